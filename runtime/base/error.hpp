@@ -1,0 +1,68 @@
+// The one error type. An Error is a value: it travels in a Result until an edge (Lua, C, the command) shows it.
+// The fields are the same on both sides of every edge and cross it without loss (see error_json.hpp).
+// Thread-safe to move between threads; not to share while writing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace rille {
+
+enum class ErrorKind : std::uint8_t {
+  invalid,     // the caller's argument is wrong
+  config,      // settings or installation are wrong
+  auth,        // credentials refused
+  quota,       // a provider's quota
+  capacity,    // nothing to rent at present: ordinary
+  network,     // a transfer failed
+  timeout,     // a limit of time ran out
+  cancelled,   // somebody asked for it
+  budget,      // would spend more than allowed
+  state,       // the object is not in a state where this makes sense
+  io,          // files and disks
+  integrity,   // bytes are not what they should be
+  device,      // a compute device failed
+  memory,      // out of memory, host or device
+  divergence,  // a script does not follow its journal
+  internal,    // a bug in Rille
+};
+
+std::string_view to_string(ErrorKind kind);
+// The kind of that name; `internal` for a name that is not one.
+ErrorKind error_kind_from(std::string_view name);
+
+struct Error {
+  ErrorKind kind = ErrorKind::internal;
+  std::string message;    // what failed, naming the value; one line
+  std::string hint;       // what to do next; may be empty
+  bool retryable = false;
+  std::int64_t retry_after_ms = -1;  // -1: the peer gave none
+  std::string provider, operation, code, request_id, resource;
+  int http_status = 0;    // 0: none
+  std::shared_ptr<const Error> cause;
+  std::string traceback;  // the script's frames first
+
+  // "kind: message", then the hint on its own line. Never the traceback.
+  std::string summary() const;
+
+  Error&& with_hint(std::string text) && { hint = std::move(text); return std::move(*this); }
+  Error&& with_operation(std::string text) && { operation = std::move(text); return std::move(*this); }
+  Error&& with_resource(std::string text) && { resource = std::move(text); return std::move(*this); }
+  Error&& with_cause(Error e) && { cause = std::make_shared<const Error>(std::move(e)); return std::move(*this); }
+  Error&& with_retry() && { retryable = true; return std::move(*this); }
+};
+
+inline Error make_error(ErrorKind kind, std::string message, std::string hint = {}) {
+  Error e;
+  e.kind = kind;
+  e.message = std::move(message);
+  e.hint = std::move(hint);
+  return e;
+}
+
+// An io error that names the operation, the path and the errno text.
+Error errno_error(std::string_view operation, std::string_view path, int errno_value);
+
+}  // namespace rille

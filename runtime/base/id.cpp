@@ -1,0 +1,96 @@
+#include "runtime/base/id.hpp"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <cstdlib>
+
+namespace rille {
+
+namespace {
+EVP_MD_CTX* ctx(void* p) { return static_cast<EVP_MD_CTX*>(p); }
+
+void fill_random(void* out, std::size_t n) {
+  auto* bytes = static_cast<std::uint8_t*>(out);
+  while (n > 0) {
+    ssize_t got = getrandom(bytes, n, 0);
+    if (got > 0) bytes += got, n -= static_cast<std::size_t>(got);
+  }
+}
+
+Digest digest_of(std::initializer_list<std::string_view> parts) {
+  Sha256 hash;
+  for (std::string_view part : parts) {
+    hash.update(fmt::format("{}:", part.size()));
+    hash.update(part);
+  }
+  return hash.finish();
+}
+}  // namespace
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(ctx(context_), EVP_sha256(), nullptr); }
+Sha256::~Sha256() { EVP_MD_CTX_free(ctx(context_)); }
+void Sha256::update(std::string_view bytes) { EVP_DigestUpdate(ctx(context_), bytes.data(), bytes.size()); }
+Digest Sha256::finish() {
+  Digest out{};
+  unsigned size = 0;
+  EVP_DigestFinal_ex(ctx(context_), out.data(), &size);
+  return out;
+}
+
+Digest sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes);
+  return hash.finish();
+}
+
+std::string to_hex(const Digest& digest) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(64);
+  for (std::uint8_t byte : digest) {
+    out += digits[byte >> 4];
+    out += digits[byte & 15];
+  }
+  return out;
+}
+
+std::string sha256_hex(std::string_view bytes) { return to_hex(sha256(bytes)); }
+
+std::string derive_uuid(std::initializer_list<std::string_view> parts) {
+  Digest d = digest_of(parts);
+  d[6] = static_cast<std::uint8_t>((d[6] & 0x0f) | 0x80);  // version 8, RFC 9562
+  d[8] = static_cast<std::uint8_t>((d[8] & 0x3f) | 0x80);  // variant 10
+  std::string hex = to_hex(d).substr(0, 32);
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
+                     hex.substr(20, 12));
+}
+
+std::string derive_hex(std::initializer_list<std::string_view> parts, std::size_t chars) {
+  return to_hex(digest_of(parts)).substr(0, chars);
+}
+
+std::string new_run_id(std::int64_t wall_us) {
+  static constexpr char letters[] = "bcdfghjkmnpqrstvwxyz";
+  std::uint8_t bytes[6];
+  fill_random(bytes, sizeof bytes);
+  std::string tail;
+  for (std::uint8_t b : bytes) tail += letters[b % (sizeof letters - 1)];
+  time_t seconds = wall_us / 1'000'000;
+  tm t{};
+  gmtime_r(&seconds, &t);
+  return fmt::format("{:04}{:02}{:02}-{:02}{:02}{:02}-{}", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min,
+                     t.tm_sec, tail);
+}
+
+std::string random_hex(std::size_t n) {
+  std::string bytes(n, '\0');
+  fill_random(bytes.data(), n);
+  std::string out;
+  for (unsigned char b : bytes) out += fmt::format("{:02x}", b);
+  return out;
+}
+
+}  // namespace rille

@@ -1,0 +1,42 @@
+// SHA-256 and the names made from it. Names of leases, calls and tokens are derived, never random, so that a resumed
+// run makes the same ones; only a run's own id draws on randomness, once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace rille {
+
+using Digest = std::array<std::uint8_t, 32>;
+
+class Sha256 {  // streaming; one thread
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+  void update(std::string_view bytes);
+  Digest finish();  // once
+
+ private:
+  void* context_;
+};
+
+Digest sha256(std::string_view bytes);
+std::string to_hex(const Digest& digest);
+std::string sha256_hex(std::string_view bytes);
+
+// A UUID (version 8: vendor-defined) from the parts, each length-prefixed so that ("a","bc") differs from ("ab","c").
+std::string derive_uuid(std::initializer_list<std::string_view> parts);
+// The first `chars` hexadecimal digits of the same digest.
+std::string derive_hex(std::initializer_list<std::string_view> parts, std::size_t chars);
+
+// A new run id: date, time and six random letters, e.g. "20261121-020304-kqwmzt". Sorts by time.
+std::string new_run_id(std::int64_t wall_us);
+// `n` random bytes as hex (getrandom).
+std::string random_hex(std::size_t n);
+
+}  // namespace rille

@@ -1,0 +1,78 @@
+#include "runtime/base/time.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace rille {
+
+namespace {
+
+class SystemClock final : public Clock {
+ public:
+  std::int64_t wall_us() const override { return read(CLOCK_REALTIME) / 1000; }
+  std::int64_t monotonic_ns() const override { return read(CLOCK_MONOTONIC); }
+
+ private:
+  static std::int64_t read(clockid_t id) {
+    timespec t{};
+    clock_gettime(id, &t);
+    return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+  }
+};
+
+struct Unit { std::string_view name; double ms; };
+constexpr Unit units[] = {{"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"min", 6e4}, {"h", 3.6e6}, {"d", 8.64e7}, {"", 1e3}};
+
+Error bad_duration(std::string_view text) {
+  return make_error(ErrorKind::invalid, fmt::format("'{}' is not a duration", text),
+                    "write a number and a unit: 250ms, 30s, 5m, 6h or 2d");
+}
+
+}  // namespace
+
+const Clock& system_clock() {
+  static const SystemClock clock;
+  return clock;
+}
+
+Result<std::int64_t> parse_duration_ms(std::string_view text) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  auto [rest, ec] = std::from_chars(text.data(), end, number);
+  if (ec != std::errc{} || !std::isfinite(number) || number < 0) return bad_duration(text);
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  for (const Unit& u : units)
+    if (u.name == unit) {
+      double ms = std::round(number * u.ms);
+      if (ms > 9e15) return bad_duration(text);
+      return static_cast<std::int64_t>(ms);
+    }
+  return bad_duration(text);
+}
+
+std::string format_duration_ms(std::int64_t ms) {
+  if (ms < 0) return "-" + format_duration_ms(-ms);
+  if (ms < 1000) return fmt::format("{}ms", ms);
+  if (ms < 10'000) return fmt::format("{:.1f}s", static_cast<double>(ms) / 1000);
+  std::int64_t s = ms / 1000;
+  if (s < 60) return fmt::format("{}s", s);
+  if (s < 3600) return s % 60 ? fmt::format("{}m{}s", s / 60, s % 60) : fmt::format("{}m", s / 60);
+  std::int64_t m = s / 60;
+  if (m < 48 * 60) return m % 60 ? fmt::format("{}h{}m", m / 60, m % 60) : fmt::format("{}h", m / 60);
+  std::int64_t h = m / 60;
+  return h % 24 ? fmt::format("{}d{}h", h / 24, h % 24) : fmt::format("{}d", h / 24);
+}
+
+std::string format_utc(std::int64_t wall_us) {
+  time_t seconds = wall_us / 1'000'000;
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+}  // namespace rille

@@ -1,0 +1,105 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "runtime/base/base64.hpp"
+#include "runtime/base/id.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/base/value.hpp"
+
+using namespace rille;
+
+namespace {
+std::string round_trip(const Value& v) {
+  std::string text = v.to_json();
+  Result<Value> back = Value::from_json(text);
+  REQUIRE(back.ok());
+  CHECK(back->to_json() == text);
+  return text;
+}
+}  // namespace
+
+TEST_CASE("values have one canonical text") {
+  Value v;
+  v.set("b", 1).set("a", Value::Array{true, nullptr, "x", 0.1});
+  CHECK(round_trip(v) == R"({"a":[true,null,"x",0.1],"b":1})");
+  CHECK(round_trip(Value(9007199254740991.0)) == "9007199254740991");
+  CHECK(round_trip(Value(-0.0)) == "-0.0");
+  CHECK(round_trip(Value(1e300)) == "1e300");
+  CHECK(round_trip(Value(std::numeric_limits<double>::infinity())) == R"({"$num":"inf"})");
+  CHECK(std::isnan(*Value::from_json(round_trip(Value(std::nan(""))))->as_number()));
+}
+
+TEST_CASE("bytes, odd keys and number keys survive") {
+  std::string bytes("\xff\x00\x80", 3);
+  CHECK(*Value::from_json(round_trip(Value(bytes)))->as_string() == bytes);
+  Value v;
+  v.set("$bytes", "not base64!").set("$$x", 2);
+  Value back = *Value::from_json(round_trip(v));
+  CHECK(back.text("$bytes") == "not base64!");
+  CHECK(back.integer("$$x") == 2);
+  Value single;
+  single.set("$bytes", "QQ==");
+  CHECK(Value::from_json(round_trip(single))->text("$bytes") == "QQ==");
+  Value::Map map;
+  map.pairs.emplace_back(Value(7), Value("seven"));
+  map.pairs.emplace_back(Value(-1), Value("minus"));
+  CHECK(round_trip(Value(map)) == R"({"$map":[[-1,"minus"],[7,"seven"]]})");
+  Value binary_key;
+  binary_key.set(bytes, 1);
+  CHECK_FALSE(round_trip(binary_key).empty());
+}
+
+TEST_CASE("bad JSON names the place") {
+  Result<Value> r = Value::from_json("{\"a\": tru}");
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().kind == ErrorKind::invalid);
+  CHECK(r.error().message.find("byte 6") != std::string::npos);
+  CHECK_FALSE(Value::from_json(std::string(1000, '[')).ok());
+  CHECK_FALSE(Value::from_json("{\"$bytes\":\"***\"}").ok());
+}
+
+TEST_CASE("errors cross as values without loss") {
+  Error e = make_error(ErrorKind::quota, "too many", "ask");
+  e.retryable = true;
+  e.retry_after_ms = 1500;
+  e.http_status = 429;
+  e.provider = "aws";
+  e.traceback = "a\nb";
+  e.cause = std::make_shared<const Error>(make_error(ErrorKind::network, "reset"));
+  Error back = error_from_value(*Value::from_json(error_to_value(e).to_json()));
+  CHECK(error_to_value(back).to_json() == error_to_value(e).to_json());
+  CHECK(back.cause->kind == ErrorKind::network);
+}
+
+TEST_CASE("durations, sizes and money") {
+  CHECK(*parse_duration_ms("6h") == 21'600'000);
+  CHECK(*parse_duration_ms("250ms") == 250);
+  CHECK(*parse_duration_ms("1.5") == 1500);
+  CHECK_FALSE(parse_duration_ms("6 hours").ok());
+  CHECK_FALSE(parse_duration_ms("-1s").ok());
+  CHECK(format_duration_ms(5'400'000) == "1h30m");
+  CHECK(*parse_size_bytes("80GB") == 80'000'000'000);
+  CHECK(*parse_size_bytes("1.5 MiB") == 1'572'864);
+  CHECK_FALSE(parse_size_bytes("big").ok());
+  CHECK(*micros_from_dollars(0.1) == 100'000);
+  CHECK(format_dollars(1'500'000) == "$1.50");
+  CHECK(format_dollars(31'200) == "$0.0312");
+  CHECK(cost_micros(3'600'000'000, 1) == 1000);
+  CHECK(cost_micros(1, 1) == 1);
+}
+
+TEST_CASE("digests match known answers") {
+  CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(derive_uuid({"a", "bc"}) != derive_uuid({"ab", "c"}));
+  CHECK(derive_uuid({"a"}) == derive_uuid({"a"}));
+  CHECK(derive_uuid({"a"})[14] == '8');
+  CHECK(*from_base64(to_base64("any bytes")) == "any bytes");
+  CHECK_FALSE(is_utf8("\xc0\x80"));
+}
+
+TEST_CASE("did you mean finds one near word") {
+  CHECK(did_you_mean("stpes", {"steps", "step", "data"}) == "steps");
+  CHECK(did_you_mean("qqq", {"steps", "data"}).empty());
+}
