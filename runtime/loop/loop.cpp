@@ -1,0 +1,143 @@
+#include "runtime/loop/loop.hpp"
+
+#include <algorithm>
+
+namespace rille {
+
+// Owns a spawned task through a wrapper coroutine that removes itself when the task ends.
+struct Loop::Spawned {
+  Loop& loop;
+  Task<void> task;
+  struct Root {
+    struct promise_type {
+      Root get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+      std::suspend_always initial_suspend() noexcept { return {}; }
+      std::suspend_always final_suspend() noexcept { return {}; }
+      void return_void() {}
+      void unhandled_exception() { std::terminate(); }  // tasks carry errors as values; this is a bug or no memory
+    };
+    std::coroutine_handle<promise_type> handle;
+  };
+  std::coroutine_handle<> root;
+
+  static Root run(Spawned* self) {
+    co_await std::move(self->task);
+    // The coroutine cannot destroy itself while it runs: the loop does.
+    self->loop.post([self] {
+      std::erase(self->loop.spawned_, self);
+      delete self;
+    });
+  }
+  ~Spawned() { if (root) root.destroy(); }
+};
+
+Result<std::unique_ptr<Loop>> Loop::create(const Clock& clock) {
+  std::unique_ptr<Loop> loop(new Loop(clock));
+  if (int rc = uv_loop_init(&loop->uv_); rc != 0)
+    return make_error(ErrorKind::internal, std::string("cannot create an event loop: ") + uv_strerror(rc));
+  loop->wake_.data = loop->spin_.data = loop.get();
+  uv_async_init(&loop->uv_, &loop->wake_, [](uv_async_t* a) {
+    auto* self = static_cast<Loop*>(a->data);
+    std::vector<std::function<void()>> arrived;
+    {
+      std::lock_guard lock(self->mutex_);
+      arrived.swap(self->from_threads_);
+    }
+    for (auto& fn : arrived) self->post(std::move(fn));
+  });
+  uv_unref(reinterpret_cast<uv_handle_t*>(&loop->wake_));
+  uv_idle_init(&loop->uv_, &loop->spin_);
+  return loop;
+}
+
+Loop::~Loop() {
+  for (Spawned* s : std::exchange(spawned_, {})) delete s;
+  ready_.clear();
+  uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr);
+  uv_close(reinterpret_cast<uv_handle_t*>(&spin_), nullptr);
+  for (int i = 0; i < 1000 && uv_loop_close(&uv_) == UV_EBUSY; ++i) uv_run(&uv_, UV_RUN_NOWAIT);
+}
+
+void Loop::post(std::function<void()> fn) {
+  if (ready_.empty()) uv_idle_start(&spin_, [](uv_idle_t*) {});
+  ready_.push_back(std::move(fn));
+}
+
+void Loop::post_from_thread(std::function<void()> fn) {
+  std::lock_guard lock(mutex_);
+  from_threads_.push_back(std::move(fn));
+  uv_async_send(&wake_);
+}
+
+void Loop::spawn(Task<void> task) {
+  auto* s = new Spawned{*this, std::move(task), {}};
+  s->root = Spawned::run(s).handle;
+  spawned_.push_back(s);
+  s->root.resume();
+}
+
+// Runs what is queued now; what that queues runs in the next turn, after I/O has had its chance.
+void Loop::drain() {
+  std::deque<std::function<void()>> batch;
+  batch.swap(ready_);
+  for (auto& fn : batch) fn();
+  if (ready_.empty()) uv_idle_stop(&spin_);
+}
+
+void Loop::run_until(const std::function<bool()>& done) {
+  while (true) {
+    drain();
+    if (done()) return;
+    // The async handle is unreferenced, so an otherwise empty loop would not block: a waiting thread job or a
+    // thread's post must still be able to wake it.
+    uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
+    uv_run(&uv_, ready_.empty() ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+    uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
+  }
+}
+
+bool Loop::turn(int budget_ms) {
+  std::int64_t until = clock_.monotonic_ns() + static_cast<std::int64_t>(budget_ms) * 1'000'000;
+  do {
+    drain();
+    uv_run(&uv_, UV_RUN_NOWAIT);
+  } while (!ready_.empty() && clock_.monotonic_ns() < until);
+  return !ready_.empty() || !spawned_.empty();
+}
+
+int Loop::poll_timeout_ms() {
+  if (!ready_.empty()) return 0;
+  uv_update_time(&uv_);
+  uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
+  int timeout = uv_backend_timeout(&uv_);
+  uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
+  return timeout;
+}
+
+struct Timer::Handle {
+  uv_timer_t timer;
+  std::function<void()> fn;
+};
+
+Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(new Handle{{}, std::move(fn)}) {
+  uv_timer_init(loop.uv(), &handle_->timer);
+  handle_->timer.data = handle_;
+  uv_update_time(loop.uv());
+  uv_timer_start(&handle_->timer, [](uv_timer_t* t) { static_cast<Handle*>(t->data)->fn(); },
+                 static_cast<std::uint64_t>(std::max<std::int64_t>(0, ms)), 0);
+}
+
+Timer::~Timer() {
+  handle_->fn = nullptr;
+  uv_timer_stop(&handle_->timer);
+  uv_close(reinterpret_cast<uv_handle_t*>(&handle_->timer), [](uv_handle_t* h) { delete static_cast<Handle*>(h->data); });
+}
+
+Async<> sleep_for(Loop& loop, std::int64_t ms, CancelToken token) {
+  Future<Result<>> done(loop);
+  auto registration = token.on_cancel([done](const Error& why) { done.set(why); });
+  Timer timer(loop, ms, [done] { done.set(success()); });
+  co_return co_await done;
+}
+
+}  // namespace rille

@@ -1,0 +1,16 @@
+#include "runtime/loop/thread_job.hpp"
+
+namespace rille::detail {
+
+void queue_job(Loop& loop, std::unique_ptr<JobBase> job) {
+  JobBase* raw = job.release();
+  raw->request.data = raw;
+  uv_queue_work(
+      loop.uv(), &raw->request, [](uv_work_t* w) { static_cast<JobBase*>(w->data)->run(); },
+      [](uv_work_t* w, int) {
+        std::unique_ptr<JobBase> done(static_cast<JobBase*>(w->data));
+        done->finish();
+      });
+}
+
+}  // namespace rille::detail

@@ -1,0 +1,146 @@
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <thread>
+
+#include "runtime/loop/subprocess.hpp"
+#include "runtime/loop/thread_job.hpp"
+
+using namespace rille;
+
+namespace {
+std::unique_ptr<Loop> make_loop() { return Loop::create().value(); }
+
+Async<int> add_later(Loop& loop, int a, int b) {
+  RILLE_CO_CHECK(co_await sleep_for(loop, 1));
+  co_return a + b;
+}
+Async<std::string> read_all(Stream& s) {
+  std::string out;
+  char block[64];
+  while (true) {
+    RILLE_CO_TRY(std::size_t n, co_await s.read(block, sizeof block));
+    if (!n) co_return out;
+    out.append(block, n);
+  }
+}
+}  // namespace
+
+TEST_CASE("tasks await tasks and carry values") {
+  auto loop = make_loop();
+  auto sum = [&]() -> Async<int> {
+    RILLE_CO_TRY(int x, co_await add_later(*loop, 1, 2));
+    RILLE_CO_TRY(int y, co_await add_later(*loop, x, 4));
+    co_return y;
+  };
+  CHECK(run_blocking(*loop, sum()).value() == 7);
+}
+
+TEST_CASE("cancelling ends a sleep with the reason, also through a child source") {
+  auto loop = make_loop();
+  CancelSource parent;
+  CancelSource child(parent.token());
+  loop->post([&] { parent.cancel(make_error(ErrorKind::cancelled, "enough")); });
+  auto r = run_blocking(*loop, sleep_for(*loop, 1'000'000, child.token()));
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().message == "enough");
+  CHECK(run_blocking(*loop, sleep_for(*loop, 1'000'000, child.token())).error().message == "enough");
+}
+
+TEST_CASE("a deadline names what took too long") {
+  auto loop = make_loop();
+  auto r = run_blocking(*loop, with_deadline(*loop, 5, {}, "the nap", [&](CancelToken t) { return sleep_for(*loop, 1'000'000, t); }));
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().kind == ErrorKind::timeout);
+  CHECK(r.error().message.find("the nap") == 0);
+}
+
+TEST_CASE("thread jobs and posts from threads arrive on the loop thread") {
+  auto loop = make_loop();
+  auto here = std::this_thread::get_id();
+  auto job = [&]() -> Task<bool> {
+    auto there = co_await thread_job(*loop, [] { return std::this_thread::get_id(); });
+    co_return there != here && std::this_thread::get_id() == here;
+  };
+  CHECK(run_blocking(*loop, job()));
+  bool arrived = false;
+  std::thread t([&] { loop->post_from_thread([&] { arrived = std::this_thread::get_id() == here; }); });
+  loop->run_until([&] { return arrived; });
+  t.join();
+  CHECK(arrived);
+}
+
+TEST_CASE("subprocesses: output, exit code, signal, missing program") {
+  auto loop = make_loop();
+  SubprocessOptions o;
+  o.argv = {"sh", "-c", "read line; echo got $line; exit 3"};
+  o.in = o.out = SubprocessOptions::Output::stream;
+  auto child = Subprocess::start(*loop, o).value();
+  auto talk = [&]() -> Async<std::string> {
+    RILLE_CO_CHECK(co_await child->in()->write("hello\n"));
+    co_return co_await read_all(*child->out());
+  };
+  CHECK(run_blocking(*loop, talk()).value() == "got hello\n");
+  CHECK(run_blocking(*loop, child->wait())->code == 3);
+  CHECK(run_blocking(*loop, child->wait())->text() == "exit code 3");
+
+  o.argv = {"sleep", "1000"};
+  auto sleeper = Subprocess::start(*loop, o).value();
+  CHECK(sleeper->signal(SIGKILL).ok());
+  CHECK(run_blocking(*loop, sleeper->wait())->signal == SIGKILL);
+  CHECK(sleeper->signal(SIGKILL).ok());
+
+  o.argv = {"no-such-program-at-all"};
+  auto missing = Subprocess::start(*loop, o);
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().hint.find("PATH") != std::string::npos);
+}
+
+TEST_CASE("writing to a dead child is an error, not a signal") {
+  auto loop = make_loop();
+  struct sigaction action{};
+  sigaction(SIGPIPE, nullptr, &action);
+  REQUIRE(action.sa_handler == SIG_DFL);
+  sigaction(SIGCHLD, nullptr, &action);
+  SubprocessOptions o;
+  o.argv = {"true"};
+  o.in = SubprocessOptions::Output::stream;
+  auto child = Subprocess::start(*loop, o).value();
+  run_blocking(*loop, child->wait()).value();
+  auto r = run_blocking(*loop, child->in()->write(std::string(1 << 20, 'x')));
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().kind == ErrorKind::io);
+  CHECK(action.sa_handler == SIG_DFL);
+}
+
+TEST_CASE("a host can drive the loop by descriptor and timeout") {
+  auto loop = make_loop();
+  bool done = false;
+  loop->spawn([](Loop& l, bool& flag) -> Task<void> {
+    co_await sleep_for(l, 2);
+    flag = true;
+  }(*loop, done));
+  CHECK(loop->poll_fd() >= 0);
+  int turns = 0;
+  while (loop->turn(1) && turns < 1'000'000) {
+    int timeout = loop->poll_timeout_ms();
+    REQUIRE(timeout >= 0);
+    ++turns;
+    uv_sleep(static_cast<unsigned>(timeout));
+  }
+  CHECK(done);
+}
+
+TEST_CASE("unix sockets connect, and a destroyed loop frees suspended tasks") {
+  auto loop = make_loop();
+  std::string path = "/tmp/rille-loop-test-" + std::to_string(getpid());
+  auto listener = Listener::listen_unix(*loop, path).value();
+  auto serve = [&]() -> Async<std::string> {
+    RILLE_CO_TRY(auto client, co_await Stream::connect_unix(*loop, path));
+    RILLE_CO_TRY(auto server, co_await listener->accept());
+    RILLE_CO_CHECK(co_await client->write("ping"));
+    client->shutdown_write();
+    co_return co_await read_all(*server);
+  };
+  CHECK(run_blocking(*loop, serve()).value() == "ping");
+  loop->spawn([](Loop& l) -> Task<void> { co_await sleep_for(l, 1'000'000); }(*loop));
+}
