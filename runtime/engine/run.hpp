@@ -1,0 +1,142 @@
+// Run: one execution of a script, durable by re-execution. The engine keeps fibers as records (path, ordinal, scope,
+// cancellation), answers durable operations from the journal on resume, and lets live effects begin only after every
+// recorded completion has been delivered in its recorded order. Code runs in a Guest; the guest's fibers call the
+// operations below, each of which names the calling fiber first.
+//
+// Modes: `durable` journals everything; `session` (the REPL) journals leases only and is never replayed; `ephemeral`
+// (code on an agent) has no journal: steps run once and sleep just sleeps.
+// Loop thread only. Operations fail with `cancelled` (or the reason of the scope) once the fiber's scope is cancelled,
+// at every suspension point, until the scope has unwound; a shielded scope is exempt. `divergence` is raised before any effect.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/guest.hpp"
+#include "runtime/loop/loop.hpp"
+
+namespace rille::engine {
+
+enum class Mode { durable, session, ephemeral };
+
+using ScopeId = std::uint64_t;
+
+// What a verb records: its kind ("step", "rent", "call", ..), its name, and what identifies its arguments.
+struct Operation {
+  std::string kind, name;
+  Value args;               // hashed into the entry; a change is divergence
+  std::string source;       // "train.lua:12", for messages
+};
+
+struct RetryPolicy {
+  int attempts_max = 5;                // in all; only retryable errors unless `any_error`
+  std::int64_t initial_ms = 1000;
+  double factor = 2;
+  std::int64_t cap_ms = 60'000;        // full jitter, seeded by the step's identity
+  bool any_error = false;
+};
+
+struct StepTicket {
+  std::string key;                     // fiber path/name#n
+  int attempt = 1;
+  std::optional<Result<Value>> recorded;  // set: the step is done, here is its outcome
+  std::uint64_t entry = 0;             // the engine's own
+};
+
+struct StepOutcome {
+  bool again = false;                  // failed with attempts left: the delay is over, run the body again
+  int attempt = 1;                     // of the next run of the body
+  Result<Value> result = Value();      // the decoded journal copy, when not again
+};
+
+// What a script sees of a lease. A lease is logical: the name is its identity, generations are machines behind it.
+struct LeaseView {
+  std::string id;                      // unique; derived from run and name
+  std::string name, provider, state, machine_id, region, gpu;
+  int gpu_count = 0, generation = 1, vcpus = 0;
+  std::int64_t memory_bytes = 0, price_micros_per_hour = 0, created_wall_us = 0, expires_wall_us = 0, spent_micros = 0;
+  bool spot = false;
+  Value to_value() const;
+};
+
+// A function or a program to run on an instance.
+struct CallSpec {
+  std::string name;
+  Value payload;                       // kind "lua": what the host's shipping made; kind "exec": {argv, env, ...}
+  std::string kind = "lua";            // or "exec"
+  bool keep_checkpoints = false;       // checkpoint = rille.home: copy what the call publishes to the run's home
+  std::int64_t timeout_ms = 0;         // 0: none
+  std::string identity;                // what the args hash covers besides the name (source place, args); never bytecode
+};
+
+// What the edge is told. All optional; called on the loop thread.
+struct RunHooks {
+  std::function<void(std::string_view text)> print;        // output of the script and of its calls, as it was written
+  std::function<void(const Value& progress)> progress;     // {what, done, total, unit, loss, rate, seconds_left, ...}
+  std::function<void(const Value& event)> event;           // {event, ...}: rent, live, released, step, retry, warning
+};
+
+class Run : public FiberSink {
+ public:
+  virtual const std::string& id() const = 0;
+  virtual Mode mode() const = 0;
+  virtual Loop& loop() = 0;
+  virtual const RunHooks& hooks() const = 0;
+  // <RILLE_HOME>/runs/<id>, made on demand; for ephemeral runs the working directory.
+  virtual std::string home() const = 0;
+  virtual Value args() const = 0;      // the run's input, as given by --x and `args`
+
+  // Runs `main` as fiber 1 and then settles: children, leases, journal. Once. The guest outlives it.
+  virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
+  // The foreground cancel of Ctrl-C and `rille cancel`: unwinds the script with this reason, then cleans up.
+  virtual void cancel(Error reason) = 0;
+
+  // --- what a guest asks about a fiber
+  virtual const Error* cancelled(FiberId fiber) const = 0;   // why it must unwind now, or null
+  virtual std::uint64_t seed(FiberId fiber) const = 0;       // from run id and fiber path
+  virtual std::string path(FiberId fiber) const = 0;         // "main/worker#1"
+  // The pinned source of a module or script: read by `load` the first time, from the journal ever after.
+  virtual Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) = 0;
+
+  // --- fibers and scopes. A fiber begins in a scope of its own, which is a child of the scope it was spawned in.
+  virtual Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) = 0;
+  virtual Async<> join(FiberId self, FiberId child) = 0;                          // ends when the child has; its error if it failed
+  virtual Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children) = 0;  // index of the first to end
+  virtual void cancel_fiber(FiberId child, Error reason) = 0;
+  virtual bool ended(FiberId fiber) const = 0;
+
+  // scope_enter; body; scope_settle (cancels children when the body failed, waits for them, gives the first error of a
+  // child); the guest's defers; scope_release (releases leases in reverse order, but for `kept`, which move to the parent
+  // scope); scope_leave. From scope_settle on, the scope is shielded from cancellation.
+  virtual ScopeId scope_enter(FiberId fiber, std::string name) = 0;
+  virtual Async<> scope_settle(FiberId fiber, ScopeId scope, std::optional<Error> failure) = 0;
+  virtual Async<> scope_release(FiberId fiber, ScopeId scope, std::vector<std::string> kept) = 0;
+  virtual void scope_leave(FiberId fiber, ScopeId scope) = 0;
+
+  // --- durable verbs
+  virtual Async<StepTicket> step_begin(FiberId fiber, Operation step, RetryPolicy retry) = 0;
+  virtual Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) = 0;
+  virtual Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) = 0;
+  virtual Async<double> now(FiberId fiber, std::string source) = 0;               // seconds since 1970, UTC
+  virtual Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise, std::string source) = 0;
+  virtual Async<Value> offers(FiberId fiber, Value query, std::string source) = 0;  // list of offer objects
+  virtual Result<> set_budget(FiberId fiber, const Value& options) = 0;
+
+  virtual Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) = 0;
+  virtual Async<> release(FiberId fiber, std::string lease_id, std::string source) = 0;
+  virtual Result<LeaseView> lease(const std::string& lease_id) const = 0;
+  virtual Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) = 0;
+  virtual Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options, std::string source) = 0;
+  virtual Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options, std::string source) = 0;
+
+  // Host functions and other effects that are recorded once done: runs `live` unless the journal has the answer.
+  virtual Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) = 0;
+};
+
+// A run for code on an agent: no journal, no leases.
+std::unique_ptr<Run> make_ephemeral_run(Loop& loop, std::string name, std::string directory, Value args, RunHooks hooks);
+
+}  // namespace rille::engine
