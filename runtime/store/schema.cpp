@@ -1,0 +1,86 @@
+#include "runtime/store/schema.hpp"
+
+#include <fmt/format.h>
+
+namespace rille::store {
+
+namespace {
+
+constexpr const char* format_1 = R"sql(
+CREATE TABLE runs (
+  id TEXT PRIMARY KEY, script TEXT NOT NULL, mode TEXT NOT NULL,
+  state TEXT NOT NULL,               -- running suspended done failed cancelled diverged cleanup
+  epoch INTEGER NOT NULL,            -- fencing: raised by each runner that takes the run
+  args TEXT NOT NULL, result TEXT, error TEXT,
+  budget_micros INTEGER,             -- null: no limit
+  created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, ended_us INTEGER,
+  host TEXT NOT NULL, pid INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, content TEXT NOT NULL) STRICT;
+
+-- The pinned bundle: what each module of a run said when it was first read.
+CREATE TABLE sources (
+  run TEXT NOT NULL REFERENCES runs(id), module TEXT NOT NULL, sha256 TEXT NOT NULL REFERENCES blobs(sha256),
+  PRIMARY KEY (run, module)
+) STRICT, WITHOUT ROWID;
+
+-- What the fibers of a run did. (fiber, pos) is the place in the fiber's own order; seq the order of completions over all.
+CREATE TABLE entries (
+  run TEXT NOT NULL REFERENCES runs(id), fiber TEXT NOT NULL, pos INTEGER NOT NULL,
+  seq INTEGER,                       -- null until it has completed
+  kind TEXT NOT NULL, name TEXT NOT NULL, occurrence INTEGER NOT NULL, args_sha256 TEXT NOT NULL,
+  state TEXT NOT NULL,               -- started done failed
+  attempt INTEGER NOT NULL, next_us INTEGER, cursor TEXT,
+  value TEXT, error TEXT, source TEXT NOT NULL,
+  started_us INTEGER NOT NULL, ended_us INTEGER,
+  PRIMARY KEY (run, fiber, pos)
+) STRICT, WITHOUT ROWID;
+
+-- Every billable object has a row; the row alone is enough to terminate it.
+CREATE TABLE leases (
+  id TEXT PRIMARY KEY, run TEXT NOT NULL REFERENCES runs(id), name TEXT NOT NULL, scope TEXT NOT NULL,
+  generation INTEGER NOT NULL, provider TEXT NOT NULL,
+  state TEXT NOT NULL,               -- intent creating live releasing released
+  request TEXT NOT NULL, token TEXT NOT NULL, tag TEXT NOT NULL,
+  machine TEXT,                      -- the provider's answer, as JSON
+  machine_id TEXT, price_micros_per_hour INTEGER NOT NULL,
+  created_us INTEGER NOT NULL, send_by_us INTEGER, live_us INTEGER, expires_us INTEGER NOT NULL,
+  released_us INTEGER, detached INTEGER NOT NULL DEFAULT 0, error TEXT
+) STRICT;
+CREATE INDEX leases_by_run ON leases(run);
+
+-- The audit trail: one line per paid action and per thing that people ask about.
+CREATE TABLE events (
+  id INTEGER PRIMARY KEY, run TEXT, at_us INTEGER NOT NULL, event TEXT NOT NULL, data TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_by_run ON events(run, id);
+
+CREATE TABLE inbox (
+  run TEXT NOT NULL REFERENCES runs(id), name TEXT NOT NULL, message_id TEXT NOT NULL, payload TEXT NOT NULL,
+  at_us INTEGER NOT NULL, taken_by TEXT,
+  PRIMARY KEY (run, name, message_id)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+}  // namespace
+
+Result<> migrate(Db& db, const std::string& path) {
+  RILLE_CHECK(db.run("BEGIN IMMEDIATE"));
+  int format = 0;
+  Result<> r = db.query("PRAGMA user_version", {}, [&](const Row& row) { format = static_cast<int>(row.integer(0)); });
+  if (r && format > journal_format)
+    r = make_error(ErrorKind::config, fmt::format("'{}' has journal format {}; this Rille knows {}", path, format, journal_format),
+                   "use the newer Rille that wrote it, or another RILLE_HOME");
+  if (r && format == 0) {
+    r = db.script(format_1);
+    if (r) r = db.script(fmt::format("PRAGMA user_version={}", journal_format).c_str());
+  }
+  if (!r) {
+    (void)db.run("ROLLBACK");
+    return r;
+  }
+  return db.run("COMMIT");
+}
+
+}  // namespace rille::store

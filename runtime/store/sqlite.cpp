@@ -1,0 +1,80 @@
+#include "runtime/store/sqlite.hpp"
+
+#include <fmt/format.h>
+
+namespace rille::store {
+
+std::string Row::text(int column) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  return bytes ? std::string(bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))) : std::string();
+}
+
+Error Db::error(std::string_view doing) const {
+  int code = sqlite3_extended_errcode(db_);
+  int primary = code & 0xff;
+  bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB;
+  Error e = make_error(damaged ? ErrorKind::integrity : ErrorKind::io,
+                       fmt::format("cannot {} '{}': {}", doing, path_, sqlite3_errmsg(db_)));
+  e.operation = "journal";
+  e.code = fmt::format("sqlite {}", code);
+  if (primary == SQLITE_FULL) e.hint = "free some space on that disk, then resume; nothing that was committed is lost";
+  if (primary == SQLITE_BUSY) e.retryable = true, e.hint = "another process has held the journal for 30 s";
+  if (damaged) e.hint = "restore the journal from a copy, then run `rille gc`: it finds rented machines by their tags";
+  return e;
+}
+
+Result<std::unique_ptr<Db>> Db::open(const std::string& path, bool read_only) {
+  std::unique_ptr<Db> db(new Db(path));
+  int flags = (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_NOMUTEX;
+  if (sqlite3_open_v2(path.c_str(), &db->db_, flags, nullptr) != SQLITE_OK) return db->error("open");
+  sqlite3_extended_result_codes(db->db_, 1);
+  sqlite3_busy_timeout(db->db_, 30'000);
+  if (!read_only) RILLE_CHECK(db->script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON;"));
+  RILLE_CHECK(db->script("PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;"));
+  return db;
+}
+
+Db::~Db() {
+  for (auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close_v2(db_);
+}
+
+Result<sqlite3_stmt*> Db::prepare(std::string_view sql, std::initializer_list<SqlValue> values) {
+  auto it = statements_.find(sql);
+  if (it == statements_.end()) {
+    sqlite3_stmt* statement = nullptr;
+    if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &statement, nullptr) != SQLITE_OK)
+      return error("use");
+    it = statements_.emplace(std::string(sql), statement).first;
+  }
+  sqlite3_stmt* statement = it->second;
+  int i = 0;
+  for (const SqlValue& v : values) {
+    ++i;
+    if (const auto* n = std::get_if<std::int64_t>(&v)) sqlite3_bind_int64(statement, i, *n);
+    else if (const auto* s = std::get_if<std::string_view>(&v))
+      sqlite3_bind_text64(statement, i, s->data() ? s->data() : "", s->size(), SQLITE_STATIC, SQLITE_UTF8);
+    else sqlite3_bind_null(statement, i);
+  }
+  return statement;
+}
+
+Result<> Db::query(std::string_view sql, std::initializer_list<SqlValue> values, const std::function<void(const Row&)>& each) {
+  RILLE_TRY(sqlite3_stmt* statement, prepare(sql, values));
+  int rc;
+  while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
+    if (each) each(Row(statement));
+  Result<> out;
+  if (rc != SQLITE_DONE) out = error("use");
+  sqlite3_reset(statement);
+  return out;
+}
+
+Result<> Db::run(std::string_view sql, std::initializer_list<SqlValue> values) { return query(sql, values, nullptr); }
+
+Result<> Db::script(const char* sql) {
+  if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return error("use");
+  return {};
+}
+
+}  // namespace rille::store

@@ -1,0 +1,57 @@
+// A thin layer over SQLite: one connection, cached statements, Results instead of codes. One thread at a time.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+
+namespace rille::store {
+
+// What can be bound. A null is std::monostate.
+using SqlValue = std::variant<std::monostate, std::int64_t, std::string_view>;
+
+class Row {
+ public:
+  explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
+  bool null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  std::string text(int column) const;
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+class Db {
+ public:
+  // Opens or creates with WAL, synchronous=FULL, foreign keys and a 30 s busy time-out.
+  // io: names the path; integrity: the file is not a database or fails quick_check.
+  static Result<std::unique_ptr<Db>> open(const std::string& path, bool read_only);
+  ~Db();
+  Db(const Db&) = delete;
+  Db& operator=(const Db&) = delete;
+
+  Result<> run(std::string_view sql, std::initializer_list<SqlValue> values = {});
+  Result<> query(std::string_view sql, std::initializer_list<SqlValue> values, const std::function<void(const Row&)>& each);
+  Result<> script(const char* sql);  // several statements, no values
+  std::int64_t changes() const { return sqlite3_changes64(db_); }
+
+ private:
+  explicit Db(std::string path) : path_(std::move(path)) {}
+  Result<sqlite3_stmt*> prepare(std::string_view sql, std::initializer_list<SqlValue> values);
+  Error error(std::string_view doing) const;
+
+  std::string path_;
+  sqlite3* db_ = nullptr;
+  std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
+};
+
+}  // namespace rille::store

@@ -1,0 +1,105 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/store/journal.hpp"
+
+using namespace rille;
+using namespace rille::store;
+
+namespace {
+
+struct TempDir {
+  std::filesystem::path path;
+  TempDir() {
+    char name[] = "/tmp/rille-journal-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~TempDir() { std::filesystem::remove_all(path); }
+  std::string file(const char* name) const { return path / name; }
+};
+
+Result<> add_run(Db& db, const std::string& id, std::int64_t epoch) {
+  return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+                "VALUES(?,'x','durable','running',?,'{}',0,0,'h',1)", {id, epoch});
+}
+
+std::int64_t count(Journal& journal, const char* sql) {
+  std::int64_t n = -1;
+  REQUIRE(journal.reader().query(sql, {}, [&](const Row& row) { n = row.integer(0); }).ok());
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("commits are durable in order and share transactions") {
+  TempDir dir;
+  auto loop = Loop::create().value();
+  auto journal = Journal::open(*loop, dir.file("journal.db")).value();
+  std::vector<int> order;
+  int done = 0;
+  for (int i = 0; i < 64; ++i)
+    journal->commit_then([i](Db& db) { return add_run(db, std::to_string(i), 1); }, {}, [&, i](Result<> r) {
+      CHECK(r.ok());
+      order.push_back(i);
+      ++done;
+    });
+  loop->run_until([&] { return done == 64; });
+  CHECK(std::is_sorted(order.begin(), order.end()));
+  CHECK(count(*journal, "SELECT count(*) FROM runs") == 64);
+}
+
+TEST_CASE("one failing write does not take its neighbours with it") {
+  TempDir dir;
+  auto loop = Loop::create().value();
+  auto journal = Journal::open(*loop, dir.file("journal.db")).value();
+  int good = 0, bad = 0;
+  for (const char* id : {"a", "b", "a", "c"})
+    journal->commit_then([id](Db& db) { return add_run(db, id, 1); }, {}, [&](Result<> r) { ++(r.ok() ? good : bad); });
+  loop->run_until([&] { return good + bad == 4; });
+  CHECK(good == 3);
+  CHECK(bad == 1);
+}
+
+TEST_CASE("a fenced write of an older epoch is refused and leaves nothing") {
+  TempDir dir;
+  auto loop = Loop::create().value();
+  auto journal = Journal::open(*loop, dir.file("journal.db")).value();
+  REQUIRE(run_blocking(*loop, journal->commit([](Db& db) { return add_run(db, "r", 2); })).ok());
+  auto write = [](Db& db) { return db.run("UPDATE runs SET state='done' WHERE id='r'"); };
+  auto refused = run_blocking(*loop, journal->commit(write, Fence{"r", 1}));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().kind == ErrorKind::state);
+  CHECK(count(*journal, "SELECT count(*) FROM runs WHERE state='done'") == 0);
+  CHECK(run_blocking(*loop, journal->commit(write, Fence{"r", 2})).ok());
+}
+
+TEST_CASE("lazy rows are written with the next commit, and at the end") {
+  TempDir dir;
+  auto loop = Loop::create().value();
+  {
+    auto journal = Journal::open(*loop, dir.file("journal.db")).value();
+    journal->enqueue([](Db& db) { return add_run(db, "lazy", 1); });
+    REQUIRE(run_blocking(*loop, journal->commit([](Db& db) { return add_run(db, "now", 1); })).ok());
+    CHECK(count(*journal, "SELECT count(*) FROM runs") == 2);
+    journal->enqueue([](Db& db) { return add_run(db, "last", 1); });
+  }
+  auto again = Journal::open(*loop, dir.file("journal.db")).value();
+  CHECK(count(*again, "SELECT count(*) FROM runs") == 3);
+  again->enqueue([](Db& db) { return add_run(db, "last", 1); });
+  CHECK_FALSE(again->flush().ok());
+}
+
+TEST_CASE("a file that is no journal, or of a newer format, is refused with a way out") {
+  TempDir dir;
+  auto loop = Loop::create().value();
+  std::ofstream(dir.file("bad.db")) << std::string(8192, 'x');
+  auto bad = Journal::open(*loop, dir.file("bad.db"));
+  REQUIRE_FALSE(bad.ok());
+  CHECK(bad.error().kind == ErrorKind::integrity);
+  CHECK_FALSE(bad.error().hint.empty());
+  { auto fresh = Db::open(dir.file("new.db"), false).value(); REQUIRE(fresh->script("PRAGMA user_version=99").ok()); }
+  auto newer = Journal::open(*loop, dir.file("new.db"));
+  REQUIRE_FALSE(newer.ok());
+  CHECK(newer.error().kind == ErrorKind::config);
+}
