@@ -1,0 +1,92 @@
+// BytesDataset: text as a sequence of bytes, cut into overlapping windows for next-byte prediction. The bytes are a
+// memory-mapped file, or a directory's files concatenated in sorted order (read into memory). The first part is for
+// training, the rest for validation. A sample is a window of `context` inputs and the same window moved one byte on.
+// The order is a counter-based permutation of the windows keyed by (seed, epoch), so that the position is one number,
+// the global sample cursor: it depends neither on the batch size nor on the number of workers, and sample i is the same
+// everywhere. Reading is const and any thread may do it; next_batch moves the cursor and belongs to one thread.
+// Errors: io (missing or unreadable), invalid (too short, empty directory, bad option), state (restored for other data).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/result.hpp"
+#include "runtime/base/value.hpp"
+
+namespace rille::data {
+
+// A permutation of [0, n) that is computed, not stored: a four-round Feistel network on the next even power of two,
+// walked along its cycle until it lands inside. O(1) memory, at most four rounds' walks on average.
+class Permutation {
+ public:
+  Permutation(std::uint64_t n, std::uint64_t key);
+  std::uint64_t operator()(std::uint64_t i) const;  // i < n
+  std::uint64_t size() const { return n_; }
+
+ private:
+  std::uint64_t n_, key_, half_mask_;
+  int half_bits_;
+};
+
+struct BytesOptions {
+  std::int64_t context = 128;
+  std::uint64_t seed = 0;
+  double validation = 0.1;    // share of the bytes at the end; 0: none
+  bool shuffle = true;
+};
+
+enum class Split { train, validation };
+
+class BytesDataset {
+ public:
+  static Result<BytesDataset> open(const std::string& path, const BytesOptions& options);
+  BytesDataset(BytesDataset&&) noexcept;
+  BytesDataset& operator=(BytesDataset&&) noexcept;
+  ~BytesDataset();
+
+  const BytesOptions& options() const;
+  std::string_view bytes(Split split) const;         // live as long as this object
+  std::uint64_t windows(Split split) const;          // samples in one pass over that part; 0 when it is too short
+  const std::string& digest() const;                 // XXH3-128 of all bytes
+
+  // Sample i of the endless sequence: x and y are `context` bytes each. Training samples are permuted anew in every epoch;
+  // validation samples are evenly spread, always the same. The part must have windows.
+  struct Sample { const std::uint8_t* x; const std::uint8_t* y; std::uint64_t epoch; };
+  Sample sample(Split split, std::uint64_t i) const;
+
+  // The next `batch` training samples of this rank into caller memory, batch * context elements each, as uint8 or int32.
+  // Global sample = cursor + rank * batch + row; the cursor moves by world * batch.
+  template <class T>
+  void next_batch(std::int64_t batch, T* out_x, T* out_y, int rank = 0, int world = 1);
+  // Validation samples [first, first + batch), wrapping around.
+  template <class T>
+  void validation_batch(std::uint64_t first, std::int64_t batch, T* out_x, T* out_y) const;
+
+  std::uint64_t cursor() const;
+  void seek(std::uint64_t cursor);
+  std::uint64_t epoch() const;  // whole passes over the training windows at the cursor
+
+  // For checkpoints. restore refuses (state) another digest, context, seed, split or shuffle, naming which.
+  Value state() const;
+  Result<> restore(const Value& state);
+
+ private:
+  struct Data;
+  explicit BytesDataset(std::unique_ptr<Data> data);
+  template <class T>
+  void copy_sample(Split split, std::uint64_t i, T* x, T* y) const;
+  std::unique_ptr<Data> data_;
+};
+
+extern template void BytesDataset::next_batch(std::int64_t, std::uint8_t*, std::uint8_t*, int, int);
+extern template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t*, int, int);
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*) const;
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*) const;
+
+// The baseline that a byte model has to beat: the mean of -log p(next byte | byte) over `validation`, in nats per byte,
+// with p counted on `training` and smoothed by adding `add` to each count. invalid: fewer than two bytes in either.
+Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add = 0.5);
+
+}  // namespace rille::data
