@@ -2,7 +2,8 @@
 // manifest.json that says what they should be. A checkpoint is built in a hidden sibling directory, its manifest is
 // written last, and one rename publishes it, so that it is there whole or not at all. `latest` is found by looking at
 // complete manifests, never by a pointer that could tear. Works on views of bytes; knows no tensors.
-// Writing blocks: call it from a thread job. One writer per store at a time; any number of readers.
+// Checkpoints are ordered by (generation, epoch, step), so that work done after a resume from an older step counts as newer.
+// Writing blocks: call it from a thread job. Any number of readers and writers, also of several processes.
 // Errors: io (disk; the checkpoints that stood before are untouched and the unfinished one is removed), integrity (torn or
 // foreign files, naming the newest good checkpoint before it), state (an older generation or epoch tries to publish).
 #pragma once
@@ -31,7 +32,7 @@ struct Manifest {
   Value metadata;               // anything else
   std::vector<CheckpointFile> files;
 
-  std::string to_json() const;  // its last member is the digest of the rest
+  std::string to_json() const;  // for people to read; has a digest of the rest among its members
   // integrity: not a manifest, a foreign version, torn, or edited.
   static Result<Manifest> from_json(std::string_view text, std::string_view shown);
 };
@@ -72,10 +73,12 @@ class CheckpointWriter {
 
  private:
   friend class CheckpointStore;
-  CheckpointWriter(std::string root, std::string temporary, std::int64_t step)
-      : root_(std::move(root)), temporary_(std::move(temporary)), step_(step) {}
+  CheckpointWriter(std::string root, std::string temporary, std::int64_t step, store::Fd lock)
+      : root_(std::move(root)), temporary_(std::move(temporary)), step_(step), lock_(std::move(lock)) {}
+  Result<> check_name(const std::string& name) const;
   std::string root_, temporary_;
   std::int64_t step_;
+  store::Fd lock_;  // held while the directory is being built; a crash lets go of it
   std::vector<CheckpointFile> files_;
 };
 
@@ -84,18 +87,18 @@ class CheckpointStore {
   explicit CheckpointStore(std::string root) : root_(std::move(root)) {}
   const std::string& root() const { return root_; }
 
-  // Makes the root when needed and clears away what a crashed writer left.
+  // Makes the root when needed and clears away what crashed writers left.
   Result<CheckpointWriter> begin(std::int64_t step) const;
   // The complete checkpoints (manifest sound, every file there with its size), oldest first.
   Result<std::vector<Checkpoint>> list() const;
   // The newest of list(); nullopt when there is none.
   Result<std::optional<Checkpoint>> latest() const;
-  // A checkpoint by step, all of it verified. integrity: names the fault and the good one before it.
+  // A checkpoint by step, all of it verified. integrity: names the fault and the good one before it. state: none of that step.
   Result<Checkpoint> load(std::int64_t step) const;
   // The newest checkpoint whose every byte is right. With strict, a fault in the newest directory is the error of load();
   // otherwise faulty ones are passed over and described in `skipped`. state: there is none.
   Result<Checkpoint> load_latest(bool strict = false, std::vector<Error>* skipped = nullptr) const;
-  // Removes what the rule does not keep, and damaged directories older than the newest good one. The steps removed.
+  // Removes the complete checkpoints that the rule does not keep. Damaged ones stay for people to look at. The steps removed.
   Result<std::vector<std::int64_t>> retain(const Retention& rule) const;
 
  private:
@@ -104,5 +107,7 @@ class CheckpointStore {
 
 // "step-00000050"
 std::string checkpoint_name(std::int64_t step);
+// A plain, visible name that ends in .safetensors: what a manifest may list.
+bool is_checkpoint_file_name(std::string_view name);
 
 }  // namespace rille::data
