@@ -1,0 +1,118 @@
+// What every kernel receives: one Call. A kernel is `void name(const Call&)`; it reads c.in[], writes c.out[], takes plain
+// numbers from c.attrs, and says what is wrong with its data (a label out of range) by c.fail(). Shapes and types were
+// checked before. Memory that a kernel needs for itself comes from c.lane, so that a replayed plan allocates nothing.
+// All calls of one process happen on one lane thread, one at a time; a kernel may use OpenMP beneath it.
+// Kernel files include only C headers and this one: a std:: template compiled for AVX-512 could replace the generic copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/dtype.hpp"
+
+namespace rille::kernels {
+
+inline constexpr int max_rank = 8;
+
+// A short list of numbers: a shape, strides in elements, or a permutation.
+struct Dims {
+  std::int64_t d[max_rank] = {};
+  int n = 0;
+  std::int64_t& operator[](int i) { return d[i]; }
+  std::int64_t operator[](int i) const { return d[i]; }
+  std::int64_t count() const {
+    std::int64_t c = 1;
+    for (int i = 0; i < n; ++i) c *= d[i];
+    return c;
+  }
+  void push(std::int64_t v) { d[n++] = v; }
+  bool operator==(const Dims& o) const {
+    if (n != o.n) return false;
+    for (int i = 0; i < n; ++i) if (d[i] != o.d[i]) return false;
+    return true;
+  }
+};
+
+// A strided window on memory. data is null for an operand that was left out.
+struct View {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  Dims shape, strides;
+  template <class T> T* ptr() const { return static_cast<T*>(data); }
+  std::int64_t count() const { return shape.count(); }
+};
+
+// Plain numbers of one operation: part of a plan's identity.
+struct Attrs {
+  std::int64_t i[max_rank] = {};
+  double f[8] = {};
+  bool operator==(const Attrs& o) const {
+    for (int k = 0; k < max_rank; ++k) if (i[k] != o.i[k]) return false;
+    for (int k = 0; k < 8; ++k) if (f[k] != o.f[k] && (f[k] == f[k] || o.f[k] == o.f[k])) return false;
+    return true;
+  }
+};
+
+// The key of a random operation; every number it draws is Philox(seed; step, index, position).
+struct RandomKey {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;
+  std::uint32_t index = 0;
+};
+
+class GemmCache;  // kernels/gemm.hpp
+
+// What the lane thread keeps between calls. Not thread-safe: one per lane.
+class LaneState {
+ public:
+  LaneState();
+  ~LaneState();
+  LaneState(const LaneState&) = delete;
+  LaneState& operator=(const LaneState&) = delete;
+  // Scratch of at least `bytes`, 64-byte aligned, valid until the kernel returns; nullptr when the machine has no more.
+  // One per kernel call. Grows and stays.
+  void* scratch(std::size_t bytes);
+  GemmCache& gemms() { return *gemms_; }
+
+ private:
+  void* scratch_ = nullptr;
+  std::size_t scratch_bytes_ = 0;
+  GemmCache* gemms_;
+};
+
+struct Call {
+  const View* in = nullptr;
+  int n_in = 0;
+  const View* out = nullptr;
+  int n_out = 0;
+  const Attrs* attrs = nullptr;
+  RandomKey random;
+  LaneState* lane = nullptr;
+  char* error = nullptr;      // error_bytes long; empty while all is well
+  static constexpr std::size_t error_bytes = 200;
+  void fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));  // the first message stays
+};
+
+using Kernel = void (*)(const Call&);
+
+// Which of the three builds of the kernel files this processor runs: 1 (any x86-64), 3 (AVX2, FMA), 4 (AVX-512).
+// Decided once; RILLE_ISA=v1|v3|v4 in the environment lowers it, for tests.
+int isa_level();
+
+}  // namespace rille::kernels
+
+// RILLE_KERNEL(name): declares a kernel whose file is compiled once per instruction set, and its dispatcher.
+#ifdef RILLE_ISA
+#define RILLE_KERNEL(name) namespace rille::kernels::RILLE_ISA { void name(const Call&); }
+#else
+#define RILLE_KERNEL(name)                                                              \
+  namespace rille::kernels::v1 { void name(const Call&); }                              \
+  namespace rille::kernels::v3 { void name(const Call&); }                              \
+  namespace rille::kernels::v4 { void name(const Call&); }                              \
+  namespace rille::kernels {                                                            \
+  inline void name(const Call& c) {                                                     \
+    const int level = isa_level();                                                      \
+    level == 4 ? v4::name(c) : level == 3 ? v3::name(c) : v1::name(c);                   \
+  }                                                                                     \
+  }
+#endif

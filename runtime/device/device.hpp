@@ -1,0 +1,87 @@
+// Device: where tensors live and run. Buffer: a piece of its memory. Memory is counted to the byte; a limit can be set,
+// and running out is an Error of kind memory whose hint lists what is live by size.
+//
+// Ownership: a Buffer keeps its Device alive. Threads: every function here may be called from any thread.
+// Today's devices: the CPU (cpu.hpp). The CUDA device will be a plug-in behind the same class.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/dtype.hpp"
+#include "runtime/base/result.hpp"
+
+namespace rille {
+// "f32", "i64", ... -> DType. invalid: lists the names.
+Result<DType> parse_dtype(std::string_view name);
+}  // namespace rille
+
+namespace rille::device {
+
+enum class Kind : std::uint8_t { cpu, cuda };
+
+struct MemoryStats {
+  std::int64_t live_bytes = 0;       // in buffers that somebody holds
+  std::int64_t peak_bytes = 0;       // the most live_bytes has been since reset_peak()
+  std::int64_t cached_bytes = 0;     // freed, kept for the next buffer of that size
+  std::int64_t limit_bytes = 0;      // live + cached never exceed it; 0: no limit but the machine's
+  std::int64_t live_buffers = 0;
+  std::int64_t allocations = 0;      // calls of allocate() so far
+};
+
+class Device;
+
+// Uninitialised memory, 64-byte aligned. Copies share it; the last one gives it back to its device's cache.
+class Buffer {
+ public:
+  Buffer() = default;
+  void* data() const { return block_ ? block_->data : nullptr; }
+  std::size_t size_bytes() const { return block_ ? block_->bytes : 0; }
+  explicit operator bool() const { return block_ != nullptr; }
+  void reset() { block_.reset(); }
+
+ private:
+  friend class Device;
+  struct Block {
+    std::shared_ptr<Device> device;
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    ~Block();
+  };
+  std::shared_ptr<Block> block_;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  virtual ~Device() = default;
+  virtual Kind kind() const = 0;
+  virtual std::string name() const = 0;         // "cpu", "cuda:0"
+  virtual std::string description() const = 0;  // "AMD EPYC, AVX-512, 2 threads"
+  virtual int threads() const = 0;              // that compute uses; 0 where the word means nothing
+
+  // memory: over the limit, or the machine is out; the hint holds memory_summary(). Zero bytes give an empty Buffer.
+  Result<Buffer> allocate(std::size_t bytes);
+  MemoryStats memory() const;
+  // Live buffers grouped by size, largest group first, e.g. "12 x 4.2 MB, 3 x 1.0 kB".
+  std::string memory_summary() const;
+  void set_memory_limit(std::int64_t bytes);    // 0: none
+  void reset_peak();
+  void release_cache();                         // gives cached memory back to the system
+
+ protected:
+  Device();
+  // The system's memory; release_all() must be called by the derived destructor.
+  virtual void* system_allocate(std::size_t bytes) = 0;
+  virtual void system_free(void* data, std::size_t bytes) = 0;
+  void release_all();
+
+ private:
+  friend struct Buffer::Block;
+  void give_back(void* data, std::size_t bytes);
+  struct Pool;
+  std::shared_ptr<Pool> pool_;
+};
+
+}  // namespace rille::device

@@ -1,0 +1,36 @@
+// Lane: the one thread of a process on which all CPU compute runs, with OpenMP beneath it. One lane because two OpenMP
+// teams on the same cores slow each other by ten times (docs/design/measurements). Jobs run in the order of post().
+//
+// Threads: post() and depth() from any; jobs must not wait for the lane. The destructor runs what was posted, then joins.
+// After a fork the child has no lane; it must not use one made before.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace rille::kernels { class LaneState; }
+
+namespace rille::device {
+
+class Lane {
+ public:
+  using Job = std::function<void(kernels::LaneState&)>;
+  // The process's lane, made when nobody holds one. `threads` counts only then; 0: one per core, divided by the local
+  // ranks that the environment announces (RILLE_LOCAL_RANKS); RILLE_THREADS overrides both.
+  static std::shared_ptr<Lane> shared(int threads = 0);
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  void post(Job job);
+  std::size_t depth() const;     // jobs posted and not finished: what a caller that must not run ahead looks at
+  int threads() const;
+
+ private:
+  explicit Lane(int threads);
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rille::device

@@ -1,0 +1,60 @@
+// Compiled: a function of tensors, recorded once and replayed as a flat list of kernel calls on one planned arena.
+//
+// A call, as a binding makes it:
+//   auto next = compiled.begin(inputs, key);              // key: plain numbers, train/eval mode, ...
+//   if (*next == Compiled::Next::call) {                  // the function has to run now
+//     ... results = fn(compiled.arguments()) ...          // on an error in it: compiled.abandon()
+//     RILLE_TRY(outputs, compiled.end(results));
+//   } else outputs = compiled.outputs();                  // replayed: the function did not run
+//
+// Per key (shapes, strides, types of the inputs, the text `key`, and which leaves have a .grad): call 1 runs the function
+// uncaptured and notes its operations; call 2 traces it, refuses a sequence that differs (kind state, naming the first
+// differing operation and its line), then captures and runs; from call 3 it is replayed. In check mode every call traces
+// and compares. Results are bit-equal whichever way a call runs.
+//
+// While tracing: reading a value is a state error; a handle made inside and not returned is dead afterwards; writes to
+// tensors made outside (parameters, optimiser state) are part of the plan; .grad left on a leaf becomes a fresh tensor at
+// each call. Inputs are bound, not copied; outputs are fresh tensors that never change later.
+// Random operations draw by (seed, step, place in the trace); each call advances the graph's random step by one.
+// Threads: the graph's. A suspension of the fiber inside fn during call 2 must be refused by the binding (tracing()).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/tensor/ops.hpp"
+
+namespace rille::tensor {
+
+struct PlanInfo {
+  std::size_t recorded = 0, calls = 0;      // operations before and after removing dead ones
+  std::size_t arena_bytes = 0;              // temporaries, after planning
+  std::size_t temporary_bytes = 0;          // the same without sharing
+};
+
+class Compiled {
+ public:
+  enum class Next { call, replayed };
+  static constexpr std::size_t variant_limit = 32;   // keys kept; the least recently used goes
+
+  explicit Compiled(std::shared_ptr<Graph> graph, bool check = false);
+  ~Compiled();
+  Compiled(Compiled&&) noexcept;
+  Compiled& operator=(Compiled&&) noexcept;
+
+  // state: another compiled function is being called in this graph.
+  Result<Next> begin(const std::vector<Tensor>& inputs, const std::string& key = {});
+  const std::vector<Tensor>& arguments() const;      // after Next::call
+  Result<std::vector<Tensor>> end(const std::vector<Tensor>& results);
+  void abandon();                                     // fn failed: forget this call
+  const std::vector<Tensor>& outputs() const;        // after Next::replayed
+  PlanInfo info() const;                              // of the variant used last; zeros before capture
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rille::tensor

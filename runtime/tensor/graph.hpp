@@ -1,0 +1,96 @@
+// Graph: the list of operations that were asked for and have not run. One per runtime; it owns the order of things.
+// Operations run in the order in which they were asked for, so a write (add_, an optimiser's step) follows every earlier
+// reader and precedes every later one. What nobody holds any more is dropped without running.
+//
+// Threads: all calls on one thread (the loop), except the callbacks of read() and synchronize(), which come on the lane
+// thread and must only hand the result over. Errors of kernels (a label out of range, out of memory) surface in read().
+// After a memory error the unfinished work is kept: drop handles, collect, and read again to go on from there.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/cpu.hpp"
+#include "runtime/tensor/tensor.hpp"
+
+namespace rille::tensor {
+
+// The bytes of a tensor, contiguous, row-major.
+struct HostData {
+  DType dtype = DType::f32;
+  Dims shape;
+  std::vector<std::byte> bytes;
+  double number(std::int64_t i) const;         // element i as a double (i64 beyond 2^53 loses digits)
+  std::int64_t integer(std::int64_t i) const;  // element i truncated to an integer
+};
+
+// Where random numbers stand. Saved in checkpoints; `set` puts it back.
+struct RandomState {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;    // a compiled call advances it by one
+  std::uint32_t index = 0;   // random operations since the step began
+};
+
+class Graph : public std::enable_shared_from_this<Graph> {
+ public:
+  static constexpr std::size_t pending_limit = 10'000;  // more pending operations than this are flushed
+  // `device` must be a CpuDevice today. invalid otherwise.
+  static Result<std::shared_ptr<Graph>> create(std::shared_ptr<device::Device> device);
+  ~Graph();
+
+  const std::shared_ptr<device::Device>& device() const { return device_; }
+
+  // Evaluates everything pending and hands `done` the tensor's values, on the lane thread.
+  // state: while tracing; or the tensor lived inside a compiled function.
+  void read(const Tensor& t, std::function<void(Result<HostData>)> done);
+  Result<HostData> read_blocking(const Tensor& t);        // waits: for tests and for programs without a loop
+  Result<double> item_blocking(const Tensor& t);          // invalid: more than one element
+  // Sends what is pending to the lane. Returns at once; errors wait for the next read or synchronize.
+  void flush();
+  // Calls back when everything asked for so far has run, with the first error since the last report.
+  void synchronize(std::function<void(Result<void>)> done);
+  Result<void> synchronize_blocking();
+  std::size_t pending() const;                            // operations recorded and not yet sent
+  std::size_t depth() const;                              // jobs sent and not finished; above ~64, wait
+
+  // Random numbers. manual_seed restarts the sequence.
+  void manual_seed(std::uint64_t seed);
+  RandomState random_state() const { return random_; }
+  void set_random_state(const RandomState& s) { random_ = s; }
+
+  bool grad_enabled() const { return grad_enabled_; }
+  void set_grad_enabled(bool on) { grad_enabled_ = on; }  // save and restore it around a suspension of the fiber
+  bool tracing() const;
+  // Asked for the script's position of each operation recorded in a compiled function, for its errors: "train.lua:12".
+  void set_where(std::function<std::string()> where) { where_ = std::move(where); }
+
+  struct Impl;                                            // the recording side: runtime/tensor/record.hpp
+  Impl& impl() { return *impl_; }
+
+ private:
+  explicit Graph(std::shared_ptr<device::Device> device);
+  friend struct Impl;
+  std::shared_ptr<device::Device> device_;
+  std::unique_ptr<Impl> impl_;
+  RandomState random_;
+  bool grad_enabled_ = true;
+  std::function<std::string()> where_;
+};
+
+// Gradients are not recorded while one lives. For C++ callers; a binding uses set_grad_enabled.
+class NoGrad {
+ public:
+  explicit NoGrad(Graph& g) : graph_(g), before_(g.grad_enabled()) { g.set_grad_enabled(false); }
+  ~NoGrad() { graph_.set_grad_enabled(before_); }
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  Graph& graph_;
+  bool before_;
+};
+
+}  // namespace rille::tensor

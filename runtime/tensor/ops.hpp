@@ -1,0 +1,132 @@
+// The operations, under PyTorch's names. Each checks shapes and types at once (kind invalid, naming both operands'
+// shapes), records itself, and returns a lazy tensor; nothing is computed here. Gradients flow through every operation on
+// floating types unless said otherwise. Operands of different types meet at the later one in
+// bool < u8 < i32 < i64 < bf16 < f32 < f64 (then f32 for true division and the floating functions of integers).
+// Dimensions may be negative. bf16 can be stored and cast; compute in f32 or f64 (f64 is there for tests: it is slow).
+// To add one: a kernel, a row in runtime/tensor/table.cpp with its gradient rule, a function here, a line in
+// tests/unit/tensor/ops_test.cpp.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/tensor/graph.hpp"
+#include "runtime/tensor/tensor.hpp"
+
+namespace rille::tensor {
+
+// -- making tensors. All are fresh, contiguous and without gradient.
+Result<Tensor> zeros(Graph& g, const Dims& shape, DType dtype = DType::f32);
+Result<Tensor> ones(Graph& g, const Dims& shape, DType dtype = DType::f32);
+Result<Tensor> full(Graph& g, const Dims& shape, double value, DType dtype = DType::f32);
+Result<Tensor> rand(Graph& g, const Dims& shape, DType dtype = DType::f32);    // uniform in [0, 1)
+Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype = DType::f32);   // normal(0, 1)
+Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype = DType::i64);
+Result<Tensor> arange(Graph& g, double start, double end, double step, DType dtype = DType::i64);
+// Copies `bytes` (row-major, exactly count * element size). Inside a compiled function it is a constant.
+Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* data, std::size_t bytes);
+Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std::vector<double>& numbers);
+
+// -- element by element. Shapes broadcast as in PyTorch.
+Result<Tensor> add(const Tensor& a, const Tensor& b);
+Result<Tensor> sub(const Tensor& a, const Tensor& b);
+Result<Tensor> mul(const Tensor& a, const Tensor& b);
+Result<Tensor> div(const Tensor& a, const Tensor& b);      // true division: integers give f32
+Result<Tensor> pow(const Tensor& a, const Tensor& b);
+Result<Tensor> maximum(const Tensor& a, const Tensor& b);
+Result<Tensor> minimum(const Tensor& a, const Tensor& b);
+Result<Tensor> lt(const Tensor& a, const Tensor& b);       // comparisons give bool and no gradient
+Result<Tensor> le(const Tensor& a, const Tensor& b);
+Result<Tensor> gt(const Tensor& a, const Tensor& b);
+Result<Tensor> ge(const Tensor& a, const Tensor& b);
+Result<Tensor> eq(const Tensor& a, const Tensor& b);
+Result<Tensor> ne(const Tensor& a, const Tensor& b);
+// The same with a number on the right; the reversed forms have it on the left. A fractional number makes integers f32.
+Result<Tensor> add(const Tensor& a, double b);
+Result<Tensor> sub(const Tensor& a, double b);
+Result<Tensor> rsub(const Tensor& a, double b);            // b - a
+Result<Tensor> mul(const Tensor& a, double b);
+Result<Tensor> div(const Tensor& a, double b);
+Result<Tensor> rdiv(const Tensor& a, double b);            // b / a
+Result<Tensor> pow(const Tensor& a, double b);
+Result<Tensor> rpow(const Tensor& a, double b);            // b ^ a
+Result<Tensor> maximum(const Tensor& a, double b);
+Result<Tensor> minimum(const Tensor& a, double b);
+Result<Tensor> lt(const Tensor& a, double b);
+Result<Tensor> le(const Tensor& a, double b);
+Result<Tensor> gt(const Tensor& a, double b);
+Result<Tensor> ge(const Tensor& a, double b);
+Result<Tensor> eq(const Tensor& a, double b);
+Result<Tensor> ne(const Tensor& a, double b);
+Result<Tensor> neg(const Tensor& a);
+Result<Tensor> abs(const Tensor& a);
+Result<Tensor> exp(const Tensor& a);
+Result<Tensor> log(const Tensor& a);
+Result<Tensor> sqrt(const Tensor& a);
+Result<Tensor> rsqrt(const Tensor& a);
+Result<Tensor> tanh(const Tensor& a);
+Result<Tensor> sigmoid(const Tensor& a);
+Result<Tensor> relu(const Tensor& a);
+Result<Tensor> gelu(const Tensor& a);                      // the tanh form, as GPT-2
+Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b);  // condition is bool
+Result<Tensor> cast(const Tensor& a, DType dtype);         // the same handle when it already has it
+// Zeroes each element with probability p and scales the rest by 1/(1-p). training = false, or p = 0: `a` itself.
+Result<Tensor> dropout(const Tensor& a, double p, bool training = true);
+
+// -- products
+// [.., m, k] x [.., k, n], leading dimensions broadcast; vectors as in PyTorch. Transposed views cost no copy.
+Result<Tensor> matmul(const Tensor& a, const Tensor& b);
+// x [.., in], weight [out, in], bias [out] or empty -> [.., out]; the bias is added inside the product.
+Result<Tensor> linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+// q [.., h, t, d], k and v [.., h, s, d] -> [.., h, t, d]; softmax(q k^T * scale) v. causal: query i sees keys <= i + s - t.
+// Strided views (of one fused projection) are read in place; the result is laid out [.., t, h, d] so that transposing
+// back and reshaping costs nothing. scale 0 means 1/sqrt(d).
+Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
+                                            double scale = 0);
+
+// -- shapes: views wherever memory allows
+Result<Tensor> reshape(const Tensor& a, const Dims& shape);   // one size may be -1; copies only when it must
+Result<Tensor> view(const Tensor& a, const Dims& shape);      // invalid where reshape would copy
+Result<Tensor> permute(const Tensor& a, const Dims& order);
+Result<Tensor> transpose(const Tensor& a, int dim0, int dim1);
+Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t length);
+Result<Tensor> select(const Tensor& a, int dim, std::int64_t index);   // removes the dimension
+Result<Tensor> expand(const Tensor& a, const Dims& shape);    // -1 keeps a size
+Result<Tensor> squeeze(const Tensor& a, int dim);             // the handle itself when that size is not 1
+Result<Tensor> unsqueeze(const Tensor& a, int dim);
+Result<Tensor> contiguous(const Tensor& a);
+Result<Tensor> clone(const Tensor& a);                        // always fresh memory
+Result<Tensor> cat(const std::vector<Tensor>& parts, int dim);
+Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim);  // equal views (the last may be smaller)
+
+// -- reductions. No dims: over everything, giving a 0-d tensor. Sums of integers are i64.
+Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
+Result<Tensor> mean(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
+Result<Tensor> max(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);  // gradient shared by ties
+Result<Tensor> min(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
+Result<Tensor> argmax(const Tensor& a, int dim, bool keepdim = false);  // i64, counting from 0; the first of ties
+Result<Tensor> softmax(const Tensor& a, int dim);
+Result<Tensor> log_softmax(const Tensor& a, int dim);
+
+// -- what networks need
+// Over the last dimension; weight and bias have its size, or are empty.
+Result<Tensor> layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps = 1e-5);
+// weight [n, c], ids of any shape (integers from 0) -> ids.shape + [c].
+Result<Tensor> embedding(const Tensor& weight, const Tensor& ids);
+// logits [.., c], labels [..] (u8, i32 or i64, from 0) -> the mean over labels other than ignore_index, 0-d.
+Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index = -100);
+// probabilities [.., c] (need not sum to one) -> one draw per row, i64 [..]. No gradient.
+Result<Tensor> multinomial(const Tensor& probabilities);
+
+// -- in place: writes `a`'s memory after every earlier reader; returns nothing, `a` is the result.
+// state: `a` is a leaf that requires grad, or the result of a recorded operation, while gradients are recorded.
+Result<void> add_(Tensor& a, const Tensor& b, double alpha = 1);   // a += alpha * b
+Result<void> mul_(Tensor& a, const Tensor& b);
+Result<void> mul_(Tensor& a, double b);
+Result<void> copy_(Tensor& a, const Tensor& b);                    // casts and broadcasts
+Result<void> fill_(Tensor& a, double value);
+Result<void> zero_(Tensor& a);
+
+}  // namespace rille::tensor
