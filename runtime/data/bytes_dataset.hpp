@@ -1,9 +1,11 @@
-// BytesDataset: text as a sequence of bytes, cut into overlapping windows for next-byte prediction. The bytes are a
-// memory-mapped file, or a directory's files concatenated in sorted order (read into memory). The first part is for
-// training, the rest for validation. A sample is a window of `context` inputs and the same window moved one byte on.
-// The order is a counter-based permutation of the windows keyed by (seed, epoch), so that the position is one number,
-// the global sample cursor: it depends neither on the batch size nor on the number of workers, and sample i is the same
-// everywhere. Reading is const and any thread may do it; next_batch moves the cursor and belongs to one thread.
+// BytesDataset: text as a sequence of bytes, cut into windows for next-byte prediction. The bytes are a memory-mapped
+// file, or a directory's visible files, at any depth, concatenated in sorted order (read into memory). The first part is
+// for training, the rest for validation. A sample is a window of `context` bytes and the same window moved one byte on.
+// One epoch covers the training part once (but for less than two windows); with shuffle every epoch cuts it at another
+// phase and takes the windows in another order. The order is a counter-based permutation keyed by (seed, epoch), so that
+// the position is one number, the global sample cursor: it depends neither on the batch size nor on the number of
+// workers, and sample i is the same everywhere. Reading is const and any thread may do it; next_batch moves the cursor
+// and belongs to one thread.
 // Errors: io (missing or unreadable), invalid (too short, empty directory, bad option), state (restored for other data).
 #pragma once
 
@@ -17,8 +19,9 @@
 
 namespace rille::data {
 
-// A permutation of [0, n) that is computed, not stored: a four-round Feistel network on the next even power of two,
-// walked along its cycle until it lands inside. O(1) memory, at most four rounds' walks on average.
+// A permutation of [0, n) that is computed, not stored: a Feistel network on the smallest 2^(2h) >= n, walked along its
+// cycle until it lands below n, at most four steps on average (Black and Rogaway, "Ciphers with Arbitrary Finite
+// Domains", 2002).
 class Permutation {
  public:
   Permutation(std::uint64_t n, std::uint64_t key);
@@ -48,11 +51,11 @@ class BytesDataset {
 
   const BytesOptions& options() const;
   std::string_view bytes(Split split) const;         // live as long as this object
-  std::uint64_t windows(Split split) const;          // samples in one pass over that part; 0 when it is too short
-  const std::string& digest() const;                 // XXH3-128 of all bytes
+  std::uint64_t windows(Split split) const;          // samples in one epoch; 0: that part is too short
+  const std::string& digest() const;                 // tells data sets apart: XXH3 of size and bytes (sampled above 256 MiB)
 
-  // Sample i of the endless sequence: x and y are `context` bytes each. Training samples are permuted anew in every epoch;
-  // validation samples are evenly spread, always the same. The part must have windows.
+  // Sample i of the endless sequence: x and y are `context` bytes each. Validation samples come in one fixed shuffled
+  // order, so that the first few already stand for the whole. The part must have windows.
   struct Sample { const std::uint8_t* x; const std::uint8_t* y; std::uint64_t epoch; };
   Sample sample(Split split, std::uint64_t i) const;
 
