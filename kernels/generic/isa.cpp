@@ -1,0 +1,57 @@
+// Chooses the build of the kernel files for this processor, and holds what is the same for all of them.
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/call.hpp"
+#include "kernels/gemm.hpp"
+
+namespace rille::kernels {
+
+namespace {
+int detect() {
+  __builtin_cpu_init();
+  int level = 1;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) level = 3;
+  if (level == 3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
+    level = 4;
+  if (const char* wish = std::getenv("RILLE_ISA")) {
+    const int wanted = !std::strcmp(wish, "v1") ? 1 : !std::strcmp(wish, "v3") ? 3 : 4;
+    if (wanted < level) level = wanted;
+  }
+  return level;
+}
+}  // namespace
+
+int isa_level() {
+  static const int level = detect();
+  return level;
+}
+
+LaneState::LaneState() : gemms_(new GemmCache) {}
+LaneState::~LaneState() {
+  std::free(scratch_);
+  delete gemms_;
+}
+
+void* LaneState::scratch(std::size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    std::free(scratch_);
+    scratch_bytes_ = (bytes + 4095) / 4096 * 4096;
+    scratch_ = std::aligned_alloc(64, scratch_bytes_);
+    if (!scratch_) scratch_bytes_ = 0;
+  }
+  return scratch_;
+}
+
+void Call::fail(const char* format, ...) const {
+  if (!error || error[0]) return;
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(error, error_bytes, format, args);
+  va_end(args);
+}
+
+}  // namespace rille::kernels
