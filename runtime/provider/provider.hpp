@@ -1,0 +1,46 @@
+// Provider: somebody who rents out machines. The lease layer alone decides when to call it, and journals each call first.
+// Rules for every provider:
+// - create with a token that was used before gives the machine of that token (when traits().token_lifetime_ms > 0).
+// - The tag is on the machine from its first instant; list finds it by prefix, at latest visibility_lag_ms after create.
+// - terminate of a machine that is gone, or never was, succeeds. A success means accepted: only describe or list saying
+//   `gone` (or no longer naming it) means released.
+// - describe of an unknown machine is a Machine in state gone, not an error.
+// - Errors name the provider; capacity, quota, auth and network are told apart; retryable is set where a repeat may help.
+// Cancelling stops waiting; whether the call took effect is then unknown.
+// Loop thread only. A provider outlives its calls.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/loop/loop.hpp"
+#include "runtime/provider/types.hpp"
+
+namespace rille::provider {
+
+class Provider {
+ public:
+  virtual ~Provider() = default;
+  virtual const std::string& name() const = 0;
+  virtual const Traits& traits() const = 0;
+  virtual Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) = 0;  // cheapest first; may be empty
+  virtual Async<Machine> create(CreateRequest request, CancelToken token) = 0;
+  virtual Async<Machine> describe(std::string id, CancelToken token) = 0;
+  virtual Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) = 0;  // all states but gone
+  virtual Async<> terminate(std::string id, CancelToken token) = 0;
+};
+
+// The providers of one runtime, by name. Owns them.
+class Registry {
+ public:
+  Result<> add(std::unique_ptr<Provider> provider);    // state: that name is taken
+  Result<Provider*> find(std::string_view name) const;  // invalid: with the nearest name
+  std::vector<Provider*> all() const;                   // in the order in which they were added
+
+ private:
+  std::vector<std::unique_ptr<Provider>> providers_;
+};
+
+}  // namespace rille::provider
