@@ -1,0 +1,185 @@
+#include "bindings/host/await.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "bindings/host/host.hpp"
+#include "bindings/host/keys.hpp"
+
+namespace rille::host {
+
+// The part of the host that only waiting touches.
+struct AwaitAccess {
+  static void resume(LuaHost& host, Fiber& fiber, int values) { host.resume(fiber, values); }
+};
+
+namespace {
+
+// The C function that keeps this coroutine from being suspended, e.g. "gsub".
+std::string blocking_frame(lua_State* L) {
+  lua_Debug ar;
+  for (int level = 1; lua_getstack(L, level, &ar); ++level) {
+    lua_getinfo(L, "Sn", &ar);
+    if (ar.what[0] == 'C') return ar.name ? fmt::format("'{}'", ar.name) : "a C function";
+  }
+  return "a C function";
+}
+
+void check_may_wait(lua_State* L, const Fiber& fiber) {
+  for (lua_State* co = L; co; co = parent_coroutine(co)) {
+    if (!lua_isyieldable(co))
+      raise(L, make_error(ErrorKind::state, fmt::format("this would have to wait, but it was called through {}, which cannot be suspended", blocking_frame(co)),
+                          "do the waiting outside of that function: collect the values first"));
+    if (co == fiber.L) return;
+  }
+  raise(L, make_error(ErrorKind::state, "this would have to wait, but it runs in a coroutine that belongs to no fiber",
+                      "call it in the run's script or in rille.spawn"));
+}
+
+// The shim: unpacks what end_await gives.
+int unpack_result(lua_State* L) {
+  if (lua_toboolean(L, 1)) {
+    lua_remove(L, 1);
+    return lua_gettop(L);
+  }
+  lua_settop(L, 2);
+  if (is_error(L, 2)) {  // made by a completion outside of the fiber: here is where it happened
+    lua_getfield(L, 2, "traceback");
+    if (lua_isnil(L, -1)) {
+      push(L, traceback(L, 0, false));
+      lua_setfield(L, 2, "traceback");
+    }
+    lua_settop(L, 2);
+  }
+  return lua_error(L);
+}
+
+}  // namespace
+
+lua_State* parent_coroutine(lua_State* co) {
+  if (!lua_checkstack(co, 4)) return nullptr;
+  get_registry(co, &key_parents);
+  lua_pushthread(co);
+  lua_rawget(co, -2);
+  lua_State* parent = lua_tothread(co, -1);
+  lua_pop(co, 2);
+  return parent;
+}
+
+Completion begin_await(lua_State* L, Waits waits) {
+  LuaHost& host = LuaHost::of(L);
+  Fiber* fiber = host.current();
+  if (!fiber)
+    raise(L, make_error(ErrorKind::state, "this would have to wait, and nothing that could wait is running",
+                        "call it inside a run"));
+  check_may_wait(L, *fiber);
+  if (waits != Waits::cleanup)
+    if (const Error* why = host.has_run() ? host.run().cancelled(fiber->id) : nullptr) raise(L, *why);
+  ++fiber->suspension;
+  fiber->starting = true;
+  fiber->ready = -1;
+  fiber->waiting = true;
+  fiber->engine_wait = waits != Waits::here;
+  fiber->awaiting = L;
+  return host.completion(*fiber);
+}
+
+int end_await(lua_State* L) {
+  Fiber& fiber = *LuaHost::of(L).current();
+  fiber.starting = false;
+  if (fiber.ready >= 0) {
+    fiber.waiting = false;
+    return fiber.ready;
+  }
+  fiber.where = script_position(L);
+  lua_pushlightuserdata(L, const_cast<char*>(&key_await));
+  return lua_yield(L, 1);
+}
+
+// Pushes (true, values...) or (false, error) and lets the fiber go on.
+void Completion::finish_with(int (*fn)(lua_State*, void*), void* context) const {
+  auto host_pointer = host_.lock();
+  if (!host_pointer || !*host_pointer) return;
+  LuaHost& host = **host_pointer;
+  Fiber* fiber = host.find(fiber_);
+  if (!fiber || !fiber->waiting || fiber->suspension != suspension_ || fiber->ready >= 0) return;
+  // While the binding is still starting the work, its own stack takes the results; later the main stack does, since a
+  // suspended coroutine cannot run the protected call.
+  lua_State* L = fiber->starting ? fiber->awaiting : host.lua();
+  int top = lua_gettop(L);
+  struct Call { int (*fn)(lua_State*, void*); void* context; } call_it{fn, context};
+  get_registry(L, &key_finish);
+  lua_pushlightuserdata(L, &call_it);
+  if (lua_pcall(L, 1, LUA_MULTRET, 0) != 0) {
+    lua_pushboolean(L, 0);
+    lua_insert(L, -2);
+  }
+  int values = lua_gettop(L) - top;
+  if (fiber->starting) {
+    fiber->ready = values;
+    return;
+  }
+  if (!lua_checkstack(fiber->L, values + 1)) {
+    lua_settop(L, top);
+    lua_pushboolean(L, 0);
+    lua_pushliteral(L, "not enough memory");
+    values = 2;
+  }
+  lua_xmove(L, fiber->L, values);
+  fiber->waiting = false;
+  if (!host.current()) return AwaitAccess::resume(host, *fiber, values);
+  // Another fiber's code made this happen: it goes on first.
+  host.loop().post([weak = host_, id = fiber_, values] {
+    auto pointer = weak.lock();
+    if (!pointer || !*pointer) return;
+    if (Fiber* f = (*pointer)->find(id)) AwaitAccess::resume(**pointer, *f, values);
+  });
+}
+
+void Completion::fail(const Error& error) const {
+  finish_with([](lua_State* L, void* e) -> int {
+    lua_pushboolean(L, 0);
+    push_error(L, *static_cast<const Error*>(e));
+    return -1;
+  }, const_cast<Error*>(&error));
+}
+
+void Completion::post_finish(Push push) const {
+  loop_->post_from_thread([self = *this, push = std::move(push)] { self.finish(push); });
+}
+
+void Completion::post_fail(Error error) const {
+  loop_->post_from_thread([self = *this, error = std::move(error)] { self.fail(error); });
+}
+
+namespace detail {
+void spawn(lua_State* L, Task<void> task) { LuaHost::of(L).loop().spawn(std::move(task)); }
+
+// Called protected with a Call*: gives true and the values.
+int finish_call(lua_State* L) {
+  struct Call { int (*fn)(lua_State*, void*); void* context; };
+  auto* call = static_cast<Call*>(lua_touserdata(L, 1));
+  lua_settop(L, 0);
+  int n = call->fn(L, call->context);
+  if (n < 0) return 2;  // fail() has pushed (false, error)
+  lua_pushboolean(L, 1);
+  lua_insert(L, -(n + 1));
+  return n + 1;
+}
+}  // namespace detail
+
+void wrap_async(lua_State* L) {
+  get_registry(L, &key_shim);
+  lua_insert(L, -2);
+  lua_pushcfunction(L, unpack_result);
+  lua_call(L, 2, 1);
+}
+
+void set_async(lua_State* L, const char* name, lua_CFunction function) {
+  lua_pushcfunction(L, function);
+  wrap_async(L);
+  lua_setfield(L, -2, name);
+}
+
+}  // namespace rille::host

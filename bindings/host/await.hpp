@@ -1,0 +1,93 @@
+// Await: a binding starts work and suspends the calling fiber; the result comes back as the binding's return values, or
+// is raised. It works through pcall, metamethods, iterators and the script's own coroutines.
+//
+//   int fetch(lua_State* L) {                       // registered with set_async(L, "fetch", bind<fetch>)
+//     return await(L, download(url), [](lua_State* l, std::string body) { push(l, body); return 1; });
+//   }
+//
+// A function that may wait must be registered by set_async, which wraps it in the Lua shim that unpacks (true, ...) or
+// raises (false, error): without the shim those would be the results. await must be the last thing it does.
+// The work starts only when the fiber can be suspended: otherwise `state` is raised, naming the C function in between
+// (string.gsub, a sort comparator). If the fiber is cancelled, its reason is raised before anything starts; cancelled
+// while waiting it resumes with the reason at once (engine operations: as soon as the engine resolves them), and the
+// late result is dropped. If the work completes at once, the fiber is not suspended.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "bindings/host/bind.hpp"
+#include "runtime/base/guest.hpp"
+#include "runtime/loop/loop.hpp"
+
+namespace rille::host {
+
+class LuaHost;
+
+// The right to resume one suspended fiber, once. Copies share it; it may outlive the fiber and the host, and then does
+// nothing. The callable pushes values and gives their number; it runs on the loop thread, protected.
+class Completion {
+ public:
+  using Push = std::function<int(lua_State*)>;
+  void finish(const Push& push) const { finish_with(&call, const_cast<Push*>(&push)); }
+  void fail(const Error& error) const;
+  // From any thread: posts to the loop. The loop must outlive the call.
+  void post_finish(Push push) const;
+  void post_fail(Error error) const;
+  // Without allocation: `fn(L, context)`.
+  void finish_with(int (*fn)(lua_State*, void*), void* context) const;
+
+ private:
+  friend class LuaHost;
+  static int call(lua_State* L, void* push) { return (*static_cast<Push*>(push))(L); }
+  std::weak_ptr<LuaHost*> host_;
+  Loop* loop_ = nullptr;
+  FiberId fiber_ = 0;
+  std::uint64_t suspension_ = 0;
+};
+
+enum class Waits {
+  engine,  // an operation of the Run, which resolves it when the fiber is cancelled
+  here,    // any other: the host resumes a cancelled fiber itself and drops the result
+  cleanup, // as engine, but begins also in a cancelled fiber: what unwinding itself does
+};
+
+// begin_await checks that the fiber may wait (raises otherwise) and gives its Completion; hand it to whatever will
+// finish, then `return end_await(L);`. finish may already have been called in between.
+Completion begin_await(lua_State* L, Waits waits = Waits::here);
+int end_await(lua_State* L);
+
+namespace detail {
+template <class T, class Push>
+Task<void> drive(Completion done, Async<T> work, Push push) {
+  Result<T> result = co_await std::move(work);
+  if (!result) {
+    done.fail(result.error());
+    co_return;
+  }
+  struct Context { Push& push; Result<T>& result; } context{push, result};
+  done.finish_with([](lua_State* L, void* p) -> int {
+    auto& c = *static_cast<Context*>(p);
+    if constexpr (std::is_void_v<T>) return c.push(L);
+    else return c.push(L, std::move(*c.result));
+  }, &context);
+}
+void spawn(lua_State* L, Task<void> task);
+}  // namespace detail
+
+template <class T, class Push>
+int await(lua_State* L, Async<T> work, Push push, Waits waits = Waits::here) {
+  Completion done = begin_await(L, waits);
+  detail::spawn(L, detail::drive<T, Push>(std::move(done), std::move(work), std::move(push)));
+  return end_await(L);
+}
+
+// The coroutine that resumed `co` (through coroutine.resume or wrap), or null when it is a fiber's own or none.
+lua_State* parent_coroutine(lua_State* co);
+
+// Sets field `name` of the table on top to the shim around `function`.
+void set_async(lua_State* L, const char* name, lua_CFunction function);
+// Pushes the shim around the function on top, replacing it.
+void wrap_async(lua_State* L);
+
+}  // namespace rille::host

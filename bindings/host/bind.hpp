@@ -1,0 +1,61 @@
+// The trampoline: every C++ function that Lua calls goes through bind<Fn>. It turns a Result's error and any
+// std::exception into a structured Lua error, raised outside the try block; Lua's own errors pass by untouched.
+//   int add(lua_State* L)          or          Result<int> add(lua_State* L)
+//   set_functions(L, {{"add", bind<add>}});
+// The function returns the number of values it pushed, as in plain Lua.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <type_traits>
+
+#include "bindings/host/errors.hpp"
+#include "runtime/base/result.hpp"
+
+namespace rille::host {
+
+Error error_from_exception(const std::exception& e);
+
+template <auto Fn>
+int bind(lua_State* L) {
+  std::optional<Error> failure;
+  try {
+    if constexpr (std::is_same_v<decltype(Fn(L)), int>) {
+      return Fn(L);
+    } else {
+      Result<int> r = Fn(L);
+      if (r.ok()) return *r;
+      failure.emplace(std::move(r).error());
+    }
+  } catch (const std::exception& e) {  // never (...): that would swallow Lua's errors
+    failure.emplace(error_from_exception(e));
+  }
+  raise(L, std::move(*failure));
+}
+
+// Pushes the value or raises the error.
+template <class T>
+T value_or_raise(lua_State* L, Result<T> r) {
+  if (!r) raise(L, std::move(r).error());
+  if constexpr (!std::is_void_v<T>) return std::move(r).value();
+}
+
+// Runs `fn(L)` so that a Lua error (no memory, a failing metamethod) becomes a Result instead of a panic. For code
+// that touches a Lua state outside of any Lua call. `fn` returns nothing and may leave `results` values on the stack.
+template <class F>
+Result<> protect(lua_State* L, int results, F&& fn) {
+  struct Box { F* fn; } box{&fn};
+  lua_pushcfunction(L, [](lua_State* l) -> int {
+    auto* b = static_cast<Box*>(lua_touserdata(l, 1));
+    lua_settop(l, 0);
+    (*b->fn)(l);
+    return lua_gettop(l);
+  });
+  lua_pushlightuserdata(L, &box);
+  if (lua_pcall(L, 1, results, 0) == 0) return {};
+  Error e = to_error(L, -1);
+  lua_pop(L, 1);
+  return e;
+}
+
+}  // namespace rille::host

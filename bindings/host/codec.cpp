@@ -1,0 +1,199 @@
+#include "bindings/host/codec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "bindings/host/object.hpp"
+#include "bindings/host/object_class.hpp"
+
+namespace rille::host {
+
+namespace {
+
+constexpr int depth_max = 100;
+constexpr std::size_t values_max = 10'000'000;
+
+class Encoder {
+ public:
+  Encoder(lua_State* L, std::string_view what) : L_(L), what_(what) {}
+
+  Result<Value> encode(int index) {
+    if (++count_ > values_max) return refuse(fmt::format("holds more than {} values", values_max), "keep large data in files or tensors");
+    switch (lua_type(L_, index)) {
+      case LUA_TNONE:
+      case LUA_TNIL: return Value();
+      case LUA_TBOOLEAN: return Value(lua_toboolean(L_, index) != 0);
+      case LUA_TNUMBER: return Value(lua_tonumber(L_, index));
+      case LUA_TSTRING: return Value(text(index));
+      case LUA_TTABLE: return table(absolute(L_, index));
+      case LUA_TLIGHTUSERDATA:
+        if (is_null(L_, index)) return Value();
+        break;
+      case LUA_TUSERDATA:
+        if (auto encode_object = object_encoder(L_, index)) return encode_object(L_, index);
+        break;
+      default: break;
+    }
+    return refuse(fmt::format("is {}, which is not data", describe(L_, index)),
+                  "pass numbers, strings, booleans and tables of them");
+  }
+
+ private:
+  Error refuse(std::string why, std::string hint) const {
+    std::string path = what_;
+    for (const std::string& p : path_) path += p;
+    return make_error(ErrorKind::invalid, path + " " + why, std::move(hint));
+  }
+
+  std::string text(int index) const {
+    std::size_t size = 0;
+    const char* s = lua_tolstring(L_, index, &size);
+    return std::string(s, size);
+  }
+
+  Result<Value> table(int t) {
+    const void* id = lua_topointer(L_, t);
+    if (std::find(open_.begin(), open_.end(), id) != open_.end())
+      return refuse("refers back to a table that contains it", "data must be a tree");
+    if (open_.size() >= depth_max) return refuse(fmt::format("is nested deeper than {} tables", depth_max), "");
+    luaL_checkstack(L_, 6, "value");
+    open_.push_back(id);
+    Result<Value> out = contents(t);
+    open_.pop_back();
+    return out;
+  }
+
+  Result<Value> contents(int t) {
+    std::size_t entries = 0;
+    bool strings = true;
+    lua_pushnil(L_);
+    while (lua_next(L_, t)) {
+      lua_pop(L_, 1);
+      ++entries;
+      strings = strings && lua_type(L_, -1) == LUA_TSTRING;
+    }
+    if (entries == 0) return Value(Value::Array{});
+    if (strings) return object(t);
+    if (lua_objlen(L_, t) == entries) {
+      bool sequence = true;
+      for (std::size_t i = 1; i <= entries && sequence; ++i) {
+        lua_rawgeti(L_, t, static_cast<int>(i));
+        sequence = !lua_isnil(L_, -1);
+        lua_pop(L_, 1);
+      }
+      if (sequence) return array(t, entries);
+    }
+    return map(t);
+  }
+
+  Result<Value> member(int index, std::string step) {
+    path_.push_back(std::move(step));
+    Result<Value> v = encode(index);
+    path_.pop_back();
+    return v;
+  }
+
+  Result<Value> array(int t, std::size_t n) {
+    Value::Array out;
+    out.reserve(n);
+    for (std::size_t i = 1; i <= n; ++i) {
+      lua_rawgeti(L_, t, static_cast<int>(i));
+      bool scalar = lua_type(L_, -1) == LUA_TNUMBER;  // the common case without a path
+      Result<Value> v = scalar ? encode(lua_gettop(L_)) : member(lua_gettop(L_), fmt::format("[{}]", i));
+      lua_pop(L_, 1);
+      if (!v) return v;
+      out.push_back(std::move(*v));
+    }
+    return Value(std::move(out));
+  }
+
+  Result<Value> object(int t) {
+    Value::Object out;
+    lua_pushnil(L_);
+    while (lua_next(L_, t)) {
+      std::string key = text(-2);
+      Result<Value> v = member(lua_gettop(L_), "." + key);
+      if (!v) { lua_pop(L_, 2); return v; }
+      lua_pop(L_, 1);
+      out.emplace(std::move(key), std::move(*v));
+    }
+    return Value(std::move(out));
+  }
+
+  Result<Value> map(int t) {
+    Value::Map out;
+    lua_pushnil(L_);
+    while (lua_next(L_, t)) {
+      Value key;
+      std::string shown = describe(L_, -2);
+      switch (lua_type(L_, -2)) {
+        case LUA_TNUMBER: key = Value(lua_tonumber(L_, -2)); break;
+        case LUA_TBOOLEAN: key = Value(lua_toboolean(L_, -2) != 0); break;
+        case LUA_TSTRING: key = Value(text(-2)); break;
+        default:
+          lua_pop(L_, 2);
+          return refuse(fmt::format("has {} as a key", shown), "keys must be strings, numbers or booleans");
+      }
+      Result<Value> v = member(lua_gettop(L_), fmt::format("[{}]", shown));
+      if (!v) { lua_pop(L_, 2); return v; }
+      lua_pop(L_, 1);
+      out.pairs.emplace_back(std::move(key), std::move(*v));
+    }
+    return Value(std::move(out));
+  }
+
+  lua_State* L_;
+  std::string what_;
+  std::vector<std::string> path_;
+  std::vector<const void*> open_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+Result<Value> to_value(lua_State* L, int index, std::string_view what) {
+  luaL_checkstack(L, 8, "value");
+  return Encoder(L, what).encode(absolute(L, index));
+}
+
+void push_null(lua_State* L) { lua_pushlightuserdata(L, nullptr); }
+bool is_null(lua_State* L, int index) { return lua_type(L, index) == LUA_TLIGHTUSERDATA && !lua_touserdata(L, index); }
+
+void push_value(lua_State* L, const Value& v) {
+  luaL_checkstack(L, 4, "value");
+  if (const double* n = v.as_number()) {
+    lua_pushnumber(L, *n);
+  } else if (const std::string* s = v.as_string()) {
+    push(L, std::string_view(*s));
+  } else if (const bool* b = v.as_bool()) {
+    lua_pushboolean(L, *b);
+  } else if (const Value::Array* a = v.as_array()) {
+    lua_createtable(L, static_cast<int>(a->size()), 0);
+    for (std::size_t i = 0; i < a->size(); ++i) {
+      if ((*a)[i].is_null()) push_null(L);
+      else push_value(L, (*a)[i]);
+      lua_rawseti(L, -2, static_cast<int>(i + 1));
+    }
+  } else if (const Value::Object* o = v.as_object()) {
+    lua_createtable(L, 0, static_cast<int>(o->size()));
+    for (const auto& [key, item] : *o) {
+      push(L, std::string_view(key));
+      push_value(L, item);
+      lua_rawset(L, -3);
+    }
+  } else if (const Value::Map* m = v.as_map()) {
+    lua_createtable(L, 0, static_cast<int>(m->pairs.size()));
+    for (const auto& [key, item] : m->pairs) {
+      push_value(L, key);
+      push_value(L, item);
+      lua_rawset(L, -3);
+    }
+  } else {
+    lua_pushnil(L);
+  }
+}
+
+}  // namespace rille::host

@@ -1,0 +1,352 @@
+// The primitives that Rille's Lua is built on, and the opening of a state.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "bindings/host/host.hpp"
+#include "bindings/host/keys.hpp"
+#include "bindings/host/prelude.hpp"
+#include "bindings/host/stdlib_table.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::host {
+
+namespace {
+
+int core_raise(lua_State* L) {
+  Error e = make_error(error_kind_from(check_text(L, 1, "kind")), std::string(check_text(L, 2, "message")));
+  if (lua_type(L, 3) == LUA_TSTRING) e.hint = lua_tostring(L, 3);
+  raise(L, std::move(e));
+}
+
+int core_describe(lua_State* L) {
+  push(L, describe(L, 1));
+  return 1;
+}
+
+int core_did_you_mean(lua_State* L) {
+  std::vector<std::string> names;
+  for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
+    lua_rawgeti(L, 2, static_cast<int>(i));
+    if (lua_type(L, -1) == LUA_TSTRING) names.emplace_back(lua_tostring(L, -1));
+    lua_pop(L, 1);
+  }
+  std::string near = did_you_mean(check_text(L, 1, "name"), names);
+  push(L, near.empty() ? near : fmt::format("did you mean '{}'?", near));
+  return 1;
+}
+
+int core_effects_allowed(lua_State* L) {
+  lua_pushboolean(L, LuaHost::of(L).effects_allowed());
+  return 1;
+}
+
+int core_open_rules(lua_State* L) {
+  lua_pushboolean(L, LuaHost::of(L).options().rules == Rules::open);
+  return 1;
+}
+
+int core_object_number(lua_State* L) {
+  if (auto n = object_number(L, 1)) lua_pushnumber(L, static_cast<double>(*n));
+  else lua_pushnil(L);
+  return 1;
+}
+
+int core_metatable(lua_State* L) {
+  if (!lua_getmetatable(L, 1)) lua_pushnil(L);
+  return 1;
+}
+
+int core_function_name(lua_State* L) {
+  lua_Debug ar;
+  lua_pushvalue(L, 1);
+  lua_getinfo(L, ">S", &ar);
+  push(L, ar.what[0] == 'C' ? std::string("function: builtin") : fmt::format("function: {}:{}", ar.short_src, ar.linedefined));
+  return 1;
+}
+
+int core_print(lua_State* L) {
+  LuaHost::of(L).print(check_text(L, 1, "text"));
+  return 0;
+}
+
+Random& generator(lua_State* L) {
+  Fiber* f = LuaHost::of(L).current();
+  if (!f) raise(L, make_error(ErrorKind::state, "math.random works inside a run"));
+  return f->random;
+}
+
+int core_random(lua_State* L) {
+  Random& random = generator(L);
+  if (lua_gettop(L) == 0) {
+    lua_pushnumber(L, random.uniform());
+    return 1;
+  }
+  std::int64_t low = 1, high = 0;
+  if (lua_gettop(L) == 1) {
+    high = check_integer(L, 1, "math.random's upper bound");
+  } else {
+    low = check_integer(L, 1, "math.random's lower bound");
+    high = check_integer(L, 2, "math.random's upper bound");
+  }
+  if (low > high) raise_invalid(L, fmt::format("math.random: the interval from {} to {} is empty", low, high));
+  lua_pushnumber(L, static_cast<double>(low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1))));
+  return 1;
+}
+
+int core_randomseed(lua_State* L) {
+  generator(L).reseed(static_cast<std::uint64_t>(std::llround(check_number(L, 1, "math.randomseed"))));
+  return 0;
+}
+
+int core_traceback(lua_State* L) {
+  std::string head = lua_type(L, 1) == LUA_TSTRING ? std::string(lua_tostring(L, 1)) + "\n" : std::string();
+  push(L, head + traceback(L, 0, false));
+  return 1;
+}
+
+// The handler of scopes and steps: notes where the error came from, while the stack still stands.
+int core_trace(lua_State* L) {
+  lua_settop(L, 1);
+  if (is_error(L, 1)) {
+    lua_getfield(L, 1, "traceback");
+    if (lua_isnil(L, -1)) {
+      push(L, traceback(L, 0, false));
+      lua_setfield(L, 1, "traceback");
+    }
+  } else if (Fiber* f = LuaHost::of(L).current()) {
+    get_registry(L, &key_data);
+    lua_rawgeti(L, -1, static_cast<int>(f->id));
+    if (lua_istable(L, -1)) {
+      lua_pushvalue(L, 1);
+      lua_setfield(L, -2, "trace_error");
+      push(L, traceback(L, 0, false));
+      lua_setfield(L, -2, "trace");
+    }
+  }
+  lua_settop(L, 1);
+  return 1;
+}
+
+// The current fiber's table, made on first use.
+int core_fiber_data(lua_State* L) {
+  Fiber* f = LuaHost::of(L).current();
+  if (!f) raise(L, make_error(ErrorKind::state, "this works inside a run"));
+  get_registry(L, &key_data);
+  lua_rawgeti(L, -1, static_cast<int>(f->id));
+  if (lua_istable(L, -1)) return 1;
+  lua_pop(L, 1);
+  lua_newtable(L);
+  lua_pushvalue(L, -1);
+  lua_rawseti(L, -3, static_cast<int>(f->id));
+  return 1;
+}
+
+int core_step_name(lua_State* L) {
+  Fiber* f = LuaHost::of(L).current();
+  if (f && !f->step.empty()) push(L, f->step);
+  else lua_pushnil(L);
+  return 1;
+}
+
+int core_caught(lua_State* L) {
+  LuaHost::of(L).caught();
+  return 0;
+}
+
+int core_env(lua_State* L) {
+  get_registry(L, &key_env);
+  return 1;
+}
+
+int core_setfenv(lua_State* L) {
+  lua_settop(L, 2);
+  lua_setfenv(L, 1);
+  return 0;
+}
+
+int core_to_error(lua_State* L) {
+  push_error(L, to_error(L, 1));
+  return 1;
+}
+
+int core_is_error(lua_State* L) {
+  lua_pushboolean(L, is_error(L, 1));
+  return 1;
+}
+
+// --- code
+
+int core_compile(lua_State* L) {
+  std::string source(check_text(L, 1, "source")), name(check_text(L, 2, "chunk name"));
+  if (name.starts_with("=[rille")) name = "=(load)";
+  Result<> r = LuaHost::of(L).compile(L, source, name, false);
+  if (r) return 1;
+  lua_pushnil(L);
+  push(L, r.error().message);
+  return 2;
+}
+
+Result<std::string> read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return errno_error("open", path, errno);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
+}
+
+// The source of a file that workflow code loads: pinned, so that a resume runs the same.
+Result<int> core_read_source(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  std::string path(check_text(L, 1, "path"));
+  std::filesystem::path full = path;
+  if (full.is_relative() && !host.options().script_directory.empty()) full = std::filesystem::path(host.options().script_directory) / path;
+  auto load = [&] { return read_text(full.string()); };
+  RILLE_TRY(std::string source, host.has_run() ? host.run().pinned("file:" + path, load) : load());
+  push(L, source);
+  return 1;
+}
+
+Result<std::string> module_source(LuaHost& host, const std::string& name) {
+  auto known = host.modules().find(name);
+  if (known != host.modules().end()) return known->second;
+  auto load = [&]() -> Result<std::string> {
+    std::string path = name, tried;
+    for (char& c : path) c = c == '.' ? '/' : c;
+    if (!host.options().script_directory.empty()) {
+      for (const char* end : {".lua", "/init.lua"}) {
+        std::string full = host.options().script_directory + "/" + path + end;
+        std::error_code ec;
+        if (std::filesystem::is_regular_file(full, ec)) return read_text(full);
+        tried += (tried.empty() ? "" : " and ") + full;
+      }
+    }
+    std::vector<std::string> names;
+    for (std::string_view n : stdlib_names()) names.emplace_back(n);
+    std::string near = did_you_mean(name, names);
+    return make_error(ErrorKind::invalid, fmt::format("there is no module '{}'", name),
+                      !near.empty() ? fmt::format("did you mean '{}'?", near)
+                      : tried.empty() ? "modules lie beside the script" : "looked for " + tried);
+  };
+  RILLE_TRY(std::string source, host.has_run() ? host.run().pinned(name, load) : load());
+  host.modules().emplace(name, source);
+  return source;
+}
+
+// Pushes the loader function of a module, Rille's own or the script's.
+Result<int> core_find_module(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  std::string name(check_text(L, 1, "module"));
+  if (auto ours = stdlib_source(name)) {
+    RILLE_CHECK(host.compile(L, *ours, "=[" + name + "]", true));
+    return 1;
+  }
+  for (char c : name)
+    if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-'))
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is no name of a module", name), "names are letters, digits, '_', '-', with dots between folders");
+  RILLE_TRY(std::string source, module_source(host, name));
+  std::string path = name;
+  for (char& c : path) c = c == '.' ? '/' : c;
+  RILLE_CHECK(host.compile(L, source, "@" + path + ".lua", false));
+  return 1;
+}
+
+int core_has_stdlib(lua_State* L) {
+  lua_pushboolean(L, stdlib_source(check_text(L, 1, "module")).has_value());
+  return 1;
+}
+
+int core_stdlib_names(lua_State* L) {
+  lua_newtable(L);
+  int i = 0;
+  for (std::string_view name : stdlib_names()) {
+    if (name.starts_with("rille.")) name.remove_prefix(6);
+    push(L, name);
+    lua_rawseti(L, -2, ++i);
+  }
+  return 1;
+}
+
+}  // namespace
+
+void push_core(lua_State* L) {
+  lua_newtable(L);
+  set_functions(L, {{"raise", bind<core_raise>}, {"describe", bind<core_describe>}, {"did_you_mean", bind<core_did_you_mean>},
+                    {"effects_allowed", core_effects_allowed}, {"open_rules", core_open_rules},
+                    {"object_number", core_object_number}, {"metatable", core_metatable}, {"function_name", bind<core_function_name>},
+                    {"print", bind<core_print>}, {"random", bind<core_random>}, {"randomseed", bind<core_randomseed>},
+                    {"traceback", bind<core_traceback>}, {"trace", bind<core_trace>}, {"fiber_data", bind<core_fiber_data>},
+                    {"step_name", bind<core_step_name>}, {"caught", core_caught}, {"env", core_env}, {"setfenv", core_setfenv},
+                    {"to_error", bind<core_to_error>}, {"is_error", core_is_error}, {"compile", bind<core_compile>},
+                    {"read_source", bind<core_read_source>}, {"find_module", bind<core_find_module>},
+                    {"has_stdlib", bind<core_has_stdlib>}, {"stdlib_names", bind<core_stdlib_names>}});
+  push_null(L);
+  lua_setfield(L, -2, "null");
+  lua_getglobal(L, "require");
+  lua_setfield(L, -2, "raw_require");
+}
+
+namespace {
+
+void weak_table(lua_State* L, const char* mode) {
+  lua_newtable(L);
+  lua_newtable(L);
+  set_field(L, "__mode", mode);
+  lua_setmetatable(L, -2);
+}
+
+void open_state(lua_State* L, const HostOptions& options) {
+  install_errors(L);
+  weak_table(L, "k");
+  set_registry(L, &key_parents);
+  lua_newtable(L);
+  set_registry(L, &key_functions);
+  lua_newtable(L);
+  set_registry(L, &key_data);
+  lua_pushcfunction(L, detail::finish_call);
+  set_registry(L, &key_finish);
+
+  if (luaL_loadbuffer(L, prelude_source, std::char_traits<char>::length(prelude_source), "=[rille]") != 0) lua_error(L);
+  push_core(L);
+  lua_pushvalue(L, -1);
+  set_registry(L, &key_core);
+  get_registry(L, &key_parents);
+  lua_pushlightuserdata(L, &key_await);
+  lua_call(L, 3, 3);
+  set_registry(L, &key_shim);
+  set_registry(L, &key_rille);
+  set_registry(L, &key_env);
+  // Without the flow verbs a fiber is just its function.
+  luaL_loadstring(L, "local f = ... return f(select(2, ...))");
+  set_registry(L, &key_run_fiber);
+  for (lua_CFunction open : options.open) {
+    lua_pushcfunction(L, open);
+    get_registry(L, &key_rille);
+    lua_call(L, 1, 0);
+  }
+}
+
+}  // namespace
+
+Result<> LuaHost::open_libraries() {
+  return protect(state_->lua(), 0, [this](lua_State* L) { open_state(L, options_); });
+}
+
+void load_ours(lua_State* L, const char* source, const char* name) {
+  if (luaL_loadbuffer(L, source, std::char_traits<char>::length(source), name) != 0) lua_error(L);
+}
+
+void push_rille_core(lua_State* L) { get_registry(L, &key_core); }
+void set_fiber_body(lua_State* L) { set_registry(L, &key_run_fiber); }
+void set_global(lua_State* L, const char* name) {
+  get_registry(L, &key_core);
+  lua_getfield(L, -1, "store");
+  lua_pushvalue(L, -3);
+  lua_setfield(L, -2, name);
+  lua_pop(L, 3);
+}
+
+}  // namespace rille::host

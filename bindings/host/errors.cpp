@@ -1,0 +1,181 @@
+#include "bindings/host/errors.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "bindings/host/bind.hpp"
+#include "bindings/host/codec.hpp"
+#include "bindings/host/host.hpp"
+
+namespace rille::host {
+
+namespace {
+
+char error_metatable;
+
+constexpr int frames_max = 40;
+
+int error_tostring(lua_State* L) {
+  push(L, is_error(L, 1) ? error_from_table(L, 1).summary() : std::string("rille.Error"));
+  return 1;
+}
+
+int error_concat(lua_State* L) {
+  std::string out;
+  for (int i = 1; i <= 2; ++i) {
+    if (is_error(L, i)) out += error_from_table(L, i).summary();
+    else if (lua_type(L, i) == LUA_TSTRING || lua_type(L, i) == LUA_TNUMBER) out += lua_tostring(L, i);
+    else raise_invalid(L, "cannot concatenate an error with " + describe(L, i));
+  }
+  push(L, out);
+  return 1;
+}
+
+bool is_ours(const lua_Debug& ar) { return ar.what[0] == 'C' || std::strncmp(ar.source, "=[rille", 7) == 0; }
+
+std::string frame_text(lua_State* L, lua_Debug& ar) {
+  std::string out = "  ";
+  if (ar.what[0] == 'C') out += ar.name ? fmt::format("[C]: in function '{}'", ar.name) : "[C]";
+  else if (std::string_view(ar.what) == "main") out += fmt::format("{}:{}: in the main chunk", ar.short_src, ar.currentline);
+  else if (ar.name) out += fmt::format("{}:{}: in function '{}'", ar.short_src, ar.currentline, ar.name);
+  else out += fmt::format("{}:{}: in the function at line {}", ar.short_src, ar.currentline, ar.linedefined);
+  (void)L;
+  return out;
+}
+
+}  // namespace
+
+void install_errors(lua_State* L) {
+  lua_newtable(L);
+  set_functions(L, {{"__tostring", bind<error_tostring>}, {"__concat", bind<error_concat>}});
+  set_field(L, "__name", "rille.Error");
+  set_field(L, "__metatable", "rille.Error");
+  set_registry(L, &error_metatable);
+}
+
+void push_error(lua_State* L, const Error& error) {
+  luaL_checkstack(L, 8, "error");
+  push_value(L, error_to_value(error));
+  if (error.cause) {
+    push_error(L, *error.cause);
+    lua_setfield(L, -2, "cause");
+  }
+  get_registry(L, &error_metatable);
+  lua_setmetatable(L, -2);
+}
+
+bool is_error(lua_State* L, int index) {
+  if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) return false;
+  get_registry(L, &error_metatable);
+  bool same = lua_rawequal(L, -1, -2) != 0;
+  lua_pop(L, 2);
+  return same;
+}
+
+namespace {
+
+std::string raw_text(lua_State* L, int index, const char* key) {
+  lua_pushstring(L, key);
+  lua_rawget(L, index);
+  std::size_t size = 0;
+  const char* s = lua_type(L, -1) == LUA_TSTRING || lua_type(L, -1) == LUA_TNUMBER ? lua_tolstring(L, -1, &size) : nullptr;
+  std::string out = s ? std::string(s, size) : std::string();
+  lua_pop(L, 1);
+  return out;
+}
+
+double raw_number(lua_State* L, int index, const char* key, double otherwise) {
+  lua_pushstring(L, key);
+  lua_rawget(L, index);
+  double n = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : otherwise;
+  lua_pop(L, 1);
+  return n;
+}
+
+}  // namespace
+
+// Field by field, so that what a script has put into the table besides does no harm.
+Error error_from_table(lua_State* L, int index) {
+  luaL_checkstack(L, 8, "error");
+  index = absolute(L, index);
+  Value v;
+  for (const char* key : {"kind", "message", "hint", "provider", "operation", "code", "request_id", "resource", "traceback"})
+    if (std::string text = raw_text(L, index, key); !text.empty()) v.set(key, std::move(text));
+  v.set("retry_after", raw_number(L, index, "retry_after", -0.001)).set("http_status", raw_number(L, index, "http_status", 0));
+  lua_pushstring(L, "retryable");
+  lua_rawget(L, index);
+  v.set("retryable", lua_toboolean(L, -1) != 0);
+  lua_pop(L, 1);
+  Error e = error_from_value(v);
+  lua_pushstring(L, "cause");
+  lua_rawget(L, index);
+  if (is_error(L, -1)) e.cause = std::make_shared<const Error>(error_from_table(L, -1));
+  lua_pop(L, 1);
+  return e;
+}
+
+Error to_error(lua_State* L, int index) {
+  index = absolute(L, index);
+  if (is_error(L, index)) return error_from_table(L, index);
+  Error e = make_error(ErrorKind::invalid, "");
+  e.code = "lua_error";
+  if (lua_type(L, index) == LUA_TSTRING) {
+    std::size_t size = 0;
+    const char* s = lua_tolstring(L, index, &size);
+    e.message.assign(s, size);
+    if (e.message == "not enough memory") return State::of(L).memory_error();
+    if (e.message == "C++ exception") e.kind = ErrorKind::internal;
+    return e;
+  }
+  if (lua_type(L, index) == LUA_TTABLE) {
+    if (std::string message = raw_text(L, index, "message"); !message.empty()) {
+      Error plain = error_from_table(L, index);
+      if (raw_text(L, index, "kind").empty()) plain.kind = ErrorKind::invalid;
+      return plain;
+    }
+    Result<Value> v = to_value(L, index, "error");
+    if (v) e.message = "the script raised " + v->to_json().substr(0, 500);
+  }
+  if (e.message.empty()) e.message = "the script raised " + describe(L, index);
+  return e;
+}
+
+Error error_from_exception(const std::exception& e) {
+  if (dynamic_cast<const std::bad_alloc*>(&e)) return make_error(ErrorKind::memory, "out of memory", "free some memory, or work in smaller pieces");
+  return make_error(ErrorKind::internal, std::string("a bug in Rille: ") + e.what());
+}
+
+std::string traceback(lua_State* of, int level, bool full) {
+  std::string out;
+  int shown = 0;
+  bool all = full || (State::of(of).owner && LuaHost::of(of).options().full_tracebacks);
+  for (lua_State* L = of; L;) {
+    lua_Debug ar;
+    for (; lua_getstack(L, level, &ar); ++level) {
+      lua_getinfo(L, "Snl", &ar);
+      if (is_ours(ar) && !all) continue;
+      if (shown++ == frames_max) return out + "\n  ...";
+      if (!out.empty()) out += '\n';
+      out += frame_text(L, ar);
+    }
+    L = parent_coroutine(L);
+    level = 0;
+  }
+  return out;
+}
+
+std::string script_position(lua_State* of) {
+  for (lua_State* L = of; L; L = parent_coroutine(L)) {
+    lua_Debug ar;
+    for (int level = 0; lua_getstack(L, level, &ar); ++level) {
+      lua_getinfo(L, "Sl", &ar);
+      if (!is_ours(ar)) return fmt::format("{}:{}", ar.short_src, ar.currentline);
+    }
+  }
+  return "?";
+}
+
+}  // namespace rille::host

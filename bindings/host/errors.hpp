@@ -1,0 +1,24 @@
+// Errors in Lua: a table with metatable rille.Error and the fields of rille::Error, converted without loss both ways.
+//   kind message hint retryable retry_after provider operation code http_status request_id resource cause traceback
+// Empty fields are absent. tostring gives Error::summary; `..` works. A plain value raised by a script keeps its nature
+// under pcall; where it reaches the edge of a run it becomes kind `invalid`, code "lua_error", with its text (and so
+// its "file:line:") as the message.
+#pragma once
+
+#include "bindings/host/lua.hpp"
+
+namespace rille::host {
+
+void install_errors(lua_State* L);               // the metatable; once per state
+void push_error(lua_State* L, const Error& error);
+bool is_error(lua_State* L, int index);          // made by push_error or rille.error
+Error error_from_table(lua_State* L, int index); // only when is_error
+// Any raised value -> Error (what the edge shows).
+Error to_error(lua_State* L, int index);
+// The frames of `of` (a coroutine, or L itself) from `level` on: script frames only, unless `full`.
+// Lines are "  train.lua:12: in function 'name'". Never raises.
+std::string traceback(lua_State* of, int level, bool full);
+// The innermost script position, "train.lua:12", or "?" when no script is running.
+std::string script_position(lua_State* L);
+
+}  // namespace rille::host

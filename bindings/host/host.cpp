@@ -1,0 +1,292 @@
+#include "bindings/host/host.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "bindings/host/keys.hpp"
+#include "bindings/host/watchdog.hpp"
+
+namespace rille::host {
+
+namespace {
+
+// Instructions that a cancelled fiber may run before it is interrupted between suspension points: time for its own
+// cleanup, yet an end for a loop that swallows every error.
+constexpr int grace_instructions = 2'000'000;
+constexpr std::size_t source_bytes_max = 16 << 20;
+
+// `-- rille: jit` in one of the first lines.
+bool asks_for_jit(std::string_view source) {
+  for (int line = 0; line < 5 && !source.empty(); ++line) {
+    std::size_t end = source.find('\n');
+    std::string_view text = source.substr(0, end);
+    if (text.starts_with("--") && text.find("rille: jit") != std::string_view::npos) return true;
+    if (end == std::string_view::npos) break;
+    source.remove_prefix(end + 1);
+  }
+  return false;
+}
+
+// The traceback that a scope noted when it caught the value at index 1 and raised it again.
+std::string kept_trace(lua_State* L, FiberId id) {
+  std::string out;
+  get_registry(L, &key_data);
+  lua_rawgeti(L, -1, static_cast<int>(id));
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "trace_error");
+    lua_getfield(L, -2, "trace");
+    if (lua_rawequal(L, -2, 1) && lua_type(L, -1) == LUA_TSTRING) out = lua_tostring(L, -1);
+    lua_pop(L, 2);
+  }
+  lua_pop(L, 2);
+  return out;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return errno_error("open", path, errno);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (text.str().size() > source_bytes_max)
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB: that is no script", path));
+  return std::move(text).str();
+}
+
+}  // namespace
+
+LuaHost::LuaHost(Loop& loop, HostOptions options) : loop_(loop), options_(std::move(options)) {}
+
+Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options) {
+  std::unique_ptr<LuaHost> host(new LuaHost(loop, std::move(options)));
+  RILLE_TRY(host->state_, State::create(host->options_.memory_limit_bytes));
+  host->state_->owner = host.get();
+  host->self_ = std::make_shared<LuaHost*>(host.get());
+  RILLE_CHECK(host->open_libraries());
+  if (host->options_.slice_ms > 0) host->watchdog_ = std::make_unique<Watchdog>(*host, host->options_.slice_ms);
+  return host;
+}
+
+LuaHost::~LuaHost() {
+  watchdog_.reset();
+  if (self_) *self_ = nullptr;  // completions that come now find nothing
+  fibers_.clear();
+}
+
+Fiber* LuaHost::find(FiberId id) {
+  auto it = fibers_.find(id);
+  return it == fibers_.end() ? nullptr : it->second.get();
+}
+
+void LuaHost::print(std::string_view text) {
+  if (run_ && run_->hooks().print) run_->hooks().print(text);
+}
+
+// --- code
+
+Result<> LuaHost::compile(lua_State* L, std::string_view source, const std::string& chunk_name, bool ours) {
+  std::string text(source);
+  if (text.starts_with("#")) text.insert(0, "--");  // a script may begin with #!
+  if (luaL_loadbufferx(L, text.data(), text.size(), chunk_name.c_str(), "t") != 0) {
+    Error e = to_error(L, -1);
+    lua_pop(L, 1);
+    e.code = "syntax";
+    if (e.kind == ErrorKind::invalid && e.message.find("attempt to load") != std::string::npos)
+      e.hint = "only source text is loaded, no bytecode";
+    return e;
+  }
+  get_registry(L, &key_env);
+  lua_setfenv(L, -2);
+  bool jit = ours || options_.jit || asks_for_jit(source);
+  luaJIT_setmode(L, -1, LUAJIT_MODE_ALLFUNC | (jit ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
+  if (!ours && chunks_.size() < 10'000) {
+    Chunk chunk{text, LUA_NOREF};
+    lua_pushvalue(L, -1);
+    chunk.function = luaL_ref(L, LUA_REGISTRYINDEX);
+    if (auto old = chunks_.find(chunk_name); old != chunks_.end()) luaL_unref(L, LUA_REGISTRYINDEX, old->second.function);
+    chunks_.insert_or_assign(chunk_name, std::move(chunk));
+  }
+  return {};
+}
+
+Result<FunctionRef> LuaHost::load(const std::string& name, const std::string& source) {
+  Result<> compiled;
+  FunctionRef ref = 0;
+  RILLE_CHECK(protect(lua(), 0, [&](lua_State* L) {
+    compiled = compile(L, source, "@" + name, false);
+    if (compiled) ref = keep_function(L, -1);
+    lua_settop(L, 0);
+  }));
+  if (!compiled) return std::move(compiled).error();
+  return ref;
+}
+
+Result<FunctionRef> LuaHost::load_file(const std::string& path) {
+  std::filesystem::path p(path);
+  if (options_.script_directory.empty()) options_.script_directory = p.parent_path().empty() ? "." : p.parent_path().string();
+  auto load_it = [&path] { return read_file(path); };
+  std::string name = p.filename().string();
+  Result<std::string> source = run_ ? run_->pinned(name, load_it) : load_it();
+  if (!source) {
+    Error e = std::move(source).error();
+    if (e.hint.empty()) e.hint = "check the path of the script";
+    return e;
+  }
+  return load(name, *source);
+}
+
+FunctionRef LuaHost::keep_function(lua_State* L, int index) {
+  index = absolute(L, index);
+  get_registry(L, &key_functions);
+  lua_pushvalue(L, index);
+  int ref = luaL_ref(L, -2);
+  lua_pop(L, 1);
+  return static_cast<FunctionRef>(ref);
+}
+
+// --- fibers
+
+void LuaHost::start(FiberId id, FunctionRef function, const Value& argument) {
+  auto owned = std::make_unique<Fiber>();
+  Fiber& f = *owned;
+  f.id = id;
+  f.function = function;
+  f.random.reseed(run_->seed(id));
+  fibers_.insert_or_assign(id, std::move(owned));
+  int values = 0;
+  Result<> ready = protect(lua(), 0, [&](lua_State* L) {
+    f.L = lua_newthread(L);
+    get_registry(L, &key_parents);
+    lua_pushvalue(L, -2);
+    lua_pushboolean(L, 0);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+    f.anchor = luaL_ref(L, LUA_REGISTRYINDEX);
+    get_registry(L, &key_run_fiber);
+    get_registry(L, &key_functions);
+    lua_rawgeti(L, -1, static_cast<int>(function));
+    luaL_unref(L, -2, static_cast<int>(function));
+    lua_remove(L, -2);
+    values = 1;
+    if (!argument.is_null()) {
+      push_value(L, argument);
+      values = 2;
+    }
+    lua_xmove(L, f.L, values + 1);
+  });
+  if (!ready) {
+    fibers_.erase(id);
+    run_->fiber_done(id, std::move(ready).error());
+    return;
+  }
+  resume(f, values);
+}
+
+void LuaHost::resume(Fiber& f, int values) {
+  Fiber* outer = std::exchange(current_, &f);
+  if (run_->cancelled(f.id)) lua_sethook(f.L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
+  if (watchdog_) watchdog_->begin();
+  int status = lua_resume(f.L, values);
+  if (watchdog_) watchdog_->end();
+  if (status == LUA_YIELD) {
+    lua_settop(f.L, 0);
+    current_ = outer;
+    return;
+  }
+  end_fiber(f, status);
+  current_ = outer;
+}
+
+// A fiber's result: the main fiber's is data for the journal; what a child returned stays in Lua, with its handle.
+void LuaHost::end_fiber(Fiber& f, int status) {
+  FiberId id = f.id;
+  lua_State* co = f.L;
+  Result<Value> result = Value();
+  Result<> read = protect(lua(), 0, [&](lua_State* L) {
+    lua_checkstack(co, 2);
+    if (status != 0) {
+      lua_xmove(co, L, 1);
+      Error e = to_error(L, 1);
+      if (e.traceback.empty()) e.traceback = kept_trace(L, id);
+      if (e.traceback.empty()) e.traceback = traceback(co, 0, false);
+      result = std::move(e);
+    } else if (id == 1 && lua_gettop(co) > 0) {
+      lua_settop(co, 1);
+      lua_xmove(co, L, 1);
+      result = to_value(L, 1, "the result");
+    }
+    lua_settop(L, 0);
+    luaL_unref(L, LUA_REGISTRYINDEX, f.anchor);
+    get_registry(L, &key_data);
+    lua_pushnil(L);
+    lua_rawseti(L, -2, static_cast<int>(id));
+  });
+  if (!read) result = std::move(read).error();
+  if (!result && f.dismissed && result.error().kind == ErrorKind::cancelled) result = Value();
+  current_ = nullptr;
+  if (!result) lua_sethook(lua(), nullptr, 0, 0);
+  fibers_.erase(id);
+  run_->fiber_done(id, std::move(result));
+}
+
+void LuaHost::cancel(FiberId id, const Error& reason) {
+  Fiber* f = find(id);
+  if (!f || !f->waiting || f->engine_wait) return;
+  completion(*f).fail(reason);
+}
+
+Completion LuaHost::completion(Fiber& fiber) {
+  Completion c;
+  c.host_ = self_;
+  c.loop_ = &loop_;
+  c.fiber_ = fiber.id;
+  c.suspension_ = fiber.suspension;
+  return c;
+}
+
+void LuaHost::dismiss(FiberId child) {
+  if (Fiber* f = find(child)) f->dismissed = true;
+}
+
+void LuaHost::caught() {
+  if (watchdog_) watchdog_->begin();
+}
+
+std::string LuaHost::where(FiberId id) const {
+  auto it = fibers_.find(id);
+  if (it == fibers_.end()) return "?";
+  const Fiber& f = *it->second;
+  return current_ == &f ? script_position(f.L) : f.where;
+}
+
+// --- interruption
+
+void LuaHost::arm_interrupt() noexcept {
+  interrupt_.store(true);
+  lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+}
+
+void LuaHost::hook(lua_State* L, lua_Debug* ar) {
+  LuaHost& host = of(L);
+  if (host.interrupt_.exchange(false) && host.options_.on_interrupt) host.options_.on_interrupt();
+  Fiber* f = host.current_;
+  const Error* why = f ? host.run_->cancelled(f->id) : nullptr;
+  Error overrun;
+  if (!why && f && host.watchdog_ && host.watchdog_->overrun()) {
+    overrun = host.watchdog_->error();
+    why = &overrun;
+  }
+  if (!why) {
+    lua_sethook(L, nullptr, 0, 0);
+    return;
+  }
+  lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop would swallow one error
+  lua_getinfo(L, "S", ar);
+  if (std::strncmp(ar->source, "=[rille", 7) == 0) return;  // scopes and steps must be able to catch it
+  raise(L, *why);
+}
+
+}  // namespace rille::host

@@ -1,0 +1,94 @@
+// The Lua C API and the small helpers that every binding uses: pushing, reading arguments, option tables.
+// The check_* functions raise a structured `invalid` error that names the argument; they do not return then. Lua errors
+// unwind C++ frames (measured: destructors run), so objects on the stack are safe.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+extern "C" {
+#include <lauxlib.h>
+#include <lua.h>
+#include <luajit.h>
+#include <lualib.h>
+}
+
+#include "runtime/base/error.hpp"
+
+namespace rille::host {
+
+inline void push(lua_State* L, std::string_view s) { lua_pushlstring(L, s.data(), s.size()); }
+inline void push(lua_State* L, const char* s) { lua_pushstring(L, s); }
+inline void push(lua_State* L, bool b) { lua_pushboolean(L, b); }
+inline void push(lua_State* L, double n) { lua_pushnumber(L, n); }
+inline void push(lua_State* L, int n) { lua_pushinteger(L, n); }
+inline void push(lua_State* L, std::int64_t n) { lua_pushnumber(L, static_cast<double>(n)); }
+
+template <class T>
+void set_field(lua_State* L, const char* key, const T& value) {  // of the table on top
+  push(L, value);
+  lua_setfield(L, -2, key);
+}
+
+// Raises a structured error in Lua (see errors.hpp). Never returns.
+[[noreturn]] void raise(lua_State* L, Error error);
+[[noreturn]] void raise_invalid(lua_State* L, std::string message, std::string hint = {});
+
+// "table", "string", or for our objects their class: "Instance".
+std::string type_name(lua_State* L, int index);
+// What a wrong value is called in a message: `"abc"`, `12`, `nil`, `a table`.
+std::string describe(lua_State* L, int index);
+inline int absolute(lua_State* L, int index) { return index > 0 || index <= LUA_REGISTRYINDEX ? index : lua_gettop(L) + index + 1; }
+
+// `what` names the argument in the message: "step name".
+std::string_view check_text(lua_State* L, int index, const char* what);
+double check_number(lua_State* L, int index, const char* what);
+std::int64_t check_integer(lua_State* L, int index, const char* what);
+bool check_bool(lua_State* L, int index, const char* what);
+void check_table(lua_State* L, int index, const char* what);
+void check_function(lua_State* L, int index, const char* what);
+// "30s", "6h", or a number of seconds -> milliseconds.
+std::int64_t check_duration_ms(lua_State* L, int index, const char* what);
+
+// Every string key of the table at `index` must be one of `known`, else invalid with "did you mean". nil is no table and fine.
+void check_options(lua_State* L, int index, const char* verb, std::initializer_list<const char*> known);
+// Readers of one option; absent gives nullopt or the default. The value's type is checked.
+std::optional<std::string> option_text(lua_State* L, int index, const char* key);
+std::optional<double> option_number(lua_State* L, int index, const char* key);
+std::optional<std::int64_t> option_duration_ms(lua_State* L, int index, const char* key);
+bool option_bool(lua_State* L, int index, const char* key, bool otherwise);
+
+// Sets functions in the table on top of the stack.
+struct Function {
+  const char* name;
+  lua_CFunction function;
+};
+void set_functions(lua_State* L, std::initializer_list<Function> functions);
+
+// One slot of the registry per C++ address: `static char key; set_registry(L, &key)` pops a value, get pushes it.
+inline void set_registry(lua_State* L, const void* key) {
+  lua_pushlightuserdata(L, const_cast<void*>(key));
+  lua_insert(L, -2);
+  lua_rawset(L, LUA_REGISTRYINDEX);
+}
+inline void get_registry(lua_State* L, const void* key) {
+  lua_pushlightuserdata(L, const_cast<void*>(key));
+  lua_rawget(L, LUA_REGISTRYINDEX);
+}
+
+// Restores the stack's height when it goes out of scope.
+class StackGuard {
+ public:
+  explicit StackGuard(lua_State* L) : L_(L), top_(lua_gettop(L)) {}
+  ~StackGuard() { lua_settop(L_, top_); }
+  StackGuard(const StackGuard&) = delete;
+
+ private:
+  lua_State* L_;
+  int top_;
+};
+
+}  // namespace rille::host

@@ -1,0 +1,151 @@
+#include "bindings/host/object.hpp"
+
+#include <fmt/format.h>
+
+#include "bindings/host/errors.hpp"
+#include "bindings/host/object_class.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::host {
+
+namespace {
+
+char class_mark, counter;   // keys of the metatable's ClassInfo and of the registry's creation counter
+
+struct ClassInfo {
+  const char* name;
+  bool (*field)(lua_State*, std::string_view);
+  ObjectEncoder encode;
+  std::vector<std::string> names;  // methods and fields
+};
+
+ClassInfo* class_of(lua_State* L, int index) {
+  if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index)) return nullptr;
+  lua_pushlightuserdata(L, &class_mark);
+  lua_rawget(L, -2);
+  auto* info = static_cast<ClassInfo*>(lua_touserdata(L, -1));
+  lua_pop(L, 2);
+  return info;
+}
+
+// Upvalue 1: the methods; 2: the class. Methods first, then fields, then a helpful error.
+int index_object(lua_State* L) {
+  lua_settop(L, 2);
+  lua_pushvalue(L, 2);
+  lua_rawget(L, lua_upvalueindex(1));
+  if (!lua_isnil(L, -1)) return 1;
+  lua_settop(L, 2);
+  auto* info = static_cast<ClassInfo*>(lua_touserdata(L, lua_upvalueindex(2)));
+  std::string_view key = check_text(L, 2, info->name);
+  if (info->field && info->field(L, key)) return 1;
+  std::string near = did_you_mean(key, info->names), list;
+  for (const std::string& n : info->names) list += (list.empty() ? "" : ", ") + n;
+  raise_invalid(L, fmt::format("{} has no field or method '{}'", info->name, key),
+                near.empty() ? "it has: " + list : fmt::format("did you mean '{}'?", near));
+}
+
+int newindex_object(lua_State* L) {
+  raise_invalid(L, fmt::format("the fields of {} cannot be set", describe(L, 1)));
+}
+
+int default_tostring(lua_State* L) {
+  push(L, type_name(L, 1));
+  return 1;
+}
+
+}  // namespace
+
+ObjectEncoder object_encoder(lua_State* L, int index) {
+  ClassInfo* info = class_of(L, index);
+  return info ? info->encode : nullptr;
+}
+
+std::optional<std::uint64_t> object_number(lua_State* L, int index) {
+  if (!class_of(L, index)) return {};
+  return static_cast<detail::ObjectHeader*>(lua_touserdata(L, index))->number;
+}
+
+namespace detail {
+
+void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFunction gc) {
+  lua_newtable(L);
+  int mt = lua_gettop(L);
+  void* memory = lua_newuserdata(L, sizeof(ClassInfo));
+  auto* info = new (memory) ClassInfo{spec.name, spec.field, spec.encode, {}};
+  lua_newtable(L);  // the info's own metatable frees it
+  lua_pushcfunction(L, [](lua_State* l) -> int {
+    static_cast<ClassInfo*>(lua_touserdata(l, 1))->~ClassInfo();
+    return 0;
+  });
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  lua_pushlightuserdata(L, &class_mark);
+  lua_pushvalue(L, -2);
+  lua_rawset(L, mt);
+  lua_newtable(L);
+  for (const Function& m : spec.methods) {
+    lua_pushcfunction(L, m.function);
+    lua_setfield(L, -2, m.name);
+    info->names.emplace_back(m.name);
+  }
+  for (const char* f : spec.fields) info->names.emplace_back(f);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, mt, "__methods");
+  lua_insert(L, -2);  // methods, info
+  lua_pushcclosure(L, index_object, 2);
+  lua_setfield(L, mt, "__index");
+  lua_pushcfunction(L, newindex_object);
+  lua_setfield(L, mt, "__newindex");
+  lua_pushcfunction(L, default_tostring);
+  lua_setfield(L, mt, "__tostring");
+  for (const Function& m : spec.metamethods) {
+    lua_pushcfunction(L, m.function);
+    lua_setfield(L, mt, m.name);
+  }
+  lua_pushcfunction(L, gc);
+  lua_setfield(L, mt, "__gc");
+  set_field(L, "__name", spec.name);
+  set_field(L, "__metatable", spec.name);
+  set_registry(L, key);
+}
+
+void* new_object(lua_State* L, const void* key, std::size_t size) {
+  get_registry(L, key);
+  if (lua_isnil(L, -1)) raise(L, make_error(ErrorKind::internal, "an object's class is not defined in this state"));
+  lua_pop(L, 1);
+  get_registry(L, &counter);
+  double number = lua_tonumber(L, -1) + 1;
+  lua_pop(L, 1);
+  lua_pushnumber(L, number);
+  set_registry(L, &counter);
+  auto* header = static_cast<ObjectHeader*>(lua_newuserdata(L, size));
+  header->number = static_cast<std::uint64_t>(number);
+  return header;
+}
+
+void finish_object(lua_State* L, const void* key) {
+  get_registry(L, key);
+  lua_setmetatable(L, -2);
+}
+
+void* test_object(lua_State* L, int index, const void* key) {
+  void* p = lua_touserdata(L, index);
+  if (!p || lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index)) return nullptr;
+  get_registry(L, key);
+  bool same = lua_rawequal(L, -1, -2) != 0;
+  lua_pop(L, 2);
+  return same ? p : nullptr;
+}
+
+void wrong_object(lua_State* L, int index, const void* key, const char* what) {
+  get_registry(L, key);
+  lua_getfield(L, -1, "__name");
+  std::string wanted = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "object";
+  lua_pop(L, 2);
+  std::string hint = index == 1 && !lua_isuserdata(L, 1) ? "methods are called with a colon: object:method(...)" : "";
+  raise_invalid(L, fmt::format("{}: expected {}, got {}", what, wanted, describe(L, index)), hint);
+}
+
+}  // namespace detail
+
+}  // namespace rille::host

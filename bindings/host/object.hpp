@@ -1,0 +1,76 @@
+// Objects: C++ values inside userdata, one class per C++ type. Type checks compare metatables (12 ns). Reading a name
+// that is neither a method nor a field raises with "did you mean". Objects get a creation number, so that tables keyed
+// by them iterate in the order of creation.
+//
+//   static const char* class_name... :
+//   define_class<Handle>(L, {.name = "Fiber", .methods = {{"wait", bind<wait>}}, .field = field});
+//   push_object(L, Handle{...});    Handle& h = check_object<Handle>(L, 1, "handle");
+//
+// A finalizer runs ~T on the loop thread, inside the collector: it must not wait and not call Lua.
+#pragma once
+
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "bindings/host/lua.hpp"
+#include "runtime/base/value.hpp"
+
+namespace rille::host {
+
+struct ClassSpec {
+  const char* name;                                   // "Instance"
+  std::vector<Function> methods;
+  std::vector<Function> metamethods;                  // __tostring, __add, .. ; not __index, __gc, __metatable
+  // Pushes the field `key` of the object at index 1 and gives true, or gives false. May be null.
+  bool (*field)(lua_State* L, std::string_view key) = nullptr;
+  std::vector<const char*> fields;                    // their names, for "did you mean" and completion
+  // Turns the object at `index` into data for args, journal and agents, or null when it cannot travel.
+  Result<Value> (*encode)(lua_State* L, int index) = nullptr;
+};
+
+namespace detail {
+struct ObjectHeader { std::uint64_t number; };
+constexpr std::size_t object_offset(std::size_t align) { return (sizeof(ObjectHeader) + align - 1) / align * align; }
+template <class T> inline char class_key = 0;
+void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFunction gc);
+void* new_object(lua_State* L, const void* key, std::size_t size);      // pushes it; without its metatable yet
+void finish_object(lua_State* L, const void* key);                      // sets the metatable of the object on top
+void* test_object(lua_State* L, int index, const void* key);            // null when it is of another class
+[[noreturn]] void wrong_object(lua_State* L, int index, const void* key, const char* what);
+}  // namespace detail
+
+template <class T>
+void define_class(lua_State* L, const ClassSpec& spec) {
+  detail::define_class(L, &detail::class_key<T>, spec, [](lua_State* l) -> int {
+    auto* p = static_cast<char*>(lua_touserdata(l, 1));
+    std::launder(reinterpret_cast<T*>(p + detail::object_offset(alignof(T))))->~T();
+    return 0;
+  });
+}
+
+template <class T>
+T& push_object(lua_State* L, T value) {
+  static_assert(alignof(T) <= 16);
+  void* p = detail::new_object(L, &detail::class_key<T>, detail::object_offset(alignof(T)) + sizeof(T));
+  T* object = new (static_cast<char*>(p) + detail::object_offset(alignof(T))) T(std::move(value));
+  detail::finish_object(L, &detail::class_key<T>);  // only now may ~T run
+  return *object;
+}
+
+template <class T>
+T* test_object(lua_State* L, int index) {
+  auto* p = static_cast<char*>(detail::test_object(L, index, &detail::class_key<T>));
+  return p ? std::launder(reinterpret_cast<T*>(p + detail::object_offset(alignof(T)))) : nullptr;
+}
+
+template <class T>
+T& check_object(lua_State* L, int index, const char* what) {
+  if (T* object = test_object<T>(L, index)) return *object;
+  detail::wrong_object(L, index, &detail::class_key<T>, what);
+}
+
+// True for any object of ours; its creation number.
+std::optional<std::uint64_t> object_number(lua_State* L, int index);
+
+}  // namespace rille::host

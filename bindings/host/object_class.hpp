@@ -1,0 +1,12 @@
+// What the codec asks about an object's class. Private to bindings/host.
+#pragma once
+
+#include "bindings/host/lua.hpp"
+#include "runtime/base/value.hpp"
+
+namespace rille::host {
+
+using ObjectEncoder = Result<Value> (*)(lua_State* L, int index);
+ObjectEncoder object_encoder(lua_State* L, int index);  // null: not ours, or it cannot travel
+
+}  // namespace rille::host

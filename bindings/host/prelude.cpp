@@ -1,0 +1,440 @@
+// The environment of users' code, in Lua: coroutines that let awaits pass, own require, print, table.sort and loaders,
+// deterministic pairs, next, tostring, gated io and os, strict globals. Runs once per state with the primitives of
+// core.cpp; gives the users' globals and the `rille` table.
+#include "bindings/host/prelude.hpp"
+
+namespace rille::host {
+
+const char* const prelude_source = R"lua(
+local core, parents, AWAIT = ...
+local raw = { next = next, tostring = tostring, format = string.format, sort = table.sort, type = type }
+local type, rawget, rawset, setmetatable, getmetatable, select, error = type, rawget, rawset, setmetatable, getmetatable, select, error
+local running, resume, yield, create, status = coroutine.running, coroutine.resume, coroutine.yield, coroutine.create, coroutine.status
+local raise = core.raise
+
+-- Await ---------------------------------------------------------------------------------------------------------------
+
+local function shim(call, unpack_result)
+  return function(...) return unpack_result(call(...)) end
+end
+
+-- A coroutine of the script that awaits hands the sentinel up; what comes back goes down to it.
+local function pass(co, ok, first, ...)
+  if ok and first == AWAIT and type(first) == "userdata" then
+    return pass(co, resume(co, yield(AWAIT)))
+  end
+  return ok, first, ...
+end
+
+local function co_resume(co, ...)
+  if type(co) == "thread" and status(co) == "suspended" then
+    parents[co] = running()
+  end
+  return pass(co, resume(co, ...))
+end
+
+local function raise_or_return(ok, ...)
+  if ok then return ... end
+  error((...), 0)
+end
+
+local function co_wrap(f)
+  local co = create(f)
+  return function(...) return raise_or_return(co_resume(co, ...)) end
+end
+
+local function co_yield(...)
+  local co = running()
+  if not co or parents[co] == false then
+    raise("state", "coroutine.yield outside of a coroutine of the script", "rille.spawn starts fibers, which wait by themselves")
+  end
+  return yield(...)
+end
+
+-- Order ---------------------------------------------------------------------------------------------------------------
+
+-- Numbers, then strings, then booleans, then objects by creation.
+local rank = { number = 1, string = 2, boolean = 3, userdata = 4, table = 5, ["function"] = 5, thread = 5, cdata = 5, lightuserdata = 5 }
+local number_of = core.object_number
+
+local function before(a, b)
+  local ta, tb = type(a), type(b)
+  if ta ~= tb then return rank[ta] < rank[tb] end
+  if ta == "boolean" then return not a and b end
+  if ta == "userdata" then return number_of(a) < number_of(b) end
+  return a < b
+end
+
+local function sorted_keys(t)
+  local keys, n, others, kind, mixed = {}, 0, 0, nil, false
+  for k in raw.next, t do
+    n = n + 1
+    keys[n] = k
+    local tk = type(k)
+    if kind ~= tk then mixed = kind ~= nil; kind = kind or tk end
+    if rank[tk] >= 4 and not (tk == "userdata" and number_of(k)) then others = others + 1 end
+  end
+  if others > 1 then
+    raise("invalid", "pairs over a table with several tables or functions as keys: they have no order that a resume would repeat",
+      "use a list, or strings as keys")
+  end
+  if n > 1 then
+    if not mixed and (kind == "number" or kind == "string") then raw.sort(keys) else raw.sort(keys, before) end
+  end
+  return keys, n
+end
+
+local function is_sequence(t)
+  local n = 0
+  for k in raw.next, t do
+    n = n + 1
+    if k ~= n then return false end
+  end
+  return true, n
+end
+
+local function pairs(t)
+  if type(t) ~= "table" then raise("invalid", "pairs: expected a table, got " .. core.describe(t)) end
+  local sequence, n = is_sequence(t)
+  local i = 0
+  if sequence then
+    return function()
+      while i < n do
+        i = i + 1
+        local v = rawget(t, i)
+        if v ~= nil then return i, v end
+      end
+    end, t, nil
+  end
+  local keys
+  keys, n = sorted_keys(t)
+  return function()
+    while i < n do
+      i = i + 1
+      local k = keys[i]
+      local v = rawget(t, k)
+      if v ~= nil then return k, v end
+    end
+  end, t, nil
+end
+
+-- next keeps one sorted list of keys per table that it has walked, so that `next(t) == nil` stays cheap: any key of the
+-- list that is still there will do, as long as the choice depends on the program alone.
+local walks = setmetatable({}, { __mode = "k" })
+
+local function walk_from(t, walk, i)
+  local keys = walk.keys
+  for j = i, walk.n do
+    local v = rawget(t, keys[j])
+    if v ~= nil then
+      walk.at = j
+      return keys[j], v
+    end
+  end
+end
+
+local function next(t, key)
+  if type(t) ~= "table" then raise("invalid", "next: expected a table, got " .. core.describe(t)) end
+  local walk = walks[t]
+  if key == nil then
+    local first = raw.next(t)
+    if first == nil then return nil end
+    if raw.next(t, first) == nil then return first, rawget(t, first) end
+    if rawget(t, 1) ~= nil and not walk then return 1, rawget(t, 1) end
+    if walk then
+      local k, v = walk_from(t, walk, 1)
+      if k ~= nil then return k, v end
+    end
+    walk = {}
+    walk.keys, walk.n = sorted_keys(t)
+    walks[t] = walk
+    return walk_from(t, walk, 1)
+  end
+  if not walk then
+    walk = {}
+    walk.keys, walk.n = sorted_keys(t)
+    walks[t] = walk
+  end
+  local at = walk.at
+  if not at or walk.keys[at] ~= key then
+    at = nil
+    for j = 1, walk.n do if walk.keys[j] == key then at = j break end end
+    if not at then
+      walk.keys, walk.n = sorted_keys(t)
+      for j = 1, walk.n do if walk.keys[j] == key then at = j break end end
+      if not at then raise("invalid", "next: the table has no key " .. core.describe(key)) end
+    end
+  end
+  local k, v = walk_from(t, walk, at + 1)
+  if k == nil then walks[t] = nil end
+  return k, v
+end
+
+-- A merge sort, so that the comparator may wait.
+local function sort(t, less)
+  if type(t) ~= "table" then raise("invalid", "table.sort: expected a table, got " .. core.describe(t)) end
+  local n = #t
+  if less == nil then
+    local kind = type(t[1])
+    if kind == "number" or kind == "string" then return raw.sort(t) end
+    less = function(a, b) return a < b end
+  elseif type(less) ~= "function" then
+    raise("invalid", "table.sort: expected a function to compare with, got " .. core.describe(less))
+  end
+  local from, to = {}, {}
+  for i = 1, n do from[i] = t[i] end
+  local width = 1
+  while width < n do
+    for low = 1, n, 2 * width do
+      local mid, high = math.min(low + width, n + 1), math.min(low + 2 * width, n + 1)
+      local i, j = low, mid
+      for k = low, high - 1 do
+        if i < mid and (j >= high or not less(from[j], from[i])) then
+          to[k] = from[i]
+          i = i + 1
+        else
+          to[k] = from[j]
+          j = j + 1
+        end
+      end
+    end
+    from, to = to, from
+    width = width * 2
+  end
+  for i = 1, n do t[i] = from[i] end
+end
+
+-- Text ----------------------------------------------------------------------------------------------------------------
+
+local effects_allowed = core.effects_allowed
+
+-- Addresses differ between a run and its resume.
+local function tostring(v)
+  local kind = type(v)
+  if kind == "string" then return v end
+  if kind == "table" or kind == "userdata" then
+    local mt = core.metatable(v)
+    if mt and rawget(mt, "__tostring") then return raw.tostring(v) end
+  end
+  if (kind == "table" or kind == "function" or kind == "thread" or kind == "userdata") and not effects_allowed() then
+    return kind == "function" and core.function_name(v) or kind
+  end
+  return raw.tostring(v)
+end
+
+local function format(text, ...)
+  local n = select("#", ...)
+  for i = 1, n do
+    local kind = type((select(i, ...)))
+    if kind == "table" or kind == "function" or kind == "thread" or kind == "userdata" then
+      local args = { ... }
+      for j = 1, n do
+        kind = type(args[j])
+        if kind == "table" or kind == "function" or kind == "thread" or kind == "userdata" then args[j] = tostring(args[j]) end
+      end
+      return raw.format(text, unpack(args, 1, n))
+    end
+  end
+  return raw.format(text, ...)
+end
+
+local function print(...)
+  local parts = {}
+  for i = 1, select("#", ...) do parts[i] = tostring((select(i, ...))) end
+  core.print(table.concat(parts, "\t") .. "\n")
+end
+
+-- Globals -------------------------------------------------------------------------------------------------------------
+
+local function copy(t, without)
+  local out = {}
+  for k, v in raw.next, t do out[k] = v end
+  for _, k in ipairs(without or {}) do out[k] = nil end
+  return out
+end
+
+local function names_of(t)
+  local out = {}
+  for k in raw.next, t do if type(k) == "string" then out[#out + 1] = k end end
+  raw.sort(out)
+  return out
+end
+
+local why_not = {
+  ["os.time"] = "use rille.now(): it is recorded, so that a resumed run sees the same time",
+  ["os.clock"] = "use rille.now(): it is recorded, so that a resumed run sees the same time",
+  ["os.date"] = "use rille.now(): it is recorded, so that a resumed run sees the same time",
+  ["os.getenv"] = "read it in a step, or pass it as an argument: --name \"$VALUE\"",
+  ["os.exit"] = "return from the script, or raise an error",
+}
+
+local function gated(name, lib)
+  return setmetatable({}, {
+    __index = function(_, key)
+      local v = lib[key]
+      if v == nil then
+        raise("invalid", raw.format("%s.%s does not exist", name, raw.tostring(key)), core.did_you_mean(raw.tostring(key), names_of(lib)))
+      end
+      if not effects_allowed() then
+        local full = name .. "." .. key
+        raise("state", full .. " works only inside rille.step and on agents: in workflow code a resume would run it again",
+          why_not[full] or "put it into rille.step(name, function() ... end)")
+      end
+      return v
+    end,
+    __newindex = function() raise("state", "the library " .. name .. " cannot be changed") end,
+    __metatable = name,
+  })
+end
+
+local strings = copy(string, { "dump" })
+strings.format = format
+getmetatable("").__index = strings
+getmetatable("").__metatable = "string"
+
+local tables = copy(table, { "foreach", "foreachi", "getn" })
+tables.sort = sort
+local maths = copy(math, { "randomseed" })
+maths.random = core.random
+maths.randomseed = core.randomseed
+
+local coroutines = copy(coroutine)
+coroutines.resume, coroutines.wrap, coroutines.yield = co_resume, co_wrap, co_yield
+
+local store = {
+  assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs, pcall = pcall, rawequal = rawequal,
+  rawget = rawget, rawset = rawset, rawlen = rawlen, select = select, setmetatable = setmetatable, tonumber = tonumber, type = type,
+  unpack = unpack, xpcall = xpcall, _VERSION = _VERSION,
+  next = next, pairs = pairs, tostring = tostring, print = print,
+  string = strings, table = tables, math = maths, coroutine = coroutines, bit = bit,
+  io = gated("io", copy(io)), os = gated("os", copy(os, { "exit", "setlocale" })),
+  debug = { traceback = core.traceback },
+  collectgarbage = function(what)
+    if what == nil or what == "collect" or what == "count" or what == "step" then return collectgarbage(what or "collect") end
+    raise("invalid", raw.format("collectgarbage(%q) is not available", raw.tostring(what)), 'use "collect", "count" or "step"')
+  end,
+}
+
+local hidden = {
+  ffi = "it works on agents and in the REPL: require \"ffi\"", jit = "begin the script with the comment `-- rille: jit` to compile it",
+  package = "modules beside the script are found by require", getfenv = "", setfenv = "", module = "return a table from the module instead",
+  newproxy = "", gcinfo = "use collectgarbage(\"count\")",
+}
+
+setmetatable(store, {
+  __index = function(_, key)
+    if key == "_G" then return core.env() end
+    if type(key) ~= "string" then return nil end
+    if hidden[key] then raise("state", raw.format("'%s' is not available in workflow code", key), hidden[key]) end
+    local near = core.did_you_mean(key, names_of(store))
+    raise("invalid", raw.format("the global '%s' is not set", key),
+      near ~= "" and near or "declare it: local " .. key .. " = ...")
+  end,
+})
+
+-- All writes pass here, since the table itself stays empty: a step body must not leave anything behind.
+local env = setmetatable({}, {
+  __index = store,
+  __newindex = function(_, key, value)
+    local step = core.step_name()
+    if step then
+      raise("state", raw.format("the body of step '%s' sets the global '%s'", step, raw.tostring(key)),
+        "a finished step does not run again on resume: return the value from the step instead")
+    end
+    rawset(store, key, value)
+  end,
+  __metatable = "globals",
+})
+
+-- Loaders -------------------------------------------------------------------------------------------------------------
+
+local loaded, loading = {}, {}
+local rille = {}
+loaded.rille = rille
+for name, lib in raw.next, { string = strings, table = tables, math = maths, coroutine = coroutines, bit = bit, io = store.io, os = store.os, debug = store.debug } do
+  loaded[name] = lib
+end
+
+local function require(name)
+  if type(name) ~= "string" then raise("invalid", "require: expected the name of a module, got " .. core.describe(name)) end
+  local module = loaded[name]
+  if module ~= nil then return module end
+  if loading[name] then raise("invalid", raw.format("the module '%s' requires itself", name), "break the circle of requires") end
+  if name == "ffi" or name == "jit" or name == "string.buffer" then
+    if not core.open_rules() then raise("state", raw.format("'%s' is not available in workflow code", name), hidden[name]) end
+    loaded[name] = core.raw_require(name)
+    return loaded[name]
+  end
+  local code = core.find_module(name)  -- raises when there is none
+  loading[name] = true
+  local ok, result = pcall(code, name)
+  loading[name] = nil
+  if not ok then error(result, 0) end
+  if result == nil then result = true end
+  loaded[name] = result
+  return result
+end
+
+local function with_env(code, where)
+  if where ~= nil then core.setfenv(code, where) end
+  return code
+end
+
+local function load(chunk, name, mode, where)
+  if mode ~= nil and mode ~= "t" and mode ~= "bt" then raise("invalid", "load: only source text is loaded, no bytecode", "leave the mode out") end
+  if type(chunk) == "function" then
+    local parts = {}
+    while true do
+      local part = chunk()
+      if part == nil or part == "" then break end
+      parts[#parts + 1] = part
+    end
+    chunk = table.concat(parts)
+  end
+  if type(chunk) ~= "string" then raise("invalid", "load: expected source text, got " .. core.describe(chunk)) end
+  local code, err = core.compile(chunk, name or "=(load)")
+  if not code then return nil, err end
+  return with_env(code, where)
+end
+
+local function loadfile(path, mode, where)
+  local source = core.read_source(path)
+  return load(source, "@" .. path, mode, where)
+end
+
+local function dofile(path)
+  local code, err = loadfile(path)
+  if not code then error(err, 0) end
+  return code()
+end
+
+store.require, store.load, store.loadstring, store.loadfile, store.dofile = require, load, load, loadfile, dofile
+
+-- The module table ----------------------------------------------------------------------------------------------------
+
+local computed = {}
+setmetatable(rille, {
+  __index = function(_, key)
+    local f = computed[key]
+    if f then return f() end
+    if type(key) == "string" and core.has_stdlib("rille." .. key) then
+      local module = require("rille." .. key)
+      rawset(rille, key, module)
+      return module
+    end
+    local names = names_of(rille)
+    for k in raw.next, computed do names[#names + 1] = k end
+    for _, k in ipairs(core.stdlib_names()) do names[#names + 1] = k end
+    raise("invalid", raw.format("rille.%s does not exist", raw.tostring(key)), core.did_you_mean(raw.tostring(key), names))
+  end,
+  __newindex = function(_, key) raise("state", "the module rille cannot be changed: '" .. raw.tostring(key) .. "'", "use a local or a global") end,
+  __metatable = "rille",
+})
+
+rawset(rille, "null", core.null)
+core.loaded, core.computed, core.store, core.raw_pairs = loaded, computed, store, function(t) return raw.next, t end
+core.tostring, core.sort_strings, core.names_of = tostring, raw.sort, names_of
+return env, rille, shim
+)lua";
+
+}  // namespace rille::host

@@ -1,0 +1,93 @@
+#include "bindings/host/state.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "runtime/base/units.hpp"
+
+namespace rille::host {
+
+namespace {
+
+// A program that exports another Lua's symbols silently takes over the calls of a shared library (measured). All
+// symbols must then come from one object.
+Result<> refuse_foreign_lua() {
+  Dl_info a{}, b{};
+  bool known = dladdr(reinterpret_cast<void*>(&lua_newstate), &a) && dladdr(reinterpret_cast<void*>(&luaJIT_setmode), &b);
+  if (known && a.dli_fbase != b.dli_fbase)
+    return make_error(ErrorKind::config,
+                      fmt::format("the Lua functions come from '{}', but LuaJIT's from '{}': another Lua in this program has taken over",
+                                  a.dli_fname ? a.dli_fname : "?", b.dli_fname ? b.dli_fname : "?"),
+                      "load Rille with RTLD_DEEPBIND, or link it statically");
+  return {};
+}
+
+int read_version(lua_State* L) {
+  luaL_openlibs(L);
+  lua_getglobal(L, "jit");
+  lua_getfield(L, -1, "version_num");
+  *static_cast<double*>(lua_touserdata(L, 1)) = lua_tonumber(L, -1);
+  return 0;
+}
+
+}  // namespace
+
+void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t new_size) {
+  auto* self = static_cast<State*>(ud);
+  if (!pointer) old_size = 0;
+  if (new_size == 0) {
+    self->used_ -= old_size;
+    std::free(pointer);
+    return nullptr;
+  }
+  std::size_t after = self->used_ - old_size + new_size;
+  if (self->limit_ && new_size > old_size) {
+    if (after > self->limit_) {
+      self->limit_hit_ = true;
+      return nullptr;
+    }
+    if (after > self->limit_ / 4 && !self->pressed_ && self->L_) {
+      // Begin each collection as soon as the last has ended, and outrun the allocation. These calls only set numbers.
+      self->pressed_ = true;
+      lua_gc(self->L_, LUA_GCSETPAUSE, 100);
+      lua_gc(self->L_, LUA_GCSETSTEPMUL, 400);
+    }
+  }
+  void* p = std::realloc(pointer, new_size);
+  if (p) self->used_ = after;
+  return p;
+}
+
+Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes) {
+  RILLE_CHECK(refuse_foreign_lua());
+  std::unique_ptr<State> state(new State());
+  state->L_ = lua_newstate(&State::allocate, state.get());
+  if (!state->L_)
+    return make_error(ErrorKind::config, "LuaJIT refused an allocator of its own: it is not a GC64 build, or there is no memory",
+                      "use a LuaJIT 2.1 built with GC64 (the default on 64-bit systems)");
+  // An error outside every protected call would end the process in LuaJIT's own handler.
+  lua_atpanic(state->L_, [](lua_State*) -> int { throw std::bad_alloc(); });
+  double version = 0;
+  if (lua_cpcall(state->L_, read_version, &version) != 0)
+    return make_error(ErrorKind::memory, "no memory for the Lua libraries");
+  if (version != LUAJIT_VERSION_NUM)
+    return make_error(ErrorKind::config, fmt::format("Rille was built for LuaJIT {}, but {} is loaded", LUAJIT_VERSION_NUM, version),
+                      "install the LuaJIT that Rille was built with");
+  state->limit_ = memory_limit_bytes;
+  return state;
+}
+
+State::~State() {
+  if (L_) lua_close(L_);
+}
+
+Error State::memory_error() const {
+  if (!limit_hit_) return make_error(ErrorKind::memory, "out of memory", "free some memory on this machine");
+  return make_error(ErrorKind::memory, fmt::format("the script's memory limit of {} is reached", format_size_bytes(static_cast<std::int64_t>(limit_))),
+                    "keep less in Lua tables, or raise the limit memory_bytes");
+}
+
+}  // namespace rille::host
