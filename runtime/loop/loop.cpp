@@ -123,7 +123,11 @@ Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(ne
   uv_timer_init(loop.uv(), &handle_->timer);
   handle_->timer.data = handle_;
   uv_update_time(loop.uv());
-  uv_timer_start(&handle_->timer, [](uv_timer_t* t) { static_cast<Handle*>(t->data)->fn(); },
+  uv_timer_start(&handle_->timer, [](uv_timer_t* t) {
+                   // Moved out first: the callback may destroy its Timer.
+                   auto call = std::move(static_cast<Handle*>(t->data)->fn);
+                   if (call) call();
+                 },
                  static_cast<std::uint64_t>(std::max<std::int64_t>(0, ms)), 0);
 }
 

@@ -85,6 +85,8 @@ struct HttpOptions {
   Log log;                        // debug: one line per attempt
 };
 
+struct Outcome;  // http_core.hpp
+
 class HttpClient {
  public:
   HttpClient(Loop& loop, HttpOptions options = {});
@@ -92,12 +94,17 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
+  // In a coroutine name the request first: `co_await send({.url = ...})` is miscompiled by GCC 12 (PR 98401: braced
+  // temporaries in an awaited call are copied as bytes and freed twice). This holds for every awaited call.
   Async<HttpResponse> send(HttpRequest request, CancelToken token = {});
   Loop& loop();
 
  private:
   class Core;
   class Transfer;
+  static Async<HttpResponse> attempt(std::shared_ptr<Core> core, HttpRequest request, CancelToken token, Outcome& outcome);
+  static std::int64_t wait_before_next(Core& core, const HttpRequest& request, const Outcome& outcome, int attempts,
+                                       const Result<HttpResponse>& answer);
   std::shared_ptr<Core> core_;
 };
 
