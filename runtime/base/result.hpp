@@ -12,13 +12,25 @@
 
 namespace rille {
 
+namespace detail {
+// An error on the heap, so that a Result of a small value stays small; copies like a value.
+struct ErrorBox {
+  std::unique_ptr<Error> error;
+  ErrorBox() = default;
+  explicit ErrorBox(Error e) : error(std::make_unique<Error>(std::move(e))) {}
+  ErrorBox(const ErrorBox& o) : error(o.error ? std::make_unique<Error>(*o.error) : nullptr) {}
+  ErrorBox(ErrorBox&&) noexcept = default;
+  ErrorBox& operator=(ErrorBox o) noexcept { error = std::move(o.error); return *this; }
+};
+}  // namespace detail
+
 template <class T = void>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
   Result(T value) : value_(std::move(value)) {}                                   // NOLINT: implicit by design
-  Result(Error error) : error_(std::make_unique<Error>(std::move(error))) {}      // NOLINT
-  bool ok() const { return !error_; }
+  Result(Error error) : error_(std::move(error)) {}      // NOLINT
+  bool ok() const { return !error_.error; }
   explicit operator bool() const { return ok(); }
   T& value() & { assert(ok()); return *value_; }
   const T& value() const& { assert(ok()); return *value_; }
@@ -28,13 +40,13 @@ class [[nodiscard]] Result {
   T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  Error& error() & { assert(!ok()); return *error_; }
-  const Error& error() const& { assert(!ok()); return *error_; }
-  Error&& error() && { assert(!ok()); return std::move(*error_); }
+  Error& error() & { assert(!ok()); return *error_.error; }
+  const Error& error() const& { assert(!ok()); return *error_.error; }
+  Error&& error() && { assert(!ok()); return std::move(*error_.error); }
 
  private:
   std::optional<T> value_;
-  std::unique_ptr<Error> error_;
+  detail::ErrorBox error_;
 };
 
 template <>
@@ -42,15 +54,15 @@ class [[nodiscard]] Result<void> {
  public:
   using value_type = void;
   Result() = default;
-  Result(Error error) : error_(std::make_unique<Error>(std::move(error))) {}      // NOLINT
-  bool ok() const { return !error_; }
+  Result(Error error) : error_(std::move(error)) {}      // NOLINT
+  bool ok() const { return !error_.error; }
   explicit operator bool() const { return ok(); }
-  Error& error() & { assert(!ok()); return *error_; }
-  const Error& error() const& { assert(!ok()); return *error_; }
-  Error&& error() && { assert(!ok()); return std::move(*error_); }
+  Error& error() & { assert(!ok()); return *error_.error; }
+  const Error& error() const& { assert(!ok()); return *error_.error; }
+  Error&& error() && { assert(!ok()); return std::move(*error_.error); }
 
  private:
-  std::unique_ptr<Error> error_;
+  detail::ErrorBox error_;
 };
 
 inline Result<void> success() { return {}; }

@@ -26,6 +26,10 @@ using ScopeId = std::uint64_t;
 
 // What a verb records: its kind ("step", "rent", "call", ..), its name, and what identifies its arguments.
 struct Operation {
+  // Not an aggregate: GCC 12 destroys brace-made temporaries in a co_await expression twice (see loop/task.hpp).
+  Operation() = default;
+  Operation(std::string k, std::string n, Value a, std::string s)
+      : kind(std::move(k)), name(std::move(n)), args(std::move(a)), source(std::move(s)) {}
   std::string kind, name;
   Value args;               // hashed into the entry; a change is divergence
   std::string source;       // "train.lua:12", for messages
@@ -101,7 +105,10 @@ class Run : public FiberSink {
   // The pinned source of a module or script: read by `load` the first time, from the journal ever after.
   virtual Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) = 0;
 
-  // --- fibers and scopes. A fiber begins in a scope of its own, which is a child of the scope it was spawned in.
+  // --- fibers and scopes. A fiber begins in a scope of its own (root_scope), which is a child of the scope it was spawned
+  // in. A guest may settle, clean up and release that scope itself before fiber_done, exactly as for scope_enter's (so
+  // that the body's defers run in its fiber); what it leaves undone, the engine does before the fiber counts as ended.
+  virtual ScopeId root_scope(FiberId fiber) const = 0;
   virtual Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) = 0;
   virtual Async<> join(FiberId self, FiberId child) = 0;                          // ends when the child has; its error if it failed
   virtual Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children) = 0;  // index of the first to end

@@ -50,9 +50,14 @@ Result<std::unique_ptr<Loop>> Loop::create(const Clock& clock) {
   return loop;
 }
 
-Loop::~Loop() {
+void Loop::abandon_tasks() {
   for (Spawned* s : std::exchange(spawned_, {})) delete s;
   ready_.clear();
+  uv_idle_stop(&spin_);
+}
+
+Loop::~Loop() {
+  abandon_tasks();
   uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr);
   uv_close(reinterpret_cast<uv_handle_t*>(&spin_), nullptr);
   for (int i = 0; i < 1000 && uv_loop_close(&uv_) == UV_EBUSY; ++i) uv_run(&uv_, UV_RUN_NOWAIT);

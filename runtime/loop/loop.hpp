@@ -38,6 +38,9 @@ class Loop {
   // Starts a task that nobody awaits. It is kept until it ends or the loop is destroyed.
   void spawn(Task<void> task);
 
+  // Destroys the coroutines of all spawned tasks where they stand. For an owner that ends before the loop does.
+  void abandon_tasks();
+
   // Turns until `done` holds. Blocks in poll when there is nothing to do.
   void run_until(const std::function<bool()>& done);
   // For hosts that drive the loop: does what is ready, at most about budget_ms; never blocks. True while work remains.

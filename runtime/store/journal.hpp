@@ -22,6 +22,8 @@ namespace rille::store {
 
 // The run on whose behalf a row is written, and the epoch its runner was given. Empty run: unfenced.
 struct Fence {
+  Fence() = default;  // not an aggregate: see loop/task.hpp
+  Fence(std::string r, std::int64_t e) : run(std::move(r)), epoch(e) {}
   std::string run;
   std::int64_t epoch = 0;
 };

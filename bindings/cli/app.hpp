@@ -1,0 +1,60 @@
+// What every command of `rille` needs: the loop, the engine of this RILLE_HOME, the terminal. Commands return exit codes:
+// 0 done, 1 script error, 2 usage, 3 cleanup pending, 124 timeout, 130 interrupted.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings/cli/terminal.hpp"
+#include "runtime/engine/engine.hpp"
+
+namespace rille::cli {
+
+struct App {
+  std::unique_ptr<Loop> loop;
+  std::unique_ptr<engine::Engine> engine;  // opened by open_engine
+  Terminal terminal;
+  std::string home;      // RILLE_HOME
+  std::string self_exe;
+  bool json = false;
+  bool trace = false;    // RILLE_TRACE=1
+};
+
+Result<> open_engine(App& app);
+int exit_code(const Error& error);
+// Prints the error and gives its exit code.
+int fail(App& app, const Error& error);
+
+// run_command.cpp
+struct RunArguments {
+  std::string file;                    // "" for -e
+  std::string code;                    // of -e
+  std::vector<std::string> script_arguments;
+  std::string resume;                  // a run id
+};
+int run_command(App& app, const RunArguments& arguments);
+// "--steps 500 --flag --x=1" -> {steps="500", flag=true, x="1"}. invalid: a word that is no option.
+Result<Value> parse_script_arguments(const std::vector<std::string>& words);
+
+// query_commands.cpp
+int ps_command(App& app, int limit);
+int show_command(App& app, const std::string& run);
+int logs_command(App& app, const std::string& run, bool follow);
+int leases_command(App& app, bool all);
+int release_command(App& app, const std::string& lease_or_run);
+int gc_command(App& app);
+int cost_command(App& app, const std::string& run);
+int offers_command(App& app, const Value& query);
+int signal_command(App& app, const std::string& run, const std::string& name, const std::string& value);
+std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us);
+
+// agent_command.cpp
+int agent_command(App& app, const std::vector<std::string>& words);
+// doctor.cpp
+int doctor_command(App& app);
+// repl.cpp
+int repl_command(App& app, const std::string& preload);
+
+}  // namespace rille::cli

@@ -1,0 +1,254 @@
+// The commands that read the journal and those that end what it names. They need no network but to release.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "bindings/cli/app.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+std::string age(const App& app, std::int64_t us) { return format_duration_ms((app.loop->clock().wall_us() - us) / 1000) + " ago"; }
+
+template <class Items>
+int print_json(App& app, const Items& items) {
+  Value::Array out(items.begin(), items.end());
+  app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
+  return 0;
+}
+
+Value lease_value(const App& app, const lease::Lease& l) { return l.to_value(app.loop->clock().wall_us()); }
+
+std::string shown_state(const App& app, const engine::RunRow& r) {
+  // A run that says it is running, but whose runner is gone, was killed: resume continues it.
+  if (r.state == "running" && !app.engine->alive(r.id)) return "interrupted";
+  return r.state;
+}
+
+}  // namespace
+
+int ps_command(App& app, int limit) {
+  Result<std::vector<engine::RunRow>> runs = app.engine->runs(limit);
+  if (!runs) return fail(app, runs.error());
+  if (app.json) {
+    std::vector<Value> values;
+    for (const auto& r : *runs) values.push_back(r.to_value().set("state", shown_state(app, r)));
+    return print_json(app, values);
+  }
+  if (runs->empty()) {
+    app.terminal.out("no runs yet: rille run FILE\n");
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows{{"RUN", "STATE", "STARTED", "TOOK", "COST", "SCRIPT"}};
+  for (const auto& r : *runs) {
+    Micros cost = 0;
+    if (auto leases = app.engine->leases().of_run(r.id))
+      for (const auto& l : *leases) cost += l.spent_micros(app.loop->clock().wall_us());
+    std::string took = r.ended_us ? format_duration_ms((r.ended_us - r.created_us) / 1000) : "";
+    rows.push_back({r.id, shown_state(app, r), age(app, r.created_us), took, format_dollars(cost), r.script});
+  }
+  app.terminal.out(format_table(rows));
+  return 0;
+}
+
+int show_command(App& app, const std::string& id) {
+  Result<engine::RunRow> run = app.engine->run(id);
+  if (!run) return fail(app, run.error());
+  auto entries = app.engine->entries(run->id);
+  auto leases = app.engine->leases().of_run(run->id);
+  if (!entries) return fail(app, entries.error());
+  if (!leases) return fail(app, leases.error());
+  if (app.json) {
+    Value v = run->to_value();
+    Value::Array held;
+    for (const auto& l : *leases) held.push_back(lease_value(app, l));
+    v.set("state", shown_state(app, *run)).set("entries", Value::Array(entries->begin(), entries->end())).set("leases", std::move(held));
+    app.terminal.out(v.to_json_pretty() + "\n");
+    return 0;
+  }
+  std::string out = fmt::format("run      {}\nscript   {}\nstate    {}\nstarted  {}\n", run->id, run->script, shown_state(app, *run), format_utc(run->created_us));
+  if (run->ended_us) out += fmt::format("took     {}\n", format_duration_ms((run->ended_us - run->created_us) / 1000));
+  if (run->args.as_object() && !run->args.as_object()->empty()) out += "args     " + run->args.to_json() + "\n";
+  if (!run->result.is_null()) out += "result   " + run->result.to_json() + "\n";
+  if (run->error) out += "error    " + run->error->summary() + "\n";
+  if (!entries->empty()) {
+    std::vector<std::vector<std::string>> rows{{"FIBER", "KIND", "NAME", "STATE", "TRY", "TOOK", "WHERE"}};
+    for (const Value& e : *entries) {
+      std::string took = e["seconds"].as_number() ? format_duration_ms(static_cast<std::int64_t>(e.number("seconds") * 1000)) : "";
+      rows.push_back({e.text("fiber"), e.text("kind"), e.text("name"), e.text("state"), fmt::format("{}", e.integer("attempt")), took, e.text("source")});
+    }
+    out += "\n" + format_table(rows);
+  }
+  app.terminal.out(out);
+  if (!leases->empty()) {
+    app.terminal.out("\n");
+    return leases->empty() ? 0 : cost_command(app, run->id);
+  }
+  return 0;
+}
+
+int logs_command(App& app, const std::string& id, bool follow) {
+  Result<engine::RunRow> run = app.engine->run(id);
+  if (!run) return fail(app, run.error());
+  if (app.json) {
+    auto events = app.engine->events(run->id);
+    if (!events) return fail(app, events.error());
+    return print_json(app, *events);
+  }
+  std::string path = app.engine->home() + "/runs/" + run->id + "/log";
+  std::ifstream file(path, std::ios::binary);
+  char block[65536];
+  bool alive = true;
+  while (true) {
+    while (file.read(block, sizeof block), file.gcount() > 0) app.terminal.out({block, static_cast<std::size_t>(file.gcount())});
+    if (!follow || !alive) return 0;
+    alive = app.engine->alive(run->id);  // once more after its end, for the last lines
+    file.clear();
+    run_blocking(*app.loop, sleep_for(*app.loop, 200)).ok();
+    if (!file.is_open()) file.open(path, std::ios::binary);
+  }
+}
+
+int leases_command(App& app, bool all) {
+  auto leases = app.engine->leases().all(all);
+  if (!leases) return fail(app, leases.error());
+  if (app.json) {
+    std::vector<Value> values;
+    for (const auto& l : *leases) values.push_back(lease_value(app, l));
+    return print_json(app, values);
+  }
+  if (leases->empty()) {
+    app.terminal.out("no leases: nothing is rented\n");
+    return 0;
+  }
+  std::int64_t now = app.loop->clock().wall_us();
+  std::vector<std::vector<std::string>> rows{{"LEASE", "NAME", "STATE", "PROVIDER", "MACHINE", "PER HOUR", "SPENT", "ENDS IN", "RUN"}};
+  for (const auto& l : *leases)
+    rows.push_back({l.id, l.name, l.state, l.provider, l.machine_id, format_dollars(l.price_micros_per_hour), format_dollars(l.spent_micros(now)),
+                    l.state == "released" ? "" : l.expires_us > now ? format_duration_ms((l.expires_us - now) / 1000) : "expired", l.run});
+  app.terminal.out(format_table(rows));
+  return 0;
+}
+
+int release_command(App& app, const std::string& what) {
+  auto quiet = [](const std::string&, Value) {};
+  auto leases = app.engine->leases().all(false);
+  if (!leases) return fail(app, leases.error());
+  std::vector<std::string> ids;
+  std::vector<std::string> known;
+  for (const auto& l : *leases) {
+    known.push_back(l.id);
+    if (l.id == what || l.run == what || l.name == what) ids.push_back(l.id);
+  }
+  if (ids.empty()) {
+    if (auto run = app.engine->run(what))
+      for (const auto& l : *leases)
+        if (l.run == run->id) ids.push_back(l.id);
+  }
+  if (ids.empty()) {
+    std::string near = did_you_mean(what, known);
+    return fail(app, make_error(ErrorKind::invalid, fmt::format("nothing live is called '{}'", what),
+                                near.empty() ? "list the leases with `rille leases`" : fmt::format("did you mean {}?", near)));
+  }
+  int code = 0;
+  for (const std::string& id : ids) {
+    Result<> r = run_blocking(*app.loop, app.engine->leases().release(id, quiet));
+    if (r) app.terminal.note("released " + id);
+    else code = fail(app, r.error());
+  }
+  return code ? 3 : 0;
+}
+
+int gc_command(App& app) {
+  auto report = run_blocking(*app.loop, app.engine->reap());
+  if (!report) return fail(app, report.error());
+  if (app.json) {
+    Value v;
+    auto list = [&](const std::vector<lease::Lease>& leases) {
+      Value::Array out;
+      for (const auto& l : leases) out.push_back(lease_value(app, l));
+      return Value(std::move(out));
+    };
+    v.set("released", list(report->released)).set("failed", list(report->failed)).set("unknown", list(report->unknown));
+    app.terminal.out(v.to_json_pretty() + "\n");
+    return report->failed.empty() ? 0 : 3;
+  }
+  for (const auto& l : report->released) app.terminal.out(fmt::format("released {} {} ({})\n", l.id, l.name, l.machine_id));
+  for (const auto& l : report->failed) app.terminal.out(fmt::format("NOT released {} {} ({}): {}\n", l.id, l.name, l.machine_id, l.error));
+  for (const auto& l : report->unknown)
+    app.terminal.out(fmt::format("unknown machine {} at {} bears our tag {}; it is in no journal here and was left alone\n", l.machine_id, l.provider, l.tag));
+  if (report->released.empty() && report->failed.empty() && report->unknown.empty()) app.terminal.out("nothing to clean up\n");
+  return report->failed.empty() ? 0 : 3;
+}
+
+int cost_command(App& app, const std::string& id) {
+  std::vector<lease::Lease> leases;
+  if (id.empty()) {
+    auto all = app.engine->leases().all(true);
+    if (!all) return fail(app, all.error());
+    leases = std::move(*all);
+  } else {
+    Result<engine::RunRow> run = app.engine->run(id);
+    if (!run) return fail(app, run.error());
+    auto held = app.engine->leases().of_run(run->id);
+    if (!held) return fail(app, held.error());
+    leases = std::move(*held);
+  }
+  if (app.json) {
+    std::vector<Value> values;
+    for (const auto& l : leases) values.push_back(lease_value(app, l));
+    return print_json(app, values);
+  }
+  app.terminal.out(cost_table(leases, app.loop->clock().wall_us()));
+  return 0;
+}
+
+int offers_command(App& app, const Value& query) {
+  auto offers = run_blocking(*app.loop, app.engine->leases().offers(query, {}));
+  if (!offers) return fail(app, offers.error());
+  if (app.json) {
+    app.terminal.out(offers->to_json_pretty() + "\n");
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows{{"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT", "PER HOUR"}};
+  for (const Value& o : *offers->as_array()) {
+    if (o["error"].as_string()) {
+      rows.push_back({o.text("provider"), "error: " + o.text("error")});
+      continue;
+    }
+    auto price = micros_from_dollars(o.number("price_per_hour"));
+    rows.push_back({o.text("provider"), o.text("id"), o.text("gpu", "-"), fmt::format("{}", o.integer("gpu_count")), fmt::format("{}", o.integer("vcpus")),
+                    format_size_bytes(o.integer("memory_bytes")), o.text("region"), o.boolean("spot") ? "spot" : "", price ? format_dollars(*price) : "?"});
+  }
+  if (rows.size() == 1) app.terminal.out("no offers match\n");
+  else app.terminal.out(format_table(rows));
+  return 0;
+}
+
+int signal_command(App& app, const std::string& run, const std::string& name, const std::string& value) {
+  // A value that is JSON is taken as such; anything else is a string.
+  Result<Value> payload = Value::from_json(value);
+  Result<> r = run_blocking(*app.loop, app.engine->signal(run, name, payload ? *payload : Value(value)));
+  if (!r) return fail(app, r.error());
+  return 0;
+}
+
+std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us) {
+  std::vector<std::vector<std::string>> rows{{"LEASE", "PROVIDER", "STATE", "TIME", "PER HOUR", "COST"}};
+  Micros sum = 0;
+  for (const auto& l : leases) {
+    std::int64_t until = l.released_us ? l.released_us : now_us;
+    sum += l.spent_micros(now_us);
+    rows.push_back({l.name, l.provider, l.state, l.live_us ? format_duration_ms((until - l.live_us) / 1000) : "-",
+                    format_dollars(l.price_micros_per_hour), format_dollars(l.spent_micros(now_us))});
+  }
+  rows.push_back({"total", "", "", "", "", format_dollars(sum)});
+  return format_table(rows);
+}
+
+}  // namespace rille::cli

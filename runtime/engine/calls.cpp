@@ -1,0 +1,191 @@
+#include "runtime/engine/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/id.hpp"
+#include "runtime/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr int restarts_max = 10;       // of a call whose process dies again and again without new progress
+constexpr int reconnects_max = 20;
+
+LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
+  LeaseView v;
+  v.id = l.id;
+  v.name = l.name;
+  v.provider = l.provider;
+  v.state = l.state;
+  v.machine_id = l.machine_id;
+  v.generation = static_cast<int>(l.generation);
+  v.region = l.request.offer.region;
+  v.gpu = l.request.offer.gpu;
+  v.gpu_count = l.request.offer.gpu_count;
+  v.vcpus = l.request.offer.vcpus;
+  v.memory_bytes = l.request.offer.memory_bytes;
+  v.spot = l.request.offer.spot;
+  v.price_micros_per_hour = l.price_micros_per_hour;
+  v.created_wall_us = l.created_us;
+  v.expires_wall_us = l.expires_us;
+  v.spent_micros = l.spent_micros(now_us);
+  return v;
+}
+
+}  // namespace
+
+Value LeaseView::to_value() const {
+  Value v;
+  v.set("id", id).set("name", name).set("provider", provider).set("state", state).set("machine", machine_id).set("region", region);
+  v.set("gpu", gpu).set("gpu_count", gpu_count).set("vcpus", vcpus).set("memory", memory_bytes).set("spot", spot);
+  v.set("generation", generation).set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  return v;
+}
+
+Calls::Calls(RunImpl& run, lease::Manager* leases, std::string self_exe) : run_(run), leases_(leases), self_exe_(std::move(self_exe)) {}
+Calls::~Calls() = default;
+
+std::string Calls::call_key(const std::string& lease_id, const std::string& key) const {
+  return "c-" + derive_hex({"call", run_.id(), lease_id, key}, 20);
+}
+
+Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string scope, Value options, CancelToken token) {
+  lease::Acquire request;
+  request.key = std::move(key);
+  request.name = std::move(name);
+  request.scope = std::move(scope);
+  request.options = std::move(options);
+  request.fence = run_.fence();
+  lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
+  co_return co_await leases_->acquire(std::move(request), std::move(event), token);
+}
+
+Async<> Calls::release(std::string lease_id) {
+  clients_.erase(lease_id);
+  lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
+  co_return co_await leases_->release(lease_id, std::move(event));
+}
+
+Async<> Calls::release_run() {
+  if (!leases_) co_return success();
+  clients_.clear();
+  RILLE_CO_TRY(std::vector<lease::Lease> held, leases_->of_run(run_.id()));
+  std::optional<Error> first;
+  for (auto l = held.rbegin(); l != held.rend(); ++l) {
+    if (l->state == "released" || l->detached) continue;
+    if (Result<> r = co_await release(l->id); !r && !first) first = r.error();
+  }
+  if (first) co_return *first;
+  co_return success();
+}
+
+Result<LeaseView> Calls::view(const std::string& lease_id) const {
+  RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
+  return to_view(*l, run_.loop().clock().wall_us());
+}
+
+// A live connection to the lease's agent. When none can be made, the provider is asked what has become of the machine.
+Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, CancelToken token) {
+  if (auto it = clients_.find(lease_id); it != clients_.end()) {
+    if (!it->second->broken()) co_return it->second;
+    clients_.erase(it);
+  }
+  RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l || l->state != "live")
+    co_return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l ? l->name : lease_id, l ? l->state : "unknown"),
+                         "rent again, or keep the box in the scope that uses it");
+  for (int attempt = 1;; ++attempt) {
+    RILLE_CO_TRY(provider::Machine machine, co_await leases_->describe(*l, token));
+    if (machine.state == provider::MachineState::gone || machine.state == provider::MachineState::terminating)
+      co_return make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l->name, l->machine_id),
+                           "it was ended outside this run, or its ttl has passed; what it held is lost")
+          .with_resource(lease_id);
+    agent::ConnectOptions options;
+    options.channel = machine.channel;
+    options.self_exe = self_exe_;
+    auto made = co_await agent::AgentClient::connect(run_.loop(), options, token);
+    if (made) {
+      std::shared_ptr<agent::AgentClient> shared = std::move(*made);
+      clients_[lease_id] = shared;
+      co_return shared;
+    }
+    if (token.cancelled()) co_return token.reason();
+    if (attempt >= reconnects_max) co_return made.error();
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(50LL << std::min(attempt, 8), 5'000), token));
+  }
+}
+
+Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, CancelToken token) {
+  RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
+  std::string agent_key = call_key(lease_id, key);
+  Value sent;
+  sent.set("kind", spec.kind).set("name", spec.name).set("payload", spec.payload).set("run", run_.id());
+  if (spec.timeout_ms) sent.set("timeout_ms", spec.timeout_ms);
+  std::int64_t offset = 0;
+  int restarts = 0, breaks = 0;
+  agent::AttachCallbacks callbacks;
+  callbacks.log = [&](std::string_view text, std::int64_t end) {
+    offset = end;
+    if (run_.hooks().print) run_.hooks().print(text);
+  };
+  callbacks.progress = [&](const Value& p) {
+    restarts = 0;
+    if (run_.hooks().progress) run_.hooks().progress(p);
+  };
+  callbacks.checkpoint = [&](const Value& c) { run_.event("checkpoint", c); };
+
+  bool started = false;
+  while (true) {
+    auto connected = co_await client(lease_id, token);
+    if (!connected) co_return connected.error();
+    std::shared_ptr<agent::AgentClient> agent = *connected;
+    auto attached = co_await agent->attach(agent_key, offset, callbacks, token);
+    if (attached && attached->state == agent::Attached::State::done) {
+      Result<Value>& result = attached->result;
+      bool died = !result && result.error().code == "worker_died";
+      if (!died) co_return std::move(result);
+      if (++restarts > restarts_max) co_return result.error();
+      run_.event("call_restarted", Value().set("call", spec.name).set("why", result.error().message));
+      (void)co_await agent->ack(agent_key);
+      offset = 0;
+      continue;
+    }
+    if (attached) {  // absent: never started, or its agent died with it
+      if (started && ++restarts > restarts_max)
+        co_return make_error(ErrorKind::state, fmt::format("call '{}' was started {} times and its agent died each time", spec.name, restarts));
+      if (started) run_.event("call_restarted", Value().set("call", spec.name).set("why", "its agent died"));
+      Result<> begun = co_await agent->start(agent_key, l->generation, run_.fence().epoch, sent, token);
+      if (begun) {
+        started = true;
+        offset = 0;
+        continue;
+      }
+      attached = begun.error();
+    }
+    const Error& e = attached.error();
+    if (token.cancelled()) {
+      // The work must not outlive the scope that wanted it.
+      if (!agent->broken()) (void)co_await agent->cancel(agent_key);
+      co_return token.reason();
+    }
+    if (!e.retryable || ++breaks > reconnects_max) co_return e;
+    run_.event("reconnect", Value().set("call", spec.name).set("why", e.message));
+    clients_.erase(lease_id);
+    started = true;  // whether it is still there, the next attach tells
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
+  }
+}
+
+Task<void> Calls::acknowledge(std::string lease_id, std::string key) {
+  auto it = clients_.find(lease_id);
+  if (it == clients_.end() || it->second->broken()) co_return;
+  std::shared_ptr<agent::AgentClient> agent = it->second;
+  (void)co_await agent->ack(call_key(lease_id, key));
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,45 @@
+// What a run does on its instances: rent and release, stage and get, call and exec. One agent connection per lease is kept
+// and remade when it breaks. "Cannot reach" is not "failed": before a call is given up, the provider and the agent are
+// asked. Private to runtime/engine; loop thread only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/agent/client.hpp"
+#include "runtime/engine/run.hpp"
+#include "runtime/lease/manager.hpp"
+
+namespace rille::engine {
+
+class RunImpl;
+
+class Calls {
+ public:
+  Calls(RunImpl& run, lease::Manager* leases, std::string self_exe);
+  ~Calls();
+
+  Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, CancelToken token);
+  Async<> release(std::string lease_id);
+  Async<> release_run();               // everything the run holds that is not detached
+  Result<LeaseView> view(const std::string& lease_id) const;
+
+  // Joins the call if the agent has it, starts it if not, starts it again if its process died, and gives its result,
+  // which stays with the agent until acknowledge().
+  Async<Value> call(std::string lease_id, std::string key, CallSpec spec, CancelToken token);
+  Task<void> acknowledge(std::string lease_id, std::string key);
+  Async<Value> stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
+  Async<Value> get(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
+
+ private:
+  Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
+  std::string call_key(const std::string& lease_id, const std::string& key) const;
+
+  RunImpl& run_;
+  lease::Manager* leases_;
+  std::string self_exe_;
+  std::map<std::string, std::shared_ptr<agent::AgentClient>> clients_;
+};
+
+}  // namespace rille::engine

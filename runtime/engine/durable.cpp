@@ -1,0 +1,348 @@
+// Durable operations: admission (the journal's answer, or leave to go live), completion, steps, sleep, clock, signals.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/base/id.hpp"
+#include "runtime/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr std::int64_t inline_value_bytes_max = 16 << 20;
+
+}  // namespace
+
+Result<> RunImpl::check_entry(const Entry& e, const Slot& slot) const {
+  const Operation& op = slot.operation;
+  if (e.kind == op.kind && e.name == op.name && e.args_sha256 == slot.args_sha256) return {};
+  bool same_call = e.kind == op.kind && e.name == op.name;
+  std::string message =
+      same_call ? fmt::format("{}: {} '{}' at {} has other arguments than when it was recorded (at {})", slot.fiber->path, op.kind,
+                              op.name, op.source, e.source)
+                : fmt::format("{}: the script asks for {} '{}' at {}, but the record has {} '{}' at {} in this place",
+                              slot.fiber->path, op.kind, op.name, op.source, e.kind, e.name, e.source);
+  return make_error(ErrorKind::divergence, message,
+                    "nothing was started; a script must do the same durable calls in the same order when it is resumed. "
+                    "Resume with the pinned script, or start a new run");
+}
+
+void RunImpl::diverge(Error error) {
+  if (divergence_) return;
+  divergence_ = error;
+  event("divergence", error_to_value(error));
+  // Every fiber unwinds; the gate never opens, so nothing live begins.
+  scheduler_.ready([this, error] { cancel(error); });
+}
+
+// Waits for the recorded completion to be the next in order. Cancelled: its turn will be passed over.
+Async<> RunImpl::wait_turn(FiberRecord& f, std::int64_t seq) {
+  Wake<Result<>> turn(scheduler_);
+  turns_.insert_or_assign(seq, turn);
+  auto registration = token(f).on_cancel([turn](const Error& why) { turn.set(why); });
+  Waiting waiting(f);
+  scheduler_.poke();
+  Result<> r = co_await turn;
+  if (!r) {
+    turns_.erase(seq);
+    passed_.insert(seq);
+    scheduler_.poke();
+  }
+  co_return r;
+}
+
+// Nothing live begins before the whole record has been delivered.
+Async<> RunImpl::wait_live(FiberRecord& f) {
+  if (divergence_) co_return *divergence_;
+  if (replay_.over()) co_return success();
+  Wake<Result<>> open(scheduler_);
+  gate_.push_back(open);
+  auto registration = token(f).on_cancel([open](const Error& why) { open.set(why); });
+  Waiting waiting(f);
+  scheduler_.poke();
+  co_return co_await open;
+}
+
+Async<> RunImpl::live_gate() {
+  if (replay_.over()) co_return success();
+  Wake<Result<>> open(scheduler_);
+  gate_.push_back(open);
+  scheduler_.poke();
+  co_return co_await open;
+}
+
+// Both queues are empty: deliver the next recorded completion, open the gate, or find that the script does not follow.
+void RunImpl::on_quiet() {
+  while (!replay_.over() && passed_.contains(replay_.next())) replay_.advance();
+  if (!replay_.over()) {
+    auto turn = turns_.find(replay_.next());
+    if (turn != turns_.end()) {
+      Wake<Result<>> wake = turn->second;
+      turns_.erase(turn);
+      replay_.advance();
+      scheduler_.deliver([wake] { wake.fire(success()); });
+      return;
+    }
+  }
+  if (replay_.over()) {
+    for (auto& wake : std::exchange(gate_, {})) wake.set(success());
+    return;
+  }
+  bool all_wait = std::all_of(fibers_.begin(), fibers_.end(),
+                              [](const auto& f) { return f.second->ended || f.second->body_done || f.second->waiting > 0; });
+  bool main_runs = fibers_.contains(1) && !fibers_.at(1)->body_done;
+  if (!all_wait || divergence_) {
+    if (divergence_ || cancel_reason_)
+      for (auto& wake : std::exchange(gate_, {})) wake.set(divergence_ ? Result<>(*divergence_) : success());
+    return;
+  }
+  const Entry& missed = replay_.next_entry();
+  if (cancel_reason_ || !main_runs) {
+    // Unwinding goes other ways than the record: from here on, cleanup is live.
+    while (!replay_.over()) replay_.advance();
+    scheduler_.poke();
+    for (auto& wake : std::exchange(gate_, {})) wake.set(success());
+    return;
+  }
+  diverge(make_error(ErrorKind::divergence,
+                     fmt::format("{}: the record has {} '{}' at {} next, but the script waits elsewhere", missed.fiber,
+                                 missed.kind, missed.name, missed.source),
+                     "nothing was started. Resume with the pinned script, or start a new run"));
+}
+
+Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
+  FiberRecord& f = fiber(id);
+  if (const Error* why = cancelled(id)) co_return *why;
+  Slot slot;
+  slot.fiber = &f;
+  slot.occurrence = ++f.occurrences[operation.name];
+  slot.key = fmt::format("{}/{}#{}", f.path, operation.name, slot.occurrence);
+  slot.started_us = now_us();
+  slot.operation = std::move(operation);
+  if (config_.mode != Mode::durable) co_return slot;
+
+  slot.pos = f.next_pos++;
+  slot.args_sha256 = sha256_hex(slot.operation.args.to_json()).substr(0, 32);
+  const Entry* entry = replay_.find(f.path, slot.pos);
+  if (entry) {
+    if (Result<> same = check_entry(*entry, slot); !same) {
+      diverge(same.error());
+      co_return same.error();
+    }
+    if (entry->completed()) {
+      RILLE_CO_CHECK(co_await wait_turn(f, entry->seq));
+      slot.recorded.emplace(entry->error ? Result<Value>(*entry->error) : Result<Value>(entry->value));
+      co_return slot;
+    }
+    slot.attempt = static_cast<int>(entry->attempt);
+    slot.next_us = entry->next_us;
+    slot.started_us = entry->started_us;
+    slot.cursor = entry->cursor;
+  }
+  RILLE_CO_CHECK(co_await wait_live(f));
+  co_return slot;
+}
+
+namespace {
+
+// Rows are copied for the writer thread: a Slot belongs to the loop's.
+struct StartRow {
+  std::string run, fiber, kind, name, args_sha256, source;
+  std::int64_t pos, occurrence, attempt, next_us, started_us;
+};
+
+Result<> write_start(store::Db& db, const StartRow& s) {
+  return db.run(
+      "INSERT INTO entries(run,fiber,pos,kind,name,occurrence,args_sha256,state,attempt,next_us,source,started_us) "
+      "VALUES(?,?,?,?,?,?,?,'started',?,?,?,?) "
+      "ON CONFLICT(run,fiber,pos) DO UPDATE SET attempt=excluded.attempt, next_us=excluded.next_us",
+      {s.run, s.fiber, s.pos, s.kind, s.name, s.occurrence, s.args_sha256, s.attempt, s.next_us, s.source, s.started_us});
+}
+
+}  // namespace
+
+// That it has begun, and which attempt this is: durable within milliseconds, or with the completion.
+void RunImpl::record_start(Slot& slot) {
+  if (config_.mode != Mode::durable) return;
+  if (slot.superseded) slot.superseded->store(true);
+  slot.superseded = std::make_shared<std::atomic<bool>>(false);
+  auto row = std::make_shared<StartRow>(StartRow{config_.id, slot.fiber->path, slot.operation.kind, slot.operation.name,
+                                                 slot.args_sha256, slot.operation.source, slot.pos, slot.occurrence,
+                                                 slot.attempt, slot.next_us, slot.started_us});
+  journal_->enqueue(
+      [row, dead = slot.superseded](store::Db& db) -> Result<> {
+        if (dead->load()) return {};
+        return write_start(db, *row);
+      },
+      fence());
+}
+
+// Records the outcome and resumes when it is durable, in the order of completion over all fibers.
+Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
+  if (config_.mode != Mode::durable) co_return outcome;
+  struct Row { std::string run, fiber, key, kind, name, args, source, value, error; std::int64_t pos, occurrence, attempt, started, ended, seq; };
+  auto row = std::make_shared<Row>();
+  row->value = outcome ? outcome->to_json() : std::string();
+  if (static_cast<std::int64_t>(row->value.size()) > inline_value_bytes_max)
+    outcome = make_error(ErrorKind::invalid, fmt::format("the result of {} '{}' is {} MB; at most 16 MB go into the journal",
+                                                         slot.operation.kind, slot.operation.name, row->value.size() >> 20),
+                         "write it to a file and return the file's name");
+  if (!outcome) row->error = error_to_value(outcome.error()).to_json();
+  if (slot.superseded) slot.superseded->store(true);
+  row->run = config_.id;
+  row->fiber = slot.fiber->path;
+  row->kind = slot.operation.kind;
+  row->name = slot.operation.name;
+  row->args = slot.args_sha256;
+  row->source = slot.operation.source;
+  row->pos = slot.pos;
+  row->occurrence = slot.occurrence;
+  row->attempt = slot.attempt;
+  row->started = slot.started_us;
+  row->ended = now_us();
+  row->seq = next_seq_++;
+  bool failed = !outcome;
+  Wake<Result<>> durable(scheduler_);
+  journal_->commit_then(
+      [row, failed, extra = std::move(extra)](store::Db& db) -> Result<> {
+        if (extra) RILLE_CHECK(extra(db));
+        return db.run(
+            "INSERT OR REPLACE INTO entries(run,fiber,pos,seq,kind,name,occurrence,args_sha256,state,attempt,value,error,source,started_us,ended_us) "
+            "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            {row->run, row->fiber, row->pos, row->seq, row->kind, row->name, row->occurrence, row->args,
+             std::string_view(failed ? "failed" : "done"), row->attempt,
+             failed ? store::SqlValue() : store::SqlValue(std::string_view(row->value)),
+             failed ? store::SqlValue(std::string_view(row->error)) : store::SqlValue(), row->source, row->started, row->ended});
+      },
+      fence(), [this, durable, alive = alive_](Result<> r) {
+        if (!*alive) return;
+        auto shared = std::make_shared<Result<>>(std::move(r));
+        scheduler_.deliver([durable, shared] { durable.fire(std::move(*shared)); });
+      });
+  Result<> written = co_await durable;
+  if (!written) co_return written.error();
+  co_return outcome;
+}
+
+Async<StepTicket> RunImpl::step_begin(FiberId id, Operation step, RetryPolicy retry) {
+  step.kind = "step";
+  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(step)));
+  StepTicket ticket;
+  ticket.key = slot.key;
+  if (slot.recorded) {
+    ticket.recorded = std::move(slot.recorded);
+    co_return ticket;
+  }
+  if (slot.next_us > now_us()) {  // a crash during a back-off: the rest of it
+    RILLE_CO_CHECK(co_await sleep_for(loop_, (slot.next_us - now_us()) / 1000, token(*slot.fiber)));
+  }
+  record_start(slot);
+  ticket.attempt = slot.attempt;
+  ticket.entry = next_step_++;
+  retries_.emplace(ticket.entry, retry);
+  steps_.emplace(ticket.entry, std::move(slot));
+  co_return ticket;
+}
+
+Async<StepOutcome> RunImpl::step_end(FiberId id, StepTicket ticket, Result<Value> body) {
+  Slot slot = std::move(steps_.at(ticket.entry));
+  RetryPolicy retry = retries_.at(ticket.entry);
+  steps_.erase(ticket.entry);
+  retries_.erase(ticket.entry);
+  StepOutcome out;
+  // A body that ends because its scope unwinds has not finished: it is not recorded and runs again on resume.
+  if (!body)
+    if (const Error* why = cancelled(id)) co_return *why;
+  bool transient = !body && body.error().kind != ErrorKind::cancelled && (body.error().retryable || retry.any_error);
+  if (transient && slot.attempt < retry.attempts_max) {
+    double full = std::min<double>(static_cast<double>(retry.cap_ms),
+                                   static_cast<double>(retry.initial_ms) * std::pow(retry.factor, slot.attempt - 1));
+    std::uint64_t dice = std::stoull(derive_hex({"retry", config_.id, slot.key, std::to_string(slot.attempt)}, 12), nullptr, 16);
+    auto delay = static_cast<std::int64_t>(full * (static_cast<double>(dice) / static_cast<double>(1ULL << 48)));
+    if (body.error().retry_after_ms > delay) delay = std::min<std::int64_t>(body.error().retry_after_ms, retry.cap_ms);
+    slot.attempt += 1;
+    slot.next_us = now_us() + delay * 1000;
+    Value note;
+    note.set("step", slot.key).set("attempt", slot.attempt).set("delay_ms", delay).set("error", body.error().summary());
+    event("retry", std::move(note));
+    record_start(slot);
+    Slot& kept = steps_.emplace(ticket.entry, std::move(slot)).first->second;
+    retries_.emplace(ticket.entry, retry);
+    RILLE_CO_CHECK(co_await sleep_for(loop_, delay, token(*kept.fiber)));
+    out.again = true;
+    out.attempt = steps_.at(ticket.entry).attempt;
+    co_return out;
+  }
+  out.attempt = slot.attempt;
+  out.result = co_await complete(std::move(slot), std::move(body));
+  co_return out;
+}
+
+Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::string source) {
+  Operation op{"sleep", std::move(name), Value(ms), std::move(source)};
+  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  if (slot.recorded) co_return success();
+  if (!slot.next_us) {
+    slot.next_us = now_us() + ms * 1000;  // absolute, so that a resume waits only for the rest
+    record_start(slot);
+  }
+  // Wall time may jump; look again at least every minute.
+  while (now_us() < slot.next_us) {
+    std::int64_t rest = std::min<std::int64_t>((slot.next_us - now_us() + 999) / 1000, 60'000);
+    RILLE_CO_CHECK(co_await sleep_for(loop_, rest, token(*slot.fiber)));
+  }
+  Result<Value> done = co_await complete(std::move(slot), Value());
+  if (!done) co_return done.error();
+  co_return success();
+}
+
+Async<double> RunImpl::now(FiberId id, std::string source) {
+  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"now", "now", Value(), std::move(source)}));
+  Result<Value> v = Value();
+  if (slot.recorded) v = std::move(*slot.recorded);
+  else v = co_await complete(std::move(slot), Value(static_cast<double>(now_us()) / 1e6));
+  if (!v) co_return v.error();
+  co_return v->as_number() ? *v->as_number() : 0.0;
+}
+
+Async<Value> RunImpl::recorded(FiberId id, Operation operation, std::function<Async<Value>(CancelToken)> live) {
+  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(operation)));
+  if (slot.recorded) co_return std::move(*slot.recorded);
+  record_start(slot);
+  Result<Value> outcome = co_await live(token(*slot.fiber));
+  if (!outcome)
+    if (const Error* why = cancelled(id)) co_return *why;
+  co_return co_await complete(std::move(slot), std::move(outcome));
+}
+
+// Messages wait in the inbox; taking one and recording it are one transaction.
+Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_ms, Value otherwise, std::string source) {
+  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"signal", name, Value(), std::move(source)}));
+  if (slot.recorded) co_return std::move(*slot.recorded);
+  if (!journal_) co_return make_error(ErrorKind::state, "signals reach only durable runs and sessions", "receive it in the workflow and pass it to the call");
+  if (!slot.next_us && timeout_ms > 0) slot.next_us = now_us() + timeout_ms * 1000;
+  record_start(slot);
+  while (true) {
+    std::string message_id, payload;
+    RILLE_CO_CHECK(journal_->reader().query(
+        "SELECT message_id,payload FROM inbox WHERE run=? AND name=? AND taken_by IS NULL ORDER BY at_us,message_id LIMIT 1",
+        {config_.id, name}, [&](const store::Row& row) { message_id = row.text(0); payload = row.text(1); }));
+    if (!message_id.empty()) {
+      RILLE_CO_TRY(Value message, Value::from_json(payload));
+      auto take = [run = config_.id, name, message_id, key = slot.key](store::Db& db) {
+        return db.run("UPDATE inbox SET taken_by=? WHERE run=? AND name=? AND message_id=?", {key, run, name, message_id});
+      };
+      if (config_.mode != Mode::durable) {
+        RILLE_CO_CHECK(co_await journal_->commit(take, fence()));
+        co_return message;
+      }
+      co_return co_await complete(std::move(slot), std::move(message), take);
+    }
+    if (slot.next_us && now_us() >= slot.next_us) co_return co_await complete(std::move(slot), std::move(otherwise));
+    RILLE_CO_CHECK(co_await sleep_for(loop_, 200, token(*slot.fiber)));
+  }
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,294 @@
+#include "runtime/engine/engine.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/base/id.hpp"
+#include "runtime/engine/run_impl.hpp"
+#include "runtime/provider/local/local.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr const char* run_columns =
+    "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid FROM runs ";
+
+RunRow read_run(const store::Row& row) {
+  RunRow r;
+  r.id = row.text(0);
+  r.script = row.text(1);
+  r.mode = row.text(2);
+  r.state = row.text(3);
+  r.host = row.text(4);
+  auto json = [&](int column) {
+    Result<Value> v = row.null(column) ? Result<Value>(Value()) : Value::from_json(row.text(column));
+    return v ? std::move(v).value() : Value();
+  };
+  r.args = json(5);
+  r.result = json(6);
+  if (!row.null(7)) r.error = error_from_value(json(7));
+  r.epoch = row.integer(8);
+  r.created_us = row.integer(9);
+  r.updated_us = row.integer(10);
+  r.ended_us = row.integer(11);
+  r.pid = row.integer(12);
+  return r;
+}
+
+std::string host_name() {
+  char name[256] = "localhost";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string_view mode_name(Mode mode) { return mode == Mode::session ? "session" : "durable"; }
+
+bool ended(const std::string& state) {
+  return state == "done" || state == "failed" || state == "cancelled";
+}
+
+// SQLite's locks and WAL need a local disk (sqlite.org/wal.html).
+Result<> refuse_network_disk(const std::string& home) {
+  struct statfs fs{};
+  if (statfs(home.c_str(), &fs) != 0) return errno_error("look at", home, errno);
+  constexpr long nfs = 0x6969, smb2 = 0xFE534D42, cifs = 0xFF534D42;
+  auto type = static_cast<unsigned long>(fs.f_type);
+  if (type == nfs || type == smb2 || type == cifs)
+    return make_error(ErrorKind::config, fmt::format("RILLE_HOME '{}' is on a network file system", home),
+                      "set RILLE_HOME to a folder on a local disk");
+  return {};
+}
+
+// The identity that tags what this installation rents. It lies outside RILLE_HOME, so that a deleted or copied home
+// does not make two installations one, or one unknown to itself.
+Result<std::string> install_id() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path folder = config && *config ? std::filesystem::path(config) : std::filesystem::path(home && *home ? home : "/root") / ".config";
+  folder /= "rille";
+  std::filesystem::path file = folder / "install";
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return errno_error("open", file.string(), errno);
+  flock(fd, LOCK_EX);
+  char text[64] = {};
+  ssize_t n = ::read(fd, text, sizeof text - 1);
+  std::string id(text, n > 0 ? static_cast<std::size_t>(n) : 0);
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  if (id.size() != 12) {
+    id = random_hex(6);
+    std::string line = id + "\n";
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, line.data(), line.size(), 0) < 0 || fsync(fd) != 0) {
+      int e = errno;
+      close(fd);
+      return errno_error("write", file.string(), e);
+    }
+  }
+  close(fd);
+  return id;
+}
+
+}  // namespace
+
+Value RunRow::to_value() const {
+  Value v;
+  v.set("id", id).set("script", script).set("mode", mode).set("state", state).set("args", args);
+  v.set("created", format_utc(created_us));
+  if (ended_us) v.set("ended", format_utc(ended_us)).set("seconds", static_cast<double>(ended_us - created_us) / 1e6);
+  if (!result.is_null()) v.set("result", result);
+  if (error) v.set("error", error_to_value(*error));
+  return v;
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) {
+  std::error_code ec;
+  std::filesystem::create_directories(options.home + "/runs", ec);
+  if (ec) return errno_error("make", options.home, ec.value());
+  chmod(options.home.c_str(), 0700);
+  RILLE_CHECK(refuse_network_disk(options.home));
+  std::unique_ptr<Engine> engine(new Engine(loop, std::move(options)));
+  RILLE_TRY(engine->journal_, store::Journal::open(loop, engine->options_.home + "/journal.db"));
+  RILLE_TRY(std::string install, install_id());
+  engine->registry_ = std::make_unique<provider::Registry>();
+  engine->registry_->add(provider::make_local(loop, provider::LocalOptions{engine->options_.home, engine->options_.self_exe}));
+  engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
+  return engine;
+}
+
+Engine::~Engine() = default;
+
+// Takes the run's lock; the descriptor holds it until it is closed, also by a killed process.
+Result<int> Engine::lock_run(const std::string& id) const {
+  std::error_code ec;
+  std::filesystem::create_directories(run_home(id), ec);
+  std::string path = run_home(id) + "/lock";
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return errno_error("open", path, errno);
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  char text[32] = {};
+  (void)!pread(fd, text, sizeof text - 1, 0);
+  close(fd);
+  return make_error(ErrorKind::state, fmt::format("run {} is being run by process {}", id, text[0] ? text : "?"),
+                    fmt::format("wait for it, follow it with `rille logs {} -f`, or stop that process first", id))
+      .with_resource(id);
+}
+
+bool Engine::alive(const std::string& id) const {
+  int fd = ::open((run_home(id) + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool held = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  close(fd);
+  return held;
+}
+
+Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
+  RunRow row;
+  row.id = spec.id.empty() ? new_run_id(loop_.clock().wall_us()) : spec.id;
+  row.script = spec.script;
+  row.mode = mode_name(spec.mode);
+  row.args = spec.args;
+  co_return co_await take(std::move(row), true, std::move(hooks));
+}
+
+Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
+  RILLE_CO_TRY(RunRow row, run(id));
+  if (ended(row.state)) {
+    Error e = make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
+                         fmt::format("see it with `rille show {}`; start a new one with `rille run {}`", row.id, row.script));
+    co_return e;
+  }
+  co_return co_await take(std::move(row), false, std::move(hooks));
+}
+
+Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks) {
+  RILLE_CO_TRY(int lock, lock_run(row.id));
+  struct Guard { int fd; ~Guard() { if (fd >= 0) close(fd); } } guard{lock};
+  std::string pid = std::to_string(getpid());
+  (void)!ftruncate(lock, 0);
+  (void)!pwrite(lock, pid.data(), pid.size(), 0);
+
+  row.epoch = fresh ? 1 : row.epoch + 1;
+  std::int64_t now = loop_.clock().wall_us();
+  auto shared = std::make_shared<RunRow>(row);
+  auto host = std::make_shared<std::string>(host_name());
+  store::Journal::Write write = [shared, host, fresh, now](store::Db& db) -> Result<> {
+    const RunRow& r = *shared;
+    if (!fresh)
+      return db.run("UPDATE runs SET state='running', epoch=?, host=?, pid=?, updated_us=? WHERE id=?",
+                    {r.epoch, *host, std::int64_t{getpid()}, now, r.id});
+    std::string args = r.args.to_json();
+    return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) VALUES(?,?,?,'running',1,?,?,?,?,?)",
+                  {r.id, r.script, r.mode, args, now, now, *host, std::int64_t{getpid()}});
+  };
+  RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
+  RunConfig config;
+  config.id = row.id;
+  config.script = row.script;
+  config.home = run_home(row.id);
+  config.mode = row.mode == "session" ? Mode::session : Mode::durable;
+  config.args = row.args;
+  config.hooks = std::move(hooks);
+  config.epoch = row.epoch;
+  config.self_exe = options_.self_exe;
+  config.lock_fd = std::exchange(guard.fd, -1);
+  Replay replay;
+  if (!fresh) {
+    RILLE_CO_TRY(replay, Replay::load(journal_->reader(), row.id));
+  }
+  co_return std::unique_ptr<Run>(new RunImpl(loop_, std::move(config), journal_.get(), leases_.get(), std::move(replay)));
+}
+
+Result<std::vector<RunRow>> Engine::runs(int limit) const {
+  std::vector<RunRow> out;
+  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "ORDER BY created_us DESC LIMIT ?", {std::int64_t{limit}},
+                                       [&](const store::Row& row) { out.push_back(read_run(row)); }));
+  return out;
+}
+
+Result<RunRow> Engine::run(const std::string& id) const {
+  std::vector<RunRow> found;
+  auto add = [&](const store::Row& row) { found.push_back(read_run(row)); };
+  if (id == "last") {
+    RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "ORDER BY created_us DESC LIMIT 1", {}, add));
+    if (found.empty()) return make_error(ErrorKind::invalid, "there is no run yet", "start one: rille run FILE");
+    return found.front();
+  }
+  // Ids hold digits, letters and dashes only, so a range is a prefix search.
+  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "WHERE id>=? AND id<? ORDER BY id LIMIT 3", {id, id + "~"}, add));
+  for (RunRow& r : found)
+    if (r.id == id) return std::move(r);
+  if (found.size() == 1 && !id.empty()) return std::move(found.front());
+  if (found.size() > 1 && !id.empty())
+    return make_error(ErrorKind::invalid, fmt::format("'{}' begins several runs, e.g. {} and {}", id, found[0].id, found[1].id),
+                      "write more of the id");
+  RILLE_TRY(std::vector<RunRow> known, runs(200));
+  std::vector<std::string> ids;
+  for (const RunRow& r : known) ids.push_back(r.id);
+  std::string near = did_you_mean(id, ids);
+  return make_error(ErrorKind::invalid, fmt::format("there is no run '{}'", id),
+                    near.empty() ? "list the runs with `rille ps`" : fmt::format("did you mean {}?", near));
+}
+
+Result<std::vector<Value>> Engine::entries(const std::string& run) const {
+  std::vector<Value> out;
+  RILLE_CHECK(journal_->reader().query(
+      "SELECT fiber,pos,seq,kind,name,occurrence,state,attempt,value,error,source,started_us,ended_us FROM entries WHERE run=? "
+      "ORDER BY started_us,fiber,pos",
+      {run}, [&](const store::Row& row) {
+        Value e;
+        e.set("fiber", row.text(0)).set("pos", row.integer(1)).set("kind", row.text(3)).set("name", row.text(4));
+        e.set("occurrence", row.integer(5)).set("state", row.text(6)).set("attempt", row.integer(7)).set("source", row.text(10));
+        e.set("started", format_utc(row.integer(11)));
+        if (!row.null(12)) e.set("seconds", static_cast<double>(row.integer(12) - row.integer(11)) / 1e6);
+        for (auto [column, key] : {std::pair{8, "value"}, std::pair{9, "error"}})
+          if (!row.null(column))
+            if (Result<Value> v = Value::from_json(row.text(column))) e.set(key, std::move(v).value());
+        out.push_back(std::move(e));
+      }));
+  return out;
+}
+
+Result<std::vector<Value>> Engine::events(const std::string& run) const {
+  std::vector<Value> out;
+  RILLE_CHECK(journal_->reader().query("SELECT at_us,data FROM events WHERE run=? ORDER BY id", {run}, [&](const store::Row& row) {
+    Result<Value> v = Value::from_json(row.text(1));
+    if (v) out.push_back(std::move(v->set("at", format_utc(row.integer(0)))));
+  }));
+  return out;
+}
+
+Async<> Engine::signal(std::string id, std::string name, Value payload) {
+  RILLE_CO_TRY(RunRow row, run(id));
+  if (ended(row.state)) co_return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state));
+  auto text = std::make_shared<std::string>(payload.to_json());
+  std::int64_t now = loop_.clock().wall_us();
+  store::Journal::Write write = [run = row.id, name, text, now, message = random_hex(8)](store::Db& db) {
+    return db.run("INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES(?,?,?,?,?)", {run, name, message, *text, now});
+  };
+  co_return co_await journal_->commit(std::move(write));
+}
+
+Result<> Engine::suspend(Run& run) {
+  std::int64_t now = loop_.clock().wall_us();
+  journal_->enqueue([id = run.id(), now](store::Db& db) {
+    return db.run("UPDATE runs SET state='suspended', updated_us=?, pid=0 WHERE id=? AND state='running'", {now, id});
+  });
+  return journal_->flush();
+}
+
+Async<lease::ReapReport> Engine::reap() {
+  std::function<bool(const std::string&)> is_alive = [this](const std::string& id) { return alive(id); };
+  co_return co_await leases_->reap(std::move(is_alive));
+}
+
+}  // namespace rille::engine

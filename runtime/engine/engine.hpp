@@ -1,0 +1,78 @@
+// Engine: one per runtime. Holds the journal, the providers and the leases of one RILLE_HOME, starts and resumes runs, and
+// answers what people ask about them. Several engines, in one process or many, may share a home: one runner per run is
+// kept by an flock on the run's folder and a fencing epoch in the journal. Loop thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/run.hpp"
+#include "runtime/lease/manager.hpp"
+#include "runtime/provider/registry.hpp"
+#include "runtime/store/journal.hpp"
+
+namespace rille::engine {
+
+struct EngineOptions {
+  std::string home;        // RILLE_HOME; made when missing (mode 0700)
+  std::string self_exe;    // the `rille` command, for agents on this machine
+};
+
+struct RunSpec {
+  std::string script;      // absolute path, or a name such as "-e" or "repl"
+  Mode mode = Mode::durable;
+  Value args;              // the run's input
+  std::string id;          // "" = make one
+};
+
+// One row of the table `runs`.
+struct RunRow {
+  std::string id, script, mode, state, host;
+  Value args, result;
+  std::optional<Error> error;
+  std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
+  Value to_value() const;
+};
+
+class Engine {
+ public:
+  // io: the home cannot be made or written; config: it is on a network file system, or of a newer format.
+  static Result<std::unique_ptr<Engine>> open(Loop& loop, EngineOptions options);
+  ~Engine();
+
+  // Begins a new run; nothing executes before Run::execute.
+  Async<std::unique_ptr<Run>> start(RunSpec spec, RunHooks hooks);
+  // Takes a run over to continue it. state: it has ended, or another process runs it (named); invalid: no such run
+  // (did you mean). An id may be shortened to a unique beginning, or be "last".
+  Async<std::unique_ptr<Run>> resume(std::string id, RunHooks hooks);
+
+  Result<std::vector<RunRow>> runs(int limit) const;           // newest first
+  Result<RunRow> run(const std::string& id) const;             // by id, beginning or "last"
+  Result<std::vector<Value>> entries(const std::string& run) const;
+  Result<std::vector<Value>> events(const std::string& run) const;
+  bool alive(const std::string& run) const;                    // a runner holds it now
+  Async<> signal(std::string run, std::string name, Value payload);
+  // Marks a run that stops here without unwinding (SIGTERM, SIGHUP): `resume` continues it.
+  Result<> suspend(Run& run);
+
+  lease::Manager& leases() { return *leases_; }
+  provider::Registry& providers() { return *registry_; }
+  store::Journal& journal() { return *journal_; }
+  const std::string& home() const { return options_.home; }
+  Async<lease::ReapReport> reap();
+
+ private:
+  Engine(Loop& loop, EngineOptions options) : loop_(loop), options_(std::move(options)) {}
+  Result<int> lock_run(const std::string& id) const;
+  Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks);
+  std::string run_home(const std::string& id) const { return options_.home + "/runs/" + id; }
+
+  Loop& loop_;
+  EngineOptions options_;
+  std::unique_ptr<store::Journal> journal_;
+  std::unique_ptr<provider::Registry> registry_;
+  std::unique_ptr<lease::Manager> leases_;
+};
+
+}  // namespace rille::engine

@@ -1,0 +1,140 @@
+// The durable verbs that concern instances: each is admitted by the journal first and recorded when done.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/units.hpp"
+#include "runtime/engine/calls.hpp"
+#include "runtime/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+namespace {
+using Live = std::function<Async<Value>(CancelToken)>;
+
+Error no_leases() {
+  return make_error(ErrorKind::state, "code on an agent cannot rent or call other machines", "do it in the workflow, outside box:call");
+}
+}  // namespace
+
+Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
+  if (!leases_) co_return no_leases();
+  Operation op{"offers", "offers", query, std::move(source)};
+  Live live = [this, query](CancelToken token) { return leases_->offers(query, token); };
+  co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
+Result<> RunImpl::set_budget(FiberId, const Value& options) {
+  if (!leases_) return no_leases();
+  const double* limit = options["limit"].as_number();
+  if (!limit || !(*limit >= 0))
+    return make_error(ErrorKind::invalid, "a budget needs limit = dollars, not negative", "rille.budget { limit = 5.00 }");
+  RILLE_TRY(Micros micros, micros_from_dollars(*limit));
+  // Ordered before every later rent: the journal writes in the order of the calls, and a rent waits for its row.
+  journal_->enqueue([run = config_.id, micros](store::Db& db) { return db.run("UPDATE runs SET budget_micros=? WHERE id=?", {micros, run}); }, fence());
+  return journal_->flush();
+}
+
+Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std::string source) {
+  if (!leases_) co_return no_leases();
+  FiberRecord& f = fiber(id);
+  std::string lease_id;
+  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"rent", name, options, std::move(source)}));
+  lease_id = lease::Manager::lease_id(config_.id, slot.key);
+  // The scope holds it from here on, so that an interrupted rent is cleaned up, too.
+  f.scope->leases.push_back(lease_id);
+  Result<Value> outcome = Value();
+  if (slot.recorded) {
+    outcome = std::move(*slot.recorded);
+  } else {
+    record_start(slot);
+    Result<lease::Lease> made = co_await calls_->rent(slot.key, std::move(name), f.scope->name, std::move(options), token(f));
+    if (made) outcome = Value().set("lease", made->id);
+    else if (const Error* why = cancelled(id)) co_return *why;
+    else outcome = made.error();
+    outcome = co_await complete(std::move(slot), std::move(outcome));
+  }
+  if (!outcome) {
+    std::erase(f.scope->leases, lease_id);
+    // An attempt whose fate is not known is settled like a lease; one that was refused has nothing to settle.
+    std::vector<std::string> one(1, lease_id);
+    (void)co_await release_all(std::move(one));
+    co_return outcome.error();
+  }
+  co_return lease(lease_id);
+}
+
+// Releases in the given order; goes on after a failure, and gives the first.
+Async<> RunImpl::release_all(std::vector<std::string> ids) {
+  if (!leases_) co_return success();
+  std::optional<Error> first;
+  for (const std::string& id : ids) {
+    RILLE_CO_TRY(std::optional<lease::Lease> known, leases_->find(id));
+    if (!known || known->state == "released" || known->detached) continue;
+    RILLE_CO_CHECK(co_await live_gate());
+    if (divergence_) co_return *divergence_;
+    if (Result<> r = co_await calls_->release(id); !r && !first) first = r.error();
+  }
+  if (first) co_return *first;
+  co_return success();
+}
+
+Async<> RunImpl::release(FiberId id, std::string lease_id, std::string source) {
+  if (!leases_) co_return no_leases();
+  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"release", "release", Value(), std::move(source)}));
+  FiberRecord& f = fiber(id);
+  Result<Value> outcome = Value();
+  if (slot.recorded) {
+    outcome = std::move(*slot.recorded);
+  } else {
+    Result<> r = co_await calls_->release(lease_id);
+    if (!r) outcome = r.error();
+    outcome = co_await complete(std::move(slot), std::move(outcome));
+  }
+  if (!outcome) co_return outcome.error();
+  for (ScopeRecord* s = f.scope; s; s = s->parent) std::erase(s->leases, lease_id);
+  co_return success();
+}
+
+Result<LeaseView> RunImpl::lease(const std::string& lease_id) const {
+  if (!leases_) return no_leases();
+  return calls_->view(lease_id);
+}
+
+Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std::string source) {
+  if (!leases_) co_return no_leases();
+  Value identity;
+  identity.set("lease", lease_id).set("what", spec.identity);
+  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name, std::move(identity), std::move(source)}));
+  if (slot.recorded) co_return std::move(*slot.recorded);
+  record_start(slot);
+  std::string key = slot.key;
+  event("call", Value().set("call", spec.name).set("lease", lease_id));
+  Result<Value> outcome = co_await calls_->call(lease_id, key, std::move(spec), token(*slot.fiber));
+  if (!outcome)
+    if (const Error* why = cancelled(id)) co_return *why;
+  outcome = co_await complete(std::move(slot), std::move(outcome));
+  // The agent keeps the result until the journal has it.
+  loop_.spawn(calls_->acknowledge(lease_id, key));
+  co_return outcome;
+}
+
+Async<Value> RunImpl::stage(FiberId id, std::string lease_id, std::string from, std::string to, Value options, std::string source) {
+  if (!leases_) co_return no_leases();
+  Value identity;
+  identity.set("lease", lease_id).set("from", from).set("to", to).set("options", options);
+  Operation op{"stage", to, std::move(identity), std::move(source)};
+  Live live = [=, this](CancelToken token) { return calls_->stage(lease_id, from, to, options, token); };
+  co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
+Async<Value> RunImpl::get(FiberId id, std::string lease_id, std::string from, std::string to, Value options, std::string source) {
+  if (!leases_) co_return no_leases();
+  Value identity;
+  identity.set("lease", lease_id).set("from", from).set("to", to).set("options", options);
+  Operation op{"get", to, std::move(identity), std::move(source)};
+  Live live = [=, this](CancelToken token) { return calls_->get(lease_id, from, to, options, token); };
+  co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
+}  // namespace rille::engine

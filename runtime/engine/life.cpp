@@ -1,0 +1,118 @@
+// The life of a run: execution, settling, events, pinned sources.
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+
+#include "runtime/base/id.hpp"
+#include "runtime/engine/calls.hpp"
+#include "runtime/engine/run_impl.hpp"
+#include "runtime/lease/manager.hpp"
+
+namespace rille::engine {
+
+RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::Manager* leases, Replay replay)
+    : loop_(loop), config_(std::move(config)), journal_(journal), leases_(leases), replay_(std::move(replay)), scheduler_(loop) {
+  next_seq_ = replay_.last_seq() + 1;
+  scheduler_.on_quiet([this] { on_quiet(); });
+  calls_ = std::make_unique<Calls>(*this, leases_, config_.self_exe);
+}
+
+RunImpl::~RunImpl() {
+  *alive_ = false;
+  for (auto& [id, s] : scopes_) s->interrupt = {};
+  if (config_.lock_fd >= 0) close(config_.lock_fd);
+}
+
+std::string RunImpl::home() const {
+  std::error_code ignored;
+  std::filesystem::create_directories(config_.home, ignored);
+  return config_.home;
+}
+
+void RunImpl::event(const std::string& name, Value data) {
+  data.set("event", name);
+  if (config_.hooks.event) config_.hooks.event(data);
+  if (!journal_) return;
+  auto row = std::make_shared<std::pair<std::string, std::string>>(name, data.to_json());
+  journal_->enqueue([run = config_.id, row, at = now_us()](store::Db& db) {
+    return db.run("INSERT INTO events(run,at_us,event,data) VALUES(?,?,?,?)", {run, at, row->first, row->second});
+  });
+}
+
+Result<std::string> RunImpl::pinned(const std::string& module, const std::function<Result<std::string>()>& load) {
+  if (auto it = pinned_.find(module); it != pinned_.end()) return it->second;
+  std::string source;
+  bool found = false;
+  if (journal_) {
+    RILLE_CHECK(journal_->reader().query(
+        "SELECT content FROM sources JOIN blobs USING (sha256) WHERE run=? AND module=?", {config_.id, module},
+        [&](const store::Row& row) { source = row.text(0); found = true; }));
+  }
+  if (!found) {
+    RILLE_TRY(source, load());
+    if (journal_ && config_.mode == Mode::durable) {
+      auto row = std::make_shared<std::array<std::string, 3>>(std::array<std::string, 3>{module, sha256_hex(source), source});
+      journal_->enqueue([run = config_.id, row](store::Db& db) -> Result<> {
+        RILLE_CHECK(db.run("INSERT OR IGNORE INTO blobs(sha256,content) VALUES(?,?)", {(*row)[1], (*row)[2]}));
+        return db.run("INSERT OR IGNORE INTO sources(run,module,sha256) VALUES(?,?,?)", {run, (*row)[0], (*row)[1]});
+      }, fence());
+    }
+  }
+  pinned_.emplace(module, source);
+  return source;
+}
+
+Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
+  guest_ = &guest;
+  FiberRecord& f = new_fiber("main", nullptr);
+  FiberId id = f.id;
+  if (cancel_reason_) f.root->source->cancel(*cancel_reason_);
+  Wake<bool> ended_wake(scheduler_);
+  f.joiners.push_back(ended_wake);
+  scheduler_.ready([this, id, main, argument = std::move(argument)] { guest_->start(id, main, argument); });
+  co_await ended_wake;
+  Result<Value> result = std::move(fiber(id).result);
+  guest_ = nullptr;
+  if (divergence_) result = *divergence_;
+  co_return co_await settle_run(std::move(result));
+}
+
+// Cleanup belongs to the engine: what the run still holds is released here, by the rows alone.
+Async<Value> RunImpl::settle_run(Result<Value> result) {
+  if (!journal_) co_return result;
+  std::string state = result ? "done" : divergence_ ? "diverged" : result.error().kind == ErrorKind::cancelled ? "cancelled" : "failed";
+  Result<> released;
+  if (!divergence_ && leases_) {  // a diverged run keeps what it holds until a person decides
+    released = co_await calls_->release_run();
+    if (!released) state = "cleanup";
+  }
+  auto row = std::make_shared<std::array<std::string, 3>>();
+  (*row)[0] = state;
+  if (result) (*row)[1] = result->to_json();
+  else (*row)[2] = error_to_value(result.error()).to_json();
+  std::int64_t at = now_us();
+  store::Journal::Write write = [run = config_.id, row, at](store::Db& db) {
+        const auto& r = *row;
+        return db.run("UPDATE runs SET state=?, result=?, error=?, updated_us=?, ended_us=?, pid=0 WHERE id=?",
+                      {r[0], r[1].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[1])),
+                       r[2].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[2])), at, at, run});
+  };
+  Result<> written = co_await journal_->commit(std::move(write), fence());
+  if (!result) co_return result;
+  if (!written) co_return written.error();
+  if (!released) co_return released.error();
+  co_return result;
+}
+
+std::unique_ptr<Run> make_ephemeral_run(Loop& loop, std::string name, std::string directory, Value args, RunHooks hooks) {
+  RunConfig config;
+  config.id = std::move(name);
+  config.home = std::move(directory);
+  config.mode = Mode::ephemeral;
+  config.args = std::move(args);
+  config.hooks = std::move(hooks);
+  return std::make_unique<RunImpl>(loop, std::move(config), nullptr, nullptr, Replay());
+}
+
+}  // namespace rille::engine

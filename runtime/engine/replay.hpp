@@ -1,0 +1,44 @@
+// What the journal recorded of a run, and how far a replay has got. Entries are found by (fiber path, position);
+// completed ones are delivered in the order of seq. Loop thread only.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/value.hpp"
+#include "runtime/store/sqlite.hpp"
+
+namespace rille::engine {
+
+struct Entry {
+  std::string fiber, kind, name, args_sha256, state, source, cursor;
+  std::int64_t pos = 0, seq = -1, occurrence = 0, attempt = 1, next_us = 0, started_us = 0;
+  Value value;
+  std::optional<Error> error;
+  bool completed() const { return seq >= 0; }
+};
+
+class Replay {
+ public:
+  static Result<Replay> load(store::Db& db, const std::string& run);
+
+  const Entry* find(const std::string& fiber, std::int64_t pos) const;
+  // The seq that is delivered next; -1 when every recorded completion has been.
+  std::int64_t next() const { return cursor_ < order_.size() ? order_[cursor_]->seq : -1; }
+  const Entry& next_entry() const { return *order_[cursor_]; }
+  bool over() const { return cursor_ >= order_.size(); }
+  void advance() { ++cursor_; }
+  // The first entry of that fiber at `pos` or later that has completed: one that the fiber should have reached.
+  const Entry* beyond(const std::string& fiber, std::int64_t pos) const;
+  std::int64_t last_seq() const { return order_.empty() ? 0 : order_.back()->seq; }
+
+ private:
+  using Key = std::pair<std::string, std::int64_t>;
+  std::map<Key, Entry> entries_;
+  std::vector<const Entry*> order_;
+  std::size_t cursor_ = 0;
+};
+
+}  // namespace rille::engine

@@ -1,0 +1,183 @@
+// The engine's Run. Private to runtime/engine; the interface is run.hpp.
+// Files: fibers.cpp (fibers, scopes, cancellation), durable.cpp (admission, completion, steps, sleep, signals),
+// instances.cpp (leases and calls), life.cpp (start, end, settling).
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "runtime/engine/replay.hpp"
+#include "runtime/engine/run.hpp"
+#include "runtime/engine/scheduler.hpp"
+#include "runtime/store/journal.hpp"
+
+namespace rille::lease {
+class Manager;
+}
+
+namespace rille::engine {
+
+class Calls;
+
+struct ScopeRecord {
+  ScopeId id = 0;
+  std::string name;
+  ScopeRecord* parent = nullptr;
+  FiberId owner = 0;
+  std::unique_ptr<CancelSource> source;
+  bool shielded = false;               // unwinding: cancellation has been delivered, cleanup is not disturbed by it
+  std::set<FiberId> children;          // fibers spawned in it that have not ended
+  std::vector<std::string> leases;     // in the order of renting
+  std::optional<Error> failure;        // the first error of a child
+  std::vector<Wake<bool>> settled;     // wait for `children` to be empty
+  CancelToken::Registration interrupt;
+};
+
+struct FiberRecord {
+  FiberId id = 0;
+  std::string path;
+  ScopeRecord* root = nullptr;
+  ScopeRecord* scope = nullptr;        // innermost
+  std::int64_t next_pos = 0;
+  std::map<std::string, std::int64_t> occurrences, child_names;
+  int waiting = 0;                     // in a wait of the engine that only replay or other fibers can end
+  bool body_done = false, ended = false;
+  Result<Value> result = Value();
+  std::vector<Wake<bool>> joiners;
+};
+
+// Marks a fiber as waiting for what only the replay or another fiber can bring; when all do, the replay is stuck.
+struct Waiting {
+  FiberRecord& fiber;
+  explicit Waiting(FiberRecord& f) : fiber(f) { ++fiber.waiting; }
+  ~Waiting() { --fiber.waiting; }
+  Waiting(const Waiting&) = delete;
+};
+
+// Where a durable operation stands when it may go on.
+struct Slot {
+  FiberRecord* fiber = nullptr;
+  std::int64_t pos = 0, occurrence = 1;
+  std::string key, args_sha256;
+  Operation operation;
+  int attempt = 1;
+  std::int64_t next_us = 0, started_us = 0;
+  std::string cursor;
+  std::optional<Result<Value>> recorded;
+  std::shared_ptr<std::atomic<bool>> superseded;  // a lazily queued START row that the completion makes needless
+};
+
+struct RunConfig {
+  std::string id, script, home;
+  Mode mode = Mode::durable;
+  Value args;
+  RunHooks hooks;
+  std::int64_t epoch = 1;
+  std::string self_exe;
+  int lock_fd = -1;                    // held while the run is; closing it frees the run for others
+};
+
+class RunImpl final : public Run {
+ public:
+  RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::Manager* leases, Replay replay);
+  ~RunImpl() override;
+
+  const std::string& id() const override { return config_.id; }
+  Mode mode() const override { return config_.mode; }
+  Loop& loop() override { return loop_; }
+  const RunHooks& hooks() const override { return config_.hooks; }
+  std::string home() const override;
+  Value args() const override { return config_.args; }
+  Async<Value> execute(Guest& guest, FunctionRef main, Value argument) override;
+  void cancel(Error reason) override;
+
+  const Error* cancelled(FiberId fiber) const override;
+  std::uint64_t seed(FiberId fiber) const override;
+  std::string path(FiberId fiber) const override;
+  Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) override;
+
+  ScopeId root_scope(FiberId fiber) const override;
+  Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) override;
+  Async<> join(FiberId self, FiberId child) override;
+  Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children) override;
+  void cancel_fiber(FiberId child, Error reason) override;
+  bool ended(FiberId fiber) const override;
+  void fiber_done(FiberId id, Result<Value> result) override;
+  ScopeId scope_enter(FiberId fiber, std::string name) override;
+  Async<> scope_settle(FiberId fiber, ScopeId scope, std::optional<Error> failure) override;
+  Async<> scope_release(FiberId fiber, ScopeId scope, std::vector<std::string> kept) override;
+  void scope_leave(FiberId fiber, ScopeId scope) override;
+
+  Async<StepTicket> step_begin(FiberId fiber, Operation step, RetryPolicy retry) override;
+  Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) override;
+  Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) override;
+  Async<double> now(FiberId fiber, std::string source) override;
+  Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise, std::string source) override;
+  Async<Value> offers(FiberId fiber, Value query, std::string source) override;
+  Result<> set_budget(FiberId fiber, const Value& options) override;
+  Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) override;
+  Async<> release(FiberId fiber, std::string lease_id, std::string source) override;
+  Result<LeaseView> lease(const std::string& lease_id) const override;
+  Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) override;
+  Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options, std::string source) override;
+  Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options, std::string source) override;
+  Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) override;
+
+  void event(const std::string& name, Value data);  // to the hooks and the audit trail
+
+ private:
+  friend class Calls;  // for fence()
+  // fibers.cpp
+  FiberRecord& fiber(FiberId id) { return *fibers_.at(id); }
+  const FiberRecord& fiber(FiberId id) const { return *fibers_.at(id); }
+  ScopeRecord* scope(ScopeId id) const { auto it = scopes_.find(id); return it == scopes_.end() ? nullptr : it->second.get(); }
+  FiberRecord& new_fiber(std::string path, ScopeRecord* parent);
+  ScopeRecord& new_scope(std::string name, ScopeRecord* parent, FiberId owner);
+  void drop_scope(ScopeId id);
+  void child_failed(ScopeRecord& scope, const Error& error);
+  Task<void> finish_fiber(FiberId id);
+  CancelToken token(const FiberRecord& f) const;
+  Async<> release_all(std::vector<std::string> leases);
+
+  // durable.cpp
+  Async<Slot> admit(FiberId id, Operation operation);
+  Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
+  void record_start(Slot& slot);
+  Result<> check_entry(const Entry& entry, const Slot& slot) const;
+  Async<> wait_turn(FiberRecord& f, std::int64_t seq);
+  Async<> wait_live(FiberRecord& f);
+  Async<> live_gate();                 // for engine work that belongs to no fiber
+  void on_quiet();
+  void diverge(Error error);
+  std::int64_t now_us() const { return loop_.clock().wall_us(); }
+  store::Fence fence() const { return {config_.id, config_.epoch}; }
+
+  // life.cpp
+  Async<Value> settle_run(Result<Value> result);
+
+  Loop& loop_;
+  RunConfig config_;
+  store::Journal* journal_;            // null: ephemeral
+  lease::Manager* leases_;             // null: ephemeral
+  Replay replay_;
+  Scheduler scheduler_;
+  std::int64_t next_seq_ = 1;
+  Guest* guest_ = nullptr;
+  FiberId next_fiber_ = 1;
+  ScopeId next_scope_ = 1;
+  std::map<FiberId, std::unique_ptr<FiberRecord>> fibers_;
+  std::map<ScopeId, std::unique_ptr<ScopeRecord>> scopes_;
+  std::map<std::int64_t, Wake<Result<>>> turns_;      // recorded completions that a fiber waits for, by seq
+  std::set<std::int64_t> passed_;                     // admitted, but cancelled before their turn
+  std::vector<Wake<Result<>>> gate_;                  // waits for the replay to be over
+  std::map<std::uint64_t, Slot> steps_;               // steps between begin and end
+  std::map<std::uint64_t, RetryPolicy> retries_;
+  std::uint64_t next_step_ = 1;
+  std::map<std::string, std::string> pinned_;
+  std::optional<Error> divergence_;
+  std::optional<Error> cancel_reason_;
+  std::unique_ptr<Calls> calls_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace rille::engine

@@ -1,0 +1,26 @@
+// The options of rille.rent, checked once: what to look for, for how long, within which budget.
+#pragma once
+
+#include "runtime/base/units.hpp"
+#include "runtime/lease/manager.hpp"
+
+namespace rille::lease {
+
+struct Terms {
+  provider::OfferQuery query;
+  std::string provider;               // "" = any
+  std::int64_t ttl_ms = 24 * 3'600'000;
+  std::int64_t min_ttl_ms = 10 * 60'000;
+  std::int64_t orphan_after_ms = 30 * 60'000;
+};
+
+// invalid: names the option, with did-you-mean for unknown ones.
+Result<Terms> read_terms(const Value& options);
+
+// Reserves price x ttl within the run's budget: shortens the lease to what is left, or refuses (kind budget) when that is
+// below min_ttl.
+Result<> check_budget(store::Db& db, Lease& lease, const Terms& terms, std::int64_t now_us);
+
+Error nothing_to_rent(const Terms& terms, bool refused);
+
+}  // namespace rille::lease
