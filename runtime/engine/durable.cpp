@@ -75,7 +75,9 @@ Async<> RunImpl::live_gate() {
 
 // Both queues are empty: deliver the next recorded completion, open the gate, or find that the script does not follow.
 void RunImpl::on_quiet() {
-  while (!replay_.over() && passed_.contains(replay_.next())) replay_.advance();
+  // What a fiber would have done, had it not been cancelled or failed, may have been recorded by then: a loser of a race
+  // goes on until it is told, and that moment is not in the record.
+  while (!replay_.over() && (passed_.contains(replay_.next()) || unwound_.contains(replay_.next_entry().fiber))) replay_.advance();
   if (!replay_.over()) {
     auto turn = turns_.find(replay_.next());
     if (turn != turns_.end()) {

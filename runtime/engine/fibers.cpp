@@ -145,6 +145,7 @@ void RunImpl::fiber_done(FiberId id, Result<Value> result) {
   FiberRecord& f = fiber(id);
   f.body_done = true;
   f.result = std::move(result);
+  if (!f.result) unwound_.insert(f.path);
   if (f.result && !cancelled(id) && config_.mode == Mode::durable)
     if (const Entry* missed = replay_.beyond(f.path, f.next_pos)) {
       Error e = make_error(ErrorKind::divergence,

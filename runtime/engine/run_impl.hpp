@@ -169,6 +169,7 @@ class RunImpl final : public Run {
   std::map<ScopeId, std::unique_ptr<ScopeRecord>> scopes_;
   std::map<std::int64_t, Wake<Result<>>> turns_;      // recorded completions that a fiber waits for, by seq
   std::set<std::int64_t> passed_;                     // admitted, but cancelled before their turn
+  std::set<std::string> unwound_;                     // paths of fibers that ended by an error or a cancel
   std::vector<Wake<Result<>>> gate_;                  // waits for the replay to be over
   std::map<std::uint64_t, Slot> steps_;               // steps between begin and end
   std::map<std::uint64_t, RetryPolicy> retries_;
