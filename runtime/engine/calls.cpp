@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "runtime/base/id.hpp"
 #include "runtime/engine/run_impl.hpp"
@@ -104,10 +105,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
       co_return make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l->name, l->machine_id),
                            "it was ended outside this run, or its ttl has passed; what it held is lost")
           .with_resource(lease_id);
-    agent::ConnectOptions options;
-    options.channel = machine.channel;
-    options.self_exe = self_exe_;
-    auto made = co_await agent::AgentClient::connect(run_.loop(), options, token);
+    agent::ClientOptions options;
+    options.agent_argv = {self_exe_, "agent"};
+    auto made = co_await agent::AgentClient::connect(run_.loop(), machine.channel, options, token);
     if (made) {
       std::shared_ptr<agent::AgentClient> shared = std::move(*made);
       clients_[lease_id] = shared;
@@ -128,9 +128,9 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
   if (spec.timeout_ms) sent.set("timeout_ms", spec.timeout_ms);
   std::int64_t offset = 0;
   int restarts = 0, breaks = 0;
-  agent::AttachCallbacks callbacks;
-  callbacks.log = [&](std::string_view text, std::int64_t end) {
-    offset = end;
+  agent::AttachHandlers callbacks;
+  callbacks.log = [&](std::string_view text, std::int64_t at) {
+    offset = at + static_cast<std::int64_t>(text.size());
     if (run_.hooks().print) run_.hooks().print(text);
   };
   callbacks.progress = [&](const Value& p) {
@@ -145,13 +145,13 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
     if (!connected) co_return connected.error();
     std::shared_ptr<agent::AgentClient> agent = *connected;
     auto attached = co_await agent->attach(agent_key, offset, callbacks, token);
-    if (attached && attached->state == agent::Attached::State::done) {
-      Result<Value>& result = attached->result;
+    if (attached && attached->state == agent::CallState::done) {
+      Result<Value>& result = *attached->result;
       bool died = !result && result.error().code == "worker_died";
       if (!died) co_return std::move(result);
       if (++restarts > restarts_max) co_return result.error();
       run_.event("call_restarted", Value().set("call", spec.name).set("why", result.error().message));
-      (void)co_await agent->ack(agent_key);
+      (void)co_await agent->acknowledge(agent_key);
       offset = 0;
       continue;
     }
@@ -159,7 +159,12 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
       if (started && ++restarts > restarts_max)
         co_return make_error(ErrorKind::state, fmt::format("call '{}' was started {} times and its agent died each time", spec.name, restarts));
       if (started) run_.event("call_restarted", Value().set("call", spec.name).set("why", "its agent died"));
-      Result<> begun = co_await agent->start(agent_key, l->generation, run_.fence().epoch, sent, token);
+      agent::StartRequest request;
+      request.call_key = agent_key;
+      request.generation = l->generation;
+      request.epoch = run_.fence().epoch;
+      request.spec = sent;
+      auto begun = co_await agent->start(request, token);
       if (begun) {
         started = true;
         offset = 0;
@@ -170,7 +175,7 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
     const Error& e = attached.error();
     if (token.cancelled()) {
       // The work must not outlive the scope that wanted it.
-      if (!agent->broken()) (void)co_await agent->cancel(agent_key);
+      if (!agent->broken()) (void)co_await agent->cancel(agent_key, token.reason().message);
       co_return token.reason();
     }
     if (!e.retryable || ++breaks > reconnects_max) co_return e;
@@ -181,11 +186,49 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
   }
 }
 
+Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token) {
+  RILLE_CO_TRY(std::string local, co_await local_copy(from, options, token));
+  RILLE_CO_TRY(auto agent, co_await client(lease_id, token));
+  agent::TransferProgress progress = transfer_progress("stage " + to);
+  RILLE_CO_TRY(agent::Transfer moved, co_await agent->put(local, to, progress, token));
+  co_return Value().set("files", moved.files).set("bytes", moved.size_bytes);
+}
+
+Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, Value, CancelToken token) {
+  RILLE_CO_TRY(auto agent, co_await client(lease_id, token));
+  agent::TransferProgress progress = transfer_progress("get " + from);
+  RILLE_CO_TRY(agent::Transfer moved, co_await agent->get(from, to, progress, token));
+  co_return Value().set("files", moved.files).set("bytes", moved.size_bytes);
+}
+
+// What is staged from here: a local path as it is, a URL by way of the shared cache.
+Async<std::string> Calls::local_copy(std::string from, Value options, CancelToken token) {
+  (void)options;
+  (void)token;
+  std::error_code ec;
+  if (!std::filesystem::exists(from, ec))
+    co_return make_error(ErrorKind::io, fmt::format("cannot stage '{}': there is no such file or folder", from),
+                         fmt::format("paths are relative to {}", std::filesystem::current_path(ec).string()));
+  co_return from;
+}
+
+agent::TransferProgress Calls::transfer_progress(std::string what) {
+  std::int64_t began = run_.loop().clock().monotonic_ns();
+  return [this, what = std::move(what), began](std::int64_t done, std::int64_t total) {
+    if (!run_.hooks().progress) return;
+    double seconds = static_cast<double>(run_.loop().clock().monotonic_ns() - began) / 1e9;
+    Value p;
+    p.set("what", what).set("done", done).set("total", total).set("unit", "bytes");
+    if (seconds > 0.2) p.set("rate", static_cast<double>(done) / seconds);
+    run_.hooks().progress(p);
+  };
+}
+
 Task<void> Calls::acknowledge(std::string lease_id, std::string key) {
   auto it = clients_.find(lease_id);
   if (it == clients_.end() || it->second->broken()) co_return;
   std::shared_ptr<agent::AgentClient> agent = it->second;
-  (void)co_await agent->ack(call_key(lease_id, key));
+  (void)co_await agent->acknowledge(call_key(lease_id, key));
 }
 
 }  // namespace rille::engine

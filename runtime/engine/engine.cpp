@@ -120,7 +120,10 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
   RILLE_TRY(engine->journal_, store::Journal::open(loop, engine->options_.home + "/journal.db"));
   RILLE_TRY(std::string install, install_id());
   engine->registry_ = std::make_unique<provider::Registry>();
-  engine->registry_->add(provider::make_local(loop, provider::LocalOptions{engine->options_.home, engine->options_.self_exe}));
+  provider::LocalOptions local;
+  local.root = engine->options_.home;
+
+  RILLE_CHECK(engine->registry_->add(provider::make_local_provider(loop, std::move(local))));
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
   return engine;
 }

@@ -9,7 +9,7 @@
 
 #include "runtime/engine/run.hpp"
 #include "runtime/lease/manager.hpp"
-#include "runtime/provider/registry.hpp"
+#include "runtime/provider/provider.hpp"
 #include "runtime/store/journal.hpp"
 
 namespace rille::engine {

@@ -125,7 +125,6 @@ Async<Lease> Manager::intend(const Acquire& request, CancelToken token, std::siz
   RILLE_CO_CHECK(check_budget(journal_.reader(), lease, terms, now));
   lease.tag = fmt::format("rille-{}-{}-x{}", install_, lease.id, lease.expires_us / 1'000'000);
   lease.request.offer = offer;
-  lease.request.name = lease.tag;
   lease.request.tag = lease.tag;
   lease.request.token = lease.token;
   lease.request.expires_wall_us = lease.expires_us;

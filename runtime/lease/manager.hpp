@@ -12,7 +12,6 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/provider/provider.hpp"
-#include "runtime/provider/registry.hpp"
 #include "runtime/store/journal.hpp"
 
 namespace rille::lease {

@@ -1,6 +1,9 @@
 #include "runtime/lease/terms.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "runtime/base/time.hpp"
 #include "runtime/lease/rows.hpp"
@@ -28,10 +31,20 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
 }  // namespace
 
 Result<Terms> read_terms(const Value& options) {
+  static const std::vector<std::string> own = {"provider", "ttl", "min_ttl", "orphan_after"};
   Terms terms;
   Value query;
   if (const Value::Object* o = options.as_object()) {
     for (const auto& [key, value] : *o) {
+      const auto& theirs = provider::OfferQuery::fields();
+      bool known = std::find(theirs.begin(), theirs.end(), key) != theirs.end() || std::find(own.begin(), own.end(), key) != own.end();
+      if (!known) {
+        std::vector<std::string> all = own;
+        all.insert(all.end(), theirs.begin(), theirs.end());
+        std::string near = did_you_mean(key, all);
+        return make_error(ErrorKind::invalid, fmt::format("rent has no option '{}'", key),
+                          near.empty() ? fmt::format("options: {}", fmt::join(all, " ")) : fmt::format("did you mean {}?", near));
+      }
       if (key == "ttl" || key == "min_ttl" || key == "orphan_after") continue;
       if (key == "provider") {
         if (!value.as_string()) return make_error(ErrorKind::invalid, "provider must be a name", "e.g. provider = \"local\"");
@@ -75,9 +88,8 @@ Result<> check_budget(store::Db& db, Lease& lease, const Terms& terms, std::int6
 }
 
 Error nothing_to_rent(const Terms& terms, bool refused) {
-  std::string what = terms.query.gpu.empty() ? "any" : terms.query.gpu;
   std::string where = terms.provider.empty() ? "any provider" : "provider '" + terms.provider + "'";
-  return make_error(ErrorKind::capacity, fmt::format("{} has nothing for gpu = \"{}\"{}", where, what, refused ? " that it would give" : ""),
+  return make_error(ErrorKind::capacity, fmt::format("{} has nothing for gpu = \"{}\"{}", where, terms.query.gpu, refused ? " that it would give" : ""),
                     "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU");
 }
 
