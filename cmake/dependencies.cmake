@@ -1,0 +1,19 @@
+# What Rille links, all of it from Debian 12. RILLE_DEPENDENCIES is for the library; the command adds CLI11 and libedit.
+# bootstrap installs the packages; a name here that pkg-config does not find stops the configuration and says which.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+pkg_check_modules(luajit REQUIRED IMPORTED_TARGET luajit)
+pkg_check_modules(libuv REQUIRED IMPORTED_TARGET libuv)
+pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
+find_package(CLI11 REQUIRED)
+find_package(dnnl REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_path(RILLE_RAPIDJSON_DIR rapidjson/document.h REQUIRED)  # headers only
+
+set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::libcurl PkgConfig::openssl
+  PkgConfig::sqlite3 PkgConfig::xxhash DNNL::dnnl OpenMP::OpenMP_CXX Threads::Threads)

@@ -1,0 +1,46 @@
+# What `cmake --install` lays down: the command, and, once the C API stands, librille (shared and static), its one
+# header, find_package(Rille) and rille.pc. All of it may be moved as a whole: nothing holds an absolute path.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+if(TARGET rille)
+  install(TARGETS rille RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+# Annotations for Lua language servers.
+install(DIRECTORY stdlib/meta DESTINATION ${CMAKE_INSTALL_DATADIR}/rille FILES_MATCHING PATTERN "*.lua")
+
+if(NOT EXISTS ${PROJECT_SOURCE_DIR}/bindings/c/rille.h)
+  return()
+endif()
+
+# The shared library exports what rille.h marks RILLE_API and nothing else, not even what a static part exports.
+set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+add_library(rille_shared SHARED ${RILLE_OBJECTS})
+set_target_properties(rille_shared PROPERTIES OUTPUT_NAME rille EXPORT_NAME rille LINKER_LANGUAGE CXX
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_link_libraries(rille_shared PRIVATE $<BUILD_INTERFACE:rille_flags> ${RILLE_DEPENDENCIES})
+target_link_options(rille_shared PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)
+set_target_properties(rille_shared PROPERTIES LINK_DEPENDS ${exports})
+add_library(Rille::rille ALIAS rille_shared)
+set_target_properties(rille_static PROPERTIES OUTPUT_NAME rille)
+
+foreach(library rille_shared rille_static)
+  target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+install(FILES bindings/c/rille.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS rille_shared EXPORT RilleTargets)
+install(TARGETS rille_static EXPORT RilleStaticTargets)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Rille)
+install(EXPORT RilleTargets NAMESPACE Rille:: DESTINATION ${package_dir})
+install(EXPORT RilleStaticTargets NAMESPACE Rille:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/RilleConfig.cmake.in ${CMAKE_BINARY_DIR}/RilleConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/RilleConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/RilleConfig.cmake
+  ${CMAKE_BINARY_DIR}/RilleConfigVersion.cmake DESTINATION ${package_dir})
+
+file(RELATIVE_PATH RILLE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/rille.pc.in ${CMAKE_BINARY_DIR}/rille.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/rille.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

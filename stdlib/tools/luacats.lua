@@ -1,0 +1,2 @@
+-- The one parser of annotations.
+return {}

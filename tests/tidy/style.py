@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Fails on what the house style forbids and a machine can see. usage: style.py [ROOT]
+
+Formatting itself is clang-format's business; this is about size, leftovers and manners.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+FOLDERS = ("kernels", "runtime", "bindings", "stdlib", "workflows", "tests", "cmake", ".ci")
+TOP_FILES = ("CMakeLists.txt", "CMakePresets.json", "bootstrap", "README.md")
+CODE = {".c", ".cpp", ".h", ".hpp", ".cu", ".cuh", ".lua", ".py", ".sh", ".cmake", ".txt", ".json", ".in"}
+HEADERS = {".h", ".hpp", ".cuh"}
+LINES_SOFT, LINES_HARD = 400, 600
+COLUMNS_SOFT, COLUMNS_HARD = 120, 170
+
+LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")  # tidy: names them
+PRINTS = re.compile(r"\bstd::(cout|cerr|clog)\b|(?<![\w.>:])(?:std::)?(printf|puts|putchar)\s*\(|\bfmt::print\b")
+EXITS = re.compile(r"(?<![\w.>:])(?:std::)?(exit|quick_exit|abort)\s*\(")
+THROWS = re.compile(r"\bthrow\s+[A-Za-z:]")
+
+
+def without_comment(line):
+    """The line without a // comment and the insides of strings: enough for the words sought here."""
+    return re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
+
+
+def check_lines(relative, suffix, lines):
+    for number, line in enumerate(lines, 1):
+        at = f"{relative}:{number}:"
+        if len(line) > COLUMNS_HARD:
+            yield f"{at} {len(line)} columns, at most {COLUMNS_HARD}"
+        if "\t" in line:
+            yield f"{at} a tab"
+        if line != line.rstrip():
+            yield f"{at} space at the end of the line"
+        if LEFTOVER.search(line) and "tidy:" not in line:
+            yield f"{at} a leftover: {line.strip()}"
+        if relative.startswith(("runtime/", "kernels/")) and suffix != ".txt":
+            code = without_comment(line)
+            if PRINTS.search(code):
+                yield f"{at} a library does not print: {line.strip()}"
+            if EXITS.search(code):
+                yield f"{at} a library does not exit: {line.strip()}"
+            if relative.startswith("runtime/") and THROWS.search(code):
+                yield f"{at} errors are values in runtime/: {line.strip()}"
+
+
+def check_header(relative, lines):
+    if not lines or not lines[0].startswith(("//", "/*")):
+        yield f"{relative}:1: a header opens with what it is for"
+    if relative.endswith("rille.h"):  # C, and read by people: an include guard
+        return
+    if not any(line.strip() == "#pragma once" for line in lines):
+        yield f"{relative}:1: no #pragma once"
+
+
+def check_file(root, path, remarks):
+    relative = path.relative_to(root).as_posix()
+    text = path.read_text(errors="replace")
+    lines = text.splitlines()
+    if len(lines) > LINES_HARD:
+        yield f"{relative}:{len(lines)}: {len(lines)} lines, at most {LINES_HARD}: split it by idea"
+    elif len(lines) > LINES_SOFT:
+        remarks.append(f"{relative}: {len(lines)} lines, better under {LINES_SOFT}")
+    wide = sum(len(line) > COLUMNS_SOFT for line in lines)
+    if wide:
+        remarks.append(f"{relative}: {wide} lines wider than {COLUMNS_SOFT} columns")
+    if text and not text.endswith("\n"):
+        yield f"{relative}:{len(lines)}: no newline at the end"
+    yield from check_lines(relative, path.suffix, lines)
+    if path.suffix in HEADERS:
+        yield from check_header(relative, lines)
+
+
+def check(root):
+    """(problems, remarks, number of files) below root."""
+    root = Path(root)
+    paths = [root / name for name in TOP_FILES if (root / name).is_file()]
+    for folder in FOLDERS:
+        paths += [p for p in sorted((root / folder).rglob("*")) if p.is_file() and (p.suffix in CODE or not p.suffix)]
+    paths = [p for p in paths if "__pycache__" not in p.parts]
+    problems, remarks = [], []
+    for path in paths:
+        problems += check_file(root, path, remarks)
+    return problems, remarks, len(paths)
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+    problems, remarks, files = check(root)
+    for line in remarks + problems:
+        print(line)
+    print(f"style: {files} files, {len(problems)} problems, {len(remarks)} remarks")
+    return 1 if problems or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
