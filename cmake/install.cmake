@@ -9,7 +9,7 @@ endif()
 # Annotations for Lua language servers.
 install(DIRECTORY stdlib/meta DESTINATION ${CMAKE_INSTALL_DATADIR}/rille FILES_MATCHING PATTERN "*.lua")
 
-if(NOT EXISTS ${PROJECT_SOURCE_DIR}/bindings/c/rille.h)
+if(NOT EXISTS ${PROJECT_SOURCE_DIR}/bindings/c/runtime.cpp)
   return()
 endif()
 
