@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "bindings/host/errors.hpp"
+#include "bindings/host/state.hpp"
 #include "runtime/base/result.hpp"
 
 namespace rille::host {
@@ -40,19 +41,19 @@ T value_or_raise(lua_State* L, Result<T> r) {
   if constexpr (!std::is_void_v<T>) return std::move(r).value();
 }
 
-// Runs `fn(L)` so that a Lua error (no memory, a failing metamethod) becomes a Result instead of a panic. For code
-// that touches a Lua state outside of any Lua call. `fn` returns nothing and may leave `results` values on the stack.
+// Runs `fn(L)` so that a Lua error (no memory, a failing metamethod) becomes a Result instead of a panic. For code that
+// touches a Lua state outside of any Lua call. What fn leaves on its stack is dropped. Under a memory limit it may use
+// a reserve, so that an error about memory can still be told.
 template <class F>
-Result<> protect(lua_State* L, int results, F&& fn) {
-  struct Box { F* fn; } box{&fn};
-  lua_pushcfunction(L, [](lua_State* l) -> int {
-    auto* b = static_cast<Box*>(lua_touserdata(l, 1));
+Result<> protect(lua_State* L, F&& fn) {
+  State::Reserve reserve(L);
+  int rc = lua_cpcall(L, [](lua_State* l) -> int {
+    auto* f = static_cast<std::remove_reference_t<F>*>(lua_touserdata(l, 1));
     lua_settop(l, 0);
-    (*b->fn)(l);
-    return lua_gettop(l);
-  });
-  lua_pushlightuserdata(L, &box);
-  if (lua_pcall(L, 1, results, 0) == 0) return {};
+    (*f)(l);
+    return 0;
+  }, &fn);
+  if (rc == 0) return {};
   Error e = to_error(L, -1);
   lua_pop(L, 1);
   return e;

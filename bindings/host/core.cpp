@@ -332,7 +332,7 @@ void open_state(lua_State* L, const HostOptions& options) {
 }  // namespace
 
 Result<> LuaHost::open_libraries() {
-  return protect(state_->lua(), 0, [this](lua_State* L) { open_state(L, options_); });
+  return protect(state_->lua(), [this](lua_State* L) { open_state(L, options_); });
 }
 
 void load_ours(lua_State* L, const char* source, const char* name) {

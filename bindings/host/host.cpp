@@ -115,7 +115,7 @@ Result<> LuaHost::compile(lua_State* L, std::string_view source, const std::stri
 Result<FunctionRef> LuaHost::load(const std::string& name, const std::string& source) {
   Result<> compiled;
   FunctionRef ref = 0;
-  RILLE_CHECK(protect(lua(), 0, [&](lua_State* L) {
+  RILLE_CHECK(protect(lua(), [&](lua_State* L) {
     compiled = compile(L, source, "@" + name, false);
     if (compiled) ref = keep_function(L, -1);
     lua_settop(L, 0);
@@ -157,7 +157,7 @@ void LuaHost::start(FiberId id, FunctionRef function, const Value& argument) {
   f.random.reseed(run_->seed(id));
   fibers_.insert_or_assign(id, std::move(owned));
   int values = 0;
-  Result<> ready = protect(lua(), 0, [&](lua_State* L) {
+  Result<> ready = protect(lua(), [&](lua_State* L) {
     f.L = lua_newthread(L);
     get_registry(L, &key_parents);
     lua_pushvalue(L, -2);
@@ -205,7 +205,7 @@ void LuaHost::end_fiber(Fiber& f, int status) {
   FiberId id = f.id;
   lua_State* co = f.L;
   Result<Value> result = Value();
-  Result<> read = protect(lua(), 0, [&](lua_State* L) {
+  Result<> read = protect(lua(), [&](lua_State* L) {
     lua_checkstack(co, 2);
     if (status != 0) {
       lua_xmove(co, L, 1);

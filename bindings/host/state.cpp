@@ -45,7 +45,7 @@ void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t
   }
   std::size_t after = self->used_ - old_size + new_size;
   if (self->limit_ && new_size > old_size) {
-    if (after > self->limit_) {
+    if (after > self->limit_ + self->reserve_) {
       self->limit_hit_ = true;
       return nullptr;
     }

@@ -33,11 +33,22 @@ class State {
     return *static_cast<State*>(ud);
   }
 
+  // While it lives, the limit is a megabyte higher: for the host's own work after the script has used up its share.
+  class Reserve {
+   public:
+    explicit Reserve(lua_State* L) : state_(of(L)) { state_.reserve_ += 1 << 20; }
+    ~Reserve() { state_.reserve_ -= 1 << 20; }
+    Reserve(const Reserve&) = delete;
+
+   private:
+    State& state_;
+  };
+
  private:
   State() = default;
   static void* allocate(void* ud, void* pointer, std::size_t old_size, std::size_t new_size);
   lua_State* L_ = nullptr;
-  std::size_t used_ = 0, limit_ = 0;
+  std::size_t used_ = 0, limit_ = 0, reserve_ = 0;
   bool limit_hit_ = false, pressed_ = false;
 };
 
