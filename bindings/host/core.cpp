@@ -120,7 +120,13 @@ int core_trace(lua_State* L) {
   } else if (Fiber* f = LuaHost::of(L).current()) {
     get_registry(L, &key_data);
     lua_rawgeti(L, -1, static_cast<int>(f->id));
+    bool known = false;  // raised again by an inner scope
     if (lua_istable(L, -1)) {
+      lua_getfield(L, -1, "trace_error");
+      known = lua_rawequal(L, -1, 1) != 0;
+      lua_pop(L, 1);
+    }
+    if (lua_istable(L, -1) && !known) {
       lua_pushvalue(L, 1);
       lua_setfield(L, -2, "trace_error");
       push(L, traceback(L, 0, false));
@@ -210,32 +216,6 @@ Result<int> core_read_source(lua_State* L) {
   return 1;
 }
 
-Result<std::string> module_source(LuaHost& host, const std::string& name) {
-  auto known = host.modules().find(name);
-  if (known != host.modules().end()) return known->second;
-  auto load = [&]() -> Result<std::string> {
-    std::string path = name, tried;
-    for (char& c : path) c = c == '.' ? '/' : c;
-    if (!host.options().script_directory.empty()) {
-      for (const char* end : {".lua", "/init.lua"}) {
-        std::string full = host.options().script_directory + "/" + path + end;
-        std::error_code ec;
-        if (std::filesystem::is_regular_file(full, ec)) return read_text(full);
-        tried += (tried.empty() ? "" : " and ") + full;
-      }
-    }
-    std::vector<std::string> names;
-    for (std::string_view n : stdlib_names()) names.emplace_back(n);
-    std::string near = did_you_mean(name, names);
-    return make_error(ErrorKind::invalid, fmt::format("there is no module '{}'", name),
-                      !near.empty() ? fmt::format("did you mean '{}'?", near)
-                      : tried.empty() ? "modules lie beside the script" : "looked for " + tried);
-  };
-  RILLE_TRY(std::string source, host.has_run() ? host.run().pinned(name, load) : load());
-  host.modules().emplace(name, source);
-  return source;
-}
-
 // Pushes the loader function of a module, Rille's own or the script's.
 Result<int> core_find_module(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
@@ -247,7 +227,7 @@ Result<int> core_find_module(lua_State* L) {
   for (char c : name)
     if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-'))
       return make_error(ErrorKind::invalid, fmt::format("'{}' is no name of a module", name), "names are letters, digits, '_', '-', with dots between folders");
-  RILLE_TRY(std::string source, module_source(host, name));
+  RILLE_TRY(std::string source, host.module_source(name));
   std::string path = name;
   for (char& c : path) c = c == '.' ? '/' : c;
   RILLE_CHECK(host.compile(L, source, "@" + path + ".lua", false));
@@ -335,8 +315,44 @@ Result<> LuaHost::open_libraries() {
   return protect(state_->lua(), [this](lua_State* L) { open_state(L, options_); });
 }
 
+Result<std::string> LuaHost::module_source(const std::string& name) {
+  auto known = modules_.find(name);
+  if (known != modules_.end()) return known->second;
+  auto load = [&]() -> Result<std::string> {
+    std::string path = name, tried;
+    for (char& c : path) c = c == '.' ? '/' : c;
+    if (!options_.script_directory.empty()) {
+      for (const char* end : {".lua", "/init.lua"}) {
+        std::string full = options_.script_directory + "/" + path + end;
+        std::error_code ec;
+        if (std::filesystem::is_regular_file(full, ec)) return read_text(full);
+        tried += (tried.empty() ? "" : " and ") + full;
+      }
+    }
+    std::vector<std::string> names;
+    for (std::string_view n : stdlib_names()) names.emplace_back(n);
+    std::string near = did_you_mean(name, names);
+    return make_error(ErrorKind::invalid, fmt::format("there is no module '{}'", name),
+                      !near.empty() ? fmt::format("did you mean '{}'?", near)
+                      : tried.empty() ? "modules lie beside the script" : "looked for " + tried);
+  };
+  RILLE_TRY(std::string source, run_ ? run_->pinned(name, load) : load());
+  modules_.emplace(name, source);
+  return source;
+}
+
 void load_ours(lua_State* L, const char* source, const char* name) {
   if (luaL_loadbuffer(L, source, std::char_traits<char>::length(source), name) != 0) lua_error(L);
+}
+
+void add_words(lua_State* L, int rille) {
+  lua_pushnil(L);
+  while (lua_next(L, -2)) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, rille);
+  }
+  lua_pop(L, 1);
 }
 
 void push_rille_core(lua_State* L) { get_registry(L, &key_core); }

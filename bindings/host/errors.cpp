@@ -9,6 +9,7 @@
 #include "bindings/host/bind.hpp"
 #include "bindings/host/codec.hpp"
 #include "bindings/host/host.hpp"
+#include "bindings/host/keys.hpp"
 
 namespace rille::host {
 
@@ -140,6 +141,21 @@ Error to_error(lua_State* L, int index) {
     if (v) e.message = "the script raised " + v->to_json().substr(0, 500);
   }
   if (e.message.empty()) e.message = "the script raised " + describe(L, index);
+  return e;
+}
+
+Error caught_error(lua_State* L, int index) {
+  index = absolute(L, index);
+  Error e = to_error(L, index);
+  Fiber* f = LuaHost::of(L).current();
+  if (!e.traceback.empty() || !f) return e;
+  StackGuard guard(L);
+  get_registry(L, &key_data);
+  lua_rawgeti(L, -1, static_cast<int>(f->id));
+  if (!lua_istable(L, -1)) return e;
+  lua_getfield(L, -1, "trace_error");
+  lua_getfield(L, -2, "trace");
+  if (lua_rawequal(L, -2, index) && lua_type(L, -1) == LUA_TSTRING) e.traceback = lua_tostring(L, -1);
   return e;
 }
 

@@ -15,6 +15,8 @@ bool is_error(lua_State* L, int index);          // made by push_error or rille.
 Error error_from_table(lua_State* L, int index); // only when is_error
 // Any raised value -> Error (what the edge shows).
 Error to_error(lua_State* L, int index);
+// As to_error, with the traceback that a scope or step noted when it caught this value in the current fiber.
+Error caught_error(lua_State* L, int index);
 // The frames of `of` (a coroutine, or L itself) from `level` on: script frames only, unless `full`.
 // Lines are "  train.lua:12: in function 'name'". Never raises.
 std::string traceback(lua_State* of, int level, bool full);

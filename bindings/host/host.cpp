@@ -31,21 +31,6 @@ bool asks_for_jit(std::string_view source) {
   return false;
 }
 
-// The traceback that a scope noted when it caught the value at index 1 and raised it again.
-std::string kept_trace(lua_State* L, FiberId id) {
-  std::string out;
-  get_registry(L, &key_data);
-  lua_rawgeti(L, -1, static_cast<int>(id));
-  if (lua_istable(L, -1)) {
-    lua_getfield(L, -1, "trace_error");
-    lua_getfield(L, -2, "trace");
-    if (lua_rawequal(L, -2, 1) && lua_type(L, -1) == LUA_TSTRING) out = lua_tostring(L, -1);
-    lua_pop(L, 2);
-  }
-  lua_pop(L, 2);
-  return out;
-}
-
 Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return errno_error("open", path, errno);
@@ -209,8 +194,7 @@ void LuaHost::end_fiber(Fiber& f, int status) {
     lua_checkstack(co, 2);
     if (status != 0) {
       lua_xmove(co, L, 1);
-      Error e = to_error(L, 1);
-      if (e.traceback.empty()) e.traceback = kept_trace(L, id);
+      Error e = caught_error(L, 1);
       if (e.traceback.empty()) e.traceback = traceback(co, 0, false);
       result = std::move(e);
     } else if (id == 1 && lua_gettop(co) > 0) {
@@ -225,7 +209,7 @@ void LuaHost::end_fiber(Fiber& f, int status) {
     lua_rawseti(L, -2, static_cast<int>(id));
   });
   if (!read) result = std::move(read).error();
-  if (!result && f.dismissed && result.error().kind == ErrorKind::cancelled) result = Value();
+  if (dismissed_.erase(id) && !result && result.error().kind == ErrorKind::cancelled) result = Value();
   current_ = nullptr;
   if (!result) lua_sethook(lua(), nullptr, 0, 0);
   fibers_.erase(id);
@@ -248,7 +232,7 @@ Completion LuaHost::completion(Fiber& fiber) {
 }
 
 void LuaHost::dismiss(FiberId child) {
-  if (Fiber* f = find(child)) f->dismissed = true;
+  dismissed_.insert(child);
 }
 
 void LuaHost::caught() {

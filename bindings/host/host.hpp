@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,6 @@ struct Fiber {
   int anchor = 0;                            // registry reference of L
   FunctionRef function = 0;
   std::uint64_t suspension = 0;              // counts awaits; a completion for an older one is dropped
-  bool dismissed = false;                    // see LuaHost::dismiss
   bool waiting = false;                      // suspended in await
   bool engine_wait = false;                  // ..in an operation that the engine resolves on cancel
   bool starting = false;                     // inside await, before the yield
@@ -103,6 +103,7 @@ class LuaHost final : public Guest {
   Result<> compile(lua_State* L, std::string_view source, const std::string& chunk_name, bool ours);
   struct Chunk { std::string source; int function = 0; };  // by chunk name ("@train.lua")
   const std::map<std::string, Chunk>& chunks() const { return chunks_; }
+  Result<std::string> module_source(const std::string& name);  // pinned; invalid: there is none
   std::map<std::string, std::string>& modules() { return modules_; }  // pinned sources of the users' modules
   void print(std::string_view text);
 
@@ -120,6 +121,7 @@ class LuaHost final : public Guest {
   engine::Run* run_ = nullptr;
   std::unique_ptr<State> state_;
   std::map<FiberId, std::unique_ptr<Fiber>> fibers_;
+  std::set<FiberId> dismissed_;
   std::map<std::string, Chunk> chunks_;
   std::map<std::string, std::string> modules_;
   Fiber* current_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bindings/host/await.hpp"
 #include "bindings/host/errors.hpp"
 #include "bindings/host/object_class.hpp"
 #include "runtime/base/units.hpp"
@@ -86,6 +87,10 @@ void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFun
   for (const Function& m : spec.methods) {
     lua_pushcfunction(L, m.function);
     lua_setfield(L, -2, m.name);
+    info->names.emplace_back(m.name);
+  }
+  for (const Function& m : spec.async_methods) {
+    set_async(L, m.name, m.function);
     info->names.emplace_back(m.name);
   }
   for (const char* f : spec.fields) info->names.emplace_back(f);

@@ -21,6 +21,7 @@ namespace rille::host {
 struct ClassSpec {
   const char* name;                                   // "Instance"
   std::vector<Function> methods;
+  std::vector<Function> async_methods;                // those that may wait: wrapped as by set_async
   std::vector<Function> metamethods;                  // __tostring, __add, .. ; not __index, __gc, __metatable
   // Pushes the field `key` of the object at index 1 and gives true, or gives false. May be null.
   bool (*field)(lua_State* L, std::string_view key) = nullptr;

@@ -1,0 +1,25 @@
+// Reads LuaJIT's dumped bytecode (lj_bcdump.h, format 2) as far as shipping needs: which upvalues a function assigns,
+// itself or through its inner functions, and where its prototype lies in a chunk. Dumps are never hashed across
+// processes: their bytes differ (measured).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bindings/host/lua.hpp"
+#include "runtime/base/result.hpp"
+
+namespace rille::host {
+
+struct Prototype {
+  std::string_view bytes;            // in the dump
+  std::vector<bool> assigned;        // by upvalue
+};
+
+// The bytes that lua_dump gives for the Lua function at `index`, with debug information.
+std::string dump_function(lua_State* L, int index);
+// All prototypes, inner ones before outer ones: the last is the function itself. internal: another format.
+Result<std::vector<Prototype>> read_prototypes(std::string_view dump);
+
+}  // namespace rille::host

@@ -1,0 +1,159 @@
+#include "bindings/host/captured.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <set>
+
+#include "bindings/host/errors.hpp"
+#include "bindings/host/keys.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::host {
+
+namespace {
+
+constexpr std::size_t entries_max = 100'000;
+constexpr int depth_max = 60;
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t z = a * 0x9e3779b97f4a7c15ULL + b + 0x7f4a7c15ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+std::uint64_t hash_bytes(const char* s, std::size_t n) {
+  std::uint64_t h = 0xcbf29ce484222325ULL;
+  for (std::size_t i = 0; i < n; ++i) h = (h ^ static_cast<unsigned char>(s[i])) * 0x100000001b3ULL;
+  return h;
+}
+
+}  // namespace
+
+class CapturedWalk {
+ public:
+  explicit CapturedWalk(lua_State* L) : L_(L) {
+    for (const char* key : {&key_env, &key_core, &key_rille}) {
+      get_registry(L_, key);
+      ours_.insert(lua_topointer(L_, -1));
+      lua_pop(L_, 1);
+    }
+    get_registry(L_, &key_core);  // libraries and modules are Rille's, too
+    for (const char* name : {"store", "loaded"}) {
+      lua_getfield(L_, -1, name);
+      if (lua_istable(L_, -1)) add_tables(lua_gettop(L_));
+      lua_pop(L_, 1);
+    }
+    lua_pop(L_, 1);
+  }
+
+  // Calls emit(name, is_table, hash) for every variable the function at `index` reaches.
+  template <class Emit>
+  void function(int index, int depth, const Emit& emit) {
+    if (depth > depth_max || !functions_.insert(lua_topointer(L_, index)).second) return;
+    luaL_checkstack(L_, 8, "step");
+    lua_Debug ar;
+    lua_pushvalue(L_, index);
+    lua_getinfo(L_, ">S", &ar);
+    if (ar.what[0] == 'C' || std::strncmp(ar.source, "=[rille", 7) == 0) return;
+    for (int i = 1; const char* name = lua_getupvalue(L_, index, i); ++i) {
+      int value = lua_gettop(L_);
+      const void* cell = lua_upvalueid(L_, index, i);
+      if (cells_.insert(cell).second) {
+        bool table = lua_type(L_, value) == LUA_TTABLE && !ours_.contains(lua_topointer(L_, value));
+        emit(name, table, deep_hash(value));
+        if (lua_type(L_, value) == LUA_TFUNCTION) function(value, depth + 1, emit);
+      }
+      lua_pop(L_, 1);
+    }
+  }
+
+ private:
+  void add_tables(int t) {
+    lua_pushnil(L_);
+    while (lua_next(L_, t)) {
+      if (lua_istable(L_, -1)) ours_.insert(lua_topointer(L_, -1));
+      lua_pop(L_, 1);
+    }
+  }
+
+  // Order does not matter: the sum over all tables reached of a shallow hash each, in which tables stand as themselves.
+  std::uint64_t deep_hash(int index) {
+    std::set<const void*> seen;
+    std::uint64_t total = shallow(index);
+    bool whole = add_contents(absolute(L_, index), 0, seen, total);
+    return whole ? total : shallow(index);
+  }
+
+  std::uint64_t shallow(int index) {
+    int type = lua_type(L_, index);
+    switch (type) {
+      case LUA_TNIL: return 1;
+      case LUA_TBOOLEAN: return lua_toboolean(L_, index) ? 3 : 2;
+      case LUA_TNUMBER: {
+        double n = lua_tonumber(L_, index);
+        std::uint64_t bits;
+        std::memcpy(&bits, &n, sizeof bits);
+        return mix(4, bits);
+      }
+      case LUA_TSTRING: {
+        std::size_t size = 0;
+        const char* s = lua_tolstring(L_, index, &size);
+        return mix(5, hash_bytes(s, size));
+      }
+      default: return mix(static_cast<std::uint64_t>(type) + 6, reinterpret_cast<std::uintptr_t>(lua_topointer(L_, index)));
+    }
+  }
+
+  // False when there is more than the limit allows to look at.
+  bool add_contents(int t, int depth, std::set<const void*>& seen, std::uint64_t& total) {
+    if (lua_type(L_, t) != LUA_TTABLE || depth > depth_max) return true;
+    const void* p = lua_topointer(L_, t);
+    if (ours_.contains(p) || !seen.insert(p).second) return true;
+    luaL_checkstack(L_, 6, "step");
+    std::uint64_t sum = shallow(t);
+    lua_pushnil(L_);
+    while (lua_next(L_, t)) {
+      int value = lua_gettop(L_);
+      sum += mix(shallow(value - 1), shallow(value));
+      if (++entries_ > entries_max || !add_contents(value, depth + 1, seen, total)) {
+        lua_pop(L_, 2);
+        return false;
+      }
+      lua_pop(L_, 1);
+    }
+    total += mix(sum, 7);
+    return true;
+  }
+
+  lua_State* L_;
+  std::set<const void*> ours_, functions_, cells_;
+  std::size_t entries_ = 0;
+};
+
+Captured Captured::of(lua_State* L, int function) {
+  StackGuard guard(L);
+  Captured out;
+  CapturedWalk walk(L);
+  walk.function(absolute(L, function), 0, [&out](const char* name, bool table, std::uint64_t hash) {
+    out.variables_.push_back({name, table, hash});
+  });
+  return out;
+}
+
+std::string Captured::difference(const Captured& before) const {
+  std::string out;
+  std::size_t n = std::min(variables_.size(), before.variables_.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    const Variable &a = before.variables_[i], &b = variables_[i];
+    if (a.hash == b.hash && a.name == b.name) continue;
+    // After the first function that was replaced, the walk goes other ways.
+    if (a.name != b.name) break;
+    if (!out.empty()) out += " and ";
+    out += fmt::format("{}'{}'", a.table && b.table ? "the table " : "", a.name);
+  }
+  return out;
+}
+
+}  // namespace rille::host

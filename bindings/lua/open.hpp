@@ -1,0 +1,12 @@
+// The `rille` table: every opener of bindings/lua, in order. A new Lua object adds its opener here.
+#pragma once
+
+#include <vector>
+
+#include "bindings/host/lua.hpp"
+
+namespace rille::lua {
+
+std::vector<lua_CFunction> openers();  // for HostOptions::open
+
+}  // namespace rille::lua

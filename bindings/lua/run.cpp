@@ -1,0 +1,103 @@
+// Verbs about the run itself: sleep, now, signal, budget; and its fields: home, run_id.
+#include <fmt/format.h>
+
+#include "bindings/lua/verb.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+// sleep("30s") or sleep("name", "30s"). In a step it just waits.
+int sleep(lua_State* L) {
+  Verb v = begin_verb(L, "sleep", Verbs::anywhere);
+  std::string name = "sleep";
+  int at = 1;
+  if (lua_gettop(L) >= 2) {
+    name = check_name(L, 1, "sleep");
+    at = 2;
+  }
+  std::int64_t ms = check_duration_ms(L, at, "rille.sleep");
+  if (!v.fiber.step.empty()) return await(L, sleep_for(v.host.loop(), ms), push_nothing);
+  return await(L, v.run.sleep(v.id, std::move(name), ms, v.source), push_nothing, Waits::engine);
+}
+
+int now(lua_State* L) {
+  Verb v = begin_verb(L, "now", Verbs::anywhere);
+  if (!v.fiber.step.empty()) {
+    lua_pushboolean(L, 1);  // as the shim expects
+    push(L, static_cast<double>(v.host.loop().clock().wall_us()) / 1e6);
+    return 2;
+  }
+  return await(L, v.run.now(v.id, v.source), [](lua_State* l, double seconds) {
+    push(l, seconds);
+    return 1;
+  }, Waits::engine);
+}
+
+// signal(name, {timeout=, default=})
+Result<int> signal(lua_State* L) {
+  Verb v = begin_verb(L, "signal");
+  std::string name = check_name(L, 1, "signal");
+  check_options(L, 2, "rille.signal", {"timeout", "default"});
+  std::int64_t timeout_ms = option_duration_ms(L, 2, "timeout").value_or(0);
+  Value otherwise;
+  if (lua_istable(L, 2)) {
+    lua_getfield(L, 2, "default");
+    RILLE_TRY(otherwise, to_value(L, -1, "default"));
+  }
+  return await(L, v.run.signal(v.id, std::move(name), timeout_ms, std::move(otherwise), v.source), push_decoded, Waits::engine);
+}
+
+Result<int> budget(lua_State* L) {
+  Verb v = begin_verb(L, "budget");
+  check_options(L, 1, "rille.budget", {"limit", "alert"});
+  check_table(L, 1, "rille.budget");
+  RILLE_TRY(Value options, to_value(L, 1, "budget"));
+  RILLE_CHECK(v.run.set_budget(v.id, options));
+  return 0;
+}
+
+int home(lua_State* L) {
+  push(L, begin_verb(L, "home", Verbs::anywhere).run.home());
+  return 1;
+}
+
+int run_id(lua_State* L) {
+  push(L, begin_verb(L, "run_id", Verbs::anywhere).run.id());
+  return 1;
+}
+
+// error{kind=, message=, hint=, ..}: raises a structured error.
+int raise_error(lua_State* L) {
+  check_table(L, 1, "rille.error");
+  check_options(L, 1, "rille.error", {"kind", "message", "hint", "retryable", "retry_after", "provider", "operation", "code", "http_status",
+                                      "request_id", "resource", "cause"});
+  Error e = error_from_table(L, 1);
+  if (auto kind = option_text(L, 1, "kind")) {
+    if (to_string(error_kind_from(*kind)) != *kind)
+      raise_invalid(L, fmt::format("rille.error: '{}' is no kind of error", *kind),
+                    "the kinds are: invalid config auth quota capacity network timeout cancelled budget state io integrity device memory divergence internal");
+  } else {
+    e.kind = ErrorKind::invalid;
+  }
+  if (e.message.empty()) raise_invalid(L, "rille.error: a message is needed", "rille.error { kind = \"state\", message = \"what failed\" }");
+  raise(L, std::move(e));
+}
+
+}  // namespace
+
+int open_run(lua_State* L) {
+  lua_settop(L, 1);
+  lua_newtable(L);
+  set_async(L, "sleep", bind<sleep>);
+  set_async(L, "now", bind<now>);
+  set_async(L, "signal", bind<signal>);
+  set_functions(L, {{"budget", bind<budget>}, {"error", bind<raise_error>}});
+  add_words(L, 1);
+  push_rille_core(L);
+  lua_getfield(L, -1, "computed");
+  set_functions(L, {{"home", bind<home>}, {"run_id", bind<run_id>}});
+  return 0;
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,45 @@
+// What every verb of the `rille` table begins with: the fiber that calls it, its run, and where in the script it stands.
+#pragma once
+
+#include "bindings/host/host.hpp"
+#include "bindings/host/open.hpp"
+
+namespace rille::lua {
+
+using namespace rille::host;  // the glue is made of the host's words
+
+struct Verb {
+  LuaHost& host;
+  engine::Run& run;
+  Fiber& fiber;
+  FiberId id;
+  std::string source;  // "train.lua:12"
+};
+
+// durable: journaled; refused inside the body of a step, which is done, or not, as a whole.
+// Raises `state` outside of a run.
+enum class Verbs { durable, anywhere };
+Verb begin_verb(lua_State* L, const char* name, Verbs kind = Verbs::durable);
+
+// The first argument of durable verbs: 1 to 200 characters.
+std::string check_name(lua_State* L, int index, const char* verb);
+
+// For await: pushes nothing, or the decoded value.
+inline int push_nothing(lua_State*) { return 0; }
+inline int push_decoded(lua_State* L, Value v) {
+  push_value(L, v);
+  return 1;
+}
+
+// Openers, one per file; open.cpp lists them. Each finds the `rille` table at index 1.
+int open_flow(lua_State* L);
+int open_run(lua_State* L);
+int open_args(lua_State* L);
+int open_log(lua_State* L);
+int open_instance(lua_State* L);
+int open_offers(lua_State* L);
+void add_scope_functions(lua_State* L);  // to the table of primitives on top
+void add_fiber_functions(lua_State* L);
+void add_step_functions(lua_State* L);
+
+}  // namespace rille::lua
