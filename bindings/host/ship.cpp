@@ -94,7 +94,8 @@ class Shipper {
   Result<std::size_t> function(int index) {
     luaL_checkstack(L_, 10, "call");
     if (auto known = function_numbers_.find(lua_topointer(L_, index)); known != function_numbers_.end()) return known->second;
-    if (lua_iscfunction(L_, index)) return make_error(ErrorKind::invalid, what_ + ": a builtin function cannot travel by itself", "write function(...) return f(...) end");
+    if (lua_iscfunction(L_, index))
+      return make_error(ErrorKind::invalid, what_ + ": a builtin function cannot travel by itself", "write function(...) return f(...) end");
     std::string code = dump_function(L_, index);
     RILLE_TRY(std::vector<Prototype> protos, read_prototypes(code));
     std::vector<bool> assigned = protos.back().assigned;
@@ -139,7 +140,8 @@ class Shipper {
       }
     }
     if (lua_isfunction(L_, value)) {
-      if (lua_iscfunction(L_, value)) return refuse(fmt::format("uses '{}', a builtin function that has no name there", name), "get it inside the function", function_index);
+      if (lua_iscfunction(L_, value))
+        return refuse(fmt::format("uses '{}', a builtin function that has no name there", name), "get it inside the function", function_index);
       RILLE_TRY(std::size_t number, function(value));
       out.set("k", "f").set("i", static_cast<std::int64_t>(number));
       return out;
