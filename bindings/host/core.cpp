@@ -108,6 +108,19 @@ int core_traceback(lua_State* L) {
   return 1;
 }
 
+// The fiber's table, made on first use.
+void push_fiber_data(lua_State* L, FiberId id) {
+  get_registry(L, &key_data);
+  lua_rawgeti(L, -1, static_cast<int>(id));
+  if (!lua_istable(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, -3, static_cast<int>(id));
+  }
+  lua_remove(L, -2);
+}
+
 // The handler of scopes and steps: notes where the error came from, while the stack still stands.
 int core_trace(lua_State* L) {
   lua_settop(L, 1);
@@ -118,15 +131,11 @@ int core_trace(lua_State* L) {
       lua_setfield(L, 1, "traceback");
     }
   } else if (Fiber* f = LuaHost::of(L).current()) {
-    get_registry(L, &key_data);
-    lua_rawgeti(L, -1, static_cast<int>(f->id));
-    bool known = false;  // raised again by an inner scope
-    if (lua_istable(L, -1)) {
-      lua_getfield(L, -1, "trace_error");
-      known = lua_rawequal(L, -1, 1) != 0;
-      lua_pop(L, 1);
-    }
-    if (lua_istable(L, -1) && !known) {
+    push_fiber_data(L, f->id);
+    lua_getfield(L, -1, "trace_error");
+    bool known = lua_rawequal(L, -1, 1) != 0;  // raised again by an inner scope
+    lua_pop(L, 1);
+    if (!known) {
       lua_pushvalue(L, 1);
       lua_setfield(L, -2, "trace_error");
       push(L, traceback(L, 0, false));
@@ -137,17 +146,10 @@ int core_trace(lua_State* L) {
   return 1;
 }
 
-// The current fiber's table, made on first use.
 int core_fiber_data(lua_State* L) {
   Fiber* f = LuaHost::of(L).current();
   if (!f) raise(L, make_error(ErrorKind::state, "this works inside a run"));
-  get_registry(L, &key_data);
-  lua_rawgeti(L, -1, static_cast<int>(f->id));
-  if (lua_istable(L, -1)) return 1;
-  lua_pop(L, 1);
-  lua_newtable(L);
-  lua_pushvalue(L, -1);
-  lua_rawseti(L, -3, static_cast<int>(f->id));
+  push_fiber_data(L, f->id);
   return 1;
 }
 
@@ -295,13 +297,11 @@ void open_state(lua_State* L, const HostOptions& options) {
   set_registry(L, &key_core);
   get_registry(L, &key_parents);
   lua_pushlightuserdata(L, &key_await);
-  lua_call(L, 3, 3);
+  lua_call(L, 3, 4);
+  set_registry(L, &key_run_fiber);
   set_registry(L, &key_shim);
   set_registry(L, &key_rille);
   set_registry(L, &key_env);
-  // Without the flow verbs a fiber is just its function.
-  luaL_loadstring(L, "local f = ... return f(select(2, ...))");
-  set_registry(L, &key_run_fiber);
   for (lua_CFunction open : options.open) {
     lua_pushcfunction(L, open);
     get_registry(L, &key_rille);

@@ -41,6 +41,7 @@ struct HostOptions {
   std::int64_t slice_ms = 0;                 // a fiber that runs longer without suspending fails with timeout; 0: no limit
   std::string script_directory;              // where `require "x"` looks for x.lua; "": only embedded modules
   std::function<void()> on_interrupt;        // see above
+  Value last_checkpoint;                     // rille.last_checkpoint: what an earlier attempt of this call published
   std::vector<lua_CFunction> open;           // called with the `rille` table at index 1, to add verbs and classes
 };
 

@@ -434,7 +434,13 @@ setmetatable(rille, {
 rawset(rille, "null", core.null)
 core.loaded, core.computed, core.store, core.raw_pairs = loaded, computed, store, function(t) return raw.next, t end
 core.tostring, core.sort_strings, core.names_of = tostring, raw.sort, names_of
-return env, rille, shim
+
+-- The body of a fiber where no flow verbs are: notes where an error came from while the stack still stands.
+local function fiber_body(fn, ...)
+  return raise_or_return(xpcall(fn, core.trace, ...))
+end
+
+return env, rille, shim, fiber_body
 )lua";
 
 }  // namespace rille::host

@@ -5,7 +5,7 @@
 
 namespace rille::host {
 
-extern const char* const prelude_source;  // (core, parents, await sentinel) -> env, rille, shim
+extern const char* const prelude_source;  // (core, parents, await sentinel) -> env, rille, shim, body of a fiber
 void push_core(lua_State* L);             // the table of primitives, new
 
 }  // namespace rille::host

@@ -8,4 +8,10 @@ std::vector<lua_CFunction> openers() {
   return {open_flow, open_run, open_args, open_log, open_offers, open_instance};
 }
 
+int open_as_global(lua_State* L) {
+  lua_settop(L, 1);
+  set_global(L, "rille");
+  return 0;
+}
+
 }  // namespace rille::lua

@@ -67,6 +67,12 @@ int run_id(lua_State* L) {
   return 1;
 }
 
+// On an agent: what an earlier attempt of this call published last, or nil.
+int last_checkpoint(lua_State* L) {
+  push_value(L, LuaHost::of(L).options().last_checkpoint);
+  return 1;
+}
+
 // error{kind=, message=, hint=, ..}: raises a structured error.
 int raise_error(lua_State* L) {
   check_table(L, 1, "rille.error");
@@ -96,7 +102,7 @@ int open_run(lua_State* L) {
   add_words(L, 1);
   push_rille_core(L);
   lua_getfield(L, -1, "computed");
-  set_functions(L, {{"home", bind<home>}, {"run_id", bind<run_id>}});
+  set_functions(L, {{"home", bind<home>}, {"run_id", bind<run_id>}, {"last_checkpoint", bind<last_checkpoint>}});
   return 0;
 }
 

@@ -1,0 +1,68 @@
+#include "bindings/lua/worker.hpp"
+
+#include <cstdio>
+
+#include "bindings/host/host.hpp"
+#include "bindings/lua/open.hpp"
+#include "runtime/agent/worker_channel.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+engine::RunHooks hooks_of(agent::WorkerChannel& channel) {
+  engine::RunHooks hooks;
+  hooks.print = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  hooks.progress = [&channel](const Value& value) { channel.progress(value); };
+  hooks.event = [&channel](const Value& event) {
+    if (event.text("event") == "checkpoint") channel.checkpoint(event);
+  };
+  return hooks;
+}
+
+// Runs the call to its end.
+Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOptions& options) {
+  const Value& spec = channel.spec();
+  const Value& payload = spec["payload"];
+  if (spec.text("kind") != "lua")
+    co_return make_error(ErrorKind::invalid, "a worker runs calls of kind 'lua', not '" + spec.text("kind") + "'");
+  std::unique_ptr<engine::Run> run =
+      engine::make_ephemeral_run(loop, channel.call_key(), ".", payload["args"], hooks_of(channel));
+  host::HostOptions host_options;
+  host_options.rules = host::Rules::open;
+  host_options.jit = true;
+  host_options.full_tracebacks = options.full_tracebacks;
+  host_options.script_directory = ".";
+  host_options.last_checkpoint = channel.last_checkpoint();
+  host_options.open = openers();
+  RILLE_CO_TRY(std::unique_ptr<host::LuaHost> host, host::LuaHost::create(loop, std::move(host_options)));
+  host->bind_run(*run);
+  RILLE_CO_TRY(FunctionRef main, host->load_shipped(payload));
+
+  // Both ends of a call: the runner's cancel, and its timeout.
+  auto cancelled = channel.cancelled().on_cancel([&run](const Error& why) { run->cancel(why); });
+  std::optional<Timer> timeout;
+  if (std::int64_t ms = spec.integer("timeout_ms"); ms > 0)
+    timeout.emplace(loop, ms, [&run, ms] {
+      run->cancel(make_error(ErrorKind::timeout, "the call took longer than its timeout of " + format_duration_ms(ms)));
+    });
+  Result<Value> result = co_await run->execute(*host, main, payload["args"]);
+  timeout.reset();
+  host.reset();  // before the run that it refers to
+  co_return result;
+}
+
+}  // namespace
+
+Async<int> run_worker(Loop& loop, WorkerOptions options) {
+  RILLE_CO_TRY(std::unique_ptr<agent::WorkerChannel> channel,
+               agent::WorkerChannel::open(loop, options.directory, options.call_key));
+  Result<Value> result = co_await run_call(loop, *channel, options);
+  RILLE_CO_CHECK(co_await channel->finish(std::move(result)));
+  co_return 0;
+}
+
+}  // namespace rille::lua

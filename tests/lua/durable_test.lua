@@ -1,0 +1,120 @@
+-- run: durable
+local rille = require "rille"
+local tap = require "tap"
+
+tap.test("a step gives the decoded copy of what it returns", function()
+  local t = { 1, 2 }
+  local out = rille.step("copy", function() return { list = t, n = 1 } end)
+  tap.equal(out, { list = { 1, 2 }, n = 1 })
+  tap.ok(out.list ~= t)
+  tap.equal(rille.step("nothing", function() end), nil)
+  tap.raises("invalid", "returns 2 values", rille.step, "two", function() return 1, 2 end)
+  tap.raises("invalid", "the result of step 'f'.x is a function", rille.step, "f", function() return { x = print } end)
+end)
+
+tap.test("a step's failure is raised as it was recorded", function()
+  local err = tap.raises("quota", "no more", rille.step, "fails", function() rille.error { kind = "quota", message = "no more" } end)
+  tap.ok(err.traceback:find("durable_test.lua"))
+  tap.raises("invalid", "durable_test.lua", rille.step, "plain", function() error("text") end)
+end)
+
+tap.test("a step is tried again", function()
+  local seen = rille.step("retried", { retry = { attempts = 3, initial = "1ms" } }, function(attempt)
+    if attempt < 3 then error("attempt " .. attempt) end
+    return attempt
+  end)
+  tap.equal(seen, 3)
+  tap.raises("invalid", "attempt 2", rille.step, "gives up", { retry = { attempts = 2, initial = "1ms" } },
+    function(attempt) error("attempt " .. attempt) end)
+  tap.raises("invalid", "did you mean 'retry'", rille.step, "x", { rerty = 3 }, function() end)
+  tap.raises("invalid", "did you mean 'attempts'", rille.step, "x", { retry = { attemps = 3 } }, function() end)
+  tap.raises("invalid", "expected a function", rille.step, "x", {})
+  tap.raises("invalid", "expected its name first", rille.step, function() end)
+end)
+
+tap.test("a step's body leaves nothing behind", function()
+  local n, list, deep = 0, {}, { inner = { a = 1 } }
+  local function helper() n = n + 1 end
+  tap.raises("state", "changes 'n'", rille.step, "assigns", function() n = 1 end)
+  tap.raises("state", "changes the table 'list'", rille.step, "appends", function() table.insert(list, 1) end)
+  tap.raises("state", "changes the table 'deep'", rille.step, "deep", function() deep.inner.a = 2 end)
+  tap.raises("state", "changes 'n'", rille.step, "by a helper", function() helper() end)
+  tap.raises("state", "sets the global 'leaked'", rille.step, "global", function() leaked = 1 end)
+  -- Reading is fine, and so is a table that is restored.
+  tap.equal(rille.step("reads", function() local x = deep.inner.a; list[9] = 1; list[9] = nil; return x end), 2)
+end)
+
+tap.test("inside a step effects work, and durable verbs do not", function()
+  tap.equal(rille.step("io", function() return io.open("/dev/null") ~= nil and type(os.time()) end), "number")
+  tap.raises("state", "rille.step inside the body of step 'outer'", rille.step, "outer", function() rille.step("inner", function() end) end)
+  tap.raises("state", "rille.spawn inside the body", rille.step, "outer2", function() rille.spawn("c", function() end) end)
+  tap.equal(rille.step("sleeps", function() rille.sleep("1ms") return rille.now() > 1e9 end), true)
+  tap.raises("state", "io.open works only inside rille.step", function() return io.open("/dev/null") end)
+  tap.raises("state", "rille.now()", function() return os.time() end)
+end)
+
+tap.test("randomness is the fiber's, whatever steps draw", function()
+  math.randomseed(7)
+  local a = { math.random(), math.random() }
+  math.randomseed(7)
+  local first = math.random()
+  rille.step("draws", function() return math.random() end)
+  tap.equal({ first, math.random() }, a)
+end)
+
+tap.test("leases belong to scopes", function()
+  local id, kept
+  rille.scope(function()
+    local box = rille.rent("inner", { ttl = "1h" })
+    id = box.id
+    tap.equal({ box.name, box.provider, box.state }, { "inner", "local", "live" })
+    tap.ok(tostring(box):find("Instance 'inner' (local", 1, true))
+    tap.raises("invalid", "did you mean 'name'", function() return box.nmae end)
+    tap.raises("invalid", "cannot be set", function() box.name = "x" end)
+    kept = box
+  end)
+  tap.equal(kept.state, "released")
+  local moved = rille.scope(function() return { box = rille.rent("moved") } end)
+  tap.equal(moved.box.state, "live")
+  moved.box:release()
+  tap.equal(moved.box.state, "released")
+  tap.raises("invalid", "did you mean spot", rille.rent, "bad", { spto = true })
+end)
+
+tap.test("offers print as a table", function()
+  local offers = rille.offers {}
+  tap.ok(#offers >= 1)
+  tap.ok(tostring(offers):find("PROVIDER"))
+  tap.ok(tostring(offers):find("local"))
+end)
+
+tap.test("what cannot be called remotely is refused with its name", function()
+  local box = rille.rent("caller")
+  local count, co, other = 0, coroutine.create(function() end), box
+  tap.raises("invalid", "uses 'other', which cannot travel", function() box:call("c", function() return other.name end) end)
+  tap.raises("invalid", "uses 'co', which cannot travel", function() box:call("c", function() return co end) end)
+  local err = tap.raises("invalid", "assigns 'count'", function() box:call("c", function() count = count + 1 end) end)
+  tap.ok(err.message:find("durable_test.lua:%d+"))
+  tap.raises("invalid", "assigns 'count'", function() box:call("c", function() local f = function() count = 5 end f() end) end)
+  tap.raises("invalid", "did you mean 'args'", function() box:call("c", { arsg = {} }, function() end) end)
+  tap.raises("invalid", "the function is missing", function() box:call("c", { args = {} }) end)
+  tap.raises("invalid", "there is no module 'nosuch'", function() box:call("c", "nosuch") end)
+  tap.raises("invalid", "argv must be a list of words", function() box:exec("e", { argv = {} }) end)
+  tap.raises("invalid", "methods are called with a colon", function() box.stage("a", "b") end)
+end)
+
+tap.test("signals, budgets and names check their arguments", function()
+  tap.equal(rille.signal("never", { timeout = "1ms", default = "none" }), "none")
+  tap.raises("invalid", "did you mean 'limit'", rille.budget, { limt = 5 })
+  rille.budget { limit = 5.0, alert = 0.8 }
+  tap.ok(#rille.run_id > 5)
+  tap.ok(rille.home:find(rille.run_id, 1, true))
+end)
+
+tap.test("try_rent gives nil and the error when there is nothing", function()
+  local box, err = rille.try_rent("h200", { gpu = "H200:8" })
+  tap.equal(box, nil)
+  tap.equal(err.kind, "capacity")
+end)
+
+tap.done()
