@@ -1,0 +1,85 @@
+// Call: one call on this instance, from its worker's start to its result, inside the agent. Its log is the file alone:
+// whoever streams it reads the file and waits for changes. Held by shared_ptr: its tasks keep it alive while it runs.
+// Loop thread only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/agent/call_files.hpp"
+#include "runtime/agent/connection.hpp"
+#include "runtime/agent/daemon.hpp"
+#include "runtime/agent/worker_process.hpp"
+
+namespace rille::agent {
+
+class Call : public std::enable_shared_from_this<Call> {
+ public:
+  struct Site {                      // what all calls of an agent share; outlives them
+    Loop& loop;
+    const DaemonOptions& options;
+    Children& children;
+  };
+  Call(const Site& site, CallRecord record, CallFiles files);
+
+  const CallRecord& record() const { return record_; }
+  CallState state() const { return state_; }
+  // Writes the record with one more attempt and starts the worker. A worker that cannot be started is a call that is
+  // done, with that error. Fails only when the disk does.
+  Result<> start(CallRecord record);
+  void cancel(const std::string& reason, std::int64_t grace_ms);
+  // The state with last progress and checkpoint; when done, its outcome: {value} or {error}.
+  Result<Value> status() const;
+  const CallFiles& files() const { return files_; }
+  CallFiles& files() { return files_; }
+
+  // Changes of log, progress, checkpoint and state count up; wait until the count differs from `seen`.
+  std::uint64_t version() const { return version_; }
+  Async<> changed(std::uint64_t seen, CancelToken token);
+  std::uint64_t progress_version() const { return progress_version_; }
+  std::uint64_t checkpoint_version() const { return checkpoint_version_; }
+  const Value& progress() const { return progress_; }
+  const Value& checkpoint() const { return checkpoint_; }
+
+ private:
+  Result<WorkerStart> plan() const;
+  bool is_exec() const { return record_.spec.text("kind") == "exec"; }
+  std::string marker() const;
+  void bump();
+  void kill_rest(pid_t root);
+  void finish(Value outcome);
+  void store(Value outcome);
+  Value outcome_of(const ExitStatus& exit);
+  static Task<void> read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream> output);
+  static Task<void> read_line(std::shared_ptr<Call> self, std::shared_ptr<Connection> line);
+  static Task<void> ended(std::shared_ptr<Call> self, ExitStatus exit);
+  void hear(const Frame& frame);
+
+  Site site_;
+  CallRecord record_;
+  CallFiles files_;
+  CallState state_ = CallState::absent;
+  Value progress_, checkpoint_;
+  std::uint64_t version_ = 0, progress_version_ = 0, checkpoint_version_ = 0;
+  std::vector<Future<Result<>>> waiters_;
+
+  // Of a running worker.
+  pid_t pid_ = 0;
+  std::shared_ptr<Stream> output_;
+  std::shared_ptr<Connection> line_;
+  CancelSource stop_output_;
+  std::optional<Future<Result<>>> output_done_, line_done_;
+  std::unique_ptr<Timer> deadline_;          // of a cancel, or of a worker that gave its result and stays
+  std::optional<std::string> cancel_reason_;
+  std::optional<Value> outcome_;             // given by the worker
+  std::optional<Value> unsaved_outcome_;     // the disk refused it
+  std::int64_t oom_kills_ = 0;
+};
+
+// {value = v} or {error = e}, and back.
+Value outcome_to_value(const Result<Value>& result);
+Result<Value> outcome_from_value(const Value& outcome);
+
+}  // namespace rille::agent

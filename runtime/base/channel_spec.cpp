@@ -1,0 +1,41 @@
+#include "runtime/base/channel_spec.hpp"
+
+namespace rille {
+
+Value ChannelSpec::to_value() const {
+  Value::Array prefix(argv_prefix.begin(), argv_prefix.end());
+  Value out;
+  out.set("argv_prefix", std::move(prefix)).set("directory", directory);
+  return out;
+}
+
+Result<ChannelSpec> ChannelSpec::from_value(const Value& value) {
+  ChannelSpec out;
+  if (!value["argv_prefix"].is_null()) {
+    const Value::Array* prefix = value["argv_prefix"].as_array();
+    // An empty list and an empty object look alike to Lua.
+    if (!prefix && !(value["argv_prefix"].as_object() && value["argv_prefix"].as_object()->empty()))
+      return make_error(ErrorKind::invalid, "channel: argv_prefix is " + value["argv_prefix"].to_json() + ", not a list of words");
+    for (std::size_t i = 0; prefix && i < prefix->size(); ++i) {
+      const std::string* word = (*prefix)[i].as_string();
+      if (!word) return make_error(ErrorKind::invalid, "channel: argv_prefix holds " + (*prefix)[i].to_json() + ", not a word");
+      out.argv_prefix.push_back(*word);
+    }
+  }
+  out.directory = value.text("directory");
+  if (out.directory.empty() || out.directory[0] != '/')
+    return make_error(ErrorKind::invalid, "channel: directory is '" + out.directory + "', not an absolute path");
+  return out;
+}
+
+Result<InstanceFile> InstanceFile::from_value(const Value& value) {
+  InstanceFile out;
+  out.id = value.text("id");
+  if (out.id.empty()) return make_error(ErrorKind::integrity, std::string(name) + " has no id: " + value.to_json());
+  out.expires_wall_us = value.integer("expires_wall_us");
+  out.orphan_after_ms = value.integer("orphan_after_ms", out.orphan_after_ms);
+  out.terminating = value.boolean("terminating");
+  return out;
+}
+
+}  // namespace rille

@@ -1,0 +1,34 @@
+// Finding and ending processes that are nobody's child any more. A process is known by its id together with its start
+// time, and is signalled through a pidfd, so that a reused id is never hit. Linux (/proc). Any thread; these calls block.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+
+namespace rille {
+
+// In clock ticks since boot; nothing when there is no such process or it is a zombie.
+std::optional<std::uint64_t> process_start_time(pid_t pid);
+
+struct ProcessMatch {
+  std::vector<pid_t> roots;       // these and all beneath them
+  std::string environment_entry;  // "NAME=value": all that were started with it; "" for none
+  bool roots_too = true;          // false: only what is beneath the roots
+};
+
+// Never the calling process.
+std::vector<pid_t> find_processes(const ProcessMatch& match);
+
+// SIGKILLs what matches until nothing does, however fast it forks. state: some are left after limit_ms (named).
+Result<> kill_processes(const ProcessMatch& match, std::int64_t limit_ms);
+
+// Asks one process (pid and start time) to end, waits at most grace_ms. True when it is gone.
+bool end_process(pid_t pid, std::uint64_t start_time, int signal, std::int64_t grace_ms);
+
+}  // namespace rille

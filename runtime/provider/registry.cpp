@@ -1,0 +1,32 @@
+#include "runtime/provider/provider.hpp"
+
+namespace rille::provider {
+
+Result<> Registry::add(std::unique_ptr<Provider> provider) {
+  for (const auto& p : providers_)
+    if (p->name() == provider->name())
+      return make_error(ErrorKind::state, "there is already a provider named '" + provider->name() + "'");
+  providers_.push_back(std::move(provider));
+  return {};
+}
+
+Result<Provider*> Registry::find(std::string_view name) const {
+  std::vector<std::string> names;
+  std::string listed;
+  for (const auto& p : providers_) {
+    if (p->name() == name) return p.get();
+    names.push_back(p->name());
+    listed += (listed.empty() ? "" : ", ") + p->name();
+  }
+  std::string near = did_you_mean(name, names);
+  return make_error(ErrorKind::invalid, "there is no provider '" + std::string(name) + "'",
+                    near.empty() ? "there are: " + listed : "did you mean '" + near + "'?");
+}
+
+std::vector<Provider*> Registry::all() const {
+  std::vector<Provider*> out;
+  for (const auto& p : providers_) out.push_back(p.get());
+  return out;
+}
+
+}  // namespace rille::provider
