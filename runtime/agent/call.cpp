@@ -167,7 +167,7 @@ void Call::hear(const Frame& frame) {
     Frame reply;
     reply.type = FrameType::event;
     reply.header.set("event", "stored");
-    line_->post(std::move(reply));
+    line_->post(std::move(reply)).ok();
     deadline_ = std::make_unique<Timer>(site_.loop, leave_after_result_ms, [this] { kill_rest(pid_); });
   }
   bump();
@@ -197,7 +197,7 @@ void Call::cancel(const std::string& reason, std::int64_t grace_ms) {
     Frame frame;
     frame.type = FrameType::event;
     frame.header.set("event", "cancel").set("reason", *cancel_reason_);
-    line_->post(std::move(frame));
+    line_->post(std::move(frame)).ok();
   } else {
     kill(-pid_, SIGTERM);  // not reaped yet, so the id is still its own
   }

@@ -49,9 +49,11 @@ Async<> Connection::send(Frame frame) {
   co_return co_await done;
 }
 
-void Connection::post(Frame frame) {
-  if (closed()) return;
-  if (auto bytes = encode_frame(frame)) enqueue(std::move(*bytes), {});
+Result<> Connection::post(Frame frame) {
+  if (closed()) return closed_.token().reason();
+  RILLE_TRY(std::string bytes, encode_frame(frame));
+  enqueue(std::move(bytes), {});
+  return {};
 }
 
 Async<Frame> Connection::receive() {
@@ -96,7 +98,7 @@ Task<void> Connection::beat(std::shared_ptr<Connection> self, Heartbeat heartbea
                              "the call goes on there; connect again").with_retry());
       break;
     }
-    if (self->queue_.empty() && !self->writing_) self->post(Frame{});
+    if (self->queue_.empty() && !self->writing_) self->post(Frame{}).ok();
   }
 }
 
@@ -106,7 +108,7 @@ void Connection::refuse(const Error& reason) {
   frame.type = FrameType::error;
   frame.header.set("error", error_to_value(reason));
   // One frame on an idle line fits the socket's buffer: write_all sends it before it first suspends.
-  post(std::move(frame));
+  post(std::move(frame)).ok();
   close(reason);
 }
 

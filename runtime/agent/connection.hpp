@@ -24,8 +24,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start_heartbeat(Heartbeat heartbeat);
 
   Async<> send(Frame frame);
-  // Queues without waiting: for what is small and rare.
-  void post(Frame frame);
+  // Queues without waiting: for what is small and rare, or bounded by its sender. invalid: over the frame limit.
+  Result<> post(Frame frame);
   // The next frame that is not a ping. network (retryable): the peer ended or went silent; integrity: bad frames; the
   // peer's own error when it gave one. Closes the connection when it fails.
   Async<Frame> receive();

@@ -1,0 +1,227 @@
+#include "runtime/agent/daemon.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <set>
+
+#include "runtime/agent/call_table.hpp"
+#include "runtime/agent/dead_man.hpp"
+#include "runtime/agent/session.hpp"
+#include "runtime/base/id.hpp"
+#include "runtime/loop/process_tree.hpp"
+#include "runtime/store/instance_dir.hpp"
+
+namespace rille::agent {
+
+namespace {
+
+constexpr std::size_t sessions_max = 64;
+
+enum class End { asked, expired };
+
+class Daemon {
+ public:
+  Daemon(Loop& loop, DaemonOptions options) : loop_(loop), options_(std::move(options)), ended_(loop) {}
+
+  // False: another agent lives here.
+  Result<bool> take_lock() {
+    lock_path_ = options_.directory + "/" + store::agent_lock_name;
+    lock_ = store::Fd(open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!lock_.valid()) return errno_error("open", lock_path_, errno);
+    if (flock(lock_.get(), LOCK_EX | LOCK_NB) < 0) {
+      if (errno == EWOULDBLOCK) return false;
+      return errno_error("lock", lock_path_, errno);
+    }
+    Value owner;
+    owner.set("pid", static_cast<std::int64_t>(getpid())).set("start_time", process_start_time(getpid()).value_or(0));
+    std::string text = owner.to_json() + "\n";
+    if (ftruncate(lock_.get(), 0) < 0) return errno_error("write", lock_path_, errno);
+    RILLE_CHECK(store::write_all(lock_.get(), text, lock_path_));
+    return true;
+  }
+
+  // With the lock held: from here on this agent is the instance's only one.
+  Result<> open_up() {
+    RILLE_TRY(auto file, store::read_machine(options_.directory));
+    if (file) { RILLE_TRY(machine_, InstanceFile::from_value(*file)); }
+    else machine_.orphan_after_ms = 0;  // nobody said how this machine ends
+    if (machine_.terminating)
+      return make_error(ErrorKind::state, "instance '" + machine_.id + "' is being terminated", "rent another one");
+    dead_man_.emplace(machine_, loop_.clock().wall_us());
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    RILLE_TRY(children_, Children::watch(loop_, [this](int) { end(End::asked); }));
+    // What an agent before us left when it was killed.
+    RILLE_CHECK(kill_processes({{}, marker(), true}, 10'000));
+    RILLE_CHECK(store::make_directories(options_.directory + "/work"));
+    Call::Site site{loop_, options_, *children_};
+    calls_ = std::make_unique<CallTable>(site);
+    RILLE_CHECK(calls_->load());
+    process_ = random_hex(8);
+    started_us_ = loop_.clock().wall_us();
+    host_.emplace(Host{loop_, options_, *calls_, [this] { return hello(); }, [this] { return describe(); }, [this] { end(End::asked); }});
+    return listen();
+  }
+
+  Async<int> serve() {
+    loop_.spawn(accept(*this));
+    loop_.spawn(watch(*this));
+    End how = co_await ended_;
+    stop_.cancel(make_error(ErrorKind::state, "the agent has ended"));
+    co_await *accepting_;
+    co_await *watching_;
+    for (const auto& session : std::set(sessions_)) session->close(farewell(how));
+    while (!sessions_.empty()) {
+      sessions_changed_.emplace(loop_);
+      co_await *sessions_changed_;
+    }
+    RILLE_CO_CHECK(children_->end_all(marker()));
+    listener_.reset();
+    // The mark first: when we are killed in between, the next terminate finds a machine that is going.
+    if (how == End::expired) RILLE_CO_CHECK(remove_all());
+    co_return 0;
+  }
+
+ private:
+  std::string marker() const { return std::string(instance_environment) + "=" + options_.directory; }
+
+  // The socket's path would often be too long for its 107 bytes; a descriptor of the directory makes it short.
+  Result<> listen() {
+    directory_ = store::Fd(open(options_.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory_.valid()) return errno_error("open", options_.directory, errno);
+    RILLE_TRY(listener_, Listener::listen_unix(loop_, "/proc/self/fd/" + std::to_string(directory_.get()) + "/agent.sock"));
+    return {};
+  }
+
+  static Task<void> accept(Daemon& self) {
+    self.accepting_.emplace(self.loop_);
+    while (!self.stop_.cancelled()) {
+      auto stream = co_await self.listener_->accept(self.stop_.token());
+      if (!stream || self.stop_.cancelled()) {
+        // Out of descriptors: wait for some to be free rather than spin.
+        if (!self.stop_.cancelled()) (co_await sleep_for(self.loop_, 1000, self.stop_.token())).ok();
+        continue;
+      }
+      auto session = std::make_shared<Session>(*self.host_, std::move(*stream));
+      if (self.sessions_.size() >= sessions_max) {
+        session->close(make_error(ErrorKind::state, "the agent has " + std::to_string(sessions_max) + " channels already (sessions_max)").with_retry());
+        continue;
+      }
+      self.sessions_.insert(session);
+      self.loop_.spawn(serve_one(self, std::move(session)));
+    }
+    self.accepting_->set(success());
+  }
+
+  static Task<void> serve_one(Daemon& self, std::shared_ptr<Session> session) {
+    co_await Session::serve(session);
+    self.sessions_.erase(session);
+    if (self.sessions_changed_) self.sessions_changed_->set(success());
+  }
+
+  // The dead man, and whether the directory is still ours.
+  static Task<void> watch(Daemon& self) {
+    self.watching_.emplace(self.loop_);
+    while ((co_await sleep_for(self.loop_, self.options_.tick_ms, self.stop_.token())).ok()) {
+      DeadMan::Now now;
+      now.wall_us = self.loop_.clock().wall_us();
+      now.busy = !self.sessions_.empty() || self.calls_->running() > 0;
+      now.unfetched = self.calls_->unfetched() > 0;
+      if (self.dead_man_->look(now) != DeadMan::Verdict::live) self.end(End::expired);
+      struct stat there{}, held{};
+      fstat(self.lock_.get(), &held);
+      if (stat(self.lock_path_.c_str(), &there) < 0 || there.st_ino != held.st_ino) self.end(End::asked);
+    }
+    self.watching_->set(success());
+  }
+
+  void end(End how) { ended_.set(how); }
+
+  Error farewell(End how) const {
+    if (how == End::expired)
+      return make_error(ErrorKind::state, "the instance has reached its end and removed itself", "rent with a longer ttl");
+    return make_error(ErrorKind::network, "the agent was told to end").with_retry();
+  }
+
+  Result<> remove_all() {
+    RILLE_CHECK(store::mark_terminating(options_.directory));
+    return store::remove_instance_directory(options_.directory);
+  }
+
+  Value hello() const {
+    Value v;
+    v.set("instance", machine_.id).set("process", process_).set("pid", static_cast<std::int64_t>(getpid()));
+    v.set("started_wall_us", started_us_);
+    return v;
+  }
+
+  Result<Value> describe() const {
+    Value v = hello();
+    v.set("uptime_s", static_cast<double>(loop_.clock().wall_us() - started_us_) / 1e6).set("calls", calls_->list());
+    double load[3] = {0, 0, 0};
+    if (getloadavg(load, 3) == 3) v.set("load", Value::Array{load[0], load[1], load[2]});
+    v.set("cores", static_cast<std::int64_t>(sysconf(_SC_NPROCESSORS_ONLN)));
+    v.set("memory_free_bytes", static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE));
+    struct statvfs disk{};
+    if (statvfs(options_.directory.c_str(), &disk) == 0)
+      v.set("disk_free_bytes", static_cast<std::int64_t>(disk.f_bavail) * static_cast<std::int64_t>(disk.f_frsize));
+    v.set("channels", static_cast<std::int64_t>(sessions_.size())).set("expires_wall_us", machine_.expires_wall_us);
+    return v;
+  }
+
+  Loop& loop_;
+  DaemonOptions options_;
+  InstanceFile machine_;
+  std::optional<DeadMan> dead_man_;
+  std::string lock_path_, process_;
+  std::int64_t started_us_ = 0;
+  store::Fd lock_, directory_;
+  std::unique_ptr<Children> children_;
+  std::unique_ptr<CallTable> calls_;
+  std::optional<Host> host_;
+  std::unique_ptr<Listener> listener_;
+  std::set<std::shared_ptr<Session>> sessions_;
+  std::optional<Future<Result<>>> sessions_changed_, accepting_, watching_;
+  CancelSource stop_;
+  Future<End> ended_;
+};
+
+// What `connect` reads: one line, then the end.
+void tell_starter(const std::string& line) {
+  ssize_t ignored = write(1, (line + "\n").c_str(), line.size() + 1);
+  int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (null >= 0 && ignored >= -1) dup2(null, 1);
+  if (null > 2) close(null);
+}
+
+}  // namespace
+
+Async<int> run_daemon(Loop& loop, DaemonOptions options) {
+  char* real = realpath(options.directory.c_str(), nullptr);
+  if (!real) co_return errno_error("open instance directory", options.directory, errno);
+  options.directory = real;
+  free(real);
+  auto daemon = std::make_unique<Daemon>(loop, std::move(options));
+  auto taken = daemon->take_lock();
+  if (taken && !*taken) {
+    tell_starter("taken");
+    co_return 0;
+  }
+  Result<> opened = taken ? daemon->open_up() : Result<>(taken.error());
+  if (!opened) {
+    Value told;
+    told.set("error", error_to_value(opened.error()));
+    tell_starter(told.to_json());
+    co_return std::move(opened).error();
+  }
+  tell_starter("ready");
+  co_return co_await daemon->serve();
+}
+
+}  // namespace rille::agent

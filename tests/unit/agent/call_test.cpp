@@ -1,0 +1,218 @@
+#include "runtime/agent/call_files.hpp"
+#include "runtime/agent/worker_channel.hpp"
+#include "tests/unit/agent/fixture.hpp"
+
+using namespace rille;
+using namespace rille::agent;
+
+namespace {
+struct Heard {
+  std::string log;
+  Value progress, checkpoint;
+  AttachHandlers handlers() {
+    return {[this](std::string_view bytes, std::int64_t offset) {
+              CHECK(offset == begin + static_cast<std::int64_t>(log.size()));
+              log += bytes;
+            },
+            [this](const Value& v) { progress = v; }, [this](const Value& v) { checkpoint = v; }};
+  }
+  std::int64_t begin = 0;
+};
+}  // namespace
+
+TEST_CASE_METHOD(AgentFixture, "a call runs, streams and keeps its result until acknowledged") {
+  auto client = connect();
+  auto started = wait(client->start(request("main/train#1", R"({"do":"lines","count":2000,"value":{"loss":0.5}})")));
+  REQUIRE(started.ok());
+  Heard heard;
+  auto status = wait(client->attach("main/train#1", 0, heard.handlers())).value();
+  REQUIRE(status.state == CallState::done);
+  CHECK(status.result->value().number("loss") == 0.5);
+  CHECK(heard.log.find("line 0\n") == 0);
+  CHECK(heard.log.find("line 1999\n") != std::string::npos);
+  CHECK(status.log_size_bytes == static_cast<std::int64_t>(heard.log.size()));
+
+  Heard again;
+  again.begin = 7;
+  CHECK(wait(client->attach("main/train#1", 7, again.handlers()))->state == CallState::done);
+  CHECK(again.log == heard.log.substr(7));
+
+  CHECK(wait(client->acknowledge("main/train#1")).ok());
+  CHECK(wait(client->acknowledge("main/train#1")).ok());
+  CHECK(wait(client->attach("main/train#1", 0, {}))->state == CallState::absent);
+  CHECK(std::filesystem::is_empty(directory + "/calls"));
+}
+
+TEST_CASE_METHOD(AgentFixture, "start is idempotent, and old epochs and generations are refused") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("k", hold(), 5, 2))).ok());
+  REQUIRE(wait(client->start(request("k", hold(), 5, 2)))->state == CallState::running);
+  for (auto [epoch, generation] : {std::pair{4, 2}, std::pair{5, 1}}) {
+    auto refused = wait(client->start(request("other", hold(), epoch, generation)));
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().kind == ErrorKind::state);
+  }
+  REQUIRE(wait(client->start(request("k", hold(), 6, 2)))->state == CallState::running);
+  CHECK_FALSE(wait(client->acknowledge("k")).ok());
+  let_go();
+  Heard heard;
+  CHECK(wait(client->attach("k", 0, heard.handlers()))->result->value() == Value(42));
+  CHECK(heard.log == "holding 1\ndone\n");
+  // Done calls stay done, and the fence outlives the agent.
+  CHECK(wait(client->start(request("k", hold(), 6, 2)))->state == CallState::done);
+  kill(static_cast<pid_t>(client->info().pid), SIGKILL);
+  (void)wait(client->wait_broken());
+  client = connect();
+  CHECK(wait(client->start(request("k", hold(), 6, 2)))->state == CallState::done);
+  CHECK_FALSE(wait(client->start(request("k", hold(), 5, 2))).ok());
+}
+
+TEST_CASE_METHOD(AgentFixture, "a call outlives the client, and another client joins it") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("k", hold()))).ok());
+  REQUIRE(eventually([&] { return wait(client->status("k"))->progress.number("pid") > 0; }));
+  std::string process = client->info().process;
+  client.reset();
+  client = connect();
+  CHECK(client->info().process == process);
+  Heard heard;
+  bool released = false;
+  AttachHandlers handlers = heard.handlers();
+  handlers.progress = [&](const Value& v) { heard.progress = v; let_go(); released = true; };
+  auto status = wait(client->attach("k", 0, handlers)).value();
+  CHECK(released);
+  CHECK(heard.progress.number("pid") > 0);
+  CHECK(heard.log == "holding 1\ndone\n");
+  CHECK(status.result->value() == Value(42));
+}
+
+TEST_CASE_METHOD(AgentFixture, "after the agent was killed its call is absent, with the last checkpoint, and starts again") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("k", hold(R"(,"checkpoint":{"step":50})")))).ok());
+  REQUIRE(eventually([&] { return !wait(client->status("k"))->checkpoint.is_null(); }));
+  std::int64_t worker = static_cast<std::int64_t>(wait(client->status("k"))->progress.number("pid"));
+  std::string process = client->info().process;
+  kill(static_cast<pid_t>(client->info().pid), SIGKILL);
+  auto broken = wait(client->attach("k", 0, {}));
+  REQUIRE_FALSE(broken.ok());
+  CHECK(broken.error().kind == ErrorKind::network);
+  CHECK(broken.error().retryable);
+  CHECK(client->broken());
+  CHECK(eventually([&] { return !alive(worker); }));
+
+  client = connect();
+  CHECK(client->info().process != process);
+  auto absent = wait(client->attach("k", 0, {})).value();
+  CHECK(absent.state == CallState::absent);
+  CHECK(absent.checkpoint.number("step") == 50);
+  let_go();
+  REQUIRE(wait(client->start(request("k", hold()))).ok());
+  Heard heard;
+  CHECK(wait(client->attach("k", absent.log_size_bytes, [&] { heard.begin = absent.log_size_bytes; return heard.handlers(); }()))->result->ok());
+  CHECK(heard.log == "holding 2\ndone\n");
+}
+
+TEST_CASE_METHOD(AgentFixture, "the next attempt knows what the last one published") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("k", hold(R"(,"checkpoint":{"step":7})")))).ok());
+  REQUIRE(eventually([&] { return !wait(client->status("k"))->checkpoint.is_null(); }));
+  kill(static_cast<pid_t>(client->info().pid), SIGKILL);
+  (void)wait(client->wait_broken());
+  client = connect();
+  REQUIRE(wait(client->start(request("k", R"({"do":"checkpoint"})"))).ok());
+  CHECK(wait(client->attach("k", 0, {}))->result->value().number("step") == 7);
+}
+
+TEST_CASE_METHOD(AgentFixture, "a worker that dies says how and its last words") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("k", R"({"do":"die","code":3})"))).ok());
+  auto died = wait(client->attach("k", 0, {})).value();
+  REQUIRE(died.state == CallState::done);
+  REQUIRE_FALSE(died.result->ok());
+  const Error& e = died.result->error();
+  CHECK(e.kind == ErrorKind::internal);
+  CHECK(e.message.find("exit code 3") != std::string::npos);
+  CHECK(e.hint.find("last words") != std::string::npos);
+  CHECK_FALSE(e.retryable);
+
+  REQUIRE(wait(client->start(request("killed", hold()))).ok());
+  REQUIRE(eventually([&] { return wait(client->status("killed"))->progress.number("pid") > 0; }));
+  kill(static_cast<pid_t>(wait(client->status("killed"))->progress.number("pid")), SIGKILL);
+  auto killed = wait(client->attach("killed", 0, {})).value();
+  REQUIRE_FALSE(killed.result->ok());
+  CHECK(killed.result->error().message.find("signal 9") != std::string::npos);
+}
+
+TEST_CASE_METHOD(AgentFixture, "cancel asks first and ends what does not heed") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("heeds", hold()))).ok());
+  REQUIRE(eventually([&] { return wait(client->status("heeds"))->progress.number("pid") > 0; }));
+  REQUIRE(wait(client->cancel("heeds", "enough", 1'000'000)).ok());
+  auto heeded = wait(client->attach("heeds", 0, {})).value();
+  REQUIRE_FALSE(heeded.result->ok());
+  CHECK(heeded.result->error().kind == ErrorKind::cancelled);
+  CHECK(heeded.result->error().message == "enough");
+
+  REQUIRE(wait(client->start(request("stubborn", hold(R"(,"stubborn":true)")))).ok());
+  REQUIRE(eventually([&] { return wait(client->status("stubborn"))->progress.number("pid") > 0; }));
+  REQUIRE(wait(client->cancel("stubborn", "now", 1)).ok());
+  auto ended = wait(client->attach("stubborn", 0, {})).value();
+  REQUIRE_FALSE(ended.result->ok());
+  CHECK(ended.result->error().kind == ErrorKind::cancelled);
+  CHECK(wait(client->cancel("nobody", "x")).ok());
+
+  // A program that ignores SIGTERM, with a child that left its session.
+  REQUIRE(wait(client->start(request("exec", R"({"kind":"exec","argv":["sh","-c",
+    "trap '' TERM; setsid sh -c 'echo $$ > child; exec sleep 1000' & while true; do sleep 1; done"]})"))).ok());
+  std::string child = directory + "/work/child";
+  REQUIRE(eventually([&] { return read(child).find('\n') != std::string::npos; }));
+  REQUIRE(wait(client->cancel("exec", "over", 1)).ok());
+  CHECK(wait(client->attach("exec", 0, {}))->result->error().kind == ErrorKind::cancelled);
+  CHECK_FALSE(alive(std::stoll(read(child))));
+}
+
+TEST_CASE_METHOD(AgentFixture, "exec runs programs with their output, code, signal and environment") {
+  auto client = connect();
+  auto run = [&](const std::string& key, const std::string& spec, Heard& heard) {
+    REQUIRE(wait(client->start(request(key, spec))).ok());
+    return wait(client->attach(key, 0, heard.handlers())).value();
+  };
+  Heard out;
+  auto status = run("a", R"({"kind":"exec","argv":["sh","-c","echo $X; echo err >&2; exit 3"],"env":{"X":"hello"}})", out);
+  CHECK(status.result->value().number("code") == 3);
+  CHECK(out.log == "hello\nerr\n");
+  Heard killed, missing, bad, own;
+  CHECK(run("b", R"({"kind":"exec","argv":["sh","-c","kill -11 $$"]})", killed).result->value().number("signal") == 11);
+  auto none = run("c", R"({"kind":"exec","argv":["no-such-program-here"]})", missing);
+  REQUIRE_FALSE(none.result->ok());
+  CHECK(none.result->error().message.find("no-such-program-here") != std::string::npos);
+  CHECK(run("d", R"({"kind":"exec","argv":"sh"})", bad).result->error().kind == ErrorKind::invalid);
+  auto environment = run("e", R"({"do":"environment"})", own).result->value();
+  CHECK(environment.text("RILLE_INSTANCE") == directory);
+  CHECK(environment.text("directory") == directory + "/work");
+  CHECK(environment.text("GOMP_SPINCOUNT") == "2000");
+}
+
+TEST_CASE_METHOD(AgentFixture, "limits name themselves: result and log") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("k", R"({"do":"huge"})"))).ok());
+  auto status = wait(client->attach("k", 0, {})).value();
+  REQUIRE_FALSE(status.result->ok());
+  CHECK(status.result->error().message.find("result_bytes_max") != std::string::npos);
+  REQUIRE(wait(client->start(request("log", R"({"do":"lines","count":100000})"))).ok());
+  Heard heard;
+  CHECK(wait(client->attach("log", 0, heard.handlers()))->result->ok());
+  CHECK(heard.log.size() < (257 << 10));
+  CHECK(heard.log.find("log_bytes_max") != std::string::npos);
+}
+
+TEST_CASE("a log keeps its last lines within reach") {
+  TempDir temp;
+  CallFiles files(temp.path);
+  REQUIRE(files.open_log().ok());
+  CHECK(files.last_lines().empty());
+  REQUIRE(files.append_log("only\n", 1000).ok());
+  CHECK(files.last_lines() == "\n    only");
+  REQUIRE(files.append_log("1\n2\n3\n4\n5\n6\n", 1000).ok());
+  CHECK(files.last_lines() == "\n    2\n    3\n    4\n    5\n    6");
+}

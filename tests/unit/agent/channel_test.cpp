@@ -1,0 +1,223 @@
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "runtime/agent/connection.hpp"
+#include "runtime/agent/dead_man.hpp"
+#include "runtime/agent/worker_channel.hpp"
+#include "tests/unit/agent/fixture.hpp"
+
+using namespace rille;
+using namespace rille::agent;
+
+namespace {
+struct TurnedClock : Clock {
+  std::int64_t now_ns = 1;
+  std::int64_t wall_us() const override { return now_ns / 1000; }
+  std::int64_t monotonic_ns() const override { return now_ns; }
+};
+
+// A raw peer at the agent's socket.
+std::shared_ptr<Connection> raw(AgentFixture& f) {
+  auto stream = f.wait(Stream::connect_unix(*f.loop, f.directory + "/agent.sock"));
+  return Connection::over(*f.loop, std::move(stream).value());
+}
+
+std::unique_ptr<Stream> raw_stream(AgentFixture& f) {
+  return f.wait(Stream::connect_unix(*f.loop, f.directory + "/agent.sock")).value();
+}
+}  // namespace
+
+TEST_CASE("a silent peer is given up by the loop's clock") {
+  TurnedClock clock;
+  auto loop = Loop::create(clock).value();
+  int pair[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+  auto ours = Connection::over(*loop, Stream::adopt(*loop, pair[0]).value());
+  ours->start_heartbeat({1, 30'000});
+  clock.now_ns += 31'000'000'000;
+  auto received = run_blocking(*loop, ours->receive());
+  REQUIRE_FALSE(received.ok());
+  CHECK(received.error().kind == ErrorKind::network);
+  CHECK(received.error().retryable);
+  CHECK(received.error().message.find("silent for 31s") != std::string::npos);
+  // It had said that it was there itself.
+  char byte = 0;
+  CHECK(read(pair[1], &byte, 1) >= 0);
+  close(pair[1]);
+}
+
+TEST_CASE("a peer that pings is not given up") {
+  TurnedClock clock;
+  auto loop = Loop::create(clock).value();
+  int pair[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+  auto a = Connection::over(*loop, Stream::adopt(*loop, pair[0]).value());
+  auto b = Connection::over(*loop, Stream::adopt(*loop, pair[1]).value());
+  a->start_heartbeat({1, 30'000});
+  b->start_heartbeat({1, 30'000});
+  int frames = 0;
+  auto listen = [](std::shared_ptr<Connection> c, int& count) -> Task<void> {
+    while ((co_await c->receive()).ok()) ++count;
+  };
+  loop->spawn(listen(a, frames));
+  loop->spawn(listen(b, frames));
+  // Time passes in steps that are each below the limit, with pings between them.
+  for (int i = 0; i < 5; ++i) {
+    clock.now_ns += 20'000'000'000;
+    REQUIRE(run_blocking(*loop, sleep_for(*loop, 20)).ok());
+  }
+  CHECK_FALSE(a->closed());
+  CHECK_FALSE(b->closed());
+  a->close(make_error(ErrorKind::cancelled, "end"));
+  b->close(make_error(ErrorKind::cancelled, "end"));
+  run_blocking(*loop, sleep_for(*loop, 1)).ok();
+}
+
+TEST_CASE_METHOD(AgentFixture, "two connects at once make one agent") {
+  auto one = [](AgentFixture& f, std::string& process) -> Task<void> {
+    ChannelSpec channel{{}, f.directory};
+    ClientOptions options;
+    options.agent_argv = {AGENT_HELPER, "agent"};
+    auto client = co_await AgentClient::connect(*f.loop, channel, options);
+    process = client.ok() ? (*client)->info().process : client.error().summary();
+  };
+  std::string a, b, c;
+  loop->spawn(one(*this, a));
+  loop->spawn(one(*this, b));
+  loop->spawn(one(*this, c));
+  loop->run_until([&] { return !a.empty() && !b.empty() && !c.empty(); });
+  CHECK(a.size() == 16);
+  CHECK(a == b);
+  CHECK(b == c);
+}
+
+TEST_CASE_METHOD(AgentFixture, "a channel that cannot be opened says what its command said") {
+  prefix = {"sh", "-c", "echo 'Permission denied (publickey).' >&2; exit 255"};
+  auto client = try_connect();
+  REQUIRE_FALSE(client.ok());
+  CHECK(client.error().kind == ErrorKind::network);
+  CHECK(client.error().retryable);
+  CHECK(client.error().message.find("exit code 255") != std::string::npos);
+  CHECK(client.error().hint.find("Permission denied") != std::string::npos);
+  prefix = {"sh", "-c", "echo 'Welcome to the machine'; exec cat >/dev/null"};
+  auto banner = try_connect();
+  REQUIRE_FALSE(banner.ok());
+  CHECK(banner.error().message.find("agent protocol") != std::string::npos);
+  prefix = {"no-such-ssh"};
+  CHECK(try_connect().error().kind == ErrorKind::io);
+  prefix.clear();
+  directory = temp.file("nowhere");
+  auto nowhere = try_connect();
+  REQUIRE_FALSE(nowhere.ok());
+  CHECK(nowhere.error().kind == ErrorKind::state);
+}
+
+TEST_CASE_METHOD(AgentFixture, "the agent refuses strangers with a structured error") {
+  auto client = connect();
+  auto refusal = [&](std::string bytes) {
+    auto stream = raw_stream(*this);
+    REQUIRE(wait(stream->write(bytes)).ok());
+    auto peer = Connection::over(*loop, std::move(stream));
+    auto answer = wait(peer->receive());
+    REQUIRE_FALSE(answer.ok());
+    return answer.error();
+  };
+  CHECK(refusal(std::string("\xff\xff\xff\x7f\x01", 5)).message.find("frame_bytes_max") != std::string::npos);
+  CHECK(refusal(std::string("\x05\0\0\0\x63", 5)).message.find("unknown type") != std::string::npos);
+  CHECK(refusal(encode_frame(Frame{FrameType::request, Value::Object{{"op", "describe"}}, ""}).value()).kind == ErrorKind::integrity);
+  Error other = refusal(encode_frame(Frame{FrameType::hello, Value::Object{{"protocol", 99}}, ""}).value());
+  CHECK(other.kind == ErrorKind::config);
+  CHECK(other.message.find("99") != std::string::npos);
+
+  auto peer = raw(*this);
+  REQUIRE(peer->post(Frame{FrameType::hello, Value::Object{{"protocol", protocol_version}}, ""}).ok());
+  REQUIRE(wait(peer->receive())->type == FrameType::hello);
+  REQUIRE(peer->post(Frame{FrameType::request, Value::Object{{"id", 5}, {"op", "dance"}}, ""}).ok());
+  auto unknown = wait(peer->receive()).value();
+  CHECK(unknown.header.number("id") == 5);
+  CHECK(unknown.header["error"].text("kind") == "invalid");
+  peer->close(make_error(ErrorKind::cancelled, "end"));
+  CHECK(wait(client->describe()).ok());
+}
+
+TEST_CASE_METHOD(AgentFixture, "describe tells, shutdown ends everything, cancelling a wait ends only the wait") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("k", hold()))).ok());
+  CancelSource impatient;
+  loop->post([&] { impatient.cancel(make_error(ErrorKind::timeout, "too long")); });
+  auto waited = wait(client->attach("k", 0, {}, impatient.token()));
+  REQUIRE_FALSE(waited.ok());
+  CHECK(waited.error().message == "too long");
+  auto told = wait(client->describe()).value();
+  CHECK(told["calls"].to_json() == R"([{"key":"k","state":"running"}])");
+  CHECK(told.number("cores") >= 1);
+  CHECK(told.number("disk_free_bytes") > 0);
+  std::int64_t pid = client->info().pid;
+  REQUIRE(wait(client->shutdown()).ok());
+  (void)wait(client->wait_broken());
+  CHECK(eventually([&] { return !alive(pid); }));
+  CHECK(processes().empty());
+  CHECK(std::filesystem::exists(directory + "/machine.json"));
+}
+
+TEST_CASE("without an agent there is no worker") {
+  auto loop = Loop::create().value();
+  TempDir temp;
+  int fd = ::open("/dev/null", O_RDONLY);
+  auto channel = WorkerChannel::open(*loop, temp.path, "k", fd);
+  REQUIRE_FALSE(channel.ok());
+  CHECK(channel.error().kind == ErrorKind::state);
+  close(fd);
+}
+
+TEST_CASE("the dead man: expiry always, orphans only when nothing runs and nothing waits") {
+  constexpr std::int64_t minute = 60'000'000, day = 24 * 60 * minute;
+  using V = DeadMan::Verdict;
+  InstanceFile machine;
+  machine.orphan_after_ms = 30 * 60'000;
+  DeadMan idle(machine, 0);
+  CHECK(idle.look({29 * minute, false, false}) == V::live);
+  CHECK(idle.look({29 * minute, true, false}) == V::live);       // a runner came by
+  CHECK(idle.look({58 * minute, false, false}) == V::live);
+  CHECK(idle.look({59 * minute, false, false}) == V::orphaned);
+  DeadMan unfetched(machine, 0);
+  CHECK(unfetched.look({6 * day, false, true}) == V::live);
+  CHECK(unfetched.look({7 * day, false, true}) == V::orphaned);
+  machine.expires_wall_us = 10 * day;
+  DeadMan expiring(machine, 0);
+  CHECK(expiring.look({9 * day, false, true}) == V::live);
+  CHECK(expiring.look({10 * day, true, true}) == V::expired);
+  machine.expires_wall_us = 0;
+  machine.orphan_after_ms = 0;
+  CHECK(DeadMan(machine, 0).look({1000 * day, false, false}) == V::live);
+}
+
+TEST_CASE_METHOD(AgentFixture, "an agent whose time is up removes its instance and every process, running calls too") {
+  write(directory + "/machine.json", R"({"id":"i-test","expires_wall_us":5000000,"orphan_after_ms":1000})");
+  write(temp.file("clock"), "1000000");
+  prefix = {"env", "RILLE_TEST_CLOCK=" + temp.file("clock"), "RILLE_TEST_TICK=2"};
+  auto client = connect();
+  std::int64_t pid = client->info().pid;
+  auto turn = [&](const char* us) {  // whole or not at all: the agent reads it all the time
+    write(temp.file("clock.new"), us);
+    std::filesystem::rename(temp.file("clock.new"), temp.file("clock"));
+  };
+  SECTION("expired") {
+    REQUIRE(wait(client->start(request("k", hold()))).ok());
+    turn("5000000");
+    auto end = wait(client->wait_broken());
+    CHECK(end.error().message.find("reached its end") != std::string::npos);
+  }
+  SECTION("orphaned") {
+    client.reset();
+    // Its last look at a connected runner is at the old time; then nobody is there for longer than it waits.
+    turn("1500000");
+    REQUIRE(eventually([&] {
+      turn("2600000");
+      return !alive(pid);
+    }));
+  }
+  CHECK(eventually([&] { return !alive(pid); }));
+  CHECK(processes().empty());
+  CHECK_FALSE(std::filesystem::exists(directory));
+}
