@@ -1,0 +1,109 @@
+---@meta instance
+--- An instance: the machine behind a lease, as `rille.rent` gives it. Its fields are read when they are asked for.
+
+---@class Instance
+---@field name string the lease's name
+---@field id string the lease's id in the journal
+---@field provider string who rents it out
+---@field state string "live", or what has become of it
+---@field machine string the provider's name for the machine
+---@field region string where it stands
+---@field gpu string the model; "" without one
+---@field gpu_count number GPUs
+---@field generation number 1, and one more for every replacement
+---@field vcpus number processors
+---@field memory number bytes
+---@field price number dollars per hour
+---@field spent number dollars until now
+---@field expires number the end of its life, seconds since 1970
+---@field spot boolean whether it can be taken back
+local Instance = {}
+
+--- Puts a file or a folder onto the instance, checked and resumed.
+---@param from string a path on this side, or an http(s) address
+---@param to string its name on the instance
+---@param options? Instance.TransferOptions checks
+---@return table facts what was put there
+---@mark durable
+---@async
+---@error io the source cannot be read
+---@error integrity its SHA-256 is not the one that was asked for
+---@error network the address or the instance cannot be reached
+---@example
+--- box:stage("corpus.txt", "corpus")
+function Instance:stage(from, to, options) end
+
+--- Fetches a file or a folder from the instance.
+---@param from string its name on the instance
+---@param to string where to put it; a folder when it ends in "/"
+---@param options? Instance.TransferOptions checks
+---@return table facts what was fetched
+---@mark durable
+---@async
+---@error io the target cannot be written, or nothing of that name is on the instance
+---@error network the instance cannot be reached
+---@example
+--- box:get("checkpoints/latest", "out/")
+function Instance:get(from, to, options) end
+
+---@class Instance.TransferOptions
+---@field sha256? string refuse other bytes than these
+---@field unpack? boolean unpack an archive
+---@field force? boolean put it there again even if it is there
+
+--- Runs a Lua function on the instance and gives its result.
+---
+--- The function travels with the data that it captures; `rille` and helper functions travel too. What cannot travel is
+--- refused before anything runs. A run that is resumed joins the call that still works.
+---@param name string the call's name, its identity on this instance
+---@param options? Instance.CallOptions its arguments and limits
+---@param fn fun(args: any): any the function, or the name of a module of the script
+---@return any value what the function returned
+---@mark durable
+---@async
+---@error invalid the function captures something that cannot travel
+---@error timeout the call took longer than its limit
+---@error network the instance cannot be reached
+---@example
+--- local sum = box:call("add", { args = { 2, 3 } }, function(args) return args[1] + args[2] end)
+function Instance:call(name, options, fn) end
+
+---@class Instance.CallOptions
+---@field args? any the function's argument
+---@field checkpoint? string where checkpoints of the call are kept; `rille.home` brings them to this side
+---@field timeout? string the longest that it may take
+
+--- Runs a program on the instance and gives its exit code and output.
+---@param name string the call's name, its identity on this instance
+---@param options Instance.ExecOptions what to run
+---@return table result with the fields `code` and `signal`
+---@mark durable
+---@async
+---@error state the program failed, unless `check = false`
+---@error timeout the program took longer than its limit
+---@example
+--- box:exec("version", { argv = { "python3", "--version" } })
+function Instance:exec(name, options) end
+
+---@class Instance.ExecOptions
+---@field argv table the program and its arguments, one word each
+---@field env? table variables added to its environment
+---@field container? string the image to run it in
+---@field ports? table ports to open
+---@field timeout? string the longest that it may take
+---@field check? boolean false gives a failing exit code back instead of raising
+
+--- Releases the instance now rather than at the end of its scope.
+---@mark durable
+---@async
+---@error network the provider cannot be reached; the release goes on being tried
+---@example
+--- box:release()
+function Instance:release() end
+
+--- Gives what is known of the lease as a plain table.
+---@return table facts such as `provider`, `state`, `price_per_hour`
+---@mark durable
+function Instance:describe() end
+
+return Instance

@@ -1,0 +1,315 @@
+---@meta rille
+--- The words of a script: `local rille = require "rille"`.
+---
+--- A durable verb takes its name first, its options next and its function last. Its result is recorded under its name,
+--- and a resumed run takes the recorded result instead of doing the work again.
+
+---@class rille
+---@field home string the run's own folder; it outlives the process, and `checkpoint = rille.home` keeps checkpoints there
+---@field run_id string the run's name in `rille ps`, `rille resume` and the journal
+local rille = {}
+
+--- Takes the run's arguments (`--steps 500 --fast`) over defaults.
+---
+--- The type of a default says what is accepted: a number, a boolean, a text, or a list written `a,b,c`.
+---@param defaults? table names with their default values; nil gives the arguments as they are
+---@return table arguments the defaults, overridden by what the command line gave
+---@mark deterministic
+---@error invalid an argument that `defaults` does not name, or a value of the wrong type
+---@example
+--- local args = rille.args { data = "docs", steps = 300, fast = false }
+function rille.args(defaults) end
+
+--- Runs a function once, records what it returns, and gives that back on every resume.
+---
+--- The body is the place for effects: files, programs, services. It gets the number of the attempt, counted from 1. An
+--- error that says it is retryable is tried again after a growing, seeded pause. The body must return its results, not
+--- assign them: a change of an outer local or of a captured table is refused.
+---@param name string the step's name; with the fiber and the number of its occurrence it is the step's identity
+---@param options? rille.StepOptions how to retry, and what the result depends on
+---@param fn fun(attempt: number): any returns one value that JSON can hold
+---@return any value the recorded value
+---@mark durable
+---@async
+---@error state the body changed a variable that is declared outside of it, or called a durable verb
+---@error divergence a resumed script asks for another step than the journal holds at this place
+---@error invalid the body returned something that cannot be recorded
+---@example
+--- local id = rille.step("register", { retry = 3 }, function(attempt)
+---   return register_model("demo")
+--- end)
+function rille.step(name, options, fn) end
+
+---@class rille.StepOptions
+---@field retry? number|rille.Retry attempts in all, or the whole policy; by default 5, for retryable errors only
+---@field args? any what the result depends on; a resume with other values is a divergence
+
+---@class rille.Retry
+---@field attempts? number attempts in all, by default 5
+---@field initial? string first pause, by default "1s"
+---@field factor? number growth of the pause, by default 2
+---@field cap? string longest pause, by default "1m"
+---@field only_retryable? boolean true leaves errors that are not marked retryable alone
+
+--- Rents an instance; it lives until the scope that rented it ends.
+---@param name string the lease's name, its identity for the whole run
+---@param options? rille.RentOptions what to look for
+---@return Instance box ready for `stage`, `call` and `exec`
+---@mark durable
+---@async
+---@nodiscard
+---@error capacity nothing that fits can be rented at present
+---@error budget the run's budget does not cover it
+---@error invalid an unknown option or a value that it cannot have
+---@example
+--- local box = rille.rent("trainer", { gpu = "A100", spot = true, max_price = 2.50, ttl = "6h" })
+function rille.rent(name, options) end
+
+---@class rille.RentOptions
+---@field gpu? string "any" (the default: a GPU or none), "cpu", a model as in "A100", or a model and a count as in "A100:8"
+---@field count? number GPUs per machine
+---@field spot? boolean true accepts machines that can be taken back
+---@field max_price? number dollars per hour
+---@field region? string where; anywhere by default
+---@field vcpus? number at least so many
+---@field memory? string at least so much, as in "32GB"
+---@field provider? string only this provider, as in "local"
+---@field ttl? string the longest that it may live; a budget can shorten it
+---@field min_ttl? string refuse a shorter life than this
+---@field orphan_after? string how long the instance waits for a lost runner before it ends itself
+
+--- Rents as `rille.rent` does, but gives nil and the error when nothing that fits can be rented.
+---@param name string the lease's name
+---@param options? rille.RentOptions what to look for
+---@return Instance? box nil when there is no capacity
+---@return table? err the `capacity` error
+---@mark durable
+---@async
+---@nodiscard
+---@error budget the run's budget does not cover it
+---@example
+--- local box, err = rille.try_rent("big", { gpu = "H100:8" })
+--- if not box then print("no capacity: " .. err.message) end
+function rille.try_rent(name, options) end
+
+--- Lists what can be rented, cheapest first.
+---@param query? rille.OfferQuery what to look for; everything by default
+---@return table offers a list that prints as a table
+---@mark durable
+---@async
+---@error invalid an unknown field of the query
+---@example
+--- print(rille.offers { gpu = "A100", max_price = 3 })
+function rille.offers(query) end
+
+---@class rille.OfferQuery
+---@field gpu? string "any", "cpu", a model, or a model and a count as in "A100:8"
+---@field count? number GPUs per machine
+---@field spot? boolean true for machines that can be taken back
+---@field max_price? number dollars per hour
+---@field region? string where; anywhere by default
+---@field vcpus? number at least so many
+---@field memory? string at least so much, as in "32GB"
+
+--- Runs a function in a scope: what it rents and spawns ends with it, however it ends.
+---
+--- First the fibers that it spawned end, then its deferred functions run, last in first out, then its leases are released.
+--- An instance that the function returns moves to the scope around it.
+---@param name? string shown in messages; "scope" by default
+---@param fn fun(): any the body
+---@return any ... what the function returns
+---@mark deterministic
+---@async
+---@error cancelled the run or this fiber was cancelled; the scope is cleaned up first
+---@example
+--- rille.scope("probe", function()
+---   local box = rille.rent("probe", { gpu = "cpu" })
+---   print(box)
+--- end) -- released here
+function rille.scope(name, fn) end
+
+--- Runs a function when the current scope ends, also by an error or a cancellation.
+---@param fn fun() the clean-up
+---@mark deterministic
+---@error state called inside the body of a step
+---@example
+--- rille.defer(function() print("done") end)
+function rille.defer(fn) end
+
+--- Starts a function in a fiber of its own, within the current scope.
+---@param name string the fiber's name, part of the identity of all that it does
+---@param fn fun(): any the body
+---@return Fiber handle to wait for its results
+---@mark deterministic
+---@error cancelled the current fiber was cancelled
+---@example
+--- local download = rille.spawn("download", function() return fetch() end)
+--- local data = download:wait()
+function rille.spawn(name, fn) end
+
+--- Calls a function for each item of a list, each in a fiber of its own, and gives the results in the list's order.
+---
+--- The first error cancels the others.
+---@param name string the name of the whole; fibers are named `name[1]`, `name[2]`
+---@param list table the items
+---@param options? rille.MapOptions how many at a time, and how items are named
+---@param fn fun(item: any, index: number): any the body
+---@return table results one per item
+---@mark deterministic
+---@async
+---@example
+--- local sizes = rille.map("measure", files, { limit = 4 }, function(file)
+---   return rille.step("size", function() return size_of(file) end)
+--- end)
+function rille.map(name, list, options, fn) end
+
+---@class rille.MapOptions
+---@field limit? number how many run at a time; all by default
+---@field key? string|function the field, or the function of item and index, that names an item instead of its position
+
+--- Runs all functions of a table at the same time and gives their first results under the same keys.
+---
+--- The first error cancels the others.
+---@param list table functions, or handles of `rille.spawn`
+---@return table results one per entry
+---@mark deterministic
+---@async
+---@example
+--- local both = rille.all { a = function() return 1 end, b = function() return 2 end }
+function rille.all(list) end
+
+--- Gives the first result of the first function to end, and its key; the others are cancelled.
+---@param list table functions, or handles of `rille.spawn`
+---@return any result of the first
+---@return any key its key in the table
+---@mark durable
+---@async
+---@error invalid the table is empty
+---@example
+--- local answer, who = rille.race {
+---   approved = function() return rille.signal("approve") end,
+---   late = function() rille.sleep("1h") end,
+--- }
+function rille.race(list) end
+
+--- Lets the fiber rest. A resumed run rests only for what is left.
+---@param name? string the name of the pause; "sleep" by default
+---@param duration string|number as in "30s", "5m", "2h", or seconds
+---@mark durable
+---@async
+---@error invalid the duration cannot be read
+---@example
+--- rille.sleep("30s")
+function rille.sleep(name, duration) end
+
+--- Waits for a value from outside, given by `rille signal RUN NAME VALUE`.
+---@param name string the signal's name
+---@param options? rille.SignalOptions how long to wait, and what to take then
+---@return any value what was sent, or the default
+---@mark durable
+---@async
+---@error timeout nothing came in time and there is no default
+---@example
+--- local ok = rille.signal("approve", { timeout = "1d", default = false })
+function rille.signal(name, options) end
+
+---@class rille.SignalOptions
+---@field timeout? string the longest wait; for ever by default
+---@field default? any the value to take when the time is up
+
+--- Gives the time of day, recorded: a resumed run sees the same instants.
+---@return number seconds since 1970, with fractions
+---@mark durable
+---@async
+---@example
+--- local started = rille.now()
+function rille.now() end
+
+--- Sets what the run may spend. A rent that could pass the limit is shortened, or refused.
+---@param options rille.BudgetOptions the limit
+---@mark durable
+---@error invalid an unknown option or an amount that cannot be
+---@example
+--- rille.budget { limit = 5.00, alert = 0.8 }
+function rille.budget(options) end
+
+---@class rille.BudgetOptions
+---@field limit number dollars for this run
+---@field alert? number share of the limit at which to warn, as in 0.8
+
+--- Writes a line to the run's log, with fields.
+---@param message string what happened
+---@param fields? table names with values that JSON can hold
+---@mark ephemeral
+---@example
+--- rille.log("epoch done", { loss = 2.31 })
+function rille.log(message, fields) end
+
+--- Shows how far the work is. On a terminal it is one line that renews itself.
+---@param state rille.Progress what is done
+---@mark ephemeral
+---@error invalid an unknown field
+---@example
+--- rille.progress { what = "train", done = 120, total = 300, unit = "steps", loss = 2.31 }
+function rille.progress(state) end
+
+---@class rille.Progress
+---@field what? string the name of the work
+---@field done? number how much is done
+---@field total? number how much there is
+---@field unit? string of done and total
+---@field loss? number the latest loss
+---@field rate? number units per second
+---@field seconds_left? number expected
+---@field message? string a short remark
+---@field metrics? table further numbers by name
+
+--- Raises a structured error, with the fields that Rille's own errors have.
+---@param fields rille.Error at least the message
+---@mark deterministic
+---@example
+--- rille.error { kind = "state", message = "the model is empty", hint = "train it first" }
+function rille.error(fields) end
+
+---@class rille.Error
+---@field kind? rille.ErrorKind "invalid" by default
+---@field message string what failed
+---@field hint? string what to do about it
+---@field retryable? boolean whether a step may try again
+---@field retry_after? number seconds to wait first
+---@field provider? string whose service failed
+---@field operation? string what was asked of it
+---@field code? string its own code for the failure
+---@field http_status? number its status
+---@field request_id? string its name for the request
+---@field resource? string what the error is about
+---@field cause? table the error behind this one
+
+--- What kind of failure an error is.
+---@alias rille.ErrorKind
+---| "invalid"|"config"|"auth"|"quota"|"capacity"|"network"|"timeout"|"cancelled"
+---| "budget"|"state"|"io"|"integrity"|"device"|"memory"|"divergence"|"internal"
+
+---@class Fiber
+---@field name string as given to `rille.spawn`
+---@field id number within the run
+local Fiber = {}
+
+--- Waits for the fiber and gives what its function returned, or raises what it raised.
+---@return any ... its results
+---@mark deterministic
+---@async
+---@error cancelled the fiber was cancelled
+function Fiber:wait() end
+
+--- Cancels the fiber: it raises `cancelled` where it waits, and its scope is cleaned up.
+---@param reason? string shown in the error
+---@mark deterministic
+function Fiber:cancel(reason) end
+
+--- Tells whether the fiber has ended.
+---@return boolean ended true also after an error
+---@mark deterministic
+function Fiber:done() end
+
+return rille

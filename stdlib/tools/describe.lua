@@ -1,0 +1,100 @@
+--- Tells about a name as plain text: what `help()` prints. Works on an index of `rille.tools.luacats`.
+
+---@class rille.tools.describe
+local M = {}
+
+local function wrap(out, indent, text)
+  local line = indent
+  for word in text:gmatch("%S+") do
+    if #line + #word > 98 and line:find("%S") then
+      out[#out + 1] = line
+      line = indent
+    end
+    line = line == indent and indent .. word or line .. " " .. word
+  end
+  if line:find("%S") then out[#out + 1] = line end
+end
+
+local function paragraphs(out, text)
+  for paragraph in (text .. "\n\n"):gmatch("(.-)\n%s*\n") do
+    if paragraph:find("%S") then
+      wrap(out, "  ", paragraph)
+      out[#out + 1] = ""
+    end
+  end
+end
+
+local function named(out, title, list)
+  if #list == 0 then return end
+  local width = 0
+  for _, item in ipairs(list) do width = math.max(width, #item.name + (item.optional and 1 or 0)) end
+  out[#out + 1] = "  " .. title
+  for _, item in ipairs(list) do
+    local name = item.name .. (item.optional and "?" or "")
+    wrap(out, "    ", name .. (" "):rep(width - #name) .. "  " .. item.type .. "  " .. item.text)
+  end
+  out[#out + 1] = ""
+end
+
+local function errors(out, list)
+  if #list == 0 then return end
+  out[#out + 1] = "  errors"
+  for _, e in ipairs(list) do wrap(out, "    ", e.kind .. ": " .. e.text) end
+  out[#out + 1] = ""
+end
+
+local function examples(out, list)
+  for _, example in ipairs(list or {}) do
+    for line in example.text:gsub("%s+$", ""):gmatch("[^\n]+") do out[#out + 1] = "    " .. line end
+    out[#out + 1] = ""
+  end
+end
+
+local function members(out, index, owner)
+  for _, name in ipairs(index.order) do
+    local entry = index.entries[name]
+    if entry.kind == "function" and entry.owner == owner then
+      out[#out + 1] = "  " .. name
+      wrap(out, "      ", entry.summary)
+    end
+  end
+end
+
+-- "rille.rent", "rent", "Instance:call" and "Instance.call" all name something.
+local function find(index, name)
+  for _, candidate in ipairs { name, name:gsub("%.([%w_]+)$", ":%1"), "rille." .. name } do
+    local entry = index.entries[candidate] or index.modules[candidate]
+    if entry then return entry end
+  end
+  for _, known in ipairs(index.order) do
+    if index.entries[known].short == name then return index.entries[known] end
+  end
+end
+
+--- Describes a function, an object, a set of options or a module.
+---@param index table what `luacats.index` gave
+---@param name string as in "rille.rent", "rent" or "Instance:call"
+---@return string? text nil when nothing bears the name
+---@mark deterministic
+function M.describe(index, name)
+  local entry = find(index, name)
+  if not entry then return nil end
+  local out = {}
+  if entry.kind == "function" then
+    out[1] = entry.signature .. "  -- " .. (entry.mark or "unmarked")
+    paragraphs(out, entry.text)
+    named(out, "parameters", entry.params)
+    for _, r in ipairs(entry.returns) do wrap(out, "  ", "returns " .. r.type .. "  " .. r.text) end
+    if #entry.returns > 0 then out[#out + 1] = "" end
+    errors(out, entry.errors)
+  else
+    out[1] = entry.name .. (entry.type and " = " .. entry.type or "")
+    paragraphs(out, entry.text or "")
+    named(out, "fields", entry.fields or {})
+    members(out, index, entry.name)
+  end
+  examples(out, entry.examples)
+  return (table.concat(out, "\n"):gsub("%s+$", ""))
+end
+
+return M
