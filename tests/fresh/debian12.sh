@@ -1,0 +1,84 @@
+#!/bin/sh
+# Runs ./bootstrap in a fresh Debian 12: a minimal root with git in it and nothing else, no CUDA, no compiler.
+# usage: debian12.sh [--sudo] [--keep] [bootstrap's arguments; default: build]
+#   --sudo  as a plain user with sudo, rather than as root
+#   --keep  leave the root in place and say where
+# Needs root, mmdebstrap, and this machine's own /etc/apt to reach a mirror.
+# What is tested is the last commit of this checkout, as a clone. Exits with bootstrap's exit code.
+# shellcheck disable=SC2016,SC2317  # quoted scripts for other shells; a function for trap
+set -eu
+
+user=root
+keep=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --sudo) user=someone ;;
+    --keep) keep=1 ;;
+    *) break ;;
+  esac
+  shift
+done
+[ $# -gt 0 ] || set -- build
+
+fail() {
+  echo "fresh: $*" >&2
+  exit 77 # CTest: skipped
+}
+[ "$(id -u)" -eq 0 ] || fail "this needs root: it mounts and changes root"
+command -v mmdebstrap >/dev/null || fail "mmdebstrap is missing"
+command -v unshare >/dev/null || fail "unshare is missing"
+
+checkout=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(mktemp -d "${TMPDIR:-/tmp}/rille-fresh-XXXXXXXX")
+finish() {
+  if [ -n "$keep" ]; then echo "fresh: the root is left in $root"; else rm -rf --one-file-system "$root"; fi
+}
+trap finish EXIT
+chmod 755 "$root"
+
+# The mirrors and the settings of apt are this machine's, so that proxies and snapshots hold here too.
+say() { echo "fresh: $*"; }
+say "making a minimal Debian 12 in $root"
+set_up="git"
+[ "$user" = root ] || set_up="git,sudo"
+sources=
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
+  [ -s "$file" ] && sources="$sources $file"
+done
+cat /etc/apt/apt.conf.d/* >"$root.apt" 2>/dev/null || true
+# shellcheck disable=SC2086  # a list of files
+if ! mmdebstrap --quiet --mode=root --variant=minbase --include="$set_up" --aptopt="$root.apt" \
+  --customize-hook='rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap' bookworm "$root" $sources >"$root.log" 2>&1; then
+  tail -n 20 "$root.log" >&2
+  rm -f "$root.apt" "$root.log"
+  fail "mmdebstrap could not make the root"
+fi
+rm -f "$root.apt" "$root.log"
+cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/"
+for file in resolv.conf hosts; do [ ! -e "/etc/$file" ] || cp -L "/etc/$file" "$root/etc/$file"; done
+
+home=/root
+if [ "$user" != root ]; then
+  home=/home/$user
+  chroot "$root" /usr/sbin/useradd -m -s /bin/sh "$user"
+  echo "$user ALL=(ALL) NOPASSWD: ALL" >"$root/etc/sudoers.d/$user"
+fi
+git clone -q --no-local "$checkout" "$root$home/rille"
+chroot "$root" chown -R "$user" "$home/rille"
+
+# A process namespace of its own: whatever bootstrap leaves running ends with it.
+say "$(git -C "$checkout" log -1 --format='%h %s'): ./bootstrap $* as $user"
+start=$(date +%s)
+code=0
+ROOT=$root RUN_AS=$user RUN_HOME=$home unshare --mount --pid --fork --kill-child sh -eu -c '
+  mount --make-rprivate /
+  mount --bind "$ROOT" "$ROOT"
+  mount -t proc proc "$ROOT/proc"
+  mount --rbind /dev "$ROOT/dev"
+  mount -t tmpfs tmpfs "$ROOT/tmp"
+  proxies=$(env | grep -iE "^(http|https|no)_proxy=" || true)
+  # A login that has just been made: few variables, no sbin in PATH.
+  exec chroot --userspec="$RUN_AS:" "$ROOT" /usr/bin/env -i HOME="$RUN_HOME" USER="$RUN_AS" LC_ALL=C.UTF-8 \
+    PATH=/usr/local/bin:/usr/bin:/bin $proxies sh -c "cd ~/rille && exec ./bootstrap \"\$@\"" sh "$@"' sh "$@" || code=$?
+say "exit code $code after $((($(date +%s) - start) / 60)) min $((($(date +%s) - start) % 60)) s"
+exit "$code"
