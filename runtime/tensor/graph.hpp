@@ -34,6 +34,8 @@ struct RandomState {
   std::uint32_t index = 0;   // random operations since the step began
 };
 
+class Compiled;
+
 class Graph : public std::enable_shared_from_this<Graph> {
  public:
   static constexpr std::size_t pending_limit = 10'000;  // more pending operations than this are flushed
@@ -73,6 +75,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
  private:
   explicit Graph(std::shared_ptr<device::Device> device);
   friend struct Impl;
+  friend class Compiled;
   std::shared_ptr<device::Device> device_;
   std::unique_ptr<Impl> impl_;
   RandomState random_;

@@ -1,0 +1,158 @@
+// Matrix products: cached oneDNN matmul primitives on the lane, dnnl_sgemm inside parallel kernels, loops for f64.
+#include "kernels/gemm.hpp"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <dnnl.hpp>
+
+namespace rille::kernels {
+
+bool gemm(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, std::int64_t lda,
+          const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
+  return dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
+}
+
+bool gemm(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_t k, double alpha, const double* a,
+          std::int64_t lda, const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc) {
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (std::int64_t p = 0; p < k; ++p) sum += (ta ? a[p * lda + i] : a[i * lda + p]) * (tb ? b[j * ldb + p] : b[p * ldb + j]);
+      c[i * ldc + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * ldc + j]);
+    }
+  }
+  return true;
+}
+
+namespace {
+
+struct Key {
+  std::int64_t words[40] = {};
+  bool operator==(const Key& o) const { return std::memcmp(words, o.words, sizeof words) == 0; }
+};
+struct KeyHash {
+  std::size_t operator()(const Key& k) const {
+    std::uint64_t h = 1469598103934665603ull;
+    for (const auto w : k.words) h = (h ^ std::uint64_t(w)) * 1099511628211ull;
+    return h ^ (h >> 29);
+  }
+};
+
+struct Product {
+  dnnl::primitive primitive;
+  dnnl::memory a, b, bias, c, scratchpad;
+  std::unordered_map<int, dnnl::memory> arguments;
+};
+
+dnnl::memory::desc describe(const Dims& shape, const Dims& strides) {
+  dnnl::memory::dims s(shape.d, shape.d + shape.n), t(strides.d, strides.d + strides.n);
+  return {s, dnnl::memory::data_type::f32, t};
+}
+
+}  // namespace
+
+struct GemmCache::State {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  std::unordered_map<Key, std::unique_ptr<Product>, KeyHash> products;
+  Product& product(const View& a, const View& b, const View* bias, const View& c);
+};
+
+GemmCache::GemmCache() : state_(new State) {}
+GemmCache::~GemmCache() { delete state_; }
+
+Product& GemmCache::State::product(const View& a, const View& b, const View* bias, const View& c) {
+  Key key;
+  int w = 0;
+  key.words[w++] = c.shape.n * 2 + (bias != nullptr);
+  for (const View* v : {&a, &b}) {
+    for (int d = 0; d < v->shape.n; ++d) { key.words[w++] = v->shape[d]; key.words[w++] = v->strides[d]; }
+  }
+  auto& slot = products[key];
+  if (slot) return *slot;
+  if (products.size() > std::size_t(limit)) {
+    products.clear();
+    return product(a, b, bias, c);
+  }
+  auto made = std::make_unique<Product>();
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const auto da = describe(a.shape, a.strides), db = describe(b.shape, b.strides), dc = describe(c.shape, c.strides);
+  dnnl::memory::desc dbias;
+  if (bias) {
+    Dims shape = c.shape, strides = c.strides;
+    for (int d = 0; d < shape.n; ++d) { strides[d] = d == shape.n - 1 ? 1 : shape[shape.n - 1]; if (d < shape.n - 1) shape[d] = 1; }
+    dbias = describe(shape, strides);
+  }
+  const auto desc = bias ? dnnl::matmul::desc(da, db, dbias, dc) : dnnl::matmul::desc(da, db, dc);
+  const dnnl::matmul::primitive_desc pd(desc, attr, engine);
+  made->primitive = dnnl::matmul(pd);
+  made->a = dnnl::memory(da, engine, DNNL_MEMORY_NONE);
+  made->b = dnnl::memory(db, engine, DNNL_MEMORY_NONE);
+  made->c = dnnl::memory(dc, engine, DNNL_MEMORY_NONE);
+  made->scratchpad = dnnl::memory(pd.scratchpad_desc(), engine, DNNL_MEMORY_NONE);
+  made->arguments = {{DNNL_ARG_SRC, made->a}, {DNNL_ARG_WEIGHTS, made->b}, {DNNL_ARG_DST, made->c},
+                     {DNNL_ARG_SCRATCHPAD, made->scratchpad}};
+  if (bias) {
+    made->bias = dnnl::memory(dbias, engine, DNNL_MEMORY_NONE);
+    made->arguments.emplace(DNNL_ARG_BIAS, made->bias);
+  }
+  slot = std::move(made);
+  return *slot;
+}
+
+namespace {
+
+void matmul_f64(const Call& c) {
+  const View &a = c.in[0], &b = c.in[1], &o = c.out[0];
+  const int r = o.shape.n;
+  const std::int64_t m = o.shape[r - 2], n = o.shape[r - 1], k = a.shape[r - 1], batches = o.count() / (m * n);
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    std::int64_t at = 0, bt = 0, rest = batch;
+    for (int d = r - 3; d >= 0; --d) {
+      at += rest % o.shape[d] * a.strides[d];
+      bt += rest % o.shape[d] * b.strides[d];
+      rest /= o.shape[d];
+    }
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        double sum = c.n_in == 3 ? c.in[2].ptr<double>()[j] : 0;
+        for (std::int64_t p = 0; p < k; ++p) {
+          sum += a.ptr<double>()[at + i * a.strides[r - 2] + p * a.strides[r - 1]] *
+                 b.ptr<double>()[bt + p * b.strides[r - 2] + j * b.strides[r - 1]];
+        }
+        o.ptr<double>()[(batch * m + i) * n + j] = sum;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void matmul(const Call& c) {
+  if (c.out[0].count() == 0) return;
+  if (c.out[0].dtype == DType::f64 || c.in[0].shape[c.in[0].shape.n - 1] == 0) {
+    if (c.out[0].dtype == DType::f64) return matmul_f64(c);
+    std::memset(c.out[0].data, 0, std::size_t(c.out[0].count()) * 4);   // an empty sum; the caller adds no bias here
+    return;
+  }
+  // oneDNN reports trouble by throwing; it stops here, and becomes this call's error.
+  try {
+    auto& state = c.lane->gemms().state();
+    Product& p = state.product(c.in[0], c.in[1], c.n_in == 3 ? &c.in[2] : nullptr, c.out[0]);
+    p.a.set_data_handle(c.in[0].data);
+    p.b.set_data_handle(c.in[1].data);
+    p.c.set_data_handle(c.out[0].data);
+    if (c.n_in == 3) p.bias.set_data_handle(c.in[2].data);
+    if (const auto bytes = p.scratchpad.get_desc().get_size()) p.scratchpad.set_data_handle(c.lane->scratch(bytes));
+    p.primitive.execute(state.stream, p.arguments);
+    state.stream.wait();
+  } catch (const std::exception& e) {
+    c.fail("matmul: oneDNN: %s", e.what());
+  }
+}
+
+}  // namespace rille::kernels

@@ -1,0 +1,116 @@
+// Multi-tensor updates: the tensors are cut into pieces of 16384 elements, and the pieces are shared out to the threads.
+// Everything is element-wise in the element type, except the norm: f64 sums per piece, added in the pieces' order.
+#include "kernels/optimizer.hpp"
+
+#include <math.h>
+
+#include "kernels/nest.hpp"
+#include "kernels/vecmath.hpp"
+
+namespace rille::kernels::RILLE_ISA {
+
+static constexpr int64_t piece = 16384;
+
+static int64_t pieces_of(const View* views, int64_t n) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < n; ++i) total += (views[i].count() + piece - 1) / piece;
+  return total;
+}
+
+// f(tensor, first element, elements, piece number)
+template <class F>
+static void for_pieces(const View* views, int64_t n, const F& f) {
+  for_share(pieces_of(views, n), piece, [&](int64_t begin, int64_t end) {
+    int64_t number = 0;
+    for (int64_t i = 0; i < n && number < end; ++i) {
+      const int64_t count = views[i].count(), pieces = (count + piece - 1) / piece;
+      for (int64_t k = begin > number ? begin - number : 0; k < pieces && number + k < end; ++k)
+        f(i, k * piece, count - k * piece < piece ? count - k * piece : piece, number + k);
+      number += pieces;
+    }
+  });
+}
+
+void increment(const Call& c) { ++*c.out[0].ptr<int64_t>(); }
+
+template <class T>
+static void adamw_as(const Call& c) {
+  const int64_t n = c.attrs->i[0], step = *c.in[0].ptr<int64_t>();
+  const double b1 = c.attrs->f[0], b2 = c.attrs->f[1], lr = double(*c.in[1].ptr<T>());
+  const T beta1 = T(b1), beta2 = T(b2), rest1 = T(1 - b1), rest2 = T(1 - b2), eps = T(c.attrs->f[2]);
+  const T keep = T(1 - lr * c.attrs->f[3]), rate = T(lr / (1 - ::pow(b1, double(step))));
+  const T root = T(1 / ::sqrt(1 - ::pow(b2, double(step))));
+  const View *gs = c.in + 2, *ps = c.out, *ms = c.out + n, *vs = c.out + 2 * n;
+  for_pieces(ps, n, [&](int64_t i, int64_t first, int64_t count, int64_t) {
+    const T* __restrict g = gs[i].ptr<T>() + first;
+    T* __restrict p = ps[i].ptr<T>() + first;
+    T* __restrict m = ms[i].ptr<T>() + first;
+    T* __restrict v = vs[i].ptr<T>() + first;
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) {
+      const T mj = beta1 * m[j] + rest1 * g[j], vj = beta2 * v[j] + rest2 * g[j] * g[j];
+      m[j] = mj;
+      v[j] = vj;
+      p[j] = p[j] * keep - rate * mj / (vsqrt(vj) * root + eps);
+    }
+  });
+}
+
+template <class T>
+static void sgd_as(const Call& c) {
+  const int64_t n = c.attrs->i[0];
+  const T lr = *c.in[0].ptr<T>(), momentum = T(c.attrs->f[0]), decay = T(c.attrs->f[1]);
+  const bool nesterov = c.attrs->i[1] == 1;
+  for_pieces(c.out, n, [&](int64_t i, int64_t first, int64_t count, int64_t) {
+    const T* __restrict g = c.in[1 + i].ptr<T>() + first;
+    T* __restrict p = c.out[i].ptr<T>() + first;
+    if (momentum == T(0)) {
+      for (int64_t j = 0; j < count; ++j) p[j] -= lr * (g[j] + decay * p[j]);
+      return;
+    }
+    T* __restrict m = c.out[n + i].ptr<T>() + first;
+    for (int64_t j = 0; j < count; ++j) {
+      const T d = g[j] + decay * p[j], mj = momentum * m[j] + d;
+      m[j] = mj;
+      p[j] -= lr * (nesterov ? d + momentum * mj : mj);
+    }
+  });
+}
+
+void adamw(const Call& c) { RILLE_FLOATS(c.out[0].dtype, adamw_as<T>(c)); }
+void sgd(const Call& c) { RILLE_FLOATS(c.out[0].dtype, sgd_as<T>(c)); }
+
+template <class T>
+static void grad_norm_as(const Call& c, double* partial, int64_t pieces) {
+  for_pieces(c.in, c.n_in, [&](int64_t i, int64_t first, int64_t count, int64_t number) {
+    const T* g = c.in[i].ptr<T>() + first;
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < count; ++j) sum += double(g[j]) * double(g[j]);
+    partial[number] = sum;
+  });
+  double total = 0;
+  for (int64_t k = 0; k < pieces; ++k) total += partial[k];
+  *c.out[0].ptr<T>() = T(::sqrt(total));
+}
+
+void grad_norm(const Call& c) {
+  const int64_t pieces = pieces_of(c.in, c.n_in);
+  double* partial = static_cast<double*>(c.lane->scratch(size_t(pieces + 1) * sizeof(double)));
+  if (!partial) return c.fail("clip_grad_norm: no memory for %lld partial sums", (long long)pieces);
+  RILLE_FLOATS(c.out[0].dtype, grad_norm_as<T>(c, partial, pieces));
+}
+
+void grad_clip(const Call& c) {
+  RILLE_FLOATS(c.out[0].dtype, {
+    const double wanted = c.attrs->f[0] / (double(*c.in[0].ptr<T>()) + 1e-6);
+    if (wanted >= 1) return;
+    const T factor = T(wanted);
+    for_pieces(c.out, c.n_out, [&](int64_t i, int64_t first, int64_t count, int64_t) {
+      T* g = c.out[i].ptr<T>() + first;
+      for (int64_t j = 0; j < count; ++j) g[j] *= factor;
+    });
+  });
+}
+
+}  // namespace rille::kernels::RILLE_ISA

@@ -1,0 +1,110 @@
+// Philox 4x32-10 and what is drawn from it. One block of four words serves positions 4k to 4k+3.
+#include "kernels/random.hpp"
+
+#include <math.h>
+
+#include "kernels/nest.hpp"
+
+namespace rille::kernels::RILLE_ISA {
+
+struct Words { uint32_t w[4]; };
+
+// Counter: (block, block's high half, operation's index, step's low half); key: seed, with the step's high half mixed in.
+static inline __attribute__((always_inline)) Words philox(const RandomKey& key, uint64_t block) {
+  uint32_t c0 = uint32_t(block), c1 = uint32_t(block >> 32), c2 = key.index, c3 = uint32_t(key.step);
+  uint32_t k0 = uint32_t(key.seed), k1 = uint32_t(key.seed >> 32) ^ uint32_t(key.step >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t(0xD2511F53u) * c0, p1 = uint64_t(0xCD9E8D57u) * c2;
+    const uint32_t n0 = uint32_t(p1 >> 32) ^ c1 ^ k0, n2 = uint32_t(p0 >> 32) ^ c3 ^ k1;
+    c1 = uint32_t(p1);
+    c3 = uint32_t(p0);
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+// [0, 1) with 24 bits: exact in f32, and the same number in f64.
+static inline float unit(uint32_t w) { return float(w >> 8) * 0x1p-24f; }
+
+// value(word index, words, position) for each position of [0, n).
+template <class T, class F>
+static void draw(const Call& c, T* out, int64_t n, const F& f) {
+  for_share((n + 3) / 4, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const Words words = philox(c.random, uint64_t(b));
+      for (int64_t k = 0, left = n - 4 * b < 4 ? n - 4 * b : 4; k < left; ++k) out[4 * b + k] = f(words, k, 4 * b + k);
+    }
+  });
+}
+
+void uniform(const Call& c) {
+  const double low = c.attrs->f[0], high = c.attrs->f[1];
+  RILLE_FLOATS(c.out[0].dtype, {
+    const T lo = T(low), span = T(high - low);
+    draw(c, c.out[0].ptr<T>(), c.out[0].count(), [=](const Words& w, int64_t k, int64_t) { return lo + span * T(unit(w.w[k])); });
+  });
+}
+
+void normal(const Call& c) {
+  RILLE_FLOATS(c.out[0].dtype, {
+    draw(c, c.out[0].ptr<T>(), c.out[0].count(), [](const Words& w, int64_t k, int64_t) {
+      // Words (0, 1) make two numbers and (2, 3) two more. 1 - u is never zero.
+      const int64_t pair = k & ~int64_t(1);
+      const double r = ::sqrt(-2.0 * ::log(1.0 - double(unit(w.w[pair])))), a = 6.283185307179586 * unit(w.w[pair + 1]);
+      return T(k & 1 ? r * ::sin(a) : r * ::cos(a));
+    });
+  });
+}
+
+void integers(const Call& c) {
+  const int64_t low = c.attrs->i[0];
+  const uint64_t span = uint64_t(c.attrs->i[1] - low);
+  RILLE_NUMBERS(c.out[0].dtype, {
+    draw(c, c.out[0].ptr<T>(), c.out[0].count(), [=](const Words& w, int64_t k, int64_t) {
+      // The bias of a 32-bit word against a span below 2^32 is under span / 2^32.
+      return T(low + int64_t(span >> 32 ? (uint64_t(w.w[k]) << 32 | w.w[k ^ 1]) % span : uint64_t(w.w[k]) * span >> 32));
+    });
+  });
+}
+
+void dropout(const Call& c) {
+  const double p = c.attrs->f[0];
+  const uint32_t least = uint32_t(p * 16777216.0);   // kept when the top 24 bits are not below
+  RILLE_FLOATS(c.out[0].dtype, {
+    const T* x = c.in[0].ptr<T>();
+    const T factor = T(1.0 / (1.0 - p));
+    draw(c, c.out[0].ptr<T>(), c.out[0].count(),
+         [=](const Words& w, int64_t k, int64_t i) { return (w.w[k] >> 8) >= least ? x[i] * factor : T(0); });
+  });
+}
+
+void multinomial(const Call& c) {
+  const View& weights = c.in[0];
+  const int64_t rows = c.out[0].count(), n = weights.shape[1];
+  int64_t* out = c.out[0].ptr<int64_t>();
+  RILLE_FLOATS(weights.dtype, {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* w = weights.ptr<T>() + r * n;
+      double total = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        if (!(w[j] >= T(0))) return c.fail("multinomial: weight %g at row %lld, place %lld; weights must be >= 0",
+                                           double(w[j]), (long long)r, (long long)j);
+        total += double(w[j]);
+      }
+      if (!(total > 0) || total > 1e300) return c.fail("multinomial: the weights of row %lld sum to %g", (long long)r, total);
+      const double mark = double(unit(philox(c.random, uint64_t(r)).w[0])) * total;
+      double sum = 0;
+      int64_t pick = -1;
+      for (int64_t j = 0; j < n && sum <= mark; ++j) {
+        sum += double(w[j]);
+        if (w[j] > T(0)) pick = j;
+      }
+      out[r] = pick;
+    }
+  });
+}
+
+}  // namespace rille::kernels::RILLE_ISA

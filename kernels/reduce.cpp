@@ -1,0 +1,216 @@
+// Sums and extremes. Accumulation: f32 in f32 over blocks of 4096 elements and in f64 across the blocks; the blocks do not
+// depend on the number of threads, so neither do the bits. Columns (a reduction over leading dimensions) are summed row
+// after row, vectorised across the columns.
+#include "kernels/reduce.hpp"
+
+#include <math.h>
+
+#include "kernels/nest.hpp"
+
+namespace rille::kernels::RILLE_ISA {
+
+template <class T> struct Wide { using type = T; };
+template <> struct Wide<float> { using type = double; };
+template <> struct Wide<uint8_t> { using type = int64_t; };
+template <> struct Wide<int32_t> { using type = int64_t; };
+
+template <class T> static inline typename Wide<T>::type block_sum(const T* x, int64_t n, int64_t s) {
+  using A = typename Wide<T>::type;
+  if constexpr (sizeof(T) == 4 && T(0.5) != T(0)) {   // float
+    T sum = 0;
+    if (s == 1) {
+#pragma omp simd reduction(+ : sum)
+      for (int64_t i = 0; i < n; ++i) sum += x[i];
+    } else {
+      for (int64_t i = 0; i < n; ++i) sum += x[i * s];
+    }
+    return A(sum);
+  } else {
+    A sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += A(x[i * s]);
+    return sum;
+  }
+}
+
+// The outer and the reduced part of in[0].
+struct Parts {
+  View outer, reduced;
+  int64_t n_outer, n_reduced;
+  explicit Parts(const Call& c) : outer(c.in[0]), reduced(c.in[0]) {
+    const int k = int(c.attrs->i[0]), r = c.in[0].shape.n - k;
+    outer.shape.n = outer.strides.n = r;
+    reduced.shape.n = reduced.strides.n = k;
+    for (int d = 0; d < k; ++d) {
+      reduced.shape[d] = c.in[0].shape[r + d];
+      reduced.strides[d] = c.in[0].strides[r + d];
+    }
+    n_outer = outer.count();
+    n_reduced = reduced.count();
+  }
+  static int64_t offset(const Dims& shape, const Dims& strides, int64_t i) {
+    int64_t at = 0;
+    for (int d = shape.n - 1; d >= 0; --d) {
+      at += i % shape[d] * strides[d];
+      i /= shape[d];
+    }
+    return at;
+  }
+};
+
+// visit(offset, n, stride) for the rows of the reduced part, in a fixed order.
+template <class V>
+static void reduced_rows(const Nest<1>& nest, int64_t base, const V& visit) {
+  for (int64_t o = 0; o < nest.outer; ++o) {
+    int64_t at = base, rest = o;
+    for (int d = nest.rank - 1; d >= 0; --d) {
+      at += rest % nest.shape[d] * nest.stride[0][d];
+      rest /= nest.shape[d];
+    }
+    visit(at, nest.inner, nest.inner_stride[0]);
+  }
+}
+
+static constexpr int64_t block = 4096;
+
+// Everything to one number, in f64 partial sums per block of contiguous memory.
+template <class T, class O>
+static bool sum_all(const Call& c, const Parts& p, double factor) {
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
+  if (p.n_outer != 1 || nest.rank != 0 || nest.inner_stride[0] != 1 || p.n_reduced <= 4 * block) return false;
+  using A = typename Wide<T>::type;
+  const int64_t blocks = (p.n_reduced + block - 1) / block;
+  A* partial = static_cast<A*>(c.lane->scratch(size_t(blocks) * sizeof(A)));
+  if (!partial) return false;
+  const T* x = c.in[0].ptr<T>();
+  for_share(blocks, block, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b)
+      partial[b] = block_sum(x + b * block, p.n_reduced - b * block < block ? p.n_reduced - b * block : block, 1);
+  });
+  A total = 0;
+  for (int64_t b = 0; b < blocks; ++b) total += partial[b];
+  *c.out[0].ptr<O>() = factor != 0 ? O(double(total) * factor) : O(total);
+  return true;
+}
+
+// Over leading dimensions: outputs lie side by side in memory. Each share of columns is summed by one thread.
+template <class T, class O>
+static bool sum_columns(const Call& c, const Parts& p, double factor) {
+  const View* const views[1] = {&p.outer};
+  const auto cols = make_nest<1>(views);
+  if (cols.rank != 0 || cols.inner_stride[0] != 1 || cols.inner < 8) return false;
+  const View* const rviews[1] = {&p.reduced};
+  const auto rows = make_nest<1>(rviews);
+  const T* x = c.in[0].ptr<T>();
+  O* out = c.out[0].ptr<O>();
+  static constexpr int64_t width = 64;
+  for_share((cols.inner + width - 1) / width, p.n_reduced * width, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t first = g * width, n = cols.inner - first < width ? cols.inner - first : width;
+      double total[width] = {};
+      O part[width] = {};
+      int64_t in_block = 0;
+      const auto spill = [&] {
+        for (int64_t j = 0; j < width; ++j) { total[j] += double(part[j]); part[j] = 0; }
+        in_block = 0;
+      };
+      reduced_rows(rows, first, [&](int64_t at, int64_t m, int64_t s) {
+        for (int64_t i = 0; i < m; ++i) {
+          const T* row = x + at + i * s;
+          if (n == width) {
+#pragma omp simd
+            for (int64_t j = 0; j < width; ++j) part[j] += O(row[j]);
+          } else {
+            for (int64_t j = 0; j < n; ++j) part[j] += O(row[j]);
+          }
+          if (++in_block == 256 && T(0.5) != T(0)) spill();
+        }
+      });
+      if (T(0.5) != T(0)) {
+        spill();
+        for (int64_t j = 0; j < n; ++j) out[first + j] = O(factor != 0 ? total[j] * factor : total[j]);
+      } else {
+        for (int64_t j = 0; j < n; ++j) out[first + j] = factor != 0 ? O(double(part[j]) * factor) : part[j];
+      }
+    }
+  });
+  return true;
+}
+
+template <class T, class O>
+static void sum_as(const Call& c) {
+  const Parts p(c);
+  const double factor = c.attrs->f[0];
+  if (sum_all<T, O>(c, p, factor) || sum_columns<T, O>(c, p, factor)) return;
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
+  const T* x = c.in[0].ptr<T>();
+  O* out = c.out[0].ptr<O>();
+  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      typename Wide<T>::type total = 0;
+      reduced_rows(nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {
+        for (int64_t i = 0; i < n; i += block) total += block_sum(x + at + i * s, n - i < block ? n - i : block, s);
+      });
+      out[o] = factor != 0 ? O(double(total) * factor) : O(total);
+    }
+  });
+}
+
+void sum(const Call& c) {
+  switch (c.in[0].dtype) {
+    case DType::f32: return sum_as<float, float>(c);
+    case DType::f64: return sum_as<double, double>(c);
+    case DType::i64: return sum_as<int64_t, int64_t>(c);
+    case DType::i32: return sum_as<int32_t, int64_t>(c);
+    default: return sum_as<uint8_t, int64_t>(c);
+  }
+}
+
+// better(x, best): whether x replaces best. A NaN wins and stays.
+template <class T, class Better>
+static void extreme(const Call& c, const Better& better) {
+  const Parts p(c);
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
+  const T* x = c.in[0].ptr<T>();
+  T* out = c.out[0].ptr<T>();
+  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      const int64_t base = Parts::offset(p.outer.shape, p.outer.strides, o);
+      T best = x[base];
+      reduced_rows(nest, base, [&](int64_t at, int64_t n, int64_t s) {
+        for (int64_t i = 0; i < n; ++i) {
+          const T v = x[at + i * s];
+          if (better(v, best) || v != v) best = v;
+        }
+      });
+      out[o] = best;
+    }
+  });
+}
+
+void amax(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<T>(c, [](T a, T b) { return a > b; })); }
+void amin(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<T>(c, [](T a, T b) { return a < b; })); }
+
+void argmax(const Call& c) {
+  const Parts p(c);
+  int64_t* out = c.out[0].ptr<int64_t>();
+  RILLE_NUMBERS(c.in[0].dtype, {
+    const T* x = c.in[0].ptr<T>();
+    const int64_t s = p.reduced.strides[0];
+    for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        const T* row = x + Parts::offset(p.outer.shape, p.outer.strides, o);
+        int64_t best = 0;
+        for (int64_t i = 1; i < p.n_reduced; ++i) {
+          if (row[best * s] != row[best * s]) break;
+          if (row[i * s] > row[best * s] || row[i * s] != row[i * s]) best = i;
+        }
+        out[o] = best;
+      }
+    });
+  });
+}
+
+}  // namespace rille::kernels::RILLE_ISA

@@ -1,0 +1,141 @@
+#include "runtime/device/device.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/base/units.hpp"
+
+namespace rille {
+
+Result<DType> parse_dtype(std::string_view name) {
+  std::string known;
+  for (int i = 0; i <= int(DType::f64); ++i) {
+    const auto t = static_cast<DType>(i);
+    if (name == name_of(t)) return t;
+    known += (known.empty() ? "" : ", ") + std::string(name_of(t));
+  }
+  return make_error(ErrorKind::invalid, fmt::format("no element type \"{}\"", name), "one of: " + known);
+}
+
+}  // namespace rille
+
+namespace rille::device {
+
+// Freed memory waits here by its rounded size. Outlives the Device object while buffers do, since they hold the Device.
+struct Device::Pool {
+  mutable std::mutex mutex;
+  MemoryStats stats;
+  std::map<std::size_t, std::vector<void*>> free;
+  std::map<std::size_t, std::int64_t> live;      // buffers by rounded size
+};
+
+namespace {
+
+// Sizes are rounded to an eighth of their power of two (64 bytes at least), so that nearly equal ones share.
+std::size_t rounded(std::size_t bytes) {
+  std::size_t step = 64;
+  while (step * 16 < bytes) step *= 2;
+  return (bytes + step - 1) / step * step;
+}
+
+std::string summary_of(const std::map<std::size_t, std::int64_t>& live) {
+  std::vector<std::pair<std::size_t, std::int64_t>> groups(live.begin(), live.end());
+  std::erase_if(groups, [](const auto& g) { return g.second == 0; });
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+    return a.first * std::size_t(a.second) > b.first * std::size_t(b.second);
+  });
+  std::string text;
+  for (std::size_t i = 0; i < groups.size() && i < 8; ++i) {
+    text += fmt::format("{}{} x {}", i ? ", " : "", groups[i].second, format_size_bytes(std::int64_t(groups[i].first)));
+  }
+  if (groups.size() > 8) text += fmt::format(" and {} smaller sizes", groups.size() - 8);
+  return text.empty() ? "nothing is live" : text;
+}
+
+}  // namespace
+
+Device::Device() : pool_(std::make_shared<Pool>()) {}
+
+Result<Buffer> Device::allocate(std::size_t bytes) {
+  Buffer buffer;
+  if (bytes == 0) return buffer;
+  const auto size = rounded(bytes);
+  std::unique_lock lock(pool_->mutex);
+  auto& stats = pool_->stats;
+  void* data = nullptr;
+  if (auto& waiting = pool_->free[size]; !waiting.empty()) {
+    data = waiting.back();
+    waiting.pop_back();
+    stats.cached_bytes -= std::int64_t(size);
+  } else {
+    const auto over = [&] { return stats.limit_bytes && stats.live_bytes + stats.cached_bytes + std::int64_t(size) > stats.limit_bytes; };
+    if (over()) { lock.unlock(); release_cache(); lock.lock(); }
+    if (!over()) data = system_allocate(size);
+    if (!data && !over()) { lock.unlock(); release_cache(); lock.lock(); data = system_allocate(size); }
+  }
+  if (!data) {
+    return make_error(ErrorKind::memory,
+                      fmt::format("{}: no memory for {}: {} live{}", name(), format_size_bytes(std::int64_t(bytes)),
+                                  format_size_bytes(stats.live_bytes),
+                                  stats.limit_bytes ? " of at most " + format_size_bytes(stats.limit_bytes) : ""),
+                      "live by size: " + summary_of(pool_->live) + ". Use a smaller batch, or free tensors");
+  }
+  stats.live_bytes += std::int64_t(size);
+  stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
+  ++stats.live_buffers;
+  ++stats.allocations;
+  ++pool_->live[size];
+  buffer.block_ = std::make_shared<Buffer::Block>();
+  buffer.block_->device = shared_from_this();
+  buffer.block_->data = data;
+  buffer.block_->bytes = size;
+  return buffer;
+}
+
+Buffer::Block::~Block() { if (data) device->give_back(data, bytes); }
+
+void Device::give_back(void* data, std::size_t bytes) {
+  const std::lock_guard lock(pool_->mutex);
+  pool_->stats.live_bytes -= std::int64_t(bytes);
+  pool_->stats.cached_bytes += std::int64_t(bytes);
+  --pool_->stats.live_buffers;
+  --pool_->live[bytes];
+  pool_->free[bytes].push_back(data);
+}
+
+MemoryStats Device::memory() const {
+  const std::lock_guard lock(pool_->mutex);
+  return pool_->stats;
+}
+
+std::string Device::memory_summary() const {
+  const std::lock_guard lock(pool_->mutex);
+  return summary_of(pool_->live);
+}
+
+void Device::set_memory_limit(std::int64_t bytes) {
+  const std::lock_guard lock(pool_->mutex);
+  pool_->stats.limit_bytes = bytes;
+}
+
+void Device::reset_peak() {
+  const std::lock_guard lock(pool_->mutex);
+  pool_->stats.peak_bytes = pool_->stats.live_bytes;
+}
+
+void Device::release_cache() {
+  const std::lock_guard lock(pool_->mutex);
+  for (auto& [size, waiting] : pool_->free) {
+    for (void* data : waiting) system_free(data, size);
+    pool_->stats.cached_bytes -= std::int64_t(size * waiting.size());
+    waiting.clear();
+  }
+}
+
+void Device::release_all() { release_cache(); }
+
+}  // namespace rille::device

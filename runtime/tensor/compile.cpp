@@ -1,0 +1,241 @@
+#include "runtime/tensor/compile.hpp"
+
+#include <list>
+
+#include <fmt/format.h>
+
+#include "runtime/tensor/replay.hpp"
+
+namespace rille::tensor {
+
+void send(Graph& g, std::shared_ptr<Node> node);   // graph.cpp
+
+namespace {
+
+// One key's history: its operations as noted, then its plan.
+struct Variant {
+  std::string key;
+  std::vector<Note> notes;
+  std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;   // leaf, had .grad
+  std::vector<std::shared_ptr<TensorImpl>> graded;                    // had one: further inputs, in order
+  std::vector<std::shared_ptr<TensorImpl>> changed;                   // leaves whose .grad the function sets
+  std::vector<bool> cleared;                                          // of those: to nothing
+  std::size_t results = 0;                                            // outputs before the gradients
+  std::shared_ptr<Plan> plan;
+
+  bool fits(const std::string& wanted) const {
+    if (key != wanted) return false;
+    for (const auto& [leaf, had] : guards) if (bool(leaf->grad) != had) return false;
+    return true;
+  }
+};
+
+// Shapes, strides, types, and which inputs share memory. The place within the memory is free.
+std::string key_of(const std::vector<Tensor>& inputs, const std::string& extra) {
+  std::string key = extra;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto& w = inputs[i].impl()->window;
+    key += fmt::format("|{}{}{}", name_of(w.dtype), to_string(w.shape), to_string(w.strides));
+    for (std::size_t j = 0; j < i; ++j) {
+      if (inputs[j].impl()->storage != inputs[i].impl()->storage) continue;
+      key += fmt::format("={}+{}", j, w.offset - inputs[j].impl()->window.offset);
+      break;
+    }
+  }
+  return key;
+}
+
+}  // namespace
+
+struct Compiled::State {
+  std::shared_ptr<Graph> graph;
+  bool check = false;
+  std::list<Variant> variants;                     // most recently used first
+  Variant* current = nullptr;                      // of the call in progress; null: a new key
+  std::string key;
+  std::unique_ptr<Notebook> notebook;
+  RandomState random_before;
+  std::vector<Tensor> inputs, outputs;
+  PlanInfo info;
+
+  bool tracing() const { return current != nullptr; }
+
+  void stop() {
+    graph->impl().notebook = nullptr;
+    graph->impl().trace = 0;
+  }
+
+  void restore_grads() {
+    for (const auto& g : notebook->guards()) if (g.changed) g.leaf->grad = g.before;
+  }
+
+  void learn(Variant& v) const {
+    v.notes = notebook->notes();
+    v.guards.clear();
+    for (const auto& g : notebook->guards()) v.guards.emplace_back(g.leaf, g.had());
+  }
+
+  Result<void> capture(Variant& v, const std::vector<Tensor>& results) {
+    std::vector<Tensor> all = results;
+    v.results = results.size();
+    v.graded.clear();
+    v.changed.clear();
+    v.cleared.clear();
+    for (const auto& g : notebook->guards()) {
+      if (g.had()) v.graded.push_back(g.leaf);
+      if (!g.changed) continue;
+      v.changed.push_back(g.leaf);
+      v.cleared.push_back(!g.leaf->grad);
+      if (g.leaf->grad) all.push_back(g.leaf->grad);
+    }
+    RILLE_TRY(v.plan, make_plan(*notebook, all));
+    return success();
+  }
+
+  void replay(Variant& v) {
+    auto call = std::make_shared<Replay>();
+    call->plan = v.plan;
+    const auto random = graph->random_state();
+    call->seed = random.seed;
+    call->step = random.step;
+    for (const auto& t : inputs) call->inputs.push_back({t.impl()->storage, t.impl()->window});
+    for (const auto& leaf : v.graded) call->inputs.push_back({leaf->grad.impl()->storage, leaf->grad.impl()->window});
+    std::vector<std::shared_ptr<Storage>> fresh;
+    for (const auto bytes : v.plan->output_bytes) {
+      auto storage = std::make_shared<Storage>();
+      storage->id = graph->impl().next_storage++;
+      storage->bytes = bytes;
+      call->outputs.push_back(storage);
+      fresh.push_back(std::move(storage));
+    }
+    outputs.clear();
+    for (const auto& out : v.plan->outputs) outputs.push_back(output(out, call->inputs, fresh));
+    for (const auto& storage : v.plan->written) ++storage->version;
+    auto node = std::make_shared<Node>();
+    node->replay = std::move(call);
+    send(*graph, std::move(node));
+    std::size_t next = v.results;
+    for (std::size_t i = 0; i < v.changed.size(); ++i) v.changed[i]->grad = v.cleared[i] ? Tensor{} : outputs[next++];
+    outputs.resize(v.results);
+    graph->set_random_state({random.seed, random.step, v.plan->draws});
+    info = {v.plan->recorded, v.plan->calls.size(), v.plan->arena_bytes, v.plan->temporary_bytes};
+  }
+
+  Tensor output(const PlanOutput& out, const std::vector<Input>& in, const std::vector<std::shared_ptr<Storage>>& fresh) const {
+    auto impl = std::make_shared<TensorImpl>();
+    impl->graph = graph;
+    impl->window = out.window;
+    switch (out.slot.kind) {
+      case Slot::Kind::input:
+        impl->storage = in[out.slot.number].storage;
+        impl->window.offset += in[out.slot.number].window.offset;
+        break;
+      case Slot::Kind::output: impl->storage = fresh[out.slot.number]; break;
+      default: impl->storage = out.outside;
+    }
+    return Tensor(std::move(impl));
+  }
+};
+
+Compiled::Compiled(std::shared_ptr<Graph> graph, bool check) : state_(std::make_unique<State>()) {
+  state_->graph = std::move(graph);
+  state_->check = check;
+}
+Compiled::~Compiled() { if (state_ && state_->notebook) abandon(); }
+Compiled::Compiled(Compiled&&) noexcept = default;
+Compiled& Compiled::operator=(Compiled&&) noexcept = default;
+
+Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const std::string& key) {
+  auto& s = *state_;
+  auto& impl = s.graph->impl();
+  if (impl.notebook) return make_error(ErrorKind::state, "a compiled function was called inside a compiled function", "call its plain form there");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) return make_error(ErrorKind::invalid, fmt::format("compile: argument {} is an empty tensor handle", i + 1));
+    if (inputs[i].requires_grad()) {
+      return make_error(ErrorKind::invalid, fmt::format("compile: argument {}, {}, requires grad", i + 1, to_string(inputs[i].shape())),
+                        "pass its detach(); parameters are reached as upvalues");
+    }
+    if (inputs[i].impl()->storage->trace) return make_error(ErrorKind::state, fmt::format("compile: argument {} was made inside a compiled function", i + 1));
+  }
+  s.random_before = s.graph->random_state();
+  s.graph->set_random_state({s.random_before.seed, s.random_before.step + 1, 0});
+  s.inputs.clear();
+  for (const auto& t : inputs) s.inputs.push_back(t.detach());
+  s.key = key_of(s.inputs, key);
+  s.current = nullptr;
+  for (auto it = s.variants.begin(); it != s.variants.end(); ++it) {
+    if (!it->fits(s.key)) continue;
+    s.variants.splice(s.variants.begin(), s.variants, it);
+    s.current = &s.variants.front();
+    break;
+  }
+  if (s.current && s.current->plan && !s.check) {
+    s.replay(*s.current);
+    return Next::replayed;
+  }
+  s.notebook = std::make_unique<Notebook>(s.graph->where_);
+  for (const auto& t : s.inputs) s.notebook->seed_input(t);
+  impl.notebook = s.notebook.get();
+  if (s.current) impl.trace = impl.next_trace++;
+  return Next::call;
+}
+
+const std::vector<Tensor>& Compiled::arguments() const { return state_->inputs; }
+const std::vector<Tensor>& Compiled::outputs() const { return state_->outputs; }
+PlanInfo Compiled::info() const { return state_->info; }
+
+void Compiled::abandon() {
+  auto& s = *state_;
+  if (!s.notebook) return;
+  s.stop();
+  if (s.tracing()) {
+    s.restore_grads();
+    s.graph->set_random_state(s.random_before);
+  }
+  s.notebook.reset();
+  s.current = nullptr;
+}
+
+Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
+  auto& s = *state_;
+  if (!s.notebook) return make_error(ErrorKind::state, "compile: end() without begin()");
+  for (const auto& t : results) {
+    if (t) continue;
+    abandon();
+    return make_error(ErrorKind::invalid, "compile: the function returned an empty tensor handle");
+  }
+  if (!s.tracing()) {
+    s.stop();
+    Variant v;
+    v.key = s.key;
+    s.learn(v);
+    s.variants.push_front(std::move(v));
+    if (s.variants.size() > variant_limit) s.variants.pop_back();
+    s.notebook.reset();
+    s.outputs.clear();
+    for (const auto& t : results) s.outputs.push_back(t.detach());
+    return s.outputs;
+  }
+  Variant& v = *s.current;
+  if (auto difference = first_difference(v.notes, s.notebook->notes()); !difference.empty()) {
+    s.learn(v);                                    // the next call is compared with this one
+    v.plan.reset();
+    abandon();
+    return make_error(ErrorKind::state, "the compiled function did something else than in its call before: " + difference,
+                      "what changes between calls has to be an argument, or part of the key");
+  }
+  if (!v.plan) {
+    if (auto made = s.capture(v, results); !made) {
+      v.plan.reset();
+      abandon();
+      return std::move(made).error();
+    }
+  }
+  s.stop();
+  s.restore_grads();
+  s.replay(v);
+  s.notebook.reset();
+  return s.outputs;
+}
+
+}  // namespace rille::tensor

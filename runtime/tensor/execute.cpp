@@ -1,0 +1,96 @@
+// The lane's side: runs recorded operations one after another.
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "runtime/tensor/record.hpp"
+#include "runtime/tensor/replay.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+kernels::View view_of(const Window& w, void* data) {
+  return {data ? static_cast<std::byte*>(data) + std::size_t(w.offset) * size_bytes(w.dtype) : nullptr, w.dtype, w.shape, w.strides};
+}
+
+void fail_outputs(Node& node, const std::shared_ptr<const Error>& error) {
+  for (auto& out : node.out) {
+    const auto storage = out.storage.lock();
+    if (storage && !out.update) storage->error = error;     // what is updated in place keeps its old value
+  }
+}
+
+std::shared_ptr<const Error> input_error(const Node& node) {
+  for (const auto& in : node.in) if (in.storage && in.storage->error) return in.storage->error;
+  for (const auto& out : node.out) {
+    if (!out.update) continue;
+    if (const auto s = out.storage.lock(); s && s->error) return s->error;
+  }
+  return nullptr;
+}
+
+// memory: nothing ran. Other errors are the operation's own and stay with its outputs.
+Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
+  if (const auto error = input_error(node)) {
+    fail_outputs(node, error);
+    return success();
+  }
+  std::vector<kernels::View> views;
+  std::vector<device::Buffer> temporary;
+  views.reserve(node.in.size() + node.out.size());
+  for (const auto& in : node.in) views.push_back(in.storage ? view_of(in.window, in.storage->buffer.data()) : kernels::View{});
+  for (const auto& out : node.out) {
+    const auto storage = out.storage.lock();
+    device::Buffer buffer = storage ? storage->buffer : device::Buffer{};
+    if (!buffer && out.bytes) {
+      RILLE_TRY(buffer, device.allocate(out.bytes));
+      // Nobody holds this output of several: it gets memory for the call. An update of nothing starts from zeros.
+      if (storage) storage->buffer = buffer;
+      else if (out.update) std::memset(buffer.data(), 0, out.bytes);
+      if (!storage) temporary.push_back(buffer);
+    }
+    views.push_back(view_of(out.window, buffer.data()));
+  }
+  std::array<char, kernels::Call::error_bytes> text{};
+  kernels::Call call{views.data(), int(node.in.size()), views.data() + node.in.size(), int(node.out.size()),
+                     &node.attrs, node.random, &lane, text.data()};
+  node.op->kernel(call);
+  if (text[0]) {
+    auto error = std::make_shared<const Error>(make_error(ErrorKind::invalid, text.data()));
+    if (!queue.first_error) queue.first_error = error;
+    fail_outputs(node, error);
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane) {
+  while (!nodes.empty()) {
+    auto& node = *nodes.front();
+    RILLE_CHECK(node.replay ? run_replay(*node.replay, *this, device, lane) : run_node(node, *this, device, lane));
+    nodes.pop_front();                               // lets go of its inputs: memory that nobody needs is free at once
+  }
+  return success();
+}
+
+Node::~Node() {
+  // Dropping an input may drop its storage, that storage's writers, and so on. The chain is undone in a loop.
+  static thread_local std::vector<std::shared_ptr<Storage>>* doomed = nullptr;
+  if (doomed) {
+    for (auto& i : in) if (i.storage) doomed->push_back(std::move(i.storage));
+    return;
+  }
+  std::vector<std::shared_ptr<Storage>> list;
+  doomed = &list;
+  for (auto& i : in) if (i.storage) list.push_back(std::move(i.storage));
+  while (!list.empty()) {
+    const auto last = std::move(list.back());
+    list.pop_back();
+  }
+  doomed = nullptr;
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,112 @@
+// Gradient rules of element-wise operations. A rule with one input and a number in attrs.f[0] is the scalar form; the number
+// stands on the left when attrs.i[0] is 1. Broadcasting is not their business: an expand before has its own rule.
+#include <cmath>
+
+#include "runtime/tensor/gradient.hpp"
+
+namespace rille::tensor::gradient {
+
+namespace {
+
+bool scalar(const Backward& b) { return b.inputs() == 1; }
+bool left(const Backward& b) { return b.attrs().i[0] == 1; }
+double number(const Backward& b) { return b.attrs().f[0]; }
+
+// A kernel that takes what the operation kept and the gradient.
+void fused(Backward& b, OpId id, const Tensor& kept) {
+  const Tensor g = b(contiguous(b.g()));
+  b.set(0, b(apply_one(id, {}, {kept, g}, b.in_spec(0))));
+}
+
+}  // namespace
+
+void add(Backward& b) { for (std::size_t i = 0; i < b.inputs(); ++i) b.set(i, b.g()); }
+
+void sub(Backward& b) {
+  if (scalar(b)) return b.set(0, left(b) ? b(tensor::neg(b.g())) : b.g());
+  b.set(0, b.g());
+  if (b.needs(1)) b.set(1, b(tensor::neg(b.g())));
+}
+
+void mul(Backward& b) {
+  if (scalar(b)) return b.set(0, b(tensor::mul(b.g(), number(b))));
+  if (b.needs(0)) b.set(0, b(tensor::mul(b.g(), b.in(1))));
+  if (b.needs(1)) b.set(1, b(tensor::mul(b.g(), b.in(0))));
+}
+
+void div(Backward& b) {
+  if (scalar(b) && !left(b)) return b.set(0, b(tensor::div(b.g(), number(b))));
+  const Tensor& y = scalar(b) ? b.in(0) : b.in(1);       // the denominator; d(x/y)/dy = -x/y^2
+  const Tensor squared = b(tensor::mul(y, y));
+  if (scalar(b)) return b.set(0, b(tensor::mul(b(tensor::div(b.g(), squared)), -number(b))));
+  if (b.needs(0)) b.set(0, b(tensor::div(b.g(), y)));
+  if (b.needs(1)) b.set(1, b(tensor::neg(b(tensor::div(b(tensor::mul(b.g(), b.in(0))), squared)))));
+}
+
+// d(x^y)/dx = y x^(y-1); d(x^y)/dy = x^y ln x, taken as 0 where x is 0.
+void pow(Backward& b) {
+  const auto log_of = [&](const Tensor& x) {
+    const Tensor safe = b(tensor::where(b(tensor::eq(x, 0.0)), b(ones(x.graph(), x.shape(), x.dtype())), x));
+    return b(tensor::log(safe));
+  };
+  if (scalar(b)) {
+    if (left(b)) return b.set(0, b(tensor::mul(b(tensor::mul(b.g(), b.out())), std::log(number(b)))));
+    return b.set(0, b(tensor::mul(b(tensor::mul(b.g(), b(tensor::pow(b.in(0), number(b) - 1)))), number(b))));
+  }
+  if (b.needs(0)) {
+    const Tensor slope = b(tensor::mul(b.in(1), b(tensor::pow(b.in(0), b(tensor::sub(b.in(1), 1.0))))));
+    b.set(0, b(tensor::mul(b.g(), slope)));
+  }
+  if (b.needs(1)) b.set(1, b(tensor::mul(b.g(), b(tensor::mul(b.out(), log_of(b.in(0)))))));
+}
+
+namespace {
+// The gradient goes to the chosen operand; ties give half to each.
+void choose(Backward& b, bool larger) {
+  const auto share = [&](const Tensor& mine, const Tensor* other) {
+    const Tensor wins = b(other ? (larger ? tensor::gt(mine, *other) : tensor::lt(mine, *other))
+                                : (larger ? tensor::gt(mine, number(b)) : tensor::lt(mine, number(b))));
+    const Tensor ties = b(other ? tensor::eq(mine, *other) : tensor::eq(mine, number(b)));
+    const Tensor weight = b(tensor::add(b(tensor::cast(wins, b.g().dtype())), b(tensor::mul(b(tensor::cast(ties, b.g().dtype())), 0.5))));
+    return b(tensor::mul(b.g(), weight));
+  };
+  if (scalar(b)) return b.set(0, share(b.in(0), nullptr));
+  if (b.needs(0)) b.set(0, share(b.in(0), &b.in(1)));
+  if (b.needs(1)) b.set(1, share(b.in(1), &b.in(0)));
+}
+}  // namespace
+
+void maximum(Backward& b) { choose(b, true); }
+void minimum(Backward& b) { choose(b, false); }
+
+void neg(Backward& b) { b.set(0, b(tensor::neg(b.g()))); }
+void abs(Backward& b) { fused(b, OpId::abs_grad, b.in(0)); }
+void exp(Backward& b) { b.set(0, b(tensor::mul(b.g(), b.out()))); }
+void log(Backward& b) { b.set(0, b(tensor::div(b.g(), b.in(0)))); }
+void sqrt(Backward& b) { b.set(0, b(tensor::div(b(tensor::mul(b.g(), 0.5)), b.out()))); }
+void rsqrt(Backward& b) {
+  const Tensor cubed = b(tensor::mul(b(tensor::mul(b.out(), b.out())), b.out()));
+  b.set(0, b(tensor::mul(b(tensor::mul(b.g(), cubed)), -0.5)));
+}
+void tanh(Backward& b) { fused(b, OpId::tanh_grad, b.out()); }
+void sigmoid(Backward& b) { fused(b, OpId::sigmoid_grad, b.out()); }
+void relu(Backward& b) { fused(b, OpId::relu_grad, b.out()); }
+void gelu(Backward& b) { fused(b, OpId::gelu_grad, b.in(0)); }
+
+void where(Backward& b) {
+  const Tensor zero = b(zeros(b.g().graph(), b.g().shape(), b.g().dtype()));
+  if (b.needs(1)) b.set(1, b(tensor::where(b.in(0), b.g(), zero)));
+  if (b.needs(2)) b.set(2, b(tensor::where(b.in(0), zero, b.g())));
+}
+
+void cast(Backward& b) { b.set(0, b(tensor::cast(b.g(), b.in_spec(0).dtype))); }
+
+void dropout(Backward& b) {
+  const Tensor g = b(contiguous(b.g()));
+  if (b.error()) return;
+  const Tensor out = make_tensor(g.graph(), g.dtype(), g.shape());
+  if (auto r = record_keyed(g.graph(), OpId::dropout, b.attrs(), b.fn().random, {g}, {out}); !r) b.error() = std::move(r).error();
+  b.set(0, out);
+}
+
+}  // namespace rille::tensor::gradient

@@ -1,0 +1,78 @@
+// Gradient rules of views, copies and reductions.
+#include "runtime/tensor/gradient.hpp"
+
+namespace rille::tensor {
+
+Result<Tensor> sum_to(const Tensor& g, const Dims& shape) {
+  std::vector<int> dims;
+  const int extra = g.rank() - shape.n;
+  for (int i = 0; i < g.rank(); ++i) if (i < extra || (shape[i - extra] == 1 && g.shape()[i] != 1)) dims.push_back(i);
+  if (dims.empty()) return g;
+  RILLE_TRY(const auto total, sum(g, dims));
+  return view(total, shape);
+}
+
+namespace gradient {
+
+namespace {
+
+// The gradient of a reduction, seen with the shape before it. attrs.i[0] dimensions were moved last and reduced.
+Tensor spread(Backward& b, const Tensor& t) {
+  const Spec& spec = b.in_spec(0);
+  Dims kept = spec.shape;
+  for (int i = 0; i < int(b.attrs().i[0]); ++i) kept[spec.shape.n - 1 - i] = 1;
+  return b(tensor::expand(b(tensor::view(t, kept)), spec.shape));
+}
+
+}  // namespace
+
+void contiguous(Backward& b) { b.set(0, b.g()); }
+void reshape(Backward& b) { b.set(0, b(tensor::reshape(b.g(), b.in_spec(0).shape))); }
+void expand(Backward& b) { b.set(0, b(sum_to(b.g(), b.in_spec(0).shape))); }
+
+void permute(Backward& b) {
+  Dims inverse;
+  inverse.n = b.g().rank();
+  for (int i = 0; i < inverse.n; ++i) inverse[int(b.attrs().i[i])] = i;
+  b.set(0, b(tensor::permute(b.g(), inverse)));
+}
+
+void narrow(Backward& b) { b.set(0, b(apply_one(OpId::pad, b.attrs(), {b.g()}, b.in_spec(0)))); }
+
+void chunk(Backward& b) {
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < b.outputs(); ++i) {
+    const Spec& spec = b.fn().out_specs[i];
+    Graph& g = b.fn().graph();
+    parts.push_back(b.g(i) ? b.g(i) : b(zeros(g, spec.shape, spec.dtype)));
+  }
+  b.set(0, b(tensor::cat(parts, int(b.attrs().i[0]))));
+}
+
+void cat(Backward& b) {
+  const int dim = int(b.attrs().i[0]);
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < b.inputs(); ++i) {
+    const auto length = b.in_spec(i).shape[dim];
+    if (b.needs(i)) b.set(i, b(tensor::narrow(b.g(), dim, at, length)));
+    at += length;
+  }
+}
+
+void sum(Backward& b) {
+  const double factor = b.attrs().f[0];
+  b.set(0, spread(b, factor != 0 ? b(tensor::mul(b.g(), factor)) : b.g()));
+}
+
+// Shared equally by the elements that reach the extreme.
+void extreme(Backward& b) {
+  const Tensor mask = b(tensor::cast(b(tensor::eq(b.in(0), spread(b, b.out()))), b.g().dtype()));
+  std::vector<int> dims;
+  for (int i = 0; i < int(b.attrs().i[0]); ++i) dims.push_back(b.in_spec(0).shape.n - 1 - i);
+  if (dims.empty()) return b.set(0, b.g());
+  const Tensor each = b(tensor::div(b.g(), b(tensor::sum(mask, dims))));
+  b.set(0, b(tensor::mul(mask, spread(b, each))));
+}
+
+}  // namespace gradient
+}  // namespace rille::tensor

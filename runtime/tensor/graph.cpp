@@ -1,0 +1,164 @@
+#include "runtime/tensor/graph.hpp"
+
+#include <cstring>
+#include <future>
+
+#include <fmt/format.h>
+
+#include "runtime/tensor/notebook.hpp"
+#include "runtime/tensor/ops.hpp"
+#include "runtime/tensor/record.hpp"
+
+namespace rille::tensor {
+
+double HostData::number(std::int64_t i) const {
+  const std::byte* at = bytes.data() + std::size_t(i) * rille::size_bytes(dtype);
+  const auto get = [at](auto zero) { std::memcpy(&zero, at, sizeof zero); return zero; };
+  switch (dtype) {
+    case DType::boolean: case DType::u8: return double(get(std::uint8_t{}));
+    case DType::i32: return double(get(std::int32_t{}));
+    case DType::i64: return double(get(std::int64_t{}));
+    case DType::bf16: {
+      const std::uint32_t bits = std::uint32_t(get(std::uint16_t{})) << 16;
+      float f;
+      std::memcpy(&f, &bits, 4);
+      return double(f);
+    }
+    case DType::f32: return double(get(float{}));
+    case DType::f64: return get(double{});
+  }
+  return 0;
+}
+
+std::int64_t HostData::integer(std::int64_t i) const {
+  if (dtype != DType::i64) return std::int64_t(number(i));
+  std::int64_t v;
+  std::memcpy(&v, bytes.data() + std::size_t(i) * 8, 8);
+  return v;
+}
+
+Graph::Graph(std::shared_ptr<device::Device> device) : device_(std::move(device)), impl_(std::make_unique<Impl>()) {}
+Graph::~Graph() = default;
+
+Result<std::shared_ptr<Graph>> Graph::create(std::shared_ptr<device::Device> device) {
+  if (!device || device->kind() != device::Kind::cpu) {
+    return make_error(ErrorKind::invalid, fmt::format("tensors on {}: only the cpu computes in this build",
+                                                      device ? device->name() : "no device"));
+  }
+  return std::shared_ptr<Graph>(new Graph(std::move(device)));
+}
+
+std::size_t Graph::pending() const { return impl_->pending.size(); }
+bool Graph::tracing() const { return impl_->trace != 0; }
+
+namespace {
+
+device::CpuDevice& cpu(Graph& g) { return static_cast<device::CpuDevice&>(*g.device()); }
+
+// Takes what is pending and alive, in order.
+std::vector<std::shared_ptr<Node>> take_pending(Graph::Impl& impl) {
+  std::vector<std::shared_ptr<Node>> nodes;
+  nodes.reserve(impl.pending.size());
+  for (const auto& weak : impl.pending) {
+    if (auto node = weak.lock()) nodes.push_back(std::move(node));
+  }
+  impl.pending.clear();
+  for (const auto& node : nodes) {
+    for (const auto& out : node->out) {
+      if (const auto storage = out.storage.lock()) storage->writers.clear();
+    }
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::size_t Graph::depth() const { return static_cast<device::CpuDevice&>(*device_).lane().depth(); }
+
+void Graph::flush() {
+  auto nodes = take_pending(*impl_);
+  if (nodes.empty()) return;
+  cpu(*this).lane().post([queue = impl_->queue, device = device_, nodes = std::move(nodes)](kernels::LaneState& lane) mutable {
+    for (auto& n : nodes) queue->nodes.push_back(std::move(n));
+    nodes.clear();
+    if (auto run = queue->run(*device, lane); !run && !queue->first_error)
+      queue->first_error = std::make_shared<const Error>(std::move(run).error());
+  });
+}
+
+// Sends one operation at once, after everything pending.
+void send(Graph& g, std::shared_ptr<Node> node) {
+  g.flush();
+  cpu(g).lane().post([queue = g.impl().queue, device = g.device(), node = std::move(node)](kernels::LaneState& lane) mutable {
+    queue->nodes.push_back(std::move(node));
+    if (auto run = queue->run(*device, lane); !run && !queue->first_error)
+      queue->first_error = std::make_shared<const Error>(std::move(run).error());
+  });
+}
+
+void Graph::synchronize(std::function<void(Result<void>)> done) {
+  flush();
+  cpu(*this).lane().post([queue = impl_->queue, device = device_, done = std::move(done)](kernels::LaneState& lane) {
+    queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;   // memory: try once more, then tell
+    auto run = queue->run(*device, lane);
+    if (const auto error = std::exchange(queue->first_error, nullptr); error && run) run = Error(*error);
+    done(std::move(run));
+  });
+}
+
+void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done) {
+  if (!t) return done(make_error(ErrorKind::invalid, "read: an empty tensor handle"));
+  if (tracing()) {
+    return done(make_error(ErrorKind::state, "a value was read inside a compiled function",
+                           "return the tensor and read it outside"));
+  }
+  NoGrad guard(*this);
+  auto whole = contiguous(t.detach());
+  if (!whole) return done(std::move(whole).error());
+  flush();
+  const auto& impl = *whole->impl();
+  cpu(*this).lane().post([queue = impl_->queue, device = device_, storage = impl.storage, w = impl.window,
+                          done = std::move(done)](kernels::LaneState& lane) {
+    queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;
+    auto run = queue->run(*device, lane);
+    if (!run) return done(std::move(run).error());
+    const auto first = std::exchange(queue->first_error, nullptr);
+    if (first) return done(Error(*first));
+    if (storage->error) return done(Error(*storage->error));
+    HostData data{w.dtype, w.shape, {}};
+    const auto size = rille::size_bytes(w.dtype);
+    data.bytes.resize(std::size_t(w.shape.count()) * size);
+    if (!data.bytes.empty()) {
+      if (!storage->buffer) return done(make_error(ErrorKind::internal, "a tensor without a value was read"));
+      std::memcpy(data.bytes.data(), static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,
+                  data.bytes.size());
+    }
+    done(std::move(data));
+  });
+}
+
+Result<HostData> Graph::read_blocking(const Tensor& t) {
+  auto promise = std::make_shared<std::promise<Result<HostData>>>();
+  auto future = promise->get_future();
+  read(t, [promise](Result<HostData> r) { promise->set_value(std::move(r)); });
+  return future.get();
+}
+
+Result<void> Graph::synchronize_blocking() {
+  auto promise = std::make_shared<std::promise<Result<void>>>();
+  auto future = promise->get_future();
+  synchronize([promise](Result<void> r) { promise->set_value(std::move(r)); });
+  return future.get();
+}
+
+Result<double> Graph::item_blocking(const Tensor& t) {
+  if (t && t.count() != 1) {
+    return make_error(ErrorKind::invalid, fmt::format("item: {} has {} elements, not one", to_string(t.shape()), t.count()));
+  }
+  RILLE_TRY(const auto data, read_blocking(t));
+  return data.number(0);
+}
+
+void Graph::manual_seed(std::uint64_t seed) { random_ = {seed, 0, 0}; }
+
+}  // namespace rille::tensor

@@ -1,0 +1,81 @@
+// Operations that write memory which exists already.
+#include <cmath>
+
+#include "runtime/tensor/check.hpp"
+
+namespace rille::tensor {
+
+kernels::Attrs fill_attrs(double value);   // ops_make.cpp
+
+namespace {
+
+Result<void> may_write(const char* op, const Tensor& a) {
+  RILLE_CHECK(need(op, a));
+  if (!a.graph().grad_enabled() || !a.requires_grad()) return success();
+  return make_error(ErrorKind::state, fmt::format("{}: {} {} is written while gradients are recorded", op,
+                                                  a.is_leaf() ? "a leaf that requires grad," : "a result with history,", to_string(a.shape())),
+                    "write inside no_grad, or use the form that makes a new tensor");
+}
+
+// `b` as it is added to `a`: its type, expanded to its shape.
+Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
+  RILLE_CHECK(need(op, b));
+  RILLE_TRY(const auto shape, broadcast(op, a.shape(), b.shape()));
+  if (!(shape == a.shape())) {
+    return bad(fmt::format("{}: {} into {}: it would have to grow", op, to_string(b.shape()), to_string(a.shape())));
+  }
+  return expand(b.detach(), shape);
+}
+
+Result<void> refuse_bf16(const char* op, const Tensor& a) {
+  return a.dtype() == DType::bf16 ? need_float(op, a) : success();
+}
+
+}  // namespace
+
+Result<void> add_(Tensor& a, const Tensor& b, double alpha) {
+  RILLE_CHECK(may_write("add_", a));
+  RILLE_CHECK(refuse_bf16("add_", a));
+  RILLE_TRY(const auto wide, fitted("add_", a, b));
+  RILLE_TRY(const auto x, cast(wide, a.dtype()));
+  kernels::Attrs attrs;
+  attrs.f[0] = alpha;
+  return record(a.graph(), OpId::axpy, attrs, {x}, {a.detach()}, true);
+}
+
+Result<void> mul_(Tensor& a, const Tensor& b) {
+  RILLE_CHECK(may_write("mul_", a));
+  RILLE_CHECK(refuse_bf16("mul_", a));
+  RILLE_TRY(const auto wide, fitted("mul_", a, b));
+  RILLE_TRY(const auto x, cast(wide, a.dtype()));
+  return record(a.graph(), OpId::scale, {}, {x}, {a.detach()}, true);
+}
+
+Result<void> mul_(Tensor& a, double b) {
+  RILLE_CHECK(may_write("mul_", a));
+  RILLE_CHECK(refuse_bf16("mul_", a));
+  if (!is_floating(a.dtype()) && b != std::trunc(b)) {
+    return bad(fmt::format("mul_: {} by {}: the result is not a whole number", name_of(a.dtype()), b));
+  }
+  kernels::Attrs attrs;
+  attrs.f[0] = b;
+  return record(a.graph(), OpId::scale, attrs, {}, {a.detach()}, true);
+}
+
+Result<void> copy_(Tensor& a, const Tensor& b) {
+  RILLE_CHECK(may_write("copy_", a));
+  RILLE_TRY(auto x, fitted("copy_", a, b));
+  if (x.impl()->storage == a.impl()->storage) { RILLE_TRY(x, clone(x)); }   // windows that overlap
+  return record(a.graph(), OpId::copy, {}, {x}, {a.detach()}, true);
+}
+
+Result<void> fill_(Tensor& a, double value) {
+  RILLE_CHECK(may_write("fill_", a));
+  auto attrs = fill_attrs(value);
+  if (a.dtype() == DType::boolean) attrs.i[0] = value != 0;
+  return record(a.graph(), OpId::fill, attrs, {}, {a.detach()}, true);
+}
+
+Result<void> zero_(Tensor& a) { return fill_(a, 0); }
+
+}  // namespace rille::tensor

@@ -1,0 +1,261 @@
+// Makes a plan of a trace: removes operations whose results nobody sees, lets an element-wise result take the memory of an
+// input that ends there, and gives every other temporary a place in one arena, by lifetime: largest first, each at the
+// lowest place that is free while it lives.
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "runtime/tensor/replay.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+using Ids = std::unordered_set<std::uint64_t>;
+
+struct Temporary {
+  std::size_t bytes = 0, first = 0, last = 0, offset = 0;
+  std::uint64_t owner = 0;             // whose memory it takes; itself, mostly
+};
+
+class Planner {
+ public:
+  Planner(const Notebook& notebook, const std::vector<Tensor>& results) : notebook_(notebook), results_(results) {}
+
+  Result<std::shared_ptr<Plan>> run() {
+    plan_->recorded = notebook_.nodes().size();
+    number_outputs();
+    RILLE_CHECK(keep_what_matters());
+    measure_lifetimes();
+    share_in_place();
+    place();
+    for (const auto* node : live_) emit(*node);
+    for (const auto& note : notebook_.notes()) plan_->draws = std::max(plan_->draws, note_draws(note));
+    return plan_;
+  }
+
+ private:
+  static std::uint64_t id_of(const Output& out) { return out.storage.lock()->id; }   // the notebook holds all of them
+  bool temporary(std::uint64_t id) const { return notebook_.place_of(id).kind == Place::Kind::born && !outputs_.contains(id); }
+
+  std::uint32_t note_draws(const Note& n) const {
+    const std::string_view name = n.op->name;
+    const bool draws = name == "uniform" || name == "normal" || name == "integers" || name == "dropout" || name == "multinomial";
+    return draws ? n.random_index + 1 : 0;
+  }
+
+  void number_outputs() {
+    for (const auto& t : results_) {
+      const auto& storage = t.impl()->storage;
+      const auto where = notebook_.place_of(storage->id);
+      PlanOutput out{{}, nullptr, t.impl()->window};
+      if (where.kind == Place::Kind::input) {
+        out.slot = {Slot::Kind::input, where.number};
+        out.window.offset -= notebook_.inputs()[where.number].impl()->window.offset;
+      } else if (where.kind == Place::Kind::born) {
+        const auto [found, fresh] = outputs_.try_emplace(storage->id, plan_->output_bytes.size());
+        if (fresh) plan_->output_bytes.push_back(storage->bytes);
+        out.slot = {Slot::Kind::output, found->second};
+      } else {
+        out.slot = {Slot::Kind::fixed, 0};
+        out.outside = storage;
+      }
+      plan_->outputs.push_back(std::move(out));
+    }
+  }
+
+  // From the last operation back: it matters when it writes something made outside, or something that matters later.
+  Result<void> keep_what_matters() {
+    Ids wanted, written;
+    for (const auto& [id, number] : outputs_) wanted.insert(id);
+    const auto& nodes = notebook_.nodes();
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      bool matters = false;
+      for (const auto& out : nodes[i]->out) {
+        const auto id = id_of(out);
+        const auto kind = notebook_.place_of(id).kind;
+        if (kind == Place::Kind::constant) {
+          return make_error(ErrorKind::invalid, fmt::format("{} writes host data given inside a compiled function", nodes[i]->op->name),
+                            "write to a clone() of it");
+        }
+        if (kind == Place::Kind::outside && written.insert(id).second) plan_->written.push_back(notebook_.storage(id));
+        matters = matters || kind != Place::Kind::born || wanted.contains(id);
+      }
+      if (!matters) continue;
+      for (const auto& in : nodes[i]->in) if (in.storage) wanted.insert(in.storage->id);
+      live_.push_back(nodes[i].get());
+    }
+    std::reverse(live_.begin(), live_.end());
+    return success();
+  }
+
+  void touch(std::uint64_t id, std::size_t bytes, std::size_t at) {
+    if (!temporary(id)) return;
+    auto [found, fresh] = temporaries_.try_emplace(id, Temporary{bytes, at, at, 0, id});
+    found->second.last = at;
+    if (fresh) {
+      order_.push_back(id);
+      plan_->temporary_bytes += bytes;
+    }
+  }
+
+  void measure_lifetimes() {
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      for (const auto& in : live_[i]->in) if (in.storage) touch(in.storage->id, in.storage->bytes, i);
+      for (const auto& out : live_[i]->out) touch(id_of(out), out.bytes, i);
+    }
+  }
+
+  static bool whole(const Window& w, const Window& like, std::size_t bytes) {
+    return w.offset == 0 && w.shape == like.shape && is_contiguous(w.shape, w.strides) &&
+           std::size_t(w.shape.count()) * size_bytes(w.dtype) == bytes && size_bytes(w.dtype) == size_bytes(like.dtype);
+  }
+
+  void share_in_place() {
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      const Node& node = *live_[i];
+      if (!node.op->in_place || node.out.size() != 1 || node.out[0].update) continue;
+      const auto out = temporaries_.find(id_of(node.out[0]));
+      if (out == temporaries_.end() || out->second.first != i || !whole(node.out[0].window, node.out[0].window, node.out[0].bytes)) continue;
+      for (const auto& in : node.in) {
+        if (!in.storage) continue;
+        const auto source = temporaries_.find(in.storage->id);
+        if (source == temporaries_.end() || source->first == out->first || source->second.bytes != out->second.bytes) continue;
+        auto& owner = temporaries_.at(source->second.owner);
+        const bool ends_here = source->second.last == i && owner.last == i;
+        const bool plain = std::all_of(node.in.begin(), node.in.end(), [&](const Input& other) {
+          return !other.storage || other.storage->id != in.storage->id || whole(other.window, node.out[0].window, node.out[0].bytes);
+        });
+        // Another operand may share the owner's memory through its own in-place chain only if that chain ended before.
+        if (!ends_here || !plain) continue;
+        out->second.owner = source->second.owner;
+        owner.last = out->second.last;
+        break;
+      }
+    }
+  }
+
+  void place() {
+    std::vector<std::uint64_t> owners;
+    for (const auto id : order_) if (temporaries_.at(id).owner == id && temporaries_.at(id).bytes) owners.push_back(id);
+    std::stable_sort(owners.begin(), owners.end(), [&](auto a, auto b) { return temporaries_.at(a).bytes > temporaries_.at(b).bytes; });
+    std::vector<const Temporary*> placed;   // by offset
+    for (const auto id : owners) {
+      auto& t = temporaries_.at(id);
+      const std::size_t bytes = (t.bytes + 63) / 64 * 64;
+      std::size_t at = 0;
+      for (const auto* p : placed) {
+        if (p->last < t.first || t.last < p->first) continue;
+        if (at + bytes <= p->offset) break;
+        at = std::max(at, p->offset + (p->bytes + 63) / 64 * 64);
+      }
+      t.offset = at;
+      plan_->arena_bytes = std::max(plan_->arena_bytes, at + bytes);
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), &t, [](auto* a, auto* b) { return a->offset < b->offset; }), &t);
+    }
+  }
+
+  void add_view(const std::shared_ptr<Storage>& storage, const Window& w) {
+    const std::size_t view = plan_->views.size();
+    plan_->views.push_back({nullptr, w.dtype, w.shape, w.strides});
+    if (!storage) return;
+    const auto where = notebook_.place_of(storage->id);
+    const auto bytes = [&](std::int64_t offset) { return std::size_t(offset) * size_bytes(w.dtype); };
+    if (where.kind == Place::Kind::input) {
+      const auto base = notebook_.inputs()[where.number].impl()->window.offset;
+      plan_->patches.push_back({view, {Slot::Kind::input, where.number}, bytes(w.offset - base)});
+    } else if (const auto out = outputs_.find(storage->id); out != outputs_.end()) {
+      plan_->patches.push_back({view, {Slot::Kind::output, out->second}, bytes(w.offset)});
+    } else if (where.kind == Place::Kind::born) {
+      plan_->anchors.push_back({view, nullptr, temporaries_.at(temporaries_.at(storage->id).owner).offset + bytes(w.offset)});
+    } else {
+      plan_->anchors.push_back({view, storage, bytes(w.offset)});
+    }
+  }
+
+  void emit(const Node& node) {
+    plan_->calls.push_back({node.op, node.attrs, node.random.index, plan_->views.size(), int(node.in.size()), int(node.out.size())});
+    for (const auto& in : node.in) add_view(in.storage, in.window);
+    for (const auto& out : node.out) add_view(out.storage.lock(), out.window);
+  }
+
+  const Notebook& notebook_;
+  const std::vector<Tensor>& results_;
+  std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
+  std::unordered_map<std::uint64_t, std::size_t> outputs_;      // storage -> number
+  std::vector<const Node*> live_;
+  std::unordered_map<std::uint64_t, Temporary> temporaries_;
+  std::vector<std::uint64_t> order_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vector<Tensor>& results) {
+  return Planner(notebook, results).run();
+}
+
+namespace {
+
+std::shared_ptr<const Error> operand_error(const Replay& replay) {
+  for (const auto& in : replay.inputs) if (in.storage->error) return in.storage->error;
+  for (const auto& anchor : replay.plan->anchors) if (anchor.storage && anchor.storage->error) return anchor.storage->error;
+  return nullptr;
+}
+
+Result<void> anchor_views(Plan& plan, device::Device& device) {
+  if (plan.anchored) return success();
+  RILLE_TRY(plan.arena, device.allocate(plan.arena_bytes));
+  for (const auto& a : plan.anchors) {
+    auto* base = static_cast<std::byte*>(a.storage ? a.storage->buffer.data() : plan.arena.data());
+    plan.views[a.view].data = base ? base + a.offset_bytes : nullptr;
+  }
+  plan.anchored = true;
+  return success();
+}
+
+}  // namespace
+
+Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
+  Plan& plan = *replay.plan;
+  const auto fail = [&](const std::shared_ptr<const Error>& error) {
+    for (const auto& weak : replay.outputs) if (const auto storage = weak.lock()) storage->error = error;
+    return success();
+  };
+  if (const auto error = operand_error(replay)) return fail(error);
+  RILLE_CHECK(anchor_views(plan, device));
+  std::vector<device::Buffer> outputs;
+  outputs.reserve(replay.outputs.size());
+  for (std::size_t i = 0; i < replay.outputs.size(); ++i) {
+    RILLE_TRY(auto buffer, device.allocate(plan.output_bytes[i]));
+    outputs.push_back(std::move(buffer));
+  }
+  for (const auto& patch : plan.patches) {
+    std::byte* base;
+    if (patch.slot.kind == Slot::Kind::input) {
+      const auto& in = replay.inputs[patch.slot.number];
+      base = static_cast<std::byte*>(in.storage->buffer.data());
+      if (base) base += std::size_t(in.window.offset) * size_bytes(in.window.dtype);
+    } else {
+      base = static_cast<std::byte*>(outputs[patch.slot.number].data());
+    }
+    plan.views[patch.view].data = base ? base + patch.offset_bytes : nullptr;
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (const auto storage = replay.outputs[i].lock()) storage->buffer = outputs[i];
+  }
+  char text[kernels::Call::error_bytes] = {};
+  for (const auto& c : plan.calls) {
+    const auto* views = plan.views.data() + c.first_view;
+    const kernels::Call call{views, c.n_in, views + c.n_in, c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index}, &lane, text};
+    c.op->kernel(call);
+    if (!text[0]) continue;
+    const auto error = std::make_shared<const Error>(make_error(ErrorKind::invalid, text));
+    if (!queue.first_error) queue.first_error = error;
+    return fail(error);
+  }
+  return success();
+}
+
+}  // namespace rille::tensor

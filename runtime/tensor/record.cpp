@@ -1,0 +1,170 @@
+#include "runtime/tensor/record.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/tensor/notebook.hpp"
+
+namespace rille::tensor {
+
+Tensor make_tensor(Graph& g, DType dtype, const Dims& shape) {
+  auto storage = std::make_shared<Storage>();
+  storage->id = g.impl().next_storage++;
+  storage->bytes = std::size_t(shape.count()) * size_bytes(dtype);
+  storage->trace = g.impl().trace;
+  auto impl = std::make_shared<TensorImpl>();
+  impl->graph = g.shared_from_this();
+  impl->storage = std::move(storage);
+  impl->window = {0, dtype, shape, contiguous_strides(shape)};
+  return Tensor(std::move(impl));
+}
+
+Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, const Dims& strides) {
+  Tensor w = t.detach();
+  w.impl()->window.offset += offset;
+  w.impl()->window.shape = shape;
+  w.impl()->window.strides = strides;
+  return w;
+}
+
+namespace {
+
+Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
+  const auto& impl = *t.impl();
+  if (impl.graph.get() != &g) {
+    return make_error(ErrorKind::invalid, fmt::format("{}: operands of two runtimes", op_of(op).name));
+  }
+  if (impl.storage->trace != 0 && impl.storage->trace != g.impl().trace) {
+    return make_error(ErrorKind::state, fmt::format("{}: a {} tensor made inside a compiled function is used outside it",
+                                                    op_of(op).name, to_string(t.shape())),
+                      "return it from the function");
+  }
+  return success();
+}
+
+std::shared_ptr<Node> make_node(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
+                                const std::vector<Tensor>& out, bool update) {
+  auto node = std::make_shared<Node>();
+  node->op = &op_of(op);
+  node->attrs = attrs;
+  node->in.reserve(in.size());
+  for (const auto& t : in) node->in.push_back(t ? Input{t.impl()->storage, t.impl()->window} : Input{});
+  node->out.reserve(out.size());
+  for (const auto& t : out) node->out.push_back({t.impl()->storage, t.impl()->storage->bytes, t.impl()->window, update});
+  return node;
+}
+
+bool draws(OpId op) {
+  return op == OpId::uniform || op == OpId::normal || op == OpId::integers || op == OpId::dropout || op == OpId::multinomial;
+}
+
+Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out, bool update) {
+  auto& impl = g.impl();
+  if (impl.notebook) impl.notebook->operation(node, impl.trace != 0);
+  if (update) for (const auto& t : out) ++t.impl()->storage->version;
+  if (impl.trace) return success();
+  for (const auto& t : out) t.impl()->storage->writers.push_back(node);
+  impl.pending.push_back(node);
+  if (impl.pending.size() >= Graph::pending_limit) g.flush();
+  return success();
+}
+
+Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
+                         const std::vector<Tensor>& out, bool update, const kernels::RandomKey* key,
+                         kernels::RandomKey* used) {
+  for (const auto& t : in) if (t) RILLE_CHECK(check_operand(g, op, t));
+  for (const auto& t : out) RILLE_CHECK(check_operand(g, op, t));
+  auto node = make_node(op, attrs, in, out, update);
+  if (key) {
+    node->random = *key;
+  } else if (draws(op)) {
+    auto state = g.random_state();
+    node->random = {state.seed, state.step, state.index++};
+    g.set_random_state(state);
+  }
+  if (used) *used = node->random;
+  return enter(g, node, out, update);
+}
+
+// A value as a rule keeps it: without history.
+Tensor kept(const Tensor& t) { return t ? t.detach() : t; }
+
+std::shared_ptr<GradFn> make_grad_fn(OpId id, const kernels::Attrs& attrs, const kernels::RandomKey& random,
+                                     const std::vector<Tensor>& in, const std::vector<Tensor>& out) {
+  const Op& op = op_of(id);
+  auto fn = std::make_shared<GradFn>();
+  fn->op = &op;
+  fn->owner = out[0].graph().weak_from_this();
+  fn->order = out[0].graph().impl().next_grad++;
+  fn->attrs = attrs;
+  fn->random = random;
+  const bool keep_in = op.keep == Keep::inputs || op.keep == Keep::both;
+  const bool keep_out = op.keep == Keep::outputs || op.keep == Keep::both;
+  for (const auto& t : in) {
+    Edge edge;
+    if (t && t.impl()->grad_fn) edge = {t.impl()->grad_fn, t.impl()->output, nullptr};
+    else if (t && t.requires_grad()) edge.leaf = t.impl();
+    fn->edges.push_back(std::move(edge));
+    fn->in_specs.push_back(t ? Spec{t.dtype(), t.shape()} : Spec{});
+    fn->in.push_back(keep_in ? kept(t) : Tensor{});
+  }
+  for (const auto& t : out) {
+    fn->out_specs.push_back({t.dtype(), t.shape()});
+    fn->out.push_back(keep_out ? kept(t) : Tensor{});
+  }
+  for (const auto* list : {&fn->in, &fn->out}) for (const auto& t : *list) fn->versions.push_back(t ? t.version() : 0);
+  return fn;
+}
+
+bool wants_grad(Graph& g, const std::vector<Tensor>& in) {
+  if (!g.grad_enabled()) return false;
+  for (const auto& t : in) if (t && t.requires_grad()) return true;
+  return false;
+}
+
+void attach(const std::shared_ptr<GradFn>& fn, const std::vector<Tensor>& out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!is_floating(out[i].dtype())) continue;
+    out[i].impl()->requires_grad = true;
+    out[i].impl()->grad_fn = fn;
+    out[i].impl()->output = int(i);
+  }
+}
+
+}  // namespace
+
+Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
+                    const std::vector<Tensor>& out, bool update) {
+  return record_with(g, op, attrs, in, out, update, nullptr, nullptr);
+}
+
+Result<void> record_keyed(Graph& g, OpId op, const kernels::Attrs& attrs, const kernels::RandomKey& key,
+                          const std::vector<Tensor>& in, const std::vector<Tensor>& out) {
+  return record_with(g, op, attrs, in, out, false, &key, nullptr);
+}
+
+Result<std::vector<Tensor>> apply(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
+                                  const std::vector<Spec>& specs) {
+  Graph& g = in[0].graph();
+  std::vector<Tensor> out;
+  for (const auto& s : specs) out.push_back(make_tensor(g, s.dtype, s.shape));
+  kernels::RandomKey random;
+  RILLE_CHECK(record_with(g, op, attrs, in, out, false, nullptr, &random));
+  if (op_of(op).grad && wants_grad(g, in)) attach(make_grad_fn(op, attrs, random, in, out), out);
+  return out;
+}
+
+Result<Tensor> apply_one(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in, const Spec& spec) {
+  RILLE_TRY(auto out, apply(op, attrs, in, {spec}));
+  return std::move(out[0]);
+}
+
+void attach_grad(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in, const std::vector<Tensor>& out) {
+  if (wants_grad(out[0].graph(), in)) attach(make_grad_fn(op, attrs, {}, in, out), out);
+}
+
+Tensor attach_view(OpId op, const kernels::Attrs& attrs, const Tensor& in, const Tensor& out) {
+  attach_grad(op, attrs, {in}, {out});
+  return out;
+}
+
+}  // namespace rille::tensor

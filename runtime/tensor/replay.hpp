@@ -1,0 +1,73 @@
+// Plan: a traced function as a flat list of kernel calls. Replay: one call of it, with its inputs and fresh outputs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/tensor/notebook.hpp"
+
+namespace rille::tensor {
+
+// Where an operand's memory is found at a replay.
+struct Slot {
+  enum class Kind : std::uint8_t { none, fixed, input, output } kind = Kind::none;
+  std::size_t number = 0;                          // of the input or output storage
+};
+
+struct PlanCall {
+  const Op* op = nullptr;
+  kernels::Attrs attrs;
+  std::uint32_t random_index = 0;
+  std::size_t first_view = 0;                      // inputs, then outputs, in Plan::views
+  int n_in = 0, n_out = 0;
+};
+
+// A view whose pointer changes from call to call.
+struct Patch {
+  std::size_t view = 0;
+  Slot slot;
+  std::size_t offset_bytes = 0;
+};
+
+// A fixed view: into the arena, or into a storage made outside.
+struct Anchor {
+  std::size_t view = 0;
+  std::shared_ptr<Storage> storage;                // null: the arena
+  std::size_t offset_bytes = 0;
+};
+
+struct PlanOutput {
+  Slot slot;
+  std::shared_ptr<Storage> outside;                // an output that is a tensor made outside
+  Window window;
+};
+
+struct Plan {
+  std::vector<PlanCall> calls;
+  std::vector<kernels::View> views;
+  std::vector<Patch> patches;
+  std::vector<Anchor> anchors;
+  std::vector<std::shared_ptr<Storage>> written;   // made outside, and written by the plan
+  std::vector<PlanOutput> outputs;
+  std::vector<std::size_t> output_bytes;           // of the output storages
+  std::size_t arena_bytes = 0, temporary_bytes = 0, recorded = 0;
+  std::uint32_t draws = 0;                         // random operations in the trace
+  device::Buffer arena;                            // the rest is touched on the lane only
+  bool anchored = false;
+};
+
+// invalid: a write into a constant. `results` are the function's; the leaves' new gradients follow them.
+Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vector<Tensor>& results);
+
+struct Replay {
+  std::shared_ptr<Plan> plan;
+  std::vector<Input> inputs;                       // windows give the offset
+  std::vector<std::weak_ptr<Storage>> outputs;
+  std::uint64_t seed = 0, step = 0;
+};
+
+// memory: nothing ran. An error of a kernel ends the plan there: later writes do not happen.
+Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device, kernels::LaneState& lane);
+
+}  // namespace rille::tensor

@@ -1,0 +1,105 @@
+// The one table of operations: X(name, kernel, gradient rule, what the rule keeps, may its output take an input's memory).
+// A view has no kernel; an operation without gradient has no rule. Rules stand in gradients_*.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/call.hpp"
+
+namespace rille::tensor {
+
+enum class Keep : std::uint8_t { nothing, inputs, outputs, both };
+
+class Backward;                                    // gradient.hpp
+using GradRule = void (*)(Backward&);
+
+struct Op {
+  const char* name;
+  kernels::Kernel kernel;                          // null: a view
+  GradRule grad;                                   // null: no gradient
+  Keep keep;
+  bool in_place;                                   // element by element: the output may be the memory of an input
+};
+
+#define RILLE_OPERATIONS(X)                                  \
+  X(add, add, add, nothing, true)                            \
+  X(sub, sub, sub, nothing, true)                            \
+  X(mul, mul, mul, inputs, true)                             \
+  X(div, div, div, inputs, true)                             \
+  X(pow, pow, pow, both, true)                               \
+  X(maximum, maximum, maximum, inputs, true)                 \
+  X(minimum, minimum, minimum, inputs, true)                 \
+  X(lt, lt, none, nothing, false)                            \
+  X(le, le, none, nothing, false)                            \
+  X(gt, gt, none, nothing, false)                            \
+  X(ge, ge, none, nothing, false)                            \
+  X(eq, eq, none, nothing, false)                            \
+  X(ne, ne, none, nothing, false)                            \
+  X(neg, neg, neg, nothing, true)                            \
+  X(abs, abs, abs, inputs, true)                             \
+  X(exp, exp, exp, outputs, true)                            \
+  X(log, log, log, inputs, true)                             \
+  X(sqrt, sqrt, sqrt, outputs, true)                         \
+  X(rsqrt, rsqrt, rsqrt, outputs, true)                      \
+  X(tanh, tanh, tanh, outputs, true)                         \
+  X(sigmoid, sigmoid, sigmoid, outputs, true)                \
+  X(relu, relu, relu, outputs, true)                         \
+  X(gelu, gelu, gelu, inputs, true)                          \
+  X(abs_grad, abs_grad, none, nothing, true)                 \
+  X(tanh_grad, tanh_grad, none, nothing, true)               \
+  X(sigmoid_grad, sigmoid_grad, none, nothing, true)         \
+  X(relu_grad, relu_grad, none, nothing, true)               \
+  X(gelu_grad, gelu_grad, none, nothing, true)               \
+  X(where, where, where, inputs, false)                      \
+  X(cast, copy, cast, nothing, false)                        \
+  X(contiguous, copy, contiguous, nothing, false)            \
+  X(fill, fill, none, nothing, false)                        \
+  X(arange, arange, none, nothing, false)                    \
+  X(cat, cat, cat, nothing, false)                           \
+  X(pad, pad, none, nothing, false)                          \
+  X(uniform, uniform, none, nothing, false)                  \
+  X(normal, normal, none, nothing, false)                    \
+  X(integers, integers, none, nothing, false)                \
+  X(dropout, dropout, dropout, nothing, true)                \
+  X(multinomial, multinomial, none, nothing, false)          \
+  X(matmul, matmul, matmul, inputs, false)                   \
+  X(linear, matmul, linear, inputs, false)                   \
+  X(attention, attention, attention, both, false)            \
+  X(attention_grad, attention_grad, none, nothing, false)    \
+  X(reshape, view, reshape, nothing, false)                  \
+  X(permute, view, permute, nothing, false)                  \
+  X(narrow, view, narrow, nothing, false)                    \
+  X(expand, view, expand, nothing, false)                    \
+  X(chunk, view, chunk, nothing, false)                      \
+  X(sum, sum, sum, nothing, false)                           \
+  X(amax, amax, extreme, both, false)                        \
+  X(amin, amin, extreme, both, false)                        \
+  X(argmax, argmax, none, nothing, false)                    \
+  X(softmax, softmax, softmax, outputs, false)               \
+  X(log_softmax, log_softmax, log_softmax, outputs, false)   \
+  X(softmax_grad, softmax_grad, none, nothing, false)        \
+  X(log_softmax_grad, log_softmax_grad, none, nothing, false) \
+  X(layer_norm, layer_norm, layer_norm, both, false)         \
+  X(layer_norm_grad, layer_norm_grad, none, nothing, false)  \
+  X(embedding, embedding, embedding, inputs, false)          \
+  X(embedding_grad, embedding_grad, none, nothing, false)    \
+  X(cross_entropy, cross_entropy, cross_entropy, both, false) \
+  X(cross_entropy_grad, cross_entropy_grad, none, nothing, false) \
+  X(axpy, axpy, none, nothing, false)                        \
+  X(scale, scale, none, nothing, false)                      \
+  X(copy, copy, none, nothing, false)                        \
+  X(increment, increment, none, nothing, false)              \
+  X(adamw, adamw, none, nothing, false)                      \
+  X(sgd, sgd, none, nothing, false)                          \
+  X(grad_norm, grad_norm, none, nothing, false)              \
+  X(grad_clip, grad_clip, none, nothing, false)
+
+enum class OpId : std::uint8_t {
+#define RILLE_ID(name, kernel, rule, keep, in_place) name,
+  RILLE_OPERATIONS(RILLE_ID)
+#undef RILLE_ID
+};
+
+const Op& op_of(OpId id);
+
+}  // namespace rille::tensor
