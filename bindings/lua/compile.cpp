@@ -1,0 +1,120 @@
+// What stdlib/compile.lua is built on: begin, end and abandon a call of a compiled function.
+#include <fmt/format.h>
+
+#include "bindings/lua/tensor.hpp"
+#include "runtime/tensor/compile.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using tensor::Compiled;
+
+struct CompiledHandle {
+  Compiled compiled;
+  std::uint64_t suspensions = 0;  // of the fiber when the call began
+  bool traced = false;
+};
+
+Result<int> compiled(lua_State* L) {
+  tensor_state(L);
+  push_object(L, CompiledHandle{Compiled(tensor_state(L).graph, lua_toboolean(L, 1) != 0)});
+  return 1;
+}
+
+int push_all(lua_State* L, const std::vector<Tensor>& list) {
+  if (!lua_checkstack(L, static_cast<int>(list.size()) + 8)) raise_invalid(L, "a compiled function has too many results");
+  for (const Tensor& t : list) push_tensor(L, t);
+  return static_cast<int>(list.size());
+}
+
+// begin(handle, ...) -> true, the arguments to call the function with | false, the results of a replay
+Result<int> begin(lua_State* L) {
+  auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
+  TensorState& state = tensor_state(L);
+  std::vector<Tensor> inputs;
+  std::string key = state.mode;
+  int last = lua_gettop(L);
+  for (int i = 2; i <= last; ++i) {
+    int type = lua_type(L, i);
+    if (test_tensor(L, i)) {
+      inputs.push_back(check_tensor(L, i, "a compiled function's argument"));
+      key += "|t";
+    } else if (type == LUA_TNUMBER) {
+      key += fmt::format("|{}", lua_tonumber(L, i));
+    } else if (type == LUA_TBOOLEAN || type == LUA_TNIL) {
+      key += type == LUA_TNIL ? "|nil" : lua_toboolean(L, i) ? "|true" : "|false";
+    } else if (type == LUA_TSTRING) {
+      key += fmt::format("|{}", Value(std::string_view(lua_tostring(L, i))).to_json());
+    } else {
+      raise_invalid(L, fmt::format("a compiled function's argument {} is {} ({})", i - 1, describe(L, i), script_position(L)),
+                    "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
+    }
+  }
+  auto next = h.compiled.begin(inputs, key);
+  if (!next) return at_line(L, std::move(next).error());
+  if (*next == Compiled::Next::replayed) {
+    lua_settop(L, 0);
+    push(L, false);
+    return 1 + push_all(L, h.compiled.outputs());
+  }
+  h.traced = state.graph->tracing();
+  if (Fiber* f = LuaHost::of(L).current()) h.suspensions = f->suspension;
+  std::size_t at = 0;
+  lua_pushboolean(L, 1);
+  luaL_checkstack(L, last + 4, "a compiled function's arguments");
+  for (int i = 2; i <= last; ++i) {
+    if (test_tensor(L, i)) push_tensor(L, h.compiled.arguments()[at++]);
+    else lua_pushvalue(L, i);
+  }
+  return last;
+}
+
+// finish(handle, results...) -> the results
+Result<int> finish(lua_State* L) {
+  auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
+  Fiber* f = LuaHost::of(L).current();
+  if (h.traced && f && f->suspension != h.suspensions) {
+    h.compiled.abandon();
+    return at_line(L, make_error(ErrorKind::state, "a compiled function waited for something while it was traced",
+                                 "do the waiting outside of it: what it waits for would not happen when it is replayed"));
+  }
+  std::vector<Tensor> results;
+  for (int i = 2; i <= lua_gettop(L); ++i) {
+    if (!test_tensor(L, i)) {
+      h.compiled.abandon();
+      raise_invalid(L, fmt::format("a compiled function returns tensors; result {} is {}", i - 1, describe(L, i)),
+                    "other values would be those of the trace, not of the call");
+    }
+    results.push_back(check_tensor(L, i, "a compiled function's result"));
+  }
+  auto outputs = h.compiled.end(results);
+  if (!outputs) return at_line(L, std::move(outputs).error());
+  lua_settop(L, 0);
+  return push_all(L, *outputs);
+}
+
+int abandon(lua_State* L) {
+  check_object<CompiledHandle>(L, 1, "compiled function").compiled.abandon();
+  return 0;
+}
+
+int info(lua_State* L) {
+  auto i = check_object<CompiledHandle>(L, 1, "compiled function").compiled.info();
+  lua_newtable(L);
+  set_field(L, "recorded", static_cast<double>(i.recorded));
+  set_field(L, "calls", static_cast<double>(i.calls));
+  set_field(L, "arena_bytes", static_cast<double>(i.arena_bytes));
+  set_field(L, "temporary_bytes", static_cast<double>(i.temporary_bytes));
+  return 1;
+}
+
+}  // namespace
+
+void add_compile_natives(lua_State* L) {
+  define_class<CompiledHandle>(L, {.name = "CompiledFunction"});
+  set_functions(L, {{"compiled", bind<compiled>}, {"compiled_begin", bind<begin>}, {"compiled_finish", bind<finish>},
+                    {"compiled_abandon", bind<abandon>}, {"compiled_info", bind<info>}});
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,235 @@
+// rille.device(name) and rille.devices(): where tensors are made. dev:randn{2, 3, dtype = "f32"}: positional numbers are
+// the shape, names are options.
+#include <cmath>
+
+#include "bindings/lua/tensor.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+struct DeviceHandle { std::shared_ptr<Graph> graph; };
+
+Graph& self(lua_State* L, const char* what) {
+  Graph& g = *check_object<DeviceHandle>(L, 1, what).graph;
+  tensor_state(L);
+  return g;
+}
+
+Result<int> made(lua_State* L, Result<Tensor> t) {
+  if (t && lua_istable(L, 2) && option_bool(L, 2, "requires_grad", false)) RILLE_CHECK(t->set_requires_grad(true));
+  return give(L, std::move(t));
+}
+
+struct Maker { const char* name; Result<Tensor> (*fn)(Graph&, const Dims&, DType); };
+
+template <const Maker& M>
+Result<int> make(lua_State* L) {
+  Graph& g = self(L, M.name);
+  if (lua_istable(L, 2)) check_options(L, 2, M.name, {"dtype", "requires_grad"});
+  return made(L, M.fn(g, check_shape(L, 2, M.name), option_dtype(L, 2, DType::f32)));
+}
+
+constexpr Maker zeros_{"zeros", tensor::zeros}, ones_{"ones", tensor::ones}, rand_{"rand", tensor::rand}, randn_{"randn", tensor::randn};
+
+Result<int> full(lua_State* L) {  // dev:full{2, 3, value = 7}
+  Graph& g = self(L, "full");
+  check_table(L, 2, "full");
+  check_options(L, 2, "full", {"value", "dtype", "requires_grad"});
+  auto value = option_number(L, 2, "value");
+  if (!value) raise_invalid(L, "full: the value is missing", "dev:full{2, 3, value = 7}");
+  return made(L, tensor::full(g, check_shape(L, 2, "full"), *value, option_dtype(L, 2, DType::f32)));
+}
+
+Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
+  Graph& g = self(L, "randint");
+  check_table(L, 2, "randint");
+  check_options(L, 2, "randint", {"low", "high", "dtype"});
+  auto high = option_number(L, 2, "high");
+  if (!high) raise_invalid(L, "randint: the upper bound is missing", "dev:randint{2, 3, low = 0, high = 10}: the bound itself is not drawn");
+  auto low = static_cast<std::int64_t>(option_number(L, 2, "low").value_or(0));
+  return give(L, tensor::randint(g, low, static_cast<std::int64_t>(*high), check_shape(L, 2, "randint"), option_dtype(L, 2, DType::i64)));
+}
+
+Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, stop, step}; the stop itself is left out
+  Graph& g = self(L, "arange");
+  check_table(L, 2, "arange");
+  check_options(L, 2, "arange", {"dtype"});
+  double v[3] = {0, 0, 1};
+  std::size_t n = lua_objlen(L, 2);
+  if (n < 1 || n > 3) raise_invalid(L, "arange: expected one to three numbers", "dev:arange{start, stop, step}");
+  for (std::size_t i = 0; i < n; ++i) {
+    lua_rawgeti(L, 2, static_cast<int>(i + 1));
+    v[n == 1 ? 1 : i] = check_number(L, -1, "arange");
+    lua_pop(L, 1);
+  }
+  bool whole = v[0] == std::floor(v[0]) && v[1] == std::floor(v[1]) && v[2] == std::floor(v[2]);
+  return give(L, tensor::arange(g, v[0], v[1], v[2], option_dtype(L, 2, whole ? DType::i64 : DType::f32)));
+}
+
+// Reads nested lists of equal length; the first path down tells the shape.
+void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::vector<double>& out, bool& booleans) {
+  if (!lua_istable(L, -1)) {
+    if (dim != static_cast<int>(shape.size()))
+      raise_invalid(L, fmt::format("tensor: a list was expected in dimension {}, got {}", dim + 1, describe(L, -1)));
+    booleans = booleans && lua_isboolean(L, -1);
+    if (lua_isboolean(L, -1)) out.push_back(lua_toboolean(L, -1));
+    else out.push_back(check_number(L, -1, "tensor's values"));
+    return;
+  }
+  auto n = static_cast<std::int64_t>(lua_objlen(L, -1));
+  if (dim == static_cast<int>(shape.size()) && out.empty()) shape.push_back(n);
+  if (dim >= static_cast<int>(shape.size()) || shape[static_cast<std::size_t>(dim)] != n)
+    raise_invalid(L, fmt::format("tensor: the lists of dimension {} differ in length", dim + 1));
+  luaL_checkstack(L, 4, "tensor");
+  for (std::int64_t i = 1; i <= n; ++i) {
+    lua_rawgeti(L, -1, static_cast<int>(i));
+    read_nested(L, dim + 1, shape, out, booleans);
+    lua_pop(L, 1);
+  }
+}
+
+Result<int> from_table(lua_State* L) {  // dev:tensor({{1, 2}, {3, 4}}, {dtype =}), dev:tensor(3)
+  Graph& g = self(L, "tensor");
+  check_options(L, 3, "tensor", {"dtype", "requires_grad"});
+  std::vector<std::int64_t> shape;
+  std::vector<double> numbers;
+  bool booleans = true;
+  lua_pushvalue(L, 2);
+  read_nested(L, 0, shape, numbers, booleans);
+  lua_pop(L, 1);
+  RILLE_TRY(Dims dims, tensor::make_dims(shape));
+  DType dtype = option_dtype(L, 3, booleans && !numbers.empty() ? DType::boolean : DType::f32);
+  auto t = tensor::from_numbers(g, dims, dtype, numbers);
+  if (t && lua_istable(L, 3) && option_bool(L, 3, "requires_grad", false)) RILLE_CHECK(t->set_requires_grad(true));
+  return give(L, std::move(t));
+}
+
+int seed(lua_State* L) {
+  Graph& g = self(L, "seed");
+  g.manual_seed(check_seed(L, 2, "seed"));
+  return 0;
+}
+
+int random_state(lua_State* L) {  // a plain table, for checkpoints
+  auto s = self(L, "random_state").random_state();
+  lua_newtable(L);
+  set_field(L, "seed", static_cast<double>(s.seed));
+  set_field(L, "step", static_cast<double>(s.step));
+  set_field(L, "index", static_cast<double>(s.index));
+  return 1;
+}
+
+int set_random_state(lua_State* L) {
+  Graph& g = self(L, "set_random_state");
+  check_table(L, 2, "set_random_state");
+  auto get = [&](const char* key) { return static_cast<std::uint64_t>(option_number(L, 2, key).value_or(0)); };
+  g.set_random_state({get("seed"), get("step"), static_cast<std::uint32_t>(get("index"))});
+  return 0;
+}
+
+int memory(lua_State* L) {
+  auto m = self(L, "memory").device()->memory();
+  lua_newtable(L);
+  set_field(L, "live", m.live_bytes);
+  set_field(L, "peak", m.peak_bytes);
+  set_field(L, "cached", m.cached_bytes);
+  set_field(L, "limit", m.limit_bytes);
+  set_field(L, "buffers", m.live_buffers);
+  push(L, self(L, "memory").device()->memory_summary());
+  lua_setfield(L, -2, "summary");
+  return 1;
+}
+
+Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0: no limit
+  Graph& g = self(L, "limit_memory");
+  std::int64_t bytes = 0;
+  if (lua_type(L, 2) == LUA_TNUMBER) {
+    bytes = check_integer(L, 2, "limit_memory");
+  } else {
+    RILLE_TRY(bytes, parse_size_bytes(check_text(L, 2, "limit_memory")));
+  }
+  g.device()->set_memory_limit(bytes);
+  return 0;
+}
+
+int synchronize(lua_State* L) {
+  Graph& g = self(L, "synchronize");
+  if (g.tracing()) raise(L, at_line(L, make_error(ErrorKind::state, "synchronize inside a compiled function")));
+  Completion done = begin_await(L);
+  g.synchronize([done](Result<void> r) {
+    if (r) done.post_finish([](lua_State*) { return 0; });
+    else done.post_fail(std::move(r).error());
+  });
+  return end_await(L);
+}
+
+bool field(lua_State* L, std::string_view key) {
+  auto& device = *check_object<DeviceHandle>(L, 1, "device").graph->device();
+  if (key == "name") push(L, device.name());
+  else if (key == "kind") push(L, device.kind() == device::Kind::cpu ? "cpu" : "cuda");
+  else if (key == "description") push(L, device.description());
+  else if (key == "threads") push(L, device.threads());
+  else return false;
+  return true;
+}
+
+int to_string(lua_State* L) {
+  auto& device = *check_object<DeviceHandle>(L, 1, "device").graph->device();
+  push(L, fmt::format("Device {}: {}", device.name(), device.description()));
+  return 1;
+}
+
+char device_key;
+
+int push_device(lua_State* L) {  // always the same object, so that == holds
+  get_registry(L, &device_key);
+  if (!lua_isnil(L, -1)) return 1;
+  lua_pop(L, 1);
+  push_object(L, DeviceHandle{tensor_state(L).graph});
+  lua_pushvalue(L, -1);
+  set_registry(L, &device_key);
+  return 1;
+}
+
+int device(lua_State* L) {
+  if (!lua_isnoneornil(L, 1)) {
+    std::string name(check_text(L, 1, "rille.device"));
+    if (name != "cpu")
+      raise(L, make_error(name.starts_with("cuda") ? ErrorKind::device : ErrorKind::invalid, fmt::format("there is no device '{}' here", name),
+                          "this build computes on the CPU: rille.device() or rille.device(\"cpu\")"));
+  }
+  return push_device(L);
+}
+
+int devices(lua_State* L) {
+  lua_newtable(L);
+  push_device(L);
+  lua_rawseti(L, -2, 1);
+  return 1;
+}
+
+}  // namespace
+
+void define_device(lua_State* L) {
+  define_class<DeviceHandle>(L, {.name = "Device",
+    .methods = {{"zeros", bind<make<zeros_>>}, {"ones", bind<make<ones_>>}, {"rand", bind<make<rand_>>}, {"randn", bind<make<randn_>>},
+                {"full", bind<full>}, {"randint", bind<randint>}, {"arange", bind<arange>}, {"tensor", bind<from_table>},
+                {"seed", bind<seed>}, {"random_state", bind<random_state>}, {"set_random_state", bind<set_random_state>},
+                {"memory", bind<memory>}, {"limit_memory", bind<limit_memory>}, {"synchronize", bind<synchronize>}},
+    .metamethods = {{"__tostring", bind<to_string>}},
+    .field = field,
+    .fields = {"name", "kind", "description", "threads"}});
+  get_registry(L, &host::detail::class_key<DeviceHandle>);
+  lua_getfield(L, -1, "__methods");
+  set_async(L, "synchronize", bind<synchronize>);
+  lua_pop(L, 2);
+  for (const Function& f : {Function{"device", bind<device>}, Function{"devices", bind<devices>}}) {
+    lua_pushstring(L, f.name);
+    lua_pushcfunction(L, f.function);
+    lua_rawset(L, 1);
+  }
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,155 @@
+// The Optimizer object behind rille.optim: glue on runtime/tensor/optim.hpp.
+#include "bindings/lua/tensor.hpp"
+#include "runtime/tensor/optim.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using tensor::Optimizer;
+
+struct OptimizerHandle { const char* rule; Optimizer optimizer; };
+
+// groups: list of {parameters = list of {name =, tensor =}, lr =, weight_decay =}
+std::vector<tensor::ParameterGroup> check_groups(lua_State* L, int index) {
+  std::vector<tensor::ParameterGroup> groups;
+  for (std::size_t g = 1, n = lua_objlen(L, index); g <= n; ++g) {
+    lua_rawgeti(L, index, static_cast<int>(g));
+    int group = lua_gettop(L);
+    tensor::ParameterGroup out;
+    out.lr = option_number(L, group, "lr").value_or(1e-3);
+    out.weight_decay = option_number(L, group, "weight_decay").value_or(0);
+    lua_getfield(L, group, "parameters");
+    int list = lua_gettop(L);
+    for (std::size_t i = 1, m = lua_objlen(L, list); i <= m; ++i) {
+      lua_rawgeti(L, list, static_cast<int>(i));
+      lua_getfield(L, -1, "tensor");
+      Tensor& t = check_tensor(L, -1, "a parameter");
+      out.parameters.emplace_back(option_text(L, -2, "name").value_or(std::to_string(i)), t);
+      lua_pop(L, 2);
+    }
+    lua_settop(L, group - 1);
+    groups.push_back(std::move(out));
+  }
+  return groups;
+}
+
+// optimizer("adamw" | "sgd", groups, options)
+Result<int> optimizer(lua_State* L) {
+  bool adamw = check_text(L, 1, "optimizer") == "adamw";
+  tensor_state(L);
+  auto groups = check_groups(L, 2);
+  const auto number = [&](const char* key, double otherwise) { return option_number(L, 3, key).value_or(otherwise); };
+  Result<Optimizer> made = make_error(ErrorKind::internal, "no optimizer");
+  if (adamw) {
+    tensor::AdamWOptions options{number("beta1", 0.9), number("beta2", 0.999), number("eps", 1e-8)};
+    made = Optimizer::adamw(std::move(groups), options);
+  } else {
+    tensor::SgdOptions options{number("momentum", 0), option_bool(L, 3, "nesterov", false)};
+    made = Optimizer::sgd(std::move(groups), options);
+  }
+  if (!made) return at_line(L, std::move(made).error());
+  push_object(L, OptimizerHandle{adamw ? "adamw" : "sgd", std::move(*made)});
+  return 1;
+}
+
+Optimizer& self(lua_State* L, const char* what) {
+  tensor_state(L);
+  return check_object<OptimizerHandle>(L, 1, what).optimizer;
+}
+
+Result<int> step(lua_State* L) {
+  if (auto done = self(L, "opt:step").step(); !done) return at_line(L, std::move(done).error());
+  return 0;
+}
+
+int zero_grad(lua_State* L) {
+  self(L, "opt:zero_grad").zero_grad();
+  return 0;
+}
+
+// set_lr(lr) of all groups, set_lr(lr, group) of one, counting from 1
+Result<int> set_lr(lua_State* L) {
+  Optimizer& o = self(L, "opt:set_lr");
+  double lr = check_number(L, 2, "opt:set_lr");
+  if (lua_isnoneornil(L, 3)) {
+    RILLE_CHECK(o.set_lr(lr));
+    return 0;
+  }
+  std::int64_t group = check_integer(L, 3, "opt:set_lr's group");
+  if (group < 1 || group > static_cast<std::int64_t>(o.groups()))
+    raise_invalid(L, fmt::format("opt:set_lr: there is no group {}; it has {}", group, o.groups()));
+  RILLE_CHECK(o.set_lr(static_cast<std::size_t>(group - 1), lr));
+  return 0;
+}
+
+int state(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint holds
+  Optimizer& o = self(L, "opt:state");
+  lua_newtable(L);
+  int i = 0;
+  for (const auto& [name, t] : o.state()) {
+    lua_newtable(L);
+    set_field(L, "name", name);
+    push_tensor(L, t);
+    lua_setfield(L, -2, "tensor");
+    lua_rawseti(L, -2, ++i);
+  }
+  return 1;
+}
+
+// load_state(list as state() gives it, or name -> tensor): every name must be there
+Result<int> load_state(lua_State* L) {
+  Optimizer& o = self(L, "opt:load_state");
+  check_table(L, 2, "opt:load_state");
+  lua_newtable(L);
+  int by_name = lua_gettop(L);
+  for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
+    lua_rawgeti(L, 2, static_cast<int>(i));
+    lua_getfield(L, -1, "name");
+    lua_getfield(L, -2, "tensor");
+    lua_rawset(L, by_name);
+    lua_pop(L, 1);
+  }
+  int source = lua_objlen(L, 2) ? by_name : 2;
+  for (const auto& [name, t] : o.state()) {
+    lua_getfield(L, source, name.c_str());
+    if (!test_tensor(L, -1))
+      return make_error(ErrorKind::state, fmt::format("opt:load_state: there is no '{}'", name), "the state belongs to another model or optimizer");
+    Tensor target = t;
+    if (auto done = tensor::copy_(target, check_tensor(L, -1, "opt:load_state")); !done) return at_line(L, std::move(done).error());
+    lua_pop(L, 1);
+  }
+  return 0;
+}
+
+// clip_grad_norm(list of tensors, max) -> norm before
+Result<int> clip_grad_norm(lua_State* L) {
+  tensor_state(L);
+  check_table(L, 1, "clip_grad_norm");
+  std::vector<Tensor> parameters;
+  for (std::size_t i = 1, n = lua_objlen(L, 1); i <= n; ++i) {
+    lua_rawgeti(L, 1, static_cast<int>(i));
+    if (lua_istable(L, -1)) lua_getfield(L, -1, "tensor");
+    parameters.push_back(check_tensor(L, -1, "clip_grad_norm"));
+    lua_settop(L, 2);
+  }
+  return give(L, tensor::clip_grad_norm(parameters, check_number(L, 2, "clip_grad_norm's limit")));
+}
+
+int to_string(lua_State* L) {
+  auto& h = check_object<OptimizerHandle>(L, 1, "optimizer");
+  push(L, fmt::format("Optimizer {} of {} parameters", h.rule, h.optimizer.parameters().size()));
+  return 1;
+}
+
+}  // namespace
+
+void add_optimizer_natives(lua_State* L) {
+  define_class<OptimizerHandle>(L, {.name = "Optimizer",
+    .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>}, {"state", bind<state>},
+                {"load_state", bind<load_state>}},
+    .metamethods = {{"__tostring", bind<to_string>}}});
+  set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>}});
+}
+
+}  // namespace rille::lua

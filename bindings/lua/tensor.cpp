@@ -1,0 +1,340 @@
+// The Tensor class and the graph behind it: fields, operators, `rille.native` (what the standard library is built on).
+#include "bindings/lua/tensor.hpp"
+
+#include <cmath>
+
+#include "runtime/base/units.hpp"
+#include "runtime/device/cpu.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+char state_key;
+constexpr std::size_t collect_after_bytes = 256u << 20;
+
+}  // namespace
+
+TensorState::~TensorState() {
+  if (!graph) return;
+  graph->set_where({});
+  graph->synchronize_blocking().ok();  // no callback may come once the state is gone
+}
+
+TensorState& tensor_state(lua_State* L) {
+  get_registry(L, &state_key);
+  auto* state = test_object<TensorState>(L, -1);
+  lua_pop(L, 1);
+  if (!state) {
+    auto device = device::CpuDevice::create(device::Lane::shared());
+    auto made = value_or_raise(L, Graph::create(device));
+    TensorState fresh;
+    fresh.graph = made;
+    fresh.main = std::make_shared<lua_State*>(LuaHost::of(L).lua());
+    state = &push_object(L, std::move(fresh));
+    made->set_where([state] { return state->L ? script_position(state->L) : std::string("?"); });
+    set_registry(L, &state_key);
+  }
+  state->L = L;
+  return *state;
+}
+
+Error at_line(lua_State* L, Error error) {
+  std::string where = script_position(L);
+  if (where != "?" && error.message.find(where) == std::string::npos) error.message += " (" + where + ")";
+  return error;
+}
+
+int push_tensor(lua_State* L, Tensor t) {
+  TensorState& state = tensor_state(L);
+  state.handle_bytes += t.size_bytes();
+  if (state.handle_bytes > collect_after_bytes) {  // the collector does not see what hangs on a small userdata
+    state.handle_bytes = 0;
+    lua_gc(L, LUA_GCCOLLECT, 0);
+  }
+  push_object(L, std::move(t));
+  return 1;
+}
+
+Result<int> give(lua_State* L, Result<Tensor> t) {
+  if (!t) return at_line(L, std::move(t).error());
+  return push_tensor(L, std::move(*t));
+}
+
+Tensor* test_tensor(lua_State* L, int index) { return test_object<Tensor>(L, index); }
+
+Tensor& check_tensor(lua_State* L, int index, const char* what) {
+  Tensor& t = check_object<Tensor>(L, index, what);
+  if (!t) raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{}: the tensor was freed", what))));
+  return t;
+}
+
+int dim_from(lua_State* L, double n, const char* what) {
+  if (n != std::floor(n) || n == 0 || std::fabs(n) > 9)
+    raise_invalid(L, fmt::format("{}: {} is no dimension ({})", what, n, script_position(L)), "dimensions count from 1; -1 is the last");
+  return static_cast<int>(n > 0 ? n - 1 : n);
+}
+
+int check_dim(lua_State* L, int index, const char* what) { return dim_from(L, check_number(L, index, what), what); }
+
+std::vector<int> check_dims(lua_State* L, int index, const char* what) {
+  std::vector<int> out;
+  if (lua_isnoneornil(L, index)) return out;
+  if (!lua_istable(L, index)) return {check_dim(L, index, what)};
+  for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
+    lua_rawgeti(L, index, static_cast<int>(i));
+    out.push_back(check_dim(L, -1, what));
+    lua_pop(L, 1);
+  }
+  return out;
+}
+
+Dims check_shape(lua_State* L, int index, const char* what) {
+  std::vector<std::int64_t> sizes;
+  if (lua_istable(L, index)) {
+    for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
+      lua_rawgeti(L, index, static_cast<int>(i));
+      sizes.push_back(check_integer(L, -1, what));
+      lua_pop(L, 1);
+    }
+  } else {
+    for (int i = index; i <= lua_gettop(L); ++i) sizes.push_back(check_integer(L, i, what));
+  }
+  if (sizes.size() > kernels::max_rank) raise_invalid(L, fmt::format("{}: {} dimensions; the most is {}", what, sizes.size(), kernels::max_rank));
+  Dims dims;
+  for (std::int64_t s : sizes) dims.push(s);
+  return dims;
+}
+
+void push_shape(lua_State* L, const Dims& dims) {
+  lua_createtable(L, dims.n, 0);
+  for (int i = 0; i < dims.n; ++i) {
+    push(L, dims[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+}
+
+DType option_dtype(lua_State* L, int index, DType otherwise) {
+  auto name = option_text(L, index, "dtype");
+  return name ? value_or_raise(L, parse_dtype(*name)) : otherwise;
+}
+
+std::uint64_t check_seed(lua_State* L, int index, const char* what) {
+  double n = check_number(L, index, what);
+  if (n < 0 || n != std::floor(n) || n > 9007199254740992.0)
+    raise_invalid(L, fmt::format("{}: {} is no seed", what, n), "seeds are whole numbers from 0 to 2^53");
+  return static_cast<std::uint64_t>(n);
+}
+
+namespace {
+
+int to_string(lua_State* L) {
+  Tensor& t = check_object<Tensor>(L, 1, "tensor");
+  push(L, t ? "Tensor " + t.describe() : std::string("Tensor (freed)"));
+  return 1;
+}
+
+bool field(lua_State* L, std::string_view key) {
+  const auto is = [&](const char* name) { return key == name; };
+  if (!is("grad") && !is("requires_grad") && !is("dtype") && !is("device")) return false;
+  Tensor& t = check_tensor(L, 1, "tensor");
+  if (is("grad")) {
+    if (Tensor g = t.grad()) push_tensor(L, std::move(g));
+    else lua_pushnil(L);
+  } else if (is("requires_grad")) {
+    push(L, t.requires_grad());
+  } else if (is("dtype")) {
+    push(L, name_of(t.dtype()));
+  } else {
+    push(L, t.device()->name());
+  }
+  return true;
+}
+
+int no_order(lua_State* L) {
+  raise_invalid(L, fmt::format("tensors cannot be compared with < or <= ({})", script_position(L)),
+                "a:lt(b), a:le(b), a:gt(b) and a:ge(b) compare element by element");
+}
+
+int no_concat(lua_State* L) {
+  raise_invalid(L, fmt::format("a tensor cannot be joined to text ({})", script_position(L)), "read its value: t:item(), or print(t)");
+}
+
+int length(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "#tensor");
+  if (t.rank() == 0) raise_invalid(L, "#tensor: it has no dimensions");
+  push(L, t.size(0));
+  return 1;
+}
+
+Result<int> backward(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "backward");
+  tensor_state(L);
+  Tensor seed = lua_isnoneornil(L, 2) ? Tensor() : check_tensor(L, 2, "backward's gradient");
+  if (auto done = tensor::backward(t, seed); !done) return at_line(L, std::move(done).error());
+  return 0;
+}
+
+Result<int> require_grad(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "requires_grad_");
+  auto done = t.set_requires_grad(lua_isnoneornil(L, 2) || check_bool(L, 2, "requires_grad_"));
+  if (!done) return at_line(L, std::move(done).error());
+  lua_settop(L, 1);
+  return 1;
+}
+
+Result<int> set_grad(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "set_grad");
+  Tensor g = lua_isnoneornil(L, 2) ? Tensor() : check_tensor(L, 2, "set_grad");
+  if (auto done = t.set_grad(g); !done) return at_line(L, std::move(done).error());
+  return 0;
+}
+
+int detach(lua_State* L) { return push_tensor(L, check_tensor(L, 1, "detach").detach()); }
+
+int free_tensor(lua_State* L) {
+  check_object<Tensor>(L, 1, "free") = Tensor();
+  return 0;
+}
+
+Result<int> to(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "to");
+  if (lua_type(L, 2) == LUA_TSTRING && std::string_view(lua_tostring(L, 2)) != "cpu") {
+    RILLE_TRY(DType dtype, parse_dtype(lua_tostring(L, 2)));
+    return give(L, tensor::cast(t, dtype));
+  }
+  lua_settop(L, 1);  // one device in this build: it is there already
+  return 1;
+}
+
+int set_grad_enabled(lua_State* L) {
+  Graph& g = graph(L);
+  bool before = g.grad_enabled();
+  g.set_grad_enabled(check_bool(L, 1, "set_grad_enabled"));
+  push(L, before);
+  return 1;
+}
+
+int set_mode(lua_State* L) {
+  tensor_state(L).mode = check_text(L, 1, "mode");
+  return 0;
+}
+
+int clock_seconds(lua_State* L) {
+  push(L, static_cast<double>(LuaHost::of(L).loop().clock().monotonic_ns()) / 1e9);
+  return 1;
+}
+
+// Tells whoever runs this: an agent hands checkpoints to the one who called it.
+Result<int> emit(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  RILLE_TRY(Value event, to_value(L, 1, "event"));
+  if (host.has_run() && host.run().hooks().event) host.run().hooks().event(event);
+  return 0;
+}
+
+int check_names(lua_State* L) {  // (options, verb, list): raises on an unknown name
+  if (lua_isnoneornil(L, 1)) return 0;
+  check_table(L, 1, lua_tostring(L, 2));
+  std::vector<std::string> known;
+  std::string list;
+  for (std::size_t i = 1, n = lua_objlen(L, 3); i <= n; ++i) {
+    lua_rawgeti(L, 3, static_cast<int>(i));
+    known.emplace_back(lua_tostring(L, -1));
+    list += (list.empty() ? "" : ", ") + known.back();
+    lua_pop(L, 1);
+  }
+  lua_pushnil(L);
+  while (lua_next(L, 1)) {
+    lua_pop(L, 1);
+    std::string key = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : describe(L, -1);
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    std::string near = did_you_mean(key, known);
+    raise_invalid(L, fmt::format("{}: unknown option '{}'", lua_tostring(L, 2), key),
+                  near.empty() ? "the options are: " + list : fmt::format("did you mean '{}'?", near));
+  }
+  return 0;
+}
+
+int number_name(lua_State* L) {  // "tensor", or nil
+  if (test_tensor(L, 1)) push(L, "tensor");
+  else lua_pushnil(L);
+  return 1;
+}
+
+// print shows the values of tensors; tostring stays cheap and never waits.
+const char* const print_source = R"lua(
+local print, text, kind, select, unpack = ...
+return function(...)
+  local n = select("#", ...)
+  for i = 1, n do
+    if kind((select(i, ...))) then
+      local args = { ... }
+      for j = i, n do if kind(args[j]) then args[j] = text(args[j]) end end
+      return print(unpack(args, 1, n))
+    end
+  end
+  return print(...)
+end
+)lua";
+
+void wrap_print(lua_State* L, int native) {
+  push_rille_core(L);
+  lua_getfield(L, -1, "store");
+  int store = lua_gettop(L);
+  load_ours(L, print_source, "=[rille.print]");
+  for (const char* name : {"print", "text", "kind", "select", "unpack"}) {
+    bool ours = std::string_view(name) == "text" || std::string_view(name) == "kind";
+    lua_getfield(L, ours ? native : store, name);
+  }
+  lua_call(L, 5, 1);
+  set_global(L, "print");
+}
+
+}  // namespace
+
+void define_tensor(lua_State* L) {
+  ClassSpec spec{.name = "Tensor", .field = field, .fields = {"grad", "requires_grad", "dtype", "device"}};
+  spec.methods = {{"backward", bind<backward>}, {"requires_grad_", bind<require_grad>}, {"set_grad", bind<set_grad>},
+                  {"detach", bind<detach>},     {"free", bind<free_tensor>},            {"to", bind<to>}};
+  for (auto& list : {math_methods(), shape_methods(), read_methods()}) spec.methods.insert(spec.methods.end(), list.begin(), list.end());
+  spec.metamethods = {{"__tostring", bind<to_string>}, {"__lt", bind<no_order>}, {"__le", bind<no_order>},
+                      {"__concat", bind<no_concat>}, {"__len", bind<length>}};
+  for (const Function& f : spec.methods) {
+    std::string_view name = f.name;
+    const char* meta = name == "add" ? "__add" : name == "sub" ? "__sub" : name == "mul" ? "__mul" : name == "div" ? "__div"
+                     : name == "pow" ? "__pow" : name == "neg" ? "__unm" : nullptr;
+    if (meta) spec.metamethods.push_back({meta, f.function});
+  }
+  define_class<Tensor>(L, spec);
+  set_async_methods(L);
+}
+
+int open_tensor(lua_State* L) {
+  lua_settop(L, 1);
+  define_class<TensorState>(L, {.name = "Tensors"});
+  define_tensor(L);
+  lua_settop(L, 1);
+  define_device(L);
+  lua_settop(L, 1);
+  lua_newtable(L);
+  int native = lua_gettop(L);
+  set_functions(L, {{"set_grad_enabled", bind<set_grad_enabled>}, {"set_mode", bind<set_mode>}, {"clock", bind<clock_seconds>},
+                    {"emit", bind<emit>}, {"check_options", bind<check_names>}, {"kind", bind<number_name>}});
+  add_read_natives(L);
+  add_optimizer_natives(L);
+  add_compile_natives(L);
+  add_data_natives(L);
+  add_checkpoint_natives(L);
+  push_rille_core(L);
+  lua_getfield(L, -1, "trace");
+  lua_setfield(L, native, "trace");
+  lua_getfield(L, -1, "loaded");
+  lua_pushvalue(L, native);
+  lua_setfield(L, -2, "rille.native");
+  wrap_print(L, native);
+  lua_settop(L, 1);
+  return 0;
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,75 @@
+// What the files that bind tensors share: the graph of this Lua state, tensors on the stack, dimensions that count from
+// 1, and errors that name the script's line. A Tensor is the userdata's whole content; an empty one was freed.
+// Everything here is for the loop thread.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/host/host.hpp"
+#include "bindings/host/open.hpp"
+#include "runtime/tensor/autograd.hpp"
+#include "runtime/tensor/ops.hpp"
+
+namespace rille::lua {
+
+using namespace rille::host;
+using tensor::Dims;
+using tensor::Graph;
+using tensor::HostData;
+using tensor::Tensor;
+
+// One per Lua state, made when the first device is asked for (so that a script without tensors starts no thread).
+// The graph may call back from the lane until it is idle, so the last owner waits for that.
+struct TensorState {
+  std::shared_ptr<Graph> graph;
+  lua_State* L = nullptr;                  // of the operation being recorded, for positions in errors
+  std::shared_ptr<lua_State*> main;        // expires with the Lua state
+  std::size_t handle_bytes = 0;            // of handles made since the last collection
+  std::string mode;                        // models in eval mode: part of every compiled function's key
+  ~TensorState();
+};
+
+TensorState& tensor_state(lua_State* L);
+inline Graph& graph(lua_State* L) { return *tensor_state(L).graph; }
+
+Error at_line(lua_State* L, Error error);                     // adds " (train.lua:12)" to the message
+int push_tensor(lua_State* L, Tensor t);                      // tells the collector of its bytes; gives 1
+Result<int> give(lua_State* L, Result<Tensor> t);             // pushes it, or fails with the line
+Tensor& check_tensor(lua_State* L, int index, const char* what);
+Tensor* test_tensor(lua_State* L, int index);                 // null: not a tensor
+
+// A dimension counting from 1, or from -1 backwards, as the runtime counts.
+int check_dim(lua_State* L, int index, const char* what);
+int dim_from(lua_State* L, double n, const char* what);
+// A shape: a table's positional numbers at `index`, or the numbers from `index` on.
+Dims check_shape(lua_State* L, int index, const char* what);
+std::vector<int> check_dims(lua_State* L, int index, const char* what);   // nil: none; a number; a list
+void push_shape(lua_State* L, const Dims& dims);
+DType option_dtype(lua_State* L, int index, DType otherwise);
+std::uint64_t check_seed(lua_State* L, int index, const char* what);
+
+// Reads the tensors' values and suspends the fiber meanwhile; `push` gets them on the loop thread. One more try after a
+// collection when memory ran out. The last thing a function does, like await.
+using PushValues = std::function<int(lua_State*, std::vector<HostData>)>;
+int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push);
+
+// Parts of the opener, one per file.
+void define_tensor(lua_State* L);
+std::vector<Function> math_methods();
+std::vector<Function> shape_methods();
+std::vector<Function> read_methods();
+void set_async_methods(lua_State* L);           // those that wait: into the Tensor class
+void define_device(lua_State* L);               // adds rille.device, rille.devices; `rille` at index 1
+void add_read_natives(lua_State* L);            // to the table `rille.native` on top
+void add_optimizer_natives(lua_State* L);
+void add_compile_natives(lua_State* L);
+void add_data_natives(lua_State* L);
+void add_checkpoint_natives(lua_State* L);
+
+int open_tensor(lua_State* L);                  // for HostOptions::open
+
+}  // namespace rille::lua

@@ -1,0 +1,171 @@
+// Reading values: item, totable, the text that print shows. These wait for the lane; only the calling fiber is suspended.
+#include "bindings/lua/tensor.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+// Several tensors on their way to one waiter. Filled on the lane thread, handed over once.
+struct Reading {
+  std::vector<Tensor> tensors;         // loop thread only
+  std::vector<HostData> values;
+  std::optional<Error> error;
+  std::size_t left = 0;
+  bool grad_enabled = true, again = false;
+  std::weak_ptr<lua_State*> main;
+  std::shared_ptr<Graph> graph;
+  Loop* loop = nullptr;
+  Completion done;
+  PushValues push;
+};
+
+void finish(const std::shared_ptr<Reading>& r) {  // loop thread
+  r->graph->set_grad_enabled(r->grad_enabled);
+  if (r->error) return r->done.fail(*r->error);
+  Completion::Push push = [r](lua_State* L) { return r->push(L, std::move(r->values)); };
+  r->done.finish(push);
+}
+
+void start(const std::shared_ptr<Reading>& r) {  // loop thread
+  r->left = r->tensors.size();
+  r->values.assign(r->tensors.size(), {});
+  r->error.reset();
+  for (std::size_t i = 0; i < r->tensors.size(); ++i) {
+    r->graph->read(r->tensors[i], [r, i](Result<HostData> data) {  // in order, on the lane thread
+      if (data) r->values[i] = std::move(*data);
+      else if (!r->error) r->error = std::move(data).error();
+      if (--r->left) return;
+      r->loop->post_from_thread([r] {
+        auto main = r->main.lock();
+        if (!main) return;
+        if (r->error && r->error->kind == ErrorKind::memory && !r->again) {
+          r->again = true;
+          lua_gc(*main, LUA_GCCOLLECT, 0);
+          return start(r);
+        }
+        r->tensors.clear();
+        finish(r);
+      });
+    });
+  }
+}
+
+void push_element(lua_State* L, const HostData& data, std::int64_t i) {
+  if (data.dtype == DType::boolean) push(L, data.number(i) != 0);
+  else push(L, data.number(i));
+}
+
+void push_nested(lua_State* L, const HostData& data, int dim, std::int64_t& at) {
+  if (dim == data.shape.n) return push_element(L, data, at++);
+  luaL_checkstack(L, 4, "a tensor's table");
+  lua_createtable(L, static_cast<int>(std::min<std::int64_t>(data.shape[dim], 1 << 20)), 0);
+  for (std::int64_t i = 0; i < data.shape[dim]; ++i) {
+    push_nested(L, data, dim + 1, at);
+    lua_rawseti(L, -2, static_cast<int>(i + 1));
+  }
+}
+
+std::string number_text(const HostData& data, std::int64_t i) {
+  if (data.dtype == DType::boolean) return data.number(i) != 0 ? "true" : "false";
+  if (!is_floating(data.dtype)) return std::to_string(data.integer(i));
+  return fmt::format("{:.4g}", data.number(i));
+}
+
+constexpr std::int64_t shown_at_ends = 3;
+
+void nested_text(const HostData& data, int dim, std::int64_t at, std::size_t width, std::string& out) {
+  if (dim == data.shape.n) {
+    std::string text = number_text(data, at);
+    out += std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
+    return;
+  }
+  std::int64_t n = data.shape[dim], stride = 1;
+  for (int d = dim + 1; d < data.shape.n; ++d) stride *= data.shape[d];
+  out += '[';
+  bool last = dim == data.shape.n - 1;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (i > 0) out += last ? ", " : ",\n" + std::string(static_cast<std::size_t>(dim) + 1, ' ');
+    if (n > 2 * shown_at_ends + 2 && i == shown_at_ends) {
+      out += last ? "..., " : "...,\n" + std::string(static_cast<std::size_t>(dim) + 1, ' ');
+      i = n - shown_at_ends;
+    }
+    nested_text(data, dim + 1, at + i * stride, width, out);
+  }
+  out += ']';
+}
+
+std::string value_text(const HostData& data, const std::string& head) {
+  std::size_t width = 0;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(data.shape.count(), 1000) && data.shape.n > 1; ++i)
+    width = std::max(width, number_text(data, i).size());
+  std::string out;
+  nested_text(data, 0, 0, width, out);
+  return out + (out.find('\n') != std::string::npos ? "\n" : "  ") + head;
+}
+
+int item(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "item");
+  if (t.count() != 1)
+    raise(L, at_line(L, make_error(ErrorKind::invalid, fmt::format("item: {} has {} elements, not one", tensor::to_string(t.shape()), t.count()),
+                                   "t:totable() gives all values")));
+  return await_values(L, {t}, [](lua_State* l, std::vector<HostData> v) {
+    push_element(l, v[0], 0);
+    return 1;
+  });
+}
+
+int totable(lua_State* L) {
+  return await_values(L, {check_tensor(L, 1, "totable")}, [](lua_State* l, std::vector<HostData> v) {
+    std::int64_t at = 0;
+    push_nested(l, v[0], 0, at);
+    return 1;
+  });
+}
+
+int text(lua_State* L) {
+  if (Tensor* t = test_tensor(L, 1); t && !*t) {
+    push(L, true);  // as the shim expects
+    push(L, "Tensor (freed)");
+    return 2;
+  }
+  Tensor& t = check_tensor(L, 1, "print");
+  std::string head = fmt::format("{}{} {}", name_of(t.dtype()), tensor::to_string(t.shape()), t.device()->name());
+  return await_values(L, {t}, [head](lua_State* l, std::vector<HostData> v) {
+    push(l, value_text(v[0], head));
+    return 1;
+  });
+}
+
+}  // namespace
+
+int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
+  TensorState& state = tensor_state(L);
+  if (state.graph->tracing())
+    raise(L, at_line(L, make_error(ErrorKind::state, "a value is read inside a compiled function",
+                                   "while it is traced there are no values yet: return the tensor and read it outside")));
+  auto r = std::make_shared<Reading>();
+  r->done = begin_await(L);
+  r->tensors = std::move(tensors);
+  r->push = std::move(push);
+  r->main = state.main;
+  r->graph = state.graph;
+  r->loop = &LuaHost::of(L).loop();
+  r->grad_enabled = state.graph->grad_enabled();
+  if (r->tensors.empty()) finish(r);
+  else start(r);
+  state.graph->set_grad_enabled(true);  // for the fibers that run meanwhile
+  return end_await(L);
+}
+
+std::vector<Function> read_methods() { return {{"item", bind<item>}, {"totable", bind<totable>}, {"text", bind<text>}}; }
+
+void set_async_methods(lua_State* L) {
+  get_registry(L, &host::detail::class_key<Tensor>);
+  lua_getfield(L, -1, "__methods");
+  for (const Function& f : read_methods()) set_async(L, f.name, f.function);
+  lua_pop(L, 2);
+}
+
+void add_read_natives(lua_State* L) { set_async(L, "text", bind<text>); }
+
+}  // namespace rille::lua

@@ -1,0 +1,137 @@
+// Tensor methods about shapes: views wherever memory allows. Dimensions and positions count from 1, -1 is the last.
+#include "bindings/lua/tensor.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+int shape(lua_State* L) {
+  push_shape(L, check_tensor(L, 1, "shape").shape());
+  return 1;
+}
+
+int size(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "size");
+  int dim = check_dim(L, 2, "size");
+  if (dim >= t.rank() || dim < -t.rank())
+    raise_invalid(L, fmt::format("size: {} has no dimension {} ({})", tensor::to_string(t.shape()), lua_tonumber(L, 2), script_position(L)));
+  push(L, t.size(dim));
+  return 1;
+}
+
+int rank(lua_State* L) {
+  push(L, check_tensor(L, 1, "dim").rank());
+  return 1;
+}
+
+int numel(lua_State* L) {
+  push(L, check_tensor(L, 1, "numel").count());
+  return 1;
+}
+
+Result<int> reshape(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "reshape");
+  return give(L, tensor::reshape(t, check_shape(L, 2, "reshape")));
+}
+
+Result<int> view(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "view");
+  return give(L, tensor::view(t, check_shape(L, 2, "view")));
+}
+
+Result<int> expand(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "expand");
+  return give(L, tensor::expand(t, check_shape(L, 2, "expand")));
+}
+
+Result<int> permute(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "permute");
+  Dims order = check_shape(L, 2, "permute");
+  for (int i = 0; i < order.n; ++i) order[i] = dim_from(L, static_cast<double>(order[i]), "permute");
+  return give(L, tensor::permute(t, order));
+}
+
+// transpose(): the last two dimensions; transpose(a, b): those.
+Result<int> transpose(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "transpose");
+  bool last = lua_isnoneornil(L, 2);
+  int a = last ? -2 : check_dim(L, 2, "transpose"), b = last ? -1 : check_dim(L, 3, "transpose");
+  return give(L, tensor::transpose(t, a, b));
+}
+
+// A position from 1, or from -1 backwards, in a dimension of `n`.
+std::int64_t check_position(lua_State* L, int index, const char* what, std::int64_t n) {
+  std::int64_t i = check_integer(L, index, what);
+  if (i == 0 || i > n || i < -n)
+    raise_invalid(L, fmt::format("{}: position {} in a dimension of size {} ({})", what, i, n, script_position(L)), "positions count from 1; -1 is the last");
+  return i > 0 ? i - 1 : n + i;
+}
+
+std::int64_t size_of(lua_State* L, const Tensor& t, int dim, const char* what) {
+  if (dim >= t.rank() || dim < -t.rank())
+    raise_invalid(L, fmt::format("{}: {} has no such dimension ({})", what, tensor::to_string(t.shape()), script_position(L)), "dimensions count from 1; -1 is the last");
+  return t.size(dim);
+}
+
+Result<int> narrow(lua_State* L) {  // (dim, start, length)
+  Tensor& t = check_tensor(L, 1, "narrow");
+  int dim = check_dim(L, 2, "narrow");
+  std::int64_t start = check_position(L, 3, "narrow", size_of(L, t, dim, "narrow"));
+  return give(L, tensor::narrow(t, dim, start, check_integer(L, 4, "narrow's length")));
+}
+
+Result<int> select(lua_State* L) {  // (dim, position)
+  Tensor& t = check_tensor(L, 1, "select");
+  int dim = check_dim(L, 2, "select");
+  return give(L, tensor::select(t, dim, check_position(L, 3, "select", size_of(L, t, dim, "select"))));
+}
+
+Result<int> squeeze(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "squeeze");
+  return give(L, tensor::squeeze(t, check_dim(L, 2, "squeeze")));
+}
+
+Result<int> unsqueeze(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, "unsqueeze");
+  return give(L, tensor::unsqueeze(t, check_dim(L, 2, "unsqueeze")));
+}
+
+Result<int> contiguous(lua_State* L) { return give(L, tensor::contiguous(check_tensor(L, 1, "contiguous"))); }
+Result<int> clone(lua_State* L) { return give(L, tensor::clone(check_tensor(L, 1, "clone"))); }
+
+// a:cat({b, c}, dim): a, b and c after each other.
+Result<int> cat(lua_State* L) {
+  std::vector<Tensor> parts{check_tensor(L, 1, "cat")};
+  if (lua_istable(L, 2)) {
+    for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
+      lua_rawgeti(L, 2, static_cast<int>(i));
+      parts.push_back(check_tensor(L, -1, "cat"));
+      lua_pop(L, 1);
+    }
+  } else {
+    parts.push_back(check_tensor(L, 2, "cat"));
+  }
+  return give(L, tensor::cat(parts, lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "cat")));
+}
+
+Result<int> chunk(lua_State* L) {  // (pieces, dim) -> the pieces
+  Tensor& t = check_tensor(L, 1, "chunk");
+  std::int64_t pieces = check_integer(L, 2, "chunk's number of pieces");
+  if (pieces < 1 || pieces > 200) raise_invalid(L, fmt::format("chunk: {} pieces; give 1 to 200", pieces));
+  auto parts = tensor::chunk(t, static_cast<int>(pieces), lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "chunk"));
+  if (!parts) return at_line(L, std::move(parts).error());
+  if (!lua_checkstack(L, static_cast<int>(parts->size()) + 4)) raise_invalid(L, "chunk: too many pieces");
+  for (Tensor& part : *parts) push_tensor(L, std::move(part));
+  return static_cast<int>(parts->size());
+}
+
+}  // namespace
+
+std::vector<Function> shape_methods() {
+  return {{"shape", bind<shape>}, {"size", bind<size>}, {"dim", bind<rank>}, {"numel", bind<numel>}, {"reshape", bind<reshape>},
+          {"view", bind<view>}, {"expand", bind<expand>}, {"permute", bind<permute>}, {"transpose", bind<transpose>},
+          {"narrow", bind<narrow>}, {"select", bind<select>}, {"squeeze", bind<squeeze>}, {"unsqueeze", bind<unsqueeze>},
+          {"contiguous", bind<contiguous>}, {"clone", bind<clone>}, {"cat", bind<cat>}, {"chunk", bind<chunk>}};
+}
+
+}  // namespace rille::lua
