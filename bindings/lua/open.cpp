@@ -1,11 +1,12 @@
 #include "bindings/lua/open.hpp"
 
+#include "bindings/lua/tensor.hpp"
 #include "bindings/lua/verb.hpp"
 
 namespace rille::lua {
 
 std::vector<lua_CFunction> openers() {
-  return {open_flow, open_run, open_args, open_log, open_offers, open_instance};
+  return {open_flow, open_run, open_args, open_log, open_offers, open_instance, open_tensor};
 }
 
 int open_as_global(lua_State* L) {

@@ -1,0 +1,112 @@
+-- rille.checkpoint: saving and restoring a training's state. `state` is a list or table of models, optimizers, data sets,
+-- or anything with state() and load_state() that gives plain data. Files are safetensors with a manifest, see docs.
+local native = require "rille.native"
+local rille = require "rille"
+
+local checkpoint = {}
+
+local function kind_of(item)
+  if type(item) == "userdata" then return "optimizer" end
+  if type(item) == "table" then
+    if item.parameters then return "model" end
+    if item.state and item.load_state then return "data" end
+  end
+  rille.error { kind = "invalid", message = "checkpoint: " .. tostring(item) .. " cannot be saved",
+    hint = "state takes models, optimizers, data sets, and tables with state() and load_state()" }
+end
+
+-- The data sets' __index raises on unknown names, so ask in the order in which they differ.
+local function classify(item)
+  if type(item) == "table" and rawget(item, "_set") ~= nil then return "data" end
+  return kind_of(item)
+end
+
+-- Each item with the name of its place: "model", "optimizer", "data"; a second model is "model-2"; or the table's own keys.
+local function places(state)
+  local out, seen = {}, {}
+  for key, item in pairs(state) do
+    local kind = classify(item)
+    local name = type(key) == "string" and key or kind
+    seen[name] = (seen[name] or 0) + 1
+    if seen[name] > 1 then name = name .. "-" .. seen[name] end
+    out[#out + 1] = { kind = kind, name = name, item = item }
+  end
+  return out
+end
+
+local function tensors_of(state)
+  local list, plain = {}, {}
+  for _, place in ipairs(places(state)) do
+    if place.kind == "data" then
+      plain[place.name] = place.item:state()
+    else
+      local tensors = place.kind == "model" and place.item:parameters() or place.item:state()
+      for _, t in ipairs(tensors) do
+        list[#list + 1] = { file = place.name .. ".safetensors", name = t.name, tensor = t.tensor }
+      end
+    end
+  end
+  return list, plain
+end
+
+---Copies the state as it is now and begins to write it; gives a handle for checkpoint.done and checkpoint.wait.
+---What stood before is untouched until the new checkpoint is complete.
+---@param state table
+---@param options { directory: string, step: integer, keep: integer, keep_every: integer, metadata: table }
+---@return userdata
+---@async
+function checkpoint.begin(state, options)
+  native.check_options(options, "rille.checkpoint", { "directory", "step", "keep", "keep_every", "metadata" })
+  local list, plain = tensors_of(state)
+  local random = rille.device():random_state()
+  local copy = native.snapshot(list)
+  return native.checkpoint_write(copy, { directory = options.directory, step = options.step, keep = options.keep,
+    keep_every = options.keep_every, cursor = plain, rng = random, metadata = options.metadata or {} })
+end
+
+---The checkpoint that was written, { step, directory, size_bytes }, or nil while it is being written; raises what went wrong.
+---@return table?
+function checkpoint.done(write) return native.checkpoint_poll(write) end
+
+---Waits until it is written.
+---@return table
+---@async
+function checkpoint.wait(write) return native.checkpoint_wait(write) end
+
+---Writes the state and waits.
+---@param state table
+---@param options table  as for checkpoint.begin
+---@return table
+---@async
+function checkpoint.save(state, options) return checkpoint.wait(checkpoint.begin(state, options)) end
+
+---Is there a complete checkpoint in the directory?
+---@param directory string
+---@return boolean
+function checkpoint.exists(directory) return native.checkpoint_any(directory) end
+
+---Restores the state from the newest complete checkpoint whose every byte is right, or from that of `step`.
+---Random numbers go on as they would have.
+---@param state table
+---@param directory string
+---@param step? integer
+---@return { step: integer, directory: string, metadata: table }
+---@async
+function checkpoint.load(state, directory, step)
+  local stored = native.checkpoint_open(directory, step)
+  for _, place in ipairs(places(state)) do
+    if place.kind == "data" then
+      local saved = stored.cursor[place.name]
+      if saved == nil then
+        rille.error { kind = "state", message = ("the checkpoint %s holds nothing for '%s'"):format(stored.directory, place.name) }
+      end
+      place.item:load_state(saved)
+    else
+      place.item:load_state(native.checkpoint_tensors(stored.files, place.name .. ".safetensors"))
+    end
+  end
+  rille.device():set_random_state(stored.rng)
+  return { step = stored.step, directory = stored.directory, metadata = stored.metadata }
+end
+
+return checkpoint

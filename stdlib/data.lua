@@ -1,0 +1,76 @@
+-- rille.data: data sets. A data set gives batches, knows its position as one number, and can be put back there.
+local native = require "rille.native"
+local rille = require "rille"
+
+local data = {}
+
+local Bytes = {}
+local methods = {}
+
+local names = { "next", "validation", "validation_batches", "bigram", "state", "load_state", "info", "batch", "context" }
+
+Bytes.__index = function(self, key)
+  local found = methods[key]
+  if found ~= nil then return found end
+  rille.error { kind = "invalid", message = "a byte data set has no field or method '" .. tostring(key) .. "'",
+    hint = "it has: " .. table.concat(names, ", ") }
+end
+
+Bytes.__tostring = function(self)
+  local i = native.bytes_info(self._set)
+  return ("Bytes: %d for training, %d for validation, windows of %d, batches of %d, at sample %d"):format(
+    i.training_bytes, i.validation_bytes, i.context, self.batch, i.cursor)
+end
+
+---The next batch of training samples: x and y, u8 [batch, context]; y is x moved on by one byte.
+---@return Tensor x
+---@return Tensor y
+function methods:next() return native.bytes_next(self._set, self.batch) end
+
+---Validation batch `i`, counting from 1; they come in one fixed order.
+---@param i integer
+---@return Tensor x
+---@return Tensor y
+function methods:validation(i) return native.bytes_validation(self._set, (i - 1) * self.batch, self.batch) end
+
+---How many whole validation batches there are before they repeat.
+---@return integer
+function methods:validation_batches()
+  return math.max(1, math.floor(native.bytes_info(self._set).validation_windows / self.batch))
+end
+
+---The score to beat: nats per byte, on the validation part, of a smoothed bigram model fitted on the training part.
+---@return number
+function methods:bigram() return native.bytes_bigram(self._set) end
+
+---@return table  training_bytes, validation_bytes, training_windows, validation_windows, context, epoch, cursor, digest
+function methods:info() return native.bytes_info(self._set) end
+
+---Where it stands, as plain data: for checkpoints.
+---@return table
+function methods:state() return native.bytes_state(self._set) end
+
+---Puts it back; raises `state` when the data are others.
+---@param state table
+function methods:load_state(state) native.bytes_restore(self._set, state) end
+
+---Text as a sequence of bytes for next-byte prediction: a file, or all files of a directory in sorted order.
+---The order is computed from (seed, epoch), so that the position is one number whatever the batch size.
+---@param path string
+---@param options? { batch: integer, context: integer, seed: integer, split: number, shuffle: boolean } 16, 128, 0, 0.1 (the share kept for validation), true
+---@return Bytes
+function data.bytes(path, options)
+  native.check_options(options, "rille.data.bytes", { "batch", "context", "seed", "split", "shuffle" })
+  options = options or {}
+  local batch, context = options.batch or 16, options.context or 128
+  for name, n in pairs { batch = batch, context = context } do
+    if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
+      rille.error { kind = "invalid", message = ("rille.data.bytes: %s = %s; a whole number from 1 on is needed"):format(name, tostring(n)) }
+    end
+  end
+  local set = native.bytes(path, { context = context, seed = options.seed or 0, split = options.split or 0.1,
+    shuffle = options.shuffle ~= false })
+  return setmetatable({ _set = set, batch = batch, context = context }, Bytes)
+end
+
+return data

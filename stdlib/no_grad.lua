@@ -1,0 +1,18 @@
+-- rille.no_grad: code whose operations no gradient will be asked of.
+local native = require "rille.native"
+
+local function restore(before, ok, ...)
+  native.set_grad_enabled(before)
+  if not ok then error((...), 0) end
+  return ...
+end
+
+---Calls fn(...) without recording gradients, and gives what it returns.
+---@generic R
+---@param fn fun(...): R
+---@return R
+local function no_grad(fn, ...)
+  return restore(native.set_grad_enabled(false), xpcall(fn, native.trace, ...))
+end
+
+return no_grad

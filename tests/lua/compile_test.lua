@@ -1,0 +1,100 @@
+-- run: ephemeral
+local rille = require "rille"
+local tap = require "tap"
+local dev = rille.device()
+
+tap.test("call 1 runs, call 2 is traced, later calls replay: equal results", function()
+  local ran = 0
+  local f = rille.compile(function(x, k)
+    ran = ran + 1
+    return (x * k):sum(), x:exp()
+  end)
+  for i = 1, 5 do
+    local s, e = f(dev:full { 3, value = i }, 2)
+    tap.equal(s:item(), 6 * i)
+    tap.equal(e:shape(), { 3 })
+  end
+  tap.equal(ran, 2)
+  tap.equal((f(dev:full { 3, value = 1 }, 3)):item(), 9)
+  tap.equal(ran, 3)
+end)
+
+tap.test("a returned tensor never changes", function()
+  local f = rille.compile(function(x) return x * 2 end)
+  local out = {}
+  for i = 1, 4 do out[i] = f(dev:full { 2, value = i }) end
+  for i = 1, 4 do tap.equal(out[i]:totable(), { 2 * i, 2 * i }) end
+end)
+
+tap.test("reading a value while tracing names the line", function()
+  local f = rille.compile(function(x)
+    local s = x:sum()
+    s:item()
+    return s
+  end)
+  f(dev:ones { 2 })
+  local err = tap.raises("state", "inside a compiled function", f, dev:ones { 2 })
+  tap.ok(err.message:find("compile_test.lua:38", 1, true) or err.message:find("compile_test.lua:%d+"), err.message)
+  tap.equal(dev:ones { 2 }:sum():item(), 2)
+end)
+
+tap.test("waiting while tracing is refused", function()
+  local f = rille.compile(function(x) rille.sleep("1ms") return x * 2 end)
+  f(dev:ones { 2 })
+  tap.raises("state", "waited", f, dev:ones { 2 })
+end)
+
+tap.test("a different second call is refused, naming where", function()
+  local n = 0
+  local f = rille.compile(function(x)
+    n = n + 1
+    if n == 2 then return x:exp() end
+    return x * 2
+  end)
+  f(dev:ones { 2 })
+  tap.raises("state", "", f, dev:ones { 2 })
+end)
+
+tap.test("errors of the function come through and leave all in order", function()
+  local fail = true
+  local f = rille.compile(function(x)
+    if fail then error("mine") end
+    return x * 2
+  end)
+  tap.raises(nil, "mine", f, dev:ones { 2 })
+  fail = false
+  for _ = 1, 3 do tap.equal(f(dev:ones { 2 }):totable(), { 2, 2 }) end
+end)
+
+tap.test("arguments and results are checked", function()
+  tap.raises("invalid", "expected a function", rille.compile, 3)
+  tap.raises("invalid", "did you mean 'check'", rille.compile, function() end, { chekc = true })
+  tap.raises("invalid", "argument 1 is", rille.compile(function(x) return x end), { 1 })
+  tap.raises("invalid", "result 1 is", rille.compile(function(x) return 5 end), dev:ones { 2 })
+end)
+
+tap.test("a training step compiled equals the same step uncompiled, bit for bit", function()
+  local function losses(wrap)
+    dev:seed(3)
+    local x, y = dev:randn { 16, 4 }, dev:randint { 16, high = 3 }
+    local layer = rille.nn.linear(4, 3, { seed = 5 })
+    local opt = rille.optim.adamw(layer:parameters(), { lr = 0.05 })
+    local step = wrap(function(a, b)
+      local loss = layer(a):dropout(0.1):cross_entropy(b)
+      loss:backward()
+      opt:step()
+      return loss
+    end)
+    local out = {}
+    for i = 1, 6 do
+      opt:set_lr(0.05 / i)
+      out[i] = step(x, y):item()
+    end
+    return out
+  end
+  local compiled, checked = losses(rille.compile), losses(function(f) return rille.compile(f, { check = true }) end)
+  tap.equal(compiled, checked)
+  tap.ok(compiled[6] < compiled[1])
+end)
+
+tap.done()
