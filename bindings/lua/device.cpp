@@ -27,7 +27,7 @@ struct Maker { const char* name; Result<Tensor> (*fn)(Graph&, const Dims&, DType
 template <const Maker& M>
 Result<int> make(lua_State* L) {
   Graph& g = self(L, M.name);
-  if (lua_istable(L, 2)) check_options(L, 2, M.name, {"dtype", "requires_grad"});
+  if (lua_istable(L, 2)) check_known(L, 2, M.name, {"dtype", "requires_grad"}, true);
   return made(L, M.fn(g, check_shape(L, 2, M.name), option_dtype(L, 2, DType::f32)));
 }
 
@@ -36,7 +36,7 @@ constexpr Maker zeros_{"zeros", tensor::zeros}, ones_{"ones", tensor::ones}, ran
 Result<int> full(lua_State* L) {  // dev:full{2, 3, value = 7}
   Graph& g = self(L, "full");
   check_table(L, 2, "full");
-  check_options(L, 2, "full", {"value", "dtype", "requires_grad"});
+  check_known(L, 2, "full", {"value", "dtype", "requires_grad"}, true);
   auto value = option_number(L, 2, "value");
   if (!value) raise_invalid(L, "full: the value is missing", "dev:full{2, 3, value = 7}");
   return made(L, tensor::full(g, check_shape(L, 2, "full"), *value, option_dtype(L, 2, DType::f32)));
@@ -45,7 +45,7 @@ Result<int> full(lua_State* L) {  // dev:full{2, 3, value = 7}
 Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
   Graph& g = self(L, "randint");
   check_table(L, 2, "randint");
-  check_options(L, 2, "randint", {"low", "high", "dtype"});
+  check_known(L, 2, "randint", {"low", "high", "dtype"}, true);
   auto high = option_number(L, 2, "high");
   if (!high) raise_invalid(L, "randint: the upper bound is missing", "dev:randint{2, 3, low = 0, high = 10}: the bound itself is not drawn");
   auto low = static_cast<std::int64_t>(option_number(L, 2, "low").value_or(0));
@@ -55,7 +55,7 @@ Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
 Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, stop, step}; the stop itself is left out
   Graph& g = self(L, "arange");
   check_table(L, 2, "arange");
-  check_options(L, 2, "arange", {"dtype"});
+  check_known(L, 2, "arange", {"dtype"}, true);
   double v[3] = {0, 0, 1};
   std::size_t n = lua_objlen(L, 2);
   if (n < 1 || n > 3) raise_invalid(L, "arange: expected one to three numbers", "dev:arange{start, stop, step}");

@@ -1,6 +1,7 @@
 // The Tensor class and the graph behind it: fields, operators, `rille.native` (what the standard library is built on).
 #include "bindings/lua/tensor.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/base/units.hpp"
@@ -111,6 +112,20 @@ void push_shape(lua_State* L, const Dims& dims) {
   for (int i = 0; i < dims.n; ++i) {
     push(L, dims[i]);
     lua_rawseti(L, -2, i + 1);
+  }
+}
+
+void check_known(lua_State* L, int index, const char* verb, const std::vector<std::string>& known, bool positions) {
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    lua_pop(L, 1);
+    if (positions && lua_type(L, -1) == LUA_TNUMBER) continue;
+    std::string key = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : describe(L, -1);
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    std::string near = did_you_mean(key, known), list;
+    for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
+    raise_invalid(L, fmt::format("{}: unknown option '{}' ({})", verb, key, script_position(L)),
+                  near.empty() ? "the options are: " + list : fmt::format("did you mean '{}'?", near));
   }
 }
 
@@ -237,22 +252,12 @@ int check_names(lua_State* L) {  // (options, verb, list): raises on an unknown 
   if (lua_isnoneornil(L, 1)) return 0;
   check_table(L, 1, lua_tostring(L, 2));
   std::vector<std::string> known;
-  std::string list;
   for (std::size_t i = 1, n = lua_objlen(L, 3); i <= n; ++i) {
     lua_rawgeti(L, 3, static_cast<int>(i));
     known.emplace_back(lua_tostring(L, -1));
-    list += (list.empty() ? "" : ", ") + known.back();
     lua_pop(L, 1);
   }
-  lua_pushnil(L);
-  while (lua_next(L, 1)) {
-    lua_pop(L, 1);
-    std::string key = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : describe(L, -1);
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    std::string near = did_you_mean(key, known);
-    raise_invalid(L, fmt::format("{}: unknown option '{}'", lua_tostring(L, 2), key),
-                  near.empty() ? "the options are: " + list : fmt::format("did you mean '{}'?", near));
-  }
+  check_known(L, 1, lua_tostring(L, 2), known, false);
   return 0;
 }
 

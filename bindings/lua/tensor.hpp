@@ -49,6 +49,8 @@ int dim_from(lua_State* L, double n, const char* what);
 Dims check_shape(lua_State* L, int index, const char* what);
 std::vector<int> check_dims(lua_State* L, int index, const char* what);   // nil: none; a number; a list
 void push_shape(lua_State* L, const Dims& dims);
+// Every string key of the table must be known, else invalid with "did you mean"; with `positions`, numbers may be keys.
+void check_known(lua_State* L, int index, const char* verb, const std::vector<std::string>& known, bool positions);
 DType option_dtype(lua_State* L, int index, DType otherwise);
 std::uint64_t check_seed(lua_State* L, int index, const char* what);
 

@@ -73,7 +73,7 @@ tap.test("arguments and results are checked", function()
   tap.raises("invalid", "result 1 is", rille.compile(function(x) return 5 end), dev:ones { 2 })
 end)
 
-tap.test("a training step compiled equals the same step uncompiled, bit for bit", function()
+tap.test("a training step replayed equals the same step traced each time, bit for bit", function()
   local function losses(wrap)
     dev:seed(3)
     local x, y = dev:randn { 16, 4 }, dev:randint { 16, high = 3 }

@@ -1,0 +1,206 @@
+-- run: ephemeral
+local rille = require "rille"
+local tap = require "tap"
+local dev = rille.device()
+
+local base = os.tmpname()
+os.remove(base)
+os.execute("mkdir -p " .. base)
+rille.defer(function() os.execute("rm -rf " .. base) end)
+
+local function file(name, text)
+  local f = assert(io.open(base .. "/" .. name, "wb"))
+  f:write(text)
+  f:close()
+  return base .. "/" .. name
+end
+
+-- Text in which the next byte follows from the last two, so that a bigram model cannot know it.
+local words, choice = {}, 1
+for i = 1, 3000 do
+  choice = choice * 48271 % 2147483647
+  words[i] = choice % 2 == 0 and "abcx " or "cbay "
+end
+local corpus = file("corpus.txt", table.concat(words))
+
+local function parts(seed)
+  local model = rille.nn.gpt { layers = 1, heads = 2, width = 16, context = 16, dropout = 0.1, seed = seed }:to(dev)
+  local opt = rille.optim.adamw(model:parameters(), { lr = 5e-3 })
+  local data = rille.data.bytes(corpus, { batch = 4, context = 16, seed = 3 })
+  dev:seed(11)
+  local update = rille.compile(function(x, y)
+    local loss = model(x):cross_entropy(y)
+    loss:backward()
+    opt:step()
+    return loss
+  end)
+  return model, opt, data, update
+end
+
+local function train(steps, directory, extra)
+  local model, opt, data, update = parts(1)
+  local options = { update = update, data = data, steps = steps, log_every = 1, checkpoint = directory and
+    { every = 5, state = { model, opt, data }, directory = base .. "/" .. directory } or nil }
+  for k, v in pairs(extra or {}) do options[k] = v end
+  return rille.train(options), model, data
+end
+
+tap.test("modules: shapes, names, calls", function()
+  local layer = rille.nn.linear(3, 5)
+  tap.equal(layer(dev:ones { 2, 3 }):shape(), { 2, 5 })
+  tap.equal(rille.nn.linear(3, 5, { bias = false }):count(), 15)
+  tap.equal(rille.nn.embedding(10, 4)(dev:arange { 3 }):shape(), { 3, 4 })
+  tap.equal(rille.nn.layer_norm(4)(dev:randn { 2, 4 }):shape(), { 2, 4 })
+  local model = rille.nn.gpt { layers = 2, heads = 2, width = 8, context = 6, vocab = 10 }
+  tap.equal(model(dev:zeros { 3, 6, dtype = "i64" }):shape(), { 3, 6, 10 })
+  local names = {}
+  for i, p in ipairs(model:parameters()) do names[i] = p.name end
+  tap.equal({ names[1], names[2], #names }, { "blocks.1.attention.out.bias", "blocks.1.attention.out.weight", 2 * 12 + 5 })
+  tap.ok(tostring(model):find("^Gpt: %d+ parameters$"), tostring(model))
+end)
+
+tap.test("the same seed makes the same model, whatever was drawn before", function()
+  local function first(seed) return rille.nn.gpt { layers = 1, heads = 1, width = 4, context = 4, seed = seed }:parameters()[4].tensor:totable() end
+  local a = first(5)
+  dev:randn { 10 }
+  tap.equal(first(5), a)
+  tap.ok(first(6)[1][1] ~= a[1][1])
+end)
+
+tap.test("classes of users", function()
+  local Mlp = rille.nn.class("Mlp", {
+    init = function(self, o) self.fc, self.out = rille.nn.linear(o.width, 4), rille.nn.linear(4, 1) end,
+    forward = function(self, x) return self.out(self.fc(x):relu()) end,
+  })
+  local mlp = Mlp { width = 3 }
+  tap.equal(mlp(dev:ones { 2, 3 }):shape(), { 2, 1 })
+  tap.equal(#mlp:parameters(), 4)
+  tap.equal(mlp:parameters()[1].name, "fc.bias")
+end)
+
+tap.test("dropout works while training only, also compiled", function()
+  local drop = rille.nn.class("Drop", { init = function(self) self.d = rille.nn.dropout(0.5) end, forward = function(self, x) return self.d(x) end })()
+  local f = rille.compile(function(x) return drop(x):sum() end)
+  local x = dev:ones { 999 }
+  for _ = 1, 3 do tap.ok(f(x):item() ~= 999) end
+  drop:eval()
+  for _ = 1, 3 do tap.equal(f(x):item(), 999) end
+  drop:train()
+  tap.ok(f(x):item() ~= 999)
+end)
+
+tap.test("sgd finds the minimum of a parabola", function()
+  local x = dev:tensor({ 5 }, { requires_grad = true })
+  local opt = rille.optim.sgd({ x }, { lr = 0.1, momentum = 0.5 })
+  for _ = 1, 60 do
+    local loss = ((x - 2) ^ 2):sum()
+    loss:backward()
+    opt:step()
+  end
+  tap.ok(math.abs(x:detach():item() - 2) < 1e-3)
+end)
+
+tap.test("gradients are clipped; schedules rise and fall", function()
+  local x = dev:tensor({ 3, 4 }, { requires_grad = true })
+  local loss = (x * x):sum()
+  loss:backward()
+  tap.equal(rille.optim.clip_grad_norm({ x }, 1):item(), 10)
+  tap.ok(math.abs(x.grad:totable()[1] - 0.6) < 1e-4)
+  local at = rille.optim.cosine { lr = 1, steps = 100, warmup = 10 }
+  tap.ok(at(5) == 0.5 and at(10) == 1 and math.abs(at(100) - 0.1) < 1e-9 and at(50) < at(20))
+end)
+
+tap.test("training lowers the loss below the bigram", function()
+  local result, model, data = train(150, nil, { log_every = 50 })
+  tap.equal(#result.losses, 4)
+  tap.ok(result.loss < result.losses[1].loss / 3, "the loss falls to " .. result.loss)
+  tap.ok(rille.train.validation(model, data, { batches = 5 }) < data:bigram(), "validation beats the bigram")
+  local text = model:generate("abc", { length = 20, seed = 4 })
+  tap.equal(#text, 23)
+  tap.equal(model:generate("abc", { length = 20, seed = 4 }), text)
+end)
+
+tap.test("20 steps, and 10 + restart from the checkpoint + 10, have the same losses bit for bit", function()
+  local whole = train(20)
+  local ten = train(10, "resumed")
+  local rest = train(20, "resumed")
+  tap.equal(#rest.losses, 20)
+  tap.equal(rest.losses, whole.losses)
+  tap.equal(ten.loss, whole.losses[10].loss)
+  tap.equal(train(20, "resumed").loss, whole.loss)
+end)
+
+tap.test("stopped between checkpoints, it goes on from the last one, and evaluation changes nothing", function()
+  local whole = train(20)
+  tap.raises("io", "pulled the plug", train, 20, "stopped", { evaluate_every = 13, evaluate = function(step)
+    dev:randn { 3 }:sum():item()
+    rille.error { kind = "io", message = "pulled the plug" }
+  end })
+  local rest = train(20, "stopped", { evaluate_every = 3, evaluate = function() dev:randn { 3 }:sum():item() end })
+  tap.equal(rest.losses, whole.losses)
+end)
+
+tap.test("a damaged checkpoint is passed over for the one before it", function()
+  local whole = train(20)
+  train(10, "torn")
+  local f = assert(io.open(base .. "/torn/step-00000010/model.safetensors", "r+b"))
+  f:seek("set", 5000)
+  f:write("torn")
+  f:close()
+  tap.equal(train(20, "torn").losses, whole.losses)
+end)
+
+tap.test("a checkpoint that cannot be written is an io error; the one before stays good", function()
+  local first = train(5, "full")
+  os.execute("chmod 500 " .. base .. "/full")
+  local blocked = not io.open(base .. "/full/probe", "w")
+  if blocked then
+    tap.raises("io", "", train, 20, "full")
+  else  -- root writes everywhere: make the name of the next checkpoint unusable instead
+    os.remove(base .. "/full/probe")
+    file("plain", "no directory")
+    tap.raises("io", "", train, 20, "plain/below")
+  end
+  os.execute("chmod 700 " .. base .. "/full")
+  tap.equal(train(20, "full").losses, train(20).losses)
+  tap.equal(first.steps, 5)
+end)
+
+tap.test("checkpoints are kept by the rule, and `latest` is the newest", function()
+  train(20, "kept")
+  local model, opt, data = parts(2)
+  local step = rille.checkpoint.load({ model, opt, data }, base .. "/kept").step
+  tap.equal(step, 20)
+  local list = io.popen("cd " .. base .. "/kept && ls -d step-* && readlink latest"):read("*a")
+  tap.equal(list, "step-00000010\nstep-00000015\nstep-00000020\nstep-00000020\n")
+end)
+
+tap.test("a checkpoint of another model is refused", function()
+  train(5, "other")
+  local other = rille.nn.gpt { layers = 2, heads = 2, width = 16, context = 16 }
+  tap.raises("state", "blocks.2", rille.checkpoint.load, { other }, base .. "/other")
+  local data = rille.data.bytes(corpus, { batch = 4, context = 8, seed = 3 })
+  tap.raises("state", "context", rille.checkpoint.load, { data }, base .. "/other")
+end)
+
+tap.test("mistakes of new users", function()
+  tap.raises("invalid", "did you mean 'steps'", rille.train, { update = print, data = {}, stesp = 3 })
+  tap.raises("invalid", "data is missing", rille.train, { update = print, steps = 3 })
+  tap.raises("invalid", "did you mean 'layers'", rille.nn.gpt, { layres = 2 })
+  tap.raises("invalid", "context = false", rille.nn.gpt, { layers = 1, heads = 1, width = 4 })
+  tap.raises("invalid", "cannot be shared among heads", rille.nn.gpt, { layers = 1, heads = 3, width = 4, context = 4 })
+  tap.raises("invalid", "did you mean 'lr'", rille.optim.adamw, rille.nn.linear(2, 2):parameters(), { lrr = 1 })
+  tap.raises("invalid", "list of parameters is empty", rille.optim.adamw, {})
+  tap.raises("io", "nowhere.txt", rille.data.bytes, base .. "/nowhere.txt")
+  tap.raises("invalid", "did you mean 'batch'", rille.data.bytes, corpus, { bach = 1 })
+  tap.raises("invalid", "batch = 0", rille.data.bytes, corpus, { batch = 0 })
+  local data = rille.data.bytes(corpus, { batch = 2, context = 8 })
+  tap.raises("invalid", "it has: next", function() return data:nxet() end)
+  tap.raises("invalid", "instead of the loss", rille.train, { update = function() return 3 end, data = data, steps = 1 })
+  local model = rille.nn.gpt { layers = 1, heads = 1, width = 4, context = 4 }
+  tap.raises("invalid", "sees 4 tokens", function() return model((data:next())) end)
+  tap.raises("state", "not a number", rille.train, { data = data, steps = 2, log_every = 0,
+    update = function() return dev:tensor(-1):log() end })
+end)
+
+tap.done()
