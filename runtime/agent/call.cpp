@@ -241,6 +241,7 @@ Value Call::outcome_of(const ExitStatus& exit) {
   e.operation = "call";
   e.resource = record_.key;
   e.retryable = exit.signal == SIGKILL && !oom;
+  if (e.retryable) e.code = "worker_died";  // the runner starts such a call again, from its last checkpoint
   return outcome_to_value(std::move(e));
 }
 
