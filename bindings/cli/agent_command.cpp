@@ -1,0 +1,35 @@
+// `rille agent daemon|connect|worker`: what runs on an instance. Started by Rille, not by people.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "bindings/cli/app.hpp"
+#include "bindings/host/worker.hpp"
+#include "runtime/agent/daemon.hpp"
+
+namespace rille::cli {
+
+int agent_command(App& app, const std::vector<std::string>& words) {
+  std::string what = words.empty() ? "" : words[0], directory, call;
+  for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
+    if (words[i] == "--dir") directory = words[i + 1];
+    else if (words[i] == "--call") call = words[i + 1];
+  }
+  if (directory.empty() || (what != "daemon" && what != "connect" && what != "worker"))
+    return fail(app, make_error(ErrorKind::invalid, "rille agent is started by Rille itself", "see docs/manual/agents.md")), 2;
+  if (what == "worker") return host::run_worker(*app.loop, directory, call);
+  if (what == "daemon") {
+    agent::DaemonOptions options;
+    options.directory = directory;
+    options.worker_argv = {app.self_exe, "agent", "worker"};
+    options.build = RILLE_VERSION;
+    Result<int> code = run_blocking(*app.loop, agent::run_daemon(*app.loop, options));
+    return code ? *code : fail(app, code.error());
+  }
+  agent::ConnectOptions options;
+  options.directory = directory;
+  options.daemon_argv = {app.self_exe, "agent", "daemon"};
+  Result<int> code = run_blocking(*app.loop, agent::run_connect(*app.loop, options));
+  return code ? *code : fail(app, code.error());
+}
+
+}  // namespace rille::cli

@@ -1,0 +1,34 @@
+#include "bindings/cli/app.hpp"
+
+#include <cstdlib>
+
+namespace rille::cli {
+
+Result<> open_engine(App& app) {
+  if (app.engine) return {};
+  engine::EngineOptions options;
+  options.home = app.home;
+  options.self_exe = app.self_exe;
+  RILLE_TRY(app.engine, engine::Engine::open(*app.loop, std::move(options)));
+  return {};
+}
+
+int exit_code(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::timeout: return 124;
+    case ErrorKind::cancelled: return 130;
+    default: return 1;
+  }
+}
+
+int fail(App& app, const Error& error) {
+  if (app.json) {
+    app.terminal.clear_progress();
+    app.terminal.out(Value().set("error", error_to_value(error)).to_json_pretty() + "\n");
+  } else {
+    app.terminal.error(error, app.trace);
+  }
+  return exit_code(error);
+}
+
+}  // namespace rille::cli

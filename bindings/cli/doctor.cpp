@@ -1,0 +1,138 @@
+// `rille doctor`: what is present, what is missing, and what that costs.
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "bindings/cli/app.hpp"
+#include "bindings/host/lua.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+struct Check {
+  std::string what, state, found, costs;  // state: ok, missing, warning
+};
+
+std::string find_in_path(const char* program) {
+  const char* path = std::getenv("PATH");
+  std::string rest = path ? path : "/usr/bin:/bin";
+  for (std::size_t at = 0; at <= rest.size();) {
+    std::size_t end = std::min(rest.find(':', at), rest.size());
+    std::string file = rest.substr(at, end - at) + "/" + program;
+    if (access(file.c_str(), X_OK) == 0) return file;
+    at = end + 1;
+  }
+  return "";
+}
+
+Check program(const char* name, const char* what, const char* costs) {
+  std::string file = find_in_path(name);
+  return file.empty() ? Check{what, "missing", "", costs} : Check{what, "ok", file, ""};
+}
+
+Check library(const char* soname, const char* what, const char* costs) {
+  void* handle = dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) return {what, "missing", "", costs};
+  dlclose(handle);
+  return {what, "ok", soname, ""};
+}
+
+// The version that the driver itself states, without its toolkit.
+Check cuda_driver() {
+  Check missing{"CUDA driver", "missing", "", "no GPU on this machine: tensors run on its CPU; rented GPUs are not affected"};
+  void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) return missing;
+  int version = 0;
+  auto get = reinterpret_cast<int (*)(int*)>(dlsym(handle, "cuDriverGetVersion"));
+  bool ok = get && get(&version) == 0;
+  dlclose(handle);
+  if (!ok) return missing;
+  if (version < 13000)
+    return {"CUDA driver", "warning", fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), "CUDA 13 needs a driver of branch R580 or newer"};
+  return {"CUDA driver", "ok", fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), ""};
+}
+
+Check toolkit() {
+  for (const char* home : {std::getenv("RILLE_CUDA_PATH"), std::getenv("CUDA_HOME"), static_cast<char*>(nullptr)})
+    if (home && std::filesystem::exists(std::string(home) + "/bin/nvcc")) return {"CUDA toolkit", "ok", home, ""};
+  if (std::filesystem::exists("/usr/local/cuda/bin/nvcc")) return {"CUDA toolkit", "ok", "/usr/local/cuda", ""};
+  std::string nvcc = find_in_path("nvcc");
+  if (!nvcc.empty()) return {"CUDA toolkit", "ok", nvcc, ""};
+  return {"CUDA toolkit", "missing", "", "needed only to build Rille's GPU plug-in"};
+}
+
+Check disk(const std::string& home) {
+  std::error_code ec;
+  std::filesystem::create_directories(home, ec);
+  struct statvfs fs {};
+  if (statvfs(home.c_str(), &fs) != 0) return {"state folder", "missing", home, "runs need a writable RILLE_HOME"};
+  auto free = static_cast<std::int64_t>(fs.f_bavail) * static_cast<std::int64_t>(fs.f_frsize);
+  if (access(home.c_str(), W_OK) != 0) return {"state folder", "missing", home + " is not writable", "runs need a writable RILLE_HOME"};
+  std::string found = fmt::format("{}, {} free", home, format_size_bytes(free));
+  if (free < 1'000'000'000) return {"state folder", "warning", found, "less than 1 GB is left for checkpoints and the cache"};
+  return {"state folder", "ok", found, ""};
+}
+
+Check journal(App& app) {
+  if (Result<> r = open_engine(app); !r) return {"journal", "missing", r.error().message, r.error().hint};
+  std::string verdict;
+  Result<> r = app.engine->journal().reader().query("PRAGMA quick_check(1)", {}, [&](const store::Row& row) { verdict = row.text(0); });
+  if (!r || verdict != "ok") return {"journal", "missing", verdict, "restore it from a copy, then run `rille gc`"};
+  auto runs = app.engine->runs(1'000'000);
+  auto leases = app.engine->leases().all(false);
+  return {"journal", "ok", fmt::format("{} runs, {} live leases", runs ? runs->size() : 0, leases ? leases->size() : 0), ""};
+}
+
+Check credential(const char* provider, const char* variable, const char* file) {
+  const char* home = std::getenv("HOME");
+  std::string path = home ? fmt::format("{}/{}", home, file) : "";
+  if (std::getenv(variable)) return {fmt::format("{} credentials", provider), "ok", fmt::format("${}", variable), ""};
+  if (!path.empty() && std::filesystem::exists(path)) return {fmt::format("{} credentials", provider), "ok", path, ""};
+  return {fmt::format("{} credentials", provider), "missing", "", fmt::format("nothing can be rented from {}", provider)};
+}
+
+}  // namespace
+
+int doctor_command(App& app) {
+  std::vector<Check> checks;
+  checks.push_back({"processor", "ok", fmt::format("{} cores", std::thread::hardware_concurrency()), ""});
+  checks.push_back({"LuaJIT", "ok", LUAJIT_VERSION, ""});
+  checks.push_back({"SQLite", "ok", sqlite3_libversion(), ""});
+  checks.push_back({"libuv", "ok", uv_version_string(), ""});
+  checks.push_back({"libcurl", "ok", curl_version_info(CURLVERSION_NOW)->version, ""});
+  checks.push_back(library("libdnnl.so.2", "oneDNN", "tensors cannot be computed on this machine's CPU"));
+  checks.push_back(cuda_driver());
+  checks.push_back(library("libnvidia-ml.so.1", "NVML", "no GPU telemetry on this machine"));
+  checks.push_back(toolkit());
+  checks.push_back(library("libnccl.so.2", "NCCL", "no collectives between GPUs of this machine"));
+  checks.push_back(library("libcudnn.so.9", "cuDNN", "no convolutions on GPUs of this machine"));
+  checks.push_back(program("c++", "C++ compiler", "user kernels cannot run on the CPU device"));
+  checks.push_back(program("ssh", "ssh", "hosts and instances cannot be reached over ssh"));
+  checks.push_back(disk(app.home));
+  checks.push_back(journal(app));
+  checks.push_back(credential("aws", "AWS_ACCESS_KEY_ID", ".aws/credentials"));
+  checks.push_back(credential("gcp", "GOOGLE_APPLICATION_CREDENTIALS", ".config/gcloud/application_default_credentials.json"));
+  checks.push_back(credential("azure", "AZURE_CLIENT_ID", ".azure/azureProfile.json"));
+  checks.push_back(credential("runpod", "RUNPOD_API_KEY", ".runpod/config.toml"));
+  bool broken = false;
+  Value::Array json;
+  std::vector<std::vector<std::string>> rows{{"", "", "FOUND", "WITHOUT IT"}};
+  for (const Check& c : checks) {
+    broken = broken || (c.state == "missing" && (c.what == "journal" || c.what == "state folder" || c.what == "oneDNN"));
+    json.push_back(Value().set("what", c.what).set("state", c.state).set("found", c.found).set("costs", c.costs));
+    rows.push_back({c.what, c.state, c.found.empty() ? "-" : c.found, c.costs});
+  }
+  if (app.json) app.terminal.out(Value(std::move(json)).to_json_pretty() + "\n");
+  else app.terminal.out(format_table(rows));
+  return broken ? 1 : 0;
+}
+
+}  // namespace rille::cli

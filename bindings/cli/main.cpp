@@ -1,0 +1,149 @@
+// `rille`: reads the command line and calls the command. See `rille --help`.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <climits>
+#include <cstdlib>
+
+#include "bindings/cli/app.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+std::string default_home() {
+  if (const char* home = std::getenv("RILLE_HOME"); home && *home) return home;
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state) return std::string(state) + "/rille";
+  const char* home = std::getenv("HOME");
+  return std::string(home && *home ? home : "/tmp") + "/.local/state/rille";
+}
+
+std::string self_path() {
+  char path[PATH_MAX];
+  ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+  return n > 0 ? std::string(path, static_cast<std::size_t>(n)) : "rille";
+}
+
+// What follows FILE belongs to the script; CLI11 sees the words before it only.
+struct Words {
+  std::vector<std::string> ours, script;
+};
+
+Words split_words(int argc, char** argv, const CLI::App& cli) {
+  Words words;
+  int i = 1;
+  auto is_command = [&](const std::string& w) {
+    for (const CLI::App* sub : cli.get_subcommands([](const CLI::App*) { return true; }))
+      if (sub->check_name(w)) return true;
+    return false;
+  };
+  while (i < argc && std::string_view(argv[i]).starts_with("-") && std::string_view(argv[i]) != "-") {
+    words.ours.emplace_back(argv[i]);
+    if (words.ours.back() == "-e" && i + 1 < argc) words.ours.emplace_back(argv[++i]);
+    ++i;
+  }
+  if (i >= argc) return words;
+  std::string first = argv[i];
+  bool runs_file = first == "run" || !is_command(first);
+  if (!runs_file) {
+    for (; i < argc; ++i) words.ours.emplace_back(argv[i]);
+    return words;
+  }
+  words.ours.emplace_back("run");
+  if (first == "run") ++i;
+  for (; i < argc && std::string_view(argv[i]).starts_with("--"); ++i) words.ours.emplace_back(argv[i]);
+  if (i < argc) words.ours.emplace_back(argv[i++]);
+  for (; i < argc; ++i) words.script.emplace_back(argv[i]);
+  return words;
+}
+
+}  // namespace
+
+int run_main(int argc, char** argv) {
+  App app;
+  app.home = default_home();
+  app.self_exe = self_path();
+  const char* trace = std::getenv("RILLE_TRACE");
+  app.trace = trace && std::string_view(trace) == "1";
+  Result<std::unique_ptr<Loop>> loop = Loop::create();
+  if (!loop) return fail(app, loop.error());
+  app.loop = std::move(*loop);
+
+  // Agents have words of their own, and are started often: they skip the parser.
+  if (argc > 2 && std::string_view(argv[1]) == "agent") return agent_command(app, {argv + 2, argv + argc});
+
+  CLI::App cli("Rille: rent, stage, train, checkpoint and release from one Lua script", "rille");
+  cli.set_version_flag("--version", std::string("rille " RILLE_VERSION));
+  cli.add_flag("--json", app.json, "print data as JSON");
+  cli.fallthrough();
+  RunArguments run;
+  std::string id, name, value, gpu, provider;
+  int limit = 20;
+  bool follow = false, all = false, spot = false;
+  cli.add_option("-e", run.code, "run this Lua");
+  auto* run_cmd = cli.add_subcommand("run", "run a workflow: rille run FILE [--x 1 ..]");
+  run_cmd->add_option("FILE", run.file, "the script")->required();
+  auto* resume = cli.add_subcommand("resume", "continue an interrupted run");
+  resume->add_option("RUN", run.resume, "its id, a unique beginning of it, or `last`")->required();
+  auto* ps = cli.add_subcommand("ps", "list runs");
+  ps->add_option("-n", limit, "at most so many");
+  auto with_run = [&](const char* command, const char* text) {
+    auto* sub = cli.add_subcommand(command, text);
+    sub->add_option("RUN", id, "its id, a unique beginning of it, or `last`")->required();
+    return sub;
+  };
+  auto* show = with_run("show", "one run: its steps, calls, leases");
+  auto* logs = with_run("logs", "what a run printed");
+  logs->add_flag("-f,--follow", follow, "go on until it ends");
+  auto* leases = cli.add_subcommand("leases", "what is rented now");
+  leases->add_flag("--all", all, "released ones, too");
+  auto* release = cli.add_subcommand("release", "end a lease, or all leases of a run");
+  release->add_option("LEASE|RUN", id, "which")->required();
+  auto* gc = cli.add_subcommand("gc", "release what no run will release");
+  auto* cost = cli.add_subcommand("cost", "what runs have cost");
+  cost->add_option("RUN", id, "one run only");
+  auto* offers = cli.add_subcommand("offers", "what can be rented");
+  offers->add_option("--gpu", gpu, "model and count, e.g. A100:8; `any`; `cpu`");
+  offers->add_option("--provider", provider, "one provider only");
+  offers->add_flag("--spot", spot, "spot prices");
+  auto* signal = with_run("signal", "answer a waiting run");
+  signal->add_option("NAME", name, "which signal")->required();
+  signal->add_option("VALUE", value, "JSON, or a string");
+  auto* doctor = cli.add_subcommand("doctor", "what is present, what is missing, what that costs");
+  auto* repl = cli.add_subcommand("repl", "the prompt (also: rille alone)");
+  cli.add_subcommand("agent", "what runs on an instance; started by Rille itself");
+
+  Words words = split_words(argc, argv, cli);
+  run.script_arguments = words.script;
+  std::reverse(words.ours.begin(), words.ours.end());  // CLI11 takes them from the back
+  try {
+    cli.parse(words.ours);
+  } catch (const CLI::ParseError& e) {
+    int code = cli.exit(e);
+    return code == 0 ? 0 : 2;
+  }
+  if (doctor->parsed()) return doctor_command(app);
+  if (cli.count("-e") > 0 || run_cmd->parsed() || resume->parsed()) return run_command(app, run);
+  if (Result<> r = open_engine(app); !r) return fail(app, r.error());
+  if (ps->parsed()) return ps_command(app, limit);
+  if (show->parsed()) return show_command(app, id);
+  if (logs->parsed()) return logs_command(app, id, follow);
+  if (leases->parsed()) return leases_command(app, all);
+  if (release->parsed()) return release_command(app, id);
+  if (gc->parsed()) return gc_command(app);
+  if (cost->parsed()) return cost_command(app, id);
+  if (signal->parsed()) return signal_command(app, id, name, value.empty() ? "true" : value);
+  if (offers->parsed()) {
+    Value query;
+    if (!gpu.empty()) query.set("gpu", gpu);
+    if (!provider.empty()) query.set("provider", provider);
+    if (spot) query.set("spot", true);
+    return offers_command(app, query);
+  }
+  (void)repl;
+  return repl_command(app, "");
+}
+
+}  // namespace rille::cli
+
+int main(int argc, char** argv) { return rille::cli::run_main(argc, argv); }

@@ -1,0 +1,240 @@
+// `rille FILE`, `rille run`, `rille resume`, `rille -e`: one run from its start, or from where it was, to its end.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "bindings/cli/app.hpp"
+#include "bindings/cli/interrupt.hpp"
+#include "bindings/host/host.hpp"
+#include "bindings/lua/open.hpp"
+#include "runtime/base/time.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+// What a run prints goes to the terminal and to the run's log file.
+class RunLog {
+ public:
+  void open(const std::string& path) { fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600); }
+  ~RunLog() { if (fd_ >= 0) ::close(fd_); }
+  void write(std::string_view text) {
+    if (fd_ >= 0 && ::write(fd_, text.data(), text.size()) < 0) ::close(std::exchange(fd_, -1));  // a full disk stops the log only
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Session {
+  App& app;
+  RunLog log;
+  std::unique_ptr<engine::Run> run;
+  std::unique_ptr<host::LuaHost> host;
+  std::optional<Result<Value>> result;
+  Interrupts* signals = nullptr;
+  bool aborted = false;
+};
+
+void show_event(App& app, const Value& e) {
+  std::string what = e.text("event");
+  auto note = [&](const std::string& line) { if (!app.json) app.terminal.note(line); };
+  if (what == "live") note(fmt::format("rented {} from {} at {} per hour", e.text("name"), e.text("provider"),
+                                       format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5))));
+  else if (what == "released") note(fmt::format("released {}", e.text("name")));
+  else if (what == "retry") note(fmt::format("step {} failed, attempt {} in {}: {}", e.text("step"), e.integer("attempt"),
+                                             format_duration_ms(e.integer("delay_ms")), e.text("error")));
+  else if (what == "call_restarted") note(fmt::format("call {} goes on from its last checkpoint: {}", e.text("call"), e.text("why")));
+  else if (what == "reconnect") note(fmt::format("call {}: reconnecting ({})", e.text("call"), e.text("why")));
+}
+
+engine::RunHooks hooks(Session& s) {
+  engine::RunHooks h;
+  h.print = [&s](std::string_view text) {
+    s.app.terminal.out(text);
+    s.log.write(text);
+  };
+  h.progress = [&s](const Value& p) { s.app.terminal.progress(p); };
+  h.event = [&s](const Value& e) { show_event(s.app, e); };
+  return h;
+}
+
+std::string resume_words(const std::string& id) { return "rille resume " + id; }
+
+// Stops here without unwinding: the journal has everything that is needed to go on.
+[[noreturn]] void suspend(Session& s, int signal) {
+  s.app.terminal.clear_progress();
+  if (s.run && s.run->mode() == engine::Mode::durable) {
+    (void)s.app.engine->suspend(*s.run);
+    s.app.terminal.note(fmt::format("suspended by signal {}; continue with: {}", signal, resume_words(s.run->id())));
+  }
+  _exit(128 + signal);
+}
+
+// The second Ctrl-C: no more Lua. The engine alone gives back what the run holds.
+int abort_run(Session& s) {
+  s.app.terminal.note("cancelled: releasing what the run holds");
+  int code = 130;
+  auto leases = s.app.engine->leases().of_run(s.run->id());
+  if (!leases) return fail(s.app, leases.error());
+  for (const auto& l : *leases) {
+    if (!l.billable()) continue;
+    auto quiet = [](const std::string&, Value) {};
+    Result<> r = run_blocking(*s.app.loop, s.app.engine->leases().release(l.id, quiet));
+    if (!r) fail(s.app, r.error()), code = 3;
+  }
+  store::Journal::Write write = [id = s.run->id(), at = s.app.loop->clock().wall_us()](store::Db& db) {
+    return db.run("UPDATE runs SET state='cancelled', ended_us=?, updated_us=?, pid=0 WHERE id=?", {at, at, id});
+  };
+  (void)run_blocking(*s.app.loop, s.app.engine->journal().commit(write));
+  return code;
+}
+
+Result<host::HostOptions> host_options(Session& s, const std::string& directory, host::Rules rules, std::function<void()> poll) {
+  host::HostOptions o;
+  o.rules = rules;
+  o.full_tracebacks = s.app.trace;
+  o.script_directory = directory;
+  o.on_interrupt = std::move(poll);
+  o.open = lua::openers();
+  return o;
+}
+
+// The pinned version runs; a user who has edited the file since is told so.
+void warn_if_edited(Session& s, const std::string& script) {
+  std::ifstream file(script, std::ios::binary);
+  if (!file) return;
+  std::stringstream text;
+  text << file.rdbuf();
+  Result<std::string> pinned = s.run->pinned(script, [&]() -> Result<std::string> { return text.str(); });
+  if (pinned && *pinned != text.str())
+    s.app.terminal.note(fmt::format("{} has changed since this run began; the version that it began with goes on", script));
+}
+
+int finish(Session& s) {
+  App& app = s.app;
+  app.terminal.clear_progress();
+  auto leases = app.engine->leases().of_run(s.run->id());
+  bool pending = false;
+  if (leases)
+    for (const auto& l : *leases) pending = pending || (l.billable() && !l.detached);
+  const Result<Value>& r = *s.result;
+  if (app.json) {
+    Value v;
+    v.set("run", s.run->id());
+    if (r) v.set("result", *r);
+    else v.set("error", error_to_value(r.error()));
+    app.terminal.out(v.to_json_pretty() + "\n");
+  } else {
+    if (leases && !leases->empty()) app.terminal.out("\n" + cost_table(*leases, app.loop->clock().wall_us()));
+    if (!r) app.terminal.error(r.error(), app.trace);
+  }
+  if (pending) {
+    app.terminal.note("something is still rented: see `rille leases`, end it with `rille release` or `rille gc`");
+    return 3;
+  }
+  return r ? 0 : exit_code(r.error());
+}
+
+int drive(Session& s, FunctionRef main) {
+  Interrupts handler(
+      *s.app.loop, [](void* host) { static_cast<host::LuaHost*>(host)->arm_interrupt(); }, s.host.get(),
+      [&s](int count) {
+        if (count == 1) {
+          s.app.terminal.note("interrupted: cleaning up (Ctrl-C again to stop at once)");
+          s.run->cancel(make_error(ErrorKind::cancelled, "interrupted by Ctrl-C"));
+        } else {
+          s.aborted = true;
+        }
+      },
+      [&s](int signal) { suspend(s, signal); });
+  s.signals = &handler;
+  s.app.loop->spawn([](Session& session, FunctionRef f) -> Task<void> {
+    Value none;
+    session.result.emplace(co_await session.run->execute(*session.host, f, none));
+  }(s, main));
+  s.app.loop->run_until([&] { return s.result.has_value() || s.aborted; });
+  return s.aborted && !s.result ? abort_run(s) : finish(s);
+}
+
+}  // namespace
+
+Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
+  Value::Object out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& w = words[i];
+    if (!w.starts_with("--") || w.size() < 3)
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is no option of the script", w), "write --name value, or --name=value");
+    std::size_t equals = w.find('=');
+    if (equals != std::string::npos) out.insert_or_assign(w.substr(2, equals - 2), Value(w.substr(equals + 1)));
+    else if (i + 1 < words.size() && !words[i + 1].starts_with("--")) out.insert_or_assign(w.substr(2), Value(words[i + 1])), ++i;
+    else out.insert_or_assign(w.substr(2), Value(true));
+  }
+  return Value(std::move(out));
+}
+
+int run_command(App& app, const RunArguments& arguments) {
+  Session s{app};
+  auto usage = [&](const Error& e) { return fail(app, e), 2; };
+  std::string script;
+  Value input;
+  if (arguments.resume.empty() && arguments.code.empty()) {
+    std::error_code ec;
+    script = std::filesystem::absolute(arguments.file, ec).lexically_normal().string();
+    if (!std::filesystem::is_regular_file(script, ec))
+      return usage(make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", arguments.file),
+                              "commands: run resume ps show logs leases release gc cost offers signal doctor repl; see rille --help"));
+    Result<Value> parsed = parse_script_arguments(arguments.script_arguments);
+    if (!parsed) return usage(parsed.error());
+    input = std::move(*parsed);
+  }
+  if (Result<> r = open_engine(app); !r) return fail(app, r.error());
+  if (!arguments.resume.empty()) {
+    auto run = run_blocking(*app.loop, app.engine->resume(arguments.resume, hooks(s)));
+    if (!run) return fail(app, run.error());
+    s.run = std::move(*run);
+    auto row = app.engine->run(s.run->id());
+    if (!row) return fail(app, row.error());
+    script = row->script;
+  } else {
+    engine::RunSpec spec;
+    spec.script = arguments.code.empty() ? script : "-e";
+    spec.mode = arguments.code.empty() ? engine::Mode::durable : engine::Mode::session;
+    spec.args = std::move(input);
+    auto run = run_blocking(*app.loop, app.engine->start(spec, hooks(s)));
+    if (!run) return fail(app, run.error());
+    s.run = std::move(*run);
+  }
+  s.log.open(s.run->home() + "/log");
+  bool one_liner = !arguments.code.empty();
+  std::string directory = one_liner ? std::filesystem::current_path().string() : std::filesystem::path(script).parent_path().string();
+  Result<host::HostOptions> options = host_options(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, [&s] {
+    if (s.signals) s.signals->poll();  // the loop does not turn while Lua runs
+  });
+  auto host = host::LuaHost::create(*app.loop, std::move(*options));
+  if (!host) return fail(app, host.error());
+  s.host = std::move(*host);
+  s.host->bind_run(*s.run);
+  if (!arguments.resume.empty()) warn_if_edited(s, script);
+  Result<FunctionRef> main = one_liner ? s.host->load("=-e", arguments.code) : s.host->load_file(script);
+  if (!main) {
+    // Nothing has begun: the run ends here, with the error.
+    Error e = main.error();
+    store::Journal::Write write = [id = s.run->id(), text = error_to_value(e).to_json(), at = app.loop->clock().wall_us()](store::Db& db) {
+      return db.run("UPDATE runs SET state='failed', error=?, ended_us=?, updated_us=?, pid=0 WHERE id=?", {text, at, at, id});
+    };
+    (void)run_blocking(*app.loop, app.engine->journal().commit(write));
+    return fail(app, e);
+  }
+  if (!one_liner && !app.json)
+    app.terminal.note(arguments.resume.empty() ? fmt::format("run {}", s.run->id()) : fmt::format("resuming run {}", s.run->id()));
+  return drive(s, *main);
+}
+
+}  // namespace rille::cli
