@@ -55,6 +55,6 @@ int agent_command(App& app, const std::vector<std::string>& words);
 // doctor.cpp
 int doctor_command(App& app);
 // repl.cpp
-int repl_command(App& app, const std::string& preload);
+int repl_command(App& app, const std::string& resume);  // "" = a new session
 
 }  // namespace rille::cli

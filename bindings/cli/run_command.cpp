@@ -1,81 +1,15 @@
 // `rille FILE`, `rille run`, `rille resume`, `rille -e`: one run from its start, or from where it was, to its end.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <climits>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include "bindings/cli/app.hpp"
-#include "bindings/cli/interrupt.hpp"
-#include "bindings/host/host.hpp"
-#include "bindings/lua/open.hpp"
-#include "runtime/base/time.hpp"
+#include "bindings/cli/session.hpp"
 
 namespace rille::cli {
 
 namespace {
-
-// What a run prints goes to the terminal and to the run's log file.
-class RunLog {
- public:
-  void open(const std::string& path) { fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600); }
-  ~RunLog() { if (fd_ >= 0) ::close(fd_); }
-  void write(std::string_view text) {
-    if (fd_ >= 0 && ::write(fd_, text.data(), text.size()) < 0) ::close(std::exchange(fd_, -1));  // a full disk stops the log only
-  }
-
- private:
-  int fd_ = -1;
-};
-
-struct Session {
-  App& app;
-  RunLog log;
-  std::unique_ptr<engine::Run> run;
-  std::unique_ptr<host::LuaHost> host;
-  std::optional<Result<Value>> result;
-  Interrupts* signals = nullptr;
-  bool aborted = false;
-};
-
-void show_event(App& app, const Value& e) {
-  std::string what = e.text("event");
-  auto note = [&](const std::string& line) { if (!app.json) app.terminal.note(line); };
-  if (what == "live") note(fmt::format("rented {} from {} at {} per hour", e.text("name"), e.text("provider"),
-                                       format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5))));
-  else if (what == "released") note(fmt::format("released {}", e.text("name")));
-  else if (what == "retry") note(fmt::format("step {} failed, attempt {} in {}: {}", e.text("step"), e.integer("attempt"),
-                                             format_duration_ms(e.integer("delay_ms")), e.text("error")));
-  else if (what == "call_restarted") note(fmt::format("call {} goes on from its last checkpoint: {}", e.text("call"), e.text("why")));
-  else if (what == "reconnect") note(fmt::format("call {}: reconnecting ({})", e.text("call"), e.text("why")));
-}
-
-engine::RunHooks hooks(Session& s) {
-  engine::RunHooks h;
-  h.print = [&s](std::string_view text) {
-    s.app.terminal.out(text);
-    s.log.write(text);
-  };
-  h.progress = [&s](const Value& p) { s.app.terminal.progress(p); };
-  h.event = [&s](const Value& e) { show_event(s.app, e); };
-  return h;
-}
-
-std::string resume_words(const std::string& id) { return "rille resume " + id; }
-
-// Stops here without unwinding: the journal has everything that is needed to go on.
-[[noreturn]] void suspend(Session& s, int signal) {
-  s.app.terminal.clear_progress();
-  if (s.run && s.run->mode() == engine::Mode::durable) {
-    (void)s.app.engine->suspend(*s.run);
-    s.app.terminal.note(fmt::format("suspended by signal {}; continue with: {}", signal, resume_words(s.run->id())));
-  }
-  _exit(128 + signal);
-}
 
 // The second Ctrl-C: no more Lua. The engine alone gives back what the run holds.
 int abort_run(Session& s) {
@@ -94,16 +28,6 @@ int abort_run(Session& s) {
   };
   (void)run_blocking(*s.app.loop, s.app.engine->journal().commit(write));
   return code;
-}
-
-Result<host::HostOptions> host_options(Session& s, const std::string& directory, host::Rules rules, std::function<void()> poll) {
-  host::HostOptions o;
-  o.rules = rules;
-  o.full_tracebacks = s.app.trace;
-  o.script_directory = directory;
-  o.on_interrupt = std::move(poll);
-  o.open = lua::openers();
-  return o;
 }
 
 // The pinned version runs; a user who has edited the file since is told so.
@@ -180,7 +104,7 @@ Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
 }
 
 int run_command(App& app, const RunArguments& arguments) {
-  Session s{app};
+  Session s(app);
   auto usage = [&](const Error& e) { return fail(app, e), 2; };
   std::string script;
   Value input;
@@ -196,31 +120,26 @@ int run_command(App& app, const RunArguments& arguments) {
   }
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   if (!arguments.resume.empty()) {
-    auto run = run_blocking(*app.loop, app.engine->resume(arguments.resume, hooks(s)));
+    auto row = app.engine->run(arguments.resume);
+    if (!row) return fail(app, row.error());
+    if (row->mode == "session") return repl_command(app, row->id);
+    auto run = run_blocking(*app.loop, app.engine->resume(arguments.resume, session_hooks(s)));
     if (!run) return fail(app, run.error());
     s.run = std::move(*run);
-    auto row = app.engine->run(s.run->id());
-    if (!row) return fail(app, row.error());
     script = row->script;
   } else {
     engine::RunSpec spec;
     spec.script = arguments.code.empty() ? script : "-e";
     spec.mode = arguments.code.empty() ? engine::Mode::durable : engine::Mode::session;
     spec.args = std::move(input);
-    auto run = run_blocking(*app.loop, app.engine->start(spec, hooks(s)));
+    auto run = run_blocking(*app.loop, app.engine->start(spec, session_hooks(s)));
     if (!run) return fail(app, run.error());
     s.run = std::move(*run);
   }
   s.log.open(s.run->home() + "/log");
   bool one_liner = !arguments.code.empty();
   std::string directory = one_liner ? std::filesystem::current_path().string() : std::filesystem::path(script).parent_path().string();
-  Result<host::HostOptions> options = host_options(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, [&s] {
-    if (s.signals) s.signals->poll();  // the loop does not turn while Lua runs
-  });
-  auto host = host::LuaHost::create(*app.loop, std::move(*options));
-  if (!host) return fail(app, host.error());
-  s.host = std::move(*host);
-  s.host->bind_run(*s.run);
+  if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow); !r) return fail(app, r.error());
   if (!arguments.resume.empty()) warn_if_edited(s, script);
   Result<FunctionRef> main = one_liner ? s.host->load("=-e", arguments.code) : s.host->load_file(script);
   if (!main) {

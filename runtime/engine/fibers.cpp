@@ -48,6 +48,12 @@ CancelToken RunImpl::token(const FiberRecord& f) const {
   return f.scope->shielded ? CancelToken() : f.scope->source->token();
 }
 
+ScopeRecord& RunImpl::owner(FiberRecord& f) {
+  ScopeRecord* s = f.scope;
+  while (s->transparent) s = s->parent;
+  return *s;
+}
+
 const Error* RunImpl::cancelled(FiberId id) const {
   auto it = fibers_.find(id);
   if (it == fibers_.end() || !it->second->scope) return nullptr;
@@ -77,8 +83,8 @@ Result<FiberId> RunImpl::spawn(FiberId parent, std::string name, FunctionRef fun
   if (fibers_.size() >= 100'000)
     return make_error(ErrorKind::state, "a run has at most 100000 fibers at a time", "use rille.map with a limit");
   std::int64_t n = ++p.child_names[name];
-  FiberRecord& child = new_fiber(fmt::format("{}/{}#{}", p.path, name, n), p.scope);
-  p.scope->children.insert(child.id);
+  FiberRecord& child = new_fiber(fmt::format("{}/{}#{}", p.path, name, n), &owner(p));
+  owner(p).children.insert(child.id);
   FiberId id = child.id;
   scheduler_.ready([this, id, function, argument = std::move(argument)] { guest_->start(id, function, argument); });
   return id;
@@ -137,6 +143,10 @@ void RunImpl::cancel(Error reason) {
 // The first error of a child ends its siblings and the body that spawned it.
 void RunImpl::child_failed(ScopeRecord& s, const Error& error) {
   if (s.failure) return;
+  if (config_.mode == Mode::session && !s.parent) {  // at the prompt a background fiber fails alone
+    event("fiber_failed", error_to_value(error));
+    return;
+  }
   s.failure = error;
   if (!s.source->cancelled()) s.source->cancel(error);
 }
@@ -198,6 +208,16 @@ ScopeId RunImpl::scope_enter(FiberId id, std::string name) {
   FiberRecord& f = fiber(id);
   f.scope = &new_scope(std::move(name), f.scope, id);
   return f.scope->id;
+}
+
+ScopeId RunImpl::entry_enter(FiberId id) {
+  ScopeId entry = scope_enter(id, "entry");
+  scope(entry)->transparent = true;
+  return entry;
+}
+
+void RunImpl::cancel_scope(ScopeId id, Error reason) {
+  if (ScopeRecord* s = scope(id)) s->source->cancel(std::move(reason));
 }
 
 Async<> RunImpl::scope_settle(FiberId id, ScopeId scope_id, std::optional<Error> failure) {

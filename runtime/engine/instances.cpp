@@ -42,20 +42,20 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"rent", name, options, std::move(source)}));
   lease_id = lease::Manager::lease_id(config_.id, slot.key);
   // The scope holds it from here on, so that an interrupted rent is cleaned up, too.
-  f.scope->leases.push_back(lease_id);
+  owner(f).leases.push_back(lease_id);
   Result<Value> outcome = Value();
   if (slot.recorded) {
     outcome = std::move(*slot.recorded);
   } else {
     record_start(slot);
-    Result<lease::Lease> made = co_await calls_->rent(slot.key, std::move(name), f.scope->name, std::move(options), token(f));
+    Result<lease::Lease> made = co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options), token(f));
     if (made) outcome = Value().set("lease", made->id);
     else if (const Error* why = cancelled(id)) co_return *why;
     else outcome = made.error();
     outcome = co_await complete(std::move(slot), std::move(outcome));
   }
   if (!outcome) {
-    std::erase(f.scope->leases, lease_id);
+    std::erase(owner(f).leases, lease_id);
     // An attempt whose fate is not known is settled like a lease; one that was refused has nothing to settle.
     std::vector<std::string> one(1, lease_id);
     (void)co_await release_all(std::move(one));

@@ -123,6 +123,11 @@ class Run : public FiberSink {
   virtual Async<> scope_release(FiberId fiber, ScopeId scope, std::vector<std::string> kept) = 0;
   virtual void scope_leave(FiberId fiber, ScopeId scope) = 0;
 
+  // One entry at the prompt: a scope that can be cancelled alone, but owns nothing. What is rented or spawned in it belongs
+  // to the session. Left by scope_leave.
+  virtual ScopeId entry_enter(FiberId fiber) = 0;
+  virtual void cancel_scope(ScopeId scope, Error reason) = 0;
+
   // --- durable verbs
   virtual Async<StepTicket> step_begin(FiberId fiber, Operation step, RetryPolicy retry) = 0;
   virtual Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) = 0;

@@ -25,6 +25,7 @@ struct ScopeRecord {
   ScopeRecord* parent = nullptr;
   FiberId owner = 0;
   std::unique_ptr<CancelSource> source;
+  bool transparent = false;            // an entry at the prompt: owns nothing
   bool shielded = false;               // unwinding: cancellation has been delivered, cleanup is not disturbed by it
   std::set<FiberId> children;          // fibers spawned in it that have not ended
   std::vector<std::string> leases;     // in the order of renting
@@ -107,6 +108,8 @@ class RunImpl final : public Run {
   Async<> scope_settle(FiberId fiber, ScopeId scope, std::optional<Error> failure) override;
   Async<> scope_release(FiberId fiber, ScopeId scope, std::vector<std::string> kept) override;
   void scope_leave(FiberId fiber, ScopeId scope) override;
+  ScopeId entry_enter(FiberId fiber) override;
+  void cancel_scope(ScopeId scope, Error reason) override;
 
   Async<StepTicket> step_begin(FiberId fiber, Operation step, RetryPolicy retry) override;
   Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) override;
@@ -137,6 +140,7 @@ class RunImpl final : public Run {
   void child_failed(ScopeRecord& scope, const Error& error);
   Task<void> finish_fiber(FiberId id);
   CancelToken token(const FiberRecord& f) const;
+  static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
   Async<> release_all(std::vector<std::string> leases);
 
   // durable.cpp

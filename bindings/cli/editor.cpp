@@ -1,0 +1,157 @@
+#include "bindings/cli/editor.hpp"
+
+#include <histedit.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <clocale>
+#include <cstring>
+
+namespace rille::cli {
+
+struct Editor::State {
+  Loop& loop;
+  EditLine* edit = nullptr;
+  History* history = nullptr;
+  std::string file, prompt;
+  Complete complete;
+  bool reading = false, interrupted = false;
+  uv_poll_t* poll = nullptr;
+  bool readable = false;
+
+  explicit State(Loop& l) : loop(l) {}
+
+  // Waits for a key while the loop turns. -1: interrupted.
+  int wait() {
+    readable = interrupted = false;
+    uv_poll_start(poll, UV_READABLE, [](uv_poll_t* p, int, int) { static_cast<State*>(p->data)->readable = true; });
+    loop.run_until([this] { return readable || interrupted; });
+    uv_poll_stop(poll);
+    return interrupted ? -1 : 0;
+  }
+
+  static State& of(EditLine* e) {
+    void* p = nullptr;
+    el_get(e, EL_CLIENTDATA, &p);
+    return *static_cast<State*>(p);
+  }
+
+  // libedit asks for one wide character; the terminal gives UTF-8.
+  static int get_character(EditLine* e, wchar_t* out) {
+    State& s = of(e);
+    unsigned char c = 0;
+    if (s.wait() != 0) return -1;
+    ssize_t n = ::read(0, &c, 1);
+    if (n <= 0) return static_cast<int>(n);
+    int more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
+    std::uint32_t code = more == 3 ? c & 0x07 : more == 2 ? c & 0x0f : more == 1 ? c & 0x1f : c;
+    for (; more > 0; --more) {
+      if (::read(0, &c, 1) != 1) return -1;
+      code = code << 6 | (c & 0x3f);
+    }
+    *out = static_cast<wchar_t>(code);
+    return 1;
+  }
+
+  static char* get_prompt(EditLine* e) { return of(e).prompt.data(); }
+
+  static unsigned char on_tab(EditLine* e, int) {
+    State& s = of(e);
+    const LineInfo* info = el_line(e);
+    std::string before(info->buffer, info->cursor);
+    std::vector<std::string> found = s.complete ? s.complete(before) : std::vector<std::string>();
+    if (found.empty()) return CC_REFRESH_BEEP;
+    std::size_t start = before.find_last_of(" \t({[,=+-*/<>~;\"'#");
+    std::size_t typed = before.size() - (start == std::string::npos ? 0 : start + 1);
+    std::string common = found[0];
+    for (const std::string& f : found) {
+      std::size_t n = 0;
+      while (n < common.size() && n < f.size() && common[n] == f[n]) ++n;
+      common.resize(n);
+    }
+    if (common.size() > typed) {
+      el_insertstr(e, common.substr(typed).c_str());
+      return CC_REFRESH;
+    }
+    std::string list = "\n";
+    for (const std::string& f : found) list += f + "  ";
+    list += "\n";
+    if (::write(1, list.data(), list.size()) < 0) return CC_ERROR;
+    return CC_REDISPLAY;
+  }
+};
+
+Editor::Editor(Loop& loop, const std::string& history_file) : state_(std::make_unique<State>(loop)) {
+  State& s = *state_;
+  s.file = history_file;
+  std::setlocale(LC_CTYPE, "C.UTF-8");
+  s.poll = new uv_poll_t;
+  uv_poll_init(loop.uv(), s.poll, 0);
+  s.poll->data = &s;
+  uv_unref(reinterpret_cast<uv_handle_t*>(s.poll));
+  s.edit = el_init("rille", stdin, stdout, stderr);
+  el_set(s.edit, EL_CLIENTDATA, &s);
+  el_set(s.edit, EL_EDITOR, "emacs");
+  el_set(s.edit, EL_SIGNAL, 0);
+  el_set(s.edit, EL_PROMPT, &State::get_prompt);
+  el_set(s.edit, EL_GETCFN, &State::get_character);
+  el_set(s.edit, EL_ADDFN, "rille-complete", "complete a name", &State::on_tab);
+  el_set(s.edit, EL_BIND, "^I", "rille-complete", nullptr);
+  el_set(s.edit, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+  s.history = history_init();
+  HistEvent event;
+  history(s.history, &event, H_SETSIZE, 5000);
+  history(s.history, &event, H_SETUNIQUE, 1);
+  history(s.history, &event, H_LOAD, s.file.c_str());
+  el_set(s.edit, EL_HIST, history, s.history);
+}
+
+Editor::~Editor() {
+  HistEvent event;
+  history(state_->history, &event, H_SAVE, state_->file.c_str());
+  history_end(state_->history);
+  el_end(state_->edit);
+  uv_close(reinterpret_cast<uv_handle_t*>(state_->poll), [](uv_handle_t* h) { delete reinterpret_cast<uv_poll_t*>(h); });
+}
+
+Editor::Input Editor::read(const std::string& prompt, std::string& line) {
+  State& s = *state_;
+  s.prompt = prompt;
+  s.reading = true;
+  s.interrupted = false;
+  int count = 0;
+  errno = 0;
+  const char* text = el_gets(s.edit, &count);
+  s.reading = false;
+  if (s.interrupted) {
+    el_reset(s.edit);
+    if (::write(1, "^C\n", 3) < 0) return Input::end;
+    return Input::interrupted;
+  }
+  if (!text || count <= 0) return Input::end;
+  line.assign(text, static_cast<std::size_t>(count));
+  if (!line.empty() && line.back() == '\n') line.pop_back();
+  return Input::line;
+}
+
+void Editor::add_history(const std::string& entry) {
+  HistEvent event;
+  std::string flat = entry;
+  std::replace(flat.begin(), flat.end(), '\n', ' ');
+  history(state_->history, &event, H_ENTER, flat.c_str());
+}
+
+void Editor::set_complete(Complete complete) { state_->complete = std::move(complete); }
+
+void Editor::interrupt() { state_->interrupted = true; }
+
+void Editor::hide() {
+  if (state_->reading && ::write(1, "\r\x1b[K", 4) < 0) return;
+}
+
+void Editor::draw() {
+  if (state_->reading) el_set(state_->edit, EL_REFRESH);
+}
+
+}  // namespace rille::cli

@@ -1,0 +1,310 @@
+// The prompt: one run, one scope. Entries run in the session's main fiber, so that what they rent lives until it is
+// released or the session ends; fibers that they spawn go on while the next line is typed.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "bindings/cli/editor.hpp"
+#include "bindings/cli/session.hpp"
+#include "bindings/host/await.hpp"
+#include "bindings/host/bind.hpp"
+#include "bindings/host/open.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+using namespace rille::host;
+
+struct Entry {
+  std::string source;
+  bool silent = false;
+};
+
+struct Repl : Session {
+  explicit Repl(App& a) : Session(a) {}
+  std::optional<Future<Result<std::optional<Entry>>>> next;  // the main fiber waits here
+  bool idle = false;                                         // it does
+  engine::ScopeId scope = 0;                                 // of the entry that runs, or 0
+  int env_keep = 0;
+};
+
+char key_repl;  // registry: the Repl of a state
+
+Repl& repl_of(lua_State* L) {
+  get_registry(L, &key_repl);
+  auto* r = static_cast<Repl*>(lua_touserdata(L, -1));
+  lua_pop(L, 1);
+  return *r;
+}
+
+Async<std::optional<Entry>> next_entry(Repl& r) {
+  Future<Result<std::optional<Entry>>> future(*r.app.loop);
+  r.next = future;
+  r.idle = true;
+  co_return co_await future;
+}
+
+int repl_read(lua_State* L) {
+  return await(L, next_entry(repl_of(L)), [](lua_State* l, std::optional<Entry> e) {
+    if (!e) return 0;
+    push(l, e->source);
+    push(l, e->silent);
+    return 2;
+  });
+}
+
+// Copies the locals that are alive at the end of an entry into the session's variables.
+int repl_keep(lua_State* L) {
+  lua_Debug ar;
+  if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "f", &ar)) return 0;
+  lua_getfenv(L, -1);
+  int env = lua_gettop(L);
+  for (int i = 1; const char* name = lua_getlocal(L, &ar, i); ++i) {
+    if (name[0] == '(') {
+      lua_pop(L, 1);
+      continue;
+    }
+    lua_pushstring(L, name);
+    lua_insert(L, -2);
+    lua_rawset(L, env);
+  }
+  return 0;
+}
+
+// An expression gives its values; statements leave their locals.
+Result<int> repl_compile(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  std::string source(check_text(L, 1, "entry"));
+  if (host.compile(L, "return " + source, "=prompt", false)) return 1;
+  if (host.compile(L, source + "\n__rille_keep()", "=prompt", false)) return 1;
+  Result<> plain = host.compile(L, source, "=prompt", false);
+  if (plain) return 1;
+  lua_pushnil(L);
+  push_error(L, plain.error());
+  return 2;
+}
+
+int repl_enter(lua_State* L) {
+  Repl& r = repl_of(L);
+  r.scope = r.run->entry_enter(1);
+  push(L, static_cast<std::int64_t>(r.scope));
+  return 1;
+}
+
+int repl_leave(lua_State* L) {
+  Repl& r = repl_of(L);
+  r.run->scope_leave(1, static_cast<engine::ScopeId>(check_integer(L, 1, "scope")));
+  r.scope = 0;
+  r.host->caught();
+  return 0;
+}
+
+int repl_report(lua_State* L) {
+  Repl& r = repl_of(L);
+  r.app.terminal.error(caught_error(L, 1), r.app.trace);
+  return 0;
+}
+
+int repl_done(lua_State*) { return 0; }
+
+// A variable of the session.
+int repl_set(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  if (!host.compile(L, "", "=prompt", false)) return 0;
+  lua_getfenv(L, -1);
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, 2);
+  lua_rawset(L, -3);
+  return 0;
+}
+
+int open_repl(lua_State* L) {
+  lua_settop(L, 1);
+  push_rille_core(L);
+  lua_getfield(L, -1, "trace");
+  int trace = lua_gettop(L);
+  lua_newtable(L);
+  set_functions(L, {{"compile", bind<repl_compile>}, {"enter", bind<repl_enter>}, {"leave", bind<repl_leave>},
+                    {"report", bind<repl_report>}, {"done", bind<repl_done>}, {"set", bind<repl_set>}});
+  set_async(L, "read", bind<repl_read>);
+  lua_pushvalue(L, trace);
+  lua_setfield(L, -2, "trace");
+  lua_setfield(L, 1, "prompt_primitives");
+  lua_pushcfunction(L, bind<repl_keep>);
+  set_global(L, "__rille_keep");
+  lua_pushvalue(L, 1);
+  set_global(L, "rille");
+  return 0;
+}
+
+// Whether the source stops in the middle: the parser wanted more at its end.
+bool unfinished(const std::string& source) {
+  std::unique_ptr<lua_State, void (*)(lua_State*)> L(luaL_newstate(), lua_close);
+  if (!L) return false;
+  auto ends_early = [&](const std::string& text) {
+    if (luaL_loadbuffer(L.get(), text.data(), text.size(), "=prompt") == 0) return false;
+    std::string message = lua_tostring(L.get(), -1);
+    return message.ends_with("near '<eof>'");
+  };
+  std::string expression = "return " + source + "\n";
+  if (luaL_loadbuffer(L.get(), expression.data(), expression.size(), "=prompt") == 0) return false;
+  return ends_early(source + "\n");
+}
+
+std::string strip(std::string s) {
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\n')) s.pop_back();
+  std::size_t start = s.find_first_not_of(" \t\n");
+  return start == std::string::npos ? "" : s.substr(start);
+}
+
+// Names that could follow: fields of what stands before the last dot or colon, else the session's variables.
+std::vector<std::string> complete(Repl& r, const std::string& before) {
+  std::size_t start = before.find_last_of(" \t({[,=+-*/<>~;\"'#");
+  std::string word = start == std::string::npos ? before : before.substr(start + 1);
+  std::vector<std::string> found;
+  lua_State* L = r.host->lua();
+  StackGuard guard(L);
+  (void)protect(L, 0, [&](lua_State* l) {
+    if (!r.host->compile(l, "", "=prompt", false)) return;
+    lua_getfenv(l, -1);
+    std::string path, rest = word;
+    for (std::size_t at; (at = rest.find_first_of(".:")) != std::string::npos; rest = rest.substr(at + 1)) {
+      path += rest.substr(0, at + 1);
+      lua_pushstring(l, rest.substr(0, at).c_str());
+      if (lua_istable(l, -2)) lua_rawget(l, -2);
+      else return;
+      if (lua_isuserdata(l, -1) && luaL_getmetafield(l, -1, "__index") && !lua_istable(l, -1)) return;
+    }
+    for (int level = 0; level < 3 && lua_istable(l, -1); ++level) {
+      int table = lua_gettop(l);
+      for (lua_pushnil(l); lua_next(l, table); lua_pop(l, 1))
+        if (lua_type(l, -2) == LUA_TSTRING) {
+          std::string name = lua_tostring(l, -2);
+          if (name.starts_with(rest) && !name.starts_with("__") && (name[0] != '_' || !rest.empty())) found.push_back(path + name);
+        }
+      if (!luaL_getmetafield(l, table, "__index")) break;
+    }
+  });
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  if (found.size() > 60) found.resize(60);
+  return found;
+}
+
+// Live leases at the end of the session: true when it may end.
+bool may_leave(Repl& r, Editor* editor) {
+  auto leases = r.app.engine->leases().of_run(r.run->id());
+  Micros hourly = 0;
+  int live = 0;
+  if (leases)
+    for (const auto& l : *leases)
+      if (l.billable()) ++live, hourly += l.price_micros_per_hour;
+  if (!live || !editor) return true;
+  r.app.terminal.out(fmt::format("{} {} still rented, at {} per hour. Release and quit? [y/N] ", live, live == 1 ? "box is" : "boxes are", format_dollars(hourly)));
+  std::string answer;
+  Editor::Input input = editor->read("", answer);
+  if (input == Editor::Input::end) r.app.terminal.out("\n");
+  return input == Editor::Input::line && !answer.empty() && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+void submit(Repl& r, std::optional<Entry> entry) {
+  r.idle = false;
+  auto next = std::exchange(r.next, std::nullopt);
+  bool last = !entry;
+  next->set(Result<std::optional<Entry>>(std::move(entry)));
+  r.app.loop->run_until([&] { return (r.idle && !last) || r.result.has_value(); });
+  r.app.terminal.clear_progress();
+}
+
+void converse(Repl& r, Editor& editor) {
+  std::string pending;
+  r.app.loop->run_until([&] { return r.idle || r.result.has_value(); });
+  while (!r.result) {
+    std::string line;
+    Editor::Input input = editor.read(pending.empty() ? "rille> " : "    .. ", line);
+    if (input == Editor::Input::interrupted) {
+      pending.clear();
+      continue;
+    }
+    if (input == Editor::Input::end) {
+      r.app.terminal.out("\n");
+      if (!may_leave(r, &editor)) continue;
+      submit(r, std::nullopt);
+      return;
+    }
+    pending += pending.empty() ? line : "\n" + line;
+    std::string source = strip(pending);
+    if (source.empty()) {
+      pending.clear();
+      continue;
+    }
+    if (source[0] == '=') source = strip(source.substr(1));
+    if (source[0] == '?') source = "help(" + strip(source.substr(1)) + ")";
+    if (!line.empty() && unfinished(source)) continue;
+    editor.add_history(pending);
+    pending.clear();
+    if (source == ":quit" || source == "exit" || source == "quit") {
+      if (!may_leave(r, &editor)) continue;
+      submit(r, std::nullopt);
+      return;
+    }
+    Entry entry{source, source.back() == ';'};
+    while (!entry.source.empty() && entry.source.back() == ';') entry.source.pop_back();
+    submit(r, std::move(entry));
+  }
+}
+
+}  // namespace
+
+int repl_command(App& app, const std::string& resume) {
+  if (!isatty(0)) {  // a pipe: its whole text is one script
+    std::string code;
+    char block[65536];
+    for (ssize_t n; (n = ::read(0, block, sizeof block)) > 0;) code.append(block, static_cast<std::size_t>(n));
+    RunArguments arguments;
+    arguments.code = code.empty() ? " " : code;
+    return run_command(app, arguments);
+  }
+  if (Result<> r = open_engine(app); !r) return fail(app, r.error());
+  Repl r(app);
+  engine::RunSpec spec;
+  spec.script = "repl";
+  spec.mode = engine::Mode::session;
+  auto run = resume.empty() ? run_blocking(*app.loop, app.engine->start(spec, session_hooks(r)))
+                            : run_blocking(*app.loop, app.engine->resume(resume, session_hooks(r)));
+  if (!run) return fail(app, run.error());
+  r.run = std::move(*run);
+  r.log.open(r.run->home() + "/log");
+  std::vector<lua_CFunction> open(1, open_repl);
+  if (Result<> made = make_host(r, std::filesystem::current_path().string(), host::Rules::open, open); !made) return fail(app, made.error());
+  lua_pushlightuserdata(r.host->lua(), &r);
+  set_registry(r.host->lua(), &key_repl);
+  Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(require('rille').prompt_primitives)");
+  if (!main) return fail(app, main.error());
+
+  Editor editor(*app.loop, app.home + "/history");
+  editor.set_complete([&r](const std::string& before) { return complete(r, before); });
+  app.terminal.set_prompt([&] { editor.hide(); }, [&] { editor.draw(); });
+  Interrupts handler(
+      *app.loop, [](void* h) { static_cast<LuaHost*>(h)->arm_interrupt(); }, r.host.get(),
+      [&](int) {
+        if (r.idle) editor.interrupt();
+        else if (r.scope) r.run->cancel_scope(r.scope, make_error(ErrorKind::cancelled, "interrupted by Ctrl-C"));
+      },
+      [&](int signal) { suspend(r, signal); });
+  r.signals = &handler;
+  app.terminal.out("Rille " RILLE_VERSION "  (Ctrl-D leaves, ?name for help)\n");
+  app.loop->spawn([](Repl& session, FunctionRef f) -> Task<void> {
+    Value none;
+    session.result.emplace(co_await session.run->execute(*session.host, f, none));
+  }(r, *main));
+  converse(r, editor);
+  app.loop->run_until([&] { return r.result.has_value(); });
+  app.terminal.set_prompt(nullptr, nullptr);
+  const Result<Value>& result = *r.result;
+  return result ? 0 : fail(app, result.error());
+}
+
+}  // namespace rille::cli

@@ -1,0 +1,81 @@
+#include "bindings/cli/session.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "bindings/lua/open.hpp"
+#include "runtime/base/time.hpp"
+
+namespace rille::cli {
+
+void RunLog::open(const std::string& path) { fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600); }
+
+RunLog::~RunLog() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void RunLog::write(std::string_view text) {
+  if (fd_ >= 0 && ::write(fd_, text.data(), text.size()) < 0) ::close(std::exchange(fd_, -1));
+}
+
+namespace {
+
+void show_event(App& app, const Value& e) {
+  if (app.json) return;
+  std::string what = e.text("event");
+  Terminal& t = app.terminal;
+  if (what == "live")
+    t.note(fmt::format("rented {} from {} at {} per hour", e.text("name"), e.text("provider"),
+                       format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5))));
+  else if (what == "released")
+    t.note(fmt::format("released {}", e.text("name")));
+  else if (what == "retry")
+    t.note(fmt::format("step {} failed, attempt {} in {}: {}", e.text("step"), e.integer("attempt"),
+                       format_duration_ms(e.integer("delay_ms")), e.text("error")));
+  else if (what == "call_restarted")
+    t.note(fmt::format("call {} goes on from its last checkpoint: {}", e.text("call"), e.text("why")));
+  else if (what == "reconnect")
+    t.note(fmt::format("call {}: connecting again ({})", e.text("call"), e.text("why")));
+  else if (what == "fiber_failed")
+    t.note(fmt::format("a background fiber failed: {}", e.text("message")));
+  else if (what == "warning")
+    t.note(fmt::format("warning: {}: {}", e.text("what"), e["error"].text("message")));
+}
+
+}  // namespace
+
+engine::RunHooks session_hooks(Session& s) {
+  engine::RunHooks h;
+  h.print = [&s](std::string_view text) {
+    s.app.terminal.out(text);
+    s.log.write(text);
+  };
+  h.progress = [&s](const Value& p) { s.app.terminal.progress(p); };
+  h.event = [&s](const Value& e) { show_event(s.app, e); };
+  return h;
+}
+
+Result<> make_host(Session& s, const std::string& directory, host::Rules rules, std::vector<lua_CFunction> open) {
+  host::HostOptions o;
+  o.rules = rules;
+  o.full_tracebacks = s.app.trace;
+  o.script_directory = directory;
+  o.on_interrupt = [&s] { if (s.signals) s.signals->poll(); };  // the loop does not turn while Lua runs
+  o.open = lua::openers();
+  o.open.insert(o.open.end(), open.begin(), open.end());
+  RILLE_TRY(s.host, host::LuaHost::create(*s.app.loop, std::move(o)));
+  s.host->bind_run(*s.run);
+  return {};
+}
+
+[[noreturn]] void suspend(Session& s, int signal) {
+  s.app.terminal.clear_progress();
+  if (s.run) {
+    (void)s.app.engine->suspend(*s.run);
+    s.app.terminal.note(fmt::format("suspended by signal {}; continue with: rille resume {}", signal, s.run->id()));
+  }
+  _exit(128 + signal);
+}
+
+}  // namespace rille::cli

@@ -1,0 +1,43 @@
+// What `rille FILE` and the prompt have in common: a run, its host, its log file, its hooks.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bindings/cli/app.hpp"
+#include "bindings/cli/interrupt.hpp"
+#include "bindings/host/host.hpp"
+
+namespace rille::cli {
+
+// What a run prints goes to the terminal and to <home>/runs/<id>/log.
+class RunLog {
+ public:
+  ~RunLog();
+  void open(const std::string& path);
+  void write(std::string_view text);  // a full disk ends the log only
+
+ private:
+  int fd_ = -1;
+};
+
+struct Session {
+  App& app;
+  RunLog log;
+  std::unique_ptr<engine::Run> run;
+  std::unique_ptr<host::LuaHost> host;
+  std::optional<Result<Value>> result;
+  Interrupts* signals = nullptr;
+  bool aborted = false;
+
+  explicit Session(App& a) : app(a) {}
+};
+
+engine::RunHooks session_hooks(Session& s);
+// Makes s.host for s.run. `open` adds verbs of the command's own.
+Result<> make_host(Session& s, const std::string& directory, host::Rules rules, std::vector<lua_CFunction> open = {});
+// SIGTERM, SIGHUP: stops here without unwinding; the journal has everything that is needed to go on.
+[[noreturn]] void suspend(Session& s, int signal);
+
+}  // namespace rille::cli

@@ -1,0 +1,98 @@
+--- The prompt's loop: reads entries, runs each in a scope that Ctrl-C can cancel alone, and shows what it gave.
+--- Loaded by the command only; `primitives` are its C++ side (bindings/cli/repl.cpp).
+
+local M = {}
+
+local depth_max, items_max, text_max = 5, 40, 400
+
+local function is_name(key)
+  return type(key) == "string" and key:match("^[%a_][%w_]*$") ~= nil
+end
+
+local show
+
+local function show_table(t, depth, seen)
+  if seen[t] then return "<cycle>" end
+  local meta = getmetatable(t)
+  if type(meta) == "table" and meta.__tostring then return tostring(t) end
+  if depth >= depth_max then return "{...}" end
+  seen[t] = true
+  local parts, count, listed = {}, 0, #t
+  for i = 1, listed do
+    count = count + 1
+    if count > items_max then break end
+    parts[#parts + 1] = show(t[i], depth + 1, seen)
+  end
+  for key, value in pairs(t) do
+    if not (type(key) == "number" and key >= 1 and key <= listed and key % 1 == 0) then
+      count = count + 1
+      if count > items_max then break end
+      local name = is_name(key) and key or "[" .. show(key, depth + 1, seen) .. "]"
+      parts[#parts + 1] = name .. " = " .. show(value, depth + 1, seen)
+    end
+  end
+  if count > items_max then parts[#parts + 1] = "... more" end
+  seen[t] = nil
+  local line = table.concat(parts, ", ")
+  if #line <= 90 then return #parts == 0 and "{}" or "{ " .. line .. " }" end
+  local indent = string.rep("  ", depth + 1)
+  return "{\n" .. indent .. table.concat(parts, ",\n" .. indent) .. "\n" .. string.rep("  ", depth) .. "}"
+end
+
+--- A value as one would write it: strings quoted, keys sorted, cycles and long tables cut.
+---@param value any
+---@return string
+function show(value, depth, seen)
+  if type(value) == "string" then
+    local text = #value > text_max and value:sub(1, text_max) .. "..." or value
+    return string.format("%q", text):gsub("\\\n", "\\n")
+  end
+  if type(value) == "table" then return show_table(value, depth or 0, seen or {}) end
+  return tostring(value)
+end
+
+M.show = show
+
+local function show_results(results)
+  for i = 1, results.n do
+    local value = results[i]
+    if type(value) == "userdata" then
+      print(value)  -- tensors and lists of offers show their contents; this may wait
+    else
+      print(show(value))
+    end
+  end
+end
+
+local function pack(...) return { n = select("#", ...), ... } end
+
+--- Runs until `primitives.read` gives nil.
+function M.main(primitives)
+  while true do
+    local source, silent = primitives.read()
+    if source == nil then return nil end
+    local fn, problem = primitives.compile(source)
+    if not fn then
+      primitives.report(problem)
+    else
+      local scope = primitives.enter()
+      local results = pack(xpcall(fn, primitives.trace))
+      primitives.leave(scope)
+      if results[1] then
+        table.remove(results, 1)
+        results.n = results.n - 1
+        if results.n > 0 then primitives.set("_", results[1]) end
+        if not silent then
+          local shown, why = pcall(show_results, results)
+          if not shown then primitives.report(why) end
+        end
+      else
+        primitives.set("_err", results[2])
+        primitives.report(results[2])
+      end
+    end
+    primitives.done()
+  end
+end
+
+return M
