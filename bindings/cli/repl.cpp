@@ -166,7 +166,7 @@ std::vector<std::string> complete(Repl& r, const std::string& before) {
   std::vector<std::string> found;
   lua_State* L = r.host->lua();
   StackGuard guard(L);
-  (void)protect(L, 0, [&](lua_State* l) {
+  (void)protect(L, [&](lua_State* l) {
     if (!r.host->compile(l, "", "=prompt", false)) return;
     lua_getfenv(l, -1);
     std::string path, rest = word;

@@ -1,0 +1,242 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/engine/world.hpp"
+
+using namespace rille;
+using namespace rille::engine;
+using namespace rille::engine::test;
+
+namespace {
+
+// A step whose body is an effect that is counted, with a crash place before and after it.
+Async<Value> step(Run& run, World& world, FiberId f, std::string name, Value result, Operation op = {}) {
+  op.name = name;
+  op.source = "test:" + name;
+  RILLE_CO_TRY(StepTicket ticket, co_await run.step_begin(f, op, {}));
+  if (ticket.recorded) co_return std::move(*ticket.recorded);
+  RILLE_CO_CHECK(co_await world.place(run.loop()));
+  ++world.effects[ticket.key];
+  RILLE_CO_TRY(StepOutcome out, co_await run.step_end(f, ticket, result));
+  RILLE_CO_CHECK(co_await world.place(run.loop()));
+  co_return std::move(out.result);
+}
+
+// Runs the script to its end with one crash at `crash_at`, resuming as often as needed.
+Result<Value> settle(World& world, const Process::Script& script, int crash_at) {
+  world.places = 0;
+  world.crash_at = crash_at;
+  for (int i = 0; i < 5; ++i) {
+    if (auto out = Process::run(world, script)) return std::move(*out);
+    world.crash_at = -1;
+  }
+  return make_error(ErrorKind::internal, "never settled");
+}
+
+CppGuest::Body sequence(Run& run, CppGuest&, World& world) {
+  return [&](FiberId f) -> Async<Value> {
+    double sum = 0;
+    for (int i = 1; i <= 3; ++i) {
+      RILLE_CO_TRY(Value v, co_await step(run, world, f, "add", Value(i)));
+      sum += *v.as_number();
+    }
+    RILLE_CO_TRY(double t, co_await run.now(f, "test"));
+    RILLE_CO_CHECK(co_await run.sleep(f, "nap", 1, "test"));
+    RILLE_CO_TRY(Value last, co_await step(run, world, f, "clock", Value(t)));
+    co_return Value(sum + (*last.as_number() == t ? 0 : 100));
+  };
+}
+
+CppGuest::Body rents(Run& run, CppGuest& guest, World& world) {
+  return [&](FiberId f) -> Async<Value> {
+    RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", Value(), "test"));
+    (void)box;
+    auto worker = [&run, &world](std::string name) -> CppGuest::Body {
+      return [&run, &world, name](FiberId g) -> Async<Value> {
+        RILLE_CO_TRY(LeaseView own, co_await run.rent(g, name, Value(), "test"));
+        (void)own;
+        co_return co_await step(run, world, g, "work", Value(name));
+      };
+    };
+    RILLE_CO_TRY(FiberId a, run.spawn(f, "w", guest.function(worker("a")), Value()));
+    RILLE_CO_TRY(FiberId b, run.spawn(f, "w", guest.function(worker("b")), Value()));
+    RILLE_CO_CHECK(co_await run.join(f, a));
+    RILLE_CO_CHECK(co_await run.join(f, b));
+    co_return co_await step(run, world, f, "end", Value("done"));
+  };
+}
+
+CppGuest::Body races(Run& run, CppGuest& guest, World& world) {
+  return [&](FiberId f) -> Async<Value> {
+    auto runner = [&run, &world](int steps) -> CppGuest::Body {
+      return [&run, &world, steps](FiberId g) -> Async<Value> {
+        for (int i = 0; i < steps; ++i) RILLE_CO_CHECK(co_await step(run, world, g, "lap", Value(i)));
+        co_return Value();
+      };
+    };
+    ScopeId scope = run.scope_enter(f, "race");
+    std::vector<FiberId> fibers;
+    for (int steps : {3, 2, 4}) {
+      RILLE_CO_TRY(FiberId id, run.spawn(f, "r", guest.function(runner(steps)), Value()));
+      fibers.push_back(id);
+    }
+    RILLE_CO_TRY(std::size_t winner, co_await run.join_any(f, fibers));
+    for (FiberId id : fibers) run.cancel_fiber(id, make_error(ErrorKind::cancelled, "lost"));
+    RILLE_CO_CHECK(co_await run.scope_settle(f, scope, std::nullopt));
+    RILLE_CO_CHECK(co_await run.scope_release(f, scope, {}));
+    run.scope_leave(f, scope);
+    co_return co_await step(run, world, f, "winner", Value(static_cast<int>(winner)));
+  };
+}
+
+void crash_everywhere(const Process::Script& script, const std::function<void(World&, const Result<Value>&)>& check,
+                      bool same_result = true) {
+  World calm;
+  Result<Value> expected = settle(calm, script, -1);
+  int places = calm.places;
+  REQUIRE(places > 3);
+  check(calm, expected);
+  for (int at = 1; at <= places; ++at) {
+    INFO("crash at place " << at << " of " << places);
+    World world;
+    Result<Value> r = settle(world, script, at);
+    if (!r) UNSCOPED_INFO(r.error().summary());
+    REQUIRE(r.ok() == expected.ok());
+    if (r && same_result) CHECK(r->to_json() == expected->to_json());
+    check(world, r);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a crash at any place repeats no finished step and ends with the same result") {
+  crash_everywhere(sequence, [](World& world, const Result<Value>& r) {
+    REQUIRE(r.ok());
+    CHECK(r->to_json() == r->to_json());
+    for (const auto& [key, n] : world.effects) CHECK(n <= 2);  // twice only for the one that a crash cut off
+    int repeats = 0;
+    for (const auto& [key, n] : world.effects) repeats += n - 1;
+    CHECK(repeats <= 1);
+  });
+}
+
+TEST_CASE("a crash at any place leaks no machine and rents none twice") {
+  crash_everywhere(rents, [](World& world, const Result<Value>& r) {
+    REQUIRE(r.ok());
+    CHECK(world.machines.empty());
+    CHECK(world.creates.size() == 3);
+    for (const auto& [token, n] : world.creates) CHECK(n == 1);
+  });
+}
+
+TEST_CASE("a race that is decided stays decided after a crash at any place") {
+  // Before the decision a crash may let another fiber win; after it, the resumed run must follow the record.
+  auto check = [](World& world, const Result<Value>& r) {
+    REQUIRE(r.ok());
+    CHECK(world.effects.at("main/winner#1") <= 2);
+  };
+  crash_everywhere(races, check, false);
+}
+
+TEST_CASE("a failing child ends its siblings and what they hold") {
+  World world;
+  auto script = [](Run& run, CppGuest& guest, World& w) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", Value(), "test"));
+      (void)box;
+      RILLE_CO_TRY(FiberId bad, run.spawn(f, "bad", guest.function([&](FiberId g) -> Async<Value> {
+        RILLE_CO_CHECK(co_await step(run, w, g, "before", Value()));
+        co_return make_error(ErrorKind::state, "broken child");
+      }), Value()));
+      (void)bad;
+      RILLE_CO_CHECK(co_await run.sleep(f, "long", 1'000'000, "test"));
+      co_return Value("unreached");
+    };
+  };
+  Result<Value> r = settle(world, script, -1);
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().message == "broken child");
+  CHECK(world.machines.empty());
+}
+
+TEST_CASE("a changed script is stopped before any effect, with both places named") {
+  World world;
+  auto first = [](Run& run, CppGuest&, World& w) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RILLE_CO_CHECK(co_await step(run, w, f, "one", Value()));
+      RILLE_CO_CHECK(co_await step(run, w, f, "two", Value()));
+      co_return Value();
+    };
+  };
+  auto second = [](Run& run, CppGuest&, World& w) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RILLE_CO_CHECK(co_await step(run, w, f, "one", Value()));
+      co_return co_await step(run, w, f, "three", Value());
+    };
+  };
+  world.crash_at = 4;  // after step two was recorded
+  CHECK_FALSE(Process::run(world, first).has_value());
+  world.crash_at = -1;
+  auto out = Process::run(world, second);
+  REQUIRE(out.has_value());
+  REQUIRE_FALSE(out->ok());
+  CHECK(out->error().kind == ErrorKind::divergence);
+  CHECK(out->error().message.find("test:three") != std::string::npos);
+  CHECK(out->error().message.find("test:two") != std::string::npos);
+  CHECK(world.effects.count("main/three#1") == 0);
+}
+
+TEST_CASE("a script that ends too early, or waits elsewhere, has diverged") {
+  auto two = [](Run& run, CppGuest&, World& w) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RILLE_CO_CHECK(co_await step(run, w, f, "one", Value()));
+      co_return co_await step(run, w, f, "two", Value());
+    };
+  };
+  auto none = [](Run&, CppGuest&, World&) -> CppGuest::Body { return [](FiberId) -> Async<Value> { co_return Value(); }; };
+  auto elsewhere = [](Run& run, CppGuest& guest, World& w) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RILLE_CO_TRY(FiberId child, run.spawn(f, "child", guest.function([&](FiberId g) { return step(run, w, g, "one", Value()); }), Value()));
+      RILLE_CO_CHECK(co_await run.join(f, child));
+      co_return Value();
+    };
+  };
+  for (const Process::Script& other : {Process::Script(none), Process::Script(elsewhere)}) {
+    World world;
+    world.crash_at = 4;
+    CHECK_FALSE(Process::run(world, two).has_value());
+    world.crash_at = -1;
+    auto out = Process::run(world, other);
+    REQUIRE(out.has_value());
+    REQUIRE_FALSE(out->ok());
+    CHECK(out->error().kind == ErrorKind::divergence);
+    CHECK(world.effects.size() == 2);
+  }
+}
+
+TEST_CASE("a retryable failure is tried again, then recorded") {
+  World world;
+  auto script = [](Run& run, CppGuest&, World& w) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RetryPolicy retry;
+      retry.attempts_max = 3;
+      retry.initial_ms = 1;
+      Operation op;
+      op.name = "flaky";
+      RILLE_CO_TRY(StepTicket ticket, co_await run.step_begin(f, op, retry));
+      if (ticket.recorded) co_return std::move(*ticket.recorded);
+      while (true) {
+        ++w.effects["tries"];
+        RILLE_CO_TRY(StepOutcome out, co_await run.step_end(f, ticket, make_error(ErrorKind::network, "down").with_retry()));
+        if (!out.again) co_return std::move(out.result);
+      }
+    };
+  };
+  Result<Value> r = settle(world, script, -1);
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().message == "down");
+  CHECK(world.effects["tries"] == 3);
+  Result<Value> again = settle(world, script, -1);
+  REQUIRE_FALSE(again.ok());
+  CHECK(again.error().message == "down");
+  CHECK(world.effects["tries"] == 3);
+}
