@@ -66,7 +66,9 @@ end
 
 local function pack(...) return { n = select("#", ...), ... } end
 
---- Runs until `primitives.read` gives nil.
+--- Reads and runs entries until `primitives.read` gives nil.
+---@param primitives table the command's side of the prompt
+---@mark ephemeral
 function M.main(primitives)
   while true do
     local source, silent = primitives.read()

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "bindings/cli/app.hpp"
-#include "bindings/host/worker.hpp"
+#include "bindings/lua/worker.hpp"
 #include "runtime/agent/daemon.hpp"
 
 namespace rille::cli {
@@ -16,7 +16,14 @@ int agent_command(App& app, const std::vector<std::string>& words) {
   }
   if (directory.empty() || (what != "daemon" && what != "connect" && what != "worker"))
     return fail(app, make_error(ErrorKind::invalid, "rille agent is started by Rille itself", "see docs/manual/agents.md")), 2;
-  if (what == "worker") return host::run_worker(*app.loop, directory, call);
+  if (what == "worker") {
+    lua::WorkerOptions options;
+    options.directory = directory;
+    options.call_key = call;
+    options.full_tracebacks = app.trace;
+    Result<int> code = run_blocking(*app.loop, lua::run_worker(*app.loop, options));
+    return code ? *code : fail(app, code.error());
+  }
   if (what == "daemon") {
     agent::DaemonOptions options;
     options.directory = directory;

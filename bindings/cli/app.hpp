@@ -30,7 +30,7 @@ int fail(App& app, const Error& error);
 // run_command.cpp
 struct RunArguments {
   std::string file;                    // "" for -e
-  std::string code;                    // of -e
+  std::optional<std::string> code;     // of -e
   std::vector<std::string> script_arguments;
   std::string resume;                  // a run id
 };

@@ -1,8 +1,6 @@
 // `rille doctor`: what is present, what is missing, and what that costs.
-#include <curl/curl.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sqlite3.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -88,7 +86,9 @@ Check journal(App& app) {
   if (!r || verdict != "ok") return {"journal", "missing", verdict, "restore it from a copy, then run `rille gc`"};
   auto runs = app.engine->runs(1'000'000);
   auto leases = app.engine->leases().all(false);
-  return {"journal", "ok", fmt::format("{} runs, {} live leases", runs ? runs->size() : 0, leases ? leases->size() : 0), ""};
+  std::string sqlite;
+  (void)app.engine->journal().reader().query("SELECT sqlite_version()", {}, [&](const store::Row& row) { sqlite = row.text(0); });
+  return {"journal", "ok", fmt::format("SQLite {}, {} runs, {} live leases", sqlite, runs ? runs->size() : 0, leases ? leases->size() : 0), ""};
 }
 
 Check credential(const char* provider, const char* variable, const char* file) {
@@ -105,9 +105,8 @@ int doctor_command(App& app) {
   std::vector<Check> checks;
   checks.push_back({"processor", "ok", fmt::format("{} cores", std::thread::hardware_concurrency()), ""});
   checks.push_back({"LuaJIT", "ok", LUAJIT_VERSION, ""});
-  checks.push_back({"SQLite", "ok", sqlite3_libversion(), ""});
   checks.push_back({"libuv", "ok", uv_version_string(), ""});
-  checks.push_back({"libcurl", "ok", curl_version_info(CURLVERSION_NOW)->version, ""});
+  checks.push_back(library("libcurl.so.4", "libcurl", "nothing can be staged from the web"));
   checks.push_back(library("libdnnl.so.2", "oneDNN", "tensors cannot be computed on this machine's CPU"));
   checks.push_back(cuda_driver());
   checks.push_back(library("libnvidia-ml.so.1", "NVML", "no GPU telemetry on this machine"));

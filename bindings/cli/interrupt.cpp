@@ -1,5 +1,6 @@
 #include "bindings/cli/interrupt.hpp"
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <atomic>
@@ -13,8 +14,14 @@ std::atomic<int> suspend_signal{0};
 std::atomic<uv_async_t*> wake_handle{nullptr};
 void (*now_function)(void*) = nullptr;
 void* now_context = nullptr;
+pthread_t main_thread;
 
 void handle(int signal) {
+  // The kernel may pick any thread; the Lua state's hook must be set by the one that runs it.
+  if (!pthread_equal(pthread_self(), main_thread)) {
+    pthread_kill(main_thread, signal);
+    return;
+  }
   if (signal == SIGINT) interrupts.fetch_add(1);
   else suspend_signal.store(signal);
   if (now_function) now_function(now_context);
@@ -38,6 +45,7 @@ Interrupts::Interrupts(Loop& loop, void (*now)(void*), void* context, std::funct
   uv_async_init(loop.uv(), wake_, [](uv_async_t* a) { static_cast<Interrupts*>(a->data)->poll(); });
   wake_->data = this;
   uv_unref(reinterpret_cast<uv_handle_t*>(wake_));
+  main_thread = pthread_self();
   now_context = context;
   now_function = now;
   wake_handle = wake_;

@@ -77,10 +77,10 @@ int run_main(int argc, char** argv) {
   cli.add_flag("--json", app.json, "print data as JSON");
   cli.fallthrough();
   RunArguments run;
-  std::string id, name, value, gpu, provider;
+  std::string id, name, value, gpu, provider, code;
   int limit = 20;
   bool follow = false, all = false, spot = false;
-  cli.add_option("-e", run.code, "run this Lua");
+  cli.add_option("-e", code, "run this Lua");
   auto* run_cmd = cli.add_subcommand("run", "run a workflow: rille run FILE [--x 1 ..]");
   run_cmd->add_option("FILE", run.file, "the script")->required();
   auto* resume = cli.add_subcommand("resume", "continue an interrupted run");
@@ -123,7 +123,8 @@ int run_main(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   }
   if (doctor->parsed()) return doctor_command(app);
-  if (cli.count("-e") > 0 || run_cmd->parsed() || resume->parsed()) return run_command(app, run);
+  if (cli.count("-e") > 0) run.code = code;
+  if (run.code || run_cmd->parsed() || resume->parsed()) return run_command(app, run);
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   if (ps->parsed()) return ps_command(app, limit);
   if (show->parsed()) return show_command(app, id);

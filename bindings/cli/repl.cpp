@@ -264,7 +264,7 @@ int repl_command(App& app, const std::string& resume) {
     char block[65536];
     for (ssize_t n; (n = ::read(0, block, sizeof block)) > 0;) code.append(block, static_cast<std::size_t>(n));
     RunArguments arguments;
-    arguments.code = code.empty() ? " " : code;
+    arguments.code = code;
     return run_command(app, arguments);
   }
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());

@@ -108,7 +108,7 @@ int run_command(App& app, const RunArguments& arguments) {
   auto usage = [&](const Error& e) { return fail(app, e), 2; };
   std::string script;
   Value input;
-  if (arguments.resume.empty() && arguments.code.empty()) {
+  if (arguments.resume.empty() && !arguments.code) {
     std::error_code ec;
     script = std::filesystem::absolute(arguments.file, ec).lexically_normal().string();
     if (!std::filesystem::is_regular_file(script, ec))
@@ -129,19 +129,19 @@ int run_command(App& app, const RunArguments& arguments) {
     script = row->script;
   } else {
     engine::RunSpec spec;
-    spec.script = arguments.code.empty() ? script : "-e";
-    spec.mode = arguments.code.empty() ? engine::Mode::durable : engine::Mode::session;
+    spec.script = !arguments.code ? script : "-e";
+    spec.mode = !arguments.code ? engine::Mode::durable : engine::Mode::session;
     spec.args = std::move(input);
     auto run = run_blocking(*app.loop, app.engine->start(spec, session_hooks(s)));
     if (!run) return fail(app, run.error());
     s.run = std::move(*run);
   }
   s.log.open(s.run->home() + "/log");
-  bool one_liner = !arguments.code.empty();
+  bool one_liner = arguments.code.has_value();
   std::string directory = one_liner ? std::filesystem::current_path().string() : std::filesystem::path(script).parent_path().string();
   if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow); !r) return fail(app, r.error());
   if (!arguments.resume.empty()) warn_if_edited(s, script);
-  Result<FunctionRef> main = one_liner ? s.host->load("=-e", arguments.code) : s.host->load_file(script);
+  Result<FunctionRef> main = one_liner ? s.host->load("=-e", *arguments.code) : s.host->load_file(script);
   if (!main) {
     // Nothing has begun: the run ends here, with the error.
     Error e = main.error();

@@ -123,8 +123,8 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
   std::string agent_key = call_key(lease_id, key);
-  Value sent;
-  sent.set("kind", spec.kind).set("name", spec.name).set("payload", spec.payload).set("run", run_.id());
+  Value sent = spec.kind == "exec" ? spec.payload : Value().set("payload", spec.payload);
+  sent.set("kind", spec.kind).set("name", spec.name).set("run", run_.id());
   if (spec.timeout_ms) sent.set("timeout_ms", spec.timeout_ms);
   std::int64_t offset = 0;
   int restarts = 0, breaks = 0;

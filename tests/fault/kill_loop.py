@@ -69,7 +69,7 @@ class Round:
         shown = self.query("show", "last")
         if not shown:
             return set()
-        return {(e["fiber"], e["name"], e["occurrence"]) for e in shown["entries"] if e["kind"] == "step" and e["state"] == "done"}
+        return {(e["fiber"], e["name"], e["occurrence"]) for e in shown.get("entries", []) if e["kind"] == "step" and e["state"] == "done"}
 
     def counts(self):
         if not os.path.exists(self.effects):
@@ -132,10 +132,13 @@ def play(options, number, rng, span):
             break
         if process.returncode != -signal.SIGKILL:
             r.fail(f"ended with exit code {process.returncode}")
+        shown = r.query("show", "last") or {}
+        if shown.get("state") in ("done", "failed", "cancelled"):
+            break  # killed between the end of the run and that of its process
         before, counts = r.done_steps(), r.counts()
         for step in before:
             finished_steps.setdefault(step, None)
-        if r.query("ps") == []:
+        if not r.query("ps"):
             process = r.start("run")  # killed before the run began
         else:
             if options.effects:
