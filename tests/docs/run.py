@@ -69,7 +69,7 @@ def run_problem(rille, source, wanted):
         environment = dict(os.environ, RILLE_HOME=str(Path(folder, "home")), NO_COLOR="1")
         try:
             done = subprocess.run([rille, "run", str(script)], cwd=work, env=environment, capture_output=True,
-                                  text=True, stdin=subprocess.DEVNULL, timeout=240)
+                                  text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=240)
         except subprocess.TimeoutExpired:
             return "still runs after 240 s"
     if done.returncode:
