@@ -36,7 +36,8 @@ void warn_if_edited(Session& s, const std::string& script) {
   if (!file) return;
   std::stringstream text;
   text << file.rdbuf();
-  Result<std::string> pinned = s.run->pinned(script, [&]() -> Result<std::string> { return text.str(); });
+  std::string name = std::filesystem::path(script).filename().string();  // as LuaHost::load_file pins it
+  Result<std::string> pinned = s.run->pinned(name, [&]() -> Result<std::string> { return text.str(); });
   if (pinned && *pinned != text.str())
     s.app.terminal.note(fmt::format("{} has changed since this run began; the version that it began with goes on", script));
 }
