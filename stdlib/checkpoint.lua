@@ -51,9 +51,10 @@ end
 
 ---Copies the state as it is now and begins to write it; gives a handle for checkpoint.done and checkpoint.wait.
 ---What stood before is untouched until the new checkpoint is complete.
----@param state table
----@param options { directory: string, step: integer, keep: integer, keep_every: integer, metadata: table }
+---@param state table models, optimizers and data sets: a list, or a table with names
+---@param options { directory: string, step: integer, keep: integer, keep_every: integer, metadata: table } see above
 ---@return userdata
+---@mark ephemeral
 ---@async
 function checkpoint.begin(state, options)
   native.check_options(options, "rille.checkpoint", { "directory", "step", "keep", "keep_every", "metadata" })
@@ -65,32 +66,39 @@ function checkpoint.begin(state, options)
 end
 
 ---The checkpoint that was written, { step, directory, size_bytes }, or nil while it is being written; raises what went wrong.
+---@param write userdata the handle that begin gave
 ---@return table?
+---@mark ephemeral
 function checkpoint.done(write) return native.checkpoint_poll(write) end
 
 ---Waits until it is written.
+---@param write userdata the handle that begin gave
 ---@return table
+---@mark ephemeral
 ---@async
 function checkpoint.wait(write) return native.checkpoint_wait(write) end
 
 ---Writes the state and waits.
----@param state table
+---@param state table models, optimizers and data sets: a list, or a table with names
 ---@param options table  as for checkpoint.begin
 ---@return table
+---@mark ephemeral
 ---@async
 function checkpoint.save(state, options) return checkpoint.wait(checkpoint.begin(state, options)) end
 
 ---Is there a complete checkpoint in the directory?
----@param directory string
+---@param directory string where the checkpoints are
 ---@return boolean
+---@mark ephemeral
 function checkpoint.exists(directory) return native.checkpoint_any(directory) end
 
 ---Restores the state from the newest complete checkpoint whose every byte is right, or from that of `step`.
 ---Random numbers go on as they would have.
----@param state table
----@param directory string
----@param step? integer
+---@param state table models, optimizers and data sets: a list, or a table with names
+---@param directory string where the checkpoints are
+---@param step? integer one checkpoint; the newest by default
 ---@return { step: integer, directory: string, metadata: table }
+---@mark ephemeral
 ---@async
 function checkpoint.load(state, directory, step)
   local stored = native.checkpoint_open(directory, step)

@@ -22,9 +22,10 @@ end
 ---It takes tensors and plain values, returns tensors; models and optimizers come in as upvalues.
 ---Results are bit-equal whichever way a call runs. What changes from call to call (a learning rate) must be a tensor on
 ---the device, as an optimizer's is.
----@param fn fun(...): Tensor?
+---@param fn fun(...): Tensor? the function
 ---@param options? { check: boolean } check: trace every call and compare
 ---@return fun(...): Tensor?
+---@mark ephemeral
 ---@async
 local function compile(fn, options)
   if type(fn) ~= "function" then

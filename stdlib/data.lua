@@ -25,40 +25,48 @@ end
 ---The next batch of training samples: x and y, u8 [batch, context]; y is x moved on by one byte.
 ---@return Tensor x
 ---@return Tensor y
+---@mark ephemeral
 function methods:next() return native.bytes_next(self._set, self.batch) end
 
 ---Validation batch `i`, counting from 1; they come in one fixed order.
----@param i integer
+---@param i integer which one, from 1 on
 ---@return Tensor x
 ---@return Tensor y
+---@mark ephemeral
 function methods:validation(i) return native.bytes_validation(self._set, (i - 1) * self.batch, self.batch) end
 
 ---How many whole validation batches there are before they repeat.
 ---@return integer
+---@mark ephemeral
 function methods:validation_batches()
   return math.max(1, math.floor(native.bytes_info(self._set).validation_windows / self.batch))
 end
 
 ---The score to beat: nats per byte, on the validation part, of a smoothed bigram model fitted on the training part.
 ---@return number
+---@mark ephemeral
 function methods:bigram() return native.bytes_bigram(self._set) end
 
 ---@return table  training_bytes, validation_bytes, training_windows, validation_windows, context, epoch, cursor, digest
+---@mark ephemeral
 function methods:info() return native.bytes_info(self._set) end
 
 ---Where it stands, as plain data: for checkpoints.
 ---@return table
+---@mark ephemeral
 function methods:state() return native.bytes_state(self._set) end
 
 ---Puts it back; raises `state` when the data are others.
----@param state table
+---@param state table models, optimizers and data sets: a list, or a table with names
+---@mark ephemeral
 function methods:load_state(state) native.bytes_restore(self._set, state) end
 
 ---Text as a sequence of bytes for next-byte prediction: a file, or all files of a directory in sorted order.
 ---The order is computed from (seed, epoch), so that the position is one number whatever the batch size.
----@param path string
+---@param path string a file or a directory
 ---@param options? { batch: integer, context: integer, seed: integer, split: number, shuffle: boolean } 16, 128, 0, 0.1 (the share kept for validation), true
 ---@return Bytes
+---@mark ephemeral
 function data.bytes(path, options)
   native.check_options(options, "rille.data.bytes", { "batch", "context", "seed", "split", "shuffle" })
   options = options or {}

@@ -33,6 +33,7 @@ end
 
 ---The parameters: a list of { name =, tensor = }, in the order of their names.
 ---@return { name: string, tensor: Tensor }[]
+---@mark ephemeral
 function methods:parameters()
   local list = {}
   walk(self, "", function(name, tensor) list[#list + 1] = { name = name, tensor = tensor } end)
@@ -41,6 +42,7 @@ end
 
 ---The number of trainable values.
 ---@return integer
+---@mark ephemeral
 function methods:count()
   local n = 0
   walk(self, "", function(_, tensor) n = n + tensor:numel() end)
@@ -48,8 +50,9 @@ function methods:count()
 end
 
 ---Moves the parameters to a device; gives the module.
----@param device Device
+---@param device Device from rille.device()
 ---@return Module
+---@mark ephemeral
 function methods:to(device)
   if type(device) ~= "userdata" then invalid("model:to: expected a device, got " .. tostring(device), "model:to(rille.device())") end
   walk(self, "", function(_, tensor, part, key) part[key] = tensor:to(device) end)
@@ -73,6 +76,7 @@ end
 
 ---Training mode (dropout works): the mode that modules are made in.
 ---@return Module
+---@mark ephemeral
 function methods:train()
   set_training(self, true)
   if off[self] then off[self] = nil; publish_mode() end
@@ -81,6 +85,7 @@ end
 
 ---Evaluation mode (no dropout).
 ---@return Module
+---@mark ephemeral
 function methods:eval()
   set_training(self, false)
   if not off[self] then
@@ -92,7 +97,8 @@ function methods:eval()
 end
 
 ---Copies parameters by name; every one must be there, in its shape.
----@param state table<string, Tensor>
+---@param state table<string, Tensor> models, optimizers and data sets: a list, or a table with names
+---@mark ephemeral
 function methods:load_state(state)
   rille.no_grad(function()
     walk(self, "", function(name, tensor)
@@ -110,9 +116,10 @@ end
 ---    local Mlp = nn.class("Mlp", { init = function(self, o) self.fc = nn.linear(o.width, 4 * o.width) end,
 ---                                  forward = function(self, x) return self.fc(x):gelu() end })
 ---    local mlp = Mlp { width = 64 }
----@param name string
+---@param name string what it is called in errors and in print
 ---@param spec table  init, forward, and any further methods
 ---@return fun(options): Module
+---@mark ephemeral
 function nn.class(name, spec)
   if type(spec) ~= "table" or type(spec.forward) ~= "function" then
     invalid("rille.nn.class '" .. tostring(name) .. "': a function `forward` is needed")
@@ -132,7 +139,11 @@ function nn.class(name, spec)
   end
 end
 
--- Calls fn with the device's random numbers restarted at `seed`, and puts them back after; nil: as they stand.
+---Calls fn with the device's random numbers restarted at `seed`, and puts them back after.
+---@param seed integer? where they start; nil leaves them as they are
+---@param fn function called without arguments
+---@return any result what fn returned
+---@mark ephemeral
 function nn.with_seed(seed, fn)
   if seed == nil then return fn() end
   local device = rille.device()
@@ -168,10 +179,11 @@ local Linear = nn.class("Linear", {
 })
 
 ---x -> x W' + b. weight [outputs, inputs]: normal with deviation 1/sqrt(inputs); bias: zero.
----@param inputs integer
----@param outputs integer
----@param options? { bias: boolean, deviation: number, seed: integer }
+---@param inputs integer size of the last dimension of what comes in
+---@param outputs integer size of the last dimension of what goes out
+---@param options? { bias: boolean, deviation: number, seed: integer } see above
 ---@return Module
+---@mark ephemeral
 function nn.linear(inputs, outputs, options)
   check_sizes("rille.nn.linear", { inputs = inputs or false, outputs = outputs or false })
   native.check_options(options, "rille.nn.linear", { "bias", "deviation", "seed" })
@@ -185,10 +197,11 @@ local Embedding = nn.class("Embedding", {
 })
 
 ---ids (integers from 0) -> rows of weight [count, width]: normal with deviation 0.02.
----@param count integer
----@param width integer
----@param options? { deviation: number, seed: integer }
+---@param count integer how many different ids there are
+---@param width integer size of the last dimension
+---@param options? { deviation: number, seed: integer } see above
 ---@return Module
+---@mark ephemeral
 function nn.embedding(count, width, options)
   check_sizes("rille.nn.embedding", { count = count or false, width = width or false })
   native.check_options(options, "rille.nn.embedding", { "deviation", "seed" })
@@ -206,9 +219,10 @@ local LayerNorm = nn.class("LayerNorm", {
 })
 
 ---Normalises the last dimension, then scales and shifts it.
----@param width integer
----@param options? { eps: number }
+---@param width integer size of the last dimension
+---@param options? { eps: number } see above
 ---@return Module
+---@mark ephemeral
 function nn.layer_norm(width, options)
   check_sizes("rille.nn.layer_norm", { width = width or false })
   native.check_options(options, "rille.nn.layer_norm", { "eps" })
@@ -221,8 +235,9 @@ local Dropout = nn.class("Dropout", {
 })
 
 ---Zeroes each value with probability p while training.
----@param p number
+---@param p number probability, from 0 to below 1
 ---@return Module
+---@mark ephemeral
 function nn.dropout(p)
   if type(p) ~= "number" or p < 0 or p >= 1 then invalid("rille.nn.dropout: p = " .. tostring(p) .. "; from 0 to below 1 is needed") end
   return Dropout(p)
@@ -311,6 +326,7 @@ local Gpt = nn.class("Gpt", {
 ---[batch, length, vocab]. model:generate(prompt, { length = 100, temperature = 0.8, seed = 0, stop = "\n" }) continues a text.
 ---@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout: number, seed: integer } vocab: 256, dropout: 0, seed: 0
 ---@return Module
+---@mark ephemeral
 function nn.gpt(options)
   native.check_options(options, "rille.nn.gpt", { "layers", "heads", "width", "context", "vocab", "dropout", "seed" })
   local o = { vocab = 256, dropout = 0, seed = 0 }

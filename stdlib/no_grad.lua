@@ -9,8 +9,10 @@ end
 
 ---Calls fn(...) without recording gradients, and gives what it returns.
 ---@generic R
----@param fn fun(...): R
+---@param fn fun(...): R the function
+---@param ... any the arguments of the function
 ---@return R
+---@mark ephemeral
 local function no_grad(fn, ...)
   return restore(native.set_grad_enabled(false), xpcall(fn, native.trace, ...))
 end

@@ -33,6 +33,7 @@ end
 ---@param parameters table  model:parameters(), a list of tensors, or groups { parameters =, lr =, weight_decay = }
 ---@param options? { lr: number, betas: number[], eps: number, weight_decay: number } 1e-3, {0.9, 0.999}, 1e-8, 0.01
 ---@return Optimizer
+---@mark ephemeral
 function optim.adamw(parameters, options)
   native.check_options(options, "rille.optim.adamw", { "lr", "betas", "eps", "weight_decay" })
   options = options or {}
@@ -45,6 +46,7 @@ end
 ---@param parameters table  as for adamw
 ---@param options? { lr: number, momentum: number, nesterov: boolean, weight_decay: number } 1e-2, 0, false, 0
 ---@return Optimizer
+---@mark ephemeral
 function optim.sgd(parameters, options)
   native.check_options(options, "rille.optim.sgd", { "lr", "momentum", "nesterov", "weight_decay" })
   options = options or {}
@@ -55,6 +57,7 @@ end
 ---A schedule for rille.train: the rate grows from 0 to `lr` over `warmup` steps and falls to `floor` along a cosine.
 ---@param options { lr: number, steps: integer, warmup: integer, floor: number } warmup: 5 % of the steps; floor: lr / 10
 ---@return fun(step: integer): number
+---@mark deterministic
 function optim.cosine(options)
   native.check_options(options, "rille.optim.cosine", { "lr", "steps", "warmup", "floor" })
   if not (options and options.lr and options.steps) then
@@ -72,8 +75,9 @@ end
 
 ---Scales the gradients of the parameters so that their joint 2-norm is at most `limit`; gives the norm before.
 ---@param parameters table  model:parameters(), or a list of tensors
----@param limit number
+---@param limit number the largest norm that is left alone
 ---@return Tensor
+---@mark ephemeral
 function optim.clip_grad_norm(parameters, limit) return native.clip_grad_norm(parameters, limit) end
 
 return optim
