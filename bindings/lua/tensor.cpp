@@ -235,6 +235,13 @@ int set_mode(lua_State* L) {
   return 0;
 }
 
+// Where the script lies, for the files beside it.
+int script_directory(lua_State* L) {
+  const std::string& directory = LuaHost::of(L).options().script_directory;
+  push(L, directory.empty() ? std::string(".") : directory);
+  return 1;
+}
+
 int clock_seconds(lua_State* L) {
   push(L, static_cast<double>(LuaHost::of(L).loop().clock().monotonic_ns()) / 1e9);
   return 1;
@@ -334,6 +341,9 @@ int open_tensor(lua_State* L) {
   push_rille_core(L);
   lua_getfield(L, -1, "trace");
   lua_setfield(L, native, "trace");
+  lua_getfield(L, -1, "computed");
+  set_functions(L, {{"script_directory", bind<script_directory>}});
+  lua_pop(L, 1);
   lua_getfield(L, -1, "loaded");
   lua_pushvalue(L, native);
   lua_setfield(L, -2, "rille.native");
