@@ -7,7 +7,22 @@
 ---@class rille
 ---@field home string the run's own folder; it outlives the process, and `checkpoint = rille.home` keeps checkpoints there
 ---@field run_id string the run's name in `rille ps`, `rille resume` and the journal
+---@field script_directory string where the script lies, for the files beside it
 local rille = {}
+
+--- The device to compute on.
+---@param name? string "cpu"; nil: the best one here
+---@return Device device the same object at every call
+---@mark ephemeral
+---@error device there is no such device here
+---@example
+--- local dev = rille.device()
+function rille.device(name) end
+
+--- All devices here.
+---@return table devices a list
+---@mark ephemeral
+function rille.devices() end
 
 --- Takes the run's arguments (`--steps 500 --fast`) over defaults.
 ---

@@ -1,0 +1,99 @@
+---@meta device
+--- Where tensors live and run, as `rille.device()` gives it. In a table of numbers and names, the numbers are the shape.
+
+---@class Device
+---@field name string "cpu"
+---@field kind string "cpu"
+---@field description string processor, instruction set, threads
+---@field threads number that compute uses
+local Device = {}
+
+--- Zeros.
+---@param spec table sizes, and { dtype = "f32", requires_grad = false }
+---@return Tensor made
+---@mark ephemeral
+---@example
+--- local t = dev:zeros { 2, 3 }
+function Device:zeros(spec) end
+
+--- Ones.
+---@param spec table sizes, and { dtype = "f32", requires_grad = false }
+---@return Tensor made
+---@mark ephemeral
+---@example
+--- local t = dev:ones { 2, 3 }
+function Device:ones(spec) end
+
+--- Random numbers, uniform in [0, 1).
+---@param spec table sizes, and { dtype = "f32", requires_grad = false }
+---@return Tensor made
+---@mark ephemeral
+---@example
+--- local t = dev:rand { 2, 3 }
+function Device:rand(spec) end
+
+--- Random numbers, normal (0, 1).
+---@param spec table sizes, and { dtype = "f32", requires_grad = false }
+---@return Tensor made
+---@mark ephemeral
+---@example
+--- local t = dev:randn { 2, 3 }
+function Device:randn(spec) end
+
+--- One number everywhere.
+---@param spec table sizes, `value`, `dtype`, `requires_grad`
+---@return Tensor made
+---@mark ephemeral
+function Device:full(spec) end
+
+--- Whole random numbers from `low` to below `high`.
+---@param spec table sizes, `low` (0), `high`, `dtype` ("i64")
+---@return Tensor made
+---@mark ephemeral
+function Device:randint(spec) end
+
+--- {stop}, {start, stop} or {start, stop, step}; the stop is left out.
+---@param spec table one to three numbers, `dtype`
+---@return Tensor made
+---@mark ephemeral
+function Device:arange(spec) end
+
+--- From nested lists or a number.
+---@param values table|number|boolean the values
+---@param options? { dtype: string, requires_grad: boolean } f32; bool for booleans
+---@return Tensor made
+---@mark ephemeral
+---@error invalid lists of one dimension differ in length
+function Device:tensor(values, options) end
+
+--- Restarts the random numbers.
+---@param seed number a whole number from 0 on
+---@mark ephemeral
+function Device:seed(seed) end
+
+--- Where the random numbers stand.
+---@return table state
+---@mark ephemeral
+function Device:random_state() end
+
+--- Puts the random numbers back there.
+---@param state table what random_state gave
+---@mark ephemeral
+function Device:set_random_state(state) end
+
+--- What is allocated, in bytes: live, peak, cached, limit, buffers, summary.
+---@return table memory
+---@mark ephemeral
+function Device:memory() end
+
+--- Refuses allocations beyond a limit.
+---@param size number|string bytes or "2GB"; 0: no limit
+---@mark ephemeral
+function Device:limit_memory(size) end
+
+--- Waits until everything asked for has run.
+---@mark ephemeral
+---@async
+function Device:synchronize() end
+
+return Device
