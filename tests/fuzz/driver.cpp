@@ -1,0 +1,73 @@
+// Runs a fuzz target on N mutations of its seeds, always the same ones: `NAME_fuzz N` or, to repeat one, `NAME_fuzz N FILE`.
+// On a fault the input is left in fuzz-input.bin in the working directory.
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "tests/fuzz/fuzz.hpp"
+
+namespace {
+
+std::string current;
+
+void keep_input(int signal_number) {
+  if (FILE* out = std::fopen("fuzz-input.bin", "wb")) {
+    std::fwrite(current.data(), 1, current.size(), out);
+    std::fclose(out);
+    std::fprintf(stderr, "the input is in fuzz-input.bin\n");
+  }
+  std::signal(signal_number, SIG_DFL);
+  std::raise(signal_number);
+}
+
+using Random = std::mt19937_64;
+std::size_t below(Random& r, std::size_t n) { return n ? r() % n : 0; }
+
+void mutate(std::string& s, Random& r, const std::vector<std::string>& seeds, const std::vector<std::string>& words) {
+  std::size_t at = below(r, s.size() + 1), n = below(r, 16);
+  switch (r() % 8) {
+    case 0: if (at < s.size()) s[at] = static_cast<char>(s[at] ^ (1 << (r() % 8))); break;
+    case 1: if (at < s.size()) s[at] = static_cast<char>(r()); break;
+    case 2: s.erase(at, n); break;
+    case 3: s.insert(at, s.substr(below(r, s.size()), n)); break;
+    case 4: s.resize(at); break;
+    case 5: if (!words.empty()) s.insert(at, words[below(r, words.size())]); break;
+    case 6: if (!words.empty()) s.replace(at, std::min(n, s.size() - at), words[below(r, words.size())]); break;
+    case 7: {
+      const std::string& other = seeds[below(r, seeds.size())];
+      s = s.substr(0, at) + other.substr(below(r, other.size()));
+    }
+  }
+}
+
+void run(const std::string& input) {
+  current = input;
+  // A copy of exactly that size, so that a sanitizer sees a byte read past the end.
+  std::vector<std::uint8_t> exact(input.begin(), input.end());
+  LLVMFuzzerTestOneInput(exact.data(), exact.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGSEGV, keep_input);
+  std::signal(SIGABRT, keep_input);
+  if (argc > 2) {
+    std::ifstream in(argv[2], std::ios::binary);
+    run(std::string(std::istreambuf_iterator<char>(in), {}));
+    return 0;
+  }
+  long count = argc > 1 ? std::atol(argv[1]) : 20000;
+  std::vector<std::string> seeds = fuzz_seeds(), words = fuzz_words();
+  for (const std::string& seed : seeds) run(seed);
+  Random random(1);
+  for (long i = 0; i < count; ++i) {
+    std::string input = seeds[below(random, seeds.size())];
+    for (std::size_t changes = 1 + below(random, 4); changes > 0; --changes) mutate(input, random, seeds, words);
+    run(input);
+  }
+  std::printf("%ld inputs\n", count);
+}
