@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t directory_bytes_max = std::int64_t{4} << 30;
 constexpr int feistel_rounds = 6;
-constexpr std::uint64_t validation_key = 0x76616c6964617465;  // any constant: the order is to be the same in every run
+constexpr std::uint64_t validation_key =
+    0x76616c6964617465;  // any constant: the order is to be the same in every run
 
 // SplitMix64's finaliser (Steele, Lea and Flood, 2014).
 std::uint64_t mix(std::uint64_t x) {
@@ -33,8 +34,8 @@ std::uint64_t mix(std::uint64_t x) {
 
 Error too_short(const std::string& path, std::string_view part, std::size_t size, std::int64_t context) {
   return make_error(ErrorKind::invalid,
-                    fmt::format("'{}' is too short: {} has {} bytes and one sample of context {} needs {}", path, part,
-                                size, context, context + 1),
+                    fmt::format("'{}' is too short: {} has {} bytes and one sample of context {} needs {}",
+                                path, part, size, context, context + 1),
                     "take more text, a smaller context, or a smaller validation share");
 }
 
@@ -61,9 +62,10 @@ Result<std::string> read_directory(const std::string& path) {
   for (const std::string& file : files) {
     RILLE_TRY(auto map, store::MappedFile::open(file));
     if (static_cast<std::int64_t>(out.size() + map.size()) > directory_bytes_max)
-      return make_error(ErrorKind::invalid,
-                        fmt::format("the files of '{}' pass the limit of {}", path, format_size_bytes(directory_bytes_max)),
-                        "join them into one file, which is mapped and not read into memory");
+      return make_error(
+          ErrorKind::invalid,
+          fmt::format("the files of '{}' pass the limit of {}", path, format_size_bytes(directory_bytes_max)),
+          "join them into one file, which is mapped and not read into memory");
     out += map.view();
   }
   return out;
@@ -91,7 +93,8 @@ struct Part {
 
   Part(std::string_view all, std::uint64_t context) : bytes(all) {
     if (all.size() <= context) return;
-    // One window fewer than would fit, when there are several, leaves room to move the cuts by up to a window.
+    // One window fewer than would fit, when there are several, leaves room to move the cuts by up to a
+    // window.
     windows = std::max<std::uint64_t>(1, (all.size() - context) / context);
     phases = std::min<std::uint64_t>(context, all.size() - windows * context);
   }
@@ -118,7 +121,7 @@ std::uint64_t Permutation::operator()(std::uint64_t i) const {
 
 struct BytesDataset::Data {
   BytesOptions options;
-  store::MappedFile map;   // one of these two holds the bytes
+  store::MappedFile map;  // one of these two holds the bytes
   std::string text;
   std::string digest;
   Part training, validation;
@@ -136,7 +139,8 @@ Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOpti
   if (options.context < 1)
     return make_error(ErrorKind::invalid, fmt::format("context must be at least 1, not {}", options.context));
   if (!(options.validation >= 0 && options.validation < 1))
-    return make_error(ErrorKind::invalid, fmt::format("validation is a share from 0 to below 1, not {}", options.validation));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("validation is a share from 0 to below 1, not {}", options.validation));
   std::error_code failed;
   store::MappedFile map;
   std::string text;
@@ -153,7 +157,8 @@ Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOpti
   auto held_back = static_cast<std::size_t>(std::floor(static_cast<double>(all.size()) * options.validation));
   data->training = Part(all.substr(0, all.size() - held_back), context);
   data->validation = Part(all.substr(all.size() - held_back), context);
-  if (!data->training.windows) return too_short(path, "its training part", data->training.bytes.size(), options.context);
+  if (!data->training.windows)
+    return too_short(path, "its training part", data->training.bytes.size(), options.context);
   data->digest = digest_of(all);
   return BytesDataset(std::move(data));
 }
@@ -193,7 +198,8 @@ void BytesDataset::next_batch(std::int64_t batch, T* out_x, T* out_y, int rank, 
   std::int64_t context = data_->options.context;
   std::uint64_t first = data_->cursor + static_cast<std::uint64_t>(rank * batch);
   for (std::int64_t row = 0; row < batch; ++row)
-    copy_sample(Split::train, first + static_cast<std::uint64_t>(row), out_x + row * context, out_y + row * context);
+    copy_sample(Split::train, first + static_cast<std::uint64_t>(row), out_x + row * context,
+                out_y + row * context);
   data_->cursor += static_cast<std::uint64_t>(world * batch);
 }
 
@@ -201,7 +207,8 @@ template <class T>
 void BytesDataset::validation_batch(std::uint64_t first, std::int64_t batch, T* out_x, T* out_y) const {
   std::int64_t context = data_->options.context;
   for (std::int64_t row = 0; row < batch; ++row)
-    copy_sample(Split::validation, first + static_cast<std::uint64_t>(row), out_x + row * context, out_y + row * context);
+    copy_sample(Split::validation, first + static_cast<std::uint64_t>(row), out_x + row * context,
+                out_y + row * context);
 }
 
 template void BytesDataset::next_batch(std::int64_t, std::uint8_t*, std::uint8_t*, int, int);
@@ -213,7 +220,8 @@ template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::i
 static Value identity(const BytesOptions& options, const std::string& digest) {
   Value v;
   v.set("digest", digest).set("context", options.context).set("validation", options.validation);
-  v.set("shuffle", options.shuffle).set("seed", std::to_string(options.seed));  // text: a double has only 53 bits
+  v.set("shuffle", options.shuffle)
+      .set("seed", std::to_string(options.seed));  // text: a double has only 53 bits
   return v;
 }
 
@@ -233,7 +241,8 @@ Result<> BytesDataset::restore(const Value& state) {
   std::uint64_t at = 0;
   auto [end, failed] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), at);
   if (failed != std::errc() || end != cursor.data() + cursor.size())
-    return make_error(ErrorKind::state, fmt::format("a data set's cursor cannot be {}", state["cursor"].to_json()));
+    return make_error(ErrorKind::state,
+                      fmt::format("a data set's cursor cannot be {}", state["cursor"].to_json()));
   data_->cursor = at;
   return success();
 }
@@ -242,17 +251,21 @@ Result<double> bigram_nats_per_byte(std::string_view training, std::string_view 
   if (training.size() < 2 || validation.size() < 2)
     return make_error(ErrorKind::invalid, fmt::format("a bigram needs two bytes on both sides, not {} and {}",
                                                       training.size(), validation.size()));
-  if (!(add > 0)) return make_error(ErrorKind::invalid, fmt::format("the smoothing must be above 0, not {}", add));
+  if (!(add > 0))
+    return make_error(ErrorKind::invalid, fmt::format("the smoothing must be above 0, not {}", add));
   constexpr std::size_t symbols = 256;
   std::vector<double> pairs(symbols * symbols, add), totals(symbols, add * symbols);
-  auto byte = [](std::string_view s, std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(s[i])); };
+  auto byte = [](std::string_view s, std::size_t i) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(s[i]));
+  };
   for (std::size_t i = 1; i < training.size(); ++i) {
     pairs[byte(training, i - 1) * symbols + byte(training, i)] += 1;
     totals[byte(training, i - 1)] += 1;
   }
   double nats = 0;
   for (std::size_t i = 1; i < validation.size(); ++i)
-    nats -= std::log(pairs[byte(validation, i - 1) * symbols + byte(validation, i)] / totals[byte(validation, i - 1)]);
+    nats -= std::log(pairs[byte(validation, i - 1) * symbols + byte(validation, i)] /
+                     totals[byte(validation, i - 1)]);
   return nats / static_cast<double>(validation.size() - 1);
 }
 

@@ -1,12 +1,13 @@
-// BytesDataset: text as a sequence of bytes, cut into windows for next-byte prediction. The bytes are a memory-mapped
-// file, or a directory's visible files, at any depth, concatenated in sorted order (read into memory). The first part is
-// for training, the rest for validation. A sample is a window of `context` bytes and the same window moved one byte on.
-// One epoch covers the training part once (but for less than two windows); with shuffle every epoch cuts it at another
-// phase and takes the windows in another order. The order is a counter-based permutation keyed by (seed, epoch), so that
-// the position is one number, the global sample cursor: it depends neither on the batch size nor on the number of
-// workers, and sample i is the same everywhere. Reading is const and any thread may do it; next_batch moves the cursor
-// and belongs to one thread.
-// Errors: io (missing or unreadable), invalid (too short, empty directory, bad option), state (restored for other data).
+// BytesDataset: text as a sequence of bytes, cut into windows for next-byte prediction. The bytes are a
+// memory-mapped file, or a directory's visible files, at any depth, concatenated in sorted order (read into
+// memory). The first part is for training, the rest for validation. A sample is a window of `context` bytes
+// and the same window moved one byte on. One epoch covers the training part once (but for less than two
+// windows); with shuffle every epoch cuts it at another phase and takes the windows in another order. The
+// order is a counter-based permutation keyed by (seed, epoch), so that the position is one number, the global
+// sample cursor: it depends neither on the batch size nor on the number of workers, and sample i is the same
+// everywhere. Reading is const and any thread may do it; next_batch moves the cursor and belongs to one
+// thread. Errors: io (missing or unreadable), invalid (too short, empty directory, bad option), state
+// (restored for other data).
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,9 @@
 
 namespace rille::data {
 
-// A permutation of [0, n) that is computed, not stored: a Feistel network on the smallest 2^(2h) >= n, walked along its
-// cycle until it lands below n, at most four steps on average (Black and Rogaway, "Ciphers with Arbitrary Finite
-// Domains", 2002).
+// A permutation of [0, n) that is computed, not stored: a Feistel network on the smallest 2^(2h) >= n, walked
+// along its cycle until it lands below n, at most four steps on average (Black and Rogaway, "Ciphers with
+// Arbitrary Finite Domains", 2002).
 class Permutation {
  public:
   Permutation(std::uint64_t n, std::uint64_t key);
@@ -36,7 +37,7 @@ class Permutation {
 struct BytesOptions {
   std::int64_t context = 128;
   std::uint64_t seed = 0;
-  double validation = 0.1;    // share of the bytes at the end; 0: none
+  double validation = 0.1;  // share of the bytes at the end; 0: none
   bool shuffle = true;
 };
 
@@ -50,17 +51,21 @@ class BytesDataset {
   ~BytesDataset();
 
   const BytesOptions& options() const;
-  std::string_view bytes(Split split) const;         // live as long as this object
-  std::uint64_t windows(Split split) const;          // samples in one epoch; 0: that part is too short
-  const std::string& digest() const;                 // tells data sets apart: XXH3 of size and bytes (sampled above 256 MiB)
+  std::string_view bytes(Split split) const;  // live as long as this object
+  std::uint64_t windows(Split split) const;   // samples in one epoch; 0: that part is too short
+  const std::string& digest() const;  // tells data sets apart: XXH3 of size and bytes (sampled above 256 MiB)
 
-  // Sample i of the endless sequence: x and y are `context` bytes each. Validation samples come in one fixed shuffled
-  // order, so that the first few already stand for the whole. The part must have windows.
-  struct Sample { const std::uint8_t* x; const std::uint8_t* y; std::uint64_t epoch; };
+  // Sample i of the endless sequence: x and y are `context` bytes each. Validation samples come in one fixed
+  // shuffled order, so that the first few already stand for the whole. The part must have windows.
+  struct Sample {
+    const std::uint8_t* x;
+    const std::uint8_t* y;
+    std::uint64_t epoch;
+  };
   Sample sample(Split split, std::uint64_t i) const;
 
-  // The next `batch` training samples of this rank into caller memory, batch * context elements each, as uint8 or int32.
-  // Global sample = cursor + rank * batch + row; the cursor moves by world * batch.
+  // The next `batch` training samples of this rank into caller memory, batch * context elements each, as
+  // uint8 or int32. Global sample = cursor + rank * batch + row; the cursor moves by world * batch.
   template <class T>
   void next_batch(std::int64_t batch, T* out_x, T* out_y, int rank = 0, int world = 1);
   // Validation samples [first, first + batch), wrapping around.
@@ -85,11 +90,14 @@ class BytesDataset {
 
 extern template void BytesDataset::next_batch(std::int64_t, std::uint8_t*, std::uint8_t*, int, int);
 extern template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t*, int, int);
-extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*) const;
-extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*) const;
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*,
+                                                    std::uint8_t*) const;
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*,
+                                                    std::int32_t*) const;
 
-// The baseline that a byte model has to beat: the mean of -log p(next byte | byte) over `validation`, in nats per byte,
-// with p counted on `training` and smoothed by adding `add` to each count. invalid: fewer than two bytes in either.
+// The baseline that a byte model has to beat: the mean of -log p(next byte | byte) over `validation`, in nats
+// per byte, with p counted on `training` and smoothed by adding `add` to each count. invalid: fewer than two
+// bytes in either.
 Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add = 0.5);
 
 }  // namespace rille::data

@@ -1,11 +1,12 @@
-// Checkpoints. A store is a directory of checkpoints "step-00000050/", each one or more .safetensors files and a
-// manifest.json that says what they should be. A checkpoint is built in a hidden sibling directory, its manifest is
-// written last, and one rename publishes it, so that it is there whole or not at all. `latest` is found by looking at
-// complete manifests, never by a pointer that could tear. Works on views of bytes; knows no tensors.
-// Checkpoints are ordered by (generation, epoch, step), so that work done after a resume from an older step counts as newer.
-// Writing blocks: call it from a thread job. Any number of readers and writers, also of several processes.
-// Errors: io (disk; the checkpoints that stood before are untouched and the unfinished one is removed), integrity (torn or
-// foreign files, naming the newest good checkpoint before it), state (an older generation or epoch tries to publish).
+// Checkpoints. A store is a directory of checkpoints "step-00000050/", each one or more .safetensors files
+// and a manifest.json that says what they should be. A checkpoint is built in a hidden sibling directory, its
+// manifest is written last, and one rename publishes it, so that it is there whole or not at all. `latest` is
+// found by looking at complete manifests, never by a pointer that could tear. Works on views of bytes; knows
+// no tensors. Checkpoints are ordered by (generation, epoch, step), so that work done after a resume from an
+// older step counts as newer. Writing blocks: call it from a thread job. Any number of readers and writers,
+// also of several processes. Errors: io (disk; the checkpoints that stood before are untouched and the
+// unfinished one is removed), integrity (torn or foreign files, naming the newest good checkpoint before it),
+// state (an older generation or epoch tries to publish).
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,9 @@ struct Manifest {
   std::int64_t generation = 0;  // of the lease that wrote it
   std::int64_t epoch = 0;       // fencing epoch of the runner
   std::int64_t created_us = 0;  // wall time; for people
-  Value cursor, rng, schedule;  // the data set's position, random state, learning-rate schedule and loss scale
-  Value metadata;               // anything else
+  Value cursor, rng,
+      schedule;    // the data set's position, random state, learning-rate schedule and loss scale
+  Value metadata;  // anything else
   std::vector<CheckpointFile> files;
 
   std::string to_json() const;  // for people to read; has a digest of the rest among its members
@@ -67,8 +69,9 @@ class CheckpointWriter {
   // Takes in a file that another rank wrote into directory() itself.
   Result<> add(CheckpointFile file);
   const std::string& directory() const { return temporary_; }
-  // Writes the manifest and publishes. `manifest.step` and `.files` are filled in here. A checkpoint of the same step is
-  // replaced. state: `latest` bears a newer generation or epoch, so that an older machine never replaces it.
+  // Writes the manifest and publishes. `manifest.step` and `.files` are filled in here. A checkpoint of the
+  // same step is replaced. state: `latest` bears a newer generation or epoch, so that an older machine never
+  // replaces it.
   Result<Checkpoint> publish(Manifest manifest);
 
  private:
@@ -93,12 +96,14 @@ class CheckpointStore {
   Result<std::vector<Checkpoint>> list() const;
   // The newest of list(); nullopt when there is none.
   Result<std::optional<Checkpoint>> latest() const;
-  // A checkpoint by step, all of it verified. integrity: names the fault and the good one before it. state: none of that step.
+  // A checkpoint by step, all of it verified. integrity: names the fault and the good one before it. state:
+  // none of that step.
   Result<Checkpoint> load(std::int64_t step) const;
-  // The newest checkpoint whose every byte is right. With strict, a fault in the newest directory is the error of load();
-  // otherwise faulty ones are passed over and described in `skipped`. state: there is none.
+  // The newest checkpoint whose every byte is right. With strict, a fault in the newest directory is the
+  // error of load(); otherwise faulty ones are passed over and described in `skipped`. state: there is none.
   Result<Checkpoint> load_latest(bool strict = false, std::vector<Error>* skipped = nullptr) const;
-  // Removes the complete checkpoints that the rule does not keep. Damaged ones stay for people to look at. The steps removed.
+  // Removes the complete checkpoints that the rule does not keep. Damaged ones stay for people to look at.
+  // The steps removed.
   Result<std::vector<std::int64_t>> retain(const Retention& rule) const;
 
  private:

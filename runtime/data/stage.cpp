@@ -3,11 +3,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <unistd.h>
 
 #include "runtime/data/stage_parts.hpp"
 #include "runtime/loop/thread_job.hpp"
@@ -55,7 +55,10 @@ Result<std::shared_ptr<Copy>> open_copy(const std::string& from, const std::stri
   return std::shared_ptr<Copy>(new Copy{from, std::move(in), std::move(out)});
 }
 
-struct Item { std::string relative; std::int64_t size_bytes; };
+struct Item {
+  std::string relative;
+  std::int64_t size_bytes;
+};
 
 Result<std::vector<Item>> list_tree(const std::string& root) {
   std::vector<Item> items;
@@ -70,13 +73,15 @@ Result<std::vector<Item>> list_tree(const std::string& root) {
   return items;
 }
 
-Async<Staged> stage_directory(Loop& loop, std::string source, std::string destination, Meter& meter, CancelToken token) {
+Async<Staged> stage_directory(Loop& loop, std::string source, std::string destination, Meter& meter,
+                              CancelToken token) {
   std::error_code failed;
   std::string root = fs::weakly_canonical(source, failed).string() + "/";
   std::string inside = fs::weakly_canonical(destination, failed).string() + "/";
   if (failed) co_return errno_error("cannot look at", source, failed.value());
   if (inside.starts_with(root))
-    co_return make_error(ErrorKind::invalid, fmt::format("cannot stage '{}' into itself, to '{}'", source, destination));
+    co_return make_error(ErrorKind::invalid,
+                         fmt::format("cannot stage '{}' into itself, to '{}'", source, destination));
   auto listing = [source] { return list_tree(source); };
   RILLE_CO_TRY(auto items, co_await thread_job(loop, std::move(listing)));
   Staged staged{.path = destination};
@@ -91,14 +96,17 @@ Async<Staged> stage_directory(Loop& loop, std::string source, std::string destin
   co_return staged;
 }
 
-Async<Staged> stage_local(Loop& loop, std::string source, std::string destination, StageOptions options, CancelToken token) {
+Async<Staged> stage_local(Loop& loop, std::string source, std::string destination, StageOptions options,
+                          CancelToken token) {
   Meter meter(loop.clock(), options.progress);
   std::error_code failed;
   Staged staged{.path = destination};
   if (fs::is_directory(source, failed)) {
     if (!options.sha256.empty())
-      co_return make_error(ErrorKind::invalid, fmt::format("'{}' is a directory: sha256 is for single files", source));
-    RILLE_CO_TRY(staged, co_await stage_directory(loop, std::move(source), std::move(destination), meter, token));
+      co_return make_error(ErrorKind::invalid,
+                           fmt::format("'{}' is a directory: sha256 is for single files", source));
+    RILLE_CO_TRY(staged,
+                 co_await stage_directory(loop, std::move(source), std::move(destination), meter, token));
   } else {
     auto size = fs::file_size(source, failed);
     if (!failed) meter.set_total(static_cast<std::int64_t>(size));
@@ -124,7 +132,8 @@ std::string path_of_file_url(std::string_view url) {
   if (!url.starts_with("/")) return {};
   std::string path;
   for (std::size_t i = 0; i < url.size(); ++i) {
-    bool coded = url[i] == '%' && i + 2 < url.size() && hex_digit(url[i + 1]) >= 0 && hex_digit(url[i + 2]) >= 0;
+    bool coded =
+        url[i] == '%' && i + 2 < url.size() && hex_digit(url[i + 1]) >= 0 && hex_digit(url[i + 2]) >= 0;
     path += coded ? static_cast<char>(hex_digit(url[i + 1]) * 16 + hex_digit(url[i + 2])) : url[i];
     if (coded) i += 2;
   }
@@ -163,12 +172,13 @@ Result<> prepare_place(const std::string& destination) {
 }
 
 Error wrong_digest(const std::string& source, const std::string& found, const std::string& expected) {
-  return make_error(ErrorKind::integrity, fmt::format("'{}' has the SHA-256 {} where {} is expected", source, found, expected),
+  return make_error(ErrorKind::integrity,
+                    fmt::format("'{}' has the SHA-256 {} where {} is expected", source, found, expected),
                     "the source has changed or is damaged, or the expected digest is of another version");
 }
 
-Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to, std::string sha256, Meter& meter,
-                                    CancelToken token) {
+Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to, std::string sha256,
+                                    Meter& meter, CancelToken token) {
   // Shared with the thread jobs, which outlive this coroutine when it is dropped.
   RILLE_CO_TRY(std::shared_ptr<Copy> copy, open_copy(from, to));
   for (std::int64_t n = job_bytes; n == job_bytes;) {
@@ -184,24 +194,30 @@ Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to
   co_return print;
 }
 
-Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination, StageOptions options,
-                    CancelToken token) {
+Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination,
+                    StageOptions options, CancelToken token) {
   if (source.empty() || destination.empty())
     co_return make_error(ErrorKind::invalid, "staging needs a source and a destination");
-  std::transform(options.sha256.begin(), options.sha256.end(), options.sha256.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (!options.sha256.empty() && (options.sha256.size() != 64 || options.sha256.find_first_not_of("0123456789abcdef") != std::string::npos))
-    co_return make_error(ErrorKind::invalid, fmt::format("a SHA-256 has 64 hexadecimal digits, not '{}'", options.sha256));
+  std::transform(options.sha256.begin(), options.sha256.end(), options.sha256.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  if (!options.sha256.empty() && (options.sha256.size() != 64 ||
+                                  options.sha256.find_first_not_of("0123456789abcdef") != std::string::npos))
+    co_return make_error(ErrorKind::invalid,
+                         fmt::format("a SHA-256 has 64 hexadecimal digits, not '{}'", options.sha256));
   if (source.starts_with("http://") || source.starts_with("https://"))
-    co_return co_await stage_from_web(client, std::move(source), std::move(destination), std::move(options), token);
+    co_return co_await stage_from_web(client, std::move(source), std::move(destination), std::move(options),
+                                      token);
   if (source.starts_with("file://")) {
     std::string path = path_of_file_url(source);
-    if (path.empty()) co_return make_error(ErrorKind::invalid, fmt::format("'{}' is not a file on this machine", source));
+    if (path.empty())
+      co_return make_error(ErrorKind::invalid, fmt::format("'{}' is not a file on this machine", source));
     source = std::move(path);
   } else if (std::size_t end = source.find("://"); end != std::string::npos) {
     co_return make_error(ErrorKind::invalid, fmt::format("cannot stage from '{}'", net::redact_url(source)),
                          "sources are http://, https://, file:// and paths");
   }
-  co_return co_await stage_local(client.loop(), std::move(source), std::move(destination), std::move(options), token);
+  co_return co_await stage_local(client.loop(), std::move(source), std::move(destination), std::move(options),
+                                 token);
 }
 
 }  // namespace rille::data

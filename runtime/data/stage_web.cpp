@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <unistd.h>
 
 #include "runtime/base/units.hpp"
 #include "runtime/base/value.hpp"
@@ -37,7 +37,8 @@ std::string version_of(const net::HttpResponse& head) {
 // "bytes 5-9/10" -> {5, 10}; -1 where unknown.
 std::pair<std::int64_t, std::int64_t> content_range(std::string_view text) {
   std::size_t dash = text.find('-'), slash = text.find('/');
-  if (!text.starts_with("bytes ") || dash == std::string_view::npos || slash == std::string_view::npos || dash > slash)
+  if (!text.starts_with("bytes ") || dash == std::string_view::npos || slash == std::string_view::npos ||
+      dash > slash)
     return {-1, -1};
   return {number_in(text.substr(6, dash - 6)), number_in(text.substr(slash + 1))};
 }
@@ -59,10 +60,15 @@ Value read_note(const std::string& path) {
 class Download {
  public:
   Download(const std::string& url, const std::string& destination, const StageOptions& options, Meter& meter)
-      : url_(url), part_(destination + ".part"), note_(part_ + ".json"), key_(sha256_hex(net::redact_url(url))),
-        options_(options), meter_(meter) {}
+      : url_(url),
+        part_(destination + ".part"),
+        note_(part_ + ".json"),
+        key_(sha256_hex(net::redact_url(url))),
+        options_(options),
+        meter_(meter) {}
   ~Download() {
-    // Only a part that can be continued is worth its space. One that another process writes is not ours to remove.
+    // Only a part that can be continued is worth its space. One that another process writes is not ours to
+    // remove.
     if (fd_.valid() && !finished_ && (done_ == 0 || version_.empty())) discard();
   }
   Download(const Download&) = delete;
@@ -104,7 +110,8 @@ Result<> Download::lock() {
     store::Fd fd(::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (!fd.valid()) return errno_error("cannot create", part_, errno);
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) break;
-    struct stat held {}, named {};
+    struct stat held {
+    }, named{};
     if (::fstat(fd.get(), &held) != 0) return errno_error("cannot look at", part_, errno);
     if (::stat(part_.c_str(), &named) != 0 || held.st_ino != named.st_ino) continue;
     fd_ = std::move(fd);
@@ -118,7 +125,8 @@ Result<> Download::lock() {
 Result<> Download::open() {
   RILLE_CHECK(lock());
   Value note = read_note(note_);
-  // After a power cut a part may have the right length and not the bytes; then only a digest can vouch for it.
+  // After a power cut a part may have the right length and not the bytes; then only a digest can vouch for
+  // it.
   bool sound = note.text("boot") == boot_id() || !options_.sha256.empty();
   if (note.text("url") != key_ || note.text("version").empty() || !sound) return start_over();
   version_ = note.text("version");
@@ -165,11 +173,13 @@ Result<> Download::head(const net::HttpResponse& answer) {
     // A server that heeds Range and not If-Range would give us the tail of another version.
     must_start_over_ = from != done_ || (!version.empty() && version != version_);
     if (must_start_over_)
-      return make_error(ErrorKind::integrity, fmt::format("'{}' has changed while it was fetched", net::redact_url(url_)));
+      return make_error(ErrorKind::integrity,
+                        fmt::format("'{}' has changed while it was fetched", net::redact_url(url_)));
     return expect(total);
   }
   if (answer.status != 200)
-    return make_error(ErrorKind::network, fmt::format("'{}' answers with status {} and no file", net::redact_url(url_), answer.status));
+    return make_error(ErrorKind::network, fmt::format("'{}' answers with status {} and no file",
+                                                      net::redact_url(url_), answer.status));
   RILLE_CHECK(start_over());
   RILLE_CHECK(expect(number_in(answer.header("content-length"))));
   version_ = version_of(answer);
@@ -187,8 +197,9 @@ Result<> Download::expect(std::int64_t total) {
 
 Result<> Download::check_size(std::int64_t bytes) const {
   if (options_.size_bytes_max <= 0 || bytes <= options_.size_bytes_max) return success();
-  return make_error(ErrorKind::network, fmt::format("'{}' passes the limit size_bytes_max of {}", net::redact_url(url_),
-                                                    format_size_bytes(options_.size_bytes_max)));
+  return make_error(ErrorKind::network,
+                    fmt::format("'{}' passes the limit size_bytes_max of {}", net::redact_url(url_),
+                                format_size_bytes(options_.size_bytes_max)));
 }
 
 Result<> Download::piece(std::string_view bytes) {
@@ -201,15 +212,17 @@ Result<> Download::piece(std::string_view bytes) {
 
 Result<> Download::finish(const std::string& destination) {
   if (::fdatasync(fd_.get()) != 0) return errno_error("cannot sync", part_, errno);
-  if (::rename(part_.c_str(), destination.c_str()) != 0) return errno_error("cannot rename into place", destination, errno);
+  if (::rename(part_.c_str(), destination.c_str()) != 0)
+    return errno_error("cannot rename into place", destination, errno);
   finished_ = true;
   ::unlink(note_.c_str());
   return store::sync_directory(store::parent_path(destination));
 }
 
-// Brings the part to its end, through cuts. `not_modified` is set when the cached version is still the server's.
-Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Known* cached, const StageOptions& options,
-              bool& not_modified, CancelToken token) {
+// Brings the part to its end, through cuts. `not_modified` is set when the cached version is still the
+// server's.
+Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Known* cached,
+              const StageOptions& options, bool& not_modified, CancelToken token) {
   int stuck = 0, restarts = 0;
   while (true) {
     std::int64_t before = download.done();
@@ -233,20 +246,23 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
     stuck = download.done() > before ? 0 : stuck + 1;
     if (!again || stuck > options.resumes_max) {
       if (answer)
-        co_return make_error(ErrorKind::network, fmt::format("'{}' ends after {} of {} bytes", net::redact_url(request.url),
-                                                             download.done(), download.total()));
+        co_return make_error(ErrorKind::network,
+                             fmt::format("'{}' ends after {} of {} bytes", net::redact_url(request.url),
+                                         download.done(), download.total()));
       Error error = std::move(answer).error();
       if (error.hint.empty() && download.done() > 0)
-        error.hint = fmt::format("the {} bytes so far are kept; stage again to go on from there", download.done());
+        error.hint =
+            fmt::format("the {} bytes so far are kept; stage again to go on from there", download.done());
       co_return error;
     }
-    RILLE_CO_CHECK(co_await sleep_for(client.loop(), std::min(options.retry.cap_ms, options.retry.base_ms << std::min(stuck, 20)), token));
+    RILLE_CO_CHECK(co_await sleep_for(
+        client.loop(), std::min(options.retry.cap_ms, options.retry.base_ms << std::min(stuck, 20)), token));
   }
 }
 
 // From the cache to the destination. False: it was not there, or damaged and is gone now.
-Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha256, Staged& staged, Meter& meter,
-                            CancelToken token) {
+Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha256, Staged& staged,
+                            Meter& meter, CancelToken token) {
   std::string file = cache.file_of(sha256);
   if (file.empty()) co_return false;
   auto copied = co_await copy_file(loop, file, staged.path, sha256, meter, token);
@@ -265,8 +281,8 @@ Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha
 
 }  // namespace
 
-Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::string destination, StageOptions options,
-                             CancelToken token) {
+Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::string destination,
+                             StageOptions options, CancelToken token) {
   Loop& loop = client.loop();
   RILLE_CO_CHECK(prepare_place(destination));
   Meter meter(loop.clock(), options.progress);
@@ -303,8 +319,10 @@ Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::stri
   staged.size_bytes = print.size_bytes;
   staged.sha256 = print.sha256;
   staged.version = download->version();
-  auto end = [download, cache, destination, known = StageCache::Known{staged.version, staged.sha256}]() -> Result<> {
-    (void)cache.put(download->part(), download->key(), known);  // a full or broken cache does not spoil the staging
+  auto end = [download, cache, destination,
+              known = StageCache::Known{staged.version, staged.sha256}]() -> Result<> {
+    (void)cache.put(download->part(), download->key(),
+                    known);  // a full or broken cache does not spoil the staging
     return download->finish(destination);
   };
   RILLE_CO_CHECK(co_await thread_job(loop, std::move(end)));

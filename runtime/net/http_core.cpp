@@ -53,7 +53,8 @@ HttpClient::Core::Core(Loop& loop, HttpOptions options)
   curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &Core::on_timer);
   curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
   curl_multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, static_cast<long>(options_.connections_max));
-  curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, static_cast<long>(options_.connections_per_host_max));
+  curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS,
+                    static_cast<long>(options_.connections_per_host_max));
 }
 
 HttpClient::Core::~Core() {
@@ -62,7 +63,8 @@ HttpClient::Core::~Core() {
     curl_multi_cleanup(multi_);  // closes idle connections, which calls on_socket
   }
   uv_timer_stop(timer_);
-  uv_close(reinterpret_cast<uv_handle_t*>(timer_), [](uv_handle_t* h) { delete reinterpret_cast<uv_timer_t*>(h); });
+  uv_close(reinterpret_cast<uv_handle_t*>(timer_),
+           [](uv_handle_t* h) { delete reinterpret_cast<uv_timer_t*>(h); });
 }
 
 std::uint64_t HttpClient::Core::random(std::uint64_t below) {
@@ -103,7 +105,8 @@ int HttpClient::Core::on_socket(CURL*, curl_socket_t fd, int what, void* self, v
   uv_poll_start(&socket->poll, events, [](uv_poll_t* poll, int status, int ready) {
     auto* s = static_cast<Socket*>(poll->data);
     int flags = status < 0 ? CURL_CSELECT_ERR
-                           : ((ready & UV_READABLE) ? CURL_CSELECT_IN : 0) | ((ready & UV_WRITABLE) ? CURL_CSELECT_OUT : 0);
+                           : ((ready & UV_READABLE) ? CURL_CSELECT_IN : 0) |
+                                 ((ready & UV_WRITABLE) ? CURL_CSELECT_OUT : 0);
     s->core->act(s->fd, flags);
   });
   return 0;
@@ -116,8 +119,9 @@ int HttpClient::Core::on_timer(CURLM*, long ms, void* self) {
     return 0;
   }
   uv_update_time(core->loop_.uv());
-  uv_timer_start(core->timer_, [](uv_timer_t* t) { static_cast<Core*>(t->data)->act(CURL_SOCKET_TIMEOUT, 0); },
-                 static_cast<std::uint64_t>(ms), 0);
+  uv_timer_start(
+      core->timer_, [](uv_timer_t* t) { static_cast<Core*>(t->data)->act(CURL_SOCKET_TIMEOUT, 0); },
+      static_cast<std::uint64_t>(ms), 0);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// Inside of HttpClient: libcurl's multi handle on the libuv loop (Core), and one exchange of one request (Transfer).
-// Not for use outside runtime/net. Loop thread only.
+// Inside of HttpClient: libcurl's multi handle on the libuv loop (Core), and one exchange of one request
+// (Transfer). Not for use outside runtime/net. Loop thread only.
 #pragma once
 
 #include <curl/curl.h>
@@ -9,7 +9,8 @@
 
 namespace rille::net {
 
-// Blocks SIGPIPE for this thread while libcurl and OpenSSL may write to a closed socket, and eats the one they raised.
+// Blocks SIGPIPE for this thread while libcurl and OpenSSL may write to a closed socket, and eats the one
+// they raised.
 class NoSigpipe {
  public:
   NoSigpipe();

@@ -1,12 +1,12 @@
 // One request and its answer: the options that libcurl is given, the limits, and what its failures mean.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
-#include <unistd.h>
 
 #include "runtime/base/units.hpp"
 #include "runtime/net/http_core.hpp"
@@ -32,7 +32,8 @@ std::string find_ca_file(const HttpOptions& options) {
 }
 
 bool has_control(std::string_view s) {
-  return std::any_of(s.begin(), s.end(), [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; });
+  return std::any_of(s.begin(), s.end(),
+                     [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; });
 }
 
 std::string lower(std::string_view s) {
@@ -55,7 +56,11 @@ bool is_idempotent(const HttpRequest& r) {
 }
 
 HttpClient::Transfer::Transfer(std::shared_ptr<Core> core, const HttpRequest& request, Outcome& outcome)
-    : core_(std::move(core)), request_(request), outcome_(outcome), easy_(curl_easy_init()), done_(core_->loop()) {}
+    : core_(std::move(core)),
+      request_(request),
+      outcome_(outcome),
+      easy_(curl_easy_init()),
+      done_(core_->loop()) {}
 
 HttpClient::Transfer::~Transfer() {
   if (added_) core_->remove(easy_);
@@ -65,7 +70,8 @@ HttpClient::Transfer::~Transfer() {
 }
 
 Error HttpClient::Transfer::failure(ErrorKind kind, const std::string& what, std::string hint) {
-  Error e = make_error(kind, fmt::format("{} {}: {}", request_.method, redact_url(request_.url), what), std::move(hint));
+  Error e = make_error(kind, fmt::format("{} {}: {}", request_.method, redact_url(request_.url), what),
+                       std::move(hint));
   e.operation = "http";
   return e;
 }
@@ -113,19 +119,21 @@ bool HttpClient::Transfer::check(Result<> of_caller) {
 
 // Looks four times per limit whether any byte has moved, so that a stall is seen within 1.25 limits.
 void HttpClient::Transfer::watch_for_stall() {
-  stall_.emplace(core_->loop(), std::max<std::int64_t>(1, request_.stall_timeout_ms / ticks_per_stall), [this] {
-    curl_off_t down = 0, up = 0;
-    long head = 0;
-    curl_easy_getinfo(easy_, CURLINFO_SIZE_DOWNLOAD_T, &down);
-    curl_easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &up);
-    curl_easy_getinfo(easy_, CURLINFO_HEADER_SIZE, &head);
-    std::int64_t moved = down + up + head;
-    still_ticks_ = moved == moved_before_ ? still_ticks_ + 1 : 0;
-    moved_before_ = moved;
-    if (still_ticks_ < ticks_per_stall) return watch_for_stall();
-    Error e = failure(ErrorKind::timeout, fmt::format("no byte has moved for {}", format_duration_ms(request_.stall_timeout_ms)));
-    fail(std::move(e).with_retry());
-  });
+  stall_.emplace(
+      core_->loop(), std::max<std::int64_t>(1, request_.stall_timeout_ms / ticks_per_stall), [this] {
+        curl_off_t down = 0, up = 0;
+        long head = 0;
+        curl_easy_getinfo(easy_, CURLINFO_SIZE_DOWNLOAD_T, &down);
+        curl_easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &up);
+        curl_easy_getinfo(easy_, CURLINFO_HEADER_SIZE, &head);
+        std::int64_t moved = down + up + head;
+        still_ticks_ = moved == moved_before_ ? still_ticks_ + 1 : 0;
+        moved_before_ = moved;
+        if (still_ticks_ < ticks_per_stall) return watch_for_stall();
+        Error e = failure(ErrorKind::timeout, fmt::format("no byte has moved for {}",
+                                                          format_duration_ms(request_.stall_timeout_ms)));
+        fail(std::move(e).with_retry());
+      });
 }
 
 Result<> HttpClient::Transfer::set_up() {
@@ -150,18 +158,23 @@ Result<> HttpClient::Transfer::set_up() {
   set(CURLOPT_USERAGENT, "rille");
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout_ms));
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.total_timeout_ms));
-  if (!request_.sink) set(CURLOPT_ACCEPT_ENCODING, "");  // a file is wanted as it lies there, and in ranges
-  else set(CURLOPT_BUFFERSIZE, 256L << 10);
-  // On a kept connection libcurl itself sends a request again when the server hangs up first, whatever the method.
+  if (!request_.sink)
+    set(CURLOPT_ACCEPT_ENCODING, "");  // a file is wanted as it lies there, and in ranges
+  else
+    set(CURLOPT_BUFFERSIZE, 256L << 10);
+  // On a kept connection libcurl itself sends a request again when the server hangs up first, whatever the
+  // method.
   if (!is_idempotent(request_)) set(CURLOPT_FRESH_CONNECT, 1L);
   set(CURLOPT_HEADERDATA, static_cast<void*>(this));
-  set(CURLOPT_HEADERFUNCTION, +[](char* p, std::size_t, std::size_t n, void* self) -> std::size_t {
-    return static_cast<Transfer*>(self)->head_line({p, n}) ? n : 0;
-  });
+  set(
+      CURLOPT_HEADERFUNCTION, +[](char* p, std::size_t, std::size_t n, void* self) -> std::size_t {
+        return static_cast<Transfer*>(self)->head_line({p, n}) ? n : 0;
+      });
   set(CURLOPT_WRITEDATA, static_cast<void*>(this));
-  set(CURLOPT_WRITEFUNCTION, +[](char* p, std::size_t, std::size_t n, void* self) -> std::size_t {
-    return static_cast<Transfer*>(self)->body_piece({p, n}) ? n : CURL_WRITEFUNC_ERROR;
-  });
+  set(
+      CURLOPT_WRITEFUNCTION, +[](char* p, std::size_t, std::size_t n, void* self) -> std::size_t {
+        return static_cast<Transfer*>(self)->body_piece({p, n}) ? n : CURL_WRITEFUNC_ERROR;
+      });
   set_body();
   return set_headers();
 }
@@ -171,8 +184,9 @@ Result<> HttpClient::Transfer::set_headers() {
   std::vector<std::string> lines = {"Expect:"};  // no waiting for 100-continue
   for (const auto& [name, value] : request_.headers) {
     if (name.empty() || has_control(name) || has_control(value) || name.find(':') != std::string::npos)
-      return failure(ErrorKind::invalid, fmt::format("the header '{}' has characters that a header cannot have",
-                                                     has_control(name) ? "?" : name));
+      return failure(ErrorKind::invalid,
+                     fmt::format("the header '{}' has characters that a header cannot have",
+                                 has_control(name) ? "?" : name));
     has_type |= lower(name) == "content-type";
     lines.push_back(value.empty() ? name + ";" : name + ": " + value);
   }
@@ -189,21 +203,25 @@ void HttpClient::Transfer::set_body() {
     set(CURLOPT_UPLOAD, 1L);
     set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request_.body_bytes));
     set(CURLOPT_READDATA, static_cast<void*>(this));
-    set(CURLOPT_READFUNCTION, +[](char* p, std::size_t size, std::size_t n, void* self) -> std::size_t {
-      return static_cast<Transfer*>(self)->give_body(p, size * n);
-    });
+    set(
+        CURLOPT_READFUNCTION, +[](char* p, std::size_t size, std::size_t n, void* self) -> std::size_t {
+          return static_cast<Transfer*>(self)->give_body(p, size * n);
+        });
     set(CURLOPT_SEEKDATA, static_cast<void*>(this));
-    set(CURLOPT_SEEKFUNCTION, +[](void* self, curl_off_t offset, int) -> int {
-      static_cast<Transfer*>(self)->body_sent_ = static_cast<std::uint64_t>(offset);
-      return CURL_SEEKFUNC_OK;
-    });
+    set(
+        CURLOPT_SEEKFUNCTION, +[](void* self, curl_off_t offset, int) -> int {
+          static_cast<Transfer*>(self)->body_sent_ = static_cast<std::uint64_t>(offset);
+          return CURL_SEEKFUNC_OK;
+        });
   } else if (posts || !request_.body.empty()) {
     set(CURLOPT_POST, 1L);
     set(CURLOPT_POSTFIELDS, request_.body.c_str());
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
   }
-  if (request_.method == "HEAD") set(CURLOPT_NOBODY, 1L);
-  else set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  if (request_.method == "HEAD")
+    set(CURLOPT_NOBODY, 1L);
+  else
+    set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
 }
 
 std::size_t HttpClient::Transfer::give_body(char* out, std::size_t room) {
@@ -219,7 +237,8 @@ bool HttpClient::Transfer::head_line(std::string_view line) {
   if (stopped_) return false;
   head_bytes_ += static_cast<std::int64_t>(line.size());
   if (head_bytes_ > head_bytes_max) {
-    fail(failure(ErrorKind::network, fmt::format("the answer's head passes the limit of {}", format_size_bytes(head_bytes_max))));
+    fail(failure(ErrorKind::network,
+                 fmt::format("the answer's head passes the limit of {}", format_size_bytes(head_bytes_max))));
     return false;
   }
   if (line.starts_with("HTTP/")) {  // also after 100 Continue
@@ -248,8 +267,9 @@ bool HttpClient::Transfer::body_piece(std::string_view piece) {
   body_bytes_ += static_cast<std::int64_t>(piece.size());
   bool to_sink = request_.sink && response_.ok();
   if (request_.sink && !to_sink) {
-    response_.body.append(piece.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(
-        0, refusal_bytes_max - static_cast<std::int64_t>(response_.body.size())))));
+    response_.body.append(
+        piece.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(
+                            0, refusal_bytes_max - static_cast<std::int64_t>(response_.body.size())))));
     return true;
   }
   if (request_.response_bytes_max > 0 && body_bytes_ > request_.response_bytes_max) {
@@ -277,11 +297,19 @@ Error HttpClient::Transfer::curl_error() {
   Error e;
   switch (code_) {
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL: e = failure(ErrorKind::invalid, what), again = false; break;
-    case CURLE_OUT_OF_MEMORY: e = failure(ErrorKind::memory, "out of memory"), again = false; break;
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      e = failure(ErrorKind::invalid, what), again = false;
+      break;
+    case CURLE_OUT_OF_MEMORY:
+      e = failure(ErrorKind::memory, "out of memory"), again = false;
+      break;
     case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY: e = failure(ErrorKind::network, what, "check the name and this machine's network"); break;
-    case CURLE_COULDNT_CONNECT: e = failure(ErrorKind::network, what, "check that the server is up and a firewall lets it through"); break;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      e = failure(ErrorKind::network, what, "check the name and this machine's network");
+      break;
+    case CURLE_COULDNT_CONNECT:
+      e = failure(ErrorKind::network, what, "check that the server is up and a firewall lets it through");
+      break;
     case CURLE_OPERATION_TIMEDOUT:
       e = failure(ErrorKind::timeout, over_time);
       break;
@@ -289,11 +317,13 @@ Error HttpClient::Transfer::curl_error() {
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_ISSUER_ERROR:
-      e = failure(ErrorKind::network, "its TLS certificate is refused: " + what,
-                  "certificates are always verified; for a private authority set SSL_CERT_FILE to its certificate");
+      e = failure(
+          ErrorKind::network, "its TLS certificate is refused: " + what,
+          "certificates are always verified; for a private authority set SSL_CERT_FILE to its certificate");
       again = false;
       break;
-    default: e = failure(ErrorKind::network, what);
+    default:
+      e = failure(ErrorKind::network, what);
   }
   e.code = fmt::format("curl {}", static_cast<int>(code_));
   e.retryable = again;
@@ -303,10 +333,12 @@ Error HttpClient::Transfer::curl_error() {
 void HttpClient::Transfer::log_end() {
   curl_off_t took_us = 0;
   curl_easy_getinfo(easy_, CURLINFO_TOTAL_TIME_T, &took_us);
-  std::string end = stopped_ ? std::string(to_string(stopped_->kind))
-                    : code_ != CURLE_OK ? fmt::format("curl {}", static_cast<int>(code_)) : std::to_string(response_.status);
-  core_->options().log.debug(fmt::format("http: {} {} -> {}, {}, {}", request_.method, redact_url(request_.url), end,
-                                         format_size_bytes(body_bytes_), format_duration_ms(took_us / 1000)));
+  std::string end = stopped_            ? std::string(to_string(stopped_->kind))
+                    : code_ != CURLE_OK ? fmt::format("curl {}", static_cast<int>(code_))
+                                        : std::to_string(response_.status);
+  core_->options().log.debug(fmt::format("http: {} {} -> {}, {}, {}", request_.method,
+                                         redact_url(request_.url), end, format_size_bytes(body_bytes_),
+                                         format_duration_ms(took_us / 1000)));
 }
 
 }  // namespace rille::net

@@ -9,11 +9,12 @@ namespace rille::net {
 namespace {
 
 bool speaks_of_secret(std::string_view name) {
-  static constexpr std::array<std::string_view, 9> words = {"sig",        "token", "secret", "passw", "pwd",
+  static constexpr std::array<std::string_view, 9> words = {"sig",        "token", "secret", "passw",  "pwd",
                                                             "credential", "key",   "auth",   "session"};
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return lower.find(w) != std::string::npos; });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view w) { return lower.find(w) != std::string::npos; });
 }
 
 std::string redact_query(std::string_view query) {

@@ -1,7 +1,8 @@
-// Files that are whole or absent. FileWriter writes beside its destination and renames at commit, so that a reader finds
-// the old bytes or the new ones and never a part; a crash leaves at most a temporary file whose name has ".tmp-" in it.
-// MappedFile gives a file's bytes without reading them first. Every failure is the io error of base/error.hpp
-// (errno_error), naming the path. Any thread; one object belongs to one thread at a time. These calls block.
+// Files that are whole or absent. FileWriter writes beside its destination and renames at commit, so that a
+// reader finds the old bytes or the new ones and never a part; a crash leaves at most a temporary file whose
+// name has ".tmp-" in it. MappedFile gives a file's bytes without reading them first. Every failure is the io
+// error of base/error.hpp (errno_error), naming the path. Any thread; one object belongs to one thread at a
+// time. These calls block.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +25,11 @@ class Fd {
   ~Fd();
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
-  int release() { int fd = fd_; fd_ = -1; return fd; }
+  int release() {
+    int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
 
  private:
   int fd_ = -1;
@@ -35,7 +40,8 @@ Result<> write_all(int fd, std::string_view bytes, const std::string& path);
 
 class FileWriter {
  public:
-  // Makes "<path>.tmp-<random>". With size_bytes > 0 the space is taken at once, so that a full disk shows before the work.
+  // Makes "<path>.tmp-<random>". With size_bytes > 0 the space is taken at once, so that a full disk shows
+  // before the work.
   static Result<FileWriter> create(const std::string& path, std::int64_t size_bytes = 0, mode_t mode = 0644);
   FileWriter(FileWriter&&) noexcept = default;
   FileWriter& operator=(FileWriter&&) = delete;
@@ -68,8 +74,9 @@ Result<> remove_tree(const std::string& path);
 // The directory part of a path; "." when it has none.
 std::string parent_path(const std::string& path);
 
-// A read-only private map of a whole regular file; empty files are legal. The bytes live as long as the object.
-// A file that another process truncates meanwhile raises SIGBUS at the access: map only files that are replaced, not edited.
+// A read-only private map of a whole regular file; empty files are legal. The bytes live as long as the
+// object. A file that another process truncates meanwhile raises SIGBUS at the access: map only files that
+// are replaced, not edited.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);

@@ -1,11 +1,11 @@
 #include "runtime/store/hash.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <cerrno>
 #include <optional>
-#include <unistd.h>
 #include <vector>
 
 #include "runtime/store/file.hpp"

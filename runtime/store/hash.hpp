@@ -1,5 +1,6 @@
-// The size, XXH3-128 and, when asked for, SHA-256 of bytes in one pass. XXH3 finds torn and rotten files at memory speed;
-// SHA-256 is for bytes that come from or go to other people. Any thread; a Hasher belongs to one thread.
+// The size, XXH3-128 and, when asked for, SHA-256 of bytes in one pass. XXH3 finds torn and rotten files at
+// memory speed; SHA-256 is for bytes that come from or go to other people. Any thread; a Hasher belongs to
+// one thread.
 #pragma once
 
 #include <cstdint>

@@ -16,16 +16,21 @@
 
 namespace rille::store {
 
-static_assert(std::endian::native == std::endian::little, "the format is little-endian; so is every host we build for");
+static_assert(std::endian::native == std::endian::little,
+              "the format is little-endian; so is every host we build for");
 
 namespace {
 
-struct DtypeRow { std::string_view name; int bits; };
+struct DtypeRow {
+  std::string_view name;
+  int bits;
+};
 // In the format's own order (alignment): a file lists its tensors from the last dtype to the first.
 constexpr std::array<DtypeRow, 22> dtypes{{
-    {"BOOL", 8}, {"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8}, {"I8", 8}, {"F8_E5M2", 8}, {"F8_E4M3", 8},
-    {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16}, {"F16", 16}, {"BF16", 16},
-    {"I32", 32}, {"U32", 32}, {"F32", 32}, {"C64", 64}, {"F64", 64}, {"I64", 64}, {"U64", 64},
+    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+    {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+    {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+    {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64},
 }};
 
 std::size_t dtype_rank(std::string_view dtype) {
@@ -36,7 +41,10 @@ std::size_t dtype_rank(std::string_view dtype) {
 constexpr std::size_t data_alignment = 4096;
 constexpr std::size_t piece_bytes = 4 << 20;
 
-struct Planned { const TensorSource* source; std::uint64_t begin, end; };
+struct Planned {
+  const TensorSource* source;
+  std::uint64_t begin, end;
+};
 
 Error bad_tensor(std::string_view name, const std::string& why) {
   return make_error(ErrorKind::invalid, fmt::format("cannot write tensor '{}': {}", name, why));
@@ -46,7 +54,8 @@ Result<std::vector<Planned>> plan(const std::vector<TensorSource>& tensors) {
   std::vector<Planned> out;
   std::set<std::string_view> names;
   for (const TensorSource& t : tensors) {
-    if (t.name == "__metadata__" || !is_utf8(t.name)) return bad_tensor(t.name, "the format does not allow that name");
+    if (t.name == "__metadata__" || !is_utf8(t.name))
+      return bad_tensor(t.name, "the format does not allow that name");
     if (!names.insert(t.name).second) return bad_tensor(t.name, "the name is there twice");
     out.push_back({&t, 0, 0});
   }
@@ -60,14 +69,17 @@ Result<std::vector<Planned>> plan(const std::vector<TensorSource>& tensors) {
     if (!size) return bad_tensor(p.source->name, size.error().message);
     if (*size && !p.source->data && !p.source->read) return bad_tensor(p.source->name, "it has no bytes");
     p.begin = at;
-    if (__builtin_add_overflow(at, *size, &at)) return bad_tensor(p.source->name, "the file would pass 2^64 bytes");
+    if (__builtin_add_overflow(at, *size, &at))
+      return bad_tensor(p.source->name, "the file would pass 2^64 bytes");
     p.end = at;
   }
   return out;
 }
 
 template <class Out>
-void text(Out& out, const std::string& s) { out.String(s.data(), static_cast<rapidjson::SizeType>(s.size())); }
+void text(Out& out, const std::string& s) {
+  out.String(s.data(), static_cast<rapidjson::SizeType>(s.size()));
+}
 
 // The length word and the padded JSON.
 std::string header_of(const std::vector<Planned>& tensors, const StringMap& metadata) {
@@ -140,7 +152,8 @@ Result<std::uint64_t> tensor_bytes(std::string_view dtype, const std::vector<std
     overflow |= __builtin_mul_overflow(bits, static_cast<std::uint64_t>(n), &bits);
   }
   if (overflow) return make_error(ErrorKind::invalid, "the shape has more than 2^64 bits");
-  if (bits % 8) return make_error(ErrorKind::invalid, fmt::format("{} elements do not fill whole bytes", dtype));
+  if (bits % 8)
+    return make_error(ErrorKind::invalid, fmt::format("{} elements do not fill whole bytes", dtype));
   return bits / 8;
 }
 

@@ -1,10 +1,10 @@
-// safetensors: u64 little-endian N, N bytes of JSON, then the tensors' bytes without holes (format of huggingface/
-// safetensors at 24b0b28). Files written here pad the header with spaces so that data starts at a multiple of 4096, which
-// the format allows and which suits mmap and direct I/O. Files of others need not.
-// Dtypes are the format's own names ("F32", "BF16"); tensor/ maps its types onto them. Little-endian, row-major.
-// Reading maps the file and checks everything before the first tensor is handed out: a file that opens is sound in form
-// (its bytes are checked by the manifest's digests). Errors: io, or integrity naming the file and the fault; writing a
-// list that the format forbids is invalid.
+// safetensors: u64 little-endian N, N bytes of JSON, then the tensors' bytes without holes (format of
+// huggingface/ safetensors at 24b0b28). Files written here pad the header with spaces so that data starts at
+// a multiple of 4096, which the format allows and which suits mmap and direct I/O. Files of others need not.
+// Dtypes are the format's own names ("F32", "BF16"); tensor/ maps its types onto them. Little-endian,
+// row-major. Reading maps the file and checks everything before the first tensor is handed out: a file that
+// opens is sound in form (its bytes are checked by the manifest's digests). Errors: io, or integrity naming
+// the file and the fault; writing a list that the format forbids is invalid.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct TensorEntry {
 struct SafetensorsHeader {
   std::vector<TensorEntry> tensors;  // in the order of their bytes
   StringMap metadata;
-  std::uint64_t data_offset = 0;     // from the start of the file
+  std::uint64_t data_offset = 0;  // from the start of the file
 };
 
 // Checks the whole of a file's bytes; only the header is read. `shown` names the file in messages.

@@ -1,5 +1,5 @@
-// Runs a fuzz target on N mutations of its seeds, always the same ones: `NAME_fuzz N` or, to repeat one, `NAME_fuzz N FILE`.
-// On a fault the input is left in fuzz-input.bin in the working directory.
+// Runs a fuzz target on N mutations of its seeds, always the same ones: `NAME_fuzz N` or, to repeat one,
+// `NAME_fuzz N FILE`. On a fault the input is left in fuzz-input.bin in the working directory.
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -26,16 +26,31 @@ void keep_input(int signal_number) {
 using Random = std::mt19937_64;
 std::size_t below(Random& r, std::size_t n) { return n ? r() % n : 0; }
 
-void mutate(std::string& s, Random& r, const std::vector<std::string>& seeds, const std::vector<std::string>& words) {
+void mutate(std::string& s, Random& r, const std::vector<std::string>& seeds,
+            const std::vector<std::string>& words) {
   std::size_t at = below(r, s.size() + 1), n = below(r, 16);
   switch (r() % 8) {
-    case 0: if (at < s.size()) s[at] = static_cast<char>(s[at] ^ (1 << (r() % 8))); break;
-    case 1: if (at < s.size()) s[at] = static_cast<char>(r()); break;
-    case 2: s.erase(at, n); break;
-    case 3: s.insert(at, s.substr(below(r, s.size()), n)); break;
-    case 4: s.resize(at); break;
-    case 5: if (!words.empty()) s.insert(at, words[below(r, words.size())]); break;
-    case 6: if (!words.empty()) s.replace(at, std::min(n, s.size() - at), words[below(r, words.size())]); break;
+    case 0:
+      if (at < s.size()) s[at] = static_cast<char>(s[at] ^ (1 << (r() % 8)));
+      break;
+    case 1:
+      if (at < s.size()) s[at] = static_cast<char>(r());
+      break;
+    case 2:
+      s.erase(at, n);
+      break;
+    case 3:
+      s.insert(at, s.substr(below(r, s.size()), n));
+      break;
+    case 4:
+      s.resize(at);
+      break;
+    case 5:
+      if (!words.empty()) s.insert(at, words[below(r, words.size())]);
+      break;
+    case 6:
+      if (!words.empty()) s.replace(at, std::min(n, s.size() - at), words[below(r, words.size())]);
+      break;
     case 7: {
       const std::string& other = seeds[below(r, seeds.size())];
       s = s.substr(0, at) + other.substr(below(r, other.size()));
@@ -66,7 +81,8 @@ int main(int argc, char** argv) {
   Random random(1);
   for (long i = 0; i < count; ++i) {
     std::string input = seeds[below(random, seeds.size())];
-    for (std::size_t changes = 1 + below(random, 4); changes > 0; --changes) mutate(input, random, seeds, words);
+    for (std::size_t changes = 1 + below(random, 4); changes > 0; --changes)
+      mutate(input, random, seeds, words);
     run(input);
   }
   std::printf("%ld inputs\n", count);

@@ -9,8 +9,8 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-std::vector<std::string> fuzz_seeds();        // sound inputs
-std::vector<std::string> fuzz_words();        // pieces of the grammar, to be put anywhere
+std::vector<std::string> fuzz_seeds();  // sound inputs
+std::vector<std::string> fuzz_words();  // pieces of the grammar, to be put anywhere
 
 inline void fuzz_check(bool holds, const char* promise) {
   if (holds) return;

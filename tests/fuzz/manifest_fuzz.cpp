@@ -1,5 +1,6 @@
-// A manifest that is accepted names only plain files in its own directory, and says the same again when written. The fuzzer
-// cannot guess the digest, so it is made right for every input that is an object: the checks behind it are what is tested.
+// A manifest that is accepted names only plain files in its own directory, and says the same again when
+// written. The fuzzer cannot guess the digest, so it is made right for every input that is an object: the
+// checks behind it are what is tested.
 #include "runtime/data/checkpoint.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -17,7 +18,8 @@ void check(std::string_view text) {
   fuzz_check(parsed->step >= 0, "a step is not negative");
   for (const CheckpointFile& file : parsed->files) {
     fuzz_check(is_checkpoint_file_name(file.name), "a file is plainly named");
-    fuzz_check(file.fingerprint.size_bytes >= 0 && file.fingerprint.xxh3.size() == 32, "a file has size and digest");
+    fuzz_check(file.fingerprint.size_bytes >= 0 && file.fingerprint.xxh3.size() == 32,
+               "a file has size and digest");
   }
   auto again = Manifest::from_json(parsed->to_json(), "input");
   fuzz_check(again.ok() && again->to_json() == parsed->to_json(), "what is read is written the same");
@@ -41,11 +43,28 @@ std::vector<std::string> fuzz_seeds() {
   m.step = 50, m.generation = 2, m.epoch = 3, m.created_us = 1;
   m.cursor = Value().set("sample", 12);
   m.metadata = Value().set("bytes", "\xff").set("$odd", Value(0.0 / 0.0));
-  m.files = {{"model.safetensors", store::fingerprint("abc", true)}, {"opt.safetensors", store::fingerprint("")}};
+  m.files = {{"model.safetensors", store::fingerprint("abc", true)},
+             {"opt.safetensors", store::fingerprint("")}};
   return {m.to_json(), Manifest{}.to_json()};
 }
 
 std::vector<std::string> fuzz_words() {
-  return {"\"files\":[]", "\"name\":\"../x.safetensors\"", "\"step\":-1", "\"step\":1e300", "\"size_bytes\":", "null", "{", "}", "[", "]",
-          ",", "\"$map\":[[1,2]]", "{\"$num\":\"inf\"}", "{\"$bytes\":\"AA==\"}", "9007199254740993", "\xff", "\\u0000", std::string(200, '[')};
+  return {"\"files\":[]",
+          "\"name\":\"../x.safetensors\"",
+          "\"step\":-1",
+          "\"step\":1e300",
+          "\"size_bytes\":",
+          "null",
+          "{",
+          "}",
+          "[",
+          "]",
+          ",",
+          "\"$map\":[[1,2]]",
+          "{\"$num\":\"inf\"}",
+          "{\"$bytes\":\"AA==\"}",
+          "9007199254740993",
+          "\xff",
+          "\\u0000",
+          std::string(200, '[')};
 }

@@ -1,4 +1,5 @@
-// A header that is accepted describes tensors that lie in the file, side by side, each as long as its shape says.
+// A header that is accepted describes tensors that lie in the file, side by side, each as long as its shape
+// says.
 #include <cstring>
 
 #include "runtime/store/safetensors.hpp"
@@ -18,7 +19,8 @@ void check(std::string_view file) {
   std::uint64_t at = 0;
   for (const TensorEntry& t : parsed->tensors) {
     fuzz_check(t.begin == at && t.end >= t.begin, "tensors tile the data");
-    fuzz_check(tensor_bytes(t.dtype, t.shape).value() == t.end - t.begin, "a tensor is as long as its shape says");
+    fuzz_check(tensor_bytes(t.dtype, t.shape).value() == t.end - t.begin,
+               "a tensor is as long as its shape says");
     at = t.end;
   }
   fuzz_check(parsed->data_offset + at == file.size(), "the data fills the file");
@@ -47,15 +49,37 @@ std::vector<std::string> fuzz_seeds() {
     seeds.push_back(file + header + std::string(data_bytes, 'd'));
   };
   add(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
-      R"("b":{"dtype":"U8","shape":[4],"data_offsets":[24,28]}}   )", 28);
-  add(R"({"s":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"e":{"dtype":"BF16","shape":[0,9],"data_offsets":[8,8]}})", 8);
+      R"("b":{"dtype":"U8","shape":[4],"data_offsets":[24,28]}}   )",
+      28);
+  add(R"({"s":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"e":{"dtype":"BF16","shape":[0,9],"data_offsets":[8,8]}})",
+      8);
   add(R"({"q":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}})", 2);
   add("{}", 0);
   return seeds;
 }
 
 std::vector<std::string> fuzz_words() {
-  return {"\"dtype\"", "\"shape\"", "\"data_offsets\"", "__metadata__", "F32", "[", "]", "{", "}", ":", ",", "\"", "0", "-1",
-          "18446744073709551615", "9223372036854775808", "1e9", "null", "\\u0000", "\\ud800", "\xff",
-          "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},", std::string(300, '[')};
+  return {"\"dtype\"",
+          "\"shape\"",
+          "\"data_offsets\"",
+          "__metadata__",
+          "F32",
+          "[",
+          "]",
+          "{",
+          "}",
+          ":",
+          ",",
+          "\"",
+          "0",
+          "-1",
+          "18446744073709551615",
+          "9223372036854775808",
+          "1e9",
+          "null",
+          "\\u0000",
+          "\\ud800",
+          "\xff",
+          "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},",
+          std::string(300, '[')};
 }

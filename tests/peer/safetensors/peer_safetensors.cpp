@@ -31,7 +31,8 @@ Result<> read(const std::string& path) {
   RILLE_TRY(auto file, SafetensorsFile::open(path));
   for (const TensorEntry& t : file.tensors()) {
     std::printf("%s|%s|[", t.name.c_str(), t.dtype.c_str());
-    for (std::size_t i = 0; i < t.shape.size(); ++i) std::printf("%s%lld", i ? ",|" : "", static_cast<long long>(t.shape[i]));
+    for (std::size_t i = 0; i < t.shape.size(); ++i)
+      std::printf("%s%lld", i ? ",|" : "", static_cast<long long>(t.shape[i]));
     std::printf("]|");
     for (char byte : file.bytes(t)) std::printf("%02x", static_cast<unsigned char>(byte));
     std::printf("\n");

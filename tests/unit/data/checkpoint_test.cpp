@@ -1,7 +1,8 @@
+#include "runtime/data/checkpoint.hpp"
+
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "runtime/data/checkpoint.hpp"
 #include "tests/unit/store/limited_child.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
@@ -10,10 +11,12 @@ using namespace rille::data;
 
 namespace {
 
-Result<Checkpoint> save(const CheckpointStore& store, std::int64_t step, Manifest m = {}, std::size_t bytes = 5000) {
+Result<Checkpoint> save(const CheckpointStore& store, std::int64_t step, Manifest m = {},
+                        std::size_t bytes = 5000) {
   std::string weights(bytes, static_cast<char>(step));
   RILLE_TRY(CheckpointWriter writer, store.begin(step));
-  RILLE_CHECK(writer.write("model.safetensors", {{"w", "U8", {static_cast<std::int64_t>(bytes)}, weights.data()}}));
+  RILLE_CHECK(
+      writer.write("model.safetensors", {{"w", "U8", {static_cast<std::int64_t>(bytes)}, weights.data()}}));
   RILLE_CHECK(writer.write("opt.safetensors", {{"m", "U8", {4}, weights.data()}}));
   return writer.publish(std::move(m));
 }
@@ -105,9 +108,13 @@ TEST_CASE("damage is named together with the good checkpoint before it") {
   for (int step : {10, 20, 30}) REQUIRE(save(store, step).ok());
   std::string newest = dir.file("step-00000030");
   std::string naming;
-  SECTION("a flipped bit") { flip_last_byte(newest + "/model.safetensors"), naming = "model.safetensors' has the XXH3"; }
+  SECTION("a flipped bit") {
+    flip_last_byte(newest + "/model.safetensors"), naming = "model.safetensors' has the XXH3";
+  }
   SECTION("a torn file") { truncate_to(newest + "/model.safetensors", 4100), naming = "has 4100 bytes"; }
-  SECTION("a missing file") { (void)store::remove_tree(newest + "/opt.safetensors"), naming = "opt.safetensors' is missing"; }
+  SECTION("a missing file") {
+    (void)store::remove_tree(newest + "/opt.safetensors"), naming = "opt.safetensors' is missing";
+  }
   SECTION("a torn manifest") { truncate_to(newest + "/manifest.json", 100), naming = "manifest"; }
   SECTION("an empty manifest") { truncate_to(newest + "/manifest.json", 0), naming = "manifest"; }
   SECTION("no manifest") { (void)store::remove_tree(newest + "/manifest.json"), naming = "no manifest.json"; }
@@ -122,7 +129,9 @@ TEST_CASE("damage is named together with the good checkpoint before it") {
     naming = "not Rille's";
   }
   SECTION("a manifest of another step") {
-    REQUIRE(store::write_file_atomic(newest + "/manifest.json", store::read_file(dir.file("step-00000020/manifest.json")).value()).ok());
+    REQUIRE(store::write_file_atomic(newest + "/manifest.json",
+                                     store::read_file(dir.file("step-00000020/manifest.json")).value())
+                .ok());
     naming = "of step 20";
   }
   flip_last_byte(dir.file("step-00000020/model.safetensors"));  // so the good one is step 10
@@ -198,7 +207,8 @@ TEST_CASE("ranks write their own shards and one publishes") {
   auto writer = store.begin(3);
   REQUIRE(writer.ok());
   std::uint8_t byte = 9;
-  auto print = store::write_safetensors(writer->directory() + "/rank-1.safetensors", {{"w", "U8", {1}, &byte}});
+  auto print =
+      store::write_safetensors(writer->directory() + "/rank-1.safetensors", {{"w", "U8", {1}, &byte}});
   REQUIRE(print.ok());
   CHECK(!writer->add({"rank-2.safetensors", *print}).ok());
   store::Fingerprint longer = *print;

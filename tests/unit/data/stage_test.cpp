@@ -1,8 +1,9 @@
+#include "runtime/data/stage.hpp"
+
 #include <catch2/catch.hpp>
 #include <fstream>
 
 #include "runtime/base/value.hpp"
-#include "runtime/data/stage.hpp"
 #include "runtime/store/file.hpp"
 #include "runtime/store/hash.hpp"
 #include "tests/unit/net/scripted_server.hpp"
@@ -42,14 +43,16 @@ struct Fixture {
     bool partial = !range.empty() && r.header("if-range") == etag;
     if (!partial) return w.answer(200, content, validator());
     std::size_t from = std::stoul(range.substr(6));
-    if (from >= content.size()) return w.answer(416, "", "Content-Range: bytes */" + std::to_string(content.size()) + "\r\n");
-    w.answer(206, content.substr(from), validator() + "Content-Range: bytes " + std::to_string(from) + "-" +
-             std::to_string(content.size() - 1) + "/" + std::to_string(content.size()) + "\r\n");
+    if (from >= content.size())
+      return w.answer(416, "", "Content-Range: bytes */" + std::to_string(content.size()) + "\r\n");
+    w.answer(206, content.substr(from),
+             validator() + "Content-Range: bytes " + std::to_string(from) + "-" +
+                 std::to_string(content.size() - 1) + "/" + std::to_string(content.size()) + "\r\n");
   }
   // The head of a whole answer and its first bytes only.
   void send_some(Wire& w, std::size_t bytes) {
-    w.send("HTTP/1.1 200 X\r\nContent-Length: " + std::to_string(content.size()) + "\r\n" + validator() + "\r\n" +
-           content.substr(0, bytes));
+    w.send("HTTP/1.1 200 X\r\nContent-Length: " + std::to_string(content.size()) + "\r\n" + validator() +
+           "\r\n" + content.substr(0, bytes));
   }
 };
 
@@ -81,8 +84,8 @@ TEST_CASE_METHOD(Fixture, "a cut transfer goes on where it stopped") {
     ++calls;
     if (calls == 1) return send_some(w, 100'000), w.cut();
     if (calls == 2) {  // a part of the rest, then silence
-      w.send("HTTP/1.1 206 X\r\nContent-Length: 200000\r\nContent-Range: bytes 100000-299999/300000\r\n" + validator() +
-             "\r\n" + content.substr(100'000, 50'000));
+      w.send("HTTP/1.1 206 X\r\nContent-Length: 200000\r\nContent-Range: bytes 100000-299999/300000\r\n" +
+             validator() + "\r\n" + content.substr(100'000, 50'000));
       return w.hold();
     }
     serve(r, w);
@@ -223,7 +226,9 @@ TEST_CASE_METHOD(Fixture, "refusals are errors of their kind and leave nothing")
   ScriptedServer server([&](const Request&, Wire& w) { w.answer(status, "no such thing"); });
   auto staged = get(server.url("/f"));
   REQUIRE(!staged.ok());
-  CHECK(staged.error().kind == (status == 404 ? ErrorKind::state : status == 403 ? ErrorKind::auth : ErrorKind::network));
+  CHECK(staged.error().kind == (status == 404   ? ErrorKind::state
+                                : status == 403 ? ErrorKind::auth
+                                                : ErrorKind::network));
   CHECK(staged.error().http_status == status);
   CHECK(staged.error().message.find("no such thing") != std::string::npos);
   CHECK(dir.entries() == 0);
@@ -295,7 +300,9 @@ TEST_CASE_METHOD(Fixture, "the cache saves the second transfer and is checked") 
 }
 
 TEST_CASE_METHOD(Fixture, "the cache stays within its limit") {
-  ScriptedServer server([&](const Request& r, Wire& w) { w.answer(200, std::string(1000, r.target[1]), "ETag: \"" + r.target.substr(1) + "\"\r\n"); });
+  ScriptedServer server([&](const Request& r, Wire& w) {
+    w.answer(200, std::string(1000, r.target[1]), "ETag: \"" + r.target.substr(1) + "\"\r\n");
+  });
   options.cache_directory = dir.file("cache");
   options.cache_bytes_max = 2500;
   for (const char* path : {"/a", "/b", "/c", "/d"}) REQUIRE(get(server.url(path)).ok());

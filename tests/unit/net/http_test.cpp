@@ -1,8 +1,9 @@
+#include "runtime/net/http.hpp"
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/net/http.hpp"
 #include "runtime/store/file.hpp"
 #include "tests/unit/net/scripted_server.hpp"
 #include "tests/unit/store/temp_dir.hpp"
@@ -17,8 +18,10 @@ namespace {
 struct Fixture {
   std::unique_ptr<Loop> loop = Loop::create().value();
   std::vector<std::string> lines;
-  HttpOptions options{.proxy_from_environment = false, .jitter_seed = 1,
-                      .log = Log([this](LogLevel, std::string_view line) { lines.emplace_back(line); }, LogLevel::debug)};
+  HttpOptions options{
+      .proxy_from_environment = false,
+      .jitter_seed = 1,
+      .log = Log([this](LogLevel, std::string_view line) { lines.emplace_back(line); }, LogLevel::debug)};
   std::unique_ptr<HttpClient> client_;
   HttpClient& client() {
     if (!client_) client_ = std::make_unique<HttpClient>(*loop, options);
@@ -41,7 +44,10 @@ TEST_CASE_METHOD(Fixture, "a request and its answer") {
   ScriptedServer server([](const Request& r, Wire& w) {
     w.answer(200, r.method + " " + r.target + " " + r.body, "X-Thing:  a b \r\nx-thing: second\r\n");
   });
-  auto got = send({.method = "POST", .url = server.url("/p?q=1"), .headers = {{"X-Mine", "v"}, {"X-Empty", ""}}, .body = "hello"});
+  auto got = send({.method = "POST",
+                   .url = server.url("/p?q=1"),
+                   .headers = {{"X-Mine", "v"}, {"X-Empty", ""}},
+                   .body = "hello"});
   REQUIRE(got.ok());
   CHECK(got->status == 200);
   CHECK(got->body == "POST /p?q=1 hello");
@@ -61,7 +67,8 @@ TEST_CASE_METHOD(Fixture, "statuses are answers, and errors when the caller says
   ScriptedServer server([](const Request&, Wire& w) {
     w.answer(403, "{\"error\":\"token sesame-1234 is\nbad\"}", "x-request-id: r-7\r\n");
   });
-  HttpRequest request{.url = server.url("/a?sig=s3cr3t"), .headers = {{"Authorization", "Bearer sesame-1234"}}};
+  HttpRequest request{.url = server.url("/a?sig=s3cr3t"),
+                      .headers = {{"Authorization", "Bearer sesame-1234"}}};
   auto got = send(request);
   REQUIRE(got.ok());
   Error e = status_error(request, *got);
@@ -129,13 +136,16 @@ TEST_CASE_METHOD(Fixture, "a cut connection is retried only when that is safe") 
   CHECK(server.count() == 5);
 }
 
-// libcurl sends again by itself when a kept connection turns out to be closed; a create must not be sent twice.
+// libcurl sends again by itself when a kept connection turns out to be closed; a create must not be sent
+// twice.
 TEST_CASE_METHOD(Fixture, "a POST is sent once even when a kept connection dies under it") {
   int answers = 0;
   ScriptedServer server([&](const Request& r, Wire& w) {
     ++answers;
-    if (r.method == "GET") w.answer(200, "kept");
-    else w.cut();
+    if (r.method == "GET")
+      w.answer(200, "kept");
+    else
+      w.cut();
   });
   CHECK(send({.url = server.url()})->body == "kept");
   CHECK(!send({.method = "POST", .url = server.url(), .body = "create"}).ok());
@@ -144,7 +154,10 @@ TEST_CASE_METHOD(Fixture, "a POST is sent once even when a kept connection dies 
 
 TEST_CASE_METHOD(Fixture, "a POST that never left may be sent again") {
   int port = 0;
-  { ScriptedServer gone([](const Request&, Wire&) {}); port = gone.port(); }
+  {
+    ScriptedServer gone([](const Request&, Wire&) {});
+    port = gone.port();
+  }
   auto post = send({.method = "POST", .url = "http://127.0.0.1:" + std::to_string(port) + "/"});
   REQUIRE(!post.ok());
   CHECK(post.error().kind == ErrorKind::network);
@@ -187,8 +200,10 @@ TEST_CASE_METHOD(Fixture, "cancelling ends a request in flight and a wait betwee
   CancelSource source;
   ScriptedServer server([&](const Request& r, Wire& w) {
     loop->post_from_thread([&] { source.cancel(make_error(ErrorKind::cancelled, "enough")); });
-    if (r.target == "/wait") w.answer(503, "", "Retry-After: 50\r\n");
-    else w.hold();
+    if (r.target == "/wait")
+      w.answer(503, "", "Retry-After: 50\r\n");
+    else
+      w.hold();
   });
   std::string path = GENERATE("/hold", "/wait");
   auto got = send({.url = server.url(path)}, source.token());
@@ -202,8 +217,10 @@ TEST_CASE_METHOD(Fixture, "cancelling ends a request in flight and a wait betwee
 TEST_CASE_METHOD(Fixture, "a task that is dropped takes its transfer along") {
   Loop* other_loop = nullptr;
   ScriptedServer server([&](const Request& r, Wire& w) {
-    if (r.target == "/hold") other_loop->post_from_thread([] {}), w.hold();
-    else w.answer(200, "ok");
+    if (r.target == "/hold")
+      other_loop->post_from_thread([] {}), w.hold();
+    else
+      w.answer(200, "ok");
   });
   auto other = Loop::create().value();
   other_loop = other.get();
@@ -220,11 +237,20 @@ TEST_CASE_METHOD(Fixture, "a task that is dropped takes its transfer along") {
 
 TEST_CASE_METHOD(Fixture, "a body streams to the sink; other statuses do not") {
   std::string big(300'000, 'b');
-  ScriptedServer server([&](const Request& r, Wire& w) { r.target == "/ok" ? w.answer(200, big) : w.answer(404, "nothing here"); });
+  ScriptedServer server([&](const Request& r, Wire& w) {
+    r.target == "/ok" ? w.answer(200, big) : w.answer(404, "nothing here");
+  });
   std::string head, body;
   HttpRequest request{.url = server.url("/ok")};
-  request.on_head = [&](const HttpResponse& h) { head = h.header("content-length"); return success(); };
-  request.sink = [&](std::string_view piece) { CHECK(!head.empty()); body += piece; return success(); };
+  request.on_head = [&](const HttpResponse& h) {
+    head = h.header("content-length");
+    return success();
+  };
+  request.sink = [&](std::string_view piece) {
+    CHECK(!head.empty());
+    body += piece;
+    return success();
+  };
   auto got = send(request);
   REQUIRE(got.ok());
   CHECK(got->body.empty());
@@ -236,9 +262,13 @@ TEST_CASE_METHOD(Fixture, "a body streams to the sink; other statuses do not") {
   CHECK(got->body == "nothing here");
   CHECK(body.empty());
   request.url = server.url("/ok");
-  request.sink = [](std::string_view) -> Result<> { return make_error(ErrorKind::io, "disk full").with_retry(); };
+  request.sink = [](std::string_view) -> Result<> {
+    return make_error(ErrorKind::io, "disk full").with_retry();
+  };
   CHECK(send(request).error().message == "disk full");
-  request.on_head = [](const HttpResponse&) -> Result<> { return make_error(ErrorKind::invalid, "no").with_retry(); };
+  request.on_head = [](const HttpResponse&) -> Result<> {
+    return make_error(ErrorKind::invalid, "no").with_retry();
+  };
   CHECK(send(request).error().message == "no");
   CHECK(server.count() == 4);
 }
@@ -248,22 +278,28 @@ TEST_CASE_METHOD(Fixture, "a body is read in pieces, again on a retry") {
   for (std::size_t i = 0; i < big.size(); ++i) big[i] = static_cast<char>(i * 7 >> 3);
   int refused = 0;
   ScriptedServer server([&](const Request& r, Wire& w) {
-    if (refused++ == 0) w.answer(500, "");
-    else w.answer(200, r.body == big ? "same" : "differs");
+    if (refused++ == 0)
+      w.answer(500, "");
+    else
+      w.answer(200, r.body == big ? "same" : "differs");
   });
-  HttpRequest request{.method = "PUT", .url = server.url(), .body_bytes = static_cast<std::int64_t>(big.size())};
+  HttpRequest request{
+      .method = "PUT", .url = server.url(), .body_bytes = static_cast<std::int64_t>(big.size())};
   request.body_read = [&](std::uint64_t offset, char* out, std::size_t size) {
     std::memcpy(out, big.data() + offset, size);
     return success();
   };
   CHECK(send(request)->body == "same");
-  request.body_read = [](std::uint64_t, char*, std::size_t) -> Result<> { return make_error(ErrorKind::io, "unreadable"); };
+  request.body_read = [](std::uint64_t, char*, std::size_t) -> Result<> {
+    return make_error(ErrorKind::io, "unreadable");
+  };
   CHECK(send(request).error().message == "unreadable");
 }
 
 TEST_CASE_METHOD(Fixture, "prepare is asked before every attempt") {
   int calls = 0;
-  ScriptedServer server([](const Request& r, Wire& w) { w.answer(r.header("x-date") == "2" ? 200 : 503, ""); });
+  ScriptedServer server(
+      [](const Request& r, Wire& w) { w.answer(r.header("x-date") == "2" ? 200 : 503, ""); });
   HttpRequest request{.url = server.url()};
   request.prepare = [&](HttpRequest& r) -> Result<> {
     r.headers.emplace_back("x-date", std::to_string(++calls));
@@ -277,7 +313,9 @@ TEST_CASE_METHOD(Fixture, "prepare is asked before every attempt") {
 }
 
 TEST_CASE_METHOD(Fixture, "redirects keep secrets at home") {
-  ScriptedServer other([](const Request& r, Wire& w) { w.answer(200, r.target + r.header("x-api-key") + r.header("x-plain")); });
+  ScriptedServer other([](const Request& r, Wire& w) {
+    w.answer(200, r.target + r.header("x-api-key") + r.header("x-plain"));
+  });
   ScriptedServer server([&](const Request& r, Wire& w) {
     if (r.target == "/away") return w.answer(302, "moved", "Location: " + other.url("/there") + "\r\n");
     if (r.target == "/near") return w.answer(307, "moved", "Location: here?x=1\r\n");
@@ -287,7 +325,10 @@ TEST_CASE_METHOD(Fixture, "redirects keep secrets at home") {
   });
   HttpRequest request{.url = server.url("/away"), .headers = {{"X-Api-Key", "K"}, {"X-Plain", "P"}}};
   std::string body;
-  request.sink = [&](std::string_view piece) { body += piece; return success(); };
+  request.sink = [&](std::string_view piece) {
+    body += piece;
+    return success();
+  };
   CHECK(send(request)->url == other.url("/there"));
   CHECK(body == "/thereP");
   request.sink = nullptr;
@@ -315,7 +356,8 @@ TEST_CASE_METHOD(Fixture, "TLS: a certificate nobody vouches for is refused") {
   options.ca_file = dir.file("ca.pem");
   client_.reset();
   CHECK(send({.url = server.url()})->body == "secret");
-  CHECK(!send({.url = "https://localhost:" + std::to_string(server.port())}).ok());  // another name than it bears
+  CHECK(!send({.url = "https://localhost:" + std::to_string(server.port())})
+             .ok());  // another name than it bears
 }
 
 TEST_CASE_METHOD(Fixture, "proxies come from the environment") {
@@ -332,13 +374,15 @@ TEST_CASE_METHOD(Fixture, "proxies come from the environment") {
 TEST_CASE_METHOD(Fixture, "what is not a web address or a header is refused") {
   for (const char* url : {"", "ftp://h/", "file:///etc/passwd", "http://h/a b\r\nX: y", "h/x"})
     CHECK(send({.url = url}).error().kind == ErrorKind::invalid);
-  CHECK(send({.url = "http://127.0.0.1:1/", .headers = {{"X", "a\r\nInjected: 1"}}}).error().kind == ErrorKind::invalid);
+  CHECK(send({.url = "http://127.0.0.1:1/", .headers = {{"X", "a\r\nInjected: 1"}}}).error().kind ==
+        ErrorKind::invalid);
   CHECK(send({.url = "http://127.0.0.1:1/", .headers = {{"X:Y", "a"}}}).error().kind == ErrorKind::invalid);
 }
 
 TEST_CASE_METHOD(Fixture, "logs and errors hold no secret") {
   ScriptedServer server([](const Request&, Wire& w) { w.cut(); });
-  auto got = send({.url = "http://user:hunter2@" + server.host() + "/?token=hunter2", .headers = {{"Authorization", "hunter2"}}});
+  auto got = send({.url = "http://user:hunter2@" + server.host() + "/?token=hunter2",
+                   .headers = {{"Authorization", "hunter2"}}});
   REQUIRE(!got.ok());
   CHECK(got.error().summary().find("hunter2") == std::string::npos);
   REQUIRE(lines.size() >= 4);

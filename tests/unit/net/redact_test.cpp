@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "runtime/net/redact.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace rille::net;
 
@@ -21,5 +21,6 @@ TEST_CASE("secret headers are known by name") {
   for (const char* name : {"Authorization", "proxy-authorization", "Cookie", "SET-COOKIE", "X-Api-Key",
                            "x-amz-security-token", "X-Auth-Token", "Ocp-Apim-Subscription-Key"})
     CHECK(is_secret_header(name));
-  for (const char* name : {"Content-Type", "Range", "ETag", "Accept", "If-Match", "Host"}) CHECK(!is_secret_header(name));
+  for (const char* name : {"Content-Type", "Range", "ETag", "Accept", "If-Match", "Host"})
+    CHECK(!is_secret_header(name));
 }

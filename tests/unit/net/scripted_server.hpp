@@ -1,6 +1,6 @@
-// A small HTTP/1.1 server on loopback for tests, with the faults of real ones: it hands every request to a handler, which
-// writes whatever bytes it likes, cuts the connection, or holds it without a word. With a certificate it speaks TLS.
-// Runs on its own threads; the handler is called from them, one request at a time.
+// A small HTTP/1.1 server on loopback for tests, with the faults of real ones: it hands every request to a
+// handler, which writes whatever bytes it likes, cuts the connection, or holds it without a word. With a
+// certificate it speaks TLS. Runs on its own threads; the handler is called from them, one request at a time.
 #pragma once
 
 #include <arpa/inet.h>
@@ -25,27 +25,37 @@ class ScriptedServer {
   struct Request {
     std::string method, target, body;
     std::map<std::string, std::string> headers;  // names in lower case
-    std::string header(const std::string& name) const { auto it = headers.find(name); return it == headers.end() ? "" : it->second; }
+    std::string header(const std::string& name) const {
+      auto it = headers.find(name);
+      return it == headers.end() ? "" : it->second;
+    }
   };
 
   class Wire {
    public:
     void send(const std::string& bytes) {
-      if (ssl_) { SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size())); return; }
+      if (ssl_) {
+        SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size()));
+        return;
+      }
       for (std::size_t at = 0; at < bytes.size();) {
         ssize_t n = ::send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
-        if (n <= 0) { open = false; return; }
+        if (n <= 0) {
+          open = false;
+          return;
+        }
         at += static_cast<std::size_t>(n);
       }
     }
     void answer(int status, const std::string& body, const std::string& more_headers = "") {
-      send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
-           more_headers + "\r\n" + body);
+      send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n" + more_headers + "\r\n" + body);
     }
     void cut() { open = false; }
     void hold() {  // until the client hangs up or the server stops
       char c;
-      while (::recv(fd_, &c, 1, 0) > 0) {}
+      while (::recv(fd_, &c, 1, 0) > 0) {
+      }
       open = false;
     }
     bool open = true;
@@ -85,9 +95,14 @@ class ScriptedServer {
   }
 
   std::string host() const { return "127.0.0.1:" + std::to_string(port_); }
-  std::string url(const std::string& path = "/") const { return (tls_ ? "https://" : "http://") + host() + path; }
+  std::string url(const std::string& path = "/") const {
+    return (tls_ ? "https://" : "http://") + host() + path;
+  }
   int port() const { return port_; }
-  std::vector<Request> requests() { std::lock_guard lock(mutex_); return requests_; }
+  std::vector<Request> requests() {
+    std::lock_guard lock(mutex_);
+    return requests_;
+  }
   std::size_t count() { return requests().size(); }
   const std::string& certificate_pem() const { return pem_; }
 
@@ -106,7 +121,8 @@ class ScriptedServer {
     sigset_t pipe;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);  // OpenSSL writes to closed sockets; only this thread is to bear it
+    pthread_sigmask(SIG_BLOCK, &pipe,
+                    nullptr);  // OpenSSL writes to closed sockets; only this thread is to bear it
     SSL* ssl = nullptr;
     bool ready = true;
     if (tls_) {
@@ -175,7 +191,8 @@ class ScriptedServer {
     X509_gmtime_adj(X509_getm_notAfter(x), 86400);
     X509_set_pubkey(x, key);
     X509_NAME* name = X509_get_subject_name(x);
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("rille test"), -1, -1, 0);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("rille test"),
+                               -1, -1, 0);
     X509_set_issuer_name(x, name);
     X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "IP:127.0.0.1");
     X509_add_ext(x, extension, -1);

@@ -1,10 +1,11 @@
+#include "runtime/store/file.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "runtime/store/file.hpp"
 #include "tests/unit/store/limited_child.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 

@@ -1,4 +1,5 @@
-// Runs a function in a forked child whose files may not grow beyond a limit: a full disk that needs no privileges.
+// Runs a function in a forked child whose files may not grow beyond a limit: a full disk that needs no
+// privileges.
 #pragma once
 
 #include <signal.h>

@@ -1,7 +1,8 @@
+#include "runtime/store/safetensors.hpp"
+
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "runtime/store/safetensors.hpp"
 #include "tests/unit/store/limited_child.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
@@ -43,7 +44,10 @@ TEST_CASE("what is written is read back, aligned and sorted") {
   std::uint64_t asked = 0;
   std::vector<TensorSource> tensors = {
       {"mask", "U8", {3}, mask},
-      {"weight", "F32", {2, 3}, nullptr,
+      {"weight",
+       "F32",
+       {2, 3},
+       nullptr,
        [&](std::uint64_t offset, char* out, std::size_t size) {
          asked += size;
          std::memcpy(out, reinterpret_cast<char*>(w) + offset, size);
@@ -100,8 +104,8 @@ TEST_CASE("the writer refuses what the format forbids") {
 TEST_CASE("a source that fails and a disk that fills leave nothing") {
   TempDir dir;
   TensorSource failing{"a", "U8", {8}, nullptr, [](std::uint64_t, char*, std::size_t) -> Result<> {
-    return make_error(ErrorKind::device, "copy failed");
-  }};
+                         return make_error(ErrorKind::device, "copy failed");
+                       }};
   CHECK(write_safetensors(dir.file("m"), {failing}).error().kind == ErrorKind::device);
   std::string big(200'000, 'x');
   int code = in_child_with_file_limit(100'000, [&] {
@@ -115,7 +119,10 @@ TEST_CASE("a source that fails and a disk that fills leave nothing") {
 TEST_CASE("sound headers of others are read") {
   CHECK(fault(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2) == "");
   CHECK(fault(R"({"a":{"data_offsets":[0,2],"shape":[1,2],"dtype":"I8"}}   )", 2) == "");
-  CHECK(fault(R"({"b":{"dtype":"F4","shape":[2],"data_offsets":[4,5]},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", 5) == "");
+  CHECK(
+      fault(
+          R"({"b":{"dtype":"F4","shape":[2],"data_offsets":[4,5]},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+          5) == "");
   CHECK(fault(R"({"a":{"dtype":"F64","shape":[0],"data_offsets":[0,0]},"__metadata__":{}})", 0) == "");
   CHECK(fault("{}", 0) == "");
 }
@@ -135,21 +142,26 @@ TEST_CASE("every fault is an integrity error that names it") {
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 1, "1 bytes of data"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 3, "3 bytes of data"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3, "'a' spans bytes 1 to 3"));
-  CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3, "'b' spans"));
+  CHECK(refused(
+      R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+      3, "'b' spans"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,1]}})", 1, "its shape needs 2"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[2,0]}})", 2, "'a'"));
   CHECK(refused(R"({"a":{"dtype":"U9","shape":[2],"data_offsets":[0,2]}})", 2, "U9"));
   CHECK(refused(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2, "whole bytes"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[-2],"data_offsets":[0,2]}})", 2, "negative"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2.0],"data_offsets":[0,2]}})", 2, "type"));
-  CHECK(refused(R"({"a":{"dtype":"U8","shape":[4294967296,4294967296,16],"data_offsets":[0,2]}})", 2, "2^64"));
+  CHECK(
+      refused(R"({"a":{"dtype":"U8","shape":[4294967296,4294967296,16],"data_offsets":[0,2]}})", 2, "2^64"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,2]}})", 2, "2^63"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2,3]}})", 2, "two data_offsets"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0]}})", 2, "data_offsets"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2]}})", 2, "members"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"x":1}})", 2, "type"));
   CHECK(refused(R"({"a":{"dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2, "twice"));
-  CHECK(refused(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0, "twice"));
+  CHECK(refused(
+      R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
+      0, "twice"));
   CHECK(refused(R"({"__metadata__":{"a":1}})", 0, "type"));
   CHECK(refused(R"({"__metadata__":{"a":"1","a":"2"}})", 0, "twice"));
   CHECK(refused(R"({"__metadata__":{"a":{"b":"c"}}})", 0, "type"));
