@@ -58,7 +58,7 @@ local function meter(first, steps)
     if now - told < 0.2 and step < steps then return end
     told = now
     local rate = (step - first) / math.max(1e-9, now - began)
-    rille.progress { what = "train", done = step, total = steps, unit = "steps", loss = loss, rate = rate * tokens,
+    rille.progress { what = "train", done = step, total = steps, unit = "steps", loss = loss, rate = rate * tokens, rate_unit = "tokens",
       seconds_left = (steps - step) / math.max(rate, 1e-9) }
   end
 end

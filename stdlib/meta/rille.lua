@@ -274,7 +274,8 @@ function rille.progress(state) end
 ---@field total? number how much there is
 ---@field unit? string of done and total
 ---@field loss? number the latest loss
----@field rate? number units per second
+---@field rate? number units per second, or `rate_unit` per second
+---@field rate_unit? string what the rate counts, when not `unit`
 ---@field seconds_left? number expected
 ---@field message? string a short remark
 ---@field metrics? table further numbers by name
