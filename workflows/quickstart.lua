@@ -15,7 +15,6 @@ local text = args.data ~= "" and args.data or rille.script_directory .. "/../doc
 
 rille.budget { limit = args.budget, alert = 0.8 }                        -- dollars, for this run
 local box = rille.rent("trainer", { gpu = args.gpu, ttl = "6h" })
-print("rented " .. box.name .. " from " .. box.provider)
 box:stage(text, "corpus")                                                -- checked and resumed; files, folders and URLs
 
 local trained = box:call("train", { args = args, checkpoint = rille.home }, function(args)
