@@ -9,7 +9,7 @@ local rille = require "rille"
 
 local args = rille.args {
   data = "", steps = 300, seed = 1, gpu = "any", budget = 5.00, out = "out/",
-  layers = 3, heads = 4, width = 128, context = 64, batch = 16, lr = 4e-3, every = 50,
+  layers = 2, heads = 4, width = 128, context = 32, batch = 32, lr = 3e-3, every = 50,
 }
 local text = args.data ~= "" and args.data or rille.script_directory .. "/../docs"
 
@@ -22,7 +22,7 @@ local trained = box:call("train", { args = args, checkpoint = rille.home }, func
   local data = rille.data.bytes("corpus", { batch = args.batch, context = args.context, seed = args.seed })
   local bigram = data:bigram()
   local model = rille.nn.gpt { layers = args.layers, heads = args.heads, width = args.width, context = args.context, seed = args.seed }:to(dev)
-  local opt = rille.optim.adamw(model:parameters(), { lr = args.lr, weight_decay = 0.1 })
+  local opt = rille.optim.adamw(model:parameters(), { lr = args.lr, betas = { 0.9, 0.95 }, weight_decay = 0.1 })
   dev:seed(args.seed)
   print(tostring(data))
   print(tostring(model))
