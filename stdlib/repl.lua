@@ -45,7 +45,7 @@ end
 function show(value, depth, seen)
   if type(value) == "string" then
     local text = #value > text_max and value:sub(1, text_max) .. "..." or value
-    return string.format("%q", text):gsub("\\\n", "\\n")
+    return (string.format("%q", text):gsub("\\\n", "\\n"))  -- its text only, not the count
   end
   if type(value) == "table" then return show_table(value, depth or 0, seen or {}) end
   return tostring(value)
