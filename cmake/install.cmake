@@ -42,5 +42,6 @@ install(FILES ${CMAKE_BINARY_DIR}/RilleConfig.cmake
   ${CMAKE_BINARY_DIR}/RilleConfigVersion.cmake DESTINATION ${package_dir})
 
 file(RELATIVE_PATH RILLE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" RILLE_PC_PREFIX ${RILLE_PC_PREFIX})
 configure_file(cmake/rille.pc.in ${CMAKE_BINARY_DIR}/rille.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/rille.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,68 @@
+#!/bin/sh
+# Installs Rille, moves the tree, builds the programs here against it by find_package and by pkg-config, and runs them.
+# usage: run.sh BUILD_FOLDER
+set -eu
+build=$(cd "$1" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+quietly() { # shows what a command printed only when it fails
+  "$@" >"$work/log" 2>&1 || {
+    echo "failed: $*" >&2
+    tail -n 30 "$work/log" >&2
+    exit 1
+  }
+}
+
+# An installed tree may be moved.
+quietly cmake --install "$build" --prefix "$work/first"
+mkdir "$work/away"
+mv "$work/first" "$work/away/rille"
+prefix=$work/away/rille
+library=$(dirname "$(find "$prefix" -name librille.so)")
+
+# The shared library shows its C API and nothing else.
+others=$(nm -D --defined-only "$library/librille.so" | awk '{ print $3 }' | grep -v '^rille_' || true)
+[ -z "$others" ] || { echo "librille.so exports more than rille_*: $others" >&2; exit 1; }
+case $(readelf -d "$library/librille.so") in
+  *SONAME*librille.so.0*) ;;
+  *) echo "librille.so has no SONAME librille.so.0" >&2; exit 1 ;;
+esac
+
+quietly cmake -S "$here" -B "$work/cmake" -D CMAKE_PREFIX_PATH="$prefix"
+quietly cmake --build "$work/cmake"
+
+export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
+for program in embed two_runtimes; do
+  # shellcheck disable=SC2046  # flags are meant to split
+  quietly cc -std=c11 -Wall -Wextra -Werror "$here/$program.c" $(pkg-config --cflags --libs rille) -o "$work/${program}_pkg"
+  # The library's allocations pass through the sanitizer too: what it does not free is a leak here.
+  # shellcheck disable=SC2046
+  quietly cc -std=c11 -g -fsanitize=address "$here/$program.c" $(pkg-config --cflags --libs rille) \
+    -o "$work/${program}_asan"
+done
+
+check() { # check PROGRAM LINE...: it exits 0 and prints each line
+  program=$1
+  shift
+  rm -rf "${work:?}/home"
+  code=0
+  RILLE_HOME=$work/home "$program" >"$work/out" 2>&1 || code=$?
+  for line in "$@"; do
+    grep -qxF "$line" "$work/out" || { echo "$program does not print '$line'" >&2; code=1; }
+  done
+  if [ "$code" -ne 0 ]; then
+    echo "$program failed:" >&2
+    cat "$work/out" >&2
+    exit 1
+  fi
+  echo "ok: $program"
+}
+
+for program in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
+  # shellcheck disable=SC2059  # the pattern is ours
+  check "$work/$(printf "$program" embed)" "hello, moon" "kind: invalid"
+  # shellcheck disable=SC2059
+  check "$work/$(printf "$program" two_runtimes)" "0 failures"
+done
