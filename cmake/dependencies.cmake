@@ -11,9 +11,11 @@ pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
 find_package(CLI11 REQUIRED)
-find_package(dnnl REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_path(RILLE_RAPIDJSON_DIR rapidjson/document.h REQUIRED)  # headers only
+# Not by find_package(dnnl): Debian's dnnl-config.cmake wants OpenCL's headers, which Rille does not use.
+find_path(RILLE_DNNL_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
+find_library(RILLE_DNNL_LIBRARY dnnl REQUIRED)
 
 set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::libcurl PkgConfig::openssl
-  PkgConfig::sqlite3 PkgConfig::xxhash DNNL::dnnl OpenMP::OpenMP_CXX Threads::Threads)
+  PkgConfig::sqlite3 PkgConfig::xxhash dnnl OpenMP::OpenMP_CXX Threads::Threads)
