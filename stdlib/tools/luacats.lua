@@ -234,6 +234,19 @@ local function add_alias(index, block, at)
   index.order[#index.order + 1] = alias.name
 end
 
+-- What a file says of itself: its first block of text, or the plain comment that it opens with ("-- rille.nn: layers.").
+local function head_of(source, first)
+  local block = first and first.kind == "text" and first.block
+  if block and not block.class and not block.alias then return block.text end
+  local lines = {}
+  for line in source:gmatch("([^\n]*)\n") do
+    local text = line:match("^%-%- ?(.*)$")
+    if not text or text:find("^%-") then break end
+    lines[#lines + 1] = text
+  end
+  return (table.concat(lines, "\n"):gsub("^rille%.[%w_%.]+: (%l?)", string.upper))
+end
+
 local function add_file(index, file)
   local found = read_file(file.source)
   local at = { file = file.file or file.name, module = file.name }
@@ -256,10 +269,8 @@ local function add_file(index, file)
       end
     end
   end
-  local head = first and first.kind == "text" and first.block
-  local is_text = head and not head.class and not head.alias
-  index.modules[file.name] = { kind = "module", name = file.name, file = at.file, line = 1,
-    text = is_text and head.text or "", summary = is_text and head.summary or "" }
+  local text = head_of(file.source, first)
+  index.modules[file.name] = { kind = "module", name = file.name, file = at.file, line = 1, text = text, summary = summary_of(text) }
 end
 
 --- Builds the index of a list of files.
