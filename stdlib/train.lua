@@ -73,18 +73,37 @@ local function aside(fn, ...)
   return result
 end
 
----Trains: for each step takes a batch of `data`, calls `update(x, y)` and reads the loss.
+---@class rille.train.Options
+---@field update fun(x: Tensor, y: Tensor): Tensor a step that gives the loss, usually made by `rille.compile`
+---@field data table gives batches by `next()`
+---@field steps integer how many
+---@field checkpoint? rille.train.CheckpointOptions none by default
+---@field evaluate? fun(step: integer) called every `evaluate_every` steps, with random numbers of its own
+---@field evaluate_every? integer never by default
+---@field log_every? integer 10 by default; 0 is silent
+---@field schedule? fun(step: integer): number the rate of `optimizer`
+---@field optimizer? Optimizer whose rate the schedule sets
+
+---@class rille.train.CheckpointOptions
+---@field state table models, optimizers and data sets
+---@field every? integer steps between checkpoints, 50 by default
+---@field keep? integer how many of the newest stay
+---@field keep_every? integer steps whose multiples stay for good
+---@field directory? string "checkpoints" by default
+
+---Trains: for each step takes a batch of `data`, calls `update(x, y)` and reads the loss. `rille.train(options)` is the same.
 ---
----options: `update` (usually made by rille.compile), `data` (with next()), `steps`; `checkpoint = { every = 50, state = { model, opt, data },
----keep = 3, keep_every = 0, directory = "checkpoints" }`; `evaluate` = function(step) and `evaluate_every`; `log_every` (10; 0: silent);
----`schedule` = function(step) giving the rate of `optimizer`.
----
----With `checkpoint`, a call that finds a checkpoint in the directory goes on from it. Each published checkpoint also goes to who called
----(box:call). A failed write (a full disk) raises `io`; the checkpoint before it stays good.
----@param options table
----@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], checkpoint: string? }
+---With `checkpoint`, a call that finds a checkpoint in the directory goes on from it. Each published checkpoint also goes
+---to who called (`box:call`).
+---@param options rille.train.Options what to train, and how long
+---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], checkpoint: string? } result
+---@mark step-only
 ---@async
-local function run(options)
+---@error io a checkpoint could not be written (a full disk); the one before stays good
+---@error state the loss is not a number any more
+---@example
+---rille.train { update = update, data = data, steps = 300, checkpoint = { every = 50, state = { model, opt, data } } }
+function train.run(options)
   check(options)
   local steps, log_every, data = options.steps, options.log_every or 10, options.data
   local save = options.checkpoint and saver(options.checkpoint)
@@ -123,10 +142,11 @@ local function run(options)
 end
 
 ---The mean loss of a model over the validation part of a byte data set, in nats per byte.
----@param model Module
----@param data Bytes
+---@param model Module called with x
+---@param data Bytes whose validation part it is
 ---@param options? { batches: integer } at most so many; all by default
----@return number
+---@return number loss
+---@mark step-only
 ---@async
 function train.validation(model, data, options)
   native.check_options(options, "rille.train.validation", { "batches" })
@@ -147,6 +167,4 @@ function train.validation(model, data, options)
   return result
 end
 
-train.run = run
-
-return setmetatable(train, { __call = function(_, options) return run(options) end })
+return setmetatable(train, { __call = function(_, options) return train.run(options) end })

@@ -33,7 +33,15 @@ end
 ---@return table problems list of strings, empty when all is well
 ---@mark deterministic
 function M.problems(index, marks)
-  local list = {}
+  local list, has = {}, {}
+  for _, name in ipairs(index.order) do
+    local entry = index.entries[name]
+    if entry.kind == "function" then has[entry.module] = true end
+  end
+  for name, module in pairs(index.modules) do
+    if not has[name] then list[#list + 1] = module.file .. ":1: " .. name .. " has no public function: does the file return its table?" end
+  end
+  table.sort(list)
   for _, name in ipairs(index.order) do
     local entry = index.entries[name]
     local function problem(text)

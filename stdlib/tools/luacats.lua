@@ -184,7 +184,8 @@ local function read_file(source)
       if #lines > 0 or kind == "function" or kind == "return function" or kind == "local function" then
         close(kind or "text", name, arguments)
       end
-      found.returned = line:match("^return%s+([%w_]+)%s*$") or found.returned
+      found.returned = line:match("^return%s+([%w_]+)%s*$") or line:match("^return%s+setmetatable%(%s*([%w_]+)%s*,")
+        or found.returned
     end
     offset = offset + #line + 1
   end

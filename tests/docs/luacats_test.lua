@@ -79,6 +79,7 @@ check("no problems", #lint(full), 0)
 check("a returned function", index_of("--- Doubles.\nlocal function f(x) end\nreturn f\n").order[1], "rille.m")
 check("a returned body", index_of("--- Doubles.\nreturn function(x) end\n").order[1], "rille.m")
 check("a returned table", index_of("local M = {}\nM.go = function(x) end\nreturn M\n").order[1], "rille.m.go")
+check("a callable table", index_of("local M = {}\nfunction M.go(x) end\nreturn setmetatable(M, {})\n").order[1], "rille.m.go")
 check("another table", #index_of("local T = {}\nfunction T.go(x) end\nreturn 1\n").order, 0)
 check("a private class", #index_of("---@class _T\n---@private\nlocal T = {}\nfunction T.go() end\n").order, 0)
 check("alias", index_of('--- Kinds.\n---@alias K\n---| "a"|"b"\n---| "c"\n').entries.K.type, '"a"|"b"|"c"')
@@ -100,7 +101,8 @@ refuses("a param without text", fn("--- Goes.\n---@param x number\n" .. mark), "
 refuses("a param too many", fn("--- Goes.\n" .. param .. mark, "go()"), "which it does not take")
 refuses("an unknown kind", fn("--- Goes.\n" .. param .. mark .. "---@error fire it burns\n"), "unknown error kind 'fire'")
 refuses("an unknown tag", fn("--- Goes.\n" .. param .. mark .. "---@retrun number\n"), "unknown tag @retrun")
-refuses("a bare field", "---@class C\n---@field x number\nlocal C = {}\n", "field 'x' lacks")
+refuses("a bare field", "---@class C\n---@field x number\n\n" .. fn("--- Goes.\n" .. param .. mark), "field 'x' lacks")
+refuses("a file that hides its functions", "local M = {}\nfunction M.go() end\nreturn { M }\n", "no public function")
 check("an undocumented function is found", #lint(fn("", "go()")), 2)
 
 -- help's text --------------------------------------------------------------------------------------------------------
