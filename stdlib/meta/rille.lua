@@ -260,6 +260,11 @@ function rille.budget(options) end
 --- rille.log("epoch done", { loss = 2.31 })
 function rille.log(message, fields) end
 
+--- Prints its arguments, as the global `print` does: to the run's output and its log.
+---@param ... any what to print
+---@mark ephemeral
+function rille.print(...) end
+
 --- Shows how far the work is. On a terminal it is one line that renews itself.
 ---@param state rille.Progress what is done
 ---@mark ephemeral
