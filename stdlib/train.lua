@@ -63,6 +63,17 @@ local function meter(first, steps)
   end
 end
 
+-- The logged losses travel in every checkpoint and in the result, so they are thinned out when they become many.
+local losses_max = 2000
+
+local function note(losses, step, loss)
+  if #losses >= losses_max then
+    for i = 1, losses_max / 2 do losses[i] = losses[2 * i - 1] end
+    for i = losses_max / 2 + 1, losses_max do losses[i] = nil end
+  end
+  losses[#losses + 1] = { step = step, loss = loss }
+end
+
 -- Random numbers that an evaluation draws must not change the training's.
 local function aside(fn, ...)
   local device = rille.device()
@@ -128,7 +139,7 @@ function train.run(options)
     end
     progress(step, loss, x:numel())
     if log_every > 0 and (step % log_every == 0 or step == 1 or step == steps) then
-      losses[#losses + 1] = { step = step, loss = loss }
+      note(losses, step, loss)
       print(("step %5d  loss %.6f"):format(step, loss))
     end
     if options.evaluate and step % (options.evaluate_every or math.huge) == 0 then aside(options.evaluate, step) end

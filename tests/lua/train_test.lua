@@ -166,6 +166,13 @@ tap.test("a checkpoint that cannot be written is an io error; the one before sta
   tap.equal(first.steps, 5)
 end)
 
+tap.test("of very many logged losses every second one is kept, and always the last", function()
+  local data = rille.data.bytes(corpus, { batch = 1, context = 1 })
+  local one = dev:tensor(1)
+  local result = rille.train { data = data, steps = 2500, log_every = 1, update = function() return one end }
+  tap.equal({ #result.losses, result.losses[2].step, result.losses[#result.losses].step }, { 1500, 3, 2500 })
+end)
+
 tap.test("checkpoints are kept by the rule, and `latest` is the newest", function()
   train(20, "kept")
   local model, opt, data = parts(2)
