@@ -131,7 +131,7 @@ int open_repl(lua_State* L) {
   set_async(L, "read", bind<repl_read>);
   lua_pushvalue(L, trace);
   lua_setfield(L, -2, "trace");
-  lua_setfield(L, 1, "prompt_primitives");
+  set_global(L, "__rille_prompt");
   lua_pushcfunction(L, bind<repl_keep>);
   set_global(L, "__rille_keep");
   lua_pushvalue(L, 1);
@@ -150,7 +150,7 @@ bool unfinished(const std::string& source) {
   };
   std::string expression = "return " + source + "\n";
   if (luaL_loadbuffer(L.get(), expression.data(), expression.size(), "=prompt") == 0) return false;
-  return ends_early(source + "\n");
+  return ends_early(source + "\n") || ends_early(expression);
 }
 
 std::string strip(std::string s) {
@@ -281,7 +281,7 @@ int repl_command(App& app, const std::string& resume) {
   if (Result<> made = make_host(r, std::filesystem::current_path().string(), host::Rules::open, open); !made) return fail(app, made.error());
   lua_pushlightuserdata(r.host->lua(), &r);
   set_registry(r.host->lua(), &key_repl);
-  Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(require('rille').prompt_primitives)");
+  Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(__rille_prompt)");
   if (!main) return fail(app, main.error());
 
   Editor editor(*app.loop, app.home + "/history");
