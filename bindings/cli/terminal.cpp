@@ -122,8 +122,10 @@ void Terminal::progress(const Value& p) {
   bool complete = total > 0 && part >= 1;
   if (!err_tty_) {
     bool other = p.text("what") != logged_what_;
-    if (!other && !complete && now - logged_ns_ < 10'000'000'000 && part - logged_part_ < 0.1) return;
-    if (complete && logged_part_ >= 1 && !other) return;
+    if (other) logged_part_ = 0, logged_ns_ = now, logged_what_ = p.text("what");
+    // Work of less than two seconds is not worth a line of a log.
+    if (now - logged_ns_ < 2'000'000'000 || (complete && logged_part_ >= 1)) return;
+    if (!complete && now - logged_ns_ < 10'000'000'000 && part - logged_part_ < 0.1) return;
     logged_ns_ = now, logged_part_ = part, logged_what_ = p.text("what");
     write_all(2, progress_text(p, false) + "\n");
     return;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runtime/base/id.hpp"
+#include "runtime/data/stage.hpp"
 #include "runtime/engine/run_impl.hpp"
 
 namespace rille::engine {
@@ -203,13 +204,24 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
 
 // What is staged from here: a local path as it is, a URL by way of the shared cache.
 Async<std::string> Calls::local_copy(std::string from, Value options, CancelToken token) {
-  (void)options;
-  (void)token;
-  std::error_code ec;
-  if (!std::filesystem::exists(from, ec))
-    co_return make_error(ErrorKind::io, fmt::format("cannot stage '{}': there is no such file or folder", from),
-                         fmt::format("paths are relative to {}", std::filesystem::current_path(ec).string()));
-  co_return from;
+  bool web = from.starts_with("http://") || from.starts_with("https://") || from.starts_with("file://");
+  std::string sha256 = options.text("sha256");
+  if (!web && sha256.empty()) {
+    std::error_code ec;
+    if (!std::filesystem::exists(from, ec))
+      co_return make_error(ErrorKind::io, fmt::format("cannot stage '{}': there is no such file or folder", from),
+                           fmt::format("paths are relative to {}", std::filesystem::current_path(ec).string()));
+    co_return from;
+  }
+  if (!http_) http_ = std::make_unique<net::HttpClient>(run_.loop());
+  data::StageOptions stage;
+  stage.sha256 = sha256;
+  stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";
+  agent::TransferProgress shown = transfer_progress("fetch " + from.substr(from.rfind('/') + 1));
+  stage.progress = [shown](const data::Progress& p) { shown(p.done_bytes, p.total_bytes); };
+  std::string destination = run_.home() + "/staged/" + derive_hex({from, sha256}, 16);
+  RILLE_CO_TRY(data::Staged staged, co_await data::stage(*http_, from, destination, stage, token));
+  co_return staged.path;
 }
 
 agent::TransferProgress Calls::transfer_progress(std::string what) {

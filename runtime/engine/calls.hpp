@@ -10,6 +10,7 @@
 #include "runtime/agent/client.hpp"
 #include "runtime/engine/run.hpp"
 #include "runtime/lease/manager.hpp"
+#include "runtime/net/http.hpp"
 
 namespace rille::engine {
 
@@ -41,6 +42,7 @@ class Calls {
   RunImpl& run_;
   lease::Manager* leases_;
   std::string self_exe_;
+  std::unique_ptr<net::HttpClient> http_;  // made when the first URL is staged
   std::map<std::string, std::shared_ptr<agent::AgentClient>> clients_;
 };
 

@@ -193,7 +193,9 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
     return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) VALUES(?,?,?,'running',1,?,?,?,?,?)",
                   {r.id, r.script, r.mode, args, now, now, *host, std::int64_t{getpid()}});
   };
-  RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
+  // A session has nothing to resume before its first lease, whose row comes after this one: it need not wait.
+  if (fresh && row.mode == "session") journal_->enqueue(std::move(write));
+  else RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
   RunConfig config;
   config.id = row.id;
   config.script = row.script;

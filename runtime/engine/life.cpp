@@ -98,7 +98,9 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
                       {r[0], r[1].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[1])),
                        r[2].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[2])), at, at, run});
   };
-  Result<> written = co_await journal_->commit(std::move(write), fence());
+  Result<> written;
+  if (config_.mode == Mode::session) journal_->enqueue(std::move(write), fence());  // durable when the journal closes
+  else written = co_await journal_->commit(std::move(write), fence());
   if (!result) co_return result;
   if (!written) co_return written.error();
   if (!released) co_return released.error();
