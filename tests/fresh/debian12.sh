@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs ./bootstrap in a fresh Debian 12: a minimal root with git in it and nothing else, no CUDA, no compiler.
-# usage: debian12.sh [--sudo] [--keep] [bootstrap's arguments; default: build]
-#   --sudo  as a plain user with sudo, rather than as root
-#   --keep  leave the root in place and say where
+# usage: debian12.sh [--sudo] [--keep | --in ROOT] [bootstrap's arguments; default: build]
+#   --sudo      as a plain user with sudo, rather than as root
+#   --keep      leave the root in place and say where
+#   --in ROOT   go on in a root that --keep has left, with the newest commit
 # Needs root, mmdebstrap, and this machine's own /etc/apt to reach a mirror.
 # What is tested is the last commit of this checkout, as a clone. Exits with bootstrap's exit code.
 # shellcheck disable=SC2016,SC2317  # quoted scripts for other shells; a function for trap
@@ -10,10 +11,16 @@ set -eu
 
 user=root
 keep=
+root=
 while [ $# -gt 0 ]; do
   case $1 in
     --sudo) user=someone ;;
     --keep) keep=1 ;;
+    --in)
+      root=$2
+      keep=1
+      shift
+      ;;
     *) break ;;
   esac
   shift
@@ -29,41 +36,50 @@ command -v mmdebstrap >/dev/null || fail "mmdebstrap is missing"
 command -v unshare >/dev/null || fail "unshare is missing"
 
 checkout=$(cd "$(dirname "$0")/../.." && pwd)
-root=$(mktemp -d "${TMPDIR:-/tmp}/rille-fresh-XXXXXXXX")
-finish() {
-  if [ -n "$keep" ]; then echo "fresh: the root is left in $root"; else rm -rf --one-file-system "$root"; fi
-}
-trap finish EXIT
-chmod 755 "$root"
+say() { echo "fresh: $*"; }
 
 # The mirrors and the settings of apt are this machine's, so that proxies and snapshots hold here too.
-say() { echo "fresh: $*"; }
-say "making a minimal Debian 12 in $root"
-set_up="git"
-[ "$user" = root ] || set_up="git,sudo"
-sources=
-for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
-  [ -s "$file" ] && sources="$sources $file"
-done
-cat /etc/apt/apt.conf.d/* >"$root.apt" 2>/dev/null || true
-# shellcheck disable=SC2086  # a list of files
-if ! mmdebstrap --quiet --mode=root --variant=minbase --include="$set_up" --aptopt="$root.apt" \
-  --customize-hook='rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap' bookworm "$root" $sources >"$root.log" 2>&1; then
-  tail -n 20 "$root.log" >&2
+make_root() {
+  say "making a minimal Debian 12 in $root"
+  packages="git"
+  [ "$user" = root ] || packages="git,sudo"
+  sources=
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
+    [ -s "$file" ] && sources="$sources $file"
+  done
+  chmod 755 "$root"
+  cat /etc/apt/apt.conf.d/* >"$root.apt" 2>/dev/null || true
+  made=yes
+  # shellcheck disable=SC2086  # a list of files
+  mmdebstrap --quiet --mode=root --variant=minbase --include="$packages" --aptopt="$root.apt" \
+    --customize-hook='rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap' bookworm "$root" $sources >"$root.log" 2>&1 || made=
+  [ -n "$made" ] || tail -n 20 "$root.log" >&2
   rm -f "$root.apt" "$root.log"
-  fail "mmdebstrap could not make the root"
-fi
-rm -f "$root.apt" "$root.log"
-cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/"
-for file in resolv.conf hosts; do [ ! -e "/etc/$file" ] || cp -L "/etc/$file" "$root/etc/$file"; done
+  [ -n "$made" ] || fail "mmdebstrap could not make the root"
+  cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/"
+  for file in resolv.conf hosts; do [ ! -e "/etc/$file" ] || cp -L "/etc/$file" "$root/etc/$file"; done
+  if [ "$user" != root ]; then
+    chroot "$root" /usr/sbin/useradd -m -s /bin/sh "$user"
+    echo "$user ALL=(ALL) NOPASSWD: ALL" >"$root/etc/sudoers.d/$user"
+  fi
+}
+
+finish() {
+  if [ -n "$keep" ]; then say "the root is left in $root"; else rm -rf --one-file-system "$root"; fi
+}
 
 home=/root
-if [ "$user" != root ]; then
-  home=/home/$user
-  chroot "$root" /usr/sbin/useradd -m -s /bin/sh "$user"
-  echo "$user ALL=(ALL) NOPASSWD: ALL" >"$root/etc/sudoers.d/$user"
+[ "$user" = root ] || home=/home/$user
+if [ -z "$root" ]; then
+  root=$(mktemp -d "${TMPDIR:-/tmp}/rille-fresh-XXXXXXXX")
+  trap finish EXIT
+  make_root
+  git clone -q --no-local "$checkout" "$root$home/rille"
+else
+  trap finish EXIT
+  git -C "$root$home/rille" -c safe.directory='*' fetch -q "$checkout" HEAD
+  git -C "$root$home/rille" -c safe.directory='*' reset -q --hard FETCH_HEAD
 fi
-git clone -q --no-local "$checkout" "$root$home/rille"
 chroot "$root" chown -R "$user" "$home/rille"
 
 # A process namespace of its own: whatever bootstrap leaves running ends with it.
