@@ -66,10 +66,33 @@ end
 
 local function pack(...) return { n = select("#", ...), ... } end
 
+-- help "rille.rent", help "rent", help(): from the annotations that are embedded with the modules.
+local function help_of(primitives)
+  local index
+  return function(name)
+    if name ~= nil and type(name) ~= "string" then
+      require("rille").error { kind = "invalid", message = "help: expected a name, got " .. type(name), hint = 'help "rille.rent", or ?rille.rent' }
+    end
+    local luacats = require "rille.tools.luacats"
+    index = index or luacats.index(primitives.modules())
+    if name and name ~= "" then
+      local text = require("rille.tools.describe").describe(index, name)
+      print(text or "nothing is called '" .. name .. "'; help() lists what there is")
+      return
+    end
+    for _, known in ipairs(index.order) do
+      local entry = index.entries[known]
+      if entry.kind == "function" and known:find("^rille%.[%w_]+$") then print(("%-18s %s"):format(known, entry.summary)) end
+    end
+    print('More about each: ?rille.rent; of objects: ?Instance, ?Tensor')
+  end
+end
+
 --- Reads and runs entries until `primitives.read` gives nil.
 ---@param primitives table the command's side of the prompt
 ---@mark ephemeral
 function M.main(primitives)
+  primitives.set("help", help_of(primitives))
   while true do
     local source, silent = primitives.read()
     if source == nil then return nil end

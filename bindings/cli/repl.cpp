@@ -10,6 +10,7 @@
 #include "bindings/host/await.hpp"
 #include "bindings/host/bind.hpp"
 #include "bindings/host/open.hpp"
+#include "bindings/host/stdlib_table.hpp"
 
 namespace rille::cli {
 
@@ -109,6 +110,23 @@ int repl_report(lua_State* L) {
 
 int repl_done(lua_State*) { return 0; }
 
+// { { name =, source =, file = }, .. }: the annotated modules that help() reads.
+int repl_modules(lua_State* L) {
+  lua_newtable(L);
+  int i = 0;
+  for (const StdlibModule& m : stdlib_modules()) {
+    lua_newtable(L);
+    for (const char* key : {"name", "file"}) {
+      push(L, m.name);
+      lua_setfield(L, -2, key);
+    }
+    push(L, m.source);
+    lua_setfield(L, -2, "source");
+    lua_rawseti(L, -2, ++i);
+  }
+  return 1;
+}
+
 // A variable of the session.
 int repl_set(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
@@ -127,7 +145,7 @@ int open_repl(lua_State* L) {
   int trace = lua_gettop(L);
   lua_newtable(L);
   set_functions(L, {{"compile", bind<repl_compile>}, {"enter", bind<repl_enter>}, {"leave", bind<repl_leave>},
-                    {"report", bind<repl_report>}, {"done", bind<repl_done>}, {"set", bind<repl_set>}});
+                    {"report", bind<repl_report>}, {"modules", bind<repl_modules>}, {"done", bind<repl_done>}, {"set", bind<repl_set>}});
   set_async(L, "read", bind<repl_read>);
   lua_pushvalue(L, trace);
   lua_setfield(L, -2, "trace");
@@ -241,7 +259,7 @@ void converse(Repl& r, Editor& editor) {
       continue;
     }
     if (source[0] == '=') source = strip(source.substr(1));
-    if (source[0] == '?') source = "help(" + strip(source.substr(1)) + ")";
+    if (source[0] == '?') source = fmt::format("help [=[{}]=];", strip(source.substr(1)));
     if (!line.empty() && unfinished(source)) continue;
     editor.add_history(pending);
     pending.clear();
