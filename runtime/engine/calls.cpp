@@ -120,6 +120,17 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
   }
 }
 
+// The newest checkpoint of a call into the run's home. The call's result counts without it, so a failure is only told.
+Task<void> Calls::keep(std::shared_ptr<agent::AgentClient> agent, Value published, CancelToken token) {
+  std::string directory = published.text("directory");
+  if (directory.empty()) co_return;
+  std::string to = run_.home() + "/checkpoints/" + std::filesystem::path(directory).filename().string() + "/";
+  agent::TransferProgress progress = transfer_progress("keep " + directory);
+  auto moved = co_await agent->get(directory, to, progress, token);
+  if (moved) run_.event("checkpoint_kept", Value().set("directory", to).set("step", published["step"]));
+  else run_.event("warning", Value().set("message", "the checkpoint " + directory + " was not kept: " + moved.error().message));
+}
+
 Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
@@ -138,7 +149,11 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
     restarts = 0;
     if (run_.hooks().progress) run_.hooks().progress(p);
   };
-  callbacks.checkpoint = [&](const Value& c) { run_.event("checkpoint", c); };
+  Value published;
+  callbacks.checkpoint = [&](const Value& c) {
+    published = c;
+    run_.event("checkpoint", c);
+  };
 
   bool started = false;
   while (true) {
@@ -149,7 +164,10 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
     if (attached && attached->state == agent::CallState::done) {
       Result<Value>& result = *attached->result;
       bool died = !result && result.error().code == "worker_died";
-      if (!died) co_return std::move(result);
+      if (!died) {
+        if (spec.keep_checkpoints) co_await keep(agent, published, token);
+        co_return std::move(result);
+      }
       if (++restarts > restarts_max) co_return result.error();
       run_.event("call_restarted", Value().set("call", spec.name).set("why", result.error().message));
       (void)co_await agent->acknowledge(agent_key);

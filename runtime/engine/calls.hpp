@@ -37,6 +37,7 @@ class Calls {
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
   Async<std::string> local_copy(std::string from, Value options, CancelToken token);
   agent::TransferProgress transfer_progress(std::string what);
+  Task<void> keep(std::shared_ptr<agent::AgentClient> agent, Value published, CancelToken token);
   std::string call_key(const std::string& lease_id, const std::string& key) const;
 
   RunImpl& run_;
