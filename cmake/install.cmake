@@ -1,4 +1,4 @@
-# What `cmake --install` lays down: the command, and, once the C API stands, librille (shared and static), its one
+# What `cmake --install` lays down: the command, and librille (shared and static), its one
 # header, find_package(Rille) and rille.pc. All of it may be moved as a whole: nothing holds an absolute path.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -8,10 +8,6 @@ if(TARGET rille)
 endif()
 # Annotations for Lua language servers.
 install(DIRECTORY stdlib/meta DESTINATION ${CMAKE_INSTALL_DATADIR}/rille FILES_MATCHING PATTERN "*.lua")
-
-if(NOT EXISTS ${PROJECT_SOURCE_DIR}/bindings/c/runtime.cpp)
-  return()
-endif()
 
 # The shared library exports what rille.h marks RILLE_API and nothing else, not even what a static part exports.
 set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)

@@ -62,7 +62,7 @@ RILLE_API int64_t rille_error_retry_after_ms(const rille_error *error); /* -1: n
 RILLE_API int rille_error_http_status(const rille_error *error);        /* 0: none */
 /* Any text field by its name: message hint code traceback provider operation request_id resource. NULL for another name. */
 RILLE_API const char *rille_error_field(const rille_error *error, const char *name);
-RILLE_API const rille_error *rille_error_cause(const rille_error *error); /* borrowed; NULL: none */
+RILLE_API const rille_error *rille_error_cause(const rille_error *error); /* borrowed; NULL: none, or no memory */
 RILLE_API const char *rille_error_to_json(const rille_error *error);      /* borrowed */
 RILLE_API void rille_error_free(rille_error *error);                      /* NULL is fine */
 
@@ -118,7 +118,8 @@ typedef enum rille_rules {
 } rille_rules;
 
 typedef enum rille_state {
-  RILLE_RUN_NEW, RILLE_RUN_RUNNING, RILLE_RUN_DONE, RILLE_RUN_FAILED, RILLE_RUN_CANCELLED
+  RILLE_RUN_NEW, RILLE_RUN_RUNNING, RILLE_RUN_DONE, RILLE_RUN_FAILED, RILLE_RUN_CANCELLED,
+  RILLE_RUN_SUSPENDED /* by rille_shutdown: rille_run_resume goes on with it */
 } rille_state;
 
 typedef struct rille_run_options {
@@ -223,7 +224,7 @@ RILLE_API void rille_call_return_text(rille_call *call, const char *text, size_t
 RILLE_API void rille_call_fail(rille_call *call, rille_error *error); /* error: transferred; raised in the script */
 
 /* The calling fiber waits; others go on. The completion is owned: resolve or reject it, which frees it. It outlives the
-   call, the run and the runtime; then it does nothing. */
+   call, the run and the runtime; then it does nothing. NULL without memory, or when the call has its result already. */
 RILLE_API rille_completion *rille_call_suspend(rille_call *call);
 /* [T] Each ends the wait and frees the completion. json: NULL for nil. */
 RILLE_API void rille_completion_resolve(rille_completion *completion, const char *json, size_t length);

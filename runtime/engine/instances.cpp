@@ -30,9 +30,31 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
   if (!limit || !(*limit >= 0))
     return make_error(ErrorKind::invalid, "a budget needs limit = dollars, not negative", "rille.budget { limit = 5.00 }");
   RILLE_TRY(Micros micros, micros_from_dollars(*limit));
+  if (limits_.spend_micros >= 0 && micros > limits_.spend_micros)
+    return make_error(ErrorKind::budget, fmt::format("a budget of {} is more than the {} that the host program allows this run",
+                                                     format_dollars(micros), format_dollars(limits_.spend_micros)),
+                      "lower it, or raise the limit spend_micros");
   // Ordered before every later rent: the journal writes in the order of the calls, and a rent waits for its row.
   journal_->enqueue([run = config_.id, micros](store::Db& db) { return db.run("UPDATE runs SET budget_micros=? WHERE id=?", {micros, run}); }, fence());
   return journal_->flush();
+}
+
+void RunImpl::limit(const RunLimits& limits) {
+  limits_ = limits;
+  if (limits.spend_micros < 0 || !journal_) return;
+  // A lower budget of the script, set before a resume, stays.
+  journal_->enqueue([run = config_.id, most = limits.spend_micros](store::Db& db) {
+    return db.run("UPDATE runs SET budget_micros=MIN(COALESCE(budget_micros,?),?) WHERE id=?", {most, most, run});
+  }, fence());
+}
+
+Result<> RunImpl::check_lease_count(const std::string& but) const {
+  if (limits_.leases_max < 0) return {};
+  RILLE_TRY(std::vector<lease::Lease> leases, leases_->of_run(config_.id));
+  std::int64_t held = std::count_if(leases.begin(), leases.end(), [&](const lease::Lease& l) { return l.billable() && l.id != but; });
+  if (held < limits_.leases_max) return {};
+  return make_error(ErrorKind::quota, fmt::format("the run holds {} leases, and the host program allows {}", held, limits_.leases_max),
+                    "release one first, or raise the limit leases_max");
 }
 
 Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std::string source) {
@@ -46,6 +68,9 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   Result<Value> outcome = Value();
   if (slot.recorded) {
     outcome = std::move(*slot.recorded);
+  } else if (Result<> allowed = check_lease_count(lease_id); !allowed) {
+    record_start(slot);
+    outcome = co_await complete(std::move(slot), allowed.error());
   } else {
     record_start(slot);
     Result<lease::Lease> made = co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options), token(f));

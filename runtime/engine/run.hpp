@@ -76,6 +76,13 @@ struct CallSpec {
   std::string identity;                // what the args hash covers besides the name (source place, args); never bytecode
 };
 
+// What the host program allows a run, whatever its script says. -1: no limit.
+struct RunLimits {
+  RunLimits() = default;
+  std::int64_t spend_micros = -1;      // the highest budget that rille.budget may set
+  std::int64_t leases_max = -1;        // held at a time
+};
+
 // What the edge is told. All optional; called on the loop thread.
 struct RunHooks {
   std::function<void(std::string_view text)> print;        // output of the script and of its calls, as it was written
@@ -93,6 +100,8 @@ class Run : public FiberSink {
   virtual std::string home() const = 0;
   virtual Value args() const = 0;      // the run's input, as given by --x and `args`
 
+  // Before execute.
+  virtual void limit(const RunLimits&) {}
   // Runs `main` as fiber 1 and then settles: children, leases, journal. Once. The guest outlives it.
   virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
   // The foreground cancel of Ctrl-C and `rille cancel`: unwinds the script with this reason, then cleans up.

@@ -89,6 +89,7 @@ class RunImpl final : public Run {
   const RunHooks& hooks() const override { return config_.hooks; }
   std::string home() const override;
   Value args() const override { return config_.args; }
+  void limit(const RunLimits& limits) override;
   Async<Value> execute(Guest& guest, FunctionRef main, Value argument) override;
   void cancel(Error reason) override;
 
@@ -141,6 +142,7 @@ class RunImpl final : public Run {
   Task<void> finish_fiber(FiberId id);
   CancelToken token(const FiberRecord& f) const;
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
+  Result<> check_lease_count(const std::string& but) const;  // but: the lease that is being rented
   Async<> release_all(std::vector<std::string> leases);
 
   // durable.cpp
@@ -181,6 +183,7 @@ class RunImpl final : public Run {
   std::map<std::string, std::string> pinned_;
   std::optional<Error> divergence_;
   std::optional<Error> cancel_reason_;
+  RunLimits limits_;
   std::unique_ptr<Calls> calls_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

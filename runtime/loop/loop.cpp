@@ -105,13 +105,27 @@ bool Loop::turn(int budget_ms) {
   std::int64_t until = clock_.monotonic_ns() + static_cast<std::int64_t>(budget_ms) * 1'000'000;
   do {
     drain();
+    // Referenced, since uv_run does not even poll a loop that has nothing else: a thread's post would never arrive.
+    uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
     uv_run(&uv_, UV_RUN_NOWAIT);
+    uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
   } while (!ready_.empty() && clock_.monotonic_ns() < until);
   return !ready_.empty() || !spawned_.empty();
 }
 
+namespace {
+// libuv adds descriptors to the kernel's set when it polls next; until then poll_fd does not tell of them.
+bool unregistered_watchers(const uv_loop_t& uv) {
+#if UV_VERSION_HEX >= ((1 << 16) | (46 << 8))
+  return uv.watcher_queue.next != &uv.watcher_queue;
+#else
+  return uv.watcher_queue[0] != static_cast<const void*>(&uv.watcher_queue);
+#endif
+}
+}  // namespace
+
 int Loop::poll_timeout_ms() {
-  if (!ready_.empty()) return 0;
+  if (!ready_.empty() || unregistered_watchers(uv_)) return 0;
   uv_update_time(&uv_);
   uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
   int timeout = uv_backend_timeout(&uv_);

@@ -7,6 +7,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# The manual shows the program that is tested here, and promises fewer than 60 lines.
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/../../docs/manual/embedding.md" | diff - "$here/embed.c" >&2 ||
+  { echo "docs/manual/embedding.md shows another program than embed.c" >&2; exit 1; }
+[ "$(wc -l <"$here/embed.c")" -lt 60 ]
+
 quietly() { # shows what a command printed only when it fails
   "$@" >"$work/log" 2>&1 || {
     echo "failed: $*" >&2
@@ -34,7 +39,7 @@ quietly cmake -S "$here" -B "$work/cmake" -D CMAKE_PREFIX_PATH="$prefix"
 quietly cmake --build "$work/cmake"
 
 export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
-for program in embed two_runtimes; do
+for program in embed two_runtimes contract; do
   # shellcheck disable=SC2046  # flags are meant to split
   quietly cc -std=c11 -Wall -Wextra -Werror "$here/$program.c" $(pkg-config --cflags --libs rille) -o "$work/${program}_pkg"
   # The library's allocations pass through the sanitizer too: what it does not free is a leak here.
@@ -65,4 +70,6 @@ for program in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
   check "$work/$(printf "$program" embed)" "hello, moon" "kind: invalid"
   # shellcheck disable=SC2059
   check "$work/$(printf "$program" two_runtimes)" "0 failures"
+  # shellcheck disable=SC2059
+  check "$work/$(printf "$program" contract)" "librille 0.1.0 keeps its contract"
 done

@@ -1,3 +1,6 @@
+#include <poll.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <thread>
@@ -110,6 +113,41 @@ TEST_CASE("writing to a dead child is an error, not a signal") {
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().kind == ErrorKind::io);
   CHECK(action.sa_handler == SIG_DFL);
+}
+
+TEST_CASE("a thread's post reaches a host that polls and turns, though nothing else is on the loop") {
+  auto loop = make_loop();
+  bool arrived = false, polled = true;
+  while (loop->poll_timeout_ms() == 0) loop->turn(0);
+  REQUIRE(loop->poll_timeout_ms() == -1);
+  std::thread t([&] { loop->post_from_thread([&] { arrived = true; }); });
+  while (!arrived) {
+    struct pollfd p{loop->poll_fd(), POLLIN, 0};
+    int timeout = loop->poll_timeout_ms();
+    polled = poll(&p, 1, timeout < 0 ? 60'000 : timeout) == 1 || timeout >= 0;
+    if (!polled) break;
+    loop->turn(0);
+  }
+  t.join();
+  CHECK(polled);
+  CHECK(arrived);
+}
+
+TEST_CASE("a descriptor that was added after the last poll makes the next turn due at once") {
+  auto loop = make_loop();
+  while (loop->poll_timeout_ms() == 0) loop->turn(0);
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  uv_poll_t watch;
+  uv_poll_init(loop->uv(), &watch, ends[0]);
+  uv_poll_start(&watch, UV_READABLE, [](uv_poll_t*, int, int) {});
+  CHECK(loop->poll_timeout_ms() == 0);
+  loop->turn(0);
+  CHECK(loop->poll_timeout_ms() == -1);
+  uv_close(reinterpret_cast<uv_handle_t*>(&watch), nullptr);
+  loop->turn(0);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_CASE("a host can drive the loop by descriptor and timeout") {

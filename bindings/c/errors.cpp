@@ -1,0 +1,125 @@
+// rille_error: an Error that the host program owns.
+#include <cstdlib>
+#include <cstring>
+
+#include "bindings/c/internal.hpp"
+#include "bindings/host/bind.hpp"
+
+namespace rille::capi {
+
+namespace {
+// Given when there is no memory for another. Never freed, never written.
+rille_error* reserve() {
+  static rille_error* error = [] {
+    auto* e = new rille_error;
+    e->error = make_error(ErrorKind::memory, "out of memory", "free some, or lower the limits of the runs");
+    e->json = error_to_value(e->error).to_json();
+    return e;
+  }();
+  return error;
+}
+[[maybe_unused]] rille_error* const made_at_load = reserve();
+}  // namespace
+
+rille_error* give(Error error) noexcept {
+  try {
+    auto made = std::make_unique<rille_error>();
+    made->error = std::move(error);
+    return made.release();
+  } catch (const std::bad_alloc&) {
+    return reserve();
+  }
+}
+
+rille_error* give_exception(const std::exception& e) noexcept {
+  try {
+    return give(host::error_from_exception(e));
+  } catch (const std::exception&) {
+    return reserve();
+  }
+}
+
+Error take(rille_error* error) noexcept {
+  if (!error) return make_error(ErrorKind::cancelled, "the host program gave the call up");
+  if (error == reserve()) return error->error;
+  Error out = std::move(error->error);
+  delete error;
+  return out;
+}
+
+std::unique_ptr<rille_error> hold(Error error) {
+  auto held = std::make_unique<rille_error>();
+  held->error = std::move(error);
+  return held;
+}
+
+char* give_text(const std::string& text) {
+  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (!out) throw std::bad_alloc();
+  std::memcpy(out, text.c_str(), text.size() + 1);
+  return out;
+}
+
+}  // namespace rille::capi
+
+using namespace rille;
+
+const char* rille_version(void) { return RILLE_VERSION; }
+int rille_abi_check(int abi_version) { return abi_version == RILLE_ABI_VERSION; }
+void rille_free(void* text) { std::free(text); }
+
+rille_error* rille_error_create(rille_kind kind, const char* message, const char* hint) {
+  return capi::guarded([&]() -> Result<> {
+    bool known = kind >= RILLE_INVALID && kind <= RILLE_INTERNAL;
+    return make_error(known ? static_cast<ErrorKind>(kind) : ErrorKind::internal, message ? message : "", hint ? hint : "");
+  });
+}
+
+static_assert(RILLE_INTERNAL == static_cast<int>(ErrorKind::internal) && RILLE_STATE == static_cast<int>(ErrorKind::state) &&
+              RILLE_DIVERGENCE == static_cast<int>(ErrorKind::divergence));
+
+rille_kind rille_error_kind(const rille_error* e) { return static_cast<rille_kind>(e->error.kind); }
+const char* rille_error_kind_name(const rille_error* e) { return to_string(e->error.kind).data(); }  // of literals
+const char* rille_error_message(const rille_error* e) { return e->error.message.c_str(); }
+const char* rille_error_hint(const rille_error* e) { return e->error.hint.c_str(); }
+const char* rille_error_code(const rille_error* e) { return e->error.code.c_str(); }
+const char* rille_error_traceback(const rille_error* e) { return e->error.traceback.c_str(); }
+int rille_error_retryable(const rille_error* e) { return e->error.retryable; }
+int64_t rille_error_retry_after_ms(const rille_error* e) { return e->error.retry_after_ms; }
+int rille_error_http_status(const rille_error* e) { return e->error.http_status; }
+
+const char* rille_error_field(const rille_error* e, const char* name) {
+  struct Field { const char* name; const std::string Error::* text; };
+  static constexpr Field fields[] = {
+      {"message", &Error::message}, {"hint", &Error::hint}, {"code", &Error::code}, {"traceback", &Error::traceback},
+      {"provider", &Error::provider}, {"operation", &Error::operation}, {"request_id", &Error::request_id}, {"resource", &Error::resource}};
+  for (const Field& f : fields)
+    if (name && std::strcmp(name, f.name) == 0) return (e->error.*f.text).c_str();
+  return nullptr;
+}
+
+// Errors are handed out as const, but what these two make is made once and kept with them.
+const rille_error* rille_error_cause(const rille_error* e) {
+  if (!e->error.cause) return nullptr;
+  auto* kept = const_cast<rille_error*>(e);
+  try {
+    if (!kept->cause) kept->cause = capi::hold(*e->error.cause);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  return kept->cause.get();
+}
+
+const char* rille_error_to_json(const rille_error* e) {
+  auto* kept = const_cast<rille_error*>(e);
+  try {
+    if (kept->json.empty()) kept->json = error_to_value(e->error).to_json();
+  } catch (const std::bad_alloc&) {
+    return "{\"kind\":\"memory\",\"message\":\"out of memory\"}";
+  }
+  return kept->json.c_str();
+}
+
+void rille_error_free(rille_error* e) {
+  if (e) (void)capi::take(e);
+}

@@ -1,0 +1,159 @@
+// What the files of the C API share: the handles behind rille.h, the checks at its edge, and the way out for errors.
+// Everything here belongs to the runtime's thread but Gate, Interrupter and what errors.cpp holds.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bindings/c/rille.h"
+#include "bindings/host/host.hpp"
+#include "runtime/engine/engine.hpp"
+
+struct rille_error {
+  rille::Error error;
+  std::string json;                    // made by rille_error_to_json
+  std::unique_ptr<rille_error> cause;  // made by rille_error_cause
+};
+
+namespace rille::capi {
+
+rille_error* give(Error error) noexcept;       // owned by the host program
+Error take(rille_error* error) noexcept;       // frees it; null: `cancelled`
+std::unique_ptr<rille_error> hold(Error error);
+char* give_text(const std::string& text);      // for rille_free
+
+rille_error* give_exception(const std::exception& e) noexcept;
+
+// The edge: values out, no exception past it.
+template <class F>
+rille_error* guarded(F&& body) noexcept {
+  try {
+    Result<> r = body();
+    return r ? nullptr : give(std::move(r).error());
+  } catch (const std::exception& e) {
+    return give_exception(e);
+  }
+}
+
+// A struct of options as the host program knew it, the rest as our defaults.
+template <class T>
+T read_options(const T* given, void (*init)(T*, std::size_t)) {
+  T options;
+  init(&options, sizeof options);
+  if (given) std::memcpy(&options, given, std::min(given->struct_size, sizeof options));
+  return options;
+}
+
+// What completions, which outlive the runtime, reach it by.
+struct Gate {
+  std::mutex mutex;
+  Loop* loop = nullptr;  // null: the runtime is gone
+};
+
+// Stops Lua code from any thread and from signal handlers, so only atomics here. A slot holds a host; whoever removes one
+// waits for those who are arming.
+class Interrupter {
+ public:
+  explicit Interrupter(std::size_t slots) : slots_(slots) {}
+  void add(host::LuaHost* host);
+  void remove(host::LuaHost* host);
+  void arm() noexcept;                 // any thread, signal-safe
+  bool take() { return asked_.exchange(false); }
+
+ private:
+  std::vector<std::atomic<host::LuaHost*>> slots_;
+  std::atomic<int> arming_{0};
+  std::atomic<bool> asked_{false};
+};
+
+struct HostFunction {
+  std::string module, name, full_name;  // "app", "greet", "app.greet"
+  rille_effect effect = RILLE_STEP;
+  rille_function function = nullptr;
+  void* payload = nullptr;
+};
+using Modules = std::map<std::string, std::map<std::string, HostFunction>>;
+
+// Makes the runtime's modules ready for `require` in this host. They must outlive it.
+Result<> install_modules(host::LuaHost& host, rille_runtime* runtime);
+
+}  // namespace rille::capi
+
+struct rille_runtime {
+  ~rille_runtime();
+
+  pid_t pid = getpid();
+  std::atomic<std::thread::id> owner{std::this_thread::get_id()};
+  bool turning = false, closed = false;
+  rille_log_function log = nullptr;
+  void* log_payload = nullptr;
+  bool full_tracebacks = false;
+  int runs_max = 0;
+  int pending = 0;                     // signals and releases under way
+  std::shared_ptr<rille::capi::Gate> gate = std::make_shared<rille::capi::Gate>();
+  std::unique_ptr<rille::capi::Interrupter> interrupter;
+  uv_async_t* wake = nullptr;          // for interrupts: closed, then freed by the loop
+  std::unique_ptr<rille::Loop> loop;
+  std::unique_ptr<rille::engine::Engine> engine;
+  rille::capi::Modules modules;
+  std::vector<std::shared_ptr<rille_run>> runs;  // those with a handle, and those under way
+
+  void take_interrupt();
+  int running() const;
+  void forget(rille_run* run);
+  void abandon();                      // suspends what is under way, where it stands
+  void say(rille_log_level level, const std::string& line) const { if (log) log(level, line.data(), line.size(), log_payload); }
+};
+
+struct rille_run : std::enable_shared_from_this<rille_run> {
+  rille_runtime* runtime = nullptr;
+  rille_state state = RILLE_RUN_NEW;
+  bool resumed = false, started = false, settled = false, freed = false;
+  std::string id, script, name, source, directory;
+  rille::Value args;
+  rille_run_options options{};         // its texts are not kept
+  std::unique_ptr<rille::engine::Run> run;
+  std::unique_ptr<rille::host::LuaHost> host;
+  rille::FunctionRef main = 0;
+  std::unique_ptr<rille::Timer> wall;
+  std::optional<rille::Error> cancel_reason;
+  std::string result;
+  std::unique_ptr<rille_error> error;
+  void (*done)(rille_run*, void*) = nullptr;
+  void* done_payload = nullptr;
+
+  void cancel(rille::Error reason);
+  void finish(rille::Result<rille::Value> outcome);
+  void settle();                       // after the last of its frames: frees the script, tells the host program
+  void close();                        // host, then run
+};
+
+namespace rille::capi {
+
+// Who may call: the owner's thread, in the process that made the runtime, and outside of callbacks for what turns the loop.
+enum class Call { plain, turns };
+Result<> check_call(const rille_runtime* runtime, Call kind = Call::plain);
+Error null_argument(const char* function, const char* what);
+
+// While the loop turns.
+class Turning {
+ public:
+  explicit Turning(rille_runtime& runtime) : runtime_(runtime) { runtime_.turning = true; }
+  ~Turning() { runtime_.turning = false; }
+  Turning(const Turning&) = delete;
+
+ private:
+  rille_runtime& runtime_;
+};
+
+}  // namespace rille::capi

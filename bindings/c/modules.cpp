@@ -1,0 +1,154 @@
+// Host functions: modules that scripts require, made of functions of the host program. How a call runs follows from its
+// effect: a RILLE_STEP goes through Run::recorded, unless it is called inside a step, which is recorded as a whole.
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "bindings/c/call.hpp"
+#include "bindings/host/await.hpp"
+#include "bindings/host/codec.hpp"
+#include "bindings/host/open.hpp"
+#include "bindings/host/stdlib_table.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::capi {
+
+namespace {
+
+using namespace rille::host;
+
+int push_decoded(lua_State* L, Value value) {
+  push_value(L, value);
+  return 1;
+}
+
+Result<std::shared_ptr<CallState>> read_call(lua_State* L, const HostFunction& f, LuaHost& host) {
+  auto call = std::make_shared<CallState>(host.loop());
+  call->function = &f;
+  call->run_id = host.run().id();
+  for (int i = 1; i <= lua_gettop(L); ++i) {
+    RILLE_TRY(Value argument, to_value(L, i, fmt::format("argument {} of {}", i, f.full_name)));
+    call->arguments.push_back(std::move(argument));
+  }
+  return call;
+}
+
+Result<int> invoke(lua_State* L) {
+  const HostFunction& f = *static_cast<const HostFunction*>(lua_touserdata(L, lua_upvalueindex(1)));
+  auto* runtime = static_cast<rille_runtime*>(lua_touserdata(L, lua_upvalueindex(2)));
+  LuaHost& host = LuaHost::of(L);
+  Fiber* fiber = host.current();
+  if (!fiber || !host.has_run()) return make_error(ErrorKind::state, fmt::format("{} works inside a run", f.full_name));
+  if (f.effect == RILLE_VOLATILE && !host.effects_allowed())
+    return make_error(ErrorKind::state, fmt::format("{} is never recorded, so workflow code calls it only inside a step", f.full_name),
+                      fmt::format("rille.step(\"{}\", function() return {}(...) end)", f.name, f.full_name));
+  RILLE_TRY(std::shared_ptr<CallState> call, read_call(L, f, host));
+  call->gate = runtime->gate;
+  if (f.effect != RILLE_STEP || !fiber->step.empty())
+    return await(L, perform(call, CancelToken()), push_decoded);
+  engine::Operation operation("host", f.full_name, Value(call->arguments), script_position(L));
+  std::function<Async<Value>(CancelToken)> live = [call](CancelToken token) { return perform(call, std::move(token)); };
+  return await(L, host.run().recorded(fiber->id, std::move(operation), std::move(live)), push_decoded, Waits::engine);
+}
+
+Result<int> missing(lua_State* L) {
+  const auto& module = *static_cast<const Modules::value_type*>(lua_touserdata(L, lua_upvalueindex(1)));
+  std::string key = lua_type(L, 2) == LUA_TSTRING ? std::string(check_text(L, 2, "key")) : describe(L, 2);
+  std::vector<std::string> names;
+  for (const auto& [name, f] : module.second) names.push_back(name);
+  std::string near = did_you_mean(key, names);
+  return make_error(ErrorKind::invalid, fmt::format("{}.{} does not exist", module.first, key),
+                    near.empty() ? "" : fmt::format("did you mean {}?", near));
+}
+
+void push_module(lua_State* L, rille_runtime* runtime, const Modules::value_type& module) {
+  lua_newtable(L);
+  for (const auto& [name, f] : module.second) {
+    lua_pushlightuserdata(L, const_cast<HostFunction*>(&f));
+    lua_pushlightuserdata(L, runtime);
+    lua_pushcclosure(L, bind<invoke>, 2);
+    wrap_async(L);
+    lua_setfield(L, -2, name.c_str());
+  }
+  lua_newtable(L);
+  lua_pushlightuserdata(L, const_cast<Modules::value_type*>(&module));
+  lua_pushcclosure(L, bind<missing>, 1);
+  lua_setfield(L, -2, "__index");
+  set_field(L, "__metatable", module.first);
+  lua_setmetatable(L, -2);
+}
+
+bool is_name(const char* text) {
+  if (!text || !*text || std::isdigit(static_cast<unsigned char>(*text))) return false;
+  for (const char* c = text; *c; ++c)
+    if (!std::isalnum(static_cast<unsigned char>(*c)) && *c != '_') return false;
+  return true;
+}
+
+Result<> check_module(const rille_runtime& rt, const char* name) {
+  if (!is_name(name)) return make_error(ErrorKind::invalid, fmt::format("'{}' is no name for a module", name ? name : "NULL"), "use letters, digits and _");
+  std::string_view word(name);
+  if (word == "rille" || stdlib_source(name))
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is one of Rille's own modules", name), "choose another name");
+  for (const char* taken : {"string", "table", "math", "coroutine", "bit", "io", "os", "debug", "ffi", "jit"})
+    if (word == taken) return make_error(ErrorKind::invalid, fmt::format("'{}' is one of Lua's libraries", name), "choose another name");
+  if (rt.modules.count(name)) return make_error(ErrorKind::state, fmt::format("the module '{}' is registered already", name));
+  return {};
+}
+
+Result<HostFunction> read_function(const char* module, const rille_function_spec& given) {
+  rille_function_spec spec{};
+  std::memcpy(&spec, &given, std::min(given.struct_size, sizeof spec));
+  if (!is_name(spec.name))
+    return make_error(ErrorKind::invalid, fmt::format("{}: '{}' is no name for a function", module, spec.name ? spec.name : "NULL"), "use letters, digits and _");
+  if (!spec.function) return make_error(ErrorKind::invalid, fmt::format("{}.{}: its function is NULL", module, spec.name));
+  if (spec.effect < RILLE_PURE || spec.effect > RILLE_VOLATILE)
+    return make_error(ErrorKind::invalid, fmt::format("{}.{}: effect {} is unknown", module, spec.name, static_cast<int>(spec.effect)),
+                      "declare RILLE_PURE, RILLE_STEP or RILLE_VOLATILE");
+  HostFunction f;
+  f.module = module;
+  f.name = spec.name;
+  f.full_name = f.module + "." + f.name;
+  f.effect = spec.effect;
+  f.function = spec.function;
+  f.payload = spec.payload;
+  return f;
+}
+
+}  // namespace
+
+Result<> install_modules(LuaHost& host, rille_runtime* runtime) {
+  return protect(host.lua(), [&](lua_State* L) {
+    push_rille_core(L);
+    lua_getfield(L, -1, "loaded");
+    for (const auto& module : runtime->modules) {
+      push_module(L, runtime, module);
+      lua_setfield(L, -2, module.first.c_str());
+    }
+    lua_settop(L, 0);
+  });
+}
+
+}  // namespace rille::capi
+
+using namespace rille;
+using namespace rille::capi;
+
+rille_error* rille_register_module(rille_runtime* rt, const char* name, const rille_function_spec* functions, size_t count) {
+  return guarded([&]() -> Result<> {
+    RILLE_CHECK(check_call(rt));
+    RILLE_CHECK(check_module(*rt, name));
+    if (!functions || count == 0) return make_error(ErrorKind::invalid, fmt::format("the module '{}' has no function", name));
+    // The stride is the host program's: its header may be an older one.
+    std::size_t stride = functions->struct_size;
+    if (stride < offsetof(rille_function_spec, payload)) return make_error(ErrorKind::invalid, fmt::format("{}: struct_size is not set", name));
+    std::map<std::string, HostFunction> made;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto* at = reinterpret_cast<const char*>(functions) + i * stride;
+      RILLE_TRY(HostFunction f, read_function(name, *reinterpret_cast<const rille_function_spec*>(at)));
+      if (!made.emplace(f.name, f).second) return make_error(ErrorKind::invalid, fmt::format("{} is registered twice", f.full_name));
+    }
+    rt->modules.emplace(name, std::move(made));
+    return {};
+  });
+}

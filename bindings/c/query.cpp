@@ -1,0 +1,109 @@
+// What the host program asks a home about: its runs and leases; releasing leases, sending signals.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "bindings/c/internal.hpp"
+
+namespace rille::capi {
+
+namespace {
+
+template <class List, class F>
+std::string json_list(const List& list, F to_value) {
+  Value::Array out;
+  for (const auto& item : list) out.push_back(to_value(item));
+  return Value(std::move(out)).to_json();
+}
+
+// Starts `work` and reports its end. Nothing is called when the runtime is destroyed first.
+Task<void> report(rille_runtime* rt, Async<> work, rille_done_function done, void* payload) {
+  Result<> result = co_await std::move(work);
+  --rt->pending;
+  if (!done) co_return;
+  if (result) {
+    done(nullptr, payload);
+  } else {
+    auto error = hold(std::move(result).error());
+    done(error.get(), payload);
+  }
+}
+
+void spawn(rille_runtime* rt, Async<> work, rille_done_function done, void* payload) {
+  ++rt->pending;
+  // From the loop, so that `done` is never called before the call that names it has returned.
+  auto task = std::make_shared<Task<void>>(report(rt, std::move(work), done, payload));
+  rt->loop->post([rt, task] { rt->loop->spawn(std::move(*task)); });
+}
+
+Async<> release(rille_runtime* rt, std::vector<std::string> ids) {
+  std::optional<Error> first;
+  lease::Manager::Event quiet = [](const std::string&, Value) {};
+  for (const std::string& id : ids) {
+    Result<> r = co_await rt->engine->leases().release(id, quiet);
+    if (r) continue;
+    rt->say(RILLE_ERROR, fmt::format("lease {} is not released: {}", id, r.error().message));
+    if (!first) first = r.error();
+  }
+  if (first) co_return *first;
+  co_return success();
+}
+
+}  // namespace
+}  // namespace rille::capi
+
+using namespace rille;
+using namespace rille::capi;
+
+rille_error* rille_runs(rille_runtime* rt, int limit, char** json) {
+  if (json) *json = nullptr;
+  return guarded([&]() -> Result<> {
+    RILLE_CHECK(check_call(rt));
+    if (!json) return null_argument("rille_runs", "json");
+    RILLE_TRY(auto rows, rt->engine->runs(limit));
+    *json = give_text(json_list(rows, [](const engine::RunRow& row) { return row.to_value(); }));
+    return {};
+  });
+}
+
+rille_error* rille_leases(rille_runtime* rt, int all, char** json) {
+  if (json) *json = nullptr;
+  return guarded([&]() -> Result<> {
+    RILLE_CHECK(check_call(rt));
+    if (!json) return null_argument("rille_leases", "json");
+    RILLE_TRY(auto leases, rt->engine->leases().all(all != 0));
+    std::int64_t now = rt->loop->clock().wall_us();
+    *json = give_text(json_list(leases, [now](const lease::Lease& l) { return l.to_value(now); }));
+    return {};
+  });
+}
+
+rille_error* rille_release(rille_runtime* rt, const char* id, rille_done_function done, void* payload) {
+  return guarded([&]() -> Result<> {
+    RILLE_CHECK(check_call(rt));
+    RILLE_TRY(auto leases, rt->engine->leases().all(true));
+    std::vector<std::string> ids;
+    bool known = !id;
+    for (const lease::Lease& l : leases) {
+      bool meant = !id || l.id == id || l.run == id;
+      known = known || meant;
+      if (meant && l.billable()) ids.push_back(l.id);
+    }
+    if (!known) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}', and no run of that id has one", id), "list them with rille_leases");
+    spawn(rt, release(rt, std::move(ids)), done, payload);
+    return {};
+  });
+}
+
+rille_error* rille_signal(rille_runtime* rt, const char* run_id, const char* name, const char* payload_json, rille_done_function done, void* payload) {
+  return guarded([&]() -> Result<> {
+    RILLE_CHECK(check_call(rt));
+    if (!run_id || !name) return null_argument("rille_signal", run_id ? "name" : "run_id");
+    Value message;
+    if (payload_json) {
+      RILLE_TRY(message, Value::from_json(payload_json));
+    }
+    spawn(rt, rt->engine->signal(run_id, name, std::move(message)), done, payload);
+    return {};
+  });
+}

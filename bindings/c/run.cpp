@@ -1,0 +1,309 @@
+// rille_run: one run of a script, from its text or its journal to its end.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "bindings/c/internal.hpp"
+#include "bindings/lua/open.hpp"
+#include "runtime/base/id.hpp"
+#include "runtime/base/time.hpp"
+
+namespace rille::capi {
+
+namespace {
+
+constexpr std::size_t source_bytes_max = 16 << 20;
+
+Result<std::string> read_script(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::move(errno_error("open", path, errno)).with_hint("check the path of the script");
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
+}
+
+Result<> make_host(rille_run& r) {
+  rille_runtime* rt = r.runtime;
+  host::HostOptions o;
+  o.rules = r.options.rules == RILLE_RULES_OPEN ? host::Rules::open : host::Rules::workflow;
+  o.memory_limit_bytes = static_cast<std::size_t>(r.options.memory_bytes);
+  // A script that never waits would not let the timer of wall_ms come to its turn.
+  o.slice_ms = r.options.slice_ms ? r.options.slice_ms : r.options.wall_ms;
+  o.full_tracebacks = rt->full_tracebacks;
+  o.script_directory = r.directory;
+  o.on_interrupt = [rt] { rt->take_interrupt(); };
+  o.open = lua::openers();
+  RILLE_TRY(r.host, host::LuaHost::create(*rt->loop, std::move(o)));
+  return install_modules(*r.host, rt);
+}
+
+Result<> compile(rille_run& r) {
+  RILLE_TRY(r.main, r.host->load(r.name, r.source));
+  return {};
+}
+
+void show(const rille_run& r, rille_text_function function, const Value& value) {
+  std::string text = value.to_json();
+  function(text.data(), text.size(), r.options.payload);
+}
+
+engine::RunHooks hooks(rille_run* r) {
+  engine::RunHooks h;
+  if (r->options.print) h.print = [r](std::string_view text) { r->options.print(text.data(), text.size(), r->options.payload); };
+  if (r->options.progress) h.progress = [r](const Value& value) { show(*r, r->options.progress, value); };
+  if (r->options.event) {
+    h.event = [r](const Value& value) { show(*r, r->options.event, value); };
+  } else if (r->runtime->log) {
+    h.event = [r](const Value& e) {
+      std::string what = e.text("event");
+      r->runtime->say(what == "log" ? RILLE_INFO : RILLE_DEBUG, fmt::format("run {}: {}", r->id, what == "log" ? e.text("message") : e.to_json()));
+    };
+  }
+  return h;
+}
+
+Async<std::unique_ptr<engine::Run>> begin(rille_run* r) {
+  engine::Engine& engine = *r->runtime->engine;
+  engine::RunHooks told = hooks(r);
+  if (r->resumed) co_return co_await engine.resume(r->id, std::move(told));
+  engine::RunSpec spec;
+  spec.id = r->id;
+  spec.script = r->script;
+  spec.mode = r->options.rules == RILLE_RULES_OPEN ? engine::Mode::session : engine::Mode::durable;
+  spec.args = r->args;
+  co_return co_await engine.start(std::move(spec), std::move(told));
+}
+
+// The script is the one that the run began with: pinned now, or read back from the journal.
+Result<> pin(rille_run& r) {
+  auto fresh = [&]() -> Result<std::string> {
+    if (!r.resumed) return r.source;
+    return make_error(ErrorKind::state, fmt::format("the journal does not hold the script '{}' of run {}", r.name, r.id),
+                      "it stopped before it had begun: start a new run");
+  };
+  RILLE_TRY(r.source, r.run->pinned(r.name, fresh));
+  return r.resumed ? compile(r) : success();
+}
+
+Async<Value> perform(rille_run* r) {
+  RILLE_CO_TRY(r->run, co_await begin(r));
+  r->host->bind_run(*r->run);
+  engine::RunLimits limits;
+  limits.spend_micros = r->options.spend_micros;
+  limits.leases_max = r->options.leases_max;
+  r->run->limit(limits);
+  RILLE_CO_CHECK(pin(*r));
+  if (r->cancel_reason) r->run->cancel(*r->cancel_reason);
+  if (r->options.wall_ms > 0)
+    r->wall = std::make_unique<Timer>(*r->runtime->loop, r->options.wall_ms, [r] {
+      r->run->cancel(make_error(ErrorKind::timeout, fmt::format("the run took longer than {}", format_duration_ms(r->options.wall_ms)),
+                                "raise the limit wall_ms"));
+    });
+  r->runtime->interrupter->add(r->host.get());
+  Value none;
+  co_return co_await r->run->execute(*r->host, r->main, none);
+}
+
+Task<void> drive(rille_run* r) {
+  Result<Value> outcome = co_await perform(r);
+  r->finish(std::move(outcome));
+}
+
+Result<> check_options(const rille_run_options& o) {
+  for (auto [name, value, least] : {std::tuple{"memory_bytes", o.memory_bytes, 0}, {"slice_ms", o.slice_ms, 0}, {"wall_ms", o.wall_ms, 0},
+                                    {"spend_micros", o.spend_micros, -1}, {"leases_max", o.leases_max, -1}})
+    if (value < least) return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected at least {}", name, value, least));
+  if (o.rules != RILLE_RULES_WORKFLOW && o.rules != RILLE_RULES_OPEN)
+    return make_error(ErrorKind::invalid, fmt::format("rules = {}: expected RILLE_RULES_WORKFLOW or RILLE_RULES_OPEN", static_cast<int>(o.rules)));
+  return {};
+}
+
+Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_options* given) {
+  RILLE_CHECK(check_call(rt));
+  if (rt->closed) return make_error(ErrorKind::state, "this runtime has been shut down", "create another");
+  auto r = std::make_shared<rille_run>();
+  r->runtime = rt;
+  r->options = read_options(given, rille_run_options_init);
+  RILLE_CHECK(check_options(r->options));
+  if (r->options.module_folder) r->directory = r->options.module_folder;
+  if (r->options.args_json) {
+    RILLE_TRY(r->args, Value::from_json(r->options.args_json));
+    if (!r->args.as_object() && !(r->args.as_array() && r->args.as_array()->empty()))
+      return make_error(ErrorKind::invalid, "args_json is no object", R"(write it as {"steps": 300})");
+  }
+  r->options.args_json = r->options.module_folder = nullptr;  // not ours to keep
+  return r;
+}
+
+Result<> prepare(std::shared_ptr<rille_run> r, std::string source, rille_run** out) {
+  if (source.size() > source_bytes_max) return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB: that is no script", r->script));
+  r->source = std::move(source);
+  r->name = std::filesystem::path(r->script).filename().string();
+  r->id = new_run_id(r->runtime->loop->clock().wall_us());
+  RILLE_CHECK(make_host(*r));
+  RILLE_CHECK(compile(*r));
+  r->runtime->runs.push_back(r);
+  *out = r.get();
+  return {};
+}
+
+}  // namespace
+}  // namespace rille::capi
+
+using namespace rille;
+using namespace rille::capi;
+
+void rille_run::cancel(Error reason) {
+  if (run) run->cancel(std::move(reason));
+  else if (!cancel_reason) cancel_reason = std::move(reason);
+}
+
+void rille_run::finish(Result<Value> outcome) {
+  wall.reset();
+  if (outcome) {
+    state = RILLE_RUN_DONE;
+    result = outcome->to_json();
+  } else {
+    state = outcome.error().kind == ErrorKind::cancelled ? RILLE_RUN_CANCELLED : RILLE_RUN_FAILED;
+    error = hold(std::move(outcome).error());
+  }
+  runtime->loop->post([self = shared_from_this()] { self->settle(); });
+}
+
+void rille_run::close() {
+  wall.reset();
+  if (host) runtime->interrupter->remove(host.get());
+  host.reset();
+  run.reset();
+}
+
+void rille_run::settle() {
+  close();
+  settled = true;
+  if (auto tell = std::exchange(done, nullptr)) tell(this, done_payload);
+  if (freed) runtime->forget(this);
+}
+
+void rille_run_options_init(rille_run_options* options, size_t struct_size) {
+  rille_run_options defaults{};
+  defaults.struct_size = std::min(struct_size, sizeof defaults);
+  defaults.spend_micros = defaults.leases_max = -1;
+  std::memcpy(options, &defaults, defaults.struct_size);
+}
+
+rille_error* rille_run_from_source(rille_runtime* rt, const char* name, const char* source, size_t length,
+                                   const rille_run_options* options, rille_run** run) {
+  if (run) *run = nullptr;
+  return guarded([&]() -> Result<> {
+    if (!name || !source || !run) return null_argument("rille_run_from_source", !name ? "name" : !source ? "source" : "run");
+    RILLE_TRY(auto r, new_run(rt, options));
+    if (std::filesystem::path(name).filename().empty())
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is no name for a script", name), "name it like a file: \"app.lua\"");
+    r->script = name;
+    return prepare(std::move(r), std::string(source, length), run);
+  });
+}
+
+rille_error* rille_run_from_file(rille_runtime* rt, const char* path, const rille_run_options* options, rille_run** run) {
+  if (run) *run = nullptr;
+  return guarded([&]() -> Result<> {
+    if (!path || !run) return null_argument("rille_run_from_file", !path ? "path" : "run");
+    RILLE_TRY(auto r, new_run(rt, options));
+    std::error_code ec;
+    std::filesystem::path file = std::filesystem::absolute(path, ec).lexically_normal();
+    r->script = file.string();
+    if (r->directory.empty()) r->directory = file.parent_path().string();
+    RILLE_TRY(std::string source, read_script(r->script));
+    return prepare(std::move(r), std::move(source), run);
+  });
+}
+
+rille_error* rille_run_resume(rille_runtime* rt, const char* id, const rille_run_options* options, rille_run** run) {
+  if (run) *run = nullptr;
+  return guarded([&]() -> Result<> {
+    if (!id || !run) return null_argument("rille_run_resume", !id ? "id" : "run");
+    RILLE_TRY(auto r, new_run(rt, options));
+    RILLE_TRY(engine::RunRow row, rt->engine->run(id));
+    if (row.mode != "durable")
+      return make_error(ErrorKind::state, fmt::format("run {} followed open rules: it was not journaled", row.id), "start a new run");
+    if (row.state == "done" || row.state == "failed" || row.state == "cancelled")
+      return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state), "start a new run");
+    r->resumed = true;
+    r->options.rules = RILLE_RULES_WORKFLOW;
+    r->id = row.id;
+    r->script = row.script;
+    std::filesystem::path file(row.script);
+    r->name = file.filename().string();
+    if (r->directory.empty() && file.is_absolute()) r->directory = file.parent_path().string();
+    RILLE_CHECK(make_host(*r));
+    rt->runs.push_back(r);
+    *run = r.get();
+    return {};
+  });
+}
+
+rille_error* rille_run_start(rille_run* run) {
+  return guarded([&]() -> Result<> {
+    if (!run) return null_argument("rille_run_start", "run");
+    rille_runtime* rt = run->runtime;
+    RILLE_CHECK(check_call(rt));
+    if (run->state != RILLE_RUN_NEW) return make_error(ErrorKind::state, fmt::format("run {} has been started already", run->id), "prepare another");
+    if (rt->closed) return make_error(ErrorKind::state, "this runtime has been shut down", "create another");
+    if (rt->running() >= rt->runs_max)
+      return make_error(ErrorKind::state, fmt::format("{} runs are under way, as many as runs_max allows", rt->runs_max), "wait for one, or raise runs_max");
+    run->state = RILLE_RUN_RUNNING;
+    run->started = true;
+    rt->loop->post([r = run->shared_from_this()] { if (r->state == RILLE_RUN_RUNNING) r->runtime->loop->spawn(drive(r.get())); });
+    return {};
+  });
+}
+
+rille_error* rille_run_cancel(rille_run* run, const char* reason) {
+  return guarded([&]() -> Result<> {
+    if (!run) return null_argument("rille_run_cancel", "run");
+    RILLE_CHECK(check_call(run->runtime));
+    Error why = make_error(ErrorKind::cancelled, reason && *reason ? reason : "cancelled by the host program");
+    if (run->state == RILLE_RUN_NEW) {
+      run->started = true;
+      run->finish(std::move(why));
+    } else if (run->state == RILLE_RUN_RUNNING) {
+      run->cancel(std::move(why));
+    }
+    return {};
+  });
+}
+
+rille_error* rille_run_on_done(rille_run* run, void (*done)(rille_run* run, void* payload), void* payload) {
+  return guarded([&]() -> Result<> {
+    if (!run) return null_argument("rille_run_on_done", "run");
+    RILLE_CHECK(check_call(run->runtime));
+    run->done = done;
+    run->done_payload = payload;
+    if (run->settled)
+      run->runtime->loop->post([r = run->shared_from_this()] {
+        if (auto tell = std::exchange(r->done, nullptr); tell && !r->freed) tell(r.get(), r->done_payload);
+      });
+    return {};
+  });
+}
+
+const char* rille_run_id(const rille_run* run) { return run->id.c_str(); }
+rille_state rille_run_state(const rille_run* run) { return run->settled || run->state == RILLE_RUN_NEW ? run->state : RILLE_RUN_RUNNING; }
+
+const char* rille_run_result(const rille_run* run, size_t* length) {
+  bool there = rille_run_state(run) == RILLE_RUN_DONE;
+  if (length) *length = there ? run->result.size() : 0;
+  return there ? run->result.c_str() : nullptr;
+}
+
+const rille_error* rille_run_error(const rille_run* run) { return run->settled ? run->error.get() : nullptr; }
+int64_t rille_run_memory_bytes(const rille_run* run) { return run->host ? static_cast<int64_t>(run->host->state().bytes_used()) : 0; }
+
+void rille_run_free(rille_run* run) {
+  if (!run || !check_call(run->runtime)) return;
+  run->freed = true;
+  if (!run->started || run->settled) run->runtime->forget(run);
+}

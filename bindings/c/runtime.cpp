@@ -1,0 +1,255 @@
+// rille_runtime: one loop, one engine, the runs on them. Driving the loop, interrupts, shutting down.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "bindings/c/internal.hpp"
+
+namespace rille::capi {
+
+Result<> check_call(const rille_runtime* rt, Call kind) {
+  if (!rt) return make_error(ErrorKind::invalid, "the runtime is NULL");
+  if (rt->pid != getpid())
+    return make_error(ErrorKind::state, fmt::format("this runtime belongs to process {}, of which this one is a fork", rt->pid),
+                      "create a runtime after the fork, or fork before rille_create");
+  if (rt->owner.load() != std::this_thread::get_id())
+    return make_error(ErrorKind::state, "this runtime belongs to another thread", "use rille_post, or rille_adopt to move it here");
+  if (kind == Call::turns && rt->turning)
+    return make_error(ErrorKind::state, "the loop is turning already: this was called from a callback", "return from the callback first");
+  return {};
+}
+
+Error null_argument(const char* function, const char* what) {
+  return make_error(ErrorKind::invalid, fmt::format("{}: {} is NULL", function, what));
+}
+
+void Interrupter::add(host::LuaHost* host) {
+  for (auto& slot : slots_) {
+    host::LuaHost* free = nullptr;
+    if (slot.compare_exchange_strong(free, host)) return;
+  }
+}
+
+void Interrupter::remove(host::LuaHost* host) {
+  for (auto& slot : slots_) {
+    host::LuaHost* mine = host;
+    slot.compare_exchange_strong(mine, nullptr);
+  }
+  while (arming_.load() > 0) std::this_thread::yield();  // a few instructions of another thread
+}
+
+void Interrupter::arm() noexcept {
+  arming_.fetch_add(1);
+  asked_.store(true);
+  for (auto& slot : slots_)
+    if (host::LuaHost* host = slot.load()) host->arm_interrupt();
+  arming_.fetch_sub(1);
+}
+
+namespace {
+
+// As the command's.
+std::string default_home() {
+  auto variable = [](const char* name) {
+    const char* text = std::getenv(name);
+    return std::string(text ? text : "");
+  };
+  if (std::string home = variable("RILLE_HOME"); !home.empty()) return home;
+  if (std::string state = variable("XDG_STATE_HOME"); !state.empty()) return state + "/rille";
+  std::string home = variable("HOME");
+  return home.empty() ? "" : home + "/.local/state/rille";
+}
+
+std::string command_in_path() {
+  const char* path = std::getenv("PATH");
+  std::string rest = path ? path : "/usr/bin:/bin";
+  for (std::size_t at = 0; at <= rest.size();) {
+    std::size_t end = std::min(rest.find(':', at), rest.size());
+    std::string file = rest.substr(at, end - at) + "/rille";
+    if (access(file.c_str(), X_OK) == 0) return file;
+    at = end + 1;
+  }
+  return "rille";
+}
+
+Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
+  if (options.runs_max < 1 || options.runs_max > 10'000)
+    return make_error(ErrorKind::invalid, fmt::format("runs_max = {}: expected 1 to 10000", options.runs_max));
+  auto rt = std::make_unique<rille_runtime>();
+  rt->log = options.log;
+  rt->log_payload = options.log_payload;
+  rt->full_tracebacks = options.full_tracebacks != 0;
+  rt->runs_max = options.runs_max;
+  rt->interrupter = std::make_unique<Interrupter>(static_cast<std::size_t>(options.runs_max));
+  RILLE_TRY(rt->loop, Loop::create());
+  rt->gate->loop = rt->loop.get();
+  rt->wake = new uv_async_t;
+  rt->wake->data = rt.get();
+  if (int rc = uv_async_init(rt->loop->uv(), rt->wake, [](uv_async_t* a) { static_cast<rille_runtime*>(a->data)->take_interrupt(); }); rc != 0) {
+    delete std::exchange(rt->wake, nullptr);
+    return make_error(ErrorKind::internal, fmt::format("cannot make a wake-up: {}", uv_strerror(rc)));
+  }
+  uv_unref(reinterpret_cast<uv_handle_t*>(rt->wake));
+  engine::EngineOptions engine;
+  engine.home = options.home && *options.home ? options.home : default_home();
+  engine.self_exe = options.self_exe && *options.self_exe ? options.self_exe : command_in_path();
+  if (engine.home.empty())
+    return make_error(ErrorKind::config, "there is no home for Rille's journal", "set the option home, $RILLE_HOME or $HOME");
+  RILLE_TRY(rt->engine, engine::Engine::open(*rt->loop, std::move(engine)));
+  return rt;
+}
+
+// Turns until `done` holds or the time is over (-1: never).
+void turn_until(rille_runtime& rt, std::int64_t limit_ms, const std::function<bool()>& done) {
+  Turning turning(rt);
+  bool late = false;
+  std::optional<Timer> timer;
+  if (limit_ms >= 0) timer.emplace(*rt.loop, limit_ms, [&late] { late = true; });
+  rt.loop->run_until([&] { return late || done(); });
+}
+
+}  // namespace
+}  // namespace rille::capi
+
+using namespace rille;
+using namespace rille::capi;
+
+rille_runtime::~rille_runtime() {
+  {
+    std::lock_guard lock(gate->mutex);
+    gate->loop = nullptr;
+  }
+  if (loop) abandon();
+  runs.clear();
+  engine.reset();
+  if (wake) uv_close(reinterpret_cast<uv_handle_t*>(wake), [](uv_handle_t* h) { delete reinterpret_cast<uv_async_t*>(h); });
+  loop.reset();
+}
+
+// On the runtime's thread: from the loop, or from the hook that stopped running Lua code.
+void rille_runtime::take_interrupt() {
+  if (!interrupter->take()) return;
+  auto all = runs;
+  for (const auto& run : all)
+    if (run->state == RILLE_RUN_RUNNING) run->cancel(make_error(ErrorKind::cancelled, "interrupted by the host program"));
+}
+
+int rille_runtime::running() const {
+  return static_cast<int>(std::count_if(runs.begin(), runs.end(), [](const auto& r) { return r->started && !r->settled; }));
+}
+
+void rille_runtime::forget(rille_run* run) {
+  std::erase_if(runs, [run](const auto& r) { return r.get() == run; });
+}
+
+void rille_runtime::abandon() {
+  for (const auto& r : runs)
+    if (r->state == RILLE_RUN_RUNNING && r->run && engine) (void)engine->suspend(*r->run);
+  loop->abandon_tasks();
+  for (const auto& r : runs) {
+    if (r->state == RILLE_RUN_RUNNING) r->state = RILLE_RUN_SUSPENDED;
+    if (r->started) r->settled = true;
+    r->close();
+  }
+  pending = 0;
+}
+
+void rille_options_init(rille_options* options, size_t struct_size) {
+  rille_options defaults{};
+  defaults.struct_size = std::min(struct_size, sizeof defaults);
+  defaults.runs_max = 64;
+  std::memcpy(options, &defaults, defaults.struct_size);
+}
+
+rille_error* rille_create(const rille_options* options, rille_runtime** runtime) {
+  if (runtime) *runtime = nullptr;
+  return guarded([&]() -> Result<> {
+    if (!runtime) return null_argument("rille_create", "runtime");
+    RILLE_TRY(auto made, create(read_options(options, rille_options_init)));
+    *runtime = made.release();
+    return {};
+  });
+}
+
+rille_error* rille_adopt(rille_runtime* rt) {
+  return guarded([&]() -> Result<> {
+    if (!rt) return null_argument("rille_adopt", "runtime");
+    if (rt->pid != getpid()) return check_call(rt);
+    rt->owner.store(std::this_thread::get_id());
+    return {};
+  });
+}
+
+rille_error* rille_shutdown(rille_runtime* rt, int64_t deadline_ms) {
+  return guarded([&]() -> Result<> {
+    RILLE_CHECK(check_call(rt, Call::turns));
+    rt->closed = true;
+    auto all = rt->runs;
+    for (const auto& run : all)
+      if (run->state == RILLE_RUN_RUNNING) run->cancel(make_error(ErrorKind::cancelled, "the host program shuts down"));
+    turn_until(*rt, std::max<std::int64_t>(0, deadline_ms), [rt] { return rt->running() == 0 && rt->pending == 0; });
+    std::string left;
+    for (const auto& run : rt->runs)
+      if (run->state == RILLE_RUN_RUNNING) left += (left.empty() ? "" : ", ") + run->id;
+    if (rt->running() == 0 && rt->pending == 0) return rt->engine->journal().flush();
+    rt->abandon();
+    if (left.empty()) return make_error(ErrorKind::timeout, "releases were still under way at the deadline", "see `rille leases`, or run `rille gc`");
+    return make_error(ErrorKind::timeout, fmt::format("not over within {}, and suspended: {}", format_duration_ms(deadline_ms), left),
+                      "go on with rille_run_resume, or release what they hold with `rille gc`");
+  });
+}
+
+void rille_destroy(rille_runtime* rt) {
+  // In a fork the threads of the parent's runtime do not exist, and its files are the parent's: nothing may be touched.
+  if (!rt || rt->pid != getpid() || rt->turning) return;
+  try {
+    delete rt;
+  } catch (const std::exception&) {
+  }
+}
+
+int rille_poll_fd(const rille_runtime* rt) { return rt->loop->poll_fd(); }
+
+int rille_poll_timeout_ms(rille_runtime* rt) { return check_call(rt) ? rt->loop->poll_timeout_ms() : 0; }
+
+rille_error* rille_turn(rille_runtime* rt, int budget_ms, int* busy) {
+  if (busy) *busy = 0;
+  return guarded([&]() -> Result<> {
+    RILLE_CHECK(check_call(rt, Call::turns));
+    Turning turning(*rt);
+    rt->loop->turn(std::max(0, budget_ms));
+    if (busy) *busy = rt->running() > 0 || rt->pending > 0;
+    return {};
+  });
+}
+
+rille_error* rille_post(rille_runtime* rt, rille_post_function function, void* payload) {
+  return guarded([&]() -> Result<> {
+    if (!rt || !function) return null_argument("rille_post", rt ? "function" : "runtime");
+    if (rt->pid != getpid()) return check_call(rt);
+    rt->loop->post_from_thread([function, payload] { function(payload); });
+    return {};
+  });
+}
+
+void rille_interrupt(rille_runtime* rt) {
+  if (!rt || rt->pid != getpid()) return;
+  rt->interrupter->arm();
+  uv_async_send(rt->wake);
+}
+
+rille_error* rille_run_wait(rille_run* run, int64_t timeout_ms) {
+  return guarded([&]() -> Result<> {
+    if (!run) return null_argument("rille_run_wait", "run");
+    RILLE_CHECK(check_call(run->runtime, Call::turns));
+    if (run->state == RILLE_RUN_NEW) return make_error(ErrorKind::state, "the run has not been started", "call rille_run_start first");
+    auto keep = run->shared_from_this();
+    auto over = [&keep] { return keep->settled; };
+    turn_until(*keep->runtime, timeout_ms, over);
+    if (over()) return {};
+    return make_error(ErrorKind::timeout, fmt::format("run {} is not over after {}", keep->id, format_duration_ms(timeout_ms)),
+                      "wait again, or cancel it").with_resource(keep->id);
+  });
+}

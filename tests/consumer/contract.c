@@ -1,0 +1,305 @@
+/* What rille.h promises, checked: two runtimes on one thread, a function that another thread resolves, errors' fields,
+   limits, interrupts, resume from the journal, misuse refused, signals left alone. */
+#define _GNU_SOURCE /* sigaction, nanosleep */
+#include <poll.h>
+#include <pthread.h>
+#include <rille.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), exit(1)))
+
+static void ok(rille_error *error) {
+  if (error) fprintf(stderr, "%s\n", rille_error_to_json(error));
+  CHECK(!error);
+}
+
+static void refused(rille_error *error, rille_kind kind, const char *words) {
+  CHECK(error && rille_error_kind(error) == kind);
+  if (!strstr(rille_error_message(error), words)) fprintf(stderr, "%s\n", rille_error_to_json(error));
+  CHECK(strstr(rille_error_message(error), words));
+  rille_error_free(error);
+}
+
+static void *resolve(void *completion) {
+  rille_completion_resolve(completion, "[1,2,3]", 7);
+  return NULL;
+}
+
+static int fetches;
+static pthread_t fetcher;
+static void fetch(rille_call *call, void *payload) {
+  (void)payload;
+  ++fetches;
+  CHECK(rille_call_count(call) == 1 && strcmp(rille_call_json(call, 0, NULL), "{\"page\":7}") == 0);
+  CHECK(pthread_create(&fetcher, NULL, resolve, rille_call_suspend(call)) == 0);
+}
+
+static rille_completion *kept;
+static void forever(rille_call *call, void *payload) {
+  (void)payload;
+  kept = rille_call_suspend(call);
+}
+
+static void add(rille_call *call, void *payload) {
+  (void)payload;
+  double a, b;
+  rille_error *error = rille_call_number(call, 0, &a);
+  if (!error) error = rille_call_number(call, 1, &b);
+  if (error) rille_call_fail(call, error);
+  else rille_call_return_number(call, a + b);
+}
+
+static void refuse(rille_call *call, void *payload) {
+  (void)payload;
+  rille_call_fail(call, rille_error_create(RILLE_QUOTA, "no seats left", "ask for fewer"));
+}
+
+static const rille_function_spec functions[] = {
+    {sizeof(rille_function_spec), "fetch", RILLE_STEP, fetch, NULL},
+    {sizeof(rille_function_spec), "forever", RILLE_STEP, forever, NULL},
+    {sizeof(rille_function_spec), "add", RILLE_PURE, add, NULL},
+    {sizeof(rille_function_spec), "roll", RILLE_VOLATILE, add, NULL},
+    {sizeof(rille_function_spec), "refuse", RILLE_STEP, refuse, NULL},
+};
+
+static rille_runtime *create(const char *folder, const char *name) {
+  char home[512];
+  snprintf(home, sizeof home, "%s/%s", folder, name);
+  rille_options options;
+  rille_options_init(&options, sizeof options);
+  options.home = home;
+  rille_runtime *rt = NULL;
+  ok(rille_create(&options, &rt));
+  ok(rille_register_module(rt, "app", functions, sizeof functions / sizeof *functions));
+  return rt;
+}
+
+static rille_run *prepare(rille_runtime *rt, const char *source, const rille_run_options *options) {
+  rille_run *run = NULL;
+  ok(rille_run_from_source(rt, "test.lua", source, strlen(source), options, &run));
+  return run;
+}
+
+static rille_run *start(rille_runtime *rt, const char *source) {
+  rille_run *run = prepare(rt, source, NULL);
+  ok(rille_run_start(run));
+  return run;
+}
+
+static void turn_both(rille_runtime *a, rille_runtime *b) {
+  struct pollfd ready[2] = {{rille_poll_fd(a), POLLIN, 0}, {rille_poll_fd(b), POLLIN, 0}};
+  int ta = rille_poll_timeout_ms(a), tb = rille_poll_timeout_ms(b);
+  CHECK(poll(ready, 2, ta < 0 ? tb : tb < 0 || ta < tb ? ta : tb) >= 0);
+  ok(rille_turn(a, 5, NULL));
+  ok(rille_turn(b, 5, NULL));
+}
+
+static void count(rille_run *run, void *payload) {
+  CHECK(rille_run_state(run) == RILLE_RUN_DONE);
+  ++*(int *)payload;
+}
+
+static void test_two_runtimes(rille_runtime *a, rille_runtime *b) {
+  rille_run *one = start(a, "local t = require('app').fetch { page = 7 } return #t");
+  rille_run *two = start(b, "require('rille').sleep(0.01) return require('app').add(40, 2)");
+  int done = 0;
+  ok(rille_run_on_done(one, count, &done));
+  ok(rille_run_on_done(two, count, &done));
+  while (done < 2) turn_both(a, b);
+  pthread_join(fetcher, NULL);
+  CHECK(strcmp(rille_run_result(one, NULL), "3") == 0 && strcmp(rille_run_result(two, NULL), "42") == 0);
+  CHECK(fetches == 1 && !rille_run_error(one));
+  rille_run_free(one);
+  rille_run_free(two);
+}
+
+static const rille_error *fails(rille_runtime *rt, rille_run *run, rille_kind kind) {
+  (void)rt;
+  ok(rille_run_wait(run, -1));
+  const rille_error *error = rille_run_error(run);
+  CHECK(error);
+  if (rille_error_kind(error) != kind) fprintf(stderr, "%s\n", rille_error_to_json(error));
+  CHECK(rille_error_kind(error) == kind && !rille_run_result(run, NULL));
+  return error;
+}
+
+static void test_errors(rille_runtime *rt) {
+  rille_run *run = NULL;
+  refused(rille_run_from_source(rt, "bad.lua", "x = = 1", 7, NULL, &run), RILLE_INVALID, "bad.lua:1");
+  CHECK(!run);
+  run = start(rt, "require('app').refuse()");
+  const rille_error *error = fails(rt, run, RILLE_QUOTA);
+  CHECK(strcmp(rille_error_message(error), "no seats left") == 0 && strcmp(rille_error_hint(error), "ask for fewer") == 0);
+  CHECK(strstr(rille_error_traceback(error), "test.lua:1") && strcmp(rille_error_field(error, "provider"), "") == 0);
+  CHECK(!rille_error_field(error, "colour") && !rille_error_cause(error) && strstr(rille_error_to_json(error), "\"quota\""));
+  rille_run_free(run);
+  run = start(rt, "require('app').add(1, 'x')");
+  CHECK(strstr(rille_error_message(fails(rt, run, RILLE_INVALID)), "app.add: argument 2"));
+  rille_run_free(run);
+  run = start(rt, "require('app').ad(1)");
+  CHECK(strstr(rille_error_hint(fails(rt, run, RILLE_INVALID)), "add"));
+  rille_run_free(run);
+  run = start(rt, "require('app').roll(1, 2)");
+  CHECK(strstr(rille_error_hint(fails(rt, run, RILLE_STATE)), "rille.step"));
+  rille_run_free(run);
+  run = start(rt, "return require('rille').step('roll', function() return require('app').roll(1, 2) end)");
+  ok(rille_run_wait(run, -1));
+  CHECK(rille_run_state(run) == RILLE_RUN_DONE);
+  rille_run_free(run);
+}
+
+static void test_limits(rille_runtime *rt) {
+  rille_run_options options;
+  rille_run_options_init(&options, sizeof options);
+  options.memory_bytes = 16 << 20;
+  rille_run *run = prepare(rt, "local t = {} for i = 1, 1e9 do t[i] = { i } end", &options);
+  ok(rille_run_start(run));
+  fails(rt, run, RILLE_MEMORY);
+  rille_run_free(run);
+  rille_run_options_init(&options, sizeof options);
+  options.slice_ms = 50;
+  run = prepare(rt, "while true do end", &options);
+  ok(rille_run_start(run));
+  CHECK(strstr(rille_error_message(fails(rt, run, RILLE_TIMEOUT)), "50ms"));
+  rille_run_free(run);
+  rille_run_options_init(&options, sizeof options);
+  options.wall_ms = 50;
+  run = prepare(rt, "require('rille').sleep('1h')", &options);
+  ok(rille_run_start(run));
+  CHECK(strstr(rille_error_message(fails(rt, run, RILLE_TIMEOUT)), "50ms"));
+  rille_run_free(run);
+  rille_run_options_init(&options, sizeof options);
+  options.spend_micros = 1000000;
+  run = prepare(rt, "require('rille').budget { limit = 2 }", &options);
+  ok(rille_run_start(run));
+  fails(rt, run, RILLE_BUDGET);
+  rille_run_free(run);
+  rille_run_options_init(&options, sizeof options);
+  options.leases_max = 0;
+  run = prepare(rt, "require('rille').rent('box', { provider = 'local' })", &options);
+  ok(rille_run_start(run));
+  fails(rt, run, RILLE_QUOTA);
+  rille_run_free(run);
+  rille_run_options_init(&options, sizeof options);
+  options.wall_ms = -1;
+  refused(rille_run_from_source(rt, "x.lua", "", 0, &options, &run), RILLE_INVALID, "wall_ms = -1");
+}
+
+static void *interrupt_soon(void *rt) {
+  struct timespec wait = {0, 50 * 1000 * 1000};
+  nanosleep(&wait, NULL); /* whichever comes first, the interrupt or the script, the run ends */
+  rille_interrupt(rt);
+  return NULL;
+}
+
+static void test_interrupts(rille_runtime *rt) {
+  const char *sources[] = {"while true do end", "require('rille').sleep('1h')"};
+  for (int i = 0; i < 2; ++i) {
+    rille_run *run = start(rt, sources[i]);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, interrupt_soon, rt) == 0);
+    fails(rt, run, RILLE_CANCELLED);
+    CHECK(rille_run_state(run) == RILLE_RUN_CANCELLED);
+    pthread_join(thread, NULL);
+    rille_run_free(run);
+  }
+  rille_run *run = start(rt, "require('app').forever()");
+  while (!kept) ok(rille_turn(rt, 1, NULL));
+  ok(rille_run_cancel(run, "changed my mind"));
+  CHECK(strcmp(rille_error_message(fails(rt, run, RILLE_CANCELLED)), "changed my mind") == 0);
+  CHECK(rille_completion_abandoned(kept));
+  rille_completion_reject(kept, NULL);
+  kept = NULL;
+  rille_run_free(run);
+}
+
+/* Suspended by a shutdown without time, continued in a new runtime: the finished step answers from the journal. */
+static void test_resume(const char *folder) {
+  rille_runtime *rt = create(folder, "resumed");
+  fetches = 0;
+  rille_run *run = start(rt, "local t = require('app').fetch { page = 7 } require('app').forever() return #t");
+  char id[128];
+  snprintf(id, sizeof id, "%s", rille_run_id(run));
+  while (!kept) ok(rille_turn(rt, 1, NULL));
+  pthread_join(fetcher, NULL);
+  rille_destroy(rt);
+  CHECK(rille_completion_abandoned(kept));
+  rille_completion_reject(kept, NULL);
+  kept = NULL;
+  rt = create(folder, "resumed");
+  char *runs = NULL;
+  ok(rille_runs(rt, 10, &runs));
+  CHECK(strstr(runs, id) && strstr(runs, "suspended"));
+  rille_free(runs);
+  ok(rille_run_resume(rt, id, NULL, &run));
+  ok(rille_run_start(run));
+  while (!kept) ok(rille_turn(rt, 1, NULL));
+  rille_completion_resolve(kept, NULL, 0);
+  kept = NULL;
+  ok(rille_run_wait(run, -1));
+  CHECK(fetches == 1 && strcmp(rille_run_result(run, NULL), "3") == 0);
+  refused(rille_run_resume(rt, id, NULL, &run), RILLE_STATE, "has ended: done");
+  char *leases = NULL;
+  ok(rille_leases(rt, 1, &leases));
+  CHECK(strcmp(leases, "[]") == 0);
+  rille_free(leases);
+  refused(rille_release(rt, "nothing", NULL, NULL), RILLE_INVALID, "nothing");
+  ok(rille_shutdown(rt, 1000));
+  rille_destroy(rt);
+}
+
+static void *on_wrong_thread(void *rt) {
+  refused(rille_turn(rt, 0, NULL), RILLE_STATE, "another thread");
+  return NULL;
+}
+static void turns_inside(void *rt) { refused(rille_turn(rt, 0, NULL), RILLE_STATE, "callback"); }
+
+static void test_misuse(rille_runtime *rt) {
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, on_wrong_thread, rt) == 0);
+  pthread_join(thread, NULL);
+  ok(rille_post(rt, turns_inside, rt));
+  ok(rille_turn(rt, 5, NULL));
+  pid_t child = fork();
+  if (child == 0) {
+    refused(rille_turn(rt, 0, NULL), RILLE_STATE, "fork");
+    rille_destroy(rt);
+    _exit(0);
+  }
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  refused(rille_register_module(rt, "app", functions, 1), RILLE_STATE, "registered already");
+  refused(rille_register_module(rt, "math", functions, 1), RILLE_INVALID, "Lua's");
+  refused(rille_create(NULL, NULL), RILLE_INVALID, "NULL");
+}
+
+int main(void) {
+  const char *folder = getenv("RILLE_HOME"); /* of the homes */
+  CHECK(folder && rille_abi_check(RILLE_ABI_VERSION) && !rille_abi_check(RILLE_ABI_VERSION + 1));
+  struct sigaction before[32], after;
+  for (int s = 1; s < 32; ++s) sigaction(s, NULL, &before[s]);
+  rille_runtime *a = create(folder, "a"), *b = create(folder, "b");
+  test_two_runtimes(a, b);
+  test_errors(a);
+  test_limits(a);
+  test_interrupts(b);
+  test_misuse(a);
+  test_resume(folder);
+  ok(rille_shutdown(a, 5000));
+  rille_run *late = NULL;
+  refused(rille_run_from_source(a, "x.lua", "", 0, NULL, &late), RILLE_STATE, "shut down");
+  rille_destroy(a);
+  rille_destroy(b);
+  for (int s = 1; s < 32; ++s) {
+    sigaction(s, NULL, &after);
+    CHECK(after.sa_handler == before[s].sa_handler);
+  }
+  printf("librille %s keeps its contract\n", rille_version());
+  return 0;
+}
