@@ -1,6 +1,7 @@
-// One (batch, head) pair on one thread, in blocks of 64 queries against all the keys they see: the scores of a block stay
-// in cache, nothing of size t x s is kept, and the backward pass makes the probabilities again from the log-sum-exp
-// (FlashAttention's trade, Dao et al. 2022). Each pair's sums run in a fixed order: bits do not depend on the threads.
+// One (batch, head) pair on one thread, in blocks of 64 queries against all the keys they see: the scores of
+// a block stay in cache, nothing of size t x s is kept, and the backward pass makes the probabilities again
+// from the log-sum-exp (FlashAttention's trade, Dao et al. 2022). Each pair's sums run in a fixed order: bits
+// do not depend on the threads.
 #include "kernels/attention.hpp"
 
 #include <omp.h>
@@ -45,7 +46,8 @@ static void forward_pair(const Call& c, int64_t pair, T* scores) {
       for (int64_t j = n; j < keys; ++j) row[j] = 0;
       lse[first + r] = m + vlog(sum);
     }
-    if (!gemm(false, false, rows, dv, keys, T(1), scores, keys, v.data, v.stride, T(0), o.data + first * o.stride, o.stride))
+    if (!gemm(false, false, rows, dv, keys, T(1), scores, keys, v.data, v.stride, T(0),
+              o.data + first * o.stride, o.stride))
       return c.fail("attention: oneDNN refused a product");
   }
 }
@@ -62,7 +64,9 @@ static void for_pairs(const Call& c, const View& q, int64_t scratch_each, const 
 
 void attention(const Call& c) {
   const int64_t s = c.in[1].shape[2];
-  RILLE_FLOATS(c.in[0].dtype, for_pairs<T>(c, c.in[0], block * s, [&](int64_t pair, T* scores) { forward_pair<T>(c, pair, scores); }));
+  RILLE_FLOATS(c.in[0].dtype, for_pairs<T>(c, c.in[0], block * s, [&](int64_t pair, T* scores) {
+                 forward_pair<T>(c, pair, scores);
+               }));
 }
 
 // P = exp(scale q k' - lse); dV = P' dO; dP = dO V'; dS = scale P (dP - rowsum(dO O)); dQ = dS K; dK = dS' Q.
@@ -81,7 +85,8 @@ static void backward_pair(const Call& c, int64_t pair, T* scratch) {
     const int64_t rows = t - first < block ? t - first : block, keys = keys_of(first + rows - 1, t, s, causal);
     const T* go_block = go.data + first * go.stride;
     const T beta = first + rows == t ? T(0) : T(1);
-    ok = ok && gemm(false, true, rows, keys, d, scale, q.data + first * q.stride, q.stride, k.data, k.stride, T(0), p, keys);
+    ok = ok && gemm(false, true, rows, keys, d, scale, q.data + first * q.stride, q.stride, k.data, k.stride,
+                    T(0), p, keys);
     ok = ok && gemm(false, true, rows, keys, w, T(1), go_block, go.stride, v.data, v.stride, T(0), dp, keys);
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t n = keys_of(first + r, t, s, causal);
@@ -98,15 +103,19 @@ static void backward_pair(const Call& c, int64_t pair, T* scratch) {
       for (int64_t j = n; j < keys; ++j) prow[j] = drow[j] = 0;
     }
     ok = ok && gemm(true, false, keys, w, rows, T(1), p, keys, go_block, go.stride, beta, dv.data, dv.stride);
-    ok = ok && gemm(true, false, keys, d, rows, T(1), dp, keys, q.data + first * q.stride, q.stride, beta, dk.data, dk.stride);
-    ok = ok && gemm(false, false, rows, d, keys, T(1), dp, keys, k.data, k.stride, T(0), dq.data + first * dq.stride, dq.stride);
+    ok = ok && gemm(true, false, keys, d, rows, T(1), dp, keys, q.data + first * q.stride, q.stride, beta,
+                    dk.data, dk.stride);
+    ok = ok && gemm(false, false, rows, d, keys, T(1), dp, keys, k.data, k.stride, T(0),
+                    dq.data + first * dq.stride, dq.stride);
   }
   if (!ok) c.fail("attention: oneDNN refused a product");
 }
 
 void attention_grad(const Call& c) {
   const int64_t s = c.in[2].shape[2];
-  RILLE_FLOATS(c.in[1].dtype, for_pairs<T>(c, c.in[1], 2 * block * s, [&](int64_t pair, T* scratch) { backward_pair<T>(c, pair, scratch); }));
+  RILLE_FLOATS(c.in[1].dtype, for_pairs<T>(c, c.in[1], 2 * block * s, [&](int64_t pair, T* scratch) {
+                 backward_pair<T>(c, pair, scratch);
+               }));
 }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -1,5 +1,6 @@
-// Scaled dot-product attention on [b, h, t, d] windows whose last stride is 1; the others are free, so the pieces of one
-// fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees keys <= i + s - t).
+// Scaled dot-product attention on [b, h, t, d] windows whose last stride is 1; the others are free, so the
+// pieces of one fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees
+// keys <= i + s - t).
 #pragma once
 
 #include "kernels/call.hpp"

@@ -1,8 +1,9 @@
-// What every kernel receives: one Call. A kernel is `void name(const Call&)`; it reads c.in[], writes c.out[], takes plain
-// numbers from c.attrs, and says what is wrong with its data (a label out of range) by c.fail(). Shapes and types were
-// checked before. Memory that a kernel needs for itself comes from c.lane, so that a replayed plan allocates nothing.
-// All calls of one process happen on one lane thread, one at a time; a kernel may use OpenMP beneath it.
-// Kernel files include only C headers and this one: a std:: template compiled for AVX-512 could replace the generic copy.
+// What every kernel receives: one Call. A kernel is `void name(const Call&)`; it reads c.in[], writes
+// c.out[], takes plain numbers from c.attrs, and says what is wrong with its data (a label out of range) by
+// c.fail(). Shapes and types were checked before. Memory that a kernel needs for itself comes from c.lane, so
+// that a replayed plan allocates nothing. All calls of one process happen on one lane thread, one at a time;
+// a kernel may use OpenMP beneath it. Kernel files include only C headers and this one: a std:: template
+// compiled for AVX-512 could replace the generic copy.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,9 @@
 namespace rille::kernels::RILLE_ISA {
 
 static inline int64_t label_at(const View& v, int64_t i) {
-  return v.dtype == DType::i64 ? v.ptr<int64_t>()[i] : v.dtype == DType::i32 ? v.ptr<int32_t>()[i] : v.ptr<uint8_t>()[i];
+  return v.dtype == DType::i64   ? v.ptr<int64_t>()[i]
+         : v.dtype == DType::i32 ? v.ptr<int32_t>()[i]
+                                 : v.ptr<uint8_t>()[i];
 }
 
 static int64_t counted_rows(const View& labels, int64_t rows, int64_t ignore) {
@@ -23,7 +25,8 @@ static void forward(const Call& c) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t label = label_at(labels, r);
     if (label != ignore && (label < 0 || label >= n))
-      return c.fail("cross_entropy: label %lld at row %lld; there are classes 0 to %lld", (long long)label, (long long)r, (long long)n - 1);
+      return c.fail("cross_entropy: label %lld at row %lld; there are classes 0 to %lld", (long long)label,
+                    (long long)r, (long long)n - 1);
   }
   T* lse = c.out[1].ptr<T>();
   for_share(rows, n * 4, [&](int64_t begin, int64_t end) {

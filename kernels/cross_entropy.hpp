@@ -1,4 +1,5 @@
-// Softmax and negative log likelihood in one, the probabilities never stored. Rows whose label is attrs.i[0] do not count.
+// Softmax and negative log likelihood in one, the probabilities never stored. Rows whose label is attrs.i[0]
+// do not count.
 #pragma once
 
 #include "kernels/call.hpp"

@@ -1,4 +1,5 @@
-// Element types, and the sizes and names that everything agrees on. The first header of kernels/: includes nothing of Rille.
+// Element types, and the sizes and names that everything agrees on. The first header of kernels/: includes
+// nothing of Rille.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Element-wise kernels. Each operation is a functor; the loops around it are written once, for contiguous rows, for a row
-// with one broadcast operand, and for any strides. No accumulation; f32 is computed in f32.
+// Element-wise kernels. Each operation is a functor; the loops around it are written once, for contiguous
+// rows, for a row with one broadcast operand, and for any strides. No accumulation; f32 is computed in f32.
 #include "kernels/elementwise.hpp"
 
 #include "kernels/nest.hpp"

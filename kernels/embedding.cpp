@@ -9,7 +9,9 @@
 namespace rille::kernels::RILLE_ISA {
 
 static inline int64_t id_at(const View& ids, int64_t i) {
-  return ids.dtype == DType::i64 ? ids.ptr<int64_t>()[i] : ids.dtype == DType::i32 ? ids.ptr<int32_t>()[i] : ids.ptr<uint8_t>()[i];
+  return ids.dtype == DType::i64   ? ids.ptr<int64_t>()[i]
+         : ids.dtype == DType::i32 ? ids.ptr<int32_t>()[i]
+                                   : ids.ptr<uint8_t>()[i];
 }
 
 void embedding(const Call& c) {
@@ -18,7 +20,8 @@ void embedding(const Call& c) {
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t id = id_at(ids, i);
     if (id < 0 || id >= n)
-      return c.fail("embedding: id %lld at position %lld; the table has rows 0 to %lld", (long long)id, (long long)i, (long long)n - 1);
+      return c.fail("embedding: id %lld at position %lld; the table has rows 0 to %lld", (long long)id,
+                    (long long)i, (long long)n - 1);
   }
   const size_t bytes = size_t(width) * size_bytes(weight.dtype);
   for_share(rows, width, [&](int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
-// One row on one thread. Mean and variance in two passes, in the element type. The gradients of weight and bias are summed
-// over blocks of rows, then over the blocks in order; the blocks depend only on the number of rows, so neither do the bits
-// depend on the number of threads.
+// One row on one thread. Mean and variance in two passes, in the element type. The gradients of weight and
+// bias are summed over blocks of rows, then over the blocks in order; the blocks depend only on the number of
+// rows, so neither do the bits depend on the number of threads.
 #include "kernels/layer_norm.hpp"
 
 #include "kernels/nest.hpp"
@@ -70,8 +70,8 @@ static void backward(const Call& c) {
       T *dw = partial + k * 2 * n, *db = dw + n;
       for (int64_t i = 0; i < 2 * n; ++i) dw[i] = 0;
       for (int64_t r = k * per_block; r < rows && r < (k + 1) * per_block; ++r) {
-        backward_row(c.in[0].ptr<T>() + r * n, x.ptr<T>() + r * n, c.in[2].ptr<T>(), c.out[0].ptr<T>() + r * n, dw, db, n,
-                     c.in[3].ptr<T>()[r], c.in[4].ptr<T>()[r]);
+        backward_row(c.in[0].ptr<T>() + r * n, x.ptr<T>() + r * n, c.in[2].ptr<T>(),
+                     c.out[0].ptr<T>() + r * n, dw, db, n, c.in[3].ptr<T>()[r], c.in[4].ptr<T>()[r]);
       }
     }
   });

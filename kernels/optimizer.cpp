@@ -1,5 +1,6 @@
-// Multi-tensor updates: the tensors are cut into pieces of 16384 elements, and the pieces are shared out to the threads.
-// Everything is element-wise in the element type, except the norm: f64 sums per piece, added in the pieces' order.
+// Multi-tensor updates: the tensors are cut into pieces of 16384 elements, and the pieces are shared out to
+// the threads. Everything is element-wise in the element type, except the norm: f64 sums per piece, added in
+// the pieces' order.
 #include "kernels/optimizer.hpp"
 
 #include <math.h>

@@ -9,7 +9,8 @@ namespace rille::kernels::RILLE_ISA {
 
 struct Words { uint32_t w[4]; };
 
-// Counter: (block, block's high half, operation's index, step's low half); key: seed, with the step's high half mixed in.
+// Counter: (block, block's high half, operation's index, step's low half); key: seed, with the step's high
+// half mixed in.
 static inline __attribute__((always_inline)) Words philox(const RandomKey& key, uint64_t block) {
   uint32_t c0 = uint32_t(block), c1 = uint32_t(block >> 32), c2 = key.index, c3 = uint32_t(key.step);
   uint32_t k0 = uint32_t(key.seed), k1 = uint32_t(key.seed >> 32) ^ uint32_t(key.step >> 32);
@@ -44,7 +45,8 @@ void uniform(const Call& c) {
   const double low = c.attrs->f[0], high = c.attrs->f[1];
   RILLE_FLOATS(c.out[0].dtype, {
     const T lo = T(low), span = T(high - low);
-    draw(c, c.out[0].ptr<T>(), c.out[0].count(), [=](const Words& w, int64_t k, int64_t) { return lo + span * T(unit(w.w[k])); });
+    draw(c, c.out[0].ptr<T>(), c.out[0].count(),
+         [=](const Words& w, int64_t k, int64_t) { return lo + span * T(unit(w.w[k])); });
   });
 }
 
@@ -65,7 +67,8 @@ void integers(const Call& c) {
   RILLE_NUMBERS(c.out[0].dtype, {
     draw(c, c.out[0].ptr<T>(), c.out[0].count(), [=](const Words& w, int64_t k, int64_t) {
       // The bias of a 32-bit word against a span below 2^32 is under span / 2^32.
-      return T(low + int64_t(span >> 32 ? (uint64_t(w.w[k]) << 32 | w.w[k ^ 1]) % span : uint64_t(w.w[k]) * span >> 32));
+      return T(low + int64_t(span >> 32 ? (uint64_t(w.w[k]) << 32 | w.w[k ^ 1]) % span
+                                        : uint64_t(w.w[k]) * span >> 32));
     });
   });
 }
@@ -94,7 +97,8 @@ void multinomial(const Call& c) {
                                            double(w[j]), (long long)r, (long long)j);
         total += double(w[j]);
       }
-      if (!(total > 0) || total > 1e300) return c.fail("multinomial: the weights of row %lld sum to %g", (long long)r, total);
+      if (!(total > 0) || total > 1e300)
+        return c.fail("multinomial: the weights of row %lld sum to %g", (long long)r, total);
       const double mark = double(unit(philox(c.random, uint64_t(r)).w[0])) * total;
       double sum = 0;
       int64_t pick = -1;

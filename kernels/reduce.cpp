@@ -1,6 +1,6 @@
-// Sums and extremes. Accumulation: f32 in f32 over blocks of 4096 elements and in f64 across the blocks; the blocks do not
-// depend on the number of threads, so neither do the bits. Columns (a reduction over leading dimensions) are summed row
-// after row, vectorised across the columns.
+// Sums and extremes. Accumulation: f32 in f32 over blocks of 4096 elements and in f64 across the blocks; the
+// blocks do not depend on the number of threads, so neither do the bits. Columns (a reduction over leading
+// dimensions) are summed row after row, vectorised across the columns.
 #include "kernels/reduce.hpp"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// Reductions. in[0] is seen as [outer.., reduced..]: its last attrs.i[0] dimensions are reduced (the caller permutes the
-// view, no copy). out[0] is contiguous and has the outer shape.
+// Reductions. in[0] is seen as [outer.., reduced..]: its last attrs.i[0] dimensions are reduced (the caller
+// permutes the view, no copy). out[0] is contiguous and has the outer shape.
 #pragma once
 
 #include "kernels/call.hpp"

@@ -1,6 +1,6 @@
-// exp, tanh and friends that the compiler turns into vector code: no calls, no branches, no tables. f32 results are within
-// about 2 units in the last place of the true value (checked in tests/unit/kernels); f64 goes to libm and is slow.
-// Every function is static, so that each instruction set keeps its own copy.
+// exp, tanh and friends that the compiler turns into vector code: no calls, no branches, no tables. f32
+// results are within about 2 units in the last place of the true value (checked in tests/unit/kernels); f64
+// goes to libm and is slow. Every function is static, so that each instruction set keeps its own copy.
 #pragma once
 
 #include <math.h>

@@ -10,8 +10,8 @@
 
 namespace rille::kernels {
 
-bool gemm(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, std::int64_t lda,
-          const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
+bool gemm(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
+          std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
   return dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
 }
 
@@ -20,7 +20,8 @@ bool gemm(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_t k, doub
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       double sum = 0;
-      for (std::int64_t p = 0; p < k; ++p) sum += (ta ? a[p * lda + i] : a[i * lda + p]) * (tb ? b[j * ldb + p] : b[p * ldb + j]);
+      for (std::int64_t p = 0; p < k; ++p)
+        sum += (ta ? a[p * lda + i] : a[i * lda + p]) * (tb ? b[j * ldb + p] : b[p * ldb + j]);
       c[i * ldc + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * ldc + j]);
     }
   }
@@ -84,7 +85,10 @@ Product& GemmCache::State::product(const View& a, const View& b, const View* bia
   dnnl::memory::desc dbias;
   if (bias) {
     Dims shape = c.shape, strides = c.strides;
-    for (int d = 0; d < shape.n; ++d) { strides[d] = d == shape.n - 1 ? 1 : shape[shape.n - 1]; if (d < shape.n - 1) shape[d] = 1; }
+    for (int d = 0; d < shape.n; ++d) {
+      strides[d] = d == shape.n - 1 ? 1 : shape[shape.n - 1];
+      if (d < shape.n - 1) shape[d] = 1;
+    }
     dbias = describe(shape, strides);
   }
   const auto desc = bias ? dnnl::matmul::desc(da, db, dbias, dc) : dnnl::matmul::desc(da, db, dc);

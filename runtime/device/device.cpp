@@ -72,7 +72,10 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
     waiting.pop_back();
     stats.cached_bytes -= std::int64_t(size);
   } else {
-    const auto over = [&] { return stats.limit_bytes && stats.live_bytes + stats.cached_bytes + std::int64_t(size) > stats.limit_bytes; };
+    const auto over = [&] {
+      return stats.limit_bytes &&
+             stats.live_bytes + stats.cached_bytes + std::int64_t(size) > stats.limit_bytes;
+    };
     if (over()) { lock.unlock(); release_cache(); lock.lock(); }
     if (!over()) data = system_allocate(size);
     if (!data && !over()) { lock.unlock(); release_cache(); lock.lock(); data = system_allocate(size); }

@@ -1,8 +1,9 @@
-// Lane: the one thread of a process on which all CPU compute runs, with OpenMP beneath it. One lane because two OpenMP
-// teams on the same cores slow each other by ten times (docs/design/measurements). Jobs run in the order of post().
+// Lane: the one thread of a process on which all CPU compute runs, with OpenMP beneath it. One lane because
+// two OpenMP teams on the same cores slow each other by ten times (docs/design/measurements). Jobs run in the
+// order of post().
 //
-// Threads: post() and depth() from any; jobs must not wait for the lane. The destructor runs what was posted, then joins.
-// After a fork the child has no lane; it must not use one made before.
+// Threads: post() and depth() from any; jobs must not wait for the lane. The destructor runs what was posted,
+// then joins. After a fork the child has no lane; it must not use one made before.
 #pragma once
 
 #include <cstddef>

@@ -69,15 +69,18 @@ struct Walk {
 
 Result<void> check_kept(const GradFn& fn) {
   if (fn.released) {
-    return make_error(ErrorKind::state, fmt::format("backward through {} a second time: what it kept was let go", fn.op->name),
+    return make_error(ErrorKind::state,
+                      fmt::format("backward through {} a second time: what it kept was let go", fn.op->name),
                       "call backward once, on the sum of the losses");
   }
   std::size_t i = 0;
   for (const auto* list : {&fn.in, &fn.out}) {
     for (const auto& t : *list) {
       if (t && t.version() != fn.versions[i]) {
-        return make_error(ErrorKind::state, fmt::format("backward: a {} tensor that {} needs was written in place since",
-                                                        to_string(t.shape()), fn.op->name), "write to a clone() of it");
+        return make_error(ErrorKind::state,
+                          fmt::format("backward: a {} tensor that {} needs was written in place since",
+                                      to_string(t.shape()), fn.op->name),
+                          "write to a clone() of it");
       }
       ++i;
     }
@@ -129,15 +132,19 @@ Result<void> deliver(Walk& walk, const Tensor& seed) {
 Result<void> backward(const Tensor& loss, const Tensor& given) {
   if (!loss) return make_error(ErrorKind::invalid, "backward: an empty tensor handle");
   if (!loss.requires_grad()) {
-    return make_error(ErrorKind::state, fmt::format("backward: the {} loss depends on nothing that requires grad", to_string(loss.shape())));
+    return make_error(
+        ErrorKind::state,
+        fmt::format("backward: the {} loss depends on nothing that requires grad", to_string(loss.shape())));
   }
   if (!given && loss.count() != 1) {
-    return make_error(ErrorKind::invalid, fmt::format("backward: a loss of {}: want one element", to_string(loss.shape())),
+    return make_error(ErrorKind::invalid,
+                      fmt::format("backward: a loss of {}: want one element", to_string(loss.shape())),
                       "take its mean() or sum(), or give the gradient of the loss");
   }
   if (given && (!(given.shape() == loss.shape()) || given.dtype() != loss.dtype())) {
-    return make_error(ErrorKind::invalid, fmt::format("backward: a gradient of {}{} for a loss of {}{}", name_of(given.dtype()),
-                                                      to_string(given.shape()), name_of(loss.dtype()), to_string(loss.shape())));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("backward: a gradient of {}{} for a loss of {}{}", name_of(given.dtype()),
+                                  to_string(given.shape()), name_of(loss.dtype()), to_string(loss.shape())));
   }
   Graph& g = loss.graph();
   NoGrad guard(g);
@@ -162,14 +169,17 @@ Result<Tensor> clip_grad_norm(const std::vector<Tensor>& parameters, double max_
     if (const Tensor g = p.grad()) grads.push_back(g);
   }
   if (parameters.empty()) return make_error(ErrorKind::invalid, "clip_grad_norm: no parameters");
-  if (!(max_norm > 0)) return make_error(ErrorKind::invalid, fmt::format("clip_grad_norm: a norm of {}: want a positive one", max_norm));
+  if (!(max_norm > 0))
+    return make_error(ErrorKind::invalid,
+                      fmt::format("clip_grad_norm: a norm of {}: want a positive one", max_norm));
   Graph& g = parameters[0].graph();
   const DType dtype = parameters[0].dtype();
   NoGrad guard(g);
   if (grads.empty()) return zeros(g, {}, dtype);
   for (const auto& t : grads) {
     if (t.dtype() != dtype || (dtype != DType::f32 && dtype != DType::f64)) {
-      return make_error(ErrorKind::invalid, fmt::format("clip_grad_norm: gradients of {} and {}", name_of(dtype), name_of(t.dtype())));
+      return make_error(ErrorKind::invalid, fmt::format("clip_grad_norm: gradients of {} and {}",
+                                                        name_of(dtype), name_of(t.dtype())));
     }
   }
   const Tensor norm = make_tensor(g, dtype, {});

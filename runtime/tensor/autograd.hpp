@@ -10,12 +10,12 @@
 
 namespace rille::tensor {
 
-// d loss / d leaf is added to each leaf's .grad. `seed` is d / d loss; empty means 1, and then loss must have one element.
-// invalid: loss has more elements. state: loss does not depend on anything that requires grad.
+// d loss / d leaf is added to each leaf's .grad. `seed` is d / d loss; empty means 1, and then loss must have
+// one element. invalid: loss has more elements. state: loss does not depend on anything that requires grad.
 Result<void> backward(const Tensor& loss, const Tensor& seed = {});
 
-// Scales the .grad of `parameters` in place so that their joint 2-norm is at most max_norm; returns the norm before, 0-d.
-// Parameters without grad are skipped. One fused operation.
+// Scales the .grad of `parameters` in place so that their joint 2-norm is at most max_norm; returns the norm
+// before, 0-d. Parameters without grad are skipped. One fused operation.
 Result<Tensor> clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm);
 
 }  // namespace rille::tensor

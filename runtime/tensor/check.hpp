@@ -23,13 +23,16 @@ inline Result<void> need(std::string_view op, const Tensor& t) {
 inline Result<void> need_float(std::string_view op, const Tensor& t) {
   RILLE_CHECK(need(op, t));
   if (t.dtype() == DType::f32 || t.dtype() == DType::f64) return success();
-  return bad(fmt::format("{}: {}{}: computed in f32 or f64 only", op, name_of(t.dtype()), to_string(t.shape())), "cast it to f32");
+  return bad(
+      fmt::format("{}: {}{}: computed in f32 or f64 only", op, name_of(t.dtype()), to_string(t.shape())),
+      "cast it to f32");
 }
 
 inline Result<void> need_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
   if (a.dtype() == b.dtype()) return success();
-  return bad(fmt::format("{}: {}{} and {}{}: types differ", op, name_of(a.dtype()), to_string(a.shape()), name_of(b.dtype()),
-                         to_string(b.shape())), "cast one of them");
+  return bad(fmt::format("{}: {}{} and {}{}: types differ", op, name_of(a.dtype()), to_string(a.shape()),
+                         name_of(b.dtype()), to_string(b.shape())),
+             "cast one of them");
 }
 
 inline bool is_integer(DType t) { return t == DType::u8 || t == DType::i32 || t == DType::i64; }

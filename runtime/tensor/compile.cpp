@@ -121,7 +121,8 @@ struct Compiled::State {
     info = {v.plan->recorded, v.plan->calls.size(), v.plan->arena_bytes, v.plan->temporary_bytes};
   }
 
-  Tensor output(const PlanOutput& out, const std::vector<Input>& in, const std::vector<std::shared_ptr<Storage>>& fresh) const {
+  Tensor output(const PlanOutput& out, const std::vector<Input>& in,
+                const std::vector<std::shared_ptr<Storage>>& fresh) const {
     auto impl = std::make_shared<TensorImpl>();
     impl->graph = graph;
     impl->window = out.window;
@@ -148,14 +149,22 @@ Compiled& Compiled::operator=(Compiled&&) noexcept = default;
 Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const std::string& key) {
   auto& s = *state_;
   auto& impl = s.graph->impl();
-  if (impl.notebook) return make_error(ErrorKind::state, "a compiled function was called inside a compiled function", "call its plain form there");
+  if (impl.notebook)
+    return make_error(ErrorKind::state, "a compiled function was called inside a compiled function",
+                      "call its plain form there");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i]) return make_error(ErrorKind::invalid, fmt::format("compile: argument {} is an empty tensor handle", i + 1));
+    if (!inputs[i])
+      return make_error(ErrorKind::invalid,
+                        fmt::format("compile: argument {} is an empty tensor handle", i + 1));
     if (inputs[i].requires_grad()) {
-      return make_error(ErrorKind::invalid, fmt::format("compile: argument {}, {}, requires grad", i + 1, to_string(inputs[i].shape())),
-                        "pass its detach(); parameters are reached as upvalues");
+      return make_error(
+          ErrorKind::invalid,
+          fmt::format("compile: argument {}, {}, requires grad", i + 1, to_string(inputs[i].shape())),
+          "pass its detach(); parameters are reached as upvalues");
     }
-    if (inputs[i].impl()->storage->trace) return make_error(ErrorKind::state, fmt::format("compile: argument {} was made inside a compiled function", i + 1));
+    if (inputs[i].impl()->storage->trace)
+      return make_error(ErrorKind::state,
+                        fmt::format("compile: argument {} was made inside a compiled function", i + 1));
   }
   s.random_before = s.graph->random_state();
   s.graph->set_random_state({s.random_before.seed, s.random_before.step + 1, 0});
@@ -221,7 +230,8 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
     s.learn(v);                                    // the next call is compared with this one
     v.plan.reset();
     abandon();
-    return make_error(ErrorKind::state, "the compiled function did something else than in its call before: " + difference,
+    return make_error(ErrorKind::state,
+                      "the compiled function did something else than in its call before: " + difference,
                       "what changes between calls has to be an argument, or part of the key");
   }
   if (!v.plan) {

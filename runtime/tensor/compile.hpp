@@ -1,4 +1,5 @@
-// Compiled: a function of tensors, recorded once and replayed as a flat list of kernel calls on one planned arena.
+// Compiled: a function of tensors, recorded once and replayed as a flat list of kernel calls on one planned
+// arena.
 //
 // A call, as a binding makes it:
 //   auto next = compiled.begin(inputs, key);              // key: plain numbers, train/eval mode, ...
@@ -7,16 +8,17 @@
 //     RILLE_TRY(outputs, compiled.end(results));
 //   } else outputs = compiled.outputs();                  // replayed: the function did not run
 //
-// Per key (shapes, strides, types of the inputs, the text `key`, and which leaves have a .grad): call 1 runs the function
-// uncaptured and notes its operations; call 2 traces it, refuses a sequence that differs (kind state, naming the first
-// differing operation and its line), then captures and runs; from call 3 it is replayed. In check mode every call traces
-// and compares. Results are bit-equal whichever way a call runs.
+// Per key (shapes, strides, types of the inputs, the text `key`, and which leaves have a .grad): call 1 runs
+// the function uncaptured and notes its operations; call 2 traces it, refuses a sequence that differs (kind
+// state, naming the first differing operation and its line), then captures and runs; from call 3 it is
+// replayed. In check mode every call traces and compares. Results are bit-equal whichever way a call runs.
 //
-// While tracing: reading a value is a state error; a handle made inside and not returned is dead afterwards; writes to
-// tensors made outside (parameters, optimiser state) are part of the plan; .grad left on a leaf becomes a fresh tensor at
-// each call. Inputs are bound, not copied; outputs are fresh tensors that never change later.
-// Random operations draw by (seed, step, place in the trace); each call advances the graph's random step by one.
-// Threads: the graph's. A suspension of the fiber inside fn during call 2 must be refused by the binding (tracing()).
+// While tracing: reading a value is a state error; a handle made inside and not returned is dead afterwards;
+// writes to tensors made outside (parameters, optimiser state) are part of the plan; .grad left on a leaf
+// becomes a fresh tensor at each call. Inputs are bound, not copied; outputs are fresh tensors that never
+// change later. Random operations draw by (seed, step, place in the trace); each call advances the graph's
+// random step by one. Threads: the graph's. A suspension of the fiber inside fn during call 2 must be refused
+// by the binding (tracing()).
 #pragma once
 
 #include <cstddef>

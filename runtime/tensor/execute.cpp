@@ -12,7 +12,8 @@ namespace rille::tensor {
 namespace {
 
 kernels::View view_of(const Window& w, void* data) {
-  return {data ? static_cast<std::byte*>(data) + std::size_t(w.offset) * size_bytes(w.dtype) : nullptr, w.dtype, w.shape, w.strides};
+  return {data ? static_cast<std::byte*>(data) + std::size_t(w.offset) * size_bytes(w.dtype) : nullptr,
+          w.dtype, w.shape, w.strides};
 }
 
 void fail_outputs(Node& node, const std::shared_ptr<const Error>& error) {
@@ -40,7 +41,8 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
   std::vector<kernels::View> views;
   std::vector<device::Buffer> temporary;
   views.reserve(node.in.size() + node.out.size());
-  for (const auto& in : node.in) views.push_back(in.storage ? view_of(in.window, in.storage->buffer.data()) : kernels::View{});
+  for (const auto& in : node.in)
+    views.push_back(in.storage ? view_of(in.window, in.storage->buffer.data()) : kernels::View{});
   for (const auto& out : node.out) {
     const auto storage = out.storage.lock();
     device::Buffer buffer = storage ? storage->buffer : device::Buffer{};

@@ -1,5 +1,6 @@
-// What a gradient rule works with. A rule reads the gradients of its operation's outputs, and sets those of its inputs, in
-// terms of ordinary operations. b(...) unwraps a Result: after a first error the rest of the rule does nothing.
+// What a gradient rule works with. A rule reads the gradients of its operation's outputs, and sets those of
+// its inputs, in terms of ordinary operations. b(...) unwraps a Result: after a first error the rest of the
+// rule does nothing.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
-// Gradient rules of element-wise operations. A rule with one input and a number in attrs.f[0] is the scalar form; the number
-// stands on the left when attrs.i[0] is 1. Broadcasting is not their business: an expand before has its own rule.
+// Gradient rules of element-wise operations. A rule with one input and a number in attrs.f[0] is the scalar
+// form; the number stands on the left when attrs.i[0] is 1. Broadcasting is not their business: an expand
+// before has its own rule.
 #include <cmath>
 
 #include "runtime/tensor/gradient.hpp"
@@ -67,7 +68,8 @@ void choose(Backward& b, bool larger) {
     const Tensor wins = b(other ? (larger ? tensor::gt(mine, *other) : tensor::lt(mine, *other))
                                 : (larger ? tensor::gt(mine, number(b)) : tensor::lt(mine, number(b))));
     const Tensor ties = b(other ? tensor::eq(mine, *other) : tensor::eq(mine, number(b)));
-    const Tensor weight = b(tensor::add(b(tensor::cast(wins, b.g().dtype())), b(tensor::mul(b(tensor::cast(ties, b.g().dtype())), 0.5))));
+    const Tensor weight = b(tensor::add(b(tensor::cast(wins, b.g().dtype())),
+                                        b(tensor::mul(b(tensor::cast(ties, b.g().dtype())), 0.5))));
     return b(tensor::mul(b.g(), weight));
   };
   if (scalar(b)) return b.set(0, share(b.in(0), nullptr));
@@ -105,7 +107,8 @@ void dropout(Backward& b) {
   const Tensor g = b(contiguous(b.g()));
   if (b.error()) return;
   const Tensor out = make_tensor(g.graph(), g.dtype(), g.shape());
-  if (auto r = record_keyed(g.graph(), OpId::dropout, b.attrs(), b.fn().random, {g}, {out}); !r) b.error() = std::move(r).error();
+  if (auto r = record_keyed(g.graph(), OpId::dropout, b.attrs(), b.fn().random, {g}, {out}); !r)
+    b.error() = std::move(r).error();
   b.set(0, out);
 }
 

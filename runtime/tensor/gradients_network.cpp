@@ -19,8 +19,8 @@ void linear(Backward& b) {
   if (b.inputs() == 3 && b.needs(2)) b.set(2, b(tensor::sum(b.g(), {0})));
 }
 
-// The three gradients share one memory of [b, t, 3, h, d] where the shapes allow it: seen through the chunks and views of
-// a fused projection they lie one after another, and cat() joins them without a copy.
+// The three gradients share one memory of [b, t, 3, h, d] where the shapes allow it: seen through the chunks
+// and views of a fused projection they lie one after another, and cat() joins them without a copy.
 void attention(Backward& b) {
   Tensor g = b(b.g().strides()[3] == 1 ? Result<Tensor>(b.g()) : tensor::contiguous(b.g()));
   if (b.error()) return;
@@ -30,11 +30,14 @@ void attention(Backward& b) {
   if (q == k && k == v) {
     const auto n = q[0], h = q[1], t = q[2], d = q[3];
     const Tensor memory = make_tensor(graph, g.dtype(), dims_of({n, t, 3, h, d}));
-    for (int i = 0; i < 3; ++i) out.push_back(make_window(memory, i * h * d, q, dims_of({t * 3 * h * d, d, 3 * h * d, 1})));
+    for (int i = 0; i < 3; ++i)
+      out.push_back(make_window(memory, i * h * d, q, dims_of({t * 3 * h * d, d, 3 * h * d, 1})));
   } else {
     for (const Dims* s : {&q, &k, &v}) out.push_back(make_tensor(graph, g.dtype(), *s));
   }
-  if (auto r = record(graph, OpId::attention_grad, b.attrs(), {g, b.in(0), b.in(1), b.in(2), b.out(0), b.out(1)}, out); !r) {
+  if (auto r = record(graph, OpId::attention_grad, b.attrs(),
+                      {g, b.in(0), b.in(1), b.in(2), b.out(0), b.out(1)}, out);
+      !r) {
     b.error() = std::move(r).error();
     return;
   }
@@ -57,7 +60,8 @@ void layer_norm(Backward& b) {
 }
 
 void embedding(Backward& b) {
-  if (b.needs(0)) b.set(0, b(apply_one(OpId::embedding_grad, {}, {b(tensor::contiguous(b.g())), b.in(1)}, b.in_spec(0))));
+  if (b.needs(0))
+    b.set(0, b(apply_one(OpId::embedding_grad, {}, {b(tensor::contiguous(b.g())), b.in(1)}, b.in_spec(0))));
 }
 
 void cross_entropy(Backward& b) {

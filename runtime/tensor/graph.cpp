@@ -78,18 +78,20 @@ std::size_t Graph::depth() const { return static_cast<device::CpuDevice&>(*devic
 void Graph::flush() {
   auto nodes = take_pending(*impl_);
   if (nodes.empty()) return;
-  cpu(*this).lane().post([queue = impl_->queue, device = device_, nodes = std::move(nodes)](kernels::LaneState& lane) mutable {
-    for (auto& n : nodes) queue->nodes.push_back(std::move(n));
-    nodes.clear();
-    if (auto run = queue->run(*device, lane); !run && !queue->first_error)
-      queue->first_error = std::make_shared<const Error>(std::move(run).error());
-  });
+  cpu(*this).lane().post(
+      [queue = impl_->queue, device = device_, nodes = std::move(nodes)](kernels::LaneState& lane) mutable {
+        for (auto& n : nodes) queue->nodes.push_back(std::move(n));
+        nodes.clear();
+        if (auto run = queue->run(*device, lane); !run && !queue->first_error)
+          queue->first_error = std::make_shared<const Error>(std::move(run).error());
+      });
 }
 
 // Sends one operation at once, after everything pending.
 void send(Graph& g, std::shared_ptr<Node> node) {
   g.flush();
-  cpu(g).lane().post([queue = g.impl().queue, device = g.device(), node = std::move(node)](kernels::LaneState& lane) mutable {
+  cpu(g).lane().post([queue = g.impl().queue, device = g.device(),
+                      node = std::move(node)](kernels::LaneState& lane) mutable {
     queue->nodes.push_back(std::move(node));
     if (auto run = queue->run(*device, lane); !run && !queue->first_error)
       queue->first_error = std::make_shared<const Error>(std::move(run).error());
@@ -130,7 +132,8 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done) {
     data.bytes.resize(std::size_t(w.shape.count()) * size);
     if (!data.bytes.empty()) {
       if (!storage->buffer) return done(make_error(ErrorKind::internal, "a tensor without a value was read"));
-      std::memcpy(data.bytes.data(), static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,
+      std::memcpy(data.bytes.data(),
+                  static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,
                   data.bytes.size());
     }
     done(std::move(data));
@@ -153,7 +156,8 @@ Result<void> Graph::synchronize_blocking() {
 
 Result<double> Graph::item_blocking(const Tensor& t) {
   if (t && t.count() != 1) {
-    return make_error(ErrorKind::invalid, fmt::format("item: {} has {} elements, not one", to_string(t.shape()), t.count()));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("item: {} has {} elements, not one", to_string(t.shape()), t.count()));
   }
   RILLE_TRY(const auto data, read_blocking(t));
   return data.number(0);

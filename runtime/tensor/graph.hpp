@@ -1,10 +1,12 @@
-// Graph: the list of operations that were asked for and have not run. One per runtime; it owns the order of things.
-// Operations run in the order in which they were asked for, so a write (add_, an optimiser's step) follows every earlier
-// reader and precedes every later one. What nobody holds any more is dropped without running.
+// Graph: the list of operations that were asked for and have not run. One per runtime; it owns the order of
+// things. Operations run in the order in which they were asked for, so a write (add_, an optimiser's step)
+// follows every earlier reader and precedes every later one. What nobody holds any more is dropped without
+// running.
 //
-// Threads: all calls on one thread (the loop), except the callbacks of read() and synchronize(), which come on the lane
-// thread and must only hand the result over. Errors of kernels (a label out of range, out of memory) surface in read().
-// After a memory error the unfinished work is kept: drop handles, collect, and read again to go on from there.
+// Threads: all calls on one thread (the loop), except the callbacks of read() and synchronize(), which come
+// on the lane thread and must only hand the result over. Errors of kernels (a label out of range, out of
+// memory) surface in read(). After a memory error the unfinished work is kept: drop handles, collect, and
+// read again to go on from there.
 #pragma once
 
 #include <cstddef>

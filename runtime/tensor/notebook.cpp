@@ -91,9 +91,11 @@ std::string first_difference(const std::vector<Note>& before, const std::vector<
   const std::size_t n = std::min(before.size(), now.size());
   for (std::size_t i = 0; i < n; ++i) {
     if (before[i].same(now[i])) continue;
-    return fmt::format("operation {} was {}, now {}{}", i + 1, show(before[i]), show(now[i]), reason(before[i], now[i]));
+    return fmt::format("operation {} was {}, now {}{}", i + 1, show(before[i]), show(now[i]),
+                       reason(before[i], now[i]));
   }
-  if (before.size() > n) return fmt::format("operation {} was {}, now the function ends before it", n + 1, show(before[n]));
+  if (before.size() > n)
+    return fmt::format("operation {} was {}, now the function ends before it", n + 1, show(before[n]));
   if (now.size() > n) return fmt::format("operation {} is {}, where the function ended before", n + 1, show(now[n]));
   return "";
 }

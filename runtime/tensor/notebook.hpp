@@ -16,7 +16,8 @@ namespace rille::tensor {
 // Where an operand comes from, the same in every call of a function that does the same.
 struct Place {
   enum class Kind : std::uint8_t { none, input, born, outside, constant } kind = Kind::none;
-  std::uint64_t number = 0;      // input: which; born: which birth; outside: the storage's id; constant: its bytes' hash
+  std::uint64_t number =
+      0;  // input: which; born: which birth; outside: the storage's id; constant: its bytes' hash
   bool operator==(const Place&) const = default;
 };
 
@@ -27,7 +28,8 @@ struct Note {
   std::vector<std::pair<Place, Window>> in, out;   // an input's window is taken relative to the input's own offset
   std::string where;
   bool same(const Note& other) const {
-    return op == other.op && attrs == other.attrs && random_index == other.random_index && in == other.in && out == other.out;
+    return op == other.op && attrs == other.attrs && random_index == other.random_index && in == other.in &&
+           out == other.out;
   }
 };
 

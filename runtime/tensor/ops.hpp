@@ -1,10 +1,10 @@
-// The operations, under PyTorch's names. Each checks shapes and types at once (kind invalid, naming both operands'
-// shapes), records itself, and returns a lazy tensor; nothing is computed here. Gradients flow through every operation on
-// floating types unless said otherwise. Operands of different types meet at the later one in
-// bool < u8 < i32 < i64 < bf16 < f32 < f64 (then f32 for true division and the floating functions of integers).
-// Dimensions may be negative. bf16 can be stored and cast; compute in f32 or f64 (f64 is there for tests: it is slow).
-// To add one: a kernel, a row in runtime/tensor/table.cpp with its gradient rule, a function here, a line in
-// tests/unit/tensor/ops_test.cpp.
+// The operations, under PyTorch's names. Each checks shapes and types at once (kind invalid, naming both
+// operands' shapes), records itself, and returns a lazy tensor; nothing is computed here. Gradients flow
+// through every operation on floating types unless said otherwise. Operands of different types meet at the
+// later one in bool < u8 < i32 < i64 < bf16 < f32 < f64 (then f32 for true division and the floating
+// functions of integers). Dimensions may be negative. bf16 can be stored and cast; compute in f32 or f64 (f64
+// is there for tests: it is slow). To add one: a kernel, a row in runtime/tensor/table.cpp with its gradient
+// rule, a function here, a line in tests/unit/tensor/ops_test.cpp.
 #pragma once
 
 #include <optional>
@@ -80,9 +80,9 @@ Result<Tensor> dropout(const Tensor& a, double p, bool training = true);
 Result<Tensor> matmul(const Tensor& a, const Tensor& b);
 // x [.., in], weight [out, in], bias [out] or empty -> [.., out]; the bias is added inside the product.
 Result<Tensor> linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
-// q [.., h, t, d], k and v [.., h, s, d] -> [.., h, t, d]; softmax(q k^T * scale) v. causal: query i sees keys <= i + s - t.
-// Strided views (of one fused projection) are read in place; the result is laid out [.., t, h, d] so that transposing
-// back and reshaping costs nothing. scale 0 means 1/sqrt(d).
+// q [.., h, t, d], k and v [.., h, s, d] -> [.., h, t, d]; softmax(q k^T * scale) v. causal: query i sees
+// keys <= i + s - t. Strided views (of one fused projection) are read in place; the result is laid out [..,
+// t, h, d] so that transposing back and reshaping costs nothing. scale 0 means 1/sqrt(d).
 Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
                                             double scale = 0);
 
@@ -104,7 +104,8 @@ Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim);  // equ
 // -- reductions. No dims: over everything, giving a 0-d tensor. Sums of integers are i64.
 Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
 Result<Tensor> mean(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
-Result<Tensor> max(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);  // gradient shared by ties
+Result<Tensor> max(const Tensor& a, const std::vector<int>& dims = {},
+                   bool keepdim = false);  // gradient shared by ties
 Result<Tensor> min(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
 Result<Tensor> argmax(const Tensor& a, int dim, bool keepdim = false);  // i64, counting from 0; the first of ties
 Result<Tensor> softmax(const Tensor& a, int dim);

@@ -100,7 +100,9 @@ Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b) 
   RILLE_CHECK(need("where", a));
   RILLE_CHECK(need("where", b));
   if (condition.dtype() != DType::boolean) {
-    return bad(fmt::format("where: a condition of {}{}", name_of(condition.dtype()), to_string(condition.shape())), "compare first: x:gt(0)");
+    return bad(
+        fmt::format("where: a condition of {}{}", name_of(condition.dtype()), to_string(condition.shape())),
+        "compare first: x:gt(0)");
   }
   RILLE_TRY(const auto ab, broadcast("where", a.shape(), b.shape()));
   RILLE_TRY(const auto shape, broadcast("where", condition.shape(), ab));

@@ -54,7 +54,8 @@ Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype) {
 
 Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype) {
   if (low >= high) return bad(fmt::format("randint: nothing lies in [{}, {})", low, high));
-  if (dtype == DType::bf16 || dtype == DType::boolean) return bad(fmt::format("randint: {}: not a type for it", name_of(dtype)));
+  if (dtype == DType::bf16 || dtype == DType::boolean)
+    return bad(fmt::format("randint: {}: not a type for it", name_of(dtype)));
   kernels::Attrs attrs;
   attrs.i[0] = low;
   attrs.i[1] = high;
@@ -65,7 +66,8 @@ Result<Tensor> arange(Graph& g, double start, double end, double step, DType dty
   if (step == 0 || !std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step)) {
     return bad(fmt::format("arange: from {} to {} by {}", start, end, step));
   }
-  if (dtype == DType::bf16 || dtype == DType::boolean) return bad(fmt::format("arange: {}: not a type for it", name_of(dtype)));
+  if (dtype == DType::bf16 || dtype == DType::boolean)
+    return bad(fmt::format("arange: {}: not a type for it", name_of(dtype)));
   const double n = std::ceil((end - start) / step);
   kernels::Attrs attrs;
   attrs.f[0] = start;
@@ -78,7 +80,8 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
   RILLE_TRY(const auto checked, make_dims(sizes));
   Tensor t = make_tensor(g, dtype, checked);
   if (t.size_bytes() != bytes) {
-    return bad(fmt::format("{} bytes for {}{}, which has {}", bytes, name_of(dtype), to_string(checked), t.size_bytes()));
+    return bad(fmt::format("{} bytes for {}{}, which has {}", bytes, name_of(dtype), to_string(checked),
+                           t.size_bytes()));
   }
   auto& storage = *t.impl()->storage;
   RILLE_TRY(storage.buffer, g.device()->allocate(bytes));

@@ -10,7 +10,8 @@ namespace {
 Result<Tensor> matrix_operand(const Tensor& t) {
   const int r = t.rank();
   const auto fits = [&](int unit, int row) {
-    return (t.strides()[unit] == 1 || t.shape()[unit] == 1) && t.strides()[row] >= t.shape()[unit] && t.strides()[unit] > 0;
+    return (t.strides()[unit] == 1 || t.shape()[unit] == 1) && t.strides()[row] >= t.shape()[unit] &&
+           t.strides()[unit] > 0;
   };
   if (t.count() == 0 || fits(r - 1, r - 2) || fits(r - 2, r - 1)) return t;
   return clone(t);
@@ -27,7 +28,8 @@ Result<Tensor> matmul_matrices(const Tensor& a, const Tensor& b) {
     return shapes_differ("matmul", a, b, fmt::format("inner dimensions {} and {} differ", k, b.shape()[rb - 2]));
   }
   // A plain matrix on the right: all rows of the left one are rows of one product.
-  if (rb == 2 && ra > 2 && view_strides(a.shape(), a.strides(), dims_of({a.count() / std::max<std::int64_t>(k, 1), k}))) {
+  if (rb == 2 && ra > 2 &&
+      view_strides(a.shape(), a.strides(), dims_of({a.count() / std::max<std::int64_t>(k, 1), k}))) {
     RILLE_TRY(const auto flat, view(a, dims_of({k ? a.count() / k : 0, k})));
     RILLE_TRY(const auto product, matmul_matrices(flat, b));
     Dims shape = a.shape();
@@ -69,7 +71,9 @@ Result<Tensor> matmul(const Tensor& a, const Tensor& b) {
   if (a.rank() > 1 && b.rank() > 1) return matmul_matrices(a, b);
   // Vectors get a dimension of 1 and lose it again.
   if (a.shape()[a.rank() - 1] != b.shape()[std::max(0, b.rank() - 2)]) {
-    return shapes_differ("matmul", a, b, fmt::format("inner dimensions {} and {} differ", a.shape()[a.rank() - 1], b.shape()[std::max(0, b.rank() - 2)]));
+    return shapes_differ("matmul", a, b,
+                         fmt::format("inner dimensions {} and {} differ", a.shape()[a.rank() - 1],
+                                     b.shape()[std::max(0, b.rank() - 2)]));
   }
   Tensor x = a, y = b;
   if (a.rank() == 1) { RILLE_TRY(x, unsqueeze(a, 0)); }
@@ -86,10 +90,13 @@ Result<Tensor> linear(const Tensor& x, const Tensor& weight, const Tensor& bias)
   RILLE_CHECK(need_same_dtype("linear", x, weight));
   if (weight.rank() != 2 || x.rank() < 1) return shapes_differ("linear", x, weight, "the weight is [out, in]");
   const auto in = weight.shape()[1], out = weight.shape()[0];
-  if (x.size(-1) != in) return shapes_differ("linear", x, weight, fmt::format("inner dimensions {} and {} differ", x.size(-1), in));
+  if (x.size(-1) != in)
+    return shapes_differ("linear", x, weight,
+                         fmt::format("inner dimensions {} and {} differ", x.size(-1), in));
   if (bias) {
     RILLE_CHECK(need_same_dtype("linear", weight, bias));
-    if (bias.rank() != 1 || bias.size(0) != out) return shapes_differ("linear", weight, bias, fmt::format("the bias has {} elements", out));
+    if (bias.rank() != 1 || bias.size(0) != out)
+      return shapes_differ("linear", weight, bias, fmt::format("the bias has {} elements", out));
   }
   RILLE_TRY(const auto rows, reshape(x, dims_of({in ? x.count() / in : 0, in})));
   RILLE_TRY(const auto a, matrix_operand(rows));
@@ -106,19 +113,24 @@ Result<Tensor> linear(const Tensor& x, const Tensor& weight, const Tensor& bias)
   return view(y, shape);
 }
 
-Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, double scale) {
+Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
+                                            double scale) {
   constexpr const char* op = "scaled_dot_product_attention";
   for (const Tensor* t : {&q, &k, &v}) {
     RILLE_CHECK(need_float(op, *t));
     RILLE_CHECK(need_same_dtype(op, q, *t));
   }
-  const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) && q.size(0) == v.size(0) &&
-                    q.size(1) == k.size(1) && q.size(1) == v.size(1) && k.size(2) == v.size(2) && q.size(3) == k.size(3);
+  const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) &&
+                    q.size(0) == v.size(0) && q.size(1) == k.size(1) && q.size(1) == v.size(1) &&
+                    k.size(2) == v.size(2) && q.size(3) == k.size(3);
   if (!fits || q.count() == 0 || v.count() == 0 || (causal && q.size(2) > k.size(2))) {
-    return bad(fmt::format("{}: q {}, k {}, v {}: want [b, h, t, d], [b, h, s, d], [b, h, s, e], not empty{}", op,
-                           to_string(q.shape()), to_string(k.shape()), to_string(v.shape()), causal ? ", t <= s when causal" : ""));
+    return bad(fmt::format("{}: q {}, k {}, v {}: want [b, h, t, d], [b, h, s, d], [b, h, s, e], not empty{}",
+                           op, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()),
+                           causal ? ", t <= s when causal" : ""));
   }
-  const auto rows = [](const Tensor& t) { return t.strides()[3] == 1 && t.strides()[2] >= t.shape()[3] ? Result<Tensor>(t) : clone(t); };
+  const auto rows = [](const Tensor& t) {
+    return t.strides()[3] == 1 && t.strides()[2] >= t.shape()[3] ? Result<Tensor>(t) : clone(t);
+  };
   RILLE_TRY(const auto x, rows(q));
   RILLE_TRY(const auto y, rows(k));
   RILLE_TRY(const auto z, rows(v));
@@ -143,7 +155,8 @@ Result<Tensor> layer_norm(const Tensor& x, const Tensor& weight, const Tensor& b
     if (!*t) continue;
     RILLE_CHECK(need_same_dtype("layer_norm", x, *t));
     if (t->rank() != 1 || t->size(0) != x.size(-1)) {
-      return bad(fmt::format("layer_norm: {} with a weight or bias of {}: want [{}]", to_string(x.shape()), to_string(t->shape()), x.size(-1)));
+      return bad(fmt::format("layer_norm: {} with a weight or bias of {}: want [{}]", to_string(x.shape()),
+                             to_string(t->shape()), x.size(-1)));
     }
   }
   RILLE_TRY(const auto rows, contiguous(x));
@@ -154,7 +167,8 @@ Result<Tensor> layer_norm(const Tensor& x, const Tensor& weight, const Tensor& b
   attrs.f[0] = eps;
   Dims stats = x.shape();
   --stats.n;
-  RILLE_TRY(auto out, apply(OpId::layer_norm, attrs, {rows, w, b}, {{x.dtype(), x.shape()}, {x.dtype(), stats}, {x.dtype(), stats}}));
+  RILLE_TRY(auto out, apply(OpId::layer_norm, attrs, {rows, w, b},
+                            {{x.dtype(), x.shape()}, {x.dtype(), stats}, {x.dtype(), stats}}));
   return std::move(out[0]);
 }
 
@@ -170,7 +184,8 @@ Result<Tensor> embedding(const Tensor& weight, const Tensor& ids) {
   RILLE_CHECK(need_float("embedding", weight));
   RILLE_CHECK(need_ids("embedding", "ids", ids));
   if (weight.rank() != 2 || ids.rank() + 1 > kernels::max_rank) {
-    return bad(fmt::format("embedding: a table of {} with ids of {}: want [n, c]", to_string(weight.shape()), to_string(ids.shape())));
+    return bad(fmt::format("embedding: a table of {} with ids of {}: want [n, c]", to_string(weight.shape()),
+                           to_string(ids.shape())));
   }
   RILLE_TRY(const auto table, contiguous(weight));
   RILLE_TRY(const auto rows, contiguous(ids));
@@ -185,7 +200,8 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
   Dims rows = logits.shape();
   rows.n = std::max(0, rows.n - 1);
   if (logits.rank() == 0 || !(rows == labels.shape()) || logits.size(-1) == 0) {
-    return bad(fmt::format("cross_entropy: logits {} with labels {}: want [.., c] with [..]", to_string(logits.shape()), to_string(labels.shape())));
+    return bad(fmt::format("cross_entropy: logits {} with labels {}: want [.., c] with [..]",
+                           to_string(logits.shape()), to_string(labels.shape())));
   }
   RILLE_TRY(const auto x, contiguous(logits));
   RILLE_TRY(const auto y, contiguous(labels));

@@ -67,7 +67,9 @@ Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
 Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(auto r, plan_reduction("sum", a, dims));
   if (a.dtype() == DType::bf16) RILLE_CHECK(need_float("sum", a));
-  return finish(apply_one(OpId::sum, r.attrs, {r.moved}, {is_floating(a.dtype()) ? a.dtype() : DType::i64, r.outer}), r, keepdim);
+  return finish(
+      apply_one(OpId::sum, r.attrs, {r.moved}, {is_floating(a.dtype()) ? a.dtype() : DType::i64, r.outer}), r,
+      keepdim);
 }
 
 Result<Tensor> mean(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
@@ -92,10 +94,14 @@ Result<Tensor> argmax(const Tensor& a, int dim, bool keepdim) {
 }
 
 Result<Tensor> softmax(const Tensor& a, int dim) {
-  return over_last("softmax", a, dim, [](const Tensor& x) { return apply_one(OpId::softmax, {}, {x}, {x.dtype(), x.shape()}); });
+  return over_last("softmax", a, dim, [](const Tensor& x) {
+    return apply_one(OpId::softmax, {}, {x}, {x.dtype(), x.shape()});
+  });
 }
 Result<Tensor> log_softmax(const Tensor& a, int dim) {
-  return over_last("log_softmax", a, dim, [](const Tensor& x) { return apply_one(OpId::log_softmax, {}, {x}, {x.dtype(), x.shape()}); });
+  return over_last("log_softmax", a, dim, [](const Tensor& x) {
+    return apply_one(OpId::log_softmax, {}, {x}, {x.dtype(), x.shape()});
+  });
 }
 
 }  // namespace rille::tensor

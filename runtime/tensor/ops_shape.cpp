@@ -11,12 +11,15 @@ Result<Dims> full_shape(const char* op, const Tensor& a, const Dims& wanted) {
   std::int64_t known = 1;
   for (int i = 0; i < shape.n; ++i) {
     if (shape[i] == -1 && open < 0) open = i;
-    else if (shape[i] < 0) return bad(fmt::format("{}: {} to {}: sizes are positive; one may be -1", op, to_string(a.shape()), to_string(wanted)));
+    else if (shape[i] < 0)
+      return bad(fmt::format("{}: {} to {}: sizes are positive; one may be -1", op, to_string(a.shape()),
+                             to_string(wanted)));
     else known *= shape[i];
   }
   if (open >= 0) shape[open] = known ? a.count() / known : 0;
   if (shape.count() != a.count()) {
-    return bad(fmt::format("{}: {} to {}: {} elements do not fit", op, to_string(a.shape()), to_string(wanted), a.count()));
+    return bad(fmt::format("{}: {} to {}: {} elements do not fit", op, to_string(a.shape()),
+                           to_string(wanted), a.count()));
   }
   return shape;
 }
@@ -57,7 +60,8 @@ Result<Tensor> permute(const Tensor& a, const Dims& order) {
     seen |= 1u << d;
   }
   if (order.n != a.rank() || seen != (1u << a.rank()) - 1) {
-    return bad(fmt::format("permute: {} is not an order of the {} dimensions of {}", to_string(order), a.rank(), to_string(a.shape())));
+    return bad(fmt::format("permute: {} is not an order of the {} dimensions of {}", to_string(order),
+                           a.rank(), to_string(a.shape())));
   }
   return attach_view(OpId::permute, attrs, a, make_window(a, 0, shape, strides));
 }
@@ -76,7 +80,8 @@ Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t
   RILLE_TRY(const int d, normal_dim("narrow", dim, a.rank()));
   const std::int64_t size = a.shape()[d], from = start < 0 ? start + size : start;
   if (from < 0 || length < 0 || from + length > size) {
-    return bad(fmt::format("narrow: {} places from {} of dimension {} of {}", length, start, dim, to_string(a.shape())));
+    return bad(fmt::format("narrow: {} places from {} of dimension {} of {}", length, start, dim,
+                           to_string(a.shape())));
   }
   if (length == size) return a;
   Dims shape = a.shape();
@@ -126,7 +131,8 @@ Result<Tensor> squeeze(const Tensor& a, int dim) {
 Result<Tensor> unsqueeze(const Tensor& a, int dim) {
   RILLE_CHECK(need("unsqueeze", a));
   RILLE_TRY(const int d, normal_dim("unsqueeze", dim, a.rank() + 1));
-  if (a.rank() == kernels::max_rank) return bad(fmt::format("unsqueeze: {} has {} dimensions already", to_string(a.shape()), a.rank()));
+  if (a.rank() == kernels::max_rank)
+    return bad(fmt::format("unsqueeze: {} has {} dimensions already", to_string(a.shape()), a.rank()));
   Dims shape;
   for (int i = 0; i <= a.rank(); ++i) {
     if (i == d) shape.push(1);
@@ -175,12 +181,14 @@ Result<Tensor> cat(const std::vector<Tensor>& parts, int dim) {
     Dims expected = shape;
     expected[d] = 0;
     if (!(rest == expected)) {
-      return bad(fmt::format("cat: {} and {}: sizes other than dimension {} differ", to_string(parts[0].shape()), to_string(p.shape()), dim));
+      return bad(fmt::format("cat: {} and {}: sizes other than dimension {} differ",
+                             to_string(parts[0].shape()), to_string(p.shape()), dim));
     }
     shape[d] += p.shape()[d];
     grad = grad || p.requires_grad();
   }
-  if (!(grad && parts[0].graph().grad_enabled()) && adjacent(parts, d)) return make_window(parts[0], 0, shape, parts[0].strides());
+  if (!(grad && parts[0].graph().grad_enabled()) && adjacent(parts, d))
+    return make_window(parts[0], 0, shape, parts[0].strides());
   kernels::Attrs attrs;
   attrs.i[0] = d;
   return apply_one(OpId::cat, attrs, parts, {parts[0].dtype(), shape});

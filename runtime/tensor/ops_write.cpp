@@ -12,8 +12,10 @@ namespace {
 Result<void> may_write(const char* op, const Tensor& a) {
   RILLE_CHECK(need(op, a));
   if (!a.graph().grad_enabled() || !a.requires_grad()) return success();
-  return make_error(ErrorKind::state, fmt::format("{}: {} {} is written while gradients are recorded", op,
-                                                  a.is_leaf() ? "a leaf that requires grad," : "a result with history,", to_string(a.shape())),
+  return make_error(ErrorKind::state,
+                    fmt::format("{}: {} {} is written while gradients are recorded", op,
+                                a.is_leaf() ? "a leaf that requires grad," : "a result with history,",
+                                to_string(a.shape())),
                     "write inside no_grad, or use the form that makes a new tensor");
 }
 

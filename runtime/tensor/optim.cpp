@@ -11,10 +11,13 @@ namespace rille::tensor {
 namespace {
 
 Result<void> check_parameter(const std::string& name, const Tensor& p, DType dtype, std::set<const void*>& seen) {
-  const auto refuse = [&](std::string why) { return make_error(ErrorKind::invalid, fmt::format("optimiser: parameter {}: {}", name, why)); };
+  const auto refuse = [&](std::string why) {
+    return make_error(ErrorKind::invalid, fmt::format("optimiser: parameter {}: {}", name, why));
+  };
   if (!p) return refuse("an empty tensor handle");
   if (!p.is_leaf() || !p.requires_grad()) return refuse("not a leaf that requires grad");
-  if (p.dtype() != DType::f32 && p.dtype() != DType::f64) return refuse(fmt::format("{}: only f32 and f64", name_of(p.dtype())));
+  if (p.dtype() != DType::f32 && p.dtype() != DType::f64)
+    return refuse(fmt::format("{}: only f32 and f64", name_of(p.dtype())));
   if (p.dtype() != dtype) return refuse(fmt::format("{} among {}", name_of(p.dtype()), name_of(dtype)));
   if (!p.is_contiguous()) return refuse("not contiguous");
   if (!seen.insert(p.impl().get()).second) return refuse("given twice");
@@ -26,15 +29,17 @@ Result<void> check_parameter(const std::string& name, const Tensor& p, DType dty
 Result<Optimizer> Optimizer::adamw(std::vector<ParameterGroup> groups, AdamWOptions options) {
   const auto fraction = [](double b) { return b >= 0 && b < 1; };
   if (!fraction(options.beta1) || !fraction(options.beta2) || !(options.eps >= 0)) {
-    return make_error(ErrorKind::invalid, fmt::format("adamw: betas {} and {}, eps {}: betas lie in [0, 1), eps is not negative",
-                                                      options.beta1, options.beta2, options.eps));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("adamw: betas {} and {}, eps {}: betas lie in [0, 1), eps is not negative",
+                                  options.beta1, options.beta2, options.eps));
   }
   return make(Rule::adamw, std::move(groups), options, {});
 }
 
 Result<Optimizer> Optimizer::sgd(std::vector<ParameterGroup> groups, SgdOptions options) {
   if (!(options.momentum >= 0) || (options.nesterov && options.momentum == 0)) {
-    return make_error(ErrorKind::invalid, fmt::format("sgd: momentum {}{}", options.momentum, options.nesterov ? " with nesterov" : ""));
+    return make_error(ErrorKind::invalid, fmt::format("sgd: momentum {}{}", options.momentum,
+                                                      options.nesterov ? " with nesterov" : ""));
   }
   return make(Rule::sgd, std::move(groups), {}, options);
 }
@@ -122,7 +127,8 @@ Result<void> Optimizer::set_lr(double lr) {
 }
 
 Result<void> Optimizer::set_lr(std::size_t group, double lr) {
-  if (group >= groups_.size()) return make_error(ErrorKind::invalid, fmt::format("optimiser: group {} of {}", group, groups_.size()));
+  if (group >= groups_.size())
+    return make_error(ErrorKind::invalid, fmt::format("optimiser: group {} of {}", group, groups_.size()));
   return fill_(groups_[group].lr, lr);
 }
 

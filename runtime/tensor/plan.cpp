@@ -1,6 +1,6 @@
-// Makes a plan of a trace: removes operations whose results nobody sees, lets an element-wise result take the memory of an
-// input that ends there, and gives every other temporary a place in one arena, by lifetime: largest first, each at the
-// lowest place that is free while it lives.
+// Makes a plan of a trace: removes operations whose results nobody sees, lets an element-wise result take the
+// memory of an input that ends there, and gives every other temporary a place in one arena, by lifetime:
+// largest first, each at the lowest place that is free while it lives.
 #include <algorithm>
 #include <set>
 #include <unordered_set>
@@ -38,11 +38,14 @@ class Planner {
 
  private:
   static std::uint64_t id_of(const Output& out) { return out.storage.lock()->id; }   // the notebook holds all of them
-  bool temporary(std::uint64_t id) const { return notebook_.place_of(id).kind == Place::Kind::born && !outputs_.contains(id); }
+  bool temporary(std::uint64_t id) const {
+    return notebook_.place_of(id).kind == Place::Kind::born && !outputs_.contains(id);
+  }
 
   std::uint32_t note_draws(const Note& n) const {
     const std::string_view name = n.op->name;
-    const bool draws = name == "uniform" || name == "normal" || name == "integers" || name == "dropout" || name == "multinomial";
+    const bool draws = name == "uniform" || name == "normal" || name == "integers" || name == "dropout" ||
+                       name == "multinomial";
     return draws ? n.random_index + 1 : 0;
   }
 
@@ -77,8 +80,10 @@ class Planner {
         const auto id = id_of(out);
         const auto kind = notebook_.place_of(id).kind;
         if (kind == Place::Kind::constant) {
-          return make_error(ErrorKind::invalid, fmt::format("{} writes host data given inside a compiled function", nodes[i]->op->name),
-                            "write to a clone() of it");
+          return make_error(
+              ErrorKind::invalid,
+              fmt::format("{} writes host data given inside a compiled function", nodes[i]->op->name),
+              "write to a clone() of it");
         }
         if (kind == Place::Kind::outside && written.insert(id).second) plan_->written.push_back(notebook_.storage(id));
         matters = matters || kind != Place::Kind::born || wanted.contains(id);
@@ -118,15 +123,20 @@ class Planner {
       const Node& node = *live_[i];
       if (!node.op->in_place || node.out.size() != 1 || node.out[0].update) continue;
       const auto out = temporaries_.find(id_of(node.out[0]));
-      if (out == temporaries_.end() || out->second.first != i || !whole(node.out[0].window, node.out[0].window, node.out[0].bytes)) continue;
+      if (out == temporaries_.end() || out->second.first != i ||
+          !whole(node.out[0].window, node.out[0].window, node.out[0].bytes))
+        continue;
       for (const auto& in : node.in) {
         if (!in.storage) continue;
         const auto source = temporaries_.find(in.storage->id);
-        if (source == temporaries_.end() || source->first == out->first || source->second.bytes != out->second.bytes) continue;
+        if (source == temporaries_.end() || source->first == out->first ||
+            source->second.bytes != out->second.bytes)
+          continue;
         auto& owner = temporaries_.at(source->second.owner);
         const bool ends_here = source->second.last == i && owner.last == i;
         const bool plain = std::all_of(node.in.begin(), node.in.end(), [&](const Input& other) {
-          return !other.storage || other.storage->id != in.storage->id || whole(other.window, node.out[0].window, node.out[0].bytes);
+          return !other.storage || other.storage->id != in.storage->id ||
+                 whole(other.window, node.out[0].window, node.out[0].bytes);
         });
         // Another operand may share the owner's memory through its own in-place chain only if that chain ended before.
         if (!ends_here || !plain) continue;
@@ -140,7 +150,8 @@ class Planner {
   void place() {
     std::vector<std::uint64_t> owners;
     for (const auto id : order_) if (temporaries_.at(id).owner == id && temporaries_.at(id).bytes) owners.push_back(id);
-    std::stable_sort(owners.begin(), owners.end(), [&](auto a, auto b) { return temporaries_.at(a).bytes > temporaries_.at(b).bytes; });
+    std::stable_sort(owners.begin(), owners.end(),
+                     [&](auto a, auto b) { return temporaries_.at(a).bytes > temporaries_.at(b).bytes; });
     std::vector<const Temporary*> placed;   // by offset
     for (const auto id : owners) {
       auto& t = temporaries_.at(id);
@@ -153,7 +164,9 @@ class Planner {
       }
       t.offset = at;
       plan_->arena_bytes = std::max(plan_->arena_bytes, at + bytes);
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), &t, [](auto* a, auto* b) { return a->offset < b->offset; }), &t);
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), &t,
+                                     [](auto* a, auto* b) { return a->offset < b->offset; }),
+                    &t);
     }
   }
 
@@ -169,14 +182,16 @@ class Planner {
     } else if (const auto out = outputs_.find(storage->id); out != outputs_.end()) {
       plan_->patches.push_back({view, {Slot::Kind::output, out->second}, bytes(w.offset)});
     } else if (where.kind == Place::Kind::born) {
-      plan_->anchors.push_back({view, nullptr, temporaries_.at(temporaries_.at(storage->id).owner).offset + bytes(w.offset)});
+      plan_->anchors.push_back(
+          {view, nullptr, temporaries_.at(temporaries_.at(storage->id).owner).offset + bytes(w.offset)});
     } else {
       plan_->anchors.push_back({view, storage, bytes(w.offset)});
     }
   }
 
   void emit(const Node& node) {
-    plan_->calls.push_back({node.op, node.attrs, node.random.index, plan_->views.size(), int(node.in.size()), int(node.out.size())});
+    plan_->calls.push_back({node.op, node.attrs, node.random.index, plan_->views.size(), int(node.in.size()),
+                            int(node.out.size())});
     for (const auto& in : node.in) add_view(in.storage, in.window);
     for (const auto& out : node.out) add_view(out.storage.lock(), out.window);
   }
@@ -200,7 +215,8 @@ namespace {
 
 std::shared_ptr<const Error> operand_error(const Replay& replay) {
   for (const auto& in : replay.inputs) if (in.storage->error) return in.storage->error;
-  for (const auto& anchor : replay.plan->anchors) if (anchor.storage && anchor.storage->error) return anchor.storage->error;
+  for (const auto& anchor : replay.plan->anchors)
+    if (anchor.storage && anchor.storage->error) return anchor.storage->error;
   return nullptr;
 }
 
@@ -248,7 +264,9 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
   char text[kernels::Call::error_bytes] = {};
   for (const auto& c : plan.calls) {
     const auto* views = plan.views.data() + c.first_view;
-    const kernels::Call call{views, c.n_in, views + c.n_in, c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index}, &lane, text};
+    const kernels::Call call{views,   c.n_in,   views + c.n_in,
+                             c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
+                             &lane,   text};
     c.op->kernel(call);
     if (!text[0]) continue;
     const auto error = std::make_shared<const Error>(make_error(ErrorKind::invalid, text));

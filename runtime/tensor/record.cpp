@@ -34,8 +34,9 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
     return make_error(ErrorKind::invalid, fmt::format("{}: operands of two runtimes", op_of(op).name));
   }
   if (impl.storage->trace != 0 && impl.storage->trace != g.impl().trace) {
-    return make_error(ErrorKind::state, fmt::format("{}: a {} tensor made inside a compiled function is used outside it",
-                                                    op_of(op).name, to_string(t.shape())),
+    return make_error(ErrorKind::state,
+                      fmt::format("{}: a {} tensor made inside a compiled function is used outside it",
+                                  op_of(op).name, to_string(t.shape())),
                       "return it from the function");
   }
   return success();
@@ -49,12 +50,14 @@ std::shared_ptr<Node> make_node(OpId op, const kernels::Attrs& attrs, const std:
   node->in.reserve(in.size());
   for (const auto& t : in) node->in.push_back(t ? Input{t.impl()->storage, t.impl()->window} : Input{});
   node->out.reserve(out.size());
-  for (const auto& t : out) node->out.push_back({t.impl()->storage, t.impl()->storage->bytes, t.impl()->window, update});
+  for (const auto& t : out)
+    node->out.push_back({t.impl()->storage, t.impl()->storage->bytes, t.impl()->window, update});
   return node;
 }
 
 bool draws(OpId op) {
-  return op == OpId::uniform || op == OpId::normal || op == OpId::integers || op == OpId::dropout || op == OpId::multinomial;
+  return op == OpId::uniform || op == OpId::normal || op == OpId::integers || op == OpId::dropout ||
+         op == OpId::multinomial;
 }
 
 Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out, bool update) {

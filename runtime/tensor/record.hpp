@@ -1,9 +1,10 @@
 // Inside the tensor layer: storages, pending operations, and how one is recorded. Not for bindings.
 //
-// A Storage is memory with a version. Each operation writes some storages and reads others. Who holds whom decides what is
-// alive: a handle and a reader hold a storage; a storage holds the pending operations that write it; an operation holds its
-// inputs but not its outputs. So work whose result nobody can see any more vanishes by itself, and the graph's list of
-// pending operations holds nothing. Buffers and errors of a storage are touched on the lane thread only, after its birth.
+// A Storage is memory with a version. Each operation writes some storages and reads others. Who holds whom
+// decides what is alive: a handle and a reader hold a storage; a storage holds the pending operations that
+// write it; an operation holds its inputs but not its outputs. So work whose result nobody can see any more
+// vanishes by itself, and the graph's list of pending operations holds nothing. Buffers and errors of a
+// storage are touched on the lane thread only, after its birth.
 #pragma once
 
 #include <deque>

@@ -14,7 +14,8 @@ std::string to_string(const Dims& dims) {
 
 Result<Dims> make_dims(const std::vector<std::int64_t>& sizes) {
   if (sizes.size() > std::size_t(kernels::max_rank)) {
-    return make_error(ErrorKind::invalid, fmt::format("a tensor of {} dimensions: at most {}", sizes.size(), kernels::max_rank));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("a tensor of {} dimensions: at most {}", sizes.size(), kernels::max_rank));
   }
   Dims dims;
   double elements = 1;
@@ -50,7 +51,8 @@ bool is_contiguous(const Dims& shape, const Dims& strides) {
 
 Result<int> normal_dim(std::string_view op, int dim, int rank) {
   if (dim < -rank || dim >= rank) {
-    return make_error(ErrorKind::invalid, fmt::format("{}: dimension {} of a tensor with {} dimensions", op, dim, rank));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("{}: dimension {} of a tensor with {} dimensions", op, dim, rank));
   }
   return dim < 0 ? dim + rank : dim;
 }
@@ -61,8 +63,10 @@ Result<Dims> broadcast(std::string_view op, const Dims& a, const Dims& b) {
   for (int i = 1; i <= out.n; ++i) {
     const std::int64_t x = i <= a.n ? a[a.n - i] : 1, y = i <= b.n ? b[b.n - i] : 1;
     if (x != y && x != 1 && y != 1) {
-      return make_error(ErrorKind::invalid, fmt::format("{}: {} and {}: sizes {} and {} at dimension {} from the end do not broadcast",
-                                                        op, to_string(a), to_string(b), x, y, i));
+      return make_error(
+          ErrorKind::invalid,
+          fmt::format("{}: {} and {}: sizes {} and {} at dimension {} from the end do not broadcast", op,
+                      to_string(a), to_string(b), x, y, i));
     }
     out[out.n - i] = x == 1 ? y : x;
   }

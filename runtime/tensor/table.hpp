@@ -1,5 +1,6 @@
-// The one table of operations: X(name, kernel, gradient rule, what the rule keeps, may its output take an input's memory).
-// A view has no kernel; an operation without gradient has no rule. Rules stand in gradients_*.cpp.
+// The one table of operations: X(name, kernel, gradient rule, what the rule keeps, may its output take an
+// input's memory). A view has no kernel; an operation without gradient has no rule. Rules stand in
+// gradients_*.cpp.
 #pragma once
 
 #include <cstdint>

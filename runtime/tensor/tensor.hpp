@@ -1,9 +1,10 @@
-// Tensor: a cheap, counted handle to a lazy array. Making one records what to compute; nothing runs until a value is read
-// (Graph::read) or the graph is flushed. Copying a handle shares it; views (reshape, permute, narrow, ...) share memory.
+// Tensor: a cheap, counted handle to a lazy array. Making one records what to compute; nothing runs until a
+// value is read (Graph::read) or the graph is flushed. Copying a handle shares it; views (reshape, permute,
+// narrow, ...) share memory.
 //
-// Ownership: a handle keeps its Graph, its storage and, while gradients are recorded, what its gradient rule needs.
-// Threads: make, use and drop handles on the thread that owns the Graph (the loop). Only reading ends on the lane.
-// Dimensions and positions here count from 0, -1 is the last; the Lua binding translates.
+// Ownership: a handle keeps its Graph, its storage and, while gradients are recorded, what its gradient rule
+// needs. Threads: make, use and drop handles on the thread that owns the Graph (the loop). Only reading ends
+// on the lane. Dimensions and positions here count from 0, -1 is the last; the Lua binding translates.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,9 @@ double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 // a [m, k], b [k, n]
 Numbers product(const Numbers& a, const Numbers& b, int m, int k, int n) {
   Numbers out(std::size_t(m * n), 0);
-  for (int i = 0; i < m; ++i) for (int j = 0; j < n; ++j) for (int p = 0; p < k; ++p) out[i * n + j] += a[i * k + p] * b[p * n + j];
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j)
+      for (int p = 0; p < k; ++p) out[i * n + j] += a[i * k + p] * b[p * n + j];
   return out;
 }
 
@@ -103,13 +105,32 @@ std::vector<Row> rows() {
   const auto a34 = Argument{dims({3, 4})};
   const auto p34 = Argument{dims({3, 4}), 0.3, 2};
   std::vector<Row> r;
-  r.push_back({"add", {a34, {dims({4})}}, [](auto& t) { return add(t[0], t[1]); }, pairs([](double x, double y) { return x + y; })});
-  r.push_back({"sub", {a34, {dims({4})}}, [](auto& t) { return sub(t[0], t[1]); }, pairs([](double x, double y) { return x - y; })});
-  r.push_back({"mul", {a34, {dims({1, 4})}}, [](auto& t) { return mul(t[0], t[1]); }, pairs([](double x, double y) { return x * y; })});
-  r.push_back({"div", {a34, p34}, [](auto& t) { return div(t[0], t[1]); }, pairs([](double x, double y) { return x / y; })});
-  r.push_back({"pow", {p34, a34}, [](auto& t) { return pow(t[0], t[1]); }, pairs([](double x, double y) { return std::pow(x, y); })});
-  r.push_back({"maximum", {a34, a34}, [](auto& t) { return maximum(t[0], t[1]); }, pairs([](double x, double y) { return std::max(x, y); })});
-  r.push_back({"minimum", {a34, a34}, [](auto& t) { return minimum(t[0], t[1]); }, pairs([](double x, double y) { return std::min(x, y); })});
+  r.push_back(
+      {"add", {a34, {dims({4})}}, [](auto& t) { return add(t[0], t[1]); }, pairs([](double x, double y) {
+         return x + y;
+       })});
+  r.push_back(
+      {"sub", {a34, {dims({4})}}, [](auto& t) { return sub(t[0], t[1]); }, pairs([](double x, double y) {
+         return x - y;
+       })});
+  r.push_back(
+      {"mul", {a34, {dims({1, 4})}}, [](auto& t) { return mul(t[0], t[1]); }, pairs([](double x, double y) {
+         return x * y;
+       })});
+  r.push_back({"div", {a34, p34}, [](auto& t) { return div(t[0], t[1]); }, pairs([](double x, double y) {
+                 return x / y;
+               })});
+  r.push_back({"pow", {p34, a34}, [](auto& t) { return pow(t[0], t[1]); }, pairs([](double x, double y) {
+                 return std::pow(x, y);
+               })});
+  r.push_back(
+      {"maximum", {a34, a34}, [](auto& t) { return maximum(t[0], t[1]); }, pairs([](double x, double y) {
+         return std::max(x, y);
+       })});
+  r.push_back(
+      {"minimum", {a34, a34}, [](auto& t) { return minimum(t[0], t[1]); }, pairs([](double x, double y) {
+         return std::min(x, y);
+       })});
   r.push_back({"add number", {a34}, [](auto& t) { return add(t[0], 1.5); }, each([](double x) { return x + 1.5; })});
   r.push_back({"sub number", {a34}, [](auto& t) { return sub(t[0], 1.5); }, each([](double x) { return x - 1.5; })});
   r.push_back({"rsub", {a34}, [](auto& t) { return rsub(t[0], 1.5); }, each([](double x) { return 1.5 - x; })});
@@ -118,8 +139,12 @@ std::vector<Row> rows() {
   r.push_back({"rdiv", {p34}, [](auto& t) { return rdiv(t[0], 2); }, each([](double x) { return 2 / x; })});
   r.push_back({"pow number", {p34}, [](auto& t) { return pow(t[0], 3); }, each([](double x) { return x * x * x; })});
   r.push_back({"rpow", {a34}, [](auto& t) { return rpow(t[0], 2); }, each([](double x) { return std::exp2(x); })});
-  r.push_back({"maximum number", {a34}, [](auto& t) { return maximum(t[0], 0.2); }, each([](double x) { return std::max(x, 0.2); })});
-  r.push_back({"minimum number", {a34}, [](auto& t) { return minimum(t[0], 0.2); }, each([](double x) { return std::min(x, 0.2); })});
+  r.push_back({"maximum number", {a34}, [](auto& t) { return maximum(t[0], 0.2); }, each([](double x) {
+                 return std::max(x, 0.2);
+               })});
+  r.push_back({"minimum number", {a34}, [](auto& t) { return minimum(t[0], 0.2); }, each([](double x) {
+                 return std::min(x, 0.2);
+               })});
   r.push_back({"neg", {a34}, [](auto& t) { return neg(t[0]); }, each([](double x) { return -x; })});
   r.push_back({"abs", {a34}, [](auto& t) { return abs(t[0]); }, each([](double x) { return std::fabs(x); })});
   r.push_back({"exp", {a34}, [](auto& t) { return exp(t[0]); }, each([](double x) { return std::exp(x); })});
@@ -132,9 +157,20 @@ std::vector<Row> rows() {
   r.push_back({"gelu", {a34}, [](auto& t) { return gelu(t[0]); }, each(gelu_of)});
   r.push_back({"where", {a34, a34}, [](auto& t) { return where(get(lt(t[0], t[1])), t[0], get(mul(t[1], 2))); },
                pairs([](double x, double y) { return x < y ? x : 2 * y; })});
-  r.push_back({"lt", {a34, a34}, [](auto& t) { return cast(get(lt(t[0], t[1])), t[0].dtype()); }, pairs([](double x, double y) { return double(x < y); }), false});
-  r.push_back({"ge", {a34, a34}, [](auto& t) { return cast(get(ge(t[0], t[1])), t[0].dtype()); }, pairs([](double x, double y) { return double(x >= y); }), false});
-  r.push_back({"matmul", {a34, {dims({4, 2})}}, [](auto& t) { return matmul(t[0], t[1]); }, [](auto& in) { return product(in[0], in[1], 3, 4, 2); }});
+  r.push_back({"lt",
+               {a34, a34},
+               [](auto& t) { return cast(get(lt(t[0], t[1])), t[0].dtype()); },
+               pairs([](double x, double y) { return double(x < y); }),
+               false});
+  r.push_back({"ge",
+               {a34, a34},
+               [](auto& t) { return cast(get(ge(t[0], t[1])), t[0].dtype()); },
+               pairs([](double x, double y) { return double(x >= y); }),
+               false});
+  r.push_back({"matmul",
+               {a34, {dims({4, 2})}},
+               [](auto& t) { return matmul(t[0], t[1]); },
+               [](auto& in) { return product(in[0], in[1], 3, 4, 2); }});
   r.push_back({"matmul transposed", {{dims({4, 3})}, {dims({2, 4})}},
                [](auto& t) { return matmul(get(transpose(t[0], 0, 1)), get(transpose(t[1], 0, 1))); },
                [](auto& in) {
@@ -143,57 +179,94 @@ std::vector<Row> rows() {
                  for (int i = 0; i < 2; ++i) for (int j = 0; j < 4; ++j) b[j * 2 + i] = in[1][i * 4 + j];
                  return product(a, b, 3, 4, 2);
                }});
-  r.push_back({"matmul batched", {{dims({2, 3, 4})}, {dims({2, 4, 5})}}, [](auto& t) { return matmul(t[0], t[1]); }, [](auto& in) {
+  r.push_back({"matmul batched",
+               {{dims({2, 3, 4})}, {dims({2, 4, 5})}},
+               [](auto& t) { return matmul(t[0], t[1]); },
+               [](auto& in) {
                  Numbers out;
                  for (int b = 0; b < 2; ++b) {
-                   const auto p = product(Numbers(in[0].begin() + b * 12, in[0].begin() + b * 12 + 12), Numbers(in[1].begin() + b * 20, in[1].begin() + b * 20 + 20), 3, 4, 5);
+                   const auto p =
+                       product(Numbers(in[0].begin() + b * 12, in[0].begin() + b * 12 + 12),
+                               Numbers(in[1].begin() + b * 20, in[1].begin() + b * 20 + 20), 3, 4, 5);
                    out.insert(out.end(), p.begin(), p.end());
                  }
                  return out;
                }});
-  r.push_back({"matmul broadcast", {{dims({2, 3, 4})}, {dims({4, 2})}}, [](auto& t) { return matmul(t[0], t[1]); }, [](auto& in) { return product(in[0], in[1], 6, 4, 2); }});
-  r.push_back({"matmul vector", {a34, {dims({4})}}, [](auto& t) { return matmul(t[0], t[1]); }, [](auto& in) { return product(in[0], in[1], 3, 4, 1); }});
-  r.push_back({"linear", {{dims({2, 3, 4})}, {dims({5, 4})}, {dims({5})}}, [](auto& t) { return linear(t[0], t[1], t[2]); }, [](auto& in) {
+  r.push_back({"matmul broadcast",
+               {{dims({2, 3, 4})}, {dims({4, 2})}},
+               [](auto& t) { return matmul(t[0], t[1]); },
+               [](auto& in) { return product(in[0], in[1], 6, 4, 2); }});
+  r.push_back({"matmul vector",
+               {a34, {dims({4})}},
+               [](auto& t) { return matmul(t[0], t[1]); },
+               [](auto& in) { return product(in[0], in[1], 3, 4, 1); }});
+  r.push_back({"linear",
+               {{dims({2, 3, 4})}, {dims({5, 4})}, {dims({5})}},
+               [](auto& t) { return linear(t[0], t[1], t[2]); },
+               [](auto& in) {
                  Numbers out;
-                 for (int i = 0; i < 6; ++i) for (int j = 0; j < 5; ++j) {
-                   double s = in[2][j];
-                   for (int p = 0; p < 4; ++p) s += in[0][i * 4 + p] * in[1][j * 4 + p];
-                   out.push_back(s);
-                 }
+                 for (int i = 0; i < 6; ++i)
+                   for (int j = 0; j < 5; ++j) {
+                     double s = in[2][j];
+                     for (int p = 0; p < 4; ++p) s += in[0][i * 4 + p] * in[1][j * 4 + p];
+                     out.push_back(s);
+                   }
                  return out;
                }});
-  r.push_back({"attention", {{dims({2, 2, 3, 4})}, {dims({2, 2, 5, 4})}, {dims({2, 2, 5, 4})}},
-               [](auto& t) { return scaled_dot_product_attention(t[0], t[1], t[2], false); }, [](auto& in) { return attention_of(in, 4, 3, 5, 4, false); }});
-  r.push_back({"attention causal", {{dims({1, 2, 70, 4})}, {dims({1, 2, 70, 4})}, {dims({1, 2, 70, 4})}},
-               [](auto& t) { return scaled_dot_product_attention(t[0], t[1], t[2], true); }, [](auto& in) { return attention_of(in, 2, 70, 70, 4, true); }});
+  r.push_back({"attention",
+               {{dims({2, 2, 3, 4})}, {dims({2, 2, 5, 4})}, {dims({2, 2, 5, 4})}},
+               [](auto& t) { return scaled_dot_product_attention(t[0], t[1], t[2], false); },
+               [](auto& in) { return attention_of(in, 4, 3, 5, 4, false); }});
+  r.push_back({"attention causal",
+               {{dims({1, 2, 70, 4})}, {dims({1, 2, 70, 4})}, {dims({1, 2, 70, 4})}},
+               [](auto& t) { return scaled_dot_product_attention(t[0], t[1], t[2], true); },
+               [](auto& in) { return attention_of(in, 2, 70, 70, 4, true); }});
   r.push_back({"attention of one projection", {{dims({2, 3, 12})}},   // [b, t, 3 h d], h = 2, d = 2
                [](auto& t) -> Result<Tensor> {
                  auto parts = get(chunk(t[0], 3, 2));
                  for (auto& p : parts) p = get(transpose(get(reshape(p, dims({2, 3, 2, 2}))), 1, 2));
-                 return reshape(get(transpose(get(scaled_dot_product_attention(parts[0], parts[1], parts[2], true)), 1, 2)), dims({2, 3, 4}));
+                 return reshape(
+                     get(transpose(get(scaled_dot_product_attention(parts[0], parts[1], parts[2], true)), 1,
+                                   2)),
+                     dims({2, 3, 4}));
                },
                [](auto& in) {
                  std::vector<Numbers> qkv(3, Numbers(24));
-                 for (int b = 0; b < 2; ++b) for (int t = 0; t < 3; ++t) for (int k = 0; k < 3; ++k) for (int h = 0; h < 2; ++h) for (int d = 0; d < 2; ++d)
-                   qkv[k][((b * 2 + h) * 3 + t) * 2 + d] = in[0][(b * 3 + t) * 12 + k * 4 + h * 2 + d];
+                 for (int b = 0; b < 2; ++b)
+                   for (int t = 0; t < 3; ++t)
+                     for (int k = 0; k < 3; ++k)
+                       for (int h = 0; h < 2; ++h)
+                         for (int d = 0; d < 2; ++d)
+                           qkv[k][((b * 2 + h) * 3 + t) * 2 + d] =
+                               in[0][(b * 3 + t) * 12 + k * 4 + h * 2 + d];
                  const auto o = attention_of(qkv, 4, 3, 3, 2, true);
                  Numbers out(24);
-                 for (int b = 0; b < 2; ++b) for (int t = 0; t < 3; ++t) for (int h = 0; h < 2; ++h) for (int d = 0; d < 2; ++d)
-                   out[(b * 3 + t) * 4 + h * 2 + d] = o[((b * 2 + h) * 3 + t) * 2 + d];
+                 for (int b = 0; b < 2; ++b)
+                   for (int t = 0; t < 3; ++t)
+                     for (int h = 0; h < 2; ++h)
+                       for (int d = 0; d < 2; ++d)
+                         out[(b * 3 + t) * 4 + h * 2 + d] = o[((b * 2 + h) * 3 + t) * 2 + d];
                  return out;
                }});
   const auto same = [](const std::vector<Numbers>& in) { return in[0]; };
   r.push_back({"reshape", {a34}, [](auto& t) { return reshape(t[0], dims({2, -1})); }, same});
-  r.push_back({"reshape of a transpose", {{dims({3, 1, 4})}}, [](auto& t) { return reshape(get(transpose(t[0], 0, 2)), dims({12})); }, [](auto& in) {
+  r.push_back({"reshape of a transpose",
+               {{dims({3, 1, 4})}},
+               [](auto& t) { return reshape(get(transpose(t[0], 0, 2)), dims({12})); },
+               [](auto& in) {
                  Numbers out;
-                 for (int j = 0; j < 4; ++j) for (int i = 0; i < 3; ++i) out.push_back(in[0][i * 4 + j]);
+                 for (int j = 0; j < 4; ++j)
+                   for (int i = 0; i < 3; ++i) out.push_back(in[0][i * 4 + j]);
                  return out;
                }});
   r.push_back({"permute", {{dims({2, 1, 3})}}, [](auto& t) { return permute(t[0], dims({1, 0, 2})); }, same});
   r.push_back({"narrow", {a34}, [](auto& t) { return narrow(t[0], 1, 1, 2); }, [](auto& in) {
                  return Numbers{in[0][1], in[0][2], in[0][5], in[0][6], in[0][9], in[0][10]};
                }});
-  r.push_back({"select", {a34}, [](auto& t) { return select(t[0], 0, -1); }, [](auto& in) { return Numbers(in[0].begin() + 8, in[0].end()); }});
+  r.push_back({"select",
+               {a34},
+               [](auto& t) { return select(t[0], 0, -1); },
+               [](auto& in) { return Numbers(in[0].begin() + 8, in[0].end()); }});
   r.push_back({"expand", {{dims({2, 1})}}, [](auto& t) { return expand(t[0], dims({3, -1, 2})); }, [](auto& in) {
                  const double a = in[0][0], b = in[0][1];
                  return Numbers{a, a, b, b, a, a, b, b, a, a, b, b};
@@ -206,8 +279,12 @@ std::vector<Row> rows() {
                  }
                  return out;
                }});
-  r.push_back({"chunk", {a34}, [](auto& t) { return add(get(chunk(t[0], 2, 1))[1], 0.5); }, [](auto& in) {
-                 return Numbers{in[0][2] + .5, in[0][3] + .5, in[0][6] + .5, in[0][7] + .5, in[0][10] + .5, in[0][11] + .5};
+  r.push_back({"chunk",
+               {a34},
+               [](auto& t) { return add(get(chunk(t[0], 2, 1))[1], 0.5); },
+               [](auto& in) {
+                 return Numbers{in[0][2] + .5, in[0][3] + .5,  in[0][6] + .5,
+                                in[0][7] + .5, in[0][10] + .5, in[0][11] + .5};
                }});
   const auto columns = [](const Numbers& x, auto f, double start) {
     Numbers out(4, start);
@@ -217,39 +294,86 @@ std::vector<Row> rows() {
   const auto plus = [](double x, double y) { return x + y; };
   const auto greater = [](double x, double y) { return std::max(x, y); };
   const auto less = [](double x, double y) { return std::min(x, y); };
-  r.push_back({"sum", {a34}, [](auto& t) { return sum(t[0]); }, [](auto& in) { double s = 0; for (double x : in[0]) s += x; return Numbers{s}; }});
-  r.push_back({"sum of rows", {a34}, [](auto& t) { return sum(t[0], {0}); }, [=](auto& in) { return columns(in[0], plus, 0); }});
+  r.push_back({"sum",
+               {a34},
+               [](auto& t) { return sum(t[0]); },
+               [](auto& in) {
+                 double s = 0;
+                 for (double x : in[0]) s += x;
+                 return Numbers{s};
+               }});
+  r.push_back({"sum of rows",
+               {a34},
+               [](auto& t) { return sum(t[0], {0}); },
+               [=](auto& in) { return columns(in[0], plus, 0); }});
   r.push_back({"mean, kept", {a34}, [](auto& t) { return mean(t[0], {-1}, true); }, [](auto& in) {
                  Numbers out;
-                 for (int i = 0; i < 3; ++i) out.push_back((in[0][i * 4] + in[0][i * 4 + 1] + in[0][i * 4 + 2] + in[0][i * 4 + 3]) / 4);
+                 for (int i = 0; i < 3; ++i)
+                   out.push_back((in[0][i * 4] + in[0][i * 4 + 1] + in[0][i * 4 + 2] + in[0][i * 4 + 3]) / 4);
                  return out;
                }});
-  r.push_back({"max", {a34}, [](auto& t) { return max(t[0], {0}); }, [=](auto& in) { return columns(in[0], greater, -1e9); }});
-  r.push_back({"min", {a34}, [](auto& t) { return min(t[0], {0}); }, [=](auto& in) { return columns(in[0], less, 1e9); }});
+  r.push_back({"max",
+               {a34},
+               [](auto& t) { return max(t[0], {0}); },
+               [=](auto& in) { return columns(in[0], greater, -1e9); }});
+  r.push_back({"min",
+               {a34},
+               [](auto& t) { return min(t[0], {0}); },
+               [=](auto& in) { return columns(in[0], less, 1e9); }});
   r.push_back({"argmax", {a34}, [](auto& t) { return cast(get(argmax(t[0], 1)), t[0].dtype()); }, [](auto& in) {
                  Numbers out;
-                 for (int i = 0; i < 3; ++i) out.push_back(double(std::max_element(in[0].begin() + i * 4, in[0].begin() + i * 4 + 4) - in[0].begin() - i * 4));
+                 for (int i = 0; i < 3; ++i)
+                   out.push_back(double(std::max_element(in[0].begin() + i * 4, in[0].begin() + i * 4 + 4) -
+                                        in[0].begin() - i * 4));
                  return out;
                }, false});
-  r.push_back({"softmax", {a34}, [](auto& t) { return softmax(t[0], -1); }, [](auto& in) { return softmax_rows(in[0], 4); }});
-  r.push_back({"softmax over the first", {{dims({4, 1})}}, [](auto& t) { return softmax(t[0], 0); }, [](auto& in) { return softmax_rows(in[0], 4); }});
+  r.push_back({"softmax",
+               {a34},
+               [](auto& t) { return softmax(t[0], -1); },
+               [](auto& in) { return softmax_rows(in[0], 4); }});
+  r.push_back({"softmax over the first",
+               {{dims({4, 1})}},
+               [](auto& t) { return softmax(t[0], 0); },
+               [](auto& in) { return softmax_rows(in[0], 4); }});
   r.push_back({"log_softmax", {a34}, [](auto& t) { return log_softmax(t[0], 1); }, [](auto& in) {
                  auto y = softmax_rows(in[0], 4);
                  for (auto& v : y) v = std::log(v);
                  return y;
                }});
-  r.push_back({"layer_norm", {a34, {dims({4})}, {dims({4})}}, [](auto& t) { return layer_norm(t[0], t[1], t[2]); }, [](auto& in) { return layer_norm_rows(in, 4); }});
-  r.push_back({"embedding", {{dims({5, 2})}}, [](auto& t) { return embedding(t[0], ids_of(t[0], {4, 0, 4}, dims({3}))); },
+  r.push_back({"layer_norm",
+               {a34, {dims({4})}, {dims({4})}},
+               [](auto& t) { return layer_norm(t[0], t[1], t[2]); },
+               [](auto& in) { return layer_norm_rows(in, 4); }});
+  r.push_back({"embedding",
+               {{dims({5, 2})}},
+               [](auto& t) {
+                 return embedding(t[0], ids_of(t[0], {4, 0, 4}, dims({3})));
+               },
                [](auto& in) { return Numbers{in[0][8], in[0][9], in[0][0], in[0][1], in[0][8], in[0][9]}; }});
-  r.push_back({"cross_entropy", {a34}, [](auto& t) { return cross_entropy(t[0], ids_of(t[0], {1, 3, 0}, dims({3}), DType::u8)); }, [](auto& in) {
+  r.push_back({"cross_entropy",
+               {a34},
+               [](auto& t) {
+                 return cross_entropy(t[0], ids_of(t[0], {1, 3, 0}, dims({3}), DType::u8));
+               },
+               [](auto& in) {
                  const auto y = softmax_rows(in[0], 4);
                  return Numbers{-(std::log(y[1]) + std::log(y[7]) + std::log(y[8])) / 3};
                }});
-  r.push_back({"cross_entropy, one ignored", {a34}, [](auto& t) { return cross_entropy(t[0], ids_of(t[0], {1, -1, 0}, dims({3}), DType::i32), -1); }, [](auto& in) {
+  r.push_back({"cross_entropy, one ignored",
+               {a34},
+               [](auto& t) {
+                 return cross_entropy(t[0], ids_of(t[0], {1, -1, 0}, dims({3}), DType::i32), -1);
+               },
+               [](auto& in) {
                  const auto y = softmax_rows(in[0], 4);
                  return Numbers{-(std::log(y[1]) + std::log(y[8])) / 2};
                }});
-  r.push_back({"dropout", {a34}, [](auto& t) { t[0].graph().set_random_state({3, 0, 0}); return mul(get(dropout(t[0], 0.5)), 0); },
+  r.push_back({"dropout",
+               {a34},
+               [](auto& t) {
+                 t[0].graph().set_random_state({3, 0, 0});
+                 return mul(get(dropout(t[0], 0.5)), 0);
+               },
                [](auto& in) { return Numbers(in[0].size(), 0.0); }});
   return r;
 }
@@ -349,21 +473,29 @@ TEST_CASE("types meet, and are kept", "[unit][tensor]") {
   CHECK(get(add(i, 0.5)).dtype() == DType::f32);
   CHECK(numbers(get(div(i, 2))) == Numbers{0, 0.5, 1, 1.5});
   CHECK(get(graph->item_blocking(get(sum(get(gt(i, 1)))))) == 2);
-  CHECK(numbers(get(cast(get(cast(get(from_numbers(*graph, dims({3}), DType::f32, {1.00390625, -2.5, 1e30})), DType::bf16)), DType::f32)))[1] == -2.5);
-  CHECK(numbers(get(cast(get(from_numbers(*graph, dims({3}), DType::f32, {1.9, -1.9, 0})), DType::i64))) == Numbers{1, -1, 0});
+  CHECK(numbers(get(cast(get(cast(get(from_numbers(*graph, dims({3}), DType::f32, {1.00390625, -2.5, 1e30})),
+                                  DType::bf16)),
+                         DType::f32)))[1] == -2.5);
+  CHECK(numbers(get(cast(get(from_numbers(*graph, dims({3}), DType::f32, {1.9, -1.9, 0})), DType::i64))) ==
+        Numbers{1, -1, 0});
 }
 
 TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tensor]") {
   auto graph = new_graph();
   const auto a = get(zeros(*graph, dims({2, 3}))), b = get(zeros(*graph, dims({4, 5})));
-  const auto message = [](auto r) { REQUIRE_FALSE(r.ok()); CHECK(r.error().kind == ErrorKind::invalid); return r.error().message; };
+  const auto message = [](auto r) {
+    REQUIRE_FALSE(r.ok());
+    CHECK(r.error().kind == ErrorKind::invalid);
+    return r.error().message;
+  };
   CHECK(message(matmul(a, b)) == "matmul: [2, 3] x [4, 5]: inner dimensions 3 and 4 differ");
   CHECK(message(add(a, b)).find("add: [2, 3] and [4, 5]") == 0);
   CHECK(message(view(get(transpose(a, 0, 1)), dims({6}))).find("without a copy") != std::string::npos);
   CHECK(message(reshape(a, dims({4}))).find("[2, 3] to [4]") != std::string::npos);
   CHECK(message(narrow(a, 1, 2, 2)).find("narrow: 2 places from 2") == 0);
   CHECK(message(embedding(a, a)).find("embedding: ids of f32[2, 3]") == 0);
-  CHECK(message(cross_entropy(a, get(zeros(*graph, dims({3}), DType::i64)))).find("logits [2, 3] with labels [3]") != std::string::npos);
+  CHECK(message(cross_entropy(a, get(zeros(*graph, dims({3}), DType::i64))))
+            .find("logits [2, 3] with labels [3]") != std::string::npos);
   CHECK(message(softmax(a, 2)).find("dimension 2") != std::string::npos);
   CHECK(message(exp(get(cast(a, DType::bf16)))).find("bf16") != std::string::npos);
   CHECK(message(add(a, Tensor{})).find("empty") != std::string::npos);
@@ -384,12 +516,14 @@ TEST_CASE("random numbers: repeatable, and of the right kind", "[unit][tensor]")
   const auto u = get(rand(*graph, dims({100000})));
   CHECK(get(graph->item_blocking(get(mean(u)))) == Approx(0.5).margin(0.01));
   CHECK(get(graph->item_blocking(get(max(u)))) < 1);
-  const auto kept = get(graph->item_blocking(get(sum(get(ne(get(dropout(get(ones(*graph, dims({100000}))), 0.25)), 0))))));
+  const auto kept =
+      get(graph->item_blocking(get(sum(get(ne(get(dropout(get(ones(*graph, dims({100000}))), 0.25)), 0))))));
   CHECK(kept == Approx(75000).margin(1000));
   const auto r = numbers(get(randint(*graph, -3, 3, dims({1000}))));
   CHECK(*std::min_element(r.begin(), r.end()) == -3);
   CHECK(*std::max_element(r.begin(), r.end()) == 2);
-  const auto picks = numbers(get(multinomial(get(expand(get(from_numbers(*graph, dims({1, 3}), DType::f32, {1, 0, 3})), dims({4000, 3}))))));
+  const auto picks = numbers(get(multinomial(
+      get(expand(get(from_numbers(*graph, dims({1, 3}), DType::f32, {1, 0, 3})), dims({4000, 3}))))));
   CHECK(std::count(picks.begin(), picks.end(), 1.0) == 0);
   CHECK(double(std::count(picks.begin(), picks.end(), 2.0)) == Approx(3000).margin(150));
 }
