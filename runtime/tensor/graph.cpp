@@ -114,6 +114,10 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done) {
     return done(make_error(ErrorKind::state, "a value was read inside a compiled function",
                            "return the tensor and read it outside"));
   }
+  if (t.impl()->storage->trace) {
+    return done(make_error(ErrorKind::state, fmt::format("a {} tensor made inside a compiled function is read outside it",
+                                                         to_string(t.shape())), "return it from the function"));
+  }
   NoGrad guard(*this);
   auto whole = contiguous(t.detach());
   if (!whole) return done(std::move(whole).error());

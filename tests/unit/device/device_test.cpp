@@ -1,0 +1,76 @@
+// Memory to the byte, and the lane.
+#include <catch2/catch.hpp>
+
+#include <future>
+#include <vector>
+
+#include "runtime/device/cpu.hpp"
+
+namespace rille::device {
+
+TEST_CASE("buffers are counted, cached and limited", "[unit][device]") {
+  auto cpu = CpuDevice::create(Lane::shared(1));
+  CHECK(cpu->name() == "cpu");
+  CHECK(cpu->kind() == Kind::cpu);
+  void* data;
+  {
+    auto a = cpu->allocate(1000);
+    REQUIRE(a.ok());
+    data = a->data();
+    CHECK(reinterpret_cast<std::uintptr_t>(data) % 64 == 0);
+    const Buffer copy = *a;
+    CHECK(cpu->memory().live_bytes == 1024);
+    CHECK(cpu->memory().live_buffers == 1);
+    CHECK(cpu->memory_summary() == "1 x 1.0 kB");
+  }
+  CHECK(cpu->memory().live_bytes == 0);
+  CHECK(cpu->memory().cached_bytes == 1024);
+  CHECK(cpu->memory().peak_bytes == 1024);
+  CHECK(cpu->allocate(990)->data() == data);         // from the cache
+  cpu->release_cache();
+  CHECK(cpu->memory().cached_bytes == 0);
+  CHECK(cpu->allocate(0)->data() == nullptr);
+}
+
+TEST_CASE("the limit counts what is cached, and gives it up first", "[unit][device]") {
+  auto cpu = CpuDevice::create(Lane::shared(1));
+  cpu->set_memory_limit(4096);
+  { auto a = cpu->allocate(3072); REQUIRE(a.ok()); }
+  auto b = cpu->allocate(2048);
+  REQUIRE(b.ok());
+  CHECK(cpu->memory().cached_bytes == 0);
+  const auto c = cpu->allocate(3000);
+  REQUIRE_FALSE(c.ok());
+  CHECK(c.error().kind == ErrorKind::memory);
+  CHECK(c.error().hint.find("1 x 2.0 kB") != std::string::npos);
+  CHECK(cpu->memory().live_bytes == 2048);
+}
+
+TEST_CASE("buffers outlive the last handle of their device", "[unit][device]") {
+  Buffer buffer;
+  {
+    auto cpu = CpuDevice::create(Lane::shared(1));
+    buffer = *cpu->allocate(64);
+  }
+  *static_cast<int*>(buffer.data()) = 1;
+}
+
+TEST_CASE("the lane is one, runs in order, and finishes what it has", "[unit][device]") {
+  std::vector<int> order;
+  {
+    auto lane = Lane::shared(1);
+    CHECK(Lane::shared(7) == lane);
+    CHECK(lane->threads() >= 1);
+    for (int i = 0; i < 100; ++i) lane->post([&order, i](kernels::LaneState&) { order.push_back(i); });
+  }
+  REQUIRE(order.size() == 100);
+  for (int i = 0; i < 100; ++i) CHECK(order[std::size_t(i)] == i);
+}
+
+TEST_CASE("types have names", "[unit][device]") {
+  CHECK(*parse_dtype("f32") == DType::f32);
+  CHECK(*parse_dtype("bool") == DType::boolean);
+  CHECK(parse_dtype("float").error().hint.find("bf16") != std::string::npos);
+}
+
+}  // namespace rille::device

@@ -1,0 +1,216 @@
+// compile: what a plan keeps, what it refuses, and what it leaves behind.
+#include "fixture.hpp"
+
+namespace rille::tensor {
+namespace {
+
+// Calls `fn` through `compiled`, as a binding does.
+template <class F>
+Result<std::vector<Tensor>> call(Compiled& compiled, const std::vector<Tensor>& in, const F& fn, const std::string& key = {}) {
+  RILLE_TRY(const auto next, compiled.begin(in, key));
+  if (next == Compiled::Next::replayed) return compiled.outputs();
+  return compiled.end(fn(compiled.arguments()));
+}
+
+Tensor filled(Graph& g, double x, std::int64_t n = 3) { return get(full(g, dims({n}), x)); }
+
+}  // namespace
+
+TEST_CASE("compiled calls give what the function gives, and old outputs stay", "[unit][tensor]") {
+  auto g = new_graph();
+  Compiled c(g);
+  int runs = 0;
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    ++runs;
+    const auto a = get(mul(in[0], 2)), unused = get(exp(a));
+    return std::vector<Tensor>{get(add(a, 1)), get(sum(a)), in[0], get(narrow(a, 0, 1, 2))};
+  };
+  std::vector<std::vector<Tensor>> kept;
+  for (int i = 0; i < 5; ++i) kept.push_back(get(call(c, {filled(*g, i)}, fn)));
+  for (int i = 0; i < 5; ++i) {
+    CHECK(numbers(kept[i][0]) == std::vector<double>(3, 2 * i + 1));
+    CHECK(numbers(kept[i][1]) == std::vector<double>{6.0 * i});
+    CHECK(numbers(kept[i][2]) == std::vector<double>(3, i));
+    CHECK(numbers(kept[i][3]) == std::vector<double>(2, 2 * i));
+  }
+  CHECK(runs == 2);
+  CHECK(c.info().recorded == 4);
+  CHECK(c.info().calls == 3);                        // exp was dead
+}
+
+TEST_CASE("shapes, keys and memory shared by arguments make variants", "[unit][tensor]") {
+  auto g = new_graph();
+  Compiled c(g);
+  int runs = 0;
+  double factor = 2;
+  const auto fn = [&](const std::vector<Tensor>& in) { ++runs; return std::vector<Tensor>{get(mul(get(add(in[0], in[1])), factor))}; };
+  for (int i = 0; i < 3; ++i) {
+    for (std::int64_t n : {2, 3}) CHECK(numbers(get(call(c, {filled(*g, i, n), filled(*g, 1, n)}, fn, "2"))[0])[0] == 2 * (i + 1));
+    const auto x = filled(*g, i);
+    CHECK(numbers(get(call(c, {x, x}, fn, "2"))[0])[0] == 4 * i);
+    factor = 5;
+    CHECK(numbers(get(call(c, {filled(*g, i), filled(*g, 1)}, fn, "5"))[0])[0] == 5 * (i + 1));
+    factor = 2;
+  }
+  CHECK(runs == 8);
+}
+
+TEST_CASE("windows of one batch are the same variant, wherever they start", "[unit][tensor]") {
+  auto g = new_graph();
+  Compiled c(g);
+  int runs = 0;
+  const auto fn = [&](const std::vector<Tensor>& in) { ++runs; return std::vector<Tensor>{get(sum(get(narrow(in[0], 0, 1, 1))))}; };
+  const auto data = get(reshape(get(arange(*g, 0, 12, 1, DType::f32)), dims({6, 2})));
+  for (int i = 0; i < 4; ++i) CHECK(numbers(get(call(c, {get(narrow(data, 0, i, 2))}, fn))[0])[0] == 4 * i + 5);
+  CHECK(runs == 2);
+}
+
+TEST_CASE("a function that does something else is refused, and the difference named", "[unit][tensor]") {
+  auto g = new_graph();
+  int line = 0;
+  g->set_where([&] { return "train.lua:" + std::to_string(++line); });
+  Compiled c(g);
+  int calls = 0;
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    const auto a = get(mul(in[0], 2));
+    return std::vector<Tensor>{++calls == 2 ? get(exp(a)) : get(add(a, 1))};
+  };
+  get(call(c, {filled(*g, 1)}, fn));
+  const auto r = call(c, {filled(*g, 1)}, fn);
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().kind == ErrorKind::state);
+  CHECK(r.error().message.find("operation 2 was add(f32[3]) at train.lua:2, now exp(f32[3]) at train.lua:4") != std::string::npos);
+}
+
+TEST_CASE("host data and plain numbers that change are named", "[unit][tensor]") {
+  auto g = new_graph();
+  double x = 0;
+  Compiled c(g), d(g);
+  const auto data = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{get(add(in[0], get(from_numbers(*g, dims({1}), DType::f32, {x += 1}))))}; };
+  get(call(c, {filled(*g, 1)}, data));
+  CHECK(call(c, {filled(*g, 1)}, data).error().message.find("host data that changed") != std::string::npos);
+  const auto number = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{get(add(in[0], x += 1))}; };
+  get(call(d, {filled(*g, 1)}, number));
+  CHECK(call(d, {filled(*g, 1)}, number).error().message.find("a plain number changed") != std::string::npos);
+}
+
+TEST_CASE("reading while tracing is refused; handles die with the trace", "[unit][tensor]") {
+  auto g = new_graph();
+  Compiled c(g);
+  Tensor inside;
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    inside = get(mul(in[0], 2));
+    if (g->tracing()) CHECK(g->read_blocking(inside).error().kind == ErrorKind::state);
+    return std::vector<Tensor>{get(add(inside, 1))};
+  };
+  for (int i = 0; i < 2; ++i) get(call(c, {filled(*g, 1)}, fn));
+  CHECK(add(inside, 1).error().kind == ErrorKind::state);
+  CHECK(g->read_blocking(inside).error().kind == ErrorKind::state);
+}
+
+TEST_CASE("an abandoned call leaves no trace", "[unit][tensor]") {
+  auto g = new_graph();
+  auto p = filled(*g, 2);
+  get(p.set_requires_grad(true));
+  Compiled c(g);
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    get(backward(get(sum(get(mul(p, in[0]))))));
+    return std::vector<Tensor>{get(sum(p.grad()))};
+  };
+  get(call(c, {filled(*g, 3)}, fn));
+  get(p.set_grad({}));
+  REQUIRE(get(c.begin({filled(*g, 3)})) == Compiled::Next::call);
+  fn(c.arguments());
+  c.abandon();
+  CHECK_FALSE(p.grad());
+  CHECK_FALSE(g->tracing());
+  CHECK(numbers(get(call(c, {filled(*g, 4)}, fn))[0]) == std::vector<double>{12});
+  CHECK(numbers(p.grad()) == std::vector<double>(3, 4));
+}
+
+TEST_CASE("gradients accumulate over compiled calls", "[unit][tensor]") {
+  auto g = new_graph();
+  auto p = filled(*g, 2);
+  get(p.set_requires_grad(true));
+  Compiled c(g);
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    const auto loss = get(sum(get(mul(p, in[0]))));
+    get(backward(loss));
+    return std::vector<Tensor>{loss};
+  };
+  double want = 0;
+  Tensor earlier;
+  for (int i = 1; i <= 6; ++i) {
+    get(call(c, {filled(*g, i)}, fn));
+    want += i;
+    CHECK(numbers(p.grad()) == std::vector<double>(3, want));
+    if (i == 4) earlier = p.grad();
+  }
+  CHECK(numbers(earlier) == std::vector<double>(3, 10));
+  get(p.set_grad({}));
+  get(call(c, {filled(*g, 7)}, fn));
+  CHECK(numbers(p.grad()) == std::vector<double>(3, 7));
+}
+
+TEST_CASE("writes to tensors made outside are part of the plan", "[unit][tensor]") {
+  auto g = new_graph();
+  auto count = get(zeros(*g, dims({2})));
+  Compiled c(g);
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    const auto before = get(clone(count));
+    get(add_(count, in[0]));
+    return std::vector<Tensor>{before, get(mul(count, 10))};
+  };
+  for (int i = 0; i < 5; ++i) {
+    const auto out = get(call(c, {get(ones(*g, dims({2})))}, fn));
+    CHECK(numbers(out[0])[0] == i);
+    CHECK(numbers(out[1])[1] == 10 * (i + 1));
+  }
+  get(fill_(count, 100));
+  CHECK(numbers(get(call(c, {get(ones(*g, dims({2})))}, fn))[1])[0] == 1010);
+}
+
+TEST_CASE("an error in a replay reaches the reader; later writes do not happen", "[unit][tensor]") {
+  auto g = new_graph();
+  auto table = get(ones(*g, dims({4, 2}))), count = get(zeros(*g, {}));
+  Compiled c(g);
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    const auto total = get(sum(get(embedding(table, in[0]))));
+    get(add_(count, total));
+    return std::vector<Tensor>{total};
+  };
+  const auto ids = [&](double id) { return get(from_numbers(*g, dims({1}), DType::i64, {id})); };
+  for (int i = 0; i < 3; ++i) CHECK(numbers(get(call(c, {ids(i)}, fn))[0])[0] == 2);
+  const auto bad = get(call(c, {ids(4)}, fn));
+  CHECK(g->read_blocking(bad[0]).error().message.find("id 4") != std::string::npos);
+  CHECK(numbers(count)[0] == 6);
+  CHECK(numbers(get(call(c, {ids(1)}, fn))[0])[0] == 2);
+}
+
+TEST_CASE("check mode retraces every call", "[unit][tensor]") {
+  auto g = new_graph();
+  Compiled c(g, true);
+  int runs = 0;
+  const auto fn = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{get(add(in[0], ++runs == 4 ? 2 : 1))}; };
+  for (int i = 0; i < 3; ++i) CHECK(numbers(get(call(c, {filled(*g, i)}, fn))[0])[0] == i + 1);
+  CHECK_FALSE(call(c, {filled(*g, 1)}, fn).ok());
+  CHECK(runs == 4);
+}
+
+TEST_CASE("misuse of compile", "[unit][tensor]") {
+  auto g = new_graph();
+  Compiled a(g), b(g);
+  auto p = filled(*g, 1);
+  get(p.set_requires_grad(true));
+  CHECK(a.begin({p}).error().kind == ErrorKind::invalid);
+  CHECK(a.begin({Tensor{}}).error().kind == ErrorKind::invalid);
+  get(a.begin({}));
+  CHECK(b.begin({}).error().kind == ErrorKind::state);
+  a.abandon();
+  CHECK(a.end({}).error().kind == ErrorKind::state);
+  get(b.begin({}));
+  CHECK_FALSE(b.end({Tensor{}}).ok());
+  get(b.begin({}));
+}
+
+}  // namespace rille::tensor
