@@ -115,8 +115,10 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done) {
                            "return the tensor and read it outside"));
   }
   if (t.impl()->storage->trace) {
-    return done(make_error(ErrorKind::state, fmt::format("a {} tensor made inside a compiled function is read outside it",
-                                                         to_string(t.shape())), "return it from the function"));
+    return done(make_error(
+        ErrorKind::state,
+        fmt::format("a {} tensor made inside a compiled function is read outside it", to_string(t.shape())),
+        "return it from the function"));
   }
   NoGrad guard(*this);
   auto whole = contiguous(t.detach());

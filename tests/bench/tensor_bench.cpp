@@ -95,10 +95,21 @@ void SgemmOneDnn(benchmark::State& state) {
 }
 
 void shapes(benchmark::internal::Benchmark* b) {
-  b->Args({2048, 384, 128})->Args({256, 2304, 768})->Args({256, 768, 3072})->Args({1024, 1024, 1024})->MeasureProcessCPUTime()->UseRealTime();
+  b->Args({2048, 384, 128})
+      ->Args({256, 2304, 768})
+      ->Args({256, 768, 3072})
+      ->Args({1024, 1024, 1024})
+      ->MeasureProcessCPUTime()
+      ->UseRealTime();
 }
 
-BENCHMARK(GptStep)->Arg(0)->Arg(1)->ArgName("compiled")->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
+BENCHMARK(GptStep)
+    ->Arg(0)
+    ->Arg(1)
+    ->ArgName("compiled")
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
 BENCHMARK(Gpt2Step)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime()->Iterations(3);
 BENCHMARK(SgemmTensor)->Apply(shapes);
 BENCHMARK(SgemmOneDnn)->Apply(shapes);

@@ -6,7 +6,8 @@ namespace {
 
 // Calls `fn` through `compiled`, as a binding does.
 template <class F>
-Result<std::vector<Tensor>> call(Compiled& compiled, const std::vector<Tensor>& in, const F& fn, const std::string& key = {}) {
+Result<std::vector<Tensor>> call(Compiled& compiled, const std::vector<Tensor>& in, const F& fn,
+                                 const std::string& key = {}) {
   RILLE_TRY(const auto next, compiled.begin(in, key));
   if (next == Compiled::Next::replayed) return compiled.outputs();
   return compiled.end(fn(compiled.arguments()));
@@ -43,9 +44,13 @@ TEST_CASE("shapes, keys and memory shared by arguments make variants", "[unit][t
   Compiled c(g);
   int runs = 0;
   double factor = 2;
-  const auto fn = [&](const std::vector<Tensor>& in) { ++runs; return std::vector<Tensor>{get(mul(get(add(in[0], in[1])), factor))}; };
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    ++runs;
+    return std::vector<Tensor>{get(mul(get(add(in[0], in[1])), factor))};
+  };
   for (int i = 0; i < 3; ++i) {
-    for (std::int64_t n : {2, 3}) CHECK(numbers(get(call(c, {filled(*g, i, n), filled(*g, 1, n)}, fn, "2"))[0])[0] == 2 * (i + 1));
+    for (std::int64_t n : {2, 3})
+      CHECK(numbers(get(call(c, {filled(*g, i, n), filled(*g, 1, n)}, fn, "2"))[0])[0] == 2 * (i + 1));
     const auto x = filled(*g, i);
     CHECK(numbers(get(call(c, {x, x}, fn, "2"))[0])[0] == 4 * i);
     factor = 5;
@@ -59,7 +64,10 @@ TEST_CASE("windows of one batch are the same variant, wherever they start", "[un
   auto g = new_graph();
   Compiled c(g);
   int runs = 0;
-  const auto fn = [&](const std::vector<Tensor>& in) { ++runs; return std::vector<Tensor>{get(sum(get(narrow(in[0], 0, 1, 1))))}; };
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    ++runs;
+    return std::vector<Tensor>{get(sum(get(narrow(in[0], 0, 1, 1))))};
+  };
   const auto data = get(reshape(get(arange(*g, 0, 12, 1, DType::f32)), dims({6, 2})));
   for (int i = 0; i < 4; ++i) CHECK(numbers(get(call(c, {get(narrow(data, 0, i, 2))}, fn))[0])[0] == 4 * i + 5);
   CHECK(runs == 2);
@@ -79,14 +87,18 @@ TEST_CASE("a function that does something else is refused, and the difference na
   const auto r = call(c, {filled(*g, 1)}, fn);
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().kind == ErrorKind::state);
-  CHECK(r.error().message.find("operation 2 was add(f32[3]) at train.lua:2, now exp(f32[3]) at train.lua:4") != std::string::npos);
+  CHECK(
+      r.error().message.find("operation 2 was add(f32[3]) at train.lua:2, now exp(f32[3]) at train.lua:4") !=
+      std::string::npos);
 }
 
 TEST_CASE("host data and plain numbers that change are named", "[unit][tensor]") {
   auto g = new_graph();
   double x = 0;
   Compiled c(g), d(g);
-  const auto data = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{get(add(in[0], get(from_numbers(*g, dims({1}), DType::f32, {x += 1}))))}; };
+  const auto data = [&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{get(add(in[0], get(from_numbers(*g, dims({1}), DType::f32, {x += 1}))))};
+  };
   get(call(c, {filled(*g, 1)}, data));
   CHECK(call(c, {filled(*g, 1)}, data).error().message.find("host data that changed") != std::string::npos);
   const auto number = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{get(add(in[0], x += 1))}; };
@@ -191,7 +203,9 @@ TEST_CASE("check mode retraces every call", "[unit][tensor]") {
   auto g = new_graph();
   Compiled c(g, true);
   int runs = 0;
-  const auto fn = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{get(add(in[0], ++runs == 4 ? 2 : 1))}; };
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{get(add(in[0], ++runs == 4 ? 2 : 1))};
+  };
   for (int i = 0; i < 3; ++i) CHECK(numbers(get(call(c, {filled(*g, i)}, fn))[0])[0] == i + 1);
   CHECK_FALSE(call(c, {filled(*g, 1)}, fn).ok());
   CHECK(runs == 4);

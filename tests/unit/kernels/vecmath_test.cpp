@@ -1,0 +1,92 @@
+// The kernels' own exp, tanh, sigmoid and gelu in f32 against libm in f64, over the whole range, and every build of the
+// kernel files that this processor can run against the one that it does run.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/elementwise.hpp"
+
+namespace rille::kernels {
+namespace {
+
+std::vector<float> run(Kernel kernel, std::vector<float> x) {
+  std::vector<float> y(x.size());
+  Dims n, one;
+  n.push(std::int64_t(x.size()));
+  one.push(1);
+  const View in{x.data(), DType::f32, n, one}, out{y.data(), DType::f32, n, one};
+  const Attrs attrs;
+  Call call;
+  call.in = &in;
+  call.n_in = 1;
+  call.out = &out;
+  call.n_out = 1;
+  call.attrs = &attrs;
+  kernel(call);
+  return y;
+}
+
+std::vector<float> sweep(float low, float high) {
+  std::vector<float> x;
+  for (int i = 0; i <= 20000; ++i) x.push_back(low + (high - low) * float(i) / 20000);
+  return x;
+}
+
+// The largest error in units of the last place of the true value.
+template <class F>
+double worst_ulp(Kernel kernel, const std::vector<float>& x, F truth) {
+  const auto y = run(kernel, x);
+  double worst = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double want = truth(double(x[i]));
+    const float near = float(want);
+    const double ulp = double(std::nextafter(std::fabs(near), std::numeric_limits<float>::infinity())) -
+                       std::fabs(double(near));
+    worst = std::max(worst, std::fabs(double(y[i]) - want) / ulp);
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("exp and tanh are right to two units in the last place", "[unit][kernels]") {
+  CHECK(worst_ulp(&exp, sweep(-87, 88.5f), [](double x) { return std::exp(x); }) < 2);
+  CHECK(worst_ulp(&exp, sweep(-1, 1), [](double x) { return std::exp(x); }) < 2);
+  CHECK(worst_ulp(&tanh, sweep(-10, 10), [](double x) { return std::tanh(x); }) < 2);
+  CHECK(worst_ulp(&tanh, sweep(-0.01f, 0.01f), [](double x) { return std::tanh(x); }) < 2);
+  CHECK(worst_ulp(&sigmoid, sweep(-20, 20), [](double x) { return 1 / (1 + std::exp(-x)); }) < 4);
+}
+
+TEST_CASE("the ends of the range", "[unit][kernels]") {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const auto e = run(&exp, {-inf, -1000, 0, 88.73f, 1000, inf, nan});
+  CHECK(e[0] == 0);
+  CHECK(e[1] == 0);
+  CHECK(e[2] == 1);
+  CHECK(e[3] == inf);
+  CHECK(e[4] == inf);
+  CHECK(e[5] == inf);
+  CHECK(std::isnan(e[6]));
+  const auto t = run(&tanh, {-inf, -50, 0, 50, inf, nan});
+  CHECK(t[0] == -1);
+  CHECK(t[1] == -1);
+  CHECK(t[2] == 0);
+  CHECK(t[4] == 1);
+  CHECK(std::isnan(t[5]));
+  CHECK(run(&gelu, {-100, 0, 100}) == std::vector<float>{0, 0, 100});
+}
+
+TEST_CASE("every build of a kernel agrees", "[unit][kernels]") {
+  const auto x = sweep(-5, 5);
+  const auto agree = [&](Kernel a, Kernel b) {
+    const auto p = run(a, x), q = run(b, x);
+    for (std::size_t i = 0; i < x.size(); ++i) REQUIRE(p[i] == Approx(q[i]).epsilon(1e-6).margin(1e-7));
+  };
+  agree(&gelu, &v1::gelu);
+  agree(&exp, &v1::exp);
+  if (isa_level() >= 3) agree(&gelu, &v3::gelu);
+}
+
+}  // namespace rille::kernels
