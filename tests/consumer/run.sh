@@ -65,11 +65,11 @@ check() { # check PROGRAM LINE...: it exits 0 and prints each line
   echo "ok: $program"
 }
 
-for program in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
+for way in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
   # shellcheck disable=SC2059  # the pattern is ours
-  check "$work/$(printf "$program" embed)" "hello, moon" "kind: invalid"
+  check "$work/$(printf "$way" embed)" "hello, moon" "kind: invalid"
   # shellcheck disable=SC2059
-  check "$work/$(printf "$program" two_runtimes)" "0 failures"
+  check "$work/$(printf "$way" two_runtimes)" "0 failures"
   # shellcheck disable=SC2059
-  check "$work/$(printf "$program" contract)" "librille 0.1.0 keeps its contract"
+  check "$work/$(printf "$way" contract)" "librille 0.1.0 keeps its contract"
 done
