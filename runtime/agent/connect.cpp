@@ -61,7 +61,8 @@ Async<> start_agent(Loop& loop, const ConnectOptions& options) {
   start.err_path = options.directory + "/agent.log";
   RILLE_CO_TRY(auto agent, Subprocess::start(loop, start));
   RILLE_CO_TRY(std::string line, co_await first_line(*agent->out()));
-  if (line == "ready" || line == "taken") co_return success();
+  if (line == "ready") co_return success();
+  if (line == "taken") co_return co_await sleep_for(loop, retry_ms);  // one that starts, or that is ending
   if (auto told = Value::from_json(line); told && (*told)["error"].as_object()) co_return error_from_value((*told)["error"]);
   RILLE_CO_TRY(ExitStatus status, co_await agent->wait());
   auto log = store::read_file(start.err_path, 1 << 20);
@@ -70,8 +71,25 @@ Async<> start_agent(Loop& loop, const ConnectOptions& options) {
                        last.empty() ? "it said nothing" : "it said: " + last);
 }
 
+struct Reached {
+  std::unique_ptr<Stream> socket;
+  std::string first;  // what the agent has said already
+};
+
+// A socket proves nothing: the agent behind it may be about to end, or stopped. One that lives says something at once.
+Async<Reached> greeted_by_agent(Loop& loop, std::string socket, std::int64_t patience_ms) {
+  Reached out;
+  RILLE_CO_TRY(out.socket, co_await Stream::connect_unix(loop, socket));
+  out.first.resize(4096);
+  auto listen = [&out](CancelToken token) { return out.socket->read(out.first.data(), out.first.size(), token); };
+  RILLE_CO_TRY(std::size_t n, co_await with_deadline(loop, patience_ms, {}, "the agent's first word", listen));
+  if (n == 0) co_return make_error(ErrorKind::network, "the agent ended as it was reached").with_retry();
+  out.first.resize(n);
+  co_return std::move(out);
+}
+
 // The socket, and under a lock the agent behind it, so that two connects make one agent.
-Async<std::unique_ptr<Stream>> reach_agent(Loop& loop, const ConnectOptions& options) {
+Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
   store::Fd directory(open(options.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) {
     Error missing = errno_error("open instance directory", options.directory, errno);
@@ -84,19 +102,19 @@ Async<std::unique_ptr<Stream>> reach_agent(Loop& loop, const ConnectOptions& opt
   if (!lock.valid()) co_return errno_error("open", lock_path, errno);
   std::int64_t until_ns = loop.clock().monotonic_ns() + start_ms_max * 1'000'000;
   while (true) {
-    auto stream = co_await Stream::connect_unix(loop, socket);
-    if (stream) co_return std::move(*stream);
+    auto reached = co_await greeted_by_agent(loop, socket, start_ms_max);
+    if (reached) co_return std::move(*reached);
     if (loop.clock().monotonic_ns() > until_ns) {
       Error late = make_error(ErrorKind::timeout, "no agent answers in '" + options.directory + "' after " + format_duration_ms(start_ms_max));
-      co_return std::move(late).with_cause(std::move(stream).error()).with_retry();
+      co_return std::move(late).with_cause(std::move(reached).error()).with_retry();
     }
     if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
-      auto again = co_await Stream::connect_unix(loop, socket);
+      // Another may have started it since we looked.
+      auto again = co_await greeted_by_agent(loop, socket, start_ms_max);
       if (again) co_return std::move(*again);
       RILLE_CO_CHECK(co_await start_agent(loop, options));
       flock(lock.get(), LOCK_UN);
-      auto fresh = co_await Stream::connect_unix(loop, socket);
-      if (fresh) co_return std::move(*fresh);
+      continue;
     }
     // Another connect starts it, or an agent that is ending still has its lock.
     RILLE_CO_CHECK(co_await sleep_for(loop, retry_ms));
@@ -110,21 +128,22 @@ Async<int> run_connect(Loop& loop, ConnectOptions options) {
     options.directory = real;
     free(real);
   }
-  auto socket = co_await reach_agent(loop, options);
+  auto reached = co_await reach_agent(loop, options);
   int in = dup(0), out = dup(1);  // so that closing ours leaves the process its own
   if (in < 0 || out < 0) co_return errno_error("open", "standard input and output", errno);
   Bridge bridge{loop, nullptr, nullptr, nullptr, {}};
   RILLE_CO_TRY(bridge.in, Stream::adopt(loop, in));
   RILLE_CO_TRY(bridge.out, Stream::adopt(loop, out));
-  if (!socket) {
+  if (!reached) {
     Frame told;
     told.type = FrameType::error;
-    told.header.set("error", error_to_value(socket.error()));
+    told.header.set("error", error_to_value(reached.error()));
     RILLE_CO_TRY(std::string bytes, encode_frame(told));
     RILLE_CO_CHECK(co_await bridge.out->write(bytes));
     co_return 1;
   }
-  bridge.socket = std::move(*socket);
+  bridge.socket = std::move(reached->socket);
+  RILLE_CO_CHECK(co_await bridge.out->write(reached->first));
   loop.spawn(pump(bridge, *bridge.in, *bridge.socket));
   loop.spawn(pump(bridge, *bridge.socket, *bridge.out));
   RILLE_CO_CHECK(co_await bridge.done);

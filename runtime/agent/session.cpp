@@ -36,6 +36,7 @@ Async<> Session::greet() {
 }
 
 Task<void> Session::serve(std::shared_ptr<Session> self) {
+  self->connection_->post(Frame{}).ok();                              // so that `connect` knows that we live
   self->connection_->start_heartbeat(self->host_.options.heartbeat);  // a silent stranger is no runner
   auto greeted = co_await self->greet();
   if (!greeted) self->connection_->refuse(greeted.error());
