@@ -154,7 +154,12 @@ void Completion::post_fail(Error error) const {
 }
 
 namespace detail {
-void spawn(lua_State* L, Task<void> task) { LuaHost::of(L).loop().spawn(std::move(task)); }
+void begin(lua_State* L, Driver driver) {
+  auto handle = std::coroutine_handle<Driver::promise_type>::from_promise(*driver.promise);
+  driver.promise->handle = handle;
+  LuaHost::of(L).drivers().insert(*driver.promise);
+  handle.resume();
+}
 
 // Called protected with a Call*: gives true and the values.
 int finish_call(lua_State* L) {

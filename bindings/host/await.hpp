@@ -58,27 +58,60 @@ Completion begin_await(lua_State* L, Waits waits = Waits::here);
 int end_await(lua_State* L);
 
 namespace detail {
+
+// The coroutine that awaits the work of one suspension. The host holds those that are under way, and destroys them, and
+// so what they wait for, when it is destroyed itself.
+struct Driver {
+  struct Node {
+    Node* before = this;
+    Node* after = this;
+    std::coroutine_handle<> handle;
+    void insert(Node& n) { n.before = before; n.after = this; before->after = &n; before = &n; }
+    void unlink() { before->after = after; after->before = before; before = after = this; }
+  };
+  struct promise_type : Node {
+    Driver get_return_object() { return {this}; }
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    struct Last {
+      bool await_ready() noexcept { return false; }
+      void await_suspend(std::coroutine_handle<promise_type> h) noexcept { h.promise().unlink(); h.destroy(); }
+      void await_resume() noexcept {}
+    };
+    Last final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }  // drive() catches all that can come
+  };
+  promise_type* promise;
+};
+
 template <class T, class Push>
-Task<void> drive(Completion done, Async<T> work, Push push) {
-  Result<T> result = co_await std::move(work);
-  if (!result) {
-    done.fail(result.error());
+Driver drive(Completion done, Async<T> work, Push push) {
+  std::optional<Result<T>> result;
+  try {
+    result.emplace(co_await std::move(work));
+  } catch (const std::exception& e) {
+    result.emplace(error_from_exception(e));
+  }
+  if (!*result) {
+    done.fail(result->error());
     co_return;
   }
-  struct Context { Push& push; Result<T>& result; } context{push, result};
+  struct Context { Push& push; Result<T>& result; } context{push, *result};
   done.finish_with([](lua_State* L, void* p) -> int {
     auto& c = *static_cast<Context*>(p);
     if constexpr (std::is_void_v<T>) return c.push(L);
     else return c.push(L, std::move(*c.result));
   }, &context);
 }
-void spawn(lua_State* L, Task<void> task);
+
+void begin(lua_State* L, Driver driver);
+
 }  // namespace detail
 
 template <class T, class Push>
 int await(lua_State* L, Async<T> work, Push push, Waits waits = Waits::here) {
   Completion done = begin_await(L, waits);
-  detail::spawn(L, detail::drive<T, Push>(std::move(done), std::move(work), std::move(push)));
+  detail::begin(L, detail::drive<T, Push>(std::move(done), std::move(work), std::move(push)));
   return end_await(L);
 }
 

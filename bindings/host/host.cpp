@@ -58,6 +58,11 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
 LuaHost::~LuaHost() {
   watchdog_.reset();
   if (self_) *self_ = nullptr;  // completions that come now find nothing
+  while (drivers_.after != &drivers_) {
+    detail::Driver::Node* n = drivers_.after;
+    n->unlink();
+    n->handle.destroy();
+  }
   fibers_.clear();
 }
 

@@ -1,5 +1,6 @@
 // LuaHost: runs Lua code as the Guest of one engine::Run. It owns the Lua state and the fibers' coroutines; the Run owns
-// what is durable. A host serves one Run and is destroyed after it ended (bind_run first, then execute).
+// what is durable. A host serves one Run: bind_run, then execute, and destroy the host before the Run. Destroyed while fibers
+// still wait, it drops what they wait for.
 //
 // Workflow rules (Rules::workflow) hold in durable runs outside of step bodies: no io, os, ffi, debug; deterministic
 // pairs, next, math.random and tostring. Rules::open is for sessions and agents: the same words, with io and os.
@@ -107,6 +108,7 @@ class LuaHost final : public Guest {
   Result<std::string> module_source(const std::string& name);  // pinned; invalid: there is none
   std::map<std::string, std::string>& modules() { return modules_; }  // pinned sources of the users' modules
   void print(std::string_view text);
+  detail::Driver::Node& drivers() { return drivers_; }
 
  private:
   friend struct AwaitAccess;
@@ -122,6 +124,7 @@ class LuaHost final : public Guest {
   engine::Run* run_ = nullptr;
   std::unique_ptr<State> state_;
   std::map<FiberId, std::unique_ptr<Fiber>> fibers_;
+  detail::Driver::Node drivers_;              // a ring
   std::set<FiberId> dismissed_;
   std::map<std::string, Chunk> chunks_;
   std::map<std::string, std::string> modules_;

@@ -5,13 +5,14 @@
 #include "bindings/host/await.hpp"
 #include "bindings/host/errors.hpp"
 #include "bindings/host/object_class.hpp"
+#include "bindings/host/state.hpp"
 #include "runtime/base/units.hpp"
 
 namespace rille::host {
 
 namespace {
 
-char class_mark, counter;   // keys of the metatable's ClassInfo and of the registry's creation counter
+char class_mark;  // key of the metatable's ClassInfo
 
 struct ClassInfo {
   const char* name;
@@ -29,7 +30,8 @@ ClassInfo* class_of(lua_State* L, int index) {
   return info;
 }
 
-// Upvalue 1: the methods; 2: the class. Methods first, then fields, then a helpful error.
+// Upvalue 1: the methods; 2: the class. Methods first, then fields, then a helpful error. Of a class without fields it is
+// behind the table of methods, which answers faster, and finds only what is missing.
 int index_object(lua_State* L) {
   lua_settop(L, 2);
   lua_pushvalue(L, 2);
@@ -97,8 +99,21 @@ void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFun
   lua_pushvalue(L, -1);
   lua_setfield(L, mt, "__methods");
   lua_insert(L, -2);  // methods, info
+  if (!spec.field) {
+    lua_pushvalue(L, -2);
+    lua_setfield(L, mt, "__index");
+  }
   lua_pushcclosure(L, index_object, 2);
-  lua_setfield(L, mt, "__index");
+  if (spec.field) {
+    lua_setfield(L, mt, "__index");
+  } else {
+    lua_getfield(L, mt, "__methods");
+    lua_newtable(L);
+    lua_pushvalue(L, -3);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    lua_pop(L, 2);
+  }
   lua_pushcfunction(L, newindex_object);
   lua_setfield(L, mt, "__newindex");
   lua_pushcfunction(L, default_tostring);
@@ -118,13 +133,8 @@ void* new_object(lua_State* L, const void* key, std::size_t size) {
   get_registry(L, key);
   if (lua_isnil(L, -1)) raise(L, make_error(ErrorKind::internal, "an object's class is not defined in this state"));
   lua_pop(L, 1);
-  get_registry(L, &counter);
-  double number = lua_tonumber(L, -1) + 1;
-  lua_pop(L, 1);
-  lua_pushnumber(L, number);
-  set_registry(L, &counter);
   auto* header = static_cast<ObjectHeader*>(lua_newuserdata(L, size));
-  header->number = static_cast<std::uint64_t>(number);
+  header->number = ++State::of(L).objects_made;
   return header;
 }
 

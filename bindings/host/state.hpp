@@ -26,6 +26,7 @@ class State {
   bool limit_hit() const { return limit_hit_; }
   Error memory_error() const;        // kind memory, naming the limit
   void* owner = nullptr;             // the LuaHost
+  std::uint64_t objects_made = 0;    // the last creation number (object.hpp)
 
   static State& of(lua_State* L) {   // any coroutine of the state
     void* ud = nullptr;
