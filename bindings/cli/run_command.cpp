@@ -140,7 +140,9 @@ int run_command(App& app, const RunArguments& arguments) {
   s.log.open(s.run->home() + "/log");
   bool one_liner = arguments.code.has_value();
   std::string directory = one_liner ? std::filesystem::current_path().string() : std::filesystem::path(script).parent_path().string();
-  if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow); !r) return fail(app, r.error());
+  std::vector<lua_CFunction> words;
+  if (one_liner) words.push_back(lua::open_as_global);
+  if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r) return fail(app, r.error());
   if (!arguments.resume.empty()) warn_if_edited(s, script);
   Result<FunctionRef> main = one_liner ? s.host->load("=-e", *arguments.code) : s.host->load_file(script);
   if (!main) {

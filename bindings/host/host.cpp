@@ -106,7 +106,7 @@ Result<FunctionRef> LuaHost::load(const std::string& name, const std::string& so
   Result<> compiled;
   FunctionRef ref = 0;
   RILLE_CHECK(protect(lua(), [&](lua_State* L) {
-    compiled = compile(L, source, "@" + name, false);
+    compiled = compile(L, source, name.starts_with("=") ? name : "@" + name, false);
     if (compiled) ref = keep_function(L, -1);
     lua_settop(L, 0);
   }));

@@ -69,7 +69,8 @@ class LuaHost final : public Guest {
   ~LuaHost() override;
   void bind_run(engine::Run& run) { run_ = &run; }
 
-  // Compiles a script (text only). invalid: syntax, with "file:line:". The name is shown in tracebacks and pins it.
+  // Compiles a script (text only). invalid: syntax, with "file:line:". The name is
+  // shown in tracebacks ("=-e" as "-e").
   Result<FunctionRef> load(const std::string& name, const std::string& source);
   // Loads `path`, pinned by the run under that name, as its main script.
   Result<FunctionRef> load_file(const std::string& path);
