@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "bindings/cli/session.hpp"
+#include "bindings/lua/open.hpp"
 
 namespace rille::cli {
 
