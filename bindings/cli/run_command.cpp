@@ -68,7 +68,7 @@ int finish(Session& s) {
   return r ? 0 : exit_code(r.error());
 }
 
-int drive(Session& s, FunctionRef main) {
+int drive(Session& s, FunctionRef main, const std::string& title) {
   Interrupts handler(
       *s.app.loop, [](void* host) { static_cast<host::LuaHost*>(host)->arm_interrupt(); }, s.host.get(),
       [&s](int count) {
@@ -81,6 +81,7 @@ int drive(Session& s, FunctionRef main) {
       },
       [&s](int signal) { suspend(s, signal); });
   s.signals = &handler;
+  if (!title.empty()) s.app.terminal.note(title);  // from here on Ctrl-C cleans up
   s.app.loop->spawn([](Session& session, FunctionRef f) -> Task<void> {
     Value none;
     session.result.emplace(co_await session.run->execute(*session.host, f, none));
@@ -155,9 +156,8 @@ int run_command(App& app, const RunArguments& arguments) {
     (void)run_blocking(*app.loop, app.engine->journal().commit(write));
     return fail(app, e);
   }
-  if (!one_liner && !app.json)
-    app.terminal.note(arguments.resume.empty() ? fmt::format("run {}", s.run->id()) : fmt::format("resuming run {}", s.run->id()));
-  return drive(s, *main);
+  std::string title = arguments.resume.empty() ? fmt::format("run {}", s.run->id()) : fmt::format("resuming run {}", s.run->id());
+  return drive(s, *main, one_liner || app.json ? "" : title);
 }
 
 }  // namespace rille::cli

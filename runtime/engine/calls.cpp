@@ -234,6 +234,9 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   if (!http_) http_ = std::make_unique<net::HttpClient>(run_.loop());
   data::StageOptions stage;
   stage.sha256 = sha256;
+  stage.resumes_max = 3;  // a person waits: an unreachable server is told within seconds
+  stage.retry.attempts = 2;
+  stage.retry.cap_ms = 2'000;
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";
   agent::TransferProgress shown = transfer_progress("fetch " + from.substr(from.rfind('/') + 1));
   stage.progress = [shown](const data::Progress& p) { shown(p.done_bytes, p.total_bytes); };

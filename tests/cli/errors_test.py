@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""A new user's mistakes and accidents: each gives one clear structured message, a sensible exit code, and no lost lease.
+usage: errors_test.py RILLE"""
+import http.server, json, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
+
+rille = os.path.abspath(sys.argv[1])
+repository = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+quickstart = repository + "/workflows/quickstart.lua"
+failures = count = 0
+root = tempfile.mkdtemp(prefix="rille-errors-")
+env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
+small = "--layers 1 --width 32 --heads 2 --every 5".split()
+text = root + "/text.txt"
+open(text, "w").write("The quick brown fox jumps over the lazy dog. " * 3000)
+
+
+def check(name, ok, detail=""):
+    global failures, count
+    count += 1
+    failures += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
+
+
+def run(*words, **more):
+    r = subprocess.run([rille, *words], env=dict(env, **more), capture_output=True, text=True, errors="replace", timeout=120, cwd=root)
+    return r.returncode, r.stdout + r.stderr
+
+
+def script(source, *words):
+    path = root + "/script.lua"
+    open(path, "w").write('local rille = require "rille"\n' + source)
+    return run("run", path, *words)
+
+
+def nothing_rented():
+    return "nothing is rented" in run("leases")[1]
+
+
+def expect(name, result, code, *patterns):
+    got, out = result
+    missing = [p for p in patterns if not re.search(p, out)]
+    errors = len(re.findall(r"^error \(", out, re.M))
+    check(name, got == code and not missing and errors == 1 and nothing_rented(), (got, missing, errors, out[-900:]))
+
+
+BOX = 'local box = rille.rent("b", { gpu = "any" })\n'
+try:
+    expect("a misspelt option of rent", script('rille.rent("b", { gpuu = "any" })'), 1, "invalid", "gpuu", "did you mean.*gpu", "script.lua:2")
+    expect("a misspelt option of a call", script(BOX + 'box:call("f", { arg = 1 }, function() end)'), 1, "arg", "did you mean.*args")
+    expect("a misspelt argument of the script", script('rille.args { steps = 3 }', "--stepz", "4"), 1, "stepz", "did you mean --steps")
+    expect("an argument of the wrong type", script('rille.args { steps = 3 }', "--steps", "many"), 1, "--steps many", "number")
+    expect("a misspelt verb", script('rille.stpe("a", function() end)'), 1, "stpe", "did you mean.*step")
+    expect("a misspelt global", script('prnt("x")'), 1, "prnt", "did you mean.*print")
+    expect("a missing data file", run("run", quickstart, "--data", root + "/none.txt", *small), 1, "none.txt", "no such file")
+    expect("an unreachable URL", run("run", quickstart, "--data", "http://127.0.0.1:9/x.txt", *small), 1, "network", "127.0.0.1:9")
+    expect("a URL's secret is not shown", script(BOX + 'box:stage("http://user:hunter2@127.0.0.1:9/x", "x")'), 1, "network")
+    check("and is nowhere in the output", "hunter2" not in script(BOX + 'pcall(function() box:stage("http://user:hunter2@127.0.0.1:9/x", "x") end)')[1])
+    expect("a wrong checksum", script(BOX + f'box:stage("{text}", "x", {{ sha256 = ("0"):rep(64) }})'), 1, "integrity", "0000")
+    expect("a syntax error", script("local x = = 2"), 1, "script.lua:2", "unexpected symbol")
+    code, out = script(BOX + 'local function inner(a) return a.missing.field end\nbox:call("f", { args = { x = 1 } }, function(a)\n  return inner(a)\nend)')
+    expect("an error inside a called function names its line", (code, out), 1, "script.lua:3", "missing")
+    expect("an upvalue that cannot be shipped", script(BOX + 'local co = coroutine.create(function() end)\nbox:call("f", function() return co end)'), 1, "'co'", "script.lua:")
+    expect("an upvalue that the function assigns", script(BOX + 'local n = 0\nbox:call("f", function() n = n + 1 end)'), 1, "'n'")
+    expect("a step that assigns an outer local", script('local n = 0\nrille.step("s", function() n = 1 end)'), 1, "state", "'n'")
+    expect("a step that changes a captured table", script('local t = {}\nrille.step("s", function() t[#t + 1] = 1 end)'), 1, "state", "'t'")
+    expect("an effect outside of a step", script('io.open("x", "w")'), 1, "io")
+    expect("shapes that do not fit", script('rille.step("s", function() local d = rille.device(); d:randn{2,3}:matmul(d:randn{4,5}) end)'), 1, r"\[2, 3\]", r"\[4, 5\]")
+    code, out = run("run", root + "/nothing.lua")
+    check("a script that is not there is a usage error", code == 2 and "nothing.lua" in out, out)
+    code, out = run("resume", "20200101")
+    check("a run that is not there", code == 1 and "no run '20200101'" in out, out)
+    check("an unknown flag of the command", run("ps", "--bogus")[0] == 2)
+
+    # A disk that is full while a checkpoint is written: the earlier one stays whole, and nothing is lost.
+    code, out = script(BOX + f'''box:stage("{text}", "corpus")
+box:call("train", function()
+  local data = rille.data.bytes("corpus", {{ batch = 4, context = 16, seed = 1 }})
+  local model = rille.nn.gpt {{ layers = 1, heads = 2, width = 32, context = 16 }}
+  rille.checkpoint.save({{ model, data }}, {{ step = 1, directory = "/dev/full/ck" }})
+end)''')
+    expect("a checkpoint that cannot be written", (code, out), 1, r"\(io\)", "ck")
+
+    def training(*more):
+        p = subprocess.Popen([rille, "run", quickstart, "--data", text, "--steps", "4000", *small, *more], env=env, cwd=root,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        lines = []
+        for line in p.stdout:
+            lines.append(line)
+            if re.match(r"step +\d+ +loss", line):
+                return p, lines
+        raise AssertionError("never trained: " + "".join(lines))
+
+    def finish(p, lines):
+        lines.append(p.stdout.read())
+        return p.wait(timeout=60), "".join(lines)
+
+    p, lines = training()
+    p.send_signal(signal.SIGINT)
+    code, out = finish(p, lines)
+    check("Ctrl-C while training cleans up", code == 130 and "interrupted by Ctrl-C" in out and "released" in out and nothing_rented(), (code, out[-600:]))
+    p, lines = training()
+    p.send_signal(signal.SIGINT)
+    p.send_signal(signal.SIGINT)
+    code, out = finish(p, lines)
+    check("Ctrl-C twice stops at once and releases", code == 130 and nothing_rented(), (code, out[-600:]))
+
+    p, lines = training()
+    second = run("resume", "last")
+    check("a second runner on the same run is refused, naming the first", second[0] == 1 and str(p.pid) in second[1] and "being run" in second[1], second)
+    p.send_signal(signal.SIGHUP)
+    code, out = finish(p, lines)
+    check("a closed terminal suspends and says how to go on", code == 129 and "rille resume" in out, (code, out[-600:]))
+    check("and keeps what is rented", "live" in run("leases")[1])
+    code, out = run("release", "last")
+    check("which can be given back by hand", code == 0 and nothing_rented(), out)
+
+    path = root + "/edited.lua"
+    open(path, "w").write('local rille = require "rille"\nlocal a = rille.step("a", function() return 1 end)\nrille.sleep("30s")\nreturn a\n')
+    p = subprocess.Popen([rille, "run", path], env=env, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    p.stdout.readline()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and '"sleep"' not in run("show", "last", "--json")[1]:
+        time.sleep(0.05)
+    p.kill()
+    p.wait()
+    open(path, "w").write('local rille = require "rille"\nreturn rille.step("other", function() return 2 end)\n')
+    q = subprocess.Popen([rille, "resume", "last"], env=env, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    first = [q.stdout.readline() for _ in range(2)]
+    check("an edited script: the pinned one goes on, and one is told", "has changed" in "".join(first), first)
+    q.send_signal(signal.SIGINT)
+    code = q.wait(timeout=30)
+    check("and can be cancelled", code == 130, code)
+    check("nothing is rented at the end", nothing_rented())
+finally:
+    shutil.rmtree(root, ignore_errors=True)
+print(f"1..{count}")
+sys.exit(1 if failures else 0)

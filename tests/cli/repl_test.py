@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""The prompt, driven through a pseudo-terminal as a person would. usage: repl_test.py RILLE"""
+import os, pty, re, select, shutil, signal, subprocess, sys, tempfile, time
+
+rille = os.path.abspath(sys.argv[1])
+failures = count = 0
+
+
+class Prompt:
+    def __init__(self, home):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(RILLE_HOME=home, XDG_CONFIG_HOME=home + "/config", TERM="xterm", NO_COLOR="1")
+            os.execv(rille, [rille])
+        self.seen = ""
+        self.wait("rille> ")
+
+    def wait(self, text, seconds=30):
+        """Reads until `text` has appeared; gives what came before it."""
+        end = time.monotonic() + seconds
+        while text not in self.seen:
+            left = end - time.monotonic()
+            ready, _, _ = select.select([self.fd], [], [], max(0, left))
+            if not ready:
+                raise AssertionError(f"waited for {text!r}, saw {self.seen[-600:]!r}")
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                raise AssertionError(f"ended before {text!r}, saw {self.seen[-600:]!r}")
+            self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", data.decode(errors="replace")).replace("\r", "")
+        before, self.seen = self.seen.split(text, 1)
+        return before
+
+    def key(self, bytes_):
+        os.write(self.fd, bytes_)
+
+    def enter(self, line, prompt="rille> "):
+        self.key(line.encode() + b"\n")
+        self.wait("\n")  # the echo
+        return self.wait(prompt)
+
+    def end(self):
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                if not os.read(self.fd, 65536):
+                    break
+            except OSError:
+                break
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def check(name, ok, detail=""):
+    global failures, count
+    count += 1
+    failures += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
+
+
+def leases(home):
+    env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=home + "/config")
+    return subprocess.run([rille, "leases"], env=env, capture_output=True, text=True).stdout
+
+
+home = tempfile.mkdtemp(prefix="rille-repl-")
+try:
+    p = Prompt(home)
+    p.enter("local x = rille.device():randn{2,3}")
+    out = p.enter("x")
+    check("a local survives its entry, and a tensor shows its values", "f32[2, 3]" in out and out.count("[") >= 3, out)
+    check("methods of a tensor", "f32[2, 2]" in p.enter("x:matmul(x:transpose())"))
+    check("an expression is shown", p.enter("1 + 1").strip().endswith("2"))
+    check("the last value is _", p.enter("_ * 21").strip().endswith("42"))
+    out = p.enter('{ name = "a", list = { 1, 2, 3 } }')
+    check("a table is shown as one would write it", '{ list = { 1, 2, 3 }, name = "a" }' in out, out)
+    p.enter('box = rille.rent("b", { gpu = "any" })')
+    p.enter("local n = 3")
+    p.enter("print(n)")
+    check("a box rented earlier is used three entries later", "9" in p.enter('box:call("sq", { args = n }, function(a) return a * a end)'))
+    check("an unfinished line goes on", p.enter("function f(a)", ".. ") is not None)
+    p.enter("  return a * 2", ".. ")
+    p.enter("end")
+    check("and is whole after its end", p.enter("f(21)").strip().endswith("42"))
+    p.key(b"while true do end\n")
+    p.wait("\n")
+    time.sleep(0.3)
+    p.key(b"\x03")
+    out = p.wait("rille> ")
+    check("Ctrl-C ends an endless loop and gives the prompt back", "cancelled" in out, out)
+    p.key(b'while true do pcall(function() while true do end end) end\n')
+    p.wait("\n")
+    time.sleep(0.3)
+    p.key(b"\x03")
+    out = p.wait("rille> ")
+    check("also one that swallows errors", "cancelled" in out, out)
+    p.key(b'rille.sleep("1h")\n')
+    p.wait("\n")
+    time.sleep(0.3)
+    p.key(b"\x03")
+    check("Ctrl-C ends a sleep", "cancelled" in p.wait("rille> "))
+    check("the session goes on after it", p.enter("n").strip().endswith("3"))
+    out = p.enter("eror('x')")
+    check("an error and what was meant", "did you mean 'error'" in out, out)
+    p.key(b"half a line")
+    p.wait("half a line")
+    p.key(b"\x03")
+    p.wait("rille> ")
+    check("Ctrl-C at the prompt drops the line", p.enter("2 + 3").strip().endswith("5"))
+    p.key(b"\x1b[A")
+    p.wait("2 + 3")
+    p.key(b"\n")
+    check("history", "5" in p.wait("rille> "))
+    p.enter('handle = rille.spawn("later", function() rille.sleep("50ms"); print("from the background") end)')
+    check("a fiber goes on while the prompt waits", p.wait("from the background") is not None)
+    p.key(b"\x04")
+    p.wait("[y/N] ")
+    p.key(b"n\n")
+    p.wait("rille> ")
+    check("Ctrl-D with a live lease asks, and no means no", "live" in leases(home))
+    p.key(b"\x04")
+    p.wait("[y/N] ")
+    p.key(b"y\n")
+    check("yes ends the session well", p.end() == 0)
+    check("and releases the box", "nothing is rented" in leases(home), leases(home))
+    p = Prompt(home)
+    p.key(b"\x1b[A\x1b[A")
+    check("history outlives the session", p.wait("2 + 3") is not None)
+    p.key(b"\x03")
+    p.wait("rille> ")
+    p.enter('rille.rent("kept", { gpu = "any" })')
+    os.kill(p.pid, signal.SIGHUP)
+    p.end()
+    out = leases(home)
+    check("a closed terminal loses no lease: it is listed, and can be released", "kept" in out, out)
+    env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=home + "/config")
+    code = subprocess.run([rille, "release", "kept"], env=env, capture_output=True).returncode
+    check("release by name", code == 0 and "nothing is rented" in leases(home))
+finally:
+    shutil.rmtree(home, ignore_errors=True)
+print(f"1..{count}")
+sys.exit(1 if failures else 0)
