@@ -36,6 +36,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool closed() const { return closed_.cancelled(); }
   CancelToken token() const { return closed_.token(); }  // cancelled when closed, with the reason
   std::size_t queued_bytes() const { return queued_bytes_; }
+  std::int64_t heard_ns() const { return heard_ns_; }           // when the peer last said anything, by the loop's clock
 
   Connection(Loop& loop, Stream& in, Stream& out, std::shared_ptr<void> owner)
       : loop_(loop), in_(in), out_(out), owner_(std::move(owner)) {}
