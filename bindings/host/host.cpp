@@ -274,7 +274,8 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   }
   lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop would swallow one error
   lua_getinfo(L, "S", ar);
-  if (std::strncmp(ar->source, "=[rille", 7) == 0) return;  // scopes and steps must be able to catch it
+  std::string_view source = ar->source;
+  if (source == "=[rille]" || source == "=[rille.flow]") return;  // scopes and steps must be able to catch it
   raise(L, *why);
 }
 
