@@ -274,8 +274,9 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   }
   lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop would swallow one error
   lua_getinfo(L, "S", ar);
-  std::string_view source = ar->source;
-  if (source == "=[rille]" || source == "=[rille.flow]") return;  // scopes and steps must be able to catch it
+  // What catches it must not be hit itself: scopes and steps, and the prompt's loop. Other modules are the script's helpers.
+  for (std::string_view catcher : {"=[rille]", "=[rille.flow]", "=[rille.repl]"})
+    if (catcher == ar->source) return;
   raise(L, *why);
 }
 
