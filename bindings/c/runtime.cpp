@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/base/places.hpp"
 #include "bindings/c/internal.hpp"
 
 namespace rille::capi {
@@ -50,30 +51,6 @@ void Interrupter::arm() noexcept {
 
 namespace {
 
-// As the command's.
-std::string default_home() {
-  auto variable = [](const char* name) {
-    const char* text = std::getenv(name);
-    return std::string(text ? text : "");
-  };
-  if (std::string home = variable("RILLE_HOME"); !home.empty()) return home;
-  if (std::string state = variable("XDG_STATE_HOME"); !state.empty()) return state + "/rille";
-  std::string home = variable("HOME");
-  return home.empty() ? "" : home + "/.local/state/rille";
-}
-
-std::string command_in_path() {
-  const char* path = std::getenv("PATH");
-  std::string rest = path ? path : "/usr/bin:/bin";
-  for (std::size_t at = 0; at <= rest.size();) {
-    std::size_t end = std::min(rest.find(':', at), rest.size());
-    std::string file = rest.substr(at, end - at) + "/rille";
-    if (access(file.c_str(), X_OK) == 0) return file;
-    at = end + 1;
-  }
-  return "rille";
-}
-
 Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   if (options.runs_max < 1 || options.runs_max > 10'000)
     return make_error(ErrorKind::invalid, fmt::format("runs_max = {}: expected 1 to 10000", options.runs_max));
@@ -94,7 +71,7 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   uv_unref(reinterpret_cast<uv_handle_t*>(rt->wake));
   engine::EngineOptions engine;
   engine.home = options.home && *options.home ? options.home : default_home();
-  engine.self_exe = options.self_exe && *options.self_exe ? options.self_exe : command_in_path();
+  engine.self_exe = options.self_exe && *options.self_exe ? options.self_exe : find_program("rille");
   if (engine.home.empty())
     return make_error(ErrorKind::config, "there is no home for Rille's journal", "set the option home, $RILLE_HOME or $HOME");
   RILLE_TRY(rt->engine, engine::Engine::open(*rt->loop, std::move(engine)));

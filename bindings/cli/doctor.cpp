@@ -9,6 +9,7 @@
 
 #include "bindings/cli/app.hpp"
 #include "bindings/host/lua.hpp"
+#include "runtime/base/places.hpp"
 #include "runtime/base/units.hpp"
 
 namespace rille::cli {
@@ -19,20 +20,8 @@ struct Check {
   std::string what, state, found, costs;  // state: ok, missing, warning
 };
 
-std::string find_in_path(const char* program) {
-  const char* path = std::getenv("PATH");
-  std::string rest = path ? path : "/usr/bin:/bin";
-  for (std::size_t at = 0; at <= rest.size();) {
-    std::size_t end = std::min(rest.find(':', at), rest.size());
-    std::string file = rest.substr(at, end - at) + "/" + program;
-    if (access(file.c_str(), X_OK) == 0) return file;
-    at = end + 1;
-  }
-  return "";
-}
-
 Check program(const char* name, const char* what, const char* costs) {
-  std::string file = find_in_path(name);
+  std::string file = find_program(name);
   return file.empty() ? Check{what, "missing", "", costs} : Check{what, "ok", file, ""};
 }
 
@@ -62,7 +51,7 @@ Check toolkit() {
   for (const char* home : {std::getenv("RILLE_CUDA_PATH"), std::getenv("CUDA_HOME"), static_cast<char*>(nullptr)})
     if (home && std::filesystem::exists(std::string(home) + "/bin/nvcc")) return {"CUDA toolkit", "ok", home, ""};
   if (std::filesystem::exists("/usr/local/cuda/bin/nvcc")) return {"CUDA toolkit", "ok", "/usr/local/cuda", ""};
-  std::string nvcc = find_in_path("nvcc");
+  std::string nvcc = find_program("nvcc");
   if (!nvcc.empty()) return {"CUDA toolkit", "ok", nvcc, ""};
   return {"CUDA toolkit", "missing", "", "needed only to build Rille's GPU plug-in"};
 }

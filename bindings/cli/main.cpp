@@ -6,17 +6,11 @@
 #include <cstdlib>
 
 #include "bindings/cli/app.hpp"
+#include "runtime/base/places.hpp"
 
 namespace rille::cli {
 
 namespace {
-
-std::string default_home() {
-  if (const char* home = std::getenv("RILLE_HOME"); home && *home) return home;
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state) return std::string(state) + "/rille";
-  const char* home = std::getenv("HOME");
-  return std::string(home && *home ? home : "/tmp") + "/.local/state/rille";
-}
 
 std::string self_path() {
   char path[PATH_MAX];

@@ -40,7 +40,7 @@ void show_event(App& app, const Value& e) {
   else if (what == "fiber_failed")
     t.note(fmt::format("a background fiber failed: {}", e.text("message")));
   else if (what == "warning")
-    t.note(fmt::format("warning: {}: {}", e.text("what"), e["error"].text("message")));
+    t.note(fmt::format("warning: {}: {}", e.text("what"), e.text("message", e["error"].text("message"))));
 }
 
 }  // namespace

@@ -120,15 +120,49 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
   }
 }
 
-// The newest checkpoint of a call into the run's home. The call's result counts without it, so a failure is only told.
-Task<void> Calls::keep(std::shared_ptr<agent::AgentClient> agent, Value published, CancelToken token) {
-  std::string directory = published.text("directory");
-  if (directory.empty()) co_return;
-  std::string to = run_.home() + "/checkpoints/" + std::filesystem::path(directory).filename().string() + "/";
-  agent::TransferProgress progress = transfer_progress("keep " + directory);
-  auto moved = co_await agent->get(directory, to, progress, token);
-  if (moved) run_.event("checkpoint_kept", Value().set("directory", to).set("step", published["step"]));
-  else run_.event("warning", Value().set("message", "the checkpoint " + directory + " was not kept: " + moved.error().message));
+// Copies what a call publishes into the run's home while it goes on, the newest each time. A copy is whole or absent: it is
+// fetched beside its place (the agent's side checks every digest) and renamed. The call's result counts without it, so a
+// failure is only told, and only for the last.
+struct Calls::Keeper {
+  Value latest;
+  std::int64_t kept_step = -1;
+  bool busy = false, over = false;
+  std::string warning;
+};
+
+Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
+  auto alive = run_.alive_;
+  keeper->busy = true;
+  while (!keeper->over && keeper->latest.integer("step", -1) > keeper->kept_step && !agent->broken()) {
+    Value published = keeper->latest;
+    std::string from = published.text("directory");
+    if (from.empty()) break;
+    std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints";
+    std::filesystem::path to = folder / std::filesystem::path(from).filename(), part = to.string() + ".part";
+    auto moved = co_await agent->get(from, part.string() + "/", nullptr, token);
+    if (!*alive) co_return;
+    std::error_code ec;
+    if (moved) {
+      std::filesystem::remove_all(to, ec);
+      std::filesystem::rename(part, to, ec);
+    }
+    keeper->warning = !moved ? moved.error().message : ec ? ec.message() : "";
+    keeper->kept_step = published.integer("step");
+    if (!keeper->warning.empty()) continue;  // an older one may have been retired meanwhile: the next is tried
+    run_.event("checkpoint_kept", Value().set("directory", to.string()).set("step", published["step"]));
+    retire(folder, 2);
+  }
+  keeper->busy = false;
+}
+
+// Leaves the newest `count` checkpoints; their names sort by step.
+void Calls::retire(const std::filesystem::path& folder, std::size_t count) {
+  std::vector<std::filesystem::path> found;
+  std::error_code ec;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ec))
+    if (entry.is_directory(ec) && entry.path().extension() != ".part") found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  for (std::size_t i = 0; i + count < found.size(); ++i) std::filesystem::remove_all(found[i], ec);
 }
 
 Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, CancelToken token) {
@@ -149,9 +183,11 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
     restarts = 0;
     if (run_.hooks().progress) run_.hooks().progress(p);
   };
-  Value published;
+  auto keeper = std::make_shared<Keeper>();
+  std::shared_ptr<agent::AgentClient> agent;
   callbacks.checkpoint = [&](const Value& c) {
-    published = c;
+    keeper->latest = c;
+    if (spec.keep_checkpoints && !keeper->busy) run_.loop().spawn(keep(keeper, agent, token));
     run_.event("checkpoint", c);
   };
 
@@ -159,19 +195,23 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
   while (true) {
     auto connected = co_await client(lease_id, token);
     if (!connected) co_return connected.error();
-    std::shared_ptr<agent::AgentClient> agent = *connected;
+    agent = *connected;
     auto attached = co_await agent->attach(agent_key, offset, callbacks, token);
     if (attached && attached->state == agent::CallState::done) {
       Result<Value>& result = *attached->result;
       bool died = !result && result.error().code == "worker_died";
       if (!died) {
-        if (spec.keep_checkpoints) co_await keep(agent, published, token);
+        while (keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
+        if (spec.keep_checkpoints) co_await keep(keeper, agent, token);
+        if (!keeper->warning.empty())
+          run_.event("warning", Value().set("what", "the last checkpoint was not kept").set("message", keeper->warning));
         co_return std::move(result);
       }
       if (++restarts > restarts_max) co_return result.error();
       run_.event("call_restarted", Value().set("call", spec.name).set("why", result.error().message));
       (void)co_await agent->acknowledge(agent_key);
       offset = 0;
+      started = false;  // it was told already why the call starts again
       continue;
     }
     if (attached) {  // absent: never started, or its agent died with it

@@ -3,6 +3,7 @@
 // asked. Private to runtime/engine; loop thread only.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,7 +38,9 @@ class Calls {
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
   Async<std::string> local_copy(std::string from, Value options, CancelToken token);
   agent::TransferProgress transfer_progress(std::string what);
-  Task<void> keep(std::shared_ptr<agent::AgentClient> agent, Value published, CancelToken token);
+  struct Keeper;
+  Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
+  static void retire(const std::filesystem::path& folder, std::size_t count);
   std::string call_key(const std::string& lease_id, const std::string& key) const;
 
   RunImpl& run_;

@@ -1,7 +1,6 @@
 #include "runtime/loop/stream.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -10,26 +9,15 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/loop/no_sigpipe.hpp"
+
 namespace rille {
 
 namespace {
 
-// Pipes know no MSG_NOSIGNAL: SIGPIPE is blocked for this thread around the write, and a pending one is eaten.
 ssize_t write_quietly(int fd, const char* data, std::size_t size) {
-  sigset_t pipe_only, before;
-  sigemptyset(&pipe_only);
-  sigaddset(&pipe_only, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
-  ssize_t n = ::write(fd, data, size);
-  int saved = errno;
-  if (n < 0 && saved == EPIPE && !sigismember(&before, SIGPIPE)) {
-    timespec zero{};
-    while (sigtimedwait(&pipe_only, nullptr, &zero) < 0 && errno == EINTR) {
-    }
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = saved;
-  return n;
+  NoSigpipe guard;
+  return ::write(fd, data, size);
 }
 
 bool would_block(int e) { return e == EAGAIN || e == EWOULDBLOCK; }

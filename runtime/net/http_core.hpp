@@ -3,24 +3,11 @@
 #pragma once
 
 #include <curl/curl.h>
-#include <signal.h>
 
+#include "runtime/loop/no_sigpipe.hpp"
 #include "runtime/net/http.hpp"
 
 namespace rille::net {
-
-// Blocks SIGPIPE for this thread while libcurl and OpenSSL may write to a closed socket, and eats the one
-// they raised.
-class NoSigpipe {
- public:
-  NoSigpipe();
-  ~NoSigpipe();
-  NoSigpipe(const NoSigpipe&) = delete;
-
- private:
-  sigset_t before_;
-  bool was_pending_;
-};
 
 class HttpClient::Core {
  public:

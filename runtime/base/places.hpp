@@ -1,0 +1,13 @@
+// Where things are on this machine, as the environment says.
+#pragma once
+
+#include <string>
+
+namespace rille {
+
+// $RILLE_HOME, else $XDG_STATE_HOME/rille, else ~/.local/state/rille; "" when none of them is known.
+std::string default_home();
+// The first executable of that name in $PATH, or "".
+std::string find_program(const std::string& name);
+
+}  // namespace rille
