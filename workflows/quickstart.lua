@@ -1,14 +1,14 @@
 -- The main job, from nothing to a checkpoint: rent an instance, stage a text, train a byte-level GPT on it, fetch the
 -- checkpoint, sample a line, release.
 --
---   rille run workflows/quickstart.lua [--data FILE|FOLDER|URL] [--steps 300] [--seed 1] [--out out/]
+--   rille run workflows/quickstart.lua [--data FILE|FOLDER|URL] [--steps 1000] [--seed 1] [--out out/]
 --
 -- Without --data the text is Rille's own documentation. On one machine the same seed gives the same losses, bit for bit,
 -- also when the run is killed and resumed on the way. docs/manual/quickstart.md explains every step.
 local rille = require "rille"
 
 local args = rille.args {
-  data = "", steps = 300, seed = 1, gpu = "any", budget = 5.00, out = "out/",
+  data = "", steps = 1000, seed = 1, gpu = "any", budget = 5.00, out = "out/",
   layers = 2, heads = 4, width = 128, context = 32, batch = 32, lr = 3e-3, every = 50,
 }
 local text = args.data ~= "" and args.data or rille.script_directory .. "/../docs"

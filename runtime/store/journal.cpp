@@ -8,6 +8,10 @@
 
 namespace rille::store {
 
+namespace {
+void pause() { __builtin_ia32_pause(); }
+}  // namespace
+
 Result<std::unique_ptr<Journal>> Journal::open(Loop& loop, const std::string& path) {
   RILLE_TRY(auto writer, Db::open(path, false));
   RILLE_CHECK(migrate(*writer, path));
@@ -33,6 +37,7 @@ void Journal::push(Item item, bool urgent) {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(item));
     urgent_ = urgent_ || urgent;
+    arrived_ = true;
   }
   // A lazy row wakes nobody: the writer looks by itself every 5 ms while the queue is not empty, or on the next commit.
   wake_.notify_one();
@@ -61,6 +66,14 @@ Result<> Journal::flush() {
 void Journal::work() {
   std::unique_lock lock(mutex_);
   while (true) {
+    // A fiber that has just been answered often comes back at once: a moment of looking is cheaper than a wake-up.
+    if (queue_.empty() && !stop_) {
+      lock.unlock();
+      auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+      while (!arrived_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) pause();
+      lock.lock();
+    }
+    arrived_ = false;
     wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
     if (!urgent_ && !stop_) wake_.wait_for(lock, std::chrono::milliseconds(5), [this] { return stop_ || urgent_; });
     if (queue_.empty() && stop_) return;

@@ -66,6 +66,7 @@ class Journal {
   std::condition_variable wake_, idle_;
   std::deque<Item> queue_;
   bool urgent_ = false, stop_ = false, busy_ = false;
+  std::atomic<bool> arrived_{false};
   Result<> lazy_failure_;
   std::thread thread_;
 };
