@@ -136,6 +136,7 @@ Async<Lease> Manager::intend(const Acquire& request, CancelToken token, std::siz
 // Sends the create call, or on resume finds out what became of the one that was sent.
 Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelToken token) {
   std::size_t refused = 0;
+  bool uncertain = lease.state == "creating";  // something was sent whose answer is not known
   for (int attempt = 1;; ++attempt) {
     RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
     const provider::Traits traits = provider->traits();
@@ -165,6 +166,20 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelTo
     }
     const Error& e = made.error();
     if (token.cancelled()) co_return token.reason();
+    if (definitive(e) && uncertain) {
+      // This refusal says nothing about an earlier send of the same request: that machine must be found or proven absent.
+      RILLE_CO_TRY(std::optional<Machine> found, co_await find_machine(lease));
+      if (found) {
+        lease.machine_id = found->id;
+        lease.live_us = loop_.clock().wall_us();
+        lease.machine = std::move(*found);
+        lease.state = "live";
+        RILLE_CO_CHECK(co_await save(lease, request.fence));
+        event("live", lease.to_value(lease.live_us));
+        co_return lease;
+      }
+      uncertain = false;
+    }
     if (definitive(e)) {
       event("refused", error_to_value(e));
       Result<Lease> next = co_await intend(request, token, ++refused, lease.generation + 1);
@@ -179,7 +194,8 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelTo
       attempt = 0;
       continue;
     }
-    if (attempt >= create_attempts_max) co_return e;  // uncertain: the row stays `creating`, and release() settles it
+    uncertain = true;
+    if (attempt >= create_attempts_max) co_return e;  // the row stays `creating`, and release() settles it
     RILLE_CO_CHECK(co_await sleep_for(loop_, std::min<std::int64_t>(500LL << attempt, 10'000), token));
   }
 }

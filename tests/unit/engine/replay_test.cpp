@@ -240,3 +240,19 @@ TEST_CASE("a retryable failure is tried again, then recorded") {
   CHECK(again.error().message == "down");
   CHECK(world.effects["tries"] == 3);
 }
+
+TEST_CASE("a refusal after a lost answer does not forget the machine that the lost one made") {
+  World world;
+  world.lose_answer = 1;  // the first create makes a machine, but its answer never comes
+  world.refuse_from = 2;  // and the second call says that there is no capacity
+  auto script = [](Run& run, CppGuest&, World&) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", Value(), "test"));
+      co_return Value(box.machine_id);
+    };
+  };
+  Result<Value> r = settle(world, script, -1);
+  REQUIRE(r.ok());
+  CHECK(world.creates.size() == 1);
+  CHECK(world.machines.empty());
+}

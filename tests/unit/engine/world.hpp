@@ -17,6 +17,7 @@ struct World {
   std::map<std::string, std::string> machines;  // alive, by id -> tag
   std::map<std::string, int> creates;           // create calls that made a machine, by token
   int places = 0, crash_at = -1;
+  int create_calls = 0, lose_answer = -1, refuse_from = -1;  // by number of the create call, from 1
   bool crashed = false;
 
   // A place where the process may die. Never returns when it does.
@@ -45,9 +46,12 @@ class MemoryProvider final : public provider::Provider {
   }
   Async<provider::Machine> create(provider::CreateRequest request, CancelToken) override {
     RILLE_CO_CHECK(co_await world_.place(loop_));
+    int call = ++world_.create_calls;
+    if (world_.refuse_from > 0 && call >= world_.refuse_from) co_return make_error(ErrorKind::capacity, "none left");
     std::string id = "m-" + request.token;
     if (world_.machines.emplace(id, request.tag).second) ++world_.creates[request.token];
     RILLE_CO_CHECK(co_await world_.place(loop_));
+    if (call == world_.lose_answer) co_return make_error(ErrorKind::network, "connection reset").with_retry();
     co_return machine(id);
   }
   Async<provider::Machine> describe(std::string id, CancelToken) override { co_return machine(id); }
