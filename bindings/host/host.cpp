@@ -72,7 +72,8 @@ Fiber* LuaHost::find(FiberId id) {
 }
 
 void LuaHost::print(std::string_view text) {
-  if (run_ && run_->hooks().print) run_->hooks().print(text);
+  if (!run_ || run_->replaying()) return;  // a resumed script shows only what is new
+  if (run_->hooks().print) run_->hooks().print(text);
 }
 
 // --- code

@@ -102,13 +102,15 @@ class Run : public FiberSink {
 
   // Before execute.
   virtual void limit(const RunLimits&) {}
-  // Runs `main` as fiber 1 and then settles: children, leases, journal. Once. The guest outlives it.
+  // Runs `main` as fiber 1 and then settles: children, leases, journal. Once. The guest may be destroyed before the run, after it ended.
   virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
   // The foreground cancel of Ctrl-C and `rille cancel`: unwinds the script with this reason, then cleans up.
   virtual void cancel(Error reason) = 0;
 
   // --- what a guest asks about a fiber
   virtual const Error* cancelled(FiberId fiber) const = 0;   // why it must unwind now, or null
+  // Whether what happens now happened before, in the record: output of the script was shown then.
+  virtual bool replaying() const = 0;
   virtual std::uint64_t seed(FiberId fiber) const = 0;       // from run id and fiber path
   virtual std::string path(FiberId fiber) const = 0;         // "main/worker#1"
   // The pinned source of a module or script: read by `load` the first time, from the journal ever after.

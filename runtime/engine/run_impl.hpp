@@ -94,6 +94,7 @@ class RunImpl final : public Run {
   void cancel(Error reason) override;
 
   const Error* cancelled(FiberId fiber) const override;
+  bool replaying() const override { return config_.mode == Mode::durable && !replay_.over(); }
   std::uint64_t seed(FiberId fiber) const override;
   std::string path(FiberId fiber) const override;
   Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) override;

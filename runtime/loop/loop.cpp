@@ -24,7 +24,7 @@ struct Loop::Spawned {
     co_await std::move(self->task);
     // The coroutine cannot destroy itself while it runs: the loop does.
     self->loop.post([self] {
-      std::erase(self->loop.spawned_, self);
+      self->loop.spawned_.erase(self);
       delete self;
     });
   }
@@ -77,7 +77,7 @@ void Loop::post_from_thread(std::function<void()> fn) {
 void Loop::spawn(Task<void> task) {
   auto* s = new Spawned{*this, std::move(task), {}};
   s->root = Spawned::run(s).handle;
-  spawned_.push_back(s);
+  spawned_.insert(s);
   s->root.resume();
 }
 

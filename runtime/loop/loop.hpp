@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/base/result.hpp"
@@ -60,7 +61,7 @@ class Loop {
   std::deque<std::function<void()>> ready_;
   std::mutex mutex_;  // guards from_threads_
   std::vector<std::function<void()>> from_threads_;
-  std::vector<Spawned*> spawned_;
+  std::unordered_set<Spawned*> spawned_;
 };
 
 // A one-shot value with one waiter. set() may come before or after the await; the first set wins.

@@ -49,6 +49,7 @@ class FakeRun : public engine::Run {
   Async<> scope_settle(FiberId, engine::ScopeId, std::optional<Error>) override { shielded = true; co_return success(); }
   Async<> scope_release(FiberId, engine::ScopeId, std::vector<std::string>) override { co_return success(); }
   void scope_leave(FiberId, engine::ScopeId) override { shielded = false; }
+  bool replaying() const override { return false; }
   engine::ScopeId entry_enter(FiberId f) override { return scope_enter(f, "entry"); }
   void cancel_scope(engine::ScopeId, Error) override {}
   Async<engine::StepTicket> step_begin(FiberId, engine::Operation, engine::RetryPolicy) override { co_return no(); }
