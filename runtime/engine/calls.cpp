@@ -245,19 +245,33 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
   }
 }
 
+// A transfer that is cut because its agent died, or the channel broke, is taken up again: what was moved already is not
+// moved twice.
+Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token) {
+  for (int breaks = 1;; ++breaks) {
+    auto agent = co_await client(lease_id, token);
+    if (!agent) co_return agent.error();
+    std::shared_ptr<agent::AgentClient> held = *agent;
+    Result<agent::Transfer> moved = co_await move(*held);
+    if (moved) co_return Value().set("files", moved->files).set("bytes", moved->size_bytes);
+    if (token.cancelled()) co_return token.reason();
+    if (moved.error().kind != ErrorKind::network || breaks > reconnects_max) co_return moved.error();
+    clients_.erase(lease_id);
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
+  }
+}
+
 Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token) {
   RILLE_CO_TRY(std::string local, co_await local_copy(from, options, token));
-  RILLE_CO_TRY(auto agent, co_await client(lease_id, token));
   agent::TransferProgress progress = transfer_progress("stage " + to);
-  RILLE_CO_TRY(agent::Transfer moved, co_await agent->put(local, to, progress, token));
-  co_return Value().set("files", moved.files).set("bytes", moved.size_bytes);
+  Move move = [=](agent::AgentClient& agent) { return agent.put(local, to, progress, token); };
+  co_return co_await transfer(lease_id, std::move(move), token);
 }
 
 Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, Value, CancelToken token) {
-  RILLE_CO_TRY(auto agent, co_await client(lease_id, token));
   agent::TransferProgress progress = transfer_progress("get " + from);
-  RILLE_CO_TRY(agent::Transfer moved, co_await agent->get(from, to, progress, token));
-  co_return Value().set("files", moved.files).set("bytes", moved.size_bytes);
+  Move move = [=](agent::AgentClient& agent) { return agent.get(from, to, progress, token); };
+  co_return co_await transfer(lease_id, std::move(move), token);
 }
 
 // What is staged from here: a local path as it is, a URL by way of the shared cache.

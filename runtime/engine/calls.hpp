@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,6 +37,8 @@ class Calls {
 
  private:
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
+  using Move = std::function<Async<agent::Transfer>(agent::AgentClient&)>;
+  Async<Value> transfer(std::string lease_id, Move move, CancelToken token);
   Async<std::string> local_copy(std::string from, Value options, CancelToken token);
   agent::TransferProgress transfer_progress(std::string what);
   struct Keeper;
