@@ -1,5 +1,6 @@
--- rille.checkpoint: saving and restoring a training's state. `state` is a list or table of models, optimizers, data sets,
--- or anything with state() and load_state() that gives plain data. Files are safetensors with a manifest, see docs.
+-- rille.checkpoint: saving and restoring a training's state. `state` is a list or table of models, optimizers, data
+-- sets, or anything with state() and load_state() that gives plain data. Files are safetensors with a manifest, see
+-- docs.
 local native = require "rille.native"
 local rille = require "rille"
 
@@ -21,7 +22,8 @@ local function classify(item)
   return kind_of(item)
 end
 
--- Each item with the name of its place: "model", "optimizer", "data"; a second model is "model-2"; or the table's own keys.
+-- Each item with the name of its place: "model", "optimizer", "data"; a second model is "model-2"; or the table's
+-- own keys.
 local function places(state)
   local out, seen = {}, {}
   for key, item in pairs(state) do
@@ -65,7 +67,8 @@ function checkpoint.begin(state, options)
     keep_every = options.keep_every, cursor = plain, rng = random, metadata = options.metadata or {} })
 end
 
----The checkpoint that was written, { step, directory, size_bytes }, or nil while it is being written; raises what went wrong.
+---The checkpoint that was written, { step, directory, size_bytes }, or nil while it is being written; raises what
+---went wrong.
 ---@param write userdata the handle that begin gave
 ---@return table?
 ---@mark ephemeral

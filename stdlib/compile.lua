@@ -17,8 +17,8 @@ end
 ---Makes a function of tensors that is recorded once and then replayed as one flat list of kernel calls.
 ---
 ---Call 1 runs as it is; call 2 is traced: it must ask for the same operations, and reading a value or waiting in it is
----an error that names the line. From call 3 on the function itself does not run. Shapes, types, plain arguments (numbers,
----strings, booleans) and a model's train/eval mode are part of the key: another combination is recorded anew.
+---an error that names the line. From call 3 on the function itself does not run. Shapes, types, plain arguments
+---(numbers, strings, booleans) and a model's train/eval mode are part of the key: another combination is recorded anew.
 ---It takes tensors and plain values, returns tensors; models and optimizers come in as upvalues.
 ---Results are bit-equal whichever way a call runs. What changes from call to call (a learning rate) must be a tensor on
 ---the device, as an optimizer's is.

@@ -64,7 +64,8 @@ function methods:load_state(state) native.bytes_restore(self._set, state) end
 ---Text as a sequence of bytes for next-byte prediction: a file, or all files of a directory in sorted order.
 ---The order is computed from (seed, epoch), so that the position is one number whatever the batch size.
 ---@param path string a file or a directory
----@param options? { batch: integer, context: integer, seed: integer, split: number, shuffle: boolean } 16, 128, 0, 0.1 (the share kept for validation), true
+---@param options? { batch: integer, context: integer, seed: integer, split: number, shuffle: boolean } 16, 128, 0,
+---0.1 (the share kept for validation), true
 ---@return Bytes
 ---@mark ephemeral
 function data.bytes(path, options)

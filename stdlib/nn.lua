@@ -1,5 +1,6 @@
--- rille.nn: layers and models. A module is a plain table: tensors that require grad are its parameters, modules and lists
--- of modules in it are its parts. It is called like a function. Names of parameters are paths: "blocks.1.mlp.fc.weight".
+-- rille.nn: layers and models. A module is a plain table: tensors that require grad are its parameters, modules and
+-- lists of modules in it are its parts. It is called like a function. Names of parameters are paths:
+-- "blocks.1.mlp.fc.weight".
 local native = require "rille.native"
 local rille = require "rille"
 
@@ -321,10 +322,12 @@ local Gpt = nn.class("Gpt", {
   end,
 })
 
----A GPT: token and position embeddings, `layers` blocks (causal attention of `heads` heads, a GELU layer of 4 x width), all
----with pre-layer norm, and a linear head. Initialised as GPT-2, from `seed`. Called with ids [batch, length], it gives logits
----[batch, length, vocab]. model:generate(prompt, { length = 100, temperature = 0.8, seed = 0, stop = "\n" }) continues a text.
----@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout: number, seed: integer } vocab: 256, dropout: 0, seed: 0
+---A GPT: token and position embeddings, `layers` blocks (causal attention of `heads` heads, a GELU layer of 4 x
+---width), all with pre-layer norm, and a linear head. Initialised as GPT-2, from `seed`. Called with ids [batch,
+---length], it gives logits [batch, length, vocab]. model:generate(prompt, { length = 100, temperature = 0.8, seed =
+---0, stop = "\n" }) continues a text.
+---@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
+---number, seed: integer } vocab: 256, dropout: 0, seed: 0
 ---@return Module
 ---@mark ephemeral
 function nn.gpt(options)

@@ -29,7 +29,8 @@ local function groups_of(verb, parameters, options)
   return { { parameters = list, lr = options.lr, weight_decay = options.weight_decay } }
 end
 
----AdamW with decoupled weight decay. Step count and learning rate live on the device, so that a compiled step is never stale.
+---AdamW with decoupled weight decay. Step count and learning rate live on the device, so that a compiled step is
+---never stale.
 ---@param parameters table  model:parameters(), a list of tensors, or groups { parameters =, lr =, weight_decay = }
 ---@param options? { lr: number, betas: number[], eps: number, weight_decay: number } 1e-3, {0.9, 0.999}, 1e-8, 0.01
 ---@return Optimizer
@@ -55,7 +56,8 @@ function optim.sgd(parameters, options)
 end
 
 ---A schedule for rille.train: the rate grows from 0 to `lr` over `warmup` steps and falls to `floor` along a cosine.
----@param options { lr: number, steps: integer, warmup: integer, floor: number } warmup: 5 % of the steps; floor: lr / 10
+---@param options { lr: number, steps: integer, warmup: integer, floor: number } warmup: 5 % of the steps; floor: lr
+---/ 10
 ---@return fun(step: integer): number
 ---@mark deterministic
 function optim.cosine(options)

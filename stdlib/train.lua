@@ -1,5 +1,6 @@
--- rille.train: the loop around an update function. It takes batches, logs, checkpoints, evaluates, and after a crash goes on
--- from the newest complete checkpoint in the work directory, with the losses that an undisturbed run would have had.
+-- rille.train: the loop around an update function. It takes batches, logs, checkpoints, evaluates, and after a crash
+-- goes on from the newest complete checkpoint in the work directory, with the losses that an undisturbed run would
+-- have had.
 local native = require "rille.native"
 local rille = require "rille"
 local checkpoint = require "rille.checkpoint"
@@ -102,10 +103,11 @@ end
 ---@field keep_every? integer steps whose multiples stay for good
 ---@field directory? string "checkpoints" by default
 
----Trains: for each step takes a batch of `data`, calls `update(x, y)` and reads the loss. `rille.train(options)` is the same.
+---Trains: for each step takes a batch of `data`, calls `update(x, y)` and reads the loss. `rille.train(options)` is
+---the same.
 ---
----With `checkpoint`, a call that finds a checkpoint in the directory goes on from it. Each published checkpoint also goes
----to who called (`box:call`).
+---With `checkpoint`, a call that finds a checkpoint in the directory goes on from it. Each published checkpoint also
+---goes to who called (`box:call`).
 ---@param options rille.train.Options what to train, and how long
 ---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], checkpoint: string? } result
 ---@mark step-only

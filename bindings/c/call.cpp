@@ -28,7 +28,9 @@ Error wrong_argument(const rille_call& call, std::size_t index, const char* expe
   const auto& arguments = call.state->arguments;
   std::string got = index < arguments.size() ? arguments[index].to_json() : "nothing";
   if (got.size() > 60) got = got.substr(0, 57) + "...";
-  return make_error(ErrorKind::invalid, fmt::format("{}: argument {}: expected {}, got {}", call.state->function->full_name, index + 1, expected, got));
+  return make_error(ErrorKind::invalid,
+                    fmt::format("{}: argument {}: expected {}, got {}", call.state->function->full_name,
+                                index + 1, expected, got));
 }
 
 const Value& argument(const rille_call& call, std::size_t index) {
@@ -104,7 +106,8 @@ rille_error* rille_call_number(const rille_call* call, size_t index, double* val
 rille_error* rille_call_integer(const rille_call* call, size_t index, int64_t* value) {
   return guarded([&]() -> Result<> {
     const double* n = argument(*call, index).as_number();
-    if (!n || std::floor(*n) != *n || std::fabs(*n) > 9007199254740992.0) return wrong_argument(*call, index, "an integer");
+    if (!n || std::floor(*n) != *n || std::fabs(*n) > 9007199254740992.0)
+      return wrong_argument(*call, index, "an integer");
     *value = static_cast<int64_t>(*n);
     return {};
   });

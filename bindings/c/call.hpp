@@ -1,4 +1,5 @@
-// One call of a host function, from the script's arguments to its result. Loop thread only, but for `abandoned` and `gate`.
+// One call of a host function, from the script's arguments to its result. Loop thread only, but for `abandoned` and
+// `gate`.
 #pragma once
 
 #include "bindings/c/internal.hpp"

@@ -71,11 +71,13 @@ void rille_free(void* text) { std::free(text); }
 rille_error* rille_error_create(rille_kind kind, const char* message, const char* hint) {
   return capi::guarded([&]() -> Result<> {
     bool known = kind >= RILLE_INVALID && kind <= RILLE_INTERNAL;
-    return make_error(known ? static_cast<ErrorKind>(kind) : ErrorKind::internal, message ? message : "", hint ? hint : "");
+    return make_error(known ? static_cast<ErrorKind>(kind) : ErrorKind::internal, message ? message : "",
+                      hint ? hint : "");
   });
 }
 
-static_assert(RILLE_INTERNAL == static_cast<int>(ErrorKind::internal) && RILLE_STATE == static_cast<int>(ErrorKind::state) &&
+static_assert(RILLE_INTERNAL == static_cast<int>(ErrorKind::internal) &&
+              RILLE_STATE == static_cast<int>(ErrorKind::state) &&
               RILLE_DIVERGENCE == static_cast<int>(ErrorKind::divergence));
 
 rille_kind rille_error_kind(const rille_error* e) { return static_cast<rille_kind>(e->error.kind); }
@@ -91,8 +93,9 @@ int rille_error_http_status(const rille_error* e) { return e->error.http_status;
 const char* rille_error_field(const rille_error* e, const char* name) {
   struct Field { const char* name; const std::string Error::* text; };
   static constexpr Field fields[] = {
-      {"message", &Error::message}, {"hint", &Error::hint}, {"code", &Error::code}, {"traceback", &Error::traceback},
-      {"provider", &Error::provider}, {"operation", &Error::operation}, {"request_id", &Error::request_id}, {"resource", &Error::resource}};
+      {"message", &Error::message},       {"hint", &Error::hint},         {"code", &Error::code},
+      {"traceback", &Error::traceback},   {"provider", &Error::provider}, {"operation", &Error::operation},
+      {"request_id", &Error::request_id}, {"resource", &Error::resource}};
   for (const Field& f : fields)
     if (name && std::strcmp(name, f.name) == 0) return (e->error.*f.text).c_str();
   return nullptr;

@@ -60,8 +60,8 @@ struct Gate {
   Loop* loop = nullptr;  // null: the runtime is gone
 };
 
-// Stops Lua code from any thread and from signal handlers, so only atomics here. A slot holds a host; whoever removes one
-// waits for those who are arming.
+// Stops Lua code from any thread and from signal handlers, so only atomics here. A slot holds a host; whoever
+// removes one waits for those who are arming.
 class Interrupter {
  public:
   explicit Interrupter(std::size_t slots) : slots_(slots) {}
@@ -112,7 +112,9 @@ struct rille_runtime {
   int running() const;
   void forget(rille_run* run);
   void abandon();                      // suspends what is under way, where it stands
-  void say(rille_log_level level, const std::string& line) const { if (log) log(level, line.data(), line.size(), log_payload); }
+  void say(rille_log_level level, const std::string& line) const {
+    if (log) log(level, line.data(), line.size(), log_payload);
+  }
 };
 
 struct rille_run : std::enable_shared_from_this<rille_run> {
@@ -140,7 +142,8 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
 
 namespace rille::capi {
 
-// Who may call: the owner's thread, in the process that made the runtime, and outside of callbacks for what turns the loop.
+// Who may call: the owner's thread, in the process that made the runtime, and outside of callbacks for what turns
+// the loop.
 enum class Call { plain, turns };
 Result<> check_call(const rille_runtime* runtime, Call kind = Call::plain);
 Error null_argument(const char* function, const char* what);

@@ -40,8 +40,10 @@ Result<int> invoke(lua_State* L) {
   Fiber* fiber = host.current();
   if (!fiber || !host.has_run()) return make_error(ErrorKind::state, fmt::format("{} works inside a run", f.full_name));
   if (f.effect == RILLE_VOLATILE && !host.effects_allowed())
-    return make_error(ErrorKind::state, fmt::format("{} is never recorded, so workflow code calls it only inside a step", f.full_name),
-                      fmt::format("rille.step(\"{}\", function() return {}(...) end)", f.name, f.full_name));
+    return make_error(
+        ErrorKind::state,
+        fmt::format("{} is never recorded, so workflow code calls it only inside a step", f.full_name),
+        fmt::format("rille.step(\"{}\", function() return {}(...) end)", f.name, f.full_name));
   RILLE_TRY(std::shared_ptr<CallState> call, read_call(L, f, host));
   call->gate = runtime->gate;
   if (f.effect != RILLE_STEP || !fiber->step.empty())
@@ -86,13 +88,19 @@ bool is_name(const char* text) {
 }
 
 Result<> check_module(const rille_runtime& rt, const char* name) {
-  if (!is_name(name)) return make_error(ErrorKind::invalid, fmt::format("'{}' is no name for a module", name ? name : "NULL"), "use letters, digits and _");
+  if (!is_name(name))
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is no name for a module", name ? name : "NULL"),
+                      "use letters, digits and _");
   std::string_view word(name);
   if (word == "rille" || stdlib_source(name))
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is one of Rille's own modules", name), "choose another name");
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is one of Rille's own modules", name),
+                      "choose another name");
   for (const char* taken : {"string", "table", "math", "coroutine", "bit", "io", "os", "debug", "ffi", "jit"})
-    if (word == taken) return make_error(ErrorKind::invalid, fmt::format("'{}' is one of Lua's libraries", name), "choose another name");
-  if (rt.modules.count(name)) return make_error(ErrorKind::state, fmt::format("the module '{}' is registered already", name));
+    if (word == taken)
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is one of Lua's libraries", name),
+                        "choose another name");
+  if (rt.modules.count(name))
+    return make_error(ErrorKind::state, fmt::format("the module '{}' is registered already", name));
   return {};
 }
 
@@ -100,11 +108,17 @@ Result<HostFunction> read_function(const char* module, const rille_function_spec
   rille_function_spec spec{};
   std::memcpy(&spec, &given, std::min(given.struct_size, sizeof spec));
   if (!is_name(spec.name))
-    return make_error(ErrorKind::invalid, fmt::format("{}: '{}' is no name for a function", module, spec.name ? spec.name : "NULL"), "use letters, digits and _");
-  if (!spec.function) return make_error(ErrorKind::invalid, fmt::format("{}.{}: its function is NULL", module, spec.name));
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("{}: '{}' is no name for a function", module, spec.name ? spec.name : "NULL"),
+        "use letters, digits and _");
+  if (!spec.function)
+    return make_error(ErrorKind::invalid, fmt::format("{}.{}: its function is NULL", module, spec.name));
   if (spec.effect < RILLE_PURE || spec.effect > RILLE_VOLATILE)
-    return make_error(ErrorKind::invalid, fmt::format("{}.{}: effect {} is unknown", module, spec.name, static_cast<int>(spec.effect)),
-                      "declare RILLE_PURE, RILLE_STEP or RILLE_VOLATILE");
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("{}.{}: effect {} is unknown", module, spec.name, static_cast<int>(spec.effect)),
+        "declare RILLE_PURE, RILLE_STEP or RILLE_VOLATILE");
   HostFunction f;
   f.module = module;
   f.name = spec.name;
@@ -134,19 +148,23 @@ Result<> install_modules(LuaHost& host, rille_runtime* runtime) {
 using namespace rille;
 using namespace rille::capi;
 
-rille_error* rille_register_module(rille_runtime* rt, const char* name, const rille_function_spec* functions, size_t count) {
+rille_error* rille_register_module(rille_runtime* rt, const char* name, const rille_function_spec* functions,
+                                   size_t count) {
   return guarded([&]() -> Result<> {
     RILLE_CHECK(check_call(rt));
     RILLE_CHECK(check_module(*rt, name));
-    if (!functions || count == 0) return make_error(ErrorKind::invalid, fmt::format("the module '{}' has no function", name));
+    if (!functions || count == 0)
+      return make_error(ErrorKind::invalid, fmt::format("the module '{}' has no function", name));
     // The stride is the host program's: its header may be an older one.
     std::size_t stride = functions->struct_size;
-    if (stride < offsetof(rille_function_spec, payload)) return make_error(ErrorKind::invalid, fmt::format("{}: struct_size is not set", name));
+    if (stride < offsetof(rille_function_spec, payload))
+      return make_error(ErrorKind::invalid, fmt::format("{}: struct_size is not set", name));
     std::map<std::string, HostFunction> made;
     for (std::size_t i = 0; i < count; ++i) {
       const auto* at = reinterpret_cast<const char*>(functions) + i * stride;
       RILLE_TRY(HostFunction f, read_function(name, *reinterpret_cast<const rille_function_spec*>(at)));
-      if (!made.emplace(f.name, f).second) return make_error(ErrorKind::invalid, fmt::format("{} is registered twice", f.full_name));
+      if (!made.emplace(f.name, f).second)
+        return make_error(ErrorKind::invalid, fmt::format("{} is registered twice", f.full_name));
     }
     rt->modules.emplace(name, std::move(made));
     return {};

@@ -89,13 +89,17 @@ rille_error* rille_release(rille_runtime* rt, const char* id, rille_done_functio
       known = known || meant;
       if (meant && l.billable()) ids.push_back(l.id);
     }
-    if (!known) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}', and no run of that id has one", id), "list them with rille_leases");
+    if (!known)
+      return make_error(ErrorKind::invalid,
+                        fmt::format("there is no lease '{}', and no run of that id has one", id),
+                        "list them with rille_leases");
     spawn(rt, release(rt, std::move(ids)), done, payload);
     return {};
   });
 }
 
-rille_error* rille_signal(rille_runtime* rt, const char* run_id, const char* name, const char* payload_json, rille_done_function done, void* payload) {
+rille_error* rille_signal(rille_runtime* rt, const char* run_id, const char* name, const char* payload_json,
+                          rille_done_function done, void* payload) {
   return guarded([&]() -> Result<> {
     RILLE_CHECK(check_call(rt));
     if (!run_id || !name) return null_argument("rille_signal", run_id ? "name" : "run_id");

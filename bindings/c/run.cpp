@@ -52,14 +52,16 @@ void show(const rille_run& r, rille_text_function function, const Value& value) 
 
 engine::RunHooks hooks(rille_run* r) {
   engine::RunHooks h;
-  if (r->options.print) h.print = [r](std::string_view text) { r->options.print(text.data(), text.size(), r->options.payload); };
+  if (r->options.print)
+    h.print = [r](std::string_view text) { r->options.print(text.data(), text.size(), r->options.payload); };
   if (r->options.progress) h.progress = [r](const Value& value) { show(*r, r->options.progress, value); };
   if (r->options.event) {
     h.event = [r](const Value& value) { show(*r, r->options.event, value); };
   } else if (r->runtime->log) {
     h.event = [r](const Value& e) {
       std::string what = e.text("event");
-      r->runtime->say(what == "log" ? RILLE_INFO : RILLE_DEBUG, fmt::format("run {}: {}", r->id, what == "log" ? e.text("message") : e.to_json()));
+      r->runtime->say(what == "log" ? RILLE_INFO : RILLE_DEBUG,
+                      fmt::format("run {}: {}", r->id, what == "log" ? e.text("message") : e.to_json()));
     };
   }
   return h;
@@ -81,7 +83,8 @@ Async<std::unique_ptr<engine::Run>> begin(rille_run* r) {
 Result<> pin(rille_run& r) {
   auto fresh = [&]() -> Result<std::string> {
     if (!r.resumed) return r.source;
-    return make_error(ErrorKind::state, fmt::format("the journal does not hold the script '{}' of run {}", r.name, r.id),
+    return make_error(ErrorKind::state,
+                      fmt::format("the journal does not hold the script '{}' of run {}", r.name, r.id),
                       "it stopped before it had begun: start a new run");
   };
   RILLE_TRY(r.source, r.run->pinned(r.name, fresh));
@@ -99,8 +102,10 @@ Async<Value> perform(rille_run* r) {
   if (r->cancel_reason) r->run->cancel(*r->cancel_reason);
   if (r->options.wall_ms > 0)
     r->wall = std::make_unique<Timer>(*r->runtime->loop, r->options.wall_ms, [r] {
-      r->run->cancel(make_error(ErrorKind::timeout, fmt::format("the run took longer than {}", format_duration_ms(r->options.wall_ms)),
-                                "raise the limit wall_ms"));
+      r->run->cancel(
+          make_error(ErrorKind::timeout,
+                     fmt::format("the run took longer than {}", format_duration_ms(r->options.wall_ms)),
+                     "raise the limit wall_ms"));
     });
   r->runtime->interrupter->add(r->host.get());
   Value none;
@@ -113,11 +118,17 @@ Task<void> drive(rille_run* r) {
 }
 
 Result<> check_options(const rille_run_options& o) {
-  for (auto [name, value, least] : {std::tuple{"memory_bytes", o.memory_bytes, 0}, {"slice_ms", o.slice_ms, 0}, {"wall_ms", o.wall_ms, 0},
-                                    {"spend_micros", o.spend_micros, -1}, {"leases_max", o.leases_max, -1}})
-    if (value < least) return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected at least {}", name, value, least));
+  for (auto [name, value, least] : {std::tuple{"memory_bytes", o.memory_bytes, 0},
+                                    {"slice_ms", o.slice_ms, 0},
+                                    {"wall_ms", o.wall_ms, 0},
+                                    {"spend_micros", o.spend_micros, -1},
+                                    {"leases_max", o.leases_max, -1}})
+    if (value < least)
+      return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected at least {}", name, value, least));
   if (o.rules != RILLE_RULES_WORKFLOW && o.rules != RILLE_RULES_OPEN)
-    return make_error(ErrorKind::invalid, fmt::format("rules = {}: expected RILLE_RULES_WORKFLOW or RILLE_RULES_OPEN", static_cast<int>(o.rules)));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("rules = {}: expected RILLE_RULES_WORKFLOW or RILLE_RULES_OPEN",
+                                  static_cast<int>(o.rules)));
   return {};
 }
 
@@ -139,7 +150,9 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
 }
 
 Result<> prepare(std::shared_ptr<rille_run> r, std::string source, rille_run** out) {
-  if (source.size() > source_bytes_max) return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB: that is no script", r->script));
+  if (source.size() > source_bytes_max)
+    return make_error(ErrorKind::invalid,
+                      fmt::format("'{}' is larger than 16 MB: that is no script", r->script));
   r->source = std::move(source);
   r->name = std::filesystem::path(r->script).filename().string();
   r->id = new_run_id(r->runtime->loop->clock().wall_us());
@@ -198,16 +211,19 @@ rille_error* rille_run_from_source(rille_runtime* rt, const char* name, const ch
                                    const rille_run_options* options, rille_run** run) {
   if (run) *run = nullptr;
   return guarded([&]() -> Result<> {
-    if (!name || !source || !run) return null_argument("rille_run_from_source", !name ? "name" : !source ? "source" : "run");
+    if (!name || !source || !run)
+      return null_argument("rille_run_from_source", !name ? "name" : !source ? "source" : "run");
     RILLE_TRY(auto r, new_run(rt, options));
     if (std::filesystem::path(name).filename().empty())
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is no name for a script", name), "name it like a file: \"app.lua\"");
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is no name for a script", name),
+                        "name it like a file: \"app.lua\"");
     r->script = name;
     return prepare(std::move(r), std::string(source, length), run);
   });
 }
 
-rille_error* rille_run_from_file(rille_runtime* rt, const char* path, const rille_run_options* options, rille_run** run) {
+rille_error* rille_run_from_file(rille_runtime* rt, const char* path, const rille_run_options* options,
+                                 rille_run** run) {
   if (run) *run = nullptr;
   return guarded([&]() -> Result<> {
     if (!path || !run) return null_argument("rille_run_from_file", !path ? "path" : "run");
@@ -228,7 +244,9 @@ rille_error* rille_run_resume(rille_runtime* rt, const char* id, const rille_run
     RILLE_TRY(auto r, new_run(rt, options));
     RILLE_TRY(engine::RunRow row, rt->engine->run(id));
     if (row.mode != "durable")
-      return make_error(ErrorKind::state, fmt::format("run {} followed open rules: it was not journaled", row.id), "start a new run");
+      return make_error(ErrorKind::state,
+                        fmt::format("run {} followed open rules: it was not journaled", row.id),
+                        "start a new run");
     if (row.state == "done" || row.state == "failed" || row.state == "cancelled")
       return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state), "start a new run");
     r->resumed = true;
@@ -250,13 +268,19 @@ rille_error* rille_run_start(rille_run* run) {
     if (!run) return null_argument("rille_run_start", "run");
     rille_runtime* rt = run->runtime;
     RILLE_CHECK(check_call(rt));
-    if (run->state != RILLE_RUN_NEW) return make_error(ErrorKind::state, fmt::format("run {} has been started already", run->id), "prepare another");
+    if (run->state != RILLE_RUN_NEW)
+      return make_error(ErrorKind::state, fmt::format("run {} has been started already", run->id),
+                        "prepare another");
     if (rt->closed) return make_error(ErrorKind::state, "this runtime has been shut down", "create another");
     if (rt->running() >= rt->runs_max)
-      return make_error(ErrorKind::state, fmt::format("{} runs are under way, as many as runs_max allows", rt->runs_max), "wait for one, or raise runs_max");
+      return make_error(ErrorKind::state,
+                        fmt::format("{} runs are under way, as many as runs_max allows", rt->runs_max),
+                        "wait for one, or raise runs_max");
     run->state = RILLE_RUN_RUNNING;
     run->started = true;
-    rt->loop->post([r = run->shared_from_this()] { if (r->state == RILLE_RUN_RUNNING) r->runtime->loop->spawn(drive(r.get())); });
+    rt->loop->post([r = run->shared_from_this()] {
+      if (r->state == RILLE_RUN_RUNNING) r->runtime->loop->spawn(drive(r.get()));
+    });
     return {};
   });
 }
@@ -291,7 +315,9 @@ rille_error* rille_run_on_done(rille_run* run, void (*done)(rille_run* run, void
 }
 
 const char* rille_run_id(const rille_run* run) { return run->id.c_str(); }
-rille_state rille_run_state(const rille_run* run) { return run->settled || run->state == RILLE_RUN_NEW ? run->state : RILLE_RUN_RUNNING; }
+rille_state rille_run_state(const rille_run* run) {
+  return run->settled || run->state == RILLE_RUN_NEW ? run->state : RILLE_RUN_RUNNING;
+}
 
 const char* rille_run_result(const rille_run* run, size_t* length) {
   bool there = rille_run_state(run) == RILLE_RUN_DONE;
@@ -300,7 +326,9 @@ const char* rille_run_result(const rille_run* run, size_t* length) {
 }
 
 const rille_error* rille_run_error(const rille_run* run) { return run->settled ? run->error.get() : nullptr; }
-int64_t rille_run_memory_bytes(const rille_run* run) { return run->host ? static_cast<int64_t>(run->host->state().bytes_used()) : 0; }
+int64_t rille_run_memory_bytes(const rille_run* run) {
+  return run->host ? static_cast<int64_t>(run->host->state().bytes_used()) : 0;
+}
 
 void rille_run_free(rille_run* run) {
   if (!run || !check_call(run->runtime)) return;

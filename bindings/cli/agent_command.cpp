@@ -15,7 +15,9 @@ int agent_command(App& app, const std::vector<std::string>& words) {
     else if (words[i] == "--call") call = words[i + 1];
   }
   if (directory.empty() || (what != "daemon" && what != "connect" && what != "worker"))
-    return fail(app, make_error(ErrorKind::invalid, "rille agent is started by Rille itself", "see docs/manual/agents.md")), 2;
+    return fail(app, make_error(ErrorKind::invalid, "rille agent is started by Rille itself",
+                                "see docs/manual/agents.md")),
+           2;
   if (what == "worker") {
     lua::WorkerOptions options;
     options.directory = directory;

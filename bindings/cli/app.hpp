@@ -1,4 +1,5 @@
-// What every command of `rille` needs: the loop, the engine of this RILLE_HOME, the terminal. Commands return exit codes:
+// What every command of `rille` needs: the loop, the engine of this RILLE_HOME, the terminal. Commands return exit
+// codes:
 // 0 done, 1 script error, 2 usage, 3 cleanup pending, 124 timeout, 130 interrupted.
 #pragma once
 

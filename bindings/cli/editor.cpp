@@ -112,7 +112,8 @@ Editor::~Editor() {
   history(state_->history, &event, H_SAVE, state_->file.c_str());
   history_end(state_->history);
   el_end(state_->edit);
-  uv_close(reinterpret_cast<uv_handle_t*>(state_->poll), [](uv_handle_t* h) { delete reinterpret_cast<uv_poll_t*>(h); });
+  uv_close(reinterpret_cast<uv_handle_t*>(state_->poll),
+           [](uv_handle_t* h) { delete reinterpret_cast<uv_poll_t*>(h); });
 }
 
 Editor::Input Editor::read(const std::string& prompt, std::string& line) {

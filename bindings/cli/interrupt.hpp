@@ -1,6 +1,6 @@
-// Signals of the command (the library installs none). SIGINT is told at once to whoever runs Lua, so that an endless loop
-// can be interrupted, and then to the loop; SIGTERM and SIGHUP are told to the loop. SIGPIPE is ignored: a closed pipe is
-// a write error. One per process, while it lives.
+// Signals of the command (the library installs none). SIGINT is told at once to whoever runs Lua, so that an endless
+// loop can be interrupted, and then to the loop; SIGTERM and SIGHUP are told to the loop. SIGPIPE is ignored: a
+// closed pipe is a write error. One per process, while it lives.
 #pragma once
 
 #include <functional>

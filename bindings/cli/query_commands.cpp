@@ -13,7 +13,9 @@ namespace rille::cli {
 
 namespace {
 
-std::string age(const App& app, std::int64_t us) { return format_duration_ms((app.loop->clock().wall_us() - us) / 1000) + " ago"; }
+std::string age(const App& app, std::int64_t us) {
+  return format_duration_ms((app.loop->clock().wall_us() - us) / 1000) + " ago";
+}
 
 template <class Items>
 int print_json(App& app, const Items& items) {
@@ -67,11 +69,14 @@ int show_command(App& app, const std::string& id) {
     Value v = run->to_value();
     Value::Array held;
     for (const auto& l : *leases) held.push_back(lease_value(app, l));
-    v.set("state", shown_state(app, *run)).set("entries", Value::Array(entries->begin(), entries->end())).set("leases", std::move(held));
+    v.set("state", shown_state(app, *run))
+        .set("entries", Value::Array(entries->begin(), entries->end()))
+        .set("leases", std::move(held));
     app.terminal.out(v.to_json_pretty() + "\n");
     return 0;
   }
-  std::string out = fmt::format("run      {}\nscript   {}\nstate    {}\nstarted  {}\n", run->id, run->script, shown_state(app, *run), format_utc(run->created_us));
+  std::string out = fmt::format("run      {}\nscript   {}\nstate    {}\nstarted  {}\n", run->id, run->script,
+                                shown_state(app, *run), format_utc(run->created_us));
   if (run->ended_us) out += fmt::format("took     {}\n", format_duration_ms((run->ended_us - run->created_us) / 1000));
   if (run->args.as_object() && !run->args.as_object()->empty()) out += "args     " + run->args.to_json() + "\n";
   if (!run->result.is_null()) out += "result   " + run->result.to_json() + "\n";
@@ -79,8 +84,11 @@ int show_command(App& app, const std::string& id) {
   if (!entries->empty()) {
     std::vector<std::vector<std::string>> rows{{"FIBER", "KIND", "NAME", "STATE", "TRY", "TOOK", "WHERE"}};
     for (const Value& e : *entries) {
-      std::string took = e["seconds"].as_number() ? format_duration_ms(static_cast<std::int64_t>(e.number("seconds") * 1000)) : "";
-      rows.push_back({e.text("fiber"), e.text("kind"), e.text("name"), e.text("state"), fmt::format("{}", e.integer("attempt")), took, e.text("source")});
+      std::string took = e["seconds"].as_number()
+                             ? format_duration_ms(static_cast<std::int64_t>(e.number("seconds") * 1000))
+                             : "";
+      rows.push_back({e.text("fiber"), e.text("kind"), e.text("name"), e.text("state"),
+                      fmt::format("{}", e.integer("attempt")), took, e.text("source")});
     }
     out += "\n" + format_table(rows);
   }
@@ -105,7 +113,8 @@ int logs_command(App& app, const std::string& id, bool follow) {
   char block[65536];
   bool alive = true;
   while (true) {
-    while (file.read(block, sizeof block), file.gcount() > 0) app.terminal.out({block, static_cast<std::size_t>(file.gcount())});
+    while (file.read(block, sizeof block), file.gcount() > 0)
+      app.terminal.out({block, static_cast<std::size_t>(file.gcount())});
     if (!follow || !alive) return 0;
     alive = app.engine->alive(run->id);  // once more after its end, for the last lines
     file.clear();
@@ -127,10 +136,15 @@ int leases_command(App& app, bool all) {
     return 0;
   }
   std::int64_t now = app.loop->clock().wall_us();
-  std::vector<std::vector<std::string>> rows{{"LEASE", "NAME", "STATE", "PROVIDER", "MACHINE", "PER HOUR", "SPENT", "ENDS IN", "RUN"}};
+  std::vector<std::vector<std::string>> rows{
+      {"LEASE", "NAME", "STATE", "PROVIDER", "MACHINE", "PER HOUR", "SPENT", "ENDS IN", "RUN"}};
   for (const auto& l : *leases)
-    rows.push_back({l.id, l.name, l.state, l.provider, l.machine_id, format_dollars(l.price_micros_per_hour), format_dollars(l.spent_micros(now)),
-                    l.state == "released" ? "" : l.expires_us > now ? format_duration_ms((l.expires_us - now) / 1000) : "expired", l.run});
+    rows.push_back({l.id, l.name, l.state, l.provider, l.machine_id, format_dollars(l.price_micros_per_hour),
+                    format_dollars(l.spent_micros(now)),
+                    l.state == "released" ? ""
+                    : l.expires_us > now  ? format_duration_ms((l.expires_us - now) / 1000)
+                                          : "expired",
+                    l.run});
   app.terminal.out(format_table(rows));
   return 0;
 }
@@ -153,7 +167,8 @@ int release_command(App& app, const std::string& what) {
   if (ids.empty()) {
     std::string near = did_you_mean(what, known);
     return fail(app, make_error(ErrorKind::invalid, fmt::format("nothing live is called '{}'", what),
-                                near.empty() ? "list the leases with `rille leases`" : fmt::format("did you mean {}?", near)));
+                                near.empty() ? "list the leases with `rille leases`"
+                                             : fmt::format("did you mean {}?", near)));
   }
   int code = 0;
   for (const std::string& id : ids) {
@@ -178,11 +193,16 @@ int gc_command(App& app) {
     app.terminal.out(v.to_json_pretty() + "\n");
     return report->failed.empty() ? 0 : 3;
   }
-  for (const auto& l : report->released) app.terminal.out(fmt::format("released {} {} ({})\n", l.id, l.name, l.machine_id));
-  for (const auto& l : report->failed) app.terminal.out(fmt::format("NOT released {} {} ({}): {}\n", l.id, l.name, l.machine_id, l.error));
+  for (const auto& l : report->released)
+    app.terminal.out(fmt::format("released {} {} ({})\n", l.id, l.name, l.machine_id));
+  for (const auto& l : report->failed)
+    app.terminal.out(fmt::format("NOT released {} {} ({}): {}\n", l.id, l.name, l.machine_id, l.error));
   for (const auto& l : report->unknown)
-    app.terminal.out(fmt::format("unknown machine {} at {} bears our tag {}; it is in no journal here and was left alone\n", l.machine_id, l.provider, l.tag));
-  if (report->released.empty() && report->failed.empty() && report->unknown.empty()) app.terminal.out("nothing to clean up\n");
+    app.terminal.out(fmt::format(
+        "unknown machine {} at {} bears our tag {}; it is in no journal here and was left alone\n",
+        l.machine_id, l.provider, l.tag));
+  if (report->released.empty() && report->failed.empty() && report->unknown.empty())
+    app.terminal.out("nothing to clean up\n");
   return report->failed.empty() ? 0 : 3;
 }
 
@@ -215,15 +235,18 @@ int offers_command(App& app, const Value& query) {
     app.terminal.out(offers->to_json_pretty() + "\n");
     return 0;
   }
-  std::vector<std::vector<std::string>> rows{{"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT", "PER HOUR"}};
+  std::vector<std::vector<std::string>> rows{
+      {"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT", "PER HOUR"}};
   for (const Value& o : *offers->as_array()) {
     if (o["error"].as_string()) {
       rows.push_back({o.text("provider"), "error: " + o.text("error")});
       continue;
     }
     auto price = micros_from_dollars(o.number("price_per_hour"));
-    rows.push_back({o.text("provider"), o.text("id"), o.text("gpu", "-"), fmt::format("{}", o.integer("gpu_count")), fmt::format("{}", o.integer("vcpus")),
-                    format_size_bytes(o.integer("memory_bytes")), o.text("region"), o.boolean("spot") ? "spot" : "", price ? format_dollars(*price) : "?"});
+    rows.push_back({o.text("provider"), o.text("id"), o.text("gpu", "-"),
+                    fmt::format("{}", o.integer("gpu_count")), fmt::format("{}", o.integer("vcpus")),
+                    format_size_bytes(o.integer("memory_bytes")), o.text("region"),
+                    o.boolean("spot") ? "spot" : "", price ? format_dollars(*price) : "?"});
   }
   if (rows.size() == 1) app.terminal.out("no offers match\n");
   else app.terminal.out(format_table(rows));

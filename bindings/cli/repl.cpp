@@ -144,8 +144,13 @@ int open_repl(lua_State* L) {
   lua_getfield(L, -1, "trace");
   int trace = lua_gettop(L);
   lua_newtable(L);
-  set_functions(L, {{"compile", bind<repl_compile>}, {"enter", bind<repl_enter>}, {"leave", bind<repl_leave>},
-                    {"report", bind<repl_report>}, {"modules", bind<repl_modules>}, {"done", bind<repl_done>}, {"set", bind<repl_set>}});
+  set_functions(L, {{"compile", bind<repl_compile>},
+                    {"enter", bind<repl_enter>},
+                    {"leave", bind<repl_leave>},
+                    {"report", bind<repl_report>},
+                    {"modules", bind<repl_modules>},
+                    {"done", bind<repl_done>},
+                    {"set", bind<repl_set>}});
   set_async(L, "read", bind<repl_read>);
   lua_pushvalue(L, trace);
   lua_setfield(L, -2, "trace");
@@ -200,7 +205,8 @@ std::vector<std::string> complete(Repl& r, const std::string& before) {
       for (lua_pushnil(l); lua_next(l, table); lua_pop(l, 1))
         if (lua_type(l, -2) == LUA_TSTRING) {
           std::string name = lua_tostring(l, -2);
-          if (name.starts_with(rest) && !name.starts_with("__") && (name[0] != '_' || !rest.empty())) found.push_back(path + name);
+          if (name.starts_with(rest) && !name.starts_with("__") && (name[0] != '_' || !rest.empty()))
+            found.push_back(path + name);
         }
       if (!luaL_getmetafield(l, table, "__index")) break;
     }
@@ -220,7 +226,8 @@ bool may_leave(Repl& r, Editor* editor) {
     for (const auto& l : *leases)
       if (l.billable()) ++live, hourly += l.price_micros_per_hour;
   if (!live || !editor) return true;
-  r.app.terminal.out(fmt::format("{} {} still rented, at {} per hour. Release and quit? [y/N] ", live, live == 1 ? "box is" : "boxes are", format_dollars(hourly)));
+  r.app.terminal.out(fmt::format("{} {} still rented, at {} per hour. Release and quit? [y/N] ", live,
+                                 live == 1 ? "box is" : "boxes are", format_dollars(hourly)));
   std::string answer;
   Editor::Input input = editor->read("", answer);
   if (input == Editor::Input::end) r.app.terminal.out("\n");
@@ -296,7 +303,8 @@ int repl_command(App& app, const std::string& resume) {
   r.run = std::move(*run);
   r.log.open(r.run->home() + "/log");
   std::vector<lua_CFunction> open(1, open_repl);
-  if (Result<> made = make_host(r, std::filesystem::current_path().string(), host::Rules::open, open); !made) return fail(app, made.error());
+  if (Result<> made = make_host(r, std::filesystem::current_path().string(), host::Rules::open, open); !made)
+    return fail(app, made.error());
   lua_pushlightuserdata(r.host->lua(), &r);
   set_registry(r.host->lua(), &key_repl);
   Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(__rille_prompt)");

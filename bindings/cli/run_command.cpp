@@ -40,7 +40,8 @@ void warn_if_edited(Session& s, const std::string& script) {
   std::string name = std::filesystem::path(script).filename().string();  // as LuaHost::load_file pins it
   Result<std::string> pinned = s.run->pinned(name, [&]() -> Result<std::string> { return text.str(); });
   if (pinned && *pinned != text.str())
-    s.app.terminal.note(fmt::format("{} has changed since this run began; the version that it began with goes on", script));
+    s.app.terminal.note(
+        fmt::format("{} has changed since this run began; the version that it began with goes on", script));
 }
 
 int finish(Session& s) {
@@ -97,10 +98,12 @@ Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& w = words[i];
     if (!w.starts_with("--") || w.size() < 3)
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is no option of the script", w), "write --name value, or --name=value");
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is no option of the script", w),
+                        "write --name value, or --name=value");
     std::size_t equals = w.find('=');
     if (equals != std::string::npos) out.insert_or_assign(w.substr(2, equals - 2), Value(w.substr(equals + 1)));
-    else if (i + 1 < words.size() && !words[i + 1].starts_with("--")) out.insert_or_assign(w.substr(2), Value(words[i + 1])), ++i;
+    else if (i + 1 < words.size() && !words[i + 1].starts_with("--"))
+      out.insert_or_assign(w.substr(2), Value(words[i + 1])), ++i;
     else out.insert_or_assign(w.substr(2), Value(true));
   }
   return Value(std::move(out));
@@ -116,7 +119,8 @@ int run_command(App& app, const RunArguments& arguments) {
     script = std::filesystem::absolute(arguments.file, ec).lexically_normal().string();
     if (!std::filesystem::is_regular_file(script, ec))
       return usage(make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", arguments.file),
-                              "commands: run resume ps show logs leases release gc cost offers signal doctor repl; see rille --help"));
+                              "commands: run resume ps show logs leases release gc cost offers signal doctor "
+                              "repl; see rille --help"));
     Result<Value> parsed = parse_script_arguments(arguments.script_arguments);
     if (!parsed) return usage(parsed.error());
     input = std::move(*parsed);
@@ -141,22 +145,27 @@ int run_command(App& app, const RunArguments& arguments) {
   }
   s.log.open(s.run->home() + "/log");
   bool one_liner = arguments.code.has_value();
-  std::string directory = one_liner ? std::filesystem::current_path().string() : std::filesystem::path(script).parent_path().string();
+  std::string directory = one_liner ? std::filesystem::current_path().string()
+                                    : std::filesystem::path(script).parent_path().string();
   std::vector<lua_CFunction> words;
   if (one_liner) words.push_back(lua::open_as_global);
-  if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r) return fail(app, r.error());
+  if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r)
+    return fail(app, r.error());
   if (!arguments.resume.empty()) warn_if_edited(s, script);
   Result<FunctionRef> main = one_liner ? s.host->load("=-e", *arguments.code) : s.host->load_file(script);
   if (!main) {
     // Nothing has begun: the run ends here, with the error.
     Error e = main.error();
-    store::Journal::Write write = [id = s.run->id(), text = error_to_value(e).to_json(), at = app.loop->clock().wall_us()](store::Db& db) {
-      return db.run("UPDATE runs SET state='failed', error=?, ended_us=?, updated_us=?, pid=0 WHERE id=?", {text, at, at, id});
+    store::Journal::Write write = [id = s.run->id(), text = error_to_value(e).to_json(),
+                                   at = app.loop->clock().wall_us()](store::Db& db) {
+      return db.run("UPDATE runs SET state='failed', error=?, ended_us=?, updated_us=?, pid=0 WHERE id=?",
+                    {text, at, at, id});
     };
     (void)run_blocking(*app.loop, app.engine->journal().commit(write));
     return fail(app, e);
   }
-  std::string title = arguments.resume.empty() ? fmt::format("run {}", s.run->id()) : fmt::format("resuming run {}", s.run->id());
+  std::string title = arguments.resume.empty() ? fmt::format("run {}", s.run->id())
+                                               : fmt::format("resuming run {}", s.run->id());
   return drive(s, *main, one_liner || app.json ? "" : title);
 }
 

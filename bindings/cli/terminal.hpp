@@ -1,6 +1,6 @@
 // The one owner of the terminal: what scripts print, log lines and the progress line all pass through it, so that a
-// progress line never breaks a prompt, an output line or a log file. On a terminal the line is redrawn in place (at most
-// 10 times a second); into a pipe or a file it becomes one plain line every 10 s or 10 %. NO_COLOR is respected.
+// progress line never breaks a prompt, an output line or a log file. On a terminal the line is redrawn in place (at
+// most 10 times a second); into a pipe or a file it becomes one plain line every 10 s or 10 %. NO_COLOR is respected.
 // Loop thread only.
 #pragma once
 
@@ -22,7 +22,9 @@ class Terminal {
   void progress(const Value& progress);        // {what, done, total, unit, loss, rate, rate_unit, seconds_left}
   void clear_progress();
   // What stands on the screen besides the progress line (a prompt being edited): taken away before output, drawn after.
-  void set_prompt(std::function<void()> hide, std::function<void()> draw) { hide_ = std::move(hide), draw_ = std::move(draw); }
+  void set_prompt(std::function<void()> hide, std::function<void()> draw) {
+    hide_ = std::move(hide), draw_ = std::move(draw);
+  }
 
   bool out_is_tty() const { return out_tty_; }
   bool color() const { return color_; }

@@ -29,8 +29,12 @@ std::string blocking_frame(lua_State* L) {
 void check_may_wait(lua_State* L, const Fiber& fiber) {
   for (lua_State* co = L; co; co = parent_coroutine(co)) {
     if (!lua_isyieldable(co))
-      raise(L, make_error(ErrorKind::state, fmt::format("this would have to wait, but it was called through {}, which cannot be suspended", blocking_frame(co)),
-                          "do the waiting outside of that function: collect the values first"));
+      raise(L,
+            make_error(ErrorKind::state,
+                       fmt::format(
+                           "this would have to wait, but it was called through {}, which cannot be suspended",
+                           blocking_frame(co)),
+                       "do the waiting outside of that function: collect the values first"));
     if (co == fiber.L) return;
   }
   raise(L, make_error(ErrorKind::state, "this would have to wait, but it runs in a coroutine that belongs to no fiber",

@@ -85,7 +85,8 @@ bool read_proto(std::string_view bytes, std::vector<Proto>& all, std::vector<std
       stack.pop_back();
       for (std::size_t u = 0; u < child.upvalues.size(); ++u) {
         unsigned where = child.upvalues[u];
-        if (child.out.assigned[u] && !(where & uv_local) && (where & uv_index) < upvalues) proto.out.assigned[where & uv_index] = true;
+        if (child.out.assigned[u] && !(where & uv_local) && (where & uv_index) < upvalues)
+          proto.out.assigned[where & uv_index] = true;
       }
     }
   }

@@ -102,7 +102,9 @@ class CapturedWalk {
         const char* s = lua_tolstring(L_, index, &size);
         return mix(5, hash_bytes(s, size));
       }
-      default: return mix(static_cast<std::uint64_t>(type) + 6, reinterpret_cast<std::uintptr_t>(lua_topointer(L_, index)));
+      default:
+        return mix(static_cast<std::uint64_t>(type) + 6,
+                   reinterpret_cast<std::uintptr_t>(lua_topointer(L_, index)));
     }
   }
 

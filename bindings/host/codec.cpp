@@ -21,7 +21,9 @@ class Encoder {
   Encoder(lua_State* L, std::string_view what) : L_(L), what_(what) {}
 
   Result<Value> encode(int index) {
-    if (++count_ > values_max) return refuse(fmt::format("holds more than {} values", values_max), "keep large data in files or tensors");
+    if (++count_ > values_max)
+      return refuse(fmt::format("holds more than {} values", values_max),
+                    "keep large data in files or tensors");
     switch (lua_type(L_, index)) {
       case LUA_TNONE:
       case LUA_TNIL: return Value();

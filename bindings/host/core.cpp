@@ -64,7 +64,8 @@ int core_function_name(lua_State* L) {
   lua_Debug ar;
   lua_pushvalue(L, 1);
   lua_getinfo(L, ">S", &ar);
-  push(L, ar.what[0] == 'C' ? std::string("function: builtin") : fmt::format("function: {}:{}", ar.short_src, ar.linedefined));
+  push(L, ar.what[0] == 'C' ? std::string("function: builtin")
+                            : fmt::format("function: {}:{}", ar.short_src, ar.linedefined));
   return 1;
 }
 
@@ -93,7 +94,8 @@ int core_random(lua_State* L) {
     high = check_integer(L, 2, "math.random's upper bound");
   }
   if (low > high) raise_invalid(L, fmt::format("math.random: the interval from {} to {} is empty", low, high));
-  lua_pushnumber(L, static_cast<double>(low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1))));
+  lua_pushnumber(L, static_cast<double>(low + static_cast<std::int64_t>(
+                                                  random.below(static_cast<std::uint64_t>(high - low) + 1))));
   return 1;
 }
 
@@ -211,7 +213,8 @@ Result<int> core_read_source(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::string path(check_text(L, 1, "path"));
   std::filesystem::path full = path;
-  if (full.is_relative() && !host.options().script_directory.empty()) full = std::filesystem::path(host.options().script_directory) / path;
+  if (full.is_relative() && !host.options().script_directory.empty())
+    full = std::filesystem::path(host.options().script_directory) / path;
   auto load = [&] { return read_text(full.string()); };
   RILLE_TRY(std::string source, host.has_run() ? host.run().pinned("file:" + path, load) : load());
   push(L, source);
@@ -228,7 +231,8 @@ Result<int> core_find_module(lua_State* L) {
   }
   for (char c : name)
     if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-'))
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is no name of a module", name), "names are letters, digits, '_', '-', with dots between folders");
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is no name of a module", name),
+                        "names are letters, digits, '_', '-', with dots between folders");
   RILLE_TRY(std::string source, host.module_source(name));
   std::string path = name;
   for (char& c : path) c = c == '.' ? '/' : c;
@@ -256,15 +260,31 @@ int core_stdlib_names(lua_State* L) {
 
 void push_core(lua_State* L) {
   lua_newtable(L);
-  set_functions(L, {{"raise", bind<core_raise>}, {"describe", bind<core_describe>}, {"did_you_mean", bind<core_did_you_mean>},
-                    {"effects_allowed", core_effects_allowed}, {"open_rules", core_open_rules},
-                    {"object_number", core_object_number}, {"metatable", core_metatable}, {"function_name", bind<core_function_name>},
-                    {"print", bind<core_print>}, {"random", bind<core_random>}, {"randomseed", bind<core_randomseed>},
-                    {"traceback", bind<core_traceback>}, {"trace", bind<core_trace>}, {"fiber_data", bind<core_fiber_data>},
-                    {"step_name", bind<core_step_name>}, {"caught", core_caught}, {"env", core_env}, {"setfenv", core_setfenv},
-                    {"to_error", bind<core_to_error>}, {"is_error", core_is_error}, {"compile", bind<core_compile>},
-                    {"read_source", bind<core_read_source>}, {"find_module", bind<core_find_module>},
-                    {"has_stdlib", bind<core_has_stdlib>}, {"stdlib_names", bind<core_stdlib_names>}});
+  set_functions(L, {{"raise", bind<core_raise>},
+                    {"describe", bind<core_describe>},
+                    {"did_you_mean", bind<core_did_you_mean>},
+                    {"effects_allowed", core_effects_allowed},
+                    {"open_rules", core_open_rules},
+                    {"object_number", core_object_number},
+                    {"metatable", core_metatable},
+                    {"function_name", bind<core_function_name>},
+                    {"print", bind<core_print>},
+                    {"random", bind<core_random>},
+                    {"randomseed", bind<core_randomseed>},
+                    {"traceback", bind<core_traceback>},
+                    {"trace", bind<core_trace>},
+                    {"fiber_data", bind<core_fiber_data>},
+                    {"step_name", bind<core_step_name>},
+                    {"caught", core_caught},
+                    {"env", core_env},
+                    {"setfenv", core_setfenv},
+                    {"to_error", bind<core_to_error>},
+                    {"is_error", core_is_error},
+                    {"compile", bind<core_compile>},
+                    {"read_source", bind<core_read_source>},
+                    {"find_module", bind<core_find_module>},
+                    {"has_stdlib", bind<core_has_stdlib>},
+                    {"stdlib_names", bind<core_stdlib_names>}});
   push_null(L);
   lua_setfield(L, -2, "null");
   lua_getglobal(L, "require");

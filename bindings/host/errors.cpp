@@ -40,7 +40,8 @@ bool is_ours(const lua_Debug& ar) { return ar.what[0] == 'C' || std::strncmp(ar.
 std::string frame_text(lua_State* L, lua_Debug& ar) {
   std::string out = "  ";
   if (ar.what[0] == 'C') out += ar.name ? fmt::format("[C]: in function '{}'", ar.name) : "[C]";
-  else if (std::string_view(ar.what) == "main") out += fmt::format("{}:{}: in the main chunk", ar.short_src, ar.currentline);
+  else if (std::string_view(ar.what) == "main")
+    out += fmt::format("{}:{}: in the main chunk", ar.short_src, ar.currentline);
   else if (ar.name) out += fmt::format("{}:{}: in function '{}'", ar.short_src, ar.currentline, ar.name);
   else out += fmt::format("{}:{}: in the function at line {}", ar.short_src, ar.currentline, ar.linedefined);
   (void)L;
@@ -82,7 +83,9 @@ std::string raw_text(lua_State* L, int index, const char* key) {
   lua_pushstring(L, key);
   lua_rawget(L, index);
   std::size_t size = 0;
-  const char* s = lua_type(L, -1) == LUA_TSTRING || lua_type(L, -1) == LUA_TNUMBER ? lua_tolstring(L, -1, &size) : nullptr;
+  const char* s = lua_type(L, -1) == LUA_TSTRING || lua_type(L, -1) == LUA_TNUMBER
+                      ? lua_tolstring(L, -1, &size)
+                      : nullptr;
   std::string out = s ? std::string(s, size) : std::string();
   lua_pop(L, 1);
   return out;
@@ -103,9 +106,11 @@ Error error_from_table(lua_State* L, int index) {
   luaL_checkstack(L, 8, "error");
   index = absolute(L, index);
   Value v;
-  for (const char* key : {"kind", "message", "hint", "provider", "operation", "code", "request_id", "resource", "traceback"})
+  for (const char* key :
+       {"kind", "message", "hint", "provider", "operation", "code", "request_id", "resource", "traceback"})
     if (std::string text = raw_text(L, index, key); !text.empty()) v.set(key, std::move(text));
-  v.set("retry_after", raw_number(L, index, "retry_after", -0.001)).set("http_status", raw_number(L, index, "http_status", 0));
+  v.set("retry_after", raw_number(L, index, "retry_after", -0.001))
+      .set("http_status", raw_number(L, index, "http_status", 0));
   lua_pushstring(L, "retryable");
   lua_rawget(L, index);
   v.set("retryable", lua_toboolean(L, -1) != 0);
@@ -160,7 +165,8 @@ Error caught_error(lua_State* L, int index) {
 }
 
 Error error_from_exception(const std::exception& e) {
-  if (dynamic_cast<const std::bad_alloc*>(&e)) return make_error(ErrorKind::memory, "out of memory", "free some memory, or work in smaller pieces");
+  if (dynamic_cast<const std::bad_alloc*>(&e))
+    return make_error(ErrorKind::memory, "out of memory", "free some memory, or work in smaller pieces");
   return make_error(ErrorKind::internal, std::string("a bug in Rille: ") + e.what());
 }
 

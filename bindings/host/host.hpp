@@ -1,16 +1,16 @@
-// LuaHost: runs Lua code as the Guest of one engine::Run. It owns the Lua state and the fibers' coroutines; the Run owns
-// what is durable. A host serves one Run: bind_run, then execute, and destroy the host before the Run. Destroyed while fibers
-// still wait, it drops what they wait for.
+// LuaHost: runs Lua code as the Guest of one engine::Run. It owns the Lua state and the fibers' coroutines; the Run
+// owns what is durable. A host serves one Run: bind_run, then execute, and destroy the host before the Run.
+// Destroyed while fibers still wait, it drops what they wait for.
 //
 // Workflow rules (Rules::workflow) hold in durable runs outside of step bodies: no io, os, ffi, debug; deterministic
 // pairs, next, math.random and tostring. Rules::open is for sessions and agents: the same words, with io and os.
 //
-// JIT: chunks of users run interpreted unless options.jit or a first-lines comment `-- rille: jit` says otherwise, since
-// a hook cannot interrupt compiled code; Rille's own Lua is always compiled.
+// JIT: chunks of users run interpreted unless options.jit or a first-lines comment `-- rille: jit` says otherwise,
+// since a hook cannot interrupt compiled code; Rille's own Lua is always compiled.
 //
 // Interruption: arm_interrupt() may be called from any thread and from a signal handler. At the next instruction of
-// interpreted Lua the host calls options.on_interrupt (which may cancel the run); a fiber that the Run says is cancelled
-// then raises that reason at every instruction of script code until its scope has caught it and cleans up.
+// interpreted Lua the host calls options.on_interrupt (which may cancel the run); a fiber that the Run says is
+// cancelled then raises that reason at every instruction of script code until its scope has caught it and cleans up.
 // Everything else: loop thread only.
 #pragma once
 
@@ -39,7 +39,8 @@ struct HostOptions {
   Rules rules = Rules::workflow;
   bool jit = false;                          // compile the users' chunks, too
   bool full_tracebacks = false;              // show Rille's own frames (RILLE_TRACE=1)
-  std::int64_t slice_ms = 0;                 // a fiber that runs longer without suspending fails with timeout; 0: no limit
+  // a fiber that runs longer without suspending fails with timeout; 0: no limit
+  std::int64_t slice_ms = 0;
   std::string script_directory;              // where `require "x"` looks for x.lua; "": only embedded modules
   std::function<void()> on_interrupt;        // see above
   Value last_checkpoint;                     // rille.last_checkpoint: what an earlier attempt of this call published

@@ -28,7 +28,8 @@ std::string describe(lua_State* L, int index) {
     case LUA_TSTRING: {
       std::size_t size = 0;
       const char* s = lua_tolstring(L, index, &size);
-      return size <= 60 ? fmt::format("\"{}\"", std::string_view(s, size)) : fmt::format("\"{}...\"", std::string_view(s, 57));
+      return size <= 60 ? fmt::format("\"{}\"", std::string_view(s, size))
+                        : fmt::format("\"{}...\"", std::string_view(s, 57));
     }
     case LUA_TNUMBER: return fmt::format("{}", lua_tonumber(L, index));
     case LUA_TBOOLEAN: return lua_toboolean(L, index) ? "true" : "false";
@@ -111,7 +112,8 @@ std::int64_t check_duration_ms(lua_State* L, int index, const char* what) {
 
 void check_options(lua_State* L, int index, const char* verb, std::initializer_list<const char*> known) {
   if (lua_isnoneornil(L, index)) return;
-  if (lua_type(L, index) != LUA_TTABLE) raise_invalid(L, fmt::format("{}: expected a table of options, got {}", verb, describe(L, index)));
+  if (lua_type(L, index) != LUA_TTABLE)
+    raise_invalid(L, fmt::format("{}: expected a table of options, got {}", verb, describe(L, index)));
   index = absolute(L, index);
   lua_pushnil(L);
   while (lua_next(L, index)) {

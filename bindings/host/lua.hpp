@@ -41,7 +41,9 @@ void set_field(lua_State* L, const char* key, const T& value) {  // of the table
 std::string type_name(lua_State* L, int index);
 // What a wrong value is called in a message: `"abc"`, `12`, `nil`, `a table`.
 std::string describe(lua_State* L, int index);
-inline int absolute(lua_State* L, int index) { return index > 0 || index <= LUA_REGISTRYINDEX ? index : lua_gettop(L) + index + 1; }
+inline int absolute(lua_State* L, int index) {
+  return index > 0 || index <= LUA_REGISTRYINDEX ? index : lua_gettop(L) + index + 1;
+}
 
 // `what` names the argument in the message: "step name".
 std::string_view check_text(lua_State* L, int index, const char* what);
@@ -53,7 +55,8 @@ void check_function(lua_State* L, int index, const char* what);
 // "30s", "6h", or a number of seconds -> milliseconds.
 std::int64_t check_duration_ms(lua_State* L, int index, const char* what);
 
-// Every string key of the table at `index` must be one of `known`, else invalid with "did you mean". nil is no table and fine.
+// Every string key of the table at `index` must be one of `known`, else invalid with "did you mean". nil is no table
+// and fine.
 void check_options(lua_State* L, int index, const char* verb, std::initializer_list<const char*> known);
 // Readers of one option; absent gives nullopt or the default. The value's type is checked.
 std::optional<std::string> option_text(lua_State* L, int index, const char* key);

@@ -30,8 +30,8 @@ ClassInfo* class_of(lua_State* L, int index) {
   return info;
 }
 
-// Upvalue 1: the methods; 2: the class. Methods first, then fields, then a helpful error. Of a class without fields it is
-// behind the table of methods, which answers faster, and finds only what is missing.
+// Upvalue 1: the methods; 2: the class. Methods first, then fields, then a helpful error. Of a class without fields
+// it is behind the table of methods, which answers faster, and finds only what is missing.
 int index_object(lua_State* L) {
   lua_settop(L, 2);
   lua_pushvalue(L, 2);

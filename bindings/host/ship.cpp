@@ -88,14 +88,18 @@ class Shipper {
     lua_Debug ar;
     lua_pushvalue(L_, function_index);
     lua_getinfo(L_, ">S", &ar);
-    return make_error(ErrorKind::invalid, fmt::format("{}: the function at {}:{} {}", what_, ar.short_src, ar.linedefined, problem), hint);
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("{}: the function at {}:{} {}", what_, ar.short_src, ar.linedefined, problem), hint);
   }
 
   Result<std::size_t> function(int index) {
     luaL_checkstack(L_, 10, "call");
-    if (auto known = function_numbers_.find(lua_topointer(L_, index)); known != function_numbers_.end()) return known->second;
+    if (auto known = function_numbers_.find(lua_topointer(L_, index)); known != function_numbers_.end())
+      return known->second;
     if (lua_iscfunction(L_, index))
-      return make_error(ErrorKind::invalid, what_ + ": a builtin function cannot travel by itself", "write function(...) return f(...) end");
+      return make_error(ErrorKind::invalid, what_ + ": a builtin function cannot travel by itself",
+                        "write function(...) return f(...) end");
     std::string code = dump_function(L_, index);
     RILLE_TRY(std::vector<Prototype> protos, read_prototypes(code));
     std::vector<bool> assigned = protos.back().assigned;
@@ -141,7 +145,8 @@ class Shipper {
     }
     if (lua_isfunction(L_, value)) {
       if (lua_iscfunction(L_, value))
-        return refuse(fmt::format("uses '{}', a builtin function that has no name there", name), "get it inside the function", function_index);
+        return refuse(fmt::format("uses '{}', a builtin function that has no name there", name),
+                      "get it inside the function", function_index);
       RILLE_TRY(std::size_t number, function(value));
       out.set("k", "f").set("i", static_cast<std::int64_t>(number));
       return out;
@@ -221,15 +226,20 @@ Result<Shipped> ship(lua_State* L, int index, const std::string& what) {
     lua_Debug ar;
     lua_pushvalue(L, index);
     lua_getinfo(L, ">S", &ar);
-    if (auto chunk = host.chunks().find(ar.source); chunk != host.chunks().end()) gather_modules(host, chunk->second.source, bundle);
+    if (auto chunk = host.chunks().find(ar.source); chunk != host.chunks().end())
+      gather_modules(host, chunk->second.source, bundle);
     out.identity = place_of(host, L, index);
   } else {
-    return make_error(ErrorKind::invalid, fmt::format("{}: expected a function, or the name of a module that returns one, got {}", what, describe(L, index)));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("{}: expected a function, or the name of a module that returns one, got {}",
+                                  what, describe(L, index)));
   }
   out.payload.set("bundle", std::move(bundle));
   std::size_t bytes = out.payload.to_json().size();
   if (bytes > payload_bytes_max)
-    return make_error(ErrorKind::invalid, fmt::format("{}: the function and what it captures take {} MB; at most 12 MB travel", what, bytes >> 20),
+    return make_error(ErrorKind::invalid,
+                      fmt::format("{}: the function and what it captures take {} MB; at most 12 MB travel",
+                                  what, bytes >> 20),
                       "stage large data as files with box:stage");
   return out;
 }
@@ -273,15 +283,18 @@ void push_cell(lua_State* L, const Value& cell, int functions) {
 Result<> unship(lua_State* L, const Value& payload) {
   LuaHost& host = LuaHost::of(L);
   if (payload.text("build") != build)
-    return make_error(ErrorKind::config, fmt::format("the call was made by another build ('{}', here '{}')", payload.text("build"), build),
-                      "let the runner install its own bundle on the instance");
+    return make_error(
+        ErrorKind::config,
+        fmt::format("the call was made by another build ('{}', here '{}')", payload.text("build"), build),
+        "let the runner install its own bundle on the instance");
   if (const Value::Object* bundle = payload["bundle"].as_object())
     for (const auto& [name, source] : *bundle)
       if (source.as_string()) host.modules().insert_or_assign(name, *source.as_string());
   if (!payload["module"].is_null()) {
     push_cell(L, Value().set("k", "m").set("n", payload.text("module")), 0);
     if (!lua_isfunction(L, -1))
-      return make_error(ErrorKind::invalid, fmt::format("the module '{}' returns {}, not a function", payload.text("module"), describe(L, -1)));
+      return make_error(ErrorKind::invalid, fmt::format("the module '{}' returns {}, not a function",
+                                                        payload.text("module"), describe(L, -1)));
     return {};
   }
   const Value::Array* functions = payload["functions"].as_array();

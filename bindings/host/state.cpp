@@ -16,10 +16,12 @@ namespace {
 // symbols must then come from one object.
 Result<> refuse_foreign_lua() {
   Dl_info a{}, b{};
-  bool known = dladdr(reinterpret_cast<void*>(&lua_newstate), &a) && dladdr(reinterpret_cast<void*>(&luaJIT_setmode), &b);
+  bool known = dladdr(reinterpret_cast<void*>(&lua_newstate), &a) &&
+               dladdr(reinterpret_cast<void*>(&luaJIT_setmode), &b);
   if (known && a.dli_fbase != b.dli_fbase)
     return make_error(ErrorKind::config,
-                      fmt::format("the Lua functions come from '{}', but LuaJIT's from '{}': another Lua in this program has taken over",
+                      fmt::format("the Lua functions come from '{}', but LuaJIT's from '{}': another Lua in "
+                                  "this program has taken over",
                                   a.dli_fname ? a.dli_fname : "?", b.dli_fname ? b.dli_fname : "?"),
                       "load Rille with RTLD_DEEPBIND, or link it statically");
   return {};
@@ -66,7 +68,8 @@ Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes) {
   std::unique_ptr<State> state(new State());
   state->L_ = lua_newstate(&State::allocate, state.get());
   if (!state->L_)
-    return make_error(ErrorKind::config, "LuaJIT refused an allocator of its own: it is not a GC64 build, or there is no memory",
+    return make_error(ErrorKind::config,
+                      "LuaJIT refused an allocator of its own: it is not a GC64 build, or there is no memory",
                       "use a LuaJIT 2.1 built with GC64 (the default on 64-bit systems)");
   // An error outside every protected call would end the process in LuaJIT's own handler.
   lua_atpanic(state->L_, [](lua_State*) -> int { throw std::bad_alloc(); });
@@ -74,8 +77,10 @@ Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes) {
   if (lua_cpcall(state->L_, read_version, &version) != 0)
     return make_error(ErrorKind::memory, "no memory for the Lua libraries");
   if (version != LUAJIT_VERSION_NUM)
-    return make_error(ErrorKind::config, fmt::format("Rille was built for LuaJIT {}, but {} is loaded", LUAJIT_VERSION_NUM, version),
-                      "install the LuaJIT that Rille was built with");
+    return make_error(
+        ErrorKind::config,
+        fmt::format("Rille was built for LuaJIT {}, but {} is loaded", LUAJIT_VERSION_NUM, version),
+        "install the LuaJIT that Rille was built with");
   state->limit_ = memory_limit_bytes;
   return state;
 }
@@ -86,7 +91,9 @@ State::~State() {
 
 Error State::memory_error() const {
   if (!limit_hit_) return make_error(ErrorKind::memory, "out of memory", "free some memory on this machine");
-  return make_error(ErrorKind::memory, fmt::format("the script's memory limit of {} is reached", format_size_bytes(static_cast<std::int64_t>(limit_))),
+  return make_error(ErrorKind::memory,
+                    fmt::format("the script's memory limit of {} is reached",
+                                format_size_bytes(static_cast<std::int64_t>(limit_))),
                     "keep less in Lua tables, or raise the limit memory_bytes");
 }
 

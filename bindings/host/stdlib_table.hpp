@@ -1,5 +1,6 @@
 // The standard library's Lua modules, embedded in the binary as data by stdlib/CMakeLists.txt. Any thread may read
-// them; the text lives as long as the program. stdlib/nn/gpt.lua is named "rille.nn.gpt", stdlib/nn/init.lua "rille.nn".
+// them; the text lives as long as the program. stdlib/nn/gpt.lua is named "rille.nn.gpt", stdlib/nn/init.lua
+// "rille.nn".
 #pragma once
 
 #include <optional>

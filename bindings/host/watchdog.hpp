@@ -27,8 +27,10 @@ struct LuaHost::Watchdog {
   void end() { began_ = 0; overrun_ = false; }
   bool overrun() const { return overrun_; }
   Error error() const {
-    return make_error(ErrorKind::timeout, "the script ran longer than its time slice of " + format_duration_ms(slice_ms_) + " without waiting",
-                      "split the work, put it into a call on an instance, or raise the limit slice_ms");
+    return make_error(
+        ErrorKind::timeout,
+        "the script ran longer than its time slice of " + format_duration_ms(slice_ms_) + " without waiting",
+        "split the work, put it into a call on an instance, or raise the limit slice_ms");
   }
 
  private:

@@ -26,7 +26,9 @@ Error unknown_argument(const std::string& name, const Value::Object& defaults) {
 }
 
 Error wrong_type(const std::string& name, const Value& given, const char* wanted) {
-  return make_error(ErrorKind::invalid, fmt::format("--{} {}: expected {}", name, given.as_string() ? *given.as_string() : given.to_json(), wanted));
+  return make_error(ErrorKind::invalid,
+                    fmt::format("--{} {}: expected {}", name,
+                                given.as_string() ? *given.as_string() : given.to_json(), wanted));
 }
 
 Result<Value> to_number(const std::string& name, const Value& given) {
@@ -87,7 +89,8 @@ Result<int> args(lua_State* L) {
   RILLE_TRY(Value model, to_value(L, 1, "rille.args"));
   Value::Object out = model.as_object() ? *model.as_object() : Value::Object{};
   if (const Value::Array* positional = model.as_array(); positional && !positional->empty())
-    return make_error(ErrorKind::invalid, "rille.args: expected names with defaults", "rille.args { data = \"x\", steps = 300 }");
+    return make_error(ErrorKind::invalid, "rille.args: expected names with defaults",
+                      "rille.args { data = \"x\", steps = 300 }");
   if (const Value::Object* input = given.as_object()) {
     for (const auto& [key, value] : *input) {
       auto it = out.find(key);

@@ -42,7 +42,9 @@ const char* format_name(DType t) {
 Result<DType> type_of_format(const std::string& name) {
   for (DType t : {DType::boolean, DType::u8, DType::i32, DType::i64, DType::bf16, DType::f32, DType::f64})
     if (name == format_name(t)) return t;
-  return make_error(ErrorKind::invalid, fmt::format("the file holds a tensor of type {}, which this build does not compute with", name));
+  return make_error(
+      ErrorKind::invalid,
+      fmt::format("the file holds a tensor of type {}, which this build does not compute with", name));
 }
 
 // snapshot({{file =, name =, tensor =}, ..}) -> Snapshot. Waits for the values.
@@ -52,7 +54,9 @@ int snapshot(lua_State* L) {
   std::vector<Tensor> tensors;
   for (std::size_t i = 1, n = lua_objlen(L, 1); i <= n; ++i) {
     lua_rawgeti(L, 1, static_cast<int>(i));
-    entries->push_back({option_text(L, -1, "file").value_or("model.safetensors"), option_text(L, -1, "name").value_or(""), {}});
+    entries->push_back({option_text(L, -1, "file").value_or("model.safetensors"),
+                        option_text(L, -1, "name").value_or(""),
+                        {}});
     lua_getfield(L, -1, "tensor");
     tensors.push_back(check_tensor(L, -1, "snapshot"));
     lua_pop(L, 2);
@@ -104,8 +108,10 @@ void settle(const std::shared_ptr<WriteState>& state) {
   else waiter.fail(state->outcome->error());
 }
 
-Task<void> drive_write(Loop& loop, Plan plan, std::shared_ptr<std::vector<Snapshot::Entry>> entries, std::shared_ptr<WriteState> state) {
-  std::function<Result<Value>()> job = [&plan, &entries] { return write_files(plan, *entries); };  // named: see task.hpp
+Task<void> drive_write(Loop& loop, Plan plan, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
+                       std::shared_ptr<WriteState> state) {
+  // named: see task.hpp
+  std::function<Result<Value>()> job = [&plan, &entries] { return write_files(plan, *entries); };
   auto written = co_await thread_job(loop, std::move(job));
   state->outcome.emplace(std::move(written));
   settle(state);
@@ -201,7 +207,8 @@ Result<int> tensors(lua_State* L) {
   std::string name(check_text(L, 2, "file"));
   auto found = stored.files.find(name);
   if (found == stored.files.end())
-    return make_error(ErrorKind::state, fmt::format("the checkpoint {} has no file '{}'", stored.checkpoint.directory, name),
+    return make_error(ErrorKind::state,
+                      fmt::format("the checkpoint {} has no file '{}'", stored.checkpoint.directory, name),
                       "it was written with another state");
   lua_newtable(L);
   for (const auto& entry : found->second.tensors()) {

@@ -23,7 +23,8 @@ Result<int> compiled(lua_State* L) {
 }
 
 int push_all(lua_State* L, const std::vector<Tensor>& list) {
-  if (!lua_checkstack(L, static_cast<int>(list.size()) + 8)) raise_invalid(L, "a compiled function has too many results");
+  if (!lua_checkstack(L, static_cast<int>(list.size()) + 8))
+    raise_invalid(L, "a compiled function has too many results");
   for (const Tensor& t : list) push_tensor(L, t);
   return static_cast<int>(list.size());
 }
@@ -47,8 +48,11 @@ Result<int> begin(lua_State* L) {
     } else if (type == LUA_TSTRING) {
       key += fmt::format("|{}", Value(std::string_view(lua_tostring(L, i))).to_json());
     } else {
-      raise_invalid(L, fmt::format("a compiled function's argument {} is {} ({})", i - 1, describe(L, i), script_position(L)),
-                    "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
+      raise_invalid(
+          L,
+          fmt::format("a compiled function's argument {} is {} ({})", i - 1, describe(L, i),
+                      script_position(L)),
+          "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
     }
   }
   auto next = h.compiled.begin(inputs, key);
@@ -76,8 +80,10 @@ Result<int> finish(lua_State* L) {
   Fiber* f = LuaHost::of(L).current();
   if (h.traced && f && f->suspension != h.suspensions) {
     h.compiled.abandon();
-    return at_line(L, make_error(ErrorKind::state, "a compiled function waited for something while it was traced",
-                                 "do the waiting outside of it: what it waits for would not happen when it is replayed"));
+    return at_line(
+        L,
+        make_error(ErrorKind::state, "a compiled function waited for something while it was traced",
+                   "do the waiting outside of it: what it waits for would not happen when it is replayed"));
   }
   std::vector<Tensor> results;
   for (int i = 2; i <= lua_gettop(L); ++i) {

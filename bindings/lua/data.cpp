@@ -26,7 +26,8 @@ Result<int> bytes(lua_State* L) {
 
 BytesDataset& self(lua_State* L) { return check_object<BytesHandle>(L, 1, "data").set; }
 
-Result<int> push_batch(lua_State* L, const std::vector<std::uint8_t>& x, const std::vector<std::uint8_t>& y, std::int64_t batch, std::int64_t context) {
+Result<int> push_batch(lua_State* L, const std::vector<std::uint8_t>& x, const std::vector<std::uint8_t>& y,
+                       std::int64_t batch, std::int64_t context) {
   Dims shape;
   shape.push(batch);
   shape.push(context);
@@ -50,7 +51,8 @@ Result<int> next(lua_State* L) {
 // validation(first, batch): samples from `first` on, counting from 0
 Result<int> validation(lua_State* L) {
   BytesDataset& set = self(L);
-  std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch"), n = batch * set.options().context;
+  std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch"),
+               n = batch * set.options().context;
   if (set.windows(data::Split::validation) == 0)
     return make_error(ErrorKind::state, "the data set has no validation part, or it is too short for one window",
                       "give more text, a smaller context, or a larger split");
@@ -104,8 +106,14 @@ Result<int> encode(lua_State* L) {
 
 void add_data_natives(lua_State* L) {
   define_class<BytesHandle>(L, {.name = "BytesDataset"});
-  set_functions(L, {{"bytes", bind<bytes>}, {"bytes_next", bind<next>}, {"bytes_validation", bind<validation>}, {"bytes_bigram", bind<bigram>},
-                    {"bytes_info", bind<info>}, {"bytes_state", bind<state>}, {"bytes_restore", bind<restore>}, {"encode", bind<encode>}});
+  set_functions(L, {{"bytes", bind<bytes>},
+                    {"bytes_next", bind<next>},
+                    {"bytes_validation", bind<validation>},
+                    {"bytes_bigram", bind<bigram>},
+                    {"bytes_info", bind<info>},
+                    {"bytes_state", bind<state>},
+                    {"bytes_restore", bind<restore>},
+                    {"encode", bind<encode>}});
 }
 
 }  // namespace rille::lua

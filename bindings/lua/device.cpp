@@ -1,5 +1,5 @@
-// rille.device(name) and rille.devices(): where tensors are made. dev:randn{2, 3, dtype = "f32"}: positional numbers are
-// the shape, names are options.
+// rille.device(name) and rille.devices(): where tensors are made. dev:randn{2, 3, dtype = "f32"}: positional numbers
+// are the shape, names are options.
 #include <cmath>
 
 #include "bindings/lua/tensor.hpp"
@@ -31,7 +31,8 @@ Result<int> make(lua_State* L) {
   return made(L, M.fn(g, check_shape(L, 2, M.name), option_dtype(L, 2, DType::f32)));
 }
 
-constexpr Maker zeros_{"zeros", tensor::zeros}, ones_{"ones", tensor::ones}, rand_{"rand", tensor::rand}, randn_{"randn", tensor::randn};
+constexpr Maker zeros_{"zeros", tensor::zeros}, ones_{"ones", tensor::ones}, rand_{"rand", tensor::rand},
+    randn_{"randn", tensor::randn};
 
 Result<int> full(lua_State* L) {  // dev:full{2, 3, value = 7}
   Graph& g = self(L, "full");
@@ -47,9 +48,12 @@ Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
   check_table(L, 2, "randint");
   check_known(L, 2, "randint", {"low", "high", "dtype"}, true);
   auto high = option_number(L, 2, "high");
-  if (!high) raise_invalid(L, "randint: the upper bound is missing", "dev:randint{2, 3, low = 0, high = 10}: the bound itself is not drawn");
+  if (!high)
+    raise_invalid(L, "randint: the upper bound is missing",
+                  "dev:randint{2, 3, low = 0, high = 10}: the bound itself is not drawn");
   auto low = static_cast<std::int64_t>(option_number(L, 2, "low").value_or(0));
-  return give(L, tensor::randint(g, low, static_cast<std::int64_t>(*high), check_shape(L, 2, "randint"), option_dtype(L, 2, DType::i64)));
+  return give(L, tensor::randint(g, low, static_cast<std::int64_t>(*high), check_shape(L, 2, "randint"),
+                                 option_dtype(L, 2, DType::i64)));
 }
 
 Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, stop, step}; the stop itself is left out
@@ -197,7 +201,8 @@ int device(lua_State* L) {
   if (!lua_isnoneornil(L, 1)) {
     std::string name(check_text(L, 1, "rille.device"));
     if (name != "cpu")
-      raise(L, make_error(name.starts_with("cuda") ? ErrorKind::device : ErrorKind::invalid, fmt::format("there is no device '{}' here", name),
+      raise(L, make_error(name.starts_with("cuda") ? ErrorKind::device : ErrorKind::invalid,
+                          fmt::format("there is no device '{}' here", name),
                           "this build computes on the CPU: rille.device() or rille.device(\"cpu\")"));
   }
   return push_device(L);
@@ -214,13 +219,23 @@ int devices(lua_State* L) {
 
 void define_device(lua_State* L) {
   define_class<DeviceHandle>(L, {.name = "Device",
-    .methods = {{"zeros", bind<make<zeros_>>}, {"ones", bind<make<ones_>>}, {"rand", bind<make<rand_>>}, {"randn", bind<make<randn_>>},
-                {"full", bind<full>}, {"randint", bind<randint>}, {"arange", bind<arange>}, {"tensor", bind<from_table>},
-                {"seed", bind<seed>}, {"random_state", bind<random_state>}, {"set_random_state", bind<set_random_state>},
-                {"memory", bind<memory>}, {"limit_memory", bind<limit_memory>}, {"synchronize", bind<synchronize>}},
-    .metamethods = {{"__tostring", bind<to_string>}},
-    .field = field,
-    .fields = {"name", "kind", "description", "threads"}});
+                                 .methods = {{"zeros", bind<make<zeros_>>},
+                                             {"ones", bind<make<ones_>>},
+                                             {"rand", bind<make<rand_>>},
+                                             {"randn", bind<make<randn_>>},
+                                             {"full", bind<full>},
+                                             {"randint", bind<randint>},
+                                             {"arange", bind<arange>},
+                                             {"tensor", bind<from_table>},
+                                             {"seed", bind<seed>},
+                                             {"random_state", bind<random_state>},
+                                             {"set_random_state", bind<set_random_state>},
+                                             {"memory", bind<memory>},
+                                             {"limit_memory", bind<limit_memory>},
+                                             {"synchronize", bind<synchronize>}},
+                                 .metamethods = {{"__tostring", bind<to_string>}},
+                                 .field = field,
+                                 .fields = {"name", "kind", "description", "threads"}});
   get_registry(L, &host::detail::class_key<DeviceHandle>);
   lua_getfield(L, -1, "__methods");
   set_async(L, "synchronize", bind<synchronize>);

@@ -63,7 +63,10 @@ int am_cancelled(lua_State* L) {
 }  // namespace
 
 void add_fiber_functions(lua_State* L) {
-  set_functions(L, {{"spawn", bind<spawn>}, {"cancel", bind<cancel>}, {"ended", bind<ended>}, {"am_cancelled", bind<am_cancelled>}});
+  set_functions(L, {{"spawn", bind<spawn>},
+                    {"cancel", bind<cancel>},
+                    {"ended", bind<ended>},
+                    {"am_cancelled", bind<am_cancelled>}});
   set_async(L, "join", bind<join>);
   set_async(L, "join_any", bind<join_any>);
 }

@@ -50,8 +50,10 @@ int to_string(lua_State* L) {
   auto lease = host.has_run() ? host.run().lease(box.id) : Result<engine::LeaseView>(make_error(ErrorKind::state, ""));
   if (!lease) push(L, fmt::format("Instance '{}'", box.name));
   else
-    push(L, fmt::format("Instance '{}' ({}, {}{}, {}/h, {})", box.name, lease->provider, lease->gpu.empty() ? "cpu" : lease->gpu,
-                        lease->gpu_count > 1 ? fmt::format(":{}", lease->gpu_count) : "", format_dollars(lease->price_micros_per_hour), lease->state));
+    push(L, fmt::format("Instance '{}' ({}, {}{}, {}/h, {})", box.name, lease->provider,
+                        lease->gpu.empty() ? "cpu" : lease->gpu,
+                        lease->gpu_count > 1 ? fmt::format(":{}", lease->gpu_count) : "",
+                        format_dollars(lease->price_micros_per_hour), lease->state));
   return 1;
 }
 
@@ -80,9 +82,11 @@ Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
 Result<int> stage(lua_State* L) {
   Verb v = begin_verb(L, "stage");
   Instance& box = self(L, "box:stage");
-  std::string from(check_text(L, 2, "box:stage: what to stage")), to(check_text(L, 3, "box:stage: its name on the instance"));
+  std::string from(check_text(L, 2, "box:stage: what to stage")),
+      to(check_text(L, 3, "box:stage: its name on the instance"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:stage"));
-  return await(L, v.run.stage(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source), push_decoded, Waits::engine);
+  return await(L, v.run.stage(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source),
+               push_decoded, Waits::engine);
 }
 
 // box:get(from, to, options)
@@ -91,7 +95,8 @@ Result<int> get(lua_State* L) {
   Instance& box = self(L, "box:get");
   std::string from(check_text(L, 2, "box:get: what to get")), to(check_text(L, 3, "box:get: where to put it"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:get"));
-  return await(L, v.run.get(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source), push_decoded, Waits::engine);
+  return await(L, v.run.get(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source),
+               push_decoded, Waits::engine);
 }
 
 // box:call(name, [options,] function or module name)
@@ -114,7 +119,8 @@ Result<int> call(lua_State* L) {
       spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
     }
   } else if (lua_istable(L, 3)) {
-    return make_error(ErrorKind::invalid, what + ": the function is missing", "box:call(name, options, function(args) ... end)");
+    return make_error(ErrorKind::invalid, what + ": the function is missing",
+                      "box:call(name, options, function(args) ... end)");
   }
   RILLE_TRY(Shipped shipped, ship(L, function, what));
   spec.payload = std::move(shipped.payload);
@@ -141,7 +147,9 @@ Result<int> exec(lua_State* L) {
   bool words = argv && !argv->empty();
   for (std::size_t i = 0; words && i < argv->size(); ++i) words = (*argv)[i].as_string() || (*argv)[i].as_number();
   if (!words)
-    return make_error(ErrorKind::invalid, fmt::format("box:exec '{}': argv must be a list of words", spec.name), "argv = { \"python3\", \"train.py\" }");
+    return make_error(ErrorKind::invalid,
+                      fmt::format("box:exec '{}': argv must be a list of words", spec.name),
+                      "argv = { \"python3\", \"train.py\" }");
   Value::Array text;
   for (const Value& word : *argv) text.push_back(word.as_string() ? word : Value(fmt::format("{}", *word.as_number())));
   spec.payload.set("argv", Value(std::move(text)));
@@ -152,7 +160,9 @@ Result<int> exec(lua_State* L) {
   return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), [name, check](lua_State* l, Value result) {
     std::int64_t code = result.integer("code"), signal = result.integer("signal");
     if (check && (code || signal)) {
-      Error e = make_error(ErrorKind::state, signal ? fmt::format("'{}' was ended by signal {}", name, signal) : fmt::format("'{}' failed with exit code {}", name, code),
+      Error e = make_error(ErrorKind::state,
+                           signal ? fmt::format("'{}' was ended by signal {}", name, signal)
+                                  : fmt::format("'{}' failed with exit code {}", name, code),
                            "see its output with `rille logs`; check = false returns the code instead");
       e.code = fmt::format("exit {}", signal ? 128 + signal : code);
       raise(l, std::move(e));
@@ -203,13 +213,18 @@ int leases_in(lua_State* L) {
 
 int open_instance(lua_State* L) {
   lua_settop(L, 1);
-  define_class<Instance>(L, {.name = "Instance",
-                             .methods = {{"describe", bind<describe_lease>}},
-                             .async_methods = {{"stage", bind<stage>}, {"get", bind<get>}, {"call", bind<call>}, {"exec", bind<exec>}, {"release", bind<release>}},
-                             .metamethods = {{"__tostring", bind<to_string>}},
-                             .field = field,
-                             .fields = {"name", "id", "provider", "state", "machine", "region", "gpu", "gpu_count", "generation", "vcpus", "memory", "price",
-                                        "spent", "expires", "spot"}});
+  define_class<Instance>(
+      L, {.name = "Instance",
+          .methods = {{"describe", bind<describe_lease>}},
+          .async_methods = {{"stage", bind<stage>},
+                            {"get", bind<get>},
+                            {"call", bind<call>},
+                            {"exec", bind<exec>},
+                            {"release", bind<release>}},
+          .metamethods = {{"__tostring", bind<to_string>}},
+          .field = field,
+          .fields = {"name", "id", "provider", "state", "machine", "region", "gpu", "gpu_count", "generation",
+                     "vcpus", "memory", "price", "spent", "expires", "spot"}});
   lua_newtable(L);
   set_async(L, "rent", bind<rent>);
   add_words(L, 1);

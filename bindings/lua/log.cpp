@@ -24,7 +24,9 @@ Result<int> log(lua_State* L) {
 Result<int> progress(lua_State* L) {
   Verb v = begin_verb(L, "progress", Verbs::anywhere);
   check_table(L, 1, "rille.progress");
-  check_options(L, 1, "rille.progress", {"what", "done", "total", "unit", "loss", "rate", "rate_unit", "seconds_left", "message", "metrics"});
+  check_options(
+      L, 1, "rille.progress",
+      {"what", "done", "total", "unit", "loss", "rate", "rate_unit", "seconds_left", "message", "metrics"});
   RILLE_TRY(Value value, to_value(L, 1, "progress"));
   if (v.run.hooks().progress) v.run.hooks().progress(value);
   return 0;

@@ -114,9 +114,11 @@ Result<int> load_state(lua_State* L) {
   for (const auto& [name, t] : o.state()) {
     lua_getfield(L, source, name.c_str());
     if (!test_tensor(L, -1))
-      return make_error(ErrorKind::state, fmt::format("opt:load_state: there is no '{}'", name), "the state belongs to another model or optimizer");
+      return make_error(ErrorKind::state, fmt::format("opt:load_state: there is no '{}'", name),
+                        "the state belongs to another model or optimizer");
     Tensor target = t;
-    if (auto done = tensor::copy_(target, check_tensor(L, -1, "opt:load_state")); !done) return at_line(L, std::move(done).error());
+    if (auto done = tensor::copy_(target, check_tensor(L, -1, "opt:load_state")); !done)
+      return at_line(L, std::move(done).error());
     lua_pop(L, 1);
   }
   return 0;

@@ -45,7 +45,8 @@ Result<int> signal(lua_State* L) {
     lua_getfield(L, 2, "default");
     RILLE_TRY(otherwise, to_value(L, -1, "default"));
   }
-  return await(L, v.run.signal(v.id, std::move(name), timeout_ms, std::move(otherwise), v.source), push_decoded, Waits::engine);
+  return await(L, v.run.signal(v.id, std::move(name), timeout_ms, std::move(otherwise), v.source),
+               push_decoded, Waits::engine);
 }
 
 Result<int> budget(lua_State* L) {
@@ -76,17 +77,21 @@ int last_checkpoint(lua_State* L) {
 // error{kind=, message=, hint=, ..}: raises a structured error.
 int raise_error(lua_State* L) {
   check_table(L, 1, "rille.error");
-  check_options(L, 1, "rille.error", {"kind", "message", "hint", "retryable", "retry_after", "provider", "operation", "code", "http_status",
-                                      "request_id", "resource", "cause"});
+  check_options(L, 1, "rille.error",
+                {"kind", "message", "hint", "retryable", "retry_after", "provider", "operation", "code",
+                 "http_status", "request_id", "resource", "cause"});
   Error e = error_from_table(L, 1);
   if (auto kind = option_text(L, 1, "kind")) {
     if (to_string(error_kind_from(*kind)) != *kind)
       raise_invalid(L, fmt::format("rille.error: '{}' is no kind of error", *kind),
-                    "the kinds are: invalid config auth quota capacity network timeout cancelled budget state io integrity device memory divergence internal");
+                    "the kinds are: invalid config auth quota capacity network timeout cancelled budget "
+                    "state io integrity device memory divergence internal");
   } else {
     e.kind = ErrorKind::invalid;
   }
-  if (e.message.empty()) raise_invalid(L, "rille.error: a message is needed", "rille.error { kind = \"state\", message = \"what failed\" }");
+  if (e.message.empty())
+    raise_invalid(L, "rille.error: a message is needed",
+                  "rille.error { kind = \"state\", message = \"what failed\" }");
   raise(L, std::move(e));
 }
 

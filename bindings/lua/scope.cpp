@@ -64,7 +64,9 @@ int note_error(lua_State* L) {
   Verb v = begin_verb(L, "defer", Verbs::anywhere);
   if (!v.run.hooks().event) return 0;
   Value event;
-  event.set("event", "warning").set("what", "a deferred function failed").set("error", error_to_value(caught_error(L, 1)));
+  event.set("event", "warning")
+      .set("what", "a deferred function failed")
+      .set("error", error_to_value(caught_error(L, 1)));
   v.run.hooks().event(event);
   return 0;
 }
@@ -77,8 +79,12 @@ int check_not_in_step(lua_State* L) {
 }  // namespace
 
 void add_scope_functions(lua_State* L) {
-  set_functions(L, {{"root_scope", bind<root_scope>}, {"scope_enter", bind<scope_enter>}, {"scope_leave", bind<scope_leave>},
-                    {"checkpoint", bind<checkpoint>}, {"is_cancelled", bind<is_cancelled>}, {"note_error", bind<note_error>},
+  set_functions(L, {{"root_scope", bind<root_scope>},
+                    {"scope_enter", bind<scope_enter>},
+                    {"scope_leave", bind<scope_leave>},
+                    {"checkpoint", bind<checkpoint>},
+                    {"is_cancelled", bind<is_cancelled>},
+                    {"note_error", bind<note_error>},
                     {"check_not_in_step", bind<check_not_in_step>}});
   set_async(L, "scope_settle", bind<scope_settle>);
   set_async(L, "scope_release", bind<scope_release>);

@@ -32,7 +32,8 @@ engine::RetryPolicy read_retry(lua_State* L, int options) {
     check_options(L, retry, "retry", {"attempts", "initial", "factor", "cap", "only_retryable"});
     policy.any_error = !option_bool(L, retry, "only_retryable", false);
     if (auto n = option_number(L, retry, "attempts")) {
-      if (*n < 1 || *n > 1000 || *n != std::floor(*n)) raise_invalid(L, fmt::format("attempts = {}: expected 1 to 1000", *n));
+      if (*n < 1 || *n > 1000 || *n != std::floor(*n))
+        raise_invalid(L, fmt::format("attempts = {}: expected 1 to 1000", *n));
       policy.attempts_max = static_cast<int>(*n);
     }
     if (auto ms = option_duration_ms(L, retry, "initial")) policy.initial_ms = *ms;
@@ -87,7 +88,8 @@ int step_enter(lua_State* L) {
   t.before = Captured::of(L, 2);
   t.outer = v.fiber.random;
   std::uint64_t seed = v.run.seed(v.id);
-  for (char c : t.ticket.key + "#" + std::to_string(t.ticket.attempt)) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  for (char c : t.ticket.key + "#" + std::to_string(t.ticket.attempt))
+    seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   v.fiber.random.reseed(seed);
   v.fiber.step = t.name;
   return 0;
@@ -103,8 +105,12 @@ int step_leave(lua_State* L) {
   if (!lua_toboolean(L, 3)) return 0;
   std::string changed = Captured::of(L, 2).difference(t.before);
   if (changed.empty()) return 0;
-  push_error(L, make_error(ErrorKind::state, fmt::format("the body of step '{}' changes {}, which is declared outside of it ({})", t.name, changed, v.source),
-                           "a finished step does not run again on resume, so the change would be lost: return the value instead"));
+  push_error(L,
+             make_error(ErrorKind::state,
+                        fmt::format("the body of step '{}' changes {}, which is declared outside of it ({})",
+                                    t.name, changed, v.source),
+                        "a finished step does not run again on resume, so the change would be lost: return "
+                        "the value instead"));
   return 1;
 }
 
@@ -116,8 +122,10 @@ Result<int> step_end(lua_State* L) {
   if (lua_toboolean(L, 2)) {
     body = to_value(L, 3, fmt::format("the result of step '{}'", t.name));
     if (lua_tointeger(L, 4) > 1)
-      body = make_error(ErrorKind::invalid, fmt::format("step '{}' returns {} values, but one is recorded", t.name, lua_tointeger(L, 4)),
-                        "return one table: return { a, b }");
+      body = make_error(
+          ErrorKind::invalid,
+          fmt::format("step '{}' returns {} values, but one is recorded", t.name, lua_tointeger(L, 4)),
+          "return one table: return { a, b }");
   } else {
     body = caught_error(L, 3);
   }
@@ -126,21 +134,24 @@ Result<int> step_end(lua_State* L) {
   mine.key = t.ticket.key;
   mine.attempt = t.ticket.attempt;
   mine.entry = t.ticket.entry;
-  return await(L, v.run.step_end(v.id, std::move(mine), std::move(body)), [ticket](lua_State* l, engine::StepOutcome outcome) {
-    ticket->ticket.attempt = outcome.attempt;
-    lua_pushboolean(l, outcome.again);
-    if (outcome.again) {
-      push(l, outcome.attempt);
-      return 2;
-    }
-    if (outcome.result) {
-      push_value(l, *outcome.result);
-      return 2;
-    }
-    push_error(l, outcome.result.error());
-    lua_pushboolean(l, 1);
-    return 3;
-  }, Waits::cleanup);
+  return await(
+      L, v.run.step_end(v.id, std::move(mine), std::move(body)),
+      [ticket](lua_State* l, engine::StepOutcome outcome) {
+        ticket->ticket.attempt = outcome.attempt;
+        lua_pushboolean(l, outcome.again);
+        if (outcome.again) {
+          push(l, outcome.attempt);
+          return 2;
+        }
+        if (outcome.result) {
+          push_value(l, *outcome.result);
+          return 2;
+        }
+        push_error(l, outcome.result.error());
+        lua_pushboolean(l, 1);
+        return 3;
+      },
+      Waits::cleanup);
 }
 
 }  // namespace

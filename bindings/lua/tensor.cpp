@@ -72,7 +72,8 @@ Tensor& check_tensor(lua_State* L, int index, const char* what) {
 
 int dim_from(lua_State* L, double n, const char* what) {
   if (n != std::floor(n) || n == 0 || std::fabs(n) > 9)
-    raise_invalid(L, fmt::format("{}: {} is no dimension ({})", what, n, script_position(L)), "dimensions count from 1; -1 is the last");
+    raise_invalid(L, fmt::format("{}: {} is no dimension ({})", what, n, script_position(L)),
+                  "dimensions count from 1; -1 is the last");
   return static_cast<int>(n > 0 ? n - 1 : n);
 }
 
@@ -101,7 +102,8 @@ Dims check_shape(lua_State* L, int index, const char* what) {
   } else {
     for (int i = index; i <= lua_gettop(L); ++i) sizes.push_back(check_integer(L, i, what));
   }
-  if (sizes.size() > kernels::max_rank) raise_invalid(L, fmt::format("{}: {} dimensions; the most is {}", what, sizes.size(), kernels::max_rank));
+  if (sizes.size() > kernels::max_rank)
+    raise_invalid(L, fmt::format("{}: {} dimensions; the most is {}", what, sizes.size(), kernels::max_rank));
   Dims dims;
   for (std::int64_t s : sizes) dims.push(s);
   return dims;
@@ -172,7 +174,8 @@ int no_order(lua_State* L) {
 }
 
 int no_concat(lua_State* L) {
-  raise_invalid(L, fmt::format("a tensor cannot be joined to text ({})", script_position(L)), "read its value: t:item(), or print(t)");
+  raise_invalid(L, fmt::format("a tensor cannot be joined to text ({})", script_position(L)),
+                "read its value: t:item(), or print(t)");
 }
 
 int length(lua_State* L) {
@@ -309,13 +312,19 @@ void define_tensor(lua_State* L) {
   ClassSpec spec{.name = "Tensor", .field = field, .fields = {"grad", "requires_grad", "dtype", "device"}};
   spec.methods = {{"backward", bind<backward>}, {"requires_grad_", bind<require_grad>}, {"set_grad", bind<set_grad>},
                   {"detach", bind<detach>},     {"free", bind<free_tensor>},            {"to", bind<to>}};
-  for (auto& list : {math_methods(), shape_methods(), read_methods()}) spec.methods.insert(spec.methods.end(), list.begin(), list.end());
+  for (auto& list : {math_methods(), shape_methods(), read_methods()})
+    spec.methods.insert(spec.methods.end(), list.begin(), list.end());
   spec.metamethods = {{"__tostring", bind<to_string>}, {"__lt", bind<no_order>}, {"__le", bind<no_order>},
                       {"__concat", bind<no_concat>}, {"__len", bind<length>}};
   for (const Function& f : spec.methods) {
     std::string_view name = f.name;
-    const char* meta = name == "add" ? "__add" : name == "sub" ? "__sub" : name == "mul" ? "__mul" : name == "div" ? "__div"
-                     : name == "pow" ? "__pow" : name == "neg" ? "__unm" : nullptr;
+    const char* meta = name == "add"   ? "__add"
+                       : name == "sub" ? "__sub"
+                       : name == "mul" ? "__mul"
+                       : name == "div" ? "__div"
+                       : name == "pow" ? "__pow"
+                       : name == "neg" ? "__unm"
+                                       : nullptr;
     if (meta) spec.metamethods.push_back({meta, f.function});
   }
   define_class<Tensor>(L, spec);
@@ -331,8 +340,12 @@ int open_tensor(lua_State* L) {
   lua_settop(L, 1);
   lua_newtable(L);
   int native = lua_gettop(L);
-  set_functions(L, {{"set_grad_enabled", bind<set_grad_enabled>}, {"set_mode", bind<set_mode>}, {"clock", bind<clock_seconds>},
-                    {"emit", bind<emit>}, {"check_options", bind<check_names>}, {"kind", bind<number_name>}});
+  set_functions(L, {{"set_grad_enabled", bind<set_grad_enabled>},
+                    {"set_mode", bind<set_mode>},
+                    {"clock", bind<clock_seconds>},
+                    {"emit", bind<emit>},
+                    {"check_options", bind<check_names>},
+                    {"kind", bind<number_name>}});
   add_read_natives(L);
   add_optimizer_natives(L);
   add_compile_natives(L);

@@ -50,18 +50,22 @@ Result<int> reduction(lua_State* L) {
   return give(L, R.fn(a, dims, keep_dims(L, 3, R.name)));
 }
 
-constexpr Unary neg_{"neg", tensor::neg}, abs_{"abs", tensor::abs}, exp_{"exp", tensor::exp}, log_{"log", tensor::log},
-    sqrt_{"sqrt", tensor::sqrt}, rsqrt_{"rsqrt", tensor::rsqrt}, tanh_{"tanh", tensor::tanh}, sigmoid_{"sigmoid", tensor::sigmoid},
-    relu_{"relu", tensor::relu}, gelu_{"gelu", tensor::gelu}, multinomial_{"multinomial", tensor::multinomial};
-constexpr Binary add_op{"add", tensor::add, tensor::add, tensor::add}, sub_op{"sub", tensor::sub, tensor::sub, tensor::rsub},
-    mul_op{"mul", tensor::mul, tensor::mul, tensor::mul}, div_op{"div", tensor::div, tensor::div, tensor::rdiv},
+constexpr Unary neg_{"neg", tensor::neg}, abs_{"abs", tensor::abs}, exp_{"exp", tensor::exp},
+    log_{"log", tensor::log}, sqrt_{"sqrt", tensor::sqrt}, rsqrt_{"rsqrt", tensor::rsqrt},
+    tanh_{"tanh", tensor::tanh}, sigmoid_{"sigmoid", tensor::sigmoid}, relu_{"relu", tensor::relu},
+    gelu_{"gelu", tensor::gelu}, multinomial_{"multinomial", tensor::multinomial};
+constexpr Binary add_op{"add", tensor::add, tensor::add, tensor::add},
+    sub_op{"sub", tensor::sub, tensor::sub, tensor::rsub},
+    mul_op{"mul", tensor::mul, tensor::mul, tensor::mul},
+    div_op{"div", tensor::div, tensor::div, tensor::rdiv},
     pow_op{"pow", tensor::pow, tensor::pow, tensor::rpow},
     maximum_op{"maximum", tensor::maximum, tensor::maximum, tensor::maximum},
     minimum_op{"minimum", tensor::minimum, tensor::minimum, tensor::minimum},
     lt_op{"lt", tensor::lt, tensor::lt, tensor::gt}, le_op{"le", tensor::le, tensor::le, tensor::ge},
     gt_op{"gt", tensor::gt, tensor::gt, tensor::lt}, ge_op{"ge", tensor::ge, tensor::ge, tensor::le},
     eq_op{"eq", tensor::eq, tensor::eq, tensor::eq}, ne_op{"ne", tensor::ne, tensor::ne, tensor::ne};
-constexpr Reduction sum_{"sum", tensor::sum}, mean_{"mean", tensor::mean}, max_{"max", tensor::max}, min_{"min", tensor::min};
+constexpr Reduction sum_{"sum", tensor::sum}, mean_{"mean", tensor::mean}, max_{"max", tensor::max},
+    min_{"min", tensor::min};
 
 Result<int> argmax(lua_State* L) {
   Tensor& a = check_tensor(L, 1, "argmax");
@@ -102,7 +106,8 @@ Result<int> layer_norm(lua_State* L) {
   Tensor& x = check_tensor(L, 1, "layer_norm");
   tensor_state(L);
   Tensor weight = optional_tensor(L, 2, "layer_norm's weight"), bias = optional_tensor(L, 3, "layer_norm's bias");
-  return give(L, tensor::layer_norm(x, weight, bias, lua_isnoneornil(L, 4) ? 1e-5 : check_number(L, 4, "layer_norm's eps")));
+  return give(L, tensor::layer_norm(x, weight, bias,
+                                    lua_isnoneornil(L, 4) ? 1e-5 : check_number(L, 4, "layer_norm's eps")));
 }
 
 Result<int> embedding(lua_State* L) {  // ids:embedding(weight)
@@ -184,20 +189,50 @@ Result<int> zero_in_place(lua_State* L) {
 }  // namespace
 
 std::vector<Function> math_methods() {
-  return {{"neg", bind<unary<neg_>>}, {"abs", bind<unary<abs_>>}, {"exp", bind<unary<exp_>>}, {"log", bind<unary<log_>>},
-          {"sqrt", bind<unary<sqrt_>>}, {"rsqrt", bind<unary<rsqrt_>>}, {"tanh", bind<unary<tanh_>>},
-          {"sigmoid", bind<unary<sigmoid_>>}, {"relu", bind<unary<relu_>>}, {"gelu", bind<unary<gelu_>>},
+  return {{"neg", bind<unary<neg_>>},
+          {"abs", bind<unary<abs_>>},
+          {"exp", bind<unary<exp_>>},
+          {"log", bind<unary<log_>>},
+          {"sqrt", bind<unary<sqrt_>>},
+          {"rsqrt", bind<unary<rsqrt_>>},
+          {"tanh", bind<unary<tanh_>>},
+          {"sigmoid", bind<unary<sigmoid_>>},
+          {"relu", bind<unary<relu_>>},
+          {"gelu", bind<unary<gelu_>>},
           {"multinomial", bind<unary<multinomial_>>},
-          {"add", bind<binary<add_op>>}, {"sub", bind<binary<sub_op>>}, {"mul", bind<binary<mul_op>>}, {"div", bind<binary<div_op>>},
-          {"pow", bind<binary<pow_op>>}, {"maximum", bind<binary<maximum_op>>}, {"minimum", bind<binary<minimum_op>>},
-          {"lt", bind<binary<lt_op>>}, {"le", bind<binary<le_op>>}, {"gt", bind<binary<gt_op>>}, {"ge", bind<binary<ge_op>>},
-          {"eq", bind<binary<eq_op>>}, {"ne", bind<binary<ne_op>>},
-          {"sum", bind<reduction<sum_>>}, {"mean", bind<reduction<mean_>>}, {"max", bind<reduction<max_>>},
-          {"min", bind<reduction<min_>>}, {"argmax", bind<argmax>}, {"softmax", bind<softmax>}, {"log_softmax", bind<log_softmax>},
-          {"matmul", bind<matmul>}, {"linear", bind<linear>}, {"layer_norm", bind<layer_norm>}, {"embedding", bind<embedding>},
-          {"cross_entropy", bind<cross_entropy>}, {"scaled_dot_product_attention", bind<attention>}, {"dropout", bind<dropout>},
-          {"where", bind<where>}, {"add_", bind<add_in_place>}, {"mul_", bind<mul_in_place>}, {"copy_", bind<copy_in_place>},
-          {"fill_", bind<fill_in_place>}, {"zero_", bind<zero_in_place>}};
+          {"add", bind<binary<add_op>>},
+          {"sub", bind<binary<sub_op>>},
+          {"mul", bind<binary<mul_op>>},
+          {"div", bind<binary<div_op>>},
+          {"pow", bind<binary<pow_op>>},
+          {"maximum", bind<binary<maximum_op>>},
+          {"minimum", bind<binary<minimum_op>>},
+          {"lt", bind<binary<lt_op>>},
+          {"le", bind<binary<le_op>>},
+          {"gt", bind<binary<gt_op>>},
+          {"ge", bind<binary<ge_op>>},
+          {"eq", bind<binary<eq_op>>},
+          {"ne", bind<binary<ne_op>>},
+          {"sum", bind<reduction<sum_>>},
+          {"mean", bind<reduction<mean_>>},
+          {"max", bind<reduction<max_>>},
+          {"min", bind<reduction<min_>>},
+          {"argmax", bind<argmax>},
+          {"softmax", bind<softmax>},
+          {"log_softmax", bind<log_softmax>},
+          {"matmul", bind<matmul>},
+          {"linear", bind<linear>},
+          {"layer_norm", bind<layer_norm>},
+          {"embedding", bind<embedding>},
+          {"cross_entropy", bind<cross_entropy>},
+          {"scaled_dot_product_attention", bind<attention>},
+          {"dropout", bind<dropout>},
+          {"where", bind<where>},
+          {"add_", bind<add_in_place>},
+          {"mul_", bind<mul_in_place>},
+          {"copy_", bind<copy_in_place>},
+          {"fill_", bind<fill_in_place>},
+          {"zero_", bind<zero_in_place>}};
 }
 
 }  // namespace rille::lua

@@ -1,4 +1,5 @@
-// Reading values: item, totable, the text that print shows. These wait for the lane; only the calling fiber is suspended.
+// Reading values: item, totable, the text that print shows. These wait for the lane; only the calling fiber is
+// suspended.
 #include "bindings/lua/tensor.hpp"
 
 namespace rille::lua {
@@ -106,7 +107,9 @@ std::string value_text(const HostData& data, const std::string& head) {
 int item(lua_State* L) {
   Tensor& t = check_tensor(L, 1, "item");
   if (t.count() != 1)
-    raise(L, at_line(L, make_error(ErrorKind::invalid, fmt::format("item: {} has {} elements, not one", tensor::to_string(t.shape()), t.count()),
+    raise(L, at_line(L, make_error(ErrorKind::invalid,
+                                   fmt::format("item: {} has {} elements, not one",
+                                               tensor::to_string(t.shape()), t.count()),
                                    "t:totable() gives all values")));
   return await_values(L, {t}, [](lua_State* l, std::vector<HostData> v) {
     push_element(l, v[0], 0);
@@ -141,8 +144,11 @@ int text(lua_State* L) {
 int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
   TensorState& state = tensor_state(L);
   if (state.graph->tracing())
-    raise(L, at_line(L, make_error(ErrorKind::state, "a value is read inside a compiled function",
-                                   "while it is traced there are no values yet: return the tensor and read it outside")));
+    raise(
+        L,
+        at_line(L, make_error(
+                       ErrorKind::state, "a value is read inside a compiled function",
+                       "while it is traced there are no values yet: return the tensor and read it outside")));
   auto r = std::make_shared<Reading>();
   r->done = begin_await(L);
   r->tensors = std::move(tensors);
@@ -157,7 +163,9 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
   return end_await(L);
 }
 
-std::vector<Function> read_methods() { return {{"item", bind<item>}, {"totable", bind<totable>}, {"text", bind<text>}}; }
+std::vector<Function> read_methods() {
+  return {{"item", bind<item>}, {"totable", bind<totable>}, {"text", bind<text>}};
+}
 
 void set_async_methods(lua_State* L) {
   get_registry(L, &host::detail::class_key<Tensor>);

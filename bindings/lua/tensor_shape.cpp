@@ -14,7 +14,8 @@ int size(lua_State* L) {
   Tensor& t = check_tensor(L, 1, "size");
   int dim = check_dim(L, 2, "size");
   if (dim >= t.rank() || dim < -t.rank())
-    raise_invalid(L, fmt::format("size: {} has no dimension {} ({})", tensor::to_string(t.shape()), lua_tonumber(L, 2), script_position(L)));
+    raise_invalid(L, fmt::format("size: {} has no dimension {} ({})", tensor::to_string(t.shape()),
+                                 lua_tonumber(L, 2), script_position(L)));
   push(L, t.size(dim));
   return 1;
 }
@@ -63,13 +64,18 @@ Result<int> transpose(lua_State* L) {
 std::int64_t check_position(lua_State* L, int index, const char* what, std::int64_t n) {
   std::int64_t i = check_integer(L, index, what);
   if (i == 0 || i > n || i < -n)
-    raise_invalid(L, fmt::format("{}: position {} in a dimension of size {} ({})", what, i, n, script_position(L)), "positions count from 1; -1 is the last");
+    raise_invalid(
+        L, fmt::format("{}: position {} in a dimension of size {} ({})", what, i, n, script_position(L)),
+        "positions count from 1; -1 is the last");
   return i > 0 ? i - 1 : n + i;
 }
 
 std::int64_t size_of(lua_State* L, const Tensor& t, int dim, const char* what) {
   if (dim >= t.rank() || dim < -t.rank())
-    raise_invalid(L, fmt::format("{}: {} has no such dimension ({})", what, tensor::to_string(t.shape()), script_position(L)), "dimensions count from 1; -1 is the last");
+    raise_invalid(L,
+                  fmt::format("{}: {} has no such dimension ({})", what, tensor::to_string(t.shape()),
+                              script_position(L)),
+                  "dimensions count from 1; -1 is the last");
   return t.size(dim);
 }
 
@@ -128,10 +134,23 @@ Result<int> chunk(lua_State* L) {  // (pieces, dim) -> the pieces
 }  // namespace
 
 std::vector<Function> shape_methods() {
-  return {{"shape", bind<shape>}, {"size", bind<size>}, {"dim", bind<rank>}, {"numel", bind<numel>}, {"reshape", bind<reshape>},
-          {"view", bind<view>}, {"expand", bind<expand>}, {"permute", bind<permute>}, {"transpose", bind<transpose>},
-          {"narrow", bind<narrow>}, {"select", bind<select>}, {"squeeze", bind<squeeze>}, {"unsqueeze", bind<unsqueeze>},
-          {"contiguous", bind<contiguous>}, {"clone", bind<clone>}, {"cat", bind<cat>}, {"chunk", bind<chunk>}};
+  return {{"shape", bind<shape>},
+          {"size", bind<size>},
+          {"dim", bind<rank>},
+          {"numel", bind<numel>},
+          {"reshape", bind<reshape>},
+          {"view", bind<view>},
+          {"expand", bind<expand>},
+          {"permute", bind<permute>},
+          {"transpose", bind<transpose>},
+          {"narrow", bind<narrow>},
+          {"select", bind<select>},
+          {"squeeze", bind<squeeze>},
+          {"unsqueeze", bind<unsqueeze>},
+          {"contiguous", bind<contiguous>},
+          {"clone", bind<clone>},
+          {"cat", bind<cat>},
+          {"chunk", bind<chunk>}};
 }
 
 }  // namespace rille::lua

@@ -8,7 +8,8 @@ Verb begin_verb(lua_State* L, const char* name, Verbs kind) {
   LuaHost& host = LuaHost::of(L);
   Fiber* fiber = host.current();
   if (!fiber || !host.has_run())
-    raise(L, make_error(ErrorKind::state, fmt::format("rille.{} works inside a run", name), "run the script with `rille run FILE`"));
+    raise(L, make_error(ErrorKind::state, fmt::format("rille.{} works inside a run", name),
+                        "run the script with `rille run FILE`"));
   if (kind == Verbs::durable && !fiber->step.empty())
     raise(L, make_error(ErrorKind::state, fmt::format("rille.{} inside the body of step '{}'", name, fiber->step),
                         "a step is recorded as a whole: call it before or after the step"));
@@ -20,7 +21,8 @@ std::string check_name(lua_State* L, int index, const char* verb) {
     raise_invalid(L, fmt::format("rille.{}: expected its name first, got {}", verb, describe(L, index)),
                   fmt::format("rille.{}(\"name\", ...)", verb));
   std::string_view name = check_text(L, index, "name");
-  if (name.empty() || name.size() > 200) raise_invalid(L, fmt::format("rille.{}: the name must have 1 to 200 characters", verb));
+  if (name.empty() || name.size() > 200)
+    raise_invalid(L, fmt::format("rille.{}: the name must have 1 to 200 characters", verb));
   return std::string(name);
 }
 

@@ -1,4 +1,5 @@
-// What every verb of the `rille` table begins with: the fiber that calls it, its run, and where in the script it stands.
+// What every verb of the `rille` table begins with: the fiber that calls it, its run, and where in the script it
+// stands.
 #pragma once
 
 #include "bindings/host/host.hpp"

@@ -82,10 +82,13 @@ Result<WorkerStart> Call::plan() const {
           return make_error(ErrorKind::invalid, fmt::format("exec: env {} = {} is not a word", name, value.to_json()));
         out.env.emplace_back(name, *value.as_string());
       }
-    if (std::string sub = record_.spec.text("directory"); !sub.empty()) { RILLE_TRY(out.directory, inside(out.directory, sub)); }
+    if (std::string sub = record_.spec.text("directory"); !sub.empty()) {
+      RILLE_TRY(out.directory, inside(out.directory, sub));
+    }
   } else {
     out.argv = site_.options.worker_argv;
-    for (const std::string& word : {std::string("--dir"), home, std::string("--call"), record_.key}) out.argv.push_back(word);
+    for (const std::string& word : {std::string("--dir"), home, std::string("--call"), record_.key})
+      out.argv.push_back(word);
     out.line = true;
     // A short spin: compute threads keep their wake-up latency low and leave the cores alone while a batch is read.
     out.env.emplace_back("GOMP_SPINCOUNT", "2000");
@@ -113,7 +116,8 @@ Result<> Call::start(CallRecord record) {
   pid_ = started->pid;
   stop_output_ = CancelSource();
   output_done_.emplace(site_.loop);
-  site_.children.on_exit(pid_, [self = shared_from_this()](ExitStatus exit) { self->site_.loop.spawn(ended(self, exit)); });
+  site_.children.on_exit(
+      pid_, [self = shared_from_this()](ExitStatus exit) { self->site_.loop.spawn(ended(self, exit)); });
   RILLE_TRY(auto output, Stream::adopt(site_.loop, started->output.release()));
   site_.loop.spawn(read_output(shared_from_this(), std::move(output)));
   if (started->line.valid()) {
@@ -128,7 +132,8 @@ Result<> Call::start(CallRecord record) {
 
 Task<void> Call::read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream> output) {
   std::string block(64 << 10, '\0');
-  // Once the worker is gone, what is left in the pipe is read but not waited for: a background process may hold it open.
+  // Once the worker is gone, what is left in the pipe is read but not waited for: a background process may hold it
+  // open.
   for (int rest = 64; rest > 0; rest -= self->stop_output_.cancelled() ? 1 : 0) {
     auto n = co_await output->read(block.data(), block.size(), self->stop_output_.token());
     if (n && *n == 0) break;
@@ -136,7 +141,8 @@ Task<void> Call::read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream>
       if (self->stop_output_.cancelled() && rest == 64) continue;  // woken from a wait: look once more
       break;
     }
-    self->files_.append_log(std::string_view(block.data(), *n), self->site_.options.log_bytes_max).ok();  // a full disk ends the log, not the call
+    // a full disk ends the log, not the call
+    self->files_.append_log(std::string_view(block.data(), *n), self->site_.options.log_bytes_max).ok();
     self->bump();
   }
   self->output_done_->set(success());
@@ -211,7 +217,8 @@ Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
   co_await *self->output_done_;
   if (self->line_) {
     // Its last frames are in the socket. A child that kept the descriptor open must not hold the call up.
-    Timer limit(self->site_.loop, 1000, [&] { self->line_->close(make_error(ErrorKind::timeout, "the worker's line stays open")); });
+    Timer limit(self->site_.loop, 1000,
+                [&] { self->line_->close(make_error(ErrorKind::timeout, "the worker's line stays open")); });
     co_await *self->line_done_;
     self->line_.reset();
   }
@@ -237,7 +244,8 @@ Value Call::outcome_of(const ExitStatus& exit) {
                        fmt::format("the worker of '{}' ended with {} and no result{}", record_.key, exit.text(),
                                    oom ? ": the machine was out of memory" : ""));
   std::string last = files_.last_lines();
-  e.hint = (oom ? "use less memory or a larger instance; its last lines:" : "its last lines:") + (last.empty() ? " none" : last);
+  e.hint = (oom ? "use less memory or a larger instance; its last lines:" : "its last lines:") +
+           (last.empty() ? " none" : last);
   e.operation = "call";
   e.resource = record_.key;
   e.retryable = exit.signal == SIGKILL && !oom;

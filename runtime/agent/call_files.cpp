@@ -94,7 +94,9 @@ Result<> CallFiles::append_log(std::string_view bytes, std::int64_t limit_bytes)
 }
 
 Result<std::string> CallFiles::read_log(std::int64_t offset, std::size_t most) const {
-  std::string out(std::min<std::size_t>(most, static_cast<std::size_t>(std::max<std::int64_t>(0, log_size_ - offset))), '\0');
+  std::string out(
+      std::min<std::size_t>(most, static_cast<std::size_t>(std::max<std::int64_t>(0, log_size_ - offset))),
+      '\0');
   ssize_t n = pread(log_.get(), out.data(), out.size(), offset);
   if (n < 0) return errno_error("read", path("log"), errno);
   out.resize(static_cast<std::size_t>(n));

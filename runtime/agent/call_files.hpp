@@ -1,5 +1,6 @@
-// What a call leaves on the disk: D/calls/<id>/{spec.json, log, events.json, result.json}. spec.json is written before the
-// worker starts, result.json before the result is announced, each whole or not at all. Blocking; one call, one owner.
+// What a call leaves on the disk: D/calls/<id>/{spec.json, log, events.json, result.json}. spec.json is written
+// before the worker starts, result.json before the result is announced, each whole or not at all. Blocking; one
+// call, one owner.
 #pragma once
 
 #include <optional>

@@ -38,8 +38,10 @@ Result<> CallTable::load() {
 // On the disk before anything acts on it, so that an agent's restart does not let an old runner in again.
 Result<> CallTable::pass_fence(const CallRecord& record) {
   auto refuse = [&](const char* what, std::int64_t given, std::int64_t seen) {
-    return make_error(ErrorKind::state, fmt::format("'{}' comes from {} {}, but the instance has seen {}", record.key, what, given, seen),
-                      "another runner has taken over this run; this one must stop");
+    return make_error(
+        ErrorKind::state,
+        fmt::format("'{}' comes from {} {}, but the instance has seen {}", record.key, what, given, seen),
+        "another runner has taken over this run; this one must stop");
   };
   if (record.epoch < epoch_) return refuse("epoch", record.epoch, epoch_);
   if (record.generation < generation_) return refuse("generation", record.generation, generation_);
@@ -53,12 +55,14 @@ Result<> CallTable::pass_fence(const CallRecord& record) {
 }
 
 Result<std::shared_ptr<Call>> CallTable::start(CallRecord record) {
-  if (record.key.empty() || record.key.size() > 4096) return make_error(ErrorKind::invalid, "a call needs a key of 1 to 4096 bytes");
+  if (record.key.empty() || record.key.size() > 4096)
+    return make_error(ErrorKind::invalid, "a call needs a key of 1 to 4096 bytes");
   RILLE_CHECK(pass_fence(record));
   std::shared_ptr<Call> call = find(record.key);
   if (call && call->state() != CallState::absent) return call;
   if (running() >= running_max)
-    return make_error(ErrorKind::state, fmt::format("{} calls run here already (running_max)", running_max)).with_retry();
+    return make_error(ErrorKind::state, fmt::format("{} calls run here already (running_max)", running_max))
+        .with_retry();
   if (!call) {
     if (calls_.size() >= calls_max)
       return make_error(ErrorKind::state, fmt::format("the instance keeps {} calls already (calls_max)", calls_max),
@@ -82,7 +86,8 @@ Result<> CallTable::acknowledge(const std::string& key) {
   std::shared_ptr<Call> call = find(key);
   if (!call) return {};
   if (call->state() == CallState::running)
-    return make_error(ErrorKind::state, "'" + key + "' still runs: there is no result to acknowledge", "cancel it first");
+    return make_error(ErrorKind::state, "'" + key + "' still runs: there is no result to acknowledge",
+                      "cancel it first");
   RILLE_CHECK(call->files().remove());
   calls_.erase(key);
   return {};
@@ -99,7 +104,10 @@ Value CallTable::list() const {
   for (const auto& [key, call] : calls_) {
     Value row;
     CallState state = call->state();
-    row.set("key", key).set("state", state == CallState::done ? "done" : state == CallState::running ? "running" : "absent");
+    row.set("key", key)
+        .set("state", state == CallState::done      ? "done"
+                      : state == CallState::running ? "running"
+                                                    : "absent");
     out.push_back(std::move(row));
   }
   return out;

@@ -1,5 +1,5 @@
-// CallTable: all calls of an agent, by key, and the fence. Loaded from D/calls at start: what has a result is done, what
-// has a spec only is absent. Loop thread only.
+// CallTable: all calls of an agent, by key, and the fence. Loaded from D/calls at start: what has a result is done,
+// what has a spec only is absent. Loop thread only.
 #pragma once
 
 #include <map>

@@ -108,12 +108,14 @@ Task<void> AgentClient::State::read(Self self) {
     }
     if (frame->type == FrameType::hello && !self->greeted.is_set()) {
       const Value& h = frame->header;
-      self->info = {h.text("build"), h.text("instance"), h.text("process"), h.integer("pid"), h.integer("started_wall_us")};
+      self->info = {h.text("build"), h.text("instance"), h.text("process"), h.integer("pid"),
+                    h.integer("started_wall_us")};
       self->greeted.set(success());
     } else if (self->greeted.is_set() && (frame->type == FrameType::response || frame->type == FrameType::event)) {
       self->hear(std::move(*frame));
     } else {
-      why = make_error(ErrorKind::integrity, fmt::format("agent protocol: a frame of type {} out of place", static_cast<int>(frame->type)));
+      why = make_error(ErrorKind::integrity, fmt::format("agent protocol: a frame of type {} out of place",
+                                                         static_cast<int>(frame->type)));
       self->connection->refuse(why);
       break;
     }
@@ -142,7 +144,8 @@ Task<void> AgentClient::State::read_last_words(Self self, std::shared_ptr<Subpro
   }
 }
 
-Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec channel, ClientOptions options, CancelToken token) {
+Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec channel,
+                                                         ClientOptions options, CancelToken token) {
   if (token.cancelled()) co_return token.reason();
   SubprocessOptions start;
   start.argv = channel.argv_prefix;
@@ -209,7 +212,8 @@ Async<CallStatus> AgentClient::start(StartRequest request, CancelToken token) {
   return ask_status(state_, "start", std::move(header), std::move(token));
 }
 
-Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers, CancelToken token) {
+Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers,
+                                      CancelToken token) {
   auto run = [](State::Self self, Value header, AttachHandlers told, CancelToken cancel) -> Async<CallStatus> {
     if (cancel.cancelled()) co_return cancel.reason();
     RILLE_CO_TRY(State::Ticket ticket, self->ask("attach", std::move(header), std::string(), &told));
@@ -253,12 +257,15 @@ Async<> AgentClient::cancel(std::string call_key, std::string reason, std::int64
 
 Async<Value> AgentClient::describe(CancelToken token) {
   auto run = [](State::Self self, CancelToken cancel) -> Async<Value> {
-    RILLE_CO_TRY(Reply reply, co_await State::request(self, "describe", Value::Object{}, std::string(), std::move(cancel)));
+    RILLE_CO_TRY(Reply reply, co_await State::request(self, "describe", Value::Object{}, std::string(),
+                                                      std::move(cancel)));
     co_return std::move(reply.value);
   };
   return run(state_, std::move(token));
 }
 
-Async<> AgentClient::shutdown(CancelToken token) { return ask_done(state_, "shutdown", Value::Object{}, std::move(token)); }
+Async<> AgentClient::shutdown(CancelToken token) {
+  return ask_done(state_, "shutdown", Value::Object{}, std::move(token));
+}
 
 }  // namespace rille::agent

@@ -90,7 +90,8 @@ class AgentClient {
   // Idempotent: a call that runs or is done is left as it is. state: an older epoch or generation than one seen there.
   Async<CallStatus> start(StartRequest request, CancelToken token = {});
   // Replays the log from `log_offset`, then streams until the call ends: gives done or absent, never running.
-  Async<CallStatus> attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers, CancelToken token = {});
+  Async<CallStatus> attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers,
+                           CancelToken token = {});
   Async<CallStatus> status(std::string call_key, CancelToken token = {});          // as attach, without waiting
   Async<> acknowledge(std::string call_key, CancelToken token = {});               // forgets a call that is done
   // Asks the call to end, and ends it after the grace; attach then gives `cancelled`. Success when it is not running.
@@ -99,8 +100,10 @@ class AgentClient {
   // Files and whole directories between here and the instance's work directory; remote paths are relative. What is
   // there already, by size and SHA-256, is not moved again; a part that was moved is resumed. integrity: the digest
   // differs at the end (the part is removed).
-  Async<Transfer> put(std::string local_path, std::string remote_path, TransferProgress progress = {}, CancelToken token = {});
-  Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {}, CancelToken token = {});
+  Async<Transfer> put(std::string local_path, std::string remote_path, TransferProgress progress = {},
+                      CancelToken token = {});
+  Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
+                      CancelToken token = {});
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
   Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});   // recursive, sorted
 

@@ -1,5 +1,5 @@
-// The runner's side of file transfers. A few chunks travel at once, so that a slow line is full; disks are worked on the
-// thread pool.
+// The runner's side of file transfers. A few chunks travel at once, so that a slow line is full; disks are worked on
+// the thread pool.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -32,7 +32,8 @@ Result<std::vector<LocalFile>> local_tree(const std::string& root) {
   std::vector<LocalFile> out;
   std::error_code error;
   if (!fs::exists(root, error)) return errno_error("put", root, ENOENT);
-  if (!fs::is_directory(root)) return std::vector<LocalFile>{{"", false, static_cast<std::int64_t>(fs::file_size(root, error))}};
+  if (!fs::is_directory(root))
+    return std::vector<LocalFile>{{"", false, static_cast<std::int64_t>(fs::file_size(root, error))}};
   out.push_back({"", true, 0});
   for (fs::recursive_directory_iterator it(root + "/", error), end; !error && it != end; it.increment(error)) {
     std::string path = it->path().string().substr(root.size() + 1);
@@ -62,7 +63,8 @@ Result<std::string> read_chunk(const std::string& path, std::int64_t offset, std
 Result<> append_chunk(const std::string& part, std::int64_t offset, std::string_view bytes) {
   store::Fd fd(open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.valid()) return errno_error("write", part, errno);
-  if (ftruncate(fd.get(), offset) < 0 || lseek(fd.get(), offset, SEEK_SET) < 0) return errno_error("write", part, errno);
+  if (ftruncate(fd.get(), offset) < 0 || lseek(fd.get(), offset, SEEK_SET) < 0)
+    return errno_error("write", part, errno);
   return store::write_all(fd.get(), bytes, part);
 }
 
@@ -71,8 +73,11 @@ Result<> settle(const std::string& part, const std::string& path, const FileInfo
   RILLE_TRY(auto found, store::fingerprint_file(part, true));
   if (found.sha256 != remote.sha256) {
     unlink(part.c_str());
-    return make_error(ErrorKind::integrity, fmt::format("'{}' arrived with SHA-256 {}, not {}", remote.path, found.sha256, remote.sha256),
-                      "the file changed while it was fetched, or the channel damaged it; fetch it again").with_retry();
+    return make_error(
+               ErrorKind::integrity,
+               fmt::format("'{}' arrived with SHA-256 {}, not {}", remote.path, found.sha256, remote.sha256),
+               "the file changed while it was fetched, or the channel damaged it; fetch it again")
+        .with_retry();
   }
   store::Fd fd(open(part.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid() || fchmod(fd.get(), static_cast<mode_t>(remote.mode & 0777) | 0600) < 0 || fdatasync(fd.get()) < 0)
@@ -90,7 +95,8 @@ std::int64_t reached(const std::string& path, const std::string& part, const Fil
   return have <= remote.size_bytes ? have : 0;
 }
 
-void add(Transfer& sum, const TransferProgress& progress, std::int64_t total, std::int64_t& done, std::int64_t bytes, bool moved) {
+void add(Transfer& sum, const TransferProgress& progress, std::int64_t total, std::int64_t& done,
+         std::int64_t bytes, bool moved) {
   done += bytes;
   if (moved) sum.moved_bytes += bytes;
   if (progress) progress(done, total);
@@ -123,14 +129,17 @@ struct TicketWindow {
   }
 };
 
-Async<> AgentClient::State::put_file(Self self, std::string local, std::string remote, Transfer& sum, TransferProgress progress,
-                                     CancelToken token) {
+Async<> AgentClient::State::put_file(Self self, std::string local, std::string remote, Transfer& sum,
+                                     TransferProgress progress, CancelToken token) {
   auto hash = [local] { return store::fingerprint_file(local, true); };
   RILLE_CO_TRY(auto print, co_await thread_job(self->loop, std::move(hash)));
   struct stat st{};
   ::stat(local.c_str(), &st);
   Value header;
-  header.set("path", remote).set("size", print.size_bytes).set("sha256", print.sha256).set("mode", static_cast<int>(st.st_mode & 0777));
+  header.set("path", remote)
+      .set("size", print.size_bytes)
+      .set("sha256", print.sha256)
+      .set("mode", static_cast<int>(st.st_mode & 0777));
   Value first = header;
   RILLE_CO_TRY(Reply begun, co_await request(self, "put_begin", std::move(first), std::string(), token));
   ++sum.files;
@@ -162,8 +171,8 @@ Async<> AgentClient::State::put_file(Self self, std::string local, std::string r
   co_return success();
 }
 
-Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string local, Transfer& sum, TransferProgress progress,
-                                     CancelToken token) {
+Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string local, Transfer& sum,
+                                     TransferProgress progress, CancelToken token) {
   RILLE_CO_CHECK(store::make_directories(store::parent_path(local)));
   std::string part = local + ".part-" + remote.sha256.substr(0, 16);
   auto look = [local, part, remote]() -> Result<std::int64_t> { return reached(local, part, remote); };
@@ -191,7 +200,8 @@ Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string loc
     RILLE_CO_TRY(Reply reply, co_await TicketWindow::first(tickets));
     auto size = static_cast<std::int64_t>(reply.body.size());
     if (size != wanted)
-      co_return make_error(ErrorKind::integrity, "'" + remote.path + "' became shorter while it was fetched").with_retry();
+      co_return make_error(ErrorKind::integrity, "'" + remote.path + "' became shorter while it was fetched")
+          .with_retry();
     auto job = [part, done, bytes = std::move(reply.body)] { return append_chunk(part, done, bytes); };
     RILLE_CO_CHECK(co_await thread_job(self->loop, std::move(job)));
     add(sum, progress, remote.size_bytes, done, size, true);
@@ -200,8 +210,10 @@ Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string loc
   co_return co_await thread_job(self->loop, std::move(finish));
 }
 
-Async<Transfer> AgentClient::put(std::string local_path, std::string remote_path, TransferProgress progress, CancelToken token) {
-  auto run = [](State::Self self, std::string local, std::string remote, TransferProgress told, CancelToken cancel) -> Async<Transfer> {
+Async<Transfer> AgentClient::put(std::string local_path, std::string remote_path, TransferProgress progress,
+                                 CancelToken token) {
+  auto run = [](State::Self self, std::string local, std::string remote, TransferProgress told,
+                CancelToken cancel) -> Async<Transfer> {
     auto look = [local] { return local_tree(local); };
     RILLE_CO_TRY(auto files, co_await thread_job(self->loop, std::move(look)));
     std::int64_t total = 0, before = 0;
@@ -254,8 +266,10 @@ Async<std::vector<FileInfo>> AgentClient::list(std::string remote_path, CancelTo
   return list_there(state_, std::move(remote_path), std::move(token));
 }
 
-Async<Transfer> AgentClient::get(std::string remote_path, std::string local_path, TransferProgress progress, CancelToken token) {
-  auto run = [](State::Self self, std::string remote, std::string local, TransferProgress told, CancelToken cancel) -> Async<Transfer> {
+Async<Transfer> AgentClient::get(std::string remote_path, std::string local_path, TransferProgress progress,
+                                 CancelToken token) {
+  auto run = [](State::Self self, std::string remote, std::string local, TransferProgress told,
+                CancelToken cancel) -> Async<Transfer> {
     RILLE_CO_TRY(FileInfo root, co_await stat_there(self, remote, true, cancel));
     std::vector<FileInfo> files{root};
     if (root.directory) {

@@ -50,8 +50,10 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   void hear(Frame frame);
   void fail(Error error);
 
-  static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum, TransferProgress progress, CancelToken token);
-  static Async<> get_file(Self self, FileInfo remote, std::string local, Transfer& sum, TransferProgress progress, CancelToken token);
+  static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum,
+                          TransferProgress progress, CancelToken token);
+  static Async<> get_file(Self self, FileInfo remote, std::string local, Transfer& sum,
+                          TransferProgress progress, CancelToken token);
 };
 
 Result<CallStatus> call_status_from(const Value& value);

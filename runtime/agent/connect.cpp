@@ -63,7 +63,8 @@ Async<> start_agent(Loop& loop, const ConnectOptions& options) {
   RILLE_CO_TRY(std::string line, co_await first_line(*agent->out()));
   if (line == "ready") co_return success();
   if (line == "taken") co_return co_await sleep_for(loop, retry_ms);  // one that starts, or that is ending
-  if (auto told = Value::from_json(line); told && (*told)["error"].as_object()) co_return error_from_value((*told)["error"]);
+  if (auto told = Value::from_json(line); told && (*told)["error"].as_object())
+    co_return error_from_value((*told)["error"]);
   RILLE_CO_TRY(ExitStatus status, co_await agent->wait());
   auto log = store::read_file(start.err_path, 1 << 20);
   std::string last = log && log->size() > 1000 ? log->substr(log->size() - 1000) : log ? *log : "";
@@ -93,7 +94,9 @@ Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
   store::Fd directory(open(options.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) {
     Error missing = errno_error("open instance directory", options.directory, errno);
-    if (errno == ENOENT) missing.kind = ErrorKind::state, missing.hint = "the instance has been released, or has reached its end";
+    if (errno == ENOENT)
+      missing.kind = ErrorKind::state,
+      missing.hint = "the instance has been released, or has reached its end";
     co_return missing;
   }
   std::string socket = "/proc/self/fd/" + std::to_string(directory.get()) + "/agent.sock";
@@ -105,7 +108,8 @@ Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
     auto reached = co_await greeted_by_agent(loop, socket, start_ms_max);
     if (reached) co_return std::move(*reached);
     if (loop.clock().monotonic_ns() > until_ns) {
-      Error late = make_error(ErrorKind::timeout, "no agent answers in '" + options.directory + "' after " + format_duration_ms(start_ms_max));
+      Error late = make_error(ErrorKind::timeout, "no agent answers in '" + options.directory + "' after " +
+                                                      format_duration_ms(start_ms_max));
       co_return std::move(late).with_cause(std::move(reached).error()).with_retry();
     }
     if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {

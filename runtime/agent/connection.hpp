@@ -1,7 +1,7 @@
 // Connection: frames over a pair of byte streams, with a heartbeat. Frames leave in the order in which they were sent;
 // send waits until the frame is on its way, which is the only brake on a fast sender. One receiver.
-// Each side pings on its own timer and gives the peer up after a silence, by the loop's clock; so a side that is slow to
-// read is not taken for dead. The first failure closes the connection for good and fails all that waits.
+// Each side pings on its own timer and gives the peer up after a silence, by the loop's clock; so a side that is
+// slow to read is not taken for dead. The first failure closes the connection for good and fails all that waits.
 // Held by shared_ptr: its tasks keep it alive until close(), which its user must call. Loop thread only.
 #pragma once
 

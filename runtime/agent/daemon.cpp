@@ -65,7 +65,8 @@ class Daemon {
     RILLE_CHECK(calls_->load());
     process_ = random_hex(8);
     started_us_ = loop_.clock().wall_us();
-    host_.emplace(Host{loop_, options_, *calls_, [this] { return hello(); }, [this] { return describe(); }, [this] { end(End::asked); }});
+    host_.emplace(Host{loop_, options_, *calls_, [this] { return hello(); }, [this] { return describe(); },
+                       [this] { end(End::asked); }});
     return listen();
   }
 
@@ -95,7 +96,8 @@ class Daemon {
   Result<> listen() {
     directory_ = store::Fd(open(options_.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!directory_.valid()) return errno_error("open", options_.directory, errno);
-    RILLE_TRY(listener_, Listener::listen_unix(loop_, "/proc/self/fd/" + std::to_string(directory_.get()) + "/agent.sock"));
+    RILLE_TRY(listener_, Listener::listen_unix(
+                             loop_, "/proc/self/fd/" + std::to_string(directory_.get()) + "/agent.sock"));
     return {};
   }
 
@@ -110,7 +112,9 @@ class Daemon {
       }
       auto session = std::make_shared<Session>(*self.host_, std::move(*stream));
       if (self.sessions_.size() >= sessions_max) {
-        session->close(make_error(ErrorKind::state, "the agent has " + std::to_string(sessions_max) + " channels already (sessions_max)").with_retry());
+        session->close(make_error(ErrorKind::state, "the agent has " + std::to_string(sessions_max) +
+                                                        " channels already (sessions_max)")
+                           .with_retry());
         continue;
       }
       self.sessions_.insert(session);
@@ -145,7 +149,8 @@ class Daemon {
 
   Error farewell(End how) const {
     if (how == End::expired)
-      return make_error(ErrorKind::state, "the instance has reached its end and removed itself", "rent with a longer ttl");
+      return make_error(ErrorKind::state, "the instance has reached its end and removed itself",
+                        "rent with a longer ttl");
     return make_error(ErrorKind::network, "the agent was told to end").with_retry();
   }
 

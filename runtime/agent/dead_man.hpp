@@ -1,5 +1,5 @@
-// The dead man's switch: when an agent must end itself although nobody asked. A plain rule over times, so that tests turn
-// the clock. Units: microseconds of wall time, since the machine's end is an agreed instant.
+// The dead man's switch: when an agent must end itself although nobody asked. A plain rule over times, so that tests
+// turn the clock. Units: microseconds of wall time, since the machine's end is an agreed instant.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,8 @@ Result<Target> target_of(const std::string& root, const Value& header) {
   RILLE_TRY(t.path, inside(root, t.shown));
   t.sha256 = header.text("sha256");
   t.size = header.integer("size", -1);
-  if (t.path == root || t.sha256.size() != 64 || t.sha256.find_first_not_of("0123456789abcdef") != std::string::npos || t.size < 0)
+  if (t.path == root || t.sha256.size() != 64 ||
+      t.sha256.find_first_not_of("0123456789abcdef") != std::string::npos || t.size < 0)
     return make_error(ErrorKind::invalid, "put '" + t.shown + "': a file name, its size and its SHA-256 are wanted");
   std::size_t slash = t.path.rfind('/');
   t.part = t.path.substr(0, slash + 1) + "." + t.path.substr(slash + 1) + ".part-" + t.sha256.substr(0, 16);
@@ -47,7 +48,8 @@ Value describe_file(const struct stat& st) {
 }
 
 bool is_leftover(const std::string& name) {
-  return (name.size() > 1 && name[0] == '.' && name.find(".part-") != std::string::npos) || name.find(".tmp-") != std::string::npos;
+  return (name.size() > 1 && name[0] == '.' && name.find(".part-") != std::string::npos) ||
+         name.find(".tmp-") != std::string::npos;
 }
 
 Reply offset_reply(std::int64_t offset) {
@@ -60,8 +62,10 @@ Result<> publish(const Target& t, int fd, mode_t mode) {
   RILLE_TRY(auto found, store::fingerprint_file(t.part, true));
   if (found.sha256 != t.sha256) {
     unlink(t.part.c_str());
-    return make_error(ErrorKind::integrity, fmt::format("'{}' arrived with SHA-256 {}, not {}", t.shown, found.sha256, t.sha256),
-                      "the file changed while it was sent, or the channel damaged it; send it again").with_retry();
+    return make_error(ErrorKind::integrity,
+                      fmt::format("'{}' arrived with SHA-256 {}, not {}", t.shown, found.sha256, t.sha256),
+                      "the file changed while it was sent, or the channel damaged it; send it again")
+        .with_retry();
   }
   if (fchmod(fd, mode) < 0 || fdatasync(fd) < 0) return errno_error("write", t.shown, errno);
   if (rename(t.part.c_str(), t.path.c_str()) < 0) return errno_error("put", t.shown, errno);
@@ -108,8 +112,10 @@ Result<Reply> FileServer::put(const Value& header, const std::string& body) cons
   if (!fd.valid()) return errno_error("put", t.shown, errno);
   off_t have = lseek(fd.get(), 0, SEEK_END);
   if (have != offset)
-    return make_error(ErrorKind::state, fmt::format("put '{}': the part there has {} bytes, not {}", t.shown, have, offset),
-                      "ask where to go on").with_retry();
+    return make_error(ErrorKind::state,
+                      fmt::format("put '{}': the part there has {} bytes, not {}", t.shown, have, offset),
+                      "ask where to go on")
+        .with_retry();
   RILLE_CHECK(store::write_all(fd.get(), body, t.shown));
   if (end == t.size) RILLE_CHECK(publish(t, fd.get(), static_cast<mode_t>(header.integer("mode", 0644) & 0777) | 0600));
   return offset_reply(end);
@@ -120,14 +126,16 @@ Result<Reply> FileServer::get(const Value& header) const {
   RILLE_TRY(std::string path, inside(root_, shown));
   std::int64_t offset = header.integer("offset", -1), length = header.integer("length", -1);
   if (offset < 0 || length < 0 || length > static_cast<std::int64_t>(chunk_bytes))
-    return make_error(ErrorKind::invalid, fmt::format("get '{}': {} bytes at {} (at most {}, chunk_bytes)", shown, length, offset, chunk_bytes));
+    return make_error(ErrorKind::invalid, fmt::format("get '{}': {} bytes at {} (at most {}, chunk_bytes)",
+                                                      shown, length, offset, chunk_bytes));
   store::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("get", shown, errno);
   Reply reply;
   reply.body.resize(static_cast<std::size_t>(length));
   std::size_t done = 0;
   while (done < reply.body.size()) {
-    ssize_t n = pread(fd.get(), reply.body.data() + done, reply.body.size() - done, offset + static_cast<std::int64_t>(done));
+    ssize_t n = pread(fd.get(), reply.body.data() + done, reply.body.size() - done,
+                      offset + static_cast<std::int64_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno_error("get", shown, errno);
     if (n == 0) break;
@@ -169,11 +177,14 @@ Result<Reply> FileServer::list(const Value& header) const {
     entry.set("path", it->path().string().substr(path.size() + 1));
     entries.push_back(std::move(entry));
     if (entries.size() > list_entries_max)
-      return make_error(ErrorKind::invalid, fmt::format("'{}' has more than {} entries (list_entries_max)", shown, list_entries_max),
-                        "pack it into an archive on the instance, or name a part of it");
+      return make_error(
+          ErrorKind::invalid,
+          fmt::format("'{}' has more than {} entries (list_entries_max)", shown, list_entries_max),
+          "pack it into an archive on the instance, or name a part of it");
   }
   if (error) return errno_error("list", shown, error.value());
-  std::sort(entries.begin(), entries.end(), [](const Value& a, const Value& b) { return a.text("path") < b.text("path"); });
+  std::sort(entries.begin(), entries.end(),
+            [](const Value& a, const Value& b) { return a.text("path") < b.text("path"); });
   Reply reply;
   reply.value.set("entries", std::move(entries));
   return reply;

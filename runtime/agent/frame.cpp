@@ -22,10 +22,11 @@ Result<std::string> encode_frame(const Frame& frame) {
   std::string header = frame.header.to_json();
   std::size_t length = 5 + header.size() + frame.body.size();
   if (length > frame_bytes_max)
-    return make_error(ErrorKind::invalid,
-                      fmt::format("a message of {} is over the limit of {} (frame_bytes_max)",
-                                  format_size_bytes(static_cast<std::int64_t>(length)), format_size_bytes(frame_bytes_max)),
-                      "send large data as a file");
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("a message of {} is over the limit of {} (frame_bytes_max)",
+                    format_size_bytes(static_cast<std::int64_t>(length)), format_size_bytes(frame_bytes_max)),
+        "send large data as a file");
   std::string out;
   out.reserve(4 + length);
   put_u32(out, length);
@@ -52,12 +53,14 @@ Result<std::optional<Frame>> FrameParser::next() {
     // Length and type are judged at once, so that a stranger's bytes are refused before they are waited for.
     std::size_t length = get_u32(p);
     if (length < 5 || length > frame_bytes_max)
-      return fail(fmt::format("a frame of {} bytes (at least 5, at most {}, frame_bytes_max)", length, frame_bytes_max));
+      return fail(fmt::format("a frame of {} bytes (at least 5, at most {}, frame_bytes_max)", length,
+                              frame_bytes_max));
     if (have >= 5 && (p[4] < 1 || p[4] > static_cast<char>(FrameType::error)))
       return fail(fmt::format("a frame of unknown type {}", static_cast<unsigned char>(p[4])));
     if (have >= 4 + length) {
       std::size_t header_length = get_u32(p + 5);
-      if (header_length > length - 5) return fail(fmt::format("a header of {} bytes in a frame of {}", header_length, length));
+      if (header_length > length - 5)
+        return fail(fmt::format("a header of {} bytes in a frame of {}", header_length, length));
       Frame frame;
       frame.type = static_cast<FrameType>(p[4]);
       auto header = Value::from_json(std::string_view(p + 9, header_length));

@@ -18,7 +18,9 @@ Frame event_frame(std::int64_t id, const char* event) {
 }  // namespace
 
 Session::Session(Host& host, std::unique_ptr<Stream> stream)
-    : host_(host), connection_(Connection::over(host.loop, std::move(stream))), files_(host.options.directory + "/work") {}
+    : host_(host),
+      connection_(Connection::over(host.loop, std::move(stream))),
+      files_(host.options.directory + "/work") {}
 
 Async<> Session::greet() {
   RILLE_CO_TRY(Frame hello, co_await connection_->receive());
@@ -26,8 +28,10 @@ Async<> Session::greet() {
     co_return make_error(ErrorKind::integrity, "agent protocol: the first frame is no hello");
   std::int64_t theirs = hello.header.integer("protocol");
   if (theirs != protocol_version)
-    co_return make_error(ErrorKind::config, fmt::format("the runner speaks agent protocol {}, this agent speaks {}", theirs, protocol_version),
-                         "use the same version of rille on both sides, or release the instance and rent again");
+    co_return make_error(
+        ErrorKind::config,
+        fmt::format("the runner speaks agent protocol {}, this agent speaks {}", theirs, protocol_version),
+        "use the same version of rille on both sides, or release the instance and rent again");
   Frame reply;
   reply.type = FrameType::hello;
   reply.header = host_.hello();
@@ -89,7 +93,8 @@ Result<Reply> Session::answer(const std::string& op, const Value& header) {
   } else if (op == "describe") {
     RILLE_TRY(reply.value, host_.describe());
   } else if (op != "shutdown") {
-    return make_error(ErrorKind::invalid, "the agent knows no request '" + op + "'", "the runner may be newer than the agent");
+    return make_error(ErrorKind::invalid, "the agent knows no request '" + op + "'",
+                      "the runner may be newer than the agent");
   }
   return reply;
 }
@@ -109,7 +114,8 @@ Result<Reply> Session::start(const Value& header) {
 void Session::attach(std::int64_t id, const Value& header) {
   auto reply = [&](Result<Reply> r) { host_.loop.spawn(respond_later(shared_from_this(), id, std::move(r))); };
   if (attaches_.size() >= attaches_max || attaches_.count(id))
-    return reply(make_error(ErrorKind::state, fmt::format("{} attaches on one channel (attaches_max)", attaches_.size())));
+    return reply(make_error(ErrorKind::state,
+                            fmt::format("{} attaches on one channel (attaches_max)", attaches_.size())));
   std::int64_t offset = header.integer("offset");
   if (offset < 0) return reply(make_error(ErrorKind::invalid, fmt::format("attach at log offset {}", offset)));
   auto call = host_.calls.find(header.text("call"));
@@ -124,8 +130,8 @@ void Session::attach(std::int64_t id, const Value& header) {
   host_.loop.spawn(stream(shared_from_this(), id, std::move(call), offset, std::move(token)));
 }
 
-Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call, std::int64_t offset,
-                           CancelToken token) {
+Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
+                           std::int64_t offset, CancelToken token) {
   std::uint64_t progress_seen = 0, checkpoint_seen = 0;
   while (!token.cancelled()) {
     std::uint64_t seen = call->version();

@@ -41,8 +41,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Async<> respond(std::int64_t id, Result<Reply> reply);
   static Task<void> respond_later(std::shared_ptr<Session> self, std::int64_t id, Result<Reply> reply);
   static Task<void> serve_files(std::shared_ptr<Session> self);
-  static Task<void> stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call, std::int64_t offset,
-                           CancelToken token);
+  static Task<void> stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
+                           std::int64_t offset, CancelToken token);
 
   Host& host_;
   std::shared_ptr<Connection> connection_;

@@ -29,7 +29,8 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
       if (!frame) break;
       std::string event = frame->header.text("event");
       if (event == "stored") self->stored.set(success());
-      if (event == "cancel") self->cancelled.cancel(make_error(ErrorKind::cancelled, frame->header.text("reason", "cancelled")));
+      if (event == "cancel")
+        self->cancelled.cancel(make_error(ErrorKind::cancelled, frame->header.text("reason", "cancelled")));
     }
     Error gone = make_error(ErrorKind::state, "the agent has ended");
     self->cancelled.cancel(gone);
@@ -58,16 +59,19 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
     std::size_t size = value.to_json().size();
     if (size <= event_bytes_max) return value;
     Value out;
-    out.set("error", fmt::format("a {} of {} is over the limit of {} (event_bytes_max)", name, format_size_bytes(static_cast<std::int64_t>(size)),
+    out.set("error", fmt::format("a {} of {} is over the limit of {} (event_bytes_max)", name,
+                                 format_size_bytes(static_cast<std::int64_t>(size)),
                                  format_size_bytes(event_bytes_max)));
     return out;
   }
 };
 
-Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(Loop& loop, std::string directory, std::string call_key, int fd) {
+Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(Loop& loop, std::string directory,
+                                                           std::string call_key, int fd) {
   struct stat st{};
   if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))
-    return make_error(ErrorKind::state, fmt::format("there is no agent at descriptor {}", fd), "workers are started by `rille agent`");
+    return make_error(ErrorKind::state, fmt::format("there is no agent at descriptor {}", fd),
+                      "workers are started by `rille agent`");
   fcntl(fd, F_SETFD, FD_CLOEXEC);  // what the call starts has no part in it
   auto state = std::make_shared<State>(loop);
   CallFiles files(directory + "/calls/" + call_id(call_key));
@@ -103,10 +107,12 @@ Async<> WorkerChannel::finish(Result<Value> result) {
     Value value = outcome_to_value(outcome);
     std::size_t size = value.to_json().size();
     if (size > result_bytes_max)
-      value = outcome_to_value(make_error(ErrorKind::invalid,
-                                          fmt::format("the result is {}, over the limit of {} (result_bytes_max)",
-                                                      format_size_bytes(static_cast<std::int64_t>(size)), format_size_bytes(result_bytes_max)),
-                                          "write it to a file and fetch that with box:get"));
+      value =
+          outcome_to_value(make_error(ErrorKind::invalid,
+                                      fmt::format("the result is {}, over the limit of {} (result_bytes_max)",
+                                                  format_size_bytes(static_cast<std::int64_t>(size)),
+                                                  format_size_bytes(result_bytes_max)),
+                                      "write it to a file and fetch that with box:get"));
     Frame frame;
     frame.type = FrameType::event;
     frame.header.set("event", "result").set("outcome", std::move(value));

@@ -1,7 +1,8 @@
 // WorkerChannel: the worker's end of its line to the agent (a socket at descriptor 3). The agent starts a worker per
-// call with the words `--dir D --call KEY`, D/work as its directory and its standard output and error as the call's log.
-// A worker reads its spec, reports progress and checkpoints, gives one result, and ends. The result must come before the
-// process ends; a worker that ends without one makes the call fail with its exit status and last log lines.
+// call with the words `--dir D --call KEY`, D/work as its directory and its standard output and error as the call's
+// log.
+// A worker reads its spec, reports progress and checkpoints, gives one result, and ends. The result must come before
+// the process ends; a worker that ends without one makes the call fail with its exit status and last log lines.
 // When the agent dies the worker is killed by the kernel.
 // Loop thread only.
 #pragma once
@@ -17,7 +18,8 @@ namespace rille::agent {
 class WorkerChannel {
  public:
   // state: no agent at that descriptor; io: the spec cannot be read.
-  static Result<std::unique_ptr<WorkerChannel>> open(Loop& loop, std::string directory, std::string call_key, int fd = 3);
+  static Result<std::unique_ptr<WorkerChannel>> open(Loop& loop, std::string directory, std::string call_key,
+                                                     int fd = 3);
   ~WorkerChannel();
 
   const Value& spec() const;                    // as given to start
@@ -32,8 +34,8 @@ class WorkerChannel {
   // Cancelled when the runner asks for it. The worker should then end soon, with a result or without.
   CancelToken cancelled() const;
 
-  // Sends the result and waits until the agent has it on its disk. A result over the frame limit (16 MiB) is replaced by
-  // an error that says so. Once.
+  // Sends the result and waits until the agent has it on its disk. A result over the frame limit (16 MiB) is
+  // replaced by an error that says so. Once.
   Async<> finish(Result<Value> result);
 
  private:

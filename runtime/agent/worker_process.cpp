@@ -81,7 +81,8 @@ Result<StartedWorker> start_worker(const WorkerStart& start) {
   store::Fd output_in(output[0]), output_out(output[1]);
   if (pipe2(report, O_CLOEXEC) < 0) return errno_error("open", "pipe", errno);
   store::Fd report_in(report[0]), report_out(report[1]);
-  if (start.line && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) < 0) return errno_error("open", "socket pair", errno);
+  if (start.line && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) < 0)
+    return errno_error("open", "socket pair", errno);
   store::Fd line_ours(line[0]), line_theirs(line[1]);
   store::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
 
@@ -100,7 +101,8 @@ Result<StartedWorker> start_worker(const WorkerStart& start) {
   if (n > 0) {
     waitpid(pid, nullptr, 0);
     Error e = errno_error("start", start.argv[0], failed);
-    if (failed == ENOENT) e.hint = "is it installed on the instance and in PATH, and does '" + start.directory + "' exist?";
+    if (failed == ENOENT)
+      e.hint = "is it installed on the instance and in PATH, and does '" + start.directory + "' exist?";
     return e;
   }
   StartedWorker out;

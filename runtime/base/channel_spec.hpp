@@ -1,5 +1,5 @@
-// ChannelSpec: how to reach an instance's agent. A channel is a command prefix whose standard input and output carry the
-// agent's protocol: nothing for this machine, `ssh host`, `srun --overlap --jobid=7`, `kubectl exec -i pod --`.
+// ChannelSpec: how to reach an instance's agent. A channel is a command prefix whose standard input and output carry
+// the agent's protocol: nothing for this machine, `ssh host`, `srun --overlap --jobid=7`, `kubectl exec -i pod --`.
 // A provider makes it, the journal keeps it, the agent's client uses it: a plain value without secrets.
 // InstanceFile: the few facts that an agent needs about the machine it lives on, at `<directory>/machine.json`, written
 // by whoever made the machine (the local provider, a cloud's first-boot script, the bootstrap over ssh).

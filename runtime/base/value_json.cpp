@@ -194,9 +194,11 @@ Result<Value> Value::from_json(std::string_view text) {
   rapidjson::MemoryStream stream(text.data(), text.size());
   rapidjson::Reader reader;
   Builder builder;
-  constexpr unsigned flags = rapidjson::kParseFullPrecisionFlag | rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
+  constexpr unsigned flags = rapidjson::kParseFullPrecisionFlag | rapidjson::kParseIterativeFlag |
+                             rapidjson::kParseValidateEncodingFlag;
   if (!reader.Parse<flags>(stream, builder)) {
-    std::string why = builder.failure.empty() ? rapidjson::GetParseError_En(reader.GetParseErrorCode()) : builder.failure;
+    std::string why =
+        builder.failure.empty() ? rapidjson::GetParseError_En(reader.GetParseErrorCode()) : builder.failure;
     return make_error(ErrorKind::invalid, fmt::format("not valid JSON at byte {}: {}", reader.GetErrorOffset(), why));
   }
   return std::move(builder.root);

@@ -20,13 +20,15 @@ Result<> RunImpl::check_entry(const Entry& e, const Slot& slot) const {
   if (e.kind == op.kind && e.name == op.name && e.args_sha256 == slot.args_sha256) return {};
   bool same_call = e.kind == op.kind && e.name == op.name;
   std::string message =
-      same_call ? fmt::format("{}: {} '{}' at {} has other arguments than when it was recorded (at {})", slot.fiber->path, op.kind,
-                              op.name, op.source, e.source)
-                : fmt::format("{}: the script asks for {} '{}' at {}, but the record has {} '{}' at {} in this place",
-                              slot.fiber->path, op.kind, op.name, op.source, e.kind, e.name, e.source);
-  return make_error(ErrorKind::divergence, message,
-                    "nothing was started; a script must do the same durable calls in the same order when it is resumed. "
-                    "Resume with the pinned script, or start a new run");
+      same_call ? fmt::format("{}: {} '{}' at {} has other arguments than when it was recorded (at {})",
+                              slot.fiber->path, op.kind, op.name, op.source, e.source)
+                : fmt::format(
+                      "{}: the script asks for {} '{}' at {}, but the record has {} '{}' at {} in this place",
+                      slot.fiber->path, op.kind, op.name, op.source, e.kind, e.name, e.source);
+  return make_error(
+      ErrorKind::divergence, message,
+      "nothing was started; a script must do the same durable calls in the same order when it is resumed. "
+      "Resume with the pinned script, or start a new run");
 }
 
 void RunImpl::diverge(Error error) {
@@ -75,9 +77,11 @@ Async<> RunImpl::live_gate() {
 
 // Both queues are empty: deliver the next recorded completion, open the gate, or find that the script does not follow.
 void RunImpl::on_quiet() {
-  // What a fiber would have done, had it not been cancelled or failed, may have been recorded by then: a loser of a race
-  // goes on until it is told, and that moment is not in the record.
-  while (!replay_.over() && (passed_.contains(replay_.next()) || unwound_.contains(replay_.next_entry().fiber))) replay_.advance();
+  // What a fiber would have done, had it not been cancelled or failed, may have been recorded by then: a loser of a
+  // race goes on until it is told, and that moment is not in the record.
+  while (!replay_.over() &&
+         (passed_.contains(replay_.next()) || unwound_.contains(replay_.next_entry().fiber)))
+    replay_.advance();
   if (!replay_.over()) {
     auto turn = turns_.find(replay_.next());
     if (turn != turns_.end()) {
@@ -92,8 +96,9 @@ void RunImpl::on_quiet() {
     for (auto& wake : std::exchange(gate_, {})) wake.set(success());
     return;
   }
-  bool all_wait = std::all_of(fibers_.begin(), fibers_.end(),
-                              [](const auto& f) { return f.second->ended || f.second->body_done || f.second->waiting > 0; });
+  bool all_wait = std::all_of(fibers_.begin(), fibers_.end(), [](const auto& f) {
+    return f.second->ended || f.second->body_done || f.second->waiting > 0;
+  });
   bool main_runs = fibers_.contains(1) && !fibers_.at(1)->body_done;
   if (!all_wait || divergence_) {
     if (divergence_ || cancel_reason_)
@@ -157,10 +162,12 @@ struct StartRow {
 
 Result<> write_start(store::Db& db, const StartRow& s) {
   return db.run(
-      "INSERT INTO entries(run,fiber,pos,kind,name,occurrence,args_sha256,state,attempt,next_us,source,started_us) "
+      "INSERT INTO "
+      "entries(run,fiber,pos,kind,name,occurrence,args_sha256,state,attempt,next_us,source,started_us) "
       "VALUES(?,?,?,?,?,?,?,'started',?,?,?,?) "
       "ON CONFLICT(run,fiber,pos) DO UPDATE SET attempt=excluded.attempt, next_us=excluded.next_us",
-      {s.run, s.fiber, s.pos, s.kind, s.name, s.occurrence, s.args_sha256, s.attempt, s.next_us, s.source, s.started_us});
+      {s.run, s.fiber, s.pos, s.kind, s.name, s.occurrence, s.args_sha256, s.attempt, s.next_us, s.source,
+       s.started_us});
 }
 
 }  // namespace
@@ -184,12 +191,16 @@ void RunImpl::record_start(Slot& slot) {
 // Records the outcome and resumes when it is durable, in the order of completion over all fibers.
 Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
   if (config_.mode != Mode::durable) co_return outcome;
-  struct Row { std::string run, fiber, key, kind, name, args, source, value, error; std::int64_t pos, occurrence, attempt, started, ended, seq; };
+  struct Row {
+    std::string run, fiber, key, kind, name, args, source, value, error;
+    std::int64_t pos, occurrence, attempt, started, ended, seq;
+  };
   auto row = std::make_shared<Row>();
   row->value = outcome ? outcome->to_json() : std::string();
   if (static_cast<std::int64_t>(row->value.size()) > inline_value_bytes_max)
-    outcome = make_error(ErrorKind::invalid, fmt::format("the result of {} '{}' is {} MB; at most 16 MB go into the journal",
-                                                         slot.operation.kind, slot.operation.name, row->value.size() >> 20),
+    outcome = make_error(ErrorKind::invalid,
+                         fmt::format("the result of {} '{}' is {} MB; at most 16 MB go into the journal",
+                                     slot.operation.kind, slot.operation.name, row->value.size() >> 20),
                          "write it to a file and return the file's name");
   if (!outcome) row->error = error_to_value(outcome.error()).to_json();
   if (slot.superseded) slot.superseded->store(true);
@@ -211,12 +222,15 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
       [row, failed, extra = std::move(extra)](store::Db& db) -> Result<> {
         if (extra) RILLE_CHECK(extra(db));
         return db.run(
-            "INSERT OR REPLACE INTO entries(run,fiber,pos,seq,kind,name,occurrence,args_sha256,state,attempt,value,error,source,started_us,ended_us) "
+            "INSERT OR REPLACE INTO "
+            "entries(run,fiber,pos,seq,kind,name,occurrence,args_sha256,state,attempt,value,error,source,"
+            "started_us,ended_us) "
             "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             {row->run, row->fiber, row->pos, row->seq, row->kind, row->name, row->occurrence, row->args,
              std::string_view(failed ? "failed" : "done"), row->attempt,
              failed ? store::SqlValue() : store::SqlValue(std::string_view(row->value)),
-             failed ? store::SqlValue(std::string_view(row->error)) : store::SqlValue(), row->source, row->started, row->ended});
+             failed ? store::SqlValue(std::string_view(row->error)) : store::SqlValue(), row->source,
+             row->started, row->ended});
       },
       fence(), [this, durable, alive = alive_](Result<> r) {
         if (!*alive) return;
@@ -261,7 +275,8 @@ Async<StepOutcome> RunImpl::step_end(FiberId id, StepTicket ticket, Result<Value
   if (transient && slot.attempt < retry.attempts_max) {
     double full = std::min<double>(static_cast<double>(retry.cap_ms),
                                    static_cast<double>(retry.initial_ms) * std::pow(retry.factor, slot.attempt - 1));
-    std::uint64_t dice = std::stoull(derive_hex({"retry", config_.id, slot.key, std::to_string(slot.attempt)}, 12), nullptr, 16);
+    std::uint64_t dice = std::stoull(
+        derive_hex({"retry", config_.id, slot.key, std::to_string(slot.attempt)}, 12), nullptr, 16);
     auto delay = static_cast<std::int64_t>(full * (static_cast<double>(dice) / static_cast<double>(1ULL << 48)));
     if (body.error().retry_after_ms > delay) delay = std::min<std::int64_t>(body.error().retry_after_ms, retry.cap_ms);
     slot.attempt += 1;
@@ -320,21 +335,29 @@ Async<Value> RunImpl::recorded(FiberId id, Operation operation, std::function<As
 }
 
 // Messages wait in the inbox; taking one and recording it are one transaction.
-Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_ms, Value otherwise, std::string source) {
+Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_ms, Value otherwise,
+                             std::string source) {
   RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"signal", name, Value(), std::move(source)}));
   if (slot.recorded) co_return std::move(*slot.recorded);
-  if (!journal_) co_return make_error(ErrorKind::state, "signals reach only durable runs and sessions", "receive it in the workflow and pass it to the call");
+  if (!journal_)
+    co_return make_error(ErrorKind::state, "signals reach only durable runs and sessions",
+                         "receive it in the workflow and pass it to the call");
   if (!slot.next_us && timeout_ms > 0) slot.next_us = now_us() + timeout_ms * 1000;
   record_start(slot);
   while (true) {
     std::string message_id, payload;
-    RILLE_CO_CHECK(journal_->reader().query(
-        "SELECT message_id,payload FROM inbox WHERE run=? AND name=? AND taken_by IS NULL ORDER BY at_us,message_id LIMIT 1",
-        {config_.id, name}, [&](const store::Row& row) { message_id = row.text(0); payload = row.text(1); }));
+    RILLE_CO_CHECK(
+        journal_->reader().query("SELECT message_id,payload FROM inbox WHERE run=? AND name=? AND taken_by "
+                                 "IS NULL ORDER BY at_us,message_id LIMIT 1",
+                                 {config_.id, name}, [&](const store::Row& row) {
+                                   message_id = row.text(0);
+                                   payload = row.text(1);
+                                 }));
     if (!message_id.empty()) {
       RILLE_CO_TRY(Value message, Value::from_json(payload));
       auto take = [run = config_.id, name, message_id, key = slot.key](store::Db& db) {
-        return db.run("UPDATE inbox SET taken_by=? WHERE run=? AND name=? AND message_id=?", {key, run, name, message_id});
+        return db.run("UPDATE inbox SET taken_by=? WHERE run=? AND name=? AND message_id=?",
+                      {key, run, name, message_id});
       };
       if (config_.mode != Mode::durable) {
         RILLE_CO_CHECK(co_await journal_->commit(take, fence()));

@@ -73,7 +73,9 @@ Result<> refuse_network_disk(const std::string& home) {
 Result<std::string> install_id() {
   const char* config = std::getenv("XDG_CONFIG_HOME");
   const char* home = std::getenv("HOME");
-  std::filesystem::path folder = config && *config ? std::filesystem::path(config) : std::filesystem::path(home && *home ? home : "/root") / ".config";
+  std::filesystem::path folder = config && *config
+                                     ? std::filesystem::path(config)
+                                     : std::filesystem::path(home && *home ? home : "/root") / ".config";
   folder /= "rille";
   std::filesystem::path file = folder / "install";
   std::error_code ec;
@@ -166,8 +168,9 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
 Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
   RILLE_CO_TRY(RunRow row, run(id));
   if (ended(row.state)) {
-    Error e = make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
-                         fmt::format("see it with `rille show {}`; start a new one with `rille run {}`", row.id, row.script));
+    Error e = make_error(
+        ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
+        fmt::format("see it with `rille show {}`; start a new one with `rille run {}`", row.id, row.script));
     co_return e;
   }
   co_return co_await take(std::move(row), false, std::move(hooks));
@@ -190,8 +193,10 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
       return db.run("UPDATE runs SET state='running', epoch=?, host=?, pid=?, updated_us=? WHERE id=?",
                     {r.epoch, *host, std::int64_t{getpid()}, now, r.id});
     std::string args = r.args.to_json();
-    return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) VALUES(?,?,?,'running',1,?,?,?,?,?)",
-                  {r.id, r.script, r.mode, args, now, now, *host, std::int64_t{getpid()}});
+    return db.run(
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+        "VALUES(?,?,?,'running',1,?,?,?,?,?)",
+        {r.id, r.script, r.mode, args, now, now, *host, std::int64_t{getpid()}});
   };
   // A session has nothing to resume before its first lease, whose row comes after this one: it need not wait.
   if (fresh && row.mode == "session") journal_->enqueue(std::move(write));
@@ -210,12 +215,14 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
   if (!fresh) {
     RILLE_CO_TRY(replay, Replay::load(journal_->reader(), row.id));
   }
-  co_return std::unique_ptr<Run>(new RunImpl(loop_, std::move(config), journal_.get(), leases_.get(), std::move(replay)));
+  co_return std::unique_ptr<Run>(
+      new RunImpl(loop_, std::move(config), journal_.get(), leases_.get(), std::move(replay)));
 }
 
 Result<std::vector<RunRow>> Engine::runs(int limit) const {
   std::vector<RunRow> out;
-  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "ORDER BY created_us DESC LIMIT ?", {std::int64_t{limit}},
+  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "ORDER BY created_us DESC LIMIT ?",
+                                       {std::int64_t{limit}},
                                        [&](const store::Row& row) { out.push_back(read_run(row)); }));
   return out;
 }
@@ -229,12 +236,14 @@ Result<RunRow> Engine::run(const std::string& id) const {
     return found.front();
   }
   // Ids hold digits, letters and dashes only, so a range is a prefix search.
-  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "WHERE id>=? AND id<? ORDER BY id LIMIT 3", {id, id + "~"}, add));
+  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "WHERE id>=? AND id<? ORDER BY id LIMIT 3",
+                                       {id, id + "~"}, add));
   for (RunRow& r : found)
     if (r.id == id) return std::move(r);
   if (found.size() == 1 && !id.empty()) return std::move(found.front());
   if (found.size() > 1 && !id.empty())
-    return make_error(ErrorKind::invalid, fmt::format("'{}' begins several runs, e.g. {} and {}", id, found[0].id, found[1].id),
+    return make_error(ErrorKind::invalid,
+                      fmt::format("'{}' begins several runs, e.g. {} and {}", id, found[0].id, found[1].id),
                       "write more of the id");
   RILLE_TRY(std::vector<RunRow> known, runs(200));
   std::vector<std::string> ids;
@@ -247,12 +256,16 @@ Result<RunRow> Engine::run(const std::string& id) const {
 Result<std::vector<Value>> Engine::entries(const std::string& run) const {
   std::vector<Value> out;
   RILLE_CHECK(journal_->reader().query(
-      "SELECT fiber,pos,seq,kind,name,occurrence,state,attempt,value,error,source,started_us,ended_us FROM entries WHERE run=? "
+      "SELECT fiber,pos,seq,kind,name,occurrence,state,attempt,value,error,source,started_us,ended_us FROM "
+      "entries WHERE run=? "
       "ORDER BY started_us,fiber,pos",
       {run}, [&](const store::Row& row) {
         Value e;
         e.set("fiber", row.text(0)).set("pos", row.integer(1)).set("kind", row.text(3)).set("name", row.text(4));
-        e.set("occurrence", row.integer(5)).set("state", row.text(6)).set("attempt", row.integer(7)).set("source", row.text(10));
+        e.set("occurrence", row.integer(5))
+            .set("state", row.text(6))
+            .set("attempt", row.integer(7))
+            .set("source", row.text(10));
         e.set("started", format_utc(row.integer(11)));
         if (!row.null(12)) e.set("seconds", static_cast<double>(row.integer(12) - row.integer(11)) / 1e6);
         for (auto [column, key] : {std::pair{8, "value"}, std::pair{9, "error"}})
@@ -265,10 +278,12 @@ Result<std::vector<Value>> Engine::entries(const std::string& run) const {
 
 Result<std::vector<Value>> Engine::events(const std::string& run) const {
   std::vector<Value> out;
-  RILLE_CHECK(journal_->reader().query("SELECT at_us,data FROM events WHERE run=? ORDER BY id", {run}, [&](const store::Row& row) {
-    Result<Value> v = Value::from_json(row.text(1));
-    if (v) out.push_back(std::move(v->set("at", format_utc(row.integer(0)))));
-  }));
+  RILLE_CHECK(journal_->reader().query("SELECT at_us,data FROM events WHERE run=? ORDER BY id", {run},
+                                       [&](const store::Row& row) {
+                                         Result<Value> v = Value::from_json(row.text(1));
+                                         if (v)
+                                           out.push_back(std::move(v->set("at", format_utc(row.integer(0)))));
+                                       }));
   return out;
 }
 
@@ -278,7 +293,8 @@ Async<> Engine::signal(std::string id, std::string name, Value payload) {
   auto text = std::make_shared<std::string>(payload.to_json());
   std::int64_t now = loop_.clock().wall_us();
   store::Journal::Write write = [run = row.id, name, text, now, message = random_hex(8)](store::Db& db) {
-    return db.run("INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES(?,?,?,?,?)", {run, name, message, *text, now});
+    return db.run("INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES(?,?,?,?,?)",
+                  {run, name, message, *text, now});
   };
   co_return co_await journal_->commit(std::move(write));
 }

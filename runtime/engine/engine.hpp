@@ -1,6 +1,6 @@
-// Engine: one per runtime. Holds the journal, the providers and the leases of one RILLE_HOME, starts and resumes runs, and
-// answers what people ask about them. Several engines, in one process or many, may share a home: one runner per run is
-// kept by an flock on the run's folder and a fencing epoch in the journal. Loop thread only.
+// Engine: one per runtime. Holds the journal, the providers and the leases of one RILLE_HOME, starts and resumes
+// runs, and answers what people ask about them. Several engines, in one process or many, may share a home: one
+// runner per run is kept by an flock on the run's folder and a fencing epoch in the journal. Loop thread only.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,8 @@ namespace {
 using Live = std::function<Async<Value>(CancelToken)>;
 
 Error no_leases() {
-  return make_error(ErrorKind::state, "code on an agent cannot rent or call other machines", "do it in the workflow, outside box:call");
+  return make_error(ErrorKind::state, "code on an agent cannot rent or call other machines",
+                    "do it in the workflow, outside box:call");
 }
 }  // namespace
 
@@ -28,14 +29,20 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
   if (!leases_) return no_leases();
   const double* limit = options["limit"].as_number();
   if (!limit || !(*limit >= 0))
-    return make_error(ErrorKind::invalid, "a budget needs limit = dollars, not negative", "rille.budget { limit = 5.00 }");
+    return make_error(ErrorKind::invalid, "a budget needs limit = dollars, not negative",
+                      "rille.budget { limit = 5.00 }");
   RILLE_TRY(Micros micros, micros_from_dollars(*limit));
   if (limits_.spend_micros >= 0 && micros > limits_.spend_micros)
-    return make_error(ErrorKind::budget, fmt::format("a budget of {} is more than the {} that the host program allows this run",
-                                                     format_dollars(micros), format_dollars(limits_.spend_micros)),
+    return make_error(ErrorKind::budget,
+                      fmt::format("a budget of {} is more than the {} that the host program allows this run",
+                                  format_dollars(micros), format_dollars(limits_.spend_micros)),
                       "lower it, or raise the limit spend_micros");
   // Ordered before every later rent: the journal writes in the order of the calls, and a rent waits for its row.
-  journal_->enqueue([run = config_.id, micros](store::Db& db) { return db.run("UPDATE runs SET budget_micros=? WHERE id=?", {micros, run}); }, fence());
+  journal_->enqueue(
+      [run = config_.id, micros](store::Db& db) {
+        return db.run("UPDATE runs SET budget_micros=? WHERE id=?", {micros, run});
+      },
+      fence());
   return journal_->flush();
 }
 
@@ -51,10 +58,13 @@ void RunImpl::limit(const RunLimits& limits) {
 Result<> RunImpl::check_lease_count(const std::string& but) const {
   if (limits_.leases_max < 0) return {};
   RILLE_TRY(std::vector<lease::Lease> leases, leases_->of_run(config_.id));
-  std::int64_t held = std::count_if(leases.begin(), leases.end(), [&](const lease::Lease& l) { return l.billable() && l.id != but; });
+  std::int64_t held = std::count_if(leases.begin(), leases.end(),
+                                    [&](const lease::Lease& l) { return l.billable() && l.id != but; });
   if (held < limits_.leases_max) return {};
-  return make_error(ErrorKind::quota, fmt::format("the run holds {} leases, and the host program allows {}", held, limits_.leases_max),
-                    "release one first, or raise the limit leases_max");
+  return make_error(
+      ErrorKind::quota,
+      fmt::format("the run holds {} leases, and the host program allows {}", held, limits_.leases_max),
+      "release one first, or raise the limit leases_max");
 }
 
 Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std::string source) {
@@ -73,7 +83,8 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     outcome = co_await complete(std::move(slot), allowed.error());
   } else {
     record_start(slot);
-    Result<lease::Lease> made = co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options), token(f));
+    Result<lease::Lease> made =
+        co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options), token(f));
     if (made) outcome = Value().set("lease", made->id);
     else if (const Error* why = cancelled(id)) co_return *why;
     else outcome = made.error();
@@ -130,7 +141,8 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   if (!leases_) co_return no_leases();
   Value identity;
   identity.set("lease", lease_id).set("what", spec.identity);
-  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name, std::move(identity), std::move(source)}));
+  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name,
+                                                       std::move(identity), std::move(source)}));
   if (slot.recorded) co_return std::move(*slot.recorded);
   record_start(slot);
   std::string key = slot.key;
@@ -144,7 +156,8 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   co_return outcome;
 }
 
-Async<Value> RunImpl::stage(FiberId id, std::string lease_id, std::string from, std::string to, Value options, std::string source) {
+Async<Value> RunImpl::stage(FiberId id, std::string lease_id, std::string from, std::string to, Value options,
+                            std::string source) {
   if (!leases_) co_return no_leases();
   Value identity;
   identity.set("lease", lease_id).set("from", from).set("to", to).set("options", options);
@@ -153,7 +166,8 @@ Async<Value> RunImpl::stage(FiberId id, std::string lease_id, std::string from, 
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
-Async<Value> RunImpl::get(FiberId id, std::string lease_id, std::string from, std::string to, Value options, std::string source) {
+Async<Value> RunImpl::get(FiberId id, std::string lease_id, std::string from, std::string to, Value options,
+                          std::string source) {
   if (!leases_) co_return no_leases();
   Value identity;
   identity.set("lease", lease_id).set("from", from).set("to", to).set("options", options);

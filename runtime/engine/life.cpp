@@ -12,7 +12,12 @@
 namespace rille::engine {
 
 RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::Manager* leases, Replay replay)
-    : loop_(loop), config_(std::move(config)), journal_(journal), leases_(leases), replay_(std::move(replay)), scheduler_(loop) {
+    : loop_(loop),
+      config_(std::move(config)),
+      journal_(journal),
+      leases_(leases),
+      replay_(std::move(replay)),
+      scheduler_(loop) {
   next_seq_ = replay_.last_seq() + 1;
   scheduler_.on_quiet([this] { on_quiet(); });
   calls_ = std::make_unique<Calls>(*this, leases_, config_.self_exe);
@@ -52,7 +57,8 @@ Result<std::string> RunImpl::pinned(const std::string& module, const std::functi
   if (!found) {
     RILLE_TRY(source, load());
     if (journal_ && config_.mode == Mode::durable) {
-      auto row = std::make_shared<std::array<std::string, 3>>(std::array<std::string, 3>{module, sha256_hex(source), source});
+      auto row = std::make_shared<std::array<std::string, 3>>(
+          std::array<std::string, 3>{module, sha256_hex(source), source});
       journal_->enqueue([run = config_.id, row](store::Db& db) -> Result<> {
         RILLE_CHECK(db.run("INSERT OR IGNORE INTO blobs(sha256,content) VALUES(?,?)", {(*row)[1], (*row)[2]}));
         return db.run("INSERT OR IGNORE INTO sources(run,module,sha256) VALUES(?,?,?)", {run, (*row)[0], (*row)[1]});
@@ -81,7 +87,10 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
 // Cleanup belongs to the engine: what the run still holds is released here, by the rows alone.
 Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (!journal_) co_return result;
-  std::string state = result ? "done" : divergence_ ? "diverged" : result.error().kind == ErrorKind::cancelled ? "cancelled" : "failed";
+  std::string state = result                                        ? "done"
+                      : divergence_                                 ? "diverged"
+                      : result.error().kind == ErrorKind::cancelled ? "cancelled"
+                                                                    : "failed";
   Result<> released;
   if (!divergence_ && leases_) {  // a diverged run keeps what it holds until a person decides
     released = co_await calls_->release_run();
@@ -107,7 +116,8 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   co_return result;
 }
 
-std::unique_ptr<Run> make_ephemeral_run(Loop& loop, std::string name, std::string directory, Value args, RunHooks hooks) {
+std::unique_ptr<Run> make_ephemeral_run(Loop& loop, std::string name, std::string directory, Value args,
+                                        RunHooks hooks) {
   RunConfig config;
   config.id = std::move(name);
   config.home = std::move(directory);

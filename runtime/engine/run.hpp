@@ -6,7 +6,8 @@
 // Modes: `durable` journals everything; `session` (the REPL) journals leases only and is never replayed; `ephemeral`
 // (code on an agent) has no journal: steps run once and sleep just sleeps.
 // Loop thread only. Operations fail with `cancelled` (or the reason of the scope) once the fiber's scope is cancelled,
-// at every suspension point, until the scope has unwound; a shielded scope is exempt. `divergence` is raised before any effect.
+// at every suspension point, until the scope has unwound; a shielded scope is exempt. `divergence` is raised before
+// any effect.
 #pragma once
 
 #include <functional>
@@ -73,7 +74,8 @@ struct CallSpec {
   std::string kind = "lua";            // or "exec"
   bool keep_checkpoints = false;       // checkpoint = rille.home: copy what the call publishes to the run's home
   std::int64_t timeout_ms = 0;         // 0: none
-  std::string identity;                // what the args hash covers besides the name (source place, args); never bytecode
+  // what the args hash covers besides the name (source place, args); never bytecode
+  std::string identity;
 };
 
 // What the host program allows a run, whatever its script says. -1: no limit.
@@ -116,26 +118,28 @@ class Run : public FiberSink {
   // The pinned source of a module or script: read by `load` the first time, from the journal ever after.
   virtual Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) = 0;
 
-  // --- fibers and scopes. A fiber begins in a scope of its own (root_scope), which is a child of the scope it was spawned
-  // in. A guest may settle, clean up and release that scope itself before fiber_done, exactly as for scope_enter's (so
-  // that the body's defers run in its fiber); what it leaves undone, the engine does before the fiber counts as ended.
+  // --- fibers and scopes. A fiber begins in a scope of its own (root_scope), which is a child of the scope it was
+  // spawned in. A guest may settle, clean up and release that scope itself before fiber_done, exactly as for
+  // scope_enter's (so that the body's defers run in its fiber); what it leaves undone, the engine does before the
+  // fiber counts as ended.
   virtual ScopeId root_scope(FiberId fiber) const = 0;
   virtual Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) = 0;
-  virtual Async<> join(FiberId self, FiberId child) = 0;                          // ends when the child has; its error if it failed
+  // ends when the child has; its error if it failed
+  virtual Async<> join(FiberId self, FiberId child) = 0;
   virtual Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children) = 0;  // index of the first to end
   virtual void cancel_fiber(FiberId child, Error reason) = 0;
   virtual bool ended(FiberId fiber) const = 0;
 
   // scope_enter; body; scope_settle (cancels children when the body failed, waits for them, gives the first error of a
-  // child); the guest's defers; scope_release (releases leases in reverse order, but for `kept`, which move to the parent
-  // scope); scope_leave. From scope_settle on, the scope is shielded from cancellation.
+  // child); the guest's defers; scope_release (releases leases in reverse order, but for `kept`, which move to the
+  // parent scope); scope_leave. From scope_settle on, the scope is shielded from cancellation.
   virtual ScopeId scope_enter(FiberId fiber, std::string name) = 0;
   virtual Async<> scope_settle(FiberId fiber, ScopeId scope, std::optional<Error> failure) = 0;
   virtual Async<> scope_release(FiberId fiber, ScopeId scope, std::vector<std::string> kept) = 0;
   virtual void scope_leave(FiberId fiber, ScopeId scope) = 0;
 
-  // One entry at the prompt: a scope that can be cancelled alone, but owns nothing. What is rented or spawned in it belongs
-  // to the session. Left by scope_leave.
+  // One entry at the prompt: a scope that can be cancelled alone, but owns nothing. What is rented or spawned in it
+  // belongs to the session. Left by scope_leave.
   virtual ScopeId entry_enter(FiberId fiber) = 0;
   virtual void cancel_scope(ScopeId scope, Error reason) = 0;
 
@@ -144,7 +148,8 @@ class Run : public FiberSink {
   virtual Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) = 0;
   virtual Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) = 0;
   virtual Async<double> now(FiberId fiber, std::string source) = 0;               // seconds since 1970, UTC
-  virtual Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise, std::string source) = 0;
+  virtual Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise,
+                              std::string source) = 0;
   virtual Async<Value> offers(FiberId fiber, Value query, std::string source) = 0;  // list of offer objects
   virtual Result<> set_budget(FiberId fiber, const Value& options) = 0;
 
@@ -152,14 +157,17 @@ class Run : public FiberSink {
   virtual Async<> release(FiberId fiber, std::string lease_id, std::string source) = 0;
   virtual Result<LeaseView> lease(const std::string& lease_id) const = 0;
   virtual Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) = 0;
-  virtual Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options, std::string source) = 0;
-  virtual Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options, std::string source) = 0;
+  virtual Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to,
+                             Value options, std::string source) = 0;
+  virtual Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to,
+                           Value options, std::string source) = 0;
 
   // Host functions and other effects that are recorded once done: runs `live` unless the journal has the answer.
   virtual Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) = 0;
 };
 
 // A run for code on an agent: no journal, no leases.
-std::unique_ptr<Run> make_ephemeral_run(Loop& loop, std::string name, std::string directory, Value args, RunHooks hooks);
+std::unique_ptr<Run> make_ephemeral_run(Loop& loop, std::string name, std::string directory, Value args,
+                                        RunHooks hooks);
 
 }  // namespace rille::engine

@@ -117,15 +117,18 @@ class RunImpl final : public Run {
   Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) override;
   Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) override;
   Async<double> now(FiberId fiber, std::string source) override;
-  Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise, std::string source) override;
+  Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise,
+                      std::string source) override;
   Async<Value> offers(FiberId fiber, Value query, std::string source) override;
   Result<> set_budget(FiberId fiber, const Value& options) override;
   Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) override;
   Async<> release(FiberId fiber, std::string lease_id, std::string source) override;
   Result<LeaseView> lease(const std::string& lease_id) const override;
   Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) override;
-  Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options, std::string source) override;
-  Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options, std::string source) override;
+  Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
+                     std::string source) override;
+  Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
+                   std::string source) override;
   Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) override;
 
   void event(const std::string& name, Value data);  // to the hooks and the audit trail
@@ -135,7 +138,10 @@ class RunImpl final : public Run {
   // fibers.cpp
   FiberRecord& fiber(FiberId id) { return *fibers_.at(id); }
   const FiberRecord& fiber(FiberId id) const { return *fibers_.at(id); }
-  ScopeRecord* scope(ScopeId id) const { auto it = scopes_.find(id); return it == scopes_.end() ? nullptr : it->second.get(); }
+  ScopeRecord* scope(ScopeId id) const {
+    auto it = scopes_.find(id);
+    return it == scopes_.end() ? nullptr : it->second.get();
+  }
   FiberRecord& new_fiber(std::string path, ScopeRecord* parent);
   ScopeRecord& new_scope(std::string name, ScopeRecord* parent, FiberId owner);
   void drop_scope(ScopeId id);

@@ -14,7 +14,8 @@ namespace rille::lease {
 
 namespace {
 
-constexpr std::int64_t request_timeout_ms = 60'000;  // of one create call; part of how long absence must last to be proof
+// of one create call; part of how long absence must last to be proof
+constexpr std::int64_t request_timeout_ms = 60'000;
 constexpr int create_attempts_max = 5;
 
 using provider::Machine;
@@ -42,7 +43,12 @@ Micros Lease::spent_micros(std::int64_t now_us) const {
 
 Value Lease::to_value(std::int64_t now_us) const {
   Value v;
-  v.set("id", id).set("run", run).set("name", name).set("provider", provider).set("state", state).set("generation", generation);
+  v.set("id", id)
+      .set("run", run)
+      .set("name", name)
+      .set("provider", provider)
+      .set("state", state)
+      .set("generation", generation);
   v.set("machine", machine_id).set("created", format_utc(created_us)).set("expires", format_utc(expires_us));
   v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
   v.set("spent", static_cast<double>(spent_micros(now_us)) / 1e6);
@@ -55,7 +61,9 @@ Value Lease::to_value(std::int64_t now_us) const {
 Manager::Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install)
     : loop_(loop), journal_(journal), registry_(registry), install_(std::move(install)) {}
 
-std::string Manager::lease_id(const std::string& run, const std::string& key) { return "l-" + derive_hex({"lease", run, key}, 12); }
+std::string Manager::lease_id(const std::string& run, const std::string& key) {
+  return "l-" + derive_hex({"lease", run, key}, 12);
+}
 
 Result<std::optional<Lease>> Manager::find(const std::string& id) const {
   RILLE_TRY(auto rows, read_leases(journal_.reader(), "WHERE id=?", {id}));
@@ -68,7 +76,9 @@ Result<std::vector<Lease>> Manager::of_run(const std::string& run) const {
 }
 
 Result<std::vector<Lease>> Manager::all(bool with_released) const {
-  return read_leases(journal_.reader(), with_released ? "ORDER BY created_us" : "WHERE state<>'released' ORDER BY created_us", {});
+  return read_leases(journal_.reader(),
+                     with_released ? "ORDER BY created_us" : "WHERE state<>'released' ORDER BY created_us",
+                     {});
 }
 
 Async<> Manager::save(Lease lease, store::Fence fence) {
@@ -82,7 +92,8 @@ Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
   RILLE_CO_TRY(std::optional<Lease> known, find(id));
   if (known && known->state == "live") co_return std::move(*known);
   if (known && known->state != "intent" && known->state != "creating")
-    co_return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state), "rent again under another name");
+    co_return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state),
+                         "rent again under another name");
   Lease lease;
   if (known) {
     lease = std::move(*known);
@@ -104,7 +115,9 @@ Async<Lease> Manager::intend(const Acquire& request, CancelToken token, std::siz
     if (!some) failure = some.error();
     else offers.insert(offers.end(), some->begin(), some->end());
   }
-  std::stable_sort(offers.begin(), offers.end(), [](const auto& a, const auto& b) { return a.price_micros_per_hour < b.price_micros_per_hour; });
+  std::stable_sort(offers.begin(), offers.end(), [](const auto& a, const auto& b) {
+    return a.price_micros_per_hour < b.price_micros_per_hour;
+  });
   if (offers.empty() && failure) co_return *failure;
   if (offers.size() <= skip) co_return nothing_to_rent(terms, !offers.empty());
 
@@ -211,7 +224,8 @@ Async<std::optional<Machine>> Manager::find_machine(Lease lease) {
     std::erase_if(machines, [](const Machine& m) { return m.state == MachineState::gone; });
     if (!machines.empty()) {
       std::sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) { return a.id < b.id; });
-      for (std::size_t i = 1; i < machines.size(); ++i) RILLE_CO_CHECK(co_await provider->terminate(machines[i].id, {}));
+      for (std::size_t i = 1; i < machines.size(); ++i)
+        RILLE_CO_CHECK(co_await provider->terminate(machines[i].id, {}));
       co_return std::optional<Machine>(machines.front());
     }
     if (loop_.clock().wall_us() >= proof_us) co_return std::optional<Machine>();
@@ -221,7 +235,9 @@ Async<std::optional<Machine>> Manager::find_machine(Lease lease) {
 
 Async<> Manager::release(std::string id, Event event) {
   RILLE_CO_TRY(std::optional<Lease> found, find(id));
-  if (!found) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id), "list them with `rille leases`");
+  if (!found)
+    co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id),
+                         "list them with `rille leases`");
   Lease lease = std::move(*found);
   if (lease.state == "released") co_return success();
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
@@ -243,9 +259,11 @@ Async<> Manager::release(std::string id, Event event) {
     if (attempt >= create_attempts_max) {
       lease.error = gone ? "the provider accepted the release, but the machine is still there" : gone.error().message;
       RILLE_CO_CHECK(co_await save(lease, {}));
-      Error e = make_error(ErrorKind::state, fmt::format("lease '{}' ({}) could not be released: {}", lease.name, lease.machine_id, lease.error),
-                           fmt::format("it may still cost {} per hour; try again with `rille release {}`",
-                                       format_dollars(lease.price_micros_per_hour), lease.id));
+      Error e = make_error(
+          ErrorKind::state,
+          fmt::format("lease '{}' ({}) could not be released: {}", lease.name, lease.machine_id, lease.error),
+          fmt::format("it may still cost {} per hour; try again with `rille release {}`",
+                      format_dollars(lease.price_micros_per_hour), lease.id));
       e.resource = lease.id;
       e.provider = lease.provider;
       co_return e;
@@ -275,7 +293,9 @@ Async<Value> Manager::offers(Value query, CancelToken token) {
     if (some) found.insert(found.end(), some->begin(), some->end());
     else out.push_back(Value().set("provider", p->name()).set("error", some.error().message));
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.price_micros_per_hour < b.price_micros_per_hour; });
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return a.price_micros_per_hour < b.price_micros_per_hour;
+  });
   Value::Array all;
   for (const provider::Offer& o : found) all.push_back(o.to_value());
   all.insert(all.end(), out.begin(), out.end());
@@ -310,7 +330,8 @@ Async<ReapReport> Manager::reap(std::function<bool(const std::string& run)> run_
     for (const Machine& m : *machines) {
       if (m.state == MachineState::gone) continue;
       bool known = false;
-      RILLE_CO_CHECK(journal_.reader().query("SELECT 1 FROM leases WHERE tag=?", {m.tag}, [&](const store::Row&) { known = true; }));
+      RILLE_CO_CHECK(journal_.reader().query("SELECT 1 FROM leases WHERE tag=?", {m.tag},
+                                             [&](const store::Row&) { known = true; }));
       if (known) continue;
       Lease stray;
       stray.provider = p->name();

@@ -1,6 +1,6 @@
-// Leases: what a run holds on rented machines. Each move of a lease (intent -> creating -> live -> releasing -> released)
-// is committed before the call it announces; names and tokens are derived, never random; a row alone is enough to find
-// and terminate its machine, with no script. Released means that the provider says so.
+// Leases: what a run holds on rented machines. Each move of a lease (intent -> creating -> live -> releasing ->
+// released) is committed before the call it announces; names and tokens are derived, never random; a row alone is
+// enough to find and terminate its machine, with no script. Released means that the provider says so.
 // The rules and the failures that they answer: docs/design/leases.md. Loop thread only.
 #pragma once
 
@@ -21,7 +21,8 @@ struct Lease {
   std::string id, run, name, scope, provider, state, token, tag, machine_id, error;
   provider::CreateRequest request;
   std::optional<provider::Machine> machine;
-  std::int64_t generation = 1, price_micros_per_hour = 0, created_us = 0, send_by_us = 0, live_us = 0, expires_us = 0, released_us = 0;
+  std::int64_t generation = 1, price_micros_per_hour = 0, created_us = 0, send_by_us = 0, live_us = 0,
+               expires_us = 0, released_us = 0;
   bool detached = false;
 
   bool billable() const { return state != "released"; }
@@ -58,7 +59,8 @@ class Manager {
   Result<std::vector<Lease>> all(bool with_released) const;
   // Whether the provider still knows the machine behind a live lease.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
-  // Offers of all providers, or of the one named in the query; a failing provider is an entry with an error, not a failure.
+  // Offers of all providers, or of the one named in the query; a failing provider is an entry with an error, not a
+  // failure.
   Async<Value> offers(Value query, CancelToken token);
 
   // Releases what no run will: leases of ended runs, expired ones, unfinished releases. `run_alive` says whether a

@@ -2,11 +2,14 @@
 
 namespace rille::lease {
 
-Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where, std::initializer_list<store::SqlValue> values) {
+Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
+                                       std::initializer_list<store::SqlValue> values) {
   std::vector<Lease> out;
   Result<> parsed;
   std::string sql =
-      "SELECT id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,price_micros_per_hour,created_us,"
+      "SELECT "
+      "id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,price_micros_per_"
+      "hour,created_us,"
       "send_by_us,live_us,expires_us,released_us,detached,error FROM leases ";
   sql += where;
   RILLE_CHECK(db.query(sql, values, [&](const store::Row& row) {
@@ -33,7 +36,9 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where, st
       Result<Value> v = Value::from_json(row.text(column));
       auto typed = v ? from_value(*v) : decltype(from_value(*v))(v.error());
       if (typed) store(std::move(typed).value());
-      else parsed = make_error(ErrorKind::integrity, "the journal's row of lease " + l.id + " is not valid: " + typed.error().message);
+      else
+        parsed = make_error(ErrorKind::integrity,
+                            "the journal's row of lease " + l.id + " is not valid: " + typed.error().message);
     };
     read(7, provider::CreateRequest::from_value, [&](provider::CreateRequest r) { l.request = std::move(r); });
     if (!row.null(10)) read(10, provider::Machine::from_value, [&](provider::Machine m) { l.machine = std::move(m); });
@@ -46,15 +51,35 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where, st
 Result<> write_lease(store::Db& db, const Lease& l) {
   std::string request = l.request.to_value().to_json();
   std::string machine = l.machine ? l.machine->to_value().to_json() : std::string();
-  auto or_null = [](const std::string& s) { return s.empty() ? store::SqlValue() : store::SqlValue(std::string_view(s)); };
+  auto or_null = [](const std::string& s) {
+    return s.empty() ? store::SqlValue() : store::SqlValue(std::string_view(s));
+  };
   auto or_null_us = [](std::int64_t us) { return us ? store::SqlValue(us) : store::SqlValue(); };
   return db.run(
-      "INSERT OR REPLACE INTO leases(id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,"
+      "INSERT OR REPLACE INTO "
+      "leases(id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,"
       "price_micros_per_hour,created_us,send_by_us,live_us,expires_us,released_us,detached,error) "
       "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-      {l.id, l.run, l.name, l.scope, l.generation, l.provider, l.state, request, l.token, l.tag, or_null(machine), or_null(l.machine_id),
-       l.price_micros_per_hour, l.created_us, or_null_us(l.send_by_us), or_null_us(l.live_us), l.expires_us, or_null_us(l.released_us),
-       std::int64_t{l.detached}, or_null(l.error)});
+      {l.id,
+       l.run,
+       l.name,
+       l.scope,
+       l.generation,
+       l.provider,
+       l.state,
+       request,
+       l.token,
+       l.tag,
+       or_null(machine),
+       or_null(l.machine_id),
+       l.price_micros_per_hour,
+       l.created_us,
+       or_null_us(l.send_by_us),
+       or_null_us(l.live_us),
+       l.expires_us,
+       or_null_us(l.released_us),
+       std::int64_t{l.detached},
+       or_null(l.error)});
 }
 
 }  // namespace rille::lease

@@ -17,8 +17,8 @@ struct Terms {
 // invalid: names the option, with did-you-mean for unknown ones.
 Result<Terms> read_terms(const Value& options);
 
-// Reserves price x ttl within the run's budget: shortens the lease to what is left, or refuses (kind budget) when that is
-// below min_ttl.
+// Reserves price x ttl within the run's budget: shortens the lease to what is left, or refuses (kind budget) when
+// that is below min_ttl.
 Result<> check_budget(store::Db& db, Lease& lease, const Terms& terms, std::int64_t now_us);
 
 Error nothing_to_rent(const Terms& terms, bool refused);

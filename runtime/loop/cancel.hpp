@@ -1,5 +1,6 @@
-// Cancellation. A CancelSource decides, CancelTokens are handed down and looked at; a child source is cancelled with its
-// parent and may be cancelled alone. Callbacks run at once, on the loop thread, in the order in which they were added.
+// Cancellation. A CancelSource decides, CancelTokens are handed down and looked at; a child source is cancelled with
+// its parent and may be cancelled alone. Callbacks run at once, on the loop thread, in the order in which they were
+// added.
 // A default-made token is never cancelled. Loop thread only.
 #pragma once
 

@@ -153,7 +153,8 @@ Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(ne
 Timer::~Timer() {
   handle_->fn = nullptr;
   uv_timer_stop(&handle_->timer);
-  uv_close(reinterpret_cast<uv_handle_t*>(&handle_->timer), [](uv_handle_t* h) { delete static_cast<Handle*>(h->data); });
+  uv_close(reinterpret_cast<uv_handle_t*>(&handle_->timer),
+           [](uv_handle_t* h) { delete static_cast<Handle*>(h->data); });
 }
 
 Async<> sleep_for(Loop& loop, std::int64_t ms, CancelToken token) {

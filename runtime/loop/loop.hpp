@@ -1,6 +1,6 @@
-// Loop: one libuv loop, the heart of a runtime. Everything in a runtime happens on the thread that turns its Loop, except
-// post_from_thread and thread jobs. Completions never resume a waiter from inside a callback: they queue it, and the
-// loop drains the queue after (so a waiter never finds a half-changed object on the stack below it).
+// Loop: one libuv loop, the heart of a runtime. Everything in a runtime happens on the thread that turns its Loop,
+// except post_from_thread and thread jobs. Completions never resume a waiter from inside a callback: they queue it,
+// and the loop drains the queue after (so a waiter never finds a half-changed object on the stack below it).
 // The loop installs no signal handler and raises no SIGPIPE.
 #pragma once
 

@@ -56,7 +56,9 @@ bool has_entry(pid_t pid, const std::string& entry) {
   if (entry.empty()) return false;
   std::string text = slurp("/proc/" + std::to_string(pid) + "/environ");
   for (std::size_t at = text.find(entry); at != std::string::npos; at = text.find(entry, at + 1))
-    if ((at == 0 || text[at - 1] == '\0') && (at + entry.size() == text.size() || text[at + entry.size()] == '\0')) return true;
+    if ((at == 0 || text[at - 1] == '\0') &&
+        (at + entry.size() == text.size() || text[at + entry.size()] == '\0'))
+      return true;
   return false;
 }
 
@@ -143,8 +145,9 @@ Result<> kill_processes(const ProcessMatch& match, std::int64_t limit_ms) {
     if (now_ms() >= until) {
       found = matching(match);
       if (found.empty()) return {};
-      return make_error(ErrorKind::state, std::to_string(found.size()) + " processes do not end after SIGKILL, among them " +
-                                              std::to_string(found.begin()->first),
+      return make_error(ErrorKind::state,
+                        std::to_string(found.size()) + " processes do not end after SIGKILL, among them " +
+                            std::to_string(found.begin()->first),
                         "look at them with ps; a process in state D waits for a device or a network disk");
     }
   }

@@ -1,5 +1,6 @@
 // Finding and ending processes that are nobody's child any more. A process is known by its id together with its start
-// time, and is signalled through a pidfd, so that a reused id is never hit. Linux (/proc). Any thread; these calls block.
+// time, and is signalled through a pidfd, so that a reused id is never hit. Linux (/proc). Any thread; these calls
+// block.
 #pragma once
 
 #include <sys/types.h>

@@ -108,11 +108,13 @@ Result<std::unique_ptr<Subprocess>> Subprocess::start(Loop& loop, const Subproce
 
   std::vector<std::string> argv = options.argv, env = environment(options);
   pid_t pid = 0;
-  int rc = posix_spawnp(&pid, argv[0].c_str(), &actions.files, &actions.attributes, pointers(argv).data(), pointers(env).data());
+  int rc = posix_spawnp(&pid, argv[0].c_str(), &actions.files, &actions.attributes, pointers(argv).data(),
+                        pointers(env).data());
   if (rc != 0) {
     Error e = errno_error("start", argv[0], rc);
     if (rc == ENOENT)
-      e.hint = options.directory.empty() ? "is it installed and in PATH?" : "does '" + options.directory + "' exist, and the program in PATH?";
+      e.hint = options.directory.empty() ? "is it installed and in PATH?"
+                                         : "does '" + options.directory + "' exist, and the program in PATH?";
     return e;
   }
   std::unique_ptr<Subprocess> child(new Subprocess(loop, pid, options.kill_on_drop));

@@ -1,7 +1,7 @@
-// Subprocess: a child process followed through a pidfd, so that no SIGCHLD handler is needed and no other process can be
-// hit by a reused id. Its standard input and output are one socket pair each (never a SIGPIPE); standard error is its
-// own stream, a file, or inherited. Destroying a Subprocess does not end the child unless kill_on_drop is set; a
-// detached child (its own session) outlives us and is adopted by init.
+// Subprocess: a child process followed through a pidfd, so that no SIGCHLD handler is needed and no other process
+// can be hit by a reused id. Its standard input and output are one socket pair each (never a SIGPIPE); standard
+// error is its own stream, a file, or inherited. Destroying a Subprocess does not end the child unless kill_on_drop
+// is set; a detached child (its own session) outlives us and is adopted by init.
 // Loop thread only.
 #pragma once
 

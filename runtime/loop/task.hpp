@@ -3,9 +3,10 @@
 // (Task<Result<T>>, spelt Async<T>); an exception that escapes (std::bad_alloc) is rethrown to the awaiter.
 // Loop thread only.
 //
-// GCC 12: an aggregate made with braces inside a co_await expression, or by a default argument of `{}`, is copied bit by
-// bit into the coroutine frame and destroyed twice; so is a closure with captures. Types that are handed to coroutines as
-// temporaries therefore have a constructor, and closures are named (std::function) before the co_await expression.
+// GCC 12: an aggregate made with braces inside a co_await expression, or by a default argument of `{}`, is copied
+// bit by bit into the coroutine frame and destroyed twice; so is a closure with captures. Types that are handed to
+// coroutines as temporaries therefore have a constructor, and closures are named (std::function) before the co_await
+// expression.
 #pragma once
 
 #include <coroutine>

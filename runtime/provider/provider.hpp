@@ -1,11 +1,14 @@
-// Provider: somebody who rents out machines. The lease layer alone decides when to call it, and journals each call first.
+// Provider: somebody who rents out machines. The lease layer alone decides when to call it, and journals each call
+// first.
 // Rules for every provider:
 // - create with a token that was used before gives the machine of that token (when traits().token_lifetime_ms > 0).
-// - The tag is on the machine from its first instant; list finds it by prefix, at latest visibility_lag_ms after create.
+// - The tag is on the machine from its first instant; list finds it by prefix, at latest visibility_lag_ms after
+// create.
 // - terminate of a machine that is gone, or never was, succeeds. A success means accepted: only describe or list saying
 //   `gone` (or no longer naming it) means released.
 // - describe of an unknown machine is a Machine in state gone, not an error.
-// - Errors name the provider; capacity, quota, auth and network are told apart; retryable is set where a repeat may help.
+// - Errors name the provider; capacity, quota, auth and network are told apart; retryable is set where a repeat may
+// help.
 // Cancelling stops waiting; whether the call took effect is then unknown.
 // Loop thread only. A provider outlives its calls.
 #pragma once

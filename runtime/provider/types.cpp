@@ -19,7 +19,8 @@ Error wrong(const char* field, const Value& value, const char* wanted) {
 
 Result<int> whole_number(const Value& value, const char* field, int most) {
   const double* n = value.as_number();
-  if (!n || *n < 0 || *n > most || *n != std::floor(*n)) return wrong(field, value, fmt::format("a whole number up to {}", most).c_str());
+  if (!n || *n < 0 || *n > most || *n != std::floor(*n))
+    return wrong(field, value, fmt::format("a whole number up to {}", most).c_str());
   return static_cast<int>(*n);
 }
 
@@ -80,10 +81,13 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
     } else if (key != "count") {
       std::string near = did_you_mean(key, fields());
       return make_error(ErrorKind::invalid, "there is no option '" + key + "' for offers",
-                        near.empty() ? "there are " + fmt::format("{}", fmt::join(fields(), ", ")) : "did you mean '" + near + "'?");
+                        near.empty() ? "there are " + fmt::format("{}", fmt::join(fields(), ", "))
+                                     : "did you mean '" + near + "'?");
     }
   }
-  if (const Value& count = value["count"]; !count.is_null()) { RILLE_TRY(out.count, whole_number(count, "count", 4096)); }
+  if (const Value& count = value["count"]; !count.is_null()) {
+    RILLE_TRY(out.count, whole_number(count, "count", 4096));
+  }
   return out;
 }
 

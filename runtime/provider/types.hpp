@@ -1,5 +1,5 @@
-// The words of renting: what is asked for, what is offered, what is ordered, what one has. Plain values. All but secrets
-// may appear in the journal, so none of these holds one.
+// The words of renting: what is asked for, what is offered, what is ordered, what one has. Plain values. All but
+// secrets may appear in the journal, so none of these holds one.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,8 @@ Result<> mark_terminating(const std::string& directory) {
 Result<> remove_instance_directory(const std::string& directory) {
   std::error_code error;
   std::vector<std::string> names;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) names.push_back(it->path());
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    names.push_back(it->path());
   if (error) return error.value() == ENOENT ? Result<>() : Result<>(errno_error("list", directory, error.value()));
   for (const std::string& name : names)
     if (name != machine_path(directory)) RILLE_CHECK(remove_tree(name));

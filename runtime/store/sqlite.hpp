@@ -40,7 +40,8 @@ class Db {
   Db& operator=(const Db&) = delete;
 
   Result<> run(std::string_view sql, std::initializer_list<SqlValue> values = {});
-  Result<> query(std::string_view sql, std::initializer_list<SqlValue> values, const std::function<void(const Row&)>& each);
+  Result<> query(std::string_view sql, std::initializer_list<SqlValue> values,
+                 const std::function<void(const Row&)>& each);
   Result<> script(const char* sql);  // several statements, no values
   std::int64_t changes() const { return sqlite3_changes64(db_); }
 

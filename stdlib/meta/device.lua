@@ -1,5 +1,6 @@
 ---@meta device
---- Where tensors live and run, as `rille.device()` gives it. In a table of numbers and names, the numbers are the shape.
+--- Where tensors live and run, as `rille.device()` gives it. In a table of numbers and names, the numbers are the
+--- shape.
 
 ---@class Device
 ---@field name string "cpu"

@@ -1,5 +1,6 @@
 ---@meta optimizer
---- An optimizer, as `rille.optim.adamw` and `rille.optim.sgd` give it. Its state is made with it and lives on the device.
+--- An optimizer, as `rille.optim.adamw` and `rille.optim.sgd` give it. Its state is made with it and lives on the
+--- device.
 
 ---@class Optimizer
 local Optimizer = {}

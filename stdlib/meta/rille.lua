@@ -5,7 +5,8 @@
 --- and a resumed run takes the recorded result instead of doing the work again.
 
 ---@class rille
----@field home string the run's own folder; it outlives the process, and `checkpoint = rille.home` keeps checkpoints there
+---@field home string the run's own folder; it outlives the process, and `checkpoint = rille.home` keeps checkpoints
+---there
 ---@field run_id string the run's name in `rille ps`, `rille resume` and the journal
 ---@field script_directory string where the script lies, for the files beside it
 local rille = {}
@@ -81,7 +82,8 @@ function rille.step(name, options, fn) end
 function rille.rent(name, options) end
 
 ---@class rille.RentOptions
----@field gpu? string "any" (the default: a GPU or none), "cpu", a model as in "A100", or a model and a count as in "A100:8"
+---@field gpu? string "any" (the default: a GPU or none), "cpu", a model as in "A100", or a model and a count as in
+---"A100:8"
 ---@field count? number GPUs per machine
 ---@field spot? boolean true accepts machines that can be taken back
 ---@field max_price? number dollars per hour
@@ -128,7 +130,8 @@ function rille.offers(query) end
 
 --- Runs a function in a scope: what it rents and spawns ends with it, however it ends.
 ---
---- First the fibers that it spawned end, then its deferred functions run, last in first out, then its leases are released.
+--- First the fibers that it spawned end, then its deferred functions run, last in first out, then its leases are
+--- released.
 --- An instance that the function returns moves to the scope around it.
 ---@param name? string shown in messages; "scope" by default
 ---@param fn fun(): any the body

@@ -1,8 +1,8 @@
 ---@meta tensor
 --- A lazy array. Making one records what to compute; reading a value runs what is needed and suspends only the fiber.
 ---
---- `+ - * / ^` and unary `-` work with tensors and numbers; `==` is identity, `<` and `<=` are refused and name `lt` and
---- `le`. Dimensions and positions count from 1, -1 is the last; what is stored (ids, labels, argmax) counts from 0.
+--- `+ - * / ^` and unary `-` work with tensors and numbers; `==` is identity, `<` and `<=` are refused and name `lt`
+--- and `le`. Dimensions and positions count from 1, -1 is the last; what is stored (ids, labels, argmax) counts from 0.
 
 ---@class Tensor
 ---@field grad Tensor? what backward() added up, or nil

@@ -1,8 +1,9 @@
 --- Reads annotations out of Lua source: the one parser behind docs/reference, `help()` and completion.
 ---
---- The notation is LuaCATS (`---@class`, `@field`, `@param`, `@return`, `@nodiscard`, `@async`, `@deprecated`) with three
---- tags of our own: `---@mark durable|deterministic|step-only|ephemeral`, `---@error kind text`, and `---@example`, which
---- takes the lines below it as they are. Text above the tags describes; its first sentence is the summary.
+--- The notation is LuaCATS (`---@class`, `@field`, `@param`, `@return`, `@nodiscard`, `@async`, `@deprecated`) with
+--- three tags of our own: `---@mark durable|deterministic|step-only|ephemeral`, `---@error kind text`, and
+--- `---@example`, which takes the lines below it as they are. Text above the tags describes; its first sentence is
+--- the summary.
 --- What a file returns is public, and so is every local with a `---@class` above it; names that begin with `_` are not.
 --- Plain LuaJIT, no I/O, nothing but strings and tables in and out.
 
@@ -235,7 +236,8 @@ local function add_alias(index, block, at)
   index.order[#index.order + 1] = alias.name
 end
 
--- What a file says of itself: its first block of text, or the plain comment that it opens with ("-- rille.nn: layers.").
+-- What a file says of itself: its first block of text, or the plain comment that it opens with ("-- rille.nn:
+-- layers.").
 local function head_of(source, first)
   local block = first and first.kind == "text" and first.block
   if block and not block.class and not block.alias then return block.text end
@@ -276,9 +278,10 @@ end
 
 --- Builds the index of a list of files.
 ---
---- `index.entries` maps a name ("rille.rent", "Instance:call", "RentOptions") to what is known of it, `index.order` lists
---- the names in the order of the files, and `index.modules` maps a module's name to its opening text.
----@param files table list of `{ name = "rille.nn", source = text, file = "stdlib/nn/init.lua" }`; `file` is for messages
+--- `index.entries` maps a name ("rille.rent", "Instance:call", "RentOptions") to what is known of it, `index.order`
+--- lists the names in the order of the files, and `index.modules` maps a module's name to its opening text.
+---@param files table list of `{ name = "rille.nn", source = text, file = "stdlib/nn/init.lua" }`; `file` is for
+---messages
 ---@return table index with the fields `entries`, `order` and `modules`
 ---@mark deterministic
 ---@example

@@ -12,8 +12,10 @@ int main(int argc, char** argv) {
   int rows = std::atoi(argv[2]), per = std::atoi(argv[3]);
   sqlite3* db = nullptr;
   if (sqlite3_open(argv[1], &db) != SQLITE_OK) return 1;
-  sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-                   "CREATE TABLE t(run TEXT, fiber TEXT, pos INTEGER, value TEXT, PRIMARY KEY(run, fiber, pos)) WITHOUT ROWID;",
+  sqlite3_exec(db,
+               "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+               "CREATE TABLE t(run TEXT, fiber TEXT, pos INTEGER, value TEXT, PRIMARY KEY(run, fiber, pos)) "
+               "WITHOUT ROWID;",
                nullptr, nullptr, nullptr);
   sqlite3_stmt* insert = nullptr;
   sqlite3_prepare_v2(db, "INSERT INTO t VALUES('20261121-020304-kqwmzt','main',?,?)", -1, &insert, nullptr);

@@ -135,9 +135,11 @@ static void test_errors(rille_runtime *rt) {
   CHECK(!run);
   run = start(rt, "require('app').refuse()");
   const rille_error *error = fails(rt, run, RILLE_QUOTA);
-  CHECK(strcmp(rille_error_message(error), "no seats left") == 0 && strcmp(rille_error_hint(error), "ask for fewer") == 0);
+  CHECK(strcmp(rille_error_message(error), "no seats left") == 0 &&
+        strcmp(rille_error_hint(error), "ask for fewer") == 0);
   CHECK(strstr(rille_error_traceback(error), "test.lua:1") && strcmp(rille_error_field(error, "provider"), "") == 0);
-  CHECK(!rille_error_field(error, "colour") && !rille_error_cause(error) && strstr(rille_error_to_json(error), "\"quota\""));
+  CHECK(!rille_error_field(error, "colour") && !rille_error_cause(error) &&
+        strstr(rille_error_to_json(error), "\"quota\""));
   rille_run_free(run);
   run = start(rt, "require('app').add(1, 'x')");
   CHECK(strstr(rille_error_message(fails(rt, run, RILLE_INVALID)), "app.add: argument 2"));

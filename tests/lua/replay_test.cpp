@@ -75,15 +75,18 @@ int run_in_child(const std::string& home, bool resume, const std::string& crash)
     spec.script = home + "/script.lua";
     spec.id = "test-run";
     spec.args.set("n", "5");
-    auto run = resume ? run_blocking(*loop, (*engine)->resume("test-run", {})) : run_blocking(*loop, (*engine)->start(spec, {}));
+    auto run = resume ? run_blocking(*loop, (*engine)->resume("test-run", {}))
+                      : run_blocking(*loop, (*engine)->start(spec, {}));
     host::HostOptions host_options;
     host_options.open = lua::openers();
     host_options.open.push_back(open_mark);
     auto made = host::LuaHost::create(*loop, host_options);
     (*made)->bind_run(**run);
     auto main = (*made)->load_file(spec.script);
-    Result<Value> result = main ? run_blocking(*loop, (*run)->execute(**made, *main, Value())) : Result<Value>(main.error());
-    std::ofstream(home + "/result") << (result ? result->to_json() : result.error().summary() + "\n" + result.error().traceback);
+    Result<Value> result =
+        main ? run_blocking(*loop, (*run)->execute(**made, *main, Value())) : Result<Value>(main.error());
+    std::ofstream(home + "/result") << (result ? result->to_json()
+                                               : result.error().summary() + "\n" + result.error().traceback);
     made->reset();
     run->reset();
     engine->reset();

@@ -1,5 +1,6 @@
-// Runs one Lua test file: lua_runner FILE. The first line says in which kind of run: `-- run: durable` (an engine with a
-// fresh home, local provider included) or `-- run: ephemeral`. Output is TAP; the exit code is 1 when a test failed.
+// Runs one Lua test file: lua_runner FILE. The first line says in which kind of run: `-- run: durable` (an engine
+// with a fresh home, local provider included) or `-- run: ephemeral`. Output is TAP; the exit code is 1 when a test
+// failed.
 #include <unistd.h>
 
 #include <cstdio>

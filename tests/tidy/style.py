@@ -13,7 +13,7 @@ TOP_FILES = ("CMakeLists.txt", "CMakePresets.json", "bootstrap")
 CODE = {".c", ".cpp", ".h", ".hpp", ".cu", ".cuh", ".lua", ".py", ".sh", ".cmake", ".txt", ".json", ".in"}
 HEADERS = {".h", ".hpp", ".cuh"}
 LINES_SOFT, LINES_HARD = 400, 600
-COLUMNS_SOFT, COLUMNS_HARD = 120, 180
+COLUMNS = 180
 
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")  # tidy: names them
 PRINTS = re.compile(r"\bstd::(cout|cerr|clog)\b|(?<![\w.>:])(?:std::)?(printf|puts|putchar)\s*\(|\bfmt::print\b")
@@ -29,8 +29,8 @@ def without_comment(line):
 def check_lines(relative, suffix, lines):
     for number, line in enumerate(lines, 1):
         at = f"{relative}:{number}:"
-        if len(line) > COLUMNS_HARD:
-            yield f"{at} {len(line)} columns, at most {COLUMNS_HARD}"
+        if len(line) > COLUMNS:
+            yield f"{at} {len(line)} columns, at most {COLUMNS}"
         if "\t" in line:
             yield f"{at} a tab"
         if line != line.rstrip():
@@ -64,9 +64,6 @@ def check_file(root, path, remarks):
         yield f"{relative}:{len(lines)}: {len(lines)} lines, at most {LINES_HARD}: split it by idea"
     elif len(lines) > LINES_SOFT:
         remarks.append(f"{relative}: {len(lines)} lines, better under {LINES_SOFT}")
-    wide = sum(len(line) > COLUMNS_SOFT for line in lines)
-    if wide:
-        remarks.append(f"{relative}: {wide} lines wider than {COLUMNS_SOFT} columns")
     if text and not text.endswith("\n"):
         yield f"{relative}:{len(lines)}: no newline at the end"
     yield from check_lines(relative, path.suffix, lines)

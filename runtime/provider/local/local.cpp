@@ -31,7 +31,8 @@ struct LocalStore {
   std::string directory(const std::string& id) const { return instances + "/" + id; }
 
   static bool plausible_id(const std::string& id) {
-    return id.size() > 2 && id.compare(0, 2, "i-") == 0 && id.find_first_not_of("0123456789abcdef", 2) == std::string::npos;
+    return id.size() > 2 && id.compare(0, 2, "i-") == 0 &&
+           id.find_first_not_of("0123456789abcdef", 2) == std::string::npos;
   }
 
   Machine gone(const std::string& id) const {
@@ -93,7 +94,8 @@ struct LocalStore {
       if (id.compare(0, 5, ".new-") == 0) sweep(id, now_us);
       if (!plausible_id(id)) continue;
       RILLE_TRY(Machine machine, describe(id));
-      if (machine.state != MachineState::gone && machine.tag.compare(0, prefix.size(), prefix) == 0) out.push_back(std::move(machine));
+      if (machine.state != MachineState::gone && machine.tag.compare(0, prefix.size(), prefix) == 0)
+        out.push_back(std::move(machine));
     }
     return out;
   }
@@ -111,7 +113,8 @@ struct LocalStore {
     if (!plausible_id(id)) return {};
     std::string dir = directory(id);
     struct stat st{};
-    if (stat(dir.c_str(), &st) < 0) return errno == ENOENT ? Result<>() : Result<>(errno_error("terminate", dir, errno));
+    if (stat(dir.c_str(), &st) < 0)
+      return errno == ENOENT ? Result<>() : Result<>(errno_error("terminate", dir, errno));
     RILLE_CHECK(store::mark_terminating(dir));
     RILLE_CHECK(end_agent(dir));
     RILLE_CHECK(kill_processes({{}, std::string(instance_environment) + "=" + dir}, 10'000));

@@ -1,5 +1,6 @@
 // The `local` provider: this machine, without an account. An instance is a directory `<root>/instances/<id>/` with a
-// machine.json; its id comes from the create token, so that create is idempotent. Nothing runs until an agent is reached.
+// machine.json; its id comes from the create token, so that create is idempotent. Nothing runs until an agent is
+// reached.
 // create and terminate are whole at any `kill -9`: calling again finishes them. terminate ends the instance's agent and
 // every process beneath it, those that left its session and lost their parents too, before the directory goes.
 // The dead man is the guest: the instance's agent ends itself when the machine's time is up.

@@ -86,7 +86,9 @@ TEST_CASE_METHOD(AgentFixture, "a call outlives the client, and another client j
   CHECK(status.result->value() == Value(42));
 }
 
-TEST_CASE_METHOD(AgentFixture, "after the agent was killed its call is absent, with the last checkpoint, and starts again") {
+TEST_CASE_METHOD(
+    AgentFixture,
+    "after the agent was killed its call is absent, with the last checkpoint, and starts again") {
   auto client = connect();
   REQUIRE(wait(client->start(request("k", hold(R"(,"checkpoint":{"step":50})")))).ok());
   REQUIRE(eventually([&] { return !wait(client->status("k"))->checkpoint.is_null(); }));
@@ -108,7 +110,12 @@ TEST_CASE_METHOD(AgentFixture, "after the agent was killed its call is absent, w
   let_go();
   REQUIRE(wait(client->start(request("k", hold()))).ok());
   Heard heard;
-  CHECK(wait(client->attach("k", absent.log_size_bytes, [&] { heard.begin = absent.log_size_bytes; return heard.handlers(); }()))->result->ok());
+  CHECK(wait(client->attach("k", absent.log_size_bytes,
+                            [&] {
+                              heard.begin = absent.log_size_bytes;
+                              return heard.handlers();
+                            }()))
+            ->result->ok());
   CHECK(heard.log == "holding 2\ndone\n");
 }
 
@@ -178,7 +185,8 @@ TEST_CASE_METHOD(AgentFixture, "exec runs programs with their output, code, sign
     return wait(client->attach(key, 0, heard.handlers())).value();
   };
   Heard out;
-  auto status = run("a", R"({"kind":"exec","argv":["sh","-c","echo $X; echo err >&2; exit 3"],"env":{"X":"hello"}})", out);
+  auto status = run(
+      "a", R"({"kind":"exec","argv":["sh","-c","echo $X; echo err >&2; exit 3"],"env":{"X":"hello"}})", out);
   CHECK(status.result->value().number("code") == 3);
   CHECK(out.log == "hello\nerr\n");
   Heard killed, missing, bad, own;

@@ -123,7 +123,9 @@ TEST_CASE_METHOD(AgentFixture, "the agent refuses strangers with a structured er
   };
   CHECK(refusal(std::string("\xff\xff\xff\x7f\x01", 5)).message.find("frame_bytes_max") != std::string::npos);
   CHECK(refusal(std::string("\x05\0\0\0\x63", 5)).message.find("unknown type") != std::string::npos);
-  CHECK(refusal(encode_frame(Frame{FrameType::request, Value::Object{{"op", "describe"}}, ""}).value()).kind == ErrorKind::integrity);
+  CHECK(
+      refusal(encode_frame(Frame{FrameType::request, Value::Object{{"op", "describe"}}, ""}).value()).kind ==
+      ErrorKind::integrity);
   Error other = refusal(encode_frame(Frame{FrameType::hello, Value::Object{{"protocol", 99}}, ""}).value());
   CHECK(other.kind == ErrorKind::config);
   CHECK(other.message.find("99") != std::string::npos);

@@ -47,7 +47,11 @@ TEST_CASE_METHOD(AgentFixture, "files and directories go there and come back") {
   write(temp.file("in/none"), "");
   fs::permissions(temp.file("in/sub/small"), fs::perms::owner_all);
   std::int64_t last = 0, total = 0;
-  auto sum = wait(client->put(temp.file("in"), "data/set", [&](std::int64_t d, std::int64_t t) { CHECK(d >= last); last = d; total = t; })).value();
+  auto sum = wait(client->put(temp.file("in"), "data/set", [&](std::int64_t d, std::int64_t t) {
+               CHECK(d >= last);
+               last = d;
+               total = t;
+             })).value();
   CHECK(sum.files == 3);
   CHECK(sum.moved_bytes == static_cast<std::int64_t>(big.size()) + 5);
   CHECK(last == total);

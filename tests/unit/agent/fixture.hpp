@@ -64,7 +64,8 @@ struct AgentFixture {
     return std::move(*client);
   }
 
-  static rille::agent::StartRequest request(std::string key, const std::string& spec, std::int64_t epoch = 1, std::int64_t generation = 1) {
+  static rille::agent::StartRequest request(std::string key, const std::string& spec, std::int64_t epoch = 1,
+                                            std::int64_t generation = 1) {
     return {std::move(key), generation, epoch, rille::Value::from_json(spec).value()};
   }
   // A worker that waits for `file()`.

@@ -192,10 +192,15 @@ TEST_CASE("a script that ends too early, or waits elsewhere, has diverged") {
       co_return co_await step(run, w, f, "two", Value());
     };
   };
-  auto none = [](Run&, CppGuest&, World&) -> CppGuest::Body { return [](FiberId) -> Async<Value> { co_return Value(); }; };
+  auto none = [](Run&, CppGuest&, World&) -> CppGuest::Body {
+    return [](FiberId) -> Async<Value> { co_return Value(); };
+  };
   auto elsewhere = [](Run& run, CppGuest& guest, World& w) -> CppGuest::Body {
     return [&](FiberId f) -> Async<Value> {
-      RILLE_CO_TRY(FiberId child, run.spawn(f, "child", guest.function([&](FiberId g) { return step(run, w, g, "one", Value()); }), Value()));
+      RILLE_CO_TRY(
+          FiberId child,
+          run.spawn(f, "child", guest.function([&](FiberId g) { return step(run, w, g, "one", Value()); }),
+                    Value()));
       RILLE_CO_CHECK(co_await run.join(f, child));
       co_return Value();
     };
@@ -226,7 +231,8 @@ TEST_CASE("a retryable failure is tried again, then recorded") {
       if (ticket.recorded) co_return std::move(*ticket.recorded);
       while (true) {
         ++w.effects["tries"];
-        RILLE_CO_TRY(StepOutcome out, co_await run.step_end(f, ticket, make_error(ErrorKind::network, "down").with_retry()));
+        RILLE_CO_TRY(StepOutcome out,
+                     co_await run.step_end(f, ticket, make_error(ErrorKind::network, "down").with_retry()));
         if (!out.again) co_return std::move(out.result);
       }
     };

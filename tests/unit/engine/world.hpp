@@ -1,5 +1,6 @@
-// The world in which the engine's tests run: effects that are counted, a provider whose machines are a set in memory, and
-// a crash at the n-th place where a real process could be killed. A crash abandons the run and everything on the loop;
+// The world in which the engine's tests run: effects that are counted, a provider whose machines are a set in
+// memory, and a crash at the n-th place where a real process could be killed. A crash abandons the run and
+// everything on the loop;
 // what was committed stays. The next process opens the same journal.
 #pragma once
 
@@ -96,7 +97,8 @@ class Process {
     (void)registry.add(std::make_unique<MemoryProvider>(*loop, world));
     lease::Manager leases(*loop, *journal, registry, "test");
     std::int64_t epoch = 0;
-    (void)journal->reader().query("SELECT epoch FROM runs WHERE id='r'", {}, [&](const store::Row& row) { epoch = row.integer(0); });
+    (void)journal->reader().query("SELECT epoch FROM runs WHERE id='r'", {},
+                                  [&](const store::Row& row) { epoch = row.integer(0); });
     epoch += 1;
     (void)run_blocking(*loop, journal->commit([epoch](store::Db& db) {
       if (epoch > 1) return db.run("UPDATE runs SET epoch=? WHERE id='r'", {epoch});
@@ -123,7 +125,8 @@ class Process {
 
  private:
   // The order of a killed process: nothing runs any more; the journal's file keeps what was written.
-  static void abandon(std::unique_ptr<Loop>& loop, std::unique_ptr<store::Journal>& journal, std::unique_ptr<RunImpl>& run) {
+  static void abandon(std::unique_ptr<Loop>& loop, std::unique_ptr<store::Journal>& journal,
+                      std::unique_ptr<RunImpl>& run) {
     journal.reset();
     loop->abandon_tasks();
     run.reset();

@@ -38,7 +38,9 @@ class FakeRun : public engine::Run {
   const Error* cancelled(FiberId) const override { return reason_ && !shielded ? &*reason_ : nullptr; }
   std::uint64_t seed(FiberId fiber) const override { return 42 + fiber; }
   std::string path(FiberId) const override { return "main"; }
-  Result<std::string> pinned(const std::string&, const std::function<Result<std::string>()>& load) override { return load(); }
+  Result<std::string> pinned(const std::string&, const std::function<Result<std::string>()>& load) override {
+    return load();
+  }
   engine::ScopeId root_scope(FiberId) const { return 1; }  // NOLINT: in the interface soon
   Result<FiberId> spawn(FiberId, std::string, FunctionRef, Value) override { return no(); }
   Async<> join(FiberId, FiberId) override { co_return no(); }
@@ -46,7 +48,10 @@ class FakeRun : public engine::Run {
   void cancel_fiber(FiberId, Error) override {}
   bool ended(FiberId) const override { return true; }
   engine::ScopeId scope_enter(FiberId, std::string) override { return 2; }
-  Async<> scope_settle(FiberId, engine::ScopeId, std::optional<Error>) override { shielded = true; co_return success(); }
+  Async<> scope_settle(FiberId, engine::ScopeId, std::optional<Error>) override {
+    shielded = true;
+    co_return success();
+  }
   Async<> scope_release(FiberId, engine::ScopeId, std::vector<std::string>) override { co_return success(); }
   void scope_leave(FiberId, engine::ScopeId) override { shielded = false; }
   bool replaying() const override { return false; }
@@ -54,7 +59,9 @@ class FakeRun : public engine::Run {
   void cancel_scope(engine::ScopeId, Error) override {}
   Async<engine::StepTicket> step_begin(FiberId, engine::Operation, engine::RetryPolicy) override { co_return no(); }
   Async<engine::StepOutcome> step_end(FiberId, engine::StepTicket, Result<Value>) override { co_return no(); }
-  Async<> sleep(FiberId, std::string, std::int64_t ms, std::string) override { co_return co_await sleep_for(loop_, ms); }
+  Async<> sleep(FiberId, std::string, std::int64_t ms, std::string) override {
+    co_return co_await sleep_for(loop_, ms);
+  }
   Async<double> now(FiberId, std::string) override { co_return 1.0; }
   Async<Value> signal(FiberId, std::string, std::int64_t, Value, std::string) override { co_return no(); }
   Async<Value> offers(FiberId, Value, std::string) override { co_return no(); }
@@ -65,7 +72,9 @@ class FakeRun : public engine::Run {
   Async<Value> call(FiberId, std::string, engine::CallSpec, std::string) override { co_return no(); }
   Async<Value> stage(FiberId, std::string, std::string, std::string, Value, std::string) override { co_return no(); }
   Async<Value> get(FiberId, std::string, std::string, std::string, Value, std::string) override { co_return no(); }
-  Async<Value> recorded(FiberId, engine::Operation, std::function<Async<Value>(CancelToken)>) override { co_return no(); }
+  Async<Value> recorded(FiberId, engine::Operation, std::function<Async<Value>(CancelToken)>) override {
+    co_return no();
+  }
 
   std::string printed;
   bool shielded = false;

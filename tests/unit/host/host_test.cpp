@@ -76,8 +76,9 @@ TEST_CASE_METHOD(Fixture, "errors cross both ways without loss") {
   CHECK(r.error().resource == "peer-1");
   CHECK(r.error().hint == "try again");
   CHECK(r.error().traceback == "  test.lua:1: in the main chunk");
-  CHECK(run("local ok, e = pcall(t.gives_error) return {ok, e.kind, tostring(e), 'said: ' .. e}") ==
-        R"([false,"quota","quota: no more of these\n  hint: ask for more","said: quota: no more of these\n  hint: ask for more"])");
+  CHECK(
+      run("local ok, e = pcall(t.gives_error) return {ok, e.kind, tostring(e), 'said: ' .. e}") ==
+      R"([false,"quota","quota: no more of these\n  hint: ask for more","said: quota: no more of these\n  hint: ask for more"])");
   CHECK(run("local ok, e = pcall(t.throws) return e.kind .. ' ' .. e.message") == R"("internal a bug in Rille: boom")");
   r = script("error('plain')");
   CHECK(r.error().kind == ErrorKind::invalid);
@@ -109,19 +110,24 @@ TEST_CASE_METHOD(Fixture, "await passes through pcall, metamethods, iterators an
   CHECK(run("return t.thread()") == R"("threaded")");
   CHECK(run("local ok, n = pcall(t.nap, 1) return {ok, n}") == "[true,1]");
   CHECK(run("local o = setmetatable({}, {__index = function(_, k) return t.nap(2) end}) return o.anything") == "2");
-  CHECK(run("local o = setmetatable({}, {__tostring = function() t.nap(1) return 'slow' end}) return tostring(o)") == R"("slow")");
-  CHECK(run("local g = coroutine.wrap(function() for i = 1, 3 do t.nap(1) coroutine.yield(i) end end) local s = 0 for i in g do s = s + i end return s") == "6");
-  CHECK(run("local co = coroutine.create(function(a) local b = coroutine.yield(a + t.nap(1)) return b * 2 end) "
-            "local _, x = coroutine.resume(co, 1) local _, y = coroutine.resume(co, 21) return {x, y, coroutine.status(co)}") ==
-        R"([2,42,"dead"])");
+  CHECK(run("local o = setmetatable({}, {__tostring = function() t.nap(1) return 'slow' end}) return "
+            "tostring(o)") == R"("slow")");
+  CHECK(run("local g = coroutine.wrap(function() for i = 1, 3 do t.nap(1) coroutine.yield(i) end end) local "
+            "s = 0 for i in g do s = s + i end return s") == "6");
+  CHECK(
+      run("local co = coroutine.create(function(a) local b = coroutine.yield(a + t.nap(1)) return b * 2 end) "
+          "local _, x = coroutine.resume(co, 1) local _, y = coroutine.resume(co, 21) return {x, y, "
+          "coroutine.status(co)}") == R"([2,42,"dead"])");
   CHECK(run("local ok, e = pcall(coroutine.wrap(function() t.fail() end)) return e.kind") == R"("network")");
   CHECK(run("local l = {3, 1, 2} table.sort(l, function(a, b) t.nap(0) return a < b end) return l") == "[1,2,3]");
 }
 
 TEST_CASE_METHOD(Fixture, "where nothing can wait, the error says which function is in between") {
-  CHECK(run("return (string.gsub('abc', 'b', function() t.nap(1) end))").find("through 'gsub', which cannot be suspended") != std::string::npos);
-  CHECK(run("return (string.gsub('abc', 'b', function() return coroutine.wrap(function() t.nap(1) end)() end))").find("which cannot be suspended") !=
-        std::string::npos);
+  CHECK(run("return (string.gsub('abc', 'b', function() t.nap(1) end))")
+            .find("through 'gsub', which cannot be suspended") != std::string::npos);
+  CHECK(
+      run("return (string.gsub('abc', 'b', function() return coroutine.wrap(function() t.nap(1) end)() end))")
+          .find("which cannot be suspended") != std::string::npos);
   CHECK(run("coroutine.yield(1)").find("coroutine.yield outside of a coroutine") != std::string::npos);
 }
 
@@ -138,16 +144,18 @@ TEST_CASE_METHOD(Fixture, "globals are strict and say what is near") {
 }
 
 TEST_CASE_METHOD(Fixture, "order, randomness and text do not depend on the process") {
-  CHECK(run("local out = {} for k in pairs({zeta = 1, alpha = 2, [3] = 1, [1] = 1, [true] = 1}) do out[#out + 1] = tostring(k) end return out") ==
-        R"(["1","3","alpha","zeta","true"])");
+  CHECK(run("local out = {} for k in pairs({zeta = 1, alpha = 2, [3] = 1, [1] = 1, [true] = 1}) do out[#out "
+            "+ 1] = tostring(k) end return out") == R"(["1","3","alpha","zeta","true"])");
   CHECK(run("local out = {} for k, v in pairs({10, 20, 30}) do out[#out + 1] = k * v end return out") == "[10,40,90]");
   CHECK(run("local t = {a = 1, b = 2, c = 3} for k in pairs(t) do t[k] = nil end return next(t)") == "null");
-  CHECK(run("local t = {b = 1, a = 2, c = 3} local out = {} local k = next(t) while k do out[#out + 1] = k t[k] = nil k = next(t) end return out") ==
-        R"(["a","b","c"])");
-  CHECK(run("local t = {b = 1, a = 2} local out, k = {}, nil repeat k = next(t, k) out[#out + 1] = k until not k return out") == R"(["a","b"])");
+  CHECK(run("local t = {b = 1, a = 2, c = 3} local out = {} local k = next(t) while k do out[#out + 1] = k "
+            "t[k] = nil k = next(t) end return out") == R"(["a","b","c"])");
+  CHECK(run("local t = {b = 1, a = 2} local out, k = {}, nil repeat k = next(t, k) out[#out + 1] = k until "
+            "not k return out") == R"(["a","b"])");
   CHECK(run("return tostring({}) .. string.format('%s %d', {}, 3)") == R"("tabletable 3")");
   CHECK(run("return {math.random(1, 1e9), math.random()}") == run("return {math.random(1, 1e9), math.random()}"));
-  CHECK(run("local t = {[{}] = 1, [{}] = 2} for k in pairs(t) do end").find("several tables or functions as keys") != std::string::npos);
+  CHECK(run("local t = {[{}] = 1, [{}] = 2} for k in pairs(t) do end")
+            .find("several tables or functions as keys") != std::string::npos);
 }
 
 TEST_CASE_METHOD(Fixture, "print goes to the run") {
@@ -174,7 +182,9 @@ TEST_CASE_METHOD(Fixture, "an interrupt ends endless code, also when it swallows
                              "local function f() return f() end f()", "for i = 1, 1e18 do local s = tostring(i) end",
                              "while true do pcall(coroutine.wrap(function() while true do end end)) end"}) {
     Fixture fresh;
-    fresh.script.options.on_interrupt = [&fresh] { fresh.script.run.cancel(make_error(ErrorKind::cancelled, "interrupted")); };
+    fresh.script.options.on_interrupt = [&fresh] {
+      fresh.script.run.cancel(make_error(ErrorKind::cancelled, "interrupted"));
+    };
     bool done = false;
     std::thread interrupter([&] {
       while (!done) {

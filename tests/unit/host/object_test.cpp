@@ -62,10 +62,12 @@ std::string run(const std::string& source) {
 TEST_CASE("objects have methods and fields, and say what is near") {
   CHECK(run("return make.plain():get()") == "7");
   CHECK(run("return make.rich(2).x") == "2");
-  CHECK(run("return make.plain():gte()").find("Plain has no field or method 'gte'\n  hint: did you mean 'get'?") != std::string::npos);
+  CHECK(run("return make.plain():gte()")
+            .find("Plain has no field or method 'gte'\n  hint: did you mean 'get'?") != std::string::npos);
   CHECK(run("return make.rich(1).y").find("Rich has no field or method 'y'") != std::string::npos);
   CHECK(run("make.rich(1).x = 5").find("the fields of a Rich cannot be set") != std::string::npos);
-  CHECK(run("local p = make.plain() return p.get(make.rich(1))").find("plain:get: expected Plain, got a Rich") != std::string::npos);
+  CHECK(run("local p = make.plain() return p.get(make.rich(1))")
+            .find("plain:get: expected Plain, got a Rich") != std::string::npos);
   CHECK(run("local p = make.plain() return p.get({})").find("called with a colon") != std::string::npos);
   CHECK(run("return tostring(make.plain())") == R"("Plain")");
   CHECK(run("return {make.rich(3)}") == R"([{"x":3}])");

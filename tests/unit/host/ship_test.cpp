@@ -49,11 +49,14 @@ std::string travel(const std::string& source, Value argument = {}) {
 }  // namespace
 
 TEST_CASE("data, helpers and libraries travel with a function") {
-  CHECK(travel("local n, t = 5, {1, {x = 'y'}} send(function(a) return {n + a.k, t} end)", Value().set("k", 2)) == R"([7,[1,{"x":"y"}]])");
-  CHECK(travel("local function double(x) return 2 * x end local function quad(x) return double(double(x)) end send(function() return quad(3) end)") == "12");
-  CHECK(travel("local function fact(n) return n < 2 and 1 or n * fact(n - 1) end send(function() return fact(5) end)") == "120");
-  CHECK(travel("local floor, insert, m = math.floor, table.insert, math send(function() local t = {} insert(t, floor(2.5)) return {t[1], m.max(1, 4)} end)") ==
-        "[2,4]");
+  CHECK(travel("local n, t = 5, {1, {x = 'y'}} send(function(a) return {n + a.k, t} end)",
+               Value().set("k", 2)) == R"([7,[1,{"x":"y"}]])");
+  CHECK(travel("local function double(x) return 2 * x end local function quad(x) return double(double(x)) "
+               "end send(function() return quad(3) end)") == "12");
+  CHECK(travel("local function fact(n) return n < 2 and 1 or n * fact(n - 1) end send(function() return "
+               "fact(5) end)") == "120");
+  CHECK(travel("local floor, insert, m = math.floor, table.insert, math send(function() local t = {} "
+               "insert(t, floor(2.5)) return {t[1], m.max(1, 4)} end)") == "[2,4]");
   CHECK(travel("local rille = require 'rille' send(function() return rille.null == nil end)") == "false");
   CHECK(travel("local nothing send(function() return nothing == nil end)") == "true");
   CHECK(travel("local s = '\\0\\255binary' send(function() return #s end)") == "8");
@@ -65,11 +68,13 @@ TEST_CASE("shared upvalues stay shared") {
 }
 
 TEST_CASE("what cannot travel is refused with its name and line") {
-  CHECK(travel("local co = coroutine.create(print) send(function() return co end)").find("the function at test.lua:1 uses 'co', which cannot travel") !=
-        std::string::npos);
+  CHECK(travel("local co = coroutine.create(print) send(function() return co end)")
+            .find("the function at test.lua:1 uses 'co', which cannot travel") != std::string::npos);
   CHECK(travel("local n = 0 send(function() n = n + 1 end)").find("assigns 'n'") != std::string::npos);
-  CHECK(travel("local n = 0 local function f() n = 1 end send(function() f() end)").find("assigns 'n'") != std::string::npos);
-  CHECK(travel("local n = 0 send(function() return function() n = 1 end end)").find("assigns 'n'") != std::string::npos);
+  CHECK(travel("local n = 0 local function f() n = 1 end send(function() f() end)").find("assigns 'n'") !=
+        std::string::npos);
+  CHECK(travel("local n = 0 send(function() return function() n = 1 end end)").find("assigns 'n'") !=
+        std::string::npos);
   // Its own locals it may assign, from inner functions, too.
   CHECK(travel("send(function() local n = 0 local function f() n = n + 1 end f() return n end)") == "1");
   CHECK(travel("local t = {} t.me = t send(function() return t end)").find("refers back") != std::string::npos);
@@ -109,7 +114,10 @@ TEST_CASE("assigned upvalues are read from this LuaJIT's bytecode") {
   lua_State* L = script.host->lua();
   // Each kind of constant has its own instruction.
   for (const char* value : {"v", "'text'", "5", "nil", "{}"}) {
-    REQUIRE(luaL_loadstring(L, (std::string("local a, v, b = 1, 2, 3 return function() local x = a + b b = ") + value + " end").c_str()) == 0);
+    REQUIRE(
+        luaL_loadstring(L, (std::string("local a, v, b = 1, 2, 3 return function() local x = a + b b = ") +
+                            value + " end")
+                               .c_str()) == 0);
     lua_call(L, 0, 1);
     std::string code = dump_function(L, -1);
     auto protos = read_prototypes(code);

@@ -51,7 +51,8 @@ TEST_CASE("cancelling ends a sleep with the reason, also through a child source"
 
 TEST_CASE("a deadline names what took too long") {
   auto loop = make_loop();
-  auto r = run_blocking(*loop, with_deadline(*loop, 5, {}, "the nap", [&](CancelToken t) { return sleep_for(*loop, 1'000'000, t); }));
+  auto r = run_blocking(*loop, with_deadline(*loop, 5, {}, "the nap",
+                                             [&](CancelToken t) { return sleep_for(*loop, 1'000'000, t); }));
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().kind == ErrorKind::timeout);
   CHECK(r.error().message.find("the nap") == 0);

@@ -23,8 +23,8 @@ TEST_CASE("a query reads every field and names the wrong ones") {
   REQUIRE_FALSE(misspelt.ok());
   CHECK(misspelt.error().kind == ErrorKind::invalid);
   CHECK(misspelt.error().hint == "did you mean 'region'?");
-  for (const char* bad : {R"({"gpu":7})", R"({"gpu":"A100:x"})", R"({"count":1.5})", R"({"spot":"yes"})", R"({"max_price":"cheap"})",
-                          R"({"memory":true})", R"({"vcpus":-1})", "7"}) {
+  for (const char* bad : {R"({"gpu":7})", R"({"gpu":"A100:x"})", R"({"count":1.5})", R"({"spot":"yes"})",
+                          R"({"max_price":"cheap"})", R"({"memory":true})", R"({"vcpus":-1})", "7"}) {
     INFO(bad);
     CHECK_FALSE(query(bad).ok());
   }

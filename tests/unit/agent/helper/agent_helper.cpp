@@ -1,6 +1,6 @@
-// The agent's processes as tests need them: `agent_helper agent connect|daemon|worker ..`. The worker does what its spec
-// says in `do`. RILLE_TEST_CLOCK names a file that holds the wall time in microseconds; RILLE_TEST_TICK the dead man's
-// tick in milliseconds.
+// The agent's processes as tests need them: `agent_helper agent connect|daemon|worker ..`. The worker does what its
+// spec says in `do`. RILLE_TEST_CLOCK names a file that holds the wall time in microseconds; RILLE_TEST_TICK the
+// dead man's tick in milliseconds.
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -72,7 +72,8 @@ Async<int> work(Loop& loop, WorkerChannel& channel) {
     result = channel.last_checkpoint();
   } else if (what == "environment") {
     Value out;
-    for (const char* name : {"RILLE_INSTANCE", "GOMP_SPINCOUNT", "PWD"}) out.set(name, getenv(name) ? getenv(name) : "");
+    for (const char* name : {"RILLE_INSTANCE", "GOMP_SPINCOUNT", "PWD"})
+      out.set(name, getenv(name) ? getenv(name) : "");
     char directory[4096];
     out.set("directory", getcwd(directory, sizeof directory) ? directory : "");
     result = out;
