@@ -109,7 +109,8 @@ function checkpoint.load(state, directory, step)
     if place.kind == "data" then
       local saved = stored.cursor[place.name]
       if saved == nil then
-        rille.error { kind = "state", message = ("the checkpoint %s holds nothing for '%s'"):format(stored.directory, place.name) }
+        rille.error { kind = "state",
+          message = ("the checkpoint %s holds nothing for '%s'"):format(stored.directory, place.name) }
       end
       place.item:load_state(saved)
     else

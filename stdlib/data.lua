@@ -7,7 +7,8 @@ local data = {}
 local Bytes = {}
 local methods = {}
 
-local names = { "next", "validation", "validation_batches", "bigram", "state", "load_state", "info", "batch", "context" }
+local names = { "next", "validation", "validation_batches", "bigram", "state", "load_state", "info", "batch",
+  "context" }
 
 Bytes.__index = function(self, key)
   local found = methods[key]
@@ -74,7 +75,8 @@ function data.bytes(path, options)
   local batch, context = options.batch or 16, options.context or 128
   for name, n in pairs { batch = batch, context = context } do
     if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
-      rille.error { kind = "invalid", message = ("rille.data.bytes: %s = %s; a whole number from 1 on is needed"):format(name, tostring(n)) }
+      rille.error { kind = "invalid",
+        message = ("rille.data.bytes: %s = %s; a whole number from 1 on is needed"):format(name, tostring(n)) }
     end
   end
   local set = native.bytes(path, { context = context, seed = options.seed or 0, split = options.split or 0.1,

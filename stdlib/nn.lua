@@ -55,7 +55,9 @@ end
 ---@return Module
 ---@mark ephemeral
 function methods:to(device)
-  if type(device) ~= "userdata" then invalid("model:to: expected a device, got " .. tostring(device), "model:to(rille.device())") end
+  if type(device) ~= "userdata" then
+    invalid("model:to: expected a device, got " .. tostring(device), "model:to(rille.device())")
+  end
   walk(self, "", function(_, tensor, part, key) part[key] = tensor:to(device) end)
   return self
 end
@@ -240,7 +242,9 @@ local Dropout = nn.class("Dropout", {
 ---@return Module
 ---@mark ephemeral
 function nn.dropout(p)
-  if type(p) ~= "number" or p < 0 or p >= 1 then invalid("rille.nn.dropout: p = " .. tostring(p) .. "; from 0 to below 1 is needed") end
+  if type(p) ~= "number" or p < 0 or p >= 1 then
+    invalid("rille.nn.dropout: p = " .. tostring(p) .. "; from 0 to below 1 is needed")
+  end
   return Dropout(p)
 end
 
@@ -292,7 +296,8 @@ local Gpt = nn.class("Gpt", {
   forward = function(self, ids)
     local length = ids:size(2)
     if length > self.context then
-      invalid(("the model sees %d tokens at a time, got %d"):format(self.context, length), "cut the input, or make the model with a larger context")
+      invalid(("the model sees %d tokens at a time, got %d"):format(self.context, length),
+        "cut the input, or make the model with a larger context")
     end
     local x = self.tokens(ids) + self.positions:narrow(1, 1, length)
     for _, block in ipairs(self.blocks) do x = block(x) end
@@ -302,7 +307,9 @@ local Gpt = nn.class("Gpt", {
   generate = function(self, prompt, options)
     native.check_options(options, "model:generate", { "length", "temperature", "seed", "stop" })
     options = options or {}
-    if type(prompt) ~= "string" or prompt == "" then invalid("model:generate: expected a prompt, a text of at least one byte") end
+    if type(prompt) ~= "string" or prompt == "" then
+      invalid("model:generate: expected a prompt, a text of at least one byte")
+    end
     local training, text = self.training, prompt
     self:eval()
     local ok, err = pcall(nn.with_seed, options.seed or 0, function()
@@ -337,7 +344,8 @@ function nn.gpt(options)
   check_sizes("rille.nn.gpt", { layers = o.layers or false, heads = o.heads or false, width = o.width or false,
     context = o.context or false, vocab = o.vocab })
   if o.width % o.heads ~= 0 then
-    invalid(("rille.nn.gpt: width = %d cannot be shared among heads = %d"):format(o.width, o.heads), "the width must be a multiple of the heads")
+    invalid(("rille.nn.gpt: width = %d cannot be shared among heads = %d"):format(o.width, o.heads),
+      "the width must be a multiple of the heads")
   end
   return nn.with_seed(o.seed, function() return Gpt(o) end)
 end

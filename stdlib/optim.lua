@@ -9,7 +9,8 @@ local function invalid(message, hint) rille.error { kind = "invalid", message = 
 -- A list of tensors, of {name =, tensor =} (what model:parameters() gives), or of groups.
 local function groups_of(verb, parameters, options)
   if type(parameters) ~= "table" then
-    invalid(verb .. ": expected the parameters first, got " .. tostring(parameters), verb .. "(model:parameters(), { lr = 1e-3 })")
+    invalid(verb .. ": expected the parameters first, got " .. tostring(parameters),
+      verb .. "(model:parameters(), { lr = 1e-3 })")
   end
   local first = parameters[1]
   if first == nil then invalid(verb .. ": the list of parameters is empty", "pass model:parameters()") end
@@ -39,7 +40,8 @@ function optim.adamw(parameters, options)
   native.check_options(options, "rille.optim.adamw", { "lr", "betas", "eps", "weight_decay" })
   options = options or {}
   local betas = options.betas or { 0.9, 0.999 }
-  local groups = groups_of("rille.optim.adamw", parameters, { lr = options.lr or 1e-3, weight_decay = options.weight_decay or 0.01 })
+  local groups = groups_of("rille.optim.adamw", parameters,
+    { lr = options.lr or 1e-3, weight_decay = options.weight_decay or 0.01 })
   return native.optimizer("adamw", groups, { beta1 = betas[1], beta2 = betas[2], eps = options.eps or 1e-8 })
 end
 
@@ -51,7 +53,8 @@ end
 function optim.sgd(parameters, options)
   native.check_options(options, "rille.optim.sgd", { "lr", "momentum", "nesterov", "weight_decay" })
   options = options or {}
-  local groups = groups_of("rille.optim.sgd", parameters, { lr = options.lr or 1e-2, weight_decay = options.weight_decay or 0 })
+  local groups = groups_of("rille.optim.sgd", parameters,
+    { lr = options.lr or 1e-2, weight_decay = options.weight_decay or 0 })
   return native.optimizer("sgd", groups, { momentum = options.momentum or 0, nesterov = options.nesterov or false })
 end
 

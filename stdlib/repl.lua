@@ -71,7 +71,8 @@ local function help_of(primitives)
   local index
   return function(name)
     if name ~= nil and type(name) ~= "string" then
-      require("rille").error { kind = "invalid", message = "help: expected a name, got " .. type(name), hint = 'help "rille.rent", or ?rille.rent' }
+      require("rille").error { kind = "invalid", message = "help: expected a name, got " .. type(name),
+        hint = 'help "rille.rent", or ?rille.rent' }
     end
     local luacats = require "rille.tools.luacats"
     index = index or luacats.index(primitives.modules())
@@ -82,7 +83,9 @@ local function help_of(primitives)
     end
     for _, known in ipairs(index.order) do
       local entry = index.entries[known]
-      if entry.kind == "function" and known:find("^rille%.[%w_]+$") then print(("%-18s %s"):format(known, entry.summary)) end
+      if entry.kind == "function" and known:find("^rille%.[%w_]+$") then
+        print(("%-18s %s"):format(known, entry.summary))
+      end
     end
     print('More about each: ?rille.rent; of objects: ?Instance, ?Tensor')
   end

@@ -7,20 +7,31 @@ local checkpoint = require "rille.checkpoint"
 
 local train = {}
 
-local known = { "update", "data", "steps", "checkpoint", "evaluate", "evaluate_every", "log_every", "schedule", "optimizer" }
+local known = { "update", "data", "steps", "checkpoint", "evaluate", "evaluate_every", "log_every", "schedule",
+  "optimizer" }
 
 local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
 
 local function check(options)
   native.check_options(options, "rille.train", known)
-  if type(options) ~= "table" then invalid("rille.train: expected a table of options", "rille.train { update = update, data = data, steps = 300 }") end
-  if type(options.update) ~= "function" then invalid("rille.train: update is missing: a function of a batch that gives the loss") end
+  if type(options) ~= "table" then
+    invalid("rille.train: expected a table of options", "rille.train { update = update, data = data, steps = 300 }")
+  end
+  if type(options.update) ~= "function" then
+    invalid("rille.train: update is missing: a function of a batch that gives the loss")
+  end
   if options.data == nil then invalid("rille.train: data is missing", "data = rille.data.bytes(\"corpus\")") end
-  if type(options.steps) ~= "number" or options.steps < 1 then invalid("rille.train: steps = " .. tostring(options.steps) .. "; a number from 1 on is needed") end
-  if options.schedule and not options.optimizer then invalid("rille.train: a schedule needs the optimizer whose rate it sets", "optimizer = opt") end
+  if type(options.steps) ~= "number" or options.steps < 1 then
+    invalid("rille.train: steps = " .. tostring(options.steps) .. "; a number from 1 on is needed")
+  end
+  if options.schedule and not options.optimizer then
+    invalid("rille.train: a schedule needs the optimizer whose rate it sets", "optimizer = opt")
+  end
   local save = options.checkpoint
   native.check_options(save, "rille.train's checkpoint", { "every", "state", "keep", "keep_every", "directory", "dir" })
-  if save and type(save.state) ~= "table" then invalid("rille.train: checkpoint.state is missing", "state = { model, opt, data }") end
+  if save and type(save.state) ~= "table" then
+    invalid("rille.train: checkpoint.state is missing", "state = { model, opt, data }")
+  end
 end
 
 -- Writes one checkpoint at a time, beside the training.
@@ -28,7 +39,8 @@ local Saver = {}
 Saver.__index = Saver
 
 local function saver(options)
-  return setmetatable({ options = options, directory = options.directory or options.dir or "checkpoints", every = options.every or 50 }, Saver)
+  return setmetatable({ options = options, directory = options.directory or options.dir or "checkpoints",
+    every = options.every or 50 }, Saver)
 end
 
 function Saver:published(done)
@@ -59,7 +71,8 @@ local function meter(first, steps)
     if now - told < 0.2 and step < steps then return end
     told = now
     local rate = (step - first) / math.max(1e-9, now - began)
-    rille.progress { what = "train", done = step, total = steps, unit = "steps", loss = loss, rate = rate * tokens, rate_unit = "tokens",
+    rille.progress { what = "train", done = step, total = steps, unit = "steps", loss = loss, rate = rate * tokens,
+      rate_unit = "tokens",
       seconds_left = (steps - step) / math.max(rate, 1e-9) }
   end
 end
@@ -133,7 +146,9 @@ function train.run(options)
     if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
     local x, y = data:next()
     local result = options.update(x, y)
-    if native.kind(result) == nil then invalid("rille.train: update gave " .. tostring(result) .. " instead of the loss, a tensor") end
+    if native.kind(result) == nil then
+      invalid("rille.train: update gave " .. tostring(result) .. " instead of the loss, a tensor")
+    end
     loss = result:item()
     if loss ~= loss then
       rille.error { kind = "state", message = "the loss is not a number any more at step " .. step,

@@ -1,16 +1,18 @@
-/* rille.h: Rille inside another program. C11; the only public header of librille. The manual is docs/manual/embedding.md.
+/* rille.h: Rille inside another program. C11; the only public header of librille. Manual: docs/manual/embedding.md.
 
    Conventions
    1. Handles are opaque. What a function gives out is "owned" (free it with the function named there) or "borrowed"
       (valid until the object it came from is freed or changed). "transferred" means that the callee frees it.
-   2. A call that can fail gives a rille_error*, NULL for success. The error is owned: rille_error_free. Results come last.
-   3. Structs of options begin with struct_size. Set them up with their _init function; later versions add fields at the end.
-   4. Texts are UTF-8. Those that come with a length need not end in a zero; those given out end in one as well. Structured
-      data is JSON; docs/manual/embedding.md says how NaN, binary strings and number keys are written.
-   5. Threads. A runtime and what was made from it belong to the thread that created it, until rille_adopt. Marked [T]: any
-      thread. Marked [S]: also inside a signal handler. Everything else fails with `state` on a foreign thread, and in a
-      child made by fork. Callbacks run on the runtime's thread, inside rille_turn, rille_run_wait or rille_shutdown; they
-      may call anything but those three and rille_destroy. They must not longjmp out or throw.
+   2. A call that can fail gives a rille_error*, NULL for success. The error is owned: rille_error_free. Results come
+      last.
+   3. Structs of options begin with struct_size. Set them up with their _init function; later versions add fields at
+      the end.
+   4. Texts are UTF-8. Those that come with a length need not end in a zero; those given out end in one as well.
+      Structured data is JSON; docs/manual/embedding.md says how NaN, binary strings and number keys are written.
+   5. Threads. A runtime and what was made from it belong to the thread that created it, until rille_adopt. Marked [T]:
+      any thread. Marked [S]: also inside a signal handler. Everything else fails with `state` on a foreign thread, and
+      in a child made by fork. Callbacks run on the runtime's thread, inside rille_turn, rille_run_wait or
+      rille_shutdown; they may call anything but those three and rille_destroy. They must not longjmp out or throw.
    6. The library has no global state, installs no signal handler, raises no SIGPIPE, and never exits. Several runtimes
       may live in one process. */
 #ifndef RILLE_H
@@ -60,7 +62,7 @@ RILLE_API const char *rille_error_traceback(const rille_error *error); /* the sc
 RILLE_API int rille_error_retryable(const rille_error *error);
 RILLE_API int64_t rille_error_retry_after_ms(const rille_error *error); /* -1: nobody said */
 RILLE_API int rille_error_http_status(const rille_error *error);        /* 0: none */
-/* Any text field by its name: message hint code traceback provider operation request_id resource. NULL for another name. */
+/* Any text field by its name: message hint code traceback provider operation request_id resource. NULL for another. */
 RILLE_API const char *rille_error_field(const rille_error *error, const char *name);
 RILLE_API const rille_error *rille_error_cause(const rille_error *error); /* borrowed; NULL: none, or no memory */
 RILLE_API const char *rille_error_to_json(const rille_error *error);      /* borrowed */
@@ -79,7 +81,8 @@ typedef void (*rille_post_function)(void *payload);
 
 typedef struct rille_options {
   size_t struct_size;
-  const char *home;      /* journal, runs, cache. NULL: as the command: $RILLE_HOME, $XDG_STATE_HOME/rille, ~/.local/state/rille */
+  const char *home;      /* journal, runs, cache. NULL: as the command: $RILLE_HOME, $XDG_STATE_HOME/rille,
+                            ~/.local/state/rille */
   const char *self_exe;  /* the `rille` command, which agents on this machine run. NULL: `rille` in $PATH */
   rille_log_function log; /* what no run's event callback takes; NULL: dropped */
   void *log_payload;
@@ -92,11 +95,13 @@ RILLE_API void rille_options_init(rille_options *options, size_t struct_size); /
 RILLE_API rille_error *rille_create(const rille_options *options, rille_runtime **runtime);
 /* Makes the calling thread the runtime's. The old one must be outside of every call. [T] */
 RILLE_API rille_error *rille_adopt(rille_runtime *runtime);
-/* Cancels every run, lets scripts clean up and releases what runs hold, for at most deadline_ms; blocks. What is not over
-   then is suspended (rille_run_resume goes on with it) and named in the `timeout` error. No run starts afterwards. */
+/* Cancels every run, lets scripts clean up and releases what runs hold, for at most deadline_ms; blocks. What is not
+   over then is suspended (rille_run_resume goes on with it) and named in the `timeout` error.
+   No run starts afterwards. */
 RILLE_API rille_error *rille_shutdown(rille_runtime *runtime, int64_t deadline_ms);
-/* Frees the runtime; its rille_run handles are void then. Runs still under way are suspended where they are: their leases
-   stay in the journal, for rille_run_resume, `rille gc` or their time to live. NULL is fine. Completions stay valid. */
+/* Frees the runtime; its rille_run handles are void then. Runs still under way are suspended where they are: their
+   leases stay in the journal, for rille_run_resume, `rille gc` or their time to live. NULL is fine.
+   Completions stay valid. */
 RILLE_API void rille_destroy(rille_runtime *runtime);
 
 /* ---- driving the loop: wait until the descriptor is readable or the timeout is over, then turn. Or rille_run_wait. */
@@ -113,7 +118,7 @@ RILLE_API void rille_interrupt(rille_runtime *runtime);
 /* ---- runs */
 
 typedef enum rille_rules {
-  RILLE_RULES_WORKFLOW, /* deterministic: io, os and other effects only inside steps; the run is journaled and can be resumed */
+  RILLE_RULES_WORKFLOW, /* deterministic: io, os and other effects only inside steps; journaled, can be resumed */
   RILLE_RULES_OPEN      /* io and os everywhere; only leases are journaled; cannot be resumed */
 } rille_rules;
 
@@ -142,16 +147,18 @@ typedef struct rille_run_options {
 RILLE_API void rille_run_options_init(rille_run_options *options, size_t struct_size); /* [T] */
 /* Prepares a run: compiles the text. invalid: a syntax error, with its place. name stands in tracebacks and in lists.
    options: NULL for the defaults. The run is owned: rille_run_free. */
-RILLE_API rille_error *rille_run_from_source(rille_runtime *runtime, const char *name, const char *source, size_t length,
+RILLE_API rille_error *rille_run_from_source(rille_runtime *runtime, const char *name, const char *source,
+                                             size_t length,
                                              const rille_run_options *options, rille_run **run);
 RILLE_API rille_error *rille_run_from_file(rille_runtime *runtime, const char *path, const rille_run_options *options,
                                            rille_run **run);
 /* Prepares the continuation of a run of this home, with the script that it began with: finished steps do not run again.
    id: may be shortened to a unique beginning, or be "last". state: it has ended, or another process runs it. */
-RILLE_API rille_error *rille_run_resume(rille_runtime *runtime, const char *id, const rille_run_options *options, rille_run **run);
+RILLE_API rille_error *rille_run_resume(rille_runtime *runtime, const char *id, const rille_run_options *options,
+                                        rille_run **run);
 /* Starts what was prepared, once; it goes on in the following turns. Every failure from here on is the run's error. */
 RILLE_API rille_error *rille_run_start(rille_run *run);
-/* Unwinds the script with `cancelled` and this reason (NULL: none given), releases what it holds; nothing if it is over. */
+/* Unwinds the script with `cancelled` and this reason (NULL: none), releases what it holds; nothing if it is over. */
 RILLE_API rille_error *rille_run_cancel(rille_run *run, const char *reason);
 /* Turns the loop until the run is over, or for timeout_ms (-1: no limit; then `timeout`, and the run goes on). */
 RILLE_API rille_error *rille_run_wait(rille_run *run, int64_t timeout_ms);
@@ -161,7 +168,7 @@ RILLE_API const char *rille_run_id(const rille_run *run); /* borrowed */
 RILLE_API rille_state rille_run_state(const rille_run *run);
 /* What the script returned, as JSON; NULL unless it is done. borrowed. length may be NULL. */
 RILLE_API const char *rille_run_result(const rille_run *run, size_t *length);
-RILLE_API const rille_error *rille_run_error(const rille_run *run); /* borrowed; NULL unless it failed or was cancelled */
+RILLE_API const rille_error *rille_run_error(const rille_run *run); /* borrowed; NULL: neither failed nor cancelled */
 /* Bytes of its Lua heap now; 0 once it is over. */
 RILLE_API int64_t rille_run_memory_bytes(const rille_run *run);
 /* Gives the handle up. A run under way goes on; its callbacks are still called. NULL is fine. */
@@ -169,26 +176,28 @@ RILLE_API void rille_run_free(rille_run *run);
 /* The newest `limit` runs of this home, as a JSON array of objects. owned: rille_free. */
 RILLE_API rille_error *rille_runs(rille_runtime *runtime, int limit, char **json);
 /* Delivers a message to a run that waits in rille.signal(name), in any process. payload_json: NULL for nothing. */
-RILLE_API rille_error *rille_signal(rille_runtime *runtime, const char *run_id, const char *name, const char *payload_json,
+RILLE_API rille_error *rille_signal(rille_runtime *runtime, const char *run_id, const char *name,
+                                    const char *payload_json,
                                     rille_done_function done, void *payload);
 
 /* ---- leases: what runs hold on rented machines */
 
 /* A JSON array of objects; all: the released ones, too. owned: rille_free. */
 RILLE_API rille_error *rille_leases(rille_runtime *runtime, int all, char **json);
-/* Releases a lease, or all of a run, by id; NULL: all of this home. Calls done (may be NULL) when the providers have said
-   that they are gone, with the first error otherwise. invalid: there is nothing of that id. */
-RILLE_API rille_error *rille_release(rille_runtime *runtime, const char *lease_or_run_id, rille_done_function done, void *payload);
+/* Releases a lease, or all of a run, by id; NULL: all of this home. Calls done (may be NULL) when the providers have
+   said that they are gone, with the first error otherwise. invalid: there is nothing of that id. */
+RILLE_API rille_error *rille_release(rille_runtime *runtime, const char *lease_or_run_id, rille_done_function done,
+                                     void *payload);
 
 /* ---- host functions: what scripts reach by require "NAME" */
 
 typedef enum rille_effect {
   RILLE_PURE,     /* the same result for the same arguments, no effect: computed again on resume */
-  RILLE_STEP,     /* anything: its result or error is journaled, and resume answers from there. Argument changes: divergence */
+  RILLE_STEP,     /* anything: result or error is journaled, resume answers from there. Changed arguments: divergence */
   RILLE_VOLATILE  /* anything, never journaled: in workflow code only inside rille.step */
 } rille_effect;
 
-/* Must finish the call in one of three ways before it returns: rille_call_return_*, rille_call_fail, rille_call_suspend.
+/* Must finish the call in one of three ways before it returns: rille_call_return_*, rille_call_fail, _suspend.
    Returning without is the result nil. */
 typedef void (*rille_function)(rille_call *call, void *payload);
 
@@ -202,7 +211,8 @@ typedef struct rille_function_spec {
 
 /* For the runs prepared from now on. Names are Lua names; payloads must live as long as the runtime.
    state: the module is there already. invalid: a bad name, or that of one of Rille's modules. */
-RILLE_API rille_error *rille_register_module(rille_runtime *runtime, const char *name, const rille_function_spec *functions,
+RILLE_API rille_error *rille_register_module(rille_runtime *runtime, const char *name,
+                                             const rille_function_spec *functions,
                                              size_t count);
 
 /* A call is valid until its function returns; what it gives is borrowed until then. Arguments count from 0. */
@@ -215,9 +225,11 @@ RILLE_API const char *rille_call_json(rille_call *call, size_t index, size_t *le
 RILLE_API rille_error *rille_call_number(const rille_call *call, size_t index, double *value);
 RILLE_API rille_error *rille_call_integer(const rille_call *call, size_t index, int64_t *value); /* up to 2^53 */
 RILLE_API rille_error *rille_call_bool(const rille_call *call, size_t index, int *value);
-RILLE_API rille_error *rille_call_text(const rille_call *call, size_t index, const char **text, size_t *length); /* any bytes */
+/* Any bytes. */
+RILLE_API rille_error *rille_call_text(const rille_call *call, size_t index, const char **text, size_t *length);
 
-RILLE_API void rille_call_return_json(rille_call *call, const char *json, size_t length); /* bad JSON: fails the call, `invalid` */
+/* Bad JSON fails the call with `invalid`. */
+RILLE_API void rille_call_return_json(rille_call *call, const char *json, size_t length);
 RILLE_API void rille_call_return_number(rille_call *call, double value);
 RILLE_API void rille_call_return_bool(rille_call *call, int value);
 RILLE_API void rille_call_return_text(rille_call *call, const char *text, size_t length); /* any bytes */
@@ -229,7 +241,7 @@ RILLE_API rille_completion *rille_call_suspend(rille_call *call);
 /* [T] Each ends the wait and frees the completion. json: NULL for nil. */
 RILLE_API void rille_completion_resolve(rille_completion *completion, const char *json, size_t length);
 RILLE_API void rille_completion_reject(rille_completion *completion, rille_error *error); /* error: transferred */
-/* [T] 1 when nobody waits any more (a RILLE_STEP was cancelled, the runtime destroyed): stop, and reject it with NULL. */
+/* [T] 1 when nobody waits any more (a RILLE_STEP was cancelled, the runtime destroyed): stop, reject it with NULL. */
 RILLE_API int rille_completion_abandoned(const rille_completion *completion);
 
 #ifdef __cplusplus

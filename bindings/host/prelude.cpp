@@ -8,8 +8,10 @@ namespace rille::host {
 const char* const prelude_source = R"lua(
 local core, parents, AWAIT = ...
 local raw = { next = next, tostring = tostring, format = string.format, sort = table.sort, type = type }
-local type, rawget, rawset, setmetatable, getmetatable, select, error = type, rawget, rawset, setmetatable, getmetatable, select, error
-local running, resume, yield, create, status = coroutine.running, coroutine.resume, coroutine.yield, coroutine.create, coroutine.status
+local type, rawget, rawset, setmetatable, getmetatable, select, error = type, rawget, rawset, setmetatable,
+  getmetatable, select, error
+local running, resume, yield, create, status = coroutine.running, coroutine.resume, coroutine.yield, coroutine.create,
+  coroutine.status
 local raise = core.raise
 
 -- Await ---------------------------------------------------------------------------------------------------------------
@@ -46,7 +48,8 @@ end
 local function co_yield(...)
   local co = running()
   if not co or parents[co] == false then
-    raise("state", "coroutine.yield outside of a coroutine of the script", "rille.spawn starts fibers, which wait by themselves")
+    raise("state", "coroutine.yield outside of a coroutine of the script",
+      "rille.spawn starts fibers, which wait by themselves")
   end
   return yield(...)
 end
@@ -54,7 +57,8 @@ end
 -- Order ---------------------------------------------------------------------------------------------------------------
 
 -- Numbers, then strings, then booleans, then objects by creation.
-local rank = { number = 1, string = 2, boolean = 3, userdata = 4, table = 5, ["function"] = 5, thread = 5, cdata = 5, lightuserdata = 5 }
+local rank = { number = 1, string = 2, boolean = 3, userdata = 4, table = 5, ["function"] = 5, thread = 5, cdata = 5,
+  lightuserdata = 5 }
 local number_of = core.object_number
 
 local function before(a, b)
@@ -75,7 +79,8 @@ local function sorted_keys(t)
     if rank[tk] >= 4 and not (tk == "userdata" and number_of(k)) then others = others + 1 end
   end
   if others > 1 then
-    raise("invalid", "pairs over a table with several tables or functions as keys: they have no order that a resume would repeat",
+    raise("invalid",
+      "pairs over a table with several tables or functions as keys: they have no order that a resume would repeat",
       "use a list, or strings as keys")
   end
   if n > 1 then
@@ -230,7 +235,9 @@ local function format(text, ...)
       local args = { ... }
       for j = 1, n do
         kind = type(args[j])
-        if kind == "table" or kind == "function" or kind == "thread" or kind == "userdata" then args[j] = tostring(args[j]) end
+        if kind == "table" or kind == "function" or kind == "thread" or kind == "userdata" then
+          args[j] = tostring(args[j])
+        end
       end
       return raw.format(text, unpack(args, 1, n))
     end
@@ -273,11 +280,13 @@ local function gated(name, lib)
     __index = function(_, key)
       local v = lib[key]
       if v == nil then
-        raise("invalid", raw.format("%s.%s does not exist", name, raw.tostring(key)), core.did_you_mean(raw.tostring(key), names_of(lib)))
+        raise("invalid", raw.format("%s.%s does not exist", name, raw.tostring(key)),
+          core.did_you_mean(raw.tostring(key), names_of(lib)))
       end
       if not effects_allowed() then
         local full = name .. "." .. key
-        raise("state", full .. " works only inside rille.step and on agents: in workflow code a resume would run it again",
+        raise("state",
+          full .. " works only inside rille.step and on agents: in workflow code a resume would run it again",
           why_not[full] or "put it into rille.step(name, function() ... end)")
       end
       return v
@@ -303,21 +312,27 @@ coroutines.resume, coroutines.wrap, coroutines.yield = co_resume, co_wrap, co_yi
 
 local store = {
   assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs, pcall = pcall, rawequal = rawequal,
-  rawget = rawget, rawset = rawset, rawlen = rawlen, select = select, setmetatable = setmetatable, tonumber = tonumber, type = type,
+  rawget = rawget, rawset = rawset, rawlen = rawlen, select = select, setmetatable = setmetatable,
+  tonumber = tonumber, type = type,
   unpack = unpack, xpcall = xpcall, _VERSION = _VERSION,
   next = next, pairs = pairs, tostring = tostring, print = print,
   string = strings, table = tables, math = maths, coroutine = coroutines, bit = bit,
   io = gated("io", copy(io)), os = gated("os", copy(os, { "exit", "setlocale" })),
   debug = { traceback = core.traceback },
   collectgarbage = function(what)
-    if what == nil or what == "collect" or what == "count" or what == "step" then return collectgarbage(what or "collect") end
-    raise("invalid", raw.format("collectgarbage(%q) is not available", raw.tostring(what)), 'use "collect", "count" or "step"')
+    if what == nil or what == "collect" or what == "count" or what == "step" then
+      return collectgarbage(what or "collect")
+    end
+    raise("invalid", raw.format("collectgarbage(%q) is not available", raw.tostring(what)),
+      'use "collect", "count" or "step"')
   end,
 }
 
 local hidden = {
-  ffi = "it works on agents and in the REPL: require \"ffi\"", jit = "begin the script with the comment `-- rille: jit` to compile it",
-  package = "modules beside the script are found by require", getfenv = "", setfenv = "", module = "return a table from the module instead",
+  ffi = "it works on agents and in the REPL: require \"ffi\"",
+  jit = "begin the script with the comment `-- rille: jit` to compile it",
+  package = "modules beside the script are found by require", getfenv = "", setfenv = "",
+  module = "return a table from the module instead",
   newproxy = "", gcinfo = "use collectgarbage(\"count\")",
 }
 
@@ -351,17 +366,24 @@ local env = setmetatable({}, {
 local loaded, loading = {}, {}
 local rille = {}
 loaded.rille = rille
-for name, lib in raw.next, { string = strings, table = tables, math = maths, coroutine = coroutines, bit = bit, io = store.io, os = store.os, debug = store.debug } do
+for name, lib in raw.next, { string = strings, table = tables, math = maths, coroutine = coroutines, bit = bit,
+  io = store.io, os = store.os, debug = store.debug } do
   loaded[name] = lib
 end
 
 local function require(name)
-  if type(name) ~= "string" then raise("invalid", "require: expected the name of a module, got " .. core.describe(name)) end
+  if type(name) ~= "string" then
+    raise("invalid", "require: expected the name of a module, got " .. core.describe(name))
+  end
   local module = loaded[name]
   if module ~= nil then return module end
-  if loading[name] then raise("invalid", raw.format("the module '%s' requires itself", name), "break the circle of requires") end
+  if loading[name] then
+    raise("invalid", raw.format("the module '%s' requires itself", name), "break the circle of requires")
+  end
   if name == "ffi" or name == "jit" or name == "string.buffer" then
-    if not core.open_rules() then raise("state", raw.format("'%s' is not available in workflow code", name), hidden[name]) end
+    if not core.open_rules() then
+      raise("state", raw.format("'%s' is not available in workflow code", name), hidden[name])
+    end
     loaded[name] = core.raw_require(name)
     return loaded[name]
   end
@@ -381,7 +403,9 @@ local function with_env(code, where)
 end
 
 local function load(chunk, name, mode, where)
-  if mode ~= nil and mode ~= "t" and mode ~= "bt" then raise("invalid", "load: only source text is loaded, no bytecode", "leave the mode out") end
+  if mode ~= nil and mode ~= "t" and mode ~= "bt" then
+    raise("invalid", "load: only source text is loaded, no bytecode", "leave the mode out")
+  end
   if type(chunk) == "function" then
     local parts = {}
     while true do
@@ -425,9 +449,12 @@ setmetatable(rille, {
     local names = names_of(rille)
     for k in raw.next, computed do names[#names + 1] = k end
     for _, k in ipairs(core.stdlib_names()) do names[#names + 1] = k end
-    raise("invalid", raw.format("rille.%s does not exist", raw.tostring(key)), core.did_you_mean(raw.tostring(key), names))
+    raise("invalid", raw.format("rille.%s does not exist", raw.tostring(key)),
+      core.did_you_mean(raw.tostring(key), names))
   end,
-  __newindex = function(_, key) raise("state", "the module rille cannot be changed: '" .. raw.tostring(key) .. "'", "use a local or a global") end,
+  __newindex = function(_, key)
+    raise("state", "the module rille cannot be changed: '" .. raw.tostring(key) .. "'", "use a local or a global")
+  end,
   __metatable = "rille",
 })
 

@@ -9,14 +9,17 @@ namespace {
 const char* const flow_source = R"lua(
 local core, rille = ...
 local raise, describe, trace = core.raise, core.describe, core.trace
-local select, xpcall, pcall, error, type, rawequal, setmetatable, ipairs, tostring = select, xpcall, pcall, error, type, rawequal, setmetatable, ipairs, core.tostring
+local select, xpcall, pcall, error, type, rawequal, setmetatable, ipairs, tostring = select, xpcall, pcall, error,
+  type, rawequal, setmetatable, ipairs, core.tostring
 local pairs = core.store.pairs
 local words = {}
 
 -- Options are tables whose names are known; "did you mean" for the others.
 local function check_options(verb, options, known)
   if options == nil then return {} end
-  if type(options) ~= "table" then raise("invalid", verb .. ": expected a table of options, got " .. describe(options)) end
+  if type(options) ~= "table" then
+    raise("invalid", verb .. ": expected a table of options, got " .. describe(options))
+  end
   for key in core.raw_pairs(options) do
     local found = false
     for _, k in ipairs(known) do found = found or k == key end
@@ -35,7 +38,8 @@ end
 
 -- Scopes --------------------------------------------------------------------------------------------------------------
 
--- Children first, then defers (last in, first out), then leases. The first error stays; what cleanup meets besides is noted.
+-- Children first, then defers (last in, first out), then leases. The first error stays; what cleanup meets besides
+-- is noted.
 local function unwind(data, scope, ok, ...)
   core.caught()
   local failure
@@ -108,7 +112,8 @@ end
 local function state_of(handle, verb)
   local state = type(handle) == "table" and core.metatable(handle) == Handle and rawget(handle, "_state")
   if not state then
-    raise("invalid", verb .. ": expected the handle that rille.spawn gives, got " .. describe(handle), "methods are called with a colon: handle:wait()")
+    raise("invalid", verb .. ": expected the handle that rille.spawn gives, got " .. describe(handle),
+      "methods are called with a colon: handle:wait()")
   end
   return state
 end
@@ -135,7 +140,8 @@ function methods.done(handle) return core.ended(state_of(handle, "handle:done").
 Handle.__index = function(handle, key)
   if methods[key] then return methods[key] end
   if key == "name" or key == "id" then return rawget(handle, "_state")[key] end
-  raise("invalid", "a fiber's handle has no field or method '" .. tostring(key) .. "'", core.did_you_mean(tostring(key), { "wait", "cancel", "done", "name", "id" }))
+  raise("invalid", "a fiber's handle has no field or method '" .. tostring(key) .. "'",
+    core.did_you_mean(tostring(key), { "wait", "cancel", "done", "name", "id" }))
 end
 Handle.__newindex = function() raise("invalid", "the fields of a fiber's handle cannot be set") end
 Handle.__tostring = function(handle) return "Fiber '" .. rawget(handle, "_state").name .. "'" end
@@ -144,7 +150,9 @@ Handle.__metatable = "Fiber"
 local function is_handle(v) return type(v) == "table" and core.metatable(v) == Handle end
 
 function words.spawn(name, fn)
-  if type(name) == "function" then raise("invalid", "rille.spawn: the name comes first", 'rille.spawn("name", function() ... end)') end
+  if type(name) == "function" then
+    raise("invalid", "rille.spawn: the name comes first", 'rille.spawn("name", function() ... end)')
+  end
   check_function("rille.spawn", fn)
   return spawn(name, fn)
 end
@@ -154,7 +162,8 @@ local function spawn_each(verb, list)
   local keys, handles = {}, {}
   for key, fn in pairs(list) do
     if not is_handle(fn) and type(fn) ~= "function" then
-      raise("invalid", verb .. ": entry " .. tostring(key) .. " is " .. describe(fn), "give functions, or handles of rille.spawn")
+      raise("invalid", verb .. ": entry " .. tostring(key) .. " is " .. describe(fn),
+        "give functions, or handles of rille.spawn")
     end
   end
   for key, fn in pairs(list) do
@@ -192,17 +201,28 @@ end
 -- Calls fn(item, index) for each item in a fiber of its own, at most `limit` at a time; gives the results in order.
 function words.map(name, list, options, fn)
   if fn == nil and type(options) == "function" then options, fn = nil, options end
-  if type(name) ~= "string" then raise("invalid", "rille.map: expected its name first, got " .. describe(name), 'rille.map("name", list, function(item) ... end)') end
+  if type(name) ~= "string" then
+    raise("invalid", "rille.map: expected its name first, got " .. describe(name),
+      'rille.map("name", list, function(item) ... end)')
+  end
   if type(list) ~= "table" then raise("invalid", "rille.map: expected a list, got " .. describe(list)) end
   check_function("rille.map", fn)
   options = check_options("rille.map", options, { "limit", "key" })
   local limit, key = options.limit or math.huge, options.key
-  if type(limit) ~= "number" or limit < 1 then raise("invalid", "rille.map: limit must be a number from 1 on, got " .. describe(limit)) end
+  if type(limit) ~= "number" or limit < 1 then
+    raise("invalid", "rille.map: limit must be a number from 1 on, got " .. describe(limit))
+  end
   local label = function(item, i)
     if key == nil then return i end
     local k
-    if type(key) == "function" then k = key(item, i) elseif type(item) == "table" or type(item) == "userdata" then k = item[key] end
-    if type(k) ~= "string" and type(k) ~= "number" then raise("invalid", "rille.map: the key of item " .. i .. " must be a string or a number, got " .. describe(k)) end
+    if type(key) == "function" then
+      k = key(item, i)
+    elseif type(item) == "table" or type(item) == "userdata" then
+      k = item[key]
+    end
+    if type(k) ~= "string" and type(k) ~= "number" then
+      raise("invalid", "rille.map: the key of item " .. i .. " must be a string or a number, got " .. describe(k))
+    end
     return k
   end
   return in_scope(name, function()
@@ -263,7 +283,8 @@ end
 
 -- Lists that print as tables ------------------------------------------------------------------------------------------
 
-local column_order = { "name", "provider", "id", "gpu", "gpu_count", "gpu_memory", "vcpus", "memory", "region", "spot", "price_per_hour", "state" }
+local column_order = { "name", "provider", "id", "gpu", "gpu_count", "gpu_memory", "vcpus", "memory", "region",
+  "spot", "price_per_hour", "state" }
 
 local function cell(key, v)
   if v == nil then return "-" end

@@ -4,7 +4,7 @@
 //   D/agent.lock         flock'ed while an agent lives; {pid, start_time} of the last one
 //   D/agent.sock, .log   its socket (0600) and its standard error
 //   D/fence.json         the highest epoch and generation seen
-//   D/calls/ID/          spec.json, log, events.json (last progress and checkpoint), result.json; ID is made from the key
+//   D/calls/ID/          spec.json, log, events.json (last progress and checkpoint), result.json; ID comes from the key
 //   D/work/              where workers run and files are staged
 //
 // A result is on the disk before it is announced, and stays until acknowledged. A call with a spec and no result after

@@ -25,7 +25,7 @@ CREATE TABLE sources (
   PRIMARY KEY (run, module)
 ) STRICT, WITHOUT ROWID;
 
--- What the fibers of a run did. (fiber, pos) is the place in the fiber's own order; seq the order of completions over all.
+-- What the fibers of a run did. (fiber, pos) is the place in the fiber's own order; seq the order of completions.
 CREATE TABLE entries (
   run TEXT NOT NULL REFERENCES runs(id), fiber TEXT NOT NULL, pos INTEGER NOT NULL,
   seq INTEGER,                       -- null until it has completed

@@ -39,7 +39,9 @@ function M.problems(index, marks)
     if entry.kind == "function" then has[entry.module] = true end
   end
   for name, module in pairs(index.modules) do
-    if not has[name] then list[#list + 1] = module.file .. ":1: " .. name .. " has no public function: does the file return its table?" end
+    if not has[name] then
+      list[#list + 1] = module.file .. ":1: " .. name .. " has no public function: does the file return its table?"
+    end
   end
   table.sort(list)
   for _, name in ipairs(index.order) do
@@ -50,7 +52,9 @@ function M.problems(index, marks)
     if entry.unknown then problem("uses the unknown tag @" .. entry.unknown.tag) end
     if entry.kind == "function" then function_problems(entry, marks, problem) end
     for _, field in ipairs(entry.fields or {}) do
-      if field.type == "" or field.text == "" then problem("field '" .. field.name .. "' lacks its type or its text") end
+      if field.type == "" or field.text == "" then
+        problem("field '" .. field.name .. "' lacks its type or its text")
+      end
     end
   end
   return list

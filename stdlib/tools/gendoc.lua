@@ -83,7 +83,9 @@ local function write_function(out, f)
   out(f.text)
   out("")
   table_of(out, { "parameter", "type", "" }, named_rows(f.params))
-  for _, r in ipairs(f.returns) do out("Returns " .. code(r.type) .. (r.text ~= "" and ": " .. r.text or "") .. "\n") end
+  for _, r in ipairs(f.returns) do
+    out("Returns " .. code(r.type) .. (r.text ~= "" and ": " .. r.text or "") .. "\n")
+  end
   local rows = {}
   for i, e in ipairs(f.errors) do rows[i] = { code(e.kind), e.text } end
   table_of(out, { "error", "when" }, rows)
@@ -120,9 +122,9 @@ local function front_page(index, modules)
   out("<!-- Written by stdlib/tools/gendoc.lua; edit the annotations in stdlib/. -->")
   out("# Reference")
   out("")
-  out("Marks: *durable* calls are journaled, and a resumed run takes their recorded result; *deterministic* ones give the")
-  out("same result in a re-run; *step-only* ones work only inside steps and on agents; *ephemeral* ones touch the moment")
-  out("(a screen, a log) and are not part of a run's history.")
+  out("Marks: *durable* calls are journaled, and a resumed run takes their recorded result; *deterministic* ones give")
+  out("the same result in a re-run; *step-only* ones work only inside steps and on agents; *ephemeral* ones touch the")
+  out("moment (a screen, a log) and are not part of a run's history.")
   out("")
   for _, module in ipairs(modules) do
     local rows = {}

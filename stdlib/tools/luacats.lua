@@ -211,7 +211,8 @@ end
 local function add_function(index, item, name, owner, at)
   local block = item.block or { params = {}, returns = {}, errors = {}, examples = {}, text = "", summary = "" }
   if block.private then return end
-  local f = { kind = "function", name = name, owner = owner, short = name:match("[%w_]+$"), file = at.file, line = item.line,
+  local f = { kind = "function", name = name, owner = owner, short = name:match("[%w_]+$"), file = at.file,
+    line = item.line,
     module = at.module, arguments = arguments_of(item.arguments) }
   for _, key in ipairs { "summary", "text", "params", "returns", "errors", "examples", "mark", "async", "nodiscard",
     "deprecated", "unknown" } do f[key] = block[key] end
@@ -221,7 +222,8 @@ local function add_function(index, item, name, owner, at)
 end
 
 local function add_class(index, block, at)
-  local class = { kind = "class", name = block.class, parents = block.parents, summary = block.summary, text = block.text,
+  local class = { kind = "class", name = block.class, parents = block.parents, summary = block.summary,
+    text = block.text,
     fields = block.fields, examples = block.examples, unknown = block.unknown, file = at.file, line = block.line,
     module = at.module }
   index.entries[class.name] = class
@@ -231,7 +233,8 @@ end
 local function add_alias(index, block, at)
   local alias = block.alias
   local text = alias.text ~= "" and alias.text or block.text
-  index.entries[alias.name] = { kind = "alias", name = alias.name, type = alias.type, text = text, summary = summary_of(text),
+  index.entries[alias.name] = { kind = "alias", name = alias.name, type = alias.type, text = text,
+    summary = summary_of(text),
     file = at.file, line = block.line, module = at.module }
   index.order[#index.order + 1] = alias.name
 end
@@ -273,7 +276,8 @@ local function add_file(index, file)
     end
   end
   local text = head_of(file.source, first)
-  index.modules[file.name] = { kind = "module", name = file.name, file = at.file, line = 1, text = text, summary = summary_of(text) }
+  index.modules[file.name] = { kind = "module", name = file.name, file = at.file, line = 1, text = text,
+    summary = summary_of(text) }
 end
 
 --- Builds the index of a list of files.

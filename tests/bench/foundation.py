@@ -79,15 +79,20 @@ def main():
         add("step64_us", steps_us(12800, 64))
         for name, code in (("switch_rille_ns", SWITCH_RILLE), ("call_rille_ns", CALL % ("", "string.byte"))):
             add(name, printed(rille, "-e", code))
-        for name, code in (("switch_luajit_ns", SWITCH_LUA), ("call_luajit_ns", CALL % ("jit.off(true, true)", "string.byte"))):
+        for name, code in (("switch_luajit_ns", SWITCH_LUA),
+                           ("call_luajit_ns", CALL % ("jit.off(true, true)", "string.byte"))):
             add(name, printed("luajit", "-e", code))
     m = {k: statistics.median(v) for k, v in samples.items()}
     rows = [
-        ("start-up, ms more than luajit", m["start_rille_ms"], m["start_luajit_ms"], m["start_rille_ms"] - m["start_luajit_ms"], "<= 10 ms"),
+        ("start-up, ms more than luajit", m["start_rille_ms"], m["start_luajit_ms"],
+         m["start_rille_ms"] - m["start_luajit_ms"], "<= 10 ms"),
         ("durable step / FULL commit, us", m["step_us"], m["commit_us"], m["step_us"] / m["commit_us"], "<= 1.6"),
-        ("step of 64 fibers / row of a 64-row commit, us", m["step64_us"], m["commit64_us"], m["step64_us"] / m["commit64_us"], "<= 1.1"),
-        ("coroutine switch, interpreted, ns", m["switch_rille_ns"], m["switch_luajit_ns"], m["switch_rille_ns"] / m["switch_luajit_ns"], ""),
-        ("C function call, interpreted, ns", m["call_rille_ns"], m["call_luajit_ns"], m["call_rille_ns"] / m["call_luajit_ns"], ""),
+        ("step of 64 fibers / row of a 64-row commit, us", m["step64_us"], m["commit64_us"],
+         m["step64_us"] / m["commit64_us"], "<= 1.1"),
+        ("coroutine switch, interpreted, ns", m["switch_rille_ns"], m["switch_luajit_ns"],
+         m["switch_rille_ns"] / m["switch_luajit_ns"], ""),
+        ("C function call, interpreted, ns", m["call_rille_ns"], m["call_luajit_ns"],
+         m["call_rille_ns"] / m["call_luajit_ns"], ""),
     ]
     print(f"{'':46}{'rille':>10}{'peer':>10}{'ratio':>8}  goal")
     for name, a, b, ratio, goal in rows:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A new user's mistakes and accidents: each gives one clear structured message, a sensible exit code, and no lost lease.
+"""A new user's mistakes and accidents: each gives one clear structured message, a sensible exit
+code, and no lost lease.
 usage: errors_test.py RILLE"""
 import http.server, json, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
 
@@ -22,7 +23,8 @@ def check(name, ok, detail=""):
 
 
 def run(*words, **more):
-    r = subprocess.run([rille, *words], env=dict(env, **more), capture_output=True, text=True, errors="replace", timeout=120, cwd=root)
+    r = subprocess.run([rille, *words], env=dict(env, **more), capture_output=True, text=True, errors="replace",
+                       timeout=120, cwd=root)
     return r.returncode, r.stdout + r.stderr
 
 
@@ -45,26 +47,43 @@ def expect(name, result, code, *patterns):
 
 BOX = 'local box = rille.rent("b", { gpu = "any" })\n'
 try:
-    expect("a misspelt option of rent", script('rille.rent("b", { gpuu = "any" })'), 1, "invalid", "gpuu", "did you mean.*gpu", "script.lua:2")
-    expect("a misspelt option of a call", script(BOX + 'box:call("f", { arg = 1 }, function() end)'), 1, "arg", "did you mean.*args")
-    expect("a misspelt argument of the script", script('rille.args { steps = 3 }', "--stepz", "4"), 1, "stepz", "did you mean --steps")
-    expect("an argument of the wrong type", script('rille.args { steps = 3 }', "--steps", "many"), 1, "--steps many", "number")
+    expect("a misspelt option of rent", script('rille.rent("b", { gpuu = "any" })'), 1, "invalid", "gpuu",
+           "did you mean.*gpu", "script.lua:2")
+    expect("a misspelt option of a call", script(BOX + 'box:call("f", { arg = 1 }, function() end)'), 1, "arg",
+           "did you mean.*args")
+    expect("a misspelt argument of the script", script('rille.args { steps = 3 }', "--stepz", "4"), 1, "stepz",
+           "did you mean --steps")
+    expect("an argument of the wrong type", script('rille.args { steps = 3 }', "--steps", "many"), 1, "--steps many",
+           "number")
     expect("a misspelt verb", script('rille.stpe("a", function() end)'), 1, "stpe", "did you mean.*step")
     expect("a misspelt global", script('prnt("x")'), 1, "prnt", "did you mean.*print")
-    expect("a missing data file", run("run", quickstart, "--data", root + "/none.txt", *small), 1, "none.txt", "no such file")
-    expect("an unreachable URL", run("run", quickstart, "--data", "http://127.0.0.1:9/x.txt", *small), 1, "network", "127.0.0.1:9")
-    expect("a URL's secret is not shown", script(BOX + 'box:stage("http://user:hunter2@127.0.0.1:9/x", "x")'), 1, "network")
-    check("and is nowhere in the output", "hunter2" not in script(BOX + 'pcall(function() box:stage("http://user:hunter2@127.0.0.1:9/x", "x") end)')[1])
-    expect("a wrong checksum", script(BOX + f'box:stage("{text}", "x", {{ sha256 = ("0"):rep(64) }})'), 1, "integrity", "0000")
+    expect("a missing data file", run("run", quickstart, "--data", root + "/none.txt", *small), 1, "none.txt",
+           "no such file")
+    expect("an unreachable URL", run("run", quickstart, "--data", "http://127.0.0.1:9/x.txt", *small), 1, "network",
+           "127.0.0.1:9")
+    expect("a URL's secret is not shown", script(BOX + 'box:stage("http://user:hunter2@127.0.0.1:9/x", "x")'), 1,
+           "network")
+    check("and is nowhere in the output",
+          "hunter2" not in script(BOX + 'pcall(function() box:stage("http://user:hunter2@127.0.0.1:9/x", "x") end)')[1])
+    expect("a wrong checksum", script(BOX + f'box:stage("{text}", "x", {{ sha256 = ("0"):rep(64) }})'), 1,
+           "integrity", "0000")
     expect("a syntax error", script("local x = = 2"), 1, "script.lua:2", "unexpected symbol")
-    code, out = script(BOX + 'local function inner(a) return a.missing.field end\nbox:call("f", { args = { x = 1 } }, function(a)\n  return inner(a)\nend)')
+    code, out = script(BOX + 'local function inner(a) return a.missing.field end\n'
+                       'box:call("f", { args = { x = 1 } }, function(a)\n  return inner(a)\nend)')
     expect("an error inside a called function names its line", (code, out), 1, "script.lua:3", "missing")
-    expect("an upvalue that cannot be shipped", script(BOX + 'local co = coroutine.create(function() end)\nbox:call("f", function() return co end)'), 1, "'co'", "script.lua:")
-    expect("an upvalue that the function assigns", script(BOX + 'local n = 0\nbox:call("f", function() n = n + 1 end)'), 1, "'n'")
-    expect("a step that assigns an outer local", script('local n = 0\nrille.step("s", function() n = 1 end)'), 1, "state", "'n'")
-    expect("a step that changes a captured table", script('local t = {}\nrille.step("s", function() t[#t + 1] = 1 end)'), 1, "state", "'t'")
+    expect("an upvalue that cannot be shipped",
+           script(BOX + 'local co = coroutine.create(function() end)\nbox:call("f", function() return co end)'),
+           1, "'co'", "script.lua:")
+    expect("an upvalue that the function assigns",
+           script(BOX + 'local n = 0\nbox:call("f", function() n = n + 1 end)'), 1, "'n'")
+    expect("a step that assigns an outer local", script('local n = 0\nrille.step("s", function() n = 1 end)'), 1,
+           "state", "'n'")
+    expect("a step that changes a captured table",
+           script('local t = {}\nrille.step("s", function() t[#t + 1] = 1 end)'), 1, "state", "'t'")
     expect("an effect outside of a step", script('io.open("x", "w")'), 1, "io")
-    expect("shapes that do not fit", script('rille.step("s", function() local d = rille.device(); d:randn{2,3}:matmul(d:randn{4,5}) end)'), 1, r"\[2, 3\]", r"\[4, 5\]")
+    expect("shapes that do not fit",
+           script('rille.step("s", function() local d = rille.device(); d:randn{2,3}:matmul(d:randn{4,5}) end)'),
+           1, r"\[2, 3\]", r"\[4, 5\]")
     code, out = run("run", root + "/nothing.lua")
     check("a script that is not there is a usage error", code == 2 and "nothing.lua" in out, out)
     code, out = run("resume", "20200101")
@@ -81,7 +100,8 @@ end)''')
     expect("a checkpoint that cannot be written", (code, out), 1, r"\(io\)", "ck")
 
     def training(*more):
-        p = subprocess.Popen([rille, "run", quickstart, "--data", text, "--steps", "4000", *small, *more], env=env, cwd=root,
+        p = subprocess.Popen([rille, "run", quickstart, "--data", text, "--steps", "4000", *small, *more], env=env,
+                             cwd=root,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         lines = []
         for line in p.stdout:
@@ -97,7 +117,8 @@ end)''')
     p, lines = training()
     p.send_signal(signal.SIGINT)
     code, out = finish(p, lines)
-    check("Ctrl-C while training cleans up", code == 130 and "interrupted by Ctrl-C" in out and "released" in out and nothing_rented(), (code, out[-600:]))
+    check("Ctrl-C while training cleans up",
+          code == 130 and "interrupted by Ctrl-C" in out and "released" in out and nothing_rented(), (code, out[-600:]))
     p, lines = training()
     p.send_signal(signal.SIGINT)
     p.send_signal(signal.SIGINT)
@@ -106,7 +127,8 @@ end)''')
 
     p, lines = training()
     second = run("resume", "last")
-    check("a second runner on the same run is refused, naming the first", second[0] == 1 and str(p.pid) in second[1] and "being run" in second[1], second)
+    check("a second runner on the same run is refused, naming the first",
+          second[0] == 1 and str(p.pid) in second[1] and "being run" in second[1], second)
     p.send_signal(signal.SIGHUP)
     code, out = finish(p, lines)
     check("a closed terminal suspends and says how to go on", code == 129 and "rille resume" in out, (code, out[-600:]))
@@ -115,8 +137,10 @@ end)''')
     check("which can be given back by hand", code == 0 and nothing_rented(), out)
 
     path = root + "/edited.lua"
-    open(path, "w").write('local rille = require "rille"\nlocal a = rille.step("a", function() return 1 end)\nrille.sleep("30s")\nreturn a\n')
-    p = subprocess.Popen([rille, "run", path], env=env, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    open(path, "w").write('local rille = require "rille"\nlocal a = rille.step("a", function() return 1 end)\n'
+                           'rille.sleep("30s")\nreturn a\n')
+    p = subprocess.Popen([rille, "run", path], env=env, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         text=True)
     p.stdout.readline()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and '"sleep"' not in run("show", "last", "--json")[1]:
@@ -124,7 +148,8 @@ end)''')
     p.kill()
     p.wait()
     open(path, "w").write('local rille = require "rille"\nreturn rille.step("other", function() return 2 end)\n')
-    q = subprocess.Popen([rille, "resume", "last"], env=env, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    q = subprocess.Popen([rille, "resume", "last"], env=env, cwd=root, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True)
     first = [q.stdout.readline() for _ in range(2)]
     check("an edited script: the pinned one goes on, and one is told", "has changed" in "".join(first), first)
     q.send_signal(signal.SIGINT)

@@ -78,7 +78,8 @@ try:
     p.enter('box = rille.rent("b", { gpu = "any" })')
     p.enter("local n = 3")
     p.enter("print(n)")
-    check("a box rented earlier is used three entries later", "9" in p.enter('box:call("sq", { args = n }, function(a) return a * a end)'))
+    check("a box rented earlier is used three entries later",
+          "9" in p.enter('box:call("sq", { args = n }, function(a) return a * a end)'))
     check("an unfinished line goes on", p.enter("function f(a)", ".. ") is not None)
     p.enter("  return a * 2", ".. ")
     p.enter("end")

@@ -1,4 +1,4 @@
-/* Rille inside another program: a host function, a script that calls it, the program's own poll loop, a structured error. */
+/* Rille inside another program: a host function, a script that calls it, the program's own poll loop, an error. */
 #include <poll.h>
 #include <rille.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # The manual shows the program that is tested here, and promises fewer than 60 lines.
-awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/../../docs/manual/embedding.md" | diff - "$here/embed.c" >&2 ||
-  { echo "docs/manual/embedding.md shows another program than embed.c" >&2; exit 1; }
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/../../docs/manual/embedding.md" |
+  diff - "$here/embed.c" >&2 || { echo "docs/manual/embedding.md shows another program than embed.c" >&2; exit 1; }
 [ "$(wc -l <"$here/embed.c")" -lt 60 ]
 
 quietly() { # shows what a command printed only when it fails
@@ -41,7 +41,8 @@ quietly cmake --build "$work/cmake"
 export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
 for program in embed two_runtimes contract; do
   # shellcheck disable=SC2046  # flags are meant to split
-  quietly cc -std=c11 -Wall -Wextra -Werror "$here/$program.c" $(pkg-config --cflags --libs rille) -o "$work/${program}_pkg"
+  quietly cc -std=c11 -Wall -Wextra -Werror "$here/$program.c" $(pkg-config --cflags --libs rille) \
+    -o "$work/${program}_pkg"
   # The library's allocations pass through the sanitizer too: what it does not free is a leak here.
   # shellcheck disable=SC2046
   quietly cc -std=c11 -g -fsanitize=address "$here/$program.c" $(pkg-config --cflags --libs rille) \

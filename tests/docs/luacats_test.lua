@@ -11,7 +11,9 @@ local function check(what, got, wanted)
     print(("not ok: %s: got %s, wanted %s"):format(what, tostring(got), tostring(wanted)))
   end
 end
-local function index_of(source, name) return luacats.index { { name = name or "rille.m", source = source, file = "m.lua" } } end
+local function index_of(source)
+  return luacats.index { { name = "rille.m", source = source, file = "m.lua" } }
+end
 local function lint(source) return doclint.problems(index_of(source), luacats.marks) end
 
 -- A complete entry ---------------------------------------------------------------------------------------------------
@@ -79,7 +81,8 @@ check("no problems", #lint(full), 0)
 check("a returned function", index_of("--- Doubles.\nlocal function f(x) end\nreturn f\n").order[1], "rille.m")
 check("a returned body", index_of("--- Doubles.\nreturn function(x) end\n").order[1], "rille.m")
 check("a returned table", index_of("local M = {}\nM.go = function(x) end\nreturn M\n").order[1], "rille.m.go")
-check("a callable table", index_of("local M = {}\nfunction M.go(x) end\nreturn setmetatable(M, {})\n").order[1], "rille.m.go")
+check("a callable table", index_of("local M = {}\nfunction M.go(x) end\nreturn setmetatable(M, {})\n").order[1],
+  "rille.m.go")
 check("another table", #index_of("local T = {}\nfunction T.go(x) end\nreturn 1\n").order, 0)
 check("a private class", #index_of("---@class _T\n---@private\nlocal T = {}\nfunction T.go() end\n").order, 0)
 check("alias", index_of('--- Kinds.\n---@alias K\n---| "a"|"b"\n---| "c"\n').entries.K.type, '"a"|"b"|"c"')
@@ -90,7 +93,9 @@ local function refuses(what, source, words)
   check(what .. " is found once", #problems, 1)
   check(what .. " is named", (problems[1] or ""):find(words, 1, true) ~= nil, true)
 end
-local function fn(doc, head) return "local M = {}\n" .. doc .. "function M." .. (head or "go(x)") .. " end\nreturn M\n" end
+local function fn(doc, head)
+  return "local M = {}\n" .. doc .. "function M." .. (head or "go(x)") .. " end\nreturn M\n"
+end
 local param, mark = "---@param x number how many\n", "---@mark durable\n"
 check("the base case is clean", #lint(fn("--- Goes.\n" .. param .. mark)), 0)
 refuses("no summary", fn(param .. mark), "no summary")
@@ -99,7 +104,8 @@ refuses("an unknown mark", fn("--- Goes.\n" .. param .. "---@mark pure\n"), "unk
 refuses("no param", fn("--- Goes.\n" .. mark), "'x' has no ---@param")
 refuses("a param without text", fn("--- Goes.\n---@param x number\n" .. mark), "lacks its type or its text")
 refuses("a param too many", fn("--- Goes.\n" .. param .. mark, "go()"), "which it does not take")
-refuses("an unknown kind", fn("--- Goes.\n" .. param .. mark .. "---@error fire it burns\n"), "unknown error kind 'fire'")
+refuses("an unknown kind", fn("--- Goes.\n" .. param .. mark .. "---@error fire it burns\n"),
+  "unknown error kind 'fire'")
 refuses("an unknown tag", fn("--- Goes.\n" .. param .. mark .. "---@retrun number\n"), "unknown tag @retrun")
 refuses("a bare field", "---@class C\n---@field x number\n\n" .. fn("--- Goes.\n" .. param .. mark), "field 'x' lacks")
 refuses("a file that hides its functions", "local M = {}\nfunction M.go() end\nreturn { M }\n", "no public function")
@@ -109,7 +115,8 @@ check("an undocumented function is found", #lint(fn("", "go()")), 2)
 local text = describe.describe(index, "Box.open") or ""
 check("help finds a method by a dot", text:match("^[^\n]+"), "Box:open([self_made], kind, ...)  -- durable")
 check("help shows errors", text:find("io: it is stuck", 1, true) ~= nil, true)
-check("help lists members", (describe.describe(index, "Box") or ""):find("Box:open\n      Opens the box.", 1, true) ~= nil, true)
+local box = describe.describe(index, "Box") or ""
+check("help lists members", box:find("Box:open\n      Opens the box.", 1, true) ~= nil, true)
 check("help knows short names", describe.describe(index, "open"), text)
 check("help of nothing", describe.describe(index, "shut"), nil)
 

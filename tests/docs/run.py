@@ -3,8 +3,8 @@
 
 usage: run.py RILLE LUAJIT PAGE...
 
-A ```lua block is run by `rille run` in an empty folder with an empty RILLE_HOME, and must exit 0. When a ```output block
-follows it, that is what it must print; a line `...` stands for any number of lines. A block that begins with
+A ```lua block is run by `rille run` in an empty folder with an empty RILLE_HOME, and must exit 0. When a ```output
+block follows it, that is what it must print; a line `...` stands for any number of lines. A block that begins with
 `-- fragment` is only checked for its syntax, and so are the examples in docs/reference, which show one call each.
 Blocks in other languages are left alone. Exits 77 (skipped) when RILLE does not exist yet.
 """

@@ -27,7 +27,8 @@ class Pages(unittest.TestCase):
             return run.check_page(str(fake), LUAJIT, page)
 
     def test_a_right_page(self):
-        page = "a\n```lua\nprint(1)\nprint(2)\n```\n```output\n1\n...\n```\n```sh\n$ false\n```\n```lua\n-- fragment\nx()\n```\n"
+        page = ("a\n```lua\nprint(1)\nprint(2)\n```\n```output\n1\n...\n```\n```sh\n$ false\n```\n"
+                "```lua\n-- fragment\nx()\n```\n")
         self.assertEqual(self.problems(page), ([], 2))
 
     def test_a_failing_block_is_named_by_its_line(self):

@@ -69,7 +69,8 @@ class Round:
         shown = self.query("show", "last")
         if not shown:
             return set()
-        return {(e["fiber"], e["name"], e["occurrence"]) for e in shown.get("entries", []) if e["kind"] == "step" and e["state"] == "done"}
+        return {(e["fiber"], e["name"], e["occurrence"]) for e in shown.get("entries", [])
+                if e["kind"] == "step" and e["state"] == "done"}
 
     def counts(self):
         if not os.path.exists(self.effects):

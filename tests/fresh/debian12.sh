@@ -96,6 +96,7 @@ ROOT=$root RUN_AS=$user RUN_HOME=$home unshare --mount --pid --fork --kill-child
   # A login that has just been made: few variables, no sbin in PATH.
   # Not exec: a change of user would undo --kill-child.
   chroot --userspec="$RUN_AS:" "$ROOT" /usr/bin/env -i HOME="$RUN_HOME" USER="$RUN_AS" LC_ALL=C.UTF-8 \
-    PATH=/usr/local/bin:/usr/bin:/bin $proxies sh -c "cd ~/rille && exec ./bootstrap \"\$@\"" sh "$@"' sh "$@" || code=$?
+    PATH=/usr/local/bin:/usr/bin:/bin $proxies \
+    sh -c "cd ~/rille && exec ./bootstrap \"\$@\"" sh "$@"' sh "$@" || code=$?
 say "exit code $code after $((($(date +%s) - start) / 60)) min $((($(date +%s) - start) % 60)) s"
 exit "$code"

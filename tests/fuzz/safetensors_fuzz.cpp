@@ -51,7 +51,8 @@ std::vector<std::string> fuzz_seeds() {
   add(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
       R"("b":{"dtype":"U8","shape":[4],"data_offsets":[24,28]}}   )",
       28);
-  add(R"({"s":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"e":{"dtype":"BF16","shape":[0,9],"data_offsets":[8,8]}})",
+  add(R"({"s":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
+      R"("e":{"dtype":"BF16","shape":[0,9],"data_offsets":[8,8]}})",
       8);
   add(R"({"q":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}})", 2);
   add("{}", 0);

@@ -39,7 +39,8 @@ tap.test("an error in a child cancels its siblings and the scope", function()
 end)
 
 tap.test("all gives results under the same keys", function()
-  tap.equal(rille.all { function() rille.sleep("3ms") return 1 end, function() return 2 end, x = function() return 3 end }, { 1, 2, x = 3 })
+  local function late() rille.sleep("3ms") return 1 end
+  tap.equal(rille.all { late, function() return 2 end, x = function() return 3 end }, { 1, 2, x = 3 })
   tap.equal(rille.all {}, {})
   tap.raises("invalid", "entry 1 is 5", rille.all, { 5 })
 end)
@@ -92,7 +93,10 @@ end)
 
 tap.test("scope returns what its body returns, and waits for its children", function()
   local done
-  tap.equal({ rille.scope("s", function() rille.spawn("c", function() rille.sleep("2ms") done = true end) return 1, 2 end) }, { 1, 2 })
+  tap.equal({ rille.scope("s", function()
+    rille.spawn("c", function() rille.sleep("2ms") done = true end)
+    return 1, 2
+  end) }, { 1, 2 })
   tap.ok(done)
 end)
 

@@ -83,7 +83,10 @@ TEST_CASE("an endless step body is interrupted") {
 
 TEST_CASE("children are cancelled with the run, and clean up") {
   Ended e = interrupt(R"(
-    rille.spawn("child", function() rille.defer(function() rille.sleep("1ms") print("child cleaned") end) rille.sleep("1h") end)
+    rille.spawn("child", function()
+      rille.defer(function() rille.sleep("1ms") print("child cleaned") end)
+      rille.sleep("1h")
+    end)
     rille.sleep("1ms")
     print("ready")
     while true do end)");

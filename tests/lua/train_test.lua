@@ -55,12 +55,14 @@ tap.test("modules: shapes, names, calls", function()
   tap.equal(model(dev:zeros { 3, 6, dtype = "i64" }):shape(), { 3, 6, 10 })
   local names = {}
   for i, p in ipairs(model:parameters()) do names[i] = p.name end
-  tap.equal({ names[1], names[2], #names }, { "blocks.1.attention.out.bias", "blocks.1.attention.out.weight", 2 * 12 + 5 })
+  tap.equal({ names[1], names[2], #names }, { "blocks.1.attention.out.bias", "blocks.1.attention.out.weight",
+    2 * 12 + 5 })
   tap.ok(tostring(model):find("^Gpt: %d+ parameters$"), tostring(model))
 end)
 
 tap.test("the same seed makes the same model, whatever was drawn before", function()
-  local function first(seed) return rille.nn.gpt { layers = 1, heads = 1, width = 4, context = 4, seed = seed }:parameters()[4].tensor:totable() end
+  local function first(seed) return rille.nn.gpt { layers = 1, heads = 1, width = 4, context = 4,
+    seed = seed }:parameters()[4].tensor:totable() end
   local a = first(5)
   dev:randn { 10 }
   tap.equal(first(5), a)
@@ -79,7 +81,8 @@ tap.test("classes of users", function()
 end)
 
 tap.test("dropout works while training only, also compiled", function()
-  local drop = rille.nn.class("Drop", { init = function(self) self.d = rille.nn.dropout(0.5) end, forward = function(self, x) return self.d(x) end })()
+  local drop = rille.nn.class("Drop", { init = function(self) self.d = rille.nn.dropout(0.5) end,
+    forward = function(self, x) return self.d(x) end })()
   local f = rille.compile(function(x) return drop(x):sum() end)
   local x = dev:ones { 999 }
   for _ = 1, 3 do tap.ok(f(x):item() ~= 999) end
@@ -203,7 +206,8 @@ tap.test("mistakes of new users", function()
   tap.raises("invalid", "batch = 0", rille.data.bytes, corpus, { batch = 0 })
   local data = rille.data.bytes(corpus, { batch = 2, context = 8 })
   tap.raises("invalid", "it has: next", function() return data:nxet() end)
-  tap.raises("invalid", "instead of the loss", rille.train, { update = function() return 3 end, data = data, steps = 1 })
+  tap.raises("invalid", "instead of the loss", rille.train,
+    { update = function() return 3 end, data = data, steps = 1 })
   local model = rille.nn.gpt { layers = 1, heads = 1, width = 4, context = 4 }
   tap.raises("invalid", "sees 4 tokens", function() return model((data:next())) end)
   tap.raises("state", "not a number", rille.train, { data = data, steps = 2, log_every = 0,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The quickstart on a small text and model: it ends well, learns, repeats itself bit for bit, and leaves nothing behind.
+"""The quickstart on a small text and model: it ends well, learns, repeats itself bit for bit, leaves nothing behind.
 
 usage: quickstart_test.py RILLE SCRIPT
 """
@@ -30,11 +30,14 @@ def main():
         assert len(losses) == 13, first
         assert float(losses[-1]) < float(losses[0]) / 3, f"the loss does not fall: {losses}"
         for pattern in (r"^step .*", r"^final loss .*", r"^validation loss .*", r"^sample: .*"):
-            assert re.findall(pattern, first, re.M) == re.findall(pattern, second, re.M) != [], f"{pattern} differs between runs"
+            assert re.findall(pattern, first, re.M) == re.findall(pattern, second,
+                                                                  re.M) != [], f"{pattern} differs between runs"
         assert "beaten" in first and "not beaten" not in first, first
-        assert sorted(os.listdir(home + "/out")) == ["manifest.json", "model.safetensors", "optimizer.safetensors"], os.listdir(home + "/out")
+        assert sorted(os.listdir(home + "/out")) == ["manifest.json", "model.safetensors",
+                                                     "optimizer.safetensors"], os.listdir(home + "/out")
         other = run(*[w if w != "7" else "8" for w in command])
-        assert re.findall(r"^step .*", other, re.M) != re.findall(r"^step .*", first, re.M), "another seed, the same losses"
+        assert re.findall(r"^step .*", other, re.M) != re.findall(r"^step .*", first,
+                                                                  re.M), "another seed, the same losses"
 
         assert "did you mean --steps" in run("run", script, "--stesp", "3", expect=1)
         assert "nowhere.txt" in run("run", script, "--data", home + "/nowhere.txt", expect=1)

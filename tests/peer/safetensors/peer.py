@@ -48,13 +48,16 @@ def main(program, folder):
     theirs = folder / "theirs.safetensors"
     rng = numpy.random.default_rng(1)
     saved = {f"t{i}.{d}": (rng.random(s) * 100).astype(d)
-             for i, d in enumerate(["float64", "float32", "float16", "int64", "uint8", "bool", "uint16", "int8", "uint64"])
+             for i, d in enumerate(["float64", "float32", "float16", "int64", "uint8", "bool", "uint16", "int8",
+                                    "uint64"])
              for s in [(), (5,), (2, 3, 4), (0, 3)][i % 4:][:1]}
     save_file(saved, theirs, metadata={"who": "python"})
     names = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "uint8": "U8", "bool": "BOOL",
              "uint16": "U16", "int8": "I8", "uint64": "U64"}
-    expected = sorted(f"{n} {names[str(a.dtype)]} {list(a.shape)} {a.tobytes().hex()}".replace(" ", "|") for n, a in saved.items())
-    shown = subprocess.run([program, "read", theirs], check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
+    expected = sorted(f"{n} {names[str(a.dtype)]} {list(a.shape)} {a.tobytes().hex()}".replace(" ", "|") for n,
+                      a in saved.items())
+    shown = subprocess.run([program, "read", theirs], check=True, capture_output=True,
+                           text=True).stdout.split("\n")[:-1]
     assert sorted(shown) == expected, (shown, expected)
 
     # Damage: each changed file is either read by both or refused by both.
@@ -80,7 +83,8 @@ def main(program, folder):
         # We are stricter in one thing: a name that is there twice, and unknown members of an entry.
         if ours_ok != theirs_ok:
             text = subprocess.run([program, "read", folder / "bad"], capture_output=True, text=True).stderr
-            assert not ours_ok and ("twice" in text or "type" in text or "members" in text), (i, ours_ok, theirs_ok, text, bytes(bad[:300]))
+            assert not ours_ok and ("twice" in text or "type" in text or "members" in text), (i, ours_ok, theirs_ok,
+                                                                                              text, bytes(bad[:300]))
     assert verdicts[True] > 20 and verdicts[False] > 100, verdicts
     print("ok", verdicts)
 

@@ -121,7 +121,8 @@ TEST_CASE("sound headers of others are read") {
   CHECK(fault(R"({"a":{"data_offsets":[0,2],"shape":[1,2],"dtype":"I8"}}   )", 2) == "");
   CHECK(
       fault(
-          R"({"b":{"dtype":"F4","shape":[2],"data_offsets":[4,5]},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+          R"({"b":{"dtype":"F4","shape":[2],"data_offsets":[4,5]},)"
+          R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
           5) == "");
   CHECK(fault(R"({"a":{"dtype":"F64","shape":[0],"data_offsets":[0,0]},"__metadata__":{}})", 0) == "");
   CHECK(fault("{}", 0) == "");
