@@ -3,8 +3,8 @@
 --
 --   rille run workflows/quickstart.lua [--data FILE|FOLDER|URL] [--steps 1000] [--seed 1] [--out out/]
 --
--- Without --data the text is Rille's own documentation. On one machine the same seed gives the same losses, bit for bit,
--- also when the run is killed and resumed on the way. docs/manual/quickstart.md explains every step.
+-- Without --data the text is Rille's own documentation. On one machine the same seed gives the same losses, bit for
+-- bit, also when the run is killed and resumed on the way. docs/manual/quickstart.md explains every step.
 local rille = require "rille"
 
 local args = rille.args {
@@ -21,7 +21,8 @@ local trained = box:call("train", { args = args, checkpoint = rille.home }, func
   local dev = rille.device()                                             -- runs on the instance
   local data = rille.data.bytes("corpus", { batch = args.batch, context = args.context, seed = args.seed })
   local bigram = data:bigram()
-  local model = rille.nn.gpt { layers = args.layers, heads = args.heads, width = args.width, context = args.context, seed = args.seed }:to(dev)
+  local model = rille.nn.gpt { layers = args.layers, heads = args.heads, width = args.width, context = args.context,
+    seed = args.seed }:to(dev)
   local opt = rille.optim.adamw(model:parameters(), { lr = args.lr, betas = { 0.9, 0.95 }, weight_decay = 0.1 })
   dev:seed(args.seed)
   print(tostring(data))
@@ -39,7 +40,8 @@ local trained = box:call("train", { args = args, checkpoint = rille.home }, func
     optimizer = opt, schedule = rille.optim.cosine { lr = args.lr, steps = args.steps },
     checkpoint = { every = args.every, state = { model, opt, data } },
   }
-  return { loss = result.loss, steps = result.steps, bigram = bigram, validation = rille.train.validation(model, data, { batches = 40 }) }
+  return { loss = result.loss, steps = result.steps, bigram = bigram,
+    validation = rille.train.validation(model, data, { batches = 40 }) }
 end)
 
 print(("final loss %.9g after %d steps"):format(trained.loss, trained.steps))
@@ -49,7 +51,8 @@ print(("validation loss %.17g nats per byte; the bigram model has %.17g: %s"):fo
 box:get("checkpoints/latest", args.out)
 
 local line = box:call("sample", { args = args }, function(args)
-  local model = rille.nn.gpt { layers = args.layers, heads = args.heads, width = args.width, context = args.context, seed = args.seed }
+  local model = rille.nn.gpt { layers = args.layers, heads = args.heads, width = args.width, context = args.context,
+    seed = args.seed }
   rille.checkpoint.load({ model }, "checkpoints")
   return model:generate("The ", { length = 120, temperature = 0.7, seed = args.seed })
 end)

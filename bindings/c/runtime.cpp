@@ -13,12 +13,15 @@ namespace rille::capi {
 Result<> check_call(const rille_runtime* rt, Call kind) {
   if (!rt) return make_error(ErrorKind::invalid, "the runtime is NULL");
   if (rt->pid != getpid())
-    return make_error(ErrorKind::state, fmt::format("this runtime belongs to process {}, of which this one is a fork", rt->pid),
+    return make_error(ErrorKind::state,
+                      fmt::format("this runtime belongs to process {}, of which this one is a fork", rt->pid),
                       "create a runtime after the fork, or fork before rille_create");
   if (rt->owner.load() != std::this_thread::get_id())
-    return make_error(ErrorKind::state, "this runtime belongs to another thread", "use rille_post, or rille_adopt to move it here");
+    return make_error(ErrorKind::state, "this runtime belongs to another thread",
+                      "use rille_post, or rille_adopt to move it here");
   if (kind == Call::turns && rt->turning)
-    return make_error(ErrorKind::state, "the loop is turning already: this was called from a callback", "return from the callback first");
+    return make_error(ErrorKind::state, "the loop is turning already: this was called from a callback",
+                      "return from the callback first");
   return {};
 }
 
@@ -64,7 +67,9 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   rt->gate->loop = rt->loop.get();
   rt->wake = new uv_async_t;
   rt->wake->data = rt.get();
-  if (int rc = uv_async_init(rt->loop->uv(), rt->wake, [](uv_async_t* a) { static_cast<rille_runtime*>(a->data)->take_interrupt(); }); rc != 0) {
+  if (int rc = uv_async_init(rt->loop->uv(), rt->wake,
+                             [](uv_async_t* a) { static_cast<rille_runtime*>(a->data)->take_interrupt(); });
+      rc != 0) {
     delete std::exchange(rt->wake, nullptr);
     return make_error(ErrorKind::internal, fmt::format("cannot make a wake-up: {}", uv_strerror(rc)));
   }
@@ -73,7 +78,8 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   engine.home = options.home && *options.home ? options.home : default_home();
   engine.self_exe = options.self_exe && *options.self_exe ? options.self_exe : find_program("rille");
   if (engine.home.empty())
-    return make_error(ErrorKind::config, "there is no home for Rille's journal", "set the option home, $RILLE_HOME or $HOME");
+    return make_error(ErrorKind::config, "there is no home for Rille's journal",
+                      "set the option home, $RILLE_HOME or $HOME");
   RILLE_TRY(rt->engine, engine::Engine::open(*rt->loop, std::move(engine)));
   return rt;
 }
@@ -101,7 +107,9 @@ rille_runtime::~rille_runtime() {
   if (loop) abandon();
   runs.clear();
   engine.reset();
-  if (wake) uv_close(reinterpret_cast<uv_handle_t*>(wake), [](uv_handle_t* h) { delete reinterpret_cast<uv_async_t*>(h); });
+  if (wake)
+    uv_close(reinterpret_cast<uv_handle_t*>(wake),
+             [](uv_handle_t* h) { delete reinterpret_cast<uv_async_t*>(h); });
   loop.reset();
 }
 
@@ -110,11 +118,13 @@ void rille_runtime::take_interrupt() {
   if (!interrupter->take()) return;
   auto all = runs;
   for (const auto& run : all)
-    if (run->state == RILLE_RUN_RUNNING) run->cancel(make_error(ErrorKind::cancelled, "interrupted by the host program"));
+    if (run->state == RILLE_RUN_RUNNING)
+      run->cancel(make_error(ErrorKind::cancelled, "interrupted by the host program"));
 }
 
 int rille_runtime::running() const {
-  return static_cast<int>(std::count_if(runs.begin(), runs.end(), [](const auto& r) { return r->started && !r->settled; }));
+  return static_cast<int>(
+      std::count_if(runs.begin(), runs.end(), [](const auto& r) { return r->started && !r->settled; }));
 }
 
 void rille_runtime::forget(rille_run* run) {
@@ -172,9 +182,13 @@ rille_error* rille_shutdown(rille_runtime* rt, int64_t deadline_ms) {
       if (run->state == RILLE_RUN_RUNNING) left += (left.empty() ? "" : ", ") + run->id;
     if (rt->running() == 0 && rt->pending == 0) return rt->engine->journal().flush();
     rt->abandon();
-    if (left.empty()) return make_error(ErrorKind::timeout, "releases were still under way at the deadline", "see `rille leases`, or run `rille gc`");
-    return make_error(ErrorKind::timeout, fmt::format("not over within {}, and suspended: {}", format_duration_ms(deadline_ms), left),
-                      "go on with rille_run_resume, or release what they hold with `rille gc`");
+    if (left.empty())
+      return make_error(ErrorKind::timeout, "releases were still under way at the deadline",
+                        "see `rille leases`, or run `rille gc`");
+    return make_error(
+        ErrorKind::timeout,
+        fmt::format("not over within {}, and suspended: {}", format_duration_ms(deadline_ms), left),
+        "go on with rille_run_resume, or release what they hold with `rille gc`");
   });
 }
 
@@ -221,12 +235,15 @@ rille_error* rille_run_wait(rille_run* run, int64_t timeout_ms) {
   return guarded([&]() -> Result<> {
     if (!run) return null_argument("rille_run_wait", "run");
     RILLE_CHECK(check_call(run->runtime, Call::turns));
-    if (run->state == RILLE_RUN_NEW) return make_error(ErrorKind::state, "the run has not been started", "call rille_run_start first");
+    if (run->state == RILLE_RUN_NEW)
+      return make_error(ErrorKind::state, "the run has not been started", "call rille_run_start first");
     auto keep = run->shared_from_this();
     auto over = [&keep] { return keep->settled; };
     turn_until(*keep->runtime, timeout_ms, over);
     if (over()) return {};
-    return make_error(ErrorKind::timeout, fmt::format("run {} is not over after {}", keep->id, format_duration_ms(timeout_ms)),
-                      "wait again, or cancel it").with_resource(keep->id);
+    return make_error(ErrorKind::timeout,
+                      fmt::format("run {} is not over after {}", keep->id, format_duration_ms(timeout_ms)),
+                      "wait again, or cancel it")
+        .with_resource(keep->id);
   });
 }

@@ -34,7 +34,8 @@ Check library(const char* soname, const char* what, const char* costs) {
 
 // The version that the driver itself states, without its toolkit.
 Check cuda_driver() {
-  Check missing{"CUDA driver", "missing", "", "no GPU on this machine: tensors run on its CPU; rented GPUs are not affected"};
+  Check missing{"CUDA driver", "missing", "",
+                "no GPU on this machine: tensors run on its CPU; rented GPUs are not affected"};
   void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (!handle) return missing;
   int version = 0;
@@ -43,7 +44,8 @@ Check cuda_driver() {
   dlclose(handle);
   if (!ok) return missing;
   if (version < 13000)
-    return {"CUDA driver", "warning", fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), "CUDA 13 needs a driver of branch R580 or newer"};
+    return {"CUDA driver", "warning", fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10),
+            "CUDA 13 needs a driver of branch R580 or newer"};
   return {"CUDA driver", "ok", fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), ""};
 }
 
@@ -62,22 +64,29 @@ Check disk(const std::string& home) {
   struct statvfs fs {};
   if (statvfs(home.c_str(), &fs) != 0) return {"state folder", "missing", home, "runs need a writable RILLE_HOME"};
   auto free = static_cast<std::int64_t>(fs.f_bavail) * static_cast<std::int64_t>(fs.f_frsize);
-  if (access(home.c_str(), W_OK) != 0) return {"state folder", "missing", home + " is not writable", "runs need a writable RILLE_HOME"};
+  if (access(home.c_str(), W_OK) != 0)
+    return {"state folder", "missing", home + " is not writable", "runs need a writable RILLE_HOME"};
   std::string found = fmt::format("{}, {} free", home, format_size_bytes(free));
-  if (free < 1'000'000'000) return {"state folder", "warning", found, "less than 1 GB is left for checkpoints and the cache"};
+  if (free < 1'000'000'000)
+    return {"state folder", "warning", found, "less than 1 GB is left for checkpoints and the cache"};
   return {"state folder", "ok", found, ""};
 }
 
 Check journal(App& app) {
   if (Result<> r = open_engine(app); !r) return {"journal", "missing", r.error().message, r.error().hint};
   std::string verdict;
-  Result<> r = app.engine->journal().reader().query("PRAGMA quick_check(1)", {}, [&](const store::Row& row) { verdict = row.text(0); });
+  Result<> r = app.engine->journal().reader().query("PRAGMA quick_check(1)", {},
+                                                    [&](const store::Row& row) { verdict = row.text(0); });
   if (!r || verdict != "ok") return {"journal", "missing", verdict, "restore it from a copy, then run `rille gc`"};
   auto runs = app.engine->runs(1'000'000);
   auto leases = app.engine->leases().all(false);
   std::string sqlite;
-  (void)app.engine->journal().reader().query("SELECT sqlite_version()", {}, [&](const store::Row& row) { sqlite = row.text(0); });
-  return {"journal", "ok", fmt::format("SQLite {}, {} runs, {} live leases", sqlite, runs ? runs->size() : 0, leases ? leases->size() : 0), ""};
+  (void)app.engine->journal().reader().query("SELECT sqlite_version()", {},
+                                             [&](const store::Row& row) { sqlite = row.text(0); });
+  return {"journal", "ok",
+          fmt::format("SQLite {}, {} runs, {} live leases", sqlite, runs ? runs->size() : 0,
+                      leases ? leases->size() : 0),
+          ""};
 }
 
 Check credential(const char* provider, const char* variable, const char* file) {
@@ -85,7 +94,8 @@ Check credential(const char* provider, const char* variable, const char* file) {
   std::string path = home ? fmt::format("{}/{}", home, file) : "";
   if (std::getenv(variable)) return {fmt::format("{} credentials", provider), "ok", fmt::format("${}", variable), ""};
   if (!path.empty() && std::filesystem::exists(path)) return {fmt::format("{} credentials", provider), "ok", path, ""};
-  return {fmt::format("{} credentials", provider), "missing", "", fmt::format("nothing can be rented from {}", provider)};
+  return {fmt::format("{} credentials", provider), "missing", "",
+          fmt::format("nothing can be rented from {}", provider)};
 }
 
 }  // namespace
@@ -107,14 +117,16 @@ int doctor_command(App& app) {
   checks.push_back(disk(app.home));
   checks.push_back(journal(app));
   checks.push_back(credential("aws", "AWS_ACCESS_KEY_ID", ".aws/credentials"));
-  checks.push_back(credential("gcp", "GOOGLE_APPLICATION_CREDENTIALS", ".config/gcloud/application_default_credentials.json"));
+  checks.push_back(credential("gcp", "GOOGLE_APPLICATION_CREDENTIALS",
+                              ".config/gcloud/application_default_credentials.json"));
   checks.push_back(credential("azure", "AZURE_CLIENT_ID", ".azure/azureProfile.json"));
   checks.push_back(credential("runpod", "RUNPOD_API_KEY", ".runpod/config.toml"));
   bool broken = false;
   Value::Array json;
   std::vector<std::vector<std::string>> rows{{"", "", "FOUND", "WITHOUT IT"}};
   for (const Check& c : checks) {
-    broken = broken || (c.state == "missing" && (c.what == "journal" || c.what == "state folder" || c.what == "oneDNN"));
+    broken = broken || (c.state == "missing" &&
+                        (c.what == "journal" || c.what == "state folder" || c.what == "oneDNN"));
     json.push_back(Value().set("what", c.what).set("state", c.state).set("found", c.found).set("costs", c.costs));
     rows.push_back({c.what, c.state, c.found.empty() ? "-" : c.found, c.costs});
   }

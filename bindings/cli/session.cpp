@@ -9,7 +9,9 @@
 
 namespace rille::cli {
 
-void RunLog::open(const std::string& path) { fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600); }
+void RunLog::open(const std::string& path) {
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
 
 RunLog::~RunLog() {
   if (fd_ >= 0) ::close(fd_);

@@ -97,7 +97,8 @@ Result<> LuaHost::compile(lua_State* L, std::string_view source, const std::stri
     Chunk chunk{text, LUA_NOREF};
     lua_pushvalue(L, -1);
     chunk.function = luaL_ref(L, LUA_REGISTRYINDEX);
-    if (auto old = chunks_.find(chunk_name); old != chunks_.end()) luaL_unref(L, LUA_REGISTRYINDEX, old->second.function);
+    if (auto old = chunks_.find(chunk_name); old != chunks_.end())
+      luaL_unref(L, LUA_REGISTRYINDEX, old->second.function);
     chunks_.insert_or_assign(chunk_name, std::move(chunk));
   }
   return {};
@@ -117,7 +118,8 @@ Result<FunctionRef> LuaHost::load(const std::string& name, const std::string& so
 
 Result<FunctionRef> LuaHost::load_file(const std::string& path) {
   std::filesystem::path p(path);
-  if (options_.script_directory.empty()) options_.script_directory = p.parent_path().empty() ? "." : p.parent_path().string();
+  if (options_.script_directory.empty())
+    options_.script_directory = p.parent_path().empty() ? "." : p.parent_path().string();
   auto load_it = [&path] { return read_file(path); };
   std::string name = p.filename().string();
   Result<std::string> source = run_ ? run_->pinned(name, load_it) : load_it();
@@ -275,7 +277,8 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   }
   lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop would swallow one error
   lua_getinfo(L, "S", ar);
-  // What catches it must not be hit itself: scopes and steps, and the prompt's loop. Other modules are the script's helpers.
+  // What catches it must not be hit itself: scopes and steps, and the prompt's loop. Other modules are the script's
+  // helpers.
   for (std::string_view catcher : {"=[rille]", "=[rille.flow]", "=[rille.repl]"})
     if (catcher == ar->source) return;
   raise(L, *why);

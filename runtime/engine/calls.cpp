@@ -41,20 +41,27 @@ LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
 
 Value LeaseView::to_value() const {
   Value v;
-  v.set("id", id).set("name", name).set("provider", provider).set("state", state).set("machine", machine_id).set("region", region);
+  v.set("id", id)
+      .set("name", name)
+      .set("provider", provider)
+      .set("state", state)
+      .set("machine", machine_id)
+      .set("region", region);
   v.set("gpu", gpu).set("gpu_count", gpu_count).set("vcpus", vcpus).set("memory", memory_bytes).set("spot", spot);
   v.set("generation", generation).set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
   return v;
 }
 
-Calls::Calls(RunImpl& run, lease::Manager* leases, std::string self_exe) : run_(run), leases_(leases), self_exe_(std::move(self_exe)) {}
+Calls::Calls(RunImpl& run, lease::Manager* leases, std::string self_exe)
+    : run_(run), leases_(leases), self_exe_(std::move(self_exe)) {}
 Calls::~Calls() = default;
 
 std::string Calls::call_key(const std::string& lease_id, const std::string& key) const {
   return "c-" + derive_hex({"call", run_.id(), lease_id, key}, 20);
 }
 
-Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string scope, Value options, CancelToken token) {
+Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string scope, Value options,
+                                CancelToken token) {
   lease::Acquire request;
   request.key = std::move(key);
   request.name = std::move(name);
@@ -98,7 +105,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
   }
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || l->state != "live")
-    co_return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l ? l->name : lease_id, l ? l->state : "unknown"),
+    co_return make_error(ErrorKind::state,
+                         fmt::format("lease '{}' is {}", l ? l->name : lease_id, l ? l->state : "unknown"),
                          "rent again, or keep the box in the scope that uses it");
   for (int attempt = 1;; ++attempt) {
     RILLE_CO_TRY(provider::Machine machine, co_await leases_->describe(*l, token));
@@ -120,9 +128,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
   }
 }
 
-// Copies what a call publishes into the run's home while it goes on, the newest each time. A copy is whole or absent: it is
-// fetched beside its place (the agent's side checks every digest) and renamed. The call's result counts without it, so a
-// failure is only told, and only for the last.
+// Copies what a call publishes into the run's home while it goes on, the newest each time. A copy is whole or
+// absent: it is fetched beside its place (the agent's side checks every digest) and renamed. The call's result
+// counts without it, so a failure is only told, and only for the last.
 struct Calls::Keeper {
   Value latest;
   std::int64_t kept_step = -1;
@@ -204,7 +212,8 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
         while (keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
         if (spec.keep_checkpoints) co_await keep(keeper, agent, token);
         if (!keeper->warning.empty())
-          run_.event("warning", Value().set("what", "the last checkpoint was not kept").set("message", keeper->warning));
+          run_.event("warning",
+                     Value().set("what", "the last checkpoint was not kept").set("message", keeper->warning));
         co_return std::move(result);
       }
       if (++restarts > restarts_max) co_return result.error();
@@ -216,7 +225,9 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
     }
     if (attached) {  // absent: never started, or its agent died with it
       if (started && ++restarts > restarts_max)
-        co_return make_error(ErrorKind::state, fmt::format("call '{}' was started {} times and its agent died each time", spec.name, restarts));
+        co_return make_error(
+            ErrorKind::state,
+            fmt::format("call '{}' was started {} times and its agent died each time", spec.name, restarts));
       if (started) run_.event("call_restarted", Value().set("call", spec.name).set("why", "its agent died"));
       agent::StartRequest request;
       request.call_key = agent_key;

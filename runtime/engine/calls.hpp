@@ -1,6 +1,6 @@
-// What a run does on its instances: rent and release, stage and get, call and exec. One agent connection per lease is kept
-// and remade when it breaks. "Cannot reach" is not "failed": before a call is given up, the provider and the agent are
-// asked. Private to runtime/engine; loop thread only.
+// What a run does on its instances: rent and release, stage and get, call and exec. One agent connection per lease
+// is kept and remade when it breaks. "Cannot reach" is not "failed": before a call is given up, the provider and the
+// agent are asked. Private to runtime/engine; loop thread only.
 #pragma once
 
 #include <filesystem>

@@ -104,7 +104,8 @@ class Run : public FiberSink {
 
   // Before execute.
   virtual void limit(const RunLimits&) {}
-  // Runs `main` as fiber 1 and then settles: children, leases, journal. Once. The guest may be destroyed before the run, after it ended.
+  // Runs `main` as fiber 1 and then settles: children, leases, journal. Once. The guest may be destroyed before the
+  // run, after it ended.
   virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
   // The foreground cancel of Ctrl-C and `rille cancel`: unwinds the script with this reason, then cleans up.
   virtual void cancel(Error reason) = 0;

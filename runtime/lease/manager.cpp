@@ -180,7 +180,8 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelTo
     const Error& e = made.error();
     if (token.cancelled()) co_return token.reason();
     if (definitive(e) && uncertain) {
-      // This refusal says nothing about an earlier send of the same request: that machine must be found or proven absent.
+      // This refusal says nothing about an earlier send of the same request: that machine must be found or proven
+      // absent.
       RILLE_CO_TRY(std::optional<Machine> found, co_await find_machine(lease));
       if (found) {
         lease.machine_id = found->id;

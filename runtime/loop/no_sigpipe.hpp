@@ -1,4 +1,5 @@
-// Keeps SIGPIPE from this thread while something may write to a closed pipe or socket that knows no MSG_NOSIGNAL (a pipe;
+// Keeps SIGPIPE from this thread while something may write to a closed pipe or socket that knows no MSG_NOSIGNAL (a
+// pipe;
 // libcurl and OpenSSL inside), and eats the one that was raised. The library changes no signal's disposition.
 #pragma once
 

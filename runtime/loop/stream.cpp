@@ -36,7 +36,8 @@ Result<sockaddr_un> unix_address(const std::string& path) {
 
 Result<std::unique_ptr<Stream>> Stream::adopt(Loop& loop, int fd) {
   int flags = fcntl(fd, F_GETFL);
-  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) return errno_error("open stream", std::to_string(fd), errno);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+    return errno_error("open stream", std::to_string(fd), errno);
   struct stat st{};
   fstat(fd, &st);
   std::unique_ptr<Stream> stream(new Stream(loop, fd, S_ISSOCK(st.st_mode)));
@@ -86,7 +87,8 @@ void Stream::update_poll() {
 
 void Stream::ready(int status, int events) {
   // Errors are left to the read or write that follows.
-  if (readable_ && (status < 0 || (events & (UV_READABLE | UV_DISCONNECT)))) std::exchange(readable_, {})->set(success());
+  if (readable_ && (status < 0 || (events & (UV_READABLE | UV_DISCONNECT))))
+    std::exchange(readable_, {})->set(success());
   if (writable_ && (status < 0 || (events & UV_WRITABLE))) std::exchange(writable_, {})->set(success());
   update_poll();
 }
@@ -117,7 +119,8 @@ Async<std::size_t> Stream::read(char* out, std::size_t size, CancelToken token) 
 
 Async<> Stream::write(std::string_view bytes, CancelToken token) {
   while (!bytes.empty()) {
-    ssize_t n = socket_ ? send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) : write_quietly(fd_, bytes.data(), bytes.size());
+    ssize_t n = socket_ ? send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
+                        : write_quietly(fd_, bytes.data(), bytes.size());
     if (n >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(n));
     } else if (would_block(errno)) {

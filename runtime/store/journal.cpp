@@ -118,7 +118,8 @@ void Journal::write_batch(std::deque<Item>& batch) {
     return {};
   };
   if (Result<> whole = attempt(0, batch.size()); !whole) {
-    for (std::size_t i = 0; i < batch.size(); ++i) results[i] = batch.size() == 1 ? std::move(whole) : attempt(i, i + 1);
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      results[i] = batch.size() == 1 ? std::move(whole) : attempt(i, i + 1);
   }
   std::vector<std::pair<std::function<void(Result<>)>, Result<>>> finished;
   for (std::size_t i = 0; i < batch.size(); ++i) {

@@ -2,7 +2,8 @@
 // writer thread inside BEGIN IMMEDIATE transactions; whatever is queued when it is free shares one commit (WAL,
 // synchronous=FULL: one fsync). commit() resumes once its write is durable, in the order of the calls; enqueue() is for
 // rows that only need to be durable with the next commit (it is written within 5 ms anyway).
-// A write whose fence does not match the run's epoch fails with `state` and leaves nothing: another runner has taken over.
+// A write whose fence does not match the run's epoch fails with `state` and leaves nothing: another runner has taken
+// over.
 // Reads go over a second connection on the loop thread and see committed rows. Several processes may share the file.
 #pragma once
 

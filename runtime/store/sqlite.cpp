@@ -30,7 +30,8 @@ Result<std::unique_ptr<Db>> Db::open(const std::string& path, bool read_only) {
   sqlite3_extended_result_codes(db->db_, 1);
   sqlite3_busy_timeout(db->db_, 30'000);
   if (!read_only) RILLE_CHECK(db->script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON;"));
-  // The log stays when the last process closes: emptying it costs two fsyncs at each end, and the next start makes it anew.
+  // The log stays when the last process closes: emptying it costs two fsyncs at each end, and the next start makes
+  // it anew.
   sqlite3_db_config(db->db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(db->script("PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;"));
   return db;
@@ -45,7 +46,8 @@ Result<sqlite3_stmt*> Db::prepare(std::string_view sql, std::initializer_list<Sq
   auto it = statements_.find(sql);
   if (it == statements_.end()) {
     sqlite3_stmt* statement = nullptr;
-    if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &statement, nullptr) != SQLITE_OK)
+    if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                           &statement, nullptr) != SQLITE_OK)
       return error("use");
     it = statements_.emplace(std::string(sql), statement).first;
   }
@@ -61,7 +63,8 @@ Result<sqlite3_stmt*> Db::prepare(std::string_view sql, std::initializer_list<Sq
   return statement;
 }
 
-Result<> Db::query(std::string_view sql, std::initializer_list<SqlValue> values, const std::function<void(const Row&)>& each) {
+Result<> Db::query(std::string_view sql, std::initializer_list<SqlValue> values,
+                   const std::function<void(const Row&)>& each) {
   RILLE_TRY(sqlite3_stmt* statement, prepare(sql, values));
   int rc;
   while ((rc = sqlite3_step(statement)) == SQLITE_ROW)

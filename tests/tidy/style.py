@@ -13,7 +13,7 @@ TOP_FILES = ("CMakeLists.txt", "CMakePresets.json", "bootstrap")
 CODE = {".c", ".cpp", ".h", ".hpp", ".cu", ".cuh", ".lua", ".py", ".sh", ".cmake", ".txt", ".json", ".in"}
 HEADERS = {".h", ".hpp", ".cuh"}
 LINES_SOFT, LINES_HARD = 400, 600
-COLUMNS = 180
+COLUMNS = 120
 
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")  # tidy: names them
 PRINTS = re.compile(r"\bstd::(cout|cerr|clog)\b|(?<![\w.>:])(?:std::)?(printf|puts|putchar)\s*\(|\bfmt::print\b")

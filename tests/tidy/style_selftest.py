@@ -31,8 +31,8 @@ class Style(unittest.TestCase):
         self.found("runtime/base/a.cpp", "int a;\n" * 601, "601 lines")
         problems, remarks, _ = self.check("runtime/base/a.cpp", "int a;\n" * 401)
         self.assertEqual((problems, len(remarks)), ([], 1))
-        self.found("stdlib/a.lua", "-" * 181 + "\n", "181 columns")
-        self.found("bootstrap", "#" * 181 + "\n", "181 columns")
+        self.found("stdlib/a.lua", "-" * 121 + "\n", "121 columns")
+        self.found("bootstrap", "#" * 121 + "\n", "121 columns")
 
     def test_leftovers(self):
         for word in ["TO" + "DO", "FIX" + "ME", "X" * 3]:
