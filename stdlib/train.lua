@@ -21,8 +21,8 @@ local function check(options)
     invalid("rille.train: update is missing: a function of a batch that gives the loss")
   end
   if options.data == nil then invalid("rille.train: data is missing", "data = rille.data.bytes(\"corpus\")") end
-  if type(options.steps) ~= "number" or options.steps < 1 then
-    invalid("rille.train: steps = " .. tostring(options.steps) .. "; a number from 1 on is needed")
+  if type(options.steps) ~= "number" or options.steps < 1 or options.steps % 1 ~= 0 then
+    invalid("rille.train: steps = " .. tostring(options.steps) .. "; a whole number from 1 on is needed")
   end
   if options.schedule and not options.optimizer then
     invalid("rille.train: a schedule needs the optimizer whose rate it sets", "optimizer = opt")

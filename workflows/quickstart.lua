@@ -9,7 +9,7 @@ local rille = require "rille"
 
 local args = rille.args {
   data = "", steps = 1000, seed = 1, gpu = "any", budget = 5.00, out = "out/",
-  layers = 2, heads = 4, width = 128, context = 32, batch = 32, lr = 3e-3, every = 50,
+  layers = 2, heads = 4, width = 128, context = 32, batch = 32, lr = 3e-3, every = 100,
 }
 local text = args.data ~= "" and args.data or rille.script_directory .. "/../docs"
 

@@ -95,7 +95,7 @@ Check credential(const char* provider, const char* variable, const char* file) {
   if (std::getenv(variable)) return {fmt::format("{} credentials", provider), "ok", fmt::format("${}", variable), ""};
   if (!path.empty() && std::filesystem::exists(path)) return {fmt::format("{} credentials", provider), "ok", path, ""};
   return {fmt::format("{} credentials", provider), "missing", "",
-          fmt::format("nothing can be rented from {}", provider)};
+          fmt::format("nothing now: this version rents from `local` only; {} comes later", provider)};
 }
 
 }  // namespace
@@ -108,12 +108,12 @@ int doctor_command(App& app) {
   checks.push_back(library("libcurl.so.4", "libcurl", "nothing can be staged from the web"));
   checks.push_back(library("libdnnl.so.2", "oneDNN", "tensors cannot be computed on this machine's CPU"));
   checks.push_back(cuda_driver());
-  checks.push_back(library("libnvidia-ml.so.1", "NVML", "no GPU telemetry on this machine"));
+  checks.push_back(library("libnvidia-ml.so.1", "NVML", "nothing now; GPU telemetry will need it"));
   checks.push_back(toolkit());
-  checks.push_back(library("libnccl.so.2", "NCCL", "no collectives between GPUs of this machine"));
-  checks.push_back(library("libcudnn.so.9", "cuDNN", "no convolutions on GPUs of this machine"));
-  checks.push_back(program("c++", "C++ compiler", "user kernels cannot run on the CPU device"));
-  checks.push_back(program("ssh", "ssh", "hosts and instances cannot be reached over ssh"));
+  checks.push_back(library("libnccl.so.2", "NCCL", "nothing now; collectives between GPUs will need it"));
+  checks.push_back(library("libcudnn.so.9", "cuDNN", "nothing now; convolutions on GPUs will need it"));
+  checks.push_back(program("c++", "C++ compiler", "nothing now; user kernels on the CPU will need it"));
+  checks.push_back(program("ssh", "ssh", "nothing now; the ssh provider will need it"));
   checks.push_back(disk(app.home));
   checks.push_back(journal(app));
   checks.push_back(credential("aws", "AWS_ACCESS_KEY_ID", ".aws/credentials"));

@@ -64,7 +64,7 @@ int run_main(int argc, char** argv) {
   app.loop = std::move(*loop);
 
   // Agents have words of their own, and are started often: they skip the parser.
-  if (argc > 2 && std::string_view(argv[1]) == "agent") return agent_command(app, {argv + 2, argv + argc});
+  if (argc > 1 && std::string_view(argv[1]) == "agent") return agent_command(app, {argv + 2, argv + argc});
 
   CLI::App cli("Rille: rent, stage, train, checkpoint and release from one Lua script", "rille");
   cli.set_version_flag("--version", std::string("rille " RILLE_VERSION));

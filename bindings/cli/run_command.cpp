@@ -1,11 +1,13 @@
 // `rille FILE`, `rille run`, `rille resume`, `rille -e`: one run from its start, or from where it was, to its end.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "bindings/cli/session.hpp"
+#include "runtime/base/units.hpp"
 #include "bindings/lua/open.hpp"
 
 namespace rille::cli {
@@ -44,6 +46,20 @@ void warn_if_edited(Session& s, const std::string& script) {
         fmt::format("{} has changed since this run began; the version that it began with goes on", script));
 }
 
+// A word that is neither a command nor a file.
+Error no_script(const std::string& word) {
+  static const std::vector<std::string> commands = {"run", "resume", "ps",     "show",   "logs",   "leases", "release",
+                                                    "gc",  "cost",   "offers", "signal", "doctor", "repl"};
+  std::error_code ec;
+  if (std::filesystem::is_directory(word, ec))
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is a folder, not a script", word),
+                      "name the file: rille FILE.lua");
+  std::string near = word.find('/') == std::string::npos ? did_you_mean(word, commands) : "";
+  return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", word),
+                    near.empty() ? fmt::format("commands: {}; see rille --help", fmt::join(commands, " "))
+                                 : fmt::format("did you mean the command `rille {}`?", near));
+}
+
 int finish(Session& s) {
   App& app = s.app;
   app.terminal.clear_progress();
@@ -55,8 +71,10 @@ int finish(Session& s) {
   if (app.json) {
     Value v;
     v.set("run", s.run->id());
-    if (r) v.set("result", *r);
-    else v.set("error", error_to_value(r.error()));
+    if (r)
+      v.set("result", *r);
+    else
+      v.set("error", error_to_value(r.error()));
     app.terminal.out(v.to_json_pretty() + "\n");
   } else {
     if (leases && !leases->empty()) app.terminal.out("\n" + cost_table(*leases, app.loop->clock().wall_us()));
@@ -101,10 +119,12 @@ Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
       return make_error(ErrorKind::invalid, fmt::format("'{}' is no option of the script", w),
                         "write --name value, or --name=value");
     std::size_t equals = w.find('=');
-    if (equals != std::string::npos) out.insert_or_assign(w.substr(2, equals - 2), Value(w.substr(equals + 1)));
+    if (equals != std::string::npos)
+      out.insert_or_assign(w.substr(2, equals - 2), Value(w.substr(equals + 1)));
     else if (i + 1 < words.size() && !words[i + 1].starts_with("--"))
       out.insert_or_assign(w.substr(2), Value(words[i + 1])), ++i;
-    else out.insert_or_assign(w.substr(2), Value(true));
+    else
+      out.insert_or_assign(w.substr(2), Value(true));
   }
   return Value(std::move(out));
 }
@@ -117,10 +137,7 @@ int run_command(App& app, const RunArguments& arguments) {
   if (arguments.resume.empty() && !arguments.code) {
     std::error_code ec;
     script = std::filesystem::absolute(arguments.file, ec).lexically_normal().string();
-    if (!std::filesystem::is_regular_file(script, ec))
-      return usage(make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", arguments.file),
-                              "commands: run resume ps show logs leases release gc cost offers signal doctor "
-                              "repl; see rille --help"));
+    if (!std::filesystem::is_regular_file(script, ec)) return usage(no_script(arguments.file));
     Result<Value> parsed = parse_script_arguments(arguments.script_arguments);
     if (!parsed) return usage(parsed.error());
     input = std::move(*parsed);
@@ -145,8 +162,8 @@ int run_command(App& app, const RunArguments& arguments) {
   }
   s.log.open(s.run->home() + "/log");
   bool one_liner = arguments.code.has_value();
-  std::string directory = one_liner ? std::filesystem::current_path().string()
-                                    : std::filesystem::path(script).parent_path().string();
+  std::string directory =
+      one_liner ? std::filesystem::current_path().string() : std::filesystem::path(script).parent_path().string();
   std::vector<lua_CFunction> words;
   if (one_liner) words.push_back(lua::open_as_global);
   if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r)
@@ -164,8 +181,8 @@ int run_command(App& app, const RunArguments& arguments) {
     (void)run_blocking(*app.loop, app.engine->journal().commit(write));
     return fail(app, e);
   }
-  std::string title = arguments.resume.empty() ? fmt::format("run {}", s.run->id())
-                                               : fmt::format("resuming run {}", s.run->id());
+  std::string title =
+      arguments.resume.empty() ? fmt::format("run {}", s.run->id()) : fmt::format("resuming run {}", s.run->id());
   return drive(s, *main, one_liner || app.json ? "" : title);
 }
 

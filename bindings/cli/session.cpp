@@ -6,6 +6,7 @@
 
 #include "bindings/lua/open.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
 
 namespace rille::cli {
 
@@ -32,6 +33,11 @@ void show_event(App& app, const Value& e) {
                        format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5))));
   else if (what == "released")
     t.note(fmt::format("released {}", e.text("name")));
+  else if (what == "staged")
+    t.note(fmt::format("staged {}: {} in {} files", e.text("to"), format_size_bytes(e.integer("bytes")),
+                       e.integer("files")));
+  else if (what == "checkpoint")
+    t.note(fmt::format("checkpoint at step {}", e.integer("step")));
   else if (what == "retry")
     t.note(fmt::format("step {} failed, attempt {} in {}: {}", e.text("step"), e.integer("attempt"),
                        format_duration_ms(e.integer("delay_ms")), e.text("error")));
@@ -63,7 +69,9 @@ Result<> make_host(Session& s, const std::string& directory, host::Rules rules, 
   o.rules = rules;
   o.full_tracebacks = s.app.trace;
   o.script_directory = directory;
-  o.on_interrupt = [&s] { if (s.signals) s.signals->poll(); };  // the loop does not turn while Lua runs
+  o.on_interrupt = [&s] {
+    if (s.signals) s.signals->poll();
+  };  // the loop does not turn while Lua runs
   o.open = lua::openers();
   o.open.insert(o.open.end(), open.begin(), open.end());
   RILLE_TRY(s.host, host::LuaHost::create(*s.app.loop, std::move(o)));

@@ -34,7 +34,7 @@ Error errno_error(std::string_view operation, std::string_view path, int errno_v
   Error e = make_error(ErrorKind::io, fmt::format("{} '{}': {}", operation, path, shown));
   e.operation = operation;
   e.code = fmt::format("errno {}", errno_value);
-  if (errno_value == ENOSPC || errno_value == EDQUOT) e.hint = "free some space on that disk, then resume";
+  if (errno_value == ENOSPC || errno_value == EDQUOT) e.hint = "free some space on that disk, then run it again";
   if (errno_value == EACCES || errno_value == EPERM) e.hint = "check the owner and mode of that path";
   return e;
 }

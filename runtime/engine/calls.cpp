@@ -13,7 +13,7 @@ namespace rille::engine {
 
 namespace {
 
-constexpr int restarts_max = 10;       // of a call whose process dies again and again without new progress
+constexpr int restarts_max = 10;  // of a call whose process dies again and again without new progress
 constexpr int reconnects_max = 20;
 
 LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
@@ -276,7 +276,9 @@ Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to
   RILLE_CO_TRY(std::string local, co_await local_copy(from, options, token));
   agent::TransferProgress progress = transfer_progress("stage " + to);
   Move move = [=](agent::AgentClient& agent) { return agent.put(local, to, progress, token); };
-  co_return co_await transfer(lease_id, std::move(move), token);
+  RILLE_CO_TRY(Value moved, co_await transfer(lease_id, std::move(move), token));
+  run_.event("staged", Value(moved).set("to", to));
+  co_return moved;
 }
 
 Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, Value, CancelToken token) {
@@ -288,6 +290,10 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
 // What is staged from here: a local path as it is, a URL by way of the shared cache.
 Async<std::string> Calls::local_copy(std::string from, Value options, CancelToken token) {
   bool web = from.starts_with("http://") || from.starts_with("https://") || from.starts_with("file://");
+  if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
+    co_return make_error(ErrorKind::invalid,
+                         fmt::format("cannot stage '{}': {}:// is not supported", from, from.substr(0, scheme)),
+                         "give an http(s):// address, file://, or a path");
   std::string sha256 = options.text("sha256");
   if (!web && sha256.empty()) {
     std::error_code ec;

@@ -26,6 +26,17 @@ local t = os.clock()
 for i = 1, 2000000 do co() end
 print((os.clock() - t) / 2000000 * 1e9)
 """
+FIBER_RILLE = """local rille = require "rille"
+local list = {}
+for i = 1, 20000 do list[i] = i end
+local t = os.clock()
+rille.map("m", list, function(i) return i end)
+print((os.clock() - t) / 20000 * 1e9)
+"""
+FIBER_LUA = """local t = os.clock()
+for i = 1, 20000 do local co = coroutine.create(function(i) return i end); coroutine.resume(co, i) end
+print((os.clock() - t) / 20000 * 1e9)
+"""
 SWITCH_LUA = SWITCH_RILLE.replace('local rille = require "rille"\n', "jit.off(true, true)\n")
 CALL = """%s
 local f = %s
@@ -77,6 +88,8 @@ def main():
         add("step_us", steps_us(2000, 1))
         add("commit64_us", raw_us(12800, 64))
         add("step64_us", steps_us(12800, 64))
+        add("fiber_rille_ns", printed(rille, "-e", FIBER_RILLE))
+        add("fiber_luajit_ns", printed("luajit", "-e", FIBER_LUA))
         for name, code in (("switch_rille_ns", SWITCH_RILLE), ("call_rille_ns", CALL % ("", "string.byte"))):
             add(name, printed(rille, "-e", code))
         for name, code in (("switch_luajit_ns", SWITCH_LUA),
@@ -89,9 +102,11 @@ def main():
         ("durable step / FULL commit, us", m["step_us"], m["commit_us"], m["step_us"] / m["commit_us"], "<= 1.6"),
         ("step of 64 fibers / row of a 64-row commit, us", m["step64_us"], m["commit64_us"],
          m["step64_us"] / m["commit64_us"], "<= 1.1"),
-        ("coroutine switch, interpreted, ns", m["switch_rille_ns"], m["switch_luajit_ns"],
+        ("fiber, spawn to join / coroutine, ns", m["fiber_rille_ns"], m["fiber_luajit_ns"],
+         m["fiber_rille_ns"] / m["fiber_luajit_ns"], ""),
+        ("script coroutine switch, both interpreted, ns", m["switch_rille_ns"], m["switch_luajit_ns"],
          m["switch_rille_ns"] / m["switch_luajit_ns"], ""),
-        ("C function call, interpreted, ns", m["call_rille_ns"], m["call_luajit_ns"],
+        ("C function call, both interpreted, ns", m["call_rille_ns"], m["call_luajit_ns"],
          m["call_rille_ns"] / m["call_luajit_ns"], ""),
     ]
     print(f"{'':46}{'rille':>10}{'peer':>10}{'ratio':>8}  goal")
