@@ -2,8 +2,9 @@
 """Kills a running workflow at random moments, resumes it, and checks the promises of durable runs.
 
 Until N kills have hit: a fresh RILLE_HOME; the workflow is started; after a random delay the runner, an agent, or
-both are killed with SIGKILL; it is resumed until it ends. Then: the result equals the undisturbed one; no step that the journal
-called done ran again; no lease is left; no process of the home is left.
+both are killed with SIGKILL; it is resumed until it ends. Then: the result equals the undisturbed one; no step that
+the journal called done ran again; a call whose agent lived was not started again; no lease is left; no process of the
+home is left.
 
 usage: kill_loop.py RILLE SCRIPT [--kills N] [--seed S] [--kills-per-round K] [--target runner|agent|both|any]
                     [--args "--x 1"] [--effects]
