@@ -35,7 +35,7 @@ case $(readelf -d "$library/librille.so") in
   *) echo "librille.so has no SONAME librille.so.0" >&2; exit 1 ;;
 esac
 
-quietly cmake -S "$here" -B "$work/cmake" -D CMAKE_PREFIX_PATH="$prefix"
+quietly cmake -G Ninja -S "$here" -B "$work/cmake" -D CMAKE_PREFIX_PATH="$prefix"
 quietly cmake --build "$work/cmake"
 
 export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
