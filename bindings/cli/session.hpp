@@ -32,6 +32,9 @@ struct Session {
   bool aborted = false;
 
   explicit Session(App& a) : app(a) {}
+  // What is still suspended (after a second Ctrl-C) refers to the run: it goes first.
+  ~Session() { app.loop->abandon_tasks(); }
+  Session(const Session&) = delete;
 };
 
 engine::RunHooks session_hooks(Session& s);
