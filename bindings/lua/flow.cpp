@@ -229,17 +229,20 @@ function words.map(name, list, options, fn)
     local out, running, ids, index_of = {}, 0, {}, {}
     local n, next_item = #list, 1
     local handles = {}
-    while next_item <= n or #ids > 0 do
+    while next_item <= n do
       while next_item <= n and #ids < limit do
         local i, item = next_item, list[next_item]
         local handle = spawn(name .. "[" .. label(item, i) .. "]", function() return fn(item, i) end)
         ids[#ids + 1], handles[#handles + 1], index_of[#index_of + 1] = handle.id, handle, i
         next_item = next_item + 1
       end
+      if next_item > n then break end
       local at = core.join_any(ids)
       out[index_of[at]] = handles[at]:wait()
       table.remove(ids, at); table.remove(handles, at); table.remove(index_of, at)
     end
+    -- All have begun: the rest may be waited for in their order; a failure ends them all through the scope.
+    for k = 1, #ids do out[index_of[k]] = handles[k]:wait() end
     return out
   end)
 end

@@ -24,7 +24,11 @@ CancelToken::Registration CancelToken::on_cancel(std::function<void(const Error&
     return registration;
   }
   registration.slot_ = std::make_shared<Registration::Slot>(Registration::Slot{std::move(callback)});
-  state_->slots.remove_if([](const auto& slot) { return slot.expired(); });
+  // Swept when as many have come as were alive after the last sweep: constant time each, over all.
+  if (state_->slots.size() >= state_->sweep_at) {
+    state_->slots.remove_if([](const auto& slot) { return slot.expired(); });
+    state_->sweep_at = 2 * state_->slots.size() + 16;
+  }
   state_->slots.push_back(registration.slot_);
   return registration;
 }

@@ -40,6 +40,7 @@ class CancelToken {
   struct State {
     std::optional<Error> reason;
     std::list<std::weak_ptr<Registration::Slot>> slots;
+    std::size_t sweep_at = 16;
     void cancel(Error why);
   };
   explicit CancelToken(std::shared_ptr<State> state) : state_(std::move(state)) {}
