@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "bindings/cli/app.hpp"
+#include "bindings/cli/usage.hpp"
 #include "runtime/base/places.hpp"
 
 namespace rille::cli {
@@ -80,7 +81,7 @@ int run_main(int argc, char** argv) {
   auto* resume = cli.add_subcommand("resume", "continue an interrupted run");
   resume->add_option("RUN", run.resume, "its id, a unique beginning of it, or `last`")->required();
   auto* ps = cli.add_subcommand("ps", "list runs");
-  ps->add_option("-n", limit, "at most so many");
+  ps->add_option("-n", limit, "at most so many")->check(CLI::Range(1, 1000000));
   auto with_run = [&](const char* command, const char* text) {
     auto* sub = cli.add_subcommand(command, text);
     sub->add_option("RUN", id, "its id, a unique beginning of it, or `last`")->required();
@@ -113,8 +114,9 @@ int run_main(int argc, char** argv) {
   try {
     cli.parse(words.ours);
   } catch (const CLI::ParseError& e) {
-    int code = cli.exit(e);
-    return code == 0 ? 0 : 2;
+    if (e.get_exit_code() == 0) return cli.exit(e);  // --help, --version
+    fail(app, usage_error(cli, e));
+    return 2;
   }
   if (doctor->parsed()) return doctor_command(app);
   if (cli.count("-e") > 0) run.code = code;

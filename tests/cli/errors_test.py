@@ -84,6 +84,13 @@ try:
     expect("shapes that do not fit",
            script('rille.step("s", function() local d = rille.device(); d:randn{2,3}:matmul(d:randn{4,5}) end)'),
            1, r"\[2, 3\]", r"\[4, 5\]")
+    for words, *patterns in (("run", "FILE is required", "usage: rille run FILE"), ("show", "RUN is required"),
+                             ("leases --al", "--al", "did you mean --all"), ("ps -n x", "-n", "x", "usage: rille ps"),
+                             ("ps -n -3", "-3", "1 to 1000000"), ("run --steps 5", "--steps", "after it"),
+                             ("gc foo", "'foo'", "usage: rille gc"), ("-e", "-e needs a value")):
+        expect(f"usage: rille {words}", run(*words.split()), 2, *patterns)
+    code, out = run("--json", "show")
+    check("a usage error in JSON", code == 2 and json.loads(out)["error"]["kind"] == "invalid", out)
     code, out = run("run", root + "/nothing.lua")
     check("a script that is not there is a usage error", code == 2 and "nothing.lua" in out, out)
     code, out = run("resume", "20200101")

@@ -1,0 +1,59 @@
+#include "bindings/cli/usage.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/base/units.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+std::string usage_of(const CLI::App& command) {
+  std::string line = command.get_parent() ? "rille " + command.get_name() : "rille COMMAND";
+  for (const CLI::Option* o : command.get_options()) {
+    if (!o->get_positional()) continue;
+    line += o->get_required() ? " " + o->get_name(true) : " [" + o->get_name(true) + "]";
+  }
+  return line;
+}
+
+// "--gpu" and "-n" of this command and of `rille` itself.
+std::vector<std::string> flags_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* app = &command; app; app = app->get_parent())
+    for (const CLI::Option* o : app->get_options()) {
+      for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+      for (const std::string& name : o->get_snames()) names.push_back("-" + name);
+    }
+  return names;
+}
+
+std::string unexpected_hint(const CLI::App& command, const std::string& word) {
+  if (!word.starts_with("-")) return "usage: " + usage_of(command);
+  std::vector<std::string> flags = flags_of(command);
+  std::string near = did_you_mean(word.substr(0, word.find('=')), flags);
+  if (!near.empty()) return fmt::format("did you mean {}?", near);
+  if (command.get_name() == "run") return fmt::format("the script's own options come after it: rille run FILE {}", word);
+  return fmt::format("options: {}", fmt::join(flags, " "));
+}
+
+}  // namespace
+
+Error usage_error(const CLI::App& cli, const CLI::ParseError& parse_error) {
+  const CLI::App& command = cli.get_subcommands().empty() ? cli : *cli.get_subcommands().back();
+  std::string who = command.get_parent() ? "rille " + command.get_name() : "rille";
+  std::string message = parse_error.what(), hint = "usage: " + usage_of(command);
+  if (dynamic_cast<const CLI::ExtrasError*>(&parse_error)) {
+    std::vector<std::string> words = cli.remaining(true);
+    std::string word = words.empty() ? "" : words.front();
+    message = fmt::format("{} does not take '{}'", who, word);
+    hint = unexpected_hint(command, word);
+  } else if (dynamic_cast<const CLI::RequiredError*>(&parse_error)) {
+    message = fmt::format("{}: {}", who, message);  // "rille show: RUN is required"
+  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&parse_error)) {
+    message = fmt::format("{} needs a value", message.substr(0, message.find(':')));
+  }
+  return make_error(ErrorKind::invalid, std::move(message), std::move(hint)).with_operation("usage");
+}
+
+}  // namespace rille::cli
