@@ -33,7 +33,8 @@ std::string unexpected_hint(const CLI::App& command, const std::string& word) {
   std::vector<std::string> flags = flags_of(command);
   std::string near = did_you_mean(word.substr(0, word.find('=')), flags);
   if (!near.empty()) return fmt::format("did you mean {}?", near);
-  if (command.get_name() == "run") return fmt::format("the script's own options come after it: rille run FILE {}", word);
+  if (command.get_name() == "run")
+    return fmt::format("the script's own options come after it: rille run FILE {}", word);
   return fmt::format("options: {}", fmt::join(flags, " "));
 }
 
