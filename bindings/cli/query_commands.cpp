@@ -180,7 +180,7 @@ int release_command(App& app, const std::string& what) {
 }
 
 int gc_command(App& app) {
-  auto report = run_blocking(*app.loop, app.engine->reap());
+  auto report = run_blocking(*app.loop, app.engine->reap(engine::ReapSpec()));
   if (!report) return fail(app, report.error());
   if (app.json) {
     Value v;

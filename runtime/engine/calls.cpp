@@ -61,13 +61,14 @@ std::string Calls::call_key(const std::string& lease_id, const std::string& key)
 }
 
 Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string scope, Value options,
-                                CancelToken token) {
+                                std::int64_t leases_max, CancelToken token) {
   lease::Acquire request;
   request.key = std::move(key);
   request.name = std::move(name);
   request.scope = std::move(scope);
   request.options = std::move(options);
   request.fence = run_.fence();
+  request.leases_max = leases_max;
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   co_return co_await leases_->acquire(std::move(request), std::move(event), token);
 }
@@ -75,7 +76,7 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
 Async<> Calls::release(std::string lease_id) {
   clients_.erase(lease_id);
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
-  co_return co_await leases_->release(lease_id, std::move(event));
+  co_return co_await leases_->release(lease_id, std::move(event), run_.fence());
 }
 
 Async<> Calls::release_run() {

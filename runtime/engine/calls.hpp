@@ -23,7 +23,8 @@ class Calls {
   Calls(RunImpl& run, lease::Manager* leases, std::string self_exe);
   ~Calls();
 
-  Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, CancelToken token);
+  Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options,
+                           std::int64_t leases_max, CancelToken token);
   Async<> release(std::string lease_id);
   Async<> release_run();               // everything the run holds that is not detached
   Result<LeaseView> view(const std::string& lease_id) const;

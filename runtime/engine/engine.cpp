@@ -307,9 +307,24 @@ Result<> Engine::suspend(Run& run) {
   return journal_->flush();
 }
 
-Async<lease::ReapReport> Engine::reap() {
-  std::function<bool(const std::string&)> is_alive = [this](const std::string& id) { return alive(id); };
-  co_return co_await leases_->reap(std::move(is_alive));
+Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
+  lease::ReapRequest request;
+  request.alive = [this](const std::string& id) { return alive(id); };
+  request.in_background = spec.in_background;
+  if (!spec.now.empty()) {
+    RILLE_CO_TRY(RunRow row, run(spec.now));
+    if (alive(row.id)) {
+      Error e = make_error(ErrorKind::state, fmt::format("run {} is being run by process {}", row.id, row.pid),
+                           "stop that process first; `rille release` ends a lease under a living run");
+      co_return e;
+    }
+    request.now = row.id;
+  }
+  if (spec.in_background) {
+    RILLE_CO_TRY(bool open, leases_->any_open());
+    if (!open) co_return lease::ReapReport();
+  }
+  co_return co_await leases_->reap(std::move(request));
 }
 
 }  // namespace rille::engine

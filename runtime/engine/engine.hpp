@@ -26,6 +26,12 @@ struct RunSpec {
   std::string id;          // "" = make one
 };
 
+struct ReapSpec {
+  ReapSpec() = default;    // not an aggregate: see loop/task.hpp
+  bool in_background = false;
+  std::string now;         // a run whose leases end at once, though they would be held for its resumption
+};
+
 // One row of the table `runs`.
 struct RunRow {
   std::string id, script, mode, state, host;
@@ -60,7 +66,9 @@ class Engine {
   provider::Registry& providers() { return *registry_; }
   store::Journal& journal() { return *journal_; }
   const std::string& home() const { return options_.home; }
-  Async<lease::ReapReport> reap();
+  // Ends what no run will end. In the background it touches nothing of a run that is alive, and costs one look-up
+  // when nothing is rented. state: the run to end now is alive.
+  Async<lease::ReapReport> reap(ReapSpec spec);
 
  private:
   Engine(Loop& loop, EngineOptions options) : loop_(loop), options_(std::move(options)) {}

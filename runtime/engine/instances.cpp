@@ -1,7 +1,6 @@
 // The durable verbs that concern instances: each is admitted by the journal first and recorded when done.
 #include <fmt/format.h>
 
-#include <algorithm>
 
 #include "runtime/base/units.hpp"
 #include "runtime/engine/calls.hpp"
@@ -15,6 +14,15 @@ using Live = std::function<Async<Value>(CancelToken)>;
 Error no_leases() {
   return make_error(ErrorKind::state, "code on an agent cannot rent or call other machines",
                     "do it in the workflow, outside box:call");
+}
+
+// A rent that failed, and whose lease could not be settled either: both are told.
+Error unsettled(Error rent, Error release) {
+  rent.message += fmt::format("; and what became of it could not be settled: {}", release.message);
+  if (!release.hint.empty()) rent.hint += (rent.hint.empty() ? "" : "; ") + release.hint;
+  if (rent.resource.empty()) rent.resource = release.resource;
+  if (!rent.cause) rent.cause = std::make_shared<const Error>(std::move(release));
+  return rent;
 }
 }  // namespace
 
@@ -55,18 +63,6 @@ void RunImpl::limit(const RunLimits& limits) {
   }, fence());
 }
 
-Result<> RunImpl::check_lease_count(const std::string& but) const {
-  if (limits_.leases_max < 0) return {};
-  RILLE_TRY(std::vector<lease::Lease> leases, leases_->of_run(config_.id));
-  std::int64_t held = std::count_if(leases.begin(), leases.end(),
-                                    [&](const lease::Lease& l) { return l.billable() && l.id != but; });
-  if (held < limits_.leases_max) return {};
-  return make_error(
-      ErrorKind::quota,
-      fmt::format("the run holds {} leases, and the host program allows {}", held, limits_.leases_max),
-      "release one first, or raise the limit leases_max");
-}
-
 Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std::string source) {
   if (!leases_) co_return no_leases();
   FiberRecord& f = fiber(id);
@@ -78,24 +74,23 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   Result<Value> outcome = Value();
   if (slot.recorded) {
     outcome = std::move(*slot.recorded);
-  } else if (Result<> allowed = check_lease_count(lease_id); !allowed) {
-    record_start(slot);
-    outcome = co_await complete(std::move(slot), allowed.error());
   } else {
     record_start(slot);
     Result<lease::Lease> made =
-        co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options), token(f));
+        co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options), limits_.leases_max, token(f));
     if (made) outcome = Value().set("lease", made->id);
     else if (const Error* why = cancelled(id)) co_return *why;
     else outcome = made.error();
     outcome = co_await complete(std::move(slot), std::move(outcome));
   }
   if (!outcome) {
-    std::erase(owner(f).leases, lease_id);
-    // An attempt whose fate is not known is settled like a lease; one that was refused has nothing to settle.
+    // An attempt whose fate is not known is settled like a lease; one that was refused has nothing to settle. What
+    // cannot be settled now stays with the scope, which tries again when it ends.
+    Error e = outcome.error();
     std::vector<std::string> one(1, lease_id);
-    (void)co_await release_all(std::move(one));
-    co_return outcome.error();
+    if (Result<> settled = co_await release_all(std::move(one)); settled) std::erase(owner(f).leases, lease_id);
+    else e = unsettled(std::move(e), settled.error());
+    co_return e;
   }
   co_return lease(lease_id);
 }
@@ -156,24 +151,27 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   co_return outcome;
 }
 
-Async<Value> RunImpl::stage(FiberId id, std::string lease_id, std::string from, std::string to, Value options,
-                            std::string source) {
+// What moves files: recorded by its ends and options.
+Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
+                               std::string to, Value options, std::string source) {
   if (!leases_) co_return no_leases();
   Value identity;
   identity.set("lease", lease_id).set("from", from).set("to", to).set("options", options);
-  Operation op{"stage", to, std::move(identity), std::move(source)};
-  Live live = [=, this](CancelToken token) { return calls_->stage(lease_id, from, to, options, token); };
+  Operation op{verb, to, std::move(identity), std::move(source)};
+  Live live = [=, this](CancelToken token) { return (calls_.get()->*how)(lease_id, from, to, options, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
+Async<Value> RunImpl::stage(FiberId id, std::string lease_id, std::string from, std::string to, Value options,
+                            std::string source) {
+  return transfer(id, "stage", &Calls::stage, std::move(lease_id), std::move(from), std::move(to), std::move(options),
+                  std::move(source));
 }
 
 Async<Value> RunImpl::get(FiberId id, std::string lease_id, std::string from, std::string to, Value options,
                           std::string source) {
-  if (!leases_) co_return no_leases();
-  Value identity;
-  identity.set("lease", lease_id).set("from", from).set("to", to).set("options", options);
-  Operation op{"get", to, std::move(identity), std::move(source)};
-  Live live = [=, this](CancelToken token) { return calls_->get(lease_id, from, to, options, token); };
-  co_return co_await recorded(id, std::move(op), std::move(live));
+  return transfer(id, "get", &Calls::get, std::move(lease_id), std::move(from), std::move(to), std::move(options),
+                  std::move(source));
 }
 
 }  // namespace rille::engine

@@ -149,8 +149,10 @@ class RunImpl final : public Run {
   Task<void> finish_fiber(FiberId id);
   CancelToken token(const FiberRecord& f) const;
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
-  Result<> check_lease_count(const std::string& but) const;  // but: the lease that is being rented
   Async<> release_all(std::vector<std::string> leases);
+  using Transfer = Async<Value> (Calls::*)(std::string, std::string, std::string, Value, CancelToken);
+  Async<Value> transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
+                        std::string to, Value options, std::string source);
 
   // durable.cpp
   Async<Slot> admit(FiberId id, Operation operation);

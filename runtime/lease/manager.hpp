@@ -24,6 +24,11 @@ struct Lease {
   std::int64_t generation = 1, price_micros_per_hour = 0, created_us = 0, send_by_us = 0, live_us = 0,
                expires_us = 0, released_us = 0;
   bool detached = false;
+  // As the row was read: a write holds only against this, so that whoever comes second writes nothing.
+  struct Seen {
+    std::string state;                 // "": there was no row
+    std::int64_t generation = 0, epoch = 0;  // epoch: of the run
+  } seen;
 
   bool billable() const { return state != "released"; }
   // What it has cost by `now_us`, an estimate until reconciled with the provider.
@@ -36,49 +41,92 @@ struct Acquire {
   std::string name, scope;
   Value options;                   // of rille.rent: provider gpu count spot max_price ttl region budget ..
   store::Fence fence;              // whose lease
+  std::int64_t leases_max = -1;    // that the run may hold at a time; -1: any number
+};
+
+// What nobody ends now, and when it will end.
+struct Held {
+  Lease lease;
+  std::string why;
+  std::int64_t until_us = 0;
 };
 
 struct ReapReport {
-  std::vector<Lease> released, failed, unknown;  // unknown: machines with our tag and no row
+  std::vector<Lease> released, failed;
+  std::vector<Lease> revived;      // machines that lived although their row was settled: ended, or in `failed`, too
+  std::vector<Lease> unknown;      // machines with our tag and no row; left alone
+  std::vector<Held> held;
+  std::vector<Error> errors;       // providers that could not be asked
+};
+
+struct ReapRequest {
+  ReapRequest() = default;         // not an aggregate: see loop/task.hpp
+  std::function<bool(const std::string& run)> alive;  // whether a runner holds that run now
+  bool in_background = false;      // touches nothing of a run that is alive, not even what has expired
+  std::string now;                 // a run that is not alive, whose leases end at once
+};
+
+// What tests replace: time, and the instants at which a process may die.
+struct Hooks {
+  Hooks() = default;
+  std::function<Async<>(std::int64_t ms, CancelToken token)> pause;  // null: real time
+  std::function<Async<>()> written;                                  // after each committed row
 };
 
 class Manager {
  public:
   using Event = std::function<void(const std::string& event, Value data)>;
 
-  Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install);
+  Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks = {});
 
-  // Brings the lease to `live`, from wherever its row stands. capacity: nothing to rent; budget: would exceed the run's
-  // limit; invalid: an option; cancelled: it is released by the caller's scope.
+  // Brings the lease to `live`, from wherever its row stands. capacity: nothing to rent; budget, quota: would exceed
+  // what the run may spend or hold; invalid: an option; state: another process has moved the row or taken the run;
+  // cancelled: it is released by the caller's scope.
   Async<Lease> acquire(Acquire request, Event event, CancelToken token);
-  // Terminates and waits for the provider's word. Success when it is released already. Heeds no cancellation.
-  Async<> release(std::string id, Event event);
+  // Terminates and waits for the provider's word. Success when it is released already. Heeds no cancellation. A
+  // journal that cannot be written does not stop it: the machine ends, then the error is given. A fence that no
+  // longer holds does: the lease belongs to another runner.
+  Async<> release(std::string id, Event event, store::Fence fence = {});
 
   Result<std::optional<Lease>> find(const std::string& id) const;
   Result<std::vector<Lease>> of_run(const std::string& run) const;
   Result<std::vector<Lease>> all(bool with_released) const;
+  Result<bool> any_open() const;   // one look-up in an index
   // Whether the provider still knows the machine behind a live lease.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
   // Offers of all providers, or of the one named in the query; a failing provider is an entry with an error, not a
   // failure.
   Async<Value> offers(Value query, CancelToken token);
 
-  // Releases what no run will: leases of ended runs, expired ones, unfinished releases. `run_alive` says whether a
-  // runner holds that run now.
-  Async<ReapReport> reap(std::function<bool(const std::string& run)> run_alive);
+  // Releases what no run will: leases of ended runs, expired ones, those held for too long, unfinished releases; ends
+  // machines that live although their row says otherwise.
+  Async<ReapReport> reap(ReapRequest request);
 
   static std::string lease_id(const std::string& run, const std::string& key);
 
  private:
+  struct Refused;
+  // manager.cpp
+  Async<Lease> plan(const Acquire& request, std::optional<Lease> before, const Refused& refused, CancelToken token);
   Async<Lease> create(Lease lease, Acquire request, Event event, CancelToken token);
-  Async<Lease> intend(const Acquire& request, CancelToken token, std::size_t skip, std::int64_t generation);
-  Async<> save(Lease lease, store::Fence fence);
-  Async<std::optional<provider::Machine>> find_machine(Lease lease);
+  Async<Lease> adopt(Lease lease, provider::Machine machine, store::Fence fence, Event event);
+  Async<std::optional<provider::Machine>> find_machine(Lease lease, bool until_proof, CancelToken token);
+  Async<> save(Lease& lease, store::Fence fence);
+  Async<> pause(std::int64_t ms, CancelToken token = {});
+  std::int64_t now_us() const { return loop_.clock().wall_us(); }
+  // release.cpp
+  Async<> end_lease(Lease lease, Event event, store::Fence fence);
+  Async<> end_machine(Lease lease);
+  Async<> end_one(std::string machine, std::string provider);
+  Async<> reap_rows(const ReapRequest& request, ReapReport& report);
+  Async<> reap_machines(const ReapRequest& request, ReapReport& report);
+  Async<> end_stray(provider::Machine machine, std::string provider, ReapRequest request, ReapReport& report);
 
   Loop& loop_;
   store::Journal& journal_;
   provider::Registry& registry_;
   std::string install_;
+  Hooks hooks_;
 };
 
 }  // namespace rille::lease

@@ -1,5 +1,7 @@
 #include "runtime/lease/rows.hpp"
 
+#include <fmt/format.h>
+
 namespace rille::lease {
 
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
@@ -10,7 +12,8 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
       "SELECT "
       "id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,price_micros_per_"
       "hour,created_us,"
-      "send_by_us,live_us,expires_us,released_us,detached,error FROM leases ";
+      "send_by_us,live_us,expires_us,released_us,detached,error,"
+      "(SELECT epoch FROM runs WHERE runs.id=leases.run) FROM leases ";
   sql += where;
   RILLE_CHECK(db.query(sql, values, [&](const store::Row& row) {
     Lease l;
@@ -32,6 +35,7 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
     l.released_us = row.integer(17);
     l.detached = row.integer(18) != 0;
     l.error = row.text(19);
+    l.seen = {l.state, l.generation, row.integer(20)};
     auto read = [&](int column, auto from_value, auto store) {
       Result<Value> v = Value::from_json(row.text(column));
       auto typed = v ? from_value(*v) : decltype(from_value(*v))(v.error());
@@ -48,7 +52,38 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
   return out;
 }
 
+namespace {
+
+Result<> check_seen(store::Db& db, const Lease& l) {
+  Lease::Seen now;
+  RILLE_CHECK(db.query(
+      "SELECT leases.state,leases.generation,runs.epoch FROM leases JOIN runs ON runs.id=leases.run WHERE leases.id=?",
+      {l.id}, [&](const store::Row& row) { now = {row.text(0), row.integer(1), row.integer(2)}; }));
+  if (now.state == l.seen.state && now.generation == l.seen.generation &&
+      (now.state.empty() || now.epoch == l.seen.epoch))
+    return {};
+  auto shown = [](const Lease::Seen& s) {
+    return s.state.empty() ? std::string("not there")
+                           : fmt::format("{} (generation {}, runner {})", s.state, s.generation, s.epoch);
+  };
+  Error e = make_error(ErrorKind::state,
+                       fmt::format("lease '{}' ({}) was moved by another process: it is {}, and was {}", l.name, l.id,
+                                   shown(now), shown(l.seen)),
+                       "nothing was written; see where it stands with `rille leases --all`");
+  e.code = "lease_moved";
+  e.resource = l.id;
+  return e;
+}
+
+}  // namespace
+
+bool is_moved(const Error& e) { return e.code == "lease_moved"; }
+
+// The journal's own refusal of a fence has kind state; what goes wrong with the disk has another.
+bool is_lost(const Error& e) { return e.kind == ErrorKind::state; }
+
 Result<> write_lease(store::Db& db, const Lease& l) {
+  RILLE_CHECK(check_seen(db, l));
   std::string request = l.request.to_value().to_json();
   std::string machine = l.machine ? l.machine->to_value().to_json() : std::string();
   auto or_null = [](const std::string& s) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/base/time.hpp"
 #include "runtime/lease/rows.hpp"
@@ -32,26 +33,47 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   return {};
 }
 
+const std::vector<std::string>& durations() {
+  static const std::vector<std::string> names = {"ttl", "min_ttl", "orphan_after", "hold_ttl"};
+  return names;
+}
+
+bool among(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Words that other tools have, or that Rille will: the reader is told so, instead of being offered a neighbour.
+Error unknown_option(const std::string& key, const std::vector<std::string>& all) {
+  static const std::map<std::string, std::string> ahead = {
+      {"detach", "a lease ends with its scope; return the box from the scope to keep it longer"},
+      {"budget", "a budget is of the whole run: rille.budget { limit = 5.00 }"},
+      {"disk", "no provider here rents disks; the `local` one uses this machine's"},
+      {"container", "no provider here starts containers; start one with box:exec"},
+      {"image", "no provider here takes images; install with box:exec"},
+      {"ports", "no provider here opens ports"},
+      {"setup", "run it with box:exec after renting"},
+      {"price", "prices come with the offers; max_price limits them"},
+      {"unguarded", "every provider here guards its machines"}};
+  if (auto it = ahead.find(key); it != ahead.end())
+    return make_error(ErrorKind::invalid, fmt::format("rent has no option '{}' yet", key), it->second);
+  std::string near = did_you_mean(key, all);
+  return make_error(ErrorKind::invalid, fmt::format("rent has no option '{}'", key),
+                    near.empty() ? fmt::format("options: {}", fmt::join(all, " "))
+                                 : fmt::format("did you mean {}?", near));
+}
+
 }  // namespace
 
 Result<Terms> read_terms(const Value& options) {
-  static const std::vector<std::string> own = {"provider", "ttl", "min_ttl", "orphan_after"};
+  std::vector<std::string> all = durations();
+  all.push_back("provider");
+  all.insert(all.end(), provider::OfferQuery::fields().begin(), provider::OfferQuery::fields().end());
   Terms terms;
   Value query;
   if (const Value::Object* o = options.as_object()) {
     for (const auto& [key, value] : *o) {
-      const auto& theirs = provider::OfferQuery::fields();
-      bool known = std::find(theirs.begin(), theirs.end(), key) != theirs.end() ||
-                   std::find(own.begin(), own.end(), key) != own.end();
-      if (!known) {
-        std::vector<std::string> all = own;
-        all.insert(all.end(), theirs.begin(), theirs.end());
-        std::string near = did_you_mean(key, all);
-        return make_error(ErrorKind::invalid, fmt::format("rent has no option '{}'", key),
-                          near.empty() ? fmt::format("options: {}", fmt::join(all, " "))
-                                       : fmt::format("did you mean {}?", near));
-      }
-      if (key == "ttl" || key == "min_ttl" || key == "orphan_after") continue;
+      if (!among(all, key)) return unknown_option(key, all);
+      if (among(durations(), key)) continue;
       if (key == "provider") {
         if (!value.as_string())
           return make_error(ErrorKind::invalid, "provider must be a name", "e.g. provider = \"local\"");
@@ -64,37 +86,42 @@ Result<Terms> read_terms(const Value& options) {
   RILLE_CHECK(read_duration(options, "ttl", terms.ttl_ms));
   RILLE_CHECK(read_duration(options, "min_ttl", terms.min_ttl_ms));
   RILLE_CHECK(read_duration(options, "orphan_after", terms.orphan_after_ms));
+  RILLE_CHECK(read_duration(options, "hold_ttl", terms.hold_ms));
   terms.min_ttl_ms = std::min(terms.min_ttl_ms, terms.ttl_ms);
   RILLE_TRY(terms.query, provider::OfferQuery::from_value(query));
   return terms;
 }
 
-Result<> check_budget(store::Db& db, Lease& lease, const Terms& terms, std::int64_t now_us) {
+Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t now_us) {
+  RILLE_TRY(auto others, read_leases(db, "WHERE run=? AND id<>?", {lease.run, lease.id}));
+  std::int64_t held = std::count_if(others.begin(), others.end(), [](const Lease& l) { return l.billable(); });
+  if (leases_max >= 0 && held >= leases_max)
+    return make_error(ErrorKind::quota,
+                      fmt::format("the run holds {} leases, and the host program allows {}", held, leases_max),
+                      "release one first, or raise the limit leases_max");
   std::int64_t limit = -1;
   RILLE_CHECK(db.query("SELECT budget_micros FROM runs WHERE id=? AND budget_micros IS NOT NULL", {lease.run},
                        [&](const store::Row& row) { limit = row.integer(0); }));
-  if (limit < 0 || lease.price_micros_per_hour == 0) return {};
-  RILLE_TRY(auto held, read_leases(db, "WHERE run=?", {lease.run}));
-  Micros reserved = 0;
-  for (const Lease& other : held) {
-    if (other.id == lease.id) continue;
-    // A released lease has cost what it has cost; a live one may run to its end.
-    reserved += other.billable()
-                    ? cost_micros(other.price_micros_per_hour, (other.expires_us - other.created_us) / 1000)
-                    : other.spent_micros(now_us);
+  Micros price = lease.price_micros_per_hour;
+  if (limit < 0 || price == 0) return {};
+  // A released lease has cost what it has cost; another may run to its end, and has if it is late.
+  Micros spent = 0, reserved = 0;
+  for (const Lease& other : others) {
+    Micros whole = cost_micros(other.price_micros_per_hour, (other.expires_us - other.created_us) / 1000);
+    if (other.billable()) reserved += std::max(whole, other.spent_micros(now_us));
+    else spent += other.spent_micros(now_us);
   }
-  Micros left = limit - reserved;
-  std::int64_t affordable_ms =
-      left <= 0
-          ? 0
-          : static_cast<std::int64_t>(static_cast<__int128>(left) * 3'600'000 / lease.price_micros_per_hour);
+  Micros left = std::max<Micros>(limit - spent - reserved, 0);
+  auto affordable_ms = static_cast<std::int64_t>(static_cast<__int128>(left) * 3'600'000 / price);
   if (affordable_ms >= terms.ttl_ms) return {};
   if (affordable_ms < terms.min_ttl_ms)
     return make_error(
         ErrorKind::budget,
-        fmt::format("renting '{}' at {} per hour would exceed the run's budget: {} of {} are left",
-                    lease.name, format_dollars(lease.price_micros_per_hour),
-                    format_dollars(std::max<Micros>(left, 0)), format_dollars(limit)),
+        fmt::format("renting '{}' would exceed the run's budget of {}: {} are spent, {} reserved by {} leases; asked "
+                    "were {} ({} at {} per hour, at least {}), and {} are left",
+                    lease.name, format_dollars(limit), format_dollars(spent), format_dollars(reserved), held,
+                    format_dollars(cost_micros(price, terms.ttl_ms)), format_duration_ms(terms.ttl_ms),
+                    format_dollars(price), format_duration_ms(terms.min_ttl_ms), format_dollars(left)),
         "raise the budget, choose a cheaper offer, or shorten ttl and min_ttl");
   lease.expires_us = lease.created_us + affordable_ms * 1000;
   return {};

@@ -12,14 +12,16 @@ struct Terms {
   std::int64_t ttl_ms = 24 * 3'600'000;
   std::int64_t min_ttl_ms = 10 * 60'000;
   std::int64_t orphan_after_ms = 30 * 60'000;
+  std::int64_t hold_ms = 12 * 3'600'000;  // for a run that stands still: one that was suspended or has diverged
 };
 
 // invalid: names the option, with did-you-mean for unknown ones.
 Result<Terms> read_terms(const Value& options);
 
 // Reserves price x ttl within the run's budget: shortens the lease to what is left, or refuses (kind budget) when
-// that is below min_ttl.
-Result<> check_budget(store::Db& db, Lease& lease, const Terms& terms, std::int64_t now_us);
+// that is below min_ttl; and one of the leases that the run may hold (kind quota). To be called in the transaction that
+// writes the lease's row: two rents at a time then never get the same money.
+Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t now_us);
 
 Error nothing_to_rent(const Terms& terms, bool refused);
 

@@ -127,7 +127,7 @@ bool Offer::matches(const OfferQuery& q) const {
 Value CreateRequest::to_value() const {
   Value out;
   out.set("offer", offer.to_value()).set("tag", tag).set("token", token).set("expires_wall_us", expires_wall_us);
-  out.set("orphan_after_ms", orphan_after_ms).set("disk_bytes", disk_bytes);
+  out.set("orphan_after_ms", orphan_after_ms).set("hold_ms", hold_ms).set("disk_bytes", disk_bytes);
   if (!extra.is_null()) out.set("extra", extra);
   return out;
 }
@@ -141,6 +141,7 @@ Result<CreateRequest> CreateRequest::from_value(const Value& v) {
     return make_error(ErrorKind::invalid, "a request to create a machine needs a tag and a token: " + v.to_json());
   out.expires_wall_us = v.integer("expires_wall_us");
   out.orphan_after_ms = v.integer("orphan_after_ms", out.orphan_after_ms);
+  out.hold_ms = v.integer("hold_ms", out.hold_ms);
   out.disk_bytes = v.integer("disk_bytes");
   out.extra = v["extra"];
   return out;

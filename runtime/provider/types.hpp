@@ -18,7 +18,8 @@ std::string_view to_string(DeadMan who);
 
 struct Traits {
   std::int64_t token_lifetime_ms = 0;   // how long a create token is remembered; 0: tokens are ignored
-  std::int64_t visibility_lag_ms = 0;   // how late a created machine may appear in list
+  std::int64_t create_timeout_ms = 60'000;  // how long after it was sent a create call may still take effect
+  std::int64_t visibility_lag_ms = 0;   // how late a created machine may appear in list and describe
   std::int64_t billing_unit_s = 1, billing_minimum_s = 0;
   DeadMan dead_man = DeadMan::none;
   std::int64_t spot_notice_s = 0;       // warning before a spot machine is taken away; 0: none
@@ -66,6 +67,7 @@ struct CreateRequest {
   std::string token;                    // the same token gives the same machine
   std::int64_t expires_wall_us = 0;     // absolute; 0: none
   std::int64_t orphan_after_ms = 30 * 60 * 1000;
+  std::int64_t hold_ms = 12 * 3'600'000;  // not sent: how long it is kept for a run that stands still
   std::int64_t disk_bytes = 0;          // 0: the provider's default
   Value extra;                          // what only one provider understands
 

@@ -49,6 +49,7 @@ CREATE TABLE leases (
   released_us INTEGER, detached INTEGER NOT NULL DEFAULT 0, error TEXT
 ) STRICT;
 CREATE INDEX leases_by_run ON leases(run);
+CREATE INDEX leases_open ON leases(state) WHERE state<>'released';  -- whether anything is rented at all
 
 -- The audit trail: one line per paid action and per thing that people ask about.
 CREATE TABLE events (

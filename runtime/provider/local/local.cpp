@@ -148,6 +148,7 @@ class Local : public Provider {
     fs::path real = fs::weakly_canonical(fs::absolute(options_.root + "/instances", error), error);
     store_ = {name_, error ? options_.root + "/instances" : real.string(), options_.grace_ms};
     traits_.token_lifetime_ms = 10LL * 365 * 86'400'000;
+    traits_.create_timeout_ms = 0;  // a create ends with the process that makes it
     traits_.dead_man = DeadMan::guest;
   }
 

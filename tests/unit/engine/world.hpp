@@ -34,7 +34,10 @@ struct World {
 
 class MemoryProvider final : public provider::Provider {
  public:
-  MemoryProvider(Loop& loop, World& world) : loop_(loop), world_(world) { traits_.token_lifetime_ms = 24 * 3'600'000; }
+  MemoryProvider(Loop& loop, World& world) : loop_(loop), world_(world) {
+    traits_.token_lifetime_ms = 24 * 3'600'000;
+    traits_.create_timeout_ms = 0;
+  }
   const std::string& name() const override { return name_; }
   const provider::Traits& traits() const override { return traits_; }
   Async<std::vector<provider::Offer>> offers(provider::OfferQuery, CancelToken) override {

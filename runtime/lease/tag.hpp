@@ -1,0 +1,26 @@
+// The tag that a machine bears from its first instant: rille-<install>-<lease>-g<generation>-x<expiry, Unix seconds>.
+// It alone tells whose a machine is, when the journal is lost.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/lease/manager.hpp"
+
+namespace rille::lease {
+
+struct Tag {
+  std::string lease;
+  std::int64_t generation = 0, expires_us = 0;
+};
+
+std::string tag_prefix(const std::string& install);
+std::string tag_of(const std::string& install, const Lease& lease);
+// Nothing for what no Rille has written.
+std::optional<Tag> read_tag(const std::string& install, std::string_view tag);
+
+// When a list without the machine proves that the lease's request has made none: until then it may be under way, or
+// made and not shown.
+std::int64_t absence_proven_us(const Lease& lease, const provider::Traits& traits);
+
+}  // namespace rille::lease

@@ -1,0 +1,274 @@
+// A cloud in memory with a clock of its own, whose faults are chosen by the test: replies that are lost, machines that
+// show late, terminates that fail, lie or take their time. And a process that can die at any place: a manager whose
+// coroutines are abandoned where they stand, while the journal and the cloud go on.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include "runtime/lease/manager.hpp"
+
+namespace rille::lease::test {
+
+struct FakeClock final : Clock {
+  std::int64_t us = 1'800'000'000'000'000;
+  std::int64_t wall_us() const override { return us; }
+  std::int64_t monotonic_ns() const override { return us * 1000; }
+};
+
+struct TempDir {
+  std::string path;
+  TempDir() {
+    char name[] = "/dev/shm/rille-lease-XXXXXX", other[] = "/tmp/rille-lease-XXXXXX";
+    const char* made = mkdtemp(name);
+    path = made ? made : mkdtemp(other);
+  }
+  ~TempDir() { std::filesystem::remove_all(path); }
+};
+
+struct Cloud {
+  struct Box {
+    std::string tag, token;
+    std::int64_t made_us = 0, shown_us = 0, gone_us = 0;  // gone_us: when a terminate takes effect; 0: none
+  };
+  provider::Traits traits;
+  std::map<std::string, Box> boxes;
+  std::map<std::string, int> made;     // machines by tag, that is by lease and generation
+  int next = 0, creates = 0, terminates = 0;
+  Micros price_micros_per_hour = 1'000'000;
+
+  // Faults. Those with a number happen so often.
+  int lose_replies = 0, refuse = 0, fail_creates = 0, fail_terminates = 0, fail_lists = 0;
+  std::int64_t land_late_us = 0;       // of machines whose reply was lost
+  std::int64_t shutdown_us = 0;
+  bool forgets = true;                 // a gone machine is unknown to describe (else: known, with its tag)
+  std::function<void()> before_create; // what happens elsewhere while the call is on its way
+
+  bool alive(const std::string& id, std::int64_t now) const {
+    auto it = boxes.find(id);
+    return it != boxes.end() && (!it->second.gone_us || now < it->second.gone_us);
+  }
+  int billable(std::int64_t now) const {
+    int n = 0;
+    for (const auto& [id, box] : boxes) n += alive(id, now);
+    return n;
+  }
+  std::string put(const std::string& tag, const std::string& token, std::int64_t now, std::int64_t shown) {
+    std::string id = "m-" + std::to_string(++next);
+    boxes[id] = {tag, token, now, shown, 0};
+    ++made[tag];
+    return id;
+  }
+};
+
+class CloudProvider final : public provider::Provider {
+ public:
+  using Place = std::function<Async<>()>;
+  CloudProvider(Loop& loop, Cloud& cloud, Place place) : loop_(loop), cloud_(cloud), place_(std::move(place)) {}
+  const std::string& name() const override { return name_; }
+  const provider::Traits& traits() const override { return cloud_.traits; }
+
+  Async<std::vector<provider::Offer>> offers(provider::OfferQuery, CancelToken) override {
+    std::vector<provider::Offer> out;
+    for (const char* id : {"small", "large"}) {
+      provider::Offer o;
+      o.provider = name_;
+      o.id = id;
+      o.price_micros_per_hour = cloud_.price_micros_per_hour * (out.empty() ? 1 : 2);
+      out.push_back(o);
+    }
+    co_return out;
+  }
+
+  Async<provider::Machine> create(provider::CreateRequest request, CancelToken) override {
+    RILLE_CO_CHECK(co_await place_());
+    ++cloud_.creates;
+    if (cloud_.before_create) cloud_.before_create();
+    if (cloud_.refuse > 0 && cloud_.refuse--) co_return make_error(ErrorKind::capacity, "none left");
+    if (cloud_.fail_creates > 0 && cloud_.fail_creates--) co_return lost();
+    std::string id;
+    for (const auto& [known, box] : cloud_.boxes)
+      if (cloud_.traits.token_lifetime_ms > 0 && box.token == request.token) id = known;
+    bool lose = cloud_.lose_replies > 0 && cloud_.lose_replies--;
+    std::int64_t now = now_us(), at = now + (lose ? cloud_.land_late_us : 0);
+    if (id.empty()) id = cloud_.put(request.tag, request.token, at, at + cloud_.traits.visibility_lag_ms * 1000);
+    RILLE_CO_CHECK(co_await place_());
+    if (lose) co_return lost();
+    co_return machine(id);
+  }
+
+  Async<provider::Machine> describe(std::string id, CancelToken) override {
+    RILLE_CO_CHECK(co_await place_());
+    auto it = cloud_.boxes.find(id);
+    if (it == cloud_.boxes.end() || now_us() < it->second.shown_us) co_return unknown(id);
+    co_return machine(id);
+  }
+
+  Async<std::vector<provider::Machine>> list(std::string tag, CancelToken) override {
+    RILLE_CO_CHECK(co_await place_());
+    if (cloud_.fail_lists > 0 && cloud_.fail_lists--) co_return lost();
+    std::vector<provider::Machine> out;
+    for (const auto& [id, box] : cloud_.boxes)
+      if (box.tag.starts_with(tag) && now_us() >= box.shown_us && cloud_.alive(id, now_us()))
+        out.push_back(machine(id));
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken) override {
+    RILLE_CO_CHECK(co_await place_());
+    ++cloud_.terminates;
+    if (cloud_.fail_terminates > 0 && cloud_.fail_terminates--) co_return lost();
+    auto it = cloud_.boxes.find(id);
+    // Before it shows, the cloud takes it for one that never was, and says so politely.
+    if (it != cloud_.boxes.end() && now_us() >= it->second.shown_us && !it->second.gone_us)
+      it->second.gone_us = now_us() + cloud_.shutdown_us;
+    RILLE_CO_CHECK(co_await place_());
+    co_return success();
+  }
+
+ private:
+  static Error lost() { return make_error(ErrorKind::network, "connection reset by peer").with_retry(); }
+  std::int64_t now_us() const { return loop_.clock().wall_us(); }
+  provider::Machine unknown(const std::string& id) const {
+    provider::Machine m;
+    m.id = id;
+    return m;
+  }
+  provider::Machine machine(const std::string& id) const {
+    const Cloud::Box& box = cloud_.boxes.at(id);
+    provider::Machine m = unknown(id);
+    if (!cloud_.alive(id, now_us()) && cloud_.forgets) return m;
+    m.tag = box.tag;
+    m.created_wall_us = box.made_us;
+    m.state = !box.gone_us                        ? provider::MachineState::live
+              : cloud_.alive(id, now_us()) ? provider::MachineState::terminating
+                                                  : provider::MachineState::gone;
+    return m;
+  }
+  Loop& loop_;
+  Cloud& cloud_;
+  Place place_;
+  std::string name_ = "cloud";
+};
+
+// A journal, a cloud and a manager that may die.
+struct World {
+  TempDir dir;
+  FakeClock clock;
+  std::unique_ptr<Loop> loop = Loop::create(clock).value();
+  std::unique_ptr<store::Journal> journal = store::Journal::open(*loop, dir.path + "/journal.db").value();
+  Cloud cloud;
+  provider::Registry registry;
+  std::unique_ptr<Manager> manager;
+  int places = 0, die_at = -1;
+  bool in_turns = false;  // tasks take turns in the journal's queue: two at once go the same way each time
+  bool died = false;
+  std::function<bool(const std::string&)> alive = [](const std::string&) { return false; };
+
+  World() {
+    CloudProvider::Place place = [this] { return this->place(); };
+    (void)registry.add(std::make_unique<CloudProvider>(*loop, cloud, place));
+    restart();
+  }
+
+  // A place where the process may die. Does not return when it does.
+  Async<> place() {
+    if (++places == die_at) {
+      died = true;
+      Future<Result<>> never(*loop);
+      co_return co_await never;
+    }
+    if (in_turns) co_return co_await turn();
+    co_return success();
+  }
+
+  Async<> turn() {
+    store::Journal::Write nothing = [](store::Db&) { return success(); };
+    co_return co_await journal->commit(std::move(nothing));
+  }
+
+  Async<> pause(std::int64_t ms, CancelToken token) {
+    clock.us += ms * 1000;
+    RILLE_CO_CHECK(co_await turn());
+    if (token.cancelled()) co_return token.reason();
+    co_return success();
+  }
+
+  // What stood still is gone; the next process begins.
+  void restart() {
+    loop->abandon_tasks();
+    Hooks hooks;
+    hooks.pause = [this](std::int64_t ms, CancelToken token) { return pause(ms, token); };
+    hooks.written = [this] { return place(); };
+    manager = std::make_unique<Manager>(*loop, *journal, registry, "0123456789ab", hooks);
+    died = false;
+  }
+
+  // Two at once, to their ends or their death.
+  template <class A, class B>
+  void drive_both(Task<A> a, Task<B> b) {
+    in_turns = true;
+    int ended = 0;
+    auto whole = [](auto inner, int& n) -> Task<void> {
+      (void)co_await std::move(inner);
+      ++n;
+    };
+    loop->spawn(whole(std::move(a), ended));
+    loop->spawn(whole(std::move(b), ended));
+    loop->run_until([&] { return ended == 2 || died; });
+    in_turns = false;
+  }
+
+  // The result, or nothing when the process died.
+  template <class T>
+  std::optional<T> drive(Task<T> task) {
+    std::optional<T> out;
+    loop->spawn([](Task<T> inner, std::optional<T>& result) -> Task<void> {
+      result.emplace(co_await std::move(inner));
+    }(std::move(task), out));
+    loop->run_until([&] { return out.has_value() || died; });
+    return out;
+  }
+
+  void sql(std::string text) {
+    auto write = [text](store::Db& db) { return db.script(text.c_str()); };
+    Result<> r = run_blocking(*loop, journal->commit(write));
+    if (!r) FAIL(r.error().summary());
+  }
+  void run(const std::string& id, const std::string& state = "running", std::int64_t budget_micros = -1) {
+    sql("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,budget_micros) VALUES('" + id +
+        "','t','durable','" + state + "',1,'{}',0," + std::to_string(clock.us) + ",'h',1," +
+        (budget_micros < 0 ? "NULL" : std::to_string(budget_micros)) + ")");
+  }
+
+  Acquire wanted(const std::string& run, const std::string& name, Value options = Value(Value::Object{}),
+                 std::int64_t epoch = 1) const {
+    Acquire a;
+    a.key = "main/" + name + "#1";
+    a.name = name;
+    a.options = std::move(options);
+    a.fence = store::Fence(run, epoch);
+    return a;
+  }
+  std::optional<Result<Lease>> rent(Acquire a) {
+    Manager::Event quiet = [](const std::string&, Value) {};
+    return drive(manager->acquire(std::move(a), quiet, {}));
+  }
+  std::optional<Result<>> release(const std::string& id, store::Fence fence = {}) {
+    Manager::Event quiet = [](const std::string&, Value) {};
+    return drive(manager->release(id, quiet, std::move(fence)));
+  }
+  std::optional<Result<ReapReport>> reap(bool in_background = false, std::string now = "") {
+    ReapRequest request;
+    request.alive = alive;
+    request.in_background = in_background;
+    request.now = std::move(now);
+    return drive(manager->reap(std::move(request)));
+  }
+  Lease row(const std::string& id) { return manager->find(id).value().value(); }
+  int billable() const { return cloud.billable(clock.us); }
+};
+
+}  // namespace rille::lease::test
