@@ -27,7 +27,10 @@ class History {
 
   void play() {
     w_.run(run_);
-    for (int i = 0, n = static_cast<int>(pick({1, 2, 4})); i < n; ++i) act();
+    for (int i = 0, n = static_cast<int>(pick({1, 2, 4})); i < n; ++i) {
+      act();
+      one_each();
+    }
     settle();
   }
 
@@ -103,6 +106,17 @@ class History {
     Manager::Event quiet = [](const std::string&, Value) {};
     Acquire want = w_.wanted(run_, name, Value(Value::Object{}), epoch_);
     co_return co_await w_.manager->acquire(std::move(want), std::move(quiet), {});
+  }
+
+  // A lease is one machine: no generation is asked for while one before it may live.
+  void one_each() {
+    std::map<std::string, int> living;
+    for (const auto& [id, box] : w_.cloud.boxes)
+      if (!box.gone_us) ++living[box.tag.substr(0, box.tag.find("-g"))];
+    for (const auto& [lease, n] : living) {
+      INFO(lease);
+      REQUIRE(n == 1);
+    }
   }
 
   // The run is over, the faults are, too: one reaper, as `rille gc` would, again when the last requests have landed.
