@@ -76,8 +76,8 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     outcome = std::move(*slot.recorded);
   } else {
     record_start(slot);
-    Result<lease::Lease> made =
-        co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options), limits_.leases_max, token(f));
+    Result<lease::Lease> made = co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options),
+                                                      limits_.leases_max, token(f));
     if (made) outcome = Value().set("lease", made->id);
     else if (const Error* why = cancelled(id)) co_return *why;
     else outcome = made.error();

@@ -163,7 +163,7 @@ struct World {
   provider::Registry registry;
   std::unique_ptr<Manager> manager;
   int places = 0, die_at = -1;
-  bool in_turns = false;  // tasks take turns in the journal's queue: two at once go the same way each time
+  bool in_turns = false;  // two tasks take turns in the journal's queue; only their reads may fall either way
   bool died = false;
   std::function<bool(const std::string&)> alive = [](const std::string&) { return false; };
 

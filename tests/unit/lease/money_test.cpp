@@ -287,7 +287,8 @@ TEST_CASE("the reaper leaves a lease whose run was resumed in the meantime") {
   hooks.pause = [&](std::int64_t ms, CancelToken token) { return w.pause(ms, token); };
   w.manager = std::make_unique<Manager>(*w.loop, *w.journal, w.registry, "0123456789ab", hooks);
   w.alive = [&](const std::string&) {
-    if (!std::exchange(taken, true)) w.journal->enqueue([](store::Db& db) { return db.run("UPDATE runs SET epoch=9"); });
+    store::Journal::Write take = [](store::Db& db) { return db.run("UPDATE runs SET epoch=9"); };
+    if (!std::exchange(taken, true)) w.journal->enqueue(take);
     return false;
   };
   auto report = w.reap();
