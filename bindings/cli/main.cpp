@@ -95,6 +95,7 @@ int run_main(int argc, char** argv) {
   auto* release = cli.add_subcommand("release", "end a lease, or all leases of a run");
   release->add_option("LEASE|RUN", id, "which")->required();
   auto* gc = cli.add_subcommand("gc", "release what no run will release");
+  gc->add_option("--now", id, "a run that stands still: do not hold its leases any longer");
   auto* cost = cli.add_subcommand("cost", "what runs have cost");
   cost->add_option("RUN", id, "one run only");
   auto* offers = cli.add_subcommand("offers", "what can be rented");
@@ -127,7 +128,7 @@ int run_main(int argc, char** argv) {
   if (logs->parsed()) return logs_command(app, id, follow);
   if (leases->parsed()) return leases_command(app, all);
   if (release->parsed()) return release_command(app, id);
-  if (gc->parsed()) return gc_command(app);
+  if (gc->parsed()) return gc_command(app, id);
   if (cost->parsed()) return cost_command(app, id);
   if (signal->parsed()) return signal_command(app, id, name, value.empty() ? "true" : value);
   if (offers->parsed()) {

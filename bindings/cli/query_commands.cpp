@@ -179,31 +179,55 @@ int release_command(App& app, const std::string& what) {
   return code ? 3 : 0;
 }
 
-int gc_command(App& app) {
-  auto report = run_blocking(*app.loop, app.engine->reap(engine::ReapSpec()));
+namespace {
+
+Value gc_value(const App& app, const lease::ReapReport& report) {
+  auto list = [&](const std::vector<lease::Lease>& leases) {
+    Value::Array out;
+    for (const auto& l : leases) out.push_back(lease_value(app, l));
+    return Value(std::move(out));
+  };
+  Value::Array held, errors;
+  for (const lease::Held& h : report.held)
+    held.push_back(lease_value(app, h.lease).set("why", h.why).set("until", format_utc(h.until_us)));
+  for (const Error& e : report.errors) errors.push_back(error_to_value(e));
+  Value v;
+  v.set("released", list(report.released)).set("failed", list(report.failed)).set("unknown", list(report.unknown));
+  v.set("revived", list(report.revived)).set("held", std::move(held)).set("errors", std::move(errors));
+  return v;
+}
+
+std::string gc_text(const App& app, const lease::ReapReport& report) {
+  std::int64_t now = app.loop->clock().wall_us();
+  std::string out;
+  for (const auto& l : report.revived)
+    out += fmt::format("machine {} at {} was alive, though the journal had settled it ({} of run {})\n", l.machine_id,
+                       l.provider, l.name, l.run);
+  for (const auto& l : report.released) out += fmt::format("released {} {} ({})\n", l.id, l.name, l.machine_id);
+  for (const auto& l : report.failed)
+    out += fmt::format("NOT released {} {} ({}): {}\n", l.id, l.name, l.machine_id, l.error);
+  for (const auto& h : report.held)
+    out += fmt::format("held {} {} ({}) for {}, at {} per hour: {}; until {}, in {}\n", h.lease.id, h.lease.name,
+                       h.lease.machine_id, h.lease.run, format_dollars(h.lease.price_micros_per_hour), h.why,
+                       format_utc(h.until_us), format_duration_ms((h.until_us - now) / 1000));
+  if (!report.held.empty()) out += "end them now with `rille gc --now RUN`, or go on with `rille resume RUN`\n";
+  for (const auto& l : report.unknown)
+    out += fmt::format("unknown machine {} at {} bears our tag {}; it is in no journal here and was left alone\n",
+                       l.machine_id, l.provider, l.tag);
+  for (const Error& e : report.errors)
+    out += fmt::format("could not ask {} for its machines: {}\n", e.provider, e.message);
+  return out.empty() ? "nothing to clean up\n" : out;
+}
+
+}  // namespace
+
+int gc_command(App& app, const std::string& now) {
+  engine::ReapSpec spec;
+  spec.now = now;
+  auto report = run_blocking(*app.loop, app.engine->reap(std::move(spec)));
   if (!report) return fail(app, report.error());
-  if (app.json) {
-    Value v;
-    auto list = [&](const std::vector<lease::Lease>& leases) {
-      Value::Array out;
-      for (const auto& l : leases) out.push_back(lease_value(app, l));
-      return Value(std::move(out));
-    };
-    v.set("released", list(report->released)).set("failed", list(report->failed)).set("unknown", list(report->unknown));
-    app.terminal.out(v.to_json_pretty() + "\n");
-    return report->failed.empty() ? 0 : 3;
-  }
-  for (const auto& l : report->released)
-    app.terminal.out(fmt::format("released {} {} ({})\n", l.id, l.name, l.machine_id));
-  for (const auto& l : report->failed)
-    app.terminal.out(fmt::format("NOT released {} {} ({}): {}\n", l.id, l.name, l.machine_id, l.error));
-  for (const auto& l : report->unknown)
-    app.terminal.out(fmt::format(
-        "unknown machine {} at {} bears our tag {}; it is in no journal here and was left alone\n",
-        l.machine_id, l.provider, l.tag));
-  if (report->released.empty() && report->failed.empty() && report->unknown.empty())
-    app.terminal.out("nothing to clean up\n");
-  return report->failed.empty() ? 0 : 3;
+  app.terminal.out(app.json ? gc_value(app, *report).to_json_pretty() + "\n" : gc_text(app, *report));
+  return report->failed.empty() && report->errors.empty() ? 0 : 3;
 }
 
 int cost_command(App& app, const std::string& id) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "bindings/cli/reaper.hpp"
 #include "bindings/cli/session.hpp"
 #include "runtime/base/units.hpp"
 #include "bindings/lua/open.hpp"
@@ -105,8 +106,13 @@ int drive(Session& s, FunctionRef main, const std::string& title) {
     Value none;
     session.result.emplace(co_await session.run->execute(*session.host, f, none));
   }(s, main));
+  std::optional<Reaper> reaper;
+  if (s.run->mode() == engine::Mode::durable) reaper.emplace(s.app);
   s.app.loop->run_until([&] { return s.result.has_value() || s.aborted; });
-  return s.aborted && !s.result ? abort_run(s) : finish(s);
+  if (s.aborted && !s.result) return abort_run(s);
+  int code = finish(s);
+  if (reaper) reaper->at_exit([&s] { return s.aborted; });
+  return code;
 }
 
 }  // namespace

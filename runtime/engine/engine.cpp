@@ -139,7 +139,11 @@ Result<int> Engine::lock_run(const std::string& id) const {
   std::string path = run_home(id) + "/lock";
   int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return errno_error("open", path, errno);
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  // Whoever asks whether the run is alive holds the lock for an instant.
+  for (int i = 0; i < 4; ++i) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    usleep(1000);
+  }
   char text[32] = {};
   (void)!pread(fd, text, sizeof text - 1, 0);
   close(fd);
@@ -311,6 +315,7 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
   lease::ReapRequest request;
   request.alive = [this](const std::string& id) { return alive(id); };
   request.in_background = spec.in_background;
+  request.only_due = spec.only_due;
   if (!spec.now.empty()) {
     RILLE_CO_TRY(RunRow row, run(spec.now));
     if (alive(row.id)) {

@@ -29,6 +29,7 @@ struct RunSpec {
 struct ReapSpec {
   ReapSpec() = default;    // not an aggregate: see loop/task.hpp
   bool in_background = false;
+  bool only_due = false;   // rows whose time has come; asks no provider about anything else
   std::string now;         // a run whose leases end at once, though they would be held for its resumption
 };
 

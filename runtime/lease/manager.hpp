@@ -63,6 +63,7 @@ struct ReapRequest {
   ReapRequest() = default;         // not an aggregate: see loop/task.hpp
   std::function<bool(const std::string& run)> alive;  // whether a runner holds that run now
   bool in_background = false;      // touches nothing of a run that is alive, not even what has expired
+  bool only_due = false;           // rows whose time has come, and no look at what the providers have besides
   std::string now;                 // a run that is not alive, whose leases end at once
 };
 
@@ -118,6 +119,7 @@ class Manager {
   Async<> end_lease(Lease lease, Event event, store::Fence fence);
   Async<> end_machine(Lease lease);
   Async<> end_one(std::string machine, std::string provider);
+  Result<std::optional<Held>> standing(const Lease& lease, const ReapRequest& request) const;
   Async<> reap_rows(const ReapRequest& request, ReapReport& report);
   Async<> reap_machines(const ReapRequest& request, ReapReport& report);
   Async<> end_stray(provider::Machine machine, std::string provider, ReapRequest request, ReapReport& report);

@@ -137,42 +137,50 @@ Async<> Manager::end_lease(Lease lease, Event event, store::Fence fence) {
 Async<ReapReport> Manager::reap(ReapRequest request) {
   ReapReport report;
   RILLE_CO_CHECK(co_await reap_rows(request, report));
-  RILLE_CO_CHECK(co_await reap_machines(request, report));
+  if (!request.only_due) RILLE_CO_CHECK(co_await reap_machines(request, report));
   co_return report;
+}
+
+// Until when the row is left alone, and why; 0: it is due. Nothing: it is its runner's business.
+Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
+  std::string state;
+  std::int64_t since_us = 0;
+  RILLE_CHECK(journal_.reader().query("SELECT state,updated_us FROM runs WHERE id=?", {lease.run},
+                                      [&](const store::Row& row) {
+                                        state = row.text(0);
+                                        since_us = row.integer(1);
+                                      }));
+  const bool expired = now_us() >= lease.expires_us;
+  if (request.alive(lease.run) && (request.in_background || !expired)) return std::optional<Held>();
+  Held held;
+  held.lease = lease;
+  held.until_us = lease.expires_us;
+  if (lease.detached) {
+    held.why = "detached";
+  } else if (halted(state)) {
+    held.why = "its run is " + state;
+    held.until_us = std::min(held.until_us, since_us + lease.request.hold_ms * 1000);
+  } else {
+    held.why = "its run was interrupted and can be resumed";
+  }
+  bool due = now_us() >= held.until_us || lease.state == "releasing" || lease.run == request.now ||
+             (over(state) && !lease.detached);
+  if (due) held.until_us = 0;
+  return std::optional<Held>(std::move(held));
 }
 
 Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
   RILLE_CO_TRY(std::vector<Lease> leases, all(false));
   for (Lease& lease : leases) {
-    std::string state;
-    std::int64_t since_us = 0;
-    RILLE_CO_CHECK(journal_.reader().query("SELECT state,updated_us FROM runs WHERE id=?", {lease.run},
-                                           [&](const store::Row& row) {
-                                             state = row.text(0);
-                                             since_us = row.integer(1);
-                                           }));
-    const bool alive = request.alive(lease.run), expired = now_us() >= lease.expires_us;
-    if (alive && (request.in_background || !expired)) continue;
-    Held held;
-    held.until_us = lease.expires_us;
-    if (lease.detached) {
-      held.why = "detached";
-    } else if (halted(state)) {
-      held.why = "its run is " + state;
-      held.until_us = std::min(held.until_us, since_us + lease.request.hold_ms * 1000);
-    } else {
-      held.why = "its run was interrupted and can be resumed";
-    }
+    RILLE_CO_TRY(std::optional<Held> held, standing(lease, request));
+    if (!held) continue;
     bool vanished = false;
-    if (lease.state == "live") {
+    if (held->until_us && lease.state == "live" && !request.only_due) {
       Result<Machine> machine = co_await describe(lease, {});
       vanished = machine && machine->state == MachineState::gone;
     }
-    bool due = lease.state == "releasing" || vanished || now_us() >= held.until_us || lease.run == request.now ||
-               (over(state) && !lease.detached);
-    if (!due) {
-      held.lease = std::move(lease);
-      report.held.push_back(std::move(held));
+    if (held->until_us && !vanished) {
+      report.held.push_back(std::move(*held));
       continue;
     }
     Event quiet = [](const std::string&, Value) {};

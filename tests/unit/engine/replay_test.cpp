@@ -262,3 +262,33 @@ TEST_CASE("a refusal after a lost answer does not forget the machine that the lo
   CHECK(world.creates.size() == 1);
   CHECK(world.machines.empty());
 }
+
+TEST_CASE("a rent that fails and cannot be settled says both, and its scope tries again") {
+  World world;
+  world.fail_terminates = 5;
+  {
+    auto loop = Loop::create().value();
+    auto journal = store::Journal::open(*loop, world.dir.path + "/journal.db").value();
+    store::Journal::Write full = [](store::Db& db) {
+      return db.script("CREATE TRIGGER full BEFORE INSERT ON leases WHEN NEW.state='live' "
+                       "BEGIN SELECT RAISE(ABORT,'database or disk is full'); END");
+    };
+    REQUIRE(run_blocking(*loop, journal->commit(full)));
+  }
+  auto script = [](Run& run, CppGuest&, World& w) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      auto box = co_await run.rent(f, "box", Value(), "test");
+      CHECK(w.machines.size() == 1);
+      if (!box) co_return box.error();
+      co_return Value();
+    };
+  };
+  auto out = Process::run(world, script);
+  REQUIRE(out);
+  REQUIRE_FALSE(out->ok());
+  const Error& e = out->error();
+  CHECK_THAT(e.message, Catch::Contains("disk is full") && Catch::Contains("could not be settled") &&
+                            Catch::Contains("no route"));
+  CHECK_THAT(e.hint, Catch::Contains("rille release"));
+  CHECK(world.machines.empty());
+}

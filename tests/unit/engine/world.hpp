@@ -19,6 +19,7 @@ struct World {
   std::map<std::string, int> creates;           // create calls that made a machine, by token
   int places = 0, crash_at = -1;
   int create_calls = 0, lose_answer = -1, refuse_from = -1;  // by number of the create call, from 1
+  int fail_terminates = 0;                      // so many terminate calls fail
   bool crashed = false;
 
   // A place where the process may die. Never returns when it does.
@@ -67,6 +68,7 @@ class MemoryProvider final : public provider::Provider {
   }
   Async<> terminate(std::string id, CancelToken) override {
     RILLE_CO_CHECK(co_await world_.place(loop_));
+    if (world_.fail_terminates > 0 && world_.fail_terminates--) co_return make_error(ErrorKind::network, "no route");
     world_.machines.erase(id);
     RILLE_CO_CHECK(co_await world_.place(loop_));
     co_return success();
@@ -98,7 +100,9 @@ class Process {
     auto journal = store::Journal::open(*loop, world.dir.path + "/journal.db").value();
     provider::Registry registry;
     (void)registry.add(std::make_unique<MemoryProvider>(*loop, world));
-    lease::Manager leases(*loop, *journal, registry, "test");
+    lease::Hooks hooks;
+    hooks.pause = [l = loop.get()](std::int64_t, CancelToken token) { return sleep_for(*l, 0, token); };
+    lease::Manager leases(*loop, *journal, registry, "test", hooks);
     std::int64_t epoch = 0;
     (void)journal->reader().query("SELECT epoch FROM runs WHERE id='r'", {},
                                   [&](const store::Row& row) { epoch = row.integer(0); });

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""What ends a lease when its run does not: `rille gc`, the reaper beside another run, and nothing while the run lives.
+usage: lease_test.py RILLE"""
+import glob, json, os, shutil, signal, subprocess, sys, tempfile
+
+rille = os.path.abspath(sys.argv[1])
+failures = count = 0
+root = tempfile.mkdtemp(prefix="rille-lease-")
+home = root + "/home"
+env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
+
+
+def check(name, ok, detail=""):
+    global failures, count
+    count += 1
+    failures += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
+
+
+def run(*words):
+    r = subprocess.run([rille, *words], env=env, capture_output=True, text=True, timeout=60, cwd=root)
+    return r.returncode, r.stdout + r.stderr
+
+
+def script(name, source):
+    path = f"{root}/{name}.lua"
+    open(path, "w").write('local rille = require "rille"\n' + source)
+    return path
+
+
+def leases():
+    return json.loads(run("leases", "--json")[1])
+
+
+def instances():
+    return glob.glob(home + "/instances/i-*")
+
+
+def begin(options):
+    """A run that has rented and waits; the process, once it does."""
+    path = script("waits", f'local box = rille.rent("box", {options})\nprint("ready")\nrille.sleep("1h")')
+    p = subprocess.Popen([rille, "run", path], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                         cwd=root)
+    assert p.stdout.readline() == "ready\n"
+    return p
+
+
+def suspended(options):
+    p = begin(options)
+    p.send_signal(signal.SIGTERM)
+    p.wait(timeout=30)
+    return json.loads(run("ps", "--json")[1])[0]["id"]
+
+
+calm = script("calm", 'print("calm")')
+try:
+    code, out = run("run", calm)
+    check("nothing rented: nothing is said", code == 0 and "released" not in out, out)
+
+    p = begin('{ gpu = "cpu" }')
+    alive = json.loads(run("ps", "--json")[1])[0]["id"]
+    code, out = run("run", calm)
+    check("a living run's lease is not touched by another run", code == 0 and len(leases()) == 1 and
+          "left by" not in out, out)
+    code, out = run("gc")
+    check("nor by gc", code == 0 and "nothing to clean up" in out and len(leases()) == 1, out)
+    code, out = run("gc", "--now", alive)
+    check("nor by gc --now, which says why", code == 1 and "is being run by process" in out and len(leases()) == 1, out)
+    p.send_signal(signal.SIGTERM)
+    p.wait(timeout=30)
+
+    code, out = run("gc")
+    check("a suspended run's lease is held, and shown until when", code == 0 and len(leases()) == 1 and
+          "its run is suspended; until 20" in out and "in 11h59m" in out and "gc --now" in out, out)
+    code, out = run("gc", "--json")
+    held = json.loads(out)["held"]
+    check("in JSON, too", len(held) == 1 and held[0]["run"] == alive and held[0]["why"] == "its run is suspended", out)
+    code, out = run("run", calm)
+    check("another run leaves it", code == 0 and len(leases()) == 1, out)
+    code, out = run("gc", "--now", alive)
+    check("gc --now ends it", code == 0 and "released" in out and not leases() and not instances(), out)
+
+    run_id = suspended('{ gpu = "cpu", hold_ttl = "1ms" }')
+    code, out = run("run", calm)
+    check("when the hold is over, the next run ends it in passing", code == 0 and "calm" in out and
+          f"left by run {run_id}" in out and not leases() and not instances(), out)
+
+    p = begin('{ gpu = "cpu" }')
+    p.kill()
+    p.wait()
+    code, out = run("gc")
+    check("a killed run's lease waits for its resumption", code == 0 and "was interrupted and can be resumed" in out and
+          len(leases()) == 1, out)
+    box = instances()[0]
+    shutil.copytree(box, root + "/copy", symlinks=True)
+    check("and ends when asked", run("gc", "--now", "last")[0] == 0 and not leases() and not instances())
+    shutil.move(root + "/copy", box)
+    code, out = run("gc")
+    check("a machine that lives although it was released is ended and reported", code == 0 and "was alive" in out and
+          "released" in out and not instances() and not leases(), out)
+
+    for option, said in [("detach = true", "no option 'detach' yet"), ('disk = "10GB"', "no option 'disk' yet"),
+                         ('container = "x"', "no option 'container' yet"), ("ttll = 1", "did you mean ttl")]:
+        code, out = run("run", script("wrong", f'rille.rent("b", {{ gpu = "cpu", {option} }})'))
+        check(f"rent refuses {option}", code == 1 and said in out, out)
+finally:
+    shutil.rmtree(root, ignore_errors=True)
+print(f"1..{count}")
+sys.exit(1 if failures else 0)
