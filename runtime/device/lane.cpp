@@ -22,6 +22,7 @@ struct Lane::State {
   std::deque<Job> jobs;
   std::atomic<std::size_t> depth{0};
   bool stop = false;
+  bool orphaned = false;               // the thread owns this, and deletes it when it ends
   int threads = 1;
   std::thread thread;
 
@@ -81,7 +82,10 @@ std::shared_ptr<Lane> Lane::shared(int threads) {
 
 Lane::Lane(int threads) : state_(std::make_unique<State>()) {
   state_->threads = threads;
-  state_->thread = std::thread([s = state_.get()] { s->run(); });
+  state_->thread = std::thread([s = state_.get()] {
+    s->run();
+    if (s->orphaned) delete s;
+  });
 }
 
 Lane::~Lane() {
@@ -92,8 +96,9 @@ Lane::~Lane() {
   state_->wake.notify_one();
   // The last handle may go inside a job's own destruction: a thread cannot join itself.
   if (state_->thread.get_id() == std::this_thread::get_id()) {
+    state_->orphaned = true;  // only this thread reads it
     state_->thread.detach();
-    state_.release();                  // the thread still reads it on its way out
+    state_.release();  // the thread deletes it on its way out
   } else {
     state_->thread.join();
   }

@@ -101,7 +101,7 @@ TEST_CASE("the identity is the source and the place, in every process") {
 
 TEST_CASE("another build is refused") {
   Script to;
-  to("return 1");
+  (void)to("return 1");
   shipped.set("build", "other");
   auto r = to.host->load_shipped(shipped);
   REQUIRE_FALSE(r);

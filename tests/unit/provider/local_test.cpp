@@ -21,7 +21,7 @@ struct LocalFixture : AgentFixture {
     return request;
   }
   Machine create(const std::string& token) { return wait(provider->create(order(token), {})).value(); }
-  std::size_t listed(const std::string& prefix = "rille-") { return wait(provider->list(prefix, {})).value().size(); }
+  std::size_t listed(const std::string& tags = "rille-") { return wait(provider->list(tags, {})).value().size(); }
 };
 }  // namespace
 
