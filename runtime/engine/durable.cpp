@@ -146,44 +146,39 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
     slot.attempt = static_cast<int>(entry->attempt);
     slot.next_us = entry->next_us;
     slot.started_us = entry->started_us;
-    slot.cursor = entry->cursor;
+    slot.begun = std::make_shared<BegunRow>(true);
   }
   RILLE_CO_CHECK(co_await wait_live(f));
   co_return slot;
 }
 
-namespace {
-
-// Rows are copied for the writer thread: a Slot belongs to the loop's.
-struct StartRow {
-  std::string run, fiber, kind, name, args_sha256, source;
-  std::int64_t pos, occurrence, attempt, next_us, started_us;
-};
-
-Result<> write_start(store::Db& db, const StartRow& s) {
-  return db.run(
-      "INSERT INTO "
-      "entries(run,fiber,pos,kind,name,occurrence,args_sha256,state,attempt,next_us,source,started_us) "
-      "VALUES(?,?,?,?,?,?,?,'started',?,?,?,?) "
-      "ON CONFLICT(run,fiber,pos) DO UPDATE SET attempt=excluded.attempt, next_us=excluded.next_us",
-      {s.run, s.fiber, s.pos, s.kind, s.name, s.occurrence, s.args_sha256, s.attempt, s.next_us, s.source,
-       s.started_us});
+EntryRow RunImpl::row_of(const Slot& slot) const {
+  EntryRow r;
+  r.run = config_.number;
+  r.fiber = slot.fiber->path;
+  r.kind = slot.operation.kind;
+  r.name = slot.operation.name;
+  r.args_sha256 = slot.args_sha256;
+  r.source = slot.operation.source;
+  r.pos = slot.pos;
+  r.occurrence = slot.occurrence;
+  r.attempt = slot.attempt;
+  r.next_us = slot.next_us;
+  r.started_us = slot.started_us;
+  return r;
 }
 
-}  // namespace
-
-// That it has begun, and which attempt this is: durable within milliseconds, or with the completion.
+// That it has begun, and which attempt this is: durable within milliseconds, unless the completion overtakes it.
 void RunImpl::record_start(Slot& slot) {
   if (config_.mode != Mode::durable) return;
-  if (slot.superseded) slot.superseded->store(true);
-  slot.superseded = std::make_shared<std::atomic<bool>>(false);
-  auto row = std::make_shared<StartRow>(StartRow{config_.id, slot.fiber->path, slot.operation.kind, slot.operation.name,
-                                                 slot.args_sha256, slot.operation.source, slot.pos, slot.occurrence,
-                                                 slot.attempt, slot.next_us, slot.started_us});
+  if (!slot.begun) slot.begun = std::make_shared<BegunRow>(false);
+  slot.begun->wanted.store(slot.attempt);
+  // Copied for the writer thread: a Slot belongs to the loop's.
   journal_->enqueue(
-      [row, dead = slot.superseded](store::Db& db) -> Result<> {
-        if (dead->load()) return {};
-        return write_start(db, *row);
+      [row = std::make_shared<EntryRow>(row_of(slot)), begun = slot.begun](store::Db& db) -> Result<> {
+        if (begun->wanted.load() != row->attempt) return {};
+        begun->written = true;
+        return write_begun(db, *row);
       },
       fence());
 }
@@ -191,46 +186,30 @@ void RunImpl::record_start(Slot& slot) {
 // Records the outcome and resumes when it is durable, in the order of completion over all fibers.
 Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
   if (config_.mode != Mode::durable) co_return outcome;
-  struct Row {
-    std::string run, fiber, key, kind, name, args, source, value, error;
-    std::int64_t pos, occurrence, attempt, started, ended, seq;
+  struct Completed {
+    EntryRow row;
+    std::int64_t seq, ended_us;
+    std::string value, error;
+    std::shared_ptr<BegunRow> begun;
   };
-  auto row = std::make_shared<Row>();
-  row->value = outcome ? outcome->to_json() : std::string();
-  if (static_cast<std::int64_t>(row->value.size()) > inline_value_bytes_max)
+  auto done = std::make_shared<Completed>();
+  if (outcome) done->value = outcome->to_json();
+  if (static_cast<std::int64_t>(done->value.size()) > inline_value_bytes_max)
     outcome = make_error(ErrorKind::invalid,
                          fmt::format("the result of {} '{}' is {} MB; at most 16 MB go into the journal",
-                                     slot.operation.kind, slot.operation.name, row->value.size() >> 20),
+                                     slot.operation.kind, slot.operation.name, done->value.size() >> 20),
                          "write it to a file and return the file's name");
-  if (!outcome) row->error = error_to_value(outcome.error()).to_json();
-  if (slot.superseded) slot.superseded->store(true);
-  row->run = config_.id;
-  row->fiber = slot.fiber->path;
-  row->kind = slot.operation.kind;
-  row->name = slot.operation.name;
-  row->args = slot.args_sha256;
-  row->source = slot.operation.source;
-  row->pos = slot.pos;
-  row->occurrence = slot.occurrence;
-  row->attempt = slot.attempt;
-  row->started = slot.started_us;
-  row->ended = now_us();
-  row->seq = next_seq_++;
-  bool failed = !outcome;
+  if (!outcome) done->error = error_to_value(outcome.error()).to_json();
+  if (slot.begun) slot.begun->wanted.store(0);
+  done->row = row_of(slot);
+  done->begun = std::move(slot.begun);
+  done->ended_us = now_us();
+  done->seq = next_seq_++;
   Wake<Result<>> durable(scheduler_);
   journal_->commit_then(
-      [row, failed, extra = std::move(extra)](store::Db& db) -> Result<> {
+      [done, extra = std::move(extra)](store::Db& db) -> Result<> {
         if (extra) RILLE_CHECK(extra(db));
-        return db.run(
-            "INSERT OR REPLACE INTO "
-            "entries(run,fiber,pos,seq,kind,name,occurrence,args_sha256,state,attempt,value,error,source,"
-            "started_us,ended_us) "
-            "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            {row->run, row->fiber, row->pos, row->seq, row->kind, row->name, row->occurrence, row->args,
-             std::string_view(failed ? "failed" : "done"), row->attempt,
-             failed ? store::SqlValue() : store::SqlValue(std::string_view(row->value)),
-             failed ? store::SqlValue(std::string_view(row->error)) : store::SqlValue(), row->source,
-             row->started, row->ended});
+        return write_completed(db, done->row, done->seq, done->ended_us, done->value, done->error, done->begun.get());
       },
       fence(), [this, durable, alive = alive_](Result<> r) {
         if (!*alive) return;

@@ -7,9 +7,11 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "runtime/base/id.hpp"
 #include "runtime/engine/run_impl.hpp"
@@ -215,6 +217,9 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
   config.epoch = row.epoch;
   config.self_exe = options_.self_exe;
   config.lock_fd = std::exchange(guard.fd, -1);
+  if (config.mode == Mode::durable) {
+    RILLE_CO_TRY(config.number, run_number(journal_->reader(), row.id));
+  }
   Replay replay;
   if (!fresh) {
     RILLE_CO_TRY(replay, Replay::load(journal_->reader(), row.id));
@@ -258,25 +263,23 @@ Result<RunRow> Engine::run(const std::string& id) const {
 }
 
 Result<std::vector<Value>> Engine::entries(const std::string& run) const {
+  std::vector<Entry> rows;
+  RILLE_CHECK(read_entries(journal_->reader(), run, [&](Entry e) { rows.push_back(std::move(e)); }));
+  std::sort(rows.begin(), rows.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.started_us, a.fiber, a.pos) < std::tie(b.started_us, b.fiber, b.pos);
+  });
   std::vector<Value> out;
-  RILLE_CHECK(journal_->reader().query(
-      "SELECT fiber,pos,seq,kind,name,occurrence,state,attempt,value,error,source,started_us,ended_us FROM "
-      "entries WHERE run=? "
-      "ORDER BY started_us,fiber,pos",
-      {run}, [&](const store::Row& row) {
-        Value e;
-        e.set("fiber", row.text(0)).set("pos", row.integer(1)).set("kind", row.text(3)).set("name", row.text(4));
-        e.set("occurrence", row.integer(5))
-            .set("state", row.text(6))
-            .set("attempt", row.integer(7))
-            .set("source", row.text(10));
-        e.set("started", format_utc(row.integer(11)));
-        if (!row.null(12)) e.set("seconds", static_cast<double>(row.integer(12) - row.integer(11)) / 1e6);
-        for (auto [column, key] : {std::pair{8, "value"}, std::pair{9, "error"}})
-          if (!row.null(column))
-            if (Result<Value> v = Value::from_json(row.text(column))) e.set(key, std::move(v).value());
-        out.push_back(std::move(e));
-      }));
+  for (Entry& row : rows) {
+    Value e;
+    e.set("fiber", row.fiber).set("pos", row.pos).set("kind", row.kind).set("name", row.name);
+    e.set("occurrence", row.occurrence).set("attempt", row.attempt).set("source", row.source);
+    e.set("state", !row.completed() ? "started" : row.error ? "failed" : "done");
+    e.set("started", format_utc(row.started_us));
+    if (row.completed()) e.set("seconds", static_cast<double>(row.ended_us - row.started_us) / 1e6);
+    if (row.error) e.set("error", error_to_value(*row.error));
+    else if (row.completed()) e.set("value", std::move(row.value));
+    out.push_back(std::move(e));
+  }
   return out;
 }
 

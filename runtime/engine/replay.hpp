@@ -3,22 +3,12 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/base/value.hpp"
-#include "runtime/store/sqlite.hpp"
+#include "runtime/engine/entries.hpp"
 
 namespace rille::engine {
-
-struct Entry {
-  std::string fiber, kind, name, args_sha256, state, source, cursor;
-  std::int64_t pos = 0, seq = -1, occurrence = 0, attempt = 1, next_us = 0, started_us = 0;
-  Value value;
-  std::optional<Error> error;
-  bool completed() const { return seq >= 0; }
-};
 
 class Replay {
  public:

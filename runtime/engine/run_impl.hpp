@@ -63,9 +63,8 @@ struct Slot {
   Operation operation;
   int attempt = 1;
   std::int64_t next_us = 0, started_us = 0;
-  std::string cursor;
   std::optional<Result<Value>> recorded;
-  std::shared_ptr<std::atomic<bool>> superseded;  // a lazily queued START row that the completion makes needless
+  std::shared_ptr<BegunRow> begun;     // once a row for its beginning has been queued or read
 };
 
 struct RunConfig {
@@ -73,7 +72,7 @@ struct RunConfig {
   Mode mode = Mode::durable;
   Value args;
   RunHooks hooks;
-  std::int64_t epoch = 1;
+  std::int64_t epoch = 1, number = 0;  // as in the run's row; number: durable runs only
   std::string self_exe;
   int lock_fd = -1;                    // held while the run is; closing it frees the run for others
 };
@@ -157,6 +156,7 @@ class RunImpl final : public Run {
   // durable.cpp
   Async<Slot> admit(FiberId id, Operation operation);
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
+  EntryRow row_of(const Slot& slot) const;
   void record_start(Slot& slot);
   Result<> check_entry(const Entry& entry, const Slot& slot) const;
   Async<> wait_turn(FiberRecord& f, std::int64_t seq);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* format_1 = R"sql(
 CREATE TABLE runs (
-  id TEXT PRIMARY KEY, script TEXT NOT NULL, mode TEXT NOT NULL,
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, script TEXT NOT NULL, mode TEXT NOT NULL,
   state TEXT NOT NULL,               -- running suspended done failed cancelled diverged cleanup
   epoch INTEGER NOT NULL,            -- fencing: raised by each runner that takes the run
   args TEXT NOT NULL, result TEXT, error TEXT,
@@ -25,15 +25,22 @@ CREATE TABLE sources (
   PRIMARY KEY (run, module)
 ) STRICT, WITHOUT ROWID;
 
--- What the fibers of a run did. (fiber, pos) is the place in the fiber's own order; seq the order of completions.
+-- What the fibers of a run did, appended in the order of completion: id is the run's number * 2^32 + seq, and (fiber,
+-- pos) the place in the fiber's own order.
 CREATE TABLE entries (
-  run TEXT NOT NULL REFERENCES runs(id), fiber TEXT NOT NULL, pos INTEGER NOT NULL,
-  seq INTEGER,                       -- null until it has completed
+  id INTEGER PRIMARY KEY,
+  fiber TEXT NOT NULL, pos INTEGER NOT NULL,
   kind TEXT NOT NULL, name TEXT NOT NULL, occurrence INTEGER NOT NULL, args_sha256 TEXT NOT NULL,
-  state TEXT NOT NULL,               -- started done failed
-  attempt INTEGER NOT NULL, next_us INTEGER, cursor TEXT,
-  value TEXT, error TEXT, source TEXT NOT NULL,
-  started_us INTEGER NOT NULL, ended_us INTEGER,
+  attempt INTEGER NOT NULL, source TEXT NOT NULL,
+  started_us INTEGER NOT NULL, ended_us INTEGER NOT NULL,
+  value TEXT, error TEXT             -- one of them
+) STRICT;
+
+-- What has begun and not completed. run is the run's number.
+CREATE TABLE begun (
+  run INTEGER NOT NULL, fiber TEXT NOT NULL, pos INTEGER NOT NULL,
+  kind TEXT NOT NULL, name TEXT NOT NULL, occurrence INTEGER NOT NULL, args_sha256 TEXT NOT NULL,
+  attempt INTEGER NOT NULL, next_us INTEGER NOT NULL, source TEXT NOT NULL, started_us INTEGER NOT NULL,
   PRIMARY KEY (run, fiber, pos)
 ) STRICT, WITHOUT ROWID;
 

@@ -116,6 +116,7 @@ class Process {
     config.id = "r";
     config.home = world.dir.path;
     config.epoch = epoch;
+    config.number = run_number(journal->reader(), "r").value();
     auto replay = Replay::load(journal->reader(), "r").value();
     auto run = std::make_unique<RunImpl>(*loop, std::move(config), journal.get(), &leases, std::move(replay));
     CppGuest guest(*run);

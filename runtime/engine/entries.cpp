@@ -1,0 +1,94 @@
+#include "runtime/engine/entries.hpp"
+
+#include <fmt/format.h>
+
+namespace rille::engine {
+
+namespace {
+
+// entries.id: the run's number above, seq below. One integer key, so that rows are appended, and those of a run are a
+// range.
+constexpr int seq_bits = 32;
+std::int64_t entry_id(std::int64_t run, std::int64_t seq) { return (run << seq_bits) | seq; }
+
+Value parsed(const std::string& text, Result<>& failure) {
+  Result<Value> v = Value::from_json(text);
+  if (v) return std::move(v).value();
+  failure = make_error(ErrorKind::integrity, "the journal holds an entry that is not valid: " + v.error().message);
+  return {};
+}
+
+// The columns that both tables have, in this order.
+constexpr const char* common = "fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us";
+
+void read_common(const store::Row& row, Entry& e) {
+  e.fiber = row.text(0);
+  e.pos = row.integer(1);
+  e.kind = row.text(2);
+  e.name = row.text(3);
+  e.occurrence = row.integer(4);
+  e.args_sha256 = row.text(5);
+  e.attempt = row.integer(6);
+  e.source = row.text(7);
+  e.started_us = row.integer(8);
+}
+
+}  // namespace
+
+Result<std::int64_t> run_number(store::Db& db, const std::string& run) {
+  std::int64_t number = 0;
+  RILLE_CHECK(db.query("SELECT number FROM runs WHERE id=?", {run},
+                       [&](const store::Row& row) { number = row.integer(0); }));
+  if (!number) return make_error(ErrorKind::state, fmt::format("the journal has no run '{}'", run));
+  return number;
+}
+
+Result<> write_begun(store::Db& db, const EntryRow& r) {
+  return db.run(
+      "INSERT INTO begun(run,fiber,pos,kind,name,occurrence,args_sha256,attempt,next_us,source,started_us) "
+      "VALUES(?,?,?,?,?,?,?,?,?,?,?) "
+      "ON CONFLICT(run,fiber,pos) DO UPDATE SET attempt=excluded.attempt, next_us=excluded.next_us",
+      {r.run, r.fiber, r.pos, r.kind, r.name, r.occurrence, r.args_sha256, r.attempt, r.next_us, r.source,
+       r.started_us});
+}
+
+Result<> write_completed(store::Db& db, const EntryRow& r, std::int64_t seq, std::int64_t ended_us,
+                         std::string_view value, std::string_view error, const BegunRow* begun) {
+  if (begun && begun->written)
+    RILLE_CHECK(db.run("DELETE FROM begun WHERE run=? AND fiber=? AND pos=?", {r.run, r.fiber, r.pos}));
+  bool failed = !error.empty();
+  return db.run(
+      "INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,"
+      "error) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+      {entry_id(r.run, seq), r.fiber, r.pos, r.kind, r.name, r.occurrence, r.args_sha256, r.attempt, r.source,
+       r.started_us, ended_us, failed ? store::SqlValue() : store::SqlValue(value),
+       failed ? store::SqlValue(error) : store::SqlValue()});
+}
+
+Result<> read_entries(store::Db& db, const std::string& run, const std::function<void(Entry)>& each) {
+  RILLE_TRY(std::int64_t number, run_number(db, run));
+  Result<> failure;
+  RILLE_CHECK(db.query(fmt::format("SELECT {},ended_us,value,error,id FROM entries WHERE id>=? AND id<? ORDER BY id",
+                                   common),
+                       {entry_id(number, 0), entry_id(number + 1, 0)}, [&](const store::Row& row) {
+                         Entry e;
+                         read_common(row, e);
+                         e.run = number;
+                         e.ended_us = row.integer(9);
+                         if (!row.null(10)) e.value = parsed(row.text(10), failure);
+                         if (!row.null(11)) e.error = error_from_value(parsed(row.text(11), failure));
+                         e.seq = row.integer(12) - entry_id(number, 0);
+                         each(std::move(e));
+                       }));
+  RILLE_CHECK(db.query(fmt::format("SELECT {},next_us FROM begun WHERE run=?", common), {number},
+                       [&](const store::Row& row) {
+                         Entry e;
+                         read_common(row, e);
+                         e.run = number;
+                         e.next_us = row.integer(9);
+                         each(std::move(e));
+                       }));
+  return failure;
+}
+
+}  // namespace rille::engine
