@@ -70,9 +70,24 @@ Result<int> rent(lua_State* L) {
   return await(L, v.run.rent(v.id, std::move(name), std::move(options), v.source), push_instance, Waits::engine);
 }
 
+// Options that Rille has words for, but that nothing acts upon yet: refused by name, rather than ignored.
+void refuse_options(lua_State* L, int index, const char* verb,
+                    std::initializer_list<std::pair<const char*, const char*>> ahead) {
+  if (!lua_istable(L, index)) return;
+  for (const auto& [key, instead] : ahead) {
+    lua_getfield(L, index, key);
+    bool given = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+    if (given) raise_invalid(L, fmt::format("{}: there is no option '{}' yet", verb, key), instead);
+  }
+}
+
 // The options of stage and get, as data.
 Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
-  check_options(L, index, verb, {"sha256", "unpack", "force"});
+  refuse_options(L, index, verb,
+                 {{"unpack", "unpack it there: box:exec(\"unpack\", { argv = { \"tar\", \"xf\", \"data.tar\" } })"},
+                  {"force", "equal bytes are not sent twice; remove the file with box:exec first"}});
+  check_options(L, index, verb, {"sha256"});
   if (!lua_istable(L, index)) return Value(Value::Object{});
   RILLE_TRY(Value v, to_value(L, index, verb));
   return v.as_object() ? std::move(v) : Value(Value::Object{});
@@ -131,7 +146,7 @@ Result<int> call(lua_State* L) {
   return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), push_decoded, Waits::engine);
 }
 
-// box:exec(name, {argv=, env=, container=, ports=, timeout=, check=})
+// box:exec(name, {argv=, env=, timeout=, check=})
 Result<int> exec(lua_State* L) {
   Verb v = begin_verb(L, "exec");
   Instance& box = self(L, "box:exec");
@@ -139,7 +154,10 @@ Result<int> exec(lua_State* L) {
   spec.kind = "exec";
   spec.name = check_name(L, 2, "exec");
   check_table(L, 3, "box:exec");
-  check_options(L, 3, "box:exec", {"argv", "env", "container", "ports", "timeout", "check"});
+  refuse_options(L, 3, "box:exec",
+                 {{"container", "start it yourself: argv = { \"docker\", \"run\", .. }"},
+                  {"ports", "no provider here opens ports"}});
+  check_options(L, 3, "box:exec", {"argv", "env", "timeout", "check"});
   spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
   bool check = option_bool(L, 3, "check", true);
   RILLE_TRY(Value options, to_value(L, 3, "box:exec"));
@@ -153,8 +171,7 @@ Result<int> exec(lua_State* L) {
   Value::Array text;
   for (const Value& word : *argv) text.push_back(word.as_string() ? word : Value(fmt::format("{}", *word.as_number())));
   spec.payload.set("argv", Value(std::move(text)));
-  for (const char* key : {"env", "container", "ports"})
-    if (!options[key].is_null()) spec.payload.set(key, options[key]);
+  if (!options["env"].is_null()) spec.payload.set("env", options["env"]);
   spec.identity = spec.payload.to_json();
   std::string name = spec.name;
   return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), [name, check](lua_State* l, Value result) {

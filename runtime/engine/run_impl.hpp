@@ -149,6 +149,7 @@ class RunImpl final : public Run {
   CancelToken token(const FiberRecord& f) const;
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
   Async<> release_all(std::vector<std::string> leases);
+  void alert_budget();
   using Transfer = Async<Value> (Calls::*)(std::string, std::string, std::string, Value, CancelToken);
   Async<Value> transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
                         std::string to, Value options, std::string source);
@@ -193,6 +194,7 @@ class RunImpl final : public Run {
   std::optional<Error> divergence_;
   std::optional<Error> cancel_reason_;
   RunLimits limits_;
+  double alert_share_ = 0;             // of the budget, at which to warn; 0: never, or warned already
   std::unique_ptr<Calls> calls_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

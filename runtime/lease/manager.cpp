@@ -82,6 +82,10 @@ Result<std::vector<Lease>> Manager::all(bool with_released) const {
                      {});
 }
 
+Result<Money> Manager::money(const std::string& run) const {
+  return count_money(journal_.reader(), run, "", loop_.clock().wall_us());
+}
+
 Result<bool> Manager::any_open() const {
   bool open = false;
   RILLE_CHECK(journal_.reader().query("SELECT 1 FROM leases WHERE state<>'released' LIMIT 1", {},

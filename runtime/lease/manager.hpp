@@ -36,6 +36,13 @@ struct Lease {
   Value to_value(std::int64_t now_us) const;
 };
 
+// Of one run.
+struct Money {
+  Micros limit = -1;               // -1: none
+  Micros spent = 0, reserved = 0;  // by leases that were released; by the others, until their ends
+  std::int64_t held = 0;           // leases that are not released
+};
+
 struct Acquire {
   std::string key;                 // the lease's identity inside its run: fiber path/name#n
   std::string name, scope;
@@ -92,6 +99,7 @@ class Manager {
   Result<std::optional<Lease>> find(const std::string& id) const;
   Result<std::vector<Lease>> of_run(const std::string& run) const;
   Result<std::vector<Lease>> all(bool with_released) const;
+  Result<Money> money(const std::string& run) const;
   Result<bool> any_open() const;   // one look-up in an index
   // Whether the provider still knows the machine behind a live lease.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);

@@ -92,26 +92,29 @@ Result<Terms> read_terms(const Value& options) {
   return terms;
 }
 
-Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t now_us) {
-  RILLE_TRY(auto others, read_leases(db, "WHERE run=? AND id<>?", {lease.run, lease.id}));
-  std::int64_t held = std::count_if(others.begin(), others.end(), [](const Lease& l) { return l.billable(); });
-  if (leases_max >= 0 && held >= leases_max)
-    return make_error(ErrorKind::quota,
-                      fmt::format("the run holds {} leases, and the host program allows {}", held, leases_max),
-                      "release one first, or raise the limit leases_max");
-  std::int64_t limit = -1;
-  RILLE_CHECK(db.query("SELECT budget_micros FROM runs WHERE id=? AND budget_micros IS NOT NULL", {lease.run},
-                       [&](const store::Row& row) { limit = row.integer(0); }));
-  Micros price = lease.price_micros_per_hour;
-  if (limit < 0 || price == 0) return {};
-  // A released lease has cost what it has cost; another may run to its end, and has if it is late.
-  Micros spent = 0, reserved = 0;
-  for (const Lease& other : others) {
-    Micros whole = cost_micros(other.price_micros_per_hour, (other.expires_us - other.created_us) / 1000);
-    if (other.billable()) reserved += std::max(whole, other.spent_micros(now_us));
-    else spent += other.spent_micros(now_us);
+Result<Money> count_money(store::Db& db, const std::string& run, const std::string& but, std::int64_t now_us) {
+  Money out;
+  RILLE_CHECK(db.query("SELECT budget_micros FROM runs WHERE id=? AND budget_micros IS NOT NULL", {run},
+                       [&](const store::Row& row) { out.limit = row.integer(0); }));
+  RILLE_TRY(auto leases, read_leases(db, "WHERE run=? AND id<>?", {run, but}));
+  for (const Lease& l : leases) {
+    // A released lease has cost what it has cost; another may run to its end, and has if it is late.
+    Micros whole = cost_micros(l.price_micros_per_hour, (l.expires_us - l.created_us) / 1000);
+    if (l.billable()) out.reserved += std::max(whole, l.spent_micros(now_us)), ++out.held;
+    else out.spent += l.spent_micros(now_us);
   }
-  Micros left = std::max<Micros>(limit - spent - reserved, 0);
+  return out;
+}
+
+Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t now_us) {
+  RILLE_TRY(Money money, count_money(db, lease.run, lease.id, now_us));
+  if (leases_max >= 0 && money.held >= leases_max)
+    return make_error(ErrorKind::quota,
+                      fmt::format("the run holds {} leases, and the host program allows {}", money.held, leases_max),
+                      "release one first, or raise the limit leases_max");
+  Micros price = lease.price_micros_per_hour;
+  if (money.limit < 0 || price == 0) return {};
+  Micros left = std::max<Micros>(money.limit - money.spent - money.reserved, 0);
   auto affordable_ms = static_cast<std::int64_t>(static_cast<__int128>(left) * 3'600'000 / price);
   if (affordable_ms >= terms.ttl_ms) return {};
   if (affordable_ms < terms.min_ttl_ms)
@@ -119,7 +122,8 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
         ErrorKind::budget,
         fmt::format("renting '{}' would exceed the run's budget of {}: {} are spent, {} reserved by {} leases; asked "
                     "were {} ({} at {} per hour, at least {}), and {} are left",
-                    lease.name, format_dollars(limit), format_dollars(spent), format_dollars(reserved), held,
+                    lease.name, format_dollars(money.limit), format_dollars(money.spent),
+                    format_dollars(money.reserved), money.held,
                     format_dollars(cost_micros(price, terms.ttl_ms)), format_duration_ms(terms.ttl_ms),
                     format_dollars(price), format_duration_ms(terms.min_ttl_ms), format_dollars(left)),
         "raise the budget, choose a cheaper offer, or shorten ttl and min_ttl");

@@ -18,6 +18,9 @@ struct Terms {
 // invalid: names the option, with did-you-mean for unknown ones.
 Result<Terms> read_terms(const Value& options);
 
+// What the leases of a run (but one) have cost, and what the others may still cost until their ends.
+Result<Money> count_money(store::Db& db, const std::string& run, const std::string& but, std::int64_t now_us);
+
 // Reserves price x ttl within the run's budget: shortens the lease to what is left, or refuses (kind budget) when
 // that is below min_ttl; and one of the leases that the run may hold (kind quota). To be called in the transaction that
 // writes the lease's row: two rents at a time then never get the same money.

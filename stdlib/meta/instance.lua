@@ -48,8 +48,6 @@ function Instance:get(from, to, options) end
 
 ---@class Instance.TransferOptions
 ---@field sha256? string refuse other bytes than these
----@field unpack? boolean unpack an archive
----@field force? boolean put it there again even if it is there
 
 --- Runs a Lua function on the instance and gives its result.
 ---
@@ -88,8 +86,6 @@ function Instance:exec(name, options) end
 ---@class Instance.ExecOptions
 ---@field argv table the program and its arguments, one word each
 ---@field env? table variables added to its environment
----@field container? string the image to run it in
----@field ports? table ports to open
 ---@field timeout? string the longest that it may take
 ---@field check? boolean false gives a failing exit code back instead of raising
 

@@ -94,6 +94,7 @@ function rille.rent(name, options) end
 ---@field ttl? string the longest that it may live; a budget can shorten it
 ---@field min_ttl? string refuse a shorter life than this
 ---@field orphan_after? string how long the instance waits for a lost runner before it ends itself
+---@field hold_ttl? string how long it is kept for a run that was suspended or has diverged, by default "12h"
 
 --- Rents as `rille.rent` does, but gives nil and the error when nothing that fits can be rented.
 ---@param name string the lease's name
@@ -253,7 +254,7 @@ function rille.budget(options) end
 
 ---@class rille.BudgetOptions
 ---@field limit number dollars for this run
----@field alert? number share of the limit at which to warn, as in 0.8
+---@field alert? number share of the limit, as in 0.8: once so much is spent or reserved, the run warns
 
 --- Writes a line to the run's log, with fields.
 ---@param message string what happened

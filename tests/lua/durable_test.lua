@@ -106,6 +106,12 @@ tap.test("what cannot be called remotely is refused with its name", function()
   tap.raises("invalid", "the function is missing", function() box:call("c", { args = {} }) end)
   tap.raises("invalid", "there is no module 'nosuch'", function() box:call("c", "nosuch") end)
   tap.raises("invalid", "argv must be a list of words", function() box:exec("e", { argv = {} }) end)
+  for _, key in ipairs { "container", "ports" } do
+    local options = { argv = { "x" }, [key] = "y" }
+    tap.raises("invalid", "no option '" .. key .. "' yet", function() box:exec("e", options) end)
+  end
+  tap.raises("invalid", "no option 'unpack' yet", function() box:stage("a", "b", { unpack = true }) end)
+  tap.raises("invalid", "no option 'force' yet", function() box:stage("a", "b", { force = true }) end)
   tap.raises("invalid", "methods are called with a colon", function() box.stage("a", "b") end)
 end)
 
@@ -113,6 +119,7 @@ tap.test("signals, budgets and names check their arguments", function()
   tap.equal(rille.signal("never", { timeout = "1ms", default = "none" }), "none")
   tap.raises("invalid", "did you mean 'limit'", rille.budget, { limt = 5 })
   rille.budget { limit = 5.0, alert = 0.8 }
+  tap.raises("invalid", "alert = 8", rille.budget, { limit = 5.0, alert = 8 })
   tap.ok(#rille.run_id > 5)
   tap.ok(rille.home:find(rille.run_id, 1, true))
 end)

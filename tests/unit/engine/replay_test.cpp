@@ -292,3 +292,33 @@ TEST_CASE("a rent that fails and cannot be settled says both, and its scope trie
   CHECK_THAT(e.hint, Catch::Contains("rille release"));
   CHECK(world.machines.empty());
 }
+
+TEST_CASE("a budget warns once its share is reserved, and says what it refuses") {
+  World world;
+  auto script = [](Run& run, CppGuest&, World&) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      Value budget = Value().set("limit", 2.0).set("alert", 1.5);
+      CHECK(run.set_budget(f, budget).error().message == "alert = 1.5: a share of the limit is wanted, up to 1");
+      budget.set("alert", 0.8);
+      RILLE_CO_CHECK(run.set_budget(f, budget));
+      Value hour = Value().set("ttl", "1h").set("min_ttl", "1h");
+      for (const char* name : {"a", "b"}) {
+        RILLE_CO_TRY(LeaseView box, co_await run.rent(f, name, hour, "test"));
+        (void)box;
+      }
+      auto third = co_await run.rent(f, "c", hour, "test");
+      CHECK(third.error().kind == ErrorKind::budget);
+      co_return Value();
+    };
+  };
+  auto out = Process::run(world, script);
+  REQUIRE(out);
+  REQUIRE(out->ok());
+  auto loop = Loop::create().value();
+  auto journal = store::Journal::open(*loop, world.dir.path + "/journal.db").value();
+  std::vector<std::string> warnings;
+  (void)journal->reader().query("SELECT data FROM events WHERE event='warning'", {},
+                                [&](const store::Row& row) { warnings.push_back(row.text(0)); });
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], Catch::Contains("$2.00 of the budget of $2.00 are spent or reserved"));
+}
