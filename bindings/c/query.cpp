@@ -38,9 +38,8 @@ void spawn(rille_runtime* rt, Async<> work, rille_done_function done, void* payl
 
 Async<> release(rille_runtime* rt, std::vector<std::string> ids) {
   std::optional<Error> first;
-  lease::Manager::Event quiet = [](const std::string&, Value) {};
   for (const std::string& id : ids) {
-    Result<> r = co_await rt->engine->leases().release(id, quiet);
+    Result<> r = co_await rt->engine->leases().release(id, nullptr);
     if (r) continue;
     rt->say(RILLE_ERROR, fmt::format("lease {} is not released: {}", id, r.error().message));
     if (!first) first = r.error();

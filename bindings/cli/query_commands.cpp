@@ -150,7 +150,6 @@ int leases_command(App& app, bool all) {
 }
 
 int release_command(App& app, const std::string& what) {
-  auto quiet = [](const std::string&, Value) {};
   auto leases = app.engine->leases().all(false);
   if (!leases) return fail(app, leases.error());
   std::vector<std::string> ids;
@@ -172,7 +171,7 @@ int release_command(App& app, const std::string& what) {
   }
   int code = 0;
   for (const std::string& id : ids) {
-    Result<> r = run_blocking(*app.loop, app.engine->leases().release(id, quiet));
+    Result<> r = run_blocking(*app.loop, app.engine->leases().release(id, nullptr));
     if (r) app.terminal.note("released " + id);
     else code = fail(app, r.error());
   }

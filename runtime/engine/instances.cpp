@@ -119,8 +119,9 @@ Async<> RunImpl::release_all(std::vector<std::string> ids) {
   if (!leases_) co_return success();
   std::optional<Error> first;
   for (const std::string& id : ids) {
-    RILLE_CO_TRY(std::optional<lease::Lease> known, leases_->find(id));
-    if (!known || known->state == "released" || known->detached) continue;
+    Result<std::optional<lease::Lease>> row = leases_->find(id);
+    if (!row && !first) first = row.error();
+    if (!row || !*row || (*row)->state == "released" || (*row)->detached) continue;
     RILLE_CO_CHECK(co_await live_gate());
     if (divergence_) co_return *divergence_;
     if (Result<> r = co_await calls_->release(id); !r && !first) first = r.error();

@@ -225,7 +225,12 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelTo
                                                      "' is not rented", "look at the disk under RILLE_HOME");
       }
       Result<Machine> made = co_await provider->create(lease.request, token);
-      if (made) co_return co_await adopt(std::move(lease), std::move(*made), request.fence, std::move(event));
+      bool ended = made && (made->state == MachineState::gone || made->state == MachineState::terminating);
+      if (made && !ended)
+        co_return co_await adopt(std::move(lease), std::move(*made), request.fence, std::move(event));
+      if (ended)  // the machine of this token, which somebody has ended in the meantime
+        made = make_error(ErrorKind::capacity, fmt::format("the machine of '{}' ({}) has ended already", lease.name,
+                                                           made->id));
       if (token.cancelled()) co_return token.reason();
       if (!definitive(made.error())) {
         unanswered = true;
@@ -233,14 +238,14 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelTo
         RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));
         continue;
       }
-      if (unanswered) {
+      if (unanswered && !ended) {
         // This refusal says nothing about an earlier send of the same request: that machine must be found or proven
         // absent.
         RILLE_CO_TRY(std::optional<Machine> found, co_await find_machine(lease, true, token));
         if (found) co_return co_await adopt(std::move(lease), std::move(*found), request.fence, std::move(event));
       }
       refusal = made.error();
-      refused.offers.emplace(lease.provider, lease.request.offer.id);
+      if (!ended) refused.offers.emplace(lease.provider, lease.request.offer.id);
       event("refused", error_to_value(*refusal));
       attempt = 0;
     } else if (attempt >= create_attempts_max) {
@@ -271,7 +276,7 @@ Async<Lease> Manager::adopt(Lease lease, Machine machine, store::Fence fence, Ev
     Error e = saved.error();
     // Another's release may have looked before this machine was there. A new runner of the run wants it, however.
     if (is_moved(e))
-      if (Result<> gone = co_await end_machine(lease); !gone) e = std::move(e).with_cause(gone.error());
+      if (auto gone = co_await end_machine(lease); !gone) e = std::move(e).with_cause(gone.error());
     co_return e;
   }
   event("live", lease.to_value(lease.live_us));
@@ -302,7 +307,13 @@ Async<std::optional<Machine>> Manager::find_machine(Lease lease, bool until_proo
 
 Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
-  co_return co_await provider->describe(lease.machine_id, token);
+  RILLE_CO_TRY(Machine machine, co_await provider->describe(lease.machine_id, token));
+  bool unknown = machine.state == MachineState::gone && machine.tag != lease.tag;
+  if (unknown && lease.machine && now_us() < absence_proven_us(lease, provider->traits())) {
+    machine = *lease.machine;  // not shown yet: as the create call gave it
+    machine.state = MachineState::pending;
+  }
+  co_return machine;
 }
 
 Async<Value> Manager::offers(Value query, CancelToken token) {

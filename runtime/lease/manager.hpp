@@ -83,6 +83,7 @@ struct Hooks {
 
 class Manager {
  public:
+  // Null: straight into the audit trail.
   using Event = std::function<void(const std::string& event, Value data)>;
 
   Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks = {});
@@ -101,7 +102,7 @@ class Manager {
   Result<std::vector<Lease>> all(bool with_released) const;
   Result<Money> money(const std::string& run) const;
   Result<bool> any_open() const;   // one look-up in an index
-  // Whether the provider still knows the machine behind a live lease.
+  // What the provider says of the machine behind a live lease. One that may not show yet is `pending`, not gone.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
   // Offers of all providers, or of the one named in the query; a failing provider is an entry with an error, not a
   // failure.
@@ -125,7 +126,8 @@ class Manager {
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
   // release.cpp
   Async<> end_lease(Lease lease, Event event, store::Fence fence);
-  Async<> end_machine(Lease lease);
+  Async<std::string> end_machine(Lease lease);  // the id of a machine that it has met; "": there was none
+  void tell(const Event& event, const char* what, const Lease& lease);
   Async<> end_one(std::string machine, std::string provider);
   Result<std::optional<Held>> standing(const Lease& lease, const ReapRequest& request) const;
   Async<> reap_rows(const ReapRequest& request, ReapReport& report);

@@ -36,7 +36,7 @@ Error still_there() {
 // Ends the machine of the lease and every other that bears its tag, and waits for the provider's word. That is `gone`
 // for a machine that the provider still knows. A machine that it does not know, and an empty list, say nothing while
 // what was made may not be visible yet; a terminate that was "successful" then is sent again.
-Async<> Manager::end_machine(Lease lease) {
+Async<std::string> Manager::end_machine(Lease lease) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
   std::set<std::string> targets;
@@ -64,7 +64,7 @@ Async<> Manager::end_machine(Lease lease) {
       else if (!trouble) trouble = still_there();
     }
     bool absent = !trouble && !ending && !fresh;
-    if (absent && (word || asked_us >= proof_us)) co_return success();
+    if (absent && (word || asked_us >= proof_us)) co_return targets.empty() ? std::string() : *targets.begin();
     if (trouble && ++failures >= end_attempts_max) co_return *trouble;
     if (ending && !shutdown_until_us) shutdown_until_us = now_us() + shutdown_ms * 1000;
     if (ending && now_us() >= shutdown_until_us)
@@ -73,6 +73,15 @@ Async<> Manager::end_machine(Lease lease) {
     std::int64_t ms = trouble ? std::min<std::int64_t>(100LL << failures, 5'000) : fresh ? 0 : 2'000;
     if (ms) RILLE_CO_CHECK(co_await pause(ms));
   }
+}
+
+void Manager::tell(const Event& event, const char* what, const Lease& lease) {
+  Value data = lease.to_value(now_us());
+  if (event) return event(what, std::move(data));
+  auto text = std::make_shared<std::string>(data.set("event", what).to_json());
+  journal_.enqueue([text, run = lease.run, what, at = now_us()](store::Db& db) {
+    return db.run("INSERT INTO events(run,at_us,event,data) VALUES(?,?,?,?)", {run, at, std::string_view(what), *text});
+  });
 }
 
 Async<> Manager::release(std::string id, Event event, store::Fence fence) {
@@ -94,7 +103,7 @@ Async<> Manager::end_lease(Lease lease, Event event, store::Fence fence) {
     lease.state = "released";
     lease.released_us = now_us();
     RILLE_CO_CHECK(co_await save(lease, fence));
-    event("released", lease.to_value(lease.released_us));
+    tell(event, "released", lease);
     co_return success();
   }
   if (lease.state != "releasing") {
@@ -104,7 +113,11 @@ Async<> Manager::end_lease(Lease lease, Event event, store::Fence fence) {
       unwritten = saved.error();  // the machine costs money, whatever the disk says
     }
   }
-  Result<> gone = co_await end_machine(lease);
+  Result<std::string> gone = co_await end_machine(lease);
+  if (gone && !gone->empty() && lease.machine_id.empty()) {
+    lease.machine_id = *gone;
+    lease.live_us = lease.created_us;  // since when is not known: at the earliest
+  }
   if (!gone) {
     lease.error = gone.error().message;
     if (Result<> saved = co_await save(lease, fence); !saved) unwritten = saved.error();
@@ -130,7 +143,7 @@ Async<> Manager::end_lease(Lease lease, Event event, store::Fence fence) {
     e.resource = lease.id;
     co_return e;
   }
-  event("released", lease.to_value(lease.released_us));
+  tell(event, "released", lease);
   co_return success();
 }
 
@@ -183,8 +196,7 @@ Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
       report.held.push_back(std::move(*held));
       continue;
     }
-    Event quiet = [](const std::string&, Value) {};
-    Result<> r = co_await end_lease(lease, std::move(quiet), {});
+    Result<> r = co_await end_lease(lease, nullptr, {});
     if (!r && is_moved(r.error())) continue;  // somebody has resumed the run, or ends the lease as well
     if (!r) lease.error = r.error().message;
     (r ? report.released : report.failed).push_back(std::move(lease));
@@ -240,10 +252,10 @@ Async<> Manager::end_stray(Machine machine, std::string provider, ReapRequest re
       row->error = "the provider has the machine, although it was released";
       if (Result<> saved = co_await save(*row, {}); !saved && is_lost(saved.error())) co_return success();
       report.revived.push_back(*row);
-      Event quiet = [](const std::string&, Value) {};
-      Result<> r = co_await release(row->id, std::move(quiet));
+      Result<> r = co_await release(row->id, nullptr);
       // A journal that cannot be written still says `released`: the machine ends all the same.
-      if (r && row->seen.state == "released") r = co_await end_machine(*row);
+      if (r && row->seen.state == "released")
+        if (Result<std::string> ended = co_await end_machine(*row); !ended) r = ended.error();
       if (!r) row->error = r.error().message;
       (r ? report.released : report.failed).push_back(std::move(*row));
       co_return success();

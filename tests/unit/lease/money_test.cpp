@@ -394,3 +394,50 @@ TEST_CASE("options of rent that are unknown or not there yet are refused by name
   for (const char* key : {"detach", "disk", "container", "image", "ports", "budget", "price", "unguarded"})
     CHECK_FALSE(refused(key, true).empty());
 }
+
+TEST_CASE("a machine that may not show yet is pending, not gone") {
+  World w;
+  w.cloud.traits.visibility_lag_ms = 60'000;
+  w.run("r");
+  Lease l = rented(w);
+  CHECK((*w.drive(w.manager->describe(l, {})))->state == provider::MachineState::pending);
+  REQUIRE((*w.reap()).ok());
+  CHECK(w.row(l.id).state == "live");  // nor does the reaper take it for gone
+  w.clock.us += 61'000'000;
+  CHECK((*w.drive(w.manager->describe(l, {})))->state == provider::MachineState::live);
+  w.cloud.boxes[l.machine_id].gone_us = w.clock.us;
+  CHECK((*w.drive(w.manager->describe(l, {})))->state == provider::MachineState::gone);
+}
+
+TEST_CASE("a machine whose create was never answered is counted, and its end is in the audit trail") {
+  World w;
+  w.run("r");
+  w.die_at = w.places + 4;  // planned, announced, made; dead before the answer
+  REQUIRE_FALSE(w.rent(w.wanted("r", "box")));
+  REQUIRE(w.billable() == 1);
+  w.restart();
+  w.sql("UPDATE runs SET state='failed'");
+  w.clock.us += 10 * hour_us;
+  REQUIRE(w.reap()->ok());
+  CHECK(w.billable() == 0);
+  Lease l = w.row(Manager::lease_id("r", "main/box#1"));
+  CHECK(l.spent_micros(w.clock.us) >= 10'000'000);
+  REQUIRE(w.journal->flush());
+  int told = 0;
+  (void)w.journal->reader().query("SELECT 1 FROM events WHERE run='r' AND event='released'", {},
+                                  [&](const store::Row&) { ++told; });
+  CHECK(told == 1);
+}
+
+TEST_CASE("a token whose machine was ended elsewhere gives the next generation") {
+  World w;
+  w.cloud.traits.token_lifetime_ms = 24 * 3'600'000;
+  w.run("r");
+  w.die_at = w.places + 4;
+  REQUIRE_FALSE(w.rent(w.wanted("r", "box")));
+  w.restart();
+  w.cloud.boxes.begin()->second.gone_us = w.clock.us;
+  Lease l = rented(w);
+  CHECK(l.generation == 2);
+  CHECK(w.billable() == 1);
+}
