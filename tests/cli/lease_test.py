@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What ends a lease when its run does not: `rille gc`, the reaper beside another run, and nothing while the run lives.
 usage: lease_test.py RILLE"""
-import glob, json, os, shutil, signal, subprocess, sys, tempfile
+import glob, json, os, shutil, signal, sqlite3, subprocess, sys, tempfile
 
 rille = os.path.abspath(sys.argv[1])
 failures = count = 0
@@ -98,6 +98,27 @@ try:
     code, out = run("gc")
     check("a machine that lives although it was released is ended and reported", code == 0 and "was alive" in out and
           "released" in out and not instances() and not leases(), out)
+
+    # The rows of leases cannot be written any more: as on a full disk, but for this table alone.
+    def journal(sql):
+        with sqlite3.connect(home + "/journal.db", timeout=30) as db:
+            db.execute(sql)
+
+    path = script("full", 'rille.rent("box", { gpu = "cpu" })\nprint("ready")\nrille.signal("go")\n')
+    p = subprocess.Popen([rille, "run", path], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         cwd=root)
+    while p.stdout.readline() != "ready\n":
+        pass
+    journal("CREATE TRIGGER full BEFORE INSERT ON leases BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END")
+    run("signal", "last", "go")
+    out = p.communicate(timeout=60)[0]
+    check("a journal that cannot be written does not keep a machine alive", p.returncode == 3 and not instances() and
+          "has ended, but that could not be recorded" in out and len(leases()) == 1, out)
+    code, out = run("gc")
+    check("gc says so as long as it cannot be written", code == 3 and "NOT released" in out, out)
+    journal("DROP TRIGGER full")
+    code, out = run("gc")
+    check("and corrects the record afterwards", code == 0 and "released" in out and not leases(), out)
 
     for option, said in [("detach = true", "no option 'detach' yet"), ('disk = "10GB"', "no option 'disk' yet"),
                          ('container = "x"', "no option 'container' yet"), ("ttll = 1", "did you mean ttl")]:

@@ -162,7 +162,7 @@ TEST_CASE("in the end nothing costs money and no generation was made twice") {
       REQUIRE(n <= 1);
     }
     for (const Lease& l : w->manager->of_run(history.run()).value()) REQUIRE(l.state == "released");
-    w->sql("DELETE FROM leases; DELETE FROM runs");
+    w->sql("DELETE FROM leases; DELETE FROM runs; DELETE FROM events");
   }
   if (count == 1) return;
   // That the rare branches were there at all.
