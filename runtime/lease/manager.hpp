@@ -116,7 +116,7 @@ class Manager {
 
  private:
   struct Refused;
-  // manager.cpp
+  // acquire.cpp
   Async<Lease> plan(const Acquire& request, std::optional<Lease> before, const Refused& refused, CancelToken token);
   Async<Lease> create(Lease lease, Acquire request, Event event, CancelToken token);
   Async<Lease> adopt(Lease lease, provider::Machine machine, store::Fence fence, Event event);
@@ -129,6 +129,7 @@ class Manager {
   Async<std::string> end_machine(Lease lease);  // the id of a machine that it has met; "": there was none
   void tell(const Event& event, const char* what, const Lease& lease);
   Async<> end_one(std::string machine, std::string provider);
+  // reap.cpp
   Result<std::optional<Held>> standing(const Lease& lease, const ReapRequest& request) const;
   Async<> reap_rows(const ReapRequest& request, ReapReport& report);
   Async<> reap_machines(const ReapRequest& request, ReapReport& report);

@@ -38,6 +38,8 @@ const std::vector<std::string>& durations() {
   return names;
 }
 
+std::string counted(std::int64_t leases) { return fmt::format("{} lease{}", leases, leases == 1 ? "" : "s"); }
+
 bool among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -110,7 +112,7 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
   RILLE_TRY(Money money, count_money(db, lease.run, lease.id, now_us));
   if (leases_max >= 0 && money.held >= leases_max)
     return make_error(ErrorKind::quota,
-                      fmt::format("the run holds {} leases, and the host program allows {}", money.held, leases_max),
+                      fmt::format("the run holds {}, and the host program allows {}", counted(money.held), leases_max),
                       "release one first, or raise the limit leases_max");
   Micros price = lease.price_micros_per_hour;
   if (money.limit < 0 || price == 0) return {};
@@ -120,10 +122,10 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
   if (affordable_ms < terms.min_ttl_ms)
     return make_error(
         ErrorKind::budget,
-        fmt::format("renting '{}' would exceed the run's budget of {}: {} are spent, {} reserved by {} leases; asked "
+        fmt::format("renting '{}' would exceed the run's budget of {}: {} are spent, {} reserved by {}; asked "
                     "were {} ({} at {} per hour, at least {}), and {} are left",
                     lease.name, format_dollars(money.limit), format_dollars(money.spent),
-                    format_dollars(money.reserved), money.held,
+                    format_dollars(money.reserved), counted(money.held),
                     format_dollars(cost_micros(price, terms.ttl_ms)), format_duration_ms(terms.ttl_ms),
                     format_dollars(price), format_duration_ms(terms.min_ttl_ms), format_dollars(left)),
         "raise the budget, choose a cheaper offer, or shorten ttl and min_ttl");

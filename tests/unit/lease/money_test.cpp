@@ -441,3 +441,18 @@ TEST_CASE("a token whose machine was ended elsewhere gives the next generation")
   CHECK(l.generation == 2);
   CHECK(w.billable() == 1);
 }
+
+TEST_CASE("an intent that was left behind is planned anew, with its expiry and its money") {
+  World w;
+  w.cloud.traits.token_lifetime_ms = 240 * 3'600'000;
+  w.run("r");
+  w.die_at = w.places + (GENERATE(1, 2));  // after the intent; after it was announced, before it was sent
+  REQUIRE_FALSE(w.rent(w.wanted("r", "box", Value().set("ttl", "1h"))));
+  w.restart();
+  w.clock.us += 2 * hour_us;
+  Lease l = rented(w, "box", Value().set("ttl", "1h"));
+  CHECK(l.generation == 2);
+  CHECK(l.expires_us > w.clock.us);
+  CHECK(l.request.expires_wall_us == l.expires_us);
+  CHECK(w.cloud.creates == 1);
+}

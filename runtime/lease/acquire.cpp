@@ -1,0 +1,239 @@
+// From a wish to a machine: the offer, the reservation, the create call, and what became of one that was not answered.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/base/id.hpp"
+#include "runtime/lease/rows.hpp"
+#include "runtime/lease/tag.hpp"
+#include "runtime/lease/terms.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the call that it announces
+constexpr int create_attempts_max = 5;
+
+using provider::Machine;
+using provider::MachineState;
+
+// Whether the provider has surely not made a machine: only then may the next offer be tried.
+bool definitive(const Error& e) {
+  switch (e.kind) {
+    case ErrorKind::capacity:
+    case ErrorKind::quota:
+    case ErrorKind::auth:
+    case ErrorKind::invalid:
+    case ErrorKind::config: return true;
+    default: return false;
+  }
+}
+
+// A token is good for half the time that the provider remembers it; and the machine should have half its life before
+// it, for its expiry is in the request.
+bool can_resend(const Lease& lease, const provider::Traits& traits, std::int64_t now_us) {
+  std::int64_t age_us = now_us - lease.created_us;
+  return age_us < traits.token_lifetime_ms * 1000 / 2 && age_us < (lease.expires_us - lease.created_us) / 2;
+}
+
+}  // namespace
+
+// Offers that have refused this lease; not asked again.
+struct Manager::Refused {
+  std::set<std::pair<std::string, std::string>> offers;
+};
+
+Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
+  std::string id = lease_id(request.fence.run, request.key);
+  RILLE_CO_TRY(std::optional<Lease> known, find(id));
+  if (known && known->state == "live") co_return std::move(*known);
+  // A row that was given up before there was a machine: the script has never seen it, so it may be asked for again.
+  // An intent that was found is planned anew as well: its offer, its expiry and its money are of another time.
+  bool fresh = !known || known->state == "intent" || (known->state == "released" && !known->live_us);
+  if (!fresh && known->state != "creating")
+    co_return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state),
+                         "rent again under another name");
+  Lease lease;
+  if (!fresh) {
+    lease = std::move(*known);
+  } else {
+    Refused none;
+    RILLE_CO_TRY(lease, co_await plan(request, std::move(known), none, token));
+    event("rent", lease.to_value(now_us()));
+  }
+  co_return co_await create(std::move(lease), std::move(request), std::move(event), std::move(token));
+}
+
+// Chooses an offer and commits what will be asked for, with its money, before a byte leaves. `before` is the row of the
+// generation that came to nothing. Each generation has a token and a tag of its own.
+Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, const Refused& refused,
+                           CancelToken token) {
+  RILLE_CO_TRY(Terms terms, read_terms(request.options));
+  std::vector<provider::Offer> offers;
+  std::optional<Error> failure;
+  for (provider::Provider* p : registry_.all()) {
+    if (!terms.provider.empty() && p->name() != terms.provider) continue;
+    Result<std::vector<provider::Offer>> some = co_await p->offers(terms.query, token);
+    if (!some) failure = some.error();
+    else offers.insert(offers.end(), some->begin(), some->end());
+  }
+  if (offers.empty() && failure) co_return *failure;
+  bool any = !offers.empty();
+  std::erase_if(offers, [&](const provider::Offer& o) { return refused.offers.contains({o.provider, o.id}); });
+  if (offers.empty()) co_return nothing_to_rent(terms, any);
+  const provider::Offer& offer = *std::min_element(offers.begin(), offers.end(), [](const auto& a, const auto& b) {
+    return a.price_micros_per_hour < b.price_micros_per_hour;
+  });
+
+  std::int64_t now = now_us();
+  auto planned = std::make_shared<Lease>(), kept = std::make_shared<Lease>();
+  Lease& lease = *planned;
+  lease.id = lease_id(request.fence.run, request.key);
+  lease.run = request.fence.run;
+  lease.name = request.name;
+  lease.scope = request.scope;
+  lease.generation = before ? before->generation + 1 : 1;
+  if (before) lease.seen = before->seen;
+  lease.created_us = now;
+  lease.state = "intent";
+  lease.provider = offer.provider;
+  lease.price_micros_per_hour = offer.price_micros_per_hour;
+  lease.token = derive_uuid({"token", lease.run, request.key, std::to_string(lease.generation), offer.id});
+  lease.expires_us = now + terms.ttl_ms * 1000;
+  lease.request.offer = offer;
+  lease.request.token = lease.token;
+  lease.request.orphan_after_ms = terms.orphan_after_ms;
+  lease.request.hold_ms = terms.hold_ms;
+  std::int64_t most = request.leases_max;
+  store::Journal::Write write = [planned, kept, terms, most, now, install = install_](store::Db& db) -> Result<> {
+    Lease l = *planned;  // anew each time: the journal may try a write twice
+    RILLE_CHECK(reserve(db, l, terms, most, now));
+    l.tag = l.request.tag = tag_of(install, l);
+    l.request.expires_wall_us = l.expires_us;
+    RILLE_CHECK(write_lease(db, l));
+    *kept = std::move(l);
+    return {};
+  };
+  RILLE_CO_CHECK(co_await journal_.commit(std::move(write), request.fence));
+  kept->seen = {kept->state, kept->generation, request.fence.epoch};
+  if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
+  co_return std::move(*kept);
+}
+
+// Sends the create call, or finds out what became of one that was sent. At most one machine per generation: a request
+// is sent again only with a token that the provider remembers; without, the next generation needs proof that this one
+// made nothing.
+Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelToken token) {
+  Refused refused;
+  bool unanswered = lease.state == "creating";  // something was sent whose answer is not known
+  for (int attempt = 1;; ++attempt) {
+    RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
+    const provider::Traits& traits = provider->traits();
+    std::optional<Error> refusal;
+    if (unanswered) {
+      bool resendable = can_resend(lease, traits, now_us());
+      Result<std::optional<Machine>> found = co_await find_machine(lease, !resendable, token);
+      if (!found) {
+        if (token.cancelled() || attempt >= create_attempts_max) co_return found.error();
+        RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));
+        continue;
+      }
+      if (*found) co_return co_await adopt(std::move(lease), std::move(**found), request.fence, std::move(event));
+      if (!resendable)
+        refusal = make_error(ErrorKind::capacity, "the create call of '" + lease.name + "' came to nothing");
+    }
+    if (token.cancelled()) co_return token.reason();
+    if (!refusal) {
+      lease.state = "creating";
+      lease.send_by_us = now_us() + send_window_us;
+      RILLE_CO_CHECK(co_await save(lease, request.fence));
+      // The commit may have taken long, or the machine slept: what is sent late is not covered by the row's proof.
+      if (now_us() >= lease.send_by_us) {
+        if (attempt < create_attempts_max) continue;
+        co_return make_error(ErrorKind::timeout, "the journal takes longer than 30s to write: '" + lease.name +
+                                                     "' is not rented", "look at the disk under RILLE_HOME");
+      }
+      Result<Machine> made = co_await provider->create(lease.request, token);
+      bool ended = made && (made->state == MachineState::gone || made->state == MachineState::terminating);
+      if (made && !ended)
+        co_return co_await adopt(std::move(lease), std::move(*made), request.fence, std::move(event));
+      if (ended)  // the machine of this token, which somebody has ended in the meantime
+        made = make_error(ErrorKind::capacity, fmt::format("the machine of '{}' ({}) has ended already", lease.name,
+                                                           made->id));
+      if (token.cancelled()) co_return token.reason();
+      if (!definitive(made.error())) {
+        unanswered = true;
+        if (attempt >= create_attempts_max) co_return made.error();  // release() settles the row
+        RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));
+        continue;
+      }
+      if (unanswered && !ended) {
+        // This refusal says nothing about an earlier send of the same request: that machine must be found or proven
+        // absent.
+        RILLE_CO_TRY(std::optional<Machine> found, co_await find_machine(lease, true, token));
+        if (found) co_return co_await adopt(std::move(lease), std::move(*found), request.fence, std::move(event));
+      }
+      refusal = made.error();
+      if (!ended) refused.offers.emplace(lease.provider, lease.request.offer.id);
+      event("refused", error_to_value(*refusal));
+      if (!ended) attempt = 0;
+    } else if (attempt >= create_attempts_max) {
+      co_return *refusal;
+    }
+    // Nothing was made: the next generation, with the next offer if this one refused.
+    unanswered = false;
+    Result<Lease> next = co_await plan(request, lease, refused, token);
+    if (!next) {
+      if (is_lost(next.error())) co_return next.error();
+      lease.state = "released";
+      lease.released_us = now_us();
+      lease.error = refusal->message;
+      RILLE_CO_CHECK(co_await save(lease, request.fence));
+      co_return next.error().kind == ErrorKind::capacity ? *refusal : next.error();
+    }
+    lease = std::move(*next);
+  }
+}
+
+// The provider has given a machine: it is the lease's, unless the row says by now that it shall end.
+Async<Lease> Manager::adopt(Lease lease, Machine machine, store::Fence fence, Event event) {
+  lease.state = "live";
+  lease.machine_id = machine.id;
+  lease.live_us = now_us();
+  lease.machine = std::move(machine);
+  if (Result<> saved = co_await save(lease, std::move(fence)); !saved) {
+    Error e = saved.error();
+    // Another's release may have looked before this machine was there. A new runner of the run wants it, however.
+    if (is_moved(e))
+      if (auto gone = co_await end_machine(lease); !gone) e = std::move(e).with_cause(gone.error());
+    co_return e;
+  }
+  event("live", lease.to_value(lease.live_us));
+  co_return lease;
+}
+
+// The machine behind a request whose answer is not known. One empty list never proves absence: until_proof goes on
+// until nothing that was sent can still become visible.
+Async<std::optional<Machine>> Manager::find_machine(Lease lease, bool until_proof, CancelToken token) {
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
+  std::int64_t proof_us = absence_proven_us(lease, provider->traits());
+  while (true) {
+    std::int64_t asked_us = now_us();
+    RILLE_CO_TRY(std::vector<Machine> machines, co_await provider->list(lease.tag, token));
+    std::erase_if(machines, [&](const Machine& m) {
+      return m.tag != lease.tag || m.state == MachineState::gone || m.state == MachineState::terminating;
+    });
+    if (!machines.empty()) {
+      std::sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) { return a.id < b.id; });
+      // Any others end now, or at the latest with the lease: its release looks by tag.
+      for (std::size_t i = 1; i < machines.size(); ++i) (void)co_await provider->terminate(machines[i].id, {});
+      co_return std::optional<Machine>(machines.front());
+    }
+    if (!until_proof || asked_us >= proof_us) co_return std::optional<Machine>();
+    RILLE_CO_CHECK(co_await pause(2'000, token));
+  }
+}
+
+}  // namespace rille::lease

@@ -1,0 +1,149 @@
+// The reaper: ends the leases that no run will end, and machines that the rows do not account for.
+#include <algorithm>
+
+#include "runtime/lease/rows.hpp"
+#include "runtime/lease/tag.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+using provider::Machine;
+using provider::MachineState;
+
+bool over(const std::string& run_state) {
+  return run_state == "done" || run_state == "failed" || run_state == "cancelled" || run_state == "cleanup";
+}
+
+// Stands still until a person decides; `running` without a runner (a crash) is resumed as it is.
+bool halted(const std::string& run_state) { return run_state == "diverged" || run_state == "suspended"; }
+
+}  // namespace
+
+Async<ReapReport> Manager::reap(ReapRequest request) {
+  ReapReport report;
+  RILLE_CO_CHECK(co_await reap_rows(request, report));
+  if (!request.only_due) RILLE_CO_CHECK(co_await reap_machines(request, report));
+  co_return report;
+}
+
+// Until when the row is left alone, and why; 0: it is due. Nothing: it is its runner's business.
+Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
+  std::string state;
+  std::int64_t since_us = 0;
+  RILLE_CHECK(journal_.reader().query("SELECT state,updated_us FROM runs WHERE id=?", {lease.run},
+                                      [&](const store::Row& row) {
+                                        state = row.text(0);
+                                        since_us = row.integer(1);
+                                      }));
+  const bool expired = now_us() >= lease.expires_us;
+  if (request.alive(lease.run) && (request.in_background || !expired)) return std::optional<Held>();
+  Held held;
+  held.lease = lease;
+  held.until_us = lease.expires_us;
+  if (lease.detached) {
+    held.why = "detached";
+  } else if (halted(state)) {
+    held.why = "its run is " + state;
+    held.until_us = std::min(held.until_us, since_us + lease.request.hold_ms * 1000);
+  } else {
+    held.why = "its run was interrupted and can be resumed";
+  }
+  bool due = now_us() >= held.until_us || lease.state == "releasing" || lease.run == request.now ||
+             (over(state) && !lease.detached);
+  if (due) held.until_us = 0;
+  return std::optional<Held>(std::move(held));
+}
+
+Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
+  RILLE_CO_TRY(std::vector<Lease> leases, all(false));
+  for (Lease& lease : leases) {
+    RILLE_CO_TRY(std::optional<Held> held, standing(lease, request));
+    if (!held) continue;
+    bool vanished = false;
+    if (held->until_us && lease.state == "live" && !request.only_due) {
+      Result<Machine> machine = co_await describe(lease, {});
+      vanished = machine && machine->state == MachineState::gone;
+    }
+    if (held->until_us && !vanished) {
+      report.held.push_back(std::move(*held));
+      continue;
+    }
+    Result<> r = co_await end_lease(lease, nullptr, {});
+    if (!r && is_moved(r.error())) continue;  // somebody has resumed the run, or ends the lease as well
+    if (!r) lease.error = r.error().message;
+    (r ? report.released : report.failed).push_back(std::move(lease));
+  }
+  co_return success();
+}
+
+// What the providers have that the rows do not account for.
+Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
+  for (provider::Provider* p : registry_.all()) {
+    Result<std::vector<Machine>> machines = co_await p->list(tag_prefix(install_), {});
+    if (!machines) {
+      Error e = machines.error();
+      e.provider = p->name();
+      report.errors.push_back(std::move(e));
+      continue;
+    }
+    for (Machine& m : *machines)
+      if (m.state != MachineState::gone) RILLE_CO_CHECK(co_await end_stray(std::move(m), p->name(), request, report));
+  }
+  co_return success();
+}
+
+Async<> Manager::end_stray(Machine machine, std::string provider, ReapRequest request, ReapReport& report) {
+  std::optional<Tag> tag = read_tag(install_, machine.tag);
+  std::optional<Lease> row;
+  if (tag) {
+    // Read after the list: the row is never older than what the list shows.
+    RILLE_CO_TRY(row, find(tag->lease));
+  }
+  Lease stray;
+  stray.provider = provider;
+  stray.machine_id = machine.id;
+  stray.tag = machine.tag;
+  stray.live_us = machine.created_wall_us;
+  stray.expires_us = tag ? tag->expires_us : 0;
+  if (!row) {
+    // Ours by its tag, in no journal: another home may own it until its own tag says that it has expired.
+    if (stray.expires_us == 0 || now_us() <= stray.expires_us) {
+      report.unknown.push_back(std::move(stray));
+      co_return success();
+    }
+  } else {
+    bool settled = row->tag == machine.tag && row->state == "released";
+    bool second = row->tag == machine.tag && row->state == "live" && row->machine_id != machine.id;
+    bool older = row->tag != machine.tag && tag->generation < row->generation;
+    if (settled) {
+      // The row is wrong. It is opened again, so that the machine is counted and shown until it has really ended.
+      row->state = "releasing";
+      row->released_us = 0;
+      row->machine_id = machine.id;
+      if (!row->live_us) row->live_us = machine.created_wall_us ? machine.created_wall_us : row->created_us;
+      row->error = "the provider has the machine, although it was released";
+      if (Result<> saved = co_await save(*row, {}); !saved && is_lost(saved.error())) co_return success();
+      report.revived.push_back(*row);
+      Result<> r = co_await release(row->id, nullptr);
+      // A journal that cannot be written still says `released`: the machine ends all the same.
+      if (r && row->seen.state == "released")
+        if (Result<std::string> ended = co_await end_machine(*row); !ended) r = ended.error();
+      if (!r) row->error = r.error().message;
+      (r ? report.released : report.failed).push_back(std::move(*row));
+      co_return success();
+    }
+    if (!second && !older) co_return success();  // the row's own
+    if (second && request.in_background && request.alive(row->run)) co_return success();
+    stray.id = row->id;
+    stray.run = row->run;
+    stray.name = row->name;
+    report.revived.push_back(stray);
+  }
+  Result<> r = co_await end_one(machine.id, provider);
+  if (!r) stray.error = r.error().message;
+  (r ? report.released : report.failed).push_back(std::move(stray));
+  co_return success();
+}
+
+}  // namespace rille::lease
