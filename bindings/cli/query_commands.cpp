@@ -138,13 +138,16 @@ int leases_command(App& app, bool all) {
   std::int64_t now = app.loop->clock().wall_us();
   std::vector<std::vector<std::string>> rows{
       {"LEASE", "NAME", "STATE", "PROVIDER", "MACHINE", "PER HOUR", "SPENT", "ENDS IN", "RUN"}};
-  for (const auto& l : *leases)
+  for (const auto& l : *leases) {
+    Result<std::int64_t> ends = app.engine->leases().ends_us(l);
+    std::int64_t ends_us = ends ? *ends : l.expires_us;
     rows.push_back({l.id, l.name, l.state, l.provider, l.machine_id, format_dollars(l.price_micros_per_hour),
                     format_dollars(l.spent_micros(now)),
                     l.state == "released" ? ""
-                    : l.expires_us > now  ? format_duration_ms((l.expires_us - now) / 1000)
+                    : ends_us > now       ? format_duration_ms((ends_us - now) / 1000)
                                           : "expired",
                     l.run});
+  }
   app.terminal.out(format_table(rows));
   return 0;
 }

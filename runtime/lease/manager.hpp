@@ -100,6 +100,8 @@ class Manager {
   Result<std::optional<Lease>> find(const std::string& id) const;
   Result<std::vector<Lease>> of_run(const std::string& run) const;
   Result<std::vector<Lease>> all(bool with_released) const;
+  // Until when it is left alone at the latest: its ttl, or the hold of a run that stands still.
+  Result<std::int64_t> ends_us(const Lease& lease) const;
   Result<Money> money(const std::string& run) const;
   Result<bool> any_open() const;   // one look-up in an index
   // What the provider says of the machine behind a live lease. One that may not show yet is `pending`, not gone.

@@ -27,6 +27,13 @@ Async<ReapReport> Manager::reap(ReapRequest request) {
   co_return report;
 }
 
+Result<std::int64_t> Manager::ends_us(const Lease& lease) const {
+  ReapRequest request;
+  request.alive = [](const std::string&) { return false; };
+  RILLE_TRY(std::optional<Held> held, standing(lease, request));
+  return held && held->until_us ? held->until_us : lease.expires_us;
+}
+
 // Until when the row is left alone, and why; 0: it is due. Nothing: it is its runner's business.
 Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
   std::string state;

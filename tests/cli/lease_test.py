@@ -72,6 +72,7 @@ try:
     code, out = run("gc")
     check("a suspended run's lease is held, and shown until when", code == 0 and len(leases()) == 1 and
           "its run is suspended; until 20" in out and "in 11h59m" in out and "gc --now" in out, out)
+    check("rille leases shows that end, too", "11h59m" in run("leases")[1])
     code, out = run("gc", "--json")
     held = json.loads(out)["held"]
     check("in JSON, too", len(held) == 1 and held[0]["run"] == alive and held[0]["why"] == "its run is suspended", out)

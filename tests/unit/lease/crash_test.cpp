@@ -161,7 +161,8 @@ TEST_CASE("in the end nothing costs money and no generation was made twice") {
       INFO(tag);
       REQUIRE(n <= 1);
     }
-    for (const Lease& l : w->manager->of_run(history.run()).value()) REQUIRE(l.state == "released");
+    std::vector<Lease> rows = w->manager->of_run(history.run()).value();
+    for (const Lease& l : rows) REQUIRE(l.state == "released");
     w->sql("DELETE FROM leases; DELETE FROM runs; DELETE FROM events");
   }
   if (count == 1) return;
