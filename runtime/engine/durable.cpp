@@ -325,18 +325,29 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
   record_start(slot);
   while (true) {
     std::string message_id, payload;
-    RILLE_CO_CHECK(
-        journal_->reader().query("SELECT message_id,payload FROM inbox WHERE run=? AND name=? AND taken_by "
-                                 "IS NULL ORDER BY at_us,message_id LIMIT 1",
-                                 {config_.id, name}, [&](const store::Row& row) {
-                                   message_id = row.text(0);
-                                   payload = row.text(1);
-                                 }));
+    RILLE_CO_CHECK(journal_->reader().query(
+        "SELECT message_id,payload FROM inbox WHERE run=? AND name=? AND taken_by IS NULL ORDER BY at_us,message_id",
+        {config_.id, name}, [&](const store::Row& row) {
+          if (!message_id.empty() || taking_.contains(row.text(0))) return;
+          message_id = row.text(0);
+          payload = row.text(1);
+        }));
     if (!message_id.empty()) {
+      // Until the reader sees that it is taken, no other fiber of this run may choose it.
+      struct Taking {
+        std::set<std::string>& all;
+        std::string id;
+        Taking(std::set<std::string>& a, std::string i) : all(a), id(std::move(i)) { all.insert(id); }
+        ~Taking() { all.erase(id); }
+        Taking(const Taking&) = delete;
+      } taking(taking_, message_id);
       RILLE_CO_TRY(Value message, Value::from_json(payload));
-      auto take = [run = config_.id, name, message_id, key = slot.key](store::Db& db) {
-        return db.run("UPDATE inbox SET taken_by=? WHERE run=? AND name=? AND message_id=?",
-                      {key, run, name, message_id});
+      store::Journal::Write take = [run = config_.id, name, message_id, key = slot.key](store::Db& db) -> Result<> {
+        RILLE_CHECK(db.run("UPDATE inbox SET taken_by=? WHERE run=? AND name=? AND message_id=? AND taken_by IS NULL",
+                           {key, run, name, message_id}));
+        if (db.changes() == 1) return {};
+        return make_error(ErrorKind::state, fmt::format("message {} of signal '{}' has been taken by another reader",
+                                                        message_id, name));
       };
       if (config_.mode != Mode::durable) {
         RILLE_CO_CHECK(co_await journal_->commit(take, fence()));

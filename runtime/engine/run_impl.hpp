@@ -190,6 +190,7 @@ class RunImpl final : public Run {
   std::map<std::uint64_t, Slot> steps_;               // steps between begin and end
   std::map<std::uint64_t, RetryPolicy> retries_;
   std::uint64_t next_step_ = 1;
+  std::set<std::string> taking_;                      // ids of messages whose taking is being committed
   std::map<std::string, std::string> pinned_;
   std::optional<Error> divergence_;
   std::optional<Error> cancel_reason_;

@@ -322,3 +322,37 @@ TEST_CASE("a budget warns once its share is reserved, and says what it refuses")
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], Catch::Contains("$2.00 of the budget of $2.00 are spent or reserved"));
 }
+
+TEST_CASE("each message reaches one fiber, also when several wait for it") {
+  World world;
+  {
+    auto loop = Loop::create().value();
+    auto journal = store::Journal::open(*loop, world.dir.path + "/journal.db").value();
+    store::Journal::Write send = [](store::Db& db) {
+      return db.script("CREATE TRIGGER send AFTER INSERT ON runs BEGIN "
+                       "INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES(NEW.id,'go','m1','1',1); "
+                       "INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES(NEW.id,'go','m2','2',2); END");
+    };
+    REQUIRE(run_blocking(*loop, journal->commit(send)));
+  }
+  std::vector<double> got;
+  auto script = [&got](Run& run, CppGuest& guest, World&) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      std::vector<FiberId> fibers;
+      for (int i = 0; i < 3; ++i) {
+        CppGuest::Body wait = [&](FiberId g) -> Async<Value> {
+          RILLE_CO_TRY(Value v, co_await run.signal(g, "go", 20, Value(0), "test"));
+          got.push_back(*v.as_number());
+          co_return v;
+        };
+        RILLE_CO_TRY(FiberId child, run.spawn(f, "w", guest.function(wait), Value()));
+        fibers.push_back(child);
+      }
+      for (FiberId child : fibers) RILLE_CO_CHECK(co_await run.join(f, child));
+      co_return Value();
+    };
+  };
+  REQUIRE(settle(world, script, -1));
+  std::sort(got.begin(), got.end());
+  CHECK(got == std::vector<double>{0, 1, 2});
+}
