@@ -123,8 +123,8 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
   FiberRecord& f = fiber(id);
   if (const Error* why = cancelled(id)) co_return *why;
   Slot slot;
-  slot.fiber = &f;
-  slot.occurrence = ++f.occurrences[operation.name];
+  slot.fiber = f.shared_from_this();
+  slot.occurrence = ++f.occurrences[name_hash(operation.name)];
   slot.key = fmt::format("{}/{}#{}", f.path, operation.name, slot.occurrence);
   slot.started_us = now_us();
   slot.operation = std::move(operation);

@@ -8,6 +8,12 @@
 
 namespace rille::engine {
 
+std::uint64_t name_hash(std::string_view name) {
+  std::uint64_t h = 0xcbf29ce484222325ULL;
+  for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return h;
+}
+
 ScopeRecord& RunImpl::new_scope(std::string name, ScopeRecord* parent, FiberId owner) {
   auto record = std::make_unique<ScopeRecord>();
   ScopeRecord& s = *record;
@@ -31,7 +37,7 @@ ScopeRecord& RunImpl::new_scope(std::string name, ScopeRecord* parent, FiberId o
 }
 
 FiberRecord& RunImpl::new_fiber(std::string path, ScopeRecord* parent) {
-  auto record = std::make_unique<FiberRecord>();
+  auto record = std::make_shared<FiberRecord>();
   FiberRecord& f = *record;
   f.id = next_fiber_++;
   f.path = std::move(path);
@@ -41,12 +47,15 @@ FiberRecord& RunImpl::new_fiber(std::string path, ScopeRecord* parent) {
 }
 
 void RunImpl::drop_scope(ScopeId id) {
-  if (ScopeRecord* s = scope(id)) s->interrupt = {};
+  if (ScopeRecord* s = scope(id)) {
+    s->interrupt = {};
+    for (FiberId child : s->failed) failures_.erase(child);
+  }
   scopes_.erase(id);
 }
 
 CancelToken RunImpl::token(const FiberRecord& f) const {
-  return f.scope->shielded ? CancelToken() : f.scope->source->token();
+  return !f.scope || f.scope->shielded ? CancelToken() : f.scope->source->token();
 }
 
 ScopeRecord& RunImpl::owner(FiberRecord& f) {
@@ -83,7 +92,7 @@ Result<FiberId> RunImpl::spawn(FiberId parent, std::string name, FunctionRef fun
   if (const Error* why = cancelled(parent)) return *why;
   if (fibers_.size() >= 100'000)
     return make_error(ErrorKind::state, "a run has at most 100000 fibers at a time", "use rille.map with a limit");
-  std::int64_t n = ++p.child_names[name];
+  std::int64_t n = ++p.child_names[name_hash(name)];
   FiberRecord& child = new_fiber(fmt::format("{}/{}#{}", p.path, name, n), &owner(p));
   owner(p).children.insert(child.id);
   FiberId id = child.id;
@@ -105,8 +114,8 @@ Async<> RunImpl::join(FiberId self, FiberId child) {
     }
   }
   if (const Error* why = cancelled(self)) co_return *why;
-  auto it = fibers_.find(child);
-  if (it != fibers_.end() && !it->second->result) co_return it->second->result.error();
+  auto failed = failures_.find(child);
+  if (failed != failures_.end()) co_return failed->second;
   co_return success();
 }
 
@@ -156,7 +165,7 @@ void RunImpl::fiber_done(FiberId id, Result<Value> result) {
   FiberRecord& f = fiber(id);
   f.body_done = true;
   f.result = std::move(result);
-  if (!f.result) unwound_.insert(f.path);
+  if (!f.result && !replay_.over()) unwound_.insert(f.path);
   if (f.result && !cancelled(id) && config_.mode == Mode::durable)
     if (const Entry* missed = replay_.beyond(f.path, f.next_pos)) {
       Error e = make_error(ErrorKind::divergence,
@@ -165,32 +174,48 @@ void RunImpl::fiber_done(FiberId id, Result<Value> result) {
                            "resume with the pinned script, or start a new run");
       diverge(e);
     }
-  scheduler_.ready([this, id] { loop_.spawn(finish_fiber(id)); });
+  scheduler_.ready([this, id] { finish_fiber(id); });
 }
 
-// What the guest left undone in the fiber's own scope, then the end that joiners see.
-Task<void> RunImpl::finish_fiber(FiberId id) {
-  auto alive = alive_;
+// Most fibers leave nothing behind; what waits needs a coroutine of its own.
+void RunImpl::finish_fiber(FiberId id) {
   FiberRecord& f = fiber(id);
-  if (ScopeRecord* root = scope(f.root ? f.root->id : 0)) {
-    // A body that was unwound in the middle leaves inner scopes: they end from the inside out.
-    while (f.scope && f.scope != root) {
-      ScopeId inner = f.scope->id;
-      (void)co_await scope_settle(id, inner, make_error(ErrorKind::cancelled, "the fiber has ended"));
-      (void)co_await scope_release(id, inner, {});
-      if (!*alive) co_return;
-      scope_leave(id, inner);
-    }
-    std::optional<Error> failure;
-    if (!f.result) failure = f.result.error();
-    Result<> settled = co_await scope_settle(id, root->id, failure);
+  const ScopeRecord& root = *f.root;
+  bool clean = f.result && f.scope == f.root && root.children.empty() && root.leases.empty() && !root.failure;
+  if (clean) end_fiber(id);
+  else loop_.spawn(finish_scopes(id));
+}
+
+// What the guest left undone in the fiber's own scope, and in those inside of it.
+Task<void> RunImpl::finish_scopes(FiberId id) {
+  auto alive = alive_;
+  std::shared_ptr<FiberRecord> record = fibers_.at(id);
+  FiberRecord& f = *record;
+  ScopeRecord* root = f.root;
+  // A body that was unwound in the middle leaves inner scopes: they end from the inside out.
+  while (f.scope != root) {
+    ScopeId inner = f.scope->id;
+    (void)co_await scope_settle(id, inner, make_error(ErrorKind::cancelled, "the fiber has ended"));
+    (void)co_await scope_release(id, inner, {});
     if (!*alive) co_return;
-    if (!settled && f.result) f.result = settled.error();
-    Result<> released = co_await scope_release(id, root->id, {});
-    if (!*alive) co_return;
-    if (!released && f.result && id != 1) f.result = released.error();
+    scope_leave(id, inner);
   }
-  ScopeRecord* parent = f.root ? f.root->parent : nullptr;
+  std::optional<Error> failure;
+  if (!f.result) failure = f.result.error();
+  Result<> settled = co_await scope_settle(id, root->id, failure);
+  if (!*alive) co_return;
+  if (!settled && f.result) f.result = settled.error();
+  Result<> released = co_await scope_release(id, root->id, {});
+  if (!*alive) co_return;
+  if (!released && f.result && id != 1) f.result = released.error();
+  end_fiber(id);
+}
+
+// The end that joiners see.
+void RunImpl::end_fiber(FiberId id) {
+  std::shared_ptr<FiberRecord> record = fibers_.at(id);
+  FiberRecord& f = *record;
+  ScopeRecord* parent = f.root->parent;
   ScopeId root_id = f.root->id;
   bool as_asked = f.root->source->cancelled() && !f.result && f.result.error().kind == ErrorKind::cancelled;
   f.root = f.scope = nullptr;
@@ -198,11 +223,16 @@ Task<void> RunImpl::finish_fiber(FiberId id) {
   f.ended = true;
   if (parent) {
     parent->children.erase(id);
-    if (!f.result && !as_asked) child_failed(*parent, f.result.error());
+    if (!f.result) {
+      failures_.emplace(id, f.result.error());
+      parent->failed.push_back(id);
+      if (!as_asked) child_failed(*parent, f.result.error());
+    }
     if (parent->children.empty())
       for (auto& wake : std::exchange(parent->settled, {})) wake.set(true);
   }
   for (auto& wake : std::exchange(f.joiners, {})) wake.set(true);
+  if (id != 1) fibers_.erase(id);  // execute() takes the main fiber's result
   scheduler_.poke();
 }
 

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "runtime/engine/replay.hpp"
 #include "runtime/engine/run.hpp"
@@ -19,6 +20,8 @@ namespace rille::engine {
 
 class Calls;
 
+std::uint64_t name_hash(std::string_view name);
+
 struct ScopeRecord {
   ScopeId id = 0;
   std::string name;
@@ -31,16 +34,20 @@ struct ScopeRecord {
   std::vector<std::string> leases;     // in the order of renting
   std::optional<Error> failure;        // the first error of a child
   std::vector<Wake<bool>> settled;     // wait for `children` to be empty
+  std::vector<FiberId> failed;         // its ended children that failures_ remembers
   CancelToken::Registration interrupt;
 };
 
-struct FiberRecord {
+// Forgotten once the fiber has ended; what is still under way for it keeps it.
+struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   FiberId id = 0;
   std::string path;
   ScopeRecord* root = nullptr;
   ScopeRecord* scope = nullptr;        // innermost
   std::int64_t next_pos = 0;
-  std::map<std::string, std::int64_t> occurrences, child_names;
+  // How often each name was used. By a hash of the name, so that a million names take little room; two names that share
+  // a hash share a counter, which numbers both in one row, the same way each time.
+  std::unordered_map<std::uint64_t, std::int64_t> occurrences, child_names;
   int waiting = 0;                     // in a wait of the engine that only replay or other fibers can end
   bool body_done = false, ended = false;
   Result<Value> result = Value();
@@ -49,15 +56,15 @@ struct FiberRecord {
 
 // Marks a fiber as waiting for what only the replay or another fiber can bring; when all do, the replay is stuck.
 struct Waiting {
-  FiberRecord& fiber;
-  explicit Waiting(FiberRecord& f) : fiber(f) { ++fiber.waiting; }
-  ~Waiting() { --fiber.waiting; }
+  std::shared_ptr<FiberRecord> fiber;
+  explicit Waiting(FiberRecord& f) : fiber(f.shared_from_this()) { ++fiber->waiting; }
+  ~Waiting() { --fiber->waiting; }
   Waiting(const Waiting&) = delete;
 };
 
 // Where a durable operation stands when it may go on.
 struct Slot {
-  FiberRecord* fiber = nullptr;
+  std::shared_ptr<FiberRecord> fiber;
   std::int64_t pos = 0, occurrence = 1;
   std::string key, args_sha256;
   Operation operation;
@@ -145,7 +152,9 @@ class RunImpl final : public Run {
   ScopeRecord& new_scope(std::string name, ScopeRecord* parent, FiberId owner);
   void drop_scope(ScopeId id);
   void child_failed(ScopeRecord& scope, const Error& error);
-  Task<void> finish_fiber(FiberId id);
+  void finish_fiber(FiberId id);
+  Task<void> finish_scopes(FiberId id);
+  void end_fiber(FiberId id);
   CancelToken token(const FiberRecord& f) const;
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
   Async<> release_all(std::vector<std::string> leases);
@@ -181,7 +190,8 @@ class RunImpl final : public Run {
   Guest* guest_ = nullptr;
   FiberId next_fiber_ = 1;
   ScopeId next_scope_ = 1;
-  std::map<FiberId, std::unique_ptr<FiberRecord>> fibers_;
+  std::map<FiberId, std::shared_ptr<FiberRecord>> fibers_;  // that have not ended, and the main fiber
+  std::map<FiberId, Error> failures_;                 // of ended fibers, until the scope they were spawned in is left
   std::map<ScopeId, std::unique_ptr<ScopeRecord>> scopes_;
   std::map<std::int64_t, Wake<Result<>>> turns_;      // recorded completions that a fiber waits for, by seq
   std::set<std::int64_t> passed_;                     // admitted, but cancelled before their turn

@@ -8,9 +8,17 @@ void Scheduler::schedule() {
   loop_.post([this, alive = alive_] { if (*alive) pump(); });
 }
 
+namespace {
+constexpr int turn_calls_max = 256;
+}
+
 void Scheduler::pump() {
   auto alive = alive_;
-  while (!ready_.empty() || !deliveries_.empty()) {
+  for (int calls = 0; !ready_.empty() || !deliveries_.empty(); ++calls) {
+    if (calls == turn_calls_max) {  // fibers that keep each other busy must not starve the loop's I/O and timers
+      loop_.post([this, alive] { if (*alive) pump(); });
+      return;
+    }
     auto& queue = ready_.empty() ? deliveries_ : ready_;
     auto fn = std::move(queue.front());
     queue.pop_front();

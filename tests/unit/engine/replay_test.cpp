@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <catch2/catch.hpp>
 
 #include "tests/unit/engine/world.hpp"
@@ -355,4 +357,47 @@ TEST_CASE("each message reaches one fiber, also when several wait for it") {
   REQUIRE(settle(world, script, -1));
   std::sort(got.begin(), got.end());
   CHECK(got == std::vector<double>{0, 1, 2});
+}
+
+TEST_CASE("fibers that have ended are forgotten: a run may have any number of them, one after another") {
+  World world;
+  std::size_t early = 0, late = 0;
+  auto script = [&](Run& run, CppGuest& guest, World&) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      CppGuest::Body nothing = [](FiberId) -> Async<Value> { co_return Value(); };
+      FunctionRef body = guest.function(nothing);
+      for (int i = 0; i < 300'000; ++i) {
+        std::string name = "w";
+        RILLE_CO_TRY(FiberId child, run.spawn(f, name, body, Value()));
+        RILLE_CO_CHECK(co_await run.join(f, child));
+        if (i == 10'000) early = mallinfo2().uordblks;
+      }
+      late = mallinfo2().uordblks;
+      co_return Value();
+    };
+  };
+  REQUIRE(settle(world, script, -1));
+  CHECK(late < early + (1 << 20));
+}
+
+TEST_CASE("a failed fiber's error can be asked for until its scope is left") {
+  World world;
+  auto script = [](Run& run, CppGuest& guest, World&) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      ScopeId inner = run.scope_enter(f, "inner");
+      CppGuest::Body fails = [](FiberId) -> Async<Value> { co_return make_error(ErrorKind::io, "no disk"); };
+      RILLE_CO_TRY(FiberId child, run.spawn(f, "w", guest.function(fails), Value()));
+      Result<> settled = co_await run.scope_settle(f, inner, std::nullopt);
+      CHECK(settled.error().message == "no disk");
+      CHECK(run.ended(child));
+      for (int i = 0; i < 2; ++i) {
+        Result<> joined = co_await run.join(f, child);
+        REQUIRE_FALSE(joined.ok());
+        CHECK(joined.error().message == "no disk");
+      }
+      run.scope_leave(f, inner);
+      co_return Value();
+    };
+  };
+  CHECK(settle(world, script, -1).ok());
 }
