@@ -45,6 +45,7 @@ int show_command(App& app, const std::string& run);
 int logs_command(App& app, const std::string& run, bool follow);
 int leases_command(App& app, bool all);
 int release_command(App& app, const std::string& lease_or_run);
+int abandon_command(App& app, const std::string& run);  // what the second Ctrl-C leaves to a new process
 int gc_command(App& app, const std::string& now);  // now: a run whose leases end at once; "" = none
 int cost_command(App& app, const std::string& run);
 int offers_command(App& app, const Value& query);

@@ -74,7 +74,7 @@ int run_main(int argc, char** argv) {
   RunArguments run;
   std::string id, name, value, gpu, provider, code;
   int limit = 20;
-  bool follow = false, all = false, spot = false;
+  bool follow = false, abandoned = false, all = false, spot = false;
   cli.add_option("-e", code, "run this Lua");
   auto* run_cmd = cli.add_subcommand("run", "run a workflow: rille run FILE [--x 1 ..]");
   run_cmd->add_option("FILE", run.file, "the script")->required();
@@ -94,6 +94,7 @@ int run_main(int argc, char** argv) {
   leases->add_flag("--all", all, "released ones, too");
   auto* release = cli.add_subcommand("release", "end a lease, or all leases of a run");
   release->add_option("LEASE|RUN", id, "which")->required();
+  release->add_flag("--abandoned", abandoned, "")->group("");  // not for people: see abandon()
   auto* gc = cli.add_subcommand("gc", "release what no run will release");
   gc->add_option("--now", id, "a run that stands still: do not hold its leases any longer");
   auto* cost = cli.add_subcommand("cost", "what runs have cost");
@@ -127,7 +128,7 @@ int run_main(int argc, char** argv) {
   if (show->parsed()) return show_command(app, id);
   if (logs->parsed()) return logs_command(app, id, follow);
   if (leases->parsed()) return leases_command(app, all);
-  if (release->parsed()) return release_command(app, id);
+  if (release->parsed()) return abandoned ? abandon_command(app, id) : release_command(app, id);
   if (gc->parsed()) return gc_command(app, id);
   if (cost->parsed()) return cost_command(app, id);
   if (signal->parsed()) return signal_command(app, id, name, value.empty() ? "true" : value);

@@ -152,6 +152,17 @@ int leases_command(App& app, bool all) {
   return 0;
 }
 
+int abandon_command(App& app, const std::string& run) {
+  lease::Manager::Event tell = [&app](const std::string& event, Value data) {
+    if (event == "released") app.terminal.note("released " + data.text("name"));
+  };
+  Result<> r = run_blocking(*app.loop, app.engine->abandon(run, tell));
+  if (r) return 130;
+  fail(app, r.error());
+  app.terminal.note("something is still rented: see `rille leases`, end it with `rille release` or `rille gc`");
+  return 3;
+}
+
 int release_command(App& app, const std::string& what) {
   auto leases = app.engine->leases().all(false);
   if (!leases) return fail(app, leases.error());

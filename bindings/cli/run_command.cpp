@@ -15,25 +15,6 @@ namespace rille::cli {
 
 namespace {
 
-// The second Ctrl-C: no more Lua. The engine alone gives back what the run holds.
-int abort_run(Session& s) {
-  s.app.terminal.note("cancelled: releasing what the run holds");
-  int code = 130;
-  auto leases = s.app.engine->leases().of_run(s.run->id());
-  if (!leases) return fail(s.app, leases.error());
-  for (const auto& l : *leases) {
-    if (!l.billable()) continue;
-    auto quiet = [](const std::string&, Value) {};
-    Result<> r = run_blocking(*s.app.loop, s.app.engine->leases().release(l.id, quiet));
-    if (!r) fail(s.app, r.error()), code = 3;
-  }
-  store::Journal::Write write = [id = s.run->id(), at = s.app.loop->clock().wall_us()](store::Db& db) {
-    return db.run("UPDATE runs SET state='cancelled', ended_us=?, updated_us=?, pid=0 WHERE id=?", {at, at, id});
-  };
-  (void)run_blocking(*s.app.loop, s.app.engine->journal().commit(write));
-  return code;
-}
-
 // The pinned version runs; a user who has edited the file since is told so.
 void warn_if_edited(Session& s, const std::string& script) {
   std::ifstream file(script, std::ios::binary);
@@ -92,11 +73,13 @@ int drive(Session& s, FunctionRef main, const std::string& title) {
   Interrupts handler(
       *s.app.loop, [](void* host) { static_cast<host::LuaHost*>(host)->arm_interrupt(); }, s.host.get(),
       [&s](int count) {
-        if (count == 1) {
+        if (s.result) {
+          s.hurried = true;
+        } else if (count == 1) {
           s.app.terminal.note("interrupted: cleaning up (Ctrl-C again to stop at once)");
           s.run->cancel(make_error(ErrorKind::cancelled, "interrupted by Ctrl-C"));
         } else {
-          s.aborted = true;
+          abandon(s);
         }
       },
       [&s](int signal) { suspend(s, signal); });
@@ -108,10 +91,9 @@ int drive(Session& s, FunctionRef main, const std::string& title) {
   }(s, main));
   std::optional<Reaper> reaper;
   if (s.run->mode() == engine::Mode::durable) reaper.emplace(s.app);
-  s.app.loop->run_until([&] { return s.result.has_value() || s.aborted; });
-  if (s.aborted && !s.result) return abort_run(s);
+  s.app.loop->run_until([&] { return s.result.has_value(); });
   int code = finish(s);
-  if (reaper) reaper->at_exit([&s] { return s.aborted; });
+  if (reaper) reaper->at_exit([&s] { return s.hurried; });
   return code;
 }
 

@@ -79,6 +79,16 @@ Result<> make_host(Session& s, const std::string& directory, host::Rules rules, 
   return {};
 }
 
+[[noreturn]] void abandon(Session& s) {
+  s.app.terminal.clear_progress();
+  s.app.terminal.note("cancelled at once: releasing what the run holds");
+  std::string run = s.run->id();
+  const char* words[] = {"rille", "release", run.c_str(), "--abandoned", nullptr};
+  execv(s.app.self_exe.c_str(), const_cast<char* const*>(words));
+  s.app.terminal.note("it could not: end what is rented with `rille release " + run + "`");
+  _exit(3);
+}
+
 [[noreturn]] void suspend(Session& s, int signal) {
   s.app.terminal.clear_progress();
   if (s.run) {

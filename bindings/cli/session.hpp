@@ -29,10 +29,10 @@ struct Session {
   std::unique_ptr<host::LuaHost> host;
   std::optional<Result<Value>> result;
   Interrupts* signals = nullptr;
-  bool aborted = false;
+  bool hurried = false;                // Ctrl-C after the run's end: only the reaper is waited for
 
   explicit Session(App& a) : app(a) {}
-  // What is still suspended (after a second Ctrl-C) refers to the run: it goes first.
+  // What is still suspended refers to the run: it goes first.
   ~Session() { app.loop->abandon_tasks(); }
   Session(const Session&) = delete;
 };
@@ -40,6 +40,9 @@ struct Session {
 engine::RunHooks session_hooks(Session& s);
 // Makes s.host for s.run. `open` adds verbs of the command's own.
 Result<> make_host(Session& s, const std::string& directory, host::Rules rules, std::vector<lua_CFunction> open = {});
+// The second Ctrl-C: no more Lua, not even its cleanup. This process is replaced by `rille release RUN --abandoned`, so
+// that nothing of the run can go on; the rows alone are enough to give back what it holds.
+[[noreturn]] void abandon(Session& s);
 // SIGTERM, SIGHUP: stops here without unwinding; the journal has everything that is needed to go on.
 [[noreturn]] void suspend(Session& s, int signal);
 

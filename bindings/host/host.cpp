@@ -266,6 +266,14 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   if (host.interrupt_.exchange(false) && host.options_.on_interrupt) host.options_.on_interrupt();
   Fiber* f = host.current_;
   const Error* why = f ? host.run_->cancelled(f->id) : nullptr;
+  if (!why && f && host.run_->cancel_waits()) {
+    if (!std::exchange(host.grace_given_, true)) {  // it may be about to wait, which is where a cancel belongs
+      lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
+      return;
+    }
+    host.run_->cancel_now();
+    why = host.run_->cancelled(f->id);
+  }
   Error overrun;
   if (!why && f && host.watchdog_ && host.watchdog_->overrun()) {
     overrun = host.watchdog_->error();

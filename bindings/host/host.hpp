@@ -132,6 +132,7 @@ class LuaHost final : public Guest {
   std::map<std::string, std::string> modules_;
   Fiber* current_ = nullptr;
   std::atomic<bool> interrupt_{false};
+  bool grace_given_ = false;                 // to a fiber that computes while a cancel waits
   std::unique_ptr<Watchdog> watchdog_;
   std::shared_ptr<LuaHost*> self_;           // *self_ is null once the host is gone: late completions look here
 };

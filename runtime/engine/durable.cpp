@@ -36,7 +36,7 @@ void RunImpl::diverge(Error error) {
   divergence_ = error;
   event("divergence", error_to_value(error));
   // Every fiber unwinds; the gate never opens, so nothing live begins.
-  scheduler_.ready([this, error] { cancel(error); });
+  scheduler_.ready([this, error] { unwind(error); });
 }
 
 // Waits for the recorded completion to be the next in order. Cancelled: its turn will be passed over.
@@ -67,42 +67,51 @@ Async<> RunImpl::wait_live(FiberRecord& f) {
   co_return co_await open;
 }
 
-Async<> RunImpl::live_gate() {
-  if (replay_.over()) co_return success();
-  Wake<Result<>> open(scheduler_);
-  gate_.push_back(open);
+// Whether a release goes out now. False: it did in an earlier process, failed, and the script went on.
+Async<bool> RunImpl::release_gate(FiberRecord& f) {
+  if (replay_.over()) co_return true;
+  Wake<bool> open(scheduler_);
+  release_gates_.push_back(open);
+  Waiting waiting(f);
   scheduler_.poke();
   co_return co_await open;
 }
 
-// Both queues are empty: deliver the next recorded completion, open the gate, or find that the script does not follow.
+void RunImpl::open_gates(const Result<>& how) {
+  for (auto& wake : std::exchange(gate_, {})) wake.set(how);
+  for (auto& wake : std::exchange(release_gates_, {})) wake.set(true);
+}
+
+// No fiber can go on by itself: apply a cancel, deliver the next recorded completion, open the gate, or find that the
+// script does not follow its record.
 void RunImpl::on_quiet() {
   // What a fiber would have done, had it not been cancelled or failed, may have been recorded by then: a loser of a
   // race goes on until it is told, and that moment is not in the record.
   while (!replay_.over() &&
          (passed_.contains(replay_.next()) || unwound_.contains(replay_.next_entry().fiber)))
     replay_.advance();
+  if (planned_cancel_ && (replay_.over() || (planned_cancel_->recorded && replay_.next() > planned_cancel_->after)))
+    return begin_cancel();
   if (!replay_.over()) {
     auto turn = turns_.find(replay_.next());
     if (turn != turns_.end()) {
       Wake<Result<>> wake = turn->second;
       turns_.erase(turn);
+      delivered_ = replay_.next();
       replay_.advance();
       scheduler_.deliver([wake] { wake.fire(success()); });
       return;
     }
   }
-  if (replay_.over()) {
-    for (auto& wake : std::exchange(gate_, {})) wake.set(success());
-    return;
-  }
+  if (replay_.over()) return open_gates(success());
   bool all_wait = std::all_of(fibers_.begin(), fibers_.end(), [](const auto& f) {
     return f.second->ended || f.second->body_done || f.second->waiting > 0;
   });
   bool main_runs = fibers_.contains(1) && !fibers_.at(1)->body_done;
-  if (!all_wait || divergence_) {
-    if (divergence_ || cancel_reason_)
-      for (auto& wake : std::exchange(gate_, {})) wake.set(divergence_ ? Result<>(*divergence_) : success());
+  if (divergence_) return open_gates(*divergence_);
+  if (!all_wait) return;
+  if (!release_gates_.empty()) {
+    for (auto& wake : std::exchange(release_gates_, {})) wake.set(false);
     return;
   }
   const Entry& missed = replay_.next_entry();
@@ -110,8 +119,7 @@ void RunImpl::on_quiet() {
     // Unwinding goes other ways than the record: from here on, cleanup is live.
     while (!replay_.over()) replay_.advance();
     scheduler_.poke();
-    for (auto& wake : std::exchange(gate_, {})) wake.set(success());
-    return;
+    return open_gates(success());
   }
   diverge(make_error(ErrorKind::divergence,
                      fmt::format("{}: the record has {} '{}' at {} next, but the script waits elsewhere", missed.fiber,
@@ -211,11 +219,16 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
         if (extra) RILLE_CHECK(extra(db));
         return write_completed(db, done->row, done->seq, done->ended_us, done->value, done->error, done->begun.get());
       },
-      fence(), [this, durable, alive = alive_](Result<> r) {
+      fence(), [this, durable, seq = done->seq, alive = alive_](Result<> r) {
         if (!*alive) return;
         auto shared = std::make_shared<Result<>>(std::move(r));
-        scheduler_.deliver([durable, shared] { durable.fire(std::move(*shared)); });
+        scheduler_.deliver([this, durable, seq, shared] {
+          delivered_ = seq;
+          durable.fire(std::move(*shared));
+        });
       });
+  // A fiber cancelled meanwhile unwinds at once, here as on replay (wait_turn), whatever is recorded.
+  auto registration = token(*slot.fiber).on_cancel([durable](const Error& why) { durable.set(why); });
   Result<> written = co_await durable;
   if (!written) co_return written.error();
   co_return outcome;

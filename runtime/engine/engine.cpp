@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -22,7 +21,7 @@ namespace rille::engine {
 namespace {
 
 constexpr const char* run_columns =
-    "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid FROM runs ";
+    "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason FROM runs ";
 
 RunRow read_run(const store::Row& row) {
   RunRow r;
@@ -43,6 +42,7 @@ RunRow read_run(const store::Row& row) {
   r.updated_us = row.integer(10);
   r.ended_us = row.integer(11);
   r.pid = row.integer(12);
+  if (!row.null(13)) r.cancel_reason = error_from_value(json(13));
   return r;
 }
 
@@ -53,10 +53,6 @@ std::string host_name() {
 }
 
 std::string_view mode_name(Mode mode) { return mode == Mode::session ? "session" : "durable"; }
-
-bool ended(const std::string& state) {
-  return state == "done" || state == "failed" || state == "cancelled";
-}
 
 // SQLite's locks and WAL need a local disk (sqlite.org/wal.html).
 Result<> refuse_network_disk(const std::string& home) {
@@ -134,32 +130,12 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
 
 Engine::~Engine() = default;
 
-// Takes the run's lock; the descriptor holds it until it is closed, also by a killed process.
-Result<int> Engine::lock_run(const std::string& id) const {
-  std::error_code ec;
-  std::filesystem::create_directories(run_home(id), ec);
-  std::string path = run_home(id) + "/lock";
-  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return errno_error("open", path, errno);
-  // Whoever asks whether the run is alive holds the lock for an instant.
-  for (int i = 0; i < 4; ++i) {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-    usleep(1000);
-  }
-  char text[32] = {};
-  (void)!pread(fd, text, sizeof text - 1, 0);
-  close(fd);
-  return make_error(ErrorKind::state, fmt::format("run {} is being run by process {}", id, text[0] ? text : "?"),
-                    fmt::format("wait for it, follow it with `rille logs {} -f`, or stop that process first", id))
-      .with_resource(id);
-}
+bool Engine::alive(const std::string& id) const { return RunLock::held(run_home(id)); }
 
-bool Engine::alive(const std::string& id) const {
-  int fd = ::open((run_home(id) + "/lock").c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
-  bool held = flock(fd, LOCK_EX | LOCK_NB) != 0;
-  close(fd);
-  return held;
+Result<> Engine::refuse_ended(const RunRow& row) {
+  if (row.state != "done" && row.state != "failed" && row.state != "cancelled") return {};
+  return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
+                    fmt::format("see it with `rille show {}`; start a new one with `rille run {}`", row.id, row.script));
 }
 
 Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
@@ -173,31 +149,20 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
 
 Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
   RILLE_CO_TRY(RunRow row, run(id));
-  if (ended(row.state)) {
-    Error e = make_error(
-        ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
-        fmt::format("see it with `rille show {}`; start a new one with `rille run {}`", row.id, row.script));
-    co_return e;
-  }
+  RILLE_CO_CHECK(refuse_ended(row));
   co_return co_await take(std::move(row), false, std::move(hooks));
 }
 
 Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks) {
-  RILLE_CO_TRY(int lock, lock_run(row.id));
-  struct Guard { int fd; ~Guard() { if (fd >= 0) close(fd); } } guard{lock};
-  std::string pid = std::to_string(getpid());
-  (void)!ftruncate(lock, 0);
-  (void)!pwrite(lock, pid.data(), pid.size(), 0);
-
-  row.epoch = fresh ? 1 : row.epoch + 1;
+  RILLE_CO_TRY(RunLock lock, RunLock::take(run_home(row.id), row.id));
   std::int64_t now = loop_.clock().wall_us();
   auto shared = std::make_shared<RunRow>(row);
   auto host = std::make_shared<std::string>(host_name());
   store::Journal::Write write = [shared, host, fresh, now](store::Db& db) -> Result<> {
     const RunRow& r = *shared;
     if (!fresh)
-      return db.run("UPDATE runs SET state='running', epoch=?, host=?, pid=?, updated_us=? WHERE id=?",
-                    {r.epoch, *host, std::int64_t{getpid()}, now, r.id});
+      return db.run("UPDATE runs SET state='running', epoch=epoch+1, host=?, pid=?, updated_us=? WHERE id=?",
+                    {*host, std::int64_t{getpid()}, now, r.id});
     std::string args = r.args.to_json();
     return db.run(
         "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
@@ -207,6 +172,10 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
   // A session has nothing to resume before its first lease, whose row comes after this one: it need not wait.
   if (fresh && row.mode == "session") journal_->enqueue(std::move(write));
   else RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
+  row.epoch = 1;
+  if (!fresh) {
+    RILLE_CO_TRY(row, run(row.id));  // as it is now that nobody else moves it
+  }
   RunConfig config;
   config.id = row.id;
   config.script = row.script;
@@ -216,7 +185,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
   config.hooks = std::move(hooks);
   config.epoch = row.epoch;
   config.self_exe = options_.self_exe;
-  config.lock_fd = std::exchange(guard.fd, -1);
+  config.lock = std::move(lock);
   if (config.mode == Mode::durable) {
     RILLE_CO_TRY(config.number, run_number(journal_->reader(), row.id));
   }
@@ -296,7 +265,7 @@ Result<std::vector<Value>> Engine::events(const std::string& run) const {
 
 Async<> Engine::signal(std::string id, std::string name, Value payload) {
   RILLE_CO_TRY(RunRow row, run(id));
-  if (ended(row.state)) co_return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state));
+  RILLE_CO_CHECK(refuse_ended(row));
   auto text = std::make_shared<std::string>(payload.to_json());
   std::int64_t now = loop_.clock().wall_us();
   store::Journal::Write write = [run = row.id, name, text, now, message = random_hex(8)](store::Db& db) {

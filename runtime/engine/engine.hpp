@@ -38,6 +38,7 @@ struct RunRow {
   std::string id, script, mode, state, host;
   Value args, result;
   std::optional<Error> error;
+  std::optional<Error> cancel_reason;  // set: it was told to end, and unwinds or has unwound
   std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
   Value to_value() const;
 };
@@ -60,6 +61,9 @@ class Engine {
   Result<std::vector<Value>> events(const std::string& run) const;
   bool alive(const std::string& run) const;                    // a runner holds it now
   Async<> signal(std::string run, std::string name, Value payload);
+  // Ends a run that no process runs without its script: gives back what its rows say it holds, trying again for some
+  // seconds. state: it has ended, or is alive, or something is still rented (then its state is `cleanup`).
+  Async<> abandon(std::string run, lease::Manager::Event event);
   // Marks a run that stops here without unwinding (SIGTERM, SIGHUP): `resume` continues it.
   Result<> suspend(Run& run);
 
@@ -73,7 +77,7 @@ class Engine {
 
  private:
   Engine(Loop& loop, EngineOptions options) : loop_(loop), options_(std::move(options)) {}
-  Result<int> lock_run(const std::string& id) const;
+  static Result<> refuse_ended(const RunRow& row);
   Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks);
   std::string run_home(const std::string& id) const { return options_.home + "/runs/" + id; }
 

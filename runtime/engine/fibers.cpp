@@ -144,8 +144,42 @@ void RunImpl::cancel_fiber(FiberId child, Error reason) {
   it->second->root->source->cancel(std::move(reason));
 }
 
+// Takes effect when every fiber has come to rest, between two completions, and not before the whole record has been
+// delivered: a place that a resumed run finds again.
 void RunImpl::cancel(Error reason) {
-  if (!cancel_reason_) cancel_reason_ = reason;
+  if (cancel_reason_ || planned_cancel_) return;
+  planned_cancel_ = PlannedCancel{0, std::move(reason), false};
+  if (config_.mode != Mode::durable || !guest_) return begin_cancel();
+  scheduler_.ready([] {});
+}
+
+// For a fiber that computes without ever coming to rest.
+void RunImpl::cancel_now() {
+  bool reached = planned_cancel_ && (planned_cancel_->recorded ? delivered_ >= planned_cancel_->after : !replaying());
+  if (reached) begin_cancel();
+}
+
+void RunImpl::begin_cancel() {
+  PlannedCancel planned = std::move(*planned_cancel_);
+  planned_cancel_.reset();
+  cancel_reason_ = planned.reason;
+  if (!planned.recorded && config_.mode == Mode::durable) {
+    auto why = std::make_shared<std::string>(error_to_value(planned.reason).to_json());
+    std::int64_t after = guest_ ? delivered_ : -1;
+    journal_->enqueue(
+        [run = config_.id, after, why, at = now_us()](store::Db& db) {
+          return db.run("UPDATE runs SET cancel_after=?, cancel_reason=?, updated_us=? WHERE id=?",
+                        {after, *why, at, run});
+        },
+        fence());
+    // A run that cannot record it is cancelled none the less: that is what was asked for.
+    if (Result<> durable = journal_->flush(); !durable)
+      event("warning", Value().set("what", "the cancel is not recorded").set("message", durable.error().message));
+  }
+  unwind(std::move(planned.reason));
+}
+
+void RunImpl::unwind(Error reason) {
   auto it = fibers_.find(1);
   if (it != fibers_.end() && !it->second->body_done) it->second->root->source->cancel(std::move(reason));
 }
@@ -275,7 +309,7 @@ Async<> RunImpl::scope_settle(FiberId id, ScopeId scope_id, std::optional<Error>
   co_return success();
 }
 
-Async<> RunImpl::scope_release(FiberId, ScopeId scope_id, std::vector<std::string> kept) {
+Async<> RunImpl::scope_release(FiberId id, ScopeId scope_id, std::vector<std::string> kept) {
   ScopeRecord* s = scope(scope_id);
   if (!s) co_return success();
   s->shielded = true;
@@ -286,7 +320,7 @@ Async<> RunImpl::scope_release(FiberId, ScopeId scope_id, std::vector<std::strin
     else leaving.push_back(lease);
   }
   std::reverse(leaving.begin(), leaving.end());
-  co_return co_await release_all(std::move(leaving));
+  co_return co_await release_all(fiber(id), std::move(leaving));
 }
 
 void RunImpl::scope_leave(FiberId id, ScopeId scope_id) {

@@ -101,29 +101,35 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     else if (const Error* why = cancelled(id)) co_return *why;
     else outcome = made.error();
     outcome = co_await complete(std::move(slot), std::move(outcome));
+    if (const Error* why = cancelled(id)) co_return *why;
   }
   if (!outcome) {
     // An attempt whose fate is not known is settled like a lease; one that was refused has nothing to settle. What
     // cannot be settled now stays with the scope, which tries again when it ends.
     Error e = outcome.error();
     std::vector<std::string> one(1, lease_id);
-    if (Result<> settled = co_await release_all(std::move(one)); settled) std::erase(owner(f).leases, lease_id);
+    if (Result<> settled = co_await release_all(f, std::move(one)); settled) std::erase(owner(f).leases, lease_id);
     else e = unsettled(std::move(e), settled.error());
     co_return e;
   }
   co_return lease(lease_id);
 }
 
-// Releases in the given order; goes on after a failure, and gives the first.
-Async<> RunImpl::release_all(std::vector<std::string> ids) {
+// Releases in the given order; goes on after a failure, and gives the first. What a scope releases is not in the record
+// but in the lease's row: a row that is not settled although the record goes on past this place failed here then.
+Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids) {
   if (!leases_) co_return success();
   std::optional<Error> first;
   for (const std::string& id : ids) {
     Result<std::optional<lease::Lease>> row = leases_->find(id);
     if (!row && !first) first = row.error();
     if (!row || !*row || (*row)->state == "released" || (*row)->detached) continue;
-    RILLE_CO_CHECK(co_await live_gate());
+    RILLE_CO_TRY(bool live, co_await release_gate(f));
     if (divergence_) co_return *divergence_;
+    if (!live) {
+      if (!first) first = lease::Manager::release_failed(**row);
+      continue;
+    }
     if (Result<> r = co_await calls_->release(id); !r && !first) first = r.error();
   }
   if (first) co_return *first;

@@ -19,6 +19,7 @@ RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::M
       replay_(std::move(replay)),
       scheduler_(loop) {
   next_seq_ = replay_.last_seq() + 1;
+  planned_cancel_ = replay_.cancel();
   scheduler_.on_quiet([this] { on_quiet(); });
   calls_ = std::make_unique<Calls>(*this, leases_, config_.self_exe);
 }
@@ -26,7 +27,6 @@ RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::M
 RunImpl::~RunImpl() {
   *alive_ = false;
   for (auto& [id, s] : scopes_) s->interrupt = {};
-  if (config_.lock_fd >= 0) close(config_.lock_fd);
 }
 
 std::string RunImpl::home() const {
@@ -73,6 +73,7 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
   guest_ = &guest;
   FiberRecord& f = new_fiber("main", nullptr);
   FiberId id = f.id;
+  if (planned_cancel_ && planned_cancel_->after < 0) begin_cancel();
   if (cancel_reason_) f.root->source->cancel(*cancel_reason_);
   Wake<bool> ended_wake(scheduler_);
   f.joiners.push_back(ended_wake);
@@ -92,7 +93,8 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
                       : result.error().kind == ErrorKind::cancelled ? "cancelled"
                                                                     : "failed";
   Result<> released;
-  if (!divergence_ && leases_) {  // a diverged run keeps what it holds until a person decides
+  // A diverged run keeps what it holds until a person decides, which a cancel is.
+  if (leases_ && (!divergence_ || cancel_reason_)) {
     released = co_await calls_->release_run();
     if (!released) state = "cleanup";
   }

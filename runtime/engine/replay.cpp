@@ -16,6 +16,14 @@ Result<Replay> Replay::load(store::Db& db, const std::string& run) {
     else if (it->second.completed()) out.order_.push_back(&it->second);
   }));
   RILLE_CHECK(std::move(twice));
+  std::int64_t after = 0;
+  std::string reason;
+  RILLE_CHECK(db.query("SELECT cancel_after,cancel_reason FROM runs WHERE id=? AND cancel_after IS NOT NULL", {run},
+                       [&](const store::Row& row) { after = row.integer(0), reason = row.text(1); }));
+  if (!reason.empty()) {
+    RILLE_TRY(Value why, Value::from_json(reason));
+    out.cancel_ = PlannedCancel{after, error_from_value(why), true};
+  }
   return out;
 }
 

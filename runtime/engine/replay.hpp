@@ -10,6 +10,14 @@
 
 namespace rille::engine {
 
+// A cancel of the whole run takes effect after the delivery of one completion and before the next, which is recorded
+// before anything follows from it: a resumed run unwinds from the same place.
+struct PlannedCancel {
+  std::int64_t after = 0;              // seq of the last completion that came before it; -1: before the run's start
+  Error reason;
+  bool recorded = false;
+};
+
 class Replay {
  public:
   static Result<Replay> load(store::Db& db, const std::string& run);
@@ -22,6 +30,7 @@ class Replay {
   void advance() { ++cursor_; }
   // The first entry of that fiber at `pos` or later that has completed: one that the fiber should have reached.
   const Entry* beyond(const std::string& fiber, std::int64_t pos) const;
+  const std::optional<PlannedCancel>& cancel() const { return cancel_; }
   std::int64_t last_seq() const { return order_.empty() ? 0 : order_.back()->seq; }
 
  private:
@@ -29,6 +38,7 @@ class Replay {
   std::map<Key, Entry> entries_;
   std::vector<const Entry*> order_;
   std::size_t cursor_ = 0;
+  std::optional<PlannedCancel> cancel_;
 };
 
 }  // namespace rille::engine

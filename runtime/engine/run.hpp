@@ -108,7 +108,10 @@ class Run : public FiberSink {
   // run, after it ended.
   virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
   // The foreground cancel of Ctrl-C and `rille cancel`: unwinds the script with this reason, then cleans up.
+  // It takes effect as soon as every fiber waits; a guest whose fiber computes on and on says cancel_now.
   virtual void cancel(Error reason) = 0;
+  virtual bool cancel_waits() const = 0;
+  virtual void cancel_now() = 0;
 
   // --- what a guest asks about a fiber
   virtual const Error* cancelled(FiberId fiber) const = 0;   // why it must unwind now, or null

@@ -9,6 +9,7 @@
 
 #include "runtime/engine/replay.hpp"
 #include "runtime/engine/run.hpp"
+#include "runtime/engine/run_lock.hpp"
 #include "runtime/engine/scheduler.hpp"
 #include "runtime/store/journal.hpp"
 
@@ -81,7 +82,7 @@ struct RunConfig {
   RunHooks hooks;
   std::int64_t epoch = 1, number = 0;  // as in the run's row; number: durable runs only
   std::string self_exe;
-  int lock_fd = -1;                    // held while the run is; closing it frees the run for others
+  RunLock lock;                        // held while the run is
 };
 
 class RunImpl final : public Run {
@@ -98,6 +99,8 @@ class RunImpl final : public Run {
   void limit(const RunLimits& limits) override;
   Async<Value> execute(Guest& guest, FunctionRef main, Value argument) override;
   void cancel(Error reason) override;
+  bool cancel_waits() const override { return planned_cancel_.has_value(); }
+  void cancel_now() override;
 
   const Error* cancelled(FiberId fiber) const override;
   bool replaying() const override { return config_.mode == Mode::durable && !replay_.over(); }
@@ -157,7 +160,9 @@ class RunImpl final : public Run {
   void end_fiber(FiberId id);
   CancelToken token(const FiberRecord& f) const;
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
-  Async<> release_all(std::vector<std::string> leases);
+  void begin_cancel();
+  void unwind(Error reason);
+  Async<> release_all(FiberRecord& f, std::vector<std::string> leases);
   void alert_budget();
   using Transfer = Async<Value> (Calls::*)(std::string, std::string, std::string, Value, CancelToken);
   Async<Value> transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
@@ -171,7 +176,8 @@ class RunImpl final : public Run {
   Result<> check_entry(const Entry& entry, const Slot& slot) const;
   Async<> wait_turn(FiberRecord& f, std::int64_t seq);
   Async<> wait_live(FiberRecord& f);
-  Async<> live_gate();                 // for engine work that belongs to no fiber
+  Async<bool> release_gate(FiberRecord& f);
+  void open_gates(const Result<>& how);
   void on_quiet();
   void diverge(Error error);
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
@@ -197,6 +203,9 @@ class RunImpl final : public Run {
   std::set<std::int64_t> passed_;                     // admitted, but cancelled before their turn
   std::set<std::string> unwound_;                     // paths of fibers that ended by an error or a cancel
   std::vector<Wake<Result<>>> gate_;                  // waits for the replay to be over
+  std::vector<Wake<bool>> release_gates_;             // the same for releases; false: the record went on past this one
+  std::int64_t delivered_ = 0;                        // seq of the last completion that fibers have seen
+  std::optional<PlannedCancel> planned_cancel_;
   std::map<std::uint64_t, Slot> steps_;               // steps between begin and end
   std::map<std::uint64_t, RetryPolicy> retries_;
   std::uint64_t next_step_ = 1;

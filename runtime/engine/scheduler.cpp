@@ -24,7 +24,7 @@ void Scheduler::pump() {
     queue.pop_front();
     fn();
     if (!*alive) return;  // the run was destroyed by what ran
-    if (ready_.empty() && deliveries_.empty() && quiet_) quiet_();
+    if (ready_.empty() && quiet_) quiet_();
   }
   scheduled_ = false;
 }

@@ -21,7 +21,7 @@ class Scheduler {
 
   void ready(std::function<void()> fn) { ready_.push_back(std::move(fn)); schedule(); }
   void deliver(std::function<void()> fn) { deliveries_.push_back(std::move(fn)); schedule(); }
-  // Called whenever both queues have run dry; may queue more.
+  // Called whenever what was woken has run until it waits again; may queue more.
   void on_quiet(std::function<void()> fn) { quiet_ = std::move(fn); }
   void poke() { schedule(); }
   Loop& loop() { return loop_; }

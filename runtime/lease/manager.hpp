@@ -114,6 +114,8 @@ class Manager {
   // machines that live although their row says otherwise.
   Async<ReapReport> reap(ReapRequest request);
 
+  // The error of a lease whose last release failed, from its row.
+  static Error release_failed(const Lease& lease);
   static std::string lease_id(const std::string& run, const std::string& key);
 
  private:

@@ -89,6 +89,18 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
   }
 }
 
+Error Manager::release_failed(const Lease& lease) {
+  Error e = make_error(
+      ErrorKind::state,
+      fmt::format("lease '{}' ({}) could not be released: {}", lease.name, lease.machine_id,
+                  lease.error.empty() ? "the attempt was interrupted" : lease.error),
+      fmt::format("it may still cost {} per hour; try again with `rille release {}`",
+                  format_dollars(lease.price_micros_per_hour), lease.id));
+  e.resource = lease.id;
+  e.provider = lease.provider;
+  return e;
+}
+
 // As the row was read: one that has moved since is left to the caller, with the error that says so.
 Async<> Manager::end_lease(Lease lease, Event event, store::Fence fence) {
   std::optional<Error> unwritten;
@@ -114,13 +126,7 @@ Async<> Manager::end_lease(Lease lease, Event event, store::Fence fence) {
   if (!gone) {
     lease.error = gone.error().message;
     if (Result<> saved = co_await save(lease, fence); !saved) unwritten = saved.error();
-    Error e = make_error(
-        ErrorKind::state,
-        fmt::format("lease '{}' ({}) could not be released: {}", lease.name, lease.machine_id, lease.error),
-        fmt::format("it may still cost {} per hour; try again with `rille release {}`",
-                    format_dollars(lease.price_micros_per_hour), lease.id));
-    e.resource = lease.id;
-    e.provider = lease.provider;
+    Error e = release_failed(lease);
     e.cause = std::make_shared<const Error>(unwritten ? *unwritten : gone.error());
     co_return e;
   }

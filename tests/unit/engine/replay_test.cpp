@@ -90,6 +90,35 @@ CppGuest::Body races(Run& run, CppGuest& guest, World& world) {
   };
 }
 
+// Holds a machine and a child while it works, and has durable work to do whenever it ends.
+CppGuest::Body cleans_up(Run& run, CppGuest& guest, World& world) {
+  return [&](FiberId f) -> Async<Value> {
+    ScopeId scope = run.scope_enter(f, "s");
+    auto work = [&](FiberId g) -> Async<Value> {
+      RILLE_CO_TRY(LeaseView box, co_await run.rent(g, "box", Value(), "test"));
+      (void)box;
+      CppGuest::Body child = [&run, &world](FiberId c) -> Async<Value> {
+        for (int i = 0; i < 3; ++i) RILLE_CO_CHECK(co_await step(run, world, c, "lap", Value(i)));
+        co_return Value();
+      };
+      RILLE_CO_TRY(FiberId id, run.spawn(g, "child", guest.function(std::move(child)), Value()));
+      RILLE_CO_CHECK(co_await step(run, world, g, "one", Value(1)));
+      RILLE_CO_CHECK(co_await run.join(g, id));
+      co_return co_await step(run, world, g, "two", Value(2));
+    };
+    Result<Value> result = co_await work(f);
+    std::optional<Error> failure;
+    if (!result) failure = result.error();
+    (void)co_await run.scope_settle(f, scope, failure);
+    RILLE_CO_CHECK(co_await step(run, world, f, "clean", Value()));
+    RILLE_CO_CHECK(co_await step(run, world, f, "clean", Value()));
+    RILLE_CO_CHECK(co_await run.scope_release(f, scope, {}));
+    run.scope_leave(f, scope);
+    if (!result) co_return result.error();
+    co_return co_await step(run, world, f, "end", Value("done"));
+  };
+}
+
 void crash_everywhere(const Process::Script& script, const std::function<void(World&, const Result<Value>&)>& check,
                       bool same_result = true) {
   World calm;
@@ -128,6 +157,59 @@ TEST_CASE("a crash at any place leaks no machine and rents none twice") {
     CHECK(world.creates.size() == 3);
     for (const auto& [token, n] : world.creates) CHECK(n == 1);
   });
+}
+
+TEST_CASE("a cancelled run unwinds from the same place after a crash at any later one") {
+  World calm;
+  REQUIRE(settle(calm, cleans_up, -1).ok());
+  int schedules = 0, cancelled = 0;
+  for (int cancel = 1; cancel <= calm.places; ++cancel) {
+    for (int crash = cancel; crash <= calm.places + 2; ++crash) {
+      INFO("cancelled at place " << cancel << ", crash at place " << crash);
+      World world;
+      world.cancel_at = cancel;
+      Result<Value> r = settle(world, cleans_up, crash);
+      ++schedules;
+      if (!r) {
+        ++cancelled;
+        UNSCOPED_INFO(r.error().summary());
+        REQUIRE(r.error().kind == ErrorKind::cancelled);
+        CHECK(world.effects.count("main/clean#2") == 1);
+      }
+      CHECK(world.machines.empty());
+      int repeats = 0;
+      for (const auto& [key, n] : world.effects) repeats += n - 1;
+      CHECK(repeats <= 2);  // what the crash cut off: one in each fiber
+    }
+  }
+  CHECK(cancelled > schedules / 2);
+}
+
+TEST_CASE("a release that failed and was caught stays failed after a crash at any place") {
+  auto script = [](Run& run, CppGuest&, World& world) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      ScopeId scope = run.scope_enter(f, "s");
+      RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", Value(), "test"));
+      (void)box;
+      (void)co_await run.scope_settle(f, scope, std::nullopt);
+      Result<> released = co_await run.scope_release(f, scope, {});
+      run.scope_leave(f, scope);
+      RILLE_CO_CHECK(co_await step(run, world, f, "one", Value(released.ok())));
+      co_return co_await step(run, world, f, "two", Value(released.ok()));
+    };
+  };
+  World calm;
+  calm.fail_terminates = 100;
+  REQUIRE(settle(calm, script, -1).error().kind == ErrorKind::state);  // at its end, too
+  for (int at = 1; at <= calm.places; ++at) {
+    INFO("crash at place " << at);
+    World world;
+    world.fail_terminates = 3;
+    Result<Value> r = settle(world, script, at);
+    if (!r) UNSCOPED_INFO(r.error().summary());
+    CHECK((r.ok() || r.error().kind == ErrorKind::state));
+    CHECK((!r.ok() || world.machines.empty()));
+  }
 }
 
 TEST_CASE("a race that is decided stays decided after a crash at any place") {

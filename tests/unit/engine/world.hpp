@@ -17,14 +17,16 @@ struct World {
   std::map<std::string, int> effects;           // how often each side effect happened
   std::map<std::string, std::string> machines;  // alive, by id -> tag
   std::map<std::string, int> creates;           // create calls that made a machine, by token
-  int places = 0, crash_at = -1;
+  int places = 0, crash_at = -1, cancel_at = -1;
+  Run* run = nullptr;                           // of the process that is alive
   int create_calls = 0, lose_answer = -1, refuse_from = -1;  // by number of the create call, from 1
   int fail_terminates = 0;                      // so many terminate calls fail
   bool crashed = false;
 
   // A place where the process may die. Never returns when it does.
   Async<> place(Loop& loop) {
-    if (++places == crash_at) {
+    if (++places == cancel_at) run->cancel(make_error(ErrorKind::cancelled, "a person said so"));
+    if (places == crash_at) {
       crashed = true;
       Future<Result<>> never(loop);
       co_return co_await never;
@@ -119,6 +121,7 @@ class Process {
     config.number = run_number(journal->reader(), "r").value();
     auto replay = Replay::load(journal->reader(), "r").value();
     auto run = std::make_unique<RunImpl>(*loop, std::move(config), journal.get(), &leases, std::move(replay));
+    world.run = run.get();
     CppGuest guest(*run);
     std::optional<Result<Value>> out;
     FunctionRef main = guest.function(script(*run, guest, world));

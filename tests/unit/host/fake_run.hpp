@@ -26,6 +26,8 @@ class FakeRun : public engine::Run {
     co_await done;
     co_return std::move(*result_);
   }
+  bool cancel_waits() const override { return false; }
+  void cancel_now() override {}
   void cancel(Error reason) override {
     if (reason_) return;
     reason_ = reason;

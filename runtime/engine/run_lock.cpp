@@ -1,0 +1,49 @@
+#include "runtime/engine/run_lock.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+namespace rille::engine {
+
+RunLock::~RunLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<RunLock> RunLock::take(const std::string& folder, const std::string& run) {
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  std::string path = folder + "/lock";
+  RunLock lock;
+  lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock.fd_ < 0) return errno_error("open", path, errno);
+  // Whoever asks whether the run is alive holds a share of the lock for an instant.
+  for (int i = 0; i < 4; ++i) {
+    if (flock(lock.fd_, LOCK_EX | LOCK_NB) == 0) {
+      std::string pid = std::to_string(getpid());
+      (void)!ftruncate(lock.fd_, 0);
+      (void)!pwrite(lock.fd_, pid.data(), pid.size(), 0);
+      return lock;
+    }
+    usleep(1000);
+  }
+  char text[32] = {};
+  (void)!pread(lock.fd_, text, sizeof text - 1, 0);
+  return make_error(ErrorKind::state, fmt::format("run {} is being run by process {}", run, text[0] ? text : "?"),
+                    fmt::format("wait for it, follow it with `rille logs {} -f`, or stop that process first", run))
+      .with_resource(run);
+}
+
+bool RunLock::held(const std::string& folder) {
+  int fd = ::open((folder + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool held = flock(fd, LOCK_SH | LOCK_NB) != 0;
+  close(fd);
+  return held;
+}
+
+}  // namespace rille::engine
