@@ -21,7 +21,8 @@ namespace rille::engine {
 namespace {
 
 constexpr const char* run_columns =
-    "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason FROM runs ";
+    "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason "
+    "FROM runs ";
 
 RunRow read_run(const store::Row& row) {
   RunRow r;
@@ -135,7 +136,8 @@ bool Engine::alive(const std::string& id) const { return RunLock::held(run_home(
 Result<> Engine::refuse_ended(const RunRow& row) {
   if (row.state != "done" && row.state != "failed" && row.state != "cancelled") return {};
   return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
-                    fmt::format("see it with `rille show {}`; start a new one with `rille run {}`", row.id, row.script));
+                    fmt::format("see it with `rille show {}`; start a new one with `rille run {}`", row.id,
+                                row.script));
 }
 
 Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {

@@ -13,7 +13,7 @@ CREATE TABLE runs (
   epoch INTEGER NOT NULL,            -- fencing: raised by each runner that takes the run
   args TEXT NOT NULL, result TEXT, error TEXT,
   budget_micros INTEGER,             -- null: no limit
-  cancel_after INTEGER,              -- null: not cancelled. The last completion that came before it; -1: before the start
+  cancel_after INTEGER,              -- null: not cancelled. The last completion before it; -1: it came before the start
   cancel_reason TEXT,
   created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, ended_us INTEGER,
   host TEXT NOT NULL, pid INTEGER NOT NULL

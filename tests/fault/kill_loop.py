@@ -218,4 +218,5 @@ def main():
     print(f"ok - {i} rounds, {kills} kills, every result equal, 0 leases left, 0 processes left")
 
 
-main()
+if __name__ == "__main__":
+    main()
