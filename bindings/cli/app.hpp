@@ -33,7 +33,7 @@ struct RunArguments {
   std::string file;                    // "" for -e
   std::optional<std::string> code;     // of -e
   std::vector<std::string> script_arguments;
-  std::string resume;                  // a run id
+  std::string resume;                  // a run id; with code: a session that the code goes on with, and ends
 };
 int run_command(App& app, const RunArguments& arguments);
 // "--steps 500 --flag --x=1" -> {steps="500", flag=true, x="1"}. invalid: a word that is no option.

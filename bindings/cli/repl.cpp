@@ -290,6 +290,7 @@ int repl_command(App& app, const std::string& resume) {
     for (ssize_t n; (n = ::read(0, block, sizeof block)) > 0;) code.append(block, static_cast<std::size_t>(n));
     RunArguments arguments;
     arguments.code = code;
+    arguments.resume = resume;  // the text goes on in that session, and ends it
     return run_command(app, arguments);
   }
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());

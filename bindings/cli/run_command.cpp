@@ -134,7 +134,7 @@ int run_command(App& app, const RunArguments& arguments) {
   if (!arguments.resume.empty()) {
     auto row = app.engine->run(arguments.resume);
     if (!row) return fail(app, row.error());
-    if (row->mode == "session") return repl_command(app, row->id);
+    if (row->mode == "session" && !arguments.code) return repl_command(app, row->id);
     auto run = run_blocking(*app.loop, app.engine->resume(arguments.resume, session_hooks(s)));
     if (!run) return fail(app, run.error());
     s.run = std::move(*run);
@@ -156,7 +156,7 @@ int run_command(App& app, const RunArguments& arguments) {
   if (one_liner) words.push_back(lua::open_as_global);
   if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r)
     return fail(app, r.error());
-  if (!arguments.resume.empty()) warn_if_edited(s, script);
+  if (!arguments.resume.empty() && !one_liner) warn_if_edited(s, script);
   Result<FunctionRef> main = one_liner ? s.host->load("=-e", *arguments.code) : s.host->load_file(script);
   if (!main) {
     // Nothing has begun: the run ends here, with the error.
@@ -171,7 +171,7 @@ int run_command(App& app, const RunArguments& arguments) {
   }
   std::string title =
       arguments.resume.empty() ? fmt::format("run {}", s.run->id()) : fmt::format("resuming run {}", s.run->id());
-  return drive(s, *main, one_liner || app.json ? "" : title);
+  return drive(s, *main, (one_liner && arguments.resume.empty()) || app.json ? "" : title);
 }
 
 }  // namespace rille::cli

@@ -22,9 +22,9 @@ def check(name, ok, detail=""):
     print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
-def run(*words, **more):
+def run(*words, stdin=None, **more):
     r = subprocess.run([rille, *words], env=dict(env, **more), capture_output=True, text=True, errors="replace",
-                       timeout=120, cwd=root)
+                       timeout=120, cwd=root, stdin=stdin)
     return r.returncode, r.stdout + r.stderr
 
 
@@ -161,6 +161,30 @@ print(r.saved, r.kind, r.message)
     check("and keeps what is rented", "live" in run("leases")[1])
     code, out = run("release", "last")
     check("which can be given back by hand", code == 0 and nothing_rented(), out)
+
+    path = root + "/stuck.lua"
+    open(path, "w").write('local rille = require "rille"\n' + BOX + 'rille.defer(function() print("stuck") '
+                          'while true do pcall(function() while true do end end) end end)\n'
+                          'print("waiting") rille.sleep("100s")\n')
+    p = subprocess.Popen([rille, "run", path], env=env, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         text=True)
+    lines = []
+    for sign in ("waiting", "stuck"):
+        while sign not in (lines[-1] if lines else ""):
+            lines.append(p.stdout.readline())
+        p.send_signal(signal.SIGINT)
+    code, out = finish(p, lines)
+    check("a second Ctrl-C ends a cleanup that hangs, and releases",
+          code == 130 and "cancelled at once" in out and "released b" in out and nothing_rented(), (code, out))
+
+    p = subprocess.Popen([rille, "-e", BOX + "print('rented') rille.sleep('100s')"], env=env, cwd=root,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    p.stdout.readline()
+    p.kill()
+    p.wait()
+    code, out = run("resume", "last", stdin=subprocess.DEVNULL)
+    check("a killed session that is resumed without a terminal gives back what it held",
+          code == 0 and "released b" in out and nothing_rented(), (code, out))
 
     path = root + "/edited.lua"
     open(path, "w").write('local rille = require "rille"\nlocal a = rille.step("a", function() return 1 end)\n'
