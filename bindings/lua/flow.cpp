@@ -286,8 +286,8 @@ end
 
 -- Lists that print as tables ------------------------------------------------------------------------------------------
 
-local column_order = { "name", "provider", "id", "gpu", "gpu_count", "gpu_memory", "vcpus", "memory", "region",
-  "spot", "price_per_hour", "state" }
+local column_order = { "name", "provider", "id", "gpu", "gpu_count", "gpu_memory_bytes", "vcpus", "memory_bytes",
+  "region", "spot", "price_per_hour", "state" }
 
 local function cell(key, v)
   if v == nil then return "-" end
@@ -310,7 +310,7 @@ local function print_list(list)
   local rest = core.names_of(present)
   for _, key in ipairs(rest) do columns[#columns + 1] = key end
   local lines, widths = { {} }, {}
-  for c, key in ipairs(columns) do lines[1][c] = key:gsub("_", " "):upper() end
+  for c, key in ipairs(columns) do lines[1][c] = key:gsub("_bytes$", ""):gsub("_", " "):upper() end
   for r, row in ipairs(list) do
     lines[r + 1] = {}
     for c, key in ipairs(columns) do lines[r + 1][c] = cell(key, row[key]) end

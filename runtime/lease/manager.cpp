@@ -118,7 +118,7 @@ Async<Value> Manager::offers(Value query, CancelToken token) {
     return a.price_micros_per_hour < b.price_micros_per_hour;
   });
   Value::Array all;
-  for (const provider::Offer& o : found) all.push_back(o.to_value());
+  for (const provider::Offer& o : found) all.push_back(o.view());
   all.insert(all.end(), out.begin(), out.end());
   co_return Value(std::move(all));
 }

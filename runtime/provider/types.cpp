@@ -99,6 +99,13 @@ Value Offer::to_value() const {
   return out;
 }
 
+Value Offer::view() const {
+  Value out = to_value();
+  out.as_object()->erase("price_micros_per_hour");
+  out.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  return out;
+}
+
 Result<Offer> Offer::from_value(const Value& v) {
   Offer out;
   out.provider = v.text("provider");

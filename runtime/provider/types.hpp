@@ -54,7 +54,8 @@ struct Offer {
   bool spot = false;
   Micros price_micros_per_hour = 0;
 
-  Value to_value() const;
+  Value to_value() const;              // as journaled
+  Value view() const;                  // as people see it: price_per_hour in dollars
   static Result<Offer> from_value(const Value& value);
   // Whether it satisfies the query, price included.
   bool matches(const OfferQuery& query) const;

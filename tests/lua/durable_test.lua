@@ -89,6 +89,8 @@ tap.test("offers print as a table", function()
   tap.ok(#offers >= 1)
   tap.ok(tostring(offers):find("PROVIDER"))
   tap.ok(tostring(offers):find("local"))
+  tap.ok(tostring(offers):find("PRICE PER HOUR"))
+  tap.ok(offers[1].price_per_hour == 0 and offers[1].price_micros_per_hour == nil)
 end)
 
 tap.test("what cannot be called remotely is refused with its name", function()

@@ -29,6 +29,7 @@ TEST_CASE_METHOD(LocalFixture, "the offer is this machine") {
   auto offers = wait(provider->offers({}, {})).value();
   REQUIRE(offers.size() == 1);
   CHECK(offers[0].price_micros_per_hour == 250'000);
+  CHECK(offers[0].view().number("price_per_hour") == 0.25);
   CHECK(offers[0].vcpus >= 1);
   OfferQuery a100;
   a100.gpu = "A100";
