@@ -42,15 +42,9 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
   host->bind_run(*run);
   RILLE_CO_TRY(FunctionRef main, host->load_shipped(payload));
 
-  // Both ends of a call: the runner's cancel, and its timeout.
+  // The runner's cancel, or the agent's timeout.
   auto cancelled = channel.cancelled().on_cancel([&run](const Error& why) { run->cancel(why); });
-  std::optional<Timer> timeout;
-  if (std::int64_t ms = spec.integer("timeout_ms"); ms > 0)
-    timeout.emplace(loop, ms, [&run, ms] {
-      run->cancel(make_error(ErrorKind::timeout, "the call took longer than its timeout of " + format_duration_ms(ms)));
-    });
   Result<Value> result = co_await run->execute(*host, main, payload["args"]);
-  timeout.reset();
   host.reset();  // before the run that it refers to
   co_return result;
 }

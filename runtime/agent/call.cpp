@@ -51,6 +51,7 @@ Call::Call(const Site& site, CallRecord record, CallFiles files)
   Value events = files_.events();
   progress_ = events["progress"];
   checkpoint_ = events["checkpoint"];
+  grown_attempt_ = static_cast<int>(events.integer("grown_attempt"));
   if (record_.attempt > 0) files_.open_log().ok();  // unreadable: the log is empty
 }
 
@@ -100,12 +101,14 @@ Result<WorkerStart> Call::plan() const {
 
 Result<> Call::start(CallRecord record) {
   record.attempt = record_.attempt + 1;
+  RILLE_CHECK(files_.remove_result());
   RILLE_CHECK(files_.save(record));
   record_ = std::move(record);
   RILLE_CHECK(files_.open_log());
   state_ = CallState::running;
   cancel_reason_.reset();
   outcome_.reset();
+  unsaved_outcome_.reset();
   oom_kills_ = oom_kills();
   auto planned = plan();
   auto started = planned ? start_worker(*planned) : Result<StartedWorker>(planned.error());
@@ -114,6 +117,10 @@ Result<> Call::start(CallRecord record) {
     return {};
   }
   pid_ = started->pid;
+  if (std::int64_t ms = record_.spec.integer("timeout_ms"); ms > 0)
+    limit_ = std::make_unique<Timer>(site_.loop, ms, [this, ms] {
+      cancel(timed_out(ms), record_.spec.integer("grace_ms", stop_grace_ms));
+    });
   stop_output_ = CancelSource();
   output_done_.emplace(site_.loop);
   site_.children.on_exit(
@@ -164,9 +171,11 @@ void Call::hear(const Frame& frame) {
     progress_ = frame.header["value"];
     ++progress_version_;
   } else if (event == "checkpoint") {
-    checkpoint_ = frame.header["value"];
+    const Value& next = frame.header["value"];
+    if (next.integer("step", -1) > checkpoint_.integer("step", -1)) grown_attempt_ = record_.attempt;
+    checkpoint_ = next;
     ++checkpoint_version_;
-    files_.save_events(progress_, checkpoint_).ok();  // only a hint for the next attempt
+    files_.save_events(progress_, checkpoint_, grown_attempt_).ok();  // only a hint for the next attempt
   } else if (event == "result" && !outcome_) {
     outcome_ = frame.header["outcome"];
     store(*outcome_);
@@ -185,9 +194,17 @@ void Call::store(Value outcome) {
 
 void Call::finish(Value outcome) {
   if (!outcome_) store(std::move(outcome));
-  files_.save_events(progress_, checkpoint_).ok();
+  files_.save_events(progress_, checkpoint_, grown_attempt_).ok();
   state_ = CallState::done;
   bump();
+  if (auto fn = std::exchange(when_done_, {})) fn();
+}
+
+Error Call::timed_out(std::int64_t limit_ms) const {
+  return make_error(ErrorKind::timeout,
+                    fmt::format("{} '{}' took longer than its timeout of {}", is_exec() ? "program" : "call",
+                                record_.spec.text("name", record_.key), format_duration_ms(limit_ms)),
+                    "raise timeout, or let it do less");
 }
 
 void Call::kill_rest(pid_t root) {
@@ -196,13 +213,13 @@ void Call::kill_rest(pid_t root) {
   kill_processes(match, 5'000).ok();  // what does not die now ends with the instance
 }
 
-void Call::cancel(const std::string& reason, std::int64_t grace_ms) {
+void Call::cancel(Error reason, std::int64_t grace_ms) {
   if (state_ != CallState::running || pid_ == 0 || cancel_reason_) return;
-  cancel_reason_ = reason.empty() ? "cancelled" : reason;
+  cancel_reason_ = std::move(reason);
   if (line_) {
     Frame frame;
     frame.type = FrameType::event;
-    frame.header.set("event", "cancel").set("reason", *cancel_reason_);
+    frame.header.set("event", "cancel").set("reason", error_to_value(*cancel_reason_));
     line_->post(std::move(frame)).ok();
   } else {
     kill(-pid_, SIGTERM);  // not reaped yet, so the id is still its own
@@ -212,6 +229,7 @@ void Call::cancel(const std::string& reason, std::int64_t grace_ms) {
 
 Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
   self->pid_ = 0;
+  self->limit_.reset();
   self->deadline_.reset();
   self->stop_output_.cancel(make_error(ErrorKind::state, "the worker has ended"));
   co_await *self->output_done_;
@@ -231,7 +249,7 @@ Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
 Value Call::outcome_of(const ExitStatus& exit) {
   if (outcome_) return *outcome_;
   if (cancel_reason_) {
-    Error e = make_error(ErrorKind::cancelled, *cancel_reason_);
+    Error e = *cancel_reason_;
     return outcome_to_value(std::move(e).with_resource(record_.key));
   }
   if (is_exec()) {
@@ -257,7 +275,7 @@ Result<Value> Call::status() const {
   Value out;
   out.set("state", state_ == CallState::done ? "done" : state_ == CallState::running ? "running" : "absent");
   out.set("progress", progress_).set("checkpoint", checkpoint_).set("log_size_bytes", files_.log_size_bytes());
-  out.set("attempt", record_.attempt);
+  out.set("attempt", record_.attempt).set("idle_attempts", record_.attempt - grown_attempt_);
   if (state_ == CallState::done) {
     if (unsaved_outcome_) return std::move(out.set("outcome", *unsaved_outcome_));
     RILLE_TRY(Value outcome, files_.result());

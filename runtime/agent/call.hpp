@@ -29,7 +29,11 @@ class Call : public std::enable_shared_from_this<Call> {
   // Writes the record with one more attempt and starts the worker. A worker that cannot be started is a call that is
   // done, with that error. Fails only when the disk does.
   Result<> start(CallRecord record);
-  void cancel(const std::string& reason, std::int64_t grace_ms);
+  static constexpr std::int64_t stop_grace_ms = 10'000;  // between asking a worker to end and ending it
+  // The first reason is the call's error, unless its worker gives a result all the same.
+  void cancel(Error reason, std::int64_t grace_ms = stop_grace_ms);
+  // Called once, when the running worker has ended and its outcome stands.
+  void when_done(std::function<void()> fn) { when_done_ = std::move(fn); }
   // The state with last progress and checkpoint; when done, its outcome: {value} or {error}.
   Result<Value> status() const;
   const CallFiles& files() const { return files_; }
@@ -52,6 +56,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void finish(Value outcome);
   void store(Value outcome);
   Value outcome_of(const ExitStatus& exit);
+  Error timed_out(std::int64_t limit_ms) const;
   static Task<void> read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream> output);
   static Task<void> read_line(std::shared_ptr<Call> self, std::shared_ptr<Connection> line);
   static Task<void> ended(std::shared_ptr<Call> self, ExitStatus exit);
@@ -62,6 +67,7 @@ class Call : public std::enable_shared_from_this<Call> {
   CallFiles files_;
   CallState state_ = CallState::absent;
   Value progress_, checkpoint_;
+  int grown_attempt_ = 0;                    // the attempt in which the checkpoint's step last grew
   std::uint64_t version_ = 0, progress_version_ = 0, checkpoint_version_ = 0;
   std::vector<Future<Result<>>> waiters_;
 
@@ -72,7 +78,9 @@ class Call : public std::enable_shared_from_this<Call> {
   CancelSource stop_output_;
   std::optional<Future<Result<>>> output_done_, line_done_;
   std::unique_ptr<Timer> deadline_;          // of a cancel, or of a worker that gave its result and stays
-  std::optional<std::string> cancel_reason_;
+  std::unique_ptr<Timer> limit_;             // the call's timeout
+  std::optional<Error> cancel_reason_;
+  std::function<void()> when_done_;
   std::optional<Value> outcome_;             // given by the worker
   std::optional<Value> unsaved_outcome_;     // the disk refused it
   std::int64_t oom_kills_ = 0;

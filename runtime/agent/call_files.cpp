@@ -49,9 +49,9 @@ Value CallFiles::events() const {
   return v ? std::move(*v) : Value();
 }
 
-Result<> CallFiles::save_events(const Value& progress, const Value& checkpoint) const {
+Result<> CallFiles::save_events(const Value& progress, const Value& checkpoint, int grown_attempt) const {
   Value v;
-  v.set("progress", progress).set("checkpoint", checkpoint);
+  v.set("progress", progress).set("checkpoint", checkpoint).set("grown_attempt", grown_attempt);
   return store::write_file_atomic(path("events.json"), v.to_json(), 0600);
 }
 
@@ -61,6 +61,8 @@ Result<Value> CallFiles::result() const { return read_json(path("result.json"));
 Result<> CallFiles::save_result(const Value& outcome) const {
   return store::write_file_atomic(path("result.json"), outcome.to_json(), 0600);
 }
+
+Result<> CallFiles::remove_result() const { return store::remove_tree(path("result.json")); }
 
 // The spec first: without it the rest is no call, and the next agent clears it away.
 Result<> CallFiles::remove() const {

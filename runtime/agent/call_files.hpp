@@ -27,11 +27,13 @@ class CallFiles {
 
   Result<CallRecord> load() const;                       // integrity: damaged
   Result<> save(const CallRecord& record) const;
-  Value events() const;                                  // {progress, checkpoint}; null when there are none
-  Result<> save_events(const Value& progress, const Value& checkpoint) const;
+  // {progress, checkpoint, grown_attempt: in which the checkpoint's step last grew}; null when there are none
+  Value events() const;
+  Result<> save_events(const Value& progress, const Value& checkpoint, int grown_attempt) const;
   bool has_result() const;
   Result<Value> result() const;                          // {value} or {error}
   Result<> save_result(const Value& outcome) const;
+  Result<> remove_result() const;                        // of an attempt that is followed by another
   Result<> remove() const;
 
   Result<> open_log();

@@ -54,12 +54,13 @@ Result<> CallTable::pass_fence(const CallRecord& record) {
   return {};
 }
 
-Result<std::shared_ptr<Call>> CallTable::start(CallRecord record) {
+Result<std::shared_ptr<Call>> CallTable::start(CallRecord record, int after_attempt) {
   if (record.key.empty() || record.key.size() > 4096)
     return make_error(ErrorKind::invalid, "a call needs a key of 1 to 4096 bytes");
   RILLE_CHECK(pass_fence(record));
   std::shared_ptr<Call> call = find(record.key);
-  if (call && call->state() != CallState::absent) return call;
+  bool again = call && call->state() == CallState::done && after_attempt > 0 && call->record().attempt == after_attempt;
+  if (call && call->state() != CallState::absent && !again) return call;
   if (running() >= running_max)
     return make_error(ErrorKind::state, fmt::format("{} calls run here already (running_max)", running_max))
         .with_retry();
@@ -90,6 +91,14 @@ Result<> CallTable::acknowledge(const std::string& key) {
                       "cancel it first");
   RILLE_CHECK(call->files().remove());
   calls_.erase(key);
+  return {};
+}
+
+Result<> CallTable::forget(const std::string& key, const std::string& reason) {
+  std::shared_ptr<Call> call = find(key);
+  if (!call || call->state() != CallState::running) return acknowledge(key);
+  call->when_done([this, key] { acknowledge(key).ok(); });
+  call->cancel(make_error(ErrorKind::cancelled, reason.empty() ? "cancelled" : reason));
   return {};
 }
 

@@ -18,10 +18,14 @@ class CallTable {
   // io, integrity: what is damaged is named and left in place.
   Result<> load();
 
-  // state: an older epoch or generation, or a limit. The call as it is when it runs or is done.
-  Result<std::shared_ptr<Call>> start(CallRecord record);
+  // state: an older epoch or generation, or a limit. The call as it is when it runs or is done; one whose last attempt
+  // was `after_attempt` is started anew.
+  Result<std::shared_ptr<Call>> start(CallRecord record, int after_attempt = 0);
   std::shared_ptr<Call> find(const std::string& key) const;  // null when there is none
   Result<> acknowledge(const std::string& key);              // state: it still runs
+
+  // Cancels it when it runs; forgets it when it is done, now or then.
+  Result<> forget(const std::string& key, const std::string& reason);
 
   std::size_t running() const { return count(CallState::running); }
   std::size_t unfetched() const { return count(CallState::done); }

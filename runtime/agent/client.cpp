@@ -30,6 +30,8 @@ Result<CallStatus> call_status_from(const Value& value) {
   out.progress = value["progress"];
   out.checkpoint = value["checkpoint"];
   out.log_size_bytes = value.integer("log_size_bytes");
+  out.attempt = static_cast<int>(value.integer("attempt"));
+  out.idle_attempts = static_cast<int>(value.integer("idle_attempts"));
   if (out.state == CallState::done) out.result = outcome_from_value(value["outcome"]);
   return out;
 }
@@ -209,6 +211,7 @@ Async<> ask_done(std::shared_ptr<State> state, const char* op, Value header, Can
 Async<CallStatus> AgentClient::start(StartRequest request, CancelToken token) {
   Value header = call_header(request.call_key);
   header.set("generation", request.generation).set("epoch", request.epoch).set("spec", std::move(request.spec));
+  if (request.after_attempt) header.set("after_attempt", request.after_attempt);
   return ask_status(state_, "start", std::move(header), std::move(token));
 }
 
@@ -247,6 +250,13 @@ Async<CallStatus> AgentClient::status(std::string call_key, CancelToken token) {
 
 Async<> AgentClient::acknowledge(std::string call_key, CancelToken token) {
   return ask_done(state_, "ack", call_header(call_key), std::move(token));
+}
+
+Async<> AgentClient::forget(std::vector<std::string> call_keys, std::string reason, CancelToken token) {
+  Value::Array keys(call_keys.begin(), call_keys.end());
+  Value header;
+  header.set("calls", std::move(keys)).set("reason", reason);
+  return ask_done(state_, "forget", std::move(header), std::move(token));
 }
 
 Async<> AgentClient::cancel(std::string call_key, std::string reason, std::int64_t grace_ms, CancelToken token) {

@@ -43,6 +43,8 @@ struct CallStatus {
   std::optional<Result<Value>> result;   // when done
   Value progress, checkpoint;            // the last ones, or null; of an absent call too, when its agent died
   std::int64_t log_size_bytes = 0;
+  // How often it was started, and how many of the last of these starts brought no checkpoint with a higher `step`.
+  int attempt = 0, idle_attempts = 0;
 };
 
 struct StartRequest {
@@ -50,8 +52,11 @@ struct StartRequest {
   std::int64_t generation = 1;   // of the lease's machine
   std::int64_t epoch = 0;        // the run's fencing epoch
   // {kind = "exec", argv = {..}, env = {..}} runs a program: the result is {code, signal}.
-  // Any other kind is for the worker program, as it is.
+  // Any other kind is for the worker program, as it is. Of every kind: `timeout_ms` ends an attempt that takes longer,
+  // with `timeout`, whoever is connected.
   Value spec;
+  // Not 0: a call that is done is started anew if this was its last attempt; log and checkpoint stay.
+  int after_attempt = 0;
 };
 
 // Told while attached, on the loop thread. All optional.
@@ -94,6 +99,8 @@ class AgentClient {
                            CancelToken token = {});
   Async<CallStatus> status(std::string call_key, CancelToken token = {});          // as attach, without waiting
   Async<> acknowledge(std::string call_key, CancelToken token = {});               // forgets a call that is done
+  // Nobody wants these any more: those that run are cancelled, and all are forgotten. Unknown ones are no error.
+  Async<> forget(std::vector<std::string> call_keys, std::string reason, CancelToken token = {});
   // Asks the call to end, and ends it after the grace; attach then gives `cancelled`. Success when it is not running.
   Async<> cancel(std::string call_key, std::string reason, std::int64_t grace_ms = 10'000, CancelToken token = {});
 

@@ -85,7 +85,14 @@ Result<Reply> Session::answer(const std::string& op, const Value& header) {
   if (op == "ack") {
     RILLE_CHECK(host_.calls.acknowledge(key));
   } else if (op == "cancel") {
-    if (auto call = host_.calls.find(key)) call->cancel(header.text("reason"), header.integer("grace_ms", 10'000));
+    if (auto call = host_.calls.find(key)) 
+      call->cancel(make_error(ErrorKind::cancelled, header.text("reason", "cancelled")),
+                   header.integer("grace_ms", Call::stop_grace_ms));
+  } else if (op == "forget") {
+    const Value::Array* keys = header["calls"].as_array();
+    for (std::size_t i = 0; keys && i < keys->size(); ++i)
+      if (const std::string* unwanted = (*keys)[i].as_string())
+        RILLE_CHECK(host_.calls.forget(*unwanted, header.text("reason")));
   } else if (op == "status") {
     auto call = host_.calls.find(key);
     if (!call) reply.value.set("state", "absent");
@@ -105,7 +112,7 @@ Result<Reply> Session::start(const Value& header) {
   record.generation = header.integer("generation");
   record.epoch = header.integer("epoch");
   record.spec = header["spec"];
-  RILLE_TRY(auto call, host_.calls.start(std::move(record)));
+  RILLE_TRY(auto call, host_.calls.start(std::move(record), static_cast<int>(header.integer("after_attempt"))));
   Reply reply;
   RILLE_TRY(reply.value, call->status());
   return reply;

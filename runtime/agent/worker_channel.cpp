@@ -30,7 +30,7 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
       std::string event = frame->header.text("event");
       if (event == "stored") self->stored.set(success());
       if (event == "cancel")
-        self->cancelled.cancel(make_error(ErrorKind::cancelled, frame->header.text("reason", "cancelled")));
+        self->cancelled.cancel(error_from_value(frame->header["reason"]));
     }
     Error gone = make_error(ErrorKind::state, "the agent has ended");
     self->cancelled.cancel(gone);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "runtime/base/id.hpp"
@@ -13,8 +14,8 @@ namespace rille::engine {
 
 namespace {
 
-constexpr int restarts_max = 10;  // of a call whose process dies again and again without new progress
-constexpr int reconnects_max = 20;
+constexpr int reconnects_max = 20;         // in a row
+constexpr std::int64_t steady_ms = 60'000;  // a connection that held this long ends the row
 
 LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
   LeaseView v;
@@ -54,7 +55,7 @@ Value LeaseView::to_value() const {
 
 Calls::Calls(RunImpl& run, lease::Manager* leases, std::string self_exe)
     : run_(run), leases_(leases), self_exe_(std::move(self_exe)) {}
-Calls::~Calls() = default;
+Calls::~Calls() { closed_.cancel(make_error(ErrorKind::cancelled, "the run has ended")); }
 
 std::string Calls::call_key(const std::string& lease_id, const std::string& key) const {
   return "c-" + derive_hex({"call", run_.id(), lease_id, key}, 20);
@@ -75,6 +76,7 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
 
 Async<> Calls::release(std::string lease_id) {
   clients_.erase(lease_id);
+  unwanted_.erase(lease_id);
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   co_return co_await leases_->release(lease_id, std::move(event), run_.fence());
 }
@@ -121,6 +123,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
     if (made) {
       std::shared_ptr<agent::AgentClient> shared = std::move(*made);
       clients_[lease_id] = shared;
+      (void)co_await tell_unwanted(lease_id, shared);
       co_return shared;
     }
     if (token.cancelled()) co_return token.reason();
@@ -174,22 +177,54 @@ void Calls::retire(const std::filesystem::path& folder, std::size_t count) {
   for (std::size_t i = 0; i + count < found.size(); ++i) std::filesystem::remove_all(found[i], ec);
 }
 
-Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, CancelToken token) {
+// The end of a call that was started again and again: what its last attempt said, and how often there was one.
+Error Calls::gave_up(const std::string& name, int attempts, Error last) {
+  Error e = last;
+  e.kind = last.kind;
+  e.message = fmt::format("call '{}' ended {} times in a row without a new checkpoint, at last: {}", name, attempts,
+                          last.message);
+  e.code = "restarts_max";
+  e.retryable = false;
+  return std::move(e).with_cause(std::move(last));
+}
+
+// Full jitter, from the call's identity.
+std::int64_t Calls::restart_delay_ms(const std::string& agent_key, int attempt, int idle_attempts) const {
+  if (idle_attempts <= 0) return 0;  // it got on: again at once
+  const RetryPolicy& p = run_.config_.restarts;
+  double full = std::min<double>(static_cast<double>(p.cap_ms),
+                                 static_cast<double>(p.initial_ms) * std::pow(p.factor, idle_attempts - 1));
+  std::uint64_t dice = std::stoull(derive_hex({"restart", agent_key, std::to_string(attempt)}, 12), nullptr, 16);
+  return static_cast<std::int64_t>(full * (static_cast<double>(dice) / static_cast<double>(1ULL << 48)));
+}
+
+Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
+                         CancelToken token) {
+  Result<Value> result = co_await run_call(lease_id, key, std::move(spec), std::move(postponed), token);
+  // The work must not outlive the scope that wanted it.
+  if (!result && token.cancelled()) forget(lease_id, key, token.reason().message, true);
+  co_return result;
+}
+
+Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
+                             CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
-  std::string agent_key = call_key(lease_id, key);
-  Value sent = spec.kind == "exec" ? spec.payload : Value().set("payload", spec.payload);
-  sent.set("kind", spec.kind).set("name", spec.name).set("run", run_.id());
-  if (spec.timeout_ms) sent.set("timeout_ms", spec.timeout_ms);
+  agent::StartRequest request;
+  request.call_key = call_key(lease_id, key);
+  request.generation = l->generation;
+  request.epoch = run_.fence().epoch;
+  request.spec = spec.kind == "exec" ? spec.payload : Value().set("payload", spec.payload);
+  request.spec.set("kind", spec.kind).set("name", spec.name).set("run", run_.id());
+  if (spec.timeout_ms) request.spec.set("timeout_ms", spec.timeout_ms);
   std::int64_t offset = 0;
-  int restarts = 0, breaks = 0;
+  int breaks = 0;
   agent::AttachHandlers callbacks;
   callbacks.log = [&](std::string_view text, std::int64_t at) {
     offset = at + static_cast<std::int64_t>(text.size());
     if (run_.hooks().print) run_.hooks().print(text);
   };
   callbacks.progress = [&](const Value& p) {
-    restarts = 0;
     if (run_.hooks().progress) run_.hooks().progress(p);
   };
   auto keeper = std::make_shared<Keeper>();
@@ -200,59 +235,49 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, C
     run_.event("checkpoint", c);
   };
 
-  bool started = false;
   while (true) {
     auto connected = co_await client(lease_id, token);
     if (!connected) co_return connected.error();
     agent = *connected;
-    auto attached = co_await agent->attach(agent_key, offset, callbacks, token);
-    if (attached && attached->state == agent::CallState::done) {
-      Result<Value>& result = *attached->result;
-      bool died = !result && result.error().code == "worker_died";
-      if (!died) {
+    std::int64_t since_ns = run_.loop().clock().monotonic_ns();
+    auto attached = co_await agent->attach(request.call_key, offset, callbacks, token);
+    if (run_.loop().clock().monotonic_ns() - since_ns >= steady_ms * 1'000'000) breaks = 0;
+    if (attached) {
+      bool done = attached->state == agent::CallState::done;
+      if (done && (attached->result->ok() || attached->result->error().code != "worker_died")) {
         while (keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
         if (spec.keep_checkpoints) co_await keep(keeper, agent, token);
         if (!keeper->warning.empty())
           run_.event("warning",
                      Value().set("what", "the last checkpoint was not kept").set("message", keeper->warning));
-        co_return std::move(result);
+        co_return std::move(*attached->result);
       }
-      if (++restarts > restarts_max) co_return result.error();
-      run_.event("call_restarted", Value().set("call", spec.name).set("why", result.error().message));
-      (void)co_await agent->acknowledge(agent_key);
-      offset = 0;
-      started = false;  // it was told already why the call starts again
-      continue;
-    }
-    if (attached) {  // absent: never started, or its agent died with it
-      if (started && ++restarts > restarts_max)
-        co_return make_error(
-            ErrorKind::state,
-            fmt::format("call '{}' was started {} times and its agent died each time", spec.name, restarts));
-      if (started) run_.event("call_restarted", Value().set("call", spec.name).set("why", "its agent died"));
-      agent::StartRequest request;
-      request.call_key = agent_key;
-      request.generation = l->generation;
-      request.epoch = run_.fence().epoch;
-      request.spec = sent;
+      request.after_attempt = attached->attempt;
+      if (attached->attempt > 0) {  // its worker died, or its agent did and took the worker along
+        Error why = done ? attached->result->error()
+                         : make_error(ErrorKind::internal, "its agent died",
+                                      "look for what ends processes on the instance: memory, or its system's log");
+        if (attached->idle_attempts >= run_.config_.restarts.attempts_max)
+          co_return gave_up(spec.name, attached->idle_attempts, std::move(why));
+        std::int64_t now_us = run_.loop().clock().wall_us();
+        if (postponed.until_us <= now_us)
+          postponed.until_us =
+              now_us + 1000 * restart_delay_ms(request.call_key, attached->attempt, attached->idle_attempts);
+        postponed.record(postponed.until_us);
+        run_.event("call_restarted", Value().set("call", spec.name).set("why", why.message)
+                                         .set("attempt", attached->attempt + 1)
+                                         .set("delay_ms", (postponed.until_us - now_us) / 1000));
+        RILLE_CO_CHECK(co_await sleep_for(run_.loop(), (postponed.until_us - now_us) / 1000, token));
+      }
       auto begun = co_await agent->start(request, token);
-      if (begun) {
-        started = true;
-        offset = 0;
-        continue;
-      }
+      if (begun) continue;
       attached = begun.error();
     }
     const Error& e = attached.error();
-    if (token.cancelled()) {
-      // The work must not outlive the scope that wanted it.
-      if (!agent->broken()) (void)co_await agent->cancel(agent_key, token.reason().message);
-      co_return token.reason();
-    }
+    if (token.cancelled()) co_return token.reason();
     if (!e.retryable || ++breaks > reconnects_max) co_return e;
     run_.event("reconnect", Value().set("call", spec.name).set("why", e.message));
     clients_.erase(lease_id);
-    started = true;  // whether it is still there, the next attach tells
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
   }
 }
@@ -329,11 +354,48 @@ agent::TransferProgress Calls::transfer_progress(std::string what) {
   };
 }
 
-Task<void> Calls::acknowledge(std::string lease_id, std::string key) {
+// What the agent need not keep. Told as soon as a connection allows; `now` makes one for it.
+void Calls::forget(const std::string& lease_id, const std::string& key, std::string reason, bool now) {
+  unwanted_[lease_id].insert_or_assign(call_key(lease_id, key), std::move(reason));
   auto it = clients_.find(lease_id);
-  if (it == clients_.end() || it->second->broken()) co_return;
-  std::shared_ptr<agent::AgentClient> agent = it->second;
-  (void)co_await agent->acknowledge(call_key(lease_id, key));
+  if (!now && (it == clients_.end() || it->second->broken())) return;  // the next connection tells it first
+  if (settling_.insert(lease_id).second) run_.loop().spawn(settle(lease_id));
+}
+
+Task<void> Calls::settle(std::string lease_id) {
+  auto alive = run_.alive_;
+  for (int tries = 0; unwanted_.contains(lease_id) && tries < reconnects_max; ++tries) {
+    auto agent = co_await client(lease_id, closed_.token());  // tells it, too, when the connection is new
+    if (!*alive) co_return;
+    if (!agent) break;  // the machine is gone, or out of reach: then the next connection tells it
+    Result<> told = co_await tell_unwanted(lease_id, *agent);
+    if (!*alive) co_return;
+    if (told) continue;
+    clients_.erase(lease_id);  // its connection breaks, though it may not know yet
+    told = co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(tries, 8), 5'000), closed_.token());
+    if (!*alive) co_return;
+  }
+  settling_.erase(lease_id);
+}
+
+Async<> Calls::tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentClient> agent) {
+  constexpr std::size_t keys_max = 1000;  // in one frame
+  auto alive = run_.alive_;
+  for (auto it = unwanted_.find(lease_id); it != unwanted_.end() && !agent->broken(); it = unwanted_.find(lease_id)) {
+    std::vector<std::string> keys;
+    std::string reason = it->second.begin()->second;
+    for (auto call = it->second.begin(); call != it->second.end() && keys.size() < keys_max; ++call)
+      if (call->second == reason) keys.push_back(call->first);
+    Result<> told = co_await agent->forget(keys, reason);
+    if (!*alive) co_return success();
+    if (!told && told.error().kind == ErrorKind::network) co_return told;
+    // An answer, whatever it is, is the agent's last word on these.
+    it = unwanted_.find(lease_id);
+    if (it == unwanted_.end()) break;
+    for (const std::string& key : keys) it->second.erase(key);
+    if (it->second.empty()) unwanted_.erase(it);
+  }
+  co_return success();
 }
 
 }  // namespace rille::engine

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "runtime/agent/client.hpp"
@@ -29,10 +30,17 @@ class Calls {
   Async<> release_run();               // everything the run holds that is not detached
   Result<LeaseView> view(const std::string& lease_id) const;
 
-  // Joins the call if the agent has it, starts it if not, starts it again if its process died, and gives its result,
-  // which stays with the agent until acknowledge().
-  Async<Value> call(std::string lease_id, std::string key, CallSpec spec, CancelToken token);
-  Task<void> acknowledge(std::string lease_id, std::string key);
+  // When a call that died starts again, in wall time: as recorded (0: not), and how to record it.
+  struct Postponed {
+    std::int64_t until_us = 0;
+    std::function<void(std::int64_t until_us)> record;
+  };
+  // Joins the call if the agent has it, starts it if not, and gives its result, which stays with the agent until
+  // forget(). One whose process died starts again after a back-off, unless attempt after attempt brought no checkpoint
+  // with a higher step. Cancelled: the agent is told.
+  Async<Value> call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token);
+  // The call's result is in the journal, or nobody wants it any more. Told with the next connection, or now.
+  void forget(const std::string& lease_id, const std::string& key, std::string reason, bool now);
   Async<Value> stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
   Async<Value> get(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
 
@@ -45,6 +53,11 @@ class Calls {
   struct Keeper;
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   static void retire(const std::filesystem::path& folder, std::size_t count);
+  Async<Value> run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token);
+  static Error gave_up(const std::string& name, int attempts, Error last);
+  std::int64_t restart_delay_ms(const std::string& agent_key, int attempt, int idle_attempts) const;
+  Task<void> settle(std::string lease_id);
+  Async<> tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentClient> agent);
   std::string call_key(const std::string& lease_id, const std::string& key) const;
 
   RunImpl& run_;
@@ -52,6 +65,9 @@ class Calls {
   std::string self_exe_;
   std::unique_ptr<net::HttpClient> http_;  // made when the first URL is staged
   std::map<std::string, std::shared_ptr<agent::AgentClient>> clients_;
+  std::map<std::string, std::map<std::string, std::string>> unwanted_;  // lease -> call key on the agent -> reason
+  std::set<std::string> settling_;         // leases with a settle() under way
+  CancelSource closed_;
 };
 
 }  // namespace rille::engine

@@ -162,18 +162,35 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   if (!leases_) co_return no_leases();
   Value identity;
   identity.set("lease", lease_id).set("what", spec.identity);
-  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name,
-                                                       std::move(identity), std::move(source)}));
-  if (slot.recorded) co_return std::move(*slot.recorded);
-  record_start(slot);
-  std::string key = slot.key;
+  FiberRecord& f = fiber(id);
+  std::string key = fmt::format("{}/{}#{}", f.path, spec.name, f.occurrences[name_hash(spec.name)] + 1);
+  const Entry* before = replay_.find(f.path, f.next_pos);
+  bool begun = before && !before->completed();  // by a process before this one
+  Result<Slot> admitted = co_await admit(id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name,
+                                                       std::move(identity), std::move(source)});
+  if (!admitted) {
+    if (const Error* why = cancelled(id); why && begun) calls_->forget(lease_id, key, why->message, true);
+    co_return admitted.error();
+  }
+  Slot slot = std::move(*admitted);
+  if (slot.recorded) {
+    calls_->forget(lease_id, key, "recorded", false);
+    co_return std::move(*slot.recorded);
+  }
   event("call", Value().set("call", spec.name).set("lease", lease_id));
-  Result<Value> outcome = co_await calls_->call(lease_id, key, std::move(spec), token(*slot.fiber));
+  Calls::Postponed postponed{slot.next_us, [this, &slot](std::int64_t until_us) {
+                               slot.next_us = until_us;
+                               ++slot.attempt;
+                               record_start(slot);
+                             }};
+  record_start(slot);
+  Result<Value> outcome = co_await calls_->call(lease_id, key, std::move(spec), std::move(postponed), token(*slot.fiber));
   if (!outcome)
     if (const Error* why = cancelled(id)) co_return *why;
+  bool ended_well = outcome.ok();
   outcome = co_await complete(std::move(slot), std::move(outcome));
   // The agent keeps the result until the journal has it.
-  loop_.spawn(calls_->acknowledge(lease_id, key));
+  if (outcome.ok() == ended_well) calls_->forget(lease_id, key, "recorded", false);
   co_return outcome;
 }
 

@@ -75,6 +75,13 @@ struct Slot {
   std::shared_ptr<BegunRow> begun;     // once a row for its beginning has been queued or read
 };
 
+inline RetryPolicy call_restarts() {
+  RetryPolicy p;
+  p.attempts_max = 10;
+  p.initial_ms = 500;
+  return p;
+}
+
 struct RunConfig {
   std::string id, script, home;
   Mode mode = Mode::durable;
@@ -82,6 +89,7 @@ struct RunConfig {
   RunHooks hooks;
   std::int64_t epoch = 1, number = 0;  // as in the run's row; number: durable runs only
   std::string self_exe;
+  RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
   RunLock lock;                        // held while the run is
 };
 
@@ -143,7 +151,7 @@ class RunImpl final : public Run {
   void event(const std::string& name, Value data);  // to the hooks and the audit trail
 
  private:
-  friend class Calls;  // for fence()
+  friend class Calls;
   // fibers.cpp
   FiberRecord& fiber(FiberId id) { return *fibers_.at(id); }
   const FiberRecord& fiber(FiberId id) const { return *fibers_.at(id); }

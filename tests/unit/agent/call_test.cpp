@@ -178,6 +178,66 @@ TEST_CASE_METHOD(AgentFixture, "cancel asks first and ends what does not heed") 
   CHECK_FALSE(alive(std::stoll(read(child))));
 }
 
+TEST_CASE_METHOD(AgentFixture, "a timeout is the agent's: it ends what heeds and what does not, with nobody connected") {
+  auto client = connect();
+  std::string limit = R"(,"timeout_ms":50,"grace_ms":50,"name":"train"})";
+  REQUIRE(wait(client->start(request("heeds", R"({"do":"hold","file":"never")" + limit))).ok());
+  REQUIRE(wait(client->start(request("spins", R"({"do":"spin")" + limit))).ok());
+  REQUIRE(wait(client->start(request("exec", R"({"kind":"exec","argv":["sh","-c",
+    "trap '' TERM; setsid sh -c 'echo $$ > child; exec sleep 1000' & while true; do sleep 1; done"])" + limit))).ok());
+  REQUIRE(wait(client->start(request("in time", R"({"kind":"exec","argv":["true"],"timeout_ms":600000})"))).ok());
+  client.reset();
+  std::string calls = directory + "/calls/";
+  for (const char* key : {"heeds", "spins", "exec", "in time"})
+    REQUIRE(eventually([&] { return std::filesystem::exists(calls + call_id(key) + "/result.json"); }));
+  client = connect();
+  for (const char* key : {"heeds", "spins", "exec"}) {
+    INFO(key);
+    auto status = wait(client->attach(key, 0, {})).value();
+    REQUIRE_FALSE(status.result->ok());
+    CHECK(status.result->error().kind == ErrorKind::timeout);
+    CHECK(status.result->error().message.find("'train' took longer than its timeout of 50ms") != std::string::npos);
+    CHECK_FALSE(status.result->error().retryable);
+  }
+  CHECK(wait(client->attach("in time", 0, {}))->result->ok());
+  std::string child = read(directory + "/work/child");
+  if (!child.empty()) CHECK_FALSE(alive(std::stoll(child)));
+}
+
+TEST_CASE_METHOD(AgentFixture, "what is forgotten is gone, whether it ran or was done") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("done", R"({"do":"lines","count":1})"))).ok());
+  REQUIRE(wait(client->attach("done", 0, {})).ok());
+  REQUIRE(wait(client->start(request("runs", hold()))).ok());
+  REQUIRE(wait(client->forget({"done", "runs", "never was"}, "the run has ended")).ok());
+  CHECK(eventually([&] { return std::filesystem::is_empty(directory + "/calls"); }));
+  CHECK(wait(client->status("runs"))->state == CallState::absent);
+}
+
+TEST_CASE_METHOD(AgentFixture, "a call that is done starts anew after the attempt that is named, with its log") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("k", hold(R"(,"checkpoint":{"step":5})")))).ok());
+  REQUIRE(eventually([&] { return !wait(client->status("k"))->checkpoint.is_null(); }));
+  CHECK(wait(client->status("k"))->idle_attempts == 0);
+  kill(static_cast<pid_t>(wait(client->status("k"))->progress.number("pid")), SIGKILL);
+  auto died = wait(client->attach("k", 0, {})).value();
+  REQUIRE(died.attempt == 1);
+  let_go();
+  auto again = request("k", hold());
+  again.after_attempt = 2;
+  CHECK(wait(client->start(again))->state == CallState::done);
+  again.after_attempt = 1;
+  CHECK(wait(client->start(again))->state == CallState::running);
+  (void)wait(client->start(again));  // sent twice: still the second attempt
+  Heard heard;
+  auto status = wait(client->attach("k", 0, heard.handlers())).value();
+  CHECK(status.result->ok());
+  CHECK(status.attempt == 2);
+  CHECK(status.idle_attempts == 1);
+  CHECK(status.checkpoint.number("step") == 5);
+  CHECK(heard.log == "holding 1\nholding 2\ndone\n");
+}
+
 TEST_CASE_METHOD(AgentFixture, "exec runs programs with their output, code, signal and environment") {
   auto client = connect();
   auto run = [&](const std::string& key, const std::string& spec, Heard& heard) {

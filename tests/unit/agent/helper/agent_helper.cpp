@@ -46,7 +46,7 @@ Async<> wait_for_file(Loop& loop, std::string path, CancelToken token) {
 }
 
 Async<int> work(Loop& loop, WorkerChannel& channel) {
-  const Value& spec = channel.spec();
+  const Value& spec = channel.spec()["payload"].is_null() ? channel.spec() : channel.spec()["payload"];
   std::string what = spec.text("do");
   Result<Value> result = spec["value"];
   if (what == "hold") {  // says so, then waits for a file or for its cancellation
@@ -66,6 +66,18 @@ Async<int> work(Loop& loop, WorkerChannel& channel) {
     printf("one\ntwo\nlast words\n");
     fflush(stdout);
     _exit(static_cast<int>(spec.integer("code")));
+  } else if (what == "progress and die") {  // publishes what `step` says, then ends as if the kernel ended it
+    Value step = Value(spec.integer("step") * (spec.boolean("grows") ? channel.attempt() : 1));
+    channel.progress(Value::Object{{"step", step}});
+    if (spec.integer("step")) channel.checkpoint(Value::Object{{"step", step}, {"directory", Value("")}});
+    printf("attempt %d\n", channel.attempt());
+    fflush(stdout);
+    RILLE_CO_CHECK(co_await sleep_for(loop, 20));
+    if (channel.attempt() < spec.integer("attempts", 1'000'000)) raise(SIGKILL);
+  } else if (what == "spin") {  // heeds nothing
+    printf("spinning\n");
+    fflush(stdout);
+    for (;;) pause();
   } else if (what == "huge") {
     result = Value(std::string(20 << 20, 'x'));
   } else if (what == "checkpoint") {

@@ -1,0 +1,262 @@
+// Calls against real agents of the local provider: what is restarted, what is cancelled, and what is forgotten, over
+// processes of the runner that end at any point.
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+#include "runtime/loop/process_tree.hpp"
+#include "runtime/provider/local/local.hpp"
+#include "tests/unit/engine/world.hpp"
+
+using namespace rille;
+using namespace rille::engine;
+using namespace rille::engine::test;
+
+namespace {
+
+// One process of the runner after the other; the instances go on between them.
+struct Runner {
+  TempDir dir;
+  std::vector<Value> events;
+  std::string printed;
+  int epoch = 0;
+  RetryPolicy restarts = call_restarts();
+
+  struct Live {
+    std::unique_ptr<Loop> loop;
+    std::unique_ptr<store::Journal> journal;
+    provider::Registry registry;
+    std::unique_ptr<lease::Manager> leases;
+    std::unique_ptr<RunImpl> run;
+    std::unique_ptr<CppGuest> guest;
+    std::optional<Result<Value>> out;
+    ~Live() {  // as a killed process leaves it
+      journal.reset();
+      loop->abandon_tasks();
+      run.reset();
+    }
+  };
+
+  std::unique_ptr<Live> begin(const std::function<CppGuest::Body(Live&)>& script) {
+    auto live = std::make_unique<Live>();
+    live->loop = Loop::create().value();
+    live->journal = store::Journal::open(*live->loop, dir.path + "/journal.db").value();
+    provider::LocalOptions local{dir.path, 0, 2000};
+    (void)live->registry.add(provider::make_local_provider(*live->loop, local));
+    live->leases = std::make_unique<lease::Manager>(*live->loop, *live->journal, live->registry, "test");
+    std::int64_t now = ++epoch;
+    (void)run_blocking(*live->loop, live->journal->commit([now](store::Db& db) {
+      if (now > 1) return db.run("UPDATE runs SET epoch=? WHERE id='r'", {now});
+      return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+                    "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
+    }));
+    RunConfig config;
+    config.id = "r";
+    config.home = dir.path + "/runs/r";
+    config.epoch = now;
+    config.self_exe = AGENT_HELPER;
+    config.restarts = restarts;
+    config.number = run_number(live->journal->reader(), "r").value();
+    config.hooks.event = [this](const Value& e) { events.push_back(e); };
+    config.hooks.print = [this](std::string_view text) { printed += text; };
+    auto replay = Replay::load(live->journal->reader(), "r").value();
+    live->run = std::make_unique<RunImpl>(*live->loop, std::move(config), live->journal.get(), live->leases.get(),
+                                          std::move(replay));
+    live->guest = std::make_unique<CppGuest>(*live->run);
+    FunctionRef main = live->guest->function(script(*live));
+    live->loop->spawn([](Live& l, FunctionRef f) -> Task<void> {
+      l.out.emplace(co_await l.run->execute(*l.guest, f, Value()));
+    }(*live, main));
+    return live;
+  }
+  Result<Value> run(const std::function<CppGuest::Body(Live&)>& script) {
+    auto live = begin(script);
+    live->loop->run_until([&] { return live->out.has_value(); });
+    return std::move(*live->out);
+  }
+
+  int count(const std::string& event) const {
+    int n = 0;
+    for (const Value& e : events) n += e.text("event") == event;
+    return n;
+  }
+  std::string instance() const {
+    for (const auto& entry : std::filesystem::directory_iterator(dir.path + "/instances")) return entry.path();
+    return {};
+  }
+  std::size_t calls_kept() const {
+    std::size_t n = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(instance() + "/calls")) ++n;
+    return n;
+  }
+  ~Runner() {
+    std::error_code ec;
+    for (const auto& entry : std::filesystem::directory_iterator(dir.path + "/instances", ec))
+      kill_processes({{}, "RILLE_INSTANCE=" + entry.path().string(), true}, 10'000).ok();
+  }
+};
+using Live = Runner::Live;
+
+CallSpec spec(const std::string& name, const std::string& payload) {
+  CallSpec s;
+  s.name = name;
+  s.payload = Value::from_json(payload).value();
+  return s;
+}
+
+Async<Value> call(Run& run, FiberId f, std::string name, std::string payload) {
+  RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", Value(Value::Object{}), "test"));
+  CallSpec s = spec(name, payload);
+  co_return co_await run.call(f, box.id, std::move(s), "test:call");
+}
+
+auto one_call(std::string payload) {
+  return [payload](Live& l) -> CppGuest::Body {
+    return [&l, payload](FiberId f) { return call(*l.run, f, "work", payload); };
+  };
+}
+
+// Ends when the condition holds; only a failure takes the whole time.
+void until(Live& live, const std::function<bool()>& met) {
+  auto poll = [](Loop& l, const std::function<bool()>& c) -> Task<bool> {
+    for (int i = 0; i < 4'000; ++i) {
+      if (c()) co_return true;
+      (co_await sleep_for(l, 5)).ok();
+    }
+    co_return false;
+  };
+  REQUIRE(run_blocking(*live.loop, poll(*live.loop, met)));
+}
+
+}  // namespace
+
+TEST_CASE("a call whose worker dies without a new checkpoint is given up, whatever progress it tells") {
+  Runner r;
+  r.restarts.attempts_max = 3;
+  r.restarts.initial_ms = 1;
+  Result<Value> out = r.run(one_call(R"({"do":"progress and die","step":1,"value":7})"));
+  REQUIRE_FALSE(out.ok());
+  const Error& e = out.error();
+  CHECK(e.kind == ErrorKind::internal);
+  CHECK(e.code == "restarts_max");
+  CHECK_FALSE(e.retryable);
+  CHECK(e.message.find("'work' ended 3 times") != std::string::npos);
+  CHECK(e.message.find("signal 9") != std::string::npos);
+  CHECK(e.hint.find("attempt 4") != std::string::npos);  // the first one brought the checkpoint of step 1
+  CHECK(r.count("call_restarted") == 3);
+}
+
+TEST_CASE("a call that gets on between its worker's deaths is not given up") {
+  Runner r;
+  r.restarts.attempts_max = 2;
+  r.restarts.initial_ms = 1;
+  Result<Value> out = r.run(one_call(R"({"do":"progress and die","step":10,"grows":true,"attempts":6,"value":7})"));
+  REQUIRE(out.ok());
+  CHECK(*out == Value(7));
+  CHECK(r.count("call_restarted") == 5);
+  CHECK(r.printed == "attempt 1\nattempt 2\nattempt 3\nattempt 4\nattempt 5\nattempt 6\n");
+}
+
+TEST_CASE("the wait before a restart ends with its scope, and its instant outlives the runner") {
+  Runner r;
+  r.restarts.initial_ms = r.restarts.cap_ms = 3'600'000;
+  auto live = r.begin(one_call(R"({"do":"progress and die"})"));
+  auto waits = [&] { return r.count("call_restarted") > 0; };
+  until(*live, waits);
+  REQUIRE(live->journal->flush().ok());
+  double planned = 0;
+  (void)live->journal->reader().query("SELECT next_us FROM begun WHERE name='work'", {},
+                                      [&](const store::Row& row) { planned = static_cast<double>(row.integer(0)); });
+  CHECK(planned > 0);
+  live.reset();
+  live = r.begin(one_call(R"({"do":"progress and die"})"));
+  until(*live, [&] { return r.count("call_restarted") > 1; });
+  REQUIRE(live->journal->flush().ok());
+  (void)live->journal->reader().query("SELECT next_us FROM begun WHERE name='work'", {}, [&](const store::Row& row) {
+    CHECK(static_cast<double>(row.integer(0)) == planned);
+  });
+  live->run->cancel(make_error(ErrorKind::cancelled, "enough"));
+  live->loop->run_until([&] { return live->out.has_value(); });
+  CHECK(live->out->error().kind == ErrorKind::cancelled);
+}
+
+TEST_CASE("a result that was recorded is forgotten with the first contact after a resume") {
+  Runner r;
+  // The runner is killed right after the first result is in the journal, before the agent hears of it.
+  auto script = [&r](Live& l) -> CppGuest::Body {
+    return [&l, &r](FiberId f) -> Async<Value> {
+      RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, "box", Value(Value::Object{}), "test"));
+      for (int i = 0; i < 3; ++i) {
+        CallSpec s = spec("quick", R"({"do":"lines","count":1,"value":1})");
+        RILLE_CO_CHECK(co_await l.run->call(f, box.id, std::move(s), "test:quick"));
+        if (r.epoch == 1) break;
+      }
+      CallSpec s = spec("hold", R"({"do":"hold","file":")" + r.dir.path + R"(/go","value":5})");
+      if (r.epoch == 1) {
+        Future<Result<>> never(*l.loop);
+        RILLE_CO_CHECK(co_await never);
+      }
+      co_return co_await l.run->call(f, box.id, std::move(s), "test:hold");
+    };
+  };
+  auto first = r.begin([&](Live& l) { return script(l); });
+  auto recorded = [&] {
+    bool is = false;
+    (void)first->journal->reader().query("SELECT 1 FROM entries WHERE name='quick'", {},
+                                         [&](const store::Row&) { is = true; });
+    return is;
+  };
+  // Nothing of the loop runs between the commit and the end.
+  first->loop->run_until(recorded);
+  first.reset();
+  std::string kept = r.instance() + "/calls";
+  auto second = r.begin([&](Live& l) { return script(l); });
+  until(*second, [&] { return r.printed.find("holding") != std::string::npos && r.calls_kept() == 1; });
+  std::ofstream(r.dir.path + "/go") << "x";
+  second->loop->run_until([&] { return second->out.has_value(); });
+  REQUIRE(second->out->ok());
+}
+
+TEST_CASE("a cancelled call ends on its instance, also after the connection broke") {
+  Runner r;
+  FiberId child = 0;
+  std::string lease;
+  auto script = [&](Live& l) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, "box", Value(Value::Object{}), "test"));
+      CppGuest::Body body = [&l, id = box.id, &r](FiberId g) -> Async<Value> {
+        CallSpec s = spec("hold", R"({"do":"hold","file":")" + r.dir.path + R"(/go","value":5})");
+        co_return co_await l.run->call(g, id, std::move(s), "test:hold");
+      };
+      ScopeId scope = l.run->scope_enter(f, "race");
+      RILLE_CO_TRY(FiberId c, l.run->spawn(f, "w", l.guest->function(std::move(body)), Value()));
+      child = c;
+      RILLE_CO_CHECK(co_await l.run->scope_settle(f, scope, std::nullopt));
+      l.run->scope_leave(f, scope);
+      Future<Result<>> never(*l.loop);  // the box is still held
+      RILLE_CO_CHECK(co_await never);
+      co_return Value();
+    };
+  };
+  auto live = r.begin(script);
+  until(*live, [&] { return r.printed.find("holding") != std::string::npos; });
+  std::string directory = r.instance();
+  auto workers = [&] {
+    std::size_t n = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/calls"))
+      n += find_processes({{}, "RILLE_CALL=" + entry.path().string(), true}).size();
+    return n;
+  };
+  REQUIRE(workers() == 1);
+  SECTION("at once") { live->run->cancel_fiber(child, make_error(ErrorKind::cancelled, "lost")); }
+  SECTION("while the channel is down") {
+    // The channel's command dies; the runner hears of both in one turn.
+    for (pid_t pid : find_processes({{getpid()}, "", false}))
+      if (std::ifstream line("/proc/" + std::to_string(pid) + "/cmdline"); line) {
+        std::string text{std::istreambuf_iterator<char>(line), {}};
+        if (text.find("connect") != std::string::npos) kill(pid, SIGKILL);
+      }
+    live->run->cancel_fiber(child, make_error(ErrorKind::cancelled, "lost"));
+  }
+  until(*live, [&] { return workers() == 0 && r.calls_kept() == 0; });
+}
