@@ -85,7 +85,7 @@ Result<Reply> Session::answer(const std::string& op, const Value& header) {
   if (op == "ack") {
     RILLE_CHECK(host_.calls.acknowledge(key));
   } else if (op == "cancel") {
-    if (auto call = host_.calls.find(key)) 
+    if (auto call = host_.calls.find(key))
       call->cancel(make_error(ErrorKind::cancelled, header.text("reason", "cancelled")),
                    header.integer("grace_ms", Call::stop_grace_ms));
   } else if (op == "forget") {

@@ -7,14 +7,12 @@
 #include <filesystem>
 
 #include "runtime/base/id.hpp"
-#include "runtime/data/stage.hpp"
 #include "runtime/engine/run_impl.hpp"
 
 namespace rille::engine {
 
 namespace {
 
-constexpr int reconnects_max = 20;         // in a row
 constexpr std::int64_t steady_ms = 60'000;  // a connection that held this long ends the row
 
 LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
@@ -280,78 +278,6 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     clients_.erase(lease_id);
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
   }
-}
-
-// A transfer that is cut because its agent died, or the channel broke, is taken up again: what was moved already is not
-// moved twice.
-Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token) {
-  for (int breaks = 1;; ++breaks) {
-    auto agent = co_await client(lease_id, token);
-    if (!agent) co_return agent.error();
-    std::shared_ptr<agent::AgentClient> held = *agent;
-    Result<agent::Transfer> moved = co_await move(*held);
-    if (moved) co_return Value().set("files", moved->files).set("bytes", moved->size_bytes);
-    if (token.cancelled()) co_return token.reason();
-    if (moved.error().kind != ErrorKind::network || breaks > reconnects_max) co_return moved.error();
-    clients_.erase(lease_id);
-    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
-  }
-}
-
-Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token) {
-  RILLE_CO_TRY(std::string local, co_await local_copy(from, options, token));
-  agent::TransferProgress progress = transfer_progress("stage " + to);
-  Move move = [=](agent::AgentClient& agent) { return agent.put(local, to, progress, token); };
-  RILLE_CO_TRY(Value moved, co_await transfer(lease_id, std::move(move), token));
-  run_.event("staged", Value(moved).set("to", to));
-  co_return moved;
-}
-
-Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, Value, CancelToken token) {
-  agent::TransferProgress progress = transfer_progress("get " + from);
-  Move move = [=](agent::AgentClient& agent) { return agent.get(from, to, progress, token); };
-  co_return co_await transfer(lease_id, std::move(move), token);
-}
-
-// What is staged from here: a local path as it is, a URL by way of the shared cache.
-Async<std::string> Calls::local_copy(std::string from, Value options, CancelToken token) {
-  bool web = from.starts_with("http://") || from.starts_with("https://") || from.starts_with("file://");
-  if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
-    co_return make_error(ErrorKind::invalid,
-                         fmt::format("cannot stage '{}': {}:// is not supported", from, from.substr(0, scheme)),
-                         "give an http(s):// address, file://, or a path");
-  std::string sha256 = options.text("sha256");
-  if (!web && sha256.empty()) {
-    std::error_code ec;
-    if (!std::filesystem::exists(from, ec))
-      co_return make_error(ErrorKind::io, fmt::format("cannot stage '{}': there is no such file or folder", from),
-                           fmt::format("paths are relative to {}", std::filesystem::current_path(ec).string()));
-    co_return from;
-  }
-  if (!http_) http_ = std::make_unique<net::HttpClient>(run_.loop());
-  data::StageOptions stage;
-  stage.sha256 = sha256;
-  stage.resumes_max = 3;  // a person waits: an unreachable server is told within seconds
-  stage.retry.attempts = 2;
-  stage.retry.cap_ms = 2'000;
-  stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";
-  agent::TransferProgress shown = transfer_progress("fetch " + from.substr(from.rfind('/') + 1));
-  stage.progress = [shown](const data::Progress& p) { shown(p.done_bytes, p.total_bytes); };
-  std::string destination = run_.home() + "/staged/" + derive_hex({from, sha256}, 16);
-  RILLE_CO_TRY(data::Staged staged, co_await data::stage(*http_, from, destination, stage, token));
-  co_return staged.path;
-}
-
-agent::TransferProgress Calls::transfer_progress(std::string what) {
-  std::int64_t began = run_.loop().clock().monotonic_ns();
-  return [this, what = std::move(what), began](std::int64_t done, std::int64_t total) {
-    if (!run_.hooks().progress) return;
-    double seconds = static_cast<double>(run_.loop().clock().monotonic_ns() - began) / 1e9;
-    Value p;
-    p.set("what", what).set("done", done).set("total", total).set("unit", "bytes");
-    if (seconds > 0.2) p.set("rate", static_cast<double>(done) / seconds);
-    run_.hooks().progress(p);
-  };
 }
 
 // What the agent need not keep. Told as soon as a connection allows; `now` makes one for it.

@@ -45,6 +45,7 @@ class Calls {
   Async<Value> get(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
 
  private:
+  static constexpr int reconnects_max = 20;  // in a row
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
   using Move = std::function<Async<agent::Transfer>(agent::AgentClient&)>;
   Async<Value> transfer(std::string lease_id, Move move, CancelToken token);

@@ -184,7 +184,8 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
                                record_start(slot);
                              }};
   record_start(slot);
-  Result<Value> outcome = co_await calls_->call(lease_id, key, std::move(spec), std::move(postponed), token(*slot.fiber));
+  CancelToken cancel = token(*slot.fiber);
+  Result<Value> outcome = co_await calls_->call(lease_id, key, std::move(spec), std::move(postponed), cancel);
   if (!outcome)
     if (const Error* why = cancelled(id)) co_return *why;
   bool ended_well = outcome.ok();

@@ -1,6 +1,6 @@
 // The engine's Run. Private to runtime/engine; the interface is run.hpp.
 // Files: fibers.cpp (fibers, scopes, cancellation), durable.cpp (admission, completion, steps, sleep, signals),
-// instances.cpp (leases and calls), life.cpp (start, end, settling).
+// instances.cpp (leases and calls; what they do is calls.hpp's), life.cpp (start, end, settling).
 #pragma once
 
 #include <map>

@@ -37,8 +37,8 @@ print("after", box:exec("fine", { argv = { "true" }, timeout = "10m" }).code)
 print("in time", box:call("fine", { timeout = "10m" }, function() return 5 end))
 """)
 check("the script goes on", code == 0 and "after\t0" in out and "in time\t5" in out, out)
-check("a program is ended", "exec\tfalse\ttimeout\tprogram 'sleeper' took longer than its timeout of 100ms\tnil" in out,
-      out)
+check("a program is ended",
+      "exec\tfalse\ttimeout\tprogram 'sleeper' took longer than its timeout of 100ms\tnil" in out, out)
 for name in ("waits", "swallows"):
     check(f"a call that {name} is ended",
           f"call\tfalse\ttimeout\tcall '{name}' took longer than its timeout of 100ms\tnil" in out, out)
