@@ -44,7 +44,7 @@ for name in ("waits", "swallows"):
           f"call\tfalse\ttimeout\tcall '{name}' took longer than its timeout of 100ms\tnil" in out, out)
 
 code, out = run("uncaught", 'box:exec("slow", { argv = { "sleep", "1000" }, timeout = "100ms" })')
-check("uncaught, the command's exit code is that of a timeout", code == 124 and "'slow' took longer" in out, (code, out))
+check("uncaught, the command's exit code is a timeout's", code == 124 and "'slow' took longer" in out, (code, out))
 
 code, out = run("options", """
 for _, name in ipairs { "container", "ports", "heartbeat" } do
