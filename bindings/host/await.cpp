@@ -96,7 +96,6 @@ int end_await(lua_State* L) {
     fiber.waiting = false;
     return fiber.ready;
   }
-  fiber.where = script_position(L);
   lua_pushlightuserdata(L, const_cast<char*>(&key_await));
   return lua_yield(L, 1);
 }

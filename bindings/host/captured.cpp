@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -33,20 +34,7 @@ std::uint64_t hash_bytes(const char* s, std::size_t n) {
 
 class CapturedWalk {
  public:
-  explicit CapturedWalk(lua_State* L) : L_(L) {
-    for (const char* key : {&key_env, &key_core, &key_rille}) {
-      get_registry(L_, key);
-      ours_.insert(lua_topointer(L_, -1));
-      lua_pop(L_, 1);
-    }
-    get_registry(L_, &key_core);  // libraries and modules are Rille's, too
-    for (const char* name : {"store", "loaded"}) {
-      lua_getfield(L_, -1, name);
-      if (lua_istable(L_, -1)) add_tables(lua_gettop(L_));
-      lua_pop(L_, 1);
-    }
-    lua_pop(L_, 1);
-  }
+  explicit CapturedWalk(lua_State* L) : L_(L) {}
 
   // Calls emit(name, is_table, hash) for every variable the function at `index` reaches.
   template <class Emit>
@@ -61,7 +49,7 @@ class CapturedWalk {
       int value = lua_gettop(L_);
       const void* cell = lua_upvalueid(L_, index, i);
       if (cells_.insert(cell).second) {
-        bool table = lua_type(L_, value) == LUA_TTABLE && !ours_.contains(lua_topointer(L_, value));
+        bool table = lua_type(L_, value) == LUA_TTABLE && !ours(lua_topointer(L_, value));
         emit(name, table, deep_hash(value));
         if (lua_type(L_, value) == LUA_TFUNCTION) function(value, depth + 1, emit);
       }
@@ -70,10 +58,31 @@ class CapturedWalk {
   }
 
  private:
+  // Rille's own tables, its libraries and modules; listed when the first table is met, since most bodies capture none.
+  bool ours(const void* table) {
+    if (ours_.empty()) {
+      luaL_checkstack(L_, 6, "step");
+      for (const char* key : {&key_env, &key_core, &key_rille}) {
+        get_registry(L_, key);
+        ours_.push_back(lua_topointer(L_, -1));
+        lua_pop(L_, 1);
+      }
+      get_registry(L_, &key_core);
+      for (const char* name : {"store", "loaded"}) {
+        lua_getfield(L_, -1, name);
+        if (lua_istable(L_, -1)) add_tables(lua_gettop(L_));
+        lua_pop(L_, 1);
+      }
+      lua_pop(L_, 1);
+      std::sort(ours_.begin(), ours_.end());
+    }
+    return std::binary_search(ours_.begin(), ours_.end(), table);
+  }
+
   void add_tables(int t) {
     lua_pushnil(L_);
     while (lua_next(L_, t)) {
-      if (lua_istable(L_, -1)) ours_.insert(lua_topointer(L_, -1));
+      if (lua_istable(L_, -1)) ours_.push_back(lua_topointer(L_, -1));
       lua_pop(L_, 1);
     }
   }
@@ -112,7 +121,7 @@ class CapturedWalk {
   bool add_contents(int t, int depth, std::set<const void*>& seen, std::uint64_t& total) {
     if (lua_type(L_, t) != LUA_TTABLE || depth > depth_max) return true;
     const void* p = lua_topointer(L_, t);
-    if (ours_.contains(p) || !seen.insert(p).second) return true;
+    if (ours(p) || !seen.insert(p).second) return true;
     luaL_checkstack(L_, 6, "step");
     std::uint64_t sum = shallow(t);
     lua_pushnil(L_);
@@ -130,7 +139,8 @@ class CapturedWalk {
   }
 
   lua_State* L_;
-  std::set<const void*> ours_, functions_, cells_;
+  std::vector<const void*> ours_;      // sorted
+  std::set<const void*> functions_, cells_;
   std::size_t entries_ = 0;
 };
 

@@ -251,7 +251,7 @@ std::string LuaHost::where(FiberId id) const {
   auto it = fibers_.find(id);
   if (it == fibers_.end()) return "?";
   const Fiber& f = *it->second;
-  return current_ == &f ? script_position(f.L) : f.where;
+  return script_position(current_ != &f && f.awaiting ? f.awaiting : f.L);
 }
 
 // --- interruption

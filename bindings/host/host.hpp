@@ -60,7 +60,6 @@ struct Fiber {
   lua_State* awaiting = nullptr;             // the coroutine that called await
   int ready = -1;                            // results pushed while starting
   std::string step;                          // the step whose body is running, or ""
-  std::string where;                         // position at the last suspension
   Random random;
 };
 

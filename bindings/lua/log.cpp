@@ -11,7 +11,7 @@ namespace {
 Result<int> log(lua_State* L) {
   Verb v = begin_verb(L, "log", Verbs::anywhere);
   Value event;
-  event.set("event", "log").set("message", check_text(L, 1, "rille.log")).set("source", v.source);
+  event.set("event", "log").set("message", check_text(L, 1, "rille.log")).set("source", std::string(v.source));
   if (!lua_isnoneornil(L, 2)) {
     check_table(L, 2, "rille.log's fields");
     RILLE_TRY(Value fields, to_value(L, 2, "fields"));

@@ -108,7 +108,7 @@ int step_leave(lua_State* L) {
   push_error(L,
              make_error(ErrorKind::state,
                         fmt::format("the body of step '{}' changes {}, which is declared outside of it ({})",
-                                    t.name, changed, v.source),
+                                    t.name, changed, std::string(v.source)),
                         "a finished step does not run again on resume, so the change would be lost: return "
                         "the value instead"));
   return 1;

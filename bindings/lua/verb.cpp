@@ -13,7 +13,7 @@ Verb begin_verb(lua_State* L, const char* name, Verbs kind) {
   if (kind == Verbs::durable && !fiber->step.empty())
     raise(L, make_error(ErrorKind::state, fmt::format("rille.{} inside the body of step '{}'", name, fiber->step),
                         "a step is recorded as a whole: call it before or after the step"));
-  return Verb{host, host.run(), *fiber, fiber->id, script_position(L)};
+  return Verb{host, host.run(), *fiber, fiber->id, {L}};
 }
 
 std::string check_name(lua_State* L, int index, const char* verb) {

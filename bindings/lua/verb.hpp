@@ -9,12 +9,18 @@ namespace rille::lua {
 
 using namespace rille::host;  // the glue is made of the host's words
 
+// "train.lua:12", found when it is asked for.
+struct Place {
+  lua_State* L;
+  operator std::string() const { return script_position(L); }  // NOLINT: implicit by design
+};
+
 struct Verb {
   LuaHost& host;
   engine::Run& run;
   Fiber& fiber;
   FiberId id;
-  std::string source;  // "train.lua:12"
+  Place source;
 };
 
 // durable: journaled; refused inside the body of a step, which is done, or not, as a whole.

@@ -1,7 +1,10 @@
 #include "runtime/base/id.hpp"
 
+// The low-level functions, on purpose: a digest must not cost the start-up of OpenSSL's providers (4 million
+// instructions, once) nor their look-up (2000, each time).
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include <fmt/format.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -10,7 +13,7 @@
 namespace rille {
 
 namespace {
-EVP_MD_CTX* ctx(void* p) { return static_cast<EVP_MD_CTX*>(p); }
+SHA256_CTX* ctx(std::array<std::uint8_t, 112>& state) { return reinterpret_cast<SHA256_CTX*>(state.data()); }
 
 void fill_random(void* out, std::size_t n) {
   auto* bytes = static_cast<std::uint8_t*>(out);
@@ -23,20 +26,21 @@ void fill_random(void* out, std::size_t n) {
 Digest digest_of(std::initializer_list<std::string_view> parts) {
   Sha256 hash;
   for (std::string_view part : parts) {
-    hash.update(fmt::format("{}:", part.size()));
+    char length[24];
+    auto end = fmt::format_to(length, "{}:", part.size());
+    hash.update({length, static_cast<std::size_t>(end - length)});
     hash.update(part);
   }
   return hash.finish();
 }
 }  // namespace
 
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(ctx(context_), EVP_sha256(), nullptr); }
-Sha256::~Sha256() { EVP_MD_CTX_free(ctx(context_)); }
-void Sha256::update(std::string_view bytes) { EVP_DigestUpdate(ctx(context_), bytes.data(), bytes.size()); }
+static_assert(sizeof(SHA256_CTX) <= 112);
+Sha256::Sha256() { SHA256_Init(ctx(state_)); }
+void Sha256::update(std::string_view bytes) { SHA256_Update(ctx(state_), bytes.data(), bytes.size()); }
 Digest Sha256::finish() {
   Digest out{};
-  unsigned size = 0;
-  EVP_DigestFinal_ex(ctx(context_), out.data(), &size);
+  SHA256_Final(out.data(), ctx(state_));
   return out;
 }
 

@@ -15,14 +15,13 @@ using Digest = std::array<std::uint8_t, 32>;
 class Sha256 {  // streaming; one thread
  public:
   Sha256();
-  ~Sha256();
   Sha256(const Sha256&) = delete;
   Sha256& operator=(const Sha256&) = delete;
   void update(std::string_view bytes);
   Digest finish();  // once
 
  private:
-  void* context_;
+  alignas(8) std::array<std::uint8_t, 112> state_;
 };
 
 Digest sha256(std::string_view bytes);

@@ -13,6 +13,12 @@ namespace {
 
 constexpr std::int64_t inline_value_bytes_max = 16 << 20;
 
+std::string args_hash(const Value& args) {
+  // Of most steps: sha256("null").
+  if (args.is_null()) return "74234e98afe7498fb5daf1f36ac2d78a";
+  return sha256_hex(args.to_json()).substr(0, 32);
+}
+
 }  // namespace
 
 Result<> RunImpl::check_entry(const Entry& e, const Slot& slot) const {
@@ -133,14 +139,14 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
   Slot slot;
   slot.fiber = f.shared_from_this();
   slot.occurrence = ++f.occurrences[name_hash(operation.name)];
-  slot.key = fmt::format("{}/{}#{}", f.path, operation.name, slot.occurrence);
+  slot.key = f.path + "/" + operation.name + "#" + std::to_string(slot.occurrence);
   slot.started_us = now_us();
   slot.operation = std::move(operation);
   if (config_.mode != Mode::durable) co_return slot;
 
   slot.pos = f.next_pos++;
-  slot.args_sha256 = sha256_hex(slot.operation.args.to_json()).substr(0, 32);
-  const Entry* entry = replay_.find(f.path, slot.pos);
+  slot.args_sha256 = args_hash(slot.operation.args);
+  const Entry* entry = replay_.empty() ? nullptr : replay_.find(f.path, slot.pos);
   if (entry) {
     if (Result<> same = check_entry(*entry, slot); !same) {
       diverge(same.error());
@@ -154,79 +160,69 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
     slot.attempt = static_cast<int>(entry->attempt);
     slot.next_us = entry->next_us;
     slot.started_us = entry->started_us;
-    slot.begun = std::make_shared<BegunRow>(true);
+    row_of(slot).written = true;
   }
-  RILLE_CO_CHECK(co_await wait_live(f));
+  if (divergence_ || !replay_.over()) RILLE_CO_CHECK(co_await wait_live(f));
   co_return slot;
 }
 
-EntryRow RunImpl::row_of(const Slot& slot) const {
-  EntryRow r;
-  r.run = config_.number;
-  r.fiber = slot.fiber->path;
-  r.kind = slot.operation.kind;
-  r.name = slot.operation.name;
-  r.args_sha256 = slot.args_sha256;
-  r.source = slot.operation.source;
-  r.pos = slot.pos;
-  r.occurrence = slot.occurrence;
-  r.attempt = slot.attempt;
-  r.next_us = slot.next_us;
-  r.started_us = slot.started_us;
-  return r;
+// Copied for the writer thread: a Slot belongs to the loop's.
+QueuedEntry& RunImpl::row_of(Slot& slot) const {
+  if (!slot.row) {
+    slot.row = std::make_shared<QueuedEntry>();
+    QueuedEntry& r = *slot.row;
+    r.run = config_.number;
+    r.fiber = slot.fiber->path;
+    r.kind = slot.operation.kind;
+    r.name = slot.operation.name;
+    r.args_sha256 = slot.args_sha256;
+    r.source = slot.operation.source;
+    r.pos = slot.pos;
+    r.occurrence = slot.occurrence;
+    r.started_us = slot.started_us;
+  }
+  return *slot.row;
 }
 
 // That it has begun, and which attempt this is: durable within milliseconds, unless the completion overtakes it.
 void RunImpl::record_start(Slot& slot) {
   if (config_.mode != Mode::durable) return;
-  if (!slot.begun) slot.begun = std::make_shared<BegunRow>(false);
-  slot.begun->wanted.store(slot.attempt);
-  // Copied for the writer thread: a Slot belongs to the loop's.
-  journal_->enqueue(
-      [row = std::make_shared<EntryRow>(row_of(slot)), begun = slot.begun](store::Db& db) -> Result<> {
-        if (begun->wanted.load() != row->attempt) return {};
-        begun->written = true;
-        return write_begun(db, *row);
-      },
-      fence());
+  row_of(slot).wanted = slot.attempt;
+  journal_->enqueue([row = slot.row, attempt = slot.attempt, next_us = slot.next_us](store::Db& db) {
+    return write_begun(db, *row, attempt, next_us);
+  }, fence_);
 }
 
 // Records the outcome and resumes when it is durable, in the order of completion over all fibers.
 Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
   if (config_.mode != Mode::durable) co_return outcome;
-  struct Completed {
-    EntryRow row;
-    std::int64_t seq, ended_us;
-    std::string value, error;
-    std::shared_ptr<BegunRow> begun;
-  };
-  auto done = std::make_shared<Completed>();
-  if (outcome) done->value = outcome->to_json();
-  if (static_cast<std::int64_t>(done->value.size()) > inline_value_bytes_max)
+  QueuedEntry& row = row_of(slot);
+  if (outcome) row.value = outcome->to_json();
+  if (static_cast<std::int64_t>(row.value.size()) > inline_value_bytes_max)
     outcome = make_error(ErrorKind::invalid,
                          fmt::format("the result of {} '{}' is {} MB; at most 16 MB go into the journal",
-                                     slot.operation.kind, slot.operation.name, done->value.size() >> 20),
+                                     slot.operation.kind, slot.operation.name, row.value.size() >> 20),
                          "write it to a file and return the file's name");
-  if (!outcome) done->error = error_to_value(outcome.error()).to_json();
-  if (slot.begun) slot.begun->wanted.store(0);
-  done->row = row_of(slot);
-  done->begun = std::move(slot.begun);
-  done->ended_us = now_us();
-  done->seq = next_seq_++;
+  if (!outcome) row.error = error_to_value(outcome.error()).to_json();
+  row.attempt = slot.attempt;
+  row.ended_us = now_us();
+  row.seq = next_seq_++;
+  row.wanted = 0;
   Wake<Result<>> durable(scheduler_);
-  journal_->commit_then(
-      [done, extra = std::move(extra)](store::Db& db) -> Result<> {
-        if (extra) RILLE_CHECK(extra(db));
-        return write_completed(db, done->row, done->seq, done->ended_us, done->value, done->error, done->begun.get());
-      },
-      fence(), [this, durable, seq = done->seq, alive = alive_](Result<> r) {
-        if (!*alive) return;
-        auto shared = std::make_shared<Result<>>(std::move(r));
-        scheduler_.deliver([this, durable, seq, shared] {
-          delivered_ = seq;
-          durable.fire(std::move(*shared));
-        });
-      });
+  store::Journal::Write write = [row = slot.row](store::Db& db) { return write_completed(db, *row); };
+  if (extra)
+    write = [row = slot.row, extra = std::move(extra)](store::Db& db) -> Result<> {
+      RILLE_CHECK(extra(db));
+      return write_completed(db, *row);
+    };
+  journal_->commit_then(std::move(write), fence_, [this, durable, seq = row.seq, alive = alive_](Result<> r) {
+    if (!*alive) return;
+    auto shared = std::make_shared<Result<>>(std::move(r));
+    scheduler_.deliver([this, durable, seq, shared] {
+      delivered_ = seq;
+      durable.fire(std::move(*shared));
+    });
+  });
   // A fiber cancelled meanwhile unwinds at once, here as on replay (wait_turn), whatever is recorded.
   auto registration = token(*slot.fiber).on_cancel([durable](const Error& why) { durable.set(why); });
   Result<> written = co_await durable;
@@ -249,16 +245,12 @@ Async<StepTicket> RunImpl::step_begin(FiberId id, Operation step, RetryPolicy re
   record_start(slot);
   ticket.attempt = slot.attempt;
   ticket.entry = next_step_++;
-  retries_.emplace(ticket.entry, retry);
-  steps_.emplace(ticket.entry, std::move(slot));
+  steps_.try_emplace(ticket.entry, std::move(slot), retry);
   co_return ticket;
 }
 
 Async<StepOutcome> RunImpl::step_end(FiberId id, StepTicket ticket, Result<Value> body) {
-  Slot slot = std::move(steps_.at(ticket.entry));
-  RetryPolicy retry = retries_.at(ticket.entry);
-  steps_.erase(ticket.entry);
-  retries_.erase(ticket.entry);
+  auto [slot, retry] = std::move(steps_.extract(ticket.entry).mapped());
   StepOutcome out;
   // A body that ends because its scope unwinds has not finished: it is not recorded and runs again on resume.
   if (!body)
@@ -277,11 +269,10 @@ Async<StepOutcome> RunImpl::step_end(FiberId id, StepTicket ticket, Result<Value
     note.set("step", slot.key).set("attempt", slot.attempt).set("delay_ms", delay).set("error", body.error().summary());
     event("retry", std::move(note));
     record_start(slot);
-    Slot& kept = steps_.emplace(ticket.entry, std::move(slot)).first->second;
-    retries_.emplace(ticket.entry, retry);
+    Slot& kept = steps_.try_emplace(ticket.entry, std::move(slot), retry).first->second.first;
     RILLE_CO_CHECK(co_await sleep_for(loop_, delay, token(*kept.fiber)));
     out.again = true;
-    out.attempt = steps_.at(ticket.entry).attempt;
+    out.attempt = steps_.at(ticket.entry).first.attempt;
     co_return out;
   }
   out.attempt = slot.attempt;
@@ -347,13 +338,7 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
         }));
     if (!message_id.empty()) {
       // Until the reader sees that it is taken, no other fiber of this run may choose it.
-      struct Taking {
-        std::set<std::string>& all;
-        std::string id;
-        Taking(std::set<std::string>& a, std::string i) : all(a), id(std::move(i)) { all.insert(id); }
-        ~Taking() { all.erase(id); }
-        Taking(const Taking&) = delete;
-      } taking(taking_, message_id);
+      taking_.insert(message_id);
       RILLE_CO_TRY(Value message, Value::from_json(payload));
       store::Journal::Write take = [run = config_.id, name, message_id, key = slot.key](store::Db& db) -> Result<> {
         RILLE_CHECK(db.run("UPDATE inbox SET taken_by=? WHERE run=? AND name=? AND message_id=? AND taken_by IS NULL",
@@ -363,10 +348,15 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
                                                         message_id, name));
       };
       if (config_.mode != Mode::durable) {
-        RILLE_CO_CHECK(co_await journal_->commit(take, fence()));
+        Result<> taken = co_await journal_->commit(take, fence());
+        taking_.erase(message_id);
+        if (!taken) co_return taken.error();
         co_return message;
       }
-      co_return co_await complete(std::move(slot), std::move(message), take);
+      Result<Value> taken = co_await complete(std::move(slot), std::move(message), take);
+      // A cancelled fiber does not wait for the commit; the id then stays here.
+      if (!cancelled(id)) taking_.erase(message_id);
+      co_return taken;
     }
     if (slot.next_us && now_us() >= slot.next_us) co_return co_await complete(std::move(slot), std::move(otherwise));
     RILLE_CO_CHECK(co_await sleep_for(loop_, 200, token(*slot.fiber)));

@@ -43,26 +43,26 @@ Result<std::int64_t> run_number(store::Db& db, const std::string& run) {
   return number;
 }
 
-Result<> write_begun(store::Db& db, const EntryRow& r) {
+Result<> write_begun(store::Db& db, QueuedEntry& r, std::int64_t attempt, std::int64_t next_us) {
+  if (r.wanted.load() != attempt) return {};
+  r.written = true;
   return db.run(
       "INSERT INTO begun(run,fiber,pos,kind,name,occurrence,args_sha256,attempt,next_us,source,started_us) "
       "VALUES(?,?,?,?,?,?,?,?,?,?,?) "
       "ON CONFLICT(run,fiber,pos) DO UPDATE SET attempt=excluded.attempt, next_us=excluded.next_us",
-      {r.run, r.fiber, r.pos, r.kind, r.name, r.occurrence, r.args_sha256, r.attempt, r.next_us, r.source,
-       r.started_us});
+      {r.run, r.fiber, r.pos, r.kind, r.name, r.occurrence, r.args_sha256, attempt, next_us, r.source, r.started_us});
 }
 
-Result<> write_completed(store::Db& db, const EntryRow& r, std::int64_t seq, std::int64_t ended_us,
-                         std::string_view value, std::string_view error, const BegunRow* begun) {
-  if (begun && begun->written)
+Result<> write_completed(store::Db& db, const QueuedEntry& r) {
+  if (r.written)
     RILLE_CHECK(db.run("DELETE FROM begun WHERE run=? AND fiber=? AND pos=?", {r.run, r.fiber, r.pos}));
-  bool failed = !error.empty();
+  bool failed = !r.error.empty();
   return db.run(
       "INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,"
       "error) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-      {entry_id(r.run, seq), r.fiber, r.pos, r.kind, r.name, r.occurrence, r.args_sha256, r.attempt, r.source,
-       r.started_us, ended_us, failed ? store::SqlValue() : store::SqlValue(value),
-       failed ? store::SqlValue(error) : store::SqlValue()});
+      {entry_id(r.run, r.seq), r.fiber, r.pos, r.kind, r.name, r.occurrence, r.args_sha256, r.attempt, r.source,
+       r.started_us, r.ended_us, failed ? store::SqlValue() : store::SqlValue(std::string_view(r.value)),
+       failed ? store::SqlValue(std::string_view(r.error)) : store::SqlValue()});
 }
 
 Result<> read_entries(store::Db& db, const std::string& run, const std::function<void(Entry)>& each) {

@@ -22,11 +22,13 @@ struct EntryRow {
   std::int64_t pos = 0, occurrence = 1, attempt = 1, next_us = 0, started_us = 0;
 };
 
-// Shared by an operation and its queued `begun` rows.
-struct BegunRow {
-  explicit BegunRow(bool in_journal) : written(in_journal) {}
-  std::atomic<int> wanted{0};          // the attempt whose row is still of use; 0 once the operation has completed
-  bool written;                        // a row may stand in the table; the writer's own after construction
+// An operation's row on its way to the writer's thread, shared by its queued writes.
+struct QueuedEntry : EntryRow {
+  std::atomic<std::int64_t> wanted{0};  // the attempt whose `begun` row is still of use; 0: it has completed
+  bool written = false;                 // a `begun` row may be there; the writer's own once a write is queued
+  // The loop fills these before it queues the completion. error is "" unless it failed; both are JSON.
+  std::int64_t seq = 0, ended_us = 0;
+  std::string value, error;
 };
 
 struct Entry : EntryRow {
@@ -39,10 +41,8 @@ struct Entry : EntryRow {
 // The number that entries carry for that run. state: there is no such run.
 Result<std::int64_t> run_number(store::Db& db, const std::string& run);
 
-Result<> write_begun(store::Db& db, const EntryRow& row);
-// value and error are JSON, error "" unless it failed. With `begun`, its row goes in the same transaction.
-Result<> write_completed(store::Db& db, const EntryRow& row, std::int64_t seq, std::int64_t ended_us,
-                         std::string_view value, std::string_view error, const BegunRow* begun);
+Result<> write_begun(store::Db& db, QueuedEntry& row, std::int64_t attempt, std::int64_t next_us);
+Result<> write_completed(store::Db& db, const QueuedEntry& row);
 
 // All of a run's, completed ones first, in order of seq. integrity: a row does not parse.
 Result<> read_entries(store::Db& db, const std::string& run, const std::function<void(Entry)>& each);

@@ -72,7 +72,9 @@ const Error* RunImpl::cancelled(FiberId id) const {
 }
 
 std::uint64_t RunImpl::seed(FiberId id) const {
-  return std::stoull(derive_hex({"random", config_.id, fiber(id).path}, 16), nullptr, 16);
+  const FiberRecord& f = fiber(id);
+  if (!f.seed) f.seed = std::stoull(derive_hex({"random", config_.id, f.path}, 16), nullptr, 16);
+  return *f.seed;
 }
 
 std::string RunImpl::path(FiberId id) const {

@@ -15,6 +15,7 @@ RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::M
     : loop_(loop),
       config_(std::move(config)),
       journal_(journal),
+      fence_(std::make_shared<const store::Fence>(config_.id, config_.epoch)),
       leases_(leases),
       replay_(std::move(replay)),
       scheduler_(loop) {

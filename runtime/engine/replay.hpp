@@ -26,6 +26,7 @@ class Replay {
   // The seq that is delivered next; -1 when every recorded completion has been.
   std::int64_t next() const { return cursor_ < order_.size() ? order_[cursor_]->seq : -1; }
   const Entry& next_entry() const { return *order_[cursor_]; }
+  bool empty() const { return entries_.empty(); }
   bool over() const { return cursor_ >= order_.size(); }
   void advance() { ++cursor_; }
   // The first entry of that fiber at `pos` or later that has completed: one that the fiber should have reached.

@@ -46,6 +46,7 @@ struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   ScopeRecord* root = nullptr;
   ScopeRecord* scope = nullptr;        // innermost
   std::int64_t next_pos = 0;
+  mutable std::optional<std::uint64_t> seed;  // derived once
   // How often each name was used. By a hash of the name, so that a million names take little room; two names that share
   // a hash share a counter, which numbers both in one row, the same way each time.
   std::unordered_map<std::uint64_t, std::int64_t> occurrences, child_names;
@@ -72,7 +73,7 @@ struct Slot {
   int attempt = 1;
   std::int64_t next_us = 0, started_us = 0;
   std::optional<Result<Value>> recorded;
-  std::shared_ptr<BegunRow> begun;     // once a row for its beginning has been queued or read
+  std::shared_ptr<QueuedEntry> row;    // once one has been queued or read
 };
 
 inline RetryPolicy call_restarts() {
@@ -179,7 +180,7 @@ class RunImpl final : public Run {
   // durable.cpp
   Async<Slot> admit(FiberId id, Operation operation);
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
-  EntryRow row_of(const Slot& slot) const;
+  QueuedEntry& row_of(Slot& slot) const;
   void record_start(Slot& slot);
   Result<> check_entry(const Entry& entry, const Slot& slot) const;
   Async<> wait_turn(FiberRecord& f, std::int64_t seq);
@@ -189,7 +190,7 @@ class RunImpl final : public Run {
   void on_quiet();
   void diverge(Error error);
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
-  store::Fence fence() const { return {config_.id, config_.epoch}; }
+  store::Fence fence() const { return *fence_; }
 
   // life.cpp
   Async<Value> settle_run(Result<Value> result);
@@ -197,6 +198,7 @@ class RunImpl final : public Run {
   Loop& loop_;
   RunConfig config_;
   store::Journal* journal_;            // null: ephemeral
+  store::Journal::SharedFence fence_;
   lease::Manager* leases_;             // null: ephemeral
   Replay replay_;
   Scheduler scheduler_;
@@ -214,8 +216,7 @@ class RunImpl final : public Run {
   std::vector<Wake<bool>> release_gates_;             // the same for releases; false: the record went on past this one
   std::int64_t delivered_ = 0;                        // seq of the last completion that fibers have seen
   std::optional<PlannedCancel> planned_cancel_;
-  std::map<std::uint64_t, Slot> steps_;               // steps between begin and end
-  std::map<std::uint64_t, RetryPolicy> retries_;
+  std::map<std::uint64_t, std::pair<Slot, RetryPolicy>> steps_;  // steps between begin and end
   std::uint64_t next_step_ = 1;
   std::set<std::string> taking_;                      // ids of messages whose taking is being committed
   std::map<std::string, std::string> pinned_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <iterator>
 
 #include "runtime/store/schema.hpp"
 
@@ -10,6 +11,10 @@ namespace rille::store {
 
 namespace {
 void pause() { __builtin_ia32_pause(); }
+constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000;
+Journal::SharedFence shared(Fence fence) {
+  return fence.run.empty() ? nullptr : std::make_shared<const Fence>(std::move(fence));
+}
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::open(Loop& loop, const std::string& path) {
@@ -33,95 +38,174 @@ Journal::~Journal() {
 }
 
 void Journal::push(Item item, bool urgent) {
+  bool notify;
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(item));
     urgent_ = urgent_ || urgent;
-    arrived_ = true;
+    if (urgent) {
+      arrived_.store(true, std::memory_order_release);
+      turn_open_ = true;
+    }
+    // A lazy row waits for a commit, or for the writer to look by itself after 5 ms.
+    notify = waits_ == Waits::for_work || (urgent && waits_ == Waits::for_more_lazy_rows);
   }
-  // A lazy row wakes nobody: the writer looks by itself every 5 ms while the queue is not empty, or on the next commit.
-  wake_.notify_one();
+  if (notify) wake_.notify_one();
+  if (urgent && !std::exchange(turn_posted_, true))
+    loop_.post([this, alive = alive_] { if (*alive) turn_over(); });
 }
 
-void Journal::enqueue(Write write, Fence fence) { push({std::move(write), std::move(fence), nullptr}, false); }
+// The loop has run what was ready: no more commits come before one of them is answered, or the world acts.
+void Journal::turn_over() {
+  turn_posted_ = false;
+  bool notify;
+  {
+    std::lock_guard lock(mutex_);
+    turn_open_ = false;
+    notify = waits_ == Waits::for_the_turn;
+  }
+  if (notify) wake_.notify_one();
+}
 
-void Journal::commit_then(Write write, Fence fence, std::function<void(Result<>)> done) {
+void Journal::enqueue(Write write, Fence fence) { enqueue(std::move(write), shared(std::move(fence))); }
+void Journal::enqueue(Write write, SharedFence fence) { push({std::move(write), std::move(fence), nullptr}, false); }
+
+void Journal::commit_then(Write write, SharedFence fence, std::function<void(Result<>)> done) {
   push({std::move(write), std::move(fence), std::move(done)}, true);
 }
 
 Async<> Journal::commit(Write write, Fence fence) {
   Future<Result<>> done(loop_);
-  commit_then(std::move(write), std::move(fence), [done](Result<> r) { done.set(std::move(r)); });
+  commit_then(std::move(write), shared(std::move(fence)), [done](Result<> r) { done.set(std::move(r)); });
   co_return co_await done;
 }
 
 Result<> Journal::flush() {
   std::unique_lock lock(mutex_);
   urgent_ = true;
+  turn_open_ = false;
   wake_.notify_one();
   idle_.wait(lock, [this] { return queue_.empty() && !busy_; });
   return std::exchange(lazy_failure_, {});
 }
 
+// A moment of looking is cheaper than a wake-up: a fiber that has just been answered often comes back at once.
+bool Journal::spin(std::int64_t us, bool until_turn_over) {
+  auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
+  while (!arrived_.load(std::memory_order_acquire)) {
+    if (until_turn_over && !turn_open_) return false;
+    if (std::chrono::steady_clock::now() >= until) return false;
+    pause();
+  }
+  return true;
+}
+
 void Journal::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    // A fiber that has just been answered often comes back at once: a moment of looking is cheaper than a wake-up.
-    if (queue_.empty() && !stop_) {
+    if (!urgent_ && !stop_) {
       lock.unlock();
-      auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
-      while (!arrived_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) pause();
+      spin(idle_spin_us, false);
       lock.lock();
     }
-    arrived_ = false;
+    waits_ = Waits::for_work;
     wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+    waits_ = Waits::for_more_lazy_rows;
     if (!urgent_ && !stop_) wake_.wait_for(lock, std::chrono::milliseconds(5), [this] { return stop_ || urgent_; });
+    waits_ = Waits::not_at_all;
     if (queue_.empty() && stop_) return;
-    std::deque<Item> batch;
-    batch.swap(queue_);
-    urgent_ = false;
     busy_ = true;
+    std::deque<Item> batch;
+    Result<> whole = write_all(lock, batch);
+    std::vector<Result<>> results(batch.size());
     lock.unlock();
-    write_batch(batch);
+    if (!whole) {  // none of it counts: each is tried in a transaction of its own
+      for (std::size_t i = 0; i < batch.size(); ++i)
+        results[i] = batch.size() == 1 ? std::move(whole) : write_alone(batch[i]);
+    }
+    report(batch, std::move(results));
     lock.lock();
     busy_ = false;
     idle_.notify_all();
   }
 }
 
+// Moves what is queued to the end of the batch; when nothing is, waits while the turn may bring more. False: commit.
+bool Journal::collect(std::unique_lock<std::mutex>& lock, std::deque<Item>& batch) {
+  if (queue_.empty() && turn_open_ && !batch.empty()) {
+    lock.unlock();
+    spin(turn_spin_us, true);
+    lock.lock();
+    if (queue_.empty() && turn_open_ && !stop_) {
+      waits_ = Waits::for_the_turn;
+      wake_.wait_for(lock, std::chrono::microseconds(turn_us_max), [this] { return stop_ || !turn_open_; });
+      waits_ = Waits::not_at_all;
+    }
+  }
+  arrived_ = false;
+  urgent_ = false;
+  if (queue_.empty()) return false;
+  std::move(queue_.begin(), queue_.end(), std::back_inserter(batch));
+  queue_.clear();
+  return true;
+}
+
+// One transaction of all that is queued until the loop's turn is over. The lock is held at entry and exit only.
+Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, std::deque<Item>& batch) {
+  struct Relock {
+    std::unique_lock<std::mutex>& lock;
+    ~Relock() { if (!lock) lock.lock(); }
+  } relock{lock};
+  auto began = std::chrono::steady_clock::now();
+  std::size_t written = 0;
+  collect(lock, batch);
+  lock.unlock();
+  checked_ = nullptr;
+  RILLE_CHECK(writer_->run("BEGIN IMMEDIATE"));
+  while (written < batch.size()) {
+    for (; written < batch.size(); ++written)
+      if (Result<> r = write_one(batch[written]); !r) {
+        (void)writer_->run("ROLLBACK");
+        return r;
+      }
+    if (std::chrono::steady_clock::now() - began > std::chrono::microseconds(turn_us_max)) break;
+    lock.lock();
+    collect(lock, batch);
+    lock.unlock();
+  }
+  Result<> r = writer_->run("COMMIT");
+  if (!r) (void)writer_->run("ROLLBACK");
+  return r;
+}
+
+Result<> Journal::write_alone(Item& item) {
+  checked_ = nullptr;
+  RILLE_CHECK(writer_->run("BEGIN IMMEDIATE"));
+  Result<> r = write_one(item);
+  if (r) r = writer_->run("COMMIT");
+  if (!r) (void)writer_->run("ROLLBACK");
+  return r;
+}
+
 Result<> Journal::write_one(Item& item) {
-  if (!item.fence.run.empty()) {
+  if (!item.fence) checked_ = nullptr;  // it may be what takes a run over
+  if (item.fence && item.fence.get() != checked_) {
+    const Fence& fence = *item.fence;
     std::int64_t epoch = -1;
-    RILLE_CHECK(writer_->query("SELECT epoch FROM runs WHERE id=?", {item.fence.run},
+    RILLE_CHECK(writer_->query("SELECT epoch FROM runs WHERE id=?", {fence.run},
                                [&](const Row& row) { epoch = row.integer(0); }));
-    if (epoch != item.fence.epoch)
-      return make_error(ErrorKind::state, fmt::format("run {} has been taken over by another runner", item.fence.run),
+    if (epoch != fence.epoch)
+      return make_error(ErrorKind::state, fmt::format("run {} has been taken over by another runner", fence.run),
                         "this process stops here; nothing was written").with_operation("journal");
+    checked_ = item.fence.get();
   }
   return item.write(*writer_);
 }
 
-// All in one transaction; when one write fails, none of it counts, and each is tried in a transaction of its own.
-void Journal::write_batch(std::deque<Item>& batch) {
-  std::vector<Result<>> results(batch.size());
-  auto attempt = [&](std::size_t first, std::size_t last) -> Result<> {
-    RILLE_CHECK(writer_->run("BEGIN IMMEDIATE"));
-    for (std::size_t i = first; i < last; ++i)
-      if (Result<> r = write_one(batch[i]); !r) {
-        (void)writer_->run("ROLLBACK");
-        return r;
-      }
-    if (Result<> r = writer_->run("COMMIT"); !r) {
-      (void)writer_->run("ROLLBACK");
-      return r;
-    }
-    return {};
-  };
-  if (Result<> whole = attempt(0, batch.size()); !whole) {
-    for (std::size_t i = 0; i < batch.size(); ++i)
-      results[i] = batch.size() == 1 ? std::move(whole) : attempt(i, i + 1);
-  }
+// Hands the results to the loop; one wake-up for all.
+void Journal::report(std::deque<Item>& batch, std::vector<Result<>> results) {
   std::vector<std::pair<std::function<void(Result<>)>, Result<>>> finished;
+  finished.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (batch[i].done) finished.emplace_back(std::move(batch[i].done), std::move(results[i]));
     else if (!results[i]) {

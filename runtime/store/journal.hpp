@@ -1,10 +1,11 @@
 // The journal: the one place that knows the schema's file, and the only writer of it. Writes are closures run by one
-// writer thread inside BEGIN IMMEDIATE transactions; whatever is queued when it is free shares one commit (WAL,
-// synchronous=FULL: one fsync). commit() resumes once its write is durable, in the order of the calls; enqueue() is for
+// writer thread inside BEGIN IMMEDIATE transactions; what the loop queues in one turn shares one commit (WAL,
+// synchronous=FULL: one fsync): the writer runs the closures while the loop still makes the others, and commits when
+// the turn is over, or has gone on for a millisecond. commit() resumes once its write is durable, in the order of the calls; enqueue() is for
 // rows that only need to be durable with the next commit (it is written within 5 ms anyway).
 // A write whose fence does not match the run's epoch fails with `state` and leaves nothing: another runner has taken
 // over.
-// Reads go over a second connection on the loop thread and see committed rows. Several processes may share the file.
+// All calls on the loop thread, but flush. Reads go over a second connection on the loop thread and see committed rows. Several processes may share the file.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "runtime/loop/loop.hpp"
 #include "runtime/store/sqlite.hpp"
@@ -42,7 +44,10 @@ class Journal {
   Async<> commit(Write write, Fence fence = {});
   void enqueue(Write write, Fence fence = {});
   // Calls `done` on the loop thread when durable; the form for callers that keep their own queue.
-  void commit_then(Write write, Fence fence, std::function<void(Result<>)> done);
+  // The fence is one that many writes share, or null.
+  using SharedFence = std::shared_ptr<const Fence>;
+  void commit_then(Write write, SharedFence fence, std::function<void(Result<>)> done);
+  void enqueue(Write write, SharedFence fence);
   // Blocks until everything queued is durable; the first failure of a queued write, if any. For the end of a process.
   Result<> flush();
 
@@ -51,24 +56,34 @@ class Journal {
  private:
   struct Item {
     Write write;
-    Fence fence;
+    SharedFence fence;                 // null: unfenced
     std::function<void(Result<>)> done;
   };
+  enum class Waits { not_at_all, for_work, for_more_lazy_rows, for_the_turn };
   Journal(Loop& loop, std::unique_ptr<Db> writer, std::unique_ptr<Db> reader);
   void push(Item item, bool urgent);
+  void turn_over();
   void work();
-  void write_batch(std::deque<Item>& batch);
+  bool spin(std::int64_t us, bool until_turn_over);
+  bool collect(std::unique_lock<std::mutex>& lock, std::deque<Item>& batch);
+  Result<> write_all(std::unique_lock<std::mutex>& lock, std::deque<Item>& batch);
+  Result<> write_alone(Item& item);
   Result<> write_one(Item& item);
+  void report(std::deque<Item>& batch, std::vector<Result<>> results);
 
   Loop& loop_;
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   std::unique_ptr<Db> writer_, reader_;
-  std::mutex mutex_;
+  bool turn_posted_ = false;           // the loop's
+  std::mutex mutex_;                   // guards what follows
   std::condition_variable wake_, idle_;
   std::deque<Item> queue_;
   bool urgent_ = false, stop_ = false, busy_ = false;
-  std::atomic<bool> arrived_{false};
+  Waits waits_ = Waits::not_at_all;
   Result<> lazy_failure_;
+  std::atomic<bool> arrived_{false};   // an urgent item since the writer looked last
+  std::atomic<bool> turn_open_{false}; // the loop may queue more in this turn
+  const Fence* checked_ = nullptr;     // the writer's: the fence that the open transaction has compared
   std::thread thread_;
 };
 
