@@ -37,6 +37,18 @@ Journal::~Journal() {
   *alive_ = false;  // completions that are still on their way to the loop are dropped
 }
 
+// Tells the journal once that the turn is over; also when the loop drops what was posted.
+struct Journal::Turn {
+  explicit Turn(Journal& j) : journal(j), alive(j.alive_) {}
+  Turn(const Turn&) = delete;
+  ~Turn() { over(); }
+  void over() {
+    if (auto a = std::exchange(alive, nullptr); a && *a) journal.turn_over();
+  }
+  Journal& journal;
+  std::shared_ptr<std::atomic<bool>> alive;
+};
+
 void Journal::push(Item item, bool urgent) {
   bool notify;
   {
@@ -52,7 +64,7 @@ void Journal::push(Item item, bool urgent) {
   }
   if (notify) wake_.notify_one();
   if (urgent && !std::exchange(turn_posted_, true))
-    loop_.post([this, alive = alive_] { if (*alive) turn_over(); });
+    loop_.post([turn = std::make_shared<Turn>(*this)] { turn->over(); });
 }
 
 // The loop has run what was ready: no more commits come before one of them is answered, or the world acts.

@@ -1,11 +1,12 @@
 // The journal: the one place that knows the schema's file, and the only writer of it. Writes are closures run by one
 // writer thread inside BEGIN IMMEDIATE transactions; what the loop queues in one turn shares one commit (WAL,
 // synchronous=FULL: one fsync): the writer runs the closures while the loop still makes the others, and commits when
-// the turn is over, or has gone on for a millisecond. commit() resumes once its write is durable, in the order of the calls; enqueue() is for
-// rows that only need to be durable with the next commit (it is written within 5 ms anyway).
+// the turn is over, or has gone on for a millisecond. commit() resumes once its write is durable, in the order of the
+// calls; enqueue() is for rows that only need to be durable with the next commit (it is written within 5 ms anyway).
 // A write whose fence does not match the run's epoch fails with `state` and leaves nothing: another runner has taken
 // over.
-// All calls on the loop thread, but flush. Reads go over a second connection on the loop thread and see committed rows. Several processes may share the file.
+// All calls on the loop thread. Reads go over a second connection there and see committed rows. Several processes may
+// share the file.
 #pragma once
 
 #include <atomic>
@@ -59,6 +60,7 @@ class Journal {
     SharedFence fence;                 // null: unfenced
     std::function<void(Result<>)> done;
   };
+  struct Turn;
   enum class Waits { not_at_all, for_work, for_more_lazy_rows, for_the_turn };
   Journal(Loop& loop, std::unique_ptr<Db> writer, std::unique_ptr<Db> reader);
   void push(Item item, bool urgent);
