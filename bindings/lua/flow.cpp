@@ -140,8 +140,10 @@ function methods.done(handle) return core.ended(state_of(handle, "handle:done").
 Handle.__index = function(handle, key)
   if methods[key] then return methods[key] end
   if key == "name" or key == "id" then return rawget(handle, "_state")[key] end
+  local names = { "wait", "cancel", "done", "name", "id" }
+  local near = core.did_you_mean(tostring(key), names)
   raise("invalid", "a fiber's handle has no field or method '" .. tostring(key) .. "'",
-    core.did_you_mean(tostring(key), { "wait", "cancel", "done", "name", "id" }))
+    near ~= "" and near or "it has: " .. table.concat(names, ", "))
 end
 Handle.__newindex = function() raise("invalid", "the fields of a fiber's handle cannot be set") end
 Handle.__tostring = function(handle) return "Fiber '" .. rawget(handle, "_state").name .. "'" end

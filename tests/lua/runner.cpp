@@ -50,6 +50,7 @@ Result<Value> run_file(const std::string& file, bool durable, const std::string&
     std::fwrite(text.data(), 1, text.size(), stdout);
   };
   Value args;
+  args.set("tests", std::filesystem::absolute(file).parent_path().string());
   args.set("count", "12").set("name", "x").set("on", "yes").set("list", "1,2,3");
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<engine::Run> run;
