@@ -1,7 +1,6 @@
-// Starting a worker: a session of its own, killed by the kernel when the thread that started it ends (PDEATHSIG),
-// standard output and error in one pipe, and optionally its line to the agent at descriptor 3. fork and exec by
-// hand, since posix_spawn knows no PDEATHSIG. Children: who has ended, without a pidfd per orphan: a subreaper must
-// reap them all.
+// Starting a worker: a session of its own, killed by the kernel when the thread that started it ends, standard output
+// and error in one pipe, and optionally its line to the agent at descriptor 3. Children: who has ended, without a pidfd
+// per orphan: a subreaper must reap them all.
 // Loop thread only.
 #pragma once
 

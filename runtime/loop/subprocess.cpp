@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-extern char** environ;
+#include "runtime/loop/spawn.hpp"
 
 namespace rille {
 
@@ -28,55 +27,27 @@ struct Fd {
   int release() { return std::exchange(value, -1); }
 };
 
-struct Actions {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  Actions() { posix_spawn_file_actions_init(&files); posix_spawnattr_init(&attributes); }
-  ~Actions() { posix_spawn_file_actions_destroy(&files); posix_spawnattr_destroy(&attributes); }
-};
-
 using Output = SubprocessOptions::Output;
 
 // Prepares descriptor `target` of the child; ours is left in `mine` for streams.
-Result<> prepare(Actions& actions, Output how, int target, const std::string& path, Fd& mine, std::vector<Fd>& theirs) {
+Result<> prepare(Spawn& program, Output how, int target, const std::string& path, Fd& mine, std::vector<Fd>& theirs) {
   if (how == Output::inherit) return {};
-  if (how == Output::null) {
-    posix_spawn_file_actions_addopen(&actions.files, target, "/dev/null", target == 0 ? O_RDONLY : O_WRONLY, 0);
-    return {};
+  Fd fd;
+  if (how == Output::stream) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+      return errno_error("open", "socket pair", errno);
+    mine = Fd(pair[0]);
+    fd = Fd(pair[1]);
+  } else {
+    const char* file = how == Output::null ? "/dev/null" : path.c_str();
+    int flags = how == Output::file ? O_WRONLY | O_CREAT | O_APPEND : target == 0 ? O_RDONLY : O_WRONLY;
+    fd = Fd(open(file, flags | O_CLOEXEC, 0600));
+    if (fd.value < 0) return errno_error("open", file, errno);
   }
-  if (how == Output::file) {
-    Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (file.value < 0) return errno_error("open", path, errno);
-    posix_spawn_file_actions_adddup2(&actions.files, file.value, target);
-    theirs.push_back(std::move(file));
-    return {};
-  }
-  int pair[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return errno_error("open", "socket pair", errno);
-  mine = Fd(pair[0]);
-  theirs.emplace_back(pair[1]);
-  posix_spawn_file_actions_adddup2(&actions.files, pair[1], target);
+  program.files.emplace_back(fd.value, target);
+  theirs.push_back(std::move(fd));
   return {};
-}
-
-std::vector<std::string> environment(const SubprocessOptions& options) {
-  std::vector<std::string> out;
-  for (char** e = environ; e && *e; ++e) {
-    std::string_view entry(*e);
-    std::string_view name = entry.substr(0, entry.find('='));
-    bool replaced = false;
-    for (const auto& [key, value] : options.env) replaced = replaced || key == name;
-    if (!replaced) out.emplace_back(entry);
-  }
-  for (const auto& [key, value] : options.env) out.push_back(key + "=" + value);
-  return out;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> out;
-  for (std::string& s : strings) out.push_back(s.data());
-  out.push_back(nullptr);
-  return out;
 }
 
 }  // namespace
@@ -87,39 +58,16 @@ std::string ExitStatus::text() const {
 }
 
 Result<std::unique_ptr<Subprocess>> Subprocess::start(Loop& loop, const SubprocessOptions& options) {
-  if (options.argv.empty()) return make_error(ErrorKind::invalid, "a program to start needs a name: argv is empty");
-  Actions actions;
   Fd mine[3];
   std::vector<Fd> theirs;
-  RILLE_CHECK(prepare(actions, options.in, 0, {}, mine[0], theirs));
-  RILLE_CHECK(prepare(actions, options.out, 1, options.out_path, mine[1], theirs));
-  RILLE_CHECK(prepare(actions, options.err, 2, options.err_path, mine[2], theirs));
-  if (!options.directory.empty()) posix_spawn_file_actions_addchdir_np(&actions.files, options.directory.c_str());
-
-  // The child starts with no signal blocked or ignored, whatever its host does.
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&actions.attributes, &none);
-  posix_spawnattr_setsigdefault(&actions.attributes, &all);
-  short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
-  if (options.detached) flags |= POSIX_SPAWN_SETSID;
-  posix_spawnattr_setflags(&actions.attributes, flags);
-
-  std::vector<std::string> argv = options.argv, env = environment(options);
-  pid_t pid = 0;
-  int rc = posix_spawnp(&pid, argv[0].c_str(), &actions.files, &actions.attributes, pointers(argv).data(),
-                        pointers(env).data());
-  if (rc != 0) {
-    Error e = errno_error("start", argv[0], rc);
-    if (rc == ENOENT)
-      e.hint = options.directory.empty() ? "is it installed and in PATH?"
-                                         : "does '" + options.directory + "' exist, and the program in PATH?";
-    return e;
-  }
+  Spawn program{options.argv, options.env, options.directory, {}, options.detached, false};
+  RILLE_CHECK(prepare(program, options.in, 0, {}, mine[0], theirs));
+  RILLE_CHECK(prepare(program, options.out, 1, options.out_path, mine[1], theirs));
+  RILLE_CHECK(prepare(program, options.err, 2, options.err_path, mine[2], theirs));
+  RILLE_TRY(pid_t pid, spawn(program));
   std::unique_ptr<Subprocess> child(new Subprocess(loop, pid, options.kill_on_drop));
   child->pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (child->pidfd_ < 0) return errno_error("follow process", argv[0], errno);
+  if (child->pidfd_ < 0) return errno_error("follow process", options.argv[0], errno);
   child->poll_ = new uv_poll_t;
   uv_poll_init(loop.uv(), child->poll_, child->pidfd_);
   child->poll_->data = child.get();

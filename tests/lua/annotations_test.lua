@@ -4,11 +4,10 @@
 local rille = require "rille"
 local tap = require "tap"
 local luacats = require "rille.tools.luacats"
-local root = rille.args({ tests = "", count = 0, name = "", on = false, list = "" }).tests .. "/../../stdlib/"
 
 local function module(name, file)
   return rille.step("read " .. name, function()
-    local source = assert(io.open(root .. file)):read("*a")
+    local source = assert(io.open(os.getenv("RILLE_TEST_FOLDER") .. "/../../stdlib/" .. file)):read("*a")
     return { name = name, file = file, source = source }
   end)
 end

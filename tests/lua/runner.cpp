@@ -50,7 +50,6 @@ Result<Value> run_file(const std::string& file, bool durable, const std::string&
     std::fwrite(text.data(), 1, text.size(), stdout);
   };
   Value args;
-  args.set("tests", std::filesystem::absolute(file).parent_path().string());
   args.set("count", "12").set("name", "x").set("on", "yes").set("list", "1,2,3");
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<engine::Run> run;
@@ -91,6 +90,7 @@ int main(int argc, char** argv) {
   char home[] = "/tmp/rille-lua-test-XXXXXX";
   if (!mkdtemp(home)) return 2;
   setenv("XDG_CONFIG_HOME", home, 1);
+  setenv("RILLE_TEST_FOLDER", std::filesystem::absolute(argv[1]).parent_path().c_str(), 1);  // for steps that read
   Outcome seen;
   Result<Value> result = run_file(argv[1], durable, home, seen);
   std::filesystem::remove_all(home);

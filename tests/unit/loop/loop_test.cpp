@@ -1,10 +1,15 @@
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <fstream>
 #include <thread>
 
+#include "runtime/loop/spawn.hpp"
 #include "runtime/loop/subprocess.hpp"
 #include "runtime/loop/thread_job.hpp"
 
@@ -97,6 +102,50 @@ TEST_CASE("subprocesses: output, exit code, signal, missing program") {
   auto missing = Subprocess::start(*loop, o);
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().hint.find("PATH") != std::string::npos);
+}
+
+TEST_CASE("a program is sought in the PATH that it gets, and runs where it is told, with the descriptors named") {
+  char folder[] = "/tmp/rille-spawn-XXXXXX";
+  REQUIRE(mkdtemp(folder));
+  std::string program = std::string(folder) + "/only-here";
+  {
+    std::ofstream(program) << "#!/bin/sh\npwd >&3; echo $WORD >&4; kill -0 $$ && exit 5\n";
+  }
+  chmod(program.c_str(), 0755);
+  int a[2], b[2];
+  REQUIRE(pipe2(a, O_CLOEXEC) == 0);
+  REQUIRE(pipe2(b, O_CLOEXEC) == 0);
+  Spawn what;
+  what.argv = {"only-here"};
+  what.env = {{"PATH", std::string(folder) + ":/bin:/usr/bin"}, {"WORD", "said"}};
+  what.directory = folder;
+  what.session = what.die_with_us = true;
+  // Each of ours may have the number that the other gets.
+  REQUIRE(dup3(a[1], 24, O_CLOEXEC) == 24);
+  REQUIRE(dup3(b[1], 23, O_CLOEXEC) == 23);
+  what.files = {{24, 3}, {23, 4}, {24, 23}};
+  auto pid = spawn(what);
+  REQUIRE(pid.ok());
+  int status = 0;
+  REQUIRE(waitpid(*pid, &status, 0) == *pid);
+  CHECK(WEXITSTATUS(status) == 5);
+  char text[200];
+  CHECK(std::string(text, static_cast<std::size_t>(read(a[0], text, sizeof text))) == std::string(folder) + "\n");
+  CHECK(std::string(text, static_cast<std::size_t>(read(b[0], text, sizeof text))) == "said\n");
+
+  what.env.clear();  // not in ours
+  auto missing = spawn(what);
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().code == "errno 2");
+  CHECK(missing.error().hint.find("in PATH") != std::string::npos);
+  what.argv[0] = "sh";
+  what.directory = "/nowhere/at/all";
+  CHECK(spawn(what).error().hint.find("does '/nowhere/at/all' exist") != std::string::npos);
+  what.argv.clear();
+  CHECK(spawn(what).error().kind == ErrorKind::invalid);
+  for (int fd : {a[0], a[1], b[0], b[1], 23, 24}) close(fd);
+  unlink(program.c_str());
+  rmdir(folder);
 }
 
 TEST_CASE("writing to a dead child is an error, not a signal") {
