@@ -1,6 +1,7 @@
 // A Run with fibers and cancellation but nothing durable: enough to drive a LuaHost alone.
 #pragma once
 
+#include <atomic>
 #include <map>
 
 #include "bindings/host/host.hpp"
@@ -98,6 +99,7 @@ struct Script {
   std::unique_ptr<Loop> loop = std::move(Loop::create()).value();
   FakeRun run{*loop};
   std::unique_ptr<host::LuaHost> host;
+  std::atomic<host::LuaHost*> running{nullptr};  // for other threads
   host::HostOptions options;
 
   Script() { options.rules = host::Rules::workflow; }
@@ -105,6 +107,7 @@ struct Script {
     auto made = host::LuaHost::create(*loop, options);
     if (!made) return made.error();
     host = std::move(made).value();
+    running = host.get();
     host->bind_run(run);
     auto main = host->load("test.lua", source);
     if (!main) return main.error();

@@ -186,11 +186,11 @@ TEST_CASE_METHOD(Fixture, "an interrupt ends endless code, also when it swallows
     fresh.script.options.on_interrupt = [&fresh] {
       fresh.script.run.cancel(make_error(ErrorKind::cancelled, "interrupted"));
     };
-    bool done = false;
+    std::atomic<bool> done{false};
     std::thread interrupter([&] {
       while (!done) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        if (fresh.script.host) { fresh.script.host->arm_interrupt(); return; }
+        if (auto* host = fresh.script.running.load()) return host->arm_interrupt();
       }
     });
     Result<Value> r = fresh.script(source);

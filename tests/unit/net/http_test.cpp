@@ -139,7 +139,7 @@ TEST_CASE_METHOD(Fixture, "a cut connection is retried only when that is safe") 
 // libcurl sends again by itself when a kept connection turns out to be closed; a create must not be sent
 // twice.
 TEST_CASE_METHOD(Fixture, "a POST is sent once even when a kept connection dies under it") {
-  int answers = 0;
+  std::atomic<int> answers{0};
   ScriptedServer server([&](const Request& r, Wire& w) {
     ++answers;
     if (r.method == "GET")
