@@ -169,7 +169,8 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   Result<Slot> admitted = co_await admit(id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name,
                                                        std::move(identity), std::move(source)});
   if (!admitted) {
-    if (const Error* why = cancelled(id); why && begun) calls_->forget(lease_id, key, why->message, true);
+    // That it has begun is written a moment after it has; so the agent is told in any case, when it is talked to.
+    if (const Error* why = cancelled(id)) calls_->forget(lease_id, key, why->message, begun);
     co_return admitted.error();
   }
   Slot slot = std::move(*admitted);

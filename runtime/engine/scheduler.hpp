@@ -23,7 +23,8 @@ class Scheduler {
   void deliver(std::function<void()> fn) { deliveries_.push_back(std::move(fn)); schedule(); }
   // Called whenever what was woken has run until it waits again; may queue more.
   void on_quiet(std::function<void()> fn) { quiet_ = std::move(fn); }
-  void poke() { schedule(); }
+  // Asks for on_quiet, also of a fiber that something outside of the scheduler woke.
+  void poke() { if (!scheduled_) ready([] {}); }
   Loop& loop() { return loop_; }
 
  private:

@@ -217,6 +217,41 @@ TEST_CASE("a result that was recorded is forgotten with the first contact after 
   REQUIRE(second->out->ok());
 }
 
+TEST_CASE("a call that a killed runner began ends when the resumed one cancels it while it replays") {
+  Runner r;
+  auto script = [&](Live& l) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, "box", Value(Value::Object{}), "test"));
+      CppGuest::Body body = [&l, id = box.id, &r](FiberId g) -> Async<Value> {
+        CallSpec s = spec("hold", R"({"do":"hold","file":")" + r.dir.path + R"(/go","value":5})");
+        co_return co_await l.run->call(g, id, std::move(s), "test:hold");
+      };
+      RILLE_CO_TRY(FiberId c, l.run->spawn(f, "w", l.guest->function(std::move(body)), Value()));
+      for (bool lost = false; !lost; lost = r.printed.find("holding") != std::string::npos)
+        RILLE_CO_CHECK(co_await sleep_for(*l.loop, r.epoch == 1 ? 5 : 0));
+      RILLE_CO_TRY(StepTicket ticket, co_await l.run->step_begin(f, Operation("", "decided", Value(), "test"), {}));
+      if (!ticket.recorded) RILLE_CO_CHECK(co_await l.run->step_end(f, ticket, Value(1)));
+      if (r.epoch > 1) l.run->cancel_fiber(c, make_error(ErrorKind::cancelled, "lost"));
+      Future<Result<>> never(*l.loop);
+      RILLE_CO_CHECK(co_await never);
+      co_return Value();
+    };
+  };
+  auto live = r.begin(script);
+  auto rows = [&](const char* sql) {
+    bool is = false;
+    (void)live->journal->reader().query(sql, {}, [&](const store::Row&) { is = true; });
+    return is;
+  };
+  until(*live, [&] { return rows("SELECT 1 FROM entries WHERE name='decided'") &&
+                            rows("SELECT 1 FROM begun WHERE name='hold'"); });
+  REQUIRE(r.calls_kept() == 1);
+  live = nullptr;
+  live = r.begin(script);
+  until(*live, [&] { return r.calls_kept() == 0; });
+  CHECK(r.count("call") == 1);  // it was not joined for that
+}
+
 TEST_CASE("a cancelled call ends on its instance, also after the connection broke") {
   Runner r;
   FiberId child = 0;
