@@ -1,4 +1,4 @@
-// `rille agent daemon|connect|worker`: what runs on an instance. Started by Rille, not by people.
+// `rille agent connect|keeper|daemon|worker`: what runs on an instance. Started by Rille, not by people.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ int agent_command(App& app, const std::vector<std::string>& words) {
     if (words[i] == "--dir") directory = words[i + 1];
     else if (words[i] == "--call") call = words[i + 1];
   }
-  if (directory.empty() || (what != "daemon" && what != "connect" && what != "worker"))
+  if (directory.empty() || (what != "keeper" && what != "daemon" && what != "connect" && what != "worker"))
     return fail(app, make_error(ErrorKind::invalid, "rille agent is started by Rille itself",
                                 "see docs/manual/agents.md")),
            2;
@@ -34,9 +34,16 @@ int agent_command(App& app, const std::vector<std::string>& words) {
     Result<int> code = run_blocking(*app.loop, agent::run_daemon(*app.loop, options));
     return code ? *code : fail(app, code.error());
   }
+  if (what == "keeper") {
+    agent::KeeperOptions options;
+    options.directory = directory;
+    options.daemon_argv = {app.self_exe, "agent", "daemon"};
+    Result<int> code = run_blocking(*app.loop, agent::run_keeper(*app.loop, options));
+    return code ? *code : fail(app, code.error());
+  }
   agent::ConnectOptions options;
   options.directory = directory;
-  options.daemon_argv = {app.self_exe, "agent", "daemon"};
+  options.keeper_argv = {app.self_exe, "agent", "keeper"};
   Result<int> code = run_blocking(*app.loop, agent::run_connect(*app.loop, options));
   return code ? *code : fail(app, code.error());
 }

@@ -51,7 +51,7 @@ Async<std::string> first_line(Stream& stream) {
 
 Async<> start_agent(Loop& loop, const ConnectOptions& options) {
   SubprocessOptions start;
-  start.argv = options.daemon_argv;
+  start.argv = options.keeper_argv;
   start.argv.insert(start.argv.end(), {"--dir", options.directory});
   start.env = {{instance_environment, options.directory}};
   start.directory = "/";

@@ -14,6 +14,7 @@
 #include "runtime/agent/call_table.hpp"
 #include "runtime/agent/dead_man.hpp"
 #include "runtime/agent/session.hpp"
+#include "runtime/agent/starter.hpp"
 #include "runtime/base/id.hpp"
 #include "runtime/loop/process_tree.hpp"
 #include "runtime/store/instance_dir.hpp"
@@ -57,8 +58,6 @@ class Daemon {
     dead_man_.emplace(machine_, loop_.clock().wall_us());
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     RILLE_TRY(children_, Children::watch(loop_, [this](int) { end(End::asked); }));
-    // What an agent before us left when it was killed.
-    RILLE_CHECK(kill_processes({{}, marker(), true}, 10'000));
     RILLE_CHECK(store::make_directories(options_.directory + "/work"));
     Call::Site site{loop_, options_, *children_};
     calls_ = std::make_unique<CallTable>(site);
@@ -196,14 +195,6 @@ class Daemon {
   CancelSource stop_;
   Future<End> ended_;
 };
-
-// What `connect` reads: one line, then the end.
-void tell_starter(const std::string& line) {
-  ssize_t ignored = write(1, (line + "\n").c_str(), line.size() + 1);
-  int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (null >= 0 && ignored >= -1) dup2(null, 1);
-  if (null > 2) close(null);
-}
 
 }  // namespace
 

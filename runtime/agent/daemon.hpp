@@ -2,6 +2,7 @@
 //
 //   D/machine.json       what the machine is (base/channel_spec.hpp); without it there is no dead man's switch
 //   D/agent.lock         flock'ed while an agent lives; {pid, start_time} of the last one
+//   D/agent.tree         flock'ed while a keeper lives; the keeper and all beneath it, as last seen (process_tree.hpp)
 //   D/agent.sock, .log   its socket (0600) and its standard error
 //   D/fence.json         the highest epoch and generation seen
 //   D/calls/ID/          spec.json, log, events.json (last progress and checkpoint), result.json; ID comes from the key
@@ -12,7 +13,8 @@
 // Workers have sessions of their own. When a call is cancelled or its worker dies, what is left of the call is killed;
 // after a clean end its background processes may stay, and end with the instance.
 // The agent is a child subreaper, so that nothing beneath it can get away; it ends on SIGTERM, `shutdown`, and when the
-// machine's time is up, which removes D as well.
+// machine's time is up, which removes D as well. Above it stands its keeper, a subreaper, too: when the agent is killed
+// it kills what the agent left, also what has neither the environment nor the session it was started with.
 #pragma once
 
 #include <functional>
@@ -40,9 +42,20 @@ struct DaemonOptions {
 // Gives the exit code when the agent has ended.
 Async<int> run_daemon(Loop& loop, DaemonOptions options);
 
-struct ConnectOptions {
+struct KeeperOptions {
   std::string directory;
   std::vector<std::string> daemon_argv;     // the words before `--dir D`: {"/usr/bin/rille", "agent", "daemon"}
+  std::int64_t tick_ms = 1000;              // how often it writes down what runs beneath it
+};
+
+// Owns the process. Ends what an earlier agent left, then runs the daemon, whose "ready", "taken" or error goes to the
+// same standard output, and kills all that is left beneath itself when the daemon has ended, however that came. The
+// agent goes on when its keeper is killed. Gives the daemon's exit code (128 + signal).
+Async<int> run_keeper(Loop& loop, KeeperOptions options);
+
+struct ConnectOptions {
+  std::string directory;
+  std::vector<std::string> keeper_argv;     // the words before `--dir D`: {"/usr/bin/rille", "agent", "keeper"}
 };
 
 // Starts an agent for the directory unless one is alive, then carries bytes between standard input/output and its

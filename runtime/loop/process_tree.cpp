@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "runtime/base/time.hpp"
 
@@ -79,8 +80,14 @@ std::map<pid_t, Row> all_processes() {
 
 std::map<pid_t, Row> matching(const ProcessMatch& match) {
   std::map<pid_t, Row> all = all_processes(), out;
+  std::set<pid_t> known;
+  for (const ProcessId& p : match.known)
+    if (auto it = all.find(p.pid); it != all.end() && it->second.start_time == p.start_time) known.insert(p.pid);
   auto beneath = [&](pid_t pid) {
-    auto is_root = [&](pid_t p) { return std::find(match.roots.begin(), match.roots.end(), p) != match.roots.end(); };
+    auto is_root = [&](pid_t p) {
+      return known.count(p) > 0 || std::find(match.roots.begin(), match.roots.end(), p) != match.roots.end();
+    };
+    if (known.count(pid)) return true;
     if (is_root(pid)) return match.roots_too;
     for (int depth = 0; depth < 4096; ++depth) {
       auto it = all.find(pid);
@@ -110,6 +117,12 @@ bool wait_gone(int pidfd, std::int64_t ms) {
   return poll(&p, 1, static_cast<int>(std::max<std::int64_t>(0, ms))) > 0;
 }
 
+// Process ids and start times mean something within one boot only.
+std::string boot_id() {
+  std::string id = slurp("/proc/sys/kernel/random/boot_id");
+  return id.substr(0, id.find('\n'));
+}
+
 std::int64_t now_ms() { return system_clock().monotonic_ns() / 1'000'000; }
 
 }  // namespace
@@ -124,6 +137,36 @@ std::vector<pid_t> find_processes(const ProcessMatch& match) {
   std::vector<pid_t> out;
   for (const auto& [pid, row] : matching(match)) out.push_back(pid);
   return out;
+}
+
+std::vector<ProcessId> identify_processes(const ProcessMatch& match) {
+  std::vector<ProcessId> out;
+  for (const auto& [pid, row] : matching(match)) out.push_back({pid, row.start_time});
+  return out;
+}
+
+std::string encode_processes(const std::vector<ProcessId>& processes) {
+  std::string out = boot_id() + "\n";
+  for (const ProcessId& p : processes) out += std::to_string(p.pid) + " " + std::to_string(p.start_time) + "\n";
+  return out;
+}
+
+std::vector<ProcessId> decode_processes(std::string_view text) {
+  std::vector<ProcessId> out;
+  std::size_t end = text.find('\n');
+  if (end == std::string_view::npos || text.substr(0, end) != boot_id()) return out;
+  while (true) {
+    text.remove_prefix(end + 1);
+    end = text.find('\n');
+    if (end == std::string_view::npos) return out;  // a line without its end may lack digits
+    ProcessId p;
+    const char* last = text.data() + end;
+    auto [space, bad_pid] = std::from_chars(text.data(), last, p.pid);
+    if (bad_pid != std::errc() || space == last || *space != ' ') return out;
+    auto [rest, bad_start] = std::from_chars(space + 1, last, p.start_time);
+    if (bad_start != std::errc() || rest != last) return out;
+    if (p.pid > 1) out.push_back(p);
+  }
 }
 
 Result<> kill_processes(const ProcessMatch& match, std::int64_t limit_ms) {

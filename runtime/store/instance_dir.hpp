@@ -19,6 +19,8 @@ struct AgentOwner {
   std::uint64_t start_time = 0;
 };
 inline constexpr const char* agent_lock_name = "agent.lock";
+// The keeper's lock and list: the keeper itself first, then all that it saw beneath it (loop/process_tree.hpp).
+inline constexpr const char* agent_tree_name = "agent.tree";
 std::optional<AgentOwner> read_agent_owner(const std::string& directory);
 
 // Marks the machine as terminating: no agent starts there from now on. Success when there is no machine.

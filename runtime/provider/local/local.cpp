@@ -117,8 +117,18 @@ struct LocalStore {
       return errno == ENOENT ? Result<>() : Result<>(errno_error("terminate", dir, errno));
     RILLE_CHECK(store::mark_terminating(dir));
     RILLE_CHECK(end_agent(dir));
-    RILLE_CHECK(kill_processes({{}, std::string(instance_environment) + "=" + dir}, 10'000));
+    RILLE_CHECK(end_rest(dir));
     return store::remove_instance_directory(dir);
+  }
+
+  // An agent's keeper ends by itself when it has ended what the agent left. After both were killed, its list and the
+  // environment say what is left.
+  Result<> end_rest(const std::string& dir) const {
+    std::vector<ProcessId> known;
+    if (auto text = store::read_file(dir + "/" + store::agent_tree_name, 16 << 20)) known = decode_processes(*text);
+    if (!known.empty() && !end_process(known[0].pid, known[0].start_time, 0, 10'000))
+      RILLE_CHECK(kill_processes({{}, {}, true, known}, 10'000));
+    return kill_processes({{}, std::string(instance_environment) + "=" + dir, true, std::move(known)}, 10'000);
   }
 
   // The lock says whether an agent lives; what it wrote there says which process it is.

@@ -285,3 +285,61 @@ TEST_CASE("a log keeps its last lines within reach") {
   REQUIRE(files.append_log("1\n2\n3\n4\n5\n6\n", 1000).ok());
   CHECK(files.last_lines() == "\n    2\n    3\n    4\n    5\n    6");
 }
+
+namespace {
+// An exec whose program leaves a process with no environment and no session of ours; gives that process.
+pid_t leave_stray(AgentFixture& at, AgentClient& client) {
+  std::string out = at.temp.file("stray");
+  std::string shell = "env -i setsid sh -c 'echo $$ >" + out + ".part; mv " + out + ".part " + out +
+          "; exec sleep 600' >/dev/null 2>&1 </dev/null &";
+  Value spec = Value().set("kind", "exec").set("argv", Value::Array{"sh", "-c", shell});
+  REQUIRE(at.wait(client.start({"stray", 1, 1, spec})).ok());
+  REQUIRE(at.wait(client.attach("stray", 0, {}))->state == CallState::done);
+  REQUIRE(at.eventually([&] { return std::filesystem::exists(out); }));
+  return static_cast<pid_t>(std::stol(at.read(out)));
+}
+}  // namespace
+
+TEST_CASE_METHOD(AgentFixture, "a process without our environment and session ends with a killed agent") {
+  auto client = connect();
+  pid_t stray = leave_stray(*this, *client);
+  REQUIRE(alive(stray));
+  kill(static_cast<pid_t>(client->info().pid), SIGKILL);
+  (void)wait(client->wait_broken());
+  CHECK(eventually([&] { return !alive(stray); }));
+  CHECK(eventually([&] { return processes().empty(); }));
+  client = connect();  // and the next agent comes up
+  CHECK(wait(client->describe()).ok());
+}
+
+TEST_CASE_METHOD(AgentFixture, "a process without our environment ends, too, when agent and keeper were killed") {
+  auto client = connect();
+  pid_t stray = leave_stray(*this, *client), agent = static_cast<pid_t>(client->info().pid);
+  auto known = [&] { return decode_processes(read(directory + "/agent.tree")); };
+  auto listed = [&](pid_t pid) {
+    for (const ProcessId& p : known())
+      if (p.pid == pid) return true;
+    return false;
+  };
+  REQUIRE(eventually([&] { return listed(stray); }));
+  pid_t keeper = known()[0].pid;
+  REQUIRE(keeper != agent);
+  SECTION("the keeper alone: the agent goes on") {
+    kill(keeper, SIGKILL);
+    CHECK(eventually([&] { return !alive(keeper); }));
+    auto second = connect();
+    CHECK(second->info().pid == agent);
+    CHECK(alive(stray));
+  }
+  SECTION("both: the next one ends what they left") {
+    kill(keeper, SIGSTOP);  // so that it ends nothing
+    kill(agent, SIGKILL);
+    kill(keeper, SIGKILL);
+    CHECK(eventually([&] { return !alive(keeper) && !alive(agent); }));
+    CHECK(alive(stray));
+    client = connect();
+    CHECK(client->info().pid != agent);
+    CHECK_FALSE(alive(stray));
+  }
+  kill(stray, SIGKILL);
+}

@@ -1,4 +1,4 @@
-// The agent's processes as tests need them: `agent_helper agent connect|daemon|worker ..`. The worker does what its
+// The agent's processes as tests need them: `agent_helper agent connect|keeper|daemon|worker ..`. The worker does what its
 // spec says in `do`. RILLE_TEST_CLOCK names a file that holds the wall time in microseconds; RILLE_TEST_TICK the
 // dead man's tick in milliseconds.
 #include <signal.h>
@@ -100,8 +100,12 @@ Result<int> run(int argc, char** argv) {
   RILLE_TRY(auto loop, Loop::create(clock_file ? static_cast<const Clock&>(file_clock) : system_clock()));
   std::string what = argc > 2 ? argv[2] : "", self = argv[0];
   if (what == "connect") {
-    ConnectOptions options{option(argc, argv, "--dir"), {self, "agent", "daemon"}};
+    ConnectOptions options{option(argc, argv, "--dir"), {self, "agent", "keeper"}};
     return run_blocking(*loop, run_connect(*loop, std::move(options)));
+  }
+  if (what == "keeper") {
+    KeeperOptions options{option(argc, argv, "--dir"), {self, "agent", "daemon"}, 10};
+    return run_blocking(*loop, run_keeper(*loop, std::move(options)));
   }
   if (what == "daemon") {
     DaemonOptions options;
