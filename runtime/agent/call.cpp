@@ -107,6 +107,7 @@ Result<> Call::start(CallRecord record) {
   RILLE_CHECK(files_.open_log());
   state_ = CallState::running;
   cancel_reason_.reset();
+  beneath_.clear();
   outcome_.reset();
   unsaved_outcome_.reset();
   oom_kills_ = oom_kills();
@@ -210,12 +211,14 @@ Error Call::timed_out(std::int64_t limit_ms) const {
 void Call::kill_rest(pid_t root) {
   ProcessMatch match{{}, marker(), true};
   if (root > 0) match.roots.push_back(root);
+  match.known = beneath_;
   kill_processes(match, 5'000).ok();  // what does not die now ends with the instance
 }
 
 void Call::cancel(Error reason, std::int64_t grace_ms) {
   if (state_ != CallState::running || pid_ == 0 || cancel_reason_) return;
   cancel_reason_ = std::move(reason);
+  beneath_ = identify_processes({{pid_}, {}, false});
   if (line_) {
     Frame frame;
     frame.type = FrameType::event;

@@ -12,6 +12,7 @@
 #include "runtime/agent/connection.hpp"
 #include "runtime/agent/daemon.hpp"
 #include "runtime/agent/worker_process.hpp"
+#include "runtime/loop/process_tree.hpp"
 
 namespace rille::agent {
 
@@ -83,6 +84,7 @@ class Call : public std::enable_shared_from_this<Call> {
   std::function<void()> when_done_;
   std::optional<Value> outcome_;             // given by the worker
   std::optional<Value> unsaved_outcome_;     // the disk refused it
+  std::vector<ProcessId> beneath_;  // the worker, when it was cancelled: not all need bear our environment
   std::int64_t oom_kills_ = 0;
 };
 

@@ -1,3 +1,5 @@
+#include <sys/wait.h>
+
 #include "runtime/agent/call_files.hpp"
 #include "runtime/agent/worker_channel.hpp"
 #include "tests/unit/agent/fixture.hpp"
@@ -288,13 +290,14 @@ TEST_CASE("a log keeps its last lines within reach") {
 
 namespace {
 // An exec whose program leaves a process with no environment and no session of ours; gives that process.
-pid_t leave_stray(AgentFixture& at, AgentClient& client) {
+pid_t leave_stray(AgentFixture& at, AgentClient& client, bool stay = false) {
   std::string out = at.temp.file("stray");
   std::string shell = "env -i setsid sh -c 'echo $$ >" + out + ".part; mv " + out + ".part " + out +
           "; exec sleep 600' >/dev/null 2>&1 </dev/null &";
+  if (stay) shell += " wait";
   Value spec = Value().set("kind", "exec").set("argv", Value::Array{"sh", "-c", shell});
   REQUIRE(at.wait(client.start({"stray", 1, 1, spec})).ok());
-  REQUIRE(at.wait(client.attach("stray", 0, {}))->state == CallState::done);
+  if (!stay) REQUIRE(at.wait(client.attach("stray", 0, {}))->state == CallState::done);
   REQUIRE(at.eventually([&] { return std::filesystem::exists(out); }));
   return static_cast<pid_t>(std::stol(at.read(out)));
 }
@@ -342,4 +345,42 @@ TEST_CASE_METHOD(AgentFixture, "a process without our environment ends, too, whe
     CHECK_FALSE(alive(stray));
   }
   kill(stray, SIGKILL);
+}
+
+TEST_CASE_METHOD(AgentFixture, "a process without our environment and session ends with its call's cancellation") {
+  auto client = connect();
+  pid_t stray = leave_stray(*this, *client, true);
+  REQUIRE(wait(client->cancel("stray", "enough", 10'000)).ok());
+  auto status = wait(client->attach("stray", 0, {})).value();
+  REQUIRE(status.state == CallState::done);
+  CHECK(status.result->error().kind == ErrorKind::cancelled);
+  CHECK_FALSE(alive(stray));
+  kill(stray, SIGKILL);
+}
+
+TEST_CASE("a list of processes reads as far as it is whole, and only in the boot that wrote it") {
+  ProcessId self{getpid(), process_start_time(getpid()).value()};
+  std::string text = encode_processes({self, {4242, 7}});
+  CHECK(decode_processes(text) == std::vector<ProcessId>{self, {4242, 7}});
+  CHECK(decode_processes(text.substr(0, text.size() - 1)) == std::vector<ProcessId>{self});
+  CHECK(decode_processes("another boot" + text).empty());
+  CHECK(decode_processes("").empty());
+  CHECK(decode_processes(text.substr(0, text.find('\n') + 1) + "1 2\n0 1\n-1 3\n12x 4\n").empty());
+}
+
+TEST_CASE_METHOD(AgentFixture, "a process with a listed id and another start time is not touched") {
+  pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  std::uint64_t began = process_start_time(child).value();
+  CHECK(find_processes({{}, {}, true, {{child, began + 1}}}).empty());
+  CHECK(kill_processes({{}, {}, true, {{child, began + 1}}}, 1000).ok());
+  write(directory + "/agent.tree", encode_processes({{child, began + 1}}));
+  auto client = connect();
+  CHECK(alive(child));
+  CHECK(find_processes({{}, {}, true, {{child, began}}}) == std::vector<pid_t>{child});
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
 }
