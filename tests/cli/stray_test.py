@@ -31,7 +31,7 @@ open(script, "w").write(f"""
 local rille = require "rille"
 local box = rille.rent("box", {{ provider = "local" }})
 box:exec("stray", {{ argv = {{ "sh", "-c",
-  [[env -i setsid sh -c 'echo $$ >{root}/pid.part; mv {root}/pid.part {root}/pid; exec sleep 600' >/dev/null 2>&1 </dev/null &
+  [[env -i setsid sh -c 'echo $$ >{root}/part; mv {root}/part {root}/pid; exec sleep 600' >/dev/null 2>&1 &
     while [ ! -e {root}/pid ]; do sleep 0.01; done]] }} }})
 print("left")
 rille.step("hold", function() while not io.open("{root}/go") do os.execute("sleep 0.02") end end)

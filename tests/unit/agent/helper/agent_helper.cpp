@@ -1,5 +1,5 @@
-// The agent's processes as tests need them: `agent_helper agent connect|keeper|daemon|worker ..`. The worker does what its
-// spec says in `do`. RILLE_TEST_CLOCK names a file that holds the wall time in microseconds; RILLE_TEST_TICK the
+// The agent's processes as tests need them: `agent_helper agent connect|keeper|daemon|worker ..`. The worker does what
+// its spec says in `do`. RILLE_TEST_CLOCK names a file that holds the wall time in microseconds; RILLE_TEST_TICK the
 // dead man's tick in milliseconds.
 #include <signal.h>
 #include <stdio.h>
