@@ -5,7 +5,7 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 pkg_check_modules(luajit REQUIRED IMPORTED_TARGET luajit)
 pkg_check_modules(libuv REQUIRED IMPORTED_TARGET libuv)
-pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(libcurl REQUIRED libcurl)  # its header; the library is loaded when it is first used
 pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
@@ -17,5 +17,5 @@ find_path(RILLE_RAPIDJSON_DIR rapidjson/document.h REQUIRED)  # headers only
 find_path(RILLE_DNNL_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(RILLE_DNNL_LIBRARY dnnl REQUIRED)
 
-set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::libcurl PkgConfig::openssl
+set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::openssl
   PkgConfig::sqlite3 PkgConfig::xxhash dnnl OpenMP::OpenMP_CXX Threads::Threads)

@@ -21,16 +21,16 @@ struct Url {
 
 // The URL that `reference` means when read at `base`; "" when either is malformed.
 Url resolve(const std::string& base, const std::string& reference) {
-  std::unique_ptr<CURLU, void (*)(CURLU*)> handle(curl_url(), curl_url_cleanup);
+  std::unique_ptr<CURLU, void (*)(CURLU*)> handle(curl().url(), curl().url_cleanup);
   Url out;
-  if (curl_url_set(handle.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK) return out;
-  if (!reference.empty() && curl_url_set(handle.get(), CURLUPART_URL, reference.c_str(), 0) != CURLUE_OK)
+  if (curl().url_set(handle.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK) return out;
+  if (!reference.empty() && curl().url_set(handle.get(), CURLUPART_URL, reference.c_str(), 0) != CURLUE_OK)
     return out;
   auto part = [&](CURLUPart which) {
     char* text = nullptr;
-    curl_url_get(handle.get(), which, &text, CURLU_DEFAULT_PORT);
+    curl().url_get(handle.get(), which, &text, CURLU_DEFAULT_PORT);
     std::string copy = text ? text : "";
-    curl_free(text);
+    curl().free(text);
     return copy;
   };
   out = {part(CURLUPART_URL), part(CURLUPART_SCHEME), part(CURLUPART_HOST), part(CURLUPART_PORT)};
@@ -118,6 +118,7 @@ std::int64_t HttpClient::wait_before_next(Core& core, const HttpRequest& request
 }
 
 Async<HttpResponse> HttpClient::send(HttpRequest request, CancelToken token) {
+  RILLE_CO_CHECK(load_curl());
   std::shared_ptr<Core> core = core_;
   for (int attempts = 1;; ++attempts) {
     Outcome outcome;
@@ -144,7 +145,8 @@ std::int64_t parse_retry_after_ms(std::string_view value, std::int64_t wall_us) 
   auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), seconds);
   if (failed == std::errc() && end == value.data() + value.size() && seconds >= 0)
     return std::min<std::int64_t>(seconds, 1'000'000'000) * 1000;
-  time_t at = curl_getdate(std::string(value).c_str(), nullptr);
+  if (!load_curl()) return -1;
+  time_t at = curl().getdate(std::string(value).c_str(), nullptr);
   if (value.empty() || at < 0) return -1;
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(at) * 1000 - wall_us / 1000);
 }

@@ -1,7 +1,6 @@
 #include "runtime/net/http_core.hpp"
 
 #include <cerrno>
-#include <mutex>
 #include <random>
 
 #include "runtime/base/id.hpp"
@@ -16,26 +15,25 @@ struct HttpClient::Core::Socket {
 
 HttpClient::Core::Core(Loop& loop, HttpOptions options)
     : loop_(loop), options_(std::move(options)), random_state_(options_.jitter_seed) {
-  static std::once_flag once;  // libcurl counts its users itself; what it sets up is never taken down
-  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   if (!random_state_) random_state_ = std::stoull(random_hex(7), nullptr, 16) + 1;
   timer_ = new uv_timer_t;
   uv_timer_init(loop_.uv(), timer_);
   timer_->data = this;
-  multi_ = curl_multi_init();
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &Core::on_socket);
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &Core::on_timer);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, static_cast<long>(options_.connections_max));
-  curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS,
+  if (!load_curl()) return;  // every send says so
+  multi_ = curl().multi_init();
+  curl().multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &Core::on_socket);
+  curl().multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+  curl().multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &Core::on_timer);
+  curl().multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  curl().multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, static_cast<long>(options_.connections_max));
+  curl().multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS,
                     static_cast<long>(options_.connections_per_host_max));
 }
 
 HttpClient::Core::~Core() {
-  {
+  if (multi_) {
     NoSigpipe quiet;
-    curl_multi_cleanup(multi_);  // closes idle connections, which calls on_socket
+    curl().multi_cleanup(multi_);  // closes idle connections, which calls on_socket
   }
   uv_timer_stop(timer_);
   uv_close(reinterpret_cast<uv_handle_t*>(timer_),
@@ -49,11 +47,11 @@ std::uint64_t HttpClient::Core::random(std::uint64_t below) {
   return below ? (random_state_ >> 16) % below : 0;
 }
 
-CURLMcode HttpClient::Core::add(CURL* easy) { return curl_multi_add_handle(multi_, easy); }
+CURLMcode HttpClient::Core::add(CURL* easy) { return curl().multi_add_handle(multi_, easy); }
 
 void HttpClient::Core::remove(CURL* easy) {
   NoSigpipe quiet;
-  curl_multi_remove_handle(multi_, easy);
+  curl().multi_remove_handle(multi_, easy);
 }
 
 int HttpClient::Core::on_socket(CURL*, curl_socket_t fd, int what, void* self, void* known) {
@@ -64,7 +62,7 @@ int HttpClient::Core::on_socket(CURL*, curl_socket_t fd, int what, void* self, v
     uv_poll_stop(&socket->poll);  // at once: libcurl closes the descriptor next
     uv_close(reinterpret_cast<uv_handle_t*>(&socket->poll),
              [](uv_handle_t* h) { delete static_cast<Socket*>(h->data); });
-    curl_multi_assign(core->multi_, fd, nullptr);
+    curl().multi_assign(core->multi_, fd, nullptr);
     return 0;
   }
   if (!socket) {
@@ -74,7 +72,7 @@ int HttpClient::Core::on_socket(CURL*, curl_socket_t fd, int what, void* self, v
       return -1;
     }
     socket->poll.data = socket;
-    curl_multi_assign(core->multi_, fd, socket);
+    curl().multi_assign(core->multi_, fd, socket);
   }
   int events = ((what & CURL_POLL_IN) ? UV_READABLE : 0) | ((what & CURL_POLL_OUT) ? UV_WRITABLE : 0);
   uv_poll_start(&socket->poll, events, [](uv_poll_t* poll, int status, int ready) {
@@ -103,16 +101,16 @@ int HttpClient::Core::on_timer(CURLM*, long ms, void* self) {
 void HttpClient::Core::act(curl_socket_t fd, int flags) {
   NoSigpipe quiet;
   int running = 0;
-  curl_multi_socket_action(multi_, fd, flags, &running);
+  curl().multi_socket_action(multi_, fd, flags, &running);
   finish_all_done();
 }
 
 void HttpClient::Core::finish_all_done() {
   int left = 0;
-  while (CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+  while (CURLMsg* message = curl().multi_info_read(multi_, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     Transfer* transfer = nullptr;
-    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+    curl().easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
     transfer->finished(message->data.result);  // only queues: the handle is removed by its owner later
   }
 }

@@ -2,9 +2,8 @@
 // (Transfer). Not for use outside runtime/net. Loop thread only.
 #pragma once
 
-#include <curl/curl.h>
-
 #include "runtime/loop/no_sigpipe.hpp"
+#include "runtime/net/curl.hpp"
 #include "runtime/net/http.hpp"
 
 namespace rille::net {
@@ -31,7 +30,7 @@ class HttpClient::Core {
   Loop& loop_;
   HttpOptions options_;
   std::uint64_t random_state_;
-  CURLM* multi_;
+  CURLM* multi_ = nullptr;       // null: libcurl is missing
   uv_timer_t* timer_;
 };
 

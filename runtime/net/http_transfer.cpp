@@ -59,14 +59,14 @@ HttpClient::Transfer::Transfer(std::shared_ptr<Core> core, const HttpRequest& re
     : core_(std::move(core)),
       request_(request),
       outcome_(outcome),
-      easy_(curl_easy_init()),
+      easy_(curl().easy_init()),
       done_(core_->loop()) {}
 
 HttpClient::Transfer::~Transfer() {
   if (added_) core_->remove(easy_);
   NoSigpipe quiet;
-  curl_easy_cleanup(easy_);
-  curl_slist_free_all(headers_);
+  curl().easy_cleanup(easy_);
+  curl().slist_free_all(headers_);
 }
 
 Error HttpClient::Transfer::failure(ErrorKind kind, const std::string& what, std::string hint) {
@@ -81,14 +81,14 @@ Async<HttpResponse> HttpClient::Transfer::run(CancelToken token) {
   RILLE_CO_CHECK(set_up());
   response_.url = request_.url;
   if (CURLMcode rc = core_->add(easy_); rc != CURLM_OK)
-    co_return failure(ErrorKind::internal, curl_multi_strerror(rc));
+    co_return failure(ErrorKind::internal, curl().multi_strerror(rc));
   added_ = true;
   auto registration = token.on_cancel([this](const Error& why) { fail(why); });
   if (request_.stall_timeout_ms > 0) watch_for_stall();
   co_await done_;
   stall_.reset();
   long request_bytes = 0;
-  curl_easy_getinfo(easy_, CURLINFO_REQUEST_SIZE, &request_bytes);
+  curl().easy_getinfo(easy_, CURLINFO_REQUEST_SIZE, &request_bytes);
   outcome_.left |= request_bytes > 0;
   log_end();
   if (stopped_) {
@@ -123,9 +123,9 @@ void HttpClient::Transfer::watch_for_stall() {
       core_->loop(), std::max<std::int64_t>(1, request_.stall_timeout_ms / ticks_per_stall), [this] {
         curl_off_t down = 0, up = 0;
         long head = 0;
-        curl_easy_getinfo(easy_, CURLINFO_SIZE_DOWNLOAD_T, &down);
-        curl_easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &up);
-        curl_easy_getinfo(easy_, CURLINFO_HEADER_SIZE, &head);
+        curl().easy_getinfo(easy_, CURLINFO_SIZE_DOWNLOAD_T, &down);
+        curl().easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &up);
+        curl().easy_getinfo(easy_, CURLINFO_HEADER_SIZE, &head);
         std::int64_t moved = down + up + head;
         still_ticks_ = moved == moved_before_ ? still_ticks_ + 1 : 0;
         moved_before_ = moved;
@@ -141,7 +141,7 @@ Result<> HttpClient::Transfer::set_up() {
   if (!web || has_control(request_.url) || request_.method.empty() || has_control(request_.method))
     return failure(ErrorKind::invalid, "not an http:// or https:// URL");
   const HttpOptions& options = core_->options();
-  auto set = [this](CURLoption option, auto value) { curl_easy_setopt(easy_, option, value); };
+  auto set = [this](CURLoption option, auto value) { curl().easy_setopt(easy_, option, value); };
   set(CURLOPT_URL, request_.url.c_str());
   set(CURLOPT_PRIVATE, static_cast<void*>(this));
   set(CURLOPT_ERRORBUFFER, text_);
@@ -191,13 +191,13 @@ Result<> HttpClient::Transfer::set_headers() {
     lines.push_back(value.empty() ? name + ";" : name + ": " + value);
   }
   if (!has_type) lines.push_back("Content-Type:");  // libcurl would claim a form
-  for (const std::string& line : lines) headers_ = curl_slist_append(headers_, line.c_str());
-  curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, headers_);
+  for (const std::string& line : lines) headers_ = curl().slist_append(headers_, line.c_str());
+  curl().easy_setopt(easy_, CURLOPT_HTTPHEADER, headers_);
   return success();
 }
 
 void HttpClient::Transfer::set_body() {
-  auto set = [this](CURLoption option, auto value) { curl_easy_setopt(easy_, option, value); };
+  auto set = [this](CURLoption option, auto value) { curl().easy_setopt(easy_, option, value); };
   bool posts = request_.method == "POST" || request_.method == "PUT" || request_.method == "PATCH";
   if (request_.body_read) {
     set(CURLOPT_UPLOAD, 1L);
@@ -286,10 +286,10 @@ bool HttpClient::Transfer::body_piece(std::string_view piece) {
 }
 
 Error HttpClient::Transfer::curl_error() {
-  std::string what = *text_ ? text_ : curl_easy_strerror(code_);
+  std::string what = *text_ ? text_ : curl().easy_strerror(code_);
   bool again = !outcome_.left || is_idempotent(request_);
   double connected = 0;
-  curl_easy_getinfo(easy_, CURLINFO_PRETRANSFER_TIME, &connected);
+  curl().easy_getinfo(easy_, CURLINFO_PRETRANSFER_TIME, &connected);
   std::int64_t total_ms = request_.total_timeout_ms, connect_ms = request_.connect_timeout_ms;
   bool in_all = connected > 0 || (total_ms > 0 && total_ms < connect_ms);
   std::string over_time = fmt::format("not {} within {}", connected > 0 ? "done" : "connected",
@@ -332,7 +332,7 @@ Error HttpClient::Transfer::curl_error() {
 
 void HttpClient::Transfer::log_end() {
   curl_off_t took_us = 0;
-  curl_easy_getinfo(easy_, CURLINFO_TOTAL_TIME_T, &took_us);
+  curl().easy_getinfo(easy_, CURLINFO_TOTAL_TIME_T, &took_us);
   std::string end = stopped_            ? std::string(to_string(stopped_->kind))
                     : code_ != CURLE_OK ? fmt::format("curl {}", static_cast<int>(code_))
                                         : std::to_string(response_.status);
