@@ -12,6 +12,7 @@ namespace rille::store {
 namespace {
 void pause() { __builtin_ia32_pause(); }
 constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000;
+constexpr std::int64_t log_bytes_kept = 256 << 10;
 Journal::SharedFence shared(Fence fence) {
   return fence.run.empty() ? nullptr : std::make_shared<const Fence>(std::move(fence));
 }
@@ -34,6 +35,8 @@ Journal::~Journal() {
   }
   wake_.notify_one();
   thread_.join();
+  reader_.reset();
+  writer_->shrink_log(log_bytes_kept);
   *alive_ = false;  // completions that are still on their way to the loop are dropped
 }
 

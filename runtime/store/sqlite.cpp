@@ -1,6 +1,7 @@
 #include "runtime/store/sqlite.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 namespace rille::store {
 
@@ -30,8 +31,8 @@ Result<std::unique_ptr<Db>> Db::open(const std::string& path, bool read_only) {
   sqlite3_extended_result_codes(db->db_, 1);
   sqlite3_busy_timeout(db->db_, 30'000);
   if (!read_only) RILLE_CHECK(db->script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON;"));
-  // The log stays when the last process closes: emptying it costs two fsyncs at each end, and the next start makes
-  // it anew.
+  // A small log stays when the last process closes: emptying it costs two fsyncs at each end, and the next start makes
+  // it anew. See shrink_log for a long one.
   sqlite3_db_config(db->db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(db->script("PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;"));
   return db;
@@ -76,6 +77,13 @@ Result<> Db::query(std::string_view sql, std::initializer_list<SqlValue> values,
 }
 
 Result<> Db::run(std::string_view sql, std::initializer_list<SqlValue> values) { return query(sql, values, nullptr); }
+
+void Db::shrink_log(std::int64_t bytes) {
+  struct stat log {};
+  if (stat((path_ + "-wal").c_str(), &log) != 0 || log.st_size <= bytes) return;
+  sqlite3_busy_timeout(db_, 0);
+  (void)sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+}
 
 Result<> Db::script(const char* sql) {
   if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return error("use");

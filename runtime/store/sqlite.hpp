@@ -43,6 +43,8 @@ class Db {
   Result<> query(std::string_view sql, std::initializer_list<SqlValue> values,
                  const std::function<void(const Row&)>& each);
   Result<> script(const char* sql);  // several statements, no values
+  // Empties a log that has grown beyond `bytes`, unless others use it now. The next process would read it all.
+  void shrink_log(std::int64_t bytes);
   std::int64_t changes() const { return sqlite3_changes64(db_); }
 
  private:

@@ -90,6 +90,29 @@ TEST_CASE("lazy rows are written with the next commit, and at the end") {
   CHECK_FALSE(again->flush().ok());
 }
 
+TEST_CASE("a long log is emptied at the end, so that the next process need not read it") {
+  TempDir dir;
+  auto loop = Loop::create().value();
+  auto journal = Journal::open(*loop, dir.file("journal.db")).value();
+  for (int i = 0; i < 200; ++i)
+    REQUIRE(run_blocking(*loop, journal->commit([i](Db& db) { return add_run(db, std::to_string(i), 1); })).ok());
+  CHECK(std::filesystem::file_size(dir.file("journal.db-wal")) > 512 << 10);
+  journal.reset();
+  CHECK(std::filesystem::file_size(dir.file("journal.db-wal")) == 0);
+  auto again = Journal::open(*loop, dir.file("journal.db")).value();
+  CHECK(count(*again, "SELECT count(*) FROM runs") == 200);
+}
+
+TEST_CASE("commits go on after the loop has dropped what was queued") {
+  TempDir dir;
+  auto loop = Loop::create().value();
+  auto journal = Journal::open(*loop, dir.file("journal.db")).value();
+  journal->commit_then([](Db& db) { return add_run(db, "a", 1); }, {}, [](const Result<>&) {});
+  loop->abandon_tasks();
+  REQUIRE(run_blocking(*loop, journal->commit([](Db& db) { return add_run(db, "b", 1); })).ok());
+  CHECK(count(*journal, "SELECT count(*) FROM runs") == 2);
+}
+
 TEST_CASE("a file that is no journal, or of a newer format, is refused with a way out") {
   TempDir dir;
   auto loop = Loop::create().value();
