@@ -1,5 +1,5 @@
-// The floor of a durable step: SQLite itself (WAL, synchronous=FULL) appending rows of the same table and the same bytes
-// as Rille's entries, one to a commit or many. Prints nanoseconds per row.
+// The floor of a durable step: SQLite itself (WAL, synchronous=FULL) appending rows of the same table and the same
+// bytes as Rille's entries, one to a commit or many. Prints nanoseconds per row.
 // usage: raw_commits FILE ROWS ROWS_PER_COMMIT
 #include <sqlite3.h>
 
@@ -15,9 +15,10 @@ int main(int argc, char** argv) {
   if (sqlite3_open(argv[1], &db) != SQLITE_OK) return 1;
   sqlite3_exec(db,
                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-               "CREATE TABLE entries(id INTEGER PRIMARY KEY, fiber TEXT NOT NULL, pos INTEGER NOT NULL, kind TEXT NOT NULL,"
-               "name TEXT NOT NULL, occurrence INTEGER NOT NULL, args_sha256 TEXT NOT NULL, attempt INTEGER NOT NULL,"
-               "source TEXT NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER NOT NULL, value TEXT, error TEXT) "
+               "CREATE TABLE entries(id INTEGER PRIMARY KEY, fiber TEXT NOT NULL, pos INTEGER NOT NULL,"
+               "kind TEXT NOT NULL, name TEXT NOT NULL, occurrence INTEGER NOT NULL, args_sha256 TEXT NOT NULL,"
+               "attempt INTEGER NOT NULL, source TEXT NOT NULL, started_us INTEGER NOT NULL,"
+               "ended_us INTEGER NOT NULL, value TEXT, error TEXT) "
                "STRICT;",
                nullptr, nullptr, nullptr);
   sqlite3_stmt* insert = nullptr;
@@ -29,7 +30,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < rows;) {
     sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr);
     for (int k = 0; k < per && i < rows; ++k, ++i) {
-      std::string fiber = per == 1 ? "main" : "main/m[" + std::to_string(k + 1) + "]#1", value = std::to_string(i / per);
+      std::string fiber = per == 1 ? "main" : "main/m[" + std::to_string(k + 1) + "]#1";
+      std::string value = std::to_string(i / per);
       sqlite3_bind_int64(insert, 1, (std::int64_t{1} << 32) + i);
       sqlite3_bind_text(insert, 2, fiber.data(), static_cast<int>(fiber.size()), SQLITE_STATIC);
       sqlite3_bind_int(insert, 3, i / per);
