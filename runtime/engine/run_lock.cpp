@@ -2,13 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 
 namespace rille::engine {
+
+// Whether the holder that the file names is a process that has ended.
+static bool is_gone(const char* pid) {
+  int number = std::atoi(pid);
+  return number > 0 && kill(number, 0) != 0 && errno == ESRCH;
+}
 
 RunLock::~RunLock() {
   if (fd_ >= 0) close(fd_);
@@ -21,18 +29,19 @@ Result<RunLock> RunLock::take(const std::string& folder, const std::string& run)
   RunLock lock;
   lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock.fd_ < 0) return errno_error("open", path, errno);
-  // Whoever asks whether the run is alive holds a share of the lock for an instant.
-  for (int i = 0; i < 4; ++i) {
+  // Whoever asks whether the run is alive holds a share of the lock for an instant; and a program that a killed runner
+  // was just starting holds it until its exec.
+  char text[32] = {};
+  for (int i = 0; i < 4 || (i < 1000 && is_gone(text)); ++i) {
     if (flock(lock.fd_, LOCK_EX | LOCK_NB) == 0) {
       std::string pid = std::to_string(getpid());
       (void)!ftruncate(lock.fd_, 0);
       (void)!pwrite(lock.fd_, pid.data(), pid.size(), 0);
       return lock;
     }
+    (void)!pread(lock.fd_, text, sizeof text - 1, 0);
     usleep(1000);
   }
-  char text[32] = {};
-  (void)!pread(lock.fd_, text, sizeof text - 1, 0);
   return make_error(ErrorKind::state, fmt::format("run {} is being run by process {}", run, text[0] ? text : "?"),
                     fmt::format("wait for it, follow it with `rille logs {} -f`, or stop that process first", run))
       .with_resource(run);
