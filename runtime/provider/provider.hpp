@@ -6,6 +6,9 @@
 // create.
 // - terminate of a machine that is gone, or never was, succeeds. A success means accepted: only describe or list saying
 //   `gone` (or no longer naming it) means released.
+// - list names everything with the tag that costs money, also a disk or an address that outlived its machine; terminate
+//   takes each id that list gives.
+// - A spot machine that will be taken away bears notice_wall_us from the notice on.
 // - describe of an unknown machine is a Machine in state gone, not an error.
 // - Errors name the provider; capacity, quota, auth and network are told apart; retryable is set where a repeat may
 // help.
@@ -33,6 +36,9 @@ class Provider {
   virtual Async<Machine> describe(std::string id, CancelToken token) = 0;
   virtual Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) = 0;  // all states but gone
   virtual Async<> terminate(std::string id, CancelToken token) = 0;
+  // Optional. What it has charged so far for those of these machines that it has a bill for; also of ended ones. A
+  // provider without bills gives none: estimates then stay estimates.
+  virtual Async<std::vector<Bill>> bill(std::vector<std::string> machine_ids, CancelToken token);
 };
 
 // The providers of one runtime, by name. Owns them.

@@ -91,18 +91,38 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
   return out;
 }
 
+Value Billing::to_value() const {
+  Value out;
+  out.set("unit_s", unit_s).set("minimum_s", minimum_s).set("minimum_micros", minimum_micros);
+  out.set("from_live", from_live);
+  return out;
+}
+
+Billing Billing::from_value(const Value& v) {
+  Billing out;
+  out.unit_s = std::max<std::int64_t>(v.integer("unit_s", 1), 1);
+  out.minimum_s = v.integer("minimum_s");
+  out.minimum_micros = v.integer("minimum_micros");
+  out.from_live = v.boolean("from_live");
+  return out;
+}
+
 Value Offer::to_value() const {
   Value out;
   out.set("provider", provider).set("id", id).set("gpu", gpu).set("gpu_count", gpu_count);
   out.set("gpu_memory_bytes", gpu_memory_bytes).set("vcpus", vcpus).set("memory_bytes", memory_bytes);
   out.set("region", region).set("spot", spot).set("price_micros_per_hour", price_micros_per_hour);
+  if (currency != "USD") out.set("currency", currency);
+  if (billing != Billing()) out.set("billing", billing.to_value());
+  if (disk_bytes_max) out.set("disk_bytes_max", disk_bytes_max).set("disk_micros_per_gb_hour", disk_micros_per_gb_hour);
   return out;
 }
 
 Value Offer::view() const {
   Value out = to_value();
-  out.as_object()->erase("price_micros_per_hour");
-  out.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  for (const char* inner : {"price_micros_per_hour", "disk_micros_per_gb_hour"}) out.as_object()->erase(inner);
+  if (price_micros_per_hour >= 0) out.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  if (disk_bytes_max) out.set("disk_price_per_gb_hour", static_cast<double>(disk_micros_per_gb_hour) / 1e6);
   return out;
 }
 
@@ -120,6 +140,10 @@ Result<Offer> Offer::from_value(const Value& v) {
   out.region = v.text("region");
   out.spot = v.boolean("spot");
   out.price_micros_per_hour = v.integer("price_micros_per_hour");
+  out.currency = v.text("currency", out.currency);
+  out.billing = Billing::from_value(v["billing"]);
+  out.disk_bytes_max = v.integer("disk_bytes_max");
+  out.disk_micros_per_gb_hour = v.integer("disk_micros_per_gb_hour");
   return out;
 }
 
@@ -127,7 +151,7 @@ bool Offer::matches(const OfferQuery& q) const {
   if (gpu_count == 0 ? !q.accepts_no_gpu() : lower(q.gpu) == "cpu") return false;
   if (gpu_count > 0 && lower(q.gpu) != "any" && lower(gpu).find(lower(q.gpu)) == std::string::npos) return false;
   if (q.count > 0 && lower(q.gpu) != "cpu" && gpu_count != q.count) return false;
-  if (q.max_price_micros_per_hour && price_micros_per_hour > *q.max_price_micros_per_hour) return false;
+  if (q.max_price_micros_per_hour && (dollars() < 0 || dollars() > *q.max_price_micros_per_hour)) return false;
   return (q.region.empty() || q.region == region) && vcpus >= q.vcpus && memory_bytes >= q.memory_bytes;
 }
 
@@ -159,6 +183,8 @@ Value Machine::to_value() const {
   out.set("id", id).set("state", to_string(state)).set("tag", tag).set("created_wall_us", created_wall_us);
   out.set("expires_wall_us", expires_wall_us).set("channel", channel.to_value());
   if (!details.is_null()) out.set("details", details);
+  if (notice_wall_us) out.set("notice_wall_us", notice_wall_us);
+  if (price_micros_per_hour >= 0) out.set("price_micros_per_hour", price_micros_per_hour);
   return out;
 }
 
@@ -174,6 +200,8 @@ Result<Machine> Machine::from_value(const Value& v) {
   out.expires_wall_us = v.integer("expires_wall_us");
   if (!v["channel"].text("directory").empty()) { RILLE_TRY(out.channel, ChannelSpec::from_value(v["channel"])); }
   out.details = v["details"];
+  out.notice_wall_us = v.integer("notice_wall_us");
+  out.price_micros_per_hour = v.integer("price_micros_per_hour", price_unknown);
   return out;
 }
 

@@ -20,7 +20,9 @@ struct Traits {
   std::int64_t token_lifetime_ms = 0;   // how long a create token is remembered; 0: tokens are ignored
   std::int64_t create_timeout_ms = 60'000;  // how long after it was sent a create call may still take effect
   std::int64_t visibility_lag_ms = 0;   // how late a created machine may appear in list and describe
-  std::int64_t billing_unit_s = 1, billing_minimum_s = 0;
+  std::int64_t billing_unit_s = 1, billing_minimum_s = 0;  // for people; what counts is in each offer
+  // How often the lease layer asks a live machine about a notice and its price; 0: never by itself.
+  std::int64_t look_every_ms = 0;
   DeadMan dead_man = DeadMan::none;
   std::int64_t spot_notice_s = 0;       // warning before a spot machine is taken away; 0: none
   std::string currency = "USD";
@@ -43,6 +45,19 @@ struct OfferQuery {
   bool accepts_no_gpu() const;
 };
 
+constexpr Micros price_unknown = -1;
+
+// How time turns into money: started units of unit_s, at least minimum_s, and at least minimum_micros.
+struct Billing {
+  std::int64_t unit_s = 1, minimum_s = 0;
+  Micros minimum_micros = 0;
+  bool from_live = false;               // provisioning is free: time counts from the machine's being live
+  friend bool operator==(const Billing&, const Billing&) = default;
+
+  Value to_value() const;
+  static Billing from_value(const Value& value);
+};
+
 struct Offer {
   std::string provider, id;             // the id means something to the provider only
   std::string gpu;                      // model; "" without GPUs
@@ -52,10 +67,16 @@ struct Offer {
   std::int64_t memory_bytes = 0;
   std::string region;
   bool spot = false;
-  Micros price_micros_per_hour = 0;
+  Micros price_micros_per_hour = 0;     // in millionths of `currency`; price_unknown: the provider does not say
+  std::string currency = "USD";
+  Billing billing;
+  std::int64_t disk_bytes_max = 0;      // what CreateRequest::disk_bytes may ask for; 0: no disk can be ordered
+  Micros disk_micros_per_gb_hour = 0;   // of an ordered disk, which ends with its machine
 
+  // In micro-dollars, or price_unknown: nobody here knows what a yuan costs today.
+  Micros dollars() const { return currency == "USD" ? price_micros_per_hour : price_unknown; }
   Value to_value() const;              // as journaled
-  Value view() const;                  // as people see it: price_per_hour in dollars
+  Value view() const;                  // as people see it: price_per_hour in dollars, absent when unknown
   static Result<Offer> from_value(const Value& value);
   // Whether it satisfies the query, price included.
   bool matches(const OfferQuery& query) const;
@@ -86,9 +107,18 @@ struct Machine {
   std::int64_t created_wall_us = 0, expires_wall_us = 0;
   ChannelSpec channel;                  // meaningful once live
   Value details;                        // address, region, .. for people
+  std::int64_t notice_wall_us = 0;      // the provider will take it away then; 0: no notice
+  Micros price_micros_per_hour = price_unknown;  // now, where prices move; unknown: as offered
 
   Value to_value() const;
   static Result<Machine> from_value(const Value& value);
+};
+
+// What a provider has charged for one machine, with its disks and addresses, exactly.
+struct Bill {
+  std::string machine_id;
+  Micros micros = 0;
+  bool final = false;                   // nothing will be added any more
 };
 
 }  // namespace rille::provider
