@@ -55,6 +55,7 @@ std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now
 // agent_command.cpp
 int agent_command(App& app, const std::vector<std::string>& words);
 // doctor.cpp
+int audit_command(App& app, const std::string& run, const std::string& kept);
 int doctor_command(App& app);
 // repl.cpp
 int repl_command(App& app, const std::string& resume);  // "" = a new session

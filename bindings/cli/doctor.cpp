@@ -74,10 +74,7 @@ Check disk(const std::string& home) {
 
 Check journal(App& app) {
   if (Result<> r = open_engine(app); !r) return {"journal", "missing", r.error().message, r.error().hint};
-  std::string verdict;
-  Result<> r = app.engine->journal().reader().query("PRAGMA quick_check(1)", {},
-                                                    [&](const store::Row& row) { verdict = row.text(0); });
-  if (!r || verdict != "ok") return {"journal", "missing", verdict, "restore it from a copy, then run `rille gc`"};
+  if (Result<> r = app.engine->journal().check(); !r) return {"journal", "missing", r.error().message, r.error().hint};
   auto runs = app.engine->runs(1'000'000);
   auto leases = app.engine->leases().all(false);
   std::string sqlite;

@@ -99,6 +99,9 @@ int run_main(int argc, char** argv) {
   gc->add_option("--now", id, "a run that stands still: do not hold its leases any longer");
   auto* cost = cli.add_subcommand("cost", "what runs have cost");
   cost->add_option("RUN", id, "one run only");
+  auto* audit = cli.add_subcommand("audit", "what was done for money, when, and whether the trail is whole");
+  audit->add_option("RUN", id, "one run only");
+  audit->add_option("--kept", name, "a hash that you noted down earlier: it must still be in the trail");
   auto* offers = cli.add_subcommand("offers", "what can be rented");
   offers->add_option("--gpu", gpu, "model and count, e.g. A100:8; `any`; `cpu`");
   offers->add_option("--provider", provider, "one provider only");
@@ -131,6 +134,7 @@ int run_main(int argc, char** argv) {
   if (release->parsed()) return abandoned ? abandon_command(app, id) : release_command(app, id);
   if (gc->parsed()) return gc_command(app, id);
   if (cost->parsed()) return cost_command(app, id);
+  if (audit->parsed()) return audit_command(app, id, name);
   if (signal->parsed()) return signal_command(app, id, name, value.empty() ? "true" : value);
   if (offers->parsed()) {
     Value query;

@@ -152,6 +152,8 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
 Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
   RILLE_CO_TRY(RunRow row, run(id));
   RILLE_CO_CHECK(refuse_ended(row));
+  // Its runner died: perhaps with the whole machine, so the record is looked at before it is believed.
+  if (row.state == "running") RILLE_CO_CHECK(journal_->check());
   co_return co_await take(std::move(row), false, std::move(hooks));
 }
 
@@ -256,12 +258,13 @@ Result<std::vector<Value>> Engine::entries(const std::string& run) const {
 
 Result<std::vector<Value>> Engine::events(const std::string& run) const {
   std::vector<Value> out;
-  RILLE_CHECK(journal_->reader().query("SELECT at_us,data FROM events WHERE run=? ORDER BY id", {run},
-                                       [&](const store::Row& row) {
-                                         Result<Value> v = Value::from_json(row.text(1));
-                                         if (v)
-                                           out.push_back(std::move(v->set("at", format_utc(row.integer(0)))));
-                                       }));
+  RILLE_CHECK(journal_->reader().query(
+      "SELECT at_us,data,run,hash FROM events WHERE run=?1 OR ?1='' ORDER BY id", {run}, [&](const store::Row& row) {
+        Result<Value> v = Value::from_json(row.text(1));
+        if (!v) return;
+        v->set("at", format_utc(row.integer(0))).set("run", row.text(2)).set("hash", row.text(3));
+        out.push_back(std::move(*v));
+      }));
   return out;
 }
 

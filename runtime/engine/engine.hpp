@@ -52,12 +52,14 @@ class Engine {
   // Begins a new run; nothing executes before Run::execute.
   Async<std::unique_ptr<Run>> start(RunSpec spec, RunHooks hooks);
   // Takes a run over to continue it. state: it has ended, or another process runs it (named); invalid: no such run
-  // (did you mean). An id may be shortened to a unique beginning, or be "last".
+  // (did you mean); integrity: its runner died and the journal is damaged. An id may be shortened to a unique
+  // beginning, or be "last".
   Async<std::unique_ptr<Run>> resume(std::string id, RunHooks hooks);
 
   Result<std::vector<RunRow>> runs(int limit) const;           // newest first
   Result<RunRow> run(const std::string& id) const;             // by id, beginning or "last"
   Result<std::vector<Value>> entries(const std::string& run) const;
+  // The audit trail: of one run, or of all ("").
   Result<std::vector<Value>> events(const std::string& run) const;
   bool alive(const std::string& run) const;                    // a runner holds it now
   Async<> signal(std::string run, std::string name, Value payload);

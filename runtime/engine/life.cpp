@@ -8,6 +8,7 @@
 #include "runtime/engine/calls.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/lease/manager.hpp"
+#include "runtime/store/audit.hpp"
 
 namespace rille::engine {
 
@@ -42,7 +43,7 @@ void RunImpl::event(const std::string& name, Value data) {
   if (!journal_) return;
   auto row = std::make_shared<std::pair<std::string, std::string>>(name, data.to_json());
   journal_->enqueue([run = config_.id, row, at = now_us()](store::Db& db) {
-    return db.run("INSERT INTO events(run,at_us,event,data) VALUES(?,?,?,?)", {run, at, row->first, row->second});
+    return store::append_event(db, run, at, row->first, row->second);
   });
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/base/units.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/store/audit.hpp"
 
 namespace rille::lease {
 
@@ -73,7 +74,7 @@ void Manager::tell(const Event& event, const char* what, const Lease& lease) {
   if (event) return event(what, std::move(data));
   auto text = std::make_shared<std::string>(data.set("event", what).to_json());
   journal_.enqueue([text, run = lease.run, what, at = now_us()](store::Db& db) {
-    return db.run("INSERT INTO events(run,at_us,event,data) VALUES(?,?,?,?)", {run, at, std::string_view(what), *text});
+    return store::append_event(db, run, at, what, *text);
   });
 }
 

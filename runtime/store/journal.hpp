@@ -36,7 +36,8 @@ class Journal {
  public:
   using Write = std::function<Result<>(Db&)>;
 
-  // Opens `path`, creating or migrating the schema. config: made by a newer Rille. integrity, io: as Db::open.
+  // Opens `path`, creating or migrating the schema. config: made by a newer Rille. integrity, io: as Db::open. Damage
+  // inside the file is found when it is met, or by check(), which reads all of it.
   static Result<std::unique_ptr<Journal>> open(Loop& loop, const std::string& path);
   ~Journal();  // writes what is queued, then stops the thread
   Journal(const Journal&) = delete;
@@ -51,6 +52,8 @@ class Journal {
   void enqueue(Write write, SharedFence fence);
   // Blocks until everything queued is durable; the first failure of a queued write, if any. For the end of a process.
   Result<> flush();
+
+  Result<> check() { return reader_->check(); }
 
   Db& reader() { return *reader_; }
 

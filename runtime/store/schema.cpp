@@ -60,9 +60,10 @@ CREATE TABLE leases (
 CREATE INDEX leases_by_run ON leases(run);
 CREATE INDEX leases_open ON leases(state) WHERE state<>'released';  -- whether anything is rented at all
 
--- The audit trail: one line per paid action and per thing that people ask about.
+-- The audit trail: one line per paid action and per thing that people ask about; hash: see audit.hpp.
 CREATE TABLE events (
-  id INTEGER PRIMARY KEY, run TEXT, at_us INTEGER NOT NULL, event TEXT NOT NULL, data TEXT NOT NULL
+  id INTEGER PRIMARY KEY, run TEXT NOT NULL, at_us INTEGER NOT NULL, event TEXT NOT NULL, data TEXT NOT NULL,
+  hash TEXT NOT NULL
 ) STRICT;
 CREATE INDEX events_by_run ON events(run, id);
 

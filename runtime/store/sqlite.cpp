@@ -5,6 +5,11 @@
 
 namespace rille::store {
 
+namespace {
+constexpr const char* hint_of_damage =
+    "restore the journal from a copy, then run `rille gc`: it finds rented machines by their tags";
+}
+
 std::string Row::text(int column) const {
   const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
   return bytes ? std::string(bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))) : std::string();
@@ -20,8 +25,16 @@ Error Db::error(std::string_view doing) const {
   e.code = fmt::format("sqlite {}", code);
   if (primary == SQLITE_FULL) e.hint = "free some space on that disk, then resume; nothing that was committed is lost";
   if (primary == SQLITE_BUSY) e.retryable = true, e.hint = "another process has held the journal for 30 s";
-  if (damaged) e.hint = "restore the journal from a copy, then run `rille gc`: it finds rented machines by their tags";
+  if (damaged) e.hint = hint_of_damage;
   return e;
+}
+
+Result<> Db::check() {
+  std::string said;
+  RILLE_CHECK(query("PRAGMA quick_check(1)", {}, [&](const Row& row) { said = row.text(0); }));
+  if (said == "ok") return {};
+  return make_error(ErrorKind::integrity, fmt::format("'{}' is damaged: {}", path_, said), hint_of_damage)
+      .with_operation("journal");
 }
 
 Result<std::unique_ptr<Db>> Db::open(const std::string& path, bool read_only) {

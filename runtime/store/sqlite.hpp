@@ -33,7 +33,7 @@ class Row {
 class Db {
  public:
   // Opens or creates with WAL, synchronous=FULL, foreign keys and a 30 s busy time-out.
-  // io: names the path; integrity: the file is not a database or fails quick_check.
+  // io: names the path; integrity: the file is not a database.
   static Result<std::unique_ptr<Db>> open(const std::string& path, bool read_only);
   ~Db();
   Db(const Db&) = delete;
@@ -43,6 +43,7 @@ class Db {
   Result<> query(std::string_view sql, std::initializer_list<SqlValue> values,
                  const std::function<void(const Row&)>& each);
   Result<> script(const char* sql);  // several statements, no values
+  Result<> check();  // reads all of it; integrity: it is damaged, and where
   // Empties a log that has grown beyond `bytes`, unless others use it now. The next process would read it all.
   void shrink_log(std::int64_t bytes);
   std::int64_t changes() const { return sqlite3_changes64(db_); }

@@ -165,6 +165,7 @@ struct World {
   int places = 0, die_at = -1;
   bool in_turns = false;  // two tasks take turns in the journal's queue; only their reads may fall either way
   bool died = false;
+  std::function<bool()> dead;  // e.g. because the power is gone
   std::function<bool(const std::string&)> alive = [](const std::string&) { return false; };
 
   World() {
@@ -175,7 +176,7 @@ struct World {
 
   // A place where the process may die. Does not return when it does.
   Async<> place() {
-    if (++places == die_at) {
+    if (++places == die_at || (dead && dead())) {
       died = true;
       Future<Result<>> never(*loop);
       co_return co_await never;

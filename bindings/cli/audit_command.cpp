@@ -1,0 +1,72 @@
+// `rille audit`: the trail of what was done, and whether anybody has altered it since.
+#include <fmt/format.h>
+
+#include "bindings/cli/app.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/store/audit.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+// What an event is about, in a few words: the lease and its machine, or whatever it says of itself.
+std::string about(const Value& event) {
+  std::string out;
+  for (const char* field : {"name", "machine_id", "provider", "state", "message"}) {
+    std::string text = event.text(field);
+    if (!text.empty()) out += (out.empty() ? "" : " ") + text;
+  }
+  return out;
+}
+
+std::optional<Error> verdict(const store::Trail& trail, const std::string& kept) {
+  auto wrong = [](std::string what, const char* hint) {
+    return make_error(ErrorKind::integrity, std::move(what), hint).with_operation("audit");
+  };
+  if (trail.broken)
+    return wrong(fmt::format("the audit trail is broken at row {}", *trail.broken),
+                 "that row, or one before it, was altered, removed or put in; compare with a copy of the journal");
+  if (!kept.empty() && !trail.met)
+    return wrong(fmt::format("no row of the audit trail has the hash {}", kept),
+                 "rows were cut off at its end, or this is an older copy of the journal, or another one");
+  return std::nullopt;
+}
+
+}  // namespace
+
+int audit_command(App& app, const std::string& run, const std::string& kept) {
+  std::string id;
+  if (!run.empty()) {
+    Result<engine::RunRow> row = app.engine->run(run);
+    if (!row) return fail(app, row.error());
+    id = row->id;
+  }
+  if (!kept.empty() && kept.size() < 8)
+    return fail(app, make_error(ErrorKind::invalid, fmt::format("'{}' is too short for a kept hash", kept),
+                                "write at least its first 8 digits"));
+  Result<store::Trail> trail = store::check_trail(app.engine->journal().reader(), kept);
+  if (!trail) return fail(app, trail.error());
+  Result<std::vector<Value>> events = app.engine->events(id);
+  if (!events) return fail(app, events.error());
+  std::optional<Error> wrong = verdict(*trail, kept);
+  if (app.json) {
+    Value v;
+    v.set("events", Value::Array(events->begin(), events->end())).set("rows", trail->rows).set("head", trail->head);
+    if (wrong) v.set("error", error_to_value(*wrong));
+    app.terminal.out(v.to_json_pretty() + "\n");
+    return wrong ? 1 : 0;
+  }
+  if (!events->empty()) {
+    std::vector<std::vector<std::string>> rows{{"TIME", "RUN", "EVENT", "WHAT", "HASH"}};
+    for (const Value& e : *events)
+      rows.push_back({e.text("at"), e.text("run"), e.text("event"), about(e), e.text("hash").substr(0, 12)});
+    app.terminal.out(format_table(rows));
+  }
+  if (wrong) return fail(app, *wrong);
+  app.terminal.out(trail->rows ? fmt::format("{} events, the trail is whole; its last hash is {}\n", trail->rows,
+                                             trail->head)
+                               : "no events yet\n");
+  return 0;
+}
+
+}  // namespace rille::cli
