@@ -50,6 +50,12 @@ Result<std::unique_ptr<Loop>> Loop::create(const Clock& clock) {
   return loop;
 }
 
+Result<std::unique_ptr<Loop>> Loop::create_virtual(VirtualTime& time) {
+  RILLE_TRY(auto loop, create(time));
+  loop->virtual_ = &time;
+  return loop;
+}
+
 void Loop::abandon_tasks() {
   for (Spawned* s : std::exchange(spawned_, {})) delete s;
   ready_.clear();
@@ -93,6 +99,10 @@ void Loop::run_until(const std::function<bool()>& done) {
   while (true) {
     drain();
     if (done()) return;
+    if (virtual_ && nothing_under_way()) {
+      if (virtual_->fire_next()) continue;
+      return;
+    }
     // The async handle is unreferenced, so an otherwise empty loop would not block: a waiting thread job or a
     // thread's post must still be able to wake it.
     uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
@@ -109,6 +119,7 @@ bool Loop::turn(int budget_ms) {
     uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
     uv_run(&uv_, UV_RUN_NOWAIT);
     uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
+    if (virtual_ && nothing_under_way()) (void)virtual_->fire_next();
   } while (!ready_.empty() && clock_.monotonic_ns() < until);
   return !ready_.empty() || !spawned_.empty();
 }
@@ -125,7 +136,7 @@ bool unregistered_watchers(const uv_loop_t& uv) {
 }  // namespace
 
 int Loop::poll_timeout_ms() {
-  if (!ready_.empty() || unregistered_watchers(uv_)) return 0;
+  if (!ready_.empty() || virtual_ || unregistered_watchers(uv_)) return 0;
   uv_update_time(&uv_);
   uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
   int timeout = uv_backend_timeout(&uv_);
@@ -134,16 +145,23 @@ int Loop::poll_timeout_ms() {
 }
 
 struct Timer::Handle {
-  uv_timer_t timer;
+  uv_timer_t timer{};
   std::function<void()> fn;
+  VirtualTime* time = nullptr;         // then the uv_timer_t is not used
+  VirtualTime::Key key;
 };
 
-Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(new Handle{{}, std::move(fn)}) {
+Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(new Handle{{}, std::move(fn), {}, {}}) {
+  if (VirtualTime* time = loop.virtual_time()) {
+    handle_->time = time;
+    // Moved out first: the callback may destroy its Timer.
+    handle_->key = time->add(ms, [h = handle_] { if (auto call = std::move(h->fn)) call(); });
+    return;
+  }
   uv_timer_init(loop.uv(), &handle_->timer);
   handle_->timer.data = handle_;
   uv_update_time(loop.uv());
   uv_timer_start(&handle_->timer, [](uv_timer_t* t) {
-                   // Moved out first: the callback may destroy its Timer.
                    auto call = std::move(static_cast<Handle*>(t->data)->fn);
                    if (call) call();
                  },
@@ -151,6 +169,11 @@ Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(ne
 }
 
 Timer::~Timer() {
+  if (handle_->time) {
+    handle_->time->remove(handle_->key);
+    delete handle_;
+    return;
+  }
   handle_->fn = nullptr;
   uv_timer_stop(&handle_->timer);
   uv_close(reinterpret_cast<uv_handle_t*>(&handle_->timer),

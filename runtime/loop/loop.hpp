@@ -2,6 +2,7 @@
 // except post_from_thread and thread jobs. Completions never resume a waiter from inside a callback: they queue it,
 // and the loop drains the queue after (so a waiter never finds a half-changed object on the stack below it).
 // The loop installs no signal handler and raises no SIGPIPE.
+// A loop with virtual time never waits for a timer: see virtual_time.hpp.
 #pragma once
 
 #include <uv.h>
@@ -18,12 +19,14 @@
 #include "runtime/base/time.hpp"
 #include "runtime/loop/cancel.hpp"
 #include "runtime/loop/task.hpp"
+#include "runtime/loop/virtual_time.hpp"
 
 namespace rille {
 
 class Loop {
  public:
   static Result<std::unique_ptr<Loop>> create(const Clock& clock = system_clock());
+  static Result<std::unique_ptr<Loop>> create_virtual(VirtualTime& time);
   ~Loop();  // spawned tasks must have ended or been abandoned: their coroutines are destroyed
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -35,6 +38,9 @@ class Loop {
   void post(std::function<void()> fn);
   void post(std::coroutine_handle<> waiter) { post([waiter] { waiter.resume(); }); }
   void post_from_thread(std::function<void()> fn);  // any thread; wakes the loop
+  // A thread will post something that the loop's own handles do not tell of: virtual time waits for it.
+  void expect() { ++expected_; }
+  void arrived() { --expected_; }
 
   // Starts a task that nobody awaits. It is kept until it ends or the loop is destroyed.
   void spawn(Task<void> task);
@@ -42,19 +48,24 @@ class Loop {
   // Destroys the coroutines of all spawned tasks where they stand. For an owner that ends before the loop does.
   void abandon_tasks();
 
-  // Turns until `done` holds. Blocks in poll when there is nothing to do.
+  // Turns until `done` holds. Blocks in poll when there is nothing to do. With virtual time it also returns when
+  // nothing can happen any more.
   void run_until(const std::function<bool()>& done);
   // For hosts that drive the loop: does what is ready, at most about budget_ms; never blocks. True while work remains.
   bool turn(int budget_ms);
   int poll_fd() const { return uv_backend_fd(&uv_); }
   int poll_timeout_ms();  // 0: turn at once; -1: only the fd
+  VirtualTime* virtual_time() { return virtual_; }
 
  private:
   explicit Loop(const Clock& clock) : clock_(clock) {}
   void drain();
+  bool nothing_under_way() const { return ready_.empty() && expected_ == 0 && !uv_loop_alive(&uv_); }
 
   struct Spawned;
   const Clock& clock_;
+  VirtualTime* virtual_ = nullptr;
+  std::int64_t expected_ = 0;  // posts of threads
   uv_loop_t uv_{};
   uv_async_t wake_{};
   uv_idle_t spin_{};  // active while the queue is not empty, so that poll does not block

@@ -22,13 +22,20 @@ Result<std::unique_ptr<Journal>> Journal::open(Loop& loop, const std::string& pa
   RILLE_TRY(auto writer, Db::open(path, false));
   RILLE_CHECK(migrate(*writer, path));
   RILLE_TRY(auto reader, Db::open(path, true));
-  return std::unique_ptr<Journal>(new Journal(loop, std::move(writer), std::move(reader)));
+  return std::unique_ptr<Journal>(new Journal(loop, std::move(writer), std::move(reader), true));
 }
 
-Journal::Journal(Loop& loop, std::unique_ptr<Db> writer, std::unique_ptr<Db> reader)
-    : loop_(loop), writer_(std::move(writer)), reader_(std::move(reader)), thread_([this] { work(); }) {}
+Journal::Journal(Loop& loop, std::shared_ptr<Db> writer, std::shared_ptr<Db> reader, bool threaded)
+    : loop_(loop), writer_(std::move(writer)), reader_(std::move(reader)), threaded_(threaded) {
+  if (threaded_) thread_ = std::thread([this] { work(); });
+}
 
 Journal::~Journal() {
+  if (!threaded_) {
+    write_inline();
+    *alive_ = false;
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
@@ -53,6 +60,8 @@ struct Journal::Turn {
 };
 
 void Journal::push(Item item, bool urgent) {
+  if (!threaded_) return push_inline(std::move(item), urgent);
+  if (item.done) loop_.expect();
   bool notify;
   {
     std::lock_guard lock(mutex_);
@@ -96,6 +105,10 @@ Async<> Journal::commit(Write write, Fence fence) {
 }
 
 Result<> Journal::flush() {
+  if (!threaded_) {
+    write_inline();
+    return std::exchange(lazy_failure_, {});
+  }
   std::unique_lock lock(mutex_);
   urgent_ = true;
   turn_open_ = false;
@@ -126,7 +139,8 @@ void Journal::work() {
     waits_ = Waits::for_work;
     wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
     waits_ = Waits::for_more_lazy_rows;
-    if (!urgent_ && !stop_) wake_.wait_for(lock, std::chrono::milliseconds(5), [this] { return stop_ || urgent_; });
+    std::chrono::milliseconds lazily(lazy_ms);
+    if (!urgent_ && !stop_) wake_.wait_for(lock, lazily, [this] { return stop_ || urgent_; });
     waits_ = Waits::not_at_all;
     if (queue_.empty() && stop_) return;
     busy_ = true;
@@ -217,6 +231,14 @@ Result<> Journal::write_one(Item& item) {
   return item.write(*writer_);
 }
 
+namespace {
+template <class Finished>
+void answer(bool alive, Finished& finished) {
+  if (!alive) return;
+  for (auto& [done, result] : finished) done(std::move(result));
+}
+}  // namespace
+
 // Hands the results to the loop; one wake-up for all.
 void Journal::report(std::deque<Item>& batch, std::vector<Result<>> results) {
   std::vector<std::pair<std::function<void(Result<>)>, Result<>>> finished;
@@ -230,9 +252,10 @@ void Journal::report(std::deque<Item>& batch, std::vector<Result<>> results) {
   }
   if (finished.empty()) return;
   auto shared = std::make_shared<decltype(finished)>(std::move(finished));
-  loop_.post_from_thread([shared, alive = alive_] {
-    if (!*alive) return;
-    for (auto& [done, result] : *shared) done(std::move(result));
+  if (!threaded_) return loop_.post([shared, alive = alive_] { answer(*alive, *shared); });
+  loop_.post_from_thread([shared, alive = alive_, &loop = loop_] {
+    for (std::size_t i = 0; i < shared->size(); ++i) loop.arrived();
+    answer(*alive, *shared);
   });
 }
 

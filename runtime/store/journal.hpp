@@ -39,6 +39,11 @@ class Journal {
   // Opens `path`, creating or migrating the schema. config: made by a newer Rille. integrity, io: as Db::open. Damage
   // inside the file is found when it is met, or by check(), which reads all of it.
   static Result<std::unique_ptr<Journal>> open(Loop& loop, const std::string& path);
+  // For simulations: no thread, no file. `disk` is what outlives a process. The gate is asked before and after each
+  // transaction whether the process still lives; false, and nothing is written or answered any more.
+  using Gate = std::function<bool(bool written)>;
+  static Result<std::shared_ptr<Db>> make_disk();
+  static std::unique_ptr<Journal> in_memory(Loop& loop, std::shared_ptr<Db> disk, Gate gate = nullptr);
   ~Journal();  // writes what is queued, then stops the thread
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -65,7 +70,11 @@ class Journal {
   };
   struct Turn;
   enum class Waits { not_at_all, for_work, for_more_lazy_rows, for_the_turn };
-  Journal(Loop& loop, std::unique_ptr<Db> writer, std::unique_ptr<Db> reader);
+  static constexpr std::int64_t lazy_ms = 5;
+  Journal(Loop& loop, std::shared_ptr<Db> writer, std::shared_ptr<Db> reader, bool threaded);
+  void push_inline(Item item, bool urgent);
+  void write_inline();
+  bool lives(bool written);
   void push(Item item, bool urgent);
   void turn_over();
   void work();
@@ -78,7 +87,10 @@ class Journal {
 
   Loop& loop_;
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
-  std::unique_ptr<Db> writer_, reader_;
+  std::shared_ptr<Db> writer_, reader_;
+  Gate gate_;                          // these three: in memory only
+  std::unique_ptr<Timer> lazily_;
+  const bool threaded_;
   bool turn_posted_ = false;           // the loop's
   std::mutex mutex_;                   // guards what follows
   std::condition_variable wake_, idle_;
