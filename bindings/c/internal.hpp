@@ -1,5 +1,5 @@
 // What the files of the C API share: the handles behind rille.h, the checks at its edge, and the way out for errors.
-// Everything here belongs to the runtime's thread but Gate, Interrupter and what errors.cpp holds.
+// Everything here belongs to the runtime's thread but Gate and what errors.cpp holds.
 #pragma once
 
 #include <unistd.h>
@@ -17,6 +17,7 @@
 
 #include "bindings/c/rille.h"
 #include "bindings/host/host.hpp"
+#include "bindings/host/interrupter.hpp"
 #include "runtime/engine/engine.hpp"
 
 struct rille_error {
@@ -60,22 +61,6 @@ struct Gate {
   Loop* loop = nullptr;  // null: the runtime is gone
 };
 
-// Stops Lua code from any thread and from signal handlers, so only atomics here. A slot holds a host; whoever
-// removes one waits for those who are arming.
-class Interrupter {
- public:
-  explicit Interrupter(std::size_t slots) : slots_(slots) {}
-  void add(host::LuaHost* host);
-  void remove(host::LuaHost* host);
-  void arm() noexcept;                 // any thread, signal-safe
-  bool take() { return asked_.exchange(false); }
-
- private:
-  std::vector<std::atomic<host::LuaHost*>> slots_;
-  std::atomic<int> arming_{0};
-  std::atomic<bool> asked_{false};
-};
-
 struct HostFunction {
   std::string module, name, full_name;  // "app", "greet", "app.greet"
   rille_effect effect = RILLE_STEP;
@@ -101,7 +86,7 @@ struct rille_runtime {
   int runs_max = 0;
   int pending = 0;                     // signals and releases under way
   std::shared_ptr<rille::capi::Gate> gate = std::make_shared<rille::capi::Gate>();
-  std::unique_ptr<rille::capi::Interrupter> interrupter;
+  std::unique_ptr<rille::host::Interrupter> interrupter;
   uv_async_t* wake = nullptr;          // for interrupts: closed, then freed by the loop
   std::unique_ptr<rille::Loop> loop;
   std::unique_ptr<rille::engine::Engine> engine;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "bindings/c/internal.hpp"
+#include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
 #include "runtime/base/id.hpp"
 #include "runtime/base/time.hpp"
@@ -25,7 +26,7 @@ Result<std::string> read_script(const std::string& path) {
   return std::move(text).str();
 }
 
-Result<> make_host(rille_run& r) {
+host::HostOptions host_options(const rille_run& r) {
   rille_runtime* rt = r.runtime;
   host::HostOptions o;
   o.rules = r.options.rules == RILLE_RULES_OPEN ? host::Rules::open : host::Rules::workflow;
@@ -36,8 +37,12 @@ Result<> make_host(rille_run& r) {
   o.script_directory = r.directory;
   o.on_interrupt = [rt] { rt->take_interrupt(); };
   o.open = lua::openers();
-  RILLE_TRY(r.host, host::LuaHost::create(*rt->loop, std::move(o)));
-  return install_modules(*r.host, rt);
+  return o;
+}
+
+Result<> make_host(rille_run& r) {
+  RILLE_TRY(r.host, host::LuaHost::create(*r.runtime->loop, host_options(r)));
+  return install_modules(*r.host, r.runtime);
 }
 
 Result<> compile(rille_run& r) {
@@ -50,8 +55,27 @@ void show(const rille_run& r, rille_text_function function, const Value& value) 
   function(text.data(), text.size(), r.options.payload);
 }
 
+engine::RunHooks hooks(rille_run* r);
+
+// Runs that the script starts: told to whom the script's own run is told.
+class Children final : public engine::ChildPrograms {
+ public:
+  explicit Children(rille_run* r) : r_(r) {}
+  engine::RunHooks hooks(const std::string&) override { return capi::hooks(r_); }
+  Result<std::unique_ptr<engine::Program>> load(engine::Run& child, const std::string& script) override {
+    host::HostOptions o = host_options(*r_);
+    o.on_interrupt = host::interrupt_child(std::move(o.on_interrupt), *r_->run, child);
+    return host::load_program(*r_->runtime->loop, std::move(o), *r_->runtime->interrupter, child, script);
+  }
+
+ private:
+  rille_run* r_;
+};
+
 engine::RunHooks hooks(rille_run* r) {
   engine::RunHooks h;
+  // A budget of the host program is one run's: with it, none can be shared out to others.
+  if (r->options.spend_micros < 0 && r->options.leases_max < 0) h.children = std::make_shared<Children>(r);
   if (r->options.print)
     h.print = [r](std::string_view text) { r->options.print(text.data(), text.size(), r->options.payload); };
   if (r->options.progress) h.progress = [r](const Value& value) { show(*r, r->options.progress, value); };

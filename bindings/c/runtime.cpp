@@ -29,30 +29,9 @@ Error null_argument(const char* function, const char* what) {
   return make_error(ErrorKind::invalid, fmt::format("{}: {} is NULL", function, what));
 }
 
-void Interrupter::add(host::LuaHost* host) {
-  for (auto& slot : slots_) {
-    host::LuaHost* free = nullptr;
-    if (slot.compare_exchange_strong(free, host)) return;
-  }
-}
-
-void Interrupter::remove(host::LuaHost* host) {
-  for (auto& slot : slots_) {
-    host::LuaHost* mine = host;
-    slot.compare_exchange_strong(mine, nullptr);
-  }
-  while (arming_.load() > 0) std::this_thread::yield();  // a few instructions of another thread
-}
-
-void Interrupter::arm() noexcept {
-  arming_.fetch_add(1);
-  asked_.store(true);
-  for (auto& slot : slots_)
-    if (host::LuaHost* host = slot.load()) host->arm_interrupt();
-  arming_.fetch_sub(1);
-}
-
 namespace {
+
+constexpr std::size_t child_runs_max = 256;  // at a time, of all runs together
 
 Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   if (options.runs_max < 1 || options.runs_max > 10'000)
@@ -62,7 +41,7 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   rt->log_payload = options.log_payload;
   rt->full_tracebacks = options.full_tracebacks != 0;
   rt->runs_max = options.runs_max;
-  rt->interrupter = std::make_unique<Interrupter>(static_cast<std::size_t>(options.runs_max));
+  rt->interrupter = std::make_unique<host::Interrupter>(static_cast<std::size_t>(options.runs_max) + child_runs_max);
   RILLE_TRY(rt->loop, Loop::create());
   rt->gate->loop = rt->loop.get();
   rt->wake = new uv_async_t;

@@ -40,7 +40,7 @@ int run_command(App& app, const RunArguments& arguments);
 Result<Value> parse_script_arguments(const std::vector<std::string>& words);
 
 // query_commands.cpp
-int ps_command(App& app, int limit);
+int ps_command(App& app, int limit, bool with_children);
 int show_command(App& app, const std::string& run);
 int logs_command(App& app, const std::string& run, bool follow);
 int leases_command(App& app, bool all);

@@ -82,6 +82,7 @@ int run_main(int argc, char** argv) {
   resume->add_option("RUN", run.resume, "its id, a unique beginning of it, or `last`")->required();
   auto* ps = cli.add_subcommand("ps", "list runs");
   ps->add_option("-n", limit, "at most so many")->check(CLI::Range(1, 1000000));
+  ps->add_flag("--all", all, "those that scripts have started, too");
   auto with_run = [&](const char* command, const char* text) {
     auto* sub = cli.add_subcommand(command, text);
     sub->add_option("RUN", id, "its id, a unique beginning of it, or `last`")->required();
@@ -127,7 +128,7 @@ int run_main(int argc, char** argv) {
   if (cli.count("-e") > 0) run.code = code;
   if (run.code || run_cmd->parsed() || resume->parsed()) return run_command(app, run);
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
-  if (ps->parsed()) return ps_command(app, limit);
+  if (ps->parsed()) return ps_command(app, limit, all);
   if (show->parsed()) return show_command(app, id);
   if (logs->parsed()) return logs_command(app, id, follow);
   if (leases->parsed()) return leases_command(app, all);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "bindings/cli/app.hpp"
@@ -34,8 +35,8 @@ std::string shown_state(const App& app, const engine::RunRow& r) {
 
 }  // namespace
 
-int ps_command(App& app, int limit) {
-  Result<std::vector<engine::RunRow>> runs = app.engine->runs(limit);
+int ps_command(App& app, int limit, bool with_children) {
+  Result<std::vector<engine::RunRow>> runs = app.engine->runs(limit, with_children);
   if (!runs) return fail(app, runs.error());
   if (app.json) {
     std::vector<Value> values;
@@ -63,13 +64,17 @@ int show_command(App& app, const std::string& id) {
   if (!run) return fail(app, run.error());
   auto entries = app.engine->entries(run->id);
   auto leases = app.engine->leases().of_run(run->id);
+  auto children = app.engine->children(run->id);
   if (!entries) return fail(app, entries.error());
+  if (!children) return fail(app, children.error());
   if (!leases) return fail(app, leases.error());
   if (app.json) {
     Value v = run->to_value();
-    Value::Array held;
+    Value::Array held, started;
     for (const auto& l : *leases) held.push_back(lease_value(app, l));
+    for (const auto& c : *children) started.push_back(c.to_value().set("state", shown_state(app, c)));
     v.set("state", shown_state(app, *run))
+        .set("children", std::move(started))
         .set("entries", Value::Array(entries->begin(), entries->end()))
         .set("leases", std::move(held));
     app.terminal.out(v.to_json_pretty() + "\n");
@@ -89,6 +94,14 @@ int show_command(App& app, const std::string& id) {
                              : "";
       rows.push_back({e.text("fiber"), e.text("kind"), e.text("name"), e.text("state"),
                       fmt::format("{}", e.integer("attempt")), took, e.text("source")});
+    }
+    out += "\n" + format_table(rows);
+  }
+  if (!children->empty()) {
+    std::vector<std::vector<std::string>> rows{{"RUN THAT IT STARTED", "STATE", "TOOK", "SCRIPT"}};
+    for (const auto& c : *children) {
+      std::string took = c.ended_us ? format_duration_ms((c.ended_us - c.created_us) / 1000) : "";
+      rows.push_back({c.id, shown_state(app, c), took, std::filesystem::path(c.script).filename().string()});
     }
     out += "\n" + format_table(rows);
   }

@@ -315,7 +315,7 @@ int repl_command(App& app, const std::string& resume) {
   editor.set_complete([&r](const std::string& before) { return complete(r, before); });
   app.terminal.set_prompt([&] { editor.hide(); }, [&] { editor.draw(); });
   Interrupts handler(
-      *app.loop, [](void* h) { static_cast<LuaHost*>(h)->arm_interrupt(); }, r.host.get(),
+      *app.loop, [](void* i) { static_cast<Interrupter*>(i)->arm(); }, &r.interrupter,
       [&](int) {
         if (r.idle) editor.interrupt();
         else if (r.scope) r.run->cancel_scope(r.scope, make_error(ErrorKind::cancelled, "interrupted by Ctrl-C"));

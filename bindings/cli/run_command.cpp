@@ -71,7 +71,7 @@ int finish(Session& s) {
 
 int drive(Session& s, FunctionRef main, const std::string& title) {
   Interrupts handler(
-      *s.app.loop, [](void* host) { static_cast<host::LuaHost*>(host)->arm_interrupt(); }, s.host.get(),
+      *s.app.loop, [](void* i) { static_cast<host::Interrupter*>(i)->arm(); }, &s.interrupter,
       [&s](int count) {
         if (s.result) {
           s.hurried = true;
@@ -161,12 +161,7 @@ int run_command(App& app, const RunArguments& arguments) {
   if (!main) {
     // Nothing has begun: the run ends here, with the error.
     Error e = main.error();
-    store::Journal::Write write = [id = s.run->id(), text = error_to_value(e).to_json(),
-                                   at = app.loop->clock().wall_us()](store::Db& db) {
-      return db.run("UPDATE runs SET state='failed', error=?, ended_us=?, updated_us=?, pid=0 WHERE id=?",
-                    {text, at, at, id});
-    };
-    (void)run_blocking(*app.loop, app.engine->journal().commit(write));
+    (void)run_blocking(*app.loop, app.engine->fail(s.run->id(), e));
     return fail(app, e);
   }
   std::string title =

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
+
+#include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
@@ -51,10 +54,52 @@ void show_event(App& app, const Value& e) {
     t.note(fmt::format("warning: {}: {}", e.text("what"), e.text("message", e["error"].text("message"))));
 }
 
+host::HostOptions host_options(Session& s, const std::string& directory, host::Rules rules) {
+  host::HostOptions o;
+  o.rules = rules;
+  o.full_tracebacks = s.app.trace;
+  o.script_directory = directory;
+  o.on_interrupt = [&s] {
+    if (s.signals) s.signals->poll();
+  };  // the loop does not turn while Lua runs
+  o.open = lua::openers();
+  return o;
+}
+
+// Runs that the session's script starts: shown like its own, with a log file each.
+class Children final : public engine::ChildPrograms {
+ public:
+  explicit Children(Session& s) : s_(s) {}
+
+  engine::RunHooks hooks(const std::string& run) override {
+    engine::RunHooks h = session_hooks(s_);
+    auto log = std::make_shared<RunLog>();
+    std::string folder = s_.app.engine->home() + "/runs/" + run;
+    std::error_code ignored;
+    std::filesystem::create_directories(folder, ignored);
+    log->open(folder + "/log");
+    h.print = [&s = s_, log](std::string_view text) {
+      s.app.terminal.out(text);
+      log->write(text);
+    };
+    return h;
+  }
+
+  Result<std::unique_ptr<engine::Program>> load(engine::Run& child, const std::string& script) override {
+    host::HostOptions o = host_options(s_, "", host::Rules::workflow);
+    o.on_interrupt = host::interrupt_child(std::move(o.on_interrupt), *s_.run, child);
+    return host::load_program(*s_.app.loop, std::move(o), s_.interrupter, child, script);
+  }
+
+ private:
+  Session& s_;
+};
+
 }  // namespace
 
 engine::RunHooks session_hooks(Session& s) {
   engine::RunHooks h;
+  h.children = std::make_shared<Children>(s);
   h.print = [&s](std::string_view text) {
     s.app.terminal.out(text);
     s.log.write(text);
@@ -65,17 +110,11 @@ engine::RunHooks session_hooks(Session& s) {
 }
 
 Result<> make_host(Session& s, const std::string& directory, host::Rules rules, std::vector<lua_CFunction> open) {
-  host::HostOptions o;
-  o.rules = rules;
-  o.full_tracebacks = s.app.trace;
-  o.script_directory = directory;
-  o.on_interrupt = [&s] {
-    if (s.signals) s.signals->poll();
-  };  // the loop does not turn while Lua runs
-  o.open = lua::openers();
+  host::HostOptions o = host_options(s, directory, rules);
   o.open.insert(o.open.end(), open.begin(), open.end());
   RILLE_TRY(s.host, host::LuaHost::create(*s.app.loop, std::move(o)));
   s.host->bind_run(*s.run);
+  s.interrupter.add(s.host.get());
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "bindings/cli/app.hpp"
 #include "bindings/cli/interrupt.hpp"
 #include "bindings/host/host.hpp"
+#include "bindings/host/interrupter.hpp"
 
 namespace rille::cli {
 
@@ -22,9 +23,12 @@ class RunLog {
   int fd_ = -1;
 };
 
+constexpr std::size_t child_runs_max = 256;  // at a time
+
 struct Session {
   App& app;
   RunLog log;
+  host::Interrupter interrupter{1 + child_runs_max};
   std::unique_ptr<engine::Run> run;
   std::unique_ptr<host::LuaHost> host;
   std::optional<Result<Value>> result;

@@ -49,6 +49,22 @@ Result<int> signal(lua_State* L) {
                push_decoded, Waits::engine);
 }
 
+// run(script, args, {id=})
+Result<int> run(lua_State* L) {
+  Verb v = begin_verb(L, "run");
+  engine::ChildSpec spec;
+  spec.script = std::string(check_text(L, 1, "rille.run"));
+  if (spec.script.empty()) raise_invalid(L, "rille.run: the script's file name is empty");
+  RILLE_TRY(spec.args, to_value(L, 2, "args"));
+  if (spec.args.is_null()) spec.args = Value(Value::Object{});
+  if (!spec.args.as_object() && !(spec.args.as_array() && spec.args.as_array()->empty()))
+    raise_invalid(L, "rille.run: the arguments are a table of names and values",
+                  "rille.run(\"eval.lua\", { model = \"out/model\" })");
+  check_options(L, 3, "rille.run", {"id"});
+  spec.id = option_text(L, 3, "id").value_or("");
+  return await(L, v.run.child(v.id, std::move(spec), v.source), push_decoded, Waits::engine);
+}
+
 Result<int> budget(lua_State* L) {
   Verb v = begin_verb(L, "budget");
   check_options(L, 1, "rille.budget", {"limit", "alert"});
@@ -103,6 +119,7 @@ int open_run(lua_State* L) {
   set_async(L, "sleep", bind<sleep>);
   set_async(L, "now", bind<now>);
   set_async(L, "signal", bind<signal>);
+  set_async(L, "run", bind<run>);
   set_functions(L, {{"budget", bind<budget>}, {"error", bind<raise_error>}});
   add_words(L, 1);
   push_rille_core(L);

@@ -20,6 +20,10 @@ Async<> Engine::abandon(std::string id, lease::Manager::Event event) {
   RILLE_CO_TRY(row, run(row.id));
   store::Fence fence(row.id, row.epoch);
   std::optional<Error> trouble;
+  RILLE_CO_TRY(std::vector<RunRow> started, children(row.id));
+  for (const RunRow& child : started)
+    if (refuse_ended(child) && !alive(child.id))
+      if (Result<> r = co_await abandon(child.id, event); !r) co_return r;
   for (std::int64_t attempt = 1; attempt <= attempts_max; ++attempt) {
     if (attempt > 1) RILLE_CO_CHECK(co_await sleep_for(loop_, pause_ms));
     trouble.reset();

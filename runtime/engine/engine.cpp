@@ -21,7 +21,7 @@ namespace rille::engine {
 namespace {
 
 constexpr const char* run_columns =
-    "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason "
+    "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason,parent "
     "FROM runs ";
 
 RunRow read_run(const store::Row& row) {
@@ -44,6 +44,7 @@ RunRow read_run(const store::Row& row) {
   r.ended_us = row.integer(11);
   r.pid = row.integer(12);
   if (!row.null(13)) r.cancel_reason = error_from_value(json(13));
+  r.parent = row.text(14);
   return r;
 }
 
@@ -105,6 +106,7 @@ Value RunRow::to_value() const {
   Value v;
   v.set("id", id).set("script", script).set("mode", mode).set("state", state).set("args", args);
   v.set("created", format_utc(created_us));
+  if (!parent.empty()) v.set("parent", parent);
   if (ended_us) v.set("ended", format_utc(ended_us)).set("seconds", static_cast<double>(ended_us - created_us) / 1e6);
   if (!result.is_null()) v.set("result", result);
   if (error) v.set("error", error_to_value(*error));
@@ -146,6 +148,7 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
   row.script = spec.script;
   row.mode = mode_name(spec.mode);
   row.args = spec.args;
+  row.parent = spec.parent;
   co_return co_await take(std::move(row), true, std::move(hooks));
 }
 
@@ -169,9 +172,9 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
                     {*host, std::int64_t{getpid()}, now, r.id});
     std::string args = r.args.to_json();
     return db.run(
-        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-        "VALUES(?,?,?,'running',1,?,?,?,?,?)",
-        {r.id, r.script, r.mode, args, now, now, *host, std::int64_t{getpid()}});
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,parent) "
+        "VALUES(?,?,?,'running',1,?,?,?,?,?,?)",
+        {r.id, r.script, r.mode, args, now, now, *host, std::int64_t{getpid()}, r.parent});
   };
   // A session has nothing to resume before its first lease, whose row comes after this one: it need not wait.
   if (fresh && row.mode == "session") journal_->enqueue(std::move(write));
@@ -190,6 +193,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
   config.epoch = row.epoch;
   config.self_exe = options_.self_exe;
   config.lock = std::move(lock);
+  config.engine = this;
   if (config.mode == Mode::durable) {
     RILLE_CO_TRY(config.number, run_number(journal_->reader(), row.id));
   }
@@ -201,11 +205,26 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
       new RunImpl(loop_, std::move(config), journal_.get(), leases_.get(), std::move(replay)));
 }
 
-Result<std::vector<RunRow>> Engine::runs(int limit) const {
+Result<std::vector<RunRow>> Engine::runs(int limit, bool with_children) const {
   std::vector<RunRow> out;
-  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "ORDER BY created_us DESC LIMIT ?",
-                                       {std::int64_t{limit}},
+  const char* which = with_children ? "ORDER BY created_us DESC LIMIT ?"
+                                    : "WHERE parent='' ORDER BY created_us DESC LIMIT ?";
+  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + which, {std::int64_t{limit}},
                                        [&](const store::Row& row) { out.push_back(read_run(row)); }));
+  return out;
+}
+
+Result<std::vector<RunRow>> Engine::children(const std::string& run) const {
+  std::vector<RunRow> out;
+  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "WHERE parent=? AND parent<>'' ORDER BY created_us",
+                                       {run}, [&](const store::Row& row) { out.push_back(read_run(row)); }));
+  return out;
+}
+
+Result<std::optional<RunRow>> Engine::exactly(const std::string& id) const {
+  std::optional<RunRow> out;
+  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "WHERE id=?", {id},
+                                       [&](const store::Row& row) { out = read_run(row); }));
   return out;
 }
 
@@ -213,15 +232,14 @@ Result<RunRow> Engine::run(const std::string& id) const {
   std::vector<RunRow> found;
   auto add = [&](const store::Row& row) { found.push_back(read_run(row)); };
   if (id == "last") {
-    RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "ORDER BY created_us DESC LIMIT 1", {}, add));
+    RILLE_TRY(found, runs(1));
     if (found.empty()) return make_error(ErrorKind::invalid, "there is no run yet", "start one: rille run FILE");
     return found.front();
   }
-  // Ids hold digits, letters and dashes only, so a range is a prefix search.
-  RILLE_CHECK(journal_->reader().query(std::string(run_columns) + "WHERE id>=? AND id<? ORDER BY id LIMIT 3",
-                                       {id, id + "~"}, add));
-  for (RunRow& r : found)
-    if (r.id == id) return std::move(r);
+  if (Result<std::optional<RunRow>> it = exactly(id); it && *it) return std::move(**it);
+  // Ids hold digits, letters, dots and dashes only, so a range is a prefix search. A child is named in full.
+  RILLE_CHECK(journal_->reader().query(
+      std::string(run_columns) + "WHERE id>=? AND id<? AND parent='' ORDER BY id LIMIT 3", {id, id + "~"}, add));
   if (found.size() == 1 && !id.empty()) return std::move(found.front());
   if (found.size() > 1 && !id.empty())
     return make_error(ErrorKind::invalid,
@@ -280,10 +298,21 @@ Async<> Engine::signal(std::string id, std::string name, Value payload) {
   co_return co_await journal_->commit(std::move(write));
 }
 
+Async<> Engine::fail(std::string id, Error why) {
+  std::string text = error_to_value(why).to_json();
+  store::Journal::Write write = [id, text, at = loop_.clock().wall_us()](store::Db& db) {
+    return db.run("UPDATE runs SET state='failed', error=?, ended_us=?, updated_us=?, pid=0 WHERE id=?",
+                  {text, at, at, id});
+  };
+  co_return co_await journal_->commit(std::move(write));
+}
+
 Result<> Engine::suspend(Run& run) {
   std::int64_t now = loop_.clock().wall_us();
-  journal_->enqueue([id = run.id(), now](store::Db& db) {
-    return db.run("UPDATE runs SET state='suspended', updated_us=?, pid=0 WHERE id=? AND state='running'", {now, id});
+  journal_->enqueue([id = run.id(), now](store::Db& db) {  // with the runs that it waits for
+    return db.run(
+        "WITH RECURSIVE these(id) AS (SELECT ?2 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
+        "UPDATE runs SET state='suspended', updated_us=?1, pid=0 WHERE id IN these AND state='running'", {now, id});
   });
   return journal_->flush();
 }

@@ -24,6 +24,7 @@ struct RunSpec {
   Mode mode = Mode::durable;
   Value args;              // the run's input
   std::string id;          // "" = make one
+  std::string parent;      // the run whose script starts it; "": none
 };
 
 struct ReapSpec {
@@ -35,7 +36,7 @@ struct ReapSpec {
 
 // One row of the table `runs`.
 struct RunRow {
-  std::string id, script, mode, state, host;
+  std::string id, script, mode, state, host, parent;
   Value args, result;
   std::optional<Error> error;
   std::optional<Error> cancel_reason;  // set: it was told to end, and unwinds or has unwound
@@ -56,7 +57,9 @@ class Engine {
   // beginning, or be "last".
   Async<std::unique_ptr<Run>> resume(std::string id, RunHooks hooks);
 
-  Result<std::vector<RunRow>> runs(int limit) const;           // newest first
+  // Newest first; those that scripts have started only when asked for.
+  Result<std::vector<RunRow>> runs(int limit, bool with_children = false) const;
+  Result<std::vector<RunRow>> children(const std::string& run) const;  // that this run's script has started
   Result<RunRow> run(const std::string& id) const;             // by id, beginning or "last"
   Result<std::vector<Value>> entries(const std::string& run) const;
   // The audit trail: of one run, or of all ("").
@@ -66,6 +69,12 @@ class Engine {
   // Ends a run that no process runs without its script: gives back what its rows say it holds, trying again for some
   // seconds. state: it has ended, or is alive, or something is still rented (then its state is `cleanup`).
   Async<> abandon(std::string run, lease::Manager::Event event);
+  // A run that a script starts: to its end, from wherever its row stands. It may be under way in another fiber or
+  // process; then its outcome is waited for. state: the id is another run's, of another script or arguments.
+  Async<Value> run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs,
+                         CancelToken token);
+  // Ends a run whose script could not be loaded: nothing of it has begun.
+  Async<> fail(std::string run, Error why);
   // Marks a run that stops here without unwinding (SIGTERM, SIGHUP): `resume` continues it.
   Result<> suspend(Run& run);
 
@@ -80,6 +89,9 @@ class Engine {
  private:
   Engine(Loop& loop, EngineOptions options) : loop_(loop), options_(std::move(options)) {}
   static Result<> refuse_ended(const RunRow& row);
+  Result<std::optional<RunRow>> exactly(const std::string& id) const;
+  Async<Value> execute_child(std::unique_ptr<Run> run, std::string script, std::shared_ptr<ChildPrograms> programs,
+                             CancelToken token);
   Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks);
   std::string run_home(const std::string& id) const { return options_.home + "/runs/" + id; }
 

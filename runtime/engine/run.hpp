@@ -78,6 +78,14 @@ struct CallSpec {
   std::string identity;
 };
 
+// A run that a script starts and waits for.
+struct ChildSpec {
+  ChildSpec() = default;               // not an aggregate: see loop/task.hpp
+  std::string script;                  // a file, as seen from the folder of the parent's script
+  Value args;
+  std::string id;                      // of whoever asks first; the others get its outcome. "" = made from the parent's
+};
+
 // What the host program allows a run, whatever its script says. -1: no limit.
 struct RunLimits {
   RunLimits() = default;
@@ -85,11 +93,31 @@ struct RunLimits {
   std::int64_t leases_max = -1;        // held at a time
 };
 
+class Run;
+struct RunHooks;
+
+// The code of a run, in whatever language, ready to be executed in it. Destroyed before the run.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual Guest& guest() = 0;
+  virtual FunctionRef main() = 0;
+};
+
+// What the edge does for runs that a script starts.
+class ChildPrograms {
+ public:
+  virtual ~ChildPrograms() = default;
+  virtual RunHooks hooks(const std::string& run) = 0;  // that the child is told by
+  virtual Result<std::unique_ptr<Program>> load(Run& child, const std::string& script) = 0;
+};
+
 // What the edge is told. All optional; called on the loop thread.
 struct RunHooks {
   std::function<void(std::string_view text)> print;        // output of the script and of its calls, as it was written
   std::function<void(const Value& progress)> progress;     // {what, done, total, unit, loss, rate, seconds_left, ...}
   std::function<void(const Value& event)> event;           // {event, ...}: rent, live, released, step, retry, warning
+  std::shared_ptr<ChildPrograms> children;                 // null: this run cannot start others
 };
 
 class Run : public FiberSink {
@@ -165,6 +193,10 @@ class Run : public FiberSink {
                              Value options, std::string source) = 0;
   virtual Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to,
                            Value options, std::string source) = 0;
+
+  // Another script as a run of its own: its record, its leases, its budget. Cancelled with the fiber, and waited for
+  // even then. Gives its result, or its error as the cause of one.
+  virtual Async<Value> child(FiberId fiber, ChildSpec spec, std::string source) = 0;
 
   // Host functions and other effects that are recorded once done: runs `live` unless the journal has the answer.
   virtual Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) = 0;

@@ -1,6 +1,7 @@
 // The engine's Run. Private to runtime/engine; the interface is run.hpp.
 // Files: fibers.cpp (fibers, scopes, cancellation), durable.cpp (admission, completion, steps, sleep, signals),
-// instances.cpp (leases and calls; what they do is calls.hpp's), life.cpp (start, end, settling).
+// children.cpp (runs that it starts), instances.cpp (leases and calls; what they do is calls.hpp's), life.cpp (start,
+// end, settling).
 #pragma once
 
 #include <map>
@@ -92,6 +93,7 @@ struct RunConfig {
   std::string self_exe;
   RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
   RunLock lock;                        // held while the run is
+  class Engine* engine = nullptr;      // null: ephemeral
 };
 
 class RunImpl final : public Run {
@@ -147,6 +149,7 @@ class RunImpl final : public Run {
                      std::string source) override;
   Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
                    std::string source) override;
+  Async<Value> child(FiberId fiber, ChildSpec spec, std::string source) override;
   Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) override;
 
   void event(const std::string& name, Value data);  // to the hooks and the audit trail

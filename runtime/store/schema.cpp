@@ -9,6 +9,7 @@ namespace {
 constexpr const char* format_1 = R"sql(
 CREATE TABLE runs (
   number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, script TEXT NOT NULL, mode TEXT NOT NULL,
+  parent TEXT NOT NULL DEFAULT '',   -- the run whose script started it
   state TEXT NOT NULL,               -- running suspended done failed cancelled diverged cleanup
   epoch INTEGER NOT NULL,            -- fencing: raised by each runner that takes the run
   args TEXT NOT NULL, result TEXT, error TEXT,
@@ -18,6 +19,8 @@ CREATE TABLE runs (
   created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, ended_us INTEGER,
   host TEXT NOT NULL, pid INTEGER NOT NULL
 ) STRICT;
+
+CREATE INDEX runs_by_parent ON runs(parent) WHERE parent<>'';
 
 CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, content TEXT NOT NULL) STRICT;
 

@@ -232,6 +232,25 @@ function rille.sleep(name, duration) end
 --- local ok = rille.signal("approve", { timeout = "1d", default = false })
 function rille.signal(name, options) end
 
+--- Runs another script as a run of its own, and waits for its result. It has its own record, leases and budget, and is
+--- found again by its id after a crash. If this fiber is cancelled, so is that run, which first releases what it holds.
+---@param script string its file, as seen from the folder of this script
+---@param args? table what its `rille.args` reads
+---@param options? rille.RunOptions the id it is to have
+---@return any result what the script returns
+---@mark durable
+---@async
+---@error invalid there is no such file, or its text cannot be compiled
+---@error state the id belongs to a run of another script or other arguments; or this code is on an agent
+---@error quota too many runs at once in this process
+---@example
+--- -- fragment
+--- local score = rille.run("eval.lua", { model = "out/model" })
+function rille.run(script, args, options) end
+
+---@class rille.RunOptions
+---@field id? string of the run; whoever asks for the same id gets the same run's result
+
 ---@class rille.SignalOptions
 ---@field timeout? string the longest wait; for ever by default
 ---@field default? any the value to take when the time is up

@@ -75,6 +75,7 @@ class FakeRun : public engine::Run {
   Async<Value> call(FiberId, std::string, engine::CallSpec, std::string) override { co_return no(); }
   Async<Value> stage(FiberId, std::string, std::string, std::string, Value, std::string) override { co_return no(); }
   Async<Value> get(FiberId, std::string, std::string, std::string, Value, std::string) override { co_return no(); }
+  Async<Value> child(FiberId, engine::ChildSpec, std::string) override { co_return no(); }
   Async<Value> recorded(FiberId, engine::Operation, std::function<Async<Value>(CancelToken)>) override {
     co_return no();
   }

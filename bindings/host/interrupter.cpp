@@ -1,0 +1,31 @@
+#include "bindings/host/interrupter.hpp"
+
+#include <thread>
+
+namespace rille::host {
+
+bool Interrupter::add(LuaHost* host) {
+  for (auto& slot : slots_) {
+    LuaHost* free = nullptr;
+    if (slot.compare_exchange_strong(free, host)) return true;
+  }
+  return false;
+}
+
+void Interrupter::remove(LuaHost* host) {
+  for (auto& slot : slots_) {
+    LuaHost* mine = host;
+    slot.compare_exchange_strong(mine, nullptr);
+  }
+  while (arming_.load() > 0) std::this_thread::yield();  // a few instructions of another thread
+}
+
+void Interrupter::arm() noexcept {
+  arming_.fetch_add(1);
+  asked_.store(true);
+  for (auto& slot : slots_)
+    if (LuaHost* host = slot.load()) host->arm_interrupt();
+  arming_.fetch_sub(1);
+}
+
+}  // namespace rille::host

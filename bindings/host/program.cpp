@@ -1,0 +1,51 @@
+#include "bindings/host/program.hpp"
+
+#include <filesystem>
+
+namespace rille::host {
+
+namespace {
+
+class LuaProgram final : public engine::Program {
+ public:
+  LuaProgram(std::unique_ptr<LuaHost> host, Interrupter& interrupter)
+      : host_(std::move(host)), interrupter_(interrupter) {}
+  ~LuaProgram() override { interrupter_.remove(host_.get()); }
+  Guest& guest() override { return *host_; }
+  FunctionRef main() override { return main_; }
+  Result<> load(const std::string& script) {
+    if (!interrupter_.add(host_.get()))
+      return make_error(ErrorKind::quota, "too many runs are under way in this process",
+                        "start fewer at a time: rille.map(name, list, { limit = 8 }, fn)");
+    RILLE_TRY(main_, host_->load_file(script));
+    return {};
+  }
+
+ private:
+  std::unique_ptr<LuaHost> host_;
+  Interrupter& interrupter_;
+  FunctionRef main_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions options, Interrupter& interrupter,
+                                                      engine::Run& run, const std::string& script) {
+  options.rules = Rules::workflow;
+  options.script_directory = std::filesystem::path(script).parent_path().string();
+  RILLE_TRY(std::unique_ptr<LuaHost> host, LuaHost::create(loop, std::move(options)));
+  host->bind_run(run);
+  auto program = std::make_unique<LuaProgram>(std::move(host), interrupter);
+  RILLE_CHECK(program->load(script));
+  return std::unique_ptr<engine::Program>(std::move(program));
+}
+
+std::function<void()> interrupt_child(std::function<void()> interrupt, engine::Run& parent, engine::Run& child) {
+  return [interrupt = std::move(interrupt), &parent, &child] {
+    if (interrupt) interrupt();
+    if (parent.cancel_waits())
+      child.cancel(make_error(ErrorKind::cancelled, "interrupted with the run that waits for it"));
+  };
+}
+
+}  // namespace rille::host

@@ -1,0 +1,125 @@
+// Runs that a script starts: each is a run of its own, found by its id after a crash, ended with its parent's fiber.
+#include <fmt/format.h>
+
+#include <cctype>
+#include <filesystem>
+
+#include "runtime/base/id.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr std::int64_t look_again_ms = 500;
+constexpr std::size_t id_chars_max = 120;
+
+// eval.lua of run R -> "R.eval-3f9c20"
+std::string child_id(const std::string& parent, const std::string& script, const std::string& key) {
+  std::string stem;
+  for (char c : std::filesystem::path(script).stem().string())
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_') stem += c;
+  return parent + "." + stem.substr(0, 24) + "-" + derive_hex({"child", parent, key}, 6);
+}
+
+Result<> check_id(const std::string& id) {
+  bool good = !id.empty() && id.size() <= id_chars_max && id.front() != '.' && id != "last";
+  for (char c : id)
+    good = good && (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.');
+  if (good) return {};
+  return make_error(ErrorKind::invalid, fmt::format("'{}' cannot be the id of a run", id),
+                    fmt::format("use up to {} letters, digits, dots and dashes", id_chars_max));
+}
+
+Result<Value> outcome_of(RunRow row) {
+  if (row.error) return std::move(*row.error);
+  return std::move(row.result);
+}
+
+Error failed_child(const std::string& id, const std::string& script, Error why) {
+  Error e = why;
+  e.message = fmt::format("run {} of '{}' failed: {}", id, std::filesystem::path(script).filename().string(),
+                          why.message);
+  e.resource = id;
+  e.traceback.clear();
+  e.cause = std::make_shared<const Error>(std::move(why));
+  return e;
+}
+
+}  // namespace
+
+Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
+  std::string name = std::filesystem::path(spec.script).filename().string();
+  std::filesystem::path script(spec.script);
+  std::error_code ec;
+  if (script.is_relative()) {
+    std::filesystem::path folder = std::filesystem::path(config_.script).parent_path();
+    script = folder.empty() ? std::filesystem::absolute(script, ec) : folder / script;
+  }
+  if (!spec.id.empty()) RILLE_CO_CHECK(check_id(spec.id));
+  Value what;
+  what.set("script", spec.script).set("args", spec.args).set("id", spec.id);
+  Operation op{"run", std::move(name), std::move(what), std::move(source)};
+  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  if (slot.recorded) co_return std::move(*slot.recorded);
+  if (!config_.engine || !config_.hooks.children)
+    co_return make_error(ErrorKind::state, "rille.run: this code cannot start other runs",
+                         "start them in the workflow, outside box:call");
+  record_start(slot);
+  spec.script = script.lexically_normal().string();
+  std::string child = spec.id = spec.id.empty() ? child_id(config_.id, spec.script, slot.key) : spec.id;
+  std::string path = spec.script;
+  Result<Value> outcome =
+      co_await config_.engine->run_child(std::move(spec), config_.id, config_.hooks.children, token(*slot.fiber));
+  if (!outcome) {
+    if (const Error* why = cancelled(id)) co_return *why;
+    outcome = failed_child(child, path, std::move(outcome).error());
+  }
+  co_return co_await complete(std::move(slot), std::move(outcome));
+}
+
+Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs,
+                               CancelToken token) {
+  while (true) {
+    if (token.cancelled()) co_return token.reason();
+    RILLE_CO_TRY(std::optional<RunRow> row, exactly(spec.id));
+    if (row && (row->script != spec.script || row->args.to_json() != spec.args.to_json())) {
+      Error e = make_error(ErrorKind::state,
+                           fmt::format("run {} exists, with another script or other arguments", spec.id),
+                           fmt::format("see it with `rille show {}`; choose another id", spec.id));
+      co_return e;
+    }
+    if (row && !refuse_ended(*row)) co_return outcome_of(std::move(*row));
+    RunHooks hooks = programs->hooks(spec.id);
+    Result<std::unique_ptr<Run>> begun = make_error(ErrorKind::internal, "");
+    if (row) {
+      begun = co_await resume(spec.id, std::move(hooks));
+    } else {
+      RunSpec fresh;
+      fresh.script = spec.script;
+      fresh.args = spec.args;
+      fresh.id = spec.id;
+      fresh.parent = parent;
+      begun = co_await start(std::move(fresh), std::move(hooks));
+    }
+    if (begun) co_return co_await execute_child(std::move(*begun), spec.script, programs, token);
+    if (!alive(spec.id)) co_return begun.error();
+    RILLE_CO_CHECK(co_await sleep_for(loop_, look_again_ms, token));  // another fiber or process is at it
+  }
+}
+
+Async<Value> Engine::execute_child(std::unique_ptr<Run> run, std::string script,
+                                   std::shared_ptr<ChildPrograms> programs, CancelToken token) {
+  Result<std::unique_ptr<Program>> program = programs->load(*run, script);
+  if (!program) {
+    Error e = std::move(program).error();
+    RILLE_CO_CHECK(co_await fail(run->id(), e));
+    co_return e;
+  }
+  auto registration = token.on_cancel([r = run.get()](const Error& why) { r->cancel(why); });
+  Value none;
+  co_return co_await run->execute((*program)->guest(), (*program)->main(), none);
+}
+
+}  // namespace rille::engine
