@@ -25,6 +25,7 @@ int join(lua_State* L) {
   return await(L, v.run.join(v.id, child), push_nothing, Waits::engine);
 }
 
+// (list of fibers, whether the script acts upon which one it is)
 int join_any(lua_State* L) {
   Verb v = begin_verb(L, "race", Verbs::anywhere);
   std::vector<FiberId> children;
@@ -33,7 +34,7 @@ int join_any(lua_State* L) {
     children.push_back(static_cast<FiberId>(check_integer(L, -1, "fiber")));
     lua_pop(L, 1);
   }
-  return await(L, v.run.join_any(v.id, std::move(children)), [](lua_State* l, std::size_t index) {
+  return await(L, v.run.join_any(v.id, std::move(children), lua_toboolean(L, 2)), [](lua_State* l, std::size_t index) {
     push(l, static_cast<std::int64_t>(index + 1));
     return 1;
   }, Waits::engine);

@@ -192,7 +192,7 @@ function words.race(list)
     if #handles == 0 then raise("invalid", "rille.race: the table is empty") end
     local ids = {}
     for i, handle in ipairs(handles) do ids[i] = handle.id end
-    local first = core.join_any(ids)
+    local first = core.join_any(ids, true)
     for i, handle in ipairs(handles) do
       if i ~= first then core.cancel(handle.id, "another one of the race was first") end
     end
@@ -239,7 +239,7 @@ function words.map(name, list, options, fn)
         next_item = next_item + 1
       end
       if next_item > n then break end
-      local at = core.join_any(ids)
+      local at = core.join_any(ids, false)
       out[index_of[at]] = handles[at]:wait()
       table.remove(ids, at); table.remove(handles, at); table.remove(index_of, at)
     end

@@ -172,6 +172,7 @@ Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec
 }
 
 AgentClient::~AgentClient() {
+  if (!state_) return;
   Error gone = make_error(ErrorKind::cancelled, "the agent's client was closed");
   state_->fail(gone);
   state_->connection->close(std::move(gone));

@@ -5,6 +5,7 @@
 // - Cancelling an operation stops waiting for it, here; it does not cancel the call (that is cancel()).
 // - Errors that the agent gives arrive as they were made there.
 // Loop thread only. Destroying the client ends the channel's command, not the agent.
+// The agents of a simulated cloud are derived from it.
 #pragma once
 
 #include <functional>
@@ -84,39 +85,42 @@ class AgentClient {
   // words of the command; config: the peer speaks another protocol.
   static Async<std::unique_ptr<AgentClient>> connect(Loop& loop, ChannelSpec channel, ClientOptions options,
                                                      CancelToken token = {});
-  ~AgentClient();
+  virtual ~AgentClient();
   AgentClient(const AgentClient&) = delete;
   AgentClient& operator=(const AgentClient&) = delete;
 
   const AgentInfo& info() const;
-  bool broken() const;
+  virtual bool broken() const;
   Async<> wait_broken(CancelToken token = {});   // ends with the error that broke it
 
   // Idempotent: a call that runs or is done is left as it is. state: an older epoch or generation than one seen there.
-  Async<CallStatus> start(StartRequest request, CancelToken token = {});
+  virtual Async<CallStatus> start(StartRequest request, CancelToken token = {});
   // Replays the log from `log_offset`, then streams until the call ends: gives done or absent, never running.
-  Async<CallStatus> attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers,
-                           CancelToken token = {});
+  virtual Async<CallStatus> attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers,
+                                   CancelToken token = {});
   Async<CallStatus> status(std::string call_key, CancelToken token = {});          // as attach, without waiting
   Async<> acknowledge(std::string call_key, CancelToken token = {});               // forgets a call that is done
   // Nobody wants these any more: those that run are cancelled, and all are forgotten. Unknown ones are no error.
-  Async<> forget(std::vector<std::string> call_keys, std::string reason, CancelToken token = {});
+  virtual Async<> forget(std::vector<std::string> call_keys, std::string reason, CancelToken token = {});
   // Asks the call to end, and ends it after the grace; attach then gives `cancelled`. Success when it is not running.
   Async<> cancel(std::string call_key, std::string reason, std::int64_t grace_ms = 10'000, CancelToken token = {});
 
   // Files and whole directories between here and the instance's work directory; remote paths are relative. What is
   // there already, by size and SHA-256, is not moved again; a part that was moved is resumed. integrity: the digest
   // differs at the end (the part is removed).
-  Async<Transfer> put(std::string local_path, std::string remote_path, TransferProgress progress = {},
-                      CancelToken token = {});
-  Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
-                      CancelToken token = {});
+  virtual Async<Transfer> put(std::string local_path, std::string remote_path, TransferProgress progress = {},
+                              CancelToken token = {});
+  virtual Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
+                              CancelToken token = {});
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
   Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});   // recursive, sorted
 
   // {uptime_s, calls = {{key, state}..}, load, cores, memory_free_bytes, disk_free_bytes, ..}
   Async<Value> describe(CancelToken token = {});
   Async<> shutdown(CancelToken token = {});     // ends the agent and everything beneath it; the directory stays
+
+ protected:
+  AgentClient() = default;             // without a channel
 
  private:
   struct State;

@@ -8,6 +8,7 @@
 
 #include "runtime/base/id.hpp"
 #include "runtime/engine/run_impl.hpp"
+#include "runtime/engine/simulation.hpp"
 
 namespace rille::engine {
 
@@ -65,6 +66,7 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
   request.key = std::move(key);
   request.name = std::move(name);
   request.scope = std::move(scope);
+  if (run_.config_.simulation && options.as_object()) options.as_object()->erase("provider");
   request.options = std::move(options);
   request.fence = run_.fence();
   request.leases_max = leases_max;
@@ -98,6 +100,14 @@ Result<LeaseView> Calls::view(const std::string& lease_id) const {
   return to_view(*l, run_.loop().clock().wall_us());
 }
 
+Async<std::unique_ptr<agent::AgentClient>> Calls::connect(provider::Machine machine, CancelToken token) {
+  if (Simulation* world = run_.config_.simulation)
+    co_return co_await world->agents.connect(run_.loop(), machine.id, token);
+  agent::ClientOptions options;
+  options.agent_argv = {self_exe_, "agent"};
+  co_return co_await agent::AgentClient::connect(run_.loop(), machine.channel, options, token);
+}
+
 // A live connection to the lease's agent. When none can be made, the provider is asked what has become of the machine.
 Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, CancelToken token) {
   if (auto it = clients_.find(lease_id); it != clients_.end()) {
@@ -115,9 +125,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
       co_return make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l->name, l->machine_id),
                            "it was ended outside this run, or its ttl has passed; what it held is lost")
           .with_resource(lease_id);
-    agent::ClientOptions options;
-    options.agent_argv = {self_exe_, "agent"};
-    auto made = co_await agent::AgentClient::connect(run_.loop(), machine.channel, options, token);
+    auto made = co_await connect(machine, token);
     if (made) {
       std::shared_ptr<agent::AgentClient> shared = std::move(*made);
       clients_[lease_id] = shared;
@@ -214,6 +222,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
   request.epoch = run_.fence().epoch;
   request.spec = spec.kind == "exec" ? spec.payload : Value().set("payload", spec.payload);
   request.spec.set("kind", spec.kind).set("name", spec.name).set("run", run_.id());
+  if (run_.config_.simulation && !spec.sim.is_null()) request.spec.set("sim", spec.sim);
   if (spec.timeout_ms) request.spec.set("timeout_ms", spec.timeout_ms);
   std::int64_t offset = 0;
   int breaks = 0;

@@ -46,6 +46,7 @@ class Calls {
 
  private:
   static constexpr int reconnects_max = 20;  // in a row
+  Async<std::unique_ptr<agent::AgentClient>> connect(provider::Machine machine, CancelToken token);
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
   using Move = std::function<Async<agent::Transfer>(agent::AgentClient&)>;
   Async<Value> transfer(std::string lease_id, Move move, CancelToken token);

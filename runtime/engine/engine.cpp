@@ -133,7 +133,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
 
 Engine::~Engine() = default;
 
-bool Engine::alive(const std::string& id) const { return RunLock::held(run_home(id)); }
+bool Engine::alive(const std::string& id) const { return !simulation_ && RunLock::held(run_home(id)); }
 
 Result<> Engine::refuse_ended(const RunRow& row) {
   if (row.state != "done" && row.state != "failed" && row.state != "cancelled") return {};
@@ -161,7 +161,10 @@ Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
 }
 
 Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks) {
-  RILLE_CO_TRY(RunLock lock, RunLock::take(run_home(row.id), row.id));
+  RunLock lock;
+  if (!simulation_) {
+    RILLE_CO_TRY(lock, RunLock::take(run_home(row.id), row.id));
+  }
   std::int64_t now = loop_.clock().wall_us();
   auto shared = std::make_shared<RunRow>(row);
   auto host = std::make_shared<std::string>(host_name());
@@ -192,6 +195,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
   config.hooks = std::move(hooks);
   config.epoch = row.epoch;
   config.self_exe = options_.self_exe;
+  config.simulation = simulation_;
   config.lock = std::move(lock);
   config.engine = this;
   if (config.mode == Mode::durable) {

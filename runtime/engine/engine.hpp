@@ -14,6 +14,8 @@
 
 namespace rille::engine {
 
+struct Simulation;
+
 struct EngineOptions {
   std::string home;        // RILLE_HOME; made when missing (mode 0700)
   std::string self_exe;    // the `rille` command, for agents on this machine
@@ -48,6 +50,8 @@ class Engine {
  public:
   // io: the home cannot be made or written; config: it is on a network file system, or of a newer format.
   static Result<std::unique_ptr<Engine>> open(Loop& loop, EngineOptions options);
+  // The runner of a simulated world, which outlives it. No file is locked or written.
+  static Result<std::unique_ptr<Engine>> open_simulated(Loop& loop, Simulation& simulation);
   ~Engine();
 
   // Begins a new run; nothing executes before Run::execute.
@@ -97,6 +101,7 @@ class Engine {
 
   Loop& loop_;
   EngineOptions options_;
+  Simulation* simulation_ = nullptr;
   std::unique_ptr<store::Journal> journal_;
   std::unique_ptr<provider::Registry> registry_;
   std::unique_ptr<lease::Manager> leases_;

@@ -121,7 +121,23 @@ Async<> RunImpl::join(FiberId self, FiberId child) {
   co_return success();
 }
 
-Async<std::size_t> RunImpl::join_any(FiberId self, std::vector<FiberId> children) {
+Async<std::size_t> RunImpl::join_any(FiberId self, std::vector<FiberId> children, bool journaled) {
+  if (!journaled || config_.mode != Mode::durable) co_return co_await first_ended(self, std::move(children));
+  Operation op("race", "winner", Value(static_cast<std::int64_t>(children.size())), guest_ ? guest_->where(self) : "");
+  RILLE_CO_TRY(Slot slot, co_await admit(self, std::move(op)));
+  Result<Value> winner = Value();
+  if (slot.recorded) {
+    winner = std::move(*slot.recorded);
+  } else {
+    RILLE_CO_TRY(std::size_t first, co_await first_ended(self, children));
+    winner = co_await complete(std::move(slot), Value(static_cast<std::int64_t>(first)));
+  }
+  if (!winner) co_return winner.error();
+  auto index = static_cast<std::size_t>(winner->as_number() ? *winner->as_number() : 0);
+  co_return std::min(index, children.size() - 1);
+}
+
+Async<std::size_t> RunImpl::first_ended(FiberId self, std::vector<FiberId> children) {
   FiberRecord& f = fiber(self);
   for (std::size_t i = 0; i < children.size(); ++i)
     if (ended(children[i])) co_return i;

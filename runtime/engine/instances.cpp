@@ -110,6 +110,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     std::vector<std::string> one(1, lease_id);
     if (Result<> settled = co_await release_all(f, std::move(one)); settled) std::erase(owner(f).leases, lease_id);
     else e = unsettled(std::move(e), settled.error());
+    if (const Error* why = cancelled(id)) co_return *why;  // settling takes its time
     co_return e;
   }
   co_return lease(lease_id);

@@ -76,6 +76,7 @@ struct CallSpec {
   std::int64_t timeout_ms = 0;         // 0: none
   // what the args hash covers besides the name (source place, args); never bytecode
   std::string identity;
+  Value sim;                           // how it goes on a simulated machine; see sim_agents.hpp
 };
 
 // A run that a script starts and waits for.
@@ -158,7 +159,9 @@ class Run : public FiberSink {
   virtual Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) = 0;
   // ends when the child has; its error if it failed
   virtual Async<> join(FiberId self, FiberId child) = 0;
-  virtual Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children) = 0;  // index of the first to end
+  // The index of the first to end. Which one that is can depend on what is in no record (how long a release takes), so
+  // where the script acts upon it, it is an entry of its own.
+  virtual Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children, bool journaled = true) = 0;
   virtual void cancel_fiber(FiberId child, Error reason) = 0;
   virtual bool ended(FiberId fiber) const = 0;
 

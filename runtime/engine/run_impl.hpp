@@ -21,6 +21,7 @@ class Manager;
 namespace rille::engine {
 
 class Calls;
+struct Simulation;
 
 std::uint64_t name_hash(std::string_view name);
 
@@ -91,6 +92,7 @@ struct RunConfig {
   RunHooks hooks;
   std::int64_t epoch = 1, number = 0;  // as in the run's row; number: durable runs only
   std::string self_exe;
+  Simulation* simulation = nullptr;    // the world it is rehearsed in; null: the real one
   RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
   RunLock lock;                        // held while the run is
   class Engine* engine = nullptr;      // null: ephemeral
@@ -122,7 +124,7 @@ class RunImpl final : public Run {
   ScopeId root_scope(FiberId fiber) const override;
   Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) override;
   Async<> join(FiberId self, FiberId child) override;
-  Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children) override;
+  Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children, bool journaled) override;
   void cancel_fiber(FiberId child, Error reason) override;
   bool ended(FiberId fiber) const override;
   void fiber_done(FiberId id, Result<Value> result) override;
@@ -171,6 +173,7 @@ class RunImpl final : public Run {
   Task<void> finish_scopes(FiberId id);
   void end_fiber(FiberId id);
   CancelToken token(const FiberRecord& f) const;
+  Async<std::size_t> first_ended(FiberId self, std::vector<FiberId> children);
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
   void begin_cancel();
   void unwind(Error reason);

@@ -8,6 +8,7 @@
 #include "runtime/data/stage.hpp"
 #include "runtime/engine/calls.hpp"
 #include "runtime/engine/run_impl.hpp"
+#include "runtime/engine/simulation.hpp"
 
 namespace rille::engine {
 
@@ -28,7 +29,15 @@ Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token)
 }
 
 Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token) {
-  RILLE_CO_TRY(std::string local, co_await local_copy(from, options, token));
+  std::string local = from;
+  if (Simulation* world = run_.config_.simulation) {
+    if (std::string size = options["sim"].text("size"); !size.empty()) {
+      RILLE_CO_TRY(std::int64_t bytes, parse_size_bytes(size));
+      world->agents.declare_size(from, bytes);
+    }
+  } else {
+    RILLE_CO_TRY(local, co_await local_copy(from, options, token));
+  }
   agent::TransferProgress progress = transfer_progress("stage " + to);
   Move move = [=](agent::AgentClient& agent) { return agent.put(local, to, progress, token); };
   RILLE_CO_TRY(Value moved, co_await transfer(lease_id, std::move(move), token));

@@ -21,6 +21,7 @@ using provider::MachineState;
 
 // Whether the provider has surely not made a machine: only then may the next offer be tried.
 bool definitive(const Error& e) {
+  if (e.http_status == 429) return false;  // asked too often: that says nothing about the offer
   switch (e.kind) {
     case ErrorKind::capacity:
     case ErrorKind::quota:
@@ -35,6 +36,7 @@ bool definitive(const Error& e) {
 // it, for its expiry is in the request.
 bool can_resend(const Lease& lease, const provider::Traits& traits, std::int64_t now_us) {
   std::int64_t age_us = now_us - lease.created_us;
+  if (age_us < 0) return false;  // the clock was set back: how old it is cannot be told
   return age_us < traits.token_lifetime_ms * 1000 / 2 && age_us < (lease.expires_us - lease.created_us) / 2;
 }
 

@@ -47,7 +47,7 @@ class FakeRun : public engine::Run {
   engine::ScopeId root_scope(FiberId) const { return 1; }  // NOLINT: in the interface soon
   Result<FiberId> spawn(FiberId, std::string, FunctionRef, Value) override { return no(); }
   Async<> join(FiberId, FiberId) override { co_return no(); }
-  Async<std::size_t> join_any(FiberId, std::vector<FiberId>) override { co_return no(); }
+  Async<std::size_t> join_any(FiberId, std::vector<FiberId>, bool) override { co_return no(); }
   void cancel_fiber(FiberId, Error) override {}
   bool ended(FiberId) const override { return true; }
   engine::ScopeId scope_enter(FiberId, std::string) override { return 2; }

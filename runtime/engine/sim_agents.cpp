@@ -1,0 +1,228 @@
+#include "runtime/engine/sim_agents.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/base/units.hpp"
+
+namespace rille::engine {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t boot_ms = 5'000;               // from a live machine to an agent that answers
+constexpr std::int64_t bytes_per_ms = 100'000;        // 100 MB/s
+constexpr std::int64_t checkpoints_max = 100'000;
+
+Result<std::int64_t> duration_us(const Value& value, const char* what) {
+  std::int64_t ms = 0;
+  if (const double* seconds = value.as_number()) ms = static_cast<std::int64_t>(*seconds * 1000);
+  else if (const std::string* text = value.as_string()) { RILLE_TRY(ms, parse_duration_ms(*text)); }
+  else return make_error(ErrorKind::invalid, fmt::format("sim.{} = {}: a duration is wanted, such as \"3h\"", what,
+                                                         value.to_json()));
+  if (ms < 0) return make_error(ErrorKind::invalid, fmt::format("sim.{} = {}: it must not be negative", what, ms));
+  return ms * 1000;
+}
+
+Error unreachable(const std::string& machine) {
+  Error e = make_error(ErrorKind::network, fmt::format("the agent on {} does not answer any more", machine));
+  e.retryable = true;
+  return e;
+}
+
+}  // namespace
+
+// One connection. It breaks when the machine goes.
+class SimAgent final : public agent::AgentClient {
+ public:
+  SimAgent(Loop& loop, SimAgents& all, std::string machine) : loop_(loop), all_(all), machine_(std::move(machine)) {}
+
+  bool broken() const override { return !box().alive(now_us()); }
+
+  Async<agent::CallStatus> start(agent::StartRequest request, CancelToken token) override {
+    if (token.cancelled()) co_return token.reason();
+    if (broken()) co_return unreachable(machine_);
+    SimAgents::Call& known = all_.calls_[request.call_key];
+    if (request.generation < known.generation || request.epoch < known.epoch)
+      co_return make_error(ErrorKind::state, fmt::format("the call belongs to generation {} and epoch {} by now",
+                                                         known.generation, known.epoch));
+    known.epoch = request.epoch;
+    if (known.machine != machine_) {
+      RILLE_CO_TRY(SimAgents::Call fresh, all_.plan(request));
+      fresh.machine = machine_;
+      fresh.started_us = now_us();
+      if (!known.machine.empty()) begin_with(fresh, known);
+      known = std::move(fresh);
+    }
+    agent::CallStatus status;
+    status.state = agent::CallState::running;
+    status.attempt = 1;
+    co_return status;
+  }
+
+  Async<agent::CallStatus> attach(std::string key, std::int64_t, agent::AttachHandlers handlers,
+                                  CancelToken token) override {
+    agent::CallStatus status;
+    while (true) {
+      if (token.cancelled()) co_return token.reason();
+      auto it = all_.calls_.find(key);
+      if (broken()) co_return unreachable(machine_);
+      if (it == all_.calls_.end() || it->second.machine != machine_) co_return status;
+      SimAgents::Call& call = it->second;
+      tell_checkpoint(call, handlers);
+      std::int64_t now = now_us(), end = call.end_us(), limit = call.timeout_us ? call.started_us + call.timeout_us : 0;
+      if (limit && limit < end) end = limit;
+      if (now >= end) {
+        status.state = agent::CallState::done;
+        status.attempt = 1;
+        status.result = now >= call.end_us() ? Result<Value>(call.result) : Result<Value>(too_long(call));
+        co_return status;
+      }
+      std::int64_t next = end;
+      if (call.checkpoint_us) next = std::min(next, now + call.checkpoint_us - done_us(call) % call.checkpoint_us);
+      if (std::int64_t lost = box().end_us()) next = std::min(next, lost);
+      RILLE_CO_CHECK(co_await sleep_for(loop_, (next - now + 999) / 1000, token));
+    }
+  }
+
+  Async<> forget(std::vector<std::string> keys, std::string, CancelToken) override {
+    if (broken()) co_return unreachable(machine_);
+    for (const std::string& key : keys)
+      if (auto it = all_.calls_.find(key); it != all_.calls_.end() && it->second.machine == machine_)
+        all_.calls_.erase(it);
+    co_return success();
+  }
+
+  Async<agent::Transfer> put(std::string local, std::string, agent::TransferProgress, CancelToken token) override {
+    RILLE_CO_TRY(std::int64_t bytes, all_.size_of(local));
+    co_return co_await move(bytes, token);
+  }
+
+  Async<agent::Transfer> get(std::string remote, std::string local, agent::TransferProgress,
+                             CancelToken token) override {
+    auto learned = all_.learned_.find("get " + local);
+    std::int64_t bytes = learned == all_.learned_.end() ? 0 : learned->second.result.integer("bytes");
+    RILLE_CO_TRY(agent::Transfer moved, co_await move(bytes, token));
+    std::error_code ec;
+    if (!all_.home_.empty() && local.starts_with(all_.home_)) fs::create_directories(local, ec);
+    if (ec) co_return errno_error("make", local, ec.value());
+    co_return moved;
+  }
+
+ private:
+  const provider::sim::Box& box() const { return *all_.cloud_.find(machine_); }
+  std::int64_t now_us() const { return all_.cloud_.now_us(); }
+  std::int64_t done_us(const SimAgents::Call& call) const {
+    return std::min(call.work_us, call.begun_with_us + now_us() - call.started_us);
+  }
+
+  // The work up to the last checkpoint before the machine went; what came after it is done again.
+  void begin_with(SimAgents::Call& fresh, const SimAgents::Call& before) {
+    const provider::sim::Box* old = all_.cloud_.find(before.machine);
+    std::int64_t until = old && old->end_us() ? std::min(old->end_us(), now_us()) : now_us();
+    std::int64_t done = std::min(before.work_us, before.begun_with_us + std::max<std::int64_t>(
+                                                     0, until - before.started_us));
+    std::int64_t kept = before.checkpoint_us ? done - done % before.checkpoint_us : 0;
+    fresh.begun_with_us = std::max(kept, before.begun_with_us);
+    fresh.told_us = fresh.begun_with_us;
+    all_.lost_work_us_ += done - fresh.begun_with_us;
+  }
+
+  void tell_checkpoint(SimAgents::Call& call, const agent::AttachHandlers& handlers) {
+    if (!call.checkpoint_us) return;
+    std::int64_t step = done_us(call) / call.checkpoint_us;
+    if (step * call.checkpoint_us <= call.told_us) return;
+    call.told_us = step * call.checkpoint_us;
+    if (handlers.checkpoint)
+      handlers.checkpoint(Value().set("step", step).set("directory", fmt::format("checkpoints/{:08}", step)));
+  }
+
+  static Error too_long(const SimAgents::Call& call) {
+    return make_error(ErrorKind::timeout, fmt::format("it took longer than {}",
+                                                      format_duration_ms(call.timeout_us / 1000)));
+  }
+
+  Async<agent::Transfer> move(std::int64_t bytes, CancelToken token) {
+    if (broken()) co_return unreachable(machine_);
+    RILLE_CO_CHECK(co_await sleep_for(loop_, 100 + bytes / bytes_per_ms, token));
+    if (broken()) co_return unreachable(machine_);
+    agent::Transfer moved;
+    moved.files = 1;
+    moved.size_bytes = moved.moved_bytes = bytes;
+    co_return moved;
+  }
+
+  Loop& loop_;
+  SimAgents& all_;
+  std::string machine_;
+};
+
+Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::string machine_id, CancelToken token) {
+  const provider::sim::Box* box = cloud_.find(machine_id);
+  if (!box) co_return unreachable(machine_id);
+  std::int64_t up_us = box->live_us + boot_ms * 1000;
+  if (box->end_us()) up_us = std::min(up_us, box->end_us());
+  if (std::int64_t rest_us = up_us - cloud_.now_us(); rest_us > 0)
+    RILLE_CO_CHECK(co_await sleep_for(loop, (rest_us + 999) / 1000, token));
+  if (!cloud_.find(machine_id)->alive(cloud_.now_us())) co_return unreachable(machine_id);
+  std::unique_ptr<agent::AgentClient> made = std::make_unique<SimAgent>(loop, *this, std::move(machine_id));
+  co_return made;
+}
+
+// How long it takes and what it gives: as declared, or as it was.
+Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) const {
+  const Value &spec = request.spec, &sim = spec["sim"];
+  std::string kind = spec.text("kind") == "exec" ? "exec" : "call", name = spec.text("name");
+  auto learned = learned_.find(kind + " " + name);
+  Call call;
+  call.generation = request.generation;
+  call.epoch = request.epoch;
+  call.timeout_us = spec.integer("timeout_ms") * 1000;
+  if (!sim["duration"].is_null()) {
+    RILLE_TRY(call.work_us, duration_us(sim["duration"], "duration"));
+  } else if (learned != learned_.end()) {
+    call.work_us = learned->second.duration_ms * 1000;
+  } else {
+    Error e = make_error(
+        ErrorKind::config, fmt::format("nobody knows how long {} '{}' takes", kind, name),
+        fmt::format("say it beside it, as in box:{}(\"{}\", {{ sim = {{ duration = \"3h\", result = .. }}, .. }}), or "
+                    "run the script for real once: its record is asked", kind, name));
+    e.code = "no_simulation";
+    return e;
+  }
+  if (!sim["checkpoint_every"].is_null()) {
+    RILLE_TRY(call.checkpoint_us, duration_us(sim["checkpoint_every"], "checkpoint_every"));
+    call.checkpoint_us = std::max(call.checkpoint_us, call.work_us / checkpoints_max + 1);
+  }
+  bool declared = sim.as_object() && sim.as_object()->contains("result");
+  if (declared) call.result = sim["result"];
+  else if (learned != learned_.end()) call.result = learned->second.result;
+  else if (kind == "exec") call.result = Value().set("code", 0).set("signal", 0);
+  return call;
+}
+
+Result<std::int64_t> SimAgents::size_of(const std::string& path) const {
+  if (auto known = sizes_.find(path); known != sizes_.end()) return known->second;
+  std::error_code ec;
+  std::int64_t bytes = 0;
+  if (fs::is_directory(path, ec)) {
+    for (const auto& entry : fs::recursive_directory_iterator(path, ec))
+      if (entry.is_regular_file(ec)) bytes += static_cast<std::int64_t>(entry.file_size(ec));
+  } else if (fs::exists(path, ec)) {
+    bytes = static_cast<std::int64_t>(fs::file_size(path, ec));
+  } else if (auto learned = learned_.find("stage " + path); learned != learned_.end()) {
+    bytes = learned->second.result.integer("bytes");
+  } else if (path.find("://") != std::string::npos) {
+    return make_error(ErrorKind::config, fmt::format("nobody knows how large {} is", path),
+                      "say it beside it: box:stage(from, to, { sim = { size = \"20GB\" } })");
+  } else {
+    return make_error(ErrorKind::io, fmt::format("cannot stage '{}': there is no such file or folder", path));
+  }
+  sizes_[path] = bytes;
+  return bytes;
+}
+
+}  // namespace rille::engine
