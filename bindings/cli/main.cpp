@@ -2,10 +2,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 
 #include "bindings/cli/app.hpp"
+#include "bindings/cli/simulate.hpp"
 #include "bindings/cli/usage.hpp"
 #include "runtime/base/places.hpp"
 
@@ -24,6 +26,31 @@ struct Words {
   std::vector<std::string> ours, script;
 };
 
+// `rille simulate FILE ..`: its own options may stand anywhere before a `--`; what else follows is the script's.
+Words split_rehearsal(int argc, char** argv, int i) {
+  static const std::vector<std::string> with_value = {"--runs", "-n", "--seed", "--deadline", "--weather"};
+  Words words;
+  bool file = false;
+  words.ours.emplace_back(argv[i++]);
+  for (; i < argc; ++i) {
+    std::string w = argv[i];
+    if (w == "--") break;
+    bool ours = std::find(with_value.begin(), with_value.end(), w) != with_value.end();
+    if (ours || w == "--json" || w == "--help" || w == "-h" || (!file && !w.starts_with("--"))) {
+      file = file || !w.starts_with("-");
+      words.ours.push_back(w);
+      if (ours && i + 1 < argc) words.ours.emplace_back(argv[++i]);
+    } else {
+      words.script.push_back(w);
+      if (w.starts_with("--") && w.find('=') == std::string::npos && i + 1 < argc &&
+          !std::string_view(argv[i + 1]).starts_with("--"))
+        words.script.emplace_back(argv[++i]);
+    }
+  }
+  for (++i; i < argc; ++i) words.script.emplace_back(argv[i]);
+  return words;
+}
+
 Words split_words(int argc, char** argv, const CLI::App& cli) {
   Words words;
   int i = 1;
@@ -39,6 +66,7 @@ Words split_words(int argc, char** argv, const CLI::App& cli) {
   }
   if (i >= argc) return words;
   std::string first = argv[i];
+  if (first == "simulate" || first == "plan") return split_rehearsal(argc, argv, i);
   bool runs_file = first == "run" || !is_command(first);
   if (!runs_file) {
     for (; i < argc; ++i) words.ours.emplace_back(argv[i]);
@@ -110,12 +138,25 @@ int run_main(int argc, char** argv) {
   auto* signal = with_run("signal", "answer a waiting run");
   signal->add_option("NAME", name, "which signal")->required();
   signal->add_option("VALUE", value, "JSON, or a string");
+  SimulateArguments rehearse;
+  std::string deadline;
+  auto* simulate =
+      cli.add_subcommand("simulate", "many runs on a simulated cloud: what it will cost, how long it takes");
+  simulate->add_option("FILE", rehearse.file, "the script; its own options follow, after `--` if they have our names")
+      ->required();
+  simulate->add_option("-n,--runs", rehearse.runs, "how many; 1 is told as it goes")->check(CLI::Range(1, 10'000'000));
+  simulate->add_option("--seed", rehearse.seed, "of the first run");
+  simulate->add_option("--deadline", deadline, "e.g. 6h: the odds of being done by then");
+  simulate->add_option("--weather", rehearse.weather, "how kind the cloud is")
+      ->check(CLI::IsMember({"calm", "usual", "rough"}));
+  auto* plan = cli.add_subcommand("plan", "what a script would rent, and what that costs");
+  plan->add_option("FILE", rehearse.file, "the script; its own options follow")->required();
   auto* doctor = cli.add_subcommand("doctor", "what is present, what is missing, what that costs");
   auto* repl = cli.add_subcommand("repl", "the prompt (also: rille alone)");
   cli.add_subcommand("agent", "what runs on an instance; started by Rille itself");
 
   Words words = split_words(argc, argv, cli);
-  run.script_arguments = words.script;
+  run.script_arguments = rehearse.script_arguments = words.script;
   std::reverse(words.ours.begin(), words.ours.end());  // CLI11 takes them from the back
   try {
     cli.parse(words.ours);
@@ -125,9 +166,16 @@ int run_main(int argc, char** argv) {
     return 2;
   }
   if (doctor->parsed()) return doctor_command(app);
+  if (!deadline.empty()) {
+    Result<std::int64_t> ms = parse_duration_ms(deadline);
+    if (!ms) return fail(app, ms.error()), 2;
+    rehearse.deadline_ms = *ms;
+  }
+  if (simulate->parsed()) return simulate_command(app, rehearse);
   if (cli.count("-e") > 0) run.code = code;
   if (run.code || run_cmd->parsed() || resume->parsed()) return run_command(app, run);
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
+  if (plan->parsed()) return plan_command(app, rehearse.file, rehearse.script_arguments);
   if (ps->parsed()) return ps_command(app, limit, all);
   if (show->parsed()) return show_command(app, id);
   if (logs->parsed()) return logs_command(app, id, follow);

@@ -31,7 +31,8 @@ void warn_if_edited(Session& s, const std::string& script) {
 // A word that is neither a command nor a file.
 Error no_script(const std::string& word) {
   static const std::vector<std::string> commands = {"run", "resume", "ps",     "show",   "logs",   "leases", "release",
-                                                    "gc",  "cost",   "offers", "signal", "doctor", "repl"};
+                                                    "gc",  "cost",   "offers", "signal", "doctor", "repl",
+                                                    "plan", "simulate"};
   std::error_code ec;
   if (std::filesystem::is_directory(word, ec))
     return make_error(ErrorKind::invalid, fmt::format("'{}' is a folder, not a script", word),

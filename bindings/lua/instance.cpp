@@ -87,7 +87,7 @@ Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
   refuse_options(L, index, verb,
                  {{"unpack", "unpack it there: box:exec(\"unpack\", { argv = { \"tar\", \"xf\", \"data.tar\" } })"},
                   {"force", "equal bytes are not sent twice; remove the file with box:exec first"}});
-  check_options(L, index, verb, {"sha256"});
+  check_options(L, index, verb, {"sha256", "sim"});
   if (!lua_istable(L, index)) return Value(Value::Object{});
   RILLE_TRY(Value v, to_value(L, index, verb));
   return v.as_object() ? std::move(v) : Value(Value::Object{});
@@ -114,6 +114,27 @@ Result<int> get(lua_State* L) {
                push_decoded, Waits::engine);
 }
 
+// sim = { duration = "3h", result = .., checkpoint_every = "10m" }: what a simulated machine makes of a call.
+Result<Value> read_sim(lua_State* L, int options, const std::string& verb) {
+  lua_getfield(L, options, "sim");
+  int sim = lua_gettop(L);
+  Value out;
+  if (!lua_isnil(L, sim)) {
+    check_table(L, sim, (verb + ": sim").c_str());
+    check_options(L, sim, (verb + ": sim").c_str(), {"duration", "result", "checkpoint_every"});
+    for (const char* name : {"duration", "checkpoint_every"})
+      if (auto ms = option_duration_ms(L, sim, name)) out.set(name, static_cast<double>(*ms) / 1000);
+    lua_getfield(L, sim, "result");
+    if (!lua_isnil(L, -1)) {
+      RILLE_TRY(Value result, to_value(L, -1, "sim.result"));
+      out.set("result", std::move(result));
+    }
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return out;
+}
+
 // box:call(name, [options,] function or module name)
 Result<int> call(lua_State* L) {
   Verb v = begin_verb(L, "call");
@@ -125,8 +146,9 @@ Result<int> call(lua_State* L) {
   Value args;
   std::string checkpoint;
   if (function == 4) {
-    check_options(L, 3, "box:call", {"args", "checkpoint", "timeout"});
+    check_options(L, 3, "box:call", {"args", "checkpoint", "timeout", "sim"});
     if (lua_istable(L, 3)) {
+      RILLE_TRY(spec.sim, read_sim(L, 3, what));
       lua_getfield(L, 3, "args");
       RILLE_TRY(args, to_value(L, -1, "args"));
       lua_pop(L, 1);
@@ -157,7 +179,8 @@ Result<int> exec(lua_State* L) {
   refuse_options(L, 3, "box:exec",
                  {{"container", "start it yourself: argv = { \"docker\", \"run\", .. }"},
                   {"ports", "no provider here opens ports"}});
-  check_options(L, 3, "box:exec", {"argv", "env", "timeout", "check"});
+  check_options(L, 3, "box:exec", {"argv", "env", "timeout", "check", "sim"});
+  RILLE_TRY(spec.sim, read_sim(L, 3, fmt::format("box:exec '{}'", spec.name)));
   spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
   bool check = option_bool(L, 3, "check", true);
   RILLE_TRY(Value options, to_value(L, 3, "box:exec"));

@@ -62,11 +62,14 @@ std::string Calls::call_key(const std::string& lease_id, const std::string& key)
 
 Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string scope, Value options,
                                 std::int64_t leases_max, CancelToken token) {
+  if (Simulation* world = run_.config_.simulation) {
+    world->asked[lease::Manager::lease_id(run_.id(), key)] = options;
+    if (options.as_object()) options.as_object()->erase("provider");  // the simulated one answers for it
+  }
   lease::Acquire request;
   request.key = std::move(key);
   request.name = std::move(name);
   request.scope = std::move(scope);
-  if (run_.config_.simulation && options.as_object()) options.as_object()->erase("provider");
   request.options = std::move(options);
   request.fence = run_.fence();
   request.leases_max = leases_max;

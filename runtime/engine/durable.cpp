@@ -11,6 +11,7 @@ namespace rille::engine {
 
 namespace {
 
+constexpr std::int64_t signal_poll_ms = 200, signal_poll_simulated_ms = 86'400'000;
 constexpr std::int64_t inline_value_bytes_max = 16 << 20;
 
 std::string args_hash(const Value& args) {
@@ -359,7 +360,9 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
       co_return taken;
     }
     if (slot.next_us && now_us() >= slot.next_us) co_return co_await complete(std::move(slot), std::move(otherwise));
-    RILLE_CO_CHECK(co_await sleep_for(loop_, 200, token(*slot.fiber)));
+    std::int64_t rest_ms = slot.next_us ? (slot.next_us - now_us() + 999) / 1000 : signal_poll_simulated_ms;
+    if (!config_.simulation) rest_ms = signal_poll_ms;  // else nobody sends one
+    RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token(*slot.fiber)));
   }
 }
 

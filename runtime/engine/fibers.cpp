@@ -123,7 +123,8 @@ Async<> RunImpl::join(FiberId self, FiberId child) {
 
 Async<std::size_t> RunImpl::join_any(FiberId self, std::vector<FiberId> children, bool journaled) {
   if (!journaled || config_.mode != Mode::durable) co_return co_await first_ended(self, std::move(children));
-  Operation op("race", "race winner", Value(static_cast<std::int64_t>(children.size())), guest_ ? guest_->where(self) : "");
+  std::string source = guest_ ? guest_->where(self) : std::string();
+  Operation op("race", "race winner", Value(static_cast<std::int64_t>(children.size())), std::move(source));
   RILLE_CO_TRY(Slot slot, co_await admit(self, std::move(op)));
   Result<Value> winner = Value();
   if (slot.recorded) {

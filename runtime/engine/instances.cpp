@@ -202,7 +202,9 @@ Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::
                                std::string to, Value options, std::string source) {
   if (!leases_) co_return no_leases();
   Value identity;
-  identity.set("lease", lease_id).set("from", from).set("to", to).set("options", options);
+  Value plain = options;
+  if (plain.as_object()) plain.as_object()->erase("sim");
+  identity.set("lease", lease_id).set("from", from).set("to", to).set("options", std::move(plain));
   Operation op{verb, to, std::move(identity), std::move(source)};
   Live live = [=, this](CancelToken token) { return (calls_.get()->*how)(lease_id, from, to, options, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));

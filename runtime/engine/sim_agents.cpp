@@ -96,15 +96,16 @@ class SimAgent final : public agent::AgentClient {
     co_return success();
   }
 
-  Async<agent::Transfer> put(std::string local, std::string, agent::TransferProgress, CancelToken token) override {
-    RILLE_CO_TRY(std::int64_t bytes, all_.size_of(local));
+  Async<agent::Transfer> put(std::string local, std::string remote, agent::TransferProgress,
+                             CancelToken token) override {
+    RILLE_CO_TRY(std::int64_t bytes, all_.size_of(local, remote));
     co_return co_await move(bytes, token);
   }
 
   Async<agent::Transfer> get(std::string remote, std::string local, agent::TransferProgress,
                              CancelToken token) override {
-    auto learned = all_.learned_.find("get " + local);
-    std::int64_t bytes = learned == all_.learned_.end() ? 0 : learned->second.result.integer("bytes");
+    const Learned* before = all_.lesson("get", local);
+    std::int64_t bytes = before ? before->result.integer("bytes") : 0;
     RILLE_CO_TRY(agent::Transfer moved, co_await move(bytes, token));
     std::error_code ec;
     if (!all_.home_.empty() && local.starts_with(all_.home_)) fs::create_directories(local, ec);
@@ -176,16 +177,16 @@ Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::s
 Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) const {
   const Value &spec = request.spec, &sim = spec["sim"];
   std::string kind = spec.text("kind") == "exec" ? "exec" : "call", name = spec.text("name");
-  auto learned = learned_.find(kind + " " + name);
+  const Learned* before = lesson(kind, name);
   Call call;
   call.generation = request.generation;
   call.epoch = request.epoch;
   call.timeout_us = spec.integer("timeout_ms") * 1000;
   if (!sim["duration"].is_null()) {
     RILLE_TRY(call.work_us, duration_us(sim["duration"], "duration"));
-  } else if (learned != learned_.end()) {
-    call.work_us = learned->second.duration_ms * 1000;
-  } else {
+  } else if (before) {
+    call.work_us = before->duration_ms * 1000;
+  } else if (!unknown_end_) {
     Error e = make_error(
         ErrorKind::config, fmt::format("nobody knows how long {} '{}' takes", kind, name),
         fmt::format("say it beside it, as in box:{}(\"{}\", {{ sim = {{ duration = \"3h\", result = .. }}, .. }}), or "
@@ -199,12 +200,17 @@ Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) cons
   }
   bool declared = sim.as_object() && sim.as_object()->contains("result");
   if (declared) call.result = sim["result"];
-  else if (learned != learned_.end()) call.result = learned->second.result;
+  else if (before) call.result = before->result;
   else if (kind == "exec") call.result = Value().set("code", 0).set("signal", 0);
   return call;
 }
 
-Result<std::int64_t> SimAgents::size_of(const std::string& path) const {
+const Learned* SimAgents::lesson(const std::string& kind, const std::string& name) const {
+  auto it = lessons_->find(kind + " " + name);
+  return it == lessons_->end() ? nullptr : &it->second;
+}
+
+Result<std::int64_t> SimAgents::size_of(const std::string& path, const std::string& remote) const {
   if (auto known = sizes_.find(path); known != sizes_.end()) return known->second;
   std::error_code ec;
   std::int64_t bytes = 0;
@@ -213,8 +219,10 @@ Result<std::int64_t> SimAgents::size_of(const std::string& path) const {
       if (entry.is_regular_file(ec)) bytes += static_cast<std::int64_t>(entry.file_size(ec));
   } else if (fs::exists(path, ec)) {
     bytes = static_cast<std::int64_t>(fs::file_size(path, ec));
-  } else if (auto learned = learned_.find("stage " + path); learned != learned_.end()) {
-    bytes = learned->second.result.integer("bytes");
+  } else if (const Learned* before = lesson("stage", remote)) {
+    bytes = before->result.integer("bytes");
+  } else if (unknown_end_) {
+    return 0;
   } else if (path.find("://") != std::string::npos) {
     return make_error(ErrorKind::config, fmt::format("nobody knows how large {} is", path),
                       "say it beside it: box:stage(from, to, { sim = { size = \"20GB\" } })");
@@ -223,6 +231,26 @@ Result<std::int64_t> SimAgents::size_of(const std::string& path) const {
   }
   sizes_[path] = bytes;
   return bytes;
+}
+
+Result<Lessons> learn(store::Db& journal, const std::string& script) {
+  std::map<std::string, std::vector<std::int64_t>> took_ms;
+  Lessons out;
+  RILLE_CHECK(journal.query(
+      "SELECT e.kind,e.name,(e.ended_us-e.started_us)/1000,e.value FROM entries e JOIN runs r ON (e.id>>32)=r.number "
+      "WHERE r.script=? AND e.error IS NULL AND e.kind IN ('call','exec','stage','get') ORDER BY e.ended_us",
+      {script}, [&](const store::Row& row) {
+        std::string what = row.text(0) + " " + row.text(1);
+        took_ms[what].push_back(row.integer(2));
+        Result<Value> value = Value::from_json(row.text(3));
+        out[what].result = value ? std::move(*value) : Value();
+      }));
+  for (auto& [what, all] : took_ms) {
+    auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::nth_element(all.begin(), middle, all.end());
+    out[what].duration_ms = *middle;
+  }
+  return out;
 }
 
 }  // namespace rille::engine

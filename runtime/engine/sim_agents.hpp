@@ -11,6 +11,7 @@
 
 #include "runtime/agent/client.hpp"
 #include "runtime/provider/sim/cloud.hpp"
+#include "runtime/store/sqlite.hpp"
 
 namespace rille::engine {
 
@@ -20,12 +21,18 @@ struct Learned {
   Value result;                        // the last
 };
 
+// By kind and name, as "call train". Kinds: call exec stage get; of the last two the result tells the size.
+using Lessons = std::map<std::string, Learned>;
+// What the finished runs of a script say, by their record.
+Result<Lessons> learn(store::Db& journal, const std::string& script);
+
 class SimAgents {
  public:
   explicit SimAgents(const provider::sim::Cloud& cloud) : cloud_(cloud) {}
 
-  // kind: call exec stage get. Of stage and get the result tells the size.
-  void learn(const std::string& kind, const std::string& name, Learned what) { learned_[kind + " " + name] = what; }
+  void learn(std::shared_ptr<const Lessons> lessons) { lessons_ = std::move(lessons); }
+  // For those who only want to know what is rented: a call nobody knows anything of takes no time and gives nil.
+  void end_unknown_calls(bool yes) { unknown_end_ = yes; }
   // Folders may be made beneath this one only: copies of checkpoints, in a run's home.
   void set_home(std::string home) { home_ = std::move(home); }
   void declare_size(const std::string& path, std::int64_t bytes) { sizes_[path] = bytes; }
@@ -48,10 +55,12 @@ class SimAgents {
     std::int64_t end_us() const { return started_us + work_us - begun_with_us; }
   };
   Result<Call> plan(const agent::StartRequest& request) const;
-  Result<std::int64_t> size_of(const std::string& path) const;
+  Result<std::int64_t> size_of(const std::string& local, const std::string& remote) const;
+  const Learned* lesson(const std::string& kind, const std::string& name) const;
 
   const provider::sim::Cloud& cloud_;
-  std::map<std::string, Learned> learned_;
+  std::shared_ptr<const Lessons> lessons_ = std::make_shared<Lessons>();
+  bool unknown_end_ = false;
   std::map<std::string, Call> calls_;          // by call key; of the newest machine
   mutable std::map<std::string, std::int64_t> sizes_;
   std::string home_;

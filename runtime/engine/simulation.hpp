@@ -24,6 +24,7 @@ struct Simulation {
   SimAgents agents;
   std::shared_ptr<store::Db> disk;
   std::string home;
+  std::map<std::string, Value> asked;  // the options of each rent, by lease
   // Asked before and after every transaction ("journal") and every provider call ("provider") whether the process still
   // lives; false, and nothing of it goes on. Null: it lives for ever.
   std::function<bool(const char* where, bool done)> gate;

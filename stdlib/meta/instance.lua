@@ -48,6 +48,7 @@ function Instance:get(from, to, options) end
 
 ---@class Instance.TransferOptions
 ---@field sha256? string refuse other bytes than these
+---@field sim? table for `rille simulate`: `size`, such as "20GB", of what only the network knows
 
 --- Runs a Lua function on the instance and gives its result.
 ---
@@ -70,6 +71,7 @@ function Instance:call(name, options, fn) end
 ---@field args? any the function's argument
 ---@field checkpoint? string where checkpoints of the call are kept; `rille.home` brings them to this side
 ---@field timeout? string the longest that it may take
+---@field sim? table for `rille simulate`: `duration`, `result`, `checkpoint_every`
 
 --- Runs a program on the instance and gives its exit code and output.
 ---@param name string the call's name, its identity on this instance
@@ -88,6 +90,7 @@ function Instance:exec(name, options) end
 ---@field env? table variables added to its environment
 ---@field timeout? string the longest that it may take
 ---@field check? boolean false gives a failing exit code back instead of raising
+---@field sim? table for `rille simulate`: `duration`, `result`, `checkpoint_every`
 
 --- Releases the instance now rather than at the end of its scope.
 ---@mark durable

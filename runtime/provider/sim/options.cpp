@@ -22,6 +22,20 @@ Options Options::usual(std::uint64_t seed) {
   return o;
 }
 
+Options Options::rough(std::uint64_t seed) {
+  Options o = usual(seed);
+  o.faults.error = o.faults.throttle = 0.05;
+  o.faults.lost_reply = 0.02;
+  o.faults.late = 0.5;
+  o.faults.refuse = 0.2;
+  o.faults.stillborn = 0.05;
+  o.faults.terminate_lies = 0.05;
+  o.scarcity = 0.3;
+  o.preemptions = 4;
+  o.without_notice = 0.5;
+  return o;
+}
+
 Options Options::hostile(std::uint64_t seed) {
   Dice dice(seed);
   // Each trouble is off in half of the worlds: one that is always there hides the paths of the others.

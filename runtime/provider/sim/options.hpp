@@ -38,6 +38,7 @@ struct Options {
 
   static Options calm(std::uint64_t seed);     // nothing goes wrong: no faults, no scarcity, no preemptions
   static Options usual(std::uint64_t seed);    // a public cloud on an ordinary day
+  static Options rough(std::uint64_t seed);    // a bad one: scarce, unreliable, quick to take machines away
   static Options hostile(std::uint64_t seed);  // for the engine's torture: the rates themselves are thrown
 };
 

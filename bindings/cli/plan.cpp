@@ -1,0 +1,101 @@
+// `rille plan FILE`: what a script would rent, from whom, at what price and for how long, without renting. The script
+// runs once where nothing goes wrong; each of its wishes is then put to the providers that are really there.
+#include <fmt/format.h>
+
+#include "bindings/cli/simulate.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+struct Line {
+  std::string name, provider, offer, region, note;
+  Micros price = 0, reserved = 0, expected = 0;
+  std::int64_t ttl_ms = 0, used_ms = 0;
+};
+
+// The cheapest offer of those who are there, or the simulated cloud's idea of it.
+Line plan_line(App& app, const Rented& r) {
+  const lease::Lease& l = r.lease;
+  Line line;
+  line.name = l.name;
+  line.ttl_ms = (l.expires_us - l.created_us) / 1000;
+  line.used_ms = l.live_us ? ((l.released_us ? l.released_us : l.expires_us) - l.live_us) / 1000 : 0;
+  line.provider = "sim";
+  line.offer = l.request.offer.id;
+  line.region = l.request.offer.region;
+  line.price = l.price_micros_per_hour;
+  auto offers = run_blocking(*app.loop, app.engine->leases().offers(r.options, {}));
+  const Value* best = nullptr;
+  if (offers)
+    for (const Value& o : *offers->as_array())
+      if (!best && o["price_per_hour"].as_number()) best = &o;
+  if (best) {
+    line.provider = best->text("provider");
+    line.offer = best->text("id");
+    line.region = best->text("region");
+    line.price = micros_from_dollars(best->number("price_per_hour")).value();
+  } else {
+    line.note = "nobody here has it: the price is the simulated cloud's";
+  }
+  line.reserved = cost_micros(line.price, line.ttl_ms);
+  line.expected = cost_micros(line.price, line.used_ms);
+  return line;
+}
+
+Value to_value(const Line& l) {
+  Value v;
+  v.set("name", l.name).set("provider", l.provider).set("offer", l.offer).set("region", l.region);
+  v.set("price_per_hour", static_cast<double>(l.price) / 1e6).set("ttl_seconds", l.ttl_ms / 1000);
+  v.set("reserved", static_cast<double>(l.reserved) / 1e6).set("expected", static_cast<double>(l.expected) / 1e6);
+  v.set("expected_seconds", l.used_ms / 1000);
+  if (!l.note.empty()) v.set("note", l.note);
+  return v;
+}
+
+std::string to_table(const std::vector<Line>& lines) {
+  std::vector<std::vector<std::string>> rows{
+      {"LEASE", "PROVIDER", "OFFER", "REGION", "PER HOUR", "TTL", "RESERVED", "USED FOR", "COST"}};
+  Micros reserved = 0, expected = 0;
+  bool any_note = false;
+  for (const Line& l : lines) {
+    reserved += l.reserved;
+    expected += l.expected;
+    any_note = any_note || !l.note.empty();
+    rows.push_back({l.name, l.provider + (l.note.empty() ? "" : " *"), l.offer, l.region, format_dollars(l.price),
+                    format_duration_ms(l.ttl_ms), format_dollars(l.reserved), format_duration_ms(l.used_ms),
+                    format_dollars(l.expected)});
+  }
+  rows.push_back({"total", "", "", "", "", "", format_dollars(reserved), "", format_dollars(expected)});
+  return format_table(rows) + (any_note ? "* nobody here has it: the price is the simulated cloud's\n" : "");
+}
+
+}  // namespace
+
+int plan_command(App& app, const std::string& file, const std::vector<std::string>& script_arguments) {
+  ScratchHome home;
+  Result<Rehearsal> what = prepare_rehearsal(app, file, script_arguments, home);
+  if (!what) return fail(app, what.error()), 2;
+  what->unknown_calls_end_at_once = true;
+  Outcome o = rehearse(*what, provider::sim::Options::calm(1), true);
+  if (!o.result && o.rented.empty()) return fail(app, o.result.error());
+  std::vector<Line> lines;
+  for (const Rented& r : o.rented) lines.push_back(plan_line(app, r));
+  if (app.json) {
+    Value::Array list;
+    for (const Line& l : lines) list.push_back(to_value(l));
+    Value v;
+    v.set("leases", std::move(list)).set("complete", o.result.ok());
+    if (!o.result) v.set("error", error_to_value(o.result.error()));
+    app.terminal.out(v.to_json_pretty() + "\n");
+    return 0;
+  }
+  app.terminal.out(lines.empty() ? "the script rents nothing\n" : to_table(lines));
+  if (!o.result)
+    app.terminal.note(fmt::format("the script was followed up to here only: {}", o.result.error().summary()));
+  return 0;
+}
+
+}  // namespace rille::cli

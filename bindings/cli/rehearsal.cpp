@@ -1,0 +1,127 @@
+#include "bindings/cli/rehearsal.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "bindings/host/host.hpp"
+#include "bindings/lua/open.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Its parts, in the order in which they come and go.
+struct Stage {
+  VirtualTime time;
+  std::unique_ptr<engine::Simulation> world;
+  std::unique_ptr<Loop> loop;
+  std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<engine::Run> run;
+  std::unique_ptr<host::LuaHost> host;
+  ~Stage() {
+    if (loop) loop->abandon_tasks();  // what is still suspended refers to the run: it goes first
+  }
+};
+
+Result<> set_up(Stage& s, const Rehearsal& what, const provider::sim::Options& weather) {
+  s.time.end_at(s.time.wall_us() + what.days_max * 86'400'000'000);
+  RILLE_TRY(s.world, engine::Simulation::create(s.time, weather, what.home));
+  s.world->agents.learn(what.lessons);
+  s.world->agents.end_unknown_calls(what.unknown_calls_end_at_once);
+  RILLE_TRY(s.loop, Loop::create_virtual(s.time));
+  RILLE_TRY(s.engine, engine::Engine::open_simulated(*s.loop, *s.world));
+  engine::RunHooks hooks;
+  const std::int64_t began_us = s.time.wall_us();
+  if (what.event)
+    hooks.event = [&what, &time = s.time, began_us](const Value& e) { what.event(time.wall_us() - began_us, e); };
+  if (what.print) hooks.print = what.print;
+  engine::RunSpec spec;
+  spec.script = what.script;
+  spec.args = what.args;
+  spec.id = "simulated-" + std::to_string(weather.seed);
+  RILLE_TRY(s.run, run_blocking(*s.loop, s.engine->start(std::move(spec), std::move(hooks))));
+  host::HostOptions o;
+  o.script_directory = fs::path(what.script).parent_path().string();
+  o.open = lua::openers();
+  RILLE_TRY(s.host, host::LuaHost::create(*s.loop, std::move(o)));
+  s.host->bind_run(*s.run);
+  return {};
+}
+
+Error endless(const Rehearsal& what) {
+  return make_error(ErrorKind::timeout,
+                    "the run is not over after " + std::to_string(what.days_max) + " days of simulated time",
+                    "it waits for what never comes here, such as a signal without a timeout");
+}
+
+}  // namespace
+
+Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, bool with_rented) {
+  Outcome out;
+  out.seed = weather.seed;
+  Stage s;
+  if (Result<> ready = set_up(s, what, weather); !ready) {
+    out.result = ready.error();
+    return out;
+  }
+  Result<FunctionRef> main = s.host->load_file(what.script);
+  if (!main) {
+    out.result = main.error();
+    return out;
+  }
+  const std::int64_t began_us = s.time.wall_us();
+  std::optional<Result<Value>> result;
+  auto whole = [](Stage& stage, FunctionRef f, std::optional<Result<Value>>& into) -> Task<void> {
+    Value none;
+    into.emplace(co_await stage.run->execute(*stage.host, f, none));
+  };
+  s.loop->spawn(whole(s, *main, result));
+  s.loop->run_until([&] { return result.has_value(); });
+  out.result = result ? std::move(*result) : Result<Value>(endless(what));
+  const provider::sim::Cloud& cloud = s.world->cloud;
+  out.took_us = s.time.wall_us() - began_us;
+  out.left_alive = cloud.alive();
+  out.cost_micros = cloud.bill_micros();
+  out.preemptions = cloud.preempted();
+  out.machines = static_cast<int>(cloud.boxes().size());
+  out.lost_work_ms = s.world->agents.lost_work_ms();
+  if (!with_rented) return out;
+  auto leases = s.engine->leases().of_run(s.run->id());
+  for (lease::Lease& l : leases ? *leases : std::vector<lease::Lease>()) {
+    Rented r;
+    r.options = s.world->asked[l.id];
+    r.lease = std::move(l);
+    out.rented.push_back(std::move(r));
+  }
+  return out;
+}
+
+std::shared_ptr<const engine::Lessons> lessons_of(const std::string& home, const std::string& script) {
+  auto lessons = std::make_shared<engine::Lessons>();
+  std::error_code ec;
+  std::string path = home + "/journal.db";
+  if (!fs::exists(path, ec)) return lessons;
+  if (auto db = store::Db::open(path, true))
+    if (auto learned = engine::learn(**db, script)) *lessons = std::move(*learned);
+  return lessons;
+}
+
+ScratchHome::ScratchHome() {
+  for (const char* base : {"/dev/shm", "/tmp"}) {
+    std::string name = std::string(base) + "/rille-simulate-XXXXXX";
+    if (mkdtemp(name.data())) {
+      path_ = name;
+      return;
+    }
+  }
+}
+
+ScratchHome::~ScratchHome() {
+  std::error_code ec;
+  if (!path_.empty()) fs::remove_all(path_, ec);
+}
+
+}  // namespace rille::cli

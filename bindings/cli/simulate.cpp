@@ -1,0 +1,251 @@
+// `rille simulate FILE`: many runs of one script in simulated worlds, and what they say together about its cost and its
+// time. One run (--runs 1) is told as it goes: the way to see what happened in a seed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "bindings/cli/rehearsal.hpp"
+#include "bindings/cli/simulate.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+constexpr int bins = 12, bar_width = 40;
+
+struct Spread {
+  std::vector<double> sorted;
+  explicit Spread(std::vector<double> values) : sorted(std::move(values)) { std::sort(sorted.begin(), sorted.end()); }
+  // Nearest rank.
+  double at(double share) const {
+    if (sorted.empty()) return 0;
+    auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+    return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+  }
+  double mean() const {
+    double sum = 0;
+    for (double v : sorted) sum += v;
+    return sorted.empty() ? 0 : sum / static_cast<double>(sorted.size());
+  }
+  Value to_value() const {
+    return Value().set("p10", at(0.1)).set("p50", at(0.5)).set("p90", at(0.9)).set("mean", mean()).set("min", at(0))
+        .set("max", at(1));
+  }
+};
+
+using Show = std::string (*)(double);
+std::string show_dollars(double v) { return format_dollars(static_cast<Micros>(std::llround(v * 100) * 10'000)); }
+std::string show_seconds(double v) { return format_duration_ms(static_cast<std::int64_t>(v) * 1000); }
+std::string show_count(double v) { return fmt::format("{:.0f}", v); }
+
+// An eighth of a character is the smallest step.
+std::string bar(double share) {
+  static const char* const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  int steps = static_cast<int>(std::lround(share * bar_width * 8));
+  std::string out;
+  for (int i = 0; i < steps / 8; ++i) out += "█";
+  return out + eighths[steps % 8];
+}
+
+std::string histogram(const Terminal& terminal, const char* title, const Spread& spread, Show show) {
+  double least = spread.at(0), most = spread.at(1);
+  if (spread.sorted.size() < 3 || !(most > least)) return "";
+  int counts[bins] = {}, highest = 0;
+  for (double v : spread.sorted) {
+    int bin = std::min(bins - 1, static_cast<int>((v - least) / (most - least) * bins));
+    highest = std::max(highest, ++counts[bin]);
+  }
+  std::string out = fmt::format("\n{}\n", title);
+  for (int i = 0; i < bins; ++i)
+    out += fmt::format("{:>10} {} {}\n", show(least + (most - least) * i / bins),
+                       terminal.paint(bar(static_cast<double>(counts[i]) / highest), "36"), counts[i] ? counts[i] : 0);
+  return out;
+}
+
+std::string replay(const SimulateArguments& a, std::uint64_t seed) {
+  std::string out = fmt::format("rille simulate {} --runs 1 --seed {}", a.file, seed);
+  if (a.weather != "usual") out += " --weather " + a.weather;
+  if (!a.script_arguments.empty()) out += " --";
+  for (const std::string& word : a.script_arguments) out += " " + word;
+  return out;
+}
+
+struct Runs {
+  std::vector<Outcome> all;
+  double seconds = 0;
+  int well() const {
+    return static_cast<int>(std::count_if(all.begin(), all.end(), [](const Outcome& o) { return o.result.ok(); }));
+  }
+  Spread spread(double (*of)(const Outcome&)) const {
+    std::vector<double> values;
+    for (const Outcome& o : all)
+      if (o.result) values.push_back(of(o));
+    return Spread(std::move(values));
+  }
+  double odds(std::int64_t deadline_ms) const {
+    auto met = std::count_if(all.begin(), all.end(), [&](const Outcome& o) {
+      return o.result && o.took_us <= deadline_ms * 1000;
+    });
+    return static_cast<double>(met) / static_cast<double>(all.size());
+  }
+};
+
+double dollars_of(const Outcome& o) { return static_cast<double>(o.cost_micros) / 1e6; }
+double seconds_of(const Outcome& o) { return static_cast<double>(o.took_us) / 1e6; }
+double preemptions_of(const Outcome& o) { return o.preemptions; }
+
+Value to_value(const SimulateArguments& a, const Runs& runs) {
+  Value::Array failed, outcomes;
+  for (const Outcome& o : runs.all) {
+    Value one;
+    one.set("seed", o.seed).set("ok", o.result.ok()).set("cost", dollars_of(o)).set("seconds", seconds_of(o));
+    one.set("preemptions", o.preemptions).set("machines", o.machines);
+    outcomes.push_back(std::move(one));
+    if (!o.result)
+      failed.push_back(Value().set("seed", o.seed).set("error", error_to_value(o.result.error()))
+                           .set("replay", replay(a, o.seed)));
+  }
+  Value v;
+  v.set("runs", static_cast<std::int64_t>(runs.all.size())).set("ended_well", runs.well());
+  v.set("cost", runs.spread(dollars_of).to_value()).set("seconds", runs.spread(seconds_of).to_value());
+  v.set("preemptions", runs.spread(preemptions_of).to_value());
+  if (a.deadline_ms)
+    v.set("deadline", Value().set("seconds", static_cast<double>(a.deadline_ms) / 1000)
+                          .set("odds", runs.odds(a.deadline_ms)));
+  v.set("failed", std::move(failed)).set("outcomes", std::move(outcomes)).set("took_seconds", runs.seconds);
+  return v;
+}
+
+// By what went wrong; the digits in a message are those of the seed.
+std::string failures(const SimulateArguments& a, const Runs& runs) {
+  struct Kind { int times = 0; const Outcome* first = nullptr; };
+  std::map<std::string, Kind> kinds;
+  int failed = 0;
+  for (const Outcome& o : runs.all) {
+    if (o.result) continue;
+    ++failed;
+    std::string what = o.result.error().summary();
+    std::erase_if(what, [](char c) { return c >= '0' && c <= '9'; });
+    Kind& k = kinds[what];
+    if (k.times++ == 0) k.first = &o;
+  }
+  if (!failed) return "";
+  constexpr std::size_t shown_max = 10;
+  std::string out = fmt::format("\n{} of {} runs failed:\n", failed, runs.all.size());
+  std::size_t shown = 0;
+  for (const auto& [what, k] : kinds) {
+    if (++shown > shown_max)
+      return out + fmt::format("  and {} more kinds; --json lists them\n", kinds.size() - shown_max);
+    out += fmt::format("  {} of them, first with seed {}: {}\n    see it with: {}\n", k.times, k.first->seed,
+                       k.first->result.error().summary(), replay(a, k.first->seed));
+  }
+  return out;
+}
+
+std::string report(const App& app, const SimulateArguments& a, const Runs& runs) {
+  Spread cost = runs.spread(dollars_of), time = runs.spread(seconds_of), lost = runs.spread(preemptions_of);
+  std::string out = fmt::format("{} runs of {} on the simulated cloud, seeds {} to {}, in {:.1f} s\n\n",
+                                runs.all.size(), a.file, a.seed, a.seed + runs.all.size() - 1, runs.seconds);
+  std::vector<std::vector<std::string>> rows{{"", "P10", "P50", "P90", "MEAN"}};
+  auto row = [&](const char* what, const Spread& s, Show show) {
+    rows.push_back({what, show(s.at(0.1)), show(s.at(0.5)), show(s.at(0.9)), show(s.mean())});
+  };
+  row("cost", cost, show_dollars);
+  row("time", time, show_seconds);
+  row("preemptions", lost, show_count);
+  out += format_table(rows);
+  double survived = 0;
+  std::int64_t again_ms = 0;
+  for (const Outcome& o : runs.all)
+    if (o.result) survived += o.preemptions, again_ms += o.lost_work_ms;
+  out += fmt::format("\n{:.0f} preemptions survived; {} of work were done twice\n", survived,
+                     format_duration_ms(again_ms));
+  if (a.deadline_ms)
+    out += fmt::format("within {}: {:.1f} % of the runs\n", format_duration_ms(a.deadline_ms),
+                       100 * runs.odds(a.deadline_ms));
+  out += histogram(app.terminal, "cost", cost, show_dollars);
+  out += histogram(app.terminal, "time", time, show_seconds);
+  return out + failures(a, runs);
+}
+
+// What is told of a run that is looked at alone.
+void tell(App& app, std::int64_t us, const Value& e) {
+  std::string what = e.text("event"), rest = e.text("name");
+  if (what == "call" || what == "call_restarted") rest = e.text("call");
+  if (what == "rent" || what == "live")
+    rest += fmt::format(" at {} per hour", format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5)));
+  if (what == "checkpoint") rest = fmt::format("step {}", e.integer("step"));
+  if (rest.empty() || !e.text("message").empty() || !e.text("why").empty())
+    rest += (rest.empty() ? "" : ": ") + e.text("message", e.text("why", e.text("step")));
+  app.terminal.note(fmt::format("{:>10}  {} {}", format_duration_ms(us / 1000), what, rest));
+}
+
+int show_one(App& app, const SimulateArguments& a, Rehearsal what, const provider::sim::Options& weather) {
+  if (!app.json) {
+    what.event = [&app](std::int64_t us, const Value& e) { tell(app, us, e); };
+    what.print = [&app](std::string_view text) { app.terminal.out(text); };
+  }
+  Runs runs;
+  runs.all.push_back(rehearse(what, weather, false));
+  const Outcome& o = runs.all.front();
+  if (app.json) {
+    app.terminal.out(to_value(a, runs).to_json_pretty() + "\n");
+  } else {
+    app.terminal.out(fmt::format("\nseed {}: {} after {}, {} machines, {} preempted\n", o.seed,
+                                 format_dollars(o.cost_micros), format_duration_ms(o.took_us / 1000), o.machines,
+                                 o.preemptions));
+    if (!o.result) app.terminal.error(o.result.error(), app.trace);
+  }
+  return o.result ? 0 : exit_code(o.result.error());
+}
+
+}  // namespace
+
+Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, const std::vector<std::string>& words,
+                                    const ScratchHome& home) {
+  Rehearsal what;
+  std::error_code ec;
+  what.script = std::filesystem::absolute(file, ec).lexically_normal().string();
+  if (!std::filesystem::is_regular_file(what.script, ec))
+    return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", file), "name the file");
+  RILLE_TRY(what.args, parse_script_arguments(words));
+  what.home = home.path();
+  what.lessons = lessons_of(app.home, what.script);
+  return what;
+}
+
+int simulate_command(App& app, const SimulateArguments& a) {
+  ScratchHome home;
+  Result<Rehearsal> what = prepare_rehearsal(app, a.file, a.script_arguments, home);
+  if (!what) return fail(app, what.error()), 2;
+  auto weather = [&](std::uint64_t seed) {
+    return a.weather == "calm"    ? provider::sim::Options::calm(seed)
+           : a.weather == "rough" ? provider::sim::Options::rough(seed)
+                                  : provider::sim::Options::usual(seed);
+  };
+  if (a.runs == 1) return show_one(app, a, std::move(*what), weather(a.seed));
+  Runs runs;
+  auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < a.runs; ++i) {
+    runs.all.push_back(rehearse(*what, weather(a.seed + static_cast<std::uint64_t>(i)), false));
+    // What no seed can mend is told once.
+    const Result<Value>& r = runs.all.back().result;
+    if (i == 0 && !r && (r.error().kind == ErrorKind::invalid || r.error().kind == ErrorKind::config))
+      return fail(app, r.error());
+    if (!app.json && i % 16 == 15)
+      app.terminal.progress(
+          Value().set("what", "simulate").set("done", i + 1).set("total", a.runs).set("unit", "runs"));
+  }
+  runs.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  app.terminal.clear_progress();
+  app.terminal.out(app.json ? to_value(a, runs).to_json_pretty() + "\n" : report(app, a, runs));
+  return runs.well() == a.runs ? 0 : 1;
+}
+
+}  // namespace rille::cli

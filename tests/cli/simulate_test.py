@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""`rille simulate` and `rille plan`: the same seed is the same run, nothing is rented, errors say what to add.
+usage: simulate_test.py RILLE"""
+import json, os, shutil, subprocess, sys, tempfile
+
+rille = os.path.abspath(sys.argv[1])
+failures = count = 0
+root = tempfile.mkdtemp(prefix="rille-simulate-test-")
+home = root + "/home"
+env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
+
+
+def check(name, ok, detail=""):
+    global failures, count
+    count += 1
+    failures += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
+
+
+def run(*words):
+    r = subprocess.run([rille, *words], env=env, capture_output=True, text=True, timeout=120, cwd=root)
+    return r.returncode, r.stdout, r.stderr
+
+
+def script(name, source):
+    path = f"{root}/{name}.lua"
+    open(path, "w").write('local rille = require "rille"\n' + source)
+    return path
+
+
+train = script("train", """
+local args = rille.args { seed = 1, hours = 2 }
+local box = rille.rent("trainer", { gpu = "H100:8", provider = "nobody" })
+rille.sleep("30m")
+local sim = { duration = args.hours .. "h", result = { loss = 1.5 } }
+local got = box:call("train", { sim = sim }, function() return 1 end)
+local code = box:exec("after", { argv = { "true" }, sim = { duration = "10m" } }).code
+print(("loss %.1f, code %d, seed %s"):format(got.loss, code, args.seed))
+return got.loss
+""")
+
+many = ["simulate", train, "--runs", "40", "--json", "--seed", "7", "--weather", "calm", "--deadline", "3h"]
+code, out, err = run(*many)
+data = json.loads(out)
+check("all runs of a calm cloud end well", code == 0 and data["ended_well"] == 40 and not data["failed"], out + err)
+seconds = data["seconds"]["p50"]
+check("a run takes what was declared, and its machine", 9600 + 3 * 3600 > seconds >= 2 * 3600 + 40 * 60, seconds)
+check("the cost is the price for that time", 31.92 * 2.1 < data["cost"]["p50"] < 31.92 * 1.3 * 3, data["cost"])
+check("the odds of a deadline", data["deadline"] == {"seconds": 10800, "odds": 1}, data["deadline"])
+check("seeds are numbered from the first", [o["seed"] for o in data["outcomes"]][:2] == [7, 8], data["outcomes"][:2])
+again = json.loads(run(*many)[1])
+check("the same seeds are the same runs", again["outcomes"] == data["outcomes"])
+
+one = run("simulate", train, "--runs", "1", "--seed", "9", "--weather", "calm", "--", "--seed", "5")
+check("one run is told, with what the script prints, and its own options come after --",
+      one[0] == 0 and "loss 1.5, code 0, seed 5" in one[1] and "rent trainer at $31.92 per hour" in one[2], one)
+check("the same run twice is the same to the letter",
+      one == run("simulate", train, "--runs", "1", "--seed", "9", "--weather", "calm", "--", "--seed", "5"))
+
+text = run("simulate", train, "-n", "60", "--hours", "8", "--deadline", "12h")
+check("the report has the percentiles, the odds and the plots",
+      all(word in text[1] for word in ("P10", "P90", "preemptions survived", "within 12h: ", "█", "\ncost\n")), text)
+
+rough = script("rough", """
+local box = rille.rent("b", { gpu = "H200:8", spot = true })
+box:call("long", { sim = { duration = "90h" } }, function() end)
+""")
+code, out, err = run("simulate", rough, "-n", "20", "--weather", "rough")
+check("failed runs are counted by kind, with the command that shows one",
+      code == 1 and "runs failed" in out and f"see it with: rille simulate {rough} --runs 1 --seed " in out
+      and "--weather rough" in out, out + err)
+
+unknown = script("unknown", 'local box = rille.rent("b")\nbox:call("mystery", function() return 3 end)\n')
+code, out, err = run("simulate", unknown, "-n", "20")
+check("a call that nobody knows is refused once, with what to write",
+      code == 1 and "nobody knows how long call 'mystery' takes" in err and "sim = { duration" in err, out + err)
+check("plan does not mind", run("plan", unknown)[0] == 0 and "cpu" in run("plan", unknown)[1])
+check("simulations write nothing and rent nothing", run("leases")[1] == "" or "b" not in run("leases")[1].split())
+check("a real run teaches", run("run", unknown)[0] == 0 and run("simulate", unknown, "-n", "5")[0] == 0)
+check("a misspelt field of sim is named",
+      "duration" in run("run", script("wrong", 'local b = rille.rent("b")\nb:call("c", { sim = { duraton = "3h" } }, '
+                                      'function() end)'))[2])
+
+code, out, err = run("plan", train, "--json")
+lease = json.loads(out)["leases"][0]
+check("plan shows offer, price, time and money",
+      lease["name"] == "trainer" and lease["offer"] == "h100x8@us-east" and lease["reserved"] == 31.92 * 24
+      and 2 * 3600 < lease["expected_seconds"] < 4 * 3600, lease)
+endless = script("endless", 'rille.signal("never")\n')
+check("a script that waits for ever is ended", "60 days" in run("simulate", endless, "-n", "1", "--weather", "calm")[2])
+check("no script is a usage error", run("simulate", "nosuch.lua")[0] == 2)
+check("no folder is left behind", not [d for d in os.listdir("/dev/shm") if d.startswith("rille-simulate-")
+                                       and not d.startswith("rille-simulate-test")]
+      if os.path.isdir("/dev/shm") else True)
+shutil.rmtree(root)
+print(f"1..{count}")
+sys.exit(1 if failures else 0)
