@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "bindings/host/host.hpp"
+#include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
 
 namespace rille::cli {
@@ -19,11 +19,39 @@ struct Stage {
   std::unique_ptr<engine::Simulation> world;
   std::unique_ptr<Loop> loop;
   std::unique_ptr<engine::Engine> engine;
+  host::Interrupter interrupter{16};   // nobody arms it
   std::unique_ptr<engine::Run> run;
   std::unique_ptr<host::LuaHost> host;
   ~Stage() {
     if (loop) loop->abandon_tasks();  // what is still suspended refers to the run: it goes first
   }
+};
+
+host::HostOptions host_options(const std::string& directory) {
+  host::HostOptions o;
+  o.script_directory = directory;
+  o.open = lua::openers();
+  return o;
+}
+
+// Runs that the script starts are rehearsed with it.
+class Children final : public engine::ChildPrograms {
+ public:
+  Children(Stage& stage, const engine::RunHooks& hooks) : stage_(stage), event_(hooks.event), print_(hooks.print) {}
+  engine::RunHooks hooks(const std::string&) override {
+    engine::RunHooks h;
+    h.event = event_;
+    h.print = print_;
+    return h;
+  }
+  Result<std::unique_ptr<engine::Program>> load(engine::Run& child, const std::string& script) override {
+    return host::load_program(*stage_.loop, host_options(""), stage_.interrupter, child, script);
+  }
+
+ private:
+  Stage& stage_;
+  std::function<void(const Value&)> event_;
+  std::function<void(std::string_view)> print_;
 };
 
 Result<> set_up(Stage& s, const Rehearsal& what, const provider::sim::Options& weather) {
@@ -38,15 +66,14 @@ Result<> set_up(Stage& s, const Rehearsal& what, const provider::sim::Options& w
   if (what.event)
     hooks.event = [&what, &time = s.time, began_us](const Value& e) { what.event(time.wall_us() - began_us, e); };
   if (what.print) hooks.print = what.print;
+  hooks.children = std::make_shared<Children>(s, hooks);
   engine::RunSpec spec;
   spec.script = what.script;
   spec.args = what.args;
   spec.id = "simulated-" + std::to_string(weather.seed);
   RILLE_TRY(s.run, run_blocking(*s.loop, s.engine->start(std::move(spec), std::move(hooks))));
-  host::HostOptions o;
-  o.script_directory = fs::path(what.script).parent_path().string();
-  o.open = lua::openers();
-  RILLE_TRY(s.host, host::LuaHost::create(*s.loop, std::move(o)));
+  host::HostOptions options = host_options(fs::path(what.script).parent_path().string());
+  RILLE_TRY(s.host, host::LuaHost::create(*s.loop, std::move(options)));
   s.host->bind_run(*s.run);
   return {};
 }
@@ -89,7 +116,7 @@ Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, b
   out.machines = static_cast<int>(cloud.boxes().size());
   out.lost_work_ms = s.world->agents.lost_work_ms();
   if (!with_rented) return out;
-  auto leases = s.engine->leases().of_run(s.run->id());
+  auto leases = s.engine->leases().all(true);  // of its children, too
   for (lease::Lease& l : leases ? *leases : std::vector<lease::Lease>()) {
     Rented r;
     r.options = s.world->asked[l.id];

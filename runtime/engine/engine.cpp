@@ -14,6 +14,7 @@
 
 #include "runtime/base/id.hpp"
 #include "runtime/engine/run_impl.hpp"
+#include "runtime/engine/simulation.hpp"
 #include "runtime/provider/local/local.hpp"
 
 namespace rille::engine {
@@ -133,7 +134,9 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
 
 Engine::~Engine() = default;
 
-bool Engine::alive(const std::string& id) const { return !simulation_ && RunLock::held(run_home(id)); }
+bool Engine::alive(const std::string& id) const {
+  return simulation_ ? simulation_->held.contains(id) : RunLock::held(run_home(id));
+}
 
 Result<> Engine::refuse_ended(const RunRow& row) {
   if (row.state != "done" && row.state != "failed" && row.state != "cancelled") return {};
@@ -161,10 +164,8 @@ Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
 }
 
 Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks) {
-  RunLock lock;
-  if (!simulation_) {
-    RILLE_CO_TRY(lock, RunLock::take(run_home(row.id), row.id));
-  }
+  RILLE_CO_TRY(RunLock lock, simulation_ ? RunLock::take(simulation_->held, row.id)
+                                         : RunLock::take(run_home(row.id), row.id));
   std::int64_t now = loop_.clock().wall_us();
   auto shared = std::make_shared<RunRow>(row);
   auto host = std::make_shared<std::string>(host_name());

@@ -20,6 +20,16 @@ static bool is_gone(const char* pid) {
 
 RunLock::~RunLock() {
   if (fd_ >= 0) close(fd_);
+  if (held_) held_->erase(run_);
+}
+
+Result<RunLock> RunLock::take(std::set<std::string>& held, const std::string& run) {
+  RunLock lock;
+  if (!held.insert(run).second)
+    return make_error(ErrorKind::state, fmt::format("run {} has a runner", run)).with_resource(run);
+  lock.held_ = &held;
+  lock.run_ = run;
+  return lock;
 }
 
 Result<RunLock> RunLock::take(const std::string& folder, const std::string& run) {

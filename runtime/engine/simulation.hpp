@@ -4,7 +4,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "runtime/engine/sim_agents.hpp"
@@ -24,6 +26,7 @@ struct Simulation {
   SimAgents agents;
   std::shared_ptr<store::Db> disk;
   std::string home;
+  std::set<std::string> held;          // runs that have a runner
   std::map<std::string, Value> asked;  // the options of each rent, by lease
   // Asked before and after every transaction ("journal") and every provider call ("provider") whether the process still
   // lives; false, and nothing of it goes on. Null: it lives for ever.
