@@ -123,7 +123,15 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
                          fmt::format("lease '{}' is {}", l ? l->name : lease_id, l ? l->state : "unknown"),
                          "rent again, or keep the box in the scope that uses it");
   for (int attempt = 1;; ++attempt) {
-    RILLE_CO_TRY(provider::Machine machine, co_await leases_->describe(*l, token));
+    Result<provider::Machine> described = co_await leases_->describe(*l, token);
+    if (!described) {  // a provider that is out of order says nothing about the machine
+      const Error& e = described.error();
+      if (token.cancelled() || !e.retryable || attempt >= reconnects_max) co_return e;
+      std::int64_t ms = std::clamp<std::int64_t>(e.retry_after_ms, 50LL << std::min(attempt, 8), 30'000);
+      RILLE_CO_CHECK(co_await sleep_for(run_.loop(), ms, token));
+      continue;
+    }
+    const provider::Machine& machine = *described;
     if (machine.state == provider::MachineState::gone || machine.state == provider::MachineState::terminating)
       co_return make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l->name, l->machine_id),
                            "it was ended outside this run, or its ttl has passed; what it held is lost")

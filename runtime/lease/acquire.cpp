@@ -14,7 +14,7 @@ namespace rille::lease {
 namespace {
 
 constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the call that it announces
-constexpr int create_attempts_max = 5;
+constexpr int create_attempts_max = 5, offers_attempts_max = 4;
 
 using provider::Machine;
 using provider::MachineState;
@@ -75,11 +75,18 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
   RILLE_CO_TRY(Terms terms, read_terms(request.options));
   std::vector<provider::Offer> offers;
   std::optional<Error> failure;
-  for (provider::Provider* p : registry_.all()) {
-    if (!terms.provider.empty() && p->name() != terms.provider) continue;
-    Result<std::vector<provider::Offer>> some = co_await p->offers(terms.query, token);
-    if (!some) failure = some.error();
-    else offers.insert(offers.end(), some->begin(), some->end());
+  for (int attempt = 1; attempt <= offers_attempts_max; ++attempt) {
+    failure.reset();
+    for (provider::Provider* p : registry_.all()) {
+      if (!terms.provider.empty() && p->name() != terms.provider) continue;
+      Result<std::vector<provider::Offer>> some = co_await p->offers(terms.query, token);
+      if (!some) failure = some.error();
+      else offers.insert(offers.end(), some->begin(), some->end());
+    }
+    // A provider that is out of order for a moment is asked again, unless others have something.
+    if (!offers.empty() || !failure || !failure->retryable || attempt == offers_attempts_max) break;
+    std::int64_t ms = std::clamp<std::int64_t>(failure->retry_after_ms, 500LL << attempt, 30'000);
+    RILLE_CO_CHECK(co_await pause(ms, token));
   }
   if (offers.empty() && failure) co_return *failure;
   bool any = !offers.empty();

@@ -14,7 +14,7 @@ namespace rille::lease {
 
 namespace {
 
-constexpr int end_attempts_max = 5;            // that fail, or leave the machine running
+constexpr int end_attempts_max = 5;            // in a row, that fail or leave the machine running
 constexpr std::int64_t shutdown_ms = 600'000;  // of a machine that says that it is ending
 constexpr int moves_max = 8;                   // of a row by others, during one release
 
@@ -35,31 +35,37 @@ Async<std::string> Manager::end_machine(Lease lease) {
   const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
   std::set<std::string> targets;
   if (!lease.machine_id.empty()) targets.insert(lease.machine_id);
-  std::int64_t shutdown_until_us = 0;
+  std::int64_t shutdown_until_us = 0, accepted_us = 0;
+  const std::int64_t lag_us = provider->traits().visibility_lag_ms * 1000;
   for (int failures = 0;;) {
     const std::int64_t asked_us = now_us();
     std::optional<Error> trouble;
+    // What is shown may be older than what was accepted.
+    auto stale = [&] { return accepted_us && asked_us < accepted_us + lag_us; };
     bool ending = false, fresh = false, word = !targets.empty();
     for (const std::string& id : targets) {
       Result<> accepted = co_await provider->terminate(id, {});
       Result<Machine> machine = co_await provider->describe(id, {});
+      if (accepted && !accepted_us) accepted_us = now_us();
       if (!accepted || !machine) trouble = !accepted ? accepted.error() : machine.error();
       if (!machine) continue;
       word = word && machine->state == MachineState::gone && machine->tag == lease.tag;
-      if (machine->state == MachineState::terminating) ending = true;
+      bool there = machine->state != MachineState::gone;
+      if (machine->state == MachineState::terminating || (there && stale())) ending = true;
       else if (machine->state != MachineState::gone && !trouble) trouble = still_there();
     }
     Result<std::vector<Machine>> listed = co_await provider->list(lease.tag, {});
     if (!listed) trouble = listed.error();
     for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
       if (m.tag != lease.tag || m.state == MachineState::gone) continue;
-      if (m.state == MachineState::terminating) ending = true;
+      if (m.state == MachineState::terminating || (targets.contains(m.id) && stale())) ending = true;
       else if (targets.insert(m.id).second) fresh = true;
       else if (!trouble) trouble = still_there();
     }
     bool absent = !trouble && !ending && !fresh;
     if (absent && (word || asked_us >= proof_us)) co_return targets.empty() ? std::string() : *targets.begin();
-    if (trouble && ++failures >= end_attempts_max) co_return *trouble;
+    if (!trouble) failures = 0;  // a machine that takes long is asked about often
+    else if (++failures >= end_attempts_max) co_return *trouble;
     if (ending && !shutdown_until_us) shutdown_until_us = now_us() + shutdown_ms * 1000;
     if (ending && now_us() >= shutdown_until_us)
       co_return make_error(ErrorKind::timeout, fmt::format("the provider has been ending it for longer than {}",
