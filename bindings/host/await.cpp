@@ -41,7 +41,8 @@ void check_may_wait(lua_State* L, const Fiber& fiber) {
                       "call it in the run's script or in rille.spawn"));
 }
 
-// The shim: unpacks what end_await gives.
+}  // namespace
+
 int unpack_result(lua_State* L) {
   if (lua_toboolean(L, 1)) {
     lua_remove(L, 1);
@@ -58,8 +59,6 @@ int unpack_result(lua_State* L) {
   }
   return lua_error(L);
 }
-
-}  // namespace
 
 lua_State* parent_coroutine(lua_State* co) {
   if (!lua_checkstack(co, 4)) return nullptr;
@@ -96,6 +95,11 @@ int end_await(lua_State* L) {
     fiber.waiting = false;
     return fiber.ready;
   }
+  if (fiber.plain.runs) LuaHost::of(L).run().plain_waits(fiber.id);
+  return suspend(L);
+}
+
+int suspend(lua_State* L) {
   lua_pushlightuserdata(L, const_cast<char*>(&key_await));
   return lua_yield(L, 1);
 }

@@ -56,6 +56,9 @@ enum class Waits {
 // finish, then `return end_await(L);`. finish may already have been called in between.
 Completion begin_await(lua_State* L, Waits waits = Waits::here);
 int end_await(lua_State* L);
+// The yield itself. What it returns with is what the shim unpacks: (true, values...), or (false, error), which raises.
+int suspend(lua_State* L);
+int unpack_result(lua_State* L);
 
 namespace detail {
 

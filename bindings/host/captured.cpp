@@ -30,6 +30,28 @@ std::uint64_t hash_bytes(const char* s, std::size_t n) {
   return h;
 }
 
+std::uint64_t shallow_hash(lua_State* L, int index) {
+  int type = lua_type(L, index);
+  switch (type) {
+    case LUA_TNIL: return 1;
+    case LUA_TBOOLEAN: return lua_toboolean(L, index) ? 3 : 2;
+    case LUA_TNUMBER: {
+      double n = lua_tonumber(L, index);
+      std::uint64_t bits;
+      std::memcpy(&bits, &n, sizeof bits);
+      return mix(4, bits);
+    }
+    case LUA_TSTRING: {
+      std::size_t size = 0;
+      const char* s = lua_tolstring(L, index, &size);
+      return mix(5, hash_bytes(s, size));
+    }
+    default:
+      return mix(static_cast<std::uint64_t>(type) + 6,
+                 reinterpret_cast<std::uintptr_t>(lua_topointer(L, index)));
+  }
+}
+
 }  // namespace
 
 class CapturedWalk {
@@ -58,6 +80,8 @@ class CapturedWalk {
   }
 
  private:
+  std::uint64_t shallow(int index) { return shallow_hash(L_, index); }
+
   // Rille's own tables, its libraries and modules; listed when the first table is met, since most bodies capture none.
   bool ours(const void* table) {
     if (ours_.empty()) {
@@ -95,28 +119,6 @@ class CapturedWalk {
     return whole ? total : shallow(index);
   }
 
-  std::uint64_t shallow(int index) {
-    int type = lua_type(L_, index);
-    switch (type) {
-      case LUA_TNIL: return 1;
-      case LUA_TBOOLEAN: return lua_toboolean(L_, index) ? 3 : 2;
-      case LUA_TNUMBER: {
-        double n = lua_tonumber(L_, index);
-        std::uint64_t bits;
-        std::memcpy(&bits, &n, sizeof bits);
-        return mix(4, bits);
-      }
-      case LUA_TSTRING: {
-        std::size_t size = 0;
-        const char* s = lua_tolstring(L_, index, &size);
-        return mix(5, hash_bytes(s, size));
-      }
-      default:
-        return mix(static_cast<std::uint64_t>(type) + 6,
-                   reinterpret_cast<std::uintptr_t>(lua_topointer(L_, index)));
-    }
-  }
-
   // False when there is more than the limit allows to look at.
   bool add_contents(int t, int depth, std::set<const void*>& seen, std::uint64_t& total) {
     if (lua_type(L_, t) != LUA_TTABLE || depth > depth_max) return true;
@@ -144,21 +146,49 @@ class CapturedWalk {
   std::size_t entries_ = 0;
 };
 
+// False when the function captures anything else, or more. A variable that became a table hashes otherwise, too.
+bool Captured::note_scalars(lua_State* L, int function) {
+  if (lua_iscfunction(L, function)) return false;
+  count_ = 0;
+  for (int i = 1; const char* name = lua_getupvalue(L, function, i); ++i) {
+    int type = lua_type(L, -1);
+    bool scalar = type == LUA_TNIL || type == LUA_TNUMBER || type == LUA_TBOOLEAN || type == LUA_TSTRING;
+    if (scalar && count_ < scalars_max) scalars_[count_++] = {name, shallow_hash(L, lua_gettop(L))};
+    else count_ = -1;
+    lua_pop(L, 1);
+    if (count_ < 0) return false;
+  }
+  return true;
+}
+
+std::vector<Captured::Variable> Captured::listed() const {
+  std::vector<Variable> out = variables_;
+  for (int i = 0; i < count_; ++i) out.push_back({scalars_[i].name, false, scalars_[i].hash});
+  return out;
+}
+
 Captured Captured::of(lua_State* L, int function) {
-  StackGuard guard(L);
   Captured out;
+  function = absolute(L, function);
+  if (out.note_scalars(L, function)) return out;
+  StackGuard guard(L);
   CapturedWalk walk(L);
-  walk.function(absolute(L, function), 0, [&out](const char* name, bool table, std::uint64_t hash) {
+  walk.function(function, 0, [&out](const char* name, bool table, std::uint64_t hash) {
     out.variables_.push_back({name, table, hash});
   });
   return out;
 }
 
 std::string Captured::difference(const Captured& before) const {
+  if (count_ >= 0 && count_ == before.count_) {
+    bool same = true;
+    for (int i = 0; i < count_; ++i) same = same && scalars_[i].hash == before.scalars_[i].hash;
+    if (same) return {};
+  }
+  std::vector<Variable> then = before.listed(), now = listed();
   std::string out;
-  std::size_t n = std::min(variables_.size(), before.variables_.size());
-  for (std::size_t i = 0; i < n; ++i) {
-    const Variable &a = before.variables_[i], &b = variables_[i];
+  for (std::size_t i = 0; i < std::min(then.size(), now.size()); ++i) {
+    const Variable &a = then[i], &b = now[i];
     if (a.hash == b.hash && a.name == b.name) continue;
     // After the first function that was replaced, the walk goes other ways.
     if (a.name != b.name) break;

@@ -182,6 +182,7 @@ void LuaHost::resume(Fiber& f, int values) {
   Fiber* outer = std::exchange(current_, &f);
   if (run_->cancelled(f.id)) lua_sethook(f.L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
   if (watchdog_) watchdog_->begin();
+  f.plain.waits = false;
   int status = lua_resume(f.L, values);
   if (watchdog_) watchdog_->end();
   if (status == LUA_YIELD) {
@@ -245,6 +246,19 @@ void LuaHost::dismiss(FiberId child) {
 
 void LuaHost::caught() {
   if (watchdog_) watchdog_->begin();
+}
+
+// As Completion::finish, without a callable and without a call: a boolean needs no memory.
+void LuaHost::plain_done(FiberId id, const Error* failure) {
+  Fiber* f = find(id);
+  if (!f || !f->waiting || !f->plain.waits) return;
+  if (failure || current_ || !lua_checkstack(f->L, 1)) {
+    Completion done = completion(*f);
+    return failure ? done.fail(*failure) : done.finish([](lua_State*) { return 0; });
+  }
+  f->waiting = false;
+  lua_pushboolean(f->L, 1);
+  resume(*f, 1);
 }
 
 std::string LuaHost::where(FiberId id) const {

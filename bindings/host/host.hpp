@@ -24,6 +24,7 @@
 
 #include "bindings/host/await.hpp"
 #include "bindings/host/bind.hpp"
+#include "bindings/host/captured.hpp"
 #include "bindings/host/codec.hpp"
 #include "bindings/host/object.hpp"
 #include "bindings/host/random.hpp"
@@ -61,6 +62,12 @@ struct Fiber {
   int ready = -1;                            // results pushed while starting
   std::string step;                          // the step whose body is running, or ""
   Random random;
+  struct Plain {                             // that step, when it goes the short way (Run::plain_begin)
+    bool runs = false, waits = false;        // its body does; its outcome is on the way to the disk
+    Random outer;                            // the fiber's generator, put aside
+    Captured before;
+    Value kept;                              // the journal's copy of a table
+  } plain;
 };
 
 class LuaHost final : public Guest {
@@ -81,6 +88,7 @@ class LuaHost final : public Guest {
   void start(FiberId id, FunctionRef function, const Value& argument) override;
   void cancel(FiberId id, const Error& reason) override;
   std::string where(FiberId id) const override;
+  void plain_done(FiberId id, const Error* failure) override;
 
   void arm_interrupt() noexcept;             // any thread, signal-safe
 

@@ -12,6 +12,7 @@ local raise, describe, trace = core.raise, core.describe, core.trace
 local select, xpcall, pcall, error, type, rawequal, setmetatable, ipairs, tostring = select, xpcall, pcall, error,
   type, rawequal, setmetatable, ipairs, core.tostring
 local pairs = core.store.pairs
+local plain_begin, plain_end = core.plain_begin, core.plain_end
 local words = {}
 
 -- Options are tables whose names are known; "did you mean" for the others.
@@ -257,9 +258,31 @@ local function after_body(ticket, fn, ok, ...)
   return core.step_end(ticket, ok, (...), select("#", ...))
 end
 
+-- The rest of a step, when its body has run on the short way (step_plain.cpp): a body that ended well is recorded there.
+local function after_plain(fn, ok, ...)
+  if ok then
+    local done, err = plain_end(fn, (...), select("#", ...))
+    if done then
+      local kind = type((...))
+      if kind ~= "table" and kind ~= "userdata" then return (...) end
+      return core.plain_result()
+    end
+    if done == false then return core.raise_awaited(false, err) end
+  end
+  local ticket = core.plain_ticket()
+  local again, value, failed = after_body(ticket, fn, ok, ...)
+  while again do
+    core.step_enter(ticket, fn)
+    again, value, failed = after_body(ticket, fn, xpcall(fn, trace, value))
+  end
+  if failed then error(value, 0) end
+  return value
+end
+
 -- Runs fn once, records what it returns, and gives that on every resume. fn receives the number of the attempt.
 function words.step(name, options, fn)
   if fn == nil and type(options) == "function" then options, fn = nil, options end
+  if options == nil and plain_begin(name, fn) then return after_plain(fn, xpcall(fn, trace, 1)) end
   local ticket, recorded, value, failed = core.step_begin(name, options, fn)
   if recorded then
     if failed then error(value, 0) end

@@ -4,19 +4,13 @@
 
 #include <cmath>
 
-#include "bindings/host/captured.hpp"
-#include "bindings/lua/verb.hpp"
+#include "bindings/lua/step.hpp"
 
 namespace rille::lua {
 
 namespace {
 
-struct Ticket {
-  engine::StepTicket ticket;
-  std::string name;
-  Random outer;          // the fiber's generator, put aside while the body draws from its own
-  Captured before;
-};
+using Ticket = StepObject;
 
 engine::RetryPolicy read_retry(lua_State* L, int options) {
   engine::RetryPolicy policy;
@@ -161,6 +155,7 @@ void add_step_functions(lua_State* L) {
   set_functions(L, {{"step_enter", bind<step_enter>}, {"step_leave", bind<step_leave>}});
   set_async(L, "step_begin", bind<step_begin>);
   set_async(L, "step_end", bind<step_end>);
+  add_plain_step_functions(L);
 }
 
 }  // namespace rille::lua

@@ -27,6 +27,9 @@ class Guest {
   // in which it waits.
   virtual void cancel(FiberId id, const Error& reason) = 0;
 
+  // The plain step in which the fiber waits is durable, or cannot be recorded. For guests that call Run::plain_end.
+  virtual void plain_done(FiberId, const Error* /*failure*/) {}
+
   // Where the fiber stands now, e.g. "train.lua:12", for journal entries and divergence messages.
   virtual std::string where(FiberId id) const = 0;
 };

@@ -12,11 +12,9 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t signal_poll_ms = 200, signal_poll_simulated_ms = 86'400'000;
-constexpr std::int64_t inline_value_bytes_max = 16 << 20;
 
 std::string args_hash(const Value& args) {
-  // Of most steps: sha256("null").
-  if (args.is_null()) return "74234e98afe7498fb5daf1f36ac2d78a";
+  if (args.is_null()) return std::string(no_args_sha256);
   return sha256_hex(args.to_json()).substr(0, 32);
 }
 
@@ -85,6 +83,7 @@ Async<bool> RunImpl::release_gate(FiberRecord& f) {
 }
 
 void RunImpl::open_gates(const Result<>& how) {
+  if (gate_.empty() && release_gates_.empty()) return;
   for (auto& wake : std::exchange(gate_, {})) wake.set(how);
   for (auto& wake : std::exchange(release_gates_, {})) wake.set(true);
 }

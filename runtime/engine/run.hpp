@@ -181,6 +181,16 @@ class Run : public FiberSink {
   // --- durable verbs
   virtual Async<StepTicket> step_begin(FiberId fiber, Operation step, RetryPolicy retry) = 0;
   virtual Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) = 0;
+  // --- the short way of a step without options: no coroutine, and one suspension (plain_steps.cpp). Once plain_begin
+  // has said yes, either plain_end does, and Guest::plain_done or Guest::cancel tells the rest, or plain_ticket makes
+  // it a step that step_begin began: for a body that fails, and when plain_end says no.
+  // False, and nothing has happened: it is in the record, or must wait for it. `seed`: of the body's random numbers.
+  virtual bool plain_begin(FiberId, std::string_view /*name*/, std::string_view /*source*/, std::uint64_t& /*seed*/) {
+    return false;
+  }
+  virtual void plain_waits(FiberId) {}   // the body suspends: that it has begun is recorded
+  virtual bool plain_end(FiberId, const Value& /*result*/) { return false; }
+  virtual StepTicket plain_ticket(FiberId) { return {}; }
   virtual Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) = 0;
   virtual Async<double> now(FiberId fiber, std::string source) = 0;               // seconds since 1970, UTC
   virtual Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise,

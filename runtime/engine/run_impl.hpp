@@ -25,6 +25,9 @@ struct Simulation;
 
 std::uint64_t name_hash(std::string_view name);
 
+constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a";  // of most steps: sha256("null")
+constexpr std::int64_t inline_value_bytes_max = 16 << 20;
+
 struct ScopeRecord {
   ScopeId id = 0;
   std::string name;
@@ -41,6 +44,14 @@ struct ScopeRecord {
   CancelToken::Registration interrupt;
 };
 
+// A step on the short way, from plain_begin on.
+struct PlainStep {
+  std::string name, source;
+  std::int64_t pos = 0, occurrence = 0, started_us = 0;
+  std::int64_t seq = 0;                // of the outcome that the fiber waits for; 0: none
+  std::uint64_t ticket = 0;            // the step's entry once it has left the short way
+};
+
 // Forgotten once the fiber has ended; what is still under way for it keeps it.
 struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   FiberId id = 0;
@@ -52,6 +63,8 @@ struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   // How often each name was used. By a hash of the name, so that a million names take little room; two names that share
   // a hash share a counter, which numbers both in one row, the same way each time.
   std::unordered_map<std::uint64_t, std::int64_t> occurrences, child_names;
+  PlainStep plain;
+  mutable std::optional<std::uint64_t> plain_seed;  // of its steps, as far as they share it
   int waiting = 0;                     // in a wait of the engine that only replay or other fibers can end
   bool body_done = false, ended = false;
   Result<Value> result = Value();
@@ -137,6 +150,10 @@ class RunImpl final : public Run {
 
   Async<StepTicket> step_begin(FiberId fiber, Operation step, RetryPolicy retry) override;
   Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) override;
+  bool plain_begin(FiberId id, std::string_view name, std::string_view source, std::uint64_t& seed) override;
+  void plain_waits(FiberId id) override;
+  bool plain_end(FiberId id, const Value& result) override;
+  StepTicket plain_ticket(FiberId id) override;
   Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) override;
   Async<double> now(FiberId fiber, std::string source) override;
   Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise,
@@ -198,6 +215,10 @@ class RunImpl final : public Run {
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
   store::Fence fence() const { return *fence_; }
 
+  // plain_steps.cpp
+  struct PlainRow;
+  void plain_deliver();
+
   // life.cpp
   Async<Value> settle_run(Result<Value> result);
 
@@ -224,6 +245,8 @@ class RunImpl final : public Run {
   std::optional<PlannedCancel> planned_cancel_;
   std::map<std::uint64_t, std::pair<Slot, RetryPolicy>> steps_;  // steps between begin and end
   std::uint64_t next_step_ = 1;
+  std::vector<std::unique_ptr<store::Journal::Queued>> plain_spare_, plain_ready_;  // PlainRows
+  std::size_t plain_next_ = 0;                        // of plain_ready_: the one that is delivered next
   std::set<std::string> taking_;                      // ids of messages whose taking is being committed
   std::map<std::string, std::string> pinned_;
   std::optional<Error> divergence_;

@@ -59,13 +59,23 @@ struct Journal::Turn {
   std::shared_ptr<std::atomic<bool>> alive;
 };
 
-void Journal::push(Item item, bool urgent) {
-  if (!threaded_) return push_inline(std::move(item), urgent);
-  if (item.done) loop_.expect();
+struct Journal::Closure final : Queued {
+  Closure(Write w, SharedFence f, std::function<void(Result<>)> d)
+      : Queued(std::move(f), d != nullptr), what(std::move(w)), done(std::move(d)) {}
+  Result<> write(Db& db) override { return what(db); }
+  void written(std::unique_ptr<Queued>, Result<> result) override { done(std::move(result)); }
+  Write what;
+  std::function<void(Result<>)> done;
+};
+
+void Journal::push(std::unique_ptr<Queued> row) {
+  if (!threaded_) return push_inline(std::move(row));
+  const bool urgent = row->urgent_;
+  if (urgent) loop_.expect();
   bool notify;
   {
     std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(item));
+    queue_.push_back(std::move(row));
     urgent_ = urgent_ || urgent;
     if (urgent) {
       arrived_.store(true, std::memory_order_release);
@@ -92,10 +102,12 @@ void Journal::turn_over() {
 }
 
 void Journal::enqueue(Write write, Fence fence) { enqueue(std::move(write), shared(std::move(fence))); }
-void Journal::enqueue(Write write, SharedFence fence) { push({std::move(write), std::move(fence), nullptr}, false); }
+void Journal::enqueue(Write write, SharedFence fence) {
+  push(std::make_unique<Closure>(std::move(write), std::move(fence), nullptr));
+}
 
 void Journal::commit_then(Write write, SharedFence fence, std::function<void(Result<>)> done) {
-  push({std::move(write), std::move(fence), std::move(done)}, true);
+  push(std::make_unique<Closure>(std::move(write), std::move(fence), std::move(done)));
 }
 
 Async<> Journal::commit(Write write, Fence fence) {
@@ -144,15 +156,11 @@ void Journal::work() {
     waits_ = Waits::not_at_all;
     if (queue_.empty() && stop_) return;
     busy_ = true;
-    std::deque<Item> batch;
+    Batch batch;
     Result<> whole = write_all(lock, batch);
-    std::vector<Result<>> results(batch.size());
     lock.unlock();
-    if (!whole) {  // none of it counts: each is tried in a transaction of its own
-      for (std::size_t i = 0; i < batch.size(); ++i)
-        results[i] = batch.size() == 1 ? std::move(whole) : write_alone(batch[i]);
-    }
-    report(batch, std::move(results));
+    if (!whole) write_apart(batch, std::move(whole));
+    report(std::move(batch));
     lock.lock();
     busy_ = false;
     idle_.notify_all();
@@ -160,7 +168,7 @@ void Journal::work() {
 }
 
 // Moves what is queued to the end of the batch; when nothing is, waits while the turn may bring more. False: commit.
-bool Journal::collect(std::unique_lock<std::mutex>& lock, std::deque<Item>& batch) {
+bool Journal::collect(std::unique_lock<std::mutex>& lock, Batch& batch) {
   if (queue_.empty() && turn_open_ && !batch.empty()) {
     lock.unlock();
     spin(turn_spin_us, true);
@@ -174,13 +182,18 @@ bool Journal::collect(std::unique_lock<std::mutex>& lock, std::deque<Item>& batc
   arrived_ = false;
   urgent_ = false;
   if (queue_.empty()) return false;
+  if (batch.empty()) {
+    batch.swap(queue_);
+    queue_.reserve(batch.size());
+    return true;
+  }
   std::move(queue_.begin(), queue_.end(), std::back_inserter(batch));
   queue_.clear();
   return true;
 }
 
 // One transaction of all that is queued until the loop's turn is over. The lock is held at entry and exit only.
-Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, std::deque<Item>& batch) {
+Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, Batch& batch) {
   struct Relock {
     std::unique_lock<std::mutex>& lock;
     ~Relock() { if (!lock) lock.lock(); }
@@ -193,7 +206,7 @@ Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, std::deque<Item>
   RILLE_CHECK(writer_->run("BEGIN IMMEDIATE"));
   while (written < batch.size()) {
     for (; written < batch.size(); ++written)
-      if (Result<> r = write_one(batch[written]); !r) {
+      if (Result<> r = write_one(*batch[written]); !r) {
         (void)writer_->run("ROLLBACK");
         return r;
       }
@@ -207,55 +220,60 @@ Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, std::deque<Item>
   return r;
 }
 
-Result<> Journal::write_alone(Item& item) {
+// None of the transaction counts: each row is tried in one of its own.
+void Journal::write_apart(Batch& batch, Result<> whole) {
+  for (auto& row : batch) row->result_ = batch.size() == 1 ? std::move(whole) : write_alone(*row);
+}
+
+Result<> Journal::write_alone(Queued& row) {
   checked_ = nullptr;
   RILLE_CHECK(writer_->run("BEGIN IMMEDIATE"));
-  Result<> r = write_one(item);
+  Result<> r = write_one(row);
   if (r) r = writer_->run("COMMIT");
   if (!r) (void)writer_->run("ROLLBACK");
   return r;
 }
 
-Result<> Journal::write_one(Item& item) {
-  if (!item.fence) checked_ = nullptr;  // it may be what takes a run over
-  if (item.fence && item.fence.get() != checked_) {
-    const Fence& fence = *item.fence;
+Result<> Journal::write_one(Queued& row) {
+  if (!row.fence) checked_ = nullptr;  // it may be what takes a run over
+  if (row.fence && row.fence.get() != checked_) {
+    const Fence& fence = *row.fence;
     std::int64_t epoch = -1;
     RILLE_CHECK(writer_->query("SELECT epoch FROM runs WHERE id=?", {fence.run},
-                               [&](const Row& row) { epoch = row.integer(0); }));
+                               [&](const store::Row& found) { epoch = found.integer(0); }));
     if (epoch != fence.epoch)
       return make_error(ErrorKind::state, fmt::format("run {} has been taken over by another runner", fence.run),
                         "this process stops here; nothing was written").with_operation("journal");
-    checked_ = item.fence.get();
+    checked_ = row.fence.get();
   }
-  return item.write(*writer_);
+  return row.write(*writer_);
 }
-
-namespace {
-template <class Finished>
-void answer(bool alive, Finished& finished) {
-  if (!alive) return;
-  for (auto& [done, result] : finished) done(std::move(result));
-}
-}  // namespace
 
 // Hands the results to the loop; one wake-up for all.
-void Journal::report(std::deque<Item>& batch, std::vector<Result<>> results) {
-  std::vector<std::pair<std::function<void(Result<>)>, Result<>>> finished;
-  finished.reserve(batch.size());
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (batch[i].done) finished.emplace_back(std::move(batch[i].done), std::move(results[i]));
-    else if (!results[i]) {
+void Journal::report(Batch batch) {
+  std::size_t answers = 0;
+  for (auto& row : batch) {
+    if (row->urgent_) {
+      ++answers;
+    } else if (!row->result_) {
       std::lock_guard lock(mutex_);
-      if (lazy_failure_) lazy_failure_ = std::move(results[i]);
+      if (lazy_failure_) lazy_failure_ = std::move(row->result_);
     }
   }
-  if (finished.empty()) return;
-  auto shared = std::make_shared<decltype(finished)>(std::move(finished));
-  if (!threaded_) return loop_.post([shared, alive = alive_] { answer(*alive, *shared); });
-  loop_.post_from_thread([shared, alive = alive_, &loop = loop_] {
-    for (std::size_t i = 0; i < shared->size(); ++i) loop.arrived();
-    answer(*alive, *shared);
+  if (answers == 0) return;
+  auto shared = std::make_shared<Batch>(std::move(batch));
+  auto answer = [shared, alive = alive_] {
+    if (!*alive) return;
+    for (auto& row : *shared) {
+      if (!row->urgent_) continue;
+      Queued& r = *row;
+      r.written(std::move(row), std::move(r.result_));
+    }
+  };
+  if (!threaded_) return loop_.post(std::move(answer));
+  loop_.post_from_thread([answers, answer = std::move(answer), &loop = loop_] {
+    for (std::size_t i = 0; i < answers; ++i) loop.arrived();
+    answer();
   });
 }
 

@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -55,6 +54,22 @@ class Journal {
   using SharedFence = std::shared_ptr<const Fence>;
   void commit_then(Write write, SharedFence fence, std::function<void(Result<>)> done);
   void enqueue(Write write, SharedFence fence);
+  // A write that is its own closure, for those who make many: the journal allocates nothing for it.
+  class Queued {
+   public:
+    explicit Queued(SharedFence f, bool urgent = true) : fence(std::move(f)), urgent_(urgent) {}
+    virtual ~Queued() = default;
+    virtual Result<> write(Db& db) = 0;                      // on the writer's thread
+    // On the loop's, when durable, with the row itself; never when the loop or the journal ended before.
+    virtual void written(std::unique_ptr<Queued> self, Result<> result) = 0;
+    SharedFence fence;                                       // null: unfenced
+
+   private:
+    friend class Journal;
+    const bool urgent_;                                      // else only durable with the next commit, and not told
+    Result<> result_;
+  };
+  void commit_queued(std::unique_ptr<Queued> row) { push(std::move(row)); }
   // Blocks until everything queued is durable; the first failure of a queued write, if any. For the end of a process.
   Result<> flush();
 
@@ -63,27 +78,25 @@ class Journal {
   Db& reader() { return *reader_; }
 
  private:
-  struct Item {
-    Write write;
-    SharedFence fence;                 // null: unfenced
-    std::function<void(Result<>)> done;
-  };
+  using Batch = std::vector<std::unique_ptr<Queued>>;
+  struct Closure;
   struct Turn;
   enum class Waits { not_at_all, for_work, for_more_lazy_rows, for_the_turn };
   static constexpr std::int64_t lazy_ms = 5;
   Journal(Loop& loop, std::shared_ptr<Db> writer, std::shared_ptr<Db> reader, bool threaded);
-  void push_inline(Item item, bool urgent);
+  void push_inline(std::unique_ptr<Queued> row);
   void write_inline();
   bool lives(bool written);
-  void push(Item item, bool urgent);
+  void push(std::unique_ptr<Queued> row);
   void turn_over();
   void work();
   bool spin(std::int64_t us, bool until_turn_over);
-  bool collect(std::unique_lock<std::mutex>& lock, std::deque<Item>& batch);
-  Result<> write_all(std::unique_lock<std::mutex>& lock, std::deque<Item>& batch);
-  Result<> write_alone(Item& item);
-  Result<> write_one(Item& item);
-  void report(std::deque<Item>& batch, std::vector<Result<>> results);
+  bool collect(std::unique_lock<std::mutex>& lock, Batch& batch);
+  Result<> write_all(std::unique_lock<std::mutex>& lock, Batch& batch);
+  void write_apart(Batch& batch, Result<> whole);
+  Result<> write_alone(Queued& row);
+  Result<> write_one(Queued& row);
+  void report(Batch batch);
 
   Loop& loop_;
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
@@ -94,7 +107,7 @@ class Journal {
   bool turn_posted_ = false;           // the loop's
   std::mutex mutex_;                   // guards what follows
   std::condition_variable wake_, idle_;
-  std::deque<Item> queue_;
+  Batch queue_;
   bool urgent_ = false, stop_ = false, busy_ = false;
   Waits waits_ = Waits::not_at_all;
   Result<> lazy_failure_;

@@ -18,8 +18,9 @@ std::unique_ptr<Journal> Journal::in_memory(Loop& loop, std::shared_ptr<Db> disk
   return journal;
 }
 
-void Journal::push_inline(Item item, bool urgent) {
-  queue_.push_back(std::move(item));
+void Journal::push_inline(std::unique_ptr<Queued> row) {
+  const bool urgent = row->urgent_;
+  queue_.push_back(std::move(row));
   if (!urgent) {
     if (!lazily_) lazily_ = std::make_unique<Timer>(loop_, lazy_ms, [this] { write_inline(); });
   } else if (!std::exchange(turn_posted_, true)) {
@@ -43,19 +44,17 @@ bool Journal::lives(bool written) {
 void Journal::write_inline() {
   lazily_.reset();
   if (queue_.empty() || !lives(false)) return;
-  std::deque<Item> batch;
+  Batch batch;
   batch.swap(queue_);
-  std::vector<Result<>> results(batch.size());
   checked_ = nullptr;
   Result<> whole = writer_->run("BEGIN IMMEDIATE");
-  for (std::size_t i = 0; whole && i < batch.size(); ++i) whole = write_one(batch[i]);
+  for (std::size_t i = 0; whole && i < batch.size(); ++i) whole = write_one(*batch[i]);
   if (whole) whole = writer_->run("COMMIT");
-  if (!whole) {  // none of it counts: each is tried in a transaction of its own
+  if (!whole) {
     (void)writer_->run("ROLLBACK");
-    for (std::size_t i = 0; i < batch.size(); ++i)
-      results[i] = batch.size() == 1 ? std::move(whole) : write_alone(batch[i]);
+    write_apart(batch, std::move(whole));
   }
-  if (lives(true)) report(batch, std::move(results));
+  if (lives(true)) report(std::move(batch));
 }
 
 }  // namespace rille::store
