@@ -72,7 +72,7 @@ struct Driver {
     void insert(Node& n) { n.before = before; n.after = this; before->after = &n; before = &n; }
     void unlink() { before->after = after; after->before = before; before = after = this; }
   };
-  struct promise_type : Node {
+  struct promise_type : Node, rille::detail::PooledFrame {
     Driver get_return_object() { return {this}; }
     std::suspend_always initial_suspend() noexcept { return {}; }
     struct Last {

@@ -6,6 +6,7 @@
 #include <rapidjson/stringbuffer.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -31,10 +32,15 @@ void write_text(Writer& out, const std::string& s) {
   out.EndObject();
 }
 
+bool is_whole(double n) {  // and exact, and not -0
+  return std::fabs(n) < 9007199254740992.0 && n == static_cast<double>(static_cast<std::int64_t>(n)) &&
+         !(n == 0 && std::signbit(n));
+}
+
 template <class Writer>
 void write_number(Writer& out, double n) {
   if (std::isfinite(n)) {
-    if (n == std::floor(n) && std::fabs(n) < 9007199254740992.0 && !(n == 0 && std::signbit(n)))
+    if (is_whole(n))
       out.Int64(static_cast<std::int64_t>(n));
     else
       out.Double(n);
@@ -176,6 +182,12 @@ struct Builder : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
 }  // namespace
 
 std::string Value::to_json() const {
+  if (is_null()) return "null";
+  if (const bool* b = as_bool()) return *b ? "true" : "false";
+  if (const double* n = as_number(); n && is_whole(*n)) {
+    char digits[24];
+    return {digits, std::to_chars(digits, std::end(digits), static_cast<std::int64_t>(*n)).ptr};
+  }
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> out(buffer);
   write(out, *this);

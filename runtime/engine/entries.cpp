@@ -65,6 +65,13 @@ Result<> write_completed(store::Db& db, const QueuedEntry& r) {
        failed ? store::SqlValue(std::string_view(r.error)) : store::SqlValue()});
 }
 
+Result<> write_plain(store::Db& db, const QueuedEntry& r) {
+  return db.run(
+      "INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,"
+      "error) VALUES(?,?,?,'step',?,?,'74234e98afe7498fb5daf1f36ac2d78a',1,?,?,?,?,NULL)",
+      {entry_id(r.run, r.seq), r.fiber, r.pos, r.name, r.occurrence, r.source, r.started_us, r.ended_us, r.value});
+}
+
 Result<> read_entries(store::Db& db, const std::string& run, const std::function<void(Entry)>& each) {
   RILLE_TRY(std::int64_t number, run_number(db, run));
   Result<> failure;

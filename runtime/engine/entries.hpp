@@ -43,6 +43,8 @@ Result<std::int64_t> run_number(store::Db& db, const std::string& run);
 
 Result<> write_begun(store::Db& db, QueuedEntry& row, std::int64_t attempt, std::int64_t next_us);
 Result<> write_completed(store::Db& db, const QueuedEntry& row);
+// The same of a step without arguments whose first attempt has ended well, and of which no row is in `begun`.
+Result<> write_plain(store::Db& db, const QueuedEntry& row);
 
 // All of a run's, completed ones first, in order of seq. integrity: a row does not parse.
 Result<> read_entries(store::Db& db, const std::string& run, const std::function<void(Entry)>& each);

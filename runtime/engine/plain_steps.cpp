@@ -18,7 +18,7 @@ std::uint64_t mixed(std::uint64_t seed, std::string_view text) {
 
 struct RunImpl::PlainRow final : store::Journal::Queued {
   PlainRow(RunImpl& r) : Queued(r.fence_), run(r), alive(r.alive_) {}
-  Result<> write(store::Db& db) override { return write_completed(db, entry); }
+  Result<> write(store::Db& db) override { return write_plain(db, entry); }
   void written(std::unique_ptr<Queued> self, Result<> outcome) override {
     if (!*alive) return;
     result = std::move(outcome);
@@ -91,8 +91,6 @@ bool RunImpl::plain_end(FiberId id, const Value& result) {
     queued = std::make_unique<PlainRow>(*this);
     row = static_cast<PlainRow*>(queued.get());
     row->entry.run = config_.number;
-    row->entry.kind = "step";
-    row->entry.args_sha256 = no_args_sha256;
   } else {
     queued = std::move(plain_spare_.back());
     row = static_cast<PlainRow*>(queued.get());

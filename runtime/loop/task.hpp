@@ -1,7 +1,7 @@
 // Task<T>: a lazily started C++20 coroutine; the runtime's unit of asynchronous work. A Task has one owner; awaiting it
 // starts it and gives its value; destroying it destroys a suspended coroutine and all that it owns. Errors are values
 // (Task<Result<T>>, spelt Async<T>); an exception that escapes (std::bad_alloc) is rethrown to the awaiter.
-// Loop thread only.
+// Loop thread only. Frames come from frame_pool.hpp.
 //
 // GCC 12: an aggregate made with braces inside a co_await expression, or by a default argument of `{}`, is copied
 // bit by bit into the coroutine frame and destroyed twice; so is a closure with captures. Types that are handed to
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "runtime/base/result.hpp"
+#include "runtime/loop/frame_pool.hpp"
 
 namespace rille {
 
@@ -27,7 +28,7 @@ using Async = Task<Result<T>>;
 
 namespace detail {
 
-struct PromiseBase {
+struct PromiseBase : PooledFrame {
   std::coroutine_handle<> continuation = std::noop_coroutine();
   std::exception_ptr exception;
 

@@ -57,7 +57,7 @@ Db::~Db() {
 }
 
 Result<sqlite3_stmt*> Db::prepare(std::string_view sql, std::initializer_list<SqlValue> values) {
-  auto it = statements_.find(sql);
+  auto it = last_ != statements_.end() && last_->first == sql ? last_ : statements_.find(sql);
   if (it == statements_.end()) {
     sqlite3_stmt* statement = nullptr;
     if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
@@ -65,6 +65,7 @@ Result<sqlite3_stmt*> Db::prepare(std::string_view sql, std::initializer_list<Sq
       return error("use");
     it = statements_.emplace(std::string(sql), statement).first;
   }
+  last_ = it;
   sqlite3_stmt* statement = it->second;
   int i = 0;
   for (const SqlValue& v : values) {

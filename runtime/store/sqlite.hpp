@@ -56,6 +56,7 @@ class Db {
   std::string path_;
   sqlite3* db_ = nullptr;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
+  decltype(statements_)::iterator last_ = statements_.end();  // the one that was used last, and so often next
 };
 
 }  // namespace rille::store

@@ -45,6 +45,54 @@ tap.test("a step's body leaves nothing behind", function()
   tap.equal(rille.step("reads", function() local x = deep.inner.a; list[9] = 1; list[9] = nil; return x end), 2)
 end)
 
+tap.test("the short way of a step is as the long one", function()
+  tap.equal({ rille.step("f", function() return false end), rille.step("s", function() return "a\255b" end) },
+    { false, "a\255b" })
+  tap.equal(tostring(rille.step("-0", function() return -0.0 end)), "-0")
+  tap.ok(rille.step("huge", function() return math.huge end) == math.huge)
+  local function called_last() return rille.step("tail", function(attempt) return attempt end) end
+  tap.equal(called_last(), 1)
+  local generator = coroutine.wrap(function()
+    coroutine.yield(rille.step("in a coroutine", function() return "x" end))
+  end)
+  tap.equal(generator(), "x")
+  local a, b, c, d, e, f, g, h, i = 1, 2, 3, 4, 5, 6, 7, 8, "nine"
+  local function sum() return a + b + c + d + e + f + g + h + #i end
+  tap.equal(rille.step("nine captured", function() return sum() end), 40)
+  tap.raises("state", "changes 'i'", rille.step, "the ninth", function()
+    local n = a + b + c + d + e + f + g + h
+    i = "ten"
+    return n
+  end)
+  tap.raises("state", "changes 'h'", rille.step, "becomes a table", function() h = {} end)
+  local seen = {}
+  local ok = pcall(rille.step, "retryable", function(attempt)
+    if attempt < 2 then rille.error { kind = "network", message = "again", retryable = true, retry_after = 0.001 } end
+    return attempt
+  end)
+  tap.ok(ok)
+  -- A table comes back as the journal's copy, also after others have been.
+  local first = rille.step("one", function() return { 1 } end)
+  local second = rille.step("two", function() return { 2 } end)
+  tap.equal({ first, second, seen }, { { 1 }, { 2 }, {} })
+end)
+
+tap.test("a fiber that waits for a plain step's commit is cancelled at once", function()
+  local reached, caught = 0, nil
+  local loser = rille.spawn("loser", function()
+    local ok, err = pcall(function()
+      while true do rille.step("again", function() return 1 end) reached = reached + 1 end
+    end)
+    caught = err
+    error(err, 0)
+  end)
+  rille.step("meanwhile", function() return 1 end)
+  loser:cancel("enough")
+  local ok = pcall(loser.wait, loser)
+  tap.ok(not ok or caught)
+  tap.equal(caught.kind, "cancelled")
+end)
+
 tap.test("inside a step effects work, and durable verbs do not", function()
   tap.equal(rille.step("io", function() return io.open("/dev/null") ~= nil and type(os.time()) end), "number")
   tap.raises("state", "rille.step inside the body of step 'outer'", rille.step, "outer",
