@@ -258,7 +258,7 @@ local function after_body(ticket, fn, ok, ...)
   return core.step_end(ticket, ok, (...), select("#", ...))
 end
 
--- The rest of a step, when its body has run on the short way (step_plain.cpp): a body that ended well is recorded there.
+-- The rest of a step whose body has run on the short way (step_plain.cpp).
 local function after_plain(fn, ok, ...)
   if ok then
     local done, err = plain_end(fn, (...), select("#", ...))

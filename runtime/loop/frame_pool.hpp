@@ -1,6 +1,6 @@
 // Memory of coroutine frames: free lists by size, one set to a thread, since a durable call makes and drops several
-// frames of the same few sizes. A thread keeps at most a few hundred of each size until it ends. A frame may be dropped on
-// another thread than made it. Under a sanitizer every frame comes from the heap, so that it sees each end.
+// frames of the same few sizes. A thread keeps at most a few hundred of each size until it ends. A frame may be dropped
+// on another thread than made it. Under a sanitizer every frame comes from the heap, so that it sees each end.
 #pragma once
 
 #include <cstddef>

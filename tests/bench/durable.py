@@ -111,8 +111,8 @@ class Peer:
         self.python = home + "/dbos/bin/python"
         try:
             subprocess.run([sys.executable, "-m", "venv", home + "/dbos"], check=True, capture_output=True, text=True)
-            subprocess.run([self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "dbos"], check=True,
-                           capture_output=True, text=True, timeout=300)
+            subprocess.run([self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "dbos"],
+                           check=True, capture_output=True, text=True, timeout=300)
             open(home + "/dbos_steps.py", "w").write(DBOS)
         except (subprocess.SubprocessError, OSError) as e:
             said = (getattr(e, "stderr", "") or str(e)).strip().splitlines()
@@ -122,8 +122,8 @@ class Peer:
         path = self.home + "/dbos.sqlite"
         if os.path.exists(path):
             os.remove(path)
-        out = subprocess.run([self.python, self.home + "/dbos_steps.py", path, str(count)], check=True, capture_output=True,
-                             text=True)
+        out = subprocess.run([self.python, self.home + "/dbos_steps.py", path, str(count)], check=True,
+                             capture_output=True, text=True)
         return float(out.stdout.split()[-1])
 
 
