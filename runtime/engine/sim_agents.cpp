@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "runtime/base/units.hpp"
 
@@ -55,6 +57,8 @@ class SimAgent final : public agent::AgentClient {
       fresh.machine = machine_;
       fresh.started_us = now_us();
       if (!known.machine.empty()) begin_with(fresh, known);
+      std::int64_t restored = all_.restored_[machine_][fresh.name];
+      fresh.begun_with_us = fresh.told_us = std::min(fresh.work_us, std::max(fresh.begun_with_us, restored));
       known = std::move(fresh);
     }
     agent::CallStatus status;
@@ -91,15 +95,19 @@ class SimAgent final : public agent::AgentClient {
   Async<> forget(std::vector<std::string> keys, std::string, CancelToken) override {
     if (broken()) co_return unreachable(machine_);
     for (const std::string& key : keys)
-      if (auto it = all_.calls_.find(key); it != all_.calls_.end() && it->second.machine == machine_)
+      if (auto it = all_.calls_.find(key); it != all_.calls_.end() && it->second.machine == machine_) {
+        all_.drop(it->second);
         all_.calls_.erase(it);
+      }
     co_return success();
   }
 
   Async<agent::Transfer> put(std::string local, std::string remote, agent::TransferProgress,
                              CancelToken token) override {
     RILLE_CO_TRY(std::int64_t bytes, all_.size_of(local, remote));
-    co_return co_await move(bytes, token);
+    RILLE_CO_TRY(agent::Transfer moved, co_await move(bytes, token));
+    if (!all_.home_.empty() && local.starts_with(all_.home_)) restore(local);
+    co_return moved;
   }
 
   Async<agent::Transfer> get(std::string remote, std::string local, agent::TransferProgress,
@@ -108,8 +116,12 @@ class SimAgent final : public agent::AgentClient {
     std::int64_t bytes = before ? before->result.integer("bytes") : 0;
     RILLE_CO_TRY(agent::Transfer moved, co_await move(bytes, token));
     std::error_code ec;
-    if (!all_.home_.empty() && local.starts_with(all_.home_)) fs::create_directories(local, ec);
+    if (all_.home_.empty() || !local.starts_with(all_.home_)) co_return moved;
+    fs::create_directories(local, ec);
     if (ec) co_return errno_error("make", local, ec.value());
+    for (const auto& [key, call] : all_.calls_)
+      if (call.machine == machine_ && checkpoint_name(call) == remote)
+        std::ofstream(fs::path(local) / marker) << Value().set("call", call.name).set("done_us", call.told_us).to_json();
     co_return moved;
   }
 
@@ -120,16 +132,31 @@ class SimAgent final : public agent::AgentClient {
     return std::min(call.work_us, call.begun_with_us + now_us() - call.started_us);
   }
 
+  static constexpr const char* marker = "simulated.json";
+  static std::string checkpoint_name(const SimAgents::Call& call) {
+    return call.checkpoint_us ? fmt::format("checkpoints/{:08}", call.told_us / call.checkpoint_us) : "";
+  }
+
+  // Checkpoints among what was staged.
+  void restore(const std::string& local) {
+    std::error_code ec;
+    for (const auto& entry : fs::recursive_directory_iterator(local, ec)) {
+      if (entry.path().filename() != marker) continue;
+      std::stringstream text;
+      text << std::ifstream(entry.path()).rdbuf();
+      Result<Value> kept = Value::from_json(text.str());
+      if (!kept) continue;
+      std::int64_t& done = all_.restored_[machine_][kept->text("call")];
+      done = std::max(done, kept->integer("done_us"));
+    }
+  }
+
   // The work up to the last checkpoint before the machine went; what came after it is done again.
   void begin_with(SimAgents::Call& fresh, const SimAgents::Call& before) {
-    const provider::sim::Box* old = all_.cloud_.find(before.machine);
-    std::int64_t until = old && old->end_us() ? std::min(old->end_us(), now_us()) : now_us();
-    std::int64_t done = std::min(before.work_us, before.begun_with_us + std::max<std::int64_t>(
-                                                     0, until - before.started_us));
+    std::int64_t done = before.begun_with_us + all_.work_until_end_us(before);
     std::int64_t kept = before.checkpoint_us ? done - done % before.checkpoint_us : 0;
     fresh.begun_with_us = std::max(kept, before.begun_with_us);
-    fresh.told_us = fresh.begun_with_us;
-    all_.lost_work_us_ += done - fresh.begun_with_us;
+    all_.drop(before);
   }
 
   void tell_checkpoint(SimAgents::Call& call, const agent::AttachHandlers& handlers) {
@@ -138,7 +165,7 @@ class SimAgent final : public agent::AgentClient {
     if (step * call.checkpoint_us <= call.told_us) return;
     call.told_us = step * call.checkpoint_us;
     if (handlers.checkpoint)
-      handlers.checkpoint(Value().set("step", step).set("directory", fmt::format("checkpoints/{:08}", step)));
+      handlers.checkpoint(Value().set("step", step).set("directory", checkpoint_name(call)));
   }
 
   static Error too_long(const SimAgents::Call& call) {
@@ -173,12 +200,33 @@ Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::s
   co_return made;
 }
 
+// What it has done here, until now or until its machine went.
+std::int64_t SimAgents::work_until_end_us(const Call& call) const {
+  const provider::sim::Box* box = cloud_.find(call.machine);
+  std::int64_t until = cloud_.now_us();
+  if (box && box->end_us()) until = std::min(until, box->end_us());
+  return std::clamp<std::int64_t>(until - call.started_us, 0, call.work_us - call.begun_with_us);
+}
+
+void SimAgents::drop(const Call& call) {
+  std::int64_t done = work_until_end_us(call);
+  done_us_ += done;
+  if (call.begun_with_us + done >= call.work_us) useful_us_ += call.work_us;
+}
+
+std::int64_t SimAgents::lost_work_ms() const {
+  SimAgents all = *this;
+  for (const auto& [key, call] : calls_) all.drop(call);
+  return std::max<std::int64_t>(0, all.done_us_ - all.useful_us_) / 1000;
+}
+
 // How long it takes and what it gives: as declared, or as it was.
 Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) const {
   const Value &spec = request.spec, &sim = spec["sim"];
   std::string kind = spec.text("kind") == "exec" ? "exec" : "call", name = spec.text("name");
   const Learned* before = lesson(kind, name);
   Call call;
+  call.name = name;
   call.generation = request.generation;
   call.epoch = request.epoch;
   call.timeout_us = spec.integer("timeout_ms") * 1000;

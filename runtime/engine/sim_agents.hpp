@@ -1,7 +1,8 @@
 // SimAgents: what works on the machines of a simulated cloud. A call there does not run: it takes virtual time and then
 // has a result. Both are declared beside the call, sim = { duration = "3h", result = .., checkpoint_every = "10m" }, or
 // learned from earlier runs. As with a real agent the call goes on while the runner is dead, dies with its machine, and
-// goes on from its last checkpoint on the next. Files are not moved: their size takes time.
+// goes on from its last checkpoint on the next, or on one to which a kept checkpoint was staged. Files are not moved:
+// their size takes time. What stands for a kept checkpoint is a folder with one small file.
 // They outlive runs and loops, as their cloud does. Loop thread only.
 #pragma once
 
@@ -40,13 +41,13 @@ class SimAgents {
   // A connection to the agent of a machine, once that is live. network: the machine has gone.
   Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, std::string machine_id, CancelToken token);
 
-  // How much of a call's work was done again because a machine was lost with it.
-  std::int64_t lost_work_ms() const { return lost_work_us_ / 1000; }
+  // How much work was done that did not end in a result, since a machine was lost with it.
+  std::int64_t lost_work_ms() const;
 
  private:
   friend class SimAgent;
   struct Call {
-    std::string machine;
+    std::string machine, name;
     std::int64_t generation = 0, epoch = 0, started_us = 0;
     std::int64_t begun_with_us = 0;    // of the work, done before on other machines
     std::int64_t work_us = 0, checkpoint_us = 0, timeout_us = 0;
@@ -63,8 +64,12 @@ class SimAgents {
   bool unknown_end_ = false;
   std::map<std::string, Call> calls_;          // by call key; of the newest machine
   mutable std::map<std::string, std::int64_t> sizes_;
+  std::map<std::string, std::map<std::string, std::int64_t>> restored_;  // by machine and call: work in its files
   std::string home_;
-  std::int64_t lost_work_us_ = 0;
+  std::int64_t done_us_ = 0, useful_us_ = 0;   // work of calls that are not in calls_ any more
+
+  std::int64_t work_until_end_us(const Call& call) const;
+  void drop(const Call& call);
 };
 
 }  // namespace rille::engine
