@@ -138,7 +138,7 @@ std::shared_ptr<const engine::Lessons> lessons_of(const std::string& home, const
 
 ScratchHome::ScratchHome() {
   for (const char* base : {"/dev/shm", "/tmp"}) {
-    std::string name = std::string(base) + "/rille-simulate-XXXXXX";
+    std::string name = std::string(base) + "/rille-simulate-" + std::to_string(getpid()) + "-XXXXXX";
     if (mkdtemp(name.data())) {
       path_ = name;
       return;

@@ -121,7 +121,8 @@ class SimAgent final : public agent::AgentClient {
     if (ec) co_return errno_error("make", local, ec.value());
     for (const auto& [key, call] : all_.calls_)
       if (call.machine == machine_ && checkpoint_name(call) == remote)
-        std::ofstream(fs::path(local) / marker) << Value().set("call", call.name).set("done_us", call.told_us).to_json();
+        std::ofstream(fs::path(local) / marker)
+            << Value().set("call", call.name).set("done_us", call.told_us).to_json();
     co_return moved;
   }
 
