@@ -34,10 +34,18 @@ struct RunArguments {
   std::optional<std::string> code;     // of -e
   std::vector<std::string> script_arguments;
   std::string resume;                  // a run id; with code: a session that the code goes on with, and ends
+  std::string with;                    // the file that `resume` goes on with instead of the pinned script
+  std::string fork_from;               // a key: not that run goes on, but a new one that begins with its record
+  bool retry_failed = false;
 };
 int run_command(App& app, const RunArguments& arguments);
 // "--steps 500 --flag --x=1" -> {steps="500", flag=true, x="1"}. invalid: a word that is no option.
 Result<Value> parse_script_arguments(const std::vector<std::string>& words);
+
+// rewrite_commands.cpp
+int invalidate_command(App& app, const std::string& run, const std::string& key);
+// Forks, or forgets a failure, as the arguments say: gives the id of the run to resume.
+Result<std::string> go_back(App& app, const RunArguments& arguments);
 
 // query_commands.cpp
 int ps_command(App& app, int limit, bool with_children);

@@ -108,6 +108,12 @@ int run_main(int argc, char** argv) {
   run_cmd->add_option("FILE", run.file, "the script")->required();
   auto* resume = cli.add_subcommand("resume", "continue an interrupted run");
   resume->add_option("RUN", run.resume, "its id, a unique beginning of it, or `last`")->required();
+  resume->add_option("--with", run.with, "go on with this script, if it follows what is recorded");
+  resume->add_flag("--retry-failed", run.retry_failed, "forget the error that ended it, and try that again");
+  auto* fork = cli.add_subcommand("fork", "a new run that begins with the record of another");
+  fork->add_option("RUN", run.resume, "its id, a unique beginning of it, or `last`")->required();
+  fork->add_option("--from", run.fork_from, "the first entry to do anew: a key that `rille show` prints")->required();
+  fork->add_option("--with", run.with, "go on with this script, if it follows what is recorded");
   auto* ps = cli.add_subcommand("ps", "list runs");
   ps->add_option("-n", limit, "at most so many")->check(CLI::Range(1, 1000000));
   ps->add_flag("--all", all, "those that scripts have started, too");
@@ -116,6 +122,8 @@ int run_main(int argc, char** argv) {
     sub->add_option("RUN", id, "its id, a unique beginning of it, or `last`")->required();
     return sub;
   };
+  auto* invalidate = with_run("invalidate", "forget an entry and all that came after it");
+  invalidate->add_option("KEY", name, "a key that `rille show` prints")->required();
   auto* show = with_run("show", "one run: its steps, calls, leases");
   auto* logs = with_run("logs", "what a run printed");
   logs->add_flag("-f,--follow", follow, "go on until it ends");
@@ -173,10 +181,11 @@ int run_main(int argc, char** argv) {
   }
   if (simulate->parsed()) return simulate_command(app, rehearse);
   if (cli.count("-e") > 0) run.code = code;
-  if (run.code || run_cmd->parsed() || resume->parsed()) return run_command(app, run);
+  if (run.code || run_cmd->parsed() || resume->parsed() || fork->parsed()) return run_command(app, run);
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   if (plan->parsed()) return plan_command(app, rehearse.file, rehearse.script_arguments);
   if (ps->parsed()) return ps_command(app, limit, all);
+  if (invalidate->parsed()) return invalidate_command(app, id, name);
   if (show->parsed()) return show_command(app, id);
   if (logs->parsed()) return logs_command(app, id, follow);
   if (leases->parsed()) return leases_command(app, all);

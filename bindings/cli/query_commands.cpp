@@ -82,17 +82,18 @@ int show_command(App& app, const std::string& id) {
   }
   std::string out = fmt::format("run      {}\nscript   {}\nstate    {}\nstarted  {}\n", run->id, run->script,
                                 shown_state(app, *run), format_utc(run->created_us));
+  if (!run->forked_from.empty()) out += "forked   from " + run->forked_from + "\n";
   if (run->ended_us) out += fmt::format("took     {}\n", format_duration_ms((run->ended_us - run->created_us) / 1000));
   if (run->args.as_object() && !run->args.as_object()->empty()) out += "args     " + run->args.to_json() + "\n";
   if (!run->result.is_null()) out += "result   " + run->result.to_json() + "\n";
   if (run->error) out += "error    " + run->error->summary() + "\n";
   if (!entries->empty()) {
-    std::vector<std::vector<std::string>> rows{{"FIBER", "KIND", "NAME", "STATE", "TRY", "TOOK", "WHERE"}};
+    std::vector<std::vector<std::string>> rows{{"KEY", "KIND", "STATE", "TRY", "TOOK", "WHERE"}};
     for (const Value& e : *entries) {
       std::string took = e["seconds"].as_number()
                              ? format_duration_ms(static_cast<std::int64_t>(e.number("seconds") * 1000))
                              : "";
-      rows.push_back({e.text("fiber"), e.text("kind"), e.text("name"), e.text("state"),
+      rows.push_back({e.text("key"), e.text("kind"), e.text("state"),
                       fmt::format("{}", e.integer("attempt")), took, e.text("source")});
     }
     out += "\n" + format_table(rows);

@@ -30,9 +30,10 @@ void warn_if_edited(Session& s, const std::string& script) {
 
 // A word that is neither a command nor a file.
 Error no_script(const std::string& word) {
-  static const std::vector<std::string> commands = {"run", "resume", "ps",     "show",   "logs",   "leases", "release",
-                                                    "gc",  "cost",   "offers", "signal", "doctor", "repl",
-                                                    "plan", "simulate"};
+  static const std::vector<std::string> commands = {"run",    "resume",  "fork",   "invalidate", "ps",
+                                                    "show",   "logs",    "leases", "release",  "gc",
+                                                    "cost",   "offers",  "signal", "doctor",   "repl",
+                                                    "plan",   "simulate"};
   std::error_code ec;
   if (std::filesystem::is_directory(word, ec))
     return make_error(ErrorKind::invalid, fmt::format("'{}' is a folder, not a script", word),
@@ -121,8 +122,14 @@ Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
 int run_command(App& app, const RunArguments& arguments) {
   Session s(app);
   auto usage = [&](const Error& e) { return fail(app, e), 2; };
-  std::string script;
+  std::string script, edited;
   Value input;
+  if (!arguments.with.empty()) {
+    std::error_code ec;
+    edited = std::filesystem::absolute(arguments.with, ec).lexically_normal().string();
+    if (!std::filesystem::is_regular_file(edited, ec))
+      return usage(make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", arguments.with)));
+  }
   if (arguments.resume.empty() && !arguments.code) {
     std::error_code ec;
     script = std::filesystem::absolute(arguments.file, ec).lexically_normal().string();
@@ -135,11 +142,16 @@ int run_command(App& app, const RunArguments& arguments) {
   if (!arguments.resume.empty()) {
     auto row = app.engine->run(arguments.resume);
     if (!row) return fail(app, row.error());
-    if (row->mode == "session" && !arguments.code) return repl_command(app, row->id);
-    auto run = run_blocking(*app.loop, app.engine->resume(arguments.resume, session_hooks(s)));
+    bool again = !arguments.fork_from.empty() || arguments.retry_failed;
+    if (row->mode == "session" && !arguments.code && !again && edited.empty()) return repl_command(app, row->id);
+    Result<std::string> id = go_back(app, arguments);
+    if (!id) return fail(app, id.error());
+    auto resumed = edited.empty() ? app.engine->resume(*id, session_hooks(s))
+                                  : app.engine->resume_with(*id, edited, session_hooks(s));
+    auto run = run_blocking(*app.loop, std::move(resumed));
     if (!run) return fail(app, run.error());
     s.run = std::move(*run);
-    script = row->script;
+    script = edited.empty() ? row->script : edited;
   } else {
     engine::RunSpec spec;
     spec.script = !arguments.code ? script : "-e";
@@ -157,8 +169,12 @@ int run_command(App& app, const RunArguments& arguments) {
   if (one_liner) words.push_back(lua::open_as_global);
   if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r)
     return fail(app, r.error());
-  if (!arguments.resume.empty() && !one_liner) warn_if_edited(s, script);
+  if (!arguments.resume.empty() && !one_liner && edited.empty()) warn_if_edited(s, script);
   Result<FunctionRef> main = one_liner ? s.host->load("=-e", *arguments.code) : s.host->load_file(script);
+  if (!main && !edited.empty()) {
+    (void)app.engine->suspend(*s.run);  // it may go on with its own script, or with a better one
+    return fail(app, main.error());
+  }
   if (!main) {
     // Nothing has begun: the run ends here, with the error.
     Error e = main.error();
@@ -166,7 +182,9 @@ int run_command(App& app, const RunArguments& arguments) {
     return fail(app, e);
   }
   std::string title =
-      arguments.resume.empty() ? fmt::format("run {}", s.run->id()) : fmt::format("resuming run {}", s.run->id());
+      arguments.resume.empty()       ? fmt::format("run {}", s.run->id())
+      : arguments.fork_from.empty() ? fmt::format("resuming run {}", s.run->id())
+                                    : fmt::format("run {}, forked", s.run->id());
   return drive(s, *main, (one_liner && arguments.resume.empty()) || app.json ? "" : title);
 }
 

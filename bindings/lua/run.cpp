@@ -34,6 +34,16 @@ int now(lua_State* L) {
   }, Waits::engine);
 }
 
+// patched("id"): whether the code that it guards is this run's
+int patched(lua_State* L) {
+  Verb v = begin_verb(L, "patched");
+  std::string name = check_name(L, 1, "patched");
+  return await(L, v.run.patched(v.id, std::move(name), v.source), [](lua_State* l, bool yes) {
+    lua_pushboolean(l, yes);
+    return 1;
+  }, Waits::engine);
+}
+
 // signal(name, {timeout=, default=})
 Result<int> signal(lua_State* L) {
   Verb v = begin_verb(L, "signal");
@@ -118,6 +128,7 @@ int open_run(lua_State* L) {
   lua_newtable(L);
   set_async(L, "sleep", bind<sleep>);
   set_async(L, "now", bind<now>);
+  set_async(L, "patched", bind<patched>);
   set_async(L, "signal", bind<signal>);
   set_async(L, "run", bind<run>);
   set_functions(L, {{"budget", bind<budget>}, {"error", bind<raise_error>}});

@@ -86,6 +86,7 @@ void RunImpl::open_gates(const Result<>& how) {
   if (gate_.empty() && release_gates_.empty()) return;
   for (auto& wake : std::exchange(gate_, {})) wake.set(how);
   for (auto& wake : std::exchange(release_gates_, {})) wake.set(true);
+  for (auto& [id, wake] : std::exchange(patches_, {})) wake.set(how ? Result<bool>(true) : Result<bool>(how.error()));
 }
 
 // No fiber can go on by itself: apply a cancel, deliver the next recorded completion, open the gate, or find that the
@@ -116,6 +117,11 @@ void RunImpl::on_quiet() {
   bool main_runs = fibers_.contains(1) && !fibers_.at(1)->body_done;
   if (divergence_) return open_gates(*divergence_);
   if (!all_wait) return;
+  if (!patches_.empty()) {  // the record goes on because this fiber did, without its marker
+    Wake<Result<bool>> first = patches_.begin()->second;
+    patches_.erase(patches_.begin());
+    return first.set(false);
+  }
   if (!release_gates_.empty()) {
     for (auto& wake : std::exchange(release_gates_, {})) wake.set(false);
     return;
@@ -163,6 +169,7 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
     row_of(slot).written = true;
   }
   if (divergence_ || !replay_.over()) RILLE_CO_CHECK(co_await wait_live(f));
+  if (!followed_) pin_edited();
   co_return slot;
 }
 

@@ -22,7 +22,8 @@ namespace rille::engine {
 namespace {
 
 constexpr const char* run_columns =
-    "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason,parent "
+    "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason,parent,"
+    "forked_from,seed "
     "FROM runs ";
 
 RunRow read_run(const store::Row& row) {
@@ -46,6 +47,8 @@ RunRow read_run(const store::Row& row) {
   r.pid = row.integer(12);
   if (!row.null(13)) r.cancel_reason = error_from_value(json(13));
   r.parent = row.text(14);
+  r.forked_from = row.text(15);
+  r.seed = row.text(16);
   return r;
 }
 
@@ -108,6 +111,7 @@ Value RunRow::to_value() const {
   v.set("id", id).set("script", script).set("mode", mode).set("state", state).set("args", args);
   v.set("created", format_utc(created_us));
   if (!parent.empty()) v.set("parent", parent);
+  if (!forked_from.empty()) v.set("forked_from", forked_from);
   if (ended_us) v.set("ended", format_utc(ended_us)).set("seconds", static_cast<double>(ended_us - created_us) / 1e6);
   if (!result.is_null()) v.set("result", result);
   if (error) v.set("error", error_to_value(*error));
@@ -141,8 +145,8 @@ bool Engine::alive(const std::string& id) const {
 Result<> Engine::refuse_ended(const RunRow& row) {
   if (row.state != "done" && row.state != "failed" && row.state != "cancelled") return {};
   return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
-                    fmt::format("see it with `rille show {}`; start a new one with `rille run {}`", row.id,
-                                row.script));
+                    fmt::format("see it with `rille show {0}`; go on from one of its entries with `rille fork {0} "
+                                "--from KEY`, or start a new one with `rille run {1}`", row.id, row.script));
 }
 
 Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
@@ -163,7 +167,17 @@ Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
   co_return co_await take(std::move(row), false, std::move(hooks));
 }
 
-Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks) {
+Async<std::unique_ptr<Run>> Engine::resume_with(std::string id, std::string script, RunHooks hooks) {
+  RILLE_CO_TRY(RunRow row, run(id));
+  RILLE_CO_CHECK(refuse_ended(row));
+  if (row.mode != "durable")
+    co_return make_error(ErrorKind::state, fmt::format("run {} is a session: it has no script", row.id),
+                         "resume it without --with");
+  if (row.state == "running") RILLE_CO_CHECK(journal_->check());
+  co_return co_await take(std::move(row), false, std::move(hooks), std::move(script));
+}
+
+Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks, std::string edited) {
   RILLE_CO_TRY(RunLock lock, simulation_ ? RunLock::take(simulation_->held, row.id)
                                          : RunLock::take(run_home(row.id), row.id));
   std::int64_t now = loop_.clock().wall_us();
@@ -189,7 +203,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
   }
   RunConfig config;
   config.id = row.id;
-  config.script = row.script;
+  config.script = edited.empty() ? row.script : edited;
   config.home = run_home(row.id);
   config.mode = row.mode == "session" ? Mode::session : Mode::durable;
   config.args = row.args;
@@ -199,6 +213,8 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks)
   config.simulation = simulation_;
   config.lock = std::move(lock);
   config.engine = this;
+  config.edited = std::move(edited);
+  config.seed = row.seed;
   if (config.mode == Mode::durable) {
     RILLE_CO_TRY(config.number, run_number(journal_->reader(), row.id));
   }
@@ -267,7 +283,7 @@ Result<std::vector<Value>> Engine::entries(const std::string& run) const {
   std::vector<Value> out;
   for (Entry& row : rows) {
     Value e;
-    e.set("fiber", row.fiber).set("pos", row.pos).set("kind", row.kind).set("name", row.name);
+    e.set("key", key_of(row)).set("fiber", row.fiber).set("pos", row.pos).set("kind", row.kind).set("name", row.name);
     e.set("occurrence", row.occurrence).set("attempt", row.attempt).set("source", row.source);
     e.set("state", !row.completed() ? "started" : row.error ? "failed" : "done");
     e.set("started", format_utc(row.started_us));

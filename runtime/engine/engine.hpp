@@ -36,13 +36,22 @@ struct ReapSpec {
   std::string now;         // a run whose leases end at once, though they would be held for its resumption
 };
 
+// A place in a record, from which on it is left out.
+struct Cut {
+  std::string run;                     // whose record it now is
+  std::string key, source;             // the first entry that is left out, as `rille show` prints it
+  std::string because_of;              // set: an earlier place than the one asked for, since this lease was open there
+  std::int64_t kept = 0, dropped = 0;  // entries
+};
+
 // One row of the table `runs`.
 struct RunRow {
-  std::string id, script, mode, state, host, parent;
+  std::string id, script, mode, state, host, parent, forked_from;
   Value args, result;
   std::optional<Error> error;
   std::optional<Error> cancel_reason;  // set: it was told to end, and unwinds or has unwound
   std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
+  std::string seed;                    // the run whose random numbers these are: a fork's are its origin's
   Value to_value() const;
 };
 
@@ -60,6 +69,20 @@ class Engine {
   // (did you mean); integrity: its runner died and the journal is damaged. An id may be shortened to a unique
   // beginning, or be "last".
   Async<std::unique_ptr<Run>> resume(std::string id, RunHooks hooks);
+  // The same with another script (an absolute path) and the modules beside it. They are pinned once the whole record
+  // has been followed without divergence, before anything new begins; until then the run keeps those that it has.
+  Async<std::unique_ptr<Run>> resume_with(std::string id, std::string script, RunHooks hooks);
+
+  // A new run, suspended, with the record of `run` up to the entry `key`. Leases are never copied: where one was open,
+  // the cut is made before its rent. `run` itself is only read, and may be alive. invalid: no such entry (did you
+  // mean); state: not a durable run.
+  Async<Cut> fork(std::string run, std::string key);
+  // Forgets that entry and all that were completed after it; the run can be resumed then, also one that had ended.
+  // Leases that it still holds stay; for one that has been released since, the cut is made before its rent, which then
+  // rents anew. Signals that forgotten entries took are in the inbox again. state: the run is alive.
+  Async<Cut> invalidate(std::string run, std::string key);
+  // The key of the entry whose error ended the run. state: it has not failed, or by an error of the script itself.
+  Result<std::string> failed_at(const std::string& run) const;
 
   // Newest first; those that scripts have started only when asked for.
   Result<std::vector<RunRow>> runs(int limit, bool with_children = false) const;
@@ -96,7 +119,8 @@ class Engine {
   Result<std::optional<RunRow>> exactly(const std::string& id) const;
   Async<Value> execute_child(std::unique_ptr<Run> run, std::string script, std::shared_ptr<ChildPrograms> programs,
                              CancelToken token);
-  Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks);
+  Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks, std::string edited = std::string());
+  Result<Cut> cut_at(const RunRow& row, const std::string& key, bool keep_leases, std::int64_t* seq) const;
   std::string run_home(const std::string& id) const { return options_.home + "/runs/" + id; }
 
   Loop& loop_;

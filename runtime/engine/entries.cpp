@@ -6,11 +6,6 @@ namespace rille::engine {
 
 namespace {
 
-// entries.id: the run's number above, seq below. One integer key, so that rows are appended, and those of a run are a
-// range.
-constexpr int seq_bits = 32;
-std::int64_t entry_id(std::int64_t run, std::int64_t seq) { return (run << seq_bits) | seq; }
-
 Value parsed(const std::string& text, Result<>& failure) {
   Result<Value> v = Value::from_json(text);
   if (v) return std::move(v).value();
@@ -34,6 +29,8 @@ void read_common(const store::Row& row, Entry& e) {
 }
 
 }  // namespace
+
+std::string key_of(const EntryRow& row) { return row.fiber + "/" + row.name + "#" + std::to_string(row.occurrence); }
 
 Result<std::int64_t> run_number(store::Db& db, const std::string& run) {
   std::int64_t number = 0;

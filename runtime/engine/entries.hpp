@@ -38,6 +38,13 @@ struct Entry : EntryRow {
   bool completed() const { return seq >= 0; }
 };
 
+// entries.id: the run's number above, seq below. One integer key, so that rows are appended, and those of a run are a
+// range.
+inline std::int64_t entry_id(std::int64_t run, std::int64_t seq) { return (run << 32) | seq; }
+
+// "main/worker#1/prepare#2": how people name an entry, and tokens are derived. One run has it once.
+std::string key_of(const EntryRow& row);
+
 // The number that entries carry for that run. state: there is no such run.
 Result<std::int64_t> run_number(store::Db& db, const std::string& run);
 

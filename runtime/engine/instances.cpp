@@ -88,6 +88,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   std::string lease_id;
   RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"rent", name, options, std::move(source)}));
   lease_id = lease::Manager::lease_id(config_.id, slot.key);
+  if (slot.recorded && slot.recorded->ok()) lease_id = (*slot.recorded)->text("lease", lease_id);  // a fork's origin's
   // The scope holds it from here on, so that an interrupted rent is cleaned up, too.
   owner(f).leases.push_back(lease_id);
   Result<Value> outcome = Value();

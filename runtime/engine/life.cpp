@@ -22,6 +22,8 @@ RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::M
       scheduler_(loop) {
   next_seq_ = replay_.last_seq() + 1;
   planned_cancel_ = replay_.cancel();
+  edited_ = !config_.edited.empty();
+  followed_ = !edited_;
   scheduler_.on_quiet([this] { on_quiet(); });
   calls_ = std::make_unique<Calls>(*this, leases_, config_.self_exe);
 }
@@ -47,24 +49,42 @@ void RunImpl::event(const std::string& name, Value data) {
   });
 }
 
+static Result<> pin(store::Db& db, const std::string& run, const std::string& module, const std::string& source) {
+  std::string hash = sha256_hex(source);
+  RILLE_CHECK(db.run("INSERT OR IGNORE INTO blobs(sha256,content) VALUES(?,?)", {hash, source}));
+  return db.run("INSERT OR IGNORE INTO sources(run,module,sha256) VALUES(?,?,?)", {run, module, hash});
+}
+
+// The record has been followed to its end with edited code: from here on the run is one of this code.
+void RunImpl::pin_edited() {
+  followed_ = true;
+  auto modules = std::make_shared<std::map<std::string, std::string>>(pinned_);
+  Value told;
+  told.set("script", config_.edited);
+  for (const auto& [module, source] : pinned_) told.set(module, sha256_hex(source));
+  event("code", std::move(told));
+  journal_->enqueue([run = config_.id, script = config_.edited, modules](store::Db& db) -> Result<> {
+    RILLE_CHECK(db.run("DELETE FROM sources WHERE run=?", {run}));
+    for (const auto& [module, source] : *modules) RILLE_CHECK(pin(db, run, module, source));
+    return db.run("UPDATE runs SET script=? WHERE id=?", {script, run});
+  }, fence());
+}
+
 Result<std::string> RunImpl::pinned(const std::string& module, const std::function<Result<std::string>()>& load) {
   if (auto it = pinned_.find(module); it != pinned_.end()) return it->second;
   std::string source;
   bool found = false;
-  if (journal_) {
+  if (journal_ && !edited_) {
     RILLE_CHECK(journal_->reader().query(
         "SELECT content FROM sources JOIN blobs USING (sha256) WHERE run=? AND module=?", {config_.id, module},
         [&](const store::Row& row) { source = row.text(0); found = true; }));
   }
   if (!found) {
     RILLE_TRY(source, load());
-    if (journal_ && config_.mode == Mode::durable) {
-      auto row = std::make_shared<std::array<std::string, 3>>(
-          std::array<std::string, 3>{module, sha256_hex(source), source});
-      journal_->enqueue([run = config_.id, row](store::Db& db) -> Result<> {
-        RILLE_CHECK(db.run("INSERT OR IGNORE INTO blobs(sha256,content) VALUES(?,?)", {(*row)[1], (*row)[2]}));
-        return db.run("INSERT OR IGNORE INTO sources(run,module,sha256) VALUES(?,?,?)", {run, (*row)[0], (*row)[1]});
-      }, fence());
+    if (journal_ && config_.mode == Mode::durable && followed_) {
+      auto row = std::make_shared<std::pair<std::string, std::string>>(module, source);
+      journal_->enqueue([run = config_.id, row](store::Db& db) { return pin(db, run, row->first, row->second); },
+                        fence());
     }
   }
   pinned_.emplace(module, source);
@@ -84,6 +104,7 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
   Result<Value> result = std::move(fiber(id).result);
   guest_ = nullptr;
   if (divergence_) result = *divergence_;
+  else if (!followed_) pin_edited();
   co_return co_await settle_run(std::move(result));
 }
 

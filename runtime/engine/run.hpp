@@ -193,6 +193,9 @@ class Run : public FiberSink {
   virtual StepTicket plain_ticket(FiberId) { return {}; }
   virtual Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) = 0;
   virtual Async<double> now(FiberId fiber, std::string source) = 0;               // seconds since 1970, UTC
+  // Whether code that this marker guards is this run's: true, and recorded, unless the run came past this place before
+  // the marker was put there.
+  virtual Async<bool> patched(FiberId fiber, std::string name, std::string source) = 0;
   virtual Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise,
                               std::string source) = 0;
   virtual Async<Value> offers(FiberId fiber, Value query, std::string source) = 0;  // list of offer objects

@@ -1,6 +1,6 @@
 // The engine's Run. Private to runtime/engine; the interface is run.hpp.
 // Files: fibers.cpp (fibers, scopes, cancellation), durable.cpp (admission, completion, steps, sleep, signals),
-// children.cpp (runs that it starts), instances.cpp (leases and calls; what they do is calls.hpp's), life.cpp (start,
+// patched.cpp, children.cpp (runs that it starts), instances.cpp (leases and calls; what they do is calls.hpp's), life.cpp (start,
 // end, settling).
 #pragma once
 
@@ -109,6 +109,8 @@ struct RunConfig {
   RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
   RunLock lock;                        // held while the run is
   class Engine* engine = nullptr;      // null: ephemeral
+  std::string edited;                  // the script that it goes on with instead of the pinned one
+  std::string seed;                    // whose random numbers: "" = its own
 };
 
 class RunImpl final : public Run {
@@ -156,6 +158,7 @@ class RunImpl final : public Run {
   StepTicket plain_ticket(FiberId id) override;
   Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) override;
   Async<double> now(FiberId fiber, std::string source) override;
+  Async<bool> patched(FiberId fiber, std::string name, std::string source) override;
   Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise,
                       std::string source) override;
   Async<Value> offers(FiberId fiber, Value query, std::string source) override;
@@ -220,6 +223,7 @@ class RunImpl final : public Run {
   void plain_deliver();
 
   // life.cpp
+  void pin_edited();
   Async<Value> settle_run(Result<Value> result);
 
   Loop& loop_;
@@ -240,6 +244,7 @@ class RunImpl final : public Run {
   std::set<std::int64_t> passed_;                     // admitted, but cancelled before their turn
   std::set<std::string> unwound_;                     // paths of fibers that ended by an error or a cancel
   std::vector<Wake<Result<>>> gate_;                  // waits for the replay to be over
+  std::map<FiberId, Wake<Result<bool>>> patches_;     // markers that may be older than the record
   std::vector<Wake<bool>> release_gates_;             // the same for releases; false: the record went on past this one
   std::int64_t delivered_ = 0;                        // seq of the last completion that fibers have seen
   std::optional<PlannedCancel> planned_cancel_;
@@ -249,6 +254,8 @@ class RunImpl final : public Run {
   std::size_t plain_next_ = 0;                        // of plain_ready_: the one that is delivered next
   std::set<std::string> taking_;                      // ids of messages whose taking is being committed
   std::map<std::string, std::string> pinned_;
+  bool edited_ = false;                // what is pinned from here on replaces what the journal has
+  bool followed_ = true;               // false: the edited sources are not pinned before the record has been followed
   std::optional<Error> divergence_;
   std::optional<Error> cancel_reason_;
   RunLimits limits_;

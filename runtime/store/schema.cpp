@@ -14,6 +14,8 @@ CREATE TABLE runs (
   epoch INTEGER NOT NULL,            -- fencing: raised by each runner that takes the run
   args TEXT NOT NULL, result TEXT, error TEXT,
   budget_micros INTEGER,             -- null: no limit
+  forked_from TEXT NOT NULL DEFAULT '', -- RUN KEY: whose record it began with, and the first entry that it left out
+  seed TEXT NOT NULL DEFAULT '',     -- the run whose random numbers it draws; '': its own
   cancel_after INTEGER,              -- null: not cancelled. The last completion before it; -1: it came before the start
   cancel_reason TEXT,
   created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, ended_us INTEGER,

@@ -66,6 +66,7 @@ class FakeRun : public engine::Run {
     co_return co_await sleep_for(loop_, ms);
   }
   Async<double> now(FiberId, std::string) override { co_return 1.0; }
+  Async<bool> patched(FiberId, std::string, std::string) override { co_return true; }
   Async<Value> signal(FiberId, std::string, std::int64_t, Value, std::string) override { co_return no(); }
   Async<Value> offers(FiberId, Value, std::string) override { co_return no(); }
   Result<> set_budget(FiberId, const Value&) override { return no(); }

@@ -1,0 +1,234 @@
+// Records that are gone back in: a fork takes the beginning of one over, an invalidation forgets its end. Both cut a
+// record between two completions, which is a state that the run really was in: as if it had been killed there.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "runtime/base/id.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/engine/entries.hpp"
+#include "runtime/engine/run_lock.hpp"
+#include "runtime/store/audit.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+// As much of an entry as a cut needs.
+struct Mark {
+  std::int64_t seq = 0, started_us = 0, ended_us = 0;
+  std::string key, source, lease;      // lease: of a rent that came to something
+};
+
+Result<std::vector<Mark>> marks_of(store::Db& db, std::int64_t number) {
+  std::vector<Mark> out;
+  RILLE_CHECK(db.query(
+      "SELECT id-?1, started_us, ended_us, fiber||'/'||name||'#'||occurrence, source, "
+      "CASE WHEN kind='rent' THEN value END FROM entries WHERE id>=?1 AND id<?2 ORDER BY id",
+      {entry_id(number, 0), entry_id(number + 1, 0)}, [&](const store::Row& row) {
+        Mark m;
+        m.seq = row.integer(0);
+        m.started_us = row.integer(1);
+        m.ended_us = row.integer(2);
+        m.key = row.text(3);
+        m.source = row.text(4);
+        if (!row.null(5))
+          if (Result<Value> v = Value::from_json(row.text(5))) m.lease = v->text("lease");
+        out.push_back(std::move(m));
+      }));
+  return out;
+}
+
+// What has begun and not completed has a key, too: it comes after everything.
+Result<std::optional<Mark>> begun_mark(store::Db& db, std::int64_t number, const std::string& key) {
+  std::optional<Mark> out;
+  RILLE_CHECK(db.query(
+      "SELECT source FROM begun WHERE run=? AND fiber||'/'||name||'#'||occurrence=?", {number, key},
+      [&](const store::Row& row) {
+        out.emplace();
+        out->seq = out->started_us = out->ended_us = std::numeric_limits<std::int64_t>::max();
+        out->key = key;
+        out->source = row.text(0);
+      }));
+  return out;
+}
+
+struct Machine {
+  std::string name, state;
+  std::int64_t released_us = 0;
+};
+
+Result<std::map<std::string, Machine>> machines_of(store::Db& db, const std::vector<Mark>& marks) {
+  std::map<std::string, Machine> out;
+  for (const Mark& m : marks)
+    if (!m.lease.empty())
+      RILLE_CHECK(db.query("SELECT name,state,released_us FROM leases WHERE id=?", {m.lease},
+                           [&](const store::Row& row) {
+                             out[m.lease] = {row.text(0), row.text(1), row.integer(2)};
+                           }));
+  return out;
+}
+
+Error no_entry(const RunRow& run, const std::string& key, const std::vector<Mark>& marks) {
+  std::vector<std::string> known;
+  for (const Mark& m : marks)
+    if (known.size() < 10'000) known.push_back(m.key);
+  std::string near = did_you_mean(key, known);
+  return make_error(ErrorKind::invalid, fmt::format("run {} has no entry '{}'", run.id, key),
+                    near.empty() ? fmt::format("its keys are in the first column of `rille show {}`", run.id)
+                                 : fmt::format("did you mean {}?", near));
+}
+
+constexpr std::int64_t everything = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+// `seq`: the first that is left out. A lease that was open there and is not there for the taking moves the cut to
+// before its rent: it is open unless it was released before the last completion that is kept, or before the first
+// that is not had begun.
+Result<Cut> Engine::cut_at(const RunRow& row, const std::string& key, bool keep_leases, std::int64_t* seq) const {
+  if (row.mode != "durable")
+    return make_error(ErrorKind::state, fmt::format("run {} is a session, which has no record", row.id),
+                      "only runs of scripts can be gone back in");
+  store::Db& db = journal_->reader();
+  RILLE_TRY(std::int64_t number, run_number(db, row.id));
+  RILLE_TRY(std::vector<Mark> marks, marks_of(db, number));
+  auto at = std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.key == key; });
+  std::optional<Mark> first;
+  if (at != marks.end()) {
+    first = *at;
+  } else {
+    RILLE_TRY(first, begun_mark(db, number, key));
+  }
+  if (!first) return no_entry(row, key, marks);
+  RILLE_TRY(auto machines, machines_of(db, marks));
+  Cut cut;
+  for (bool moved = true; moved;) {
+    moved = false;
+    std::int64_t closed_us = first->started_us;
+    for (const Mark& m : marks)
+      if (m.seq < first->seq) closed_us = std::max(closed_us, m.ended_us);
+    for (const Mark& m : marks) {
+      if (m.seq >= first->seq || m.lease.empty()) continue;
+      const Machine& machine = machines[m.lease];
+      bool held = machine.state == "live" || machine.state == "creating" || machine.state == "intent";
+      if (keep_leases && held) continue;
+      if (machine.state == "released" && machine.released_us <= closed_us) continue;
+      cut.because_of = machine.name.empty() ? m.lease : machine.name;
+      first = m;
+      moved = true;
+      break;
+    }
+  }
+  *seq = std::min(first->seq, everything);
+  cut.run = row.id;
+  cut.key = first->key;
+  cut.source = first->source;
+  for (const Mark& m : marks) ++(m.seq < first->seq ? cut.kept : cut.dropped);
+  return cut;
+}
+
+Async<Cut> Engine::fork(std::string id, std::string key) {
+  RILLE_CO_TRY(RunRow from, run(id));
+  std::int64_t seq = 0;
+  RILLE_CO_TRY(Cut cut, cut_at(from, key, false, &seq));
+  RILLE_CO_TRY(std::int64_t old_number, run_number(journal_->reader(), from.id));
+  std::int64_t now = loop_.clock().wall_us();
+  cut.run = new_run_id(now);
+  std::string seed = from.seed.empty() ? from.id : from.seed;
+  store::Journal::Write write = [=, forked = cut.run, old = from.id, at = cut.key](store::Db& db) -> Result<> {
+    RILLE_CHECK(db.run(
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,forked_from,seed) "
+        "SELECT ?1,script,mode,'suspended',1,args,?2,?2,host,0,?3,?4 FROM runs WHERE id=?5",
+        {forked, now, old + " " + at, seed, old}));
+    RILLE_CHECK(db.run("INSERT INTO sources(run,module,sha256) SELECT ?1,module,sha256 FROM sources WHERE run=?2",
+                       {forked, old}));
+    RILLE_TRY(std::int64_t number, run_number(db, forked));
+    std::int64_t end = seq == everything ? entry_id(old_number + 1, 0) : entry_id(old_number, seq);
+    RILLE_CHECK(db.run(
+        "INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,"
+        "error) SELECT id-?1+?2,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,"
+        "error FROM entries WHERE id>=?1 AND id<?3",
+        {entry_id(old_number, 0), entry_id(number, 0), end}));
+    Value told;
+    told.set("event", "forked").set("from", old).set("key", at);
+    return store::append_event(db, forked, now, "forked", told.to_json());
+  };
+  RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
+  co_return cut;
+}
+
+namespace {
+
+// Inside the journal's write.
+Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number, std::int64_t seq,
+                     const std::string& key) {
+  std::int64_t end = entry_id(number + 1, 0), from = seq == everything ? end : entry_id(number, seq);
+  // What was under way at that moment has its rows from then: attempts, ends of pauses, uncertainty.
+  RILLE_CHECK(db.run(
+      "DELETE FROM begun WHERE run=?1 AND (fiber||'/'||name||'#'||occurrence=?4 "
+      "OR fiber IN (SELECT fiber FROM entries WHERE id>=?2 AND id<?3) "
+      "OR started_us>=(SELECT ended_us FROM entries WHERE id=?2))",
+      {number, from, end, key}));
+  // Messages that are taken again.
+  RILLE_CHECK(db.run(
+      "UPDATE inbox SET taken_by=NULL WHERE run=?1 AND taken_by IN "
+      "(SELECT fiber||'/'||name||'#'||occurrence FROM entries WHERE id>=?2 AND id<?3 AND kind='signal')",
+      {run, from, end}));
+  // Leases that are rented again: their rows go on with the next generation.
+  RILLE_CHECK(db.run(
+      "UPDATE leases SET live_us=NULL WHERE state='released' AND id IN "
+      "(SELECT json_extract(value,'$.lease') FROM entries WHERE id>=?1 AND id<?2 AND kind='rent' AND value NOT NULL)",
+      {from, end}));
+  return db.run("DELETE FROM entries WHERE id>=? AND id<?", {from, end});
+}
+
+}  // namespace
+
+Async<Cut> Engine::invalidate(std::string id, std::string key) {
+  RILLE_CO_TRY(RunRow row, run(id));
+  RILLE_CO_TRY(RunLock lock, RunLock::take(run_home(row.id), row.id));
+  std::int64_t seq = 0;
+  RILLE_CO_TRY(Cut cut, cut_at(row, key, true, &seq));
+  RILLE_CO_TRY(std::int64_t number, run_number(journal_->reader(), row.id));
+  std::int64_t now = loop_.clock().wall_us();
+  store::Journal::Write write = [run = row.id, number, seq, now, at = cut.key](store::Db& db) -> Result<> {
+    RILLE_CHECK(forget_from(db, run, number, seq, at));
+    // A cancel whose unwinding is partly kept stays: its cleanup is done again from there.
+    RILLE_CHECK(db.run(
+        "UPDATE runs SET epoch=epoch+1, state='suspended', result=NULL, error=NULL, ended_us=NULL, updated_us=?1, "
+        "pid=0, cancel_reason=CASE WHEN cancel_after<?2-1 THEN cancel_reason END, "
+        "cancel_after=CASE WHEN cancel_after<?2-1 THEN cancel_after END WHERE id=?3",
+        {now, seq, run}));
+    Value told;
+    told.set("event", "invalidated").set("key", at);
+    return store::append_event(db, run, now, "invalidated", told.to_json());
+  };
+  RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
+  co_return cut;
+}
+
+Result<std::string> Engine::failed_at(const std::string& id) const {
+  RILLE_TRY(RunRow row, run(id));
+  if (!row.error || row.state == "diverged" || row.error->kind == ErrorKind::cancelled)
+    return make_error(ErrorKind::state, fmt::format("run {} has not failed: it is {}", row.id, row.state),
+                      fmt::format("resume it with `rille resume {0}`, or go back with `rille invalidate {0} KEY`",
+                                  row.id));
+  std::string key;
+  RILLE_CHECK(read_entries(journal_->reader(), row.id, [&](Entry e) {
+    if (e.error && e.error->kind == row.error->kind && e.error->message == row.error->message) key = key_of(e);
+  }));
+  if (!key.empty()) return key;
+  return make_error(ErrorKind::state,
+                    fmt::format("run {} failed in the script itself, not in a step or call: {}", row.id,
+                                row.error->message),
+                    fmt::format("go back to before it with `rille invalidate {0} KEY`, then "
+                                "`rille resume {0} --with NEW.lua`; the keys: `rille show {0}`", row.id));
+}
+
+}  // namespace rille::engine
