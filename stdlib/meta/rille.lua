@@ -221,6 +221,17 @@ function rille.race(list) end
 --- rille.sleep("30s")
 function rille.sleep(name, duration) end
 
+--- Tells edited code whether this run is to take the new way: true, and recorded, in new runs and in those that have
+--- not come to this place yet; false in a run that came past it before the marker was put there.
+---@param name string the marker's name
+---@return boolean new whether the code that it guards is this run's
+---@mark durable
+---@async
+---@error divergence the record has other entries than the script asks for
+---@example
+--- if rille.patched("check the download") then rille.step("check", function() end) end
+function rille.patched(name) end
+
 --- Waits for a value from outside, given by `rille signal RUN NAME VALUE`.
 ---@param name string the signal's name
 ---@param options? rille.SignalOptions how long to wait, and what to take then
