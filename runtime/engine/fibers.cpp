@@ -73,7 +73,8 @@ const Error* RunImpl::cancelled(FiberId id) const {
 
 std::uint64_t RunImpl::seed(FiberId id) const {
   const FiberRecord& f = fiber(id);
-  if (!f.seed) f.seed = std::stoull(derive_hex({"random", config_.seed.empty() ? config_.id : config_.seed, f.path}, 16), nullptr, 16);
+  const std::string& of = config_.seed.empty() ? config_.id : config_.seed;
+  if (!f.seed) f.seed = std::stoull(derive_hex({"random", of, f.path}, 16), nullptr, 16);
   return *f.seed;
 }
 

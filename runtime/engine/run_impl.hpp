@@ -1,7 +1,7 @@
 // The engine's Run. Private to runtime/engine; the interface is run.hpp.
 // Files: fibers.cpp (fibers, scopes, cancellation), durable.cpp (admission, completion, steps, sleep, signals),
-// patched.cpp, children.cpp (runs that it starts), instances.cpp (leases and calls; what they do is calls.hpp's), life.cpp (start,
-// end, settling).
+// patched.cpp (markers), children.cpp (runs that it starts), instances.cpp (leases and calls; what they do is
+// calls.hpp's), life.cpp (start, end, settling).
 #pragma once
 
 #include <map>

@@ -70,12 +70,15 @@ code, out = run("resume", "last", "--with", script("broken", "this is no lua"))
 check("one that does not compile is refused", code == 1 and "broken.lua" in out, out)
 check("and the run can still go on", show()["state"] in ("suspended", "diverged"), show()["state"])
 open(root + "/part.lua", "w").write('return { word = "of the new one" }')
-new = script("new", 'local part = require "part"; do_ "a"; do_ "b"; do_ "c"; rille.step("die", function() note "die" end); '
+new = script("new", 'local part = require "part"; do_ "a"; do_ "b"; do_ "c"; rille.step("die", function() note '
+      '"die" end); '
              'return part.word .. rille.home:sub(1, 0)')
 wrong = run("resume", "last", "--with", new)
 check("the order of what is begun counts, too", wrong[0] == 1 and "divergence" in wrong[1], wrong)
-new = script("new", 'local part = require "part"; do_ "a"; do_ "b"; rille.step("die", function() note "new" end); do_ "c"; '
-             'rille.step("again", function() if not io.open("' + root + '/once") then io.open("' + root + '/once", "w"):close() '
+new = script("new", 'local part = require "part"; do_ "a"; do_ "b"; rille.step("die", function() note "new" '
+      'end); do_ "c"; '
+             'rille.step("again", function() if not io.open("' + root + '/once") then '
+      'io.open("' + root + '/once", "w"):close() '
              'os.execute("kill -9 $PPID") end end); return part.word')
 code, out = run("resume", "last", "--with", new)
 check("the new script goes on", code == -9 and did() == ["new", "c"], out)
@@ -91,24 +94,28 @@ patched = 'local p = rille.patched("more"); if p then do_ "more" end; '
 first = script("first", 'for i = 1, 2 do do_("round" .. i) end; die()')
 run("run", first)
 did()
-second = script("second", 'local n = 0; for i = 1, 2 do if rille.patched("count") then n = n + 1 end; do_("round" .. i) end; '
+second = script("second", 'local n = 0; for i = 1, 2 do if rille.patched("count") then n = n + 1 end; '
+      'do_("round" .. i) end; '
                 'rille.step("die", function() end); if rille.patched("count") then n = n + 100 end; return n')
 code, out = run("resume", "last", "--with", second, "--json")
-check("a marker is false where the run has been, true where it goes", code == 0 and json.loads(out)["result"] == 100, out)
+check("a marker is false where the run has been, true where it goes",
+      code == 0 and json.loads(out)["result"] == 100, out)
 check("nothing was done twice", did() == [], "")
 code, out = run("--json", "run", second)
 check("in a new run it is true", json.loads(out)["result"] == 102, out)
 check("and in the record", sum("/count#" in k for k in keys()) == 3, keys())
 run("run", script("joins", 'local h = rille.spawn("w", function() do_ "x" end); h:wait(); do_ "after"; die()'))
 did()
-code, out = run("resume", "last", "--json", "--with", script("joins", 'local seen = {}; local h = rille.spawn("w", function() '
+code, out = run("resume", "last", "--json", "--with", script("joins", 'local seen = {}; local h = '
+      'rille.spawn("w", function() '
                 'do_ "x"; seen[1] = rille.patched("tail") if seen[1] then do_ "y" end end); h:wait(); do_ "after"; '
                 'rille.step("die", function() end); return seen[1]'))
 check("a fiber that had ended went on without the marker", code == 0 and json.loads(out)["result"] is False, out)
 check("so what it guards is not done", did() == [], "")
 
 # --- fork
-run("run", script("chain", 'local x = math.random(1, 1e9); local y = rille.step("one", { args = x }, function() note "one" '
+run("run", script("chain", 'local x = math.random(1, 1e9); local y = rille.step("one", { args = x }, function() '
+      'note "one" '
                   'return 1 end); local t = rille.now(); do_ "two"; local z = rille.map("m", { 1, 2, 3 }, function(i) '
                   'return do_("item" .. i, i) end); do_ "three"; return { x, t, z, math.random(1, 1e9) }'))
 whole = show()
@@ -128,15 +135,18 @@ check("did you mean", code == 1 and "did you mean main/two#1?" in out, out)
 other = script("other", 'local x = math.random(1, 1e9); rille.step("one", { args = x }, function() end); rille.now(); '
                'return do_ "else"')
 code, out = run("fork", whole["id"], "--from", "main/two#1", "--with", other, "--json")
-check("a fork may go on with another script", code == 0 and did() == ["else"] and json.loads(out)["result"] == "else", out)
+check("a fork may go on with another script",
+      code == 0 and did() == ["else"] and json.loads(out)["result"] == "else", out)
 
 # --- invalidate
 run("run", script("wrong", 'local a = do_ "a"; local b = rille.step("b", function() note "b" '
-                  'local f = io.open("' + root + '/input") return f and f:read("*a") or "bad" end); return do_("c", b)'))
+                  'local f = io.open("' + root + '/input") return f and f:read("*a") or "bad" end); return '
+      'do_("c", b)'))
 check("a result that is wrong", show()["result"] == "bad" and did() == ["a", "b", "c"])
 open(root + "/input", "w").write("good")
 code, out = run("invalidate", "last", "main/b#1")
-check("it and what came after are forgotten", code == 0 and keys() == ["main/a#1"] and "1 entries kept, 2 left out" in out, out)
+check("it and what came after are forgotten",
+      code == 0 and keys() == ["main/a#1"] and "1 entries kept, 2 left out" in out, out)
 code, out = run("resume", "last", "--json")
 check("and done anew", json.loads(out)["result"] == "good" and did() == ["b", "c"], out)
 
@@ -161,7 +171,8 @@ check("and rents again under the same name", code == 0 and did() == ["in1", "in2
 check("nothing is left", json.loads(run("leases", "--json")[1]) == [])
 
 # --- retry-failed
-flaky = script("flaky", 'do_ "a"; rille.defer(function() do_ "cleanup" end); local b = rille.step("b", { retry = 1 }, function() note "b" '
+flaky = script("flaky", 'do_ "a"; rille.defer(function() do_ "cleanup" end); local b = rille.step("b", { retry '
+      '= 1 }, function() note "b" '
                'if not io.open("' + root + '/up") then error("service is down") end return "b" end); return b')
 code, out = run("run", flaky)
 check("it fails", code == 1 and did() == ["a", "b", "cleanup"], out)
@@ -176,7 +187,8 @@ code, out = run("resume", "last", "--retry-failed")
 check("an error of the script itself is told apart", code == 1 and "in the script itself" in out, out)
 
 # --- alive
-p = subprocess.Popen([rille, "run", script("long", 'do_ "a"; print("waiting"); rille.signal("go"); return do_ "end"')], env=env,
+p = subprocess.Popen([rille, "run", script("long", 'do_ "a"; print("waiting"); rille.signal("go"); return do_ '
+      '"end"')], env=env,
                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 for line in p.stdout:
     if line.strip() == "waiting":
