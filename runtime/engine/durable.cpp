@@ -83,7 +83,7 @@ Async<bool> RunImpl::release_gate(FiberRecord& f) {
 }
 
 void RunImpl::open_gates(const Result<>& how) {
-  if (gate_.empty() && release_gates_.empty()) return;
+  if (gate_.empty() && release_gates_.empty() && patches_.empty()) return;
   for (auto& wake : std::exchange(gate_, {})) wake.set(how);
   for (auto& wake : std::exchange(release_gates_, {})) wake.set(true);
   for (auto& [id, wake] : std::exchange(patches_, {})) wake.set(how ? Result<bool>(true) : Result<bool>(how.error()));

@@ -33,7 +33,7 @@ struct RunImpl::PlainRow final : store::Journal::Queued {
 };
 
 bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view source, std::uint64_t& seed) {
-  if (config_.mode != Mode::durable || divergence_ || !replay_.over()) return false;
+  if (config_.mode != Mode::durable || divergence_ || !replay_.over() || !followed_) return false;
   auto it = fibers_.find(id);
   if (it == fibers_.end() || !it->second->scope) return false;
   FiberRecord& f = *it->second;

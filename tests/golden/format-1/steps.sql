@@ -1,0 +1,34 @@
+INSERT INTO runs(number,id,script,mode,parent,state,epoch,args,result,error,budget_micros,forked_from,seed,cancel_after,cancel_reason,created_us,updated_us,ended_us,host,pid) VALUES(1,'20261121-102304-wqvvwp','/tmp/rille-golden-iz3ofq31/steps.lua','durable','','running',1,'{"n":"5"}',NULL,NULL,NULL,'','',NULL,NULL,1795256584255639,1795256584255639,NULL,'vm',3549);
+INSERT INTO sources(run,module,sha256) VALUES('20261121-102304-wqvvwp','steps.lua','832d92828991bd0b1cbb0f827925c04f4bee8659396b5dd41f040bd44bc1d2f9');
+INSERT INTO blobs(sha256,content) VALUES('832d92828991bd0b1cbb0f827925c04f4bee8659396b5dd41f040bd44bc1d2f9','-- Steps, their failures and retries, the clock, sleeps, randomness.
+local rille = require "rille"
+local function die() if not io.open(rille.home .. "/../../survive") then os.execute("sleep 0.05; kill -9 $PPID") end end
+local args = rille.args { n = 3 }
+local drawn = math.random(1, 1e9)
+local list = rille.step("list", { args = drawn }, function()
+  return { 1, 2.5, "three", { deep = true }, [5] = 0 / 0 }
+end)
+local ok, err = pcall(rille.step, "fails", function()
+  rille.error { kind = "quota", message = "no more", hint = "wait" }
+end)
+local tried = rille.step("tried", { retry = { attempts = 3, initial = "1ms" } }, function(attempt)
+  if attempt < 3 then error("not yet") end
+  return attempt
+end)
+local at = rille.now()
+rille.sleep("nap", "1ms")
+local same = rille.step("same", function() return 1 end) + rille.step("same", function() return 2 end)
+local new = rille.patched("marker")
+rille.step("die", function() die() end)
+local last = rille.step("last", function() return "live" end)
+return { args.n, list[3], list[4].deep, ok, err.kind, err.message, err.hint, tried, at < rille.now(), same, new, last }
+');
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(4294967297,'main',0,'step','list',1,'0ff00e6bab4edd84dcebf86614748f57',1,'steps.lua:6',1795256584328898,1795256584328926,'[1,2.5,"three",{"deep":true},{"$num":"nan"}]',NULL);
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(4294967298,'main',1,'step','fails',1,'74234e98afe7498fb5daf1f36ac2d78a',1,'steps.lua:9',1795256584330029,1795256584330142,NULL,'{"hint":"wait","kind":"quota","message":"no more","traceback":"  steps.lua:10: in the function at line 9\n  steps.lua:9: in the main chunk"}');
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(4294967299,'main',2,'step','tried',1,'74234e98afe7498fb5daf1f36ac2d78a',3,'steps.lua:12',1795256584331335,1795256584332503,'3',NULL);
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(4294967300,'main',3,'now','now',1,'74234e98afe7498fb5daf1f36ac2d78a',1,'steps.lua:16',1795256584336857,1795256584336862,'1795256584.336858',NULL);
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(4294967301,'main',4,'sleep','nap',1,'6b86b273ff34fce19d6b804eff5a3f57',1,'steps.lua:17',1795256584339398,1795256584340497,'null',NULL);
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(4294967302,'main',5,'step','same',1,'74234e98afe7498fb5daf1f36ac2d78a',1,'steps.lua:18',1795256584355567,1795256584355591,'1',NULL);
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(4294967303,'main',6,'step','same',2,'74234e98afe7498fb5daf1f36ac2d78a',1,'steps.lua:18',1795256584363317,1795256584363339,'2',NULL);
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(4294967304,'main',7,'patched','marker',1,'74234e98afe7498fb5daf1f36ac2d78a',1,'steps.lua:19',1795256584375296,1795256584375300,'true',NULL);
+INSERT INTO begun(run,fiber,pos,kind,name,occurrence,args_sha256,attempt,next_us,source,started_us) VALUES(1,'main',8,'step','die',1,'74234e98afe7498fb5daf1f36ac2d78a',1,0,'steps.lua:20',1795256584379290);
