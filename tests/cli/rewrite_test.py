@@ -52,7 +52,7 @@ local function do_(name, value)
   return rille.step(name, function() note(name) return value or name end)
 end
 local function die()
-  rille.step("die", { retry = 5 }, function() os.execute("sleep 0.05; kill -9 $PPID") end)
+  rille.step("die", {{ retry = 5 }}, function() os.execute("sleep 0.05; kill -9 $PPID") end)
 end
 '''
 
