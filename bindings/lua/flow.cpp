@@ -250,6 +250,22 @@ function words.map(name, list, options, fn)
   end)
 end
 
+-- Pools ---------------------------------------------------------------------------------------------------------------
+
+local function leave_pool(name, permit, ok, ...)
+  core.caught()
+  core.pool_leave(name, permit)
+  if ok then return ... end
+  error((...), 0)
+end
+
+-- Runs fn while it holds a permit of the pool; gives what fn returns.
+function words.pool(name, options, fn)
+  check_options("rille.pool", options, { "slots", "rate", "per" })
+  check_function("rille.pool", fn)
+  return leave_pool(name, core.pool_enter(name, options), xpcall(fn, trace))
+end
+
 -- Steps ---------------------------------------------------------------------------------------------------------------
 
 local function after_body(ticket, fn, ok, ...)
@@ -366,6 +382,7 @@ int open_flow(lua_State* L) {
   add_scope_functions(L);
   add_fiber_functions(L);
   add_step_functions(L);
+  add_pool_functions(L);
   load_ours(L, flow_source, "=[rille.flow]");
   lua_insert(L, 2);
   lua_pushvalue(L, 1);

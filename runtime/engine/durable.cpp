@@ -170,6 +170,7 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
   }
   if (divergence_ || !replay_.over()) RILLE_CO_CHECK(co_await wait_live(f));
   if (!followed_) pin_edited();
+  if (!f.owed.empty()) RILLE_CO_CHECK(co_await take_owed(slot.fiber));
   co_return slot;
 }
 

@@ -133,6 +133,8 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
 
   RILLE_CHECK(engine->registry_->add(provider::make_local_provider(loop, std::move(local))));
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
+  engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,
+                                           [e = engine.get()](const std::string& run) { return e->alive(run); });
   return engine;
 }
 
@@ -185,6 +187,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   auto host = std::make_shared<std::string>(host_name());
   store::Journal::Write write = [shared, host, fresh, now](store::Db& db) -> Result<> {
     const RunRow& r = *shared;
+    RILLE_CHECK(db.run("DELETE FROM permits WHERE run=?", {r.id}));  // of an earlier process
     if (!fresh)
       return db.run("UPDATE runs SET state='running', epoch=epoch+1, host=?, pid=?, updated_us=? WHERE id=?",
                     {*host, std::int64_t{getpid()}, now, r.id});

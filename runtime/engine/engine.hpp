@@ -106,6 +106,7 @@ class Engine {
   Result<> suspend(Run& run);
 
   lease::Manager& leases() { return *leases_; }
+  Pools& pools() { return *pools_; }
   provider::Registry& providers() { return *registry_; }
   store::Journal& journal() { return *journal_; }
   const std::string& home() const { return options_.home; }
@@ -129,6 +130,7 @@ class Engine {
   std::unique_ptr<store::Journal> journal_;
   std::unique_ptr<provider::Registry> registry_;
   std::unique_ptr<lease::Manager> leases_;
+  std::unique_ptr<Pools> pools_;
 };
 
 }  // namespace rille::engine

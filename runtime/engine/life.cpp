@@ -126,8 +126,9 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (result) (*row)[1] = result->to_json();
   else (*row)[2] = error_to_value(result.error()).to_json();
   std::int64_t at = now_us();
-  store::Journal::Write write = [run = config_.id, row, at](store::Db& db) {
+  store::Journal::Write write = [run = config_.id, row, at](store::Db& db) -> Result<> {
         const auto& r = *row;
+        RILLE_CHECK(db.run("DELETE FROM permits WHERE run=?", {run}));
         return db.run("UPDATE runs SET state=?, result=?, error=?, updated_us=?, ended_us=?, pid=0 WHERE id=?",
                       {r[0], r[1].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[1])),
                        r[2].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[2])), at, at, run});

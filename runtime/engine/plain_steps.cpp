@@ -38,6 +38,7 @@ bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view so
   if (it == fibers_.end() || !it->second->scope) return false;
   FiberRecord& f = *it->second;
   if (!f.scope->shielded && f.scope->source->cancelled()) return false;
+  if (!f.owed.empty()) return false;  // it takes its permits first
   PlainStep& step = f.plain;
   step.name = name;
   step.source = source;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/base/guest.hpp"
+#include "runtime/engine/pools.hpp"
 #include "runtime/loop/loop.hpp"
 
 namespace rille::engine {
@@ -209,6 +210,10 @@ class Run : public FiberSink {
                              Value options, std::string source) = 0;
   virtual Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to,
                            Value options, std::string source) = 0;
+
+  // A permit of a pool, for the time until pool_leave, which wants what this gives.
+  virtual Async<std::string> pool_enter(FiberId fiber, PoolSpec pool, std::string source) = 0;
+  virtual void pool_leave(FiberId fiber, const std::string& pool, const std::string& permit) = 0;
 
   // Another script as a run of its own: its record, its leases, its budget. Cancelled with the fiber, and waited for
   // even then. Gives its result, or its error as the cause of one.

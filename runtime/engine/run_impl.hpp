@@ -52,6 +52,12 @@ struct PlainStep {
   std::uint64_t ticket = 0;            // the step's entry once it has left the short way
 };
 
+// A permit that the record says the fiber has, and that it takes again when it goes live.
+struct OwedPermit {
+  PoolSpec pool;
+  std::string key;
+};
+
 // Forgotten once the fiber has ended; what is still under way for it keeps it.
 struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   FiberId id = 0;
@@ -67,6 +73,7 @@ struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   mutable std::optional<std::uint64_t> plain_seed;  // of its steps, as far as they share it
   int waiting = 0;                     // in a wait of the engine that only replay or other fibers can end
   bool body_done = false, ended = false;
+  std::vector<OwedPermit> owed;
   Result<Value> result = Value();
   std::vector<Wake<bool>> joiners;
 };
@@ -171,6 +178,8 @@ class RunImpl final : public Run {
                      std::string source) override;
   Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
                    std::string source) override;
+  Async<std::string> pool_enter(FiberId fiber, PoolSpec pool, std::string source) override;
+  void pool_leave(FiberId fiber, const std::string& pool, const std::string& permit) override;
   Async<Value> child(FiberId fiber, ChildSpec spec, std::string source) override;
   Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) override;
 
@@ -221,6 +230,8 @@ class RunImpl final : public Run {
   // plain_steps.cpp
   struct PlainRow;
   void plain_deliver();
+  // pools.cpp
+  Async<> take_owed(std::shared_ptr<FiberRecord> f);
 
   // life.cpp
   void pin_edited();

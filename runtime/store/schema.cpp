@@ -72,6 +72,15 @@ CREATE TABLE events (
 ) STRICT;
 CREATE INDEX events_by_run ON events(run, id);
 
+-- Who may go on in a pool now; and, of pools with a rate, when the next permit would be due.
+CREATE TABLE permits (
+  pool TEXT NOT NULL, run TEXT NOT NULL REFERENCES runs(id), key TEXT NOT NULL, epoch INTEGER NOT NULL,
+  taken_us INTEGER NOT NULL,
+  PRIMARY KEY (pool, run, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX permits_by_run ON permits(run);
+CREATE TABLE rates (pool TEXT PRIMARY KEY, next_us INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
 CREATE TABLE inbox (
   run TEXT NOT NULL REFERENCES runs(id), name TEXT NOT NULL, message_id TEXT NOT NULL, payload TEXT NOT NULL,
   at_us INTEGER NOT NULL, taken_by TEXT,

@@ -243,6 +243,27 @@ function rille.patched(name) end
 --- local ok = rille.signal("approve", { timeout = "1d", default = false })
 function rille.signal(name, options) end
 
+--- Runs a function while it holds a permit of a pool, of which there are so many at a time, or so many in a time, over
+--- all runs of this RILLE_HOME. Waits until it gets one.
+---@param name string the pool's name
+---@param options rille.PoolOptions how many permits there are
+---@param fn function its body
+---@return any ... what the body returns
+---@mark durable
+---@async
+---@error invalid neither slots nor rate is given
+---@error state on an agent
+---@example
+--- local answer = rille.pool("api", { rate = 10, per = "1s" }, function()
+---   return rille.step("ask", function() return 42 end)
+--- end)
+function rille.pool(name, options, fn) end
+
+---@class rille.PoolOptions
+---@field slots? integer permits that may be held at a time
+---@field rate? integer permits that are given in the time `per`; so many at once after a rest, then evenly
+---@field per? string|number that time; 1s by default
+
 --- Runs another script as a run of its own, and waits for its result. It has its own record, leases and budget, and is
 --- found again by its id after a crash. If this fiber is cancelled, so is that run, which first releases what it holds.
 ---@param script string its file, as seen from the folder of this script

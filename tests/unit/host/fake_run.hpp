@@ -76,6 +76,8 @@ class FakeRun : public engine::Run {
   Async<Value> call(FiberId, std::string, engine::CallSpec, std::string) override { co_return no(); }
   Async<Value> stage(FiberId, std::string, std::string, std::string, Value, std::string) override { co_return no(); }
   Async<Value> get(FiberId, std::string, std::string, std::string, Value, std::string) override { co_return no(); }
+  Async<std::string> pool_enter(FiberId, engine::PoolSpec, std::string) override { co_return no(); }
+  void pool_leave(FiberId, const std::string&, const std::string&) override {}
   Async<Value> child(FiberId, engine::ChildSpec, std::string) override { co_return no(); }
   Async<Value> recorded(FiberId, engine::Operation, std::function<Async<Value>(CancelToken)>) override {
     co_return no();
