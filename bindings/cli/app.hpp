@@ -14,6 +14,8 @@
 namespace rille::cli {
 
 struct App {
+  // Where the command was started; "/" when that folder is gone.
+  static std::string folder();
   std::unique_ptr<Loop> loop;
   std::unique_ptr<engine::Engine> engine;  // opened by open_engine
   Terminal terminal;

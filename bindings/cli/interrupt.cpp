@@ -2,21 +2,49 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 
 namespace rille::cli {
 
 namespace {
+
 // A signal handler has no other way to its object.
-std::atomic<int> interrupts{0};
+std::atomic<int> interrupts{0}, heeded{0};
 std::atomic<int> suspend_signal{0};
 std::atomic<uv_async_t*> wake_handle{nullptr};
+std::atomic<char* const*> last_words{nullptr};
 void (*now_function)(void*) = nullptr;
 void* now_context = nullptr;
 pthread_t main_thread;
 
+void say(const char* line) {
+  if (write(STDERR_FILENO, line, strlen(line)) < 0) return;  // nobody listens
+}
+
+// A second has passed and the loop has not come to its turn.
+void not_heeded() {
+  if (int signal = suspend_signal.load()) {
+    say("\nstopped inside a call that cannot be interrupted; continue with: rille resume last\n");
+    _exit(128 + signal);
+  }
+  int waiting = interrupts.load() - heeded.load();
+  if (waiting >= 2 && last_words.load()) {
+    say("\ncancelled at once, inside a call that cannot be interrupted: releasing what the run holds\n");
+    become(last_words.load());
+    say("it could not: see `rille leases`\n");
+    _exit(3);
+  }
+  if (waiting >= 1) {
+    say("\ninterrupted, but a call that cannot be interrupted goes on");
+    say(last_words.load() ? " (Ctrl-C again to stop at once)\n" : "\n");
+  }
+}
+
 void handle(int signal) {
+  if (signal == SIGALRM) return not_heeded();
   // The kernel may pick any thread; the Lua state's hook must be set by the one that runs it.
   if (!pthread_equal(pthread_self(), main_thread)) {
     pthread_kill(main_thread, signal);
@@ -26,6 +54,7 @@ void handle(int signal) {
   else suspend_signal.store(signal);
   if (now_function) now_function(now_context);
   if (uv_async_t* wake = wake_handle.load()) uv_async_send(wake);
+  alarm(1);
 }
 
 void set_handler(int signal, void (*handler)(int)) {
@@ -35,12 +64,29 @@ void set_handler(int signal, void (*handler)(int)) {
   sigemptyset(&action.sa_mask);
   sigaction(signal, &action, nullptr);
 }
+
+constexpr int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
+
 }  // namespace
 
+void become(char* const* words) {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;  // stays so in the other program
+  sigaction(SIGINT, &ignore, nullptr);
+  alarm(0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execv(words[0], words);
+}
+
 Interrupts::Interrupts(Loop& loop, void (*now)(void*), void* context, std::function<void(int)> on_interrupt,
-                       std::function<void(int)> on_suspend)
-    : on_interrupt_(std::move(on_interrupt)), on_suspend_(std::move(on_suspend)), wake_(new uv_async_t) {
-  interrupts = 0;
+                       std::function<void(int)> on_suspend, std::vector<std::string> last_resort)
+    : on_interrupt_(std::move(on_interrupt)),
+      on_suspend_(std::move(on_suspend)),
+      last_resort_(std::move(last_resort)),
+      wake_(new uv_async_t) {
+  interrupts = heeded = 0;
   suspend_signal = 0;
   uv_async_init(loop.uv(), wake_, [](uv_async_t* a) { static_cast<Interrupts*>(a->data)->poll(); });
   wake_->data = this;
@@ -49,22 +95,28 @@ Interrupts::Interrupts(Loop& loop, void (*now)(void*), void* context, std::funct
   now_context = context;
   now_function = now;
   wake_handle = wake_;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) set_handler(signal, handle);
+  for (std::string& word : last_resort_) last_words_.push_back(word.data());
+  last_words_.push_back(nullptr);
+  last_words = last_resort_.empty() ? nullptr : last_words_.data();
+  for (int signal : handled) set_handler(signal, handle);
   set_handler(SIGPIPE, SIG_IGN);
 }
 
 Interrupts::~Interrupts() {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) set_handler(signal, SIG_DFL);
+  alarm(0);
+  for (int signal : handled) set_handler(signal, SIG_DFL);
+  last_words = nullptr;
   wake_handle = nullptr;
   now_function = nullptr;
   uv_close(reinterpret_cast<uv_handle_t*>(wake_), [](uv_handle_t* h) { delete reinterpret_cast<uv_async_t*>(h); });
 }
 
 void Interrupts::poll() {
+  alarm(0);
   if (int signal = suspend_signal.exchange(0)) on_suspend_(signal);
   int count = interrupts.load();
-  if (count > seen_) {
-    seen_ = count;
+  if (count > heeded.load()) {
+    heeded = count;
     on_interrupt_(count);
   }
 }

@@ -1,9 +1,14 @@
 // Signals of the command (the library installs none). SIGINT is told at once to whoever runs Lua, so that an endless
 // loop can be interrupted, and then to the loop; SIGTERM and SIGHUP are told to the loop. SIGPIPE is ignored: a
 // closed pipe is a write error. One per process, while it lives.
+// Lua may sit in a C function that nothing can interrupt (a pattern that takes for ever). What has not been heeded for
+// a second is then done by the handler itself: a second SIGINT turns the process into `last_resort`, SIGTERM and SIGHUP
+// end it where it stands, which loses nothing that the journal has.
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "runtime/loop/loop.hpp"
 
@@ -13,7 +18,7 @@ class Interrupts {
  public:
   // `now` runs inside the signal handler (async-signal-safe things only); the others run on the loop.
   Interrupts(Loop& loop, void (*now)(void*), void* context, std::function<void(int count)> on_interrupt,
-             std::function<void(int signal)> on_suspend);
+             std::function<void(int signal)> on_suspend, std::vector<std::string> last_resort = {});
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
@@ -22,8 +27,12 @@ class Interrupts {
 
  private:
   std::function<void(int)> on_interrupt_, on_suspend_;
-  int seen_ = 0;
+  std::vector<std::string> last_resort_;
+  std::vector<char*> last_words_;
   uv_async_t* wake_;
 };
+
+// This process becomes another program, which no Ctrl-C disturbs. Async-signal-safe. Returns when it could not.
+void become(char* const* words);
 
 }  // namespace rille::cli

@@ -1,10 +1,12 @@
 // `rille`: reads the command line and calls the command. See `rille --help`.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 
 #include "bindings/cli/app.hpp"
 #include "bindings/cli/simulate.hpp"
@@ -80,7 +82,19 @@ Words split_words(int argc, char** argv, const CLI::App& cli) {
   return words;
 }
 
+// With 0, 1 or 2 closed, the next file that is opened would be taken for a stream.
+void open_missing_streams() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) < 0) _exit(1);
+}
+
 }  // namespace
+
+std::string App::folder() {
+  std::error_code gone;
+  std::filesystem::path here = std::filesystem::current_path(gone);
+  return gone ? "/" : here.string();
+}
 
 int run_main(int argc, char** argv) {
   App app;
@@ -207,4 +221,7 @@ int run_main(int argc, char** argv) {
 
 }  // namespace rille::cli
 
-int main(int argc, char** argv) { return rille::cli::run_main(argc, argv); }
+int main(int argc, char** argv) {
+  rille::cli::open_missing_streams();
+  return rille::cli::run_main(argc, argv);
+}

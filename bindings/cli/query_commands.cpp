@@ -84,7 +84,7 @@ int show_command(App& app, const std::string& id) {
                                 shown_state(app, *run), format_utc(run->created_us));
   if (!run->forked_from.empty()) out += "forked   from " + run->forked_from + "\n";
   if (run->ended_us) out += fmt::format("took     {}\n", format_duration_ms((run->ended_us - run->created_us) / 1000));
-  if (run->args.as_object() && !run->args.as_object()->empty()) out += "args     " + run->args.to_json() + "\n";
+  if (run->args.as_object() && !run->args.as_object()->empty()) out += "args     " + run->shown_args().to_json() + "\n";
   if (!run->result.is_null()) out += "result   " + run->result.to_json() + "\n";
   if (run->error) out += "error    " + run->error->summary() + "\n";
   if (!entries->empty()) {
@@ -184,7 +184,19 @@ int release_command(App& app, const std::string& what) {
   std::vector<std::string> known;
   for (const auto& l : *leases) {
     known.push_back(l.id);
-    if (l.id == what || l.run == what || l.name == what) ids.push_back(l.id);
+    if (l.id == what || l.run == what) ids.push_back(l.id);
+  }
+  if (ids.empty()) {  // a name is one run's: several leases may bear it
+    std::string all;
+    for (const auto& l : *leases)
+      if (l.name == what) {
+        ids.push_back(l.id);
+        all += fmt::format("{}{} of run {}", all.empty() ? "" : ", ", l.id, l.run);
+      }
+    if (ids.size() > 1)
+      return fail(app, make_error(ErrorKind::invalid,
+                                  fmt::format("{} leases are called '{}': {}", ids.size(), what, all),
+                                  "name the lease by its id, or the run"));
   }
   if (ids.empty()) {
     if (auto run = app.engine->run(what))

@@ -84,7 +84,7 @@ int drive(Session& s, FunctionRef main, const std::string& title) {
           abandon(s);
         }
       },
-      [&s](int signal) { suspend(s, signal); });
+      [&s](int signal) { suspend(s, signal); }, abandon_words(s));
   s.signals = &handler;
   if (!title.empty()) s.app.terminal.note(title);  // from here on Ctrl-C cleans up
   s.app.loop->spawn([](Session& session, FunctionRef f) -> Task<void> {
@@ -164,7 +164,7 @@ int run_command(App& app, const RunArguments& arguments) {
   s.log.open(s.run->home() + "/log");
   bool one_liner = arguments.code.has_value();
   std::string directory =
-      one_liner ? std::filesystem::current_path().string() : std::filesystem::path(script).parent_path().string();
+      one_liner ? app.folder() : std::filesystem::path(script).parent_path().string();
   std::vector<lua_CFunction> words;
   if (one_liner) words.push_back(lua::open_as_global);
   if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r)

@@ -58,6 +58,7 @@ host::HostOptions host_options(Session& s, const std::string& directory, host::R
   host::HostOptions o;
   o.rules = rules;
   o.full_tracebacks = s.app.trace;
+  o.memory_limit_bytes = host::default_memory_limit();
   o.script_directory = directory;
   o.on_interrupt = [&s] {
     if (s.signals) s.signals->poll();
@@ -118,13 +119,19 @@ Result<> make_host(Session& s, const std::string& directory, host::Rules rules, 
   return {};
 }
 
+std::vector<std::string> abandon_words(const Session& s) {
+  return {s.app.self_exe, "release", s.run->id(), "--abandoned"};
+}
+
 [[noreturn]] void abandon(Session& s) {
   s.app.terminal.clear_progress();
   s.app.terminal.note("cancelled at once: releasing what the run holds");
-  std::string run = s.run->id();
-  const char* words[] = {"rille", "release", run.c_str(), "--abandoned", nullptr};
-  execv(s.app.self_exe.c_str(), const_cast<char* const*>(words));
-  s.app.terminal.note("it could not: end what is rented with `rille release " + run + "`");
+  std::vector<std::string> words = abandon_words(s);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  become(pointers.data());
+  s.app.terminal.note("it could not: end what is rented with `rille release " + s.run->id() + "`");
   _exit(3);
 }
 

@@ -47,6 +47,7 @@ Result<> make_host(Session& s, const std::string& directory, host::Rules rules, 
 // The second Ctrl-C: no more Lua, not even its cleanup. This process is replaced by `rille release RUN --abandoned`, so
 // that nothing of the run can go on; the rows alone are enough to give back what it holds.
 [[noreturn]] void abandon(Session& s);
+std::vector<std::string> abandon_words(const Session& s);  // that command
 // SIGTERM, SIGHUP: stops here without unwinding; the journal has everything that is needed to go on.
 [[noreturn]] void suspend(Session& s, int signal);
 

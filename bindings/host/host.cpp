@@ -207,9 +207,13 @@ void LuaHost::end_fiber(Fiber& f, int status) {
       if (e.traceback.empty()) e.traceback = traceback(co, 0, false);
       result = std::move(e);
     } else if (id == 1 && lua_gettop(co) > 0) {
+      int values = lua_gettop(co);
       lua_settop(co, 1);
       lua_xmove(co, L, 1);
       result = to_value(L, 1, "the result");
+      if (values > 1)
+        result = make_error(ErrorKind::invalid, fmt::format("{} values are returned, but one is the result", values),
+                            "return one table: return { a, b }; or raise an error: rille.error { .. }");
     }
     lua_settop(L, 0);
     luaL_unref(L, LUA_REGISTRYINDEX, f.anchor);

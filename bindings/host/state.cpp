@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -63,6 +66,18 @@ void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t
   return p;
 }
 
+std::size_t default_memory_limit() {
+  if (const char* said = std::getenv("RILLE_LUA_MEMORY"))
+    if (Result<std::int64_t> bytes = parse_size_bytes(said); bytes && *bytes > 0)
+      return static_cast<std::size_t>(*bytes);
+  auto pages = static_cast<std::size_t>(std::max(0L, sysconf(_SC_PHYS_PAGES)));
+  std::size_t bytes = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  struct rlimit space {};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+    bytes = std::min<std::size_t>(bytes, space.rlim_cur);
+  return bytes / 2;
+}
+
 Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes) {
   RILLE_CHECK(refuse_foreign_lua());
   std::unique_ptr<State> state(new State());
@@ -94,7 +109,7 @@ Error State::memory_error() const {
   return make_error(ErrorKind::memory,
                     fmt::format("the script's memory limit of {} is reached",
                                 format_size_bytes(static_cast<std::int64_t>(limit_))),
-                    "keep less in Lua tables, or raise the limit memory_bytes");
+                    "keep less in Lua tables, or raise the limit: RILLE_LUA_MEMORY, or memory_bytes when embedded");
 }
 
 }  // namespace rille::host

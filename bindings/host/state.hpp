@@ -11,6 +11,10 @@
 
 namespace rille::host {
 
+// What a program allows its scripts that has no reason to say otherwise: half of the memory of this machine, or of the
+// address space that the process may have (ulimit -v); RILLE_LUA_MEMORY ("8GB") instead, if it is set.
+std::size_t default_memory_limit();
+
 class State {
  public:
   // memory_limit_bytes 0: none. With a limit, allocation beyond it raises "not enough memory" in Lua; the collector

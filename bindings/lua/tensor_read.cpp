@@ -47,7 +47,7 @@ void start(const std::shared_ptr<Reading>& r) {  // loop thread
         r->tensors.clear();
         finish(r);
       });
-    });
+    }, r->again);
   }
 }
 

@@ -34,6 +34,7 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
   host::HostOptions host_options;
   host_options.rules = host::Rules::open;
   host_options.jit = true;
+  host_options.memory_limit_bytes = host::default_memory_limit();
   host_options.full_tracebacks = options.full_tracebacks;
   host_options.script_directory = ".";
   host_options.last_checkpoint = channel.last_checkpoint();

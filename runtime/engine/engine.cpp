@@ -15,6 +15,7 @@
 #include "runtime/base/id.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
+#include "runtime/net/redact.hpp"
 #include "runtime/provider/local/local.hpp"
 
 namespace rille::engine {
@@ -106,9 +107,19 @@ Result<std::string> install_id() {
 
 }  // namespace
 
+// URLs among a run's arguments may bear passwords and signatures.
+Value RunRow::shown_args() const {
+  Value shown = args;
+  if (Value::Object* named = shown.as_object())
+    for (auto& [name, value] : *named)
+      if (const std::string* text = value.as_string(); text && text->find("://") != std::string::npos)
+        value = net::redact_url(*text);
+  return shown;
+}
+
 Value RunRow::to_value() const {
   Value v;
-  v.set("id", id).set("script", script).set("mode", mode).set("state", state).set("args", args);
+  v.set("id", id).set("script", script).set("mode", mode).set("state", state).set("args", shown_args());
   v.set("created", format_utc(created_us));
   if (!parent.empty()) v.set("parent", parent);
   if (!forked_from.empty()) v.set("forked_from", forked_from);

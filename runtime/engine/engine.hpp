@@ -52,6 +52,7 @@ struct RunRow {
   std::optional<Error> cancel_reason;  // set: it was told to end, and unwinds or has unwound
   std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
   std::string seed;                    // the run whose random numbers these are: a fork's are its origin's
+  Value shown_args() const;  // without the secrets of URLs
   Value to_value() const;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/id.hpp"
+
 namespace rille::store {
 
 namespace {
@@ -88,6 +90,9 @@ CREATE TABLE inbox (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// Until format 1 is released it changes in place: which text of it made a file is kept with it.
+std::int64_t fingerprint() { return std::stoll(sha256_hex(format_1).substr(0, 7), nullptr, 16); }
+
 }  // namespace
 
 Result<> migrate(Db& db, const std::string& path) {
@@ -101,7 +106,14 @@ Result<> migrate(Db& db, const std::string& path) {
         "use the newer Rille that wrote it, or another RILLE_HOME");
   if (r && format == 0) {
     r = db.script(format_1);
-    if (r) r = db.script(fmt::format("PRAGMA user_version={}", journal_format).c_str());
+    std::string marks = fmt::format("PRAGMA user_version={}; PRAGMA application_id={}", journal_format, fingerprint());
+    if (r) r = db.script(marks.c_str());
+  } else if (r) {
+    std::int64_t made_with = 0;
+    r = db.query("PRAGMA application_id", {}, [&](const Row& row) { made_with = row.integer(0); });
+    if (r && made_with != fingerprint())
+      r = make_error(ErrorKind::config, fmt::format("'{}' was written by another development version of Rille", path),
+                     "use that version, or another RILLE_HOME; `rille gc` there finds rented machines by their tags");
   }
   if (!r) {
     (void)db.run("ROLLBACK");

@@ -1,4 +1,5 @@
 // The lane's side: runs recorded operations one after another.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -67,12 +68,31 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
   return success();
 }
 
+bool updates(const Node& node) {
+  return std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return out.update; });
+}
+
+// Nobody may hold any more what it would make.
+bool wanted(const Node& node) {
+  return updates(node) || std::any_of(node.out.begin(), node.out.end(),
+                                      [](const auto& out) { return !out.storage.expired(); });
+}
+
 }  // namespace
 
-Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane) {
+Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bool give_up) {
   while (!nodes.empty()) {
     auto& node = *nodes.front();
-    RILLE_CHECK(node.replay ? run_replay(*node.replay, *this, device, lane) : run_node(node, *this, device, lane));
+    auto ran = node.replay  ? run_replay(*node.replay, *this, device, lane)
+               : wanted(node) ? run_node(node, *this, device, lane)
+                            : success();
+    if (!ran) {
+      if (!give_up) return ran;
+      auto error = std::make_shared<const Error>(std::move(ran).error());
+      // Values that were to change and did not are told to whoever reads next; others to who reads them.
+      if (node.replay || updates(node)) first_error = first_error ? first_error : error;
+      fail_outputs(node, error);
+    }
     nodes.pop_front();                               // lets go of its inputs: memory that nobody needs is free at once
   }
   return success();

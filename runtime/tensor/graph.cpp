@@ -108,7 +108,7 @@ void Graph::synchronize(std::function<void(Result<void>)> done) {
   });
 }
 
-void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done) {
+void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try) {
   if (!t) return done(make_error(ErrorKind::invalid, "read: an empty tensor handle"));
   if (tracing()) {
     return done(make_error(ErrorKind::state, "a value was read inside a compiled function",
@@ -126,9 +126,9 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done) {
   flush();
   const auto& impl = *whole->impl();
   cpu(*this).lane().post([queue = impl_->queue, device = device_, storage = impl.storage, w = impl.window,
-                          done = std::move(done)](kernels::LaneState& lane) {
+                          done = std::move(done), last_try](kernels::LaneState& lane) {
     queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;
-    auto run = queue->run(*device, lane);
+    auto run = queue->run(*device, lane, last_try);
     if (!run) return done(std::move(run).error());
     const auto first = std::exchange(queue->first_error, nullptr);
     if (first) return done(Error(*first));

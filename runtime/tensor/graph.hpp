@@ -49,7 +49,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
 
   // Evaluates everything pending and hands `done` the tensor's values, on the lane thread.
   // state: while tracing; or the tensor lived inside a compiled function.
-  void read(const Tensor& t, std::function<void(Result<HostData>)> done);
+  // `last_try`: work for which there is no memory fails, rather than being kept.
+  void read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try = false);
   Result<HostData> read_blocking(const Tensor& t);        // waits: for tests and for programs without a loop
   Result<double> item_blocking(const Tensor& t);          // invalid: more than one element
   // Sends what is pending to the lane. Returns at once; errors wait for the next read or synchronize.

@@ -83,7 +83,9 @@ struct TensorImpl {
 struct LaneQueue {
   std::deque<std::shared_ptr<Node>> nodes;
   std::shared_ptr<const Error> first_error;        // not yet reported
-  Result<void> run(device::Device& device, kernels::LaneState& lane);   // memory: stopped there; run again to go on
+  // memory: stopped there; run again to go on. With `give_up`, an operation for which there is no memory fails like
+  // any other: its outputs bear the error, the rest goes on.
+  Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);
 };
 
 class Notebook;                                    // compile.cpp: listens to what is recorded

@@ -136,6 +136,14 @@ print(r.saved, r.kind, r.message)
                 return p, lines
         raise AssertionError("never trained: " + "".join(lines))
 
+    def until(p, words):
+        seen = ""
+        for line in p.stdout:
+            seen += line
+            if words in line:
+                break
+        return seen
+
     def finish(p, lines):
         lines.append(p.stdout.read())
         return p.wait(timeout=60), "".join(lines)
@@ -147,9 +155,19 @@ print(r.saved, r.kind, r.message)
           code == 130 and "interrupted by Ctrl-C" in out and "released" in out and nothing_rented(), (code, out[-600:]))
     p, lines = training()
     p.send_signal(signal.SIGINT)
+    lines.append(until(p, "interrupted: cleaning up"))
     p.send_signal(signal.SIGINT)
     code, out = finish(p, lines)
-    check("Ctrl-C twice stops at once and releases", code == 130 and nothing_rented(), (code, out[-600:]))
+    check("Ctrl-C twice stops at once and releases",
+          code == 130 and "cancelled at once" in out and nothing_rented(), (code, out[-600:]))
+    p, lines = training()
+    p.send_signal(signal.SIGINT)
+    lines.append(until(p, "interrupted: cleaning up"))
+    for _ in range(3):
+        p.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    code, out = finish(p, lines)
+    check("impatience does not stop the release", code == 130 and nothing_rented(), (code, out[-600:]))
 
     p, lines = training()
     second = run("resume", "last")

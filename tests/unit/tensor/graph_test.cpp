@@ -1,4 +1,6 @@
 // The graph: order of reads and writes, laziness, memory, errors of kernels, running out of memory and going on.
+#include <future>
+
 #include "fixture.hpp"
 
 namespace rille::tensor {
@@ -91,6 +93,34 @@ TEST_CASE("out of memory names what is live; the work goes on when there is room
   CHECK(r.error().hint.find("1 x 8.4 MB") != std::string::npos);
   big = {};
   CHECK(get(g->item_blocking(get(max(more)))) == 3);
+}
+
+TEST_CASE("a tensor for which there is no memory takes no other with it", "[unit][tensor]") {
+  auto g = new_graph();
+  g->device()->set_memory_limit(10 << 20);
+  auto small = get(ones(*g, dims({8})));
+  auto huge = get(ones(*g, dims({4 << 20})));        // 16 MiB
+  auto after = get(mul(small, 3));
+  auto read = [&](const Tensor& t) {
+    auto promise = std::make_shared<std::promise<Result<HostData>>>();
+    g->read(t, [promise](Result<HostData> r) { promise->set_value(std::move(r)); }, true);
+    return promise->get_future().get();
+  };
+  CHECK(read(after).ok());
+  const auto r = read(huge);
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().kind == ErrorKind::memory);
+  CHECK(read(small).ok());
+  CHECK(get(g->item_blocking(get(sum(after)))) == 24);
+}
+
+TEST_CASE("what nobody holds any more stands in nobody's way", "[unit][tensor]") {
+  auto g = new_graph();
+  g->device()->set_memory_limit(10 << 20);
+  auto huge = get(ones(*g, dims({4 << 20})));
+  CHECK_FALSE(g->read_blocking(get(sum(huge))).ok());
+  huge = {};
+  CHECK(get(g->item_blocking(get(sum(get(ones(*g, dims({8}))))))) == 8);
 }
 
 TEST_CASE("zero elements and no dimensions", "[unit][tensor]") {
