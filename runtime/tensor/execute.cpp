@@ -74,8 +74,20 @@ bool updates(const Node& node) {
 
 // Nobody may hold any more what it would make.
 bool wanted(const Node& node) {
-  return updates(node) || std::any_of(node.out.begin(), node.out.end(),
-                                      [](const auto& out) { return !out.storage.expired(); });
+  return node.replay || updates(node) ||
+         std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return !out.storage.expired(); });
+}
+
+// From the end, since a node holds its inputs. Whether there was any.
+bool drop_unwanted(std::deque<std::shared_ptr<Node>>& nodes) {
+  std::deque<std::shared_ptr<Node>> kept;
+  const std::size_t before = nodes.size();
+  while (!nodes.empty()) {
+    if (wanted(*nodes.back())) kept.push_front(std::move(nodes.back()));
+    nodes.pop_back();
+  }
+  nodes = std::move(kept);
+  return nodes.size() < before;
 }
 
 }  // namespace
@@ -83,10 +95,9 @@ bool wanted(const Node& node) {
 Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bool give_up) {
   while (!nodes.empty()) {
     auto& node = *nodes.front();
-    auto ran = node.replay  ? run_replay(*node.replay, *this, device, lane)
-               : wanted(node) ? run_node(node, *this, device, lane)
-                            : success();
+    auto ran = node.replay ? run_replay(*node.replay, *this, device, lane) : run_node(node, *this, device, lane);
     if (!ran) {
+      if (drop_unwanted(nodes)) continue;
       if (!give_up) return ran;
       auto error = std::make_shared<const Error>(std::move(ran).error());
       // Values that were to change and did not are told to whoever reads next; others to who reads them.
