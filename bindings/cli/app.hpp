@@ -35,6 +35,7 @@ struct RunArguments {
   std::string file;                    // "" for -e
   std::optional<std::string> code;     // of -e
   std::vector<std::string> script_arguments;
+  std::string tag;                     // whose budget it shares
   std::string resume;                  // a run id; with code: a session that the code goes on with, and ends
   std::string with;                    // the file that `resume` goes on with instead of the pinned script
   std::string fork_from;               // a key: not that run goes on, but a new one that begins with its record
@@ -57,10 +58,19 @@ int leases_command(App& app, bool all);
 int release_command(App& app, const std::string& lease_or_run);
 int abandon_command(App& app, const std::string& run);  // what the second Ctrl-C leaves to a new process
 int gc_command(App& app, const std::string& now);  // now: a run whose leases end at once; "" = none
-int cost_command(App& app, const std::string& run);
 int offers_command(App& app, const Value& query);
 int signal_command(App& app, const std::string& run, const std::string& name, const std::string& value);
+
+// cost_commands.cpp
+int cost_command(App& app, const std::string& run, const std::string& by, bool reconcile);  // by: "", run tag month ..
 std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us);
+struct BudgetArguments {
+  std::string month, alert_url;        // month: "200", or "none"; "" leaves it as it is
+  std::vector<std::string> tags;       // "eval=50"
+  std::int64_t alert_percent = 80;
+};
+int budget_command(App& app);
+int budget_set_command(App& app, const BudgetArguments& arguments);
 
 // agent_command.cpp
 int agent_command(App& app, const std::vector<std::string>& words);

@@ -76,7 +76,10 @@ Words split_words(int argc, char** argv, const CLI::App& cli) {
   }
   words.ours.emplace_back("run");
   if (first == "run") ++i;
-  for (; i < argc && std::string_view(argv[i]).starts_with("--"); ++i) words.ours.emplace_back(argv[i]);
+  for (; i < argc && std::string_view(argv[i]).starts_with("--"); ++i) {
+    words.ours.emplace_back(argv[i]);
+    if (words.ours.back() == "--tag" && i + 1 < argc) words.ours.emplace_back(argv[++i]);
+  }
   if (i < argc) words.ours.emplace_back(argv[i++]);
   for (; i < argc; ++i) words.script.emplace_back(argv[i]);
   return words;
@@ -120,6 +123,7 @@ int run_main(int argc, char** argv) {
   cli.add_option("-e", code, "run this Lua");
   auto* run_cmd = cli.add_subcommand("run", "run a workflow: rille run FILE [--x 1 ..]");
   run_cmd->add_option("FILE", run.file, "the script")->required();
+  run_cmd->add_option("--tag", run.tag, "whose budget the run shares, see `rille budget`");
   auto* resume = cli.add_subcommand("resume", "continue an interrupted run");
   resume->add_option("RUN", run.resume, "its id, a unique beginning of it, or `last`")->required();
   resume->add_option("--with", run.with, "go on with this script, if it follows what is recorded");
@@ -150,6 +154,19 @@ int run_main(int argc, char** argv) {
   gc->add_option("--now", id, "a run that stands still: do not hold its leases any longer");
   auto* cost = cli.add_subcommand("cost", "what runs have cost");
   cost->add_option("RUN", id, "one run only");
+  std::string by;
+  bool reconcile = false;
+  cost->add_option("--by", by, "sums by run, tag, month or provider")
+      ->check(CLI::IsMember({"run", "tag", "month", "provider"}));
+  cost->add_flag("--reconcile", reconcile, "ask the providers for their bills first");
+  auto* budget = cli.add_subcommand("budget", "the limits of this home, and what is left of them");
+  BudgetArguments limits;
+  auto* budget_set = budget->add_subcommand("set", "set or remove limits");
+  budget_set->add_option("--month", limits.month, "dollars per month, or none");
+  budget_set->add_option("--tag", limits.tags, "NAME=dollars of all runs with that tag, or NAME=none");
+  budget_set->add_option("--alert", limits.alert_percent, "warn at so many percent; 0: never")
+      ->check(CLI::Range(0, 100));
+  budget_set->add_option("--alert-url", limits.alert_url, "also POST the warning there, as JSON");
   auto* audit = cli.add_subcommand("audit", "what was done for money, when, and whether the trail is whole");
   audit->add_option("RUN", id, "one run only");
   audit->add_option("--kept", name, "a hash that you noted down earlier: it must still be in the trail");
@@ -205,7 +222,9 @@ int run_main(int argc, char** argv) {
   if (leases->parsed()) return leases_command(app, all);
   if (release->parsed()) return abandoned ? abandon_command(app, id) : release_command(app, id);
   if (gc->parsed()) return gc_command(app, id);
-  if (cost->parsed()) return cost_command(app, id);
+  if (cost->parsed()) return cost_command(app, id, by, reconcile);
+  if (budget_set->parsed()) return budget_set_command(app, limits);
+  if (budget->parsed()) return budget_command(app);
   if (audit->parsed()) return audit_command(app, id, name);
   if (signal->parsed()) return signal_command(app, id, name, value.empty() ? "true" : value);
   if (offers->parsed()) {

@@ -109,7 +109,7 @@ int show_command(App& app, const std::string& id) {
   app.terminal.out(out);
   if (!leases->empty()) {
     app.terminal.out("\n");
-    return leases->empty() ? 0 : cost_command(app, run->id);
+    return leases->empty() ? 0 : cost_command(app, run->id, "", false);
   }
   return 0;
 }
@@ -269,28 +269,6 @@ int gc_command(App& app, const std::string& now) {
   return report->failed.empty() && report->errors.empty() ? 0 : 3;
 }
 
-int cost_command(App& app, const std::string& id) {
-  std::vector<lease::Lease> leases;
-  if (id.empty()) {
-    auto all = app.engine->leases().all(true);
-    if (!all) return fail(app, all.error());
-    leases = std::move(*all);
-  } else {
-    Result<engine::RunRow> run = app.engine->run(id);
-    if (!run) return fail(app, run.error());
-    auto held = app.engine->leases().of_run(run->id);
-    if (!held) return fail(app, held.error());
-    leases = std::move(*held);
-  }
-  if (app.json) {
-    std::vector<Value> values;
-    for (const auto& l : leases) values.push_back(lease_value(app, l));
-    return print_json(app, values);
-  }
-  app.terminal.out(cost_table(leases, app.loop->clock().wall_us()));
-  return 0;
-}
-
 int offers_command(App& app, const Value& query) {
   auto offers = run_blocking(*app.loop, app.engine->leases().offers(query, {}));
   if (!offers) return fail(app, offers.error());
@@ -322,19 +300,6 @@ int signal_command(App& app, const std::string& run, const std::string& name, co
   Result<> r = run_blocking(*app.loop, app.engine->signal(run, name, payload ? *payload : Value(value)));
   if (!r) return fail(app, r.error());
   return 0;
-}
-
-std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us) {
-  std::vector<std::vector<std::string>> rows{{"LEASE", "PROVIDER", "STATE", "TIME", "PER HOUR", "COST"}};
-  Micros sum = 0;
-  for (const auto& l : leases) {
-    std::int64_t until = l.released_us ? l.released_us : now_us;
-    sum += l.spent_micros(now_us);
-    rows.push_back({l.name, l.provider, l.state, l.live_us ? format_duration_ms((until - l.live_us) / 1000) : "-",
-                    format_dollars(l.price_micros_per_hour), format_dollars(l.spent_micros(now_us))});
-  }
-  rows.push_back({"total", "", "", "", "", format_dollars(sum)});
-  return format_table(rows);
 }
 
 }  // namespace rille::cli

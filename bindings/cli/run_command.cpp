@@ -32,7 +32,7 @@ void warn_if_edited(Session& s, const std::string& script) {
 Error no_script(const std::string& word) {
   static const std::vector<std::string> commands = {"run",    "resume",  "fork",   "invalidate", "ps",
                                                     "show",   "logs",    "leases", "release",  "gc",
-                                                    "cost",   "offers",  "signal", "doctor",   "repl",
+                                                    "cost",   "budget",  "offers",  "signal", "doctor",   "repl",
                                                     "plan",   "simulate"};
   std::error_code ec;
   if (std::filesystem::is_directory(word, ec))
@@ -157,6 +157,7 @@ int run_command(App& app, const RunArguments& arguments) {
     spec.script = !arguments.code ? script : "-e";
     spec.mode = !arguments.code ? engine::Mode::durable : engine::Mode::session;
     spec.args = std::move(input);
+    spec.tag = arguments.tag;
     auto run = run_blocking(*app.loop, app.engine->start(spec, session_hooks(s)));
     if (!run) return fail(app, run.error());
     s.run = std::move(*run);

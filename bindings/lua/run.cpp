@@ -77,7 +77,7 @@ Result<int> run(lua_State* L) {
 
 Result<int> budget(lua_State* L) {
   Verb v = begin_verb(L, "budget");
-  check_options(L, 1, "rille.budget", {"limit", "alert"});
+  check_options(L, 1, "rille.budget", {"limit", "alert", "alert_url", "tag", "month"});
   check_table(L, 1, "rille.budget");
   RILLE_TRY(Value options, to_value(L, 1, "budget"));
   RILLE_CHECK(v.run.set_budget(v.id, options));

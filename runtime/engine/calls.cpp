@@ -111,6 +111,16 @@ Async<std::unique_ptr<agent::AgentClient>> Calls::connect(provider::Machine mach
   co_return co_await agent::AgentClient::connect(run_.loop(), machine.channel, options, token);
 }
 
+void Calls::use(const std::string& lease_id, int more) {
+  int& users = in_use_[lease_id];
+  const bool before = users > 0;
+  users += more;
+  if (before == (users > 0)) return;
+  run_.journal_->enqueue([lease_id, busy = !before, at = run_.now_us()](store::Db& db) {
+    return lease::record_busy(db, lease_id, busy, at);
+  }, run_.fence());
+}
+
 // A live connection to the lease's agent. When none can be made, the provider is asked what has become of the machine.
 Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, CancelToken token) {
   if (auto it = clients_.find(lease_id); it != clients_.end()) {
@@ -140,6 +150,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
     if (made) {
       std::shared_ptr<agent::AgentClient> shared = std::move(*made);
       clients_[lease_id] = shared;
+      run_.journal_->enqueue([lease_id, at = run_.now_us()](store::Db& db) {
+        return lease::record_ready(db, lease_id, at);
+      }, run_.fence());
       (void)co_await tell_unwanted(lease_id, shared);
       co_return shared;
     }
@@ -217,7 +230,11 @@ std::int64_t Calls::restart_delay_ms(const std::string& agent_key, int attempt, 
 
 Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
                          CancelToken token) {
+  auto alive = run_.alive_;
+  use(lease_id, 1);
   Result<Value> result = co_await run_call(lease_id, key, std::move(spec), std::move(postponed), token);
+  if (!*alive) co_return result;
+  use(lease_id, -1);
   // The work must not outlive the scope that wanted it.
   if (!result && token.cancelled()) forget(lease_id, key, token.reason().message, true);
   co_return result;

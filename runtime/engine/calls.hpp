@@ -43,6 +43,8 @@ class Calls {
   void forget(const std::string& lease_id, const std::string& key, std::string reason, bool now);
   Async<Value> stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
   Async<Value> get(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
+  // Tells a web hook; a warning in the audit trail when it cannot be told.
+  Task<void> post(std::string url, Value body);
 
  private:
   static constexpr int reconnects_max = 20;  // in a row
@@ -50,8 +52,12 @@ class Calls {
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
   using Move = std::function<Async<agent::Transfer>(agent::AgentClient&)>;
   Async<Value> transfer(std::string lease_id, Move move, CancelToken token);
+  Async<Value> move_files(std::string lease_id, Move move, CancelToken token);
   Async<std::string> local_copy(std::string from, Value options, CancelToken token);
   agent::TransferProgress transfer_progress(std::string what);
+  // For the ledger: what is neither starting nor in use is idle.
+  void use(const std::string& lease_id, int more);
+  std::map<std::string, int> in_use_;
   struct Keeper;
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   static void retire(const std::filesystem::path& folder, std::size_t count);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* run_columns =
     "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason,parent,"
-    "forked_from,seed "
+    "forked_from,seed,tag "
     "FROM runs ";
 
 RunRow read_run(const store::Row& row) {
@@ -46,6 +46,7 @@ RunRow read_run(const store::Row& row) {
   r.updated_us = row.integer(10);
   r.ended_us = row.integer(11);
   r.pid = row.integer(12);
+  r.tag = row.text(17);
   if (!row.null(13)) r.cancel_reason = error_from_value(json(13));
   r.parent = row.text(14);
   r.forked_from = row.text(15);
@@ -124,6 +125,7 @@ Value RunRow::to_value() const {
   if (!parent.empty()) v.set("parent", parent);
   if (!forked_from.empty()) v.set("forked_from", forked_from);
   if (ended_us) v.set("ended", format_utc(ended_us)).set("seconds", static_cast<double>(ended_us - created_us) / 1e6);
+  if (!tag.empty()) v.set("tag", tag);
   if (!result.is_null()) v.set("result", result);
   if (error) v.set("error", error_to_value(*error));
   return v;
@@ -169,6 +171,7 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
   row.mode = mode_name(spec.mode);
   row.args = spec.args;
   row.parent = spec.parent;
+  row.tag = spec.tag;
   co_return co_await take(std::move(row), true, std::move(hooks));
 }
 
@@ -204,9 +207,10 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
                     {*host, std::int64_t{getpid()}, now, r.id});
     std::string args = r.args.to_json();
     return db.run(
-        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,parent) "
-        "VALUES(?,?,?,'running',1,?,?,?,?,?,?)",
-        {r.id, r.script, r.mode, args, now, now, *host, std::int64_t{getpid()}, r.parent});
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,parent,tag) "
+        "VALUES(?1,?2,?3,'running',1,?4,?5,?5,?6,?7,?8,"
+        "CASE WHEN ?9='' THEN COALESCE((SELECT tag FROM runs WHERE id=?8),'') ELSE ?9 END)",
+        {r.id, r.script, r.mode, args, now, *host, std::int64_t{getpid()}, r.parent, r.tag});
   };
   // A session has nothing to resume before its first lease, whose row comes after this one: it need not wait.
   if (fresh && row.mode == "session") journal_->enqueue(std::move(write));

@@ -27,6 +27,7 @@ struct RunSpec {
   Value args;              // the run's input
   std::string id;          // "" = make one
   std::string parent;      // the run whose script starts it; "": none
+  std::string tag;         // whose budget it shares; "" = its parent's, or none
 };
 
 struct ReapSpec {
@@ -46,7 +47,7 @@ struct Cut {
 
 // One row of the table `runs`.
 struct RunRow {
-  std::string id, script, mode, state, host, parent, forked_from;
+  std::string id, script, mode, state, host, parent, forked_from, tag;
   Value args, result;
   std::optional<Error> error;
   std::optional<Error> cancel_reason;  // set: it was told to end, and unwinds or has unwound

@@ -33,55 +33,6 @@ Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
-Result<> RunImpl::set_budget(FiberId, const Value& options) {
-  if (!leases_) return no_leases();
-  const double* limit = options["limit"].as_number();
-  if (!limit || !(*limit >= 0))
-    return make_error(ErrorKind::invalid, "a budget needs limit = dollars, not negative",
-                      "rille.budget { limit = 5.00 }");
-  const double* alert = options["alert"].as_number();
-  if (!options["alert"].is_null() && (!alert || !(*alert > 0 && *alert <= 1)))
-    return make_error(ErrorKind::invalid, fmt::format("alert = {}: a share of the limit is wanted, up to 1",
-                                                      options["alert"].to_json()),
-                      "alert = 0.8 warns when 80 % are spent or reserved");
-  alert_share_ = alert ? *alert : 0;
-  RILLE_TRY(Micros micros, micros_from_dollars(*limit));
-  if (limits_.spend_micros >= 0 && micros > limits_.spend_micros)
-    return make_error(ErrorKind::budget,
-                      fmt::format("a budget of {} is more than the {} that the host program allows this run",
-                                  format_dollars(micros), format_dollars(limits_.spend_micros)),
-                      "lower it, or raise the limit spend_micros");
-  // Ordered before every later rent: the journal writes in the order of the calls, and a rent waits for its row.
-  journal_->enqueue(
-      [run = config_.id, micros](store::Db& db) {
-        return db.run("UPDATE runs SET budget_micros=? WHERE id=?", {micros, run});
-      },
-      fence());
-  return journal_->flush();
-}
-
-// A rent reserves all that it may cost, so that what is spent and reserved grows with rents only.
-void RunImpl::alert_budget() {
-  if (alert_share_ <= 0) return;
-  Result<lease::Money> money = leases_->money(config_.id);
-  if (!money || money->limit < 0) return;
-  Micros used = money->spent + money->reserved;
-  if (static_cast<double>(used) < alert_share_ * static_cast<double>(money->limit)) return;
-  alert_share_ = 0;
-  event("warning", Value().set("what", "budget").set(
-                       "message", fmt::format("{} of the budget of {} are spent or reserved", format_dollars(used),
-                                              format_dollars(money->limit))));
-}
-
-void RunImpl::limit(const RunLimits& limits) {
-  limits_ = limits;
-  if (limits.spend_micros < 0 || !journal_) return;
-  // A lower budget of the script, set before a resume, stays.
-  journal_->enqueue([run = config_.id, most = limits.spend_micros](store::Db& db) {
-    return db.run("UPDATE runs SET budget_micros=MIN(COALESCE(budget_micros,?),?) WHERE id=?", {most, most, run});
-  }, fence());
-}
-
 Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std::string source) {
   if (!leases_) co_return no_leases();
   FiberRecord& f = fiber(id);
@@ -98,7 +49,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     record_start(slot);
     Result<lease::Lease> made = co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options),
                                                       limits_.leases_max, token(f));
-    if (made) outcome = Value().set("lease", made->id), alert_budget();
+    if (made) outcome = Value().set("lease", made->id), alert_budgets();
     else if (const Error* why = cancelled(id)) co_return *why;
     else outcome = made.error();
     outcome = co_await complete(std::move(slot), std::move(outcome));

@@ -16,6 +16,7 @@
 
 namespace rille::lease {
 class Manager;
+struct Money;
 }
 
 namespace rille::engine {
@@ -207,7 +208,9 @@ class RunImpl final : public Run {
   void begin_cancel();
   void unwind(Error reason);
   Async<> release_all(FiberRecord& f, std::vector<std::string> leases);
-  void alert_budget();
+  // budget.cpp
+  void alert_budgets();
+  void alert(const lease::Money& money, const std::string& url);
   using Transfer = Async<Value> (Calls::*)(std::string, std::string, std::string, Value, CancelToken);
   Async<Value> transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
                         std::string to, Value options, std::string source);
@@ -270,6 +273,7 @@ class RunImpl final : public Run {
   std::optional<Error> divergence_;
   std::optional<Error> cancel_reason_;
   RunLimits limits_;
+  std::string alert_url_;
   double alert_share_ = 0;             // of the budget, at which to warn; 0: never, or warned already
   std::unique_ptr<Calls> calls_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

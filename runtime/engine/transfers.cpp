@@ -12,9 +12,17 @@
 
 namespace rille::engine {
 
+Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token) {
+  auto alive = run_.alive_;
+  use(lease_id, 1);
+  Result<Value> moved = co_await move_files(lease_id, std::move(move), std::move(token));
+  if (*alive) use(lease_id, -1);
+  co_return moved;
+}
+
 // A transfer that is cut because its agent died, or the channel broke, is taken up again: what was moved already is not
 // moved twice.
-Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token) {
+Async<Value> Calls::move_files(std::string lease_id, Move move, CancelToken token) {
   for (int breaks = 1;; ++breaks) {
     auto agent = co_await client(lease_id, token);
     if (!agent) co_return agent.error();
@@ -78,6 +86,21 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   std::string destination = run_.home() + "/staged/" + derive_hex({from, sha256}, 16);
   RILLE_CO_TRY(data::Staged staged, co_await data::stage(*http_, from, destination, stage, token));
   co_return staged.path;
+}
+
+Task<void> Calls::post(std::string url, Value body) {
+  auto alive = run_.alive_;
+  if (!http_) http_ = std::make_unique<net::HttpClient>(run_.loop());
+  net::HttpRequest request;
+  request.method = "POST";
+  request.url = url;
+  request.headers = {{"content-type", "application/json"}};
+  request.body = body.to_json();
+  request.total_timeout_ms = 30'000;
+  Result<net::HttpResponse> answer = co_await http_->send(std::move(request), closed_.token());
+  if (!*alive || (answer && answer->ok())) co_return;
+  std::string why = answer ? fmt::format("it answered {}", answer->status) : answer.error().message;
+  run_.event("warning", Value().set("what", "the alert's web hook was not told").set("message", why));
 }
 
 agent::TransferProgress Calls::transfer_progress(std::string what) {

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "runtime/base/id.hpp"
+#include "runtime/lease/budget.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
-#include "runtime/lease/terms.hpp"
 
 namespace rille::lease {
 
@@ -40,11 +41,22 @@ bool can_resend(const Lease& lease, const provider::Traits& traits, std::int64_t
   return age_us < traits.token_lifetime_ms * 1000 / 2 && age_us < (lease.expires_us - lease.created_us) / 2;
 }
 
+// By the gigabyte that has begun.
+Micros disk_price(const provider::Offer& offer, std::int64_t disk_bytes) {
+  return offer.disk_micros_per_gb_hour * ((disk_bytes + 999'999'999) / 1'000'000'000);
+}
+
 }  // namespace
 
-// Offers that have refused this lease; not asked again.
+// Offers that have refused this lease, which are not asked again, and the regions that had nothing left or took the
+// last machine away, which are asked last.
 struct Manager::Refused {
-  std::set<std::pair<std::string, std::string>> offers;
+  std::set<std::pair<std::string, std::string>> offers, regions;
+
+  void add(const provider::Offer& o, const Error& why) {
+    offers.emplace(o.provider, o.id);
+    if (why.kind == ErrorKind::capacity) regions.emplace(o.provider, o.region);
+  }
 };
 
 Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
@@ -68,12 +80,10 @@ Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
   co_return co_await create(std::move(lease), std::move(request), std::move(event), std::move(token));
 }
 
-// Chooses an offer and commits what will be asked for, with its money, before a byte leaves. `before` is the row of the
-// generation that came to nothing. Each generation has a token and a tag of its own.
-Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, const Refused& refused,
-                           CancelToken token) {
-  RILLE_CO_TRY(Terms terms, read_terms(request.options));
-  std::vector<provider::Offer> offers;
+// The cheapest offer that can be taken. Where a region had nothing left, other regions come first; where a price is not
+// known, those whose price is.
+Async<provider::Offer> Manager::choose(const Terms& terms, const Refused& refused, CancelToken token) {
+  std::vector<provider::Offer> found, offers;
   std::optional<Error> failure;
   for (int attempt = 1; attempt <= offers_attempts_max; ++attempt) {
     failure.reset();
@@ -81,44 +91,71 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
       if (!terms.provider.empty() && p->name() != terms.provider) continue;
       Result<std::vector<provider::Offer>> some = co_await p->offers(terms.query, token);
       if (!some) failure = some.error();
-      else offers.insert(offers.end(), some->begin(), some->end());
+      else found.insert(found.end(), some->begin(), some->end());
     }
     // A provider that is out of order for a moment is asked again, unless others have something.
-    if (!offers.empty() || !failure || !failure->retryable || attempt == offers_attempts_max) break;
+    if (!found.empty() || !failure || !failure->retryable || attempt == offers_attempts_max) break;
     std::int64_t ms = std::clamp<std::int64_t>(failure->retry_after_ms, 500LL << attempt, 30'000);
     RILLE_CO_CHECK(co_await pause(ms, token));
   }
-  if (offers.empty() && failure) co_return *failure;
-  bool any = !offers.empty();
-  std::erase_if(offers, [&](const provider::Offer& o) { return refused.offers.contains({o.provider, o.id}); });
-  if (offers.empty()) co_return nothing_to_rent(terms, any);
-  const provider::Offer& offer = *std::min_element(offers.begin(), offers.end(), [](const auto& a, const auto& b) {
-    return a.price_micros_per_hour < b.price_micros_per_hour;
-  });
+  const bool any = !found.empty();
+  const char* obstacle = nullptr;
+  for (provider::Offer& o : found) {
+    RILLE_CO_TRY(provider::Provider * provider, registry_.find(o.provider));
+    if (const char* why = terms.obstacle(o, provider->traits())) obstacle = why;
+    else if (!refused.offers.contains({o.provider, o.id})) offers.push_back(std::move(o));
+  }
+  if (offers.empty() && !any && failure) co_return *failure;
+  if (offers.empty()) co_return nothing_to_rent(terms, any && !obstacle, obstacle);
+  auto rank = [&](const provider::Offer& o) {
+    Micros price = terms.price_of(o);
+    return std::tuple(refused.regions.contains({o.provider, o.region}), price < 0,
+                      price + disk_price(o, terms.disk_bytes));
+  };
+  co_return *std::min_element(offers.begin(), offers.end(),
+                              [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+}
+
+// Chooses an offer and commits what will be asked for, with its money, before a byte leaves. `before` is the row of the
+// generation that came to nothing. Each generation has a token and a tag of its own.
+Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, const Refused& refused,
+                           CancelToken token) {
+  RILLE_CO_TRY(Terms terms, read_terms(request.options));
+  RILLE_CO_TRY(provider::Offer offer, co_await choose(terms, refused, token));
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer.provider));
 
   std::int64_t now = now_us();
   auto planned = std::make_shared<Lease>(), kept = std::make_shared<Lease>();
   Lease& lease = *planned;
-  lease.id = lease_id(request.fence.run, request.key);
+  lease.id = before ? before->id : lease_id(request.fence.run, request.key);
   lease.run = request.fence.run;
   lease.name = request.name;
   lease.scope = request.scope;
+  lease.options = request.options;
   lease.generation = before ? before->generation + 1 : 1;
   if (before) lease.seen = before->seen;
   lease.created_us = now;
   lease.state = "intent";
   lease.provider = offer.provider;
-  lease.price_micros_per_hour = offer.price_micros_per_hour;
-  lease.token = derive_uuid({"token", lease.run, request.key, std::to_string(lease.generation), offer.id});
+  lease.price_micros_per_hour = terms.price_of(offer);
+  lease.cap_micros_per_hour = terms.cap_of(offer);
+  lease.disk_micros_per_hour = disk_price(offer, terms.disk_bytes);
+  lease.token = derive_uuid({"token", lease.id, std::to_string(lease.generation), offer.id});
   lease.expires_us = now + terms.ttl_ms * 1000;
-  lease.request.offer = offer;
+  // A ttl is absolute: another machine does not lengthen it.
+  if (before && before->ever_lived()) lease.expires_us = std::min(lease.expires_us, before->expires_us);
+  lease.request.offer = std::move(offer);
   lease.request.token = lease.token;
   lease.request.orphan_after_ms = terms.orphan_after_ms;
   lease.request.hold_ms = terms.hold_ms;
+  lease.request.disk_bytes = terms.disk_bytes;
+  const std::int64_t teardown_ms = provider->traits().teardown_ms;
   std::int64_t most = request.leases_max;
-  store::Journal::Write write = [planned, kept, terms, most, now, install = install_](store::Db& db) -> Result<> {
+  store::Journal::Write write = [planned, kept, terms, most, teardown_ms, now,
+                                 install = install_](store::Db& db) -> Result<> {
     Lease l = *planned;  // anew each time: the journal may try a write twice
-    RILLE_CHECK(reserve(db, l, terms, most, now));
+    RILLE_TRY(l.tenures, read_tenures(db, l.id));
+    RILLE_CHECK(reserve(db, l, terms, most, teardown_ms, now));
     l.tag = l.request.tag = tag_of(install, l);
     l.request.expires_wall_us = l.expires_us;
     RILLE_CHECK(write_lease(db, l));
@@ -185,7 +222,7 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelTo
         if (found) co_return co_await adopt(std::move(lease), std::move(*found), request.fence, std::move(event));
       }
       refusal = made.error();
-      if (!ended) refused.offers.emplace(lease.provider, lease.request.offer.id);
+      if (!ended) refused.add(lease.request.offer, *refusal);
       event("refused", error_to_value(*refusal));
       if (!ended) attempt = 0;
     } else if (attempt >= create_attempts_max) {

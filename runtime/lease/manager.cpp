@@ -7,9 +7,9 @@
 #include "runtime/base/id.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/lease/budget.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
-#include "runtime/lease/terms.hpp"
 
 namespace rille::lease {
 
@@ -21,9 +21,16 @@ using provider::MachineState;
 }  // namespace
 
 Micros Lease::spent_micros(std::int64_t now_us) const {
-  if (!live_us) return 0;
-  std::int64_t until = released_us ? released_us : now_us;
-  return cost_micros(price_micros_per_hour, std::max<std::int64_t>(0, until - live_us) / 1000);
+  Micros sum = 0;
+  for (const Tenure& t : tenures) sum += t.cost(now_us);
+  return sum;
+}
+
+Micros Lease::committed_micros(std::int64_t now_us) const {
+  if (!billable()) return spent_micros(now_us);
+  Micros before = 0, now = 0;
+  for (const Tenure& t : tenures) (t.generation == generation ? now : before) += t.cost(now_us);
+  return before + std::max(now, reserved_micros);  // one that is late has cost more already
 }
 
 Value Lease::to_value(std::int64_t now_us) const {
@@ -35,8 +42,15 @@ Value Lease::to_value(std::int64_t now_us) const {
       .set("state", state)
       .set("generation", generation);
   v.set("machine", machine_id).set("created", format_utc(created_us)).set("expires", format_utc(expires_us));
-  v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  if (price_micros_per_hour >= 0) v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
   v.set("spent", static_cast<double>(spent_micros(now_us)) / 1e6);
+  if (disk_micros_per_hour) v.set("disk_price_per_hour", static_cast<double>(disk_micros_per_hour) / 1e6);
+  v.set("reserved", static_cast<double>(billable() ? reserved_micros : 0) / 1e6);
+  Value::Array held;
+  for (const Tenure& t : tenures) held.push_back(t.to_value(now_us));
+  if (!held.empty()) v.set("machines", std::move(held));
+  if (!run_tag.empty()) v.set("tag", run_tag);
+  if (!replacing.empty()) v.set("replacing", replacing);
   if (released_us) v.set("released", format_utc(released_us));
   if (detached) v.set("detached", true);
   if (!error.empty()) v.set("error", error);
@@ -66,8 +80,34 @@ Result<std::vector<Lease>> Manager::all(bool with_released) const {
                      {});
 }
 
-Result<Money> Manager::money(const std::string& run) const {
+Result<std::vector<Money>> Manager::money(const std::string& run) const {
   return count_money(journal_.reader(), run, "", loop_.clock().wall_us());
+}
+
+Result<std::vector<Money>> Manager::budgets() const {
+  return count_home(journal_.reader(), loop_.clock().wall_us());
+}
+
+Async<std::int64_t> Manager::reconcile(CancelToken token) {
+  RILLE_CO_TRY(auto open, unbilled(journal_.reader()));
+  std::int64_t settled = 0;
+  for (provider::Provider* p : registry_.all()) {
+    std::vector<std::string> ids;
+    for (const auto& [provider, machine] : open)
+      if (provider == p->name()) ids.push_back(machine);
+    if (ids.empty()) continue;
+    RILLE_CO_TRY(std::vector<provider::Bill> bills, co_await p->bill(std::move(ids), token));
+    std::erase_if(bills, [](const provider::Bill& b) { return !b.final; });
+    if (bills.empty()) continue;
+    settled += static_cast<std::int64_t>(bills.size());
+    store::Journal::Write write = [bills, name = p->name()](store::Db& db) -> Result<> {
+      for (const provider::Bill& b : bills) RILLE_CHECK(record_bill(db, name, b));
+      return {};
+    };
+    RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));
+    if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
+  }
+  co_return settled;
 }
 
 Result<bool> Manager::any_open() const {

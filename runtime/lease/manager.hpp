@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/base/log.hpp"
+#include "runtime/lease/ledger.hpp"
 #include "runtime/provider/provider.hpp"
 #include "runtime/store/journal.hpp"
 
@@ -23,7 +24,13 @@ struct Lease {
   std::optional<provider::Machine> machine;
   std::int64_t generation = 1, price_micros_per_hour = 0, created_us = 0, send_by_us = 0, live_us = 0,
                expires_us = 0, released_us = 0;
+  Micros cap_micros_per_hour = 0, disk_micros_per_hour = 0;  // what it may come to cost; an ordered disk
+  Micros reserved_micros = 0;          // for this generation, until its end
+  Value options;                       // of rent: enough to rent again
+  std::string replacing;               // why this generation is given up for another
   bool detached = false;
+  std::vector<Tenure> tenures;         // its machines so far; read with the row
+  std::string run_tag;                 // read with the row
   // As the row was read: a write holds only against this, so that whoever comes second writes nothing.
   struct Seen {
     std::string state;                 // "": there was no row
@@ -31,17 +38,23 @@ struct Lease {
   } seen;
 
   bool billable() const { return state != "released"; }
-  // What it has cost by `now_us`, an estimate until reconciled with the provider.
+  bool ever_lived() const { return !tenures.empty() || live_us; }
+  // What its machines have cost by `now_us`, estimates until reconciled with the provider.
   Micros spent_micros(std::int64_t now_us) const;
+  // What it may have cost in the end: all of that, and this generation's reservation.
+  Micros committed_micros(std::int64_t now_us) const;
   Value to_value(std::int64_t now_us) const;
 };
 
-// Of one run.
+// Of one run, tag or month.
 struct Money {
+  std::string scope, name;         // "run", "month", "tag:eval"; "the run's budget", "the budget of tag 'eval'"
   Micros limit = -1;               // -1: none
   Micros spent = 0, reserved = 0;  // by leases that were released; by the others, until their ends
   std::int64_t held = 0;           // leases that are not released
 };
+
+struct Terms;
 
 struct Acquire {
   std::string key;                 // the lease's identity inside its run: fiber path/name#n
@@ -102,7 +115,12 @@ class Manager {
   Result<std::vector<Lease>> all(bool with_released) const;
   // Until when it is left alone at the latest: its ttl, or the hold of a run that stands still.
   Result<std::int64_t> ends_us(const Lease& lease) const;
-  Result<Money> money(const std::string& run) const;
+  // What bounds a run: its own budget, its tag's, the month's; those without a limit are not there, but for the run.
+  Result<std::vector<Money>> money(const std::string& run) const;
+  // The limits of the whole home, for `rille budget`.
+  Result<std::vector<Money>> budgets() const;
+  // Replaces estimates by what the providers have billed; gives how many machines that were.
+  Async<std::int64_t> reconcile(CancelToken token);
   Result<bool> any_open() const;   // one look-up in an index
   // What the provider says of the machine behind a live lease. One that may not show yet is `pending`, not gone.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
@@ -121,6 +139,7 @@ class Manager {
  private:
   struct Refused;
   // acquire.cpp
+  Async<provider::Offer> choose(const Terms& terms, const Refused& refused, CancelToken token);
   Async<Lease> plan(const Acquire& request, std::optional<Lease> before, const Refused& refused, CancelToken token);
   Async<Lease> create(Lease lease, Acquire request, Event event, CancelToken token);
   Async<Lease> adopt(Lease lease, provider::Machine machine, store::Fence fence, Event event);

@@ -145,9 +145,17 @@ Async<> Manager::end_stray(Machine machine, std::string provider, ReapRequest re
     stray.id = row->id;
     stray.run = row->run;
     stray.name = row->name;
+    stray.generation = tag->generation;
+    stray.request.offer = row->request.offer;
+    stray.price_micros_per_hour = row->price_micros_per_hour;
     report.revived.push_back(stray);
   }
   Result<> r = co_await end_one(machine.id, provider);
+  if (r && row) {
+    auto ended = std::make_shared<Lease>(stray);
+    store::Journal::Write count = [ended, at = now_us()](store::Db& db) { return record_stray(db, *ended, at); };
+    (void)co_await journal_.commit(std::move(count));  // what it cost is worth a row; its end does not depend on it
+  }
   if (!r) stray.error = r.error().message;
   (r ? report.released : report.failed).push_back(std::move(stray));
   co_return success();

@@ -13,7 +13,8 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
       "id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,price_micros_per_"
       "hour,created_us,"
       "send_by_us,live_us,expires_us,released_us,detached,error,"
-      "(SELECT epoch FROM runs WHERE runs.id=leases.run) FROM leases ";
+      "(SELECT epoch FROM runs WHERE runs.id=leases.run),options,cap_micros_per_hour,disk_micros_per_hour,"
+      "reserved_micros,replacing,(SELECT tag FROM runs WHERE runs.id=leases.run) FROM leases ";
   sql += where;
   RILLE_CHECK(db.query(sql, values, [&](const store::Row& row) {
     Lease l;
@@ -36,6 +37,11 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
     l.detached = row.integer(18) != 0;
     l.error = row.text(19);
     l.seen = {l.state, l.generation, row.integer(20)};
+    l.cap_micros_per_hour = row.integer(22);
+    l.disk_micros_per_hour = row.integer(23);
+    l.reserved_micros = row.integer(24);
+    l.replacing = row.text(25);
+    l.run_tag = row.text(26);
     auto read = [&](int column, auto from_value, auto store) {
       Result<Value> v = Value::from_json(row.text(column));
       auto typed = v ? from_value(*v) : decltype(from_value(*v))(v.error());
@@ -45,10 +51,15 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
                             "the journal's row of lease " + l.id + " is not valid: " + typed.error().message);
     };
     read(7, provider::CreateRequest::from_value, [&](provider::CreateRequest r) { l.request = std::move(r); });
+    auto as_it_is = [](const Value& v) { return Result<Value>(v); };
+    read(21, as_it_is, [&](Value v) { l.options = std::move(v); });
     if (!row.null(10)) read(10, provider::Machine::from_value, [&](provider::Machine m) { l.machine = std::move(m); });
     out.push_back(std::move(l));
   }));
   if (!parsed) return std::move(parsed).error();
+  for (Lease& l : out) {
+    RILLE_TRY(l.tenures, read_tenures(db, l.id));
+  }
   return out;
 }
 
@@ -90,11 +101,14 @@ Result<> write_lease(store::Db& db, const Lease& l) {
     return s.empty() ? store::SqlValue() : store::SqlValue(std::string_view(s));
   };
   auto or_null_us = [](std::int64_t us) { return us ? store::SqlValue(us) : store::SqlValue(); };
+  std::string options = l.options.to_json();
+  RILLE_CHECK(record_tenure(db, l));
   return db.run(
       "INSERT OR REPLACE INTO "
       "leases(id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,"
-      "price_micros_per_hour,created_us,send_by_us,live_us,expires_us,released_us,detached,error) "
-      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+      "price_micros_per_hour,created_us,send_by_us,live_us,expires_us,released_us,detached,error,"
+      "options,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
+      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
       {l.id,
        l.run,
        l.name,
@@ -114,7 +128,12 @@ Result<> write_lease(store::Db& db, const Lease& l) {
        l.expires_us,
        or_null_us(l.released_us),
        std::int64_t{l.detached},
-       or_null(l.error)});
+       or_null(l.error),
+       options,
+       l.cap_micros_per_hour,
+       l.disk_micros_per_hour,
+       l.reserved_micros,
+       or_null(l.replacing)});
 }
 
 }  // namespace rille::lease

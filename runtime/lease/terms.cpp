@@ -38,24 +38,42 @@ const std::vector<std::string>& durations() {
   return names;
 }
 
-std::string counted(std::int64_t leases) { return fmt::format("{} lease{}", leases, leases == 1 ? "" : "s"); }
-
 bool among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The options of rent that are neither durations nor the offers'.
+Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
+  auto wrong = [&](const char* wanted, const char* hint) {
+    return make_error(ErrorKind::invalid, fmt::format("{} = {}: {} is wanted", key, value.to_json(), wanted), hint);
+  };
+  if (key == "price") {
+    if (!value.as_number() || !(*value.as_number() >= 0)) return wrong("dollars per hour", "price = 1.20");
+    RILLE_TRY(terms.price_micros_per_hour, micros_from_dollars(*value.as_number()));
+  } else if (key == "disk") {
+    if (const double* n = value.as_number()) terms.disk_bytes = static_cast<std::int64_t>(*n);
+    else if (!value.as_string()) return wrong("a size", "disk = \"200GB\"");
+    else { RILLE_TRY(terms.disk_bytes, parse_size_bytes(*value.as_string())); }
+  } else if (key == "unguarded") {
+    if (!value.as_bool()) return wrong("true or false", "");
+    terms.unguarded = *value.as_bool();
+  } else {
+    const std::string* word = value.as_string();
+    if (!word || (*word != "replace" && *word != "error")) return wrong("\"replace\" or \"error\"", "");
+    terms.replace = *word == "replace";
+  }
+  return {};
 }
 
 // Words that other tools have, or that Rille will: the reader is told so, instead of being offered a neighbour.
 Error unknown_option(const std::string& key, const std::vector<std::string>& all) {
   static const std::map<std::string, std::string> ahead = {
-      {"detach", "a lease ends with its scope; return the box from the scope to keep it longer"},
       {"budget", "a budget is of the whole run: rille.budget { limit = 5.00 }"},
-      {"disk", "no provider here rents disks; the `local` one uses this machine's"},
       {"container", "no provider here starts containers; start one with box:exec"},
       {"image", "no provider here takes images; install with box:exec"},
       {"ports", "no provider here opens ports"},
-      {"setup", "run it with box:exec after renting"},
-      {"price", "prices come with the offers; max_price limits them"},
-      {"unguarded", "every provider here guards its machines"}};
+      {"detach", "say it of the box: box:detach(\"24h\")"},
+      {"setup", "say it where it is run: box:exec(\"setup\", { argv = { .. }, setup = true })"}};
   if (auto it = ahead.find(key); it != ahead.end())
     return make_error(ErrorKind::invalid, fmt::format("rent has no option '{}' yet", key), it->second);
   std::string near = did_you_mean(key, all);
@@ -68,7 +86,7 @@ Error unknown_option(const std::string& key, const std::vector<std::string>& all
 
 Result<Terms> read_terms(const Value& options) {
   std::vector<std::string> all = durations();
-  all.push_back("provider");
+  all.insert(all.end(), {"provider", "price", "disk", "unguarded", "on_loss"});
   all.insert(all.end(), provider::OfferQuery::fields().begin(), provider::OfferQuery::fields().end());
   Terms terms;
   Value query;
@@ -80,6 +98,8 @@ Result<Terms> read_terms(const Value& options) {
         if (!value.as_string())
           return make_error(ErrorKind::invalid, "provider must be a name", "e.g. provider = \"local\"");
         terms.provider = *value.as_string();
+      } else if (among({"price", "disk", "unguarded", "on_loss"}, key)) {
+        RILLE_CHECK(read_own(key, value, terms));
       } else {
         query.set(key, value);
       }
@@ -91,54 +111,37 @@ Result<Terms> read_terms(const Value& options) {
   RILLE_CHECK(read_duration(options, "hold_ttl", terms.hold_ms));
   terms.min_ttl_ms = std::min(terms.min_ttl_ms, terms.ttl_ms);
   RILLE_TRY(terms.query, provider::OfferQuery::from_value(query));
+  if (options["on_loss"].is_null()) terms.replace = terms.query.spot;
   return terms;
 }
 
-Result<Money> count_money(store::Db& db, const std::string& run, const std::string& but, std::int64_t now_us) {
-  Money out;
-  RILLE_CHECK(db.query("SELECT budget_micros FROM runs WHERE id=? AND budget_micros IS NOT NULL", {run},
-                       [&](const store::Row& row) { out.limit = row.integer(0); }));
-  RILLE_TRY(auto leases, read_leases(db, "WHERE run=? AND id<>?", {run, but}));
-  for (const Lease& l : leases) {
-    // A released lease has cost what it has cost; another may run to its end, and has if it is late.
-    Micros whole = cost_micros(l.price_micros_per_hour, (l.expires_us - l.created_us) / 1000);
-    if (l.billable()) out.reserved += std::max(whole, l.spent_micros(now_us)), ++out.held;
-    else out.spent += l.spent_micros(now_us);
-  }
-  return out;
+Micros Terms::price_of(const provider::Offer& offer) const {
+  Micros known = offer.dollars();
+  return known < 0 && price_micros_per_hour ? *price_micros_per_hour : known;
 }
 
-Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t now_us) {
-  RILLE_TRY(Money money, count_money(db, lease.run, lease.id, now_us));
-  if (leases_max >= 0 && money.held >= leases_max)
-    return make_error(ErrorKind::quota,
-                      fmt::format("the run holds {}, and the host program allows {}", counted(money.held), leases_max),
-                      "release one first, or raise the limit leases_max");
-  Micros price = lease.price_micros_per_hour;
-  if (money.limit < 0 || price == 0) return {};
-  Micros left = std::max<Micros>(money.limit - money.spent - money.reserved, 0);
-  auto affordable_ms = static_cast<std::int64_t>(static_cast<__int128>(left) * 3'600'000 / price);
-  if (affordable_ms >= terms.ttl_ms) return {};
-  if (affordable_ms < terms.min_ttl_ms)
-    return make_error(
-        ErrorKind::budget,
-        fmt::format("renting '{}' would exceed the run's budget of {}: {} are spent, {} reserved by {}; asked "
-                    "were {} ({} at {} per hour, at least {}), and {} are left",
-                    lease.name, format_dollars(money.limit), format_dollars(money.spent),
-                    format_dollars(money.reserved), counted(money.held),
-                    format_dollars(cost_micros(price, terms.ttl_ms)), format_duration_ms(terms.ttl_ms),
-                    format_dollars(price), format_duration_ms(terms.min_ttl_ms), format_dollars(left)),
-        "raise the budget, choose a cheaper offer, or shorten ttl and min_ttl");
-  lease.expires_us = lease.created_us + affordable_ms * 1000;
-  return {};
+// Spot prices move, up to what the rent allows.
+Micros Terms::cap_of(const provider::Offer& offer) const {
+  Micros price = price_of(offer);
+  return offer.spot && price >= 0 ? std::max(price, query.max_price_micros_per_hour.value_or(price)) : price;
 }
 
-Error nothing_to_rent(const Terms& terms, bool refused) {
+const char* Terms::obstacle(const provider::Offer& offer, const provider::Traits& traits) const {
+  if (disk_bytes > offer.disk_bytes_max) return "with such a disk";
+  if (!unguarded && traits.dead_man == provider::DeadMan::none) return "that is ended when its runner is lost for ever";
+  return nullptr;
+}
+
+Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle) {
   std::string where = terms.provider.empty() ? "any provider" : "provider '" + terms.provider + "'";
+  const char* more = refused ? " that it would give" : "";
+  std::string hint = "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU";
+  if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
+  else if (obstacle) hint = "unguarded = true takes one that nobody ends";
   return make_error(ErrorKind::capacity,
-                    fmt::format("{} has nothing for gpu = \"{}\"{}", where, terms.query.gpu,
-                                refused ? " that it would give" : ""),
-                    "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU");
+                    fmt::format("{} has nothing for gpu = \"{}\"{}{}", where, terms.query.gpu, more,
+                                obstacle ? std::string(" ") + obstacle : std::string()),
+                    hint);
 }
 
 }  // namespace rille::lease

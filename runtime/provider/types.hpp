@@ -23,6 +23,7 @@ struct Traits {
   std::int64_t billing_unit_s = 1, billing_minimum_s = 0;  // for people; what counts is in each offer
   // How often the lease layer asks a live machine about a notice and its price; 0: never by itself.
   std::int64_t look_every_ms = 0;
+  std::int64_t teardown_ms = 0;         // how long a machine may still be charged for after its expiry
   DeadMan dead_man = DeadMan::none;
   std::int64_t spot_notice_s = 0;       // warning before a spot machine is taken away; 0: none
   std::string currency = "USD";

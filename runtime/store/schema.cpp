@@ -18,6 +18,8 @@ CREATE TABLE runs (
   budget_micros INTEGER,             -- null: no limit
   forked_from TEXT NOT NULL DEFAULT '', -- RUN KEY: whose record it began with, and the first entry that it left out
   seed TEXT NOT NULL DEFAULT '',     -- the run whose random numbers it draws; '': its own
+  month_micros INTEGER,              -- what this run leaves the month's leases of the whole home; null: no limit
+  tag TEXT NOT NULL DEFAULT '',      -- whose budget it shares
   cancel_after INTEGER,              -- null: not cancelled. The last completion before it; -1: it came before the start
   cancel_reason TEXT,
   created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, ended_us INTEGER,
@@ -62,10 +64,55 @@ CREATE TABLE leases (
   machine TEXT,                      -- the provider's answer, as JSON
   machine_id TEXT, price_micros_per_hour INTEGER NOT NULL,
   created_us INTEGER NOT NULL, send_by_us INTEGER, live_us INTEGER, expires_us INTEGER NOT NULL,
-  released_us INTEGER, detached INTEGER NOT NULL DEFAULT 0, error TEXT
+  released_us INTEGER, detached INTEGER NOT NULL DEFAULT 0, error TEXT,
+  options TEXT NOT NULL,             -- of rent: enough to rent again
+  cap_micros_per_hour INTEGER NOT NULL, disk_micros_per_hour INTEGER NOT NULL,
+  reserved_micros INTEGER NOT NULL,  -- what this generation may cost until its end
+  replacing TEXT                     -- why this generation is given up for another; null: it is not
 ) STRICT;
 CREATE INDEX leases_by_run ON leases(run);
 CREATE INDEX leases_open ON leases(state) WHERE state<>'released';  -- whether anything is rented at all
+
+-- The machines that leases have had, one per generation; a second one that came to light has a row, too.
+CREATE TABLE machines (
+  lease TEXT NOT NULL, generation INTEGER NOT NULL, machine_id TEXT NOT NULL,
+  provider TEXT NOT NULL, region TEXT NOT NULL, billing TEXT NOT NULL,
+  from_us INTEGER NOT NULL, to_us INTEGER,   -- null: it lives
+  ready_us INTEGER,                          -- when it could first be used
+  busy_us INTEGER NOT NULL DEFAULT 0, busy_since_us INTEGER,
+  PRIMARY KEY (lease, generation, machine_id)
+) STRICT, WITHOUT ROWID;
+
+-- What they cost, in pieces of one price; `reconciled` is the provider's bill, with its amount.
+CREATE TABLE segments (
+  lease TEXT NOT NULL, generation INTEGER NOT NULL, machine_id TEXT NOT NULL,
+  part TEXT NOT NULL,                        -- machine disk
+  from_us INTEGER NOT NULL, to_us INTEGER,   -- null: it goes on
+  micros_per_hour INTEGER NOT NULL,          -- -1: not known
+  amount_micros INTEGER, source TEXT NOT NULL,  -- estimate reconciled
+  PRIMARY KEY (lease, generation, machine_id, part, from_us)
+) STRICT, WITHOUT ROWID;
+
+-- Limits of the whole home: of the month ("month"), of a tag ("tag:NAME").
+CREATE TABLE budgets (
+  scope TEXT PRIMARY KEY, limit_micros INTEGER NOT NULL,
+  alert_percent INTEGER NOT NULL, alert_url TEXT NOT NULL,
+  alerted TEXT NOT NULL DEFAULT ''           -- what it was last told for: the month, or "once"
+) STRICT, WITHOUT ROWID;
+
+-- What was put on a lease's machine, in order: done again on its next one before anything else runs there.
+CREATE TABLE setups (
+  lease TEXT NOT NULL, n INTEGER NOT NULL, spec TEXT NOT NULL,
+  generation INTEGER NOT NULL,               -- the newest that has it
+  PRIMARY KEY (lease, n)
+) STRICT, WITHOUT ROWID;
+
+-- The newest checkpoint of a call that has been copied to the run's home and verified there.
+CREATE TABLE checkpoints (
+  lease TEXT NOT NULL, call TEXT NOT NULL, generation INTEGER NOT NULL, step INTEGER NOT NULL,
+  there TEXT NOT NULL, here TEXT NOT NULL, event TEXT NOT NULL,
+  PRIMARY KEY (lease, call)
+) STRICT, WITHOUT ROWID;
 
 -- The audit trail: one line per paid action and per thing that people ask about; hash: see audit.hpp.
 CREATE TABLE events (

@@ -94,6 +94,9 @@ function rille.rent(name, options) end
 ---@field ttl? string the longest that it may live; a budget can shorten it
 ---@field min_ttl? string refuse a shorter life than this
 ---@field orphan_after? string how long the instance waits for a lost runner before it ends itself
+---@field disk? string a disk to order with the machine, as in "200GB"
+---@field price? number dollars per hour, where the provider does not say so
+---@field unguarded? boolean true accepts machines that nobody ends when the runner is lost for ever
 ---@field hold_ttl? string how long it is kept for a run that was suspended or has diverged, by default "12h"
 
 --- Rents as `rille.rent` does, but gives nil and the error when nothing that fits can be rented.
@@ -304,8 +307,11 @@ function rille.now() end
 function rille.budget(options) end
 
 ---@class rille.BudgetOptions
----@field limit number dollars for this run
+---@field limit? number dollars for this run
 ---@field alert? number share of the limit, as in 0.8: once so much is spent or reserved, the run warns
+---@field alert_url? string where the warning is posted, too, as JSON
+---@field tag? string whose budget the run shares, see `rille budget`
+---@field month? number dollars that all runs of this home may come to in this month for this run to rent
 
 --- Writes a line to the run's log, with fields.
 ---@param message string what happened

@@ -121,7 +121,7 @@ try:
     code, out = run("gc")
     check("and corrects the record afterwards", code == 0 and "released" in out and not leases(), out)
 
-    for option, said in [("detach = true", "no option 'detach' yet"), ('disk = "10GB"', "no option 'disk' yet"),
+    for option, said in [("detach = true", "no option 'detach' yet"), ('disk = "10GB"', "with such a disk"),
                          ('container = "x"', "no option 'container' yet"), ("ttll = 1", "did you mean ttl")]:
         code, out = run("run", script("wrong", f'rille.rent("b", {{ gpu = "cpu", {option} }})'))
         check(f"rent refuses {option}", code == 1 and said in out, out)

@@ -404,7 +404,7 @@ TEST_CASE("a budget warns once its share is reserved, and says what it refuses")
   (void)journal->reader().query("SELECT data FROM events WHERE event='warning'", {},
                                 [&](const store::Row& row) { warnings.push_back(row.text(0)); });
   REQUIRE(warnings.size() == 1);
-  CHECK_THAT(warnings[0], Catch::Contains("$2.00 of the budget of $2.00 are spent or reserved"));
+  CHECK_THAT(warnings[0], Catch::Contains("$2.00 of the run's budget of $2.00 are spent or reserved"));
 }
 
 TEST_CASE("each message reaches one fiber, also when several wait for it") {

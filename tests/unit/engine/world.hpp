@@ -40,6 +40,7 @@ class MemoryProvider final : public provider::Provider {
   MemoryProvider(Loop& loop, World& world) : loop_(loop), world_(world) {
     traits_.token_lifetime_ms = 24 * 3'600'000;
     traits_.create_timeout_ms = 0;
+    traits_.dead_man = provider::DeadMan::provider;
   }
   const std::string& name() const override { return name_; }
   const provider::Traits& traits() const override { return traits_; }

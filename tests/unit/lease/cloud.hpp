@@ -34,10 +34,17 @@ struct Cloud {
     std::int64_t made_us = 0, shown_us = 0, gone_us = 0;  // gone_us: when a terminate takes effect; 0: none
   };
   provider::Traits traits;
+  Cloud() { traits.dead_man = provider::DeadMan::provider; }
   std::map<std::string, Box> boxes;
   std::map<std::string, int> made;     // machines by tag, that is by lease and generation
   int next = 0, creates = 0, terminates = 0;
   Micros price_micros_per_hour = 1'000'000;
+  provider::Billing billing;
+  std::string currency = "USD";
+  bool spot = false;
+  std::int64_t disk_bytes_max = 0;
+  Micros disk_micros_per_gb_hour = 0;
+  std::map<std::string, Micros> bills;  // of machines that are over
 
   // Faults. Those with a number happen so often.
   int lose_replies = 0, refuse = 0, fail_creates = 0, fail_terminates = 0, fail_lists = 0;
@@ -76,7 +83,13 @@ class CloudProvider final : public provider::Provider {
       provider::Offer o;
       o.provider = name_;
       o.id = id;
-      o.price_micros_per_hour = cloud_.price_micros_per_hour * (out.empty() ? 1 : 2);
+      o.price_micros_per_hour = cloud_.price_micros_per_hour;
+      if (!out.empty() && o.price_micros_per_hour > 0) o.price_micros_per_hour *= 2;
+      o.billing = cloud_.billing;
+      o.currency = cloud_.currency;
+      o.spot = cloud_.spot;
+      o.disk_bytes_max = cloud_.disk_bytes_max;
+      o.disk_micros_per_gb_hour = cloud_.disk_micros_per_gb_hour;
       out.push_back(o);
     }
     co_return out;
@@ -113,6 +126,15 @@ class CloudProvider final : public provider::Provider {
     for (const auto& [id, box] : cloud_.boxes)
       if (box.tag.starts_with(tag) && now_us() >= box.shown_us && cloud_.alive(id, now_us()))
         out.push_back(machine(id));
+    co_return out;
+  }
+
+  Async<std::vector<provider::Bill>> bill(std::vector<std::string> ids, CancelToken) override {
+    RILLE_CO_CHECK(co_await place_());
+    std::vector<provider::Bill> out;
+    for (const std::string& id : ids)
+      if (auto it = cloud_.bills.find(id); it != cloud_.bills.end())
+        out.push_back({id, it->second, !cloud_.alive(id, now_us())});
     co_return out;
   }
 

@@ -1,0 +1,221 @@
+// `rille cost` and `rille budget`: the ledger, from the journal alone.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "bindings/cli/app.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/lease/budget.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+std::string price(Micros micros_per_hour) { return micros_per_hour < 0 ? "unknown" : format_dollars(micros_per_hour); }
+
+struct Sum {
+  Micros micros = 0;
+  std::int64_t lived_us = 0, starting_us = 0, idle_us = 0, machines = 0;
+  bool estimate = false, unknown = false;
+
+  void add(const lease::Tenure& t, std::int64_t now_us) {
+    micros += t.cost(now_us);
+    lived_us += t.lived_us(now_us);
+    starting_us += t.starting_us(now_us);
+    idle_us += t.idle_us(now_us);
+    ++machines;
+    estimate = estimate || !t.reconciled();
+    unknown = unknown || t.unknown();
+  }
+  std::string time(std::int64_t us) const { return machines ? format_duration_ms(us / 1000) : "-"; }
+  std::string shown() const { return format_dollars(micros) + (unknown ? " + ?" : ""); }
+  std::string_view basis() const { return !machines ? "" : estimate ? "estimate" : "billed"; }
+  Value to_value() const {
+    Value v;
+    v.set("cost", static_cast<double>(micros) / 1e6).set("cost_micros", micros).set("machines", machines);
+    auto seconds = [](std::int64_t us) { return static_cast<double>(us) / 1e6; };
+    v.set("seconds", seconds(lived_us)).set("starting_seconds", seconds(starting_us));
+    v.set("idle_seconds", seconds(idle_us)).set("reconciled", !estimate).set("unknown_price", unknown);
+    return v;
+  }
+};
+
+Sum sum_of(const lease::Lease& l, std::int64_t now_us) {
+  Sum sum;
+  for (const lease::Tenure& t : l.tenures) sum.add(t, now_us);
+  return sum;
+}
+
+// By what was asked for. A month has its share of each machine's money only.
+std::map<std::string, Sum> grouped(const std::vector<lease::Lease>& leases, const std::string& by, std::int64_t now) {
+  std::map<std::string, Sum> out;
+  for (const lease::Lease& l : leases)
+    for (const lease::Tenure& t : l.tenures) {
+      if (by == "month") {
+        for (const auto& [month, micros] : lease::by_month(t, now)) {
+          Sum& sum = out[month];
+          sum.micros += micros;
+          ++sum.machines;
+          sum.estimate = sum.estimate || !t.reconciled();
+          sum.unknown = sum.unknown || t.unknown();
+        }
+        continue;
+      }
+      std::string key = by == "run" ? l.run : by == "provider" ? t.provider : l.run_tag;
+      out[key].add(t, now);
+    }
+  return out;
+}
+
+std::string grouped_table(const std::map<std::string, Sum>& groups, const std::string& by) {
+  std::string title = by;
+  for (char& c : title) c = static_cast<char>(c - 'a' + 'A');
+  const bool timed = by != "month";
+  std::vector<std::vector<std::string>> rows{{title, "MACHINES"}};
+  if (timed) rows[0].insert(rows[0].end(), {"TIME", "STARTING", "IDLE"});
+  rows[0].insert(rows[0].end(), {"COST", "BASIS"});
+  Micros total = 0;
+  for (const auto& [key, sum] : groups) {
+    total += sum.micros;
+    rows.push_back({key.empty() ? "-" : key, fmt::format("{}", sum.machines)});
+    if (timed)
+      rows.back().insert(rows.back().end(), {sum.time(sum.lived_us), sum.time(sum.starting_us), sum.time(sum.idle_us)});
+    rows.back().insert(rows.back().end(), {sum.shown(), std::string(sum.basis())});
+  }
+  rows.push_back({"total", ""});
+  if (timed) rows.back().insert(rows.back().end(), {"", "", ""});
+  rows.back().insert(rows.back().end(), {format_dollars(total), ""});
+  return format_table(rows);
+}
+
+Result<std::vector<lease::Lease>> leases_of(App& app, const std::string& id) {
+  if (id.empty()) return app.engine->leases().all(true);
+  RILLE_TRY(engine::RunRow run, app.engine->run(id));
+  return app.engine->leases().of_run(run.id);
+}
+
+}  // namespace
+
+int cost_command(App& app, const std::string& id, const std::string& by, bool reconcile) {
+  if (reconcile) {
+    auto settled = run_blocking(*app.loop, app.engine->leases().reconcile({}));
+    if (!settled) return fail(app, settled.error());
+    app.terminal.note(fmt::format("{} machine{} reconciled with the providers' bills", *settled,
+                                  *settled == 1 ? "" : "s"));
+  }
+  auto leases = leases_of(app, id);
+  if (!leases) return fail(app, leases.error());
+  const std::int64_t now = app.loop->clock().wall_us();
+  if (!by.empty()) {
+    std::map<std::string, Sum> groups = grouped(*leases, by, now);
+    if (!app.json) {
+      app.terminal.out(grouped_table(groups, by));
+      return 0;
+    }
+    Value::Array out;
+    for (const auto& [key, sum] : groups) out.push_back(sum.to_value().set(by, key));
+    app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
+    return 0;
+  }
+  if (app.json) {
+    Value::Array out;
+    for (const auto& l : *leases) out.push_back(l.to_value(now));
+    app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
+    return 0;
+  }
+  app.terminal.out(cost_table(*leases, now));
+  return 0;
+}
+
+std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us) {
+  std::vector<std::vector<std::string>> rows{
+      {"LEASE", "PROVIDER", "STATE", "TIME", "STARTING", "IDLE", "PER HOUR", "COST"}};
+  Sum total;
+  for (const auto& l : leases) {
+    Sum sum = sum_of(l, now_us);
+    total.micros += sum.micros;
+    total.unknown = total.unknown || sum.unknown;
+    std::string name = sum.machines > 1 ? fmt::format("{} ({} machines)", l.name, sum.machines) : l.name;
+    rows.push_back({std::move(name), l.provider, l.state,
+                    sum.time(sum.lived_us), sum.time(sum.starting_us), sum.time(sum.idle_us),
+                    price(l.price_micros_per_hour), sum.shown()});
+  }
+  rows.push_back({"total", "", "", "", "", "", "", total.shown()});
+  return format_table(rows);
+}
+
+int budget_command(App& app) {
+  auto budgets = app.engine->leases().budgets();
+  if (!budgets) return fail(app, budgets.error());
+  if (app.json) {
+    Value::Array out;
+    for (const lease::Money& m : *budgets)
+      out.push_back(Value().set("scope", m.scope).set("limit_micros", m.limit).set("spent_micros", m.spent)
+                        .set("reserved_micros", m.reserved).set("leases", m.held));
+    app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
+    return 0;
+  }
+  if (budgets->empty()) {
+    app.terminal.out("no limits: set one with `rille budget set --month 200`, or `--tag NAME=50`\n");
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows{{"BUDGET", "LIMIT", "SPENT", "RESERVED", "LEFT", "LEASES"}};
+  for (const lease::Money& m : *budgets)
+    rows.push_back({m.scope == "month" ? "month " + lease::month_of(app.loop->clock().wall_us()) : m.scope,
+                    format_dollars(m.limit), format_dollars(m.spent), format_dollars(m.reserved),
+                    format_dollars(std::max<Micros>(0, m.limit - m.spent - m.reserved)), fmt::format("{}", m.held)});
+  app.terminal.out(format_table(rows));
+  return 0;
+}
+
+namespace {
+
+// "200", "$200", "12.50", "none".
+Result<Micros> read_limit(const std::string& text) {
+  if (text == "none") return Micros{-1};
+  std::string digits = text.starts_with("$") ? text.substr(1) : text;
+  char* end = nullptr;
+  double dollars = std::strtod(digits.c_str(), &end);
+  if (digits.empty() || *end || !(dollars >= 0))
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is no limit", text), "dollars, as in 200, or none");
+  return micros_from_dollars(dollars);
+}
+
+}  // namespace
+
+int budget_set_command(App& app, const BudgetArguments& arguments) {
+  std::vector<lease::Limit> limits;
+  auto add = [&](std::string scope, const std::string& amount) -> Result<> {
+    lease::Limit l;
+    l.scope = std::move(scope);
+    RILLE_TRY(l.micros, read_limit(amount));
+    l.alert_percent = arguments.alert_percent;
+    l.alert_url = arguments.alert_url;
+    limits.push_back(std::move(l));
+    return {};
+  };
+  auto read = [&]() -> Result<> {
+    if (!arguments.month.empty()) RILLE_CHECK(add("month", arguments.month));
+    for (const std::string& word : arguments.tags) {
+      std::size_t equals = word.find('=');
+      if (equals == std::string::npos || equals == 0)
+        return make_error(ErrorKind::invalid, fmt::format("--tag {}: a name and a limit are wanted", word),
+                          "--tag eval=50");
+      RILLE_CHECK(add("tag:" + word.substr(0, equals), word.substr(equals + 1)));
+    }
+    if (limits.empty())
+      return make_error(ErrorKind::invalid, "rille budget set: there is nothing to set",
+                        "--month 200, --tag eval=50; none removes a limit");
+    return {};
+  };
+  if (Result<> r = read(); !r) return fail(app, r.error()), 2;
+  store::Journal::Write write = [limits](store::Db& db) -> Result<> {
+    for (const lease::Limit& l : limits) RILLE_CHECK(lease::set_limit(db, l));
+    return {};
+  };
+  if (Result<> r = run_blocking(*app.loop, app.engine->journal().commit(std::move(write))); !r)
+    return fail(app, r.error());
+  return budget_command(app);
+}
+
+}  // namespace rille::cli

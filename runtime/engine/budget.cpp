@@ -1,0 +1,113 @@
+// What a run may spend: rille.budget, the host program's limit, and the alerts.
+#include "runtime/lease/budget.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/base/units.hpp"
+#include "runtime/engine/calls.hpp"
+#include "runtime/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+Result<std::optional<Micros>> dollars(const Value& options, const char* key) {
+  const Value& v = options[key];
+  if (v.is_null()) return std::optional<Micros>();
+  if (!v.as_number() || !(*v.as_number() >= 0))
+    return make_error(ErrorKind::invalid, fmt::format("a budget needs {} = dollars, not negative", key),
+                      fmt::format("rille.budget {{ {} = 5.00 }}", key));
+  RILLE_TRY(Micros micros, micros_from_dollars(*v.as_number()));
+  return std::optional<Micros>(micros);
+}
+
+store::SqlValue or_null(const std::optional<Micros>& micros) {
+  return micros ? store::SqlValue(*micros) : store::SqlValue();
+}
+
+Result<> check_words(const Value& options) {
+  for (const char* key : {"tag", "alert_url"})
+    if (!options[key].is_null() && (!options[key].as_string() || options.text(key).empty()))
+      return make_error(ErrorKind::invalid, fmt::format("{} = {}: a text is wanted", key, options[key].to_json()));
+  const double* alert = options["alert"].as_number();
+  if (!options["alert"].is_null() && (!alert || !(*alert > 0 && *alert <= 1)))
+    return make_error(ErrorKind::invalid, fmt::format("alert = {}: a share of the limit is wanted, up to 1",
+                                                      options["alert"].to_json()),
+                      "alert = 0.8 warns when 80 % are spent or reserved");
+  if (options["limit"].is_null() && options["month"].is_null() && options["tag"].is_null())
+    return make_error(ErrorKind::invalid, "a budget needs limit = dollars, not negative",
+                      "rille.budget { limit = 5.00 }");
+  return {};
+}
+
+}  // namespace
+
+Result<> RunImpl::set_budget(FiberId, const Value& options) {
+  if (!leases_)
+    return make_error(ErrorKind::state, "code on an agent has no budget of its own", "set it in the workflow");
+  RILLE_CHECK(check_words(options));
+  RILLE_TRY(std::optional<Micros> limit, dollars(options, "limit"));
+  RILLE_TRY(std::optional<Micros> month, dollars(options, "month"));
+  alert_share_ = options.number("alert");
+  alert_url_ = options.text("alert_url");
+  if (limit && limits_.spend_micros >= 0 && *limit > limits_.spend_micros)
+    return make_error(ErrorKind::budget,
+                      fmt::format("a budget of {} is more than the {} that the host program allows this run",
+                                  format_dollars(*limit), format_dollars(limits_.spend_micros)),
+                      "lower it, or raise the limit spend_micros");
+  // Ordered before every later rent: the journal writes in the order of the calls, and a rent waits for its row.
+  journal_->enqueue(
+      [run = config_.id, limit, month, tag = options.text("tag")](store::Db& db) {
+        return db.run("UPDATE runs SET budget_micros=COALESCE(?,budget_micros), month_micros=COALESCE(?,month_micros), "
+                      "tag=CASE WHEN ?='' THEN tag ELSE ? END WHERE id=?",
+                      {or_null(limit), or_null(month), tag, tag, run});
+      },
+      fence());
+  return journal_->flush();
+}
+
+void RunImpl::limit(const RunLimits& limits) {
+  limits_ = limits;
+  if (limits.spend_micros < 0 || !journal_) return;
+  // A lower budget of the script, set before a resume, stays.
+  journal_->enqueue([run = config_.id, most = limits.spend_micros](store::Db& db) {
+    return db.run("UPDATE runs SET budget_micros=MIN(COALESCE(budget_micros,?),?) WHERE id=?", {most, most, run});
+  }, fence());
+}
+
+void RunImpl::alert(const lease::Money& money, const std::string& url) {
+  std::string message = fmt::format("{} of {} of {} are spent or reserved",
+                                    format_dollars(money.spent + money.reserved), money.name,
+                                    format_dollars(money.limit));
+  event("warning", Value().set("what", "budget").set("scope", money.scope).set("message", message));
+  if (url.empty()) return;
+  Value body;
+  body.set("event", "budget").set("run", config_.id).set("scope", money.scope).set("message", message);
+  body.set("limit_micros", money.limit).set("spent_micros", money.spent).set("reserved_micros", money.reserved);
+  loop_.spawn(calls_->post(url, std::move(body)));
+}
+
+// A rent reserves all that it may cost, so that what is spent and reserved grows with rents only.
+void RunImpl::alert_budgets() {
+  if (alert_share_ > 0) {
+    auto scopes = leases_->money(config_.id);
+    if (scopes && scopes->front().limit >= 0) {
+      const lease::Money& m = scopes->front();
+      if (static_cast<double>(m.spent + m.reserved) >= alert_share_ * static_cast<double>(m.limit)) {
+        alert_share_ = 0;
+        alert(m, alert_url_);
+      }
+    }
+  }
+  auto due = std::make_shared<std::vector<lease::Alert>>();
+  store::Journal::Write take = [due, at = now_us()](store::Db& db) -> Result<> {
+    RILLE_TRY(*due, lease::take_alerts(db, at));
+    return {};
+  };
+  journal_->commit_then(std::move(take), nullptr, [this, due, alive = alive_](Result<> taken) {
+    if (!*alive || !taken) return;
+    for (const lease::Alert& a : *due) alert(a.money, a.url);
+  });
+}
+
+}  // namespace rille::engine

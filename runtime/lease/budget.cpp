@@ -1,0 +1,222 @@
+#include "runtime/lease/budget.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/time.hpp"
+#include "runtime/lease/rows.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+std::string counted(std::int64_t leases) { return fmt::format("{} lease{}", leases, leases == 1 ? "" : "s"); }
+
+void add(Money& money, const Lease& l, std::int64_t now_us) {
+  if (!l.billable()) {
+    money.spent += l.spent_micros(now_us);
+    return;
+  }
+  money.reserved += l.committed_micros(now_us);
+  ++money.held;
+}
+
+Result<> add_all(store::Db& db, Money& money, std::string_view where, std::initializer_list<store::SqlValue> values,
+                 std::int64_t now_us) {
+  RILLE_TRY(std::vector<Lease> leases, read_leases(db, where, values));
+  for (const Lease& l : leases) add(money, l, now_us);
+  return {};
+}
+
+Result<> add_month(store::Db& db, Money& money, const std::string& but, std::int64_t now_us) {
+  return add_all(db, money, "WHERE id<>? AND (released_us IS NULL OR released_us>=?)", {but, month_start_us(now_us)},
+                 now_us);
+}
+
+Result<> add_tag(store::Db& db, Money& money, const std::string& tag, const std::string& but, std::int64_t now_us) {
+  return add_all(db, money, "WHERE id<>? AND run IN (SELECT id FROM runs WHERE tag=?)", {but, tag}, now_us);
+}
+
+// Of a run and of those that its script has started.
+Result<> add_family(store::Db& db, Money& money, const std::string& run, const std::string& but, std::int64_t now_us) {
+  return add_all(db, money,
+                 "WHERE id<>? AND run IN (WITH RECURSIVE family(id) AS (SELECT ? UNION SELECT runs.id FROM runs "
+                 "JOIN family ON runs.parent=family.id AND runs.parent<>'') SELECT id FROM family)",
+                 {but, run}, now_us);
+}
+
+Money named(std::string scope, Micros limit) {
+  Money m;
+  m.name = scope == "month" ? "this month's budget" : fmt::format("the budget of tag '{}'", scope.substr(4));
+  m.scope = std::move(scope);
+  m.limit = limit;
+  return m;
+}
+
+Result<> fill(store::Db& db, Money& money, const std::string& but, std::int64_t now_us) {
+  if (money.scope == "month") return add_month(db, money, but, now_us);
+  return add_tag(db, money, money.scope.substr(4), but, now_us);
+}
+
+struct Limited {
+  Money money;
+  std::int64_t alert_percent = 0;
+  std::string alerted, url;
+};
+
+Result<std::vector<Limited>> read_limits(store::Db& db) {
+  std::vector<Limited> out;
+  RILLE_CHECK(db.query("SELECT scope,limit_micros,alert_percent,alerted,alert_url FROM budgets ORDER BY scope", {},
+                       [&](const store::Row& row) {
+                         Limited l;
+                         l.money = named(row.text(0), row.integer(1));
+                         l.alert_percent = row.integer(2);
+                         l.alerted = row.text(3);
+                         l.url = row.text(4);
+                         out.push_back(std::move(l));
+                       }));
+  return out;
+}
+
+Micros left_of(const Money& m) { return std::max<Micros>(m.limit - m.spent - m.reserved, 0); }
+
+// For how long `left` lasts, in whole units of the billing; at most ttl_ms.
+std::int64_t affordable_ms(const Lease& l, Micros left, std::int64_t ttl_ms, std::int64_t teardown_ms) {
+  const provider::Billing& b = l.request.offer.billing;
+  auto cost = [&](std::int64_t ms) {
+    return billed_micros(b, l.cap_micros_per_hour, l.disk_micros_per_hour, ms + teardown_ms);
+  };
+  if (cost(ttl_ms) <= left) return ttl_ms;
+  std::int64_t low = 0, high = ttl_ms;  // cost() never falls: the longest time that is paid for lies between
+  if (cost(0) > left) return 0;
+  while (high - low > 1) {
+    std::int64_t middle = low + (high - low) / 2;
+    (cost(middle) <= left ? low : high) = middle;
+  }
+  return low;
+}
+
+Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked) {
+  Error e = make_error(
+      ErrorKind::budget,
+      fmt::format("renting '{}' would exceed {} of {}: {} are spent, {} reserved by {}; asked were {} ({} at {} per "
+                  "hour, at least {}), and {} are left",
+                  l.name, m.name, format_dollars(m.limit), format_dollars(m.spent), format_dollars(m.reserved),
+                  counted(m.held), format_dollars(asked), format_duration_ms(terms.ttl_ms),
+                  format_dollars(l.cap_micros_per_hour + l.disk_micros_per_hour), format_duration_ms(terms.min_ttl_ms),
+                  format_dollars(left_of(m))),
+      "raise the budget, choose a cheaper offer, or shorten ttl and min_ttl");
+  e.code = m.scope;
+  return e;
+}
+
+Error no_price(const Lease& l, const Money& m) {
+  const provider::Offer& o = l.request.offer;
+  std::string why = o.currency == "USD" ? "the price is not known"
+                                        : fmt::format("the price is in {}, which is not converted", o.currency);
+  return make_error(ErrorKind::budget,
+                    fmt::format("'{}' cannot be rented under {}: of offer {} at {} {}", l.name, m.name, o.id,
+                                o.provider, why),
+                    "say what it costs: price = dollars per hour");
+}
+
+}  // namespace
+
+Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, const std::string& but,
+                                       std::int64_t now_us) {
+  std::vector<Money> out;
+  std::string tag;
+  Micros month = -1;
+  // Its own, and those of the runs that it is a part of.
+  for (std::string id = run, parent; out.empty() || !id.empty(); id = std::exchange(parent, "")) {
+    Money m;
+    m.scope = out.empty() ? "run" : "run:" + id;
+    m.name = out.empty() ? "the run's budget" : "the budget of its parent " + id;
+    RILLE_CHECK(db.query("SELECT budget_micros,month_micros,tag,parent FROM runs WHERE id=?", {id},
+                         [&](const store::Row& row) {
+                           if (!row.null(0)) m.limit = row.integer(0);
+                           if (!row.null(1)) month = month < 0 ? row.integer(1) : std::min(month, row.integer(1));
+                           if (out.empty()) tag = row.text(2);
+                           parent = row.text(3);
+                         }));
+    if (out.empty() || m.limit >= 0) {
+      RILLE_CHECK(add_family(db, m, id, but, now_us));
+      out.push_back(std::move(m));
+    }
+  }
+  RILLE_TRY(std::vector<Limited> limits, read_limits(db));
+  for (Limited& l : limits) {
+    if (l.money.scope == "month") month = month < 0 ? l.money.limit : std::min(month, l.money.limit);
+    else if (l.money.scope == "tag:" + tag) out.push_back(std::move(l.money));
+  }
+  if (month >= 0) out.push_back(named("month", month));
+  for (Money& m : out)
+    if (!m.scope.starts_with("run")) RILLE_CHECK(fill(db, m, but, now_us));
+  return out;
+}
+
+Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us) {
+  RILLE_TRY(std::vector<Limited> limits, read_limits(db));
+  std::vector<Money> out;
+  for (Limited& l : limits) {
+    RILLE_CHECK(fill(db, l.money, "", now_us));
+    out.push_back(std::move(l.money));
+  }
+  return out;
+}
+
+Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
+                 std::int64_t now_us) {
+  RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us));
+  // What its earlier machines have cost is spent, whatever becomes of this one.
+  Micros before = 0;
+  for (const Tenure& t : lease.tenures) before += t.cost(now_us);
+  for (Money& m : scopes) m.spent += before;
+  if (leases_max >= 0 && scopes[0].held >= leases_max)
+    return make_error(ErrorKind::quota,
+                      fmt::format("the run holds {}, and the host program allows {}", counted(scopes[0].held),
+                                  leases_max),
+                      "release one first, or raise the limit leases_max");
+  const Money* tightest = nullptr;
+  for (const Money& m : scopes)
+    if (m.limit >= 0 && (!tightest || left_of(m) < left_of(*tightest))) tightest = &m;
+  const std::int64_t ttl_ms = (lease.expires_us - now_us) / 1000;
+  std::int64_t ms = ttl_ms;
+  const bool known = lease.cap_micros_per_hour >= 0;
+  auto cost = [&](std::int64_t length_ms) {
+    return billed_micros(lease.request.offer.billing, lease.cap_micros_per_hour, lease.disk_micros_per_hour, length_ms);
+  };
+  if (tightest && !known) return no_price(lease, *tightest);
+  if (tightest && cost(ttl_ms + teardown_ms) > 0) {
+    ms = affordable_ms(lease, left_of(*tightest), ttl_ms, teardown_ms);
+    if (ms < std::min(terms.min_ttl_ms, ttl_ms)) return too_dear(lease, terms, *tightest, cost(ttl_ms + teardown_ms));
+    if (ms < ttl_ms) lease.expires_us = now_us + ms * 1000;
+  }
+  lease.reserved_micros = cost(ms + teardown_ms);
+  return {};
+}
+
+Result<> set_limit(store::Db& db, const Limit& limit) {
+  if (limit.micros < 0) return db.run("DELETE FROM budgets WHERE scope=?", {limit.scope});
+  return db.run("INSERT OR REPLACE INTO budgets(scope,limit_micros,alert_percent,alert_url) VALUES(?,?,?,?)",
+                {limit.scope, limit.micros, limit.alert_percent, limit.alert_url});
+}
+
+Result<std::vector<Alert>> take_alerts(store::Db& db, std::int64_t now_us) {
+  std::vector<Alert> out;
+  RILLE_TRY(std::vector<Limited> limits, read_limits(db));
+  for (Limited& l : limits) {
+    const std::string when = l.money.scope == "month" ? month_of(now_us) : "once";
+    if (l.alert_percent <= 0 || l.alerted == when) continue;
+    RILLE_CHECK(fill(db, l.money, "", now_us));
+    __int128 used = l.money.spent + l.money.reserved;
+    if (used * 100 < static_cast<__int128>(l.money.limit) * l.alert_percent) continue;
+    RILLE_CHECK(db.run("UPDATE budgets SET alerted=? WHERE scope=?", {when, l.money.scope}));
+    out.push_back({std::move(l.money), std::move(l.url)});
+  }
+  return out;
+}
+
+}  // namespace rille::lease

@@ -1,0 +1,42 @@
+// Budgets: what a run, a tag and a month may spend. A rent reserves what it may cost until its end in all of them at
+// once, in the transaction that records it: two rents at a time never get the same money.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/lease/terms.hpp"
+
+namespace rille::lease {
+
+// What bounds a run: its own budget first, which is there without a limit, too, then its parents', its tag's, and the
+// month's. A run's counts what the runs that it has started spend. Without the lease `but`. A lease counts in the month
+// in which it ends.
+Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, const std::string& but,
+                                       std::int64_t now_us);
+// All limits of the home, with what is spent and reserved.
+Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us);
+
+// Reserves, from now until the lease's expiry and for its teardown: the price, or the most that it may rise to, by the
+// unit and minimum of its billing, and its disk. Shortens the lease to what the tightest budget leaves, or refuses
+// (kind budget) when that is below min_ttl, or when no price is known; and one of the leases that the run may hold
+// (kind quota).
+Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
+                 std::int64_t now_us);
+
+// A limit of the home: scope "month" or "tag:NAME"; -1 removes it.
+struct Limit {
+  std::string scope, alert_url;
+  Micros micros = -1;
+  std::int64_t alert_percent = 80;
+};
+Result<> set_limit(store::Db& db, const Limit& limit);
+
+// Limits of the home whose alert is due and has not been given, which are marked as given.
+struct Alert {
+  Money money;
+  std::string url;
+};
+Result<std::vector<Alert>> take_alerts(store::Db& db, std::int64_t now_us);
+
+}  // namespace rille::lease

@@ -1,0 +1,123 @@
+#include "runtime/lease/ledger.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+#include "runtime/base/time.hpp"
+#include "runtime/lease/manager.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+constexpr __int128 ms_per_hour = 3'600'000;
+
+std::int64_t billed_ms(const provider::Billing& b, std::int64_t ms) {
+  std::int64_t unit_ms = std::max<std::int64_t>(b.unit_s, 1) * 1000;
+  return std::max((ms + unit_ms - 1) / unit_ms * unit_ms, b.minimum_s * 1000);
+}
+
+Micros micros_of(__int128 micro_ms) { return static_cast<Micros>((micro_ms + ms_per_hour - 1) / ms_per_hour); }
+
+}  // namespace
+
+Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk, std::int64_t ms) {
+  __int128 machine = static_cast<__int128>(std::max<Micros>(price, 0)) * billed_ms(billing, ms);
+  return std::max(micros_of(machine), billing.minimum_micros) + cost_micros(disk, ms);
+}
+
+// Summed exactly, and rounded up once for each part.
+Micros Tenure::cost(std::int64_t now_us) const {
+  const std::int64_t end = to_us ? to_us : std::max(now_us, from_us);
+  const std::int64_t begin = billing.from_live ? (ready_us ? ready_us : end) : from_us;
+  __int128 machine = 0, disk = 0;
+  Micros last_price = 0, amount = 0;
+  bool metered = false;
+  for (const Segment& s : segments) {
+    if (s.amount) {
+      amount += *s.amount;
+      continue;
+    }
+    const bool on_disk = s.part == "disk";
+    std::int64_t from = on_disk ? s.from_us : std::max(s.from_us, begin);
+    std::int64_t to = std::min(s.to_us ? s.to_us : end, end);
+    Micros price = std::max<Micros>(s.micros_per_hour, 0);
+    (on_disk ? disk : machine) += static_cast<__int128>(price) * (std::max<std::int64_t>(0, to - from) / 1000);
+    if (!on_disk) last_price = price, metered = true;
+  }
+  if (metered) {
+    std::int64_t ms = std::max<std::int64_t>(0, end - begin) / 1000;
+    machine += static_cast<__int128>(last_price) * (billed_ms(billing, ms) - ms);
+    amount += std::max(micros_of(machine), billing.minimum_micros);
+  }
+  return amount + micros_of(disk);
+}
+
+bool Tenure::unknown() const {
+  return std::any_of(segments.begin(), segments.end(),
+                     [](const Segment& s) { return !s.amount && s.micros_per_hour < 0; });
+}
+
+std::int64_t Tenure::lived_us(std::int64_t now_us) const {
+  return std::max<std::int64_t>(0, (to_us ? to_us : now_us) - from_us);
+}
+
+std::int64_t Tenure::starting_us(std::int64_t now_us) const {
+  std::int64_t end = to_us ? to_us : now_us;
+  return std::max<std::int64_t>(0, (ready_us ? std::min(ready_us, end) : end) - from_us);
+}
+
+std::int64_t Tenure::idle_us(std::int64_t now_us) const {
+  std::int64_t busy = busy_us + (busy_since_us && !to_us ? std::max<std::int64_t>(0, now_us - busy_since_us) : 0);
+  return std::max<std::int64_t>(0, lived_us(now_us) - starting_us(now_us) - busy);
+}
+
+Value Tenure::to_value(std::int64_t now_us) const {
+  auto seconds = [](std::int64_t us) { return static_cast<double>(us) / 1e6; };
+  Value v;
+  v.set("generation", generation).set("machine", machine_id).set("provider", provider).set("region", region);
+  v.set("from", format_utc(from_us)).set("seconds", seconds(lived_us(now_us)));
+  if (to_us) v.set("to", format_utc(to_us));
+  v.set("starting_seconds", seconds(starting_us(now_us))).set("idle_seconds", seconds(idle_us(now_us)));
+  v.set("cost_micros", cost(now_us)).set("reconciled", reconciled());
+  Value::Array pieces;
+  for (const Segment& s : segments) {
+    Value piece;
+    piece.set("part", s.part).set("from", format_utc(s.from_us));
+    if (s.to_us) piece.set("to", format_utc(s.to_us));
+    if (s.amount) piece.set("amount_micros", *s.amount);
+    else if (s.micros_per_hour >= 0) piece.set("micros_per_hour", s.micros_per_hour);
+    pieces.push_back(std::move(piece));
+  }
+  v.set("segments", std::move(pieces));
+  return v;
+}
+
+std::string month_of(std::int64_t us) { return format_utc(us).substr(0, 7); }
+
+std::int64_t month_start_us(std::int64_t us) {
+  std::time_t seconds = us / 1'000'000;
+  std::tm t{};
+  gmtime_r(&seconds, &t);
+  t.tm_mday = 1;
+  t.tm_hour = t.tm_min = t.tm_sec = 0;
+  return static_cast<std::int64_t>(timegm(&t)) * 1'000'000;
+}
+
+std::vector<std::pair<std::string, Micros>> by_month(const Tenure& tenure, std::int64_t now_us) {
+  constexpr std::int64_t day_us = 86'400'000'000;
+  const std::int64_t end = std::max(tenure.to_us ? tenure.to_us : now_us, tenure.from_us);
+  const __int128 whole = end - tenure.from_us, cost = tenure.cost(now_us);
+  std::vector<std::pair<std::string, Micros>> out;
+  Micros given = 0;
+  for (std::int64_t from = tenure.from_us;;) {
+    std::int64_t next = month_start_us(month_start_us(from) + 40 * day_us), to = std::min(next, end);
+    auto until = to == end ? static_cast<Micros>(cost) : static_cast<Micros>(cost * (to - tenure.from_us) / whole);
+    out.emplace_back(month_of(from), until - given);
+    given = until;
+    if (to == end) return out;
+    from = next;
+  }
+}
+
+}  // namespace rille::lease

@@ -1,0 +1,70 @@
+// The ledger: what leases cost. Each machine that a lease has had is a row of the table `machines`; what it costs per
+// hour is a chain of segments, since prices move. Time turns into money by the billing of the offer that was taken.
+// Amounts are integer micro-dollars, estimates until the provider's bill replaces them.
+// The functions that write are for the transaction that moves the lease's row, so that row and ledger never differ.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/provider/types.hpp"
+#include "runtime/store/sqlite.hpp"
+
+namespace rille::lease {
+
+struct Lease;
+
+struct Segment {
+  std::string part;                         // "machine", or "disk"
+  std::int64_t from_us = 0, to_us = 0;      // to_us 0: it goes on
+  Micros micros_per_hour = 0;               // or provider::price_unknown
+  std::optional<Micros> amount;             // as billed; then there is one segment only
+};
+
+// One machine of a lease, from its creation to its end.
+struct Tenure {
+  std::int64_t generation = 1;
+  std::string provider, region, machine_id;
+  provider::Billing billing;
+  std::int64_t from_us = 0, to_us = 0;      // to_us 0: it lives
+  std::int64_t ready_us = 0;                // could be used from then on; 0: not yet
+  std::int64_t busy_us = 0, busy_since_us = 0;
+  std::vector<Segment> segments;
+
+  Micros cost(std::int64_t now_us) const;
+  bool reconciled() const { return !segments.empty() && segments.front().amount; }
+  bool unknown() const;                     // a part has no price that is known
+  std::int64_t lived_us(std::int64_t now_us) const;
+  std::int64_t starting_us(std::int64_t now_us) const;  // until it could be used
+  std::int64_t idle_us(std::int64_t now_us) const;      // after that, and nothing ran on it
+  Value to_value(std::int64_t now_us) const;
+};
+
+// The month in which an instant lies, "2026-11", and its first instant. UTC, as providers bill.
+std::string month_of(std::int64_t us);
+std::int64_t month_start_us(std::int64_t us);
+// A cost by the months in which the machine lived, in proportion to its time; the sum is the cost.
+std::vector<std::pair<std::string, Micros>> by_month(const Tenure& tenure, std::int64_t now_us);
+
+// What `ms` cost by this billing at `price` and with a disk at `disk`, per hour.
+Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk, std::int64_t ms);
+
+Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease);
+// Brings the ledger to what the lease's row says by now: a machine begins, ends, or was not over yet.
+Result<> record_tenure(store::Db& db, const Lease& lease);
+// Every machine that the lease has had so far is over.
+Result<> end_tenures(store::Db& db, const std::string& lease, std::int64_t now_us);
+// A machine besides the lease's own, which has lived until now.
+Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us);
+// The price has moved.
+Result<> record_price(store::Db& db, const Lease& lease, Micros micros_per_hour, std::int64_t now_us);
+// It can be used; something runs on it, or nothing any more.
+Result<> record_ready(store::Db& db, const std::string& lease, std::int64_t now_us);
+Result<> record_busy(store::Db& db, const std::string& lease, bool busy, std::int64_t now_us);
+// The provider's final word replaces the estimate.
+Result<> record_bill(store::Db& db, const std::string& provider, const provider::Bill& bill);
+// Machines that are over and have no bill yet: provider and machine.
+Result<std::vector<std::pair<std::string, std::string>>> unbilled(store::Db& db);
+
+}  // namespace rille::lease

@@ -1,0 +1,144 @@
+// The ledger's rows: the one place that knows the columns of `machines` and `segments`.
+#include "runtime/lease/ledger.hpp"
+#include "runtime/lease/manager.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+Result<> open_segment(store::Db& db, const Lease& l, const char* part, Micros price, std::int64_t from_us) {
+  return db.run("INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
+                "VALUES(?,?,?,?,?,?,'estimate')",
+                {l.id, l.generation, l.machine_id, std::string_view(part), from_us, price});
+}
+
+Result<> begin_tenure(store::Db& db, const Lease& l, std::int64_t from_us, bool& begun) {
+  std::string billing = l.request.offer.billing.to_value().to_json();
+  RILLE_CHECK(db.run("INSERT OR IGNORE INTO machines(lease,generation,machine_id,provider,region,billing,from_us) "
+                     "VALUES(?,?,?,?,?,?,?)",
+                     {l.id, l.generation, l.machine_id, l.provider, l.request.offer.region, billing, from_us}));
+  begun = db.changes() == 1;
+  if (!begun) return {};
+  RILLE_CHECK(open_segment(db, l, "machine", l.price_micros_per_hour, from_us));
+  if (l.disk_micros_per_hour > 0) RILLE_CHECK(open_segment(db, l, "disk", l.disk_micros_per_hour, from_us));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease) {
+  std::vector<Tenure> out;
+  RILLE_CHECK(db.query(
+      "SELECT generation,provider,region,machine_id,billing,from_us,to_us,ready_us,busy_us,busy_since_us "
+      "FROM machines WHERE lease=? ORDER BY generation,from_us,machine_id",
+      {lease}, [&](const store::Row& row) {
+        Tenure t;
+        t.generation = row.integer(0);
+        t.provider = row.text(1);
+        t.region = row.text(2);
+        t.machine_id = row.text(3);
+        if (Result<Value> billing = Value::from_json(row.text(4))) t.billing = provider::Billing::from_value(*billing);
+        t.from_us = row.integer(5);
+        t.to_us = row.integer(6);
+        t.ready_us = row.integer(7);
+        t.busy_us = row.integer(8);
+        t.busy_since_us = row.integer(9);
+        out.push_back(std::move(t));
+      }));
+  RILLE_CHECK(db.query(
+      "SELECT generation,machine_id,part,from_us,to_us,micros_per_hour,amount_micros FROM segments WHERE lease=? "
+      "ORDER BY from_us",
+      {lease}, [&](const store::Row& row) {
+        for (Tenure& t : out) {
+          if (t.generation != row.integer(0) || t.machine_id != row.text(1)) continue;
+          Segment s;
+          s.part = row.text(2);
+          s.from_us = row.integer(3);
+          s.to_us = row.integer(4);
+          s.micros_per_hour = row.integer(5);
+          if (!row.null(6)) s.amount = row.integer(6);
+          t.segments.push_back(std::move(s));
+        }
+      }));
+  return out;
+}
+
+Result<> record_tenure(store::Db& db, const Lease& l) {
+  if (!l.live_us || l.machine_id.empty()) return {};
+  // The provider knows best since when; but not before it was asked.
+  std::int64_t made = l.machine ? l.machine->created_wall_us : 0;
+  bool begun = false;
+  RILLE_CHECK(begin_tenure(db, l, made >= l.created_us && made <= l.live_us ? made : l.live_us, begun));
+  if (l.state == "released") return end_tenures(db, l.id, l.released_us);
+  if (begun) return {};
+  // A row that was settled too early: it costs on.
+  RILLE_CHECK(db.run("UPDATE segments SET to_us=NULL WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
+                     "amount_micros IS NULL AND to_us=(SELECT to_us FROM machines WHERE lease=?1 AND generation=?2 AND "
+                     "machine_id=?3)", {l.id, l.generation, l.machine_id}));
+  return db.run("UPDATE machines SET to_us=NULL WHERE lease=? AND generation=? AND machine_id=? AND to_us IS NOT NULL",
+                {l.id, l.generation, l.machine_id});
+}
+
+Result<> end_tenures(store::Db& db, const std::string& lease, std::int64_t now_us) {
+  RILLE_CHECK(db.run("UPDATE segments SET to_us=? WHERE lease=? AND to_us IS NULL", {now_us, lease}));
+  return db.run("UPDATE machines SET to_us=?1, busy_since_us=NULL, "
+                "busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?1-busy_since_us) END "
+                "WHERE lease=?2 AND to_us IS NULL", {now_us, lease});
+}
+
+Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us) {
+  bool begun = false;
+  RILLE_CHECK(begin_tenure(db, stray, stray.live_us ? stray.live_us : now_us, begun));
+  RILLE_CHECK(db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND to_us IS NULL",
+                     {now_us, stray.id, stray.generation, stray.machine_id}));
+  return db.run("UPDATE machines SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND to_us IS NULL",
+                {now_us, stray.id, stray.generation, stray.machine_id});
+}
+
+Result<> record_price(store::Db& db, const Lease& l, Micros micros_per_hour, std::int64_t now_us) {
+  RILLE_CHECK(db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND part='machine' "
+                     "AND to_us IS NULL", {now_us, l.id, l.generation, l.machine_id}));
+  if (db.changes() == 0) return {};  // it is over, or billed
+  return open_segment(db, l, "machine", micros_per_hour, now_us);
+}
+
+Result<> record_ready(store::Db& db, const std::string& lease, std::int64_t now_us) {
+  return db.run("UPDATE machines SET ready_us=? WHERE lease=? AND ready_us IS NULL AND to_us IS NULL",
+                {now_us, lease});
+}
+
+Result<> record_busy(store::Db& db, const std::string& lease, bool busy, std::int64_t now_us) {
+  if (busy)
+    return db.run("UPDATE machines SET busy_since_us=? WHERE lease=? AND to_us IS NULL AND busy_since_us IS NULL",
+                  {now_us, lease});
+  return db.run("UPDATE machines SET busy_us=busy_us+MAX(0,?-busy_since_us), busy_since_us=NULL "
+                "WHERE lease=? AND to_us IS NULL AND busy_since_us IS NOT NULL", {now_us, lease});
+}
+
+Result<> record_bill(store::Db& db, const std::string& provider, const provider::Bill& bill) {
+  std::string lease;
+  std::int64_t generation = 0, from_us = 0, to_us = 0;
+  RILLE_CHECK(db.query("SELECT lease,generation,from_us,to_us FROM machines WHERE provider=? AND machine_id=? AND "
+                       "to_us IS NOT NULL", {provider, bill.machine_id}, [&](const store::Row& row) {
+                         lease = row.text(0);
+                         generation = row.integer(1);
+                         from_us = row.integer(2);
+                         to_us = row.integer(3);
+                       }));
+  if (lease.empty()) return {};
+  RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=?",
+                     {lease, generation, bill.machine_id}));
+  return db.run("INSERT INTO segments(lease,generation,machine_id,part,from_us,to_us,micros_per_hour,amount_micros,"
+                "source) VALUES(?,?,?,'machine',?,?,0,?,'reconciled')",
+                {lease, generation, bill.machine_id, from_us, to_us, bill.micros});
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> unbilled(store::Db& db) {
+  std::vector<std::pair<std::string, std::string>> out;
+  RILLE_CHECK(db.query("SELECT DISTINCT m.provider,m.machine_id FROM machines m JOIN segments s USING "
+                       "(lease,generation,machine_id) WHERE m.to_us IS NOT NULL AND s.source='estimate' ORDER BY 1,2",
+                       {}, [&](const store::Row& row) { out.emplace_back(row.text(0), row.text(1)); }));
+  return out;
+}
+
+}  // namespace rille::lease

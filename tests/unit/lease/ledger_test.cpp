@@ -1,0 +1,260 @@
+// What leases cost, to the micro-dollar, and what may be spent.
+#include "runtime/lease/budget.hpp"
+#include "tests/unit/lease/cloud.hpp"
+
+using namespace rille;
+using namespace rille::lease;
+using namespace rille::lease::test;
+
+namespace {
+
+constexpr std::int64_t second_us = 1'000'000, hour_us = 3'600 * second_us;
+
+Tenure machine(Micros price, std::int64_t seconds, provider::Billing billing = {}) {
+  Tenure t;
+  t.billing = billing;
+  t.from_us = 1'800'000'000 * second_us;
+  t.to_us = t.from_us + seconds * second_us;
+  t.segments.push_back({"machine", t.from_us, t.to_us, price, {}});
+  return t;
+}
+
+provider::Billing by(std::int64_t unit_s, std::int64_t minimum_s = 0, Micros minimum_micros = 0) {
+  provider::Billing b;
+  b.unit_s = unit_s;
+  b.minimum_s = minimum_s;
+  b.minimum_micros = minimum_micros;
+  return b;
+}
+
+Lease rented(World& w, const std::string& name, Value options) {
+  auto r = w.rent(w.wanted("r", name, std::move(options)));
+  REQUIRE(r);
+  if (!*r) FAIL((*r).error().summary());
+  return w.row((*r)->id);
+}
+
+Error refused(World& w, const std::string& name, Value options) {
+  auto r = w.rent(w.wanted("r", name, std::move(options)));
+  REQUIRE(r);
+  REQUIRE_FALSE(r->ok());
+  return r->error();
+}
+
+}  // namespace
+
+TEST_CASE("time is charged in started units, at least the minimum") {
+  CHECK(machine(3'600'000, 90).cost(0) == 90'000);
+  CHECK(machine(3'600'000, 90, by(60)).cost(0) == 120'000);
+  CHECK(machine(3'600'000, 90, by(3600)).cost(0) == 3'600'000);
+  CHECK(machine(3'600'000, 3601, by(3600)).cost(0) == 7'200'000);
+  CHECK(machine(3'600'000, 5, by(1, 60)).cost(0) == 60'000);
+  CHECK(machine(3'600'000, 5, by(1, 0, 250'000)).cost(0) == 250'000);
+  CHECK(machine(1, 1).cost(0) == 1);  // never less than what was used
+}
+
+TEST_CASE("provisioning is free where the offer says so") {
+  provider::Billing b;
+  b.from_live = true;
+  Tenure t = machine(3'600'000, 100, b);
+  CHECK(t.cost(0) == 0);
+  t.ready_us = t.from_us + 40 * second_us;
+  CHECK(t.cost(0) == 60'000);
+  t.busy_us = 50 * second_us;
+  CHECK(t.starting_us(0) == 40 * second_us);
+  CHECK(t.idle_us(0) == 10 * second_us);
+}
+
+TEST_CASE("each price counts for its own time, and the last one for the rest of the unit") {
+  Tenure t = machine(3'600'000, 90, by(60));
+  t.segments[0].to_us = t.from_us + 30 * second_us;
+  t.segments.push_back({"machine", t.segments[0].to_us, t.to_us, 7'200'000, {}});
+  t.segments.push_back({"disk", t.from_us, t.to_us, 360'000, {}});
+  CHECK(t.cost(0) == 30'000 + 60 * 2'000 + 30 * 2'000 + 9'000);
+}
+
+TEST_CASE("the months of a machine share its cost without losing a micro-dollar") {
+  Tenure t = machine(1'000'003, 100 * 86'400);
+  Micros sum = 0;
+  auto months = by_month(t, 0);
+  CHECK(months.size() == 4);
+  CHECK(months.front().first == "2027-01");
+  for (const auto& [month, micros] : months) sum += micros;
+  CHECK(sum == t.cost(0));
+}
+
+TEST_CASE("a machine is in the ledger from its creation to its end, and a moved price begins a segment") {
+  World w;
+  w.run("r");
+  Lease l = rented(w, "box", Value().set("ttl", "10h"));
+  REQUIRE(l.tenures.size() == 1);
+  CHECK(l.tenures[0].machine_id == l.machine_id);
+  std::int64_t from = l.tenures[0].from_us;
+  w.clock.us += hour_us;
+  CHECK(w.row(l.id).spent_micros(w.clock.us) == cost_micros(1'000'000, (w.clock.us - from) / 1000));
+  store::Journal::Write move = [&](store::Db& db) { return record_price(db, l, 3'000'000, w.clock.us); };
+  REQUIRE(run_blocking(*w.loop, w.journal->commit(move)));
+  std::int64_t moved = w.clock.us;
+  w.clock.us += hour_us;
+  REQUIRE(w.release(l.id)->ok());
+  Lease over = w.row(l.id);
+  REQUIRE(over.tenures[0].segments.size() == 2);
+  CHECK(over.tenures[0].to_us == over.released_us);
+  CHECK(over.spent_micros(0) == cost_micros(1'000'000, (moved - from) / 1000) +
+                                    cost_micros(3'000'000, (over.released_us - moved) / 1000));
+}
+
+TEST_CASE("the provider's bill replaces the estimate") {
+  World w;
+  w.run("r");
+  Lease l = rented(w, "box", Value().set("ttl", "1h"));
+  w.cloud.bills[l.machine_id] = 1'234'567;
+  CHECK(**w.drive(w.manager->reconcile({})) == 0);  // it is not over
+  REQUIRE(w.release(l.id)->ok());
+  CHECK_FALSE(w.row(l.id).tenures[0].reconciled());
+  CHECK(**w.drive(w.manager->reconcile({})) == 1);
+  CHECK(w.row(l.id).tenures[0].reconciled());
+  CHECK(w.row(l.id).spent_micros(w.clock.us) == 1'234'567);
+  CHECK(**w.drive(w.manager->reconcile({})) == 0);  // once
+}
+
+TEST_CASE("a reservation counts the cap of a spot price, the disk, whole units and the teardown") {
+  World w;
+  w.run("r", "running", 100'000'000);
+  w.cloud.traits.teardown_ms = 60'000;
+  w.cloud.spot = true;
+  w.cloud.disk_bytes_max = 1'000'000'000'000;
+  w.cloud.disk_micros_per_gb_hour = 1'000;
+  w.cloud.billing.unit_s = 3600;
+  Lease l = rented(w, "box", Value().set("spot", true).set("ttl", "2h").set("max_price", 1.5).set("disk", "100GB"));
+  // Two hours and a minute are three units at the cap.
+  CHECK(l.reserved_micros == 3 * 1'500'000 + cost_micros(100'000, 2 * 3'600'000 + 60'000));
+  CHECK(l.disk_micros_per_hour == 100'000);
+  CHECK(l.request.disk_bytes == 100'000'000'000);
+  Error e = refused(w, "vast", Value().set("disk", "2000GB"));
+  CHECK(e.kind == ErrorKind::capacity);
+  CHECK_THAT(e.message, Catch::Contains("with such a disk"));
+}
+
+TEST_CASE("the tightest of the run's, the tag's and the month's budget shortens the lease, or refuses it by name") {
+  World w;
+  w.run("r", "running", 50'000'000);
+  w.sql("UPDATE runs SET tag='eval'");
+  auto limit = [&](const char* scope, Micros micros) {
+    Limit l;
+    l.scope = scope;
+    l.micros = micros;
+    store::Journal::Write set = [l](store::Db& db) { return set_limit(db, l); };
+    REQUIRE(run_blocking(*w.loop, w.journal->commit(set)));
+  };
+  limit("tag:eval", 3'000'000);
+  limit("tag:other", 1);
+  limit("month", 20'000'000);
+  Lease l = rented(w, "box", Value().set("ttl", "10h").set("min_ttl", "1h"));
+  CHECK(l.expires_us - l.created_us == 3 * hour_us);
+  CHECK(l.request.expires_wall_us == l.expires_us);  // the dead man's, too
+  Error e = refused(w, "more", Value().set("ttl", "10h").set("min_ttl", "1h"));
+  CHECK(e.kind == ErrorKind::budget);
+  CHECK(e.code == "tag:eval");
+  for (const char* part : {"the budget of tag 'eval' of $3.00", "$0.00 are spent, $3.00 reserved by 1 lease",
+                           "asked were $10.00", "$0.00 are left"})
+    CHECK_THAT(e.message, Catch::Contains(part));
+
+  limit("tag:eval", -1);
+  limit("month", 4'000'000);
+  Lease second = rented(w, "second", Value().set("ttl", "10h").set("min_ttl", "1h"));
+  CHECK(second.expires_us - second.created_us == hour_us);
+  CHECK_THAT(refused(w, "third", Value().set("ttl", "1h")).message, Catch::Contains("this month's budget of $4.00"));
+}
+
+TEST_CASE("a run that another has started spends its parent's budget, too") {
+  World w;
+  w.run("parent", "running", 3'000'000);
+  w.run("r");
+  w.sql("UPDATE runs SET parent='parent' WHERE id='r'");
+  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  Error e = refused(w, "more", Value().set("ttl", "2h").set("min_ttl", "2h"));
+  CHECK(e.code == "run:parent");
+  CHECK_THAT(e.message, Catch::Contains("the budget of its parent parent of $3.00"));
+  CHECK(w.manager->money("parent")->front().reserved == 2'000'000);
+}
+
+TEST_CASE("what ended in another month leaves this one's budget alone") {
+  World w;
+  w.run("r");
+  w.sql("UPDATE runs SET month_micros=5000000");
+  Lease l = rented(w, "box", Value().set("ttl", "4h"));
+  w.clock.us += 4 * hour_us;
+  REQUIRE(w.release(l.id)->ok());
+  CHECK(refused(w, "more", Value().set("ttl", "4h").set("min_ttl", "4h")).code == "month");
+  w.clock.us += 40 * 24 * hour_us;
+  CHECK(rented(w, "later", Value().set("ttl", "4h").set("min_ttl", "4h")).state == "live");
+}
+
+TEST_CASE("an unknown price or a foreign currency under a budget needs a price") {
+  World w;
+  bool foreign = GENERATE(true, false);
+  if (foreign) w.cloud.currency = "CNY";
+  else w.cloud.price_micros_per_hour = provider::price_unknown;
+  w.run("r");
+  CHECK(rented(w, "free", Value(Value::Object{})).tenures[0].unknown());  // no budget: at one's own risk
+  w.sql("UPDATE runs SET budget_micros=10000000");
+  Error e = refused(w, "box", Value(Value::Object{}));
+  CHECK(e.kind == ErrorKind::budget);
+  CHECK_THAT(e.message, Catch::Contains(foreign ? "the price is in CNY" : "the price is not known"));
+  CHECK_THAT(e.hint, Catch::Contains("price = "));
+  Lease l = rented(w, "said", Value().set("price", 2.0).set("ttl", "1h"));
+  CHECK(l.reserved_micros == 2'000'000);
+}
+
+TEST_CASE("an alert is taken once, and a month's once a month") {
+  World w;
+  w.run("r");
+  Limit l;
+  l.scope = "month";
+  l.micros = 10'000'000;
+  l.alert_percent = 50;
+  l.alert_url = "http://hook";
+  std::vector<Alert> due;
+  store::Journal::Write set = [l](store::Db& db) { return set_limit(db, l); };
+  store::Journal::Write take = [&](store::Db& db) -> Result<> {
+    RILLE_TRY(due, take_alerts(db, w.clock.us));
+    return {};
+  };
+  REQUIRE(run_blocking(*w.loop, w.journal->commit(set)));
+  (void)rented(w, "a", Value().set("ttl", "4h"));
+  REQUIRE(run_blocking(*w.loop, w.journal->commit(take)));
+  CHECK(due.empty());
+  (void)rented(w, "b", Value().set("ttl", "2h"));
+  REQUIRE(run_blocking(*w.loop, w.journal->commit(take)));
+  REQUIRE(due.size() == 1);
+  CHECK(due[0].url == "http://hook");
+  CHECK(due[0].money.reserved == 6'000'000);
+  REQUIRE(run_blocking(*w.loop, w.journal->commit(take)));
+  CHECK(due.empty());
+  w.clock.us += 40 * 24 * hour_us;  // both still run, as far as the journal knows
+  REQUIRE(run_blocking(*w.loop, w.journal->commit(take)));
+  CHECK(due.size() == 1);
+}
+
+TEST_CASE("a machine that nobody would end is rented only when that is asked for") {
+  World w;
+  w.run("r");
+  w.cloud.traits.dead_man = provider::DeadMan::none;
+  Error e = refused(w, "box", Value(Value::Object{}));
+  CHECK_THAT(e.hint, Catch::Contains("unguarded = true"));
+  CHECK(rented(w, "bold", Value().set("unguarded", true)).state == "live");
+}
+
+TEST_CASE("a second machine that came to light is in the ledger as well") {
+  World w;
+  w.run("r");
+  Lease l = rented(w, "box", Value(Value::Object{}));
+  w.cloud.put(l.tag, "twin", w.clock.us, w.clock.us);
+  w.clock.us += hour_us;
+  REQUIRE((*w.reap()).ok());
+  Lease now = w.row(l.id);
+  REQUIRE(now.tenures.size() == 2);
+  CHECK(now.tenures[1].to_us > 0);
+  CHECK(now.spent_micros(w.clock.us) >= 2'000'000);
+}
