@@ -29,7 +29,8 @@ Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk
 // Summed exactly, and rounded up once for each part.
 Micros Tenure::cost(std::int64_t now_us) const {
   const std::int64_t end = to_us ? to_us : std::max(now_us, from_us);
-  const std::int64_t begin = billing.from_live ? (ready_us ? ready_us : end) : from_us;
+  // Since when it could be used may not be known: then it counts from its creation.
+  const std::int64_t begin = billing.from_live && ready_us ? std::min(ready_us, end) : from_us;
   __int128 machine = 0, disk = 0;
   Micros last_price = 0, amount = 0;
   bool metered = false;
