@@ -143,8 +143,8 @@ Async<Cut> Engine::fork(std::string id, std::string key) {
   std::string seed = from.seed.empty() ? from.id : from.seed;
   store::Journal::Write write = [=, forked = cut.run, old = from.id, at = cut.key](store::Db& db) -> Result<> {
     RILLE_CHECK(db.run(
-        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,forked_from,seed) "
-        "SELECT ?1,script,mode,'suspended',1,args,?2,?2,host,0,?3,?4 FROM runs WHERE id=?5",
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,forked_from,seed,"
+        "tag) SELECT ?1,script,mode,'suspended',1,args,?2,?2,host,0,?3,?4,tag FROM runs WHERE id=?5",
         {forked, now, old + " " + at, seed, old}));
     RILLE_CHECK(db.run("INSERT INTO sources(run,module,sha256) SELECT ?1,module,sha256 FROM sources WHERE run=?2",
                        {forked, old}));
