@@ -164,6 +164,7 @@ end
 
 local function check_sizes(verb, options)
   for name, n in pairs(options) do
+    if n == false then invalid(("%s: %s is needed"):format(verb, name), name .. " = a whole number from 1 on") end
     if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
       invalid(("%s: %s = %s; a whole number from 1 on is needed"):format(verb, name, tostring(n)))
     end

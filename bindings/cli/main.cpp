@@ -1,12 +1,15 @@
 // `rille`: reads the command line and calls the command. See `rille --help`.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <iostream>
 
 #include "bindings/cli/app.hpp"
 #include "bindings/cli/simulate.hpp"
@@ -99,8 +102,7 @@ std::string App::folder() {
   return gone ? "/" : here.string();
 }
 
-int run_main(int argc, char** argv) {
-  App app;
+int run_main(App& app, int argc, char** argv) {
   app.home = default_home();
   app.self_exe = self_path();
   const char* trace = std::getenv("RILLE_TRACE");
@@ -204,6 +206,7 @@ int run_main(int argc, char** argv) {
     fail(app, usage_error(cli, e));
     return 2;
   }
+  if (app.json) app.terminal.keep_out_for_data();
   if (doctor->parsed()) return doctor_command(app);
   if (!deadline.empty()) {
     Result<std::int64_t> ms = parse_duration_ms(deadline);
@@ -238,9 +241,23 @@ int run_main(int argc, char** argv) {
   return repl_command(app, "");
 }
 
+// Text that could not be written is no success, whatever the command did.
+int settle(App& app, int code) {
+  errno = 0;
+  std::cout.flush();  // CLI11's help
+  int why = !app.terminal.lost() && !std::cout ? errno : app.terminal.lost();
+  if (!why || why == EPIPE) return code;
+  app.terminal.error(make_error(ErrorKind::io, fmt::format("cannot write to standard output: {}", std::strerror(why)),
+                                "what a run prints is also in its log: rille logs RUN"),
+                     false);
+  return code ? code : 1;
+}
+
 }  // namespace rille::cli
 
 int main(int argc, char** argv) {
   rille::cli::open_missing_streams();
-  return rille::cli::run_main(argc, argv);
+  rille::cli::App app;
+  int code = rille::cli::run_main(app, argc, argv);
+  return rille::cli::settle(app, code);
 }

@@ -45,7 +45,9 @@ void show_event(App& app, const Value& e) {
     t.note(fmt::format("step {} failed, attempt {} in {}: {}", e.text("step"), e.integer("attempt"),
                        format_duration_ms(e.integer("delay_ms")), e.text("error")));
   else if (what == "call_restarted")
-    t.note(fmt::format("call {} goes on from its last checkpoint: {}", e.text("call"), e.text("why")));
+    t.note(fmt::format("call {} {}: {}", e.text("call"),
+                       e.boolean("from_checkpoint") ? "goes on from its last checkpoint" : "starts again",
+                       e.text("why")));
   else if (what == "reconnect")
     t.note(fmt::format("call {}: connecting again ({})", e.text("call"), e.text("why")));
   else if (what == "fiber_failed")
@@ -80,7 +82,7 @@ class Children final : public engine::ChildPrograms {
     std::filesystem::create_directories(folder, ignored);
     log->open(folder + "/log");
     h.print = [&s = s_, log](std::string_view text) {
-      s.app.terminal.out(text);
+      s.app.terminal.script_text(text);
       log->write(text);
     };
     return h;
@@ -102,7 +104,7 @@ engine::RunHooks session_hooks(Session& s) {
   engine::RunHooks h;
   h.children = std::make_shared<Children>(s);
   h.print = [&s](std::string_view text) {
-    s.app.terminal.out(text);
+    s.app.terminal.script_text(text);
     s.log.write(text);
   };
   h.progress = [&s](const Value& p) { s.app.terminal.progress(p); };

@@ -13,12 +13,14 @@ namespace rille::cli {
 
 namespace {
 
-void write_all(int fd, std::string_view text) {
+// 0, or why the rest of the text could not be written.
+int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     ssize_t n = ::write(fd, text.data(), text.size());
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
-    else if (n < 0 && errno != EINTR && errno != EAGAIN) return;
+    else if (n < 0 && errno != EINTR && errno != EAGAIN) return errno;
   }
+  return 0;
 }
 
 // Columns that a line takes: UTF-8 continuation bytes take none.
@@ -93,8 +95,17 @@ void Terminal::show() {
 void Terminal::out(std::string_view text) {
   if (text.empty()) return;
   hide();
-  write_all(1, text);
+  if (int failed = write_all(1, text); failed && failed != EPIPE) lost_ = failed;
   if (out_tty_) mid_line_ = text.back() != '\n';
+  show();
+}
+
+void Terminal::script_text(std::string_view text) {
+  if (!out_is_data_) return out(text);
+  if (text.empty()) return;
+  hide();
+  write_all(2, text);
+  if (err_tty_) mid_line_ = text.back() != '\n';
   show();
 }
 

@@ -17,6 +17,11 @@ class Terminal {
  public:
   Terminal();
   void out(std::string_view text);             // to standard output, as it is
+  void script_text(std::string_view text);     // what scripts print: to standard output, or see below
+  // Standard output is for data alone (--json): what scripts print goes to standard error.
+  void keep_out_for_data() { out_is_data_ = true; }
+  // Why text for standard output was lost (errno; a reader that left is no loss), or 0.
+  int lost() const { return lost_; }
   void note(std::string_view line);            // one dim line to standard error
   void error(const Error& error, bool trace);  // what failed, the hint, the script's traceback
   void progress(const Value& progress);        // {what, done, total, unit, loss, rate, rate_unit, seconds_left}
@@ -34,7 +39,8 @@ class Terminal {
  private:
   void hide();
   void show();
-  bool out_tty_, err_tty_, color_;
+  bool out_tty_, err_tty_, color_, out_is_data_ = false;
+  int lost_ = 0;
   bool mid_line_ = false;
   std::string status_;
   std::int64_t drawn_ns_ = 0, logged_ns_ = 0;

@@ -123,6 +123,23 @@ Error error_from_table(lua_State* L, int index) {
   return e;
 }
 
+namespace {
+
+// A table as a script would write it where JSON has no notation for its keys.
+std::string table_text(const Value& v) {
+  const Value::Map* map = v.as_map();
+  if (!map) return v.to_json();
+  std::string out;
+  for (const auto& [key, value] : map->pairs) {
+    out += out.empty() ? "{ " : ", ";
+    if (const std::string* name = key.as_string()) out += *name + " = " + table_text(value);
+    else out += "[" + key.to_json() + "] = " + table_text(value);
+  }
+  return out + " }";
+}
+
+}  // namespace
+
 Error to_error(lua_State* L, int index) {
   index = absolute(L, index);
   if (is_error(L, index)) return error_from_table(L, index);
@@ -143,7 +160,7 @@ Error to_error(lua_State* L, int index) {
       return plain;
     }
     Result<Value> v = to_value(L, index, "error");
-    if (v) e.message = "the script raised " + v->to_json().substr(0, 500);
+    if (v) e.message = "the script raised " + table_text(*v).substr(0, 500);
   }
   if (e.message.empty()) e.message = "the script raised " + describe(L, index);
   return e;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bindings/host/await.hpp"
 #include "bindings/host/errors.hpp"
 #include "bindings/host/object_class.hpp"
@@ -39,6 +41,11 @@ int index_object(lua_State* L) {
   if (!lua_isnil(L, -1)) return 1;
   lua_settop(L, 2);
   auto* info = static_cast<ClassInfo*>(lua_touserdata(L, lua_upvalueindex(2)));
+  if (lua_type(L, 2) != LUA_TSTRING) {
+    bool selects = std::find(info->names.begin(), info->names.end(), "select") != info->names.end();
+    raise_invalid(L, fmt::format("{} has no element [{}]: it is not a table", info->name, describe(L, 2)),
+                  selects ? "x:select(dimension, index) gives a part, x:item() the number of a single one" : "");
+  }
   std::string_view key = check_text(L, 2, info->name);
   if (info->field && info->field(L, key)) return 1;
   std::string near = did_you_mean(key, info->names), list;
@@ -66,6 +73,11 @@ ObjectEncoder object_encoder(lua_State* L, int index) {
 std::optional<std::uint64_t> object_number(lua_State* L, int index) {
   if (!class_of(L, index)) return {};
   return static_cast<detail::ObjectHeader*>(lua_touserdata(L, index))->number;
+}
+
+std::vector<std::string> object_names(lua_State* L, int index) {
+  ClassInfo* info = class_of(L, index);
+  return info ? info->names : std::vector<std::string>();
 }
 
 namespace detail {

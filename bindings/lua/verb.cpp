@@ -17,12 +17,13 @@ Verb begin_verb(lua_State* L, const char* name, Verbs kind) {
 }
 
 std::string check_name(lua_State* L, int index, const char* verb) {
+  std::string full = fmt::format("{}{}", index == 1 ? "rille." : "box:", verb);  // methods have the box first
   if (lua_type(L, index) != LUA_TSTRING)
-    raise_invalid(L, fmt::format("rille.{}: expected its name first, got {}", verb, describe(L, index)),
-                  fmt::format("rille.{}(\"name\", ...)", verb));
+    raise_invalid(L, fmt::format("{}: expected its name first, got {}", full, describe(L, index)),
+                  fmt::format("{}(\"name\", ...)", full));
   std::string_view name = check_text(L, index, "name");
   if (name.empty() || name.size() > 200)
-    raise_invalid(L, fmt::format("rille.{}: the name must have 1 to 200 characters", verb));
+    raise_invalid(L, fmt::format("{}: the name must have 1 to 200 characters", full));
   return std::string(name);
 }
 

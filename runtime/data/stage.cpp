@@ -101,6 +101,7 @@ Async<Staged> stage_local(Loop& loop, std::string source, std::string destinatio
   Meter meter(loop.clock(), options.progress);
   std::error_code failed;
   Staged staged{.path = destination};
+  RILLE_CO_CHECK(check_ends(source));
   if (fs::is_directory(source, failed)) {
     if (!options.sha256.empty())
       co_return make_error(ErrorKind::invalid,
@@ -161,6 +162,15 @@ void Meter::say() {
   double seconds = static_cast<double>(clock_.monotonic_ns() - started_ns_) / 1e9;
   now_.bytes_per_second = seconds > 0 ? static_cast<double>(moved_) / seconds : 0;
   tell_(now_);
+}
+
+Result<> check_ends(const std::string& source) {
+  std::error_code failed;
+  fs::file_status status = fs::status(source, failed);
+  if (!fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status)) return {};
+  return make_error(ErrorKind::invalid,
+                    fmt::format("cannot stage '{}': it is neither a file nor a directory", source),
+                    "a pipe or a device has no end to wait for: write what it gives to a file first");
 }
 
 Result<> prepare_place(const std::string& destination) {

@@ -57,4 +57,8 @@ struct Staged {
 Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination,
                     StageOptions options, CancelToken token = {});
 
+// invalid: the local source is a pipe, a socket or a device, which nothing could copy to its end. One that is not there
+// passes: to open it says so.
+Result<> check_ends(const std::string& source);
+
 }  // namespace rille::data

@@ -241,7 +241,11 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
       RILLE_CO_CHECK(download.start_over());
       continue;
     }
-    if (answer && !answer->ok()) co_return net::status_error(request, *answer);
+    if (answer && !answer->ok()) {
+      Error error = net::status_error(request, *answer);
+      if (answer->status == 404 || answer->status == 410) error.kind = ErrorKind::invalid;  // the script's address
+      co_return error;
+    }
     again = answer || answer.error().retryable;
     stuck = download.done() > before ? 0 : stuck + 1;
     if (!again || stuck > options.resumes_max) {

@@ -131,7 +131,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
   if (!l || l->state != "live")
     co_return make_error(ErrorKind::state,
                          fmt::format("lease '{}' is {}", l ? l->name : lease_id, l ? l->state : "unknown"),
-                         "rent again, or keep the box in the scope that uses it");
+                         l && l->state != "live" ? "its scope has ended, or it was released elsewhere (`rille leases --all`): "
+                                                   "rent again, or keep the box in the scope that uses it"
+                                                 : "rent again");
   for (int attempt = 1;; ++attempt) {
     Result<provider::Machine> described = co_await leases_->describe(*l, token);
     if (!described) {  // a provider that is out of order says nothing about the machine
@@ -300,6 +302,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
               now_us + 1000 * restart_delay_ms(request.call_key, attached->attempt, attached->idle_attempts);
         postponed.record(postponed.until_us);
         run_.event("call_restarted", Value().set("call", spec.name).set("why", why.message)
+                                         .set("from_checkpoint", !keeper->latest.is_null())
                                          .set("attempt", attached->attempt + 1)
                                          .set("delay_ms", (postponed.until_us - now_us) / 1000));
         RILLE_CO_CHECK(co_await sleep_for(run_.loop(), (postponed.until_us - now_us) / 1000, token));

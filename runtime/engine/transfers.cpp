@@ -72,6 +72,7 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
     if (!std::filesystem::exists(from, ec))
       co_return make_error(ErrorKind::io, fmt::format("cannot stage '{}': there is no such file or folder", from),
                            fmt::format("paths are relative to {}", std::filesystem::current_path(ec).string()));
+    RILLE_CO_CHECK(data::check_ends(from));
     co_return from;
   }
   if (!http_) http_ = std::make_unique<net::HttpClient>(run_.loop());

@@ -138,8 +138,11 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle) {
   std::string hint = "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU";
   if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
   else if (obstacle) hint = "unguarded = true takes one that nobody ends";
+  std::string cap = terms.query.max_price_micros_per_hour
+                        ? ", max_price = " + format_dollars(*terms.query.max_price_micros_per_hour)
+                        : "";
   return make_error(ErrorKind::capacity,
-                    fmt::format("{} has nothing for gpu = \"{}\"{}{}", where, terms.query.gpu, more,
+                    fmt::format("{} has nothing for gpu = \"{}\"{}{}{}", where, terms.query.gpu, cap, more,
                                 obstacle ? std::string(" ") + obstacle : std::string()),
                     hint);
 }

@@ -186,7 +186,9 @@ Error status_error(const HttpRequest& request, const HttpResponse& response) {
     kind = ErrorKind::state, hint = "check the address: the server has nothing there";
   if (status == 409 || status == 412) kind = ErrorKind::state;
   if (status == 407) kind = ErrorKind::auth, hint = "check the credentials of the proxy";
-  std::string words = first_words(request, response.body);
+  // A page for a browser says nothing that the status does not say.
+  bool page = response.header("content-type").starts_with("text/html") || response.body.starts_with("<!DOCTYPE");
+  std::string words = page ? "" : first_words(request, response.body);
   Error e = make_error(kind,
                        fmt::format("{} {}: status {}{}{}", request.method, redact_url(request.url), status,
                                    words.empty() ? "" : ": ", words),

@@ -67,7 +67,7 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
       if (!field.as_bool()) return wrong("spot", field, "true or false");
       out.spot = *field.as_bool();
     } else if (key == "max_price") {
-      if (!field.as_number()) return wrong("max_price", field, "dollars per hour");
+      if (!field.as_number() || !(*field.as_number() >= 0)) return wrong("max_price", field, "dollars per hour");
       RILLE_TRY(out.max_price_micros_per_hour, micros_from_dollars(*field.as_number()));
     } else if (key == "region") {
       if (!field.as_string()) return wrong("region", field, "a name");

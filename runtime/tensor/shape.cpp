@@ -51,8 +51,9 @@ bool is_contiguous(const Dims& shape, const Dims& strides) {
 
 Result<int> normal_dim(std::string_view op, int dim, int rank) {
   if (dim < -rank || dim >= rank) {
-    return make_error(ErrorKind::invalid,
-                      fmt::format("{}: dimension {} of a tensor with {} dimensions", op, dim, rank));
+    return make_error(ErrorKind::invalid,  // counted from 1, as scripts do
+                      fmt::format("{}: dimension {} of a tensor with {} dimensions", op, dim < 0 ? dim : dim + 1,
+                                  rank));
   }
   return dim < 0 ? dim + rank : dim;
 }

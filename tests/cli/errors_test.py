@@ -12,6 +12,7 @@ root = tempfile.mkdtemp(prefix="rille-errors-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
 small = "--layers 1 --width 32 --heads 2 --every 5".split()
 text = root + "/text.txt"
+os.mkfifo(root + "/pipe")
 open(text, "w").write("The quick brown fox jumps over the lazy dog. " * 3000)
 
 
@@ -96,6 +97,51 @@ try:
     code, out = run("resume", "20200101")
     check("a run that is not there", code == 1 and "no run '20200101'" in out, out)
     check("an unknown flag of the command", run("ps", "--bogus")[0] == 2)
+
+    expect("a pipe is refused", script(BOX + f'box:stage("{root}/pipe", "x")'), 1, "invalid", "neither a file nor")
+    expect("a dimension is counted from 1", script('rille.step("s", function() rille.device():randn{2,3}:sum(5) end)'),
+           1, "dimension 5 of a tensor with 2")
+    expect("an element of a tensor", script('rille.step("s", function() return rille.device():randn{2,3}[1] end)'), 1,
+           r"Tensor has no element \[1\]", "x:select")
+    expect("a call without its name", script(BOX + "box:call(function() end)"), 1, r"box:call: expected its name",
+           r'hint: box:call\("name"')
+    expect("a model without its sizes", script('rille.nn.gpt { layers = 1, heads = 1, width = 8 }'), 1,
+           "context is needed")
+    expect("a price below nothing", script('rille.rent("b", { gpu = "any", max_price = -1 })'), 1, "max_price", "-1")
+    expect("no offer at the price", script('rille.rent("b", { gpu = "A100", max_price = 0.5 })'), 1, r"max_price = \$0.5")
+    expect("a raised table without a message", script('error { code = 5, "x" }'), 1, r'\[1\] = "x"', "code = 5")
+    expect("an argument without its value", script('rille.args { times = 3 }', "--times"), 1, "--times has no value",
+           "a number")
+    expect("a box that is released", script(BOX + 'box:release()\nbox:call("f", function() end)'), 1, "released")
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    web = http.server.HTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    missing = script(BOX + f'box:stage("http://127.0.0.1:{web.server_port}/nope", "x")')
+    expect("a URL that is not there", missing, 1, r"error \(invalid\).*status 404", "check the address")
+    check("its page is not shown", "<" not in missing[1], missing[1])
+    web.shutdown()
+
+    # Standard output is data with --json, and text that is lost on it is no success.
+    open(root + "/hello.lua", "w").write('print("hello")\nreturn 7\n')
+    for words in (("run", root + "/hello.lua"), ("-e", 'print("hello"); return 7')):
+        r = subprocess.run([rille, "--json", *words], env=env, capture_output=True, text=True)
+        check(f"--json {words[0]}: standard output is JSON, what is printed goes to standard error",
+              json.loads(r.stdout).get("result", 7) == 7 and "hello" in r.stderr, (r.stdout, r.stderr))
+    for words in (("run", root + "/hello.lua"), ("ps",), ("--help",)):
+        with open("/dev/full", "w") as full:
+            r = subprocess.run([rille, *words], env=env, stdout=full, stderr=subprocess.PIPE, text=True)
+        check(f"lost output is an error: {words[0]}", r.returncode == 1 and r.stderr.count("No space left") == 1,
+              (r.returncode, r.stderr))
+    check("the run went on to its end", "done" in run("show", "last")[1], run("show", "last")[1])
+    r = subprocess.run(f"'{rille}' ps | true", shell=True, env=env, capture_output=True, text=True)
+    check("a reader that left is no error", r.stderr == "", r.stderr)
 
     # A disk that is full while a checkpoint is written: the earlier one stays whole, and nothing is lost.
     disk = root + "/disk"

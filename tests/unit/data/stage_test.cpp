@@ -1,5 +1,7 @@
 #include "runtime/data/stage.hpp"
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -57,6 +59,17 @@ struct Fixture {
 };
 
 }  // namespace
+
+TEST_CASE_METHOD(Fixture, "a pipe or a device is refused, not read for ever") {
+  std::string pipe = dir.file("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& source : {pipe, std::string("/dev/zero"), "file://" + pipe}) {
+    auto staged = get(source);
+    REQUIRE_FALSE(staged.ok());
+    CHECK(staged.error().kind == ErrorKind::invalid);
+    CHECK(staged.error().message.find("neither a file nor a directory") != std::string::npos);
+  }
+}
 
 TEST_CASE_METHOD(Fixture, "a web file arrives whole, checked, with progress") {
   ScriptedServer server([&](const Request& r, Wire& w) { serve(r, w); });
@@ -226,7 +239,7 @@ TEST_CASE_METHOD(Fixture, "refusals are errors of their kind and leave nothing")
   ScriptedServer server([&](const Request&, Wire& w) { w.answer(status, "no such thing"); });
   auto staged = get(server.url("/f"));
   REQUIRE(!staged.ok());
-  CHECK(staged.error().kind == (status == 404   ? ErrorKind::state
+  CHECK(staged.error().kind == (status == 404   ? ErrorKind::invalid
                                 : status == 403 ? ErrorKind::auth
                                                 : ErrorKind::network));
   CHECK(staged.error().http_status == status);
