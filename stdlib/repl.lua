@@ -13,8 +13,10 @@ local show
 
 local function show_table(t, depth, seen)
   if seen[t] then return "<cycle>" end
-  local meta = getmetatable(t)
-  if type(meta) == "table" and meta.__tostring then return tostring(t) end
+  if getmetatable(t) ~= nil then  -- often its name only; what it can do is seen by asking
+    local text = tostring(t)
+    if not text:find("^table: ") then return text end
+  end
   if depth >= depth_max then return "{...}" end
   seen[t] = true
   local parts, count, listed = {}, 0, #t

@@ -9,6 +9,7 @@
 #include "bindings/cli/session.hpp"
 #include "bindings/host/await.hpp"
 #include "bindings/host/bind.hpp"
+#include "bindings/host/object.hpp"
 #include "bindings/host/open.hpp"
 #include "bindings/host/stdlib_table.hpp"
 
@@ -182,6 +183,23 @@ std::string strip(std::string s) {
   return start == std::string::npos ? "" : s.substr(start);
 }
 
+// Replaces the value on top by its field `name`, running no code but the loading of our own modules; nil if none.
+void step_into(lua_State* L, const std::string& path, const std::string& name) {
+  luaL_checkstack(L, 8, "completion");
+  if (path == "rille.") {  // modules are loaded by asking
+    lua_getfield(L, -1, name.c_str());
+    return;
+  }
+  for (int level = 0; level < 4 && lua_istable(L, -1); ++level) {
+    lua_pushstring(L, name.c_str());
+    lua_rawget(L, -2);
+    if (!lua_isnil(L, -1)) return;
+    lua_pop(L, 1);
+    if (!luaL_getmetafield(L, -1, "__index")) break;
+  }
+  lua_pushnil(L);
+}
+
 // Names that could follow: fields of what stands before the last dot or colon, else the session's variables.
 std::vector<std::string> complete(Repl& r, const std::string& before) {
   std::size_t start = before.find_last_of(" \t({[,=+-*/<>~;\"'#");
@@ -195,19 +213,23 @@ std::vector<std::string> complete(Repl& r, const std::string& before) {
     std::string path, rest = word;
     for (std::size_t at; (at = rest.find_first_of(".:")) != std::string::npos; rest = rest.substr(at + 1)) {
       path += rest.substr(0, at + 1);
-      lua_pushstring(l, rest.substr(0, at).c_str());
-      if (lua_istable(l, -2)) lua_rawget(l, -2);
-      else return;
-      if (lua_isuserdata(l, -1) && luaL_getmetafield(l, -1, "__index") && !lua_istable(l, -1)) return;
+      step_into(l, path.substr(0, path.size() - at - 1), rest.substr(0, at));
+    }
+    auto add = [&](const std::string& name) {
+      if (name.starts_with(rest) && !name.starts_with("__") && (name[0] != '_' || !rest.empty()))
+        found.push_back(path + name);
+    };
+    if (path == "rille.")
+      for (const StdlibModule& m : stdlib_modules())
+        if (std::string name(m.name); name.starts_with("rille.")) add(name.substr(6));
+    if (!lua_istable(l, -1)) {
+      for (const std::string& name : object_names(l, -1)) add(name);
+      if (!luaL_getmetafield(l, -1, "__index")) return;
     }
     for (int level = 0; level < 3 && lua_istable(l, -1); ++level) {
       int table = lua_gettop(l);
       for (lua_pushnil(l); lua_next(l, table); lua_pop(l, 1))
-        if (lua_type(l, -2) == LUA_TSTRING) {
-          std::string name = lua_tostring(l, -2);
-          if (name.starts_with(rest) && !name.starts_with("__") && (name[0] != '_' || !rest.empty()))
-            found.push_back(path + name);
-        }
+        if (lua_type(l, -2) == LUA_TSTRING) add(lua_tostring(l, -2));
       if (!luaL_getmetafield(l, table, "__index")) break;
     }
   });
@@ -232,6 +254,16 @@ bool may_leave(Repl& r, Editor* editor) {
   Editor::Input input = editor->read("", answer);
   if (input == Editor::Input::end) r.app.terminal.out("\n");
   return input == Editor::Input::line && !answer.empty() && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+// What a resumed session still holds: its variables are gone, its boxes are not.
+void show_rented(Repl& r) {
+  auto leases = r.app.engine->leases().of_run(r.run->id());
+  if (!leases) return;
+  for (const auto& l : *leases)
+    if (l.billable())
+      r.app.terminal.out(fmt::format("still rented: {}, at {} per hour; get it back with box = rille.rent(\"{}\")\n",
+                                     l.name, format_dollars(l.price_micros_per_hour), l.name));
 }
 
 void submit(Repl& r, std::optional<Entry> entry) {
@@ -323,6 +355,7 @@ int repl_command(App& app, const std::string& resume) {
       [&](int signal) { suspend(r, signal); });
   r.signals = &handler;
   app.terminal.out("Rille " RILLE_VERSION "  (Ctrl-D leaves, ?name for help)\n");
+  if (!resume.empty()) show_rented(r);
   app.loop->spawn([](Repl& session, FunctionRef f) -> Task<void> {
     Value none;
     session.result.emplace(co_await session.run->execute(*session.host, f, none));

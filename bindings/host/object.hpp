@@ -41,6 +41,9 @@ void* test_object(lua_State* L, int index, const void* key);            // null 
 [[noreturn]] void wrong_object(lua_State* L, int index, const void* key, const char* what);
 }  // namespace detail
 
+// The methods and fields of the object at `index`; none when it is no object of ours.
+std::vector<std::string> object_names(lua_State* L, int index);
+
 template <class T>
 void define_class(lua_State* L, const ClassSpec& spec) {
   detail::define_class(L, &detail::class_key<T>, spec, [](lua_State* l) -> int {

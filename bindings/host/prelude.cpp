@@ -371,6 +371,14 @@ for name, lib in raw.next, { string = strings, table = tables, math = maths, cor
   loaded[name] = lib
 end
 
+-- A misspelt name in a module of ours says so, rather than being nil.
+local function strict(name, module)
+  setmetatable(module, { __index = function(_, key)
+    raise("invalid", raw.format("%s.%s does not exist", name, raw.tostring(key)),
+      core.did_you_mean(raw.tostring(key), names_of(module)))
+  end, __metatable = name })
+end
+
 local function require(name)
   if type(name) ~= "string" then
     raise("invalid", "require: expected the name of a module, got " .. core.describe(name))
@@ -393,6 +401,9 @@ local function require(name)
   loading[name] = nil
   if not ok then error(result, 0) end
   if result == nil then result = true end
+  if type(result) == "table" and core.has_stdlib(name) and getmetatable(result) == nil then
+    strict(name, result)
+  end
   loaded[name] = result
   return result
 end

@@ -7,13 +7,13 @@ failures = count = 0
 
 
 class Prompt:
-    def __init__(self, home):
+    def __init__(self, home, *words):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update(RILLE_HOME=home, XDG_CONFIG_HOME=home + "/config", TERM="xterm", NO_COLOR="1")
-            os.execv(rille, [rille])
+            os.execv(rille, [rille, *words])
         self.seen = ""
-        self.wait("rille> ")
+        self.banner = self.wait("rille> ")
 
     def wait(self, text, seconds=30):
         """Reads until `text` has appeared; gives what came before it."""
@@ -60,6 +60,10 @@ def check(name, ok, detail=""):
 
 
 def leases(home):
+    p = Prompt(home, "resume", "last")
+    check("a resumed session says what it still rents", 'box = rille.rent("kept")' in p.banner, p.banner)
+    os.kill(p.pid, signal.SIGHUP)
+    p.end()
     env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=home + "/config")
     return subprocess.run([rille, "leases"], env=env, capture_output=True, text=True).stdout
 
@@ -104,6 +108,17 @@ try:
     check("the session goes on after it", p.enter("n").strip().endswith("3"))
     out = p.enter("eror('x')")
     check("an error and what was meant", "did you mean 'error'" in out, out)
+    for typed, whole in (("rille.re", "rille.rent"), ("rille.op", "rille.optim"), ("table.conc", "table.concat"),
+                         ("x:matm", "x:matmul"), ("box:st", "box:stage"), ("rille.optim.ada", "rille.optim.adamw")):
+        p.key(typed.encode() + b"\t\t")
+        out = p.wait(whole, 10)
+        p.key(b"\x03")
+        p.wait("rille> ")
+        check(f"Tab completes {typed}", True)
+    out = p.enter("rille.offers()")
+    check("offers are shown as a list, not as its table", "provider" in out.lower() and "price_per_hour =" not in out, out)
+    out = p.enter("rille.optim.sgdd(1)")
+    check("a misspelt name in a module", "rille.optim.sgdd does not exist" in out and "did you mean 'sgd'" in out, out)
     p.key(b"half a line")
     p.wait("half a line")
     p.key(b"\x03")
