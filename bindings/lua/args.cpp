@@ -26,7 +26,8 @@ Error unknown_argument(const std::string& name, const Value::Object& defaults) {
 }
 
 Error wrong_type(const std::string& name, const Value& given, const char* wanted) {
-  if (given == Value(true)) return make_error(ErrorKind::invalid, fmt::format("--{} has no value: expected {}", name, wanted));
+  if (given.as_bool() && *given.as_bool())
+    return make_error(ErrorKind::invalid, fmt::format("--{} has no value: expected {}", name, wanted));
   return make_error(ErrorKind::invalid,
                     fmt::format("--{} {}: expected {}", name,
                                 given.as_string() ? *given.as_string() : given.to_json(), wanted));

@@ -131,9 +131,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
   if (!l || l->state != "live")
     co_return make_error(ErrorKind::state,
                          fmt::format("lease '{}' is {}", l ? l->name : lease_id, l ? l->state : "unknown"),
-                         l && l->state != "live" ? "its scope has ended, or it was released elsewhere (`rille leases --all`): "
-                                                   "rent again, or keep the box in the scope that uses it"
-                                                 : "rent again");
+                         "its scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
   for (int attempt = 1;; ++attempt) {
     Result<provider::Machine> described = co_await leases_->describe(*l, token);
     if (!described) {  // a provider that is out of order says nothing about the machine

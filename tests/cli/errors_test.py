@@ -108,7 +108,8 @@ try:
     expect("a model without its sizes", script('rille.nn.gpt { layers = 1, heads = 1, width = 8 }'), 1,
            "context is needed")
     expect("a price below nothing", script('rille.rent("b", { gpu = "any", max_price = -1 })'), 1, "max_price", "-1")
-    expect("no offer at the price", script('rille.rent("b", { gpu = "A100", max_price = 0.5 })'), 1, r"max_price = \$0.5")
+    expect("no offer at the price", script('rille.rent("b", { gpu = "A100", max_price = 0.5 })'), 1,
+           r"max_price = \$0.5")
     expect("a raised table without a message", script('error { code = 5, "x" }'), 1, r'\[1\] = "x"', "code = 5")
     expect("an argument without its value", script('rille.args { times = 3 }', "--times"), 1, "--times has no value",
            "a number")
