@@ -82,6 +82,7 @@ Words split_words(int argc, char** argv, const CLI::App& cli) {
   for (; i < argc && std::string_view(argv[i]).starts_with("--"); ++i) {
     words.ours.emplace_back(argv[i]);
     if (words.ours.back() == "--tag" && i + 1 < argc) words.ours.emplace_back(argv[++i]);
+    if (words.ours.back() == "--deadline" && i + 1 < argc) words.ours.emplace_back(argv[++i]);
   }
   if (i < argc) words.ours.emplace_back(argv[i++]);
   for (; i < argc; ++i) words.script.emplace_back(argv[i]);
@@ -126,6 +127,7 @@ int run_main(App& app, int argc, char** argv) {
   auto* run_cmd = cli.add_subcommand("run", "run a workflow: rille run FILE [--x 1 ..]");
   run_cmd->add_option("FILE", run.file, "the script")->required();
   run_cmd->add_option("--tag", run.tag, "whose budget the run shares, see `rille budget`");
+  run_cmd->add_option("--deadline", run.deadline, "how long it may take, e.g. 2h; then it is cancelled");
   auto* resume = cli.add_subcommand("resume", "continue an interrupted run");
   resume->add_option("RUN", run.resume, "its id, a unique beginning of it, or `last`")->required();
   resume->add_option("--with", run.with, "go on with this script, if it follows what is recorded");

@@ -20,6 +20,7 @@ CREATE TABLE runs (
   seed TEXT NOT NULL DEFAULT '',     -- the run whose random numbers it draws; '': its own
   month_micros INTEGER,              -- what this run leaves the month's leases of the whole home; null: no limit
   tag TEXT NOT NULL DEFAULT '',      -- whose budget it shares
+  deadline_us INTEGER,               -- null: none
   cancel_after INTEGER,              -- null: not cancelled. The last completion before it; -1: it came before the start
   cancel_reason TEXT,
   created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, ended_us INTEGER,
@@ -44,7 +45,7 @@ CREATE TABLE entries (
   kind TEXT NOT NULL, name TEXT NOT NULL, occurrence INTEGER NOT NULL, args_sha256 TEXT NOT NULL,
   attempt INTEGER NOT NULL, source TEXT NOT NULL,
   started_us INTEGER NOT NULL, ended_us INTEGER NOT NULL,
-  value TEXT, error TEXT             -- one of them
+  value TEXT, error TEXT, blob TEXT  -- one of them. blob: the name of a large value (store/blobs.hpp)
 ) STRICT;
 
 -- What has begun and not completed. run is the run's number.
@@ -52,6 +53,7 @@ CREATE TABLE begun (
   run INTEGER NOT NULL, fiber TEXT NOT NULL, pos INTEGER NOT NULL,
   kind TEXT NOT NULL, name TEXT NOT NULL, occurrence INTEGER NOT NULL, args_sha256 TEXT NOT NULL,
   attempt INTEGER NOT NULL, next_us INTEGER NOT NULL, source TEXT NOT NULL, started_us INTEGER NOT NULL,
+  progress TEXT,                     -- of a step, as JSON: what the next attempt must know
   PRIMARY KEY (run, fiber, pos)
 ) STRICT, WITHOUT ROWID;
 
