@@ -35,6 +35,7 @@ struct RunArguments {
   std::string file;                    // "" for -e
   std::optional<std::string> code;     // of -e
   std::vector<std::string> script_arguments;
+  std::string deadline;                // "2h"; "" = none
   std::string resume;                  // a run id; with code: a session that the code goes on with, and ends
   std::string with;                    // the file that `resume` goes on with instead of the pinned script
   std::string fork_from;               // a key: not that run goes on, but a new one that begins with its record

@@ -76,7 +76,10 @@ Words split_words(int argc, char** argv, const CLI::App& cli) {
   }
   words.ours.emplace_back("run");
   if (first == "run") ++i;
-  for (; i < argc && std::string_view(argv[i]).starts_with("--"); ++i) words.ours.emplace_back(argv[i]);
+  for (; i < argc && std::string_view(argv[i]).starts_with("--"); ++i) {
+    words.ours.emplace_back(argv[i]);
+    if (words.ours.back() == "--deadline" && i + 1 < argc) words.ours.emplace_back(argv[++i]);
+  }
   if (i < argc) words.ours.emplace_back(argv[i++]);
   for (; i < argc; ++i) words.script.emplace_back(argv[i]);
   return words;
@@ -120,6 +123,7 @@ int run_main(int argc, char** argv) {
   cli.add_option("-e", code, "run this Lua");
   auto* run_cmd = cli.add_subcommand("run", "run a workflow: rille run FILE [--x 1 ..]");
   run_cmd->add_option("FILE", run.file, "the script")->required();
+  run_cmd->add_option("--deadline", run.deadline, "how long it may take, e.g. 2h; then it is cancelled");
   auto* resume = cli.add_subcommand("resume", "continue an interrupted run");
   resume->add_option("RUN", run.resume, "its id, a unique beginning of it, or `last`")->required();
   resume->add_option("--with", run.with, "go on with this script, if it follows what is recorded");

@@ -83,6 +83,7 @@ int show_command(App& app, const std::string& id) {
   std::string out = fmt::format("run      {}\nscript   {}\nstate    {}\nstarted  {}\n", run->id, run->script,
                                 shown_state(app, *run), format_utc(run->created_us));
   if (!run->forked_from.empty()) out += "forked   from " + run->forked_from + "\n";
+  if (run->deadline_us) out += fmt::format("deadline {}\n", format_utc(run->deadline_us));
   if (run->ended_us) out += fmt::format("took     {}\n", format_duration_ms((run->ended_us - run->created_us) / 1000));
   if (run->args.as_object() && !run->args.as_object()->empty()) out += "args     " + run->shown_args().to_json() + "\n";
   if (!run->result.is_null()) out += "result   " + run->result.to_json() + "\n";

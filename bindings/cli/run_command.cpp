@@ -8,6 +8,7 @@
 
 #include "bindings/cli/reaper.hpp"
 #include "bindings/cli/session.hpp"
+#include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "bindings/lua/open.hpp"
 
@@ -138,6 +139,17 @@ int run_command(App& app, const RunArguments& arguments) {
     if (!parsed) return usage(parsed.error());
     input = std::move(*parsed);
   }
+  std::int64_t deadline_ms = 0;
+  if (!arguments.deadline.empty()) {
+    Result<std::int64_t> ms = parse_duration_ms(arguments.deadline);
+    if (ms && *ms <= 0) ms = make_error(ErrorKind::invalid, fmt::format("'{}' is over at once", arguments.deadline));
+    if (!ms) {
+      Error e = std::move(ms).error();
+      e.message = "--deadline: " + e.message;
+      return usage(e);
+    }
+    deadline_ms = *ms;
+  }
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   if (!arguments.resume.empty()) {
     auto row = app.engine->run(arguments.resume);
@@ -157,6 +169,7 @@ int run_command(App& app, const RunArguments& arguments) {
     spec.script = !arguments.code ? script : "-e";
     spec.mode = !arguments.code ? engine::Mode::durable : engine::Mode::session;
     spec.args = std::move(input);
+    spec.deadline_ms = deadline_ms;
     auto run = run_blocking(*app.loop, app.engine->start(spec, session_hooks(s)));
     if (!run) return fail(app, run.error());
     s.run = std::move(*run);

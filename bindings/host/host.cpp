@@ -57,6 +57,7 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
 
 LuaHost::~LuaHost() {
   watchdog_.reset();
+  alarm_.reset();
   if (self_) *self_ = nullptr;  // completions that come now find nothing
   while (drivers_.after != &drivers_) {
     detail::Driver::Node* n = drivers_.after;
@@ -175,6 +176,7 @@ void LuaHost::start(FiberId id, FunctionRef function, const Value& argument) {
     run_->fiber_done(id, std::move(ready).error());
     return;
   }
+  if (id == 1) look_later(run_->look_at_clock());
   resume(f, values);
 }
 
@@ -279,9 +281,20 @@ void LuaHost::arm_interrupt() noexcept {
   lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
 }
 
+void LuaHost::look_later(std::int64_t ms) {
+  if (ms < 0 || loop_.virtual_time()) return;
+  if (!alarm_)
+    alarm_ = std::make_unique<Alarm>([this] {
+      look_.store(true);
+      lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+    });
+  alarm_->set(ms);
+}
+
 void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   LuaHost& host = of(L);
   if (host.interrupt_.exchange(false) && host.options_.on_interrupt) host.options_.on_interrupt();
+  if (host.run_ && host.look_.exchange(false)) host.look_later(host.run_->look_at_clock());
   Fiber* f = host.current_;
   const Error* why = f ? host.run_->cancelled(f->id) : nullptr;
   if (!why && f && host.run_->cancel_waits()) {

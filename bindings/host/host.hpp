@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "bindings/host/alarm.hpp"
 #include "bindings/host/await.hpp"
 #include "bindings/host/bind.hpp"
 #include "bindings/host/captured.hpp"
@@ -91,6 +92,8 @@ class LuaHost final : public Guest {
   void plain_done(FiberId id, const Error* failure) override;
 
   void arm_interrupt() noexcept;             // any thread, signal-safe
+  // Has the Run look at its clock after so many milliseconds, also while Lua computes. -1: no need.
+  void look_later(std::int64_t ms);
 
   // For bindings
   static LuaHost& of(lua_State* L) { return *static_cast<LuaHost*>(State::of(L).owner); }
@@ -141,6 +144,8 @@ class LuaHost final : public Guest {
   std::atomic<bool> interrupt_{false};
   bool grace_given_ = false;                 // to a fiber that computes while a cancel waits
   std::unique_ptr<Watchdog> watchdog_;
+  std::atomic<bool> look_{false};            // the alarm has rung
+  std::unique_ptr<Alarm> alarm_;
   std::shared_ptr<LuaHost*> self_;           // *self_ is null once the host is gone: late completions look here
 };
 

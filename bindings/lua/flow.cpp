@@ -12,7 +12,7 @@ local raise, describe, trace = core.raise, core.describe, core.trace
 local select, xpcall, pcall, error, type, rawequal, setmetatable, ipairs, tostring = select, xpcall, pcall, error,
   type, rawequal, setmetatable, ipairs, core.tostring
 local pairs = core.store.pairs
-local plain_begin, plain_end = core.plain_begin, core.plain_end
+local plain_begin, plain_end, plain_step = core.plain_begin, core.plain_end, core.plain_step
 local words = {}
 
 -- Options are tables whose names are known; "did you mean" for the others.
@@ -289,32 +289,42 @@ local function after_plain(fn, ok, ...)
   local again, value, failed = after_body(ticket, fn, ok, ...)
   while again do
     core.step_enter(ticket, fn)
-    again, value, failed = after_body(ticket, fn, xpcall(fn, trace, value))
+    again, value, failed = after_body(ticket, fn, xpcall(fn, trace, value, ticket))
   end
   if failed then error(value, 0) end
   return value
 end
 
--- Runs fn once, records what it returns, and gives that on every resume. fn receives the number of the attempt.
+local function after_probe(ticket, fn, ok, ...)
+  local change = core.step_leave(ticket, fn, ok)
+  if change then return core.step_probed(ticket, false, change) end
+  return core.step_probed(ticket, ok, ...)
+end
+
+-- Runs fn once, records what it returns, and gives that on every resume. fn receives the number of the attempt and the
+-- ticket.
 function words.step(name, options, fn)
   if fn == nil and type(options) == "function" then options, fn = nil, options end
-  if options == nil and plain_begin(name, fn) then return after_plain(fn, xpcall(fn, trace, 1)) end
+  if options == nil and plain_begin(name, fn) then return after_plain(fn, xpcall(fn, trace, 1, plain_step)) end
   local ticket, recorded, value, failed = core.step_begin(name, options, fn)
   if recorded then
     if failed then error(value, 0) end
     return value
   end
-  local attempt = value
-  while true do
+  local attempt, again = value, true
+  if failed then  -- it was cut off, and there is a probe that may know how far it came
+    local probe = options.probe
+    core.step_enter(ticket, probe)
+    again, attempt, failed = after_probe(ticket, probe, xpcall(probe, trace, ticket))
+    value = attempt
+  end
+  while again do
     core.step_enter(ticket, fn)
-    local again
-    again, value, failed = after_body(ticket, fn, xpcall(fn, trace, attempt))
-    if not again then
-      if failed then error(value, 0) end
-      return value
-    end
+    again, value, failed = after_body(ticket, fn, xpcall(fn, trace, attempt, ticket))
     attempt = value
   end
+  if failed then error(value, 0) end
+  return value
 end
 
 -- As rent, but gives nil and the error when there is nothing to rent at present.

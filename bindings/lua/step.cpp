@@ -1,5 +1,6 @@
 // The primitives of rille.step. The body runs in Lua (flow.cpp) between step_enter and step_leave; what it captured is
-// compared before and after, since a finished step does not run again on resume and the change would be lost.
+// compared before and after, since a finished step does not run again on resume and the change would be lost. The
+// ticket is what the body gets as its second argument.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,12 +11,15 @@ namespace rille::lua {
 
 namespace {
 
+constexpr int crashes_max_default = 5;
+
 using Ticket = StepObject;
 
 engine::RetryPolicy read_retry(lua_State* L, int options) {
   engine::RetryPolicy policy;
   if (!lua_istable(L, options)) return policy;
   lua_getfield(L, options, "retry");
+  policy.counts_crashes = !lua_isnil(L, -1);
   int retry = lua_gettop(L);
   if (lua_isnumber(L, retry)) {
     std::int64_t n = check_integer(L, retry, "retry");
@@ -23,7 +27,8 @@ engine::RetryPolicy read_retry(lua_State* L, int options) {
     policy.attempts_max = static_cast<int>(n);
     policy.any_error = true;
   } else if (!lua_isnil(L, retry)) {
-    check_options(L, retry, "retry", {"attempts", "initial", "factor", "cap", "only_retryable"});
+    check_options(L, retry, "retry",
+                  {"attempts", "initial", "factor", "cap", "only_retryable", "max_elapsed", "on_exhausted"});
     policy.any_error = !option_bool(L, retry, "only_retryable", false);
     if (auto n = option_number(L, retry, "attempts")) {
       if (*n < 1 || *n > 1000 || *n != std::floor(*n))
@@ -32,6 +37,11 @@ engine::RetryPolicy read_retry(lua_State* L, int options) {
     }
     if (auto ms = option_duration_ms(L, retry, "initial")) policy.initial_ms = *ms;
     if (auto ms = option_duration_ms(L, retry, "cap")) policy.cap_ms = *ms;
+    policy.elapsed_ms_max = option_duration_ms(L, retry, "max_elapsed").value_or(0);
+    std::string after = option_text(L, retry, "on_exhausted").value_or("error");
+    if (after != "error" && after != "pause")
+      raise_invalid(L, fmt::format("on_exhausted = '{}': expected 'error' or 'pause'", after));
+    policy.pauses = after == "pause";
     if (auto f = option_number(L, retry, "factor")) {
       if (!(*f >= 1 && *f <= 100)) raise_invalid(L, fmt::format("factor = {}: expected 1 to 100", *f));
       policy.factor = *f;
@@ -41,30 +51,88 @@ engine::RetryPolicy read_retry(lua_State* L, int options) {
   return policy;
 }
 
-// (name, options, fn) -> ticket, recorded, value
+std::int64_t read_limit(lua_State* L, int options, const char* key) {
+  std::optional<std::int64_t> ms = option_duration_ms(L, options, key);
+  if (ms && *ms <= 0) raise_invalid(L, fmt::format("{} = {} ms: expected more than nothing", key, *ms));
+  return ms.value_or(0);
+}
+
+engine::StepOptions read_step_options(lua_State* L, int options, const std::string& name) {
+  check_options(L, options, "rille.step",
+                {"retry", "args", "effect", "probe", "crashes_max", "timeout", "total_timeout", "heartbeat_timeout"});
+  engine::StepOptions out;
+  out.retry = read_retry(L, options);
+  if (!lua_istable(L, options)) return out;
+  std::string effect = option_text(L, options, "effect").value_or("idempotent");
+  if (effect == "pure") out.effect = engine::Effect::pure;
+  else if (effect == "once") out.effect = engine::Effect::once;
+  else if (effect != "idempotent")
+    raise_invalid(L, fmt::format("effect = '{}': expected 'idempotent', 'pure' or 'once'", effect));
+  lua_getfield(L, options, "retry");
+  if (out.effect == engine::Effect::once && !lua_isnil(L, -1))
+    raise_invalid(L, fmt::format("step '{}' has effect = 'once' and retry, but is never tried again", name),
+                  "an effect that may happen again is 'idempotent'");
+  lua_getfield(L, options, "probe");
+  if (!lua_isnil(L, -1)) {
+    if (out.effect != engine::Effect::once)
+      raise_invalid(L, fmt::format("step '{}' has a probe, which only effect = 'once' asks", name));
+    check_function(L, lua_gettop(L), "probe");
+    out.probes = true;
+  }
+  lua_pop(L, 2);
+  if (out.retry.counts_crashes && out.effect == engine::Effect::idempotent) out.crashes_max = crashes_max_default;
+  if (out.probes) out.crashes_max = crashes_max_default;
+  if (auto n = option_number(L, options, "crashes_max")) {
+    if (!(*n >= 0 && *n <= 1000) || *n != std::floor(*n))
+      raise_invalid(L, fmt::format("crashes_max = {}: expected 0 to 1000", *n));
+    if (out.effect == engine::Effect::pure)
+      raise_invalid(L, fmt::format("step '{}' has crashes_max, but effect = 'pure' writes nothing before its result",
+                                   name));
+    out.crashes_max = static_cast<int>(*n);
+  }
+  out.timeout_ms = read_limit(L, options, "timeout");
+  out.total_timeout_ms = read_limit(L, options, "total_timeout");
+  out.heartbeat_timeout_ms = read_limit(L, options, "heartbeat_timeout");
+  return out;
+}
+
+engine::StepTicket copy(const engine::StepTicket& t) {
+  engine::StepTicket mine;
+  mine.key = t.key;
+  mine.attempt = t.attempt;
+  mine.entry = t.entry;
+  return mine;
+}
+
+// (name, options, fn) -> ticket, recorded, value; of one that is not recorded: ticket, false, attempt, probe
 Result<int> step_begin(lua_State* L) {
   Verb v = begin_verb(L, "step");
   engine::Operation op;
   op.kind = "step";
   op.name = check_name(L, 1, "step");
   op.source = v.source;
-  check_options(L, 2, "rille.step", {"retry", "args"});
   check_function(L, 3, "rille.step");
   if (lua_istable(L, 2)) {
     lua_getfield(L, 2, "args");
     RILLE_TRY(op.args, to_value(L, -1, "args"));
     lua_pop(L, 1);
   }
-  engine::RetryPolicy retry = read_retry(L, 2);
   std::string name = op.name;
-  return await(L, v.run.step_begin(v.id, std::move(op), retry), [name](lua_State* l, engine::StepTicket ticket) {
+  engine::StepOptions options = read_step_options(L, 2, name);
+  engine::Run* run = &v.run;
+  bool limited = options.limited();
+  auto push_ticket = [name, run, limited](lua_State* l, engine::StepTicket ticket) {
     std::optional<Result<Value>> recorded = std::move(ticket.recorded);
     int attempt = ticket.attempt;
-    push_object(l, Ticket{std::move(ticket), name, Random(), {}});
+    bool probe = ticket.probe;
+    push_object(l, Ticket{std::move(ticket), name, run->id(), limited, false, Random(), {}});
     lua_pushboolean(l, recorded.has_value());
     if (!recorded) {
       push(l, attempt);
-    } else if (*recorded) {
+      push(l, probe);
+      return 4;
+    }
+    if (*recorded) {
       push_value(l, **recorded);
     } else {
       // A recorded failure is raised again as it was.
@@ -73,7 +141,8 @@ Result<int> step_begin(lua_State* L) {
       return 4;
     }
     return 3;
-  }, Waits::engine);
+  };
+  return await(L, v.run.step_begin(v.id, std::move(op), options), push_ticket, Waits::engine);
 }
 
 int step_enter(lua_State* L) {
@@ -86,6 +155,7 @@ int step_enter(lua_State* L) {
     seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   v.fiber.random.reseed(seed);
   v.fiber.step = t.name;
+  if (t.limited) v.host.look_later(v.run.look_at_clock());
   return 0;
 }
 
@@ -108,7 +178,27 @@ int step_leave(lua_State* L) {
   return 1;
 }
 
-// (ticket, ok, value, count) -> again, attempt | false, value
+// -> again, attempt | false, value | false, error, true
+auto outcome_of(Ticket* ticket) {
+  return [ticket](lua_State* l, engine::StepOutcome outcome) {
+    ticket->ticket.attempt = outcome.attempt;
+    ticket->ticket.last = std::move(outcome.last);
+    lua_pushboolean(l, outcome.again);
+    if (outcome.again) {
+      push(l, outcome.attempt);
+      return 2;
+    }
+    if (outcome.result) {
+      push_value(l, *outcome.result);
+      return 2;
+    }
+    push_error(l, outcome.result.error());
+    lua_pushboolean(l, 1);
+    return 3;
+  };
+}
+
+// (ticket, ok, value, count) -> outcome_of
 Result<int> step_end(lua_State* L) {
   Verb v = begin_verb(L, "step");
   Ticket& t = check_object<Ticket>(L, 1, "step");
@@ -123,37 +213,70 @@ Result<int> step_end(lua_State* L) {
   } else {
     body = caught_error(L, 3);
   }
-  Ticket* ticket = &t;
-  engine::StepTicket mine;
-  mine.key = t.ticket.key;
-  mine.attempt = t.ticket.attempt;
-  mine.entry = t.ticket.entry;
-  return await(
-      L, v.run.step_end(v.id, std::move(mine), std::move(body)),
-      [ticket](lua_State* l, engine::StepOutcome outcome) {
-        ticket->ticket.attempt = outcome.attempt;
-        lua_pushboolean(l, outcome.again);
-        if (outcome.again) {
-          push(l, outcome.attempt);
-          return 2;
-        }
-        if (outcome.result) {
-          push_value(l, *outcome.result);
-          return 2;
-        }
-        push_error(l, outcome.result.error());
-        lua_pushboolean(l, 1);
-        return 3;
-      },
-      Waits::cleanup);
+  return await(L, v.run.step_end(v.id, copy(t.ticket), std::move(body)), outcome_of(&t), Waits::cleanup);
+}
+
+// (ticket, ok, verdict, value) -> outcome_of
+Result<int> step_probed(lua_State* L) {
+  Verb v = begin_verb(L, "step");
+  Ticket& t = check_object<Ticket>(L, 1, "step");
+  lua_settop(L, 4);
+  Result<engine::ProbeAnswer> answer = engine::ProbeAnswer();
+  std::string_view verdict = lua_type(L, 3) == LUA_TSTRING ? lua_tostring(L, 3) : "";
+  if (!lua_toboolean(L, 2)) {
+    answer = caught_error(L, 3);
+  } else if (verdict == "done") {
+    Result<Value> value = to_value(L, 4, fmt::format("the result of step '{}'", t.name));
+    if (value) answer->done = std::move(*value);
+    else answer = value.error();
+  } else if (verdict != "absent") {
+    answer = make_error(ErrorKind::invalid,
+                        fmt::format("the probe of step '{}' says {}: expected \"done\" and the result, or \"absent\"",
+                                    t.name, describe(L, 3)));
+  }
+  return await(L, v.run.step_probed(v.id, copy(t.ticket), std::move(answer)), outcome_of(&t), Waits::cleanup);
+}
+
+// Of the step that this object stands for.
+engine::StepTicket ticket_of(lua_State* L, const Verb& v, const Ticket& t) {
+  if (!t.plain) return copy(t.ticket);
+  if (!v.fiber.plain.runs)
+    raise(L, make_error(ErrorKind::state, "this step has ended", "what it gets belongs to its body"));
+  return v.run.plain_ticket(v.id);
+}
+
+// ctx:heartbeat(value)
+Result<int> heartbeat(lua_State* L) {
+  Verb v = begin_verb(L, "step", Verbs::anywhere);
+  Ticket& t = check_object<Ticket>(L, 1, "step");
+  RILLE_TRY(Value progress, to_value(L, 2, fmt::format("the heartbeat of step '{}'", t.name)));
+  RILLE_CHECK(v.run.step_heartbeat(v.id, ticket_of(L, v, t), std::move(progress)));
+  return 0;
+}
+
+bool field(lua_State* L, std::string_view key) {
+  const Ticket& t = check_object<Ticket>(L, 1, "step");
+  if (key == "attempt") push(L, t.ticket.attempt);
+  else if (key == "token" && !t.plain) push(L, engine::step_token(t.run, t.ticket.key));
+  else if (key == "token") {
+    Verb v = begin_verb(L, "step", Verbs::anywhere);
+    push(L, engine::step_token(v.run.id(), ticket_of(L, v, t).key));
+  }
+  else if (key == "last") push_value(L, t.ticket.last);
+  else return false;
+  return true;
 }
 
 }  // namespace
 
 void add_step_functions(lua_State* L) {
-  define_class<Ticket>(L, {.name = "Step"});
+  define_class<Ticket>(L, {.name = "Step",
+                           .methods = {{"heartbeat", bind<heartbeat>}},
+                           .field = field,
+                           .fields = {"attempt", "token", "last"}});
   set_functions(L, {{"step_enter", bind<step_enter>}, {"step_leave", bind<step_leave>}});
   set_async(L, "step_begin", bind<step_begin>);
+  set_async(L, "step_probed", bind<step_probed>);
   set_async(L, "step_end", bind<step_end>);
   add_plain_step_functions(L);
 }

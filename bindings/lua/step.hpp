@@ -9,6 +9,9 @@ namespace rille::lua {
 struct StepObject {
   engine::StepTicket ticket;
   std::string name;
+  std::string run;       // its id
+  bool limited = false;  // its body's time is
+  bool plain = false;    // stands for whichever step its fiber runs on the short way
   Random outer;          // the fiber's generator, put aside while the body draws from its own
   Captured before;
 };

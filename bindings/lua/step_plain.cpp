@@ -90,7 +90,8 @@ int plain_ticket(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   Fiber::Plain& plain = v.fiber.plain;
   plain.runs = false;
-  push_object(L, StepObject{v.run.plain_ticket(v.id), v.fiber.step, plain.outer, std::move(plain.before)});
+  push_object(L, StepObject{v.run.plain_ticket(v.id), v.fiber.step, v.run.id(), false, false, plain.outer,
+                            std::move(plain.before)});
   return 1;
 }
 
@@ -102,6 +103,10 @@ void add_plain_step_functions(lua_State* L) {
                     {"plain_result", bind<plain_result>},
                     {"plain_ticket", bind<plain_ticket>},
                     {"raise_awaited", bind<unpack_result>}});
+  StepObject any;
+  any.plain = true;
+  push_object(L, std::move(any));
+  lua_setfield(L, -2, "plain_step");
 }
 
 }  // namespace rille::lua

@@ -70,8 +70,14 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
   spec.script = script.lexically_normal().string();
   std::string child = spec.id = spec.id.empty() ? child_id(config_.id, spec.script, slot.key) : spec.id;
   std::string path = spec.script;
-  Result<Value> outcome =
-      co_await config_.engine->run_child(std::move(spec), config_.id, config_.hooks.children, token(*slot.fiber));
+  Engine::Paused paused;
+  if (config_.mode == Mode::durable)
+    paused = [this, f = slot.fiber](Error why) {
+      pause(std::move(why));
+      return hold(*f);
+    };
+  Result<Value> outcome = co_await config_.engine->run_child(std::move(spec), config_.id, config_.hooks.children,
+                                                             token(*slot.fiber), std::move(paused));
   if (!outcome) {
     if (const Error* why = cancelled(id)) co_return *why;
     outcome = failed_child(child, path, std::move(outcome).error());
@@ -80,7 +86,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
 }
 
 Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs,
-                               CancelToken token) {
+                               CancelToken token, Paused paused) {
   while (true) {
     if (token.cancelled()) co_return token.reason();
     RILLE_CO_TRY(std::optional<RunRow> row, exactly(spec.id));
@@ -103,14 +109,15 @@ Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_p
       fresh.parent = parent;
       begun = co_await start(std::move(fresh), std::move(hooks));
     }
-    if (begun) co_return co_await execute_child(std::move(*begun), spec.script, programs, token);
+    if (begun) co_return co_await execute_child(std::move(*begun), spec.script, programs, token, std::move(paused));
     if (!alive(spec.id)) co_return begun.error();
     RILLE_CO_CHECK(co_await sleep_for(loop_, look_again_ms, token));  // another fiber or process is at it
   }
 }
 
 Async<Value> Engine::execute_child(std::unique_ptr<Run> run, std::string script,
-                                   std::shared_ptr<ChildPrograms> programs, CancelToken token) {
+                                   std::shared_ptr<ChildPrograms> programs, CancelToken token,
+                                   Paused paused) {
   Result<std::unique_ptr<Program>> program = programs->load(*run, script);
   if (!program) {
     Error e = std::move(program).error();
@@ -119,7 +126,10 @@ Async<Value> Engine::execute_child(std::unique_ptr<Run> run, std::string script,
   }
   auto registration = token.on_cancel([r = run.get()](const Error& why) { r->cancel(why); });
   Value none;
-  co_return co_await run->execute((*program)->guest(), (*program)->main(), none);
+  Result<Value> result = co_await run->execute((*program)->guest(), (*program)->main(), none);
+  // Its suspended fibers stay as they are until this process ends.
+  if (!result && result.error().code == "run_paused" && paused) RILLE_CO_CHECK(co_await paused(result.error()));
+  co_return result;
 }
 
 }  // namespace rille::engine

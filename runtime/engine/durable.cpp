@@ -1,8 +1,7 @@
-// Durable operations: admission (the journal's answer, or leave to go live), completion, steps, sleep, clock, signals.
+// Durable operations: admission (the journal's answer, or leave to go live), completion, sleep, clock, signals.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/base/id.hpp"
 #include "runtime/engine/run_impl.hpp"
@@ -166,9 +165,12 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
     slot.attempt = static_cast<int>(entry->attempt);
     slot.next_us = entry->next_us;
     slot.started_us = entry->started_us;
+    slot.begun = true;
+    slot.progress = entry->progress;
     row_of(slot).written = true;
   }
   if (divergence_ || !replay_.over()) RILLE_CO_CHECK(co_await wait_live(f));
+  if (paused_) RILLE_CO_CHECK(co_await hold(f));
   if (!followed_) pin_edited();
   if (!f.owed.empty()) RILLE_CO_CHECK(co_await take_owed(slot.fiber));
   co_return slot;
@@ -192,13 +194,17 @@ QueuedEntry& RunImpl::row_of(Slot& slot) const {
   return *slot.row;
 }
 
-// That it has begun, and which attempt this is: durable within milliseconds, unless the completion overtakes it.
-void RunImpl::record_start(Slot& slot) {
-  if (config_.mode != Mode::durable) return;
+// That it has begun, and which attempt this is. Skipped when the completion has overtaken it.
+store::Journal::Write RunImpl::start_write(Slot& slot) const {
   row_of(slot).wanted = slot.attempt;
-  journal_->enqueue([row = slot.row, attempt = slot.attempt, next_us = slot.next_us](store::Db& db) {
-    return write_begun(db, *row, attempt, next_us);
-  }, fence_);
+  std::string progress = slot.progress.is_null() ? std::string() : slot.progress.to_json();
+  return [row = slot.row, attempt = slot.attempt, next_us = slot.next_us, progress = std::move(progress)](
+             store::Db& db) { return write_begun(db, *row, attempt, next_us, progress); };
+}
+
+// Durable within milliseconds.
+void RunImpl::record_start(Slot& slot) {
+  if (config_.mode == Mode::durable) journal_->enqueue(start_write(slot), fence_);
 }
 
 // Records the outcome and resumes when it is durable, in the order of completion over all fibers.
@@ -206,11 +212,13 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
   if (config_.mode != Mode::durable) co_return outcome;
   QueuedEntry& row = row_of(slot);
   if (outcome) row.value = outcome->to_json();
-  if (static_cast<std::int64_t>(row.value.size()) > inline_value_bytes_max)
+  if (row.value.size() > store::blob_bytes_max)
     outcome = make_error(ErrorKind::invalid,
-                         fmt::format("the result of {} '{}' is {} MB; at most 16 MB go into the journal",
+                         fmt::format("the result of {} '{}' is {} MB; at most 64 MB are kept",
                                      slot.operation.kind, slot.operation.name, row.value.size() >> 20),
                          "write it to a file and return the file's name");
+  else if (row.value.size() > store::inline_bytes_max)
+    row.blobs = config_.blobs;
   if (!outcome) row.error = error_to_value(outcome.error()).to_json();
   row.attempt = slot.attempt;
   row.ended_us = now_us();
@@ -236,56 +244,6 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
   Result<> written = co_await durable;
   if (!written) co_return written.error();
   co_return outcome;
-}
-
-Async<StepTicket> RunImpl::step_begin(FiberId id, Operation step, RetryPolicy retry) {
-  step.kind = "step";
-  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(step)));
-  StepTicket ticket;
-  ticket.key = slot.key;
-  if (slot.recorded) {
-    ticket.recorded = std::move(slot.recorded);
-    co_return ticket;
-  }
-  if (slot.next_us > now_us()) {  // a crash during a back-off: the rest of it
-    RILLE_CO_CHECK(co_await sleep_for(loop_, (slot.next_us - now_us()) / 1000, token(*slot.fiber)));
-  }
-  record_start(slot);
-  ticket.attempt = slot.attempt;
-  ticket.entry = next_step_++;
-  steps_.try_emplace(ticket.entry, std::move(slot), retry);
-  co_return ticket;
-}
-
-Async<StepOutcome> RunImpl::step_end(FiberId id, StepTicket ticket, Result<Value> body) {
-  auto [slot, retry] = std::move(steps_.extract(ticket.entry).mapped());
-  StepOutcome out;
-  // A body that ends because its scope unwinds has not finished: it is not recorded and runs again on resume.
-  if (!body)
-    if (const Error* why = cancelled(id)) co_return *why;
-  bool transient = !body && body.error().kind != ErrorKind::cancelled && (body.error().retryable || retry.any_error);
-  if (transient && slot.attempt < retry.attempts_max) {
-    double full = std::min<double>(static_cast<double>(retry.cap_ms),
-                                   static_cast<double>(retry.initial_ms) * std::pow(retry.factor, slot.attempt - 1));
-    std::uint64_t dice = std::stoull(
-        derive_hex({"retry", config_.id, slot.key, std::to_string(slot.attempt)}, 12), nullptr, 16);
-    auto delay = static_cast<std::int64_t>(full * (static_cast<double>(dice) / static_cast<double>(1ULL << 48)));
-    if (body.error().retry_after_ms > delay) delay = std::min<std::int64_t>(body.error().retry_after_ms, retry.cap_ms);
-    slot.attempt += 1;
-    slot.next_us = now_us() + delay * 1000;
-    Value note;
-    note.set("step", slot.key).set("attempt", slot.attempt).set("delay_ms", delay).set("error", body.error().summary());
-    event("retry", std::move(note));
-    record_start(slot);
-    Slot& kept = steps_.try_emplace(ticket.entry, std::move(slot), retry).first->second.first;
-    RILLE_CO_CHECK(co_await sleep_for(loop_, delay, token(*kept.fiber)));
-    out.again = true;
-    out.attempt = steps_.at(ticket.entry).first.attempt;
-    co_return out;
-  }
-  out.attempt = slot.attempt;
-  out.result = co_await complete(std::move(slot), std::move(body));
-  co_return out;
 }
 
 Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::string source) {

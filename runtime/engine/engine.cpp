@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* run_columns =
     "SELECT id,script,mode,state,host,args,result,error,epoch,created_us,updated_us,ended_us,pid,cancel_reason,parent,"
-    "forked_from,seed "
+    "forked_from,seed,deadline_us "
     "FROM runs ";
 
 RunRow read_run(const store::Row& row) {
@@ -50,6 +50,7 @@ RunRow read_run(const store::Row& row) {
   r.parent = row.text(14);
   r.forked_from = row.text(15);
   r.seed = row.text(16);
+  r.deadline_us = row.null(17) ? 0 : row.integer(17);
   return r;
 }
 
@@ -121,6 +122,7 @@ Value RunRow::to_value() const {
   Value v;
   v.set("id", id).set("script", script).set("mode", mode).set("state", state).set("args", shown_args());
   v.set("created", format_utc(created_us));
+  if (deadline_us) v.set("deadline", format_utc(deadline_us));
   if (!parent.empty()) v.set("parent", parent);
   if (!forked_from.empty()) v.set("forked_from", forked_from);
   if (ended_us) v.set("ended", format_utc(ended_us)).set("seconds", static_cast<double>(ended_us - created_us) / 1e6);
@@ -169,6 +171,7 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
   row.mode = mode_name(spec.mode);
   row.args = spec.args;
   row.parent = spec.parent;
+  if (spec.deadline_ms > 0) row.deadline_us = loop_.clock().wall_us() + spec.deadline_ms * 1000;
   co_return co_await take(std::move(row), true, std::move(hooks));
 }
 
@@ -204,14 +207,17 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
                     {*host, std::int64_t{getpid()}, now, r.id});
     std::string args = r.args.to_json();
     return db.run(
-        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,parent) "
-        "VALUES(?,?,?,'running',1,?,?,?,?,?,?)",
-        {r.id, r.script, r.mode, args, now, now, *host, std::int64_t{getpid()}, r.parent});
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,parent,"
+        "deadline_us) "
+        "VALUES(?,?,?,'running',1,?,?,?,?,?,?,?)",
+        {r.id, r.script, r.mode, args, now, now, *host, std::int64_t{getpid()}, r.parent,
+         r.deadline_us ? store::SqlValue(r.deadline_us) : store::SqlValue()});
   };
   // A session has nothing to resume before its first lease, whose row comes after this one: it need not wait.
   if (fresh && row.mode == "session") journal_->enqueue(std::move(write));
   else RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
   row.epoch = 1;
+  bool died = row.state == "running";
   if (!fresh) {
     RILLE_CO_TRY(row, run(row.id));  // as it is now that nobody else moves it
   }
@@ -223,6 +229,9 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   config.args = row.args;
   config.hooks = std::move(hooks);
   config.epoch = row.epoch;
+  config.deadline_us = row.deadline_us;
+  config.died = died;
+  config.blobs = blobs_;
   config.self_exe = options_.self_exe;
   config.simulation = simulation_;
   config.lock = std::move(lock);
@@ -234,7 +243,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   }
   Replay replay;
   if (!fresh) {
-    RILLE_CO_TRY(replay, Replay::load(journal_->reader(), row.id));
+    RILLE_CO_TRY(replay, Replay::load(journal_->reader(), row.id, blobs_.get()));
   }
   co_return std::unique_ptr<Run>(
       new RunImpl(loop_, std::move(config), journal_.get(), leases_.get(), std::move(replay)));
@@ -290,7 +299,7 @@ Result<RunRow> Engine::run(const std::string& id) const {
 
 Result<std::vector<Value>> Engine::entries(const std::string& run) const {
   std::vector<Entry> rows;
-  RILLE_CHECK(read_entries(journal_->reader(), run, [&](Entry e) { rows.push_back(std::move(e)); }));
+  RILLE_CHECK(read_entries(journal_->reader(), run, nullptr, [&](Entry e) { rows.push_back(std::move(e)); }));
   std::sort(rows.begin(), rows.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.started_us, a.fiber, a.pos) < std::tie(b.started_us, b.fiber, b.pos);
   });
@@ -301,8 +310,10 @@ Result<std::vector<Value>> Engine::entries(const std::string& run) const {
     e.set("occurrence", row.occurrence).set("attempt", row.attempt).set("source", row.source);
     e.set("state", !row.completed() ? "started" : row.error ? "failed" : "done");
     e.set("started", format_utc(row.started_us));
+    if (!row.progress.is_null()) e.set("progress", row.progress);
     if (row.completed()) e.set("seconds", static_cast<double>(row.ended_us - row.started_us) / 1e6);
     if (row.error) e.set("error", error_to_value(*row.error));
+    else if (!row.blob.empty()) e.set("file", blobs_->path(row.blob));
     else if (row.completed()) e.set("value", std::move(row.value));
     out.push_back(std::move(e));
   }

@@ -10,6 +10,7 @@
 #include "runtime/engine/run.hpp"
 #include "runtime/lease/manager.hpp"
 #include "runtime/provider/provider.hpp"
+#include "runtime/store/blobs.hpp"
 #include "runtime/store/journal.hpp"
 
 namespace rille::engine {
@@ -27,6 +28,7 @@ struct RunSpec {
   Value args;              // the run's input
   std::string id;          // "" = make one
   std::string parent;      // the run whose script starts it; "": none
+  std::int64_t deadline_ms = 0;  // from now on; then it is cancelled, with `timeout`. 0: none
 };
 
 struct ReapSpec {
@@ -52,6 +54,7 @@ struct RunRow {
   std::optional<Error> cancel_reason;  // set: it was told to end, and unwinds or has unwound
   std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
   std::string seed;                    // the run whose random numbers these are: a fork's are its origin's
+  std::int64_t deadline_us = 0;        // 0: none
   Value shown_args() const;  // without the secrets of URLs
   Value to_value() const;
 };
@@ -99,8 +102,10 @@ class Engine {
   Async<> abandon(std::string run, lease::Manager::Event event);
   // A run that a script starts: to its end, from wherever its row stands. It may be under way in another fiber or
   // process; then its outcome is waited for. state: the id is another run's, of another script or arguments.
+  // `paused`: its parent stops with it, when it is told that the child is paused, and returns when it is cancelled.
+  using Paused = std::function<Async<>(Error)>;
   Async<Value> run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs,
-                         CancelToken token);
+                         CancelToken token, Paused paused);
   // Ends a run whose script could not be loaded: nothing of it has begun.
   Async<> fail(std::string run, Error why);
   // Marks a run that stops here without unwinding (SIGTERM, SIGHUP): `resume` continues it.
@@ -120,7 +125,7 @@ class Engine {
   static Result<> refuse_ended(const RunRow& row);
   Result<std::optional<RunRow>> exactly(const std::string& id) const;
   Async<Value> execute_child(std::unique_ptr<Run> run, std::string script, std::shared_ptr<ChildPrograms> programs,
-                             CancelToken token);
+                             CancelToken token, Paused paused);
   Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks, std::string edited = std::string());
   Result<Cut> cut_at(const RunRow& row, const std::string& key, bool keep_leases, std::int64_t* seq) const;
   std::string run_home(const std::string& id) const { return options_.home + "/runs/" + id; }
@@ -129,6 +134,7 @@ class Engine {
   EngineOptions options_;
   Simulation* simulation_ = nullptr;
   std::unique_ptr<store::Journal> journal_;
+  std::shared_ptr<const store::Blobs> blobs_ = std::make_shared<store::Blobs>(options_.home + "/blobs");
   std::unique_ptr<provider::Registry> registry_;
   std::unique_ptr<lease::Manager> leases_;
   std::unique_ptr<Pools> pools_;

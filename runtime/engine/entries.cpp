@@ -40,20 +40,31 @@ Result<std::int64_t> run_number(store::Db& db, const std::string& run) {
   return number;
 }
 
-Result<> write_begun(store::Db& db, QueuedEntry& r, std::int64_t attempt, std::int64_t next_us) {
+Result<> write_begun(store::Db& db, QueuedEntry& r, std::int64_t attempt, std::int64_t next_us,
+                     std::string_view progress) {
   if (r.wanted.load() != attempt) return {};
   r.written = true;
   return db.run(
-      "INSERT INTO begun(run,fiber,pos,kind,name,occurrence,args_sha256,attempt,next_us,source,started_us) "
-      "VALUES(?,?,?,?,?,?,?,?,?,?,?) "
-      "ON CONFLICT(run,fiber,pos) DO UPDATE SET attempt=excluded.attempt, next_us=excluded.next_us",
-      {r.run, r.fiber, r.pos, r.kind, r.name, r.occurrence, r.args_sha256, attempt, next_us, r.source, r.started_us});
+      "INSERT INTO begun(run,fiber,pos,kind,name,occurrence,args_sha256,attempt,next_us,source,started_us,"
+      "progress) VALUES(?,?,?,?,?,?,?,?,?,?,?,?) "
+      "ON CONFLICT(run,fiber,pos) DO UPDATE SET attempt=excluded.attempt, next_us=excluded.next_us, "
+      "progress=excluded.progress",
+      {r.run, r.fiber, r.pos, r.kind, r.name, r.occurrence, r.args_sha256, attempt, next_us, r.source, r.started_us,
+       progress.empty() ? store::SqlValue() : store::SqlValue(progress)});
 }
 
 Result<> write_completed(store::Db& db, const QueuedEntry& r) {
   if (r.written)
     RILLE_CHECK(db.run("DELETE FROM begun WHERE run=? AND fiber=? AND pos=?", {r.run, r.fiber, r.pos}));
   bool failed = !r.error.empty();
+  if (r.blobs) {
+    RILLE_TRY(std::string blob, r.blobs->put(r.value));
+    return db.run(
+        "INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,blob) "
+        "VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+        {entry_id(r.run, r.seq), r.fiber, r.pos, r.kind, r.name, r.occurrence, r.args_sha256, r.attempt, r.source,
+         r.started_us, r.ended_us, blob});
+  }
   return db.run(
       "INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,"
       "error) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -69,11 +80,12 @@ Result<> write_plain(store::Db& db, const QueuedEntry& r) {
       {entry_id(r.run, r.seq), r.fiber, r.pos, r.name, r.occurrence, r.source, r.started_us, r.ended_us, r.value});
 }
 
-Result<> read_entries(store::Db& db, const std::string& run, const std::function<void(Entry)>& each) {
+Result<> read_entries(store::Db& db, const std::string& run, const store::Blobs* blobs,
+                      const std::function<void(Entry)>& each) {
   RILLE_TRY(std::int64_t number, run_number(db, run));
   Result<> failure;
-  RILLE_CHECK(db.query(fmt::format("SELECT {},ended_us,value,error,id FROM entries WHERE id>=? AND id<? ORDER BY id",
-                                   common),
+  RILLE_CHECK(db.query(fmt::format("SELECT {},ended_us,value,error,id,blob FROM entries WHERE id>=? AND id<? "
+                                   "ORDER BY id", common),
                        {entry_id(number, 0), entry_id(number + 1, 0)}, [&](const store::Row& row) {
                          Entry e;
                          read_common(row, e);
@@ -82,14 +94,22 @@ Result<> read_entries(store::Db& db, const std::string& run, const std::function
                          if (!row.null(10)) e.value = parsed(row.text(10), failure);
                          if (!row.null(11)) e.error = error_from_value(parsed(row.text(11), failure));
                          e.seq = row.integer(12) - entry_id(number, 0);
+                         if (!row.null(13)) {
+                           e.blob = row.text(13);
+                           Result<std::string> bytes = std::string("null");
+                           if (blobs) bytes = blobs->get(e.blob);
+                           if (bytes) e.value = parsed(*bytes, failure);
+                           else failure = bytes.error();
+                         }
                          each(std::move(e));
                        }));
-  RILLE_CHECK(db.query(fmt::format("SELECT {},next_us FROM begun WHERE run=?", common), {number},
+  RILLE_CHECK(db.query(fmt::format("SELECT {},next_us,progress FROM begun WHERE run=?", common), {number},
                        [&](const store::Row& row) {
                          Entry e;
                          read_common(row, e);
                          e.run = number;
                          e.next_us = row.integer(9);
+                         if (!row.null(10)) e.progress = parsed(row.text(10), failure);
                          each(std::move(e));
                        }));
   return failure;

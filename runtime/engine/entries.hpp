@@ -11,6 +11,7 @@
 #include <string>
 
 #include "runtime/base/value.hpp"
+#include "runtime/store/blobs.hpp"
 #include "runtime/store/sqlite.hpp"
 
 namespace rille::engine {
@@ -29,11 +30,14 @@ struct QueuedEntry : EntryRow {
   // The loop fills these before it queues the completion. error is "" unless it failed; both are JSON.
   std::int64_t seq = 0, ended_us = 0;
   std::string value, error;
+  std::shared_ptr<const store::Blobs> blobs;  // set: the value is too large for a row
 };
 
 struct Entry : EntryRow {
   std::int64_t seq = -1, ended_us = 0;
   Value value;
+  std::string blob;                    // the name of a value that was not read; "" otherwise
+  Value progress;                      // of a step that has not completed: see steps.cpp
   std::optional<Error> error;
   bool completed() const { return seq >= 0; }
 };
@@ -48,12 +52,15 @@ std::string key_of(const EntryRow& row);
 // The number that entries carry for that run. state: there is no such run.
 Result<std::int64_t> run_number(store::Db& db, const std::string& run);
 
-Result<> write_begun(store::Db& db, QueuedEntry& row, std::int64_t attempt, std::int64_t next_us);
+Result<> write_begun(store::Db& db, QueuedEntry& row, std::int64_t attempt, std::int64_t next_us,
+                     std::string_view progress);
 Result<> write_completed(store::Db& db, const QueuedEntry& row);
 // The same of a step without arguments whose first attempt has ended well, and of which no row is in `begun`.
 Result<> write_plain(store::Db& db, const QueuedEntry& row);
 
-// All of a run's, completed ones first, in order of seq. integrity: a row does not parse.
-Result<> read_entries(store::Db& db, const std::string& run, const std::function<void(Entry)>& each);
+// All of a run's, completed ones first, in order of seq. integrity: a row does not parse, or a large value is not what
+// was written. Without `blobs`, large values are named only.
+Result<> read_entries(store::Db& db, const std::string& run, const store::Blobs* blobs,
+                      const std::function<void(Entry)>& each);
 
 }  // namespace rille::engine

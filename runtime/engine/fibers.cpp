@@ -197,6 +197,8 @@ void RunImpl::begin_cancel() {
       event("warning", Value().set("what", "the cancel is not recorded").set("message", durable.error().message));
   }
   unwind(std::move(planned.reason));
+  if (!suspended_) paused_.reset();
+  for (auto& wake : std::exchange(held_, {})) wake.set(success());  // cleanup, which no cancel reaches
 }
 
 void RunImpl::unwind(Error reason) {

@@ -97,10 +97,16 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
   FiberId id = f.id;
   if (planned_cancel_ && planned_cancel_->after < 0) begin_cancel();
   if (cancel_reason_) f.root->source->cancel(*cancel_reason_);
-  Wake<bool> ended_wake(scheduler_);
-  f.joiners.push_back(ended_wake);
+  ended_.emplace(scheduler_);
+  f.joiners.push_back(*ended_);
+  watch_deadline();
   scheduler_.ready([this, id, main, argument = std::move(argument)] { guest_->start(id, main, argument); });
-  co_await ended_wake;
+  co_await *ended_;
+  deadline_.reset();
+  if (suspended_) {
+    guest_ = nullptr;
+    co_return *paused_;
+  }
   Result<Value> result = std::move(fiber(id).result);
   guest_ = nullptr;
   if (divergence_) result = *divergence_;
@@ -114,6 +120,7 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   std::string state = result                                        ? "done"
                       : divergence_                                 ? "diverged"
                       : result.error().kind == ErrorKind::cancelled ? "cancelled"
+                      : result.error().code == "run_deadline"       ? "cancelled"
                                                                     : "failed";
   Result<> released;
   // A diverged run keeps what it holds until a person decides, which a cancel is.

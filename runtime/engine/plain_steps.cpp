@@ -33,7 +33,7 @@ struct RunImpl::PlainRow final : store::Journal::Queued {
 };
 
 bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view source, std::uint64_t& seed) {
-  if (config_.mode != Mode::durable || divergence_ || !replay_.over() || !followed_) return false;
+  if (config_.mode != Mode::durable || divergence_ || paused_ || !replay_.over() || !followed_) return false;
   auto it = fibers_.find(id);
   if (it == fibers_.end() || !it->second->scope) return false;
   FiberRecord& f = *it->second;
@@ -74,7 +74,13 @@ StepTicket RunImpl::plain_ticket(FiberId id) {
     slot.operation = Operation{"step", step.name, Value(), step.source};
     slot.started_us = step.started_us;
     step.ticket = next_step_++;
-    record_start(steps_.try_emplace(step.ticket, std::move(slot), RetryPolicy()).first->second.first);
+    StepState& state = steps_[step.ticket];
+    state.fiber = id;
+    state.since_us = slot.started_us;
+    state.slot = std::move(slot);
+    state.runs = true;
+    ++bodies_;
+    record_start(state.slot);
   }
   ticket.entry = step.ticket;
   return ticket;
@@ -99,7 +105,7 @@ bool RunImpl::plain_end(FiberId id, const Value& result) {
   }
   QueuedEntry& e = row->entry;
   e.value = result.to_json();
-  if (static_cast<std::int64_t>(e.value.size()) > inline_value_bytes_max) return false;
+  if (e.value.size() > store::inline_bytes_max) return false;
   row->fiber = id;
   e.fiber = f.path;
   e.name = step.name;

@@ -4,10 +4,10 @@
 
 namespace rille::engine {
 
-Result<Replay> Replay::load(store::Db& db, const std::string& run) {
+Result<Replay> Replay::load(store::Db& db, const std::string& run, const store::Blobs* blobs) {
   Replay out;
   Result<> twice;
-  RILLE_CHECK(read_entries(db, run, [&](Entry e) {
+  RILLE_CHECK(read_entries(db, run, blobs, [&](Entry e) {
     Key key{e.fiber, e.pos};
     auto [it, added] = out.entries_.emplace(std::move(key), std::move(e));
     if (!added)

@@ -20,7 +20,7 @@ struct PlannedCancel {
 
 class Replay {
  public:
-  static Result<Replay> load(store::Db& db, const std::string& run);
+  static Result<Replay> load(store::Db& db, const std::string& run, const store::Blobs* blobs = nullptr);
 
   const Entry* find(const std::string& fiber, std::int64_t pos) const;
   // The seq that is delivered next; -1 when every recorded completion has been.

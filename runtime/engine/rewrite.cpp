@@ -152,8 +152,8 @@ Async<Cut> Engine::fork(std::string id, std::string key) {
     std::int64_t end = seq == everything ? entry_id(old_number + 1, 0) : entry_id(old_number, seq);
     RILLE_CHECK(db.run(
         "INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,"
-        "error) SELECT id-?1+?2,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,"
-        "error FROM entries WHERE id>=?1 AND id<?3",
+        "error,blob) SELECT id-?1+?2,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,"
+        "value,error,blob FROM entries WHERE id>=?1 AND id<?3",
         {entry_id(old_number, 0), entry_id(number, 0), end}));
     Value told;
     told.set("event", "forked").set("from", old).set("key", at);
@@ -220,7 +220,7 @@ Result<std::string> Engine::failed_at(const std::string& id) const {
                       fmt::format("resume it with `rille resume {0}`, or go back with `rille invalidate {0} KEY`",
                                   row.id));
   std::string key;
-  RILLE_CHECK(read_entries(journal_->reader(), row.id, [&](Entry e) {
+  RILLE_CHECK(read_entries(journal_->reader(), row.id, nullptr, [&](Entry e) {
     if (e.error && e.error->kind == row.error->kind && e.error->message == row.error->message) key = key_of(e);
   }));
   if (!key.empty()) return key;

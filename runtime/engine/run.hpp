@@ -18,6 +18,7 @@
 
 #include "runtime/base/guest.hpp"
 #include "runtime/engine/pools.hpp"
+#include "runtime/engine/step.hpp"
 #include "runtime/loop/loop.hpp"
 
 namespace rille::engine {
@@ -35,27 +36,6 @@ struct Operation {
   std::string kind, name;
   Value args;               // hashed into the entry; a change is divergence
   std::string source;       // "train.lua:12", for messages
-};
-
-struct RetryPolicy {
-  int attempts_max = 5;                // in all; only retryable errors unless `any_error`
-  std::int64_t initial_ms = 1000;
-  double factor = 2;
-  std::int64_t cap_ms = 60'000;        // full jitter, seeded by the step's identity
-  bool any_error = false;
-};
-
-struct StepTicket {
-  std::string key;                     // fiber path/name#n
-  int attempt = 1;
-  std::optional<Result<Value>> recorded;  // set: the step is done, here is its outcome
-  std::uint64_t entry = 0;             // the engine's own
-};
-
-struct StepOutcome {
-  bool again = false;                  // failed with attempts left: the delay is over, run the body again
-  int attempt = 1;                     // of the next run of the body
-  Result<Value> result = Value();      // the decoded journal copy, when not again
 };
 
 // What a script sees of a lease. A lease is logical: the name is its identity, generations are machines behind it.
@@ -142,6 +122,9 @@ class Run : public FiberSink {
   virtual void cancel(Error reason) = 0;
   virtual bool cancel_waits() const = 0;
   virtual void cancel_now() = 0;
+  // For code that computes while the loop does not turn: cancels what has had its time, and gives the milliseconds to
+  // the next such moment, or -1.
+  virtual std::int64_t look_at_clock() = 0;
 
   // --- what a guest asks about a fiber
   virtual const Error* cancelled(FiberId fiber) const = 0;   // why it must unwind now, or null
@@ -180,8 +163,13 @@ class Run : public FiberSink {
   virtual void cancel_scope(ScopeId scope, Error reason) = 0;
 
   // --- durable verbs
-  virtual Async<StepTicket> step_begin(FiberId fiber, Operation step, RetryPolicy retry) = 0;
+  // step_begin; where the ticket asks for it, the probe and step_probed; the body; step_end; the body again while the
+  // outcome says so. state: between begin and end, for what the step does not have (see step.hpp).
+  virtual Async<StepTicket> step_begin(FiberId fiber, Operation step, StepOptions options) = 0;
+  virtual Async<StepOutcome> step_probed(FiberId fiber, StepTicket ticket, Result<ProbeAnswer> answer) = 0;
   virtual Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) = 0;
+  // What the body wants its next attempt to know. Of several in a second the last is written.
+  virtual Result<> step_heartbeat(FiberId fiber, const StepTicket& ticket, Value progress) = 0;
   // --- the short way of a step without options: no coroutine, and one suspension (plain_steps.cpp). Once plain_begin
   // has said yes, either plain_end does, and Guest::plain_done or Guest::cancel tells the rest, or plain_ticket makes
   // it a step that step_begin began: for a body that fails, and when plain_end says no.

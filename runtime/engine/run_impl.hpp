@@ -1,7 +1,7 @@
 // The engine's Run. Private to runtime/engine; the interface is run.hpp.
-// Files: fibers.cpp (fibers, scopes, cancellation), durable.cpp (admission, completion, steps, sleep, signals),
-// patched.cpp (markers), children.cpp (runs that it starts), instances.cpp (leases and calls; what they do is
-// calls.hpp's), life.cpp (start, end, settling).
+// Files: fibers.cpp (fibers, scopes, cancellation), durable.cpp (admission, completion, sleep, signals), steps.cpp
+// and attempts.cpp, patched.cpp (markers), children.cpp (runs that it starts), instances.cpp (leases and calls; what
+// they do is calls.hpp's), life.cpp (start, end, settling).
 #pragma once
 
 #include <map>
@@ -26,7 +26,6 @@ struct Simulation;
 std::uint64_t name_hash(std::string_view name);
 
 constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a";  // of most steps: sha256("null")
-constexpr std::int64_t inline_value_bytes_max = 16 << 20;
 
 struct ScopeRecord {
   ScopeId id = 0;
@@ -94,8 +93,27 @@ struct Slot {
   Operation operation;
   int attempt = 1;
   std::int64_t next_us = 0, started_us = 0;
+  bool begun = false;                  // found in the record, begun and not completed
+  Value progress;                      // of a step: goes into the row with each start
   std::optional<Result<Value>> recorded;
   std::shared_ptr<QueuedEntry> row;    // once one has been queued or read
+};
+
+// A step between its begin and its end.
+struct StepState {
+  Slot slot;
+  StepOptions options;
+  FiberId fiber = 0;
+  std::int64_t since_us = 0;           // the beginning of the first attempt of this set
+  bool runs = false;                   // the body does
+  // Of a body whose time is limited: its scope, when to cancel it by the monotonic clock, and that this has happened.
+  ScopeId scope = 0;
+  std::int64_t due_ms = INT64_MAX, total_due_ms = 0, silent_ms = 0;  // the last two: 0 for none
+  std::unique_ptr<Timer> limit;
+  std::optional<Error> late;
+  std::int64_t heartbeat_us = 0;       // when the last one was written
+  bool heartbeat_waits = false;        // a newer one, for this:
+  std::unique_ptr<Timer> heartbeat;
 };
 
 inline RetryPolicy call_restarts() {
@@ -111,6 +129,9 @@ struct RunConfig {
   Value args;
   RunHooks hooks;
   std::int64_t epoch = 1, number = 0;  // as in the run's row; number: durable runs only
+  std::int64_t deadline_us = 0;        // wall time; 0: none
+  std::shared_ptr<const store::Blobs> blobs;  // null: all values are inline
+  bool died = true;                    // the process that ran it before, if any: it has not suspended it
   std::string self_exe;
   Simulation* simulation = nullptr;    // the world it is rehearsed in; null: the real one
   RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
@@ -136,6 +157,7 @@ class RunImpl final : public Run {
   void cancel(Error reason) override;
   bool cancel_waits() const override { return planned_cancel_.has_value(); }
   void cancel_now() override;
+  std::int64_t look_at_clock() override;
 
   const Error* cancelled(FiberId fiber) const override;
   bool replaying() const override { return config_.mode == Mode::durable && !replay_.over(); }
@@ -157,8 +179,10 @@ class RunImpl final : public Run {
   ScopeId entry_enter(FiberId fiber) override;
   void cancel_scope(ScopeId scope, Error reason) override;
 
-  Async<StepTicket> step_begin(FiberId fiber, Operation step, RetryPolicy retry) override;
+  Async<StepTicket> step_begin(FiberId fiber, Operation step, StepOptions options) override;
+  Async<StepOutcome> step_probed(FiberId fiber, StepTicket ticket, Result<ProbeAnswer> answer) override;
   Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) override;
+  Result<> step_heartbeat(FiberId fiber, const StepTicket& ticket, Value progress) override;
   bool plain_begin(FiberId id, std::string_view name, std::string_view source, std::uint64_t& seed) override;
   void plain_waits(FiberId id) override;
   bool plain_end(FiberId id, const Value& result) override;
@@ -216,6 +240,7 @@ class RunImpl final : public Run {
   Async<Slot> admit(FiberId id, Operation operation);
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
   QueuedEntry& row_of(Slot& slot) const;
+  store::Journal::Write start_write(Slot& slot) const;
   void record_start(Slot& slot);
   Result<> check_entry(const Entry& entry, const Slot& slot) const;
   Async<> wait_turn(FiberRecord& f, std::int64_t seq);
@@ -226,6 +251,27 @@ class RunImpl final : public Run {
   void diverge(Error error);
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
   store::Fence fence() const { return *fence_; }
+
+  // steps.cpp
+  Async<StepOutcome> complete_step(std::uint64_t entry, Result<Value> outcome);
+  Error uncertain(const Slot& slot) const;
+
+  // attempts.cpp
+  Result<> take_over(StepState& step);
+  Result<> not_too_late(const StepState& step) const;
+  Async<> begin_attempt(std::uint64_t entry);
+  std::optional<Error> end_attempt(StepState& step);
+  std::int64_t look_at(StepState& step);
+  void watch(std::uint64_t entry);
+  static bool is_transient(const StepState& step, const Error& failure);
+  std::optional<std::int64_t> next_pause_ms(const StepState& step, const Error& failure) const;
+  Async<StepOutcome> give_up(std::uint64_t entry, Error failure, bool pauses);
+  void pause(Error why);
+  Async<> hold(FiberRecord& f);
+  void suspend_when_calm();
+  void suspend_now();
+  void watch_deadline();
+  std::int64_t monotonic_ms() const { return loop_.clock().monotonic_ns() / 1'000'000; }
 
   // plain_steps.cpp
   struct PlainRow;
@@ -259,7 +305,13 @@ class RunImpl final : public Run {
   std::vector<Wake<bool>> release_gates_;             // the same for releases; false: the record went on past this one
   std::int64_t delivered_ = 0;                        // seq of the last completion that fibers have seen
   std::optional<PlannedCancel> planned_cancel_;
-  std::map<std::uint64_t, std::pair<Slot, RetryPolicy>> steps_;  // steps between begin and end
+  std::map<std::uint64_t, StepState> steps_;
+  int bodies_ = 0;                                    // that run, or are about to
+  std::optional<Error> paused_;                       // nothing begins any more: the run is suspended once it is calm
+  bool suspended_ = false;
+  std::vector<Wake<Result<>>> held_;                  // what would begin
+  std::optional<Wake<bool>> ended_;                   // the main fiber has ended, or the run is suspended
+  std::unique_ptr<Timer> deadline_;
   std::uint64_t next_step_ = 1;
   std::vector<std::unique_ptr<store::Journal::Queued>> plain_spare_, plain_ready_;  // PlainRows
   std::size_t plain_next_ = 0;                        // of plain_ready_: the one that is delivered next

@@ -18,6 +18,7 @@ CREATE TABLE runs (
   budget_micros INTEGER,             -- null: no limit
   forked_from TEXT NOT NULL DEFAULT '', -- RUN KEY: whose record it began with, and the first entry that it left out
   seed TEXT NOT NULL DEFAULT '',     -- the run whose random numbers it draws; '': its own
+  deadline_us INTEGER,               -- null: none
   cancel_after INTEGER,              -- null: not cancelled. The last completion before it; -1: it came before the start
   cancel_reason TEXT,
   created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, ended_us INTEGER,
@@ -42,7 +43,7 @@ CREATE TABLE entries (
   kind TEXT NOT NULL, name TEXT NOT NULL, occurrence INTEGER NOT NULL, args_sha256 TEXT NOT NULL,
   attempt INTEGER NOT NULL, source TEXT NOT NULL,
   started_us INTEGER NOT NULL, ended_us INTEGER NOT NULL,
-  value TEXT, error TEXT             -- one of them
+  value TEXT, error TEXT, blob TEXT  -- one of them. blob: the name of a large value (store/blobs.hpp)
 ) STRICT;
 
 -- What has begun and not completed. run is the run's number.
@@ -50,6 +51,7 @@ CREATE TABLE begun (
   run INTEGER NOT NULL, fiber TEXT NOT NULL, pos INTEGER NOT NULL,
   kind TEXT NOT NULL, name TEXT NOT NULL, occurrence INTEGER NOT NULL, args_sha256 TEXT NOT NULL,
   attempt INTEGER NOT NULL, next_us INTEGER NOT NULL, source TEXT NOT NULL, started_us INTEGER NOT NULL,
+  progress TEXT,                     -- of a step, as JSON: what the next attempt must know
   PRIMARY KEY (run, fiber, pos)
 ) STRICT, WITHOUT ROWID;
 

@@ -33,6 +33,61 @@ tap.test("a step is tried again", function()
   tap.raises("invalid", "expected its name first", rille.step, function() end)
 end)
 
+tap.test("a step's body gets its attempt and its ticket", function()
+  local tokens = {}
+  for i = 1, 2 do
+    tokens[i] = rille.step("keyed", { effect = i == 1 and "pure" or "once" }, function(attempt, ctx)
+      ctx:heartbeat { at = i }
+      tap.equal({ attempt, ctx.attempt, ctx.last }, { 1, 1 })
+      return ctx.token
+    end)
+  end
+  tap.ok(tokens[1] ~= tokens[2] and #tokens[1] == 36)
+  local last = rille.step("goes on", { retry = { initial = "1ms" } }, function(attempt, ctx)
+    if attempt == 1 then ctx:heartbeat { part = 7 } error("down") end
+    return { ctx.last.part, ctx.attempt }
+  end)
+  tap.equal(last, { 7, 2 })
+  local plain = rille.step("without options", function(attempt, ctx)
+    ctx:heartbeat(1)
+    return { attempt, ctx.attempt, #ctx.token, ctx.token == ctx.token }
+  end)
+  tap.equal(plain, { 1, 1, 36, true })
+  tap.equal(rille.step("plain", function(attempt, ctx) return ctx.last == nil and ctx.attempt end), 1)
+  tap.raises("invalid", "did you mean 'heartbeat'", rille.step, "x", function(_, ctx) ctx:hartbeat(1) end)
+  tap.raises("invalid", "is a function", rille.step, "y", function(_, ctx) ctx:heartbeat(print) end)
+  tap.raises("invalid", "expected 'idempotent', 'pure' or 'once'", rille.step, "x", { effect = "twice" }, print)
+  tap.raises("invalid", "is never tried again", rille.step, "x", { effect = "once", retry = 2 }, print)
+  tap.raises("invalid", "only effect = 'once' asks", rille.step, "x", { probe = print }, print)
+  tap.raises("network", "not now", rille.step, "once", { effect = "once" },
+    function(attempt) rille.error { kind = "network", message = "not now " .. attempt, retryable = true } end)
+end)
+
+tap.test("a step's body has limits of time", function()
+  local function timeout(options, pattern, body)
+    local err = tap.raises("timeout", pattern, rille.step, "limited", options, body)
+    tap.equal(err.code, "step_timeout")
+  end
+  local once = { attempts = 1 }
+  timeout({ timeout = "20ms", retry = once }, "took longer than 20ms", function() rille.sleep("1h") end)
+  timeout({ timeout = "20ms", retry = once }, "took longer than 20ms", function() while true do end end)
+  timeout({ timeout = "20ms", effect = "once" }, "took longer than 20ms", function()
+    while true do pcall(function() while true do end end) end
+  end)
+  timeout({ total_timeout = "20ms" }, "in all its attempts, than 20ms", function() rille.sleep("1h") end)
+  timeout({ heartbeat_timeout = "20ms", retry = once }, "no heartbeat for 20ms", function() rille.sleep("1h") end)
+  local attempts = rille.step("again", { timeout = "20ms", retry = { initial = "1ms" } }, function(attempt)
+    if attempt < 3 then while true do end end
+    return attempt
+  end)
+  tap.equal(attempts, 3)
+  tap.raises("invalid", "expected 'error' or 'pause'", rille.step, "x", { retry = { on_exhausted = "stop" } }, print)
+  tap.raises("invalid", "expected 0 to 1000", rille.step, "x", { crashes_max = -1 }, print)
+  local both = { crashes_max = 1, effect = "pure" }
+  tap.raises("invalid", "writes nothing before its result", rille.step, "x", both, print)
+  tap.raises("invalid", "more than nothing", rille.step, "x", { timeout = 0 }, print)
+end)
+
 tap.test("a step's body leaves nothing behind", function()
   local n, list, deep = 0, {}, { inner = { a = 1 } }
   local function helper() n = n + 1 end

@@ -10,15 +10,15 @@ namespace {
 using engine::CallSpec;
 using engine::LeaseView;
 using engine::Operation;
-using engine::RetryPolicy;
 using engine::ScopeId;
+using engine::StepOptions;
 
 // A step whose body is an effect that the world counts. fails: how often an attempt fails.
 Async<Value> step(Process p, FiberId f, std::string name, Value result, double fails = 0) {
-  RetryPolicy retry;
-  retry.attempts_max = 40;
+  StepOptions options;
+  options.retry.attempts_max = 40;
   Operation op("step", name, result, "torture:" + name);
-  RILLE_CO_TRY(engine::StepTicket ticket, co_await p.run.step_begin(f, std::move(op), retry));
+  RILLE_CO_TRY(engine::StepTicket ticket, co_await p.run.step_begin(f, std::move(op), options));
   if (ticket.recorded) {
     ++p.world.seen["step answered by the record"];
     co_return std::move(*ticket.recorded);

@@ -306,12 +306,12 @@ TEST_CASE("a retryable failure is tried again, then recorded") {
   World world;
   auto script = [](Run& run, CppGuest&, World& w) -> CppGuest::Body {
     return [&](FiberId f) -> Async<Value> {
-      RetryPolicy retry;
-      retry.attempts_max = 3;
-      retry.initial_ms = 1;
+      StepOptions options;
+      options.retry.attempts_max = 3;
+      options.retry.initial_ms = 1;
       Operation op;
       op.name = "flaky";
-      RILLE_CO_TRY(StepTicket ticket, co_await run.step_begin(f, op, retry));
+      RILLE_CO_TRY(StepTicket ticket, co_await run.step_begin(f, op, options));
       if (ticket.recorded) co_return std::move(*ticket.recorded);
       while (true) {
         ++w.effects["tries"];

@@ -50,6 +50,7 @@ class FakeRun : public engine::Run {
   Async<std::size_t> join_any(FiberId, std::vector<FiberId>, bool) override { co_return no(); }
   void cancel_fiber(FiberId, Error) override {}
   bool ended(FiberId) const override { return true; }
+  std::int64_t look_at_clock() override { return -1; }
   engine::ScopeId scope_enter(FiberId, std::string) override { return 2; }
   Async<> scope_settle(FiberId, engine::ScopeId, std::optional<Error>) override {
     shielded = true;
@@ -60,8 +61,12 @@ class FakeRun : public engine::Run {
   bool replaying() const override { return false; }
   engine::ScopeId entry_enter(FiberId f) override { return scope_enter(f, "entry"); }
   void cancel_scope(engine::ScopeId, Error) override {}
-  Async<engine::StepTicket> step_begin(FiberId, engine::Operation, engine::RetryPolicy) override { co_return no(); }
+  Async<engine::StepTicket> step_begin(FiberId, engine::Operation, engine::StepOptions) override { co_return no(); }
+  Async<engine::StepOutcome> step_probed(FiberId, engine::StepTicket, Result<engine::ProbeAnswer>) override {
+    co_return no();
+  }
   Async<engine::StepOutcome> step_end(FiberId, engine::StepTicket, Result<Value>) override { co_return no(); }
+  Result<> step_heartbeat(FiberId, const engine::StepTicket&, Value) override { return no(); }
   Async<> sleep(FiberId, std::string, std::int64_t ms, std::string) override {
     co_return co_await sleep_for(loop_, ms);
   }

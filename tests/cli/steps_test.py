@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Steps that are killed, paused and limited in time, with the real command. usage: steps_test.py RILLE"""
+import json, os, shutil, subprocess, sys, tempfile
+
+rille = os.path.abspath(sys.argv[1])
+failures = count = 0
+root = tempfile.mkdtemp(prefix="rille-steps-")
+env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", ROOT=root)
+
+
+def check(name, ok, detail=""):
+    global failures, count
+    count += 1
+    failures += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
+
+
+def run(*words, timeout=60):
+    r = subprocess.run([rille, *words], env=env, capture_output=True, text=True, timeout=timeout, cwd=root)
+    return r.returncode, r.stdout + r.stderr
+
+
+def script(name, source):
+    open(f"{root}/{name}.lua", "w").write('local rille = require "rille"\n' + source)
+    return f"{root}/{name}.lua"
+
+
+def lines(name):
+    path = f"{root}/{name}"
+    return open(path).read().split() if os.path.exists(path) else []
+
+
+mark = """
+local function mark(name) local f = io.open(os.getenv "ROOT" .. "/" .. name, "a") f:write("x\\n") f:close() end
+local function there(name)
+  local f = io.open(os.getenv "ROOT" .. "/" .. name)
+  if f then f:close() end
+  return f ~= nil
+end
+local function die() os.execute("kill -9 $PPID") end
+"""
+
+once = script("once", mark + """
+local ok, err = pcall(rille.step, "pay", { effect = "once" }, function() mark("paid") die() end)
+return { ok = ok, code = err.code, resource = err.resource }""")
+code, out = run("run", once)
+check("the process dies inside the step", code == -9, (code, out))
+code, out = run("--json", "resume", "last")
+result = json.loads(out).get("result", {})
+check("the step is uncertain, and caught", code == 0 and result.get("code") == "step_uncertain", out)
+check("its token is in the error", len(result.get("resource", "")) == 36, out)
+check("it has run once", lines("paid") == ["x"], lines("paid"))
+
+probed = script("probed", mark + """
+return rille.step("pay", {
+  effect = "once",
+  probe = function(ctx) if there("probed") then return "done", ctx.token end return "absent" end,
+}, function(_, ctx) mark("probed") die() end)""")
+run("run", probed)
+code, out = run("--json", "resume", "last")
+check("a probe finds what a killed step did", code == 0 and len(json.loads(out)["result"]) == 36, out)
+check("and it is not done again", lines("probed") == ["x"], lines("probed"))
+
+poison = script("poison", mark + """
+rille.step("poison", { crashes_max = 1 }, function() mark("poison") die() end)""")
+run("run", poison)
+run("resume", "last")
+code, out = run("resume", "last")
+check("a step that kills the process twice is given up", code == 1 and "process down 2 times" in out, out)
+check("it has run twice", lines("poison") == ["x", "x"], lines("poison"))
+
+script("upload", mark + """
+return rille.step("upload", { retry = { attempts = 2, initial = "1ms", on_exhausted = "pause" } }, function(attempt)
+  mark("tries")
+  if not there("key") then rille.error { kind = "auth", message = "the key has expired" } end
+  return attempt
+end)""")
+parent = script("parent", 'return rille.run("upload.lua")')
+for name, path, tries in (("a step", f"{root}/upload.lua", 2), ("a step of a child", parent, 6)):
+    code, out = run("run", path)
+    check(f"{name} pauses the run", code == 1 and "is paused: step 'upload' has used up its attempts" in out, out)
+    check("which is suspended", json.loads(run("show", "last", "--json")[1])["state"] == "suspended")
+    check("after all its attempts", len(lines("tries")) == tries, lines("tries"))
+    open(root + "/key", "w").close()
+    code, out = run("--json", "resume", "last")
+    check("and goes on when it is resumed", code == 0 and json.loads(out)["result"] == 3, out)
+    os.remove(root + "/key")
+    open(root + "/tries", "a").write("x\n")
+
+slow = script("slow", mark + """
+rille.defer(function() rille.step("clean", function() mark("clean") end) end)
+local n = 0
+while rille.args().busy do n = n + 1 end
+rille.sleep("1h")""")
+for words in ([slow], [slow, "--busy"]):
+    code, out = run("run", "--deadline", "300ms", *words)
+    check("a run ends at its deadline", code == 124 and "the run's deadline" in out, (code, out))
+    shown = json.loads(run("show", "last", "--json")[1])
+    check("cancelled, and shown", shown["state"] == "cancelled" and "deadline" in shown, shown)
+    check("the page says it, too", "deadline 20" in run("show", "last")[1])
+check("it cleans up", lines("clean") == ["x", "x"], lines("clean"))
+code, out = run("run", "--deadline", "soon", slow)
+check("a deadline must be a duration", code == 2 and "--deadline" in out, out)
+
+shutil.rmtree(root)
+print(f"1..{count}")
+sys.exit(failures > 0)
