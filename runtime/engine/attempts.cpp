@@ -238,13 +238,13 @@ void RunImpl::suspend_now() {
 
 void RunImpl::watch_deadline() {
   if (!config_.deadline_us || cancel_reason_ || planned_cancel_) return;
-  std::int64_t left_ms = (config_.deadline_us - now_us()) / 1000;
-  if (left_ms < 0) {
+  std::int64_t left_us = config_.deadline_us - now_us();
+  if (left_us <= 0) {
     Error why = make_error(ErrorKind::timeout,
                            fmt::format("the run's deadline, {}, is over", format_utc(config_.deadline_us)));
     return cancel(with_code(std::move(why), "run_deadline"));
   }
-  deadline_ = std::make_unique<Timer>(loop_, std::min(left_ms + 1, look_at_wall_ms), [this, alive = alive_] {
+  deadline_ = std::make_unique<Timer>(loop_, std::min(left_us / 1000 + 1, look_at_wall_ms), [this, alive = alive_] {
     loop_.post([this, alive] { if (*alive) watch_deadline(); });
   });
 }
@@ -256,7 +256,7 @@ std::int64_t RunImpl::look_at_clock() {
   };
   for (auto& [entry, step] : steps_) sooner(look_at(step));
   if (config_.deadline_us && !cancel_reason_ && !planned_cancel_) {
-    if (now_us() > config_.deadline_us) watch_deadline();
+    if (now_us() >= config_.deadline_us) watch_deadline();
     else sooner((config_.deadline_us - now_us()) / 1000 + 1);
   }
   return next;

@@ -89,8 +89,10 @@ for name, path, tries in (("a step", f"{root}/upload.lua", 2), ("a step of a chi
 
 slow = script("slow", mark + """
 rille.defer(function() rille.step("clean", function() mark("clean") end) end)
+local n = 0
+while rille.args().busy do n = n + 1 end
 rille.sleep("1h")""")
-for words in ([slow], [slow]):
+for words in ([slow], [slow, "--busy"]):
     code, out = run("run", "--deadline", "300ms", *words)
     check("a run ends at its deadline", code == 124 and "the run's deadline" in out, (code, out))
     shown = json.loads(run("show", "last", "--json")[1])
