@@ -1,5 +1,5 @@
-// The flow verbs, in Lua over the primitives of scope.cpp, fiber.cpp and step.cpp: scope defer spawn all race map step
-// try_rent, the body of every fiber, and lists that print as tables.
+// The flow verbs, in Lua over the primitives of scope.cpp, fiber.cpp and step.cpp: scope defer errdefer spawn all
+// race map step try_rent, the body of every fiber, and lists that print as tables.
 #include "bindings/lua/verb.hpp"
 
 namespace rille::lua {
@@ -40,7 +40,7 @@ end
 -- Scopes --------------------------------------------------------------------------------------------------------------
 
 -- Children first, then defers (last in, first out), then leases. The first error stays; what cleanup meets besides
--- is noted.
+-- is noted. A defer that only an error calls for is passed over while all is well.
 local function unwind(data, scope, ok, ...)
   core.caught()
   local failure
@@ -48,7 +48,8 @@ local function unwind(data, scope, ok, ...)
   local settled, err = pcall(core.scope_settle, scope.id, ok, failure)
   if not settled and (ok or core.is_cancelled(failure)) then ok, failure = false, err end
   for i = #scope.defers, 1, -1 do
-    local done, problem = xpcall(scope.defers[i], trace)
+    local done, problem = true
+    if not (ok and scope.only_failed[i]) then done, problem = xpcall(scope.defers[i], trace) end
     if not done then
       if ok then ok, failure = false, problem else core.note_error(problem) end
     end
@@ -63,7 +64,7 @@ end
 
 local function in_scope(name, fn, ...)
   local data = core.fiber_data()
-  local scope = { id = core.scope_enter(name), defers = {}, parent = data.scope }
+  local scope = { id = core.scope_enter(name), defers = {}, only_failed = {}, parent = data.scope }
   data.scope = scope
   return unwind(data, scope, xpcall(fn, trace, ...))
 end
@@ -75,7 +76,7 @@ end
 
 local function fiber_body(fn, ...)
   local data = core.fiber_data()
-  local scope = { id = core.root_scope(), defers = {} }
+  local scope = { id = core.root_scope(), defers = {}, only_failed = {} }
   data.scope = scope
   return unwind(data, scope, xpcall(start, trace, fn, ...))
 end
@@ -86,12 +87,16 @@ function words.scope(name, fn)
   return in_scope(name, fn)
 end
 
-function words.defer(fn)
-  check_function("rille.defer", fn)
-  core.check_not_in_step("defer")
-  local defers = core.fiber_data().scope.defers
-  defers[#defers + 1] = fn
+local function defer(verb, fn, only_failed)
+  check_function("rille." .. verb, fn)
+  core.check_not_in_step(verb)
+  local scope = core.fiber_data().scope
+  local n = #scope.defers + 1
+  scope.defers[n], scope.only_failed[n] = fn, only_failed
 end
+
+function words.defer(fn) defer("defer", fn, false) end
+function words.errdefer(fn) defer("errdefer", fn, true) end
 
 -- Fibers --------------------------------------------------------------------------------------------------------------
 

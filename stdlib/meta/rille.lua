@@ -194,6 +194,16 @@ function rille.scope(name, fn) end
 --- rille.defer(function() print("done") end)
 function rille.defer(fn) end
 
+--- Runs a function when the current scope ends by an error or a cancellation, and not when it ends well.
+---
+--- In one order with the functions of `rille.defer`: last in, first out.
+---@param fn fun() the clean-up
+---@mark deterministic
+---@error state called inside the body of a step
+---@example
+--- rille.errdefer(function() print("undone") end)
+function rille.errdefer(fn) end
+
 --- Starts a function in a fiber of its own, within the current scope.
 ---@param name string the fiber's name, part of the identity of all that it does
 ---@param fn fun(): any the body

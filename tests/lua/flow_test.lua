@@ -91,6 +91,40 @@ tap.test("defers run last in, first out, on success and on error", function()
   tap.raises(nil, "in defer", rille.scope, function() rille.defer(function() error("in defer") end) end)
 end)
 
+tap.test("errdefers run in one order with defers, and only when the scope fails", function()
+  local function ends(body)
+    local order = {}
+    local function note(name) return function() rille.sleep("1ms") order[#order + 1] = name end end
+    pcall(rille.scope, function()
+      rille.defer(note "a")
+      rille.errdefer(note "b")
+      rille.defer(note "c")
+      rille.errdefer(note "d")
+      body(order)
+    end)
+    return table.concat(order)
+  end
+  tap.equal(ends(function() end), "ca")
+  tap.equal(ends(function() error("oops") end), "dcba")
+  tap.equal(ends(function() rille.spawn("child", function() error("in a child") end) end), "dcba")
+  -- A defer that fails makes the scope fail: for what was deferred before it.
+  tap.equal(ends(function() rille.defer(function() error("in a defer") end) rille.errdefer(error) end), "dcba")
+  local undone = 0
+  local h = rille.spawn("cancelled", function()
+    rille.errdefer(function() rille.sleep("1ms") undone = undone + 1 end)
+    rille.sleep("1h")
+  end)
+  rille.sleep("1ms")
+  h:cancel()
+  pcall(function() h:wait() end)
+  tap.equal(undone, 1)
+  tap.equal(ends(function()
+    pcall(rille.step, "s", function() rille.errdefer(function() end) end)
+  end), "ca")
+  tap.raises("state", "errdefer", rille.step, "s", function() rille.errdefer(function() end) end)
+  tap.raises("invalid", "rille.errdefer: expected a function", rille.errdefer, 1)
+end)
+
 tap.test("scope returns what its body returns, and waits for its children", function()
   local done
   tap.equal({ rille.scope("s", function()
