@@ -21,6 +21,7 @@ struct App {
   Terminal terminal;
   std::string home;      // RILLE_HOME
   std::string self_exe;
+  std::vector<std::string> commands;   // the words of `rille --help`
   bool json = false;
   bool trace = false;    // RILLE_TRACE=1
 };

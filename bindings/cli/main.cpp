@@ -198,6 +198,9 @@ int run_main(App& app, int argc, char** argv) {
   auto* repl = cli.add_subcommand("repl", "the prompt (also: rille alone)");
   cli.add_subcommand("agent", "what runs on an instance; started by Rille itself");
 
+  for (const CLI::App* sub : cli.get_subcommands([](const CLI::App*) { return true; }))
+    app.commands.push_back(sub->get_name());
+
   Words words = split_words(argc, argv, cli);
   run.script_arguments = rehearse.script_arguments = words.script;
   std::reverse(words.ours.begin(), words.ours.end());  // CLI11 takes them from the back
@@ -217,6 +220,7 @@ int run_main(App& app, int argc, char** argv) {
   }
   if (simulate->parsed()) return simulate_command(app, rehearse);
   if (cli.count("-e") > 0) run.code = code;
+  if (run_cmd->parsed() && asks_for_help(words.script)) return script_help_command(app, run.file);
   if (run.code || run_cmd->parsed() || resume->parsed() || fork->parsed()) return run_command(app, run);
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   if (plan->parsed()) return plan_command(app, rehearse.file, rehearse.script_arguments);

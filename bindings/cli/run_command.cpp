@@ -30,11 +30,7 @@ void warn_if_edited(Session& s, const std::string& script) {
 }
 
 // A word that is neither a command nor a file.
-Error no_script(const std::string& word) {
-  static const std::vector<std::string> commands = {"run",    "resume",  "fork",   "invalidate", "ps",
-                                                    "show",   "logs",    "leases", "release",  "gc",
-                                                    "cost",   "budget",  "offers",  "signal", "doctor",   "repl",
-                                                    "plan",   "simulate"};
+Error no_script(const std::string& word, const std::vector<std::string>& commands) {
   std::error_code ec;
   if (std::filesystem::is_directory(word, ec))
     return make_error(ErrorKind::invalid, fmt::format("'{}' is a folder, not a script", word),
@@ -110,12 +106,15 @@ Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
       return make_error(ErrorKind::invalid, fmt::format("'{}' is no option of the script", w),
                         "write --name value, or --name=value");
     std::size_t equals = w.find('=');
+    std::string name = w.substr(2, equals == std::string::npos ? equals : equals - 2);
+    Value value(true);
     if (equals != std::string::npos)
-      out.insert_or_assign(w.substr(2, equals - 2), Value(w.substr(equals + 1)));
+      value = w.substr(equals + 1);
     else if (i + 1 < words.size() && !words[i + 1].starts_with("--"))
-      out.insert_or_assign(w.substr(2), Value(words[i + 1])), ++i;
-    else
-      out.insert_or_assign(w.substr(2), Value(true));
+      value = words[++i];
+    if (!out.try_emplace(name, std::move(value)).second)
+      return make_error(ErrorKind::invalid, fmt::format("--{} is given twice", name),
+                        fmt::format("give it once; a list is written --{} a,b,c", name));
   }
   return Value(std::move(out));
 }
@@ -134,7 +133,7 @@ int run_command(App& app, const RunArguments& arguments) {
   if (arguments.resume.empty() && !arguments.code) {
     std::error_code ec;
     script = std::filesystem::absolute(arguments.file, ec).lexically_normal().string();
-    if (!std::filesystem::is_regular_file(script, ec)) return usage(no_script(arguments.file));
+    if (!std::filesystem::is_regular_file(script, ec)) return usage(no_script(arguments.file, app.commands));
     Result<Value> parsed = parse_script_arguments(arguments.script_arguments);
     if (!parsed) return usage(parsed.error());
     input = std::move(*parsed);

@@ -14,6 +14,9 @@ struct SimulateArguments {
   std::int64_t deadline_ms = 0;         // 0: none
 };
 int simulate_command(App& app, const SimulateArguments& arguments);
+// script_help.cpp
+bool asks_for_help(const std::vector<std::string>& script_arguments);
+int script_help_command(App& app, const std::string& file);
 int plan_command(App& app, const std::string& file, const std::vector<std::string>& script_arguments);
 
 // invalid: no such script, or a word that is no option.

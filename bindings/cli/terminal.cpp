@@ -176,8 +176,9 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
   auto numeric = [&](std::size_t column) {
     for (std::size_t r = 1; r < rows.size(); ++r) {
       if (column >= rows[r].size() || rows[r][column].empty()) continue;
-      char c = rows[r][column][0];
-      if (!((c >= '0' && c <= '9') || c == '$' || c == '-')) return false;
+      std::string_view cell = rows[r][column];
+      char c = cell[0];
+      if (!((c >= '0' && c <= '9') || c == '$' || (c == '-' && !cell.starts_with("--")))) return false;
     }
     return rows.size() > 1;
   };

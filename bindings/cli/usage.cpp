@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/base/units.hpp"
 
 namespace rille::cli {
@@ -20,10 +22,14 @@ std::string usage_of(const CLI::App& command) {
 // "--gpu" and "-n" of this command and of `rille` itself.
 std::vector<std::string> flags_of(const CLI::App& command) {
   std::vector<std::string> names;
+  auto add = [&](std::string name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  };
   for (const CLI::App* app = &command; app; app = app->get_parent())
     for (const CLI::Option* o : app->get_options()) {
-      for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
-      for (const std::string& name : o->get_snames()) names.push_back("-" + name);
+      if (o->get_group().empty()) continue;  // not for people
+      for (const std::string& name : o->get_lnames()) add("--" + name);
+      for (const std::string& name : o->get_snames()) add("-" + name);
     }
   return names;
 }

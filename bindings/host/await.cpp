@@ -51,8 +51,9 @@ int unpack_result(lua_State* L) {
   lua_settop(L, 2);
   if (is_error(L, 2)) {  // made by a completion outside of the fiber: here is where it happened
     lua_getfield(L, 2, "traceback");
-    if (lua_isnil(L, -1)) {
-      push(L, traceback(L, 0, false));
+    std::string known = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    if (known.empty() || ends_in_call(known)) {
+      push(L, known + (known.empty() ? "" : "\n") + traceback(L, 0, false));
       lua_setfield(L, 2, "traceback");
     }
     lua_settop(L, 2);

@@ -206,6 +206,12 @@ std::string traceback(lua_State* of, int level, bool full) {
   return out;
 }
 
+std::string call_line(std::string_view call) { return fmt::format("  in the call '{}'", call); }
+
+bool ends_in_call(std::string_view traceback) {
+  return traceback.substr(traceback.rfind('\n') + 1).starts_with("  in the call '");
+}
+
 std::string script_position(lua_State* of) {
   for (lua_State* L = of; L; L = parent_coroutine(L)) {
     lua_Debug ar;

@@ -20,6 +20,9 @@ Error caught_error(lua_State* L, int index);
 // The frames of `of` (a coroutine, or L itself) from `level` on: script frames only, unless `full`.
 // Lines are "  train.lua:12: in function 'name'". Never raises.
 std::string traceback(lua_State* of, int level, bool full);
+// "  in the call 'train'": the last line of a traceback from another process, where the frames of its caller go on.
+std::string call_line(std::string_view call);
+bool ends_in_call(std::string_view traceback);
 // The innermost script position, "train.lua:12", or "?" when no script is running.
 std::string script_position(lua_State* L);
 

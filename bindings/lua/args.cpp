@@ -25,6 +25,14 @@ Error unknown_argument(const std::string& name, const Value::Object& defaults) {
   return make_error(ErrorKind::invalid, fmt::format("this script takes no argument --{}", name), hint);
 }
 
+// `rille FILE --help` asks what the script takes: the answer ends the rehearsal that reads it.
+Error options_asked_for(const Value::Object& defaults) {
+  Error e = unknown_argument("help", defaults);
+  e.code = "script_options";
+  e.resource = Value(defaults).to_json();
+  return e;
+}
+
 Error wrong_type(const std::string& name, const Value& given, const char* wanted) {
   if (given.as_bool() && *given.as_bool())
     return make_error(ErrorKind::invalid, fmt::format("--{} has no value: expected {}", name, wanted));
@@ -94,6 +102,7 @@ Result<int> args(lua_State* L) {
     return make_error(ErrorKind::invalid, "rille.args: expected names with defaults",
                       "rille.args { data = \"x\", steps = 300 }");
   if (const Value::Object* input = given.as_object()) {
+    if (input->contains("help") && !out.contains("help")) return options_asked_for(out);
     for (const auto& [key, value] : *input) {
       auto it = out.find(key);
       if (it == out.end()) return unknown_argument(key, out);

@@ -4,6 +4,17 @@
 
 namespace rille::lua {
 
+Place::operator std::string() const {
+  std::string position = script_position(L);
+  lua_Debug of{};
+  for (int i = lua_gettop(L); position == "?" && i > 0; --i) {
+    if (!lua_isfunction(L, i) || lua_iscfunction(L, i)) continue;
+    lua_pushvalue(L, i);
+    if (lua_getinfo(L, ">S", &of)) position = fmt::format("{}:{}", of.short_src, of.linedefined);
+  }
+  return position;
+}
+
 Verb begin_verb(lua_State* L, const char* name, Verbs kind) {
   LuaHost& host = LuaHost::of(L);
   Fiber* fiber = host.current();

@@ -47,6 +47,8 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
   auto cancelled = channel.cancelled().on_cancel([&run](const Error& why) { run->cancel(why); });
   Result<Value> result = co_await run->execute(*host, main, payload["args"]);
   host.reset();  // before the run that it refers to
+  if (!result && !result.error().traceback.empty())
+    result.error().traceback += "\n" + host::call_line(payload.text("name"));
   co_return result;
 }
 

@@ -56,6 +56,30 @@ try:
            "did you mean --steps")
     expect("an argument of the wrong type", script('rille.args { steps = 3 }', "--steps", "many"), 1, "--steps many",
            "number")
+    expect("an argument given twice", script('rille.args { steps = 3 }', "--steps", "4", "--steps=5"), 2,
+           "--steps is given twice", "a,b,c")
+    expect("a misspelt option of a command", run("ps", "--bogus"), 2, "ps does not take '--bogus'",
+           "options: --help -h -n --all --version --json -e$")
+    expect("a misspelt command", run("aduit"), 2, "there is no script 'aduit'", "did you mean.*rille audit")
+    kept = json.loads(run("ps", "--json")[1])
+    asked = script('rille.step("no", function() end)\nrille.args { steps = 3, lr = 1e-3, fast = false, to = "x" }\n'
+                   'rille.rent("b", {})', "--help")
+    listed = all(re.search(p, asked[1], re.M) for p in (r"^--steps NUMBER +3$", r"^--fast +false$", r"^--to TEXT +x$"))
+    check("--help lists what a script takes", asked[0] == 0 and listed and nothing_rented(), asked)
+    check("--help keeps no run", kept == json.loads(run("ps", "--json")[1]))
+    expect("an error in a called function has both sides' frames", script("""
+local box = rille.rent("b", { gpu = "any" })
+local function top()
+  local r = box:call("go", { args = 3 }, function(n)
+    local function inner() error("bad " .. n) end
+    inner()
+  end)
+  return r
+end
+top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at line 5\n  in the call 'go'\n.*:5: "
+           r"in function 'top'\n.*:11: in the main chunk")
+    script('local f = rille.spawn("f", function() return rille.step("tail", function() return 1 end) end)\nf:wait()')
+    check("a step that is a tail call has a place", "script.lua:2" in run("show", "last")[1], run("show", "last")[1])
     expect("a misspelt verb", script('rille.stpe("a", function() end)'), 1, "stpe", "did you mean.*step")
     expect("a misspelt global", script('prnt("x")'), 1, "prnt", "did you mean.*print")
     expect("a missing data file", run("run", quickstart, "--data", root + "/none.txt", *small), 1, "none.txt",

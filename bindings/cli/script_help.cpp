@@ -1,0 +1,68 @@
+// `rille FILE --help`: the options of a script, as its rille.args names them. The script runs up to there, in a
+// rehearsal: nothing is kept, nothing is rented.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "bindings/cli/simulate.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+const char* type_of(const Value& model) {
+  if (model.as_number()) return "NUMBER";
+  if (model.as_bool()) return "";
+  if (const Value::Array* a = model.as_array())
+    return !a->empty() && a->front().as_number() ? "NUMBER,.." : "TEXT,..";
+  return "TEXT";
+}
+
+std::string shown(const Value& model) {
+  if (model.as_string()) return model.as_string()->empty() ? "\"\"" : *model.as_string();
+  std::string list;
+  if (const Value::Array* items = model.as_array()) {
+    for (const Value& item : *items) list += (list.empty() ? "" : ",") + shown(item);
+    return list;
+  }
+  return model.to_json();
+}
+
+std::string table(const std::string& file, const Value::Object& options) {
+  std::string text = fmt::format("usage: rille run {} [--NAME VALUE ..]\n", file);
+  if (options.empty()) return text + "this script names no options in a rille.args\n";
+  std::vector<std::vector<std::string>> rows{{"OPTION", "DEFAULT"}};
+  for (const auto& [name, model] : options) {
+    const char* type = type_of(model);
+    rows.push_back({fmt::format("--{}{}{}", name, *type ? " " : "", type), shown(model)});
+  }
+  return text + format_table(rows);
+}
+
+}  // namespace
+
+bool asks_for_help(const std::vector<std::string>& script_arguments) {
+  return std::any_of(script_arguments.begin(), script_arguments.end(),
+                     [](const std::string& w) { return w == "--help" || w == "-h"; });
+}
+
+int script_help_command(App& app, const std::string& file) {
+  ScratchHome home;
+  Result<Rehearsal> what = prepare_rehearsal(app, file, {"--help"}, home);
+  if (!what) return fail(app, what.error()), 2;
+  what->unknown_calls_end_at_once = true;
+  Outcome o = rehearse(*what, provider::sim::Options::calm(1), false);
+  Value options = Value::Object{};
+  if (!o.result && o.result.error().code == "script_options") {
+    Result<Value> read = Value::from_json(o.result.error().resource);
+    if (!read) return fail(app, read.error());
+    options = std::move(*read);
+  } else if (!o.result) {
+    return fail(app, o.result.error());
+  }
+  app.terminal.out(app.json ? options.to_json_pretty() + "\n" : table(file, *options.as_object()));
+  return 0;
+}
+
+}  // namespace rille::cli
