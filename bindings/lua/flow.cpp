@@ -306,12 +306,19 @@ local function after_probe(ticket, fn, ok, ...)
   return core.step_probed(ticket, ok, ...)
 end
 
+-- The body of a step whose effect is a transaction (step_tx.cpp); an earlier process may have committed it.
+local function transaction(fn, attempt, ticket)
+  local found, value = core.tx_begin(ticket)
+  if found then return value end
+  return fn(attempt, ticket)
+end
+
 -- Runs fn once, records what it returns, and gives that on every resume. fn receives the number of the attempt and the
 -- ticket.
 function words.step(name, options, fn)
   if fn == nil and type(options) == "function" then options, fn = nil, options end
   if options == nil and plain_begin(name, fn) then return after_plain(fn, xpcall(fn, trace, 1, plain_step)) end
-  local ticket, recorded, value, failed = core.step_begin(name, options, fn)
+  local ticket, recorded, value, failed, tx = core.step_begin(name, options, fn)
   if recorded then
     if failed then error(value, 0) end
     return value
@@ -325,7 +332,11 @@ function words.step(name, options, fn)
   end
   while again do
     core.step_enter(ticket, fn)
-    again, value, failed = after_body(ticket, fn, xpcall(fn, trace, attempt, ticket))
+    if tx then
+      again, value, failed = after_body(ticket, fn, xpcall(transaction, trace, fn, attempt, ticket))
+    else
+      again, value, failed = after_body(ticket, fn, xpcall(fn, trace, attempt, ticket))
+    end
     attempt = value
   end
   if failed then error(value, 0) end

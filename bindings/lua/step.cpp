@@ -59,15 +59,16 @@ std::int64_t read_limit(lua_State* L, int options, const char* key) {
 
 engine::StepOptions read_step_options(lua_State* L, int options, const std::string& name) {
   check_options(L, options, "rille.step",
-                {"retry", "args", "effect", "probe", "crashes_max", "timeout", "total_timeout", "heartbeat_timeout"});
+                {"retry", "args", "effect", "probe", "db", "crashes_max", "timeout", "total_timeout",
+                 "heartbeat_timeout"});
   engine::StepOptions out;
   out.retry = read_retry(L, options);
   if (!lua_istable(L, options)) return out;
   std::string effect = option_text(L, options, "effect").value_or("idempotent");
   if (effect == "pure") out.effect = engine::Effect::pure;
   else if (effect == "once") out.effect = engine::Effect::once;
-  else if (effect != "idempotent")
-    raise_invalid(L, fmt::format("effect = '{}': expected 'idempotent', 'pure' or 'once'", effect));
+  else if (effect != "idempotent" && effect != "tx")  // which may run again until it is committed
+    raise_invalid(L, fmt::format("effect = '{}': expected 'idempotent', 'pure', 'once' or 'tx'", effect));
   lua_getfield(L, options, "retry");
   if (out.effect == engine::Effect::once && !lua_isnil(L, -1))
     raise_invalid(L, fmt::format("step '{}' has effect = 'once' and retry, but is never tried again", name),
@@ -104,7 +105,7 @@ engine::StepTicket copy(const engine::StepTicket& t) {
   return mine;
 }
 
-// (name, options, fn) -> ticket, recorded, value; of one that is not recorded: ticket, false, attempt, probe
+// (name, options, fn) -> ticket, recorded, value; of one that is not recorded: ticket, false, attempt, probe, tx
 Result<int> step_begin(lua_State* L) {
   Verb v = begin_verb(L, "step");
   engine::Operation op;
@@ -121,16 +122,23 @@ Result<int> step_begin(lua_State* L) {
   engine::StepOptions options = read_step_options(L, 2, name);
   engine::Run* run = &v.run;
   bool limited = options.limited();
-  auto push_ticket = [name, run, limited](lua_State* l, engine::StepTicket ticket) {
+  std::string database = read_database(L, 2, name);
+  if (!database.empty()) {
+    Value args = std::move(op.args);
+    op.args = Value();
+    op.args.set("args", std::move(args)).set("db", database);
+  }
+  auto push_ticket = [name, run, limited, database](lua_State* l, engine::StepTicket ticket) {
     std::optional<Result<Value>> recorded = std::move(ticket.recorded);
     int attempt = ticket.attempt;
     bool probe = ticket.probe;
-    push_object(l, Ticket{std::move(ticket), name, run->id(), limited, false, Random(), {}});
+    push_object(l, Ticket{std::move(ticket), name, run->id(), limited, false, Random(), {}, database, nullptr});
     lua_pushboolean(l, recorded.has_value());
     if (!recorded) {
       push(l, attempt);
       push(l, probe);
-      return 4;
+      push(l, !database.empty());
+      return 5;
     }
     if (*recorded) {
       push_value(l, **recorded);
@@ -213,6 +221,7 @@ Result<int> step_end(lua_State* L) {
   } else {
     body = caught_error(L, 3);
   }
+  if (t.transaction) body = end_transaction(t, std::move(body), v.run.loop().clock().wall_us());
   return await(L, v.run.step_end(v.id, copy(t.ticket), std::move(body)), outcome_of(&t), Waits::cleanup);
 }
 
@@ -263,6 +272,7 @@ bool field(lua_State* L, std::string_view key) {
     push(L, engine::step_token(v.run.id(), ticket_of(L, v, t).key));
   }
   else if (key == "last") push_value(L, t.ticket.last);
+  else if (key == "db") push_database(L, t);
   else return false;
   return true;
 }
@@ -273,12 +283,13 @@ void add_step_functions(lua_State* L) {
   define_class<Ticket>(L, {.name = "Step",
                            .methods = {{"heartbeat", bind<heartbeat>}},
                            .field = field,
-                           .fields = {"attempt", "token", "last"}});
+                           .fields = {"attempt", "token", "last", "db"}});
   set_functions(L, {{"step_enter", bind<step_enter>}, {"step_leave", bind<step_leave>}});
   set_async(L, "step_begin", bind<step_begin>);
   set_async(L, "step_probed", bind<step_probed>);
   set_async(L, "step_end", bind<step_end>);
   add_plain_step_functions(L);
+  add_tx_functions(L);
 }
 
 }  // namespace rille::lua

@@ -91,7 +91,7 @@ int plain_ticket(lua_State* L) {
   Fiber::Plain& plain = v.fiber.plain;
   plain.runs = false;
   push_object(L, StepObject{v.run.plain_ticket(v.id), v.fiber.step, v.run.id(), false, false, plain.outer,
-                            std::move(plain.before)});
+                            std::move(plain.before), {}, nullptr});
   return 1;
 }
 

@@ -62,7 +62,7 @@ function rille.step(name, options, fn) end
 ---@field retry? number|rille.Retry attempts in all, or the whole policy; by default 5, for retryable errors only
 ---@field args? any what the result depends on; a resume with other values is a divergence
 ---@field effect? string "idempotent" (the default: a body that was cut off runs again), "pure" (the same, and nothing
----is written before it ends) or "once" (it does not run again)
+---is written before it ends), "once" (it does not run again) or "tx" (what it writes to `ctx.db` happens exactly once)
 ---@field timeout? string the longest that one attempt may take; the body is cancelled with a `timeout`, and tried again
 ---@field total_timeout? string the longest from the first attempt on, also over crashes
 ---@field heartbeat_timeout? string the longest between two heartbeats of one attempt
@@ -70,11 +70,13 @@ function rille.step(name, options, fn) end
 ---`retry` is given; one more raises `state` with the code `step_poisoned`
 ---@field probe? fun(ctx: Step): string, any for effect "once": asked on resume what came of a body that was cut off;
 ---gives "done" and the result, or "absent"
+---@field db? string for effect "tx": the SQLite file, as seen from the script's folder
 
 ---@class Step
 ---@field attempt number the attempt, from 1
 ---@field token string a UUID that is this step's in every attempt and after every resume: a key for services
 ---@field last any the last heartbeat of an earlier attempt, or nil
+---@field db Database of a step with effect "tx": its transaction
 local Step = {}
 
 --- Keeps a value for the next attempt of this step, which finds it as `ctx.last`, also after a crash.
@@ -92,6 +94,35 @@ local Step = {}
 ---   end
 --- end)
 function Step:heartbeat(value) end
+
+---@class Database
+local Database = {}
+
+--- Runs statements in the transaction of a step with effect "tx", and gives the number of rows that they changed.
+---@param sql string one statement, or several without values
+---@param ... any a value for each `?`, or one table for `:names`
+---@return number changed rows, those of triggers included
+---@mark step-only
+---@error invalid the statement is wrong, breaks a constraint, or would end the transaction
+---@error state the transaction is over
+---@example
+--- rille.step("add", { effect = "tx", db = "my.db" }, function(attempt, ctx)
+---   ctx.db:exec("UPDATE counter SET n = n + ?", 1)
+--- end)
+function Database:exec(sql, ...) end
+
+--- Runs a statement in the transaction of a step with effect "tx", and gives its rows.
+---@param sql string the statement
+---@param ... any a value for each `?`, or one table for `:names`
+---@return table rows a list of tables by the names of columns; a NULL is nil
+---@mark step-only
+---@error invalid the statement is wrong, or a whole number is beyond 2^53
+---@error state the transaction is over
+---@example
+--- rille.step("sum", { effect = "tx", db = "my.db" }, function(attempt, ctx)
+---   return ctx.db:query("SELECT sum(n) AS n FROM counter")[1].n
+--- end)
+function Database:query(sql, ...) end
 
 ---@class rille.Retry
 ---@field attempts? number attempts in all, by default 5

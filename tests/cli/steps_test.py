@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Steps that are killed, paused and limited in time, with the real command. usage: steps_test.py RILLE"""
-import json, os, shutil, subprocess, sys, tempfile
+import json, os, shutil, sqlite3, subprocess, sys, tempfile
 
 rille = os.path.abspath(sys.argv[1])
 failures = count = 0
@@ -120,6 +120,50 @@ code, out = run("run", "--deadline", "300ms", undo, "--waits")
 check("a cancelled run undoes, too", code == 124 and lines("removed") == ["x"] * 2, (code, out))
 code, out = run("run", undo)
 check("one that ends well does not", code == 0 and lines("removed") == ["x"] * 2 and lines("made") == ["x"] * 3, out)
+
+count_up = script("count", mark + """
+return rille.step("add", { effect = "tx", db = "mine.db" }, function(_, ctx)
+  ctx.db:exec("CREATE TABLE IF NOT EXISTS counter(n)")
+  ctx.db:exec("INSERT INTO counter VALUES(1)")
+  if not there("token") then
+    local f = io.open(os.getenv "ROOT" .. "/token", "w") f:write(ctx.token) f:close()
+    if rille.args().die then die() end
+  end
+  return ctx.db:query("SELECT count(*) AS n FROM counter")[1].n
+end)""")
+
+
+def counter():
+    db = sqlite3.connect(root + "/mine.db")
+    n = db.execute("SELECT count(*) FROM counter").fetchone()[0]
+    db.close()
+    return n
+
+
+code, out = run("run", count_up)
+check("a step's transaction lies beside the script", code == 0 and counter() == 1, out)
+code, out = run("run", count_up)
+check("of another run, it happens again", code == 0 and counter() == 2, out)
+os.remove(root + "/token")
+code, out = run("run", count_up, "--die")
+check("killed in the body, nothing has happened", code == -9 and counter() == 2, out)
+code, out = run("--json", "resume", "last")
+check("and then it happens", code == 0 and counter() == 3 and json.loads(out)["result"] == 3, out)
+os.remove(root + "/token")
+run("run", count_up, "--die")
+db = sqlite3.connect(root + "/mine.db")   # as if it had been killed just after the commit
+db.execute("INSERT INTO counter VALUES(1)")
+db.execute("INSERT INTO rille_steps VALUES(?,'','','4',0)", [lines("token")[0]])
+db.commit()
+db.close()
+code, out = run("--json", "resume", "last")
+check("killed after the commit, it is not done again", code == 0 and counter() == 4, out)
+check("and its result is there", json.loads(out)["result"] == 4, out)
+code, out = run("-e", f"for i = 1, 2 do rille.step('s', {{ effect = 'tx', db = '{root}/mine.db' }}, "
+                      "function(_, ctx) ctx.db:exec 'INSERT INTO counter VALUES(1)' end) end")
+code, out = run("-e", f"rille.step('s', {{ effect = 'tx', db = '{root}/mine.db' }}, "
+                      "function(_, ctx) ctx.db:exec 'INSERT INTO counter VALUES(1)' end)")
+check("outside of a workflow each counts", code == 0 and counter() == 7, out)
 
 shutil.rmtree(root)
 print(f"1..{count}")

@@ -56,7 +56,7 @@ tap.test("a step's body gets its attempt and its ticket", function()
   tap.equal(rille.step("plain", function(attempt, ctx) return ctx.last == nil and ctx.attempt end), 1)
   tap.raises("invalid", "did you mean 'heartbeat'", rille.step, "x", function(_, ctx) ctx:hartbeat(1) end)
   tap.raises("invalid", "is a function", rille.step, "y", function(_, ctx) ctx:heartbeat(print) end)
-  tap.raises("invalid", "expected 'idempotent', 'pure' or 'once'", rille.step, "x", { effect = "twice" }, print)
+  tap.raises("invalid", "expected 'idempotent', 'pure', 'once' or 'tx'", rille.step, "x", { effect = "twice" }, print)
   tap.raises("invalid", "is never tried again", rille.step, "x", { effect = "once", retry = 2 }, print)
   tap.raises("invalid", "only effect = 'once' asks", rille.step, "x", { probe = print }, print)
   tap.raises("network", "not now", rille.step, "once", { effect = "once" },
@@ -86,6 +86,63 @@ tap.test("a step's body has limits of time", function()
   local both = { crashes_max = 1, effect = "pure" }
   tap.raises("invalid", "writes nothing before its result", rille.step, "x", both, print)
   tap.raises("invalid", "more than nothing", rille.step, "x", { timeout = 0 }, print)
+end)
+
+tap.test("a step whose effect is a transaction", function()
+  local file = rille.step("file", function() return os.tmpname() end)
+  rille.defer(function() rille.step("remove", function() os.remove(file) end) end)
+  local tx = { effect = "tx", db = file }
+  local function step(name, body) return rille.step(name, tx, function(_, ctx) return body(ctx.db) end) end
+  step("make", function(db) db:exec "CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TABLE u(v)" end)
+  tap.equal(step("put", function(db)
+    return { db:exec("INSERT INTO t VALUES(?, ?), (2, ?)", 1, "one", nil),
+      db:exec("INSERT INTO t VALUES(:id, :v)", { id = 3, v = 2.5 }), db:exec("UPDATE t SET v = 'x' WHERE id > 1") }
+  end), { 2, 1, 2 })
+  tap.equal(step("get", function(db) return db:query "SELECT * FROM t ORDER BY id" end),
+    { { id = 1, v = "one" }, { id = 2, v = "x" }, { id = 3, v = "x" } })
+  -- What fails leaves nothing, and is tried again from nothing.
+  tap.equal(rille.step("again", { effect = "tx", db = file, retry = { initial = "1ms" } }, function(attempt, ctx)
+    ctx.db:exec "INSERT INTO u VALUES(1)"
+    if attempt < 3 then error("not yet") end
+    return ctx.db:query("SELECT count(*) AS n FROM u")[1].n
+  end), 1)
+  tap.raises("invalid", "UNIQUE constraint failed", step, "twice", function(db)
+    db:exec "INSERT INTO u VALUES(2)"
+    db:exec "INSERT INTO t VALUES(1, 1)"
+  end)
+  -- An error that the body catches, and that has rolled back: nothing more happens.
+  tap.raises("state", "is over", step, "goes on", function(db)
+    pcall(db.exec, db, "INSERT OR ROLLBACK INTO t VALUES(1, 1)")
+    pcall(db.exec, db, "INSERT INTO u VALUES(3)")
+  end)
+  tap.equal(step("rest", function(db) return db:query "SELECT v FROM u" end), { { v = 1 } })
+  for _, sql in ipairs { "COMMIT", "ROLLBACK", "ATTACH 'x' AS x", "PRAGMA synchronous=OFF" } do
+    tap.raises("invalid", "not authorized", step, "own business", function(db) db:exec(sql) end)
+  end
+  tap.raises("invalid", "has 1 places for values, but 2", step, "x", function(db) db:exec("SELECT ?", 1, 2) end)
+  tap.raises("invalid", "only 0 of the 1 values", step, "x", function(db) db:exec("SELECT :a", { b = 2 }) end)
+  tap.raises("invalid", "more than one statement", step, "x", function(db) db:exec("SELECT ?; SELECT 1", 1) end)
+  tap.raises("invalid", "is a table", step, "x", function(db) db:exec("SELECT ?, ?", 1, {}) end)
+  tap.raises("invalid", "syntax error", step, "x", function(db) db:exec "SELEKT" end)
+  tap.raises("invalid", "no statement", step, "x", function(db) db:query " -- nothing" end)
+  tap.raises("invalid", "can count to", step, "x", function(db) return db:query "SELECT 9007199254740993 AS big" end)
+  tap.equal(step("bytes", function(db)
+    return db:query("SELECT typeof(?1) AS a, typeof(?2) AS b, ?2 AS back, ? AS yes", "text", "\255\0", true)[1]
+  end), { a = "text", b = "blob", back = "\255\0", yes = 1 })
+  -- Two at a time: the second waits for the first without holding up the others.
+  rille.map("both", { 1, 2 }, function(i)
+    rille.step("slow", tx, function(_, ctx) ctx.db:exec("INSERT INTO u VALUES(?)", 10 + i) rille.sleep("20ms") end)
+  end)
+  tap.equal(#step("both", function(db) return db:query "SELECT v FROM u WHERE v > 10" end), 2)
+  local kept
+  rille.step("keeps", tx, function(_, ctx) rawset(_G, "kept_db", ctx.db) end)
+  tap.raises("state", "is over", function() rawget(_G, "kept_db"):exec "SELECT 1" end)
+  tap.raises("invalid", "has no database", rille.step, "x", { args = 1 }, function(_, ctx) return ctx.db end)
+  tap.raises("invalid", "but no database", rille.step, "x", { effect = "tx" }, print)
+  tap.raises("invalid", "goes with effect = 'tx'", rille.step, "x", { db = file }, print)
+  tap.raises("io", "unable to open", rille.step, "x", { effect = "tx", db = "/nowhere/at/all.db" }, print)
+  tap.raises("integrity", "not a database", rille.step, "x", { effect = "tx", db = "/etc/passwd" }, print)
+  tap.raises("invalid", "at most 65536 are kept", step, "x", function() return ("x"):rep(70000) end)
 end)
 
 tap.test("a step's body leaves nothing behind", function()
