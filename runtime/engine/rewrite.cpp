@@ -199,11 +199,13 @@ Async<Cut> Engine::invalidate(std::string id, std::string key) {
   std::int64_t now = loop_.clock().wall_us();
   store::Journal::Write write = [run = row.id, number, seq, now, at = cut.key](store::Db& db) -> Result<> {
     RILLE_CHECK(forget_from(db, run, number, seq, at));
-    // A cancel whose unwinding is partly kept stays: its cleanup is done again from there.
+    // A cancel whose unwinding is partly kept stays: its cleanup is done again from there. A deadline that is over does
+    // not: the run would end at once.
     RILLE_CHECK(db.run(
         "UPDATE runs SET epoch=epoch+1, state='suspended', result=NULL, error=NULL, ended_us=NULL, updated_us=?1, "
         "pid=0, cancel_reason=CASE WHEN cancel_after<?2-1 THEN cancel_reason END, "
-        "cancel_after=CASE WHEN cancel_after<?2-1 THEN cancel_after END WHERE id=?3",
+        "cancel_after=CASE WHEN cancel_after<?2-1 THEN cancel_after END, "
+        "deadline_us=CASE WHEN deadline_us>?1 THEN deadline_us END WHERE id=?3",
         {now, seq, run}));
     Value told;
     told.set("event", "invalidated").set("key", at);

@@ -204,6 +204,19 @@ code, out = run("resume", living)
 check("a signal that a forgotten entry took is there again", code == 0 and did() == ["end"], out)
 check("the trail of it all is whole", run("audit")[0] == 0)
 
+# --- a deadline that is over is forgotten with what it ended
+late = script("late", '''do_ "a"
+local go = rille.step("look", function() return io.open("%s/go") ~= nil end)
+if not go then rille.sleep("1h") end
+return "late"''' % root)
+code, out = run("run", "--deadline", "200ms", late)
+check("the deadline ends it", code == 124, (code, out))
+open(root + "/go", "w").close()
+code, out = run("invalidate", "last", "main/a#1")
+check("what it ended may be gone back in", code == 0, (code, out))
+code, out = run("--json", "resume", "last")
+check("and the deadline is not met again", code == 0 and json.loads(out)["result"] == "late", (code, out))
+
 shutil.rmtree(root)
 print(f"1..{count}")
 sys.exit(failures != 0)
