@@ -62,8 +62,9 @@ Result<> record_price(store::Db& db, const Lease& lease, Micros micros_per_hour,
 // It can be used; something runs on it, or nothing any more.
 Result<> record_ready(store::Db& db, const std::string& lease, std::int64_t now_us);
 Result<> record_busy(store::Db& db, const std::string& lease, bool busy, std::int64_t now_us);
-// The provider's final word replaces the estimate.
-Result<> record_bill(store::Db& db, const std::string& provider, const provider::Bill& bill);
+// The provider's final word replaces the estimate. A machine that is in no row, or is billed already: nothing.
+// Adds one to `settled` when it was news.
+Result<> record_bill(store::Db& db, const std::string& provider, const provider::Bill& bill, std::int64_t& settled);
 // Machines that are over and have no bill yet: provider and machine.
 Result<std::vector<std::pair<std::string, std::string>>> unbilled(store::Db& db);
 

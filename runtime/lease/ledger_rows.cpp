@@ -115,17 +115,20 @@ Result<> record_busy(store::Db& db, const std::string& lease, bool busy, std::in
                 "WHERE lease=? AND to_us IS NULL AND busy_since_us IS NOT NULL", {now_us, lease});
 }
 
-Result<> record_bill(store::Db& db, const std::string& provider, const provider::Bill& bill) {
+Result<> record_bill(store::Db& db, const std::string& provider, const provider::Bill& bill, std::int64_t& settled) {
   std::string lease;
   std::int64_t generation = 0, from_us = 0, to_us = 0;
   RILLE_CHECK(db.query("SELECT lease,generation,from_us,to_us FROM machines WHERE provider=? AND machine_id=? AND "
-                       "to_us IS NOT NULL", {provider, bill.machine_id}, [&](const store::Row& row) {
+                       "to_us IS NOT NULL AND EXISTS(SELECT 1 FROM segments s WHERE s.lease=machines.lease AND "
+                       "s.generation=machines.generation AND s.machine_id=machines.machine_id AND s.source='estimate')",
+                       {provider, bill.machine_id}, [&](const store::Row& row) {
                          lease = row.text(0);
                          generation = row.integer(1);
                          from_us = row.integer(2);
                          to_us = row.integer(3);
                        }));
   if (lease.empty()) return {};
+  ++settled;
   RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=?",
                      {lease, generation, bill.machine_id}));
   return db.run("INSERT INTO segments(lease,generation,machine_id,part,from_us,to_us,micros_per_hour,amount_micros,"

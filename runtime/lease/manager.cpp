@@ -14,6 +14,7 @@
 namespace rille::lease {
 
 namespace {
+constexpr std::int64_t bills_settle_us = 40LL * 86'400'000'000;  // machines that ended earlier are not asked for again
 
 using provider::Machine;
 using provider::MachineState;
@@ -88,26 +89,51 @@ Result<std::vector<Money>> Manager::budgets() const {
   return count_home(journal_.reader(), loop_.clock().wall_us());
 }
 
+// A machine that came and went unseen, between a create whose answer was lost and the next look: its tag says whose it
+// was.
+Result<std::optional<Lease>> Manager::unseen(const std::string& provider, const provider::Bill& bill) const {
+  std::optional<Tag> tag = read_tag(install_, bill.tag);
+  if (!tag) return std::optional<Lease>();
+  RILLE_TRY(std::optional<Lease> lease, find(tag->lease));
+  if (!lease || lease->machine_id == bill.machine_id) return std::optional<Lease>();
+  lease->provider = provider;
+  lease->generation = tag->generation;
+  lease->machine_id = bill.machine_id;
+  lease->tag = bill.tag;
+  lease->live_us = bill.from_us;
+  return lease;
+}
+
 Async<std::int64_t> Manager::reconcile(CancelToken token) {
   RILLE_CO_TRY(auto open, unbilled(journal_.reader()));
-  std::int64_t settled = 0;
+  auto settled = std::make_shared<std::int64_t>(0);
   for (provider::Provider* p : registry_.all()) {
-    std::vector<std::string> ids;
+    provider::BillQuery query;
     for (const auto& [provider, machine] : open)
-      if (provider == p->name()) ids.push_back(machine);
-    if (ids.empty()) continue;
-    RILLE_CO_TRY(std::vector<provider::Bill> bills, co_await p->bill(std::move(ids), token));
+      if (provider == p->name()) query.machines.push_back(machine);
+    query.tag = tag_prefix(install_);
+    query.since_us = now_us() - bills_settle_us;
+    RILLE_CO_TRY(std::vector<provider::Bill> bills, co_await p->bill(std::move(query), token));
     std::erase_if(bills, [](const provider::Bill& b) { return !b.final; });
     if (bills.empty()) continue;
-    settled += static_cast<std::int64_t>(bills.size());
-    store::Journal::Write write = [bills, name = p->name()](store::Db& db) -> Result<> {
-      for (const provider::Bill& b : bills) RILLE_CHECK(record_bill(db, name, b));
+    std::vector<std::optional<Lease>> strays;
+    for (const provider::Bill& b : bills) {
+      RILLE_CO_TRY(std::optional<Lease> stray, unseen(p->name(), b));
+      strays.push_back(std::move(stray));
+    }
+    store::Journal::Write write = [bills, strays, settled, name = p->name()](store::Db& db) -> Result<> {
+      std::int64_t news = 0;
+      for (std::size_t i = 0; i < bills.size(); ++i) {
+        if (strays[i]) RILLE_CHECK(record_stray(db, *strays[i], bills[i].to_us));
+        RILLE_CHECK(record_bill(db, name, bills[i], news));
+      }
+      *settled += news;
       return {};
     };
     RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));
     if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
   }
-  co_return settled;
+  co_return *settled;
 }
 
 Result<bool> Manager::any_open() const {

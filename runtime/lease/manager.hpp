@@ -119,7 +119,8 @@ class Manager {
   Result<std::vector<Money>> money(const std::string& run) const;
   // The limits of the whole home, for `rille budget`.
   Result<std::vector<Money>> budgets() const;
-  // Replaces estimates by what the providers have billed; gives how many machines that were.
+  // Replaces estimates by what the providers have billed, also for machines that no row has seen; gives how many
+  // machines that were.
   Async<std::int64_t> reconcile(CancelToken token);
   Result<bool> any_open() const;   // one look-up in an index
   // What the provider says of the machine behind a live lease. One that may not show yet is `pending`, not gone.
@@ -138,6 +139,7 @@ class Manager {
 
  private:
   struct Refused;
+  Result<std::optional<Lease>> unseen(const std::string& provider, const provider::Bill& bill) const;
   // acquire.cpp
   Async<provider::Offer> choose(const Terms& terms, const Refused& refused, CancelToken token);
   Async<Lease> plan(const Acquire& request, std::optional<Lease> before, const Refused& refused, CancelToken token);

@@ -1,8 +1,14 @@
 #include "runtime/loop/loop.hpp"
 
 #include <algorithm>
+#include <thread>
 
 namespace rille {
+
+namespace {
+constexpr std::int64_t look_out_ns = 400'000;
+constexpr int vain_looks_max = 8;
+}  // namespace
 
 // Owns a spawned task through a wrapper coroutine that removes itself when the task ends.
 struct Loop::Spawned {
@@ -37,13 +43,7 @@ Result<std::unique_ptr<Loop>> Loop::create(const Clock& clock) {
     return make_error(ErrorKind::internal, std::string("cannot create an event loop: ") + uv_strerror(rc));
   loop->wake_.data = loop->spin_.data = loop.get();
   uv_async_init(&loop->uv_, &loop->wake_, [](uv_async_t* a) {
-    auto* self = static_cast<Loop*>(a->data);
-    std::vector<std::function<void()>> arrived;
-    {
-      std::lock_guard lock(self->mutex_);
-      arrived.swap(self->from_threads_);
-    }
-    for (auto& fn : arrived) self->post(std::move(fn));
+    static_cast<Loop*>(a->data)->take_posts();
   });
   uv_unref(reinterpret_cast<uv_handle_t*>(&loop->wake_));
   uv_idle_init(&loop->uv_, &loop->spin_);
@@ -77,7 +77,35 @@ void Loop::post(std::function<void()> fn) {
 void Loop::post_from_thread(std::function<void()> fn) {
   std::lock_guard lock(mutex_);
   from_threads_.push_back(std::move(fn));
-  uv_async_send(&wake_);
+  if (!looks_out_.exchange(false, std::memory_order_release)) uv_async_send(&wake_);
+}
+
+void Loop::take_posts() {
+  std::vector<std::function<void()>> arrived;
+  {
+    std::lock_guard lock(mutex_);
+    looks_out_ = false;
+    arrived.swap(from_threads_);
+  }
+  for (auto& fn : arrived) post(std::move(fn));
+}
+
+// A commit on a quick disk is answered sooner than a sleeping thread would wake up. Where answers take longer, or other
+// processes keep the writer from running, the loop looks out more and more seldom.
+void Loop::look_out() {
+  static const bool alone = std::thread::hardware_concurrency() < 2;
+  if (alone || (looks_later_ > 0 && looks_later_--)) return;
+  {
+    std::lock_guard lock(mutex_);
+    looks_out_ = from_threads_.empty();
+  }
+  const std::int64_t until = clock_.monotonic_ns() + look_out_ns;
+  while (looks_out_.load(std::memory_order_acquire) && clock_.monotonic_ns() < until)
+    for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
+  bool in_vain = looks_out_.load(std::memory_order_acquire);
+  looks_in_vain_ = in_vain ? std::min(looks_in_vain_ + 1, vain_looks_max) : 0;
+  looks_later_ = (1 << looks_in_vain_) - 1;
+  take_posts();
 }
 
 void Loop::spawn(Task<void> task) {
@@ -103,6 +131,7 @@ void Loop::run_until(const std::function<bool()>& done) {
       if (virtual_->fire_next()) continue;
       return;
     }
+    if (ready_.empty() && expected_ > 0 && !virtual_) look_out();
     // The async handle is unreferenced, so an otherwise empty loop would not block: a waiting thread job or a
     // thread's post must still be able to wake it.
     uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));

@@ -7,6 +7,7 @@
 
 #include <uv.h>
 
+#include <atomic>
 #include <coroutine>
 #include <deque>
 #include <functional>
@@ -60,6 +61,8 @@ class Loop {
  private:
   explicit Loop(const Clock& clock) : clock_(clock) {}
   void drain();
+  void look_out();
+  void take_posts();
   bool nothing_under_way() const { return ready_.empty() && expected_ == 0 && !uv_loop_alive(&uv_); }
 
   struct Spawned;
@@ -70,8 +73,10 @@ class Loop {
   uv_async_t wake_{};
   uv_idle_t spin_{};  // active while the queue is not empty, so that poll does not block
   std::deque<std::function<void()>> ready_;
-  std::mutex mutex_;  // guards from_threads_
+  std::mutex mutex_;  // guards what follows
   std::vector<std::function<void()>> from_threads_;
+  std::atomic<bool> looks_out_{false};        // the loop looks for a post: no need to wake it
+  int looks_in_vain_ = 0, looks_later_ = 0;   // the loop's: in a row; turns until it looks again
   std::unordered_set<Spawned*> spawned_;
 };
 

@@ -36,9 +36,9 @@ class Provider {
   virtual Async<Machine> describe(std::string id, CancelToken token) = 0;
   virtual Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) = 0;  // all states but gone
   virtual Async<> terminate(std::string id, CancelToken token) = 0;
-  // Optional. What it has charged so far for those of these machines that it has a bill for; also of ended ones. A
-  // provider without bills gives none: estimates then stay estimates.
-  virtual Async<std::vector<Bill>> bill(std::vector<std::string> machine_ids, CancelToken token);
+  // Optional. What it has charged so far, for those machines that it has a bill for; also for ended ones, and for those
+  // of which no journal knows. A provider without bills gives none: estimates then stay estimates.
+  virtual Async<std::vector<Bill>> bill(BillQuery query, CancelToken token);
 };
 
 // The providers of one runtime, by name. Owns them.

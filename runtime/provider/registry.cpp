@@ -2,7 +2,7 @@
 
 namespace rille::provider {
 
-Async<std::vector<Bill>> Provider::bill(std::vector<std::string>, CancelToken) { co_return std::vector<Bill>(); }
+Async<std::vector<Bill>> Provider::bill(BillQuery, CancelToken) { co_return std::vector<Bill>(); }
 
 Result<> Registry::add(std::unique_ptr<Provider> provider) {
   for (const auto& p : providers_)

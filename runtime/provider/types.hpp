@@ -117,9 +117,17 @@ struct Machine {
 
 // What a provider has charged for one machine, with its disks and addresses, exactly.
 struct Bill {
-  std::string machine_id;
+  std::string machine_id, tag;
+  std::int64_t from_us = 0, to_us = 0;  // when it began and ended; to_us 0: it goes on
   Micros micros = 0;
   bool final = false;                   // nothing will be added any more
+};
+
+// Those of these machines, and of all whose tag begins with `tag` and that ended after since_us.
+struct BillQuery {
+  std::vector<std::string> machines;
+  std::string tag;
+  std::int64_t since_us = 0;
 };
 
 }  // namespace rille::provider

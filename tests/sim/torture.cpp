@@ -50,7 +50,8 @@ const char* const must_have_happened[] = {
     "rent failed: capacity", "rent failed: network", "release failed", "scope could not release", "reaped a lease",
     "reaper met a machine that should be gone", "token found its machine", "preempted", "landed late", "reply lost",
     "throttled", "server error", "refused", "stillborn", "terminate lied", "terminate was slow",
-    "terminate of what did not show yet", "stale view"};
+    "terminate of what did not show yet", "stale view", "the ledger was the bill", "so was the estimate",
+    "a machine came and went unseen"};
 
 void count_cloud(World& w) {
   const provider::sim::Counts& c = w.sim->cloud.counts;

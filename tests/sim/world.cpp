@@ -154,6 +154,31 @@ std::string World::settle() {
     if (l.state != "released") return fmt::format("lease '{}' is {}", l.name, l.state);
     if (l.generation > 1) ++seen["second generation"];
   }
+  return check_books(*loop, *engine);
+}
+
+// Once the provider's bills are in, the ledger is their sum, to the micro-dollar: also with machines that came and went
+// unseen, between a create whose answer was lost and the next list.
+std::string World::check_books(Loop& loop, engine::Engine& engine) {
+  auto count = [&](std::set<std::string>& machines) -> Result<Micros> {
+    Micros sum = 0;
+    RILLE_TRY(auto leases, engine.leases().all(true));
+    for (const lease::Lease& l : leases) {
+      sum += l.spent_micros(time.wall_us());
+      for (const lease::Tenure& t : l.tenures) machines.insert(t.machine_id);
+    }
+    return sum;
+  };
+  std::set<std::string> seen_before, known;
+  Result<Micros> before = count(seen_before);
+  if (auto settled = run_blocking(loop, engine.leases().reconcile({})); !settled) return settled.error().summary();
+  Result<Micros> ledger = count(known);
+  if (!before || !ledger) return "the ledger cannot be read";
+  const Micros bill = sim->cloud.bill_micros();
+  if (known.size() > seen_before.size()) ++seen["a machine came and went unseen"];
+  if (bill) ++seen["the ledger was the bill"];
+  if (bill && *before == bill) ++seen["so was the estimate"];
+  if (*ledger != bill) return fmt::format("the ledger says {}, the bill {} micro-dollars", *ledger, bill);
   return "";
 }
 

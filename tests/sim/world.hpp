@@ -61,7 +61,7 @@ struct World {
   std::optional<Result<Value>> process(const Kind& kind);
   void reap(bool in_background);
   std::string settle();
-  std::string check_books();
+  std::string check_books(Loop& loop, engine::Engine& engine);
 
   bool dead_ = false, may_die_ = true;
   int places_ = 0, deaths_ = 0;

@@ -215,16 +215,23 @@ Micros Cloud::bill_micros(const Box& box, std::int64_t until_us) const {
   return sum;
 }
 
-std::vector<Bill> Cloud::bills(const std::vector<std::string>& ids) const {
+std::vector<Bill> Cloud::bills(const BillQuery& query) const {
   std::vector<Bill> out;
-  for (const std::string& id : ids)
-    if (const Box* box = find(id)) {
-      Bill bill;
-      bill.machine_id = id;
-      bill.micros = bill_micros(*box, now_us());
-      bill.final = box->end_us() && now_us() >= box->end_us();
-      out.push_back(std::move(bill));
-    }
+  for (const Box& box : boxes_) {
+    const std::int64_t end_us = box.end_us();
+    bool over = end_us && now_us() >= end_us;
+    bool named = std::find(query.machines.begin(), query.machines.end(), box.id) != query.machines.end();
+    bool tagged = !query.tag.empty() && box.tag.starts_with(query.tag) && (!over || end_us >= query.since_us);
+    if (!named && !tagged) continue;
+    Bill bill;
+    bill.machine_id = box.id;
+    bill.tag = box.tag;
+    bill.from_us = box.landed_us;
+    bill.to_us = over ? end_us : 0;
+    bill.micros = bill_micros(box, now_us());
+    bill.final = over;
+    out.push_back(std::move(bill));
+  }
   return out;
 }
 

@@ -53,7 +53,7 @@ class Cloud {
   Machine describe(const std::string& id);
   std::vector<Machine> list(const std::string& tag_prefix);
   void terminate(const std::string& id);
-  std::vector<Bill> bills(const std::vector<std::string>& ids) const;
+  std::vector<Bill> bills(const BillQuery& query) const;
 
   // From now on calls succeed and nothing is lost; what has been thrown already stays.
   void end_faults() { options_.faults = {}, options_.scarcity = 0, options_.preemptions = 0; }

@@ -64,9 +64,9 @@ class Sim final : public Provider {
     co_return success();
   }
 
-  Async<std::vector<Bill>> bill(std::vector<std::string> machine_ids, CancelToken token) override {
+  Async<std::vector<Bill>> bill(BillQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::uint64_t call, co_await arrive("bill", token));
-    std::vector<Bill> found = cloud_.bills(machine_ids);
+    std::vector<Bill> found = cloud_.bills(query);
     RILLE_CO_CHECK(co_await answer("bill", call, token));
     co_return found;
   }

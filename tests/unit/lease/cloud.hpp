@@ -129,12 +129,22 @@ class CloudProvider final : public provider::Provider {
     co_return out;
   }
 
-  Async<std::vector<provider::Bill>> bill(std::vector<std::string> ids, CancelToken) override {
+  Async<std::vector<provider::Bill>> bill(provider::BillQuery query, CancelToken) override {
     RILLE_CO_CHECK(co_await place_());
     std::vector<provider::Bill> out;
-    for (const std::string& id : ids)
-      if (auto it = cloud_.bills.find(id); it != cloud_.bills.end())
-        out.push_back({id, it->second, !cloud_.alive(id, now_us())});
+    for (const auto& [id, micros] : cloud_.bills) {
+      auto box = cloud_.boxes.find(id);
+      std::string tag = box == cloud_.boxes.end() ? "" : box->second.tag;
+      bool named = std::find(query.machines.begin(), query.machines.end(), id) != query.machines.end();
+      if (!named && (tag.empty() || !tag.starts_with(query.tag))) continue;
+      provider::Bill bill;
+      bill.machine_id = id;
+      bill.tag = tag;
+      bill.from_us = bill.to_us = now_us();
+      bill.micros = micros;
+      bill.final = !cloud_.alive(id, now_us());
+      out.push_back(std::move(bill));
+    }
     co_return out;
   }
 

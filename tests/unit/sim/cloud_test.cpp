@@ -107,7 +107,9 @@ TEST_CASE("the bill: from live to the order to end, by unit and minimum, and not
   CHECK(w.cloud.bill_micros() == cost_micros(31'920'000, 3'660'000));  // 3601 s and a bit: 61 minutes
   w.time.pass(86'400'000);
   CHECK(w.cloud.bill_micros() == cost_micros(31'920'000, 3'660'000));
-  auto bills = w.run(w.provider->bill({made->id, "sim-99"}, {})).value();
+  provider::BillQuery query;
+  query.machines = {made->id, "sim-99"};
+  auto bills = w.run(w.provider->bill(query, {})).value();
   REQUIRE(bills.size() == 1);
   CHECK(bills[0].final);
   CHECK(bills[0].micros == w.cloud.bill_micros());
