@@ -14,6 +14,7 @@
 #include "bindings/cli/app.hpp"
 #include "bindings/cli/simulate.hpp"
 #include "bindings/cli/usage.hpp"
+#include "bindings/cli/watch.hpp"
 #include "runtime/base/places.hpp"
 
 namespace rille::cli {
@@ -56,6 +57,20 @@ Words split_rehearsal(int argc, char** argv, int i) {
   return words;
 }
 
+// `rille schedule add NAME WHEN FILE ..`: what follows FILE is the script's.
+Words split_schedule(int argc, char** argv, int i) {
+  Words words;
+  for (int named = 0; i < argc && named < 5; ++i) {  // schedule, add, and these three
+    std::string w = argv[i];
+    words.ours.push_back(w);
+    bool with_value = w == "--missed" || w == "--overlap" || w == "--tag";
+    if (with_value && i + 1 < argc) words.ours.emplace_back(argv[++i]);
+    named += !w.starts_with("-");
+  }
+  for (; i < argc; ++i) words.script.emplace_back(argv[i]);
+  return words;
+}
+
 Words split_words(int argc, char** argv, const CLI::App& cli) {
   Words words;
   int i = 1;
@@ -72,6 +87,12 @@ Words split_words(int argc, char** argv, const CLI::App& cli) {
   if (i >= argc) return words;
   std::string first = argv[i];
   if (first == "simulate" || first == "plan") return split_rehearsal(argc, argv, i);
+  if (first == "schedule" && i + 1 < argc && std::string_view(argv[i + 1]) == "add") {
+    Words of = split_schedule(argc, argv, i);
+    words.ours.insert(words.ours.end(), of.ours.begin(), of.ours.end());
+    words.script = std::move(of.script);
+    return words;
+  }
   bool runs_file = first == "run" || !is_command(first);
   if (!runs_file) {
     for (; i < argc; ++i) words.ours.emplace_back(argv[i]);
@@ -156,6 +177,26 @@ int run_main(App& app, int argc, char** argv) {
   release->add_flag("--abandoned", abandoned, "")->group("");  // not for people: see abandon()
   auto* gc = cli.add_subcommand("gc", "release what no run will release");
   gc->add_option("--now", id, "a run that stands still: do not hold its leases any longer");
+  WatchArguments watching;
+  auto* watch = cli.add_subcommand("watch", "stay, and do what is due: clean up, start schedules, resume what died");
+  watch->add_option("--gc", watching.gc, "how often to clean up (5m)");
+  watch->add_option("--resume-within", watching.resume_within, "leave runs alone that are silent for longer (24h)");
+  watch->add_option("--tries", watching.tries, "of a run that gets no further (5)")->check(CLI::Range(1, 1000));
+  watch->add_flag("--no-resume", watching.no_resume, "start schedules only");
+  watch->add_flag("--once", watching.once, "do what is due now, and end");
+  auto* schedule = cli.add_subcommand("schedule", "scripts that `rille watch` starts again and again");
+  engine::Schedule timed;
+  auto* schedule_add = schedule->add_subcommand("add", "rille schedule add NAME WHEN FILE [--x 1 ..]");
+  schedule_add->add_option("NAME", timed.name, "of the schedule; its runs are NAME-20261121T030000Z")->required();
+  schedule_add->add_option("WHEN", timed.when, "`every 6h`, or as cron has it, in UTC: `0 3 * * *`")->required();
+  schedule_add->add_option("FILE", timed.script, "the script; its own options follow")->required();
+  schedule_add->add_option("--missed", timed.missed, "of times at which nothing watched: skip, one (the last), all")
+      ->check(CLI::IsMember({"skip", "one", "all"}));
+  schedule_add->add_option("--overlap", timed.overlap, "while its last run goes on: skip, queue, allow")
+      ->check(CLI::IsMember({"skip", "queue", "allow"}));
+  schedule_add->add_option("--tag", timed.tag, "whose budget its runs share");
+  auto* schedule_remove = schedule->add_subcommand("remove", "its runs stay");
+  schedule_remove->add_option("NAME", name, "which")->required();
   auto* cost = cli.add_subcommand("cost", "what runs have cost");
   cost->add_option("RUN", id, "one run only");
   std::string by;
@@ -231,6 +272,10 @@ int run_main(App& app, int argc, char** argv) {
   if (leases->parsed()) return leases_command(app, all);
   if (release->parsed()) return abandoned ? abandon_command(app, id) : release_command(app, id);
   if (gc->parsed()) return gc_command(app, id);
+  if (watch->parsed()) return watch_command(app, watching);
+  if (schedule_add->parsed()) return schedule_add_command(app, timed, words.script);
+  if (schedule_remove->parsed()) return schedule_remove_command(app, name);
+  if (schedule->parsed()) return schedule_command(app);
   if (cost->parsed()) return cost_command(app, id, by, reconcile);
   if (budget_set->parsed()) return budget_set_command(app, limits);
   if (budget->parsed()) return budget_command(app);

@@ -132,6 +132,20 @@ CREATE TABLE permits (
 CREATE INDEX permits_by_run ON permits(run);
 CREATE TABLE rates (pool TEXT PRIMARY KEY, next_us INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
+-- Scripts that are to run again and again; after_us: up to there, what was due has been dealt with.
+CREATE TABLE schedules (
+  name TEXT PRIMARY KEY, timing TEXT NOT NULL, script TEXT NOT NULL, args TEXT NOT NULL, tag TEXT NOT NULL,
+  missed TEXT NOT NULL, overlap TEXT NOT NULL, created_us INTEGER NOT NULL, after_us INTEGER NOT NULL,
+  last_run TEXT NOT NULL DEFAULT ''
+) STRICT, WITHOUT ROWID;
+
+-- Runs that `rille watch` has started, or is to start: how often since they came any further, and when again.
+CREATE TABLE watched (
+  run TEXT PRIMARY KEY REFERENCES runs(id), tries INTEGER NOT NULL, next_us INTEGER NOT NULL,
+  seen INTEGER NOT NULL,             -- entries of its record, at the last try
+  why TEXT NOT NULL DEFAULT ''       -- it is left alone, and people have been told
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE inbox (
   run TEXT NOT NULL REFERENCES runs(id), name TEXT NOT NULL, message_id TEXT NOT NULL, payload TEXT NOT NULL,
   at_us INTEGER NOT NULL, taken_by TEXT,

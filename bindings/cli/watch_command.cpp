@@ -1,0 +1,210 @@
+// `rille watch`: stays in the foreground and does what runtime/engine/watch.hpp says, a process per run; and
+// `rille schedule`, which says what it starts.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "bindings/cli/app.hpp"
+#include "bindings/cli/interrupt.hpp"
+#include "bindings/cli/watch.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/engine/run_lock.hpp"
+#include "runtime/engine/watch.hpp"
+#include "runtime/loop/subprocess.hpp"
+#include "runtime/store/file.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+constexpr std::int64_t script_bytes_max = 16 << 20;
+
+// What the watch says: a line for people, or an object per line.
+void tell(App& app, Value event) {
+  std::string at = format_utc(app.loop->clock().wall_us());
+  if (app.json) return app.terminal.out(event.set("at", at).to_json() + "\n");
+  std::string what = event.text("event"), line;
+  if (what == "started")
+    line = fmt::format("{} run {}{}", event.boolean("resumed") ? "resumed" : "started", event.text("run"),
+                       event.integer("try") > 1 ? fmt::format(" (try {})", event.integer("try")) : "");
+  else if (what == "ended") line = fmt::format("run {}: {}", event.text("run"), event.text("state"));
+  else if (what == "skipped")
+    line = fmt::format("{} is not run for {}: {}", event.text("schedule"), event.text("due"), event.text("why"));
+  else if (what == "given_up") line = fmt::format("run {} is left alone: {}", event.text("run"), event.text("why"));
+  else if (what == "released")
+    line = fmt::format("released {} ({}), left by run {}", event.text("name"), event.text("lease"), event.text("run"));
+  else if (what == "not_released")
+    line = fmt::format("warning: {} ({}), left by run {}, is not released: {}", event.text("name"), event.text("lease"),
+                       event.text("run"), event.text("why"));
+  else line = fmt::format("warning: {}: {}", event.text("what"), event["error"].text("message"));
+  app.terminal.out(fmt::format("{} {}\n", at, line));
+}
+
+Async<> reap(App& app) {
+  RILLE_CO_TRY(lease::ReapReport report, co_await app.engine->reap(engine::ReapSpec()));
+  auto lease = [&](const char* what, const lease::Lease& l) {
+    Value event;
+    event.set("event", what).set("lease", l.id).set("name", l.name).set("run", l.run).set("why", l.error);
+    tell(app, std::move(event));
+  };
+  for (const auto& l : report.released) lease("released", l);
+  for (const auto& l : report.failed) lease("not_released", l);
+  if (!report.errors.empty()) co_return report.errors.front();
+  co_return success();
+}
+
+// A process of its own session, which no Ctrl-C here reaches, and which outlives us.
+class Processes {
+ public:
+  explicit Processes(App& app) : app_(app) {}
+
+  Result<> start(const std::string& run, const std::string& script) {
+    SubprocessOptions o;
+    std::error_code ignored;
+    std::string home = std::filesystem::absolute(app_.engine->home(), ignored).string();
+    std::string folder = home + "/runs/" + run;
+    std::filesystem::create_directories(folder, ignored);
+    o.argv = {app_.self_exe, "resume", run};
+    o.env = {{"RILLE_HOME", home}};
+    o.directory = std::filesystem::path(script).parent_path().string();
+    o.detached = true;
+    o.out = o.err = SubprocessOptions::Output::file;
+    o.out_path = o.err_path = folder + "/watch.log";
+    RILLE_TRY(std::unique_ptr<Subprocess> process, Subprocess::start(*app_.loop, o));
+    Subprocess* started = process.get();
+    running_[++number_] = std::move(process);
+    app_.loop->spawn(follow(this, number_, started, run));
+    return {};
+  }
+
+ private:
+  static Task<void> follow(Processes* self, int number, Subprocess* process, std::string run) {
+    Result<ExitStatus> status = co_await process->wait();
+    Result<engine::RunRow> row = self->app_.engine->run(run);
+    Value event;
+    event.set("event", "ended").set("run", run).set("state", row ? row->state : "unknown");
+    if (row && row->state == "running") event.set("state", status ? "died: " + status->text() : "died");
+    tell(self->app_, std::move(event));
+    auto ended = std::move(self->running_[number]);
+    self->running_.erase(number);
+    self->app_.loop->post([ended = std::shared_ptr<Subprocess>(std::move(ended))] {});
+  }
+
+  App& app_;
+  int number_ = 0;
+  std::map<int, std::unique_ptr<Subprocess>> running_;
+};
+
+Result<engine::RunLock> take_watch(const App& app) {
+  std::string folder = app.engine->home() + "/watch", pid;
+  Result<engine::RunLock> lock = engine::RunLock::take(folder, "watch");
+  if (lock || lock.error().kind != ErrorKind::state) return lock;
+  std::ifstream(folder + "/lock") >> pid;
+  return make_error(ErrorKind::state, fmt::format("process {} watches {} already", pid, app.engine->home()),
+                    "one is enough: it sees what all others do");
+}
+
+Result<engine::WatchOptions> read_options(const WatchArguments& arguments) {
+  engine::WatchOptions o;
+  RILLE_TRY(o.gc_ms, parse_duration_ms(arguments.gc));
+  RILLE_TRY(o.resume_within_ms, parse_duration_ms(arguments.resume_within));
+  if (o.gc_ms < 1000)
+    return make_error(ErrorKind::invalid, fmt::format("--gc {}: expected a second or more", arguments.gc));
+  o.tries_max = arguments.tries;
+  o.resumes = !arguments.no_resume;
+  return o;
+}
+
+}  // namespace
+
+int watch_command(App& app, const WatchArguments& arguments) {
+  Result<engine::WatchOptions> options = read_options(arguments);
+  if (!options) return fail(app, options.error()), 2;
+  Result<engine::RunLock> lock = take_watch(app);
+  if (!lock) return fail(app, lock.error());
+  Processes processes(app);
+  struct AtEnd {  // what still waits for a process refers to it
+    App& app;
+    ~AtEnd() { app.loop->abandon_tasks(); }
+  } at_end{app};
+  engine::WatchWorld world;
+  world.alive = [&app](const std::string& run) { return app.engine->alive(run); };
+  world.start = [&](const std::string& run, const std::string& script) { return processes.start(run, script); };
+  world.reap = [&app] { return reap(app); };
+  world.read = [](const std::string& path) { return store::read_file(path, script_bytes_max); };
+  world.tell = [&app](const Value& event) { tell(app, event); };
+  engine::Watch watch(*app.loop, app.engine->journal(), *options, std::move(world));
+  CancelSource stop;
+  auto end = [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "the watch ends")); };
+  Interrupts interrupts(*app.loop, nullptr, nullptr, [&](int) { end(); }, [&](int) { end(); });
+  if (arguments.once) {
+    Result<> done = run_blocking(*app.loop, watch.reap());
+    if (done) done = run_blocking(*app.loop, watch.look());
+    return done ? 0 : fail(app, done.error());
+  }
+  if (!app.json) app.terminal.note(fmt::format("watching {}; Ctrl-C ends it, and no run with it", app.engine->home()));
+  Result<> ended = run_blocking(*app.loop, watch.run(stop.token()));
+  if (!ended && !stop.cancelled()) return fail(app, ended.error());
+  if (!app.json) app.terminal.note("the watch has ended; runs that it has started go on");
+  return 0;
+}
+
+int schedule_command(App& app) {
+  engine::Schedules schedules(*app.loop, app.engine->journal());
+  auto all = schedules.all();
+  if (!all) return fail(app, all.error());
+  if (app.json) {
+    Value::Array out;
+    for (const auto& s : *all) out.push_back(s.to_value());
+    app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
+    return 0;
+  }
+  if (all->empty()) {
+    app.terminal.out("no schedules yet: rille schedule add NAME WHEN FILE\n");
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows{{"SCHEDULE", "WHEN", "NEXT", "LAST RUN", "STATE", "SCRIPT"}};
+  for (const auto& s : *all) {
+    std::string state;
+    if (auto run = app.engine->run(s.last_run); run && !s.last_run.empty()) state = run->state;
+    rows.push_back({s.name, s.when, s.to_value().text("next"), s.last_run, state, s.script});
+  }
+  app.terminal.out(format_table(rows));
+  if (!engine::RunLock::held(app.engine->home() + "/watch"))
+    app.terminal.note("nothing starts them now: rille watch");
+  return 0;
+}
+
+int schedule_add_command(App& app, engine::Schedule schedule, const std::vector<std::string>& script_arguments) {
+  std::error_code ec;
+  std::string given = schedule.script;
+  schedule.script = std::filesystem::absolute(given, ec).lexically_normal().string();
+  if (!std::filesystem::is_regular_file(schedule.script, ec))
+    return fail(app, make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", given))), 2;
+  Result<Value> args = parse_script_arguments(script_arguments);
+  if (!args) return fail(app, args.error()), 2;
+  schedule.args = std::move(*args);
+  engine::Schedules schedules(*app.loop, app.engine->journal());
+  std::string name = schedule.name;
+  if (Result<> r = run_blocking(*app.loop, schedules.add(std::move(schedule))); !r)
+    return fail(app, r.error()), r.error().kind == ErrorKind::invalid ? 2 : 1;
+  auto all = schedules.all();
+  if (!all) return fail(app, all.error());
+  for (const auto& s : *all)
+    if (s.name == name)
+      app.terminal.out(app.json ? s.to_value().to_json_pretty() + "\n"
+                                : fmt::format("{}: first at {}\n", name, s.to_value().text("next")));
+  if (!engine::RunLock::held(app.engine->home() + "/watch")) app.terminal.note("nothing starts it now: rille watch");
+  return 0;
+}
+
+int schedule_remove_command(App& app, const std::string& name) {
+  engine::Schedules schedules(*app.loop, app.engine->journal());
+  Result<> r = run_blocking(*app.loop, schedules.remove(name));
+  return r ? 0 : fail(app, r.error());
+}
+
+}  // namespace rille::cli

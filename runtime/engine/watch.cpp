@@ -1,0 +1,146 @@
+#include "runtime/engine/watch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/base/id.hpp"
+#include "runtime/base/time.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 3'600'000'000;
+
+std::int64_t pause_us(std::int64_t tries) {
+  return std::min(longest_pause_us, first_pause_us << std::min<std::int64_t>(tries, 20));
+}
+
+}  // namespace
+
+// A run without a process that is not meant to be without.
+struct Watch::Candidate {
+  std::string id, script, why;
+  bool fresh = false;                  // a schedule's, never started
+  std::int64_t tries = 0, next_us = 0, seen = 0, entries = 0, alive_us = 0;
+};
+
+Watch::Watch(Loop& loop, store::Journal& journal, WatchOptions options, WatchWorld world)
+    : loop_(loop), journal_(journal), options_(options), world_(std::move(world)), schedules_(loop, journal) {}
+
+void Watch::failed(const char* what, const Error& why) {
+  std::string text = std::string(what) + why.message;
+  if (std::exchange(last_failure_, text) == text) return;
+  Value event;
+  event.set("event", "failed").set("what", what).set("error", error_to_value(why));
+  world_.tell(event);
+}
+
+Async<> Watch::run(CancelToken token) {
+  std::int64_t gc_ns = INT64_MIN;
+  while (true) {
+    std::int64_t now_ns = loop_.clock().monotonic_ns();
+    if (gc_ns == INT64_MIN || now_ns >= gc_ns) {
+      gc_ns = now_ns + options_.gc_ms * 1'000'000;
+      RILLE_CO_CHECK(co_await reap());
+    }
+    RILLE_CO_CHECK(co_await look());
+    if (token.cancelled()) co_return token.reason();
+    std::int64_t rest_ms = options_.look_ms;
+    if (Result<std::int64_t> next = schedules_.next_us(); next && *next != INT64_MAX)
+      rest_ms = std::clamp<std::int64_t>((*next - now_us() + 999) / 1000, 50, rest_ms);
+    RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
+  }
+}
+
+Async<> Watch::reap() {
+  Result<> done = co_await world_.reap();
+  if (!done) failed("the reaper", done.error());
+  co_return success();
+}
+
+Async<> Watch::look() {
+  Result<std::vector<Tick>> ticks = co_await schedules_.look();
+  if (!ticks) failed("schedules", ticks.error());
+  if (ticks)
+    for (const Tick& t : *ticks) {
+      if (!t.run.empty()) continue;    // told when it starts
+      Value event;
+      event.set("event", "skipped").set("schedule", t.schedule).set("due", format_utc(t.due_us)).set("why", t.why);
+      world_.tell(event);
+    }
+  Result<std::vector<Candidate>> runs = candidates();
+  if (!runs) failed("runs", runs.error());
+  if (!runs) co_return success();
+  for (Candidate& c : *runs) {
+    if (world_.alive(c.id)) continue;
+    Result<> done = co_await revive(std::move(c));
+    if (!done) failed("runs", done.error());
+  }
+  co_return success();
+}
+
+Result<std::vector<Watch::Candidate>> Watch::candidates() const {
+  std::vector<Candidate> out;
+  RILLE_CHECK(journal_.reader().query(
+      "SELECT r.id,r.script,r.state,r.updated_us,COALESCE(w.tries,0),COALESCE(w.next_us,0),COALESCE(w.seen,0),"
+      "COALESCE(w.why,''),COALESCE(e.id & 0xffffffff,0),COALESCE(e.ended_us,0) "
+      "FROM runs r LEFT JOIN watched w ON w.run=r.id LEFT JOIN entries e ON e.id=(SELECT max(id) FROM entries "
+      "WHERE id>=(r.number<<32) AND id<((r.number+1)<<32)) WHERE r.mode='durable' AND r.parent='' AND "
+      "(r.state='running' OR (r.state='suspended' AND r.epoch=0 AND w.run IS NOT NULL)) ORDER BY r.number",
+      {}, [&](const store::Row& row) {
+        Candidate c;
+        c.id = row.text(0), c.script = row.text(1), c.fresh = row.text(2) == "suspended";
+        c.alive_us = std::max(row.integer(3), row.integer(9));
+        c.tries = row.integer(4), c.next_us = row.integer(5), c.seen = row.integer(6), c.why = row.text(7);
+        c.entries = row.integer(8);
+        out.push_back(std::move(c));
+      }));
+  return out;
+}
+
+Result<std::string> Watch::objection(const Candidate& c) const {
+  if (c.tries >= options_.tries_max)
+    return fmt::format("its process has died {} times without getting any further", c.tries);
+  if (now_us() - c.alive_us > options_.resume_within_ms * 1000)
+    return fmt::format("its last sign of life was at {}", format_utc(c.alive_us));
+  Result<std::string> source = world_.read(c.script);
+  if (!source) return fmt::format("its script cannot be read: {}", source.error().message);
+  std::string pinned;
+  RILLE_CHECK(journal_.reader().query("SELECT sha256 FROM sources WHERE run=? AND module=?",
+                                      {c.id, std::filesystem::path(c.script).filename().string()},
+                                      [&](const store::Row& row) { pinned = row.text(0); }));
+  if (!pinned.empty() && pinned != sha256_hex(*source)) return fmt::format("{} has changed since it began", c.script);
+  return std::string();
+}
+
+Async<> Watch::revive(Candidate c) {
+  if (!c.fresh && !options_.resumes) co_return success();
+  if (c.entries > c.seen) c.tries = 0, c.next_us = 0;
+  if (now_us() < c.next_us) co_return success();
+  RILLE_CO_TRY(std::string why, objection(c));
+  if (!why.empty() && why == c.why) co_return success();  // people have been told
+  std::int64_t tries = why.empty() ? c.tries + 1 : c.tries;
+  std::int64_t next_us = why.empty() ? now_us() + pause_us(tries - 1) : 0;
+  // Before it starts: what kills this process, too, counts.
+  store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, why](store::Db& db) {
+    return db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) VALUES(?,?,?,?,?)",
+                  {id, tries, next_us, seen, why});
+  };
+  RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));
+  Value event;
+  event.set("run", c.id).set("script", c.script);
+  if (!why.empty()) {
+    event.set("event", "given_up").set("why", why);
+  } else if (Result<> started = world_.start(c.id, c.script); !started) {
+    event.set("event", "failed").set("what", "starting").set("error", error_to_value(started.error()));
+  } else {
+    event.set("event", "started").set("try", tries).set("resumed", !c.fresh);
+  }
+  world_.tell(event);
+  co_return success();
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,58 @@
+// What goes on in a home while nobody is there: leases that no run will release end, schedules start runs, and runs
+// whose process died are started again. It runs no script itself: it says which run is to be started, and the edge
+// starts a process for it, which outlives the watch. All that it decides is in the journal before it happens, so it may
+// be killed at any moment. One per home. Loop thread only.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "runtime/engine/schedules.hpp"
+#include "runtime/loop/cancel.hpp"
+
+namespace rille::engine {
+
+struct WatchOptions {
+  WatchOptions() = default;            // not an aggregate: see loop/task.hpp
+  std::int64_t look_ms = 2'000;        // between two looks, at most
+  std::int64_t gc_ms = 300'000;        // between two turns of the reaper
+  bool resumes = true;                 // runs whose process died
+  int tries_max = 5;                   // of one run, without its record growing meanwhile
+  std::int64_t resume_within_ms = 86'400'000;  // after its last sign of life
+};
+
+// The world that it acts in; all calls on the loop thread.
+struct WatchWorld {
+  WatchWorld() = default;
+  std::function<bool(const std::string& run)> alive;          // whether a process runs it
+  std::function<Result<>(const std::string& run, const std::string& script)> start;  // a process that resumes it
+  std::function<Async<>()> reap;
+  std::function<Result<std::string>(const std::string& path)> read;  // a script, as it is now
+  std::function<void(const Value& event)> tell;                // {event = started | skipped | given_up | failed, ...}
+};
+
+class Watch {
+ public:
+  Watch(Loop& loop, store::Journal& journal, WatchOptions options, WatchWorld world);
+  // Until the token is cancelled; what fails is told, and tried again at the next look.
+  Async<> run(CancelToken token);
+  Async<> look();                      // schedules, then runs; once
+  Async<> reap();
+
+ private:
+  struct Candidate;
+  Result<std::vector<Candidate>> candidates() const;
+  Result<std::string> objection(const Candidate& run) const;  // why it is left alone; "": it is not
+  Async<> revive(Candidate run);
+  void failed(const char* what, const Error& why);
+  std::int64_t now_us() const { return loop_.clock().wall_us(); }
+
+  Loop& loop_;
+  store::Journal& journal_;
+  WatchOptions options_;
+  WatchWorld world_;
+  Schedules schedules_;
+  std::string last_failure_;           // told once while it stays the same
+};
+
+}  // namespace rille::engine

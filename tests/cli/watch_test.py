@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""`rille watch` and `rille schedule` with the real command. usage: watch_test.py RILLE"""
+import json, os, random, re, shutil, signal, subprocess, sys, tempfile, time
+
+rille = os.path.abspath(sys.argv[1])
+failures = count = 0
+root = tempfile.mkdtemp(prefix="rille-watch-")
+env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", ROOT=root)
+
+
+def check(name, ok, detail=""):
+    global failures, count
+    count += 1
+    failures += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
+
+
+def run(*words):
+    r = subprocess.run([rille, *words], env=env, capture_output=True, text=True, timeout=60, cwd=root)
+    return r.returncode, r.stdout + r.stderr
+
+
+def script(name, source):
+    open(f"{root}/{name}.lua", "w").write('local rille = require "rille"\n' + source)
+    return f"{root}/{name}.lua"
+
+
+def lines(name):
+    path = f"{root}/{name}"
+    return open(path).read().split() if os.path.exists(path) else []
+
+
+def runs(**like):
+    found = json.loads(subprocess.run([rille, "ps", "--json"], env=env, capture_output=True, text=True).stdout)
+    return [r for r in found if all(r.get(k) == v for k, v in like.items())]
+
+
+def until(what, condition, seconds=40):
+    """Looks until it holds; the last value either way."""
+    end = time.monotonic() + seconds
+    while not (value := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return value
+
+
+def watch(*words):
+    return subprocess.Popen([rille, "watch", *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            text=True, cwd=root, start_new_session=True)
+
+
+mark = """
+local function mark(name, text)
+  local f = io.open(os.getenv "ROOT" .. "/" .. name, "a") f:write(text or "x", "\\n") f:close()
+end
+local function there(name)
+  local f = io.open(os.getenv "ROOT" .. "/" .. name)
+  if f then f:close() end
+  return f ~= nil
+end
+"""
+
+tick = script("tick", mark + """
+local args = rille.args { name = "ticks" }
+rille.step("mark", { effect = "once" }, function() mark(args.name, rille.run_id) end)""")
+
+for words, code, text in (
+        (["schedule", "add", "n", "never", tick], 2, "does not say when"),
+        (["schedule", "add", "n", "0 25 * * *", tick], 2, "'25' is no hour"),
+        (["schedule", "add", "n", "every 1h", "nothing.lua"], 2, "there is no script"),
+        (["schedule", "add", "a b", "every 1h", tick], 2, "cannot be the name"),
+        (["schedule", "add", "n", "every 1h", tick, "x"], 2, "is no option of the script"),
+        (["schedule", "add", "--missed", "all", "n", "every 1h", tick], 2, "would be skipped"),
+        (["schedule", "remove", "n"], 1, "there is no schedule"),
+        (["schedule", "add", "nightly", "0 3 * * *", tick, "--name", "night"], 0, "T03:00:00Z"),
+        (["schedule", "add", "nightly", "0 4 * * *", tick], 1, "there is a schedule"),
+        (["schedule", "remove", "nihgtly"], 1, "did you mean nightly"),
+        (["schedule"], 0, "nightly"),
+        (["watch", "--gc", "soon"], 2, "soon"),
+        (["watch", "--gc", "1ms"], 2, "a second or more")):
+    got, out = run(*words)
+    check(" ".join(words[:4]), got == code and text in out, (got, out))
+listed = json.loads(run("schedule", "--json")[1])
+check("a schedule as data", len(listed) == 1 and listed[0]["args"] == {"name": "night"}, listed)
+check("and removed", run("schedule", "remove", "nightly")[0] == 0 and "no schedules yet" in run("schedule")[1])
+
+# What is due starts; Ctrl-C ends the watch, and no run with it.
+waits = script("waits", 'return rille.signal("go")')
+run("schedule", "add", "tick", "every 1s", tick)
+run("schedule", "add", "waits", "every 1s", waits)
+w = watch()
+check("runs start by themselves", until("ticks", lambda: len(lines("ticks")) >= 2), lines("ticks"))
+check("a run that is under way", until("waiting", lambda: runs(script=waits, state="running")), runs())
+code, out = run("watch", "--once")
+check("one watch per home", code == 1 and f"process {w.pid} watches" in out, out)
+os.killpg(w.pid, signal.SIGINT)
+out = w.communicate(timeout=30)[0]
+check("Ctrl-C ends it well", w.returncode == 0 and "runs that it has started go on" in out, (w.returncode, out))
+check("it says what it starts", "started run tick-2" in out, out)
+check("a tick passes while the last run goes on", "waits is not run for" in out, out)
+waiting = runs(script=waits, state="running")
+check("its runs go on", len(waiting) == 1, waiting)
+run("signal", waiting[0]["id"], "go", "7")
+check("to their end", until("done", lambda: runs(id=waiting[0]["id"], state="done")), runs(id=waiting[0]["id"]))
+check("ids are made of the time", re.fullmatch(r"waits-\d{8}T\d{6}Z", waiting[0]["id"]), waiting)
+check("what a started run prints is kept", os.path.exists(f"{root}/home/runs/{waiting[0]['id']}/watch.log"))
+run("schedule", "remove", "waits")
+
+# Killed again and again, it starts each tick once.
+rng = random.Random(5)
+for _ in range(12):
+    w = watch("--json")
+    time.sleep(rng.uniform(0.05, 0.6))
+    w.kill()
+    w.communicate()
+run("schedule", "remove", "tick")
+check("what it had begun is begun by the next",
+      until("done", lambda: (run("watch", "--once"), not [r for r in runs() if r["state"] != "done"])[1]), runs())
+ticks = lines("ticks")
+check("each tick ran once", len(ticks) == len(set(ticks)) and len(ticks) >= 3, ticks)
+check("and each is a run", sorted(ticks) == sorted(r["id"] for r in runs(script=tick)), (ticks, runs()))
+
+# Runs whose process died.
+dies = script("dies", mark + """
+rille.step("first", function() mark("first") end)
+rille.step("second", function() if not there("survives") then os.execute("kill -9 $PPID") end mark("second") end)""")
+code, out = run("run", dies)
+check("a process dies", code == -9 and runs(script=dies)[0]["state"] == "interrupted", (code, runs()))
+open(dies, "a").write("\n-- edited\n")
+code, out = run("--json", "watch", "--once")
+check("a run whose script has changed is left alone", "given_up" in out and "has changed since it began" in out, out)
+code, out = run("watch", "--once")
+check("that is said once", "left alone" not in out, out)
+text = open(dies).read()
+open(dies, "w").write(text.replace("\n-- edited\n", ""))
+open(root + "/survives", "w").close()
+code, out = run("watch", "--once", "--no-resume")
+check("nothing is resumed where that is not wished", "resumed" not in out, out)
+code, out = run("watch", "--once")
+check("a run is resumed", "resumed run" in out, out)
+check("and ends", until("done", lambda: runs(script=dies, state="done")), runs(script=dies))
+check("what was done is not done again", lines("first") == ["x"] and lines("second") == ["x"], lines("first"))
+
+shutil.rmtree(root)
+print(f"1..{count}")
+sys.exit(failures > 0)
