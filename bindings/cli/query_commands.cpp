@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "bindings/cli/app.hpp"
+#include "bindings/cli/timeline.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 
@@ -76,7 +77,8 @@ int show_command(App& app, const std::string& id) {
     v.set("state", shown_state(app, *run))
         .set("children", std::move(started))
         .set("entries", Value::Array(entries->begin(), entries->end()))
-        .set("leases", std::move(held));
+        .set("leases", std::move(held))
+        .set("timeline", timeline(*run, *entries, *leases, app.loop->clock().wall_us()));
     app.terminal.out(v.to_json_pretty() + "\n");
     return 0;
   }
@@ -88,17 +90,8 @@ int show_command(App& app, const std::string& id) {
   if (run->args.as_object() && !run->args.as_object()->empty()) out += "args     " + run->shown_args().to_json() + "\n";
   if (!run->result.is_null()) out += "result   " + run->result.to_json() + "\n";
   if (run->error) out += "error    " + run->error->summary() + "\n";
-  if (!entries->empty()) {
-    std::vector<std::vector<std::string>> rows{{"KEY", "KIND", "STATE", "TRY", "TOOK", "WHERE"}};
-    for (const Value& e : *entries) {
-      std::string took = e["seconds"].as_number()
-                             ? format_duration_ms(static_cast<std::int64_t>(e.number("seconds") * 1000))
-                             : "";
-      rows.push_back({e.text("key"), e.text("kind"), e.text("state"),
-                      fmt::format("{}", e.integer("attempt")), took, e.text("source")});
-    }
-    out += "\n" + format_table(rows);
-  }
+  std::vector<Value> rows = timeline(*run, *entries, *leases, app.loop->clock().wall_us());
+  if (!rows.empty()) out += "\n" + timeline_table(rows, app.terminal.width());
   if (!children->empty()) {
     std::vector<std::vector<std::string>> rows{{"RUN THAT IT STARTED", "STATE", "TOOK", "SCRIPT"}};
     for (const auto& c : *children) {

@@ -173,7 +173,7 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
       if (i >= widths.size()) widths.push_back(0);
       widths[i] = std::max(widths[i], columns(row[i]));
     }
-  auto numeric = [&](std::size_t column) {
+  auto is_numeric = [&](std::size_t column) {
     for (std::size_t r = 1; r < rows.size(); ++r) {
       if (column >= rows[r].size() || rows[r][column].empty()) continue;
       std::string_view cell = rows[r][column];
@@ -182,13 +182,15 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
     }
     return rows.size() > 1;
   };
+  std::vector<bool> numeric;
+  for (std::size_t i = 0; i < widths.size(); ++i) numeric.push_back(is_numeric(i));
   std::string out;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       std::string pad(widths[i] - columns(row[i]), ' ');
       if (i) line += "  ";
-      line += numeric(i) ? pad + row[i] : row[i] + pad;
+      line += numeric[i] ? pad + row[i] : row[i] + pad;
     }
     while (!line.empty() && line.back() == ' ') line.pop_back();
     out += line + "\n";

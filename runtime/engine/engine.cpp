@@ -312,7 +312,7 @@ Result<std::vector<Value>> Engine::entries(const std::string& run) const {
     e.set("key", key_of(row)).set("fiber", row.fiber).set("pos", row.pos).set("kind", row.kind).set("name", row.name);
     e.set("occurrence", row.occurrence).set("attempt", row.attempt).set("source", row.source);
     e.set("state", !row.completed() ? "started" : row.error ? "failed" : "done");
-    e.set("started", format_utc(row.started_us));
+    e.set("started", format_utc(row.started_us)).set("started_us", row.started_us);
     if (!row.progress.is_null()) e.set("progress", row.progress);
     if (row.completed()) e.set("seconds", static_cast<double>(row.ended_us - row.started_us) / 1e6);
     if (row.error) e.set("error", error_to_value(*row.error));
