@@ -192,8 +192,8 @@ int run_main(App& app, int argc, char** argv) {
   schedule_add->add_option("FILE", timed.script, "the script; its own options follow")->required();
   schedule_add->add_option("--missed", timed.missed, "of times at which nothing watched: skip, one (the last), all")
       ->check(CLI::IsMember({"skip", "one", "all"}));
-  schedule_add->add_option("--overlap", timed.overlap, "while its last run goes on: skip, queue, allow")
-      ->check(CLI::IsMember({"skip", "queue", "allow"}));
+  schedule_add->add_option("--overlap", timed.overlap, "while its last run goes on: skip, queue, cancel, allow")
+      ->check(CLI::IsMember({"skip", "queue", "cancel", "allow"}));
   schedule_add->add_option("--tag", timed.tag, "whose budget its runs share");
   auto* schedule_remove = schedule->add_subcommand("remove", "its runs stay");
   schedule_remove->add_option("NAME", name, "which")->required();

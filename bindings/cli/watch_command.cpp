@@ -1,6 +1,7 @@
 // `rille watch`: stays in the foreground and does what runtime/engine/watch.hpp says, a process per run; and
 // `rille schedule`, which says what it starts.
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -33,6 +34,7 @@ void tell(App& app, Value event) {
   else if (what == "ended") line = fmt::format("run {}: {}", event.text("run"), event.text("state"));
   else if (what == "skipped")
     line = fmt::format("{} is not run for {}: {}", event.text("schedule"), event.text("due"), event.text("why"));
+  else if (what == "cancelled") line = fmt::format("cancelled run {}: {}", event.text("run"), event.text("why"));
   else if (what == "given_up") line = fmt::format("run {} is left alone: {}", event.text("run"), event.text("why"));
   else if (what == "released")
     line = fmt::format("released {} ({}), left by run {}", event.text("name"), event.text("lease"), event.text("run"));
@@ -133,13 +135,21 @@ int watch_command(App& app, const WatchArguments& arguments) {
   engine::WatchWorld world;
   world.alive = [&app](const std::string& run) { return app.engine->alive(run); };
   world.start = [&](const std::string& run, const std::string& script) { return processes.start(run, script); };
+  world.interrupt = [&app](const std::string& run) {
+    Result<engine::RunRow> row = app.engine->run(run);
+    if (row && row->pid > 0 && app.engine->alive(run)) kill(static_cast<pid_t>(row->pid), SIGINT);
+  };
   world.reap = [&app] { return reap(app); };
   world.read = [](const std::string& path) { return store::read_file(path, script_bytes_max); };
   world.tell = [&app](const Value& event) { tell(app, event); };
   engine::Watch watch(*app.loop, app.engine->journal(), *options, std::move(world));
   CancelSource stop;
   auto end = [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "the watch ends")); };
-  Interrupts interrupts(*app.loop, nullptr, nullptr, [&](int) { end(); }, [&](int) { end(); });
+  auto interrupted = [&end](int count) {
+    if (count > 1) _exit(130);         // a provider takes its time; what was begun is in the journal
+    end();
+  };
+  Interrupts interrupts(*app.loop, nullptr, nullptr, interrupted, [&](int) { end(); });
   if (arguments.once) {
     Result<> done = run_blocking(*app.loop, watch.reap());
     if (done) done = run_blocking(*app.loop, watch.look());

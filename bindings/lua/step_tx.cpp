@@ -20,8 +20,8 @@ struct Database {
 Result<int> tx_begin(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   StepObject& t = check_object<StepObject>(L, 1, "step");
-  // A prompt records no steps, so nothing may be taken from an earlier session.
-  bool recorded = v.run.mode() == engine::Mode::durable;
+  // A prompt records no steps, and rehearsals bear the same ids each time: nothing may be taken from an earlier one.
+  bool recorded = v.run.mode() == engine::Mode::durable && !v.run.loop().virtual_time();
   store::Transaction::Record record(recorded ? engine::step_token(t.run, t.ticket.key) : "", t.run, t.ticket.key);
   Async<std::shared_ptr<store::Transaction>> begun =
       store::Transaction::wait_and_begin(v.run.loop(), t.database, std::move(record));

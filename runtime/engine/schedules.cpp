@@ -28,10 +28,11 @@ Result<> check(const Schedule& s) {
   };
   if (!one_of(s.missed, {"skip", "one", "all"}))
     return make_error(ErrorKind::invalid, fmt::format("missed = '{}': expected skip, one or all", s.missed));
-  if (!one_of(s.overlap, {"skip", "queue", "allow"}))
-    return make_error(ErrorKind::invalid, fmt::format("overlap = '{}': expected skip, queue or allow", s.overlap));
-  if (s.missed == "all" && s.overlap == "skip")
-    return make_error(ErrorKind::invalid, "missed = all would be skipped while the first of them runs",
+  if (!one_of(s.overlap, {"skip", "queue", "cancel", "allow"}))
+    return make_error(ErrorKind::invalid,
+                      fmt::format("overlap = '{}': expected skip, queue, cancel or allow", s.overlap));
+  if (s.missed == "all" && (s.overlap == "skip" || s.overlap == "cancel"))
+    return make_error(ErrorKind::invalid, fmt::format("missed = all does not go with overlap = {}", s.overlap),
                       "take overlap = queue (one after the other) or allow (all at a time), too");
   Result<Timing> when = Timing::parse(s.when);
   if (!when) return when.error();
@@ -120,7 +121,8 @@ Result<std::int64_t> Schedules::next_us() const {
 
 Result<bool> Schedules::runs_still(const Schedule& s) const {
   bool runs = false;
-  RILLE_CHECK(journal_.reader().query("SELECT 1 FROM runs WHERE id=? AND state IN ('running','suspended')",
+  RILLE_CHECK(journal_.reader().query("SELECT 1 FROM runs LEFT JOIN watched ON run=id WHERE id=? "
+                                      "AND state IN ('running','suspended') AND COALESCE(why,'')=''",
                                       {s.last_run}, [&](const store::Row&) { runs = true; }));
   return runs;
 }
@@ -143,7 +145,12 @@ Async<> Schedules::look_at(Schedule s, std::vector<Tick>& ticks) {
   }
   if (due.empty()) co_return success();
   RILLE_CO_TRY(bool busy, runs_still(s));
-  if (busy && s.overlap == "queue") co_return success();
+  if (busy && s.overlap == "cancel") {
+    Tick tick;
+    tick.schedule = s.name, tick.cancel = s.last_run, tick.due_us = due.back();
+    ticks.push_back(std::move(tick));
+  }
+  if (busy && (s.overlap == "queue" || s.overlap == "cancel")) co_return success();
   for (std::size_t i = 0; i < due.size(); ++i) {
     auto tick = std::make_shared<Tick>();
     tick->schedule = s.name;

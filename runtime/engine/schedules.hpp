@@ -18,17 +18,18 @@ struct Schedule {
   std::string name, when, script, tag;
   Value args;
   std::string missed = "one";          // of instants at which nobody looked: "skip", "one" (the last), "all"
-  std::string overlap = "skip";        // while its last run has not ended: "skip", "queue" (it waits), "allow"
+  // While its last run has not ended, and is not given up: "skip", "queue" (it waits), "cancel" (so does it), "allow".
+  std::string overlap = "skip";
   std::int64_t created_us = 0;
   std::int64_t after_us = 0;           // instants up to this one have been dealt with
   std::string last_run;                // "": none yet
   Value to_value() const;
 };
 
-// What became of an instant: a run, or why there is none.
+// What became of an instant: a run, or why there is none; or the run that is to end before there is one.
 struct Tick {
   Tick() = default;
-  std::string schedule, run, why;
+  std::string schedule, run, why, cancel;
   std::int64_t due_us = 0;
 };
 

@@ -68,6 +68,14 @@ Async<> Watch::look() {
     for (const Tick& t : *ticks) {
       if (!t.run.empty()) continue;    // told when it starts
       Value event;
+      if (!t.cancel.empty()) {
+        if (!world_.alive(t.cancel) || !interrupted_.insert(t.cancel).second) continue;
+        world_.interrupt(t.cancel);
+        event.set("event", "cancelled").set("run", t.cancel).set("schedule", t.schedule);
+        event.set("why", "the next one is due");
+        world_.tell(event);
+        continue;
+      }
       event.set("event", "skipped").set("schedule", t.schedule).set("due", format_utc(t.due_us)).set("why", t.why);
       world_.tell(event);
     }
@@ -124,12 +132,17 @@ Async<> Watch::revive(Candidate c) {
   if (!why.empty() && why == c.why) co_return success();  // people have been told
   std::int64_t tries = why.empty() ? c.tries + 1 : c.tries;
   std::int64_t next_us = why.empty() ? now_us() + pause_us(tries - 1) : 0;
-  // Before it starts: what kills this process, too, counts.
-  store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, why](store::Db& db) {
-    return db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) VALUES(?,?,?,?,?)",
-                  {id, tries, next_us, seen, why});
+  // Before it starts: what kills this process, too, counts. It may have ended since it was looked at.
+  auto mine = std::make_shared<bool>(false);
+  store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, why, mine](store::Db& db) -> Result<> {
+    RILLE_CHECK(db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) "
+                       "SELECT id,?2,?3,?4,?5 FROM runs WHERE id=?1 AND state IN ('running','suspended')",
+                       {id, tries, next_us, seen, why}));
+    *mine = db.changes() == 1;
+    return {};
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));
+  if (!*mine) co_return success();
   Value event;
   event.set("run", c.id).set("script", c.script);
   if (!why.empty()) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "runtime/engine/schedules.hpp"
@@ -26,9 +27,10 @@ struct WatchWorld {
   WatchWorld() = default;
   std::function<bool(const std::string& run)> alive;          // whether a process runs it
   std::function<Result<>(const std::string& run, const std::string& script)> start;  // a process that resumes it
+  std::function<void(const std::string& run)> interrupt;      // as Ctrl-C does; its process, if there is one
   std::function<Async<>()> reap;
   std::function<Result<std::string>(const std::string& path)> read;  // a script, as it is now
-  std::function<void(const Value& event)> tell;                // {event = started | skipped | given_up | failed, ...}
+  std::function<void(const Value& event)> tell;                // {event = started | skipped | ..}
 };
 
 class Watch {
@@ -53,6 +55,7 @@ class Watch {
   WatchWorld world_;
   Schedules schedules_;
   std::string last_failure_;           // told once while it stays the same
+  std::set<std::string> interrupted_;  // once each: a second time would cut their cleanup short
 };
 
 }  // namespace rille::engine

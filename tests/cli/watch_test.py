@@ -69,7 +69,7 @@ for words, code, text in (
         (["schedule", "add", "n", "every 1h", "nothing.lua"], 2, "there is no script"),
         (["schedule", "add", "a b", "every 1h", tick], 2, "cannot be the name"),
         (["schedule", "add", "n", "every 1h", tick, "x"], 2, "is no option of the script"),
-        (["schedule", "add", "--missed", "all", "n", "every 1h", tick], 2, "would be skipped"),
+        (["schedule", "add", "--missed", "all", "n", "every 1h", tick], 2, "does not go with overlap"),
         (["schedule", "remove", "n"], 1, "there is no schedule"),
         (["schedule", "add", "nightly", "0 3 * * *", tick, "--name", "night"], 0, "T03:00:00Z"),
         (["schedule", "add", "nightly", "0 4 * * *", tick], 1, "there is a schedule"),
@@ -105,6 +105,17 @@ check("ids are made of the time", re.fullmatch(r"waits-\d{8}T\d{6}Z", waiting[0]
 check("what a started run prints is kept", os.path.exists(f"{root}/home/runs/{waiting[0]['id']}/watch.log"))
 run("schedule", "remove", "waits")
 
+run("schedule", "add", "--overlap", "cancel", "again", "every 1s", waits)
+w = watch()
+check("the next one ends the last one", until("cancelled", lambda: runs(script=waits, state="cancelled")), runs())
+w.send_signal(signal.SIGTERM)
+out = w.communicate(timeout=30)[0]
+run("schedule", "remove", "again")
+check("and says so", w.returncode == 0 and "cancelled run again-2" in out and "the next one is due" in out, out)
+for r in runs(script=waits, state="running"):
+    run("signal", r["id"], "go")
+until("done", lambda: not runs(script=waits, state="running"))
+
 # Killed again and again, it starts each tick once.
 rng = random.Random(5)
 for _ in range(12):
@@ -114,7 +125,8 @@ for _ in range(12):
     w.communicate()
 run("schedule", "remove", "tick")
 check("what it had begun is begun by the next",
-      until("done", lambda: (run("watch", "--once"), not [r for r in runs() if r["state"] != "done"])[1]), runs())
+      until("done", lambda: (run("watch", "--once"), not [r for r in runs(script=tick) if r["state"] != "done"])[1]),
+      runs())
 ticks = lines("ticks")
 check("each tick ran once", len(ticks) == len(set(ticks)) and len(ticks) >= 3, ticks)
 check("and each is a run", sorted(ticks) == sorted(r["id"] for r in runs(script=tick)), (ticks, runs()))

@@ -20,7 +20,7 @@ struct Home {
   VirtualTime time{1'795'266'000'000'000};  // 2026-11-21T13:00:00Z
   std::shared_ptr<store::Db> disk = store::Journal::make_disk().value();
   std::set<std::string> alive;
-  std::vector<std::string> started, told;
+  std::vector<std::string> started, told, interrupted;
   std::map<std::string, std::string> scripts{{"/x.lua", "one"}};
   int reaped = 0;
   WatchOptions options;
@@ -42,6 +42,7 @@ struct Home {
       alive.insert(run);
       return {};
     };
+    world.interrupt = [this](const std::string& run) { interrupted.push_back(run); };
     world.reap = [this]() -> Async<> {
       ++reaped;
       co_return success();
@@ -150,6 +151,31 @@ TEST_CASE("while the last run goes on, an instant passes, or waits") {
   home.end_all();
   home.watch_for(60'000);
   CHECK(home.take_started() == Runs{"waits-20261121T160000Z"});  // the last of those that waited
+}
+
+TEST_CASE("an instant ends the last run, once, and begins when it has ended") {
+  Home home;
+  REQUIRE(home.add("s", "every 1h", "one", "cancel").ok());
+  home.watch_for(hour_ms + 1000);
+  CHECK(home.take_started() == Runs{"s-20261121T140000Z"});
+  home.watch_for(2 * hour_ms);
+  CHECK(home.interrupted == Runs{"s-20261121T140000Z"});
+  CHECK(home.take_started().empty());
+  home.end_all();
+  home.watch_for(60'000);
+  CHECK(home.take_started() == Runs{"s-20261121T160000Z"});
+}
+
+TEST_CASE("a run that was given up is no reason not to start the next one") {
+  Home home;
+  REQUIRE(home.add("s", "every 1h").ok());
+  home.watch_for(hour_ms + 1000);
+  home.die(home.take_started().at(0));
+  home.scripts["/x.lua"] = "one";
+  REQUIRE(home.disk->run("INSERT INTO blobs VALUES('0','zero')").ok());
+  REQUIRE(home.disk->run("INSERT INTO sources SELECT id,'x.lua','0' FROM runs").ok());
+  home.watch_for(hour_ms + 1000);
+  CHECK(home.take_started() == Runs{"s-20261121T150000Z"});
 }
 
 TEST_CASE("a run whose process died is started again, a few times") {
