@@ -9,6 +9,7 @@ Result<> open_engine(App& app) {
   engine::EngineOptions options;
   options.home = app.home;
   options.self_exe = app.self_exe;
+  if (const char* remote = std::getenv("RILLE_REMOTE_PROVIDER")) options.remote_provider = remote;
   RILLE_TRY(app.engine, engine::Engine::open(*app.loop, std::move(options)));
   return {};
 }

@@ -17,6 +17,7 @@
 #include "runtime/engine/simulation.hpp"
 #include "runtime/net/redact.hpp"
 #include "runtime/provider/local/local.hpp"
+#include "runtime/provider/remote/remote.hpp"
 
 namespace rille::engine {
 
@@ -147,6 +148,10 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
   local.root = engine->options_.home;
 
   RILLE_CHECK(engine->registry_->add(provider::make_local_provider(loop, std::move(local))));
+  if (const std::string& settings = engine->options_.remote_provider; !settings.empty()) {
+    RILLE_TRY(std::unique_ptr<provider::Provider> remote, provider::make_remote_provider(loop, settings));
+    RILLE_CHECK(engine->registry_->add(std::move(remote)));
+  }
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
   engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,
                                            [e = engine.get()](const std::string& run) { return e->alive(run); });
