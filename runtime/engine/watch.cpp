@@ -12,6 +12,7 @@ namespace rille::engine {
 
 namespace {
 
+constexpr std::int64_t look_again_ns = 60'000'000'000;  // at a run that is left alone
 constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 3'600'000'000;
 
 std::int64_t pause_us(std::int64_t tries) {
@@ -127,8 +128,12 @@ Result<std::string> Watch::objection(const Candidate& c) const {
 Async<> Watch::revive(Candidate c) {
   if (!c.fresh && !options_.resumes) co_return success();
   if (c.entries > c.seen) c.tries = 0, c.next_us = 0;
+  std::int64_t now_ns = loop_.clock().monotonic_ns();
+  if (auto alone = left_alone_.find(c.id); alone != left_alone_.end() && now_ns < alone->second) co_return success();
   if (now_us() < c.next_us) co_return success();
   RILLE_CO_TRY(std::string why, objection(c));
+  left_alone_.erase(c.id);
+  if (!why.empty()) left_alone_[c.id] = now_ns + look_again_ns;
   if (!why.empty() && why == c.why) co_return success();  // people have been told
   std::int64_t tries = why.empty() ? c.tries + 1 : c.tries;
   std::int64_t next_us = why.empty() ? now_us() + pause_us(tries - 1) : 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 
@@ -55,6 +56,7 @@ class Watch {
   WatchWorld world_;
   Schedules schedules_;
   std::string last_failure_;           // told once while it stays the same
+  std::map<std::string, std::int64_t> left_alone_;  // runs, until when by the monotonic clock: not looked at each time
   std::set<std::string> interrupted_;  // once each: a second time would cut their cleanup short
 };
 
