@@ -87,7 +87,11 @@ function checkpoint.wait(write) return native.checkpoint_wait(write) end
 ---@return table
 ---@mark ephemeral
 ---@async
-function checkpoint.save(state, options) return checkpoint.wait(checkpoint.begin(state, options)) end
+function checkpoint.save(state, options)
+  local done = checkpoint.wait(checkpoint.begin(state, options))
+  native.emit { event = "checkpoint", step = done.step, directory = done.directory, size_bytes = done.size_bytes }
+  return done
+end
 
 ---Is there a complete checkpoint in the directory?
 ---@param directory string where the checkpoints are

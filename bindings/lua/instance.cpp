@@ -146,7 +146,7 @@ Result<int> call(lua_State* L) {
   Value args;
   std::string checkpoint;
   if (function == 4) {
-    check_options(L, 3, "box:call", {"args", "checkpoint", "timeout", "sim"});
+    check_options(L, 3, "box:call", {"args", "checkpoint", "timeout", "setup", "sim"});
     if (lua_istable(L, 3)) {
       RILLE_TRY(spec.sim, read_sim(L, 3, what));
       lua_getfield(L, 3, "args");
@@ -154,6 +154,7 @@ Result<int> call(lua_State* L) {
       lua_pop(L, 1);
       checkpoint = option_text(L, 3, "checkpoint").value_or("");
       spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
+      spec.setup = option_bool(L, 3, "setup", false);
     }
   } else if (lua_istable(L, 3)) {
     return make_error(ErrorKind::invalid, what + ": the function is missing",
@@ -179,10 +180,11 @@ Result<int> exec(lua_State* L) {
   refuse_options(L, 3, "box:exec",
                  {{"container", "start it yourself: argv = { \"docker\", \"run\", .. }"},
                   {"ports", "no provider here opens ports"}});
-  check_options(L, 3, "box:exec", {"argv", "env", "timeout", "check", "sim"});
+  check_options(L, 3, "box:exec", {"argv", "env", "timeout", "check", "setup", "sim"});
   RILLE_TRY(spec.sim, read_sim(L, 3, fmt::format("box:exec '{}'", spec.name)));
   spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
   bool check = option_bool(L, 3, "check", true);
+  spec.setup = option_bool(L, 3, "setup", false);
   RILLE_TRY(Value options, to_value(L, 3, "box:exec"));
   const Value::Array* argv = options["argv"].as_array();
   bool words = argv && !argv->empty();
@@ -214,6 +216,25 @@ Result<int> exec(lua_State* L) {
 int release(lua_State* L) {
   Verb v = begin_verb(L, "release");
   return await(L, v.run.release(v.id, self(L, "box:release").id, v.source), push_nothing, Waits::engine);
+}
+
+// box:replace([options])
+Result<int> replace(lua_State* L) {
+  Verb v = begin_verb(L, "replace");
+  Instance& box = self(L, "box:replace");
+  Value options{Value::Object{}};
+  if (!lua_isnoneornil(L, 2)) {
+    check_table(L, 2, "box:replace's options");
+    RILLE_TRY(options, to_value(L, 2, "box:replace"));
+    if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
+    if (!options.as_object()) return make_error(ErrorKind::invalid, "box:replace: its options are named");
+    for (const char* fixed : {"ttl", "hold_ttl"})
+      if (options.as_object()->contains(fixed))
+        return make_error(ErrorKind::invalid, fmt::format("box:replace has no option '{}'", fixed),
+                          "the lease's end stays, whatever its machines: rent it for longer at first");
+  }
+  return await(L, v.run.replace(v.id, box.id, std::move(options), v.source),
+               [](lua_State*, Value) { return 0; }, Waits::engine);
 }
 
 Result<int> describe_lease(lua_State* L) {
@@ -260,7 +281,8 @@ int open_instance(lua_State* L) {
                             {"get", bind<get>},
                             {"call", bind<call>},
                             {"exec", bind<exec>},
-                            {"release", bind<release>}},
+                            {"release", bind<release>},
+                            {"replace", bind<replace>}},
           .metamethods = {{"__tostring", bind<to_string>}},
           .field = field,
           .fields = {"name", "id", "provider", "state", "machine", "region", "gpu", "gpu_count", "generation",

@@ -121,92 +121,6 @@ void Calls::use(const std::string& lease_id, int more) {
   }, run_.fence());
 }
 
-// A live connection to the lease's agent. When none can be made, the provider is asked what has become of the machine.
-Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, CancelToken token) {
-  if (auto it = clients_.find(lease_id); it != clients_.end()) {
-    if (!it->second->broken()) co_return it->second;
-    clients_.erase(it);
-  }
-  RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
-  if (!l || l->state != "live")
-    co_return make_error(ErrorKind::state,
-                         fmt::format("lease '{}' is {}", l ? l->name : lease_id, l ? l->state : "unknown"),
-                         "its scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
-  for (int attempt = 1;; ++attempt) {
-    Result<provider::Machine> described = co_await leases_->describe(*l, token);
-    if (!described) {  // a provider that is out of order says nothing about the machine
-      const Error& e = described.error();
-      if (token.cancelled() || !e.retryable || attempt >= reconnects_max) co_return e;
-      std::int64_t ms = std::clamp<std::int64_t>(e.retry_after_ms, 50LL << std::min(attempt, 8), 30'000);
-      RILLE_CO_CHECK(co_await sleep_for(run_.loop(), ms, token));
-      continue;
-    }
-    const provider::Machine& machine = *described;
-    if (machine.state == provider::MachineState::gone || machine.state == provider::MachineState::terminating)
-      co_return make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l->name, l->machine_id),
-                           "it was ended outside this run, or its ttl has passed; what it held is lost")
-          .with_resource(lease_id);
-    auto made = co_await connect(machine, token);
-    if (made) {
-      std::shared_ptr<agent::AgentClient> shared = std::move(*made);
-      clients_[lease_id] = shared;
-      run_.journal_->enqueue([lease_id, at = run_.now_us()](store::Db& db) {
-        return lease::record_ready(db, lease_id, at);
-      }, run_.fence());
-      (void)co_await tell_unwanted(lease_id, shared);
-      co_return shared;
-    }
-    if (token.cancelled()) co_return token.reason();
-    if (attempt >= reconnects_max) co_return made.error();
-    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(50LL << std::min(attempt, 8), 5'000), token));
-  }
-}
-
-// Copies what a call publishes into the run's home while it goes on, the newest each time. A copy is whole or
-// absent: it is fetched beside its place (the agent's side checks every digest) and renamed. The call's result
-// counts without it, so a failure is only told, and only for the last.
-struct Calls::Keeper {
-  Value latest;
-  std::int64_t kept_step = -1;
-  bool busy = false, over = false;
-  std::string warning;
-};
-
-Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
-  auto alive = run_.alive_;
-  keeper->busy = true;
-  while (!keeper->over && keeper->latest.integer("step", -1) > keeper->kept_step && !agent->broken()) {
-    Value published = keeper->latest;
-    std::string from = published.text("directory");
-    if (from.empty()) break;
-    std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints";
-    std::filesystem::path to = folder / std::filesystem::path(from).filename(), part = to.string() + ".part";
-    auto moved = co_await agent->get(from, part.string() + "/", nullptr, token);
-    if (!*alive) co_return;
-    std::error_code ec;
-    if (moved) {
-      std::filesystem::remove_all(to, ec);
-      std::filesystem::rename(part, to, ec);
-    }
-    keeper->warning = !moved ? moved.error().message : ec ? ec.message() : "";
-    keeper->kept_step = published.integer("step");
-    if (!keeper->warning.empty()) continue;  // an older one may have been retired meanwhile: the next is tried
-    run_.event("checkpoint_kept", Value().set("directory", to.string()).set("step", published["step"]));
-    retire(folder, 2);
-  }
-  keeper->busy = false;
-}
-
-// Leaves the newest `count` checkpoints; their names sort by step.
-void Calls::retire(const std::filesystem::path& folder, std::size_t count) {
-  std::vector<std::filesystem::path> found;
-  std::error_code ec;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ec))
-    if (entry.is_directory(ec) && entry.path().extension() != ".part") found.push_back(entry.path());
-  std::sort(found.begin(), found.end());
-  for (std::size_t i = 0; i + count < found.size(); ++i) std::filesystem::remove_all(found[i], ec);
-}
-
 // The end of a call that was started again and again: what its last attempt said, and how often there was one.
 Error Calls::gave_up(const std::string& name, int attempts, Error last) {
   Error e = last;
@@ -228,11 +142,11 @@ std::int64_t Calls::restart_delay_ms(const std::string& agent_key, int attempt, 
   return static_cast<std::int64_t>(full * (static_cast<double>(dice) / static_cast<double>(1ULL << 48)));
 }
 
-Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
-                         CancelToken token) {
+Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
+                         std::int64_t& ran_on) {
   auto alive = run_.alive_;
   use(lease_id, 1);
-  Result<Value> result = co_await run_call(lease_id, key, std::move(spec), std::move(postponed), token);
+  Result<Value> result = co_await run_call(lease_id, key, std::move(spec), std::move(postponed), token, ran_on);
   if (!*alive) co_return result;
   use(lease_id, -1);
   // The work must not outlive the scope that wanted it.
@@ -240,18 +154,21 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, P
   co_return result;
 }
 
-Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
-                             CancelToken token) {
-  RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
-  if (!l) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
+agent::StartRequest Calls::start_request(const CallSpec& spec, std::string key, std::int64_t generation) const {
   agent::StartRequest request;
-  request.call_key = call_key(lease_id, key);
-  request.generation = l->generation;
+  request.call_key = std::move(key);
+  request.generation = generation;
   request.epoch = run_.fence().epoch;
   request.spec = spec.kind == "exec" ? spec.payload : Value().set("payload", spec.payload);
   request.spec.set("kind", spec.kind).set("name", spec.name).set("run", run_.id());
   if (run_.config_.simulation && !spec.sim.is_null()) request.spec.set("sim", spec.sim);
   if (spec.timeout_ms) request.spec.set("timeout_ms", spec.timeout_ms);
+  return request;
+}
+
+Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
+                             CancelToken token, std::int64_t& ran_on) {
+  agent::StartRequest request = start_request(spec, call_key(lease_id, key), 0);
   std::int64_t offset = 0;
   int breaks = 0;
   agent::AttachHandlers callbacks;
@@ -263,6 +180,8 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     if (run_.hooks().progress) run_.hooks().progress(p);
   };
   auto keeper = std::make_shared<Keeper>();
+  keeper->lease = lease_id;
+  keeper->key = request.call_key;
   std::shared_ptr<agent::AgentClient> agent;
   callbacks.checkpoint = [&](const Value& c) {
     keeper->latest = c;
@@ -274,12 +193,26 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     auto connected = co_await client(lease_id, token);
     if (!connected) co_return connected.error();
     agent = *connected;
+    RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+    if (l->generation != request.generation) {  // the first machine that this process sees, or another
+      if (request.generation) {
+        run_.event("call_moved", Value().set("call", spec.name).set("lease", lease_id).set("generation", l->generation)
+                                     .set("from_checkpoint", !keeper->latest.is_null()));
+        offset = breaks = 0;
+        postponed.until_us = request.after_attempt = 0;
+      }
+      request.generation = keeper->generation = ran_on = l->generation;
+    }
     std::int64_t since_ns = run_.loop().clock().monotonic_ns();
     auto attached = co_await agent->attach(request.call_key, offset, callbacks, token);
     if (run_.loop().clock().monotonic_ns() - since_ns >= steady_ms * 1'000'000) breaks = 0;
     if (attached) {
       bool done = attached->state == agent::CallState::done;
       if (done && (attached->result->ok() || attached->result->error().code != "worker_died")) {
+        if (!attached->result->ok()) {  // its disk may have gone before its process
+          RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
+          if (gone) continue;
+        }
         while (keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
         if (spec.keep_checkpoints) co_await keep(keeper, agent, token);
         if (!keeper->warning.empty())
@@ -305,13 +238,23 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
                                          .set("delay_ms", (postponed.until_us - now_us) / 1000));
         RILLE_CO_CHECK(co_await sleep_for(run_.loop(), (postponed.until_us - now_us) / 1000, token));
       }
-      auto begun = co_await agent->start(request, token);
-      if (begun) continue;
-      attached = begun.error();
+      Result<> ready = success();
+      if (spec.keep_checkpoints) ready = co_await restore(keeper, agent, token);
+      if (ready) {
+        auto begun = co_await agent->start(request, token);
+        if (begun) continue;
+        attached = begun.error();
+      } else {
+        attached = ready.error();
+      }
     }
     const Error& e = attached.error();
     if (token.cancelled()) co_return token.reason();
-    if (!e.retryable || ++breaks > reconnects_max) co_return e;
+    if (++breaks > reconnects_max) co_return e;
+    if (!e.retryable) {
+      RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
+      if (!gone) co_return e;
+    }
     run_.event("reconnect", Value().set("call", spec.name).set("why", e.message));
     clients_.erase(lease_id);
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
@@ -329,7 +272,7 @@ void Calls::forget(const std::string& lease_id, const std::string& key, std::str
 Task<void> Calls::settle(std::string lease_id) {
   auto alive = run_.alive_;
   for (int tries = 0; unwanted_.contains(lease_id) && tries < reconnects_max; ++tries) {
-    auto agent = co_await client(lease_id, closed_.token());  // tells it, too, when the connection is new
+    auto agent = co_await known_client(lease_id, closed_.token());  // tells it, too, when the connection is new
     if (!*alive) co_return;
     if (!agent) break;  // the machine is gone, or out of reach: then the next connection tells it
     Result<> told = co_await tell_unwanted(lease_id, *agent);

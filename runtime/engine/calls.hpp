@@ -38,30 +38,74 @@ class Calls {
   // Joins the call if the agent has it, starts it if not, and gives its result, which stays with the agent until
   // forget(). One whose process died starts again after a back-off, unless attempt after attempt brought no checkpoint
   // with a higher step. Cancelled: the agent is told.
-  Async<Value> call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token);
+  // `ran_on`: the generation of the machine that gave the result.
+  Async<Value> call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
+                    std::int64_t& ran_on);
   // The call's result is in the journal, or nobody wants it any more. Told with the next connection, or now.
   void forget(const std::string& lease_id, const std::string& key, std::string reason, bool now);
+  // Gives `generation` besides: of the machine that has it now.
   Async<Value> stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
   Async<Value> get(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
+  // Another machine for the lease, whatever becomes of this one; `options` differ from those of the rent.
+  Async<LeaseView> replace(std::string lease_id, Value options, std::string why, CancelToken token);
+  // What a lease's next machine must have, too: a row, once in the transaction that completes it. Specs: losses.cpp.
+  static Value setup_of(const std::string& from, const std::string& to, const Value& options);
+  static Value setup_of(const CallSpec& spec);
+  static store::Journal::Write setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation);
   // Tells a web hook; a warning in the audit trail when it cannot be told.
   Task<void> post(std::string url, Value body);
 
  private:
+  // What a call publishes goes to the run's home while it runs, the newest each time. A copy is whole or absent: it is
+  // fetched beside its place (the agent's side checks every digest) and renamed. The call's result counts without it,
+  // so a failure is only told, and only for the last. keeping.cpp
+  struct Keeper {
+    std::string lease, key;              // key: the call's, for its agent
+    std::int64_t generation = 0;
+    Value latest;
+    std::int64_t kept_step = -1;
+    bool busy = false;
+    std::string warning;
+  };
   static constexpr int reconnects_max = 20;  // in a row
   Async<std::unique_ptr<agent::AgentClient>> connect(provider::Machine machine, CancelToken token);
+  // One that can be worked with: where the lease's machine is lost and it wants another, on that, set up as this was.
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
+  // losses.cpp
+  static constexpr std::int64_t unreachable_ms = 300'000;  // then a machine that may be replaced is given up
+  Async<std::shared_ptr<agent::AgentClient>> reach(lease::Lease lease, CancelToken token);
+  Async<std::shared_ptr<agent::AgentClient>> known_client(std::string lease_id, CancelToken token);
+  // Whether an error from there may be that of a machine which is going: the lease wants another, and it is gone.
+  Async<bool> lost(std::string lease_id, std::int64_t generation, CancelToken token);
+  Async<> enter(std::string lease_id, CancelToken token);  // one fiber at a time moves a lease or sets it up
+  void leave(const std::string& lease_id);
+  Async<> move_on(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
+  Async<> move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
+  Result<bool> set_up_already(const std::string& lease_id, std::int64_t generation) const;
+  Async<> set_up(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
+                 CancelToken token);
+  Async<> set_up_alone(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
+                       CancelToken token);
+  Async<> set_up_one(std::string lease_id, std::int64_t n, std::int64_t generation, Value spec,
+                     std::shared_ptr<agent::AgentClient> agent, CancelToken token);
+  Async<> set_up_call(std::string lease_id, std::int64_t n, std::int64_t generation, Value spec,
+                      std::shared_ptr<agent::AgentClient> agent, CancelToken token);
+  void record_kept(const Keeper& keeper, const Value& published, std::string here);
+  Async<> restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
+  agent::StartRequest start_request(const CallSpec& spec, std::string call_key, std::int64_t generation) const;
+  std::map<std::string, std::vector<Future<Result<>>>> moving_;  // who waits for whom is at it
   using Move = std::function<Async<agent::Transfer>(agent::AgentClient&)>;
-  Async<Value> transfer(std::string lease_id, Move move, CancelToken token);
-  Async<Value> move_files(std::string lease_id, Move move, CancelToken token);
+  Async<Value> transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to = nullptr);
+  Async<Value> move_files(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to);
   Async<std::string> local_copy(std::string from, Value options, CancelToken token);
   agent::TransferProgress transfer_progress(std::string what);
   // For the ledger: what is neither starting nor in use is idle.
   void use(const std::string& lease_id, int more);
   std::map<std::string, int> in_use_;
-  struct Keeper;
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   static void retire(const std::filesystem::path& folder, std::size_t count);
-  Async<Value> run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token);
+  Async<Value> run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
+                        std::int64_t& ran_on);
   static Error gave_up(const std::string& name, int attempts, Error last);
   std::int64_t restart_delay_ms(const std::string& agent_key, int attempt, int idle_attempts) const;
   Task<void> settle(std::string lease_id);

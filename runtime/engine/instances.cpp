@@ -139,11 +139,17 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
                              }};
   record_start(slot);
   CancelToken cancel = token(*slot.fiber);
-  Result<Value> outcome = co_await calls_->call(lease_id, key, std::move(spec), std::move(postponed), cancel);
+  Value setup = spec.setup ? Calls::setup_of(spec) : Value();
+  const bool program = spec.kind == "exec";
+  std::int64_t ran_on = 0;
+  Result<Value> outcome = co_await calls_->call(lease_id, key, std::move(spec), std::move(postponed), cancel, ran_on);
   if (!outcome)
     if (const Error* why = cancelled(id)) co_return *why;
   bool ended_well = outcome.ok();
-  outcome = co_await complete(std::move(slot), std::move(outcome));
+  store::Journal::Write write;
+  bool well = ended_well && (!program || (!outcome->integer("code") && !outcome->integer("signal")));
+  if (well && !setup.is_null()) write = Calls::setup_write(lease_id, setup, ran_on);
+  outcome = co_await complete_setup(std::move(slot), std::move(outcome), std::move(write));
   // The agent keeps the result until the journal has it.
   if (outcome.ok() == ended_well) calls_->forget(lease_id, key, "recorded", false);
   co_return outcome;
@@ -158,7 +164,35 @@ Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::
   if (plain.as_object()) plain.as_object()->erase("sim");
   identity.set("lease", lease_id).set("from", from).set("to", to).set("options", std::move(plain));
   Operation op{verb, to, std::move(identity), std::move(source)};
-  Live live = [=, this](CancelToken token) { return (calls_.get()->*how)(lease_id, from, to, options, token); };
+  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  if (slot.recorded) co_return std::move(*slot.recorded);
+  record_start(slot);
+  Result<Value> outcome = co_await (calls_.get()->*how)(lease_id, from, to, options, token(*slot.fiber));
+  if (!outcome)
+    if (const Error* why = cancelled(id)) co_return *why;
+  store::Journal::Write setup;
+  if (outcome && how == &Calls::stage) {  // the lease's next machine gets it, too
+    setup = Calls::setup_write(lease_id, Calls::setup_of(from, to, options), outcome->integer("generation"));
+    outcome->as_object()->erase("generation");
+  }
+  co_return co_await complete_setup(std::move(slot), std::move(outcome), std::move(setup));
+}
+
+// In a session, which has no record, the row is all that is written.
+Async<Value> RunImpl::complete_setup(Slot slot, Result<Value> outcome, store::Journal::Write setup) {
+  if (setup && config_.mode != Mode::durable) RILLE_CO_CHECK(co_await journal_->commit(std::move(setup), fence()));
+  co_return co_await complete(std::move(slot), std::move(outcome), std::move(setup));
+}
+
+Async<Value> RunImpl::replace(FiberId id, std::string lease_id, Value options, std::string source) {
+  if (!leases_) co_return no_leases();
+  Value identity;
+  identity.set("lease", lease_id).set("options", options);
+  Operation op{"replace", "replace", std::move(identity), std::move(source)};
+  Live live = [=, this](CancelToken token) -> Async<Value> {
+    RILLE_CO_TRY(LeaseView now, co_await calls_->replace(lease_id, options, "asked for", token));
+    co_return Value().set("generation", now.generation);
+  };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 

@@ -54,6 +54,7 @@ struct CallSpec {
   Value payload;                       // kind "lua": what the host's shipping made; kind "exec": {argv, env, ...}
   std::string kind = "lua";            // or "exec"
   bool keep_checkpoints = false;       // checkpoint = rille.home: copy what the call publishes to the run's home
+  bool setup = false;                  // also on each further machine of its lease, before anything else runs there
   std::int64_t timeout_ms = 0;         // 0: none
   // what the args hash covers besides the name (source place, args); never bytecode
   std::string identity;
@@ -192,6 +193,10 @@ class Run : public FiberSink {
 
   virtual Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) = 0;
   virtual Async<> release(FiberId fiber, std::string lease_id, std::string source) = 0;
+  // Another machine for the lease, of the next generation, set up as this one was; gives { generation }.
+  virtual Async<Value> replace(FiberId, std::string /*lease_id*/, Value /*options*/, std::string /*source*/) {
+    co_return make_error(ErrorKind::state, "nothing is rented here");
+  }
   virtual Result<LeaseView> lease(const std::string& lease_id) const = 0;
   virtual Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) = 0;
   virtual Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to,

@@ -197,6 +197,7 @@ class RunImpl final : public Run {
   Result<> set_budget(FiberId fiber, const Value& options) override;
   Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) override;
   Async<> release(FiberId fiber, std::string lease_id, std::string source) override;
+  Async<Value> replace(FiberId fiber, std::string lease_id, Value options, std::string source) override;
   Result<LeaseView> lease(const std::string& lease_id) const override;
   Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) override;
   Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
@@ -235,6 +236,7 @@ class RunImpl final : public Run {
   // budget.cpp
   void alert_budgets();
   void alert(const lease::Money& money, const std::string& url);
+  Async<Value> complete_setup(Slot slot, Result<Value> outcome, store::Journal::Write setup);
   using Transfer = Async<Value> (Calls::*)(std::string, std::string, std::string, Value, CancelToken);
   Async<Value> transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
                         std::string to, Value options, std::string source);

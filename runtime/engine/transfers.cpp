@@ -12,25 +12,34 @@
 
 namespace rille::engine {
 
-Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token) {
+Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to) {
   auto alive = run_.alive_;
   use(lease_id, 1);
-  Result<Value> moved = co_await move_files(lease_id, std::move(move), std::move(token));
+  Result<Value> moved = co_await move_files(lease_id, std::move(move), std::move(token), moved_to);
   if (*alive) use(lease_id, -1);
   co_return moved;
 }
 
 // A transfer that is cut because its agent died, or the channel broke, is taken up again: what was moved already is not
 // moved twice.
-Async<Value> Calls::move_files(std::string lease_id, Move move, CancelToken token) {
+Async<Value> Calls::move_files(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to) {
+  std::int64_t generation = 0;
   for (int breaks = 1;; ++breaks) {
     auto agent = co_await client(lease_id, token);
     if (!agent) co_return agent.error();
+    RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+    if (generation && l->generation != generation) breaks = 1;
+    generation = l->generation;
+    if (moved_to) *moved_to = generation;
     std::shared_ptr<agent::AgentClient> held = *agent;
     Result<agent::Transfer> moved = co_await move(*held);
     if (moved) co_return Value().set("files", moved->files).set("bytes", moved->size_bytes);
     if (token.cancelled()) co_return token.reason();
-    if (moved.error().kind != ErrorKind::network || breaks > reconnects_max) co_return moved.error();
+    if (breaks > reconnects_max) co_return moved.error();
+    if (moved.error().kind != ErrorKind::network) {
+      RILLE_CO_TRY(bool gone, co_await lost(lease_id, generation, token));
+      if (!gone) co_return moved.error();
+    }
     clients_.erase(lease_id);
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
   }
@@ -48,9 +57,10 @@ Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to
   }
   agent::TransferProgress progress = transfer_progress("stage " + to);
   Move move = [=](agent::AgentClient& agent) { return agent.put(local, to, progress, token); };
-  RILLE_CO_TRY(Value moved, co_await transfer(lease_id, std::move(move), token));
+  std::int64_t generation = 0;
+  RILLE_CO_TRY(Value moved, co_await transfer(lease_id, std::move(move), token, &generation));
   run_.event("staged", Value(moved).set("to", to));
-  co_return moved;
+  co_return moved.set("generation", generation);
 }
 
 Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, Value, CancelToken token) {

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 
 #include "runtime/base/id.hpp"
 #include "runtime/lease/budget.hpp"
+#include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 
@@ -48,21 +48,18 @@ Micros disk_price(const provider::Offer& offer, std::int64_t disk_bytes) {
 
 }  // namespace
 
-// Offers that have refused this lease, which are not asked again, and the regions that had nothing left or took the
-// last machine away, which are asked last.
-struct Manager::Refused {
-  std::set<std::pair<std::string, std::string>> offers, regions;
-
-  void add(const provider::Offer& o, const Error& why) {
-    offers.emplace(o.provider, o.id);
-    if (why.kind == ErrorKind::capacity) regions.emplace(o.provider, o.region);
-  }
-};
-
 Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
   std::string id = lease_id(request.fence.run, request.key);
   RILLE_CO_TRY(std::optional<Lease> known, find(id));
   if (known && known->state == "live") co_return std::move(*known);
+  if (known && !known->replacing.empty() && known->ever_lived()) {  // its machine was lost before the script was told
+    Replace moved;
+    moved.id = id;
+    moved.generation = known->generation;
+    moved.fence = request.fence;
+    moved.leases_max = request.leases_max;
+    co_return co_await replace(std::move(moved), std::move(event), std::move(token));
+  }
   // A row that was given up before there was a machine: the script has never seen it, so it may be asked for again.
   // An intent that was found is planned anew as well: its offer, its expiry and its money are of another time.
   bool fresh = !known || known->state == "intent" || (known->state == "released" && !known->live_us);
@@ -133,7 +130,7 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
   lease.scope = request.scope;
   lease.options = request.options;
   lease.generation = before ? before->generation + 1 : 1;
-  if (before) lease.seen = before->seen;
+  if (before) lease.seen = before->seen, lease.replacing = before->replacing;
   lease.created_us = now;
   lease.state = "intent";
   lease.provider = offer.provider;
@@ -248,6 +245,7 @@ Async<Lease> Manager::adopt(Lease lease, Machine machine, store::Fence fence, Ev
   lease.state = "live";
   lease.machine_id = machine.id;
   lease.live_us = now_us();
+  lease.replacing.clear();
   lease.machine = std::move(machine);
   if (Result<> saved = co_await save(lease, std::move(fence)); !saved) {
     Error e = saved.error();

@@ -64,6 +64,14 @@ struct Acquire {
   std::int64_t leases_max = -1;    // that the run may hold at a time; -1: any number
 };
 
+struct Replace {
+  std::string id, why;
+  std::int64_t generation = 0;     // that was lost: a newer one that lives is the answer
+  Value options;                   // that differ from those of the rent; null: none
+  store::Fence fence;
+  std::int64_t leases_max = -1;
+};
+
 // What nobody ends now, and when it will end.
 struct Held {
   Lease lease;
@@ -105,6 +113,12 @@ class Manager {
   // what the run may spend or hold; invalid: an option; state: another process has moved the row or taken the run;
   // cancelled: it is released by the caller's scope.
   Async<Lease> acquire(Acquire request, Event event, CancelToken token);
+  // Ends the machine and gives the lease another, of the next generation; or goes on with that where a process before
+  // has left it. Errors as acquire; state: it is over, or its ttl is.
+  Async<Lease> replace(Replace request, Event event, CancelToken token);
+  static bool replaces(const Lease& lease);  // when its machine is lost, by its options
+  // The home owns it from here on, and ends it at `until_us`. invalid: that is later than its ttl.
+  Async<Lease> detach(std::string id, std::int64_t until_us, store::Fence fence);
   // Terminates and waits for the provider's word. Success when it is released already. Heeds no cancellation. A
   // journal that cannot be written does not stop it: the machine ends, then the error is given. A fence that no
   // longer holds does: the lease belongs to another runner.

@@ -76,6 +76,8 @@ Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
       report.held.push_back(std::move(*held));
       continue;
     }
+    // Whoever resumes its run goes on with another machine.
+    if (vanished && !lease.detached && replaces(lease)) lease.replacing = "its machine is gone";
     Result<> r = co_await end_lease(lease, nullptr, {});
     if (!r && is_moved(r.error())) continue;  // somebody has resumed the run, or ends the lease as well
     if (!r) lease.error = r.error().message;
@@ -132,7 +134,12 @@ Async<> Manager::end_stray(Machine machine, std::string provider, ReapRequest re
       row->error = "the provider has the machine, although it was released";
       if (Result<> saved = co_await save(*row, {}); !saved && is_lost(saved.error())) co_return success();
       report.revived.push_back(*row);
-      Result<> r = co_await release(row->id, nullptr);
+      // Not release(): a lease that is about to get another machine still is.
+      Result<> r = success();
+      store::Fence nobody;
+      Lease opened = *row;
+      if (row->seen.state == "releasing") r = co_await end_lease(std::move(opened), nullptr, std::move(nobody));
+      if (!r && is_moved(r.error())) r = success();  // whoever has moved it ends its machines
       // A journal that cannot be written still says `released`: the machine ends all the same.
       if (r && row->seen.state == "released")
         if (Result<std::string> ended = co_await end_machine(*row); !ended) r = ended.error();

@@ -90,7 +90,13 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
     if (!found)
       co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id),
                            "list them with `rille leases`");
-    if (found->state == "released") co_return success();
+    if (found->state == "released" && found->replacing.empty()) co_return success();
+    found->replacing.clear();  // it was about to be given another machine: no more
+    if (found->state == "released") {
+      Result<> saved = co_await save(*found, fence);
+      if (saved || !is_moved(saved.error()) || moves >= moves_max) co_return saved;
+      continue;
+    }
     Result<> ended = co_await end_lease(std::move(*found), event, fence);
     if (ended || !is_moved(ended.error()) || moves >= moves_max) co_return ended;
   }

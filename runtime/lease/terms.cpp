@@ -59,7 +59,8 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     terms.unguarded = *value.as_bool();
   } else {
     const std::string* word = value.as_string();
-    if (!word || (*word != "replace" && *word != "error")) return wrong("\"replace\" or \"error\"", "");
+    if (!word || (*word != "replace" && *word != "fail"))
+      return wrong("\"replace\" or \"fail\"", "\"replace\" goes on with another machine, \"fail\" raises an error");
     terms.replace = *word == "replace";
   }
   return {};

@@ -71,6 +71,7 @@ function Instance:call(name, options, fn) end
 ---@field args? any the function's argument
 ---@field checkpoint? string where checkpoints of the call are kept; `rille.home` brings them to this side
 ---@field timeout? string the longest that it may take
+---@field setup? boolean also on each further machine of the lease, before anything else runs there
 ---@field sim? table for `rille simulate`: `duration`, `result`, `checkpoint_every`
 
 --- Runs a program on the instance and gives its exit code and output.
@@ -90,6 +91,7 @@ function Instance:exec(name, options) end
 ---@field env? table variables added to its environment
 ---@field timeout? string the longest that it may take
 ---@field check? boolean false gives a failing exit code back instead of raising
+---@field setup? boolean also on each further machine of the lease, before anything else runs there
 ---@field sim? table for `rille simulate`: `duration`, `result`, `checkpoint_every`
 
 --- Releases the instance now rather than at the end of its scope.
@@ -99,6 +101,17 @@ function Instance:exec(name, options) end
 ---@example
 --- box:release()
 function Instance:release() end
+
+--- Ends the machine and gives the lease another, set up as this one was. Calls under way go on there.
+---@param options? rille.RentOptions what differs from the options of `rille.rent`; not `ttl`
+---@mark durable
+---@async
+---@error capacity no longer: it waits until there is something to rent, or the lease's `ttl` is over
+---@error budget another machine would exceed a budget
+---@error state the lease is released, or its `ttl` has passed
+---@example
+--- box:replace { region = "eu-west-1" }
+function Instance:replace(options) end
 
 --- Gives what is known of the lease as a plain table.
 ---@return table facts such as `provider`, `state`, `price_per_hour`

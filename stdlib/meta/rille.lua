@@ -163,6 +163,7 @@ function rille.rent(name, options) end
 ---@field orphan_after? string how long the instance waits for a lost runner before it ends itself
 ---@field disk? string a disk to order with the machine, as in "200GB"
 ---@field price? number dollars per hour, where the provider does not say so
+---@field on_loss? string "replace" goes on with another machine when this one is lost, "fail" raises an error
 ---@field unguarded? boolean true accepts machines that nobody ends when the runner is lost for ever
 ---@field hold_ttl? string how long it is kept for a run that was suspended or has diverged, by default "12h"
 

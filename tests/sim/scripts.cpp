@@ -213,6 +213,35 @@ CppGuest::Body preemption(Process p) {
   };
 }
 
+// One lease, whatever machines: what was staged and installed is on each of them before the call goes on there.
+CppGuest::Body replacement(Process p) {
+  return [p](FiberId f) -> Async<Value> {
+    Inner body = [p](FiberId g) -> Async<Value> {
+      Value options = spot().set("on_loss", "replace");
+      RILLE_CO_TRY(LeaseView box, co_await rent(p, g, "box", options));
+      Value size;
+      size.set("sim", Value().set("size", "1GB"));
+      RILLE_CO_CHECK(co_await p.run.stage(g, box.id, "https://example.org/corpus", "corpus", size, "torture:stage"));
+      CallSpec install;
+      install.kind = "exec";
+      install.name = install.identity = "install";
+      install.setup = true;
+      install.sim = sim_of("1m", Value());
+      RILLE_CO_CHECK(co_await p.run.call(g, box.id, std::move(install), "torture:install"));
+      Value sim = sim_of("90m", Value("trained"), "10m");
+      co_return co_await call(p, g, box, "train", sim);
+    };
+    for (int i = 1; i <= 60; ++i) {  // a machine that cannot be had after all is asked for anew, as another lease
+      Result<Value> done = co_await in_scope(p, f, "replaced", body);
+      if (p.run.cancelled(f) || (!done && done.error().kind == ErrorKind::divergence)) co_return done;
+      if (done) co_return co_await step(p, f, "publish", *done, 0.2);
+      ++p.world.seen["replacing failed: " + std::string(to_string(done.error().kind))];
+      p.world.tell("replacing failed: " + done.error().summary());
+    }
+    co_return make_error(ErrorKind::internal, "60 leases were not enough");
+  };
+}
+
 CppGuest::Body budget(Process p) {
   return [p](FiberId f) -> Async<Value> {
     Value limit;
@@ -257,6 +286,7 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {{"retry", retry},           {"map", map},
                                         {"race", race},             {"nested scopes", nested},
                                         {"failover", failover},     {"preemption", preemption},
+                                        {"replacement", replacement},
                                         {"budget stop", budget},    {"child cancel", child_cancel}};
   return all;
 }

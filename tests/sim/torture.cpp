@@ -45,7 +45,9 @@ std::vector<std::string> expectations() {
 const char* const must_have_happened[] = {
     "died before a transaction", "died after a transaction", "died before a provider call",
     "died after a provider call", "resumed", "step tried again", "step answered by the record",
-    "second generation", "call lost its machine", "failed over", "race won by 1", "race won by 2",
+    "second generation", "call lost its machine", "failed over", "event replace",
+    "event call_moved", "event set_up_again", "event replace_waits", "a moved call found its machine set up",
+    "race won by 1", "race won by 2",
     "inner scope failed and was caught", "stopped by the budget", "a child was cancelled at work",
     "rent failed: capacity", "rent failed: network", "release failed", "scope could not release", "reaped a lease",
     "reaper met a machine that should be gone", "token found its machine", "preempted", "landed late", "reply lost",

@@ -49,9 +49,15 @@ std::optional<Result<Value>> World::process(const Kind& kind) {
   auto loop = Loop::create_virtual(time).value();
   auto engine = engine::Engine::open_simulated(*loop, *sim).value();
   engine::RunHooks hooks;
-  hooks.event = [this](const Value& e) {
+  hooks.event = [this, &kind](const Value& e) {
     ++seen["event " + e.text("event")];
     if (trace || e.text("event") != "checkpoint") tell(e.to_json());
+    std::string machine = fmt::format("{}-g{}", e.text("lease"), e.integer("generation"));
+    if (e.text("event") == "set_up_again") set_up[machine].insert(e.text("what"));
+    if (e.text("event") == "call_moved" && e.text("call") == "train" && std::string_view(kind.name) == "replacement") {
+      if (set_up[machine].size() == 2) ++seen["a moved call found its machine set up"];
+      else wrong = "a call went on at " + machine + ", which is not set up";
+    }
   };
   std::optional<Result<Value>> out;
   std::unique_ptr<Run> run;

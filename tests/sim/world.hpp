@@ -50,6 +50,7 @@ struct World {
   std::unique_ptr<engine::Simulation> sim;
   std::map<std::string, int> effects;           // by step: how often its body ran
   std::set<std::string> finished;               // steps whose outcome the script has seen: never again
+  std::map<std::string, std::set<std::string>> set_up;  // by machine: what was done again on it
   std::string wrong;                            // what a script found out
   Sometimes seen;
   std::string trail;                            // a running hash of all that was told

@@ -107,6 +107,9 @@ class CloudProvider final : public provider::Provider {
     bool lose = cloud_.lose_replies > 0 && cloud_.lose_replies--;
     std::int64_t now = now_us(), at = now + (lose ? cloud_.land_late_us : 0);
     if (id.empty()) id = cloud_.put(request.tag, request.token, at, at + cloud_.traits.visibility_lag_ms * 1000);
+    Cloud::Box& box = cloud_.boxes[id];  // one that was on its way has landed when the cloud names it
+    box.made_us = std::min(box.made_us, at);
+    box.shown_us = std::min(box.shown_us, at + cloud_.traits.visibility_lag_ms * 1000);
     RILLE_CO_CHECK(co_await place_());
     if (lose) co_return lost();
     co_return machine(id);

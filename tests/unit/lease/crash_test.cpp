@@ -10,7 +10,7 @@ namespace {
 
 struct Seen {
   int deaths = 0, adopted = 0, second_generations = 0, failed_releases = 0, reaped = 0, revived = 0, refused = 0,
-      at_once = 0;
+      at_once = 0, moved = 0, gone_on = 0;
 };
 
 class History {
@@ -56,9 +56,13 @@ class History {
     faults();
     if (chance(20)) w_.clock.us += pick({10'000'000, 45'000'000, 2'000'000'000});
     std::string name = chance(80) ? "a" : "b";
-    int what = static_cast<int>(random_() % 10);
-    if (what < 6) {
-      auto r = w_.rent(w_.wanted(run_, name, Value(Value::Object{}), epoch_));
+    int what = static_cast<int>(random_() % 14);
+    if (what >= 10) {
+      move(name);
+    } else if (what < 6) {
+      Value options{Value::Object{}};
+      if (chance(50)) options.set("on_loss", "replace");
+      auto r = w_.rent(w_.wanted(run_, name, std::move(options), epoch_));
       if (r && *r && (*r)->generation > 1) ++seen_.second_generations;
       if (r && *r && w_.cloud.made[(*r)->tag] == 1) ++seen_.adopted;
       if (r && !*r) ++seen_.refused;
@@ -76,6 +80,27 @@ class History {
       ++epoch_;  // the next process takes the run
       w_.sql("UPDATE runs SET epoch=" + std::to_string(epoch_) + " WHERE id='" + run_ + "'");
     }
+  }
+
+  // The lease's machine is taken away, or not, and the runner goes on with another.
+  void move(const std::string& name) {
+    Replace wanted;
+    wanted.id = Manager::lease_id(run_, "main/" + name + "#1");
+    wanted.fence = store::Fence(run_, epoch_);
+    std::optional<Lease> row = w_.manager->find(wanted.id).value();
+    if (!row) return;
+    wanted.generation = row->generation;
+    bool left_so = !row->replacing.empty();  // by a process that died
+    if (auto box = w_.cloud.boxes.find(row->machine_id); chance(60) && box != w_.cloud.boxes.end())
+      if (!box->second.gone_us) box->second.gone_us = w_.clock.us;
+    Manager::Event quiet = [](const std::string&, Value) {};
+    auto r = w_.drive(w_.manager->replace(wanted, quiet, {}));
+    if (!r || !*r) return;
+    ++seen_.moved;
+    seen_.gone_on += left_so;
+    CHECK((*r)->state == "live");
+    CHECK((*r)->generation > wanted.generation - left_so);
+    CHECK(w_.row(wanted.id).replacing.empty());
   }
 
   // A runner, and at the same time somebody who ends the lease, or a reaper that has found the run without a runner.
@@ -174,4 +199,6 @@ TEST_CASE("in the end nothing costs money and no generation was made twice") {
   CHECK(seen.reaped > count / 10);
   CHECK(seen.refused > count / 100);
   CHECK(seen.at_once > count / 20);
+  CHECK(seen.moved > count / 40);
+  CHECK(seen.gone_on > count / 500);
 }

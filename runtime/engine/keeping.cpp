@@ -1,0 +1,86 @@
+// Checkpoints that a call publishes: copied to the run's home while it runs, and back onto the lease's next machine.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/engine/calls.hpp"
+#include "runtime/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
+  auto alive = run_.alive_;
+  keeper->busy = true;
+  while (keeper->latest.integer("step", -1) > keeper->kept_step && !agent->broken()) {
+    Value published = keeper->latest;
+    std::string from = published.text("directory");
+    if (from.empty()) break;
+    std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints";
+    std::filesystem::path to = folder / std::filesystem::path(from).filename(), part = to.string() + ".part";
+    auto moved = co_await agent->get(from, part.string() + "/", nullptr, token);
+    if (!*alive) co_return;
+    std::error_code ec;
+    if (moved) {
+      std::filesystem::remove_all(to, ec);
+      std::filesystem::rename(part, to, ec);
+    }
+    keeper->warning = !moved ? moved.error().message : ec ? ec.message() : "";
+    keeper->kept_step = published.integer("step");
+    if (!keeper->warning.empty()) continue;  // an older one may have been retired meanwhile: the next is tried
+    record_kept(*keeper, published, to.string());
+    run_.event("checkpoint_kept", Value().set("directory", to.string()).set("step", published["step"]));
+    retire(folder, 2);
+  }
+  keeper->busy = false;
+}
+
+// Leaves the newest `count` checkpoints; their names sort by step.
+void Calls::retire(const std::filesystem::path& folder, std::size_t count) {
+  std::vector<std::filesystem::path> found;
+  std::error_code ec;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ec))
+    if (entry.is_directory(ec) && entry.path().extension() != ".part") found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  for (std::size_t i = 0; i + count < found.size(); ++i) std::filesystem::remove_all(found[i], ec);
+}
+
+void Calls::record_kept(const Keeper& keeper, const Value& published, std::string here) {
+  run_.journal_->enqueue([k = keeper, step = published.integer("step"), there = published.text("directory"),
+                          here = std::move(here), event = published.to_json()](store::Db& db) {
+    return db.run("INSERT OR REPLACE INTO checkpoints(lease,call,generation,step,there,here,event) "
+                  "VALUES(?,?,?,?,?,?,?)", {k.lease, k.key, k.generation, step, there, here, event});
+  }, run_.fence());
+}
+
+// Before a call begins on a machine that has never seen it. What was kept of it on an earlier machine goes where it
+// was there; a call that looks for the newest checkpoint goes on from it. On the machine that made it nothing is moved.
+Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
+  std::int64_t generation = 0, step = -1;
+  std::string there, here, event;
+  RILLE_CO_CHECK(run_.journal_->reader().query(
+      "SELECT generation,step,there,here,event FROM checkpoints WHERE lease=? AND call=?", {keeper->lease, keeper->key},
+      [&](const store::Row& row) {
+        generation = row.integer(0);
+        step = row.integer(1);
+        there = row.text(2);
+        here = row.text(3);
+        event = row.text(4);
+      }));
+  if (there.empty() || generation >= keeper->generation) co_return success();
+  std::error_code ec;
+  if (!std::filesystem::is_directory(here, ec)) {
+    run_.event("warning", Value().set("what", "a kept checkpoint is not there any more: the call begins anew")
+                              .set("message", here));
+    co_return success();
+  }
+  Result<agent::Transfer> moved = co_await agent->put(here, there, nullptr, token);
+  if (!moved) co_return moved.error();
+  keeper->kept_step = step;
+  if (keeper->latest.is_null())
+    if (Result<Value> known = Value::from_json(event)) keeper->latest = std::move(*known);
+  run_.event("checkpoint_restored", Value().set("directory", here).set("step", step)
+                                        .set("generation", keeper->generation));
+  co_return success();
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,295 @@
+// What becomes of a run's work when a machine is lost. A lease that wants another (`on_loss = "replace"`) gets one of
+// the next generation under the same budgets; what was staged and set up is done again there, in order; then the
+// operation that was interrupted goes on. Each stage of this is in a row before it begins (leases.replacing,
+// setups.generation), so that a process that finds it half done goes on with it. docs/design/leases.md
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/id.hpp"
+#include "runtime/engine/calls.hpp"
+#include "runtime/engine/run_impl.hpp"
+#include "runtime/engine/simulation.hpp"
+#include "runtime/lease/ledger.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr std::int64_t first_wait_ms = 30'000, longest_wait_ms = 300'000;  // while there is nothing to rent
+
+Error not_live(const std::string& id, const std::optional<lease::Lease>& l) {
+  return make_error(ErrorKind::state,
+                    fmt::format("lease '{}' is {}", l ? l->name : id, l ? l->state : "unknown"),
+                    "its scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
+}
+
+bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "agent_unreachable"; }
+
+}  // namespace
+
+// A live connection to the agent of the lease's machine. When none can be made, the provider is asked what has become
+// of the machine: only its word, or minutes of silence, is a loss.
+Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease l, CancelToken token) {
+  if (auto it = clients_.find(l.id); it != clients_.end()) {
+    if (!it->second->broken()) co_return it->second;
+    clients_.erase(it);
+  }
+  const std::int64_t since_us = run_.now_us();
+  for (int attempt = 1;; ++attempt) {
+    Result<provider::Machine> described = co_await leases_->describe(l, token);
+    if (!described) {  // a provider that is out of order says nothing about the machine
+      const Error& e = described.error();
+      if (token.cancelled() || !e.retryable || attempt >= reconnects_max) co_return e;
+      std::int64_t ms = std::clamp<std::int64_t>(e.retry_after_ms, 50LL << std::min(attempt, 8), 30'000);
+      RILLE_CO_CHECK(co_await sleep_for(run_.loop(), ms, token));
+      continue;
+    }
+    const provider::Machine& machine = *described;
+    if (machine.state == provider::MachineState::gone || machine.state == provider::MachineState::terminating) {
+      Error lost = make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l.name, l.machine_id),
+                              "it was ended outside this run, or its ttl has passed; what it held is lost")
+                       .with_resource(l.id);
+      lost.code = "machine_lost";
+      co_return lost;
+    }
+    auto made = co_await connect(machine, token);
+    if (made) {
+      std::shared_ptr<agent::AgentClient> shared = std::move(*made);
+      clients_[l.id] = shared;
+      run_.journal_->enqueue([id = l.id, at = run_.now_us()](store::Db& db) {
+        return lease::record_ready(db, id, at);
+      }, run_.fence());
+      (void)co_await tell_unwanted(l.id, shared);
+      co_return shared;
+    }
+    if (token.cancelled()) co_return token.reason();
+    bool patient = lease::Manager::replaces(l) && run_.now_us() < since_us + unreachable_ms * 1000;
+    if (attempt >= reconnects_max && !patient) {
+      Error e = made.error();
+      e.code = "agent_unreachable";
+      co_return e;
+    }
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(50LL << std::min(attempt, 8), 5'000), token));
+  }
+}
+
+// For what is not worth another machine.
+Async<std::shared_ptr<agent::AgentClient>> Calls::known_client(std::string lease_id, CancelToken token) {
+  RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l || l->state != "live") co_return not_live(lease_id, l);
+  co_return co_await reach(std::move(*l), std::move(token));
+}
+
+Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, CancelToken token) {
+  for (int breaks = 0;;) {
+    RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+    std::string why;
+    if (l && l->state == "live") {
+      auto agent = co_await reach(*l, token);
+      if (agent) {
+        Result<> ready = co_await set_up(lease_id, l->generation, *agent, token);
+        if (ready) co_return *agent;
+        if (token.cancelled() || ++breaks > reconnects_max) co_return ready.error();
+        if (!ready.error().retryable) {
+          RILLE_CO_TRY(bool gone, co_await lost(lease_id, l->generation, token));
+          if (!gone) co_return ready.error();
+        }
+        clients_.erase(lease_id);
+        continue;
+      }
+      bool expired = run_.now_us() >= l->expires_us;
+      if (!is_loss(agent.error()) || expired || !lease::Manager::replaces(*l)) co_return agent.error();
+      why = agent.error().message;
+    } else if (!l || l->replacing.empty()) {
+      co_return not_live(lease_id, l);
+    }
+    Value as_before;
+    RILLE_CO_CHECK(co_await move_on(lease_id, l->generation, std::move(why), std::move(as_before), token));
+    breaks = 0;
+  }
+}
+
+Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelToken token) {
+  RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l || token.cancelled() || !lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;
+  if (l->generation != generation || l->state != "live") co_return l->generation != generation || !l->replacing.empty();
+  Result<provider::Machine> machine = co_await leases_->describe(*l, token);
+  bool gone = machine && (machine->state == provider::MachineState::gone ||
+                          machine->state == provider::MachineState::terminating);
+  if (gone) clients_.erase(lease_id);
+  co_return gone;
+}
+
+Async<> Calls::enter(std::string lease_id, CancelToken token) {
+  while (true) {
+    auto it = moving_.find(lease_id);
+    if (it == moving_.end()) break;
+    Future<Result<>> turn(run_.loop());
+    it->second.push_back(turn);
+    auto registration = token.on_cancel([turn](const Error& why) { turn.set(Result<>(why)); });
+    RILLE_CO_CHECK(co_await turn);
+  }
+  moving_[lease_id] = {};
+  co_return success();
+}
+
+void Calls::leave(const std::string& lease_id) {
+  auto waiters = std::move(moving_[lease_id]);
+  moving_.erase(lease_id);
+  for (const auto& turn : waiters) turn.set(success());
+}
+
+Async<> Calls::move_on(std::string lease_id, std::int64_t generation, std::string why, Value options,
+                       CancelToken token) {
+  auto alive = run_.alive_;
+  RILLE_CO_CHECK(co_await enter(lease_id, token));
+  Result<> moved = co_await move_alone(lease_id, generation, std::move(why), std::move(options), token);
+  if (*alive) leave(lease_id);
+  co_return moved;
+}
+
+// Where there is nothing to rent now, there may be later: until its ttl is over, or nobody wants it any more.
+Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options,
+                          CancelToken token) {
+  lease::Replace wanted;
+  wanted.id = lease_id;
+  wanted.why = std::move(why);
+  wanted.generation = generation;
+  wanted.options = std::move(options);
+  wanted.fence = run_.fence();
+  wanted.leases_max = run_.limits_.leases_max;
+  lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
+  clients_.erase(lease_id);
+  for (int waits = 0;; ++waits) {
+    Result<lease::Lease> moved = co_await leases_->replace(wanted, event, token);
+    if (moved) break;
+    Error e = moved.error();
+    if (token.cancelled()) co_return token.reason();
+    if (e.kind != ErrorKind::capacity && !e.retryable) co_return e;
+    std::int64_t ms = std::max<std::int64_t>(e.retry_after_ms, std::min(first_wait_ms << std::min(waits, 8),
+                                                                        longest_wait_ms));
+    run_.event("replace_waits", Value().set("lease", lease_id).set("message", e.message).set("delay_ms", ms));
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), ms, token));
+  }
+  run_.alert_budgets();
+  if (in_use_[lease_id] > 0)
+    run_.journal_->enqueue([lease_id, at = run_.now_us()](store::Db& db) {
+      return lease::record_busy(db, lease_id, true, at);
+    }, run_.fence());
+  co_return success();
+}
+
+Async<LeaseView> Calls::replace(std::string lease_id, Value options, std::string why, CancelToken token) {
+  RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l || (l->state != "live" && l->replacing.empty())) co_return not_live(lease_id, l);
+  RILLE_CO_CHECK(co_await move_on(lease_id, l->generation, std::move(why), std::move(options), token));
+  co_return view(lease_id);
+}
+
+// --- what the next machine must have. A spec is { what = "stage", from, to, options } or { what = "call", kind, name,
+// payload, timeout_ms, sim }.
+
+Value Calls::setup_of(const std::string& from, const std::string& to, const Value& options) {
+  Value v;
+  v.set("what", "stage").set("from", from).set("to", to).set("options", options);
+  return v;
+}
+
+Value Calls::setup_of(const CallSpec& spec) {
+  Value v;
+  v.set("what", "call").set("kind", spec.kind).set("name", spec.name).set("payload", spec.payload);
+  v.set("timeout_ms", spec.timeout_ms).set("sim", spec.sim);
+  return v;
+}
+
+// Twice the same is once, at the later place.
+store::Journal::Write Calls::setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation) {
+  return [lease_id, spec = spec.to_json(), generation](store::Db& db) -> Result<> {
+    RILLE_CHECK(db.run("DELETE FROM setups WHERE lease=? AND spec=?", {lease_id, spec}));
+    return db.run("INSERT INTO setups(lease,n,spec,generation) "
+                  "VALUES(?1,(SELECT COALESCE(MAX(n),0)+1 FROM setups WHERE lease=?1),?2,?3)",
+                  {lease_id, spec, generation});
+  };
+}
+
+Result<bool> Calls::set_up_already(const std::string& lease_id, std::int64_t generation) const {
+  bool owes = false;
+  RILLE_CHECK(run_.journal_->reader().query("SELECT 1 FROM setups WHERE lease=? AND generation<? LIMIT 1",
+                                            {lease_id, generation}, [&](const store::Row&) { owes = true; }));
+  return !owes;
+}
+
+Async<> Calls::set_up(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
+                      CancelToken token) {
+  RILLE_CO_TRY(bool already, set_up_already(lease_id, generation));
+  if (already && !moving_.contains(lease_id)) co_return success();
+  auto alive = run_.alive_;
+  RILLE_CO_CHECK(co_await enter(lease_id, token));
+  Result<> done = co_await set_up_alone(lease_id, generation, std::move(agent), token);
+  if (*alive) leave(lease_id);
+  co_return done;
+}
+
+Async<> Calls::set_up_alone(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
+                            CancelToken token) {
+  std::vector<std::pair<std::int64_t, std::string>> owed;
+  RILLE_CO_CHECK(run_.journal_->reader().query(
+      "SELECT n,spec FROM setups WHERE lease=? AND generation<? ORDER BY n", {lease_id, generation},
+      [&](const store::Row& row) { owed.emplace_back(row.integer(0), row.text(1)); }));
+  for (const auto& [n, text] : owed) {
+    RILLE_CO_TRY(Value spec, Value::from_json(text));
+    RILLE_CO_CHECK(co_await set_up_one(lease_id, n, generation, std::move(spec), agent, token));
+    store::Journal::Write done = [lease_id, n = n, generation](store::Db& db) {
+      return db.run("UPDATE setups SET generation=? WHERE lease=? AND n=?", {generation, lease_id, n});
+    };
+    RILLE_CO_CHECK(co_await run_.journal_->commit(std::move(done), run_.fence()));
+  }
+  co_return success();
+}
+
+Async<> Calls::set_up_one(std::string lease_id, std::int64_t n, std::int64_t generation, Value spec,
+                          std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
+  const bool files = spec.text("what") == "stage";
+  run_.event("set_up_again", Value().set("lease", lease_id).set("generation", generation)
+                                 .set("what", files ? "stage " + spec.text("to") : spec.text("name")));
+  if (!files) co_return co_await set_up_call(lease_id, n, generation, std::move(spec), std::move(agent), token);
+  std::string local = spec.text("from");
+  if (!run_.config_.simulation) { RILLE_CO_TRY(local, co_await local_copy(local, spec["options"], token)); }
+  agent::TransferProgress progress = transfer_progress("stage " + spec.text("to"));
+  Result<agent::Transfer> moved = co_await agent->put(local, spec.text("to"), progress, token);
+  if (!moved) co_return moved.error();
+  co_return success();
+}
+
+// The key is of this generation: whoever comes after a crash joins it, and the next machine runs it anew.
+Async<> Calls::set_up_call(std::string lease_id, std::int64_t n, std::int64_t generation, Value saved,
+                           std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
+  CallSpec spec;
+  spec.kind = saved.text("kind");
+  spec.name = saved.text("name");
+  spec.payload = saved["payload"];
+  spec.timeout_ms = saved.integer("timeout_ms");
+  spec.sim = saved["sim"];
+  std::string key = call_key(lease_id, fmt::format("setup {} of generation {}", n, generation));
+  agent::StartRequest request = start_request(spec, key, generation);
+  RILLE_CO_CHECK(co_await agent->start(request, token));
+  agent::AttachHandlers handlers;
+  handlers.log = [this](std::string_view text, std::int64_t) {
+    if (run_.hooks().print) run_.hooks().print(text);
+  };
+  RILLE_CO_TRY(agent::CallStatus status, co_await agent->attach(key, 0, handlers, token));
+  Error failed = make_error(ErrorKind::state, fmt::format("the setup '{}' has no result", spec.name));
+  Result<Value> result = status.result ? *status.result : Result<Value>(failed);
+  if (result && (result->integer("code") || result->integer("signal")) && spec.kind == "exec") {
+    failed.message = fmt::format("the setup '{}' ended with code {}, signal {}", spec.name, result->integer("code"),
+                                 result->integer("signal"));
+    result = failed;
+  }
+  if (result) co_return success();
+  Error e = result.error();
+  e.message = fmt::format("generation {} could not be set up as the one before: {}", generation, e.message);
+  co_return e;
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,112 @@
+// A lease moves to another machine: its name, its scope and its end stay, its generation is one more. That it is to be
+// moved is in its row (`replacing`) before the old machine ends and until the new one lives, so that whoever comes
+// after a crash goes on with it: a runner moves it on, a release or the reaper ends what there is.
+#include <fmt/format.h>
+
+#include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/lease/budget.hpp"
+#include "runtime/lease/refused.hpp"
+#include "runtime/lease/rows.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+constexpr int brief_max = 5;                      // machines in a row that were lost ..
+constexpr std::int64_t brief_us = 120'000'000;    // .. before they were this old
+
+Error not_replaceable(const Lease& l) {
+  return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l.name, l.state),
+                    "rent again under another name");
+}
+
+Error ttl_over(const Lease& l) {
+  return make_error(ErrorKind::state, fmt::format("the ttl of '{}' has passed ({})", l.name, format_utc(l.expires_us)),
+                    "a ttl is of the lease, whatever its machines; rent again with a longer one");
+}
+
+// Something ends them as soon as they are there: another would only cost money.
+bool lost_at_once(const Lease& l) {
+  int n = 0;
+  for (auto t = l.tenures.rbegin(); t != l.tenures.rend() && t->to_us && t->to_us - t->from_us < brief_us; ++t) ++n;
+  return n >= brief_max;
+}
+
+}  // namespace
+
+bool Manager::replaces(const Lease& lease) {
+  Result<Terms> terms = read_terms(lease.options);
+  return terms && terms->replace;
+}
+
+Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
+  RILLE_CO_TRY(std::optional<Lease> found, find(request.id));
+  if (!found) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id));
+  Lease lease = std::move(*found);
+  if (lease.state == "live" && lease.generation > request.generation) co_return lease;  // it has been moved by now
+  if (lease.state != "live" && lease.replacing.empty()) co_return not_replaceable(lease);
+  if (now_us() >= lease.expires_us) co_return ttl_over(lease);
+  if (lease.state == "live") {
+    lease.replacing = request.why.empty() ? "asked for" : request.why;
+    lease.state = "releasing";
+    RILLE_CO_CHECK(co_await save(lease, request.fence));
+    event("replacing", lease.to_value(now_us()));
+  }
+  if (lease.state == "releasing") {
+    Result<std::string> gone = co_await end_machine(lease);
+    if (!gone) {
+      lease.error = gone.error().message;
+      RILLE_CO_CHECK(co_await save(lease, request.fence));
+      co_return release_failed(lease).with_cause(gone.error()).with_retry();
+    }
+    lease.state = "released";
+    lease.error.clear();
+    lease.released_us = now_us();
+    RILLE_CO_CHECK(co_await save(lease, request.fence));
+    RILLE_CO_TRY(found, find(request.id));
+    lease.tenures = std::move(found->tenures);  // with the end that has just been written
+  }
+  if (lost_at_once(lease))
+    co_return make_error(ErrorKind::state,
+                         fmt::format("'{}' is given up: {} machines in a row were lost within {}", lease.name,
+                                     brief_max, format_duration_ms(brief_us / 1000)),
+                         "see why with `rille logs`; rent under another name to try again");
+  Acquire again;
+  again.name = lease.name;
+  again.scope = lease.scope;
+  again.options = lease.options;
+  if (const Value::Object* other = request.options.as_object())
+    for (const auto& [key, value] : *other) again.options.set(key, value);
+  again.fence = request.fence;
+  again.leases_max = request.leases_max;
+  if (lease.state == "released" || lease.state == "intent") {
+    Refused refused;
+    refused.regions.emplace(lease.provider, lease.request.offer.region);  // it has just taken one away
+    RILLE_CO_TRY(lease, co_await plan(again, lease, refused, token));
+    event("replace", lease.to_value(now_us()));
+  }
+  co_return co_await create(std::move(lease), std::move(again), std::move(event), std::move(token));
+}
+
+// A run's lease that outlives it: from here on it is the home's, which ends it at `until_us`.
+Async<Lease> Manager::detach(std::string id, std::int64_t until_us, store::Fence fence) {
+  RILLE_CO_TRY(std::optional<Lease> found, find(id));
+  if (!found) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id));
+  Lease lease = std::move(*found);
+  if (lease.state != "live") co_return not_replaceable(lease);
+  // The machine's own switch and the money are set for its expiry: a detached lease can end sooner, never later.
+  if (until_us > lease.expires_us) {
+    Error e = make_error(ErrorKind::invalid,
+                         fmt::format("'{}' cannot be detached until {}: its own ttl ends at {}", lease.name,
+                                     format_utc(until_us), format_utc(lease.expires_us)),
+                         "rent it with a longer ttl, or detach it for less");
+    co_return e;
+  }
+  lease.detached = true;
+  lease.expires_us = until_us;
+  RILLE_CO_CHECK(co_await save(lease, std::move(fence)));
+  co_return lease;
+}
+
+}  // namespace rille::lease
