@@ -59,7 +59,8 @@ int logs_command(App& app, const std::string& run, bool follow);
 int leases_command(App& app, bool all);
 int release_command(App& app, const std::string& lease_or_run);
 int abandon_command(App& app, const std::string& run);  // what the second Ctrl-C leaves to a new process
-int gc_command(App& app, const std::string& now);  // now: a run whose leases end at once; "" = none
+// now: a run whose leases end at once; unknown: a machine in no journal that ends; "" = none
+int gc_command(App& app, const std::string& now, const std::string& unknown);
 int offers_command(App& app, const Value& query);
 int signal_command(App& app, const std::string& run, const std::string& name, const std::string& value);
 

@@ -177,6 +177,7 @@ int run_main(App& app, int argc, char** argv) {
   release->add_flag("--abandoned", abandoned, "")->group("");  // not for people: see abandon()
   auto* gc = cli.add_subcommand("gc", "release what no run will release");
   gc->add_option("--now", id, "a run that stands still: do not hold its leases any longer");
+  gc->add_option("--unknown", name, "a machine that bears our tag and is in no journal here: end it");
   WatchArguments watching;
   auto* watch = cli.add_subcommand("watch", "stay, and do what is due: clean up, start schedules, resume what died");
   watch->add_option("--gc", watching.gc, "how often to clean up (5m)");
@@ -271,7 +272,7 @@ int run_main(App& app, int argc, char** argv) {
   if (logs->parsed()) return logs_command(app, id, follow);
   if (leases->parsed()) return leases_command(app, all);
   if (release->parsed()) return abandoned ? abandon_command(app, id) : release_command(app, id);
-  if (gc->parsed()) return gc_command(app, id);
+  if (gc->parsed()) return gc_command(app, id, name);
   if (watch->parsed()) return watch_command(app, watching);
   if (schedule_add->parsed()) return schedule_add_command(app, timed, words.script);
   if (schedule_remove->parsed()) return schedule_remove_command(app, name);

@@ -245,8 +245,10 @@ std::string gc_text(const App& app, const lease::ReapReport& report) {
                        format_utc(h.until_us), format_duration_ms((h.until_us - now) / 1000));
   if (!report.held.empty()) out += "end them now with `rille gc --now RUN`, or go on with `rille resume RUN`\n";
   for (const auto& l : report.unknown)
-    out += fmt::format("unknown machine {} at {} bears our tag {}; it is in no journal here and was left alone\n",
-                       l.machine_id, l.provider, l.tag);
+    out += fmt::format("unknown machine {0} at {1} bears our tag {2}; it is in no journal here and was left alone{3}. "
+                       "If no other RILLE_HOME holds it, end it with `rille gc --unknown {0}`\n",
+                       l.machine_id, l.provider, l.tag,
+                       l.expires_us > now ? fmt::format(" until {}", format_utc(l.expires_us)) : "");
   for (const Error& e : report.errors)
     out += fmt::format("could not ask {} for its machines: {}\n", e.provider, e.message);
   return out.empty() ? "nothing to clean up\n" : out;
@@ -254,9 +256,10 @@ std::string gc_text(const App& app, const lease::ReapReport& report) {
 
 }  // namespace
 
-int gc_command(App& app, const std::string& now) {
+int gc_command(App& app, const std::string& now, const std::string& unknown) {
   engine::ReapSpec spec;
   spec.now = now;
+  spec.unknown = unknown;
   auto report = run_blocking(*app.loop, app.engine->reap(std::move(spec)));
   if (!report) return fail(app, report.error());
   app.terminal.out(app.json ? gc_value(app, *report).to_json_pretty() + "\n" : gc_text(app, *report));

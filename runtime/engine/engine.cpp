@@ -376,6 +376,7 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
   request.alive = [this](const std::string& id) { return alive(id); };
   request.in_background = spec.in_background;
   request.only_due = spec.only_due;
+  request.unknown = spec.unknown;
   if (!spec.now.empty()) {
     RILLE_CO_TRY(RunRow row, run(spec.now));
     if (alive(row.id)) {

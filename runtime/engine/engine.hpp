@@ -38,6 +38,7 @@ struct ReapSpec {
   bool in_background = false;
   bool only_due = false;   // rows whose time has come; asks no provider about anything else
   std::string now;         // a run whose leases end at once, though they would be held for its resumption
+  std::string unknown;     // a machine that ends although it is in no journal here
 };
 
 // A place in a record, from which on it is left out.

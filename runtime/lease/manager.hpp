@@ -93,6 +93,7 @@ struct ReapRequest {
   bool in_background = false;      // touches nothing of a run that is alive, not even what has expired
   bool only_due = false;           // rows whose time has come, and no look at what the providers have besides
   std::string now;                 // a run that is not alive, whose leases end at once
+  std::string unknown;             // a machine with our tag that is in no journal, and ends all the same
 };
 
 // What tests replace: time, and the instants at which a process may die.

@@ -117,7 +117,8 @@ Async<> Manager::end_stray(Machine machine, std::string provider, ReapRequest re
   stray.expires_us = tag ? tag->expires_us : 0;
   if (!row) {
     // Ours by its tag, in no journal: another home may own it until its own tag says that it has expired.
-    if (stray.expires_us == 0 || now_us() <= stray.expires_us) {
+    bool expired = stray.expires_us != 0 && now_us() > stray.expires_us;
+    if (!expired && machine.id != request.unknown) {
       report.unknown.push_back(std::move(stray));
       co_return success();
     }
