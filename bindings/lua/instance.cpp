@@ -237,6 +237,15 @@ Result<int> replace(lua_State* L) {
                [](lua_State*, Value) { return 0; }, Waits::engine);
 }
 
+// box:detach(ttl)
+int detach(lua_State* L) {
+  Verb v = begin_verb(L, "detach");
+  Instance& box = self(L, "box:detach");
+  std::int64_t ttl_ms = check_duration_ms(L, 2, "box:detach: for how long it shall live on");
+  if (ttl_ms <= 0) raise_invalid(L, "box:detach: a duration must be positive", "box:detach(\"24h\")");
+  return await(L, v.run.detach(v.id, box.id, ttl_ms, v.source), push_nothing, Waits::engine);
+}
+
 Result<int> describe_lease(lua_State* L) {
   Verb v = begin_verb(L, "describe", Verbs::anywhere);
   RILLE_TRY(engine::LeaseView lease, v.run.lease(self(L, "box:describe").id));
@@ -282,7 +291,8 @@ int open_instance(lua_State* L) {
                             {"call", bind<call>},
                             {"exec", bind<exec>},
                             {"release", bind<release>},
-                            {"replace", bind<replace>}},
+                            {"replace", bind<replace>},
+                            {"detach", bind<detach>}},
           .metamethods = {{"__tostring", bind<to_string>}},
           .field = field,
           .fields = {"name", "id", "provider", "state", "machine", "region", "gpu", "gpu_count", "generation",

@@ -106,6 +106,21 @@ Async<> RunImpl::release(FiberId id, std::string lease_id, std::string source) {
   co_return success();
 }
 
+Async<> RunImpl::detach(FiberId id, std::string lease_id, std::int64_t ttl_ms, std::string source) {
+  if (!leases_) co_return no_leases();
+  Value identity;
+  identity.set("lease", lease_id).set("ttl_ms", ttl_ms);
+  Operation op{"detach", "detach", std::move(identity), std::move(source)};
+  Live live = [=, this](CancelToken) -> Async<Value> {
+    RILLE_CO_TRY(lease::Lease now, co_await leases_->detach(lease_id, ttl_ms, fence()));
+    event("detached", now.to_value(now_us()));
+    co_return Value();
+  };
+  Result<Value> done = co_await recorded(id, std::move(op), std::move(live));
+  if (!done) co_return done.error();
+  co_return success();
+}
+
 Result<LeaseView> RunImpl::lease(const std::string& lease_id) const {
   if (!leases_) return no_leases();
   return calls_->view(lease_id);

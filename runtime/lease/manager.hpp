@@ -118,8 +118,8 @@ class Manager {
   // has left it. Errors as acquire; state: it is over, or its ttl is.
   Async<Lease> replace(Replace request, Event event, CancelToken token);
   static bool replaces(const Lease& lease);  // when its machine is lost, by its options
-  // The home owns it from here on, and ends it at `until_us`. invalid: that is later than its ttl.
-  Async<Lease> detach(std::string id, std::int64_t until_us, store::Fence fence);
+  // From now on the home owns it, and ends it after ttl_ms. invalid: that is longer than it was rented for.
+  Async<Lease> detach(std::string id, std::int64_t ttl_ms, store::Fence fence);
   // Terminates and waits for the provider's word. Success when it is released already. Heeds no cancellation. A
   // journal that cannot be written does not stop it: the machine ends, then the error is given. A fence that no
   // longer holds does: the lease belongs to another runner.

@@ -3,6 +3,8 @@
 // after a crash goes on with it: a runner moves it on, a release or the reaper ends what there is.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/lease/budget.hpp"
@@ -89,22 +91,22 @@ Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
   co_return co_await create(std::move(lease), std::move(again), std::move(event), std::move(token));
 }
 
-// A run's lease that outlives it: from here on it is the home's, which ends it at `until_us`.
-Async<Lease> Manager::detach(std::string id, std::int64_t until_us, store::Fence fence) {
+// A run's lease that outlives it: from here on it is the home's. The machine's own switch and the money are set for its
+// expiry: a detached lease can end sooner, never later. Twice is once, with the nearer end.
+Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence fence) {
   RILLE_CO_TRY(std::optional<Lease> found, find(id));
   if (!found) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id));
   Lease lease = std::move(*found);
   if (lease.state != "live") co_return not_replaceable(lease);
-  // The machine's own switch and the money are set for its expiry: a detached lease can end sooner, never later.
-  if (until_us > lease.expires_us) {
+  if (ttl_ms > (lease.expires_us - lease.created_us) / 1000 && !lease.detached) {
     Error e = make_error(ErrorKind::invalid,
-                         fmt::format("'{}' cannot be detached until {}: its own ttl ends at {}", lease.name,
-                                     format_utc(until_us), format_utc(lease.expires_us)),
+                         fmt::format("'{}' cannot be detached for {}: it was rented until {}", lease.name,
+                                     format_duration_ms(ttl_ms), format_utc(lease.expires_us)),
                          "rent it with a longer ttl, or detach it for less");
     co_return e;
   }
   lease.detached = true;
-  lease.expires_us = until_us;
+  lease.expires_us = std::min(lease.expires_us, now_us() + ttl_ms * 1000);
   RILLE_CO_CHECK(co_await save(lease, std::move(fence)));
   co_return lease;
 }

@@ -113,6 +113,16 @@ function Instance:release() end
 --- box:replace { region = "eu-west-1" }
 function Instance:replace(options) end
 
+--- Lets the lease outlive its scope and its run. It ends after `ttl`, or with `rille release`.
+---@param ttl string how much longer it lives, at most as long as it was rented for
+---@mark durable
+---@async
+---@error invalid it was not rented for that long
+---@error state it is released
+---@example
+--- box:detach("8h")
+function Instance:detach(ttl) end
+
 --- Gives what is known of the lease as a plain table.
 ---@return table facts such as `provider`, `state`, `price_per_hour`
 ---@mark durable

@@ -121,6 +121,30 @@ try:
     code, out = run("gc")
     check("and corrects the record afterwards", code == 0 and "released" in out and not leases(), out)
 
+    path = script("detached", """local box = rille.rent("server", { gpu = "cpu", ttl = "2h" })
+print(select(2, pcall(box.detach, box, "3h")).message)
+rille.scope(function() box:detach("1h") end)
+rille.signal("go")""")
+    p = subprocess.Popen([rille, "run", path], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                         cwd=root)
+    said = p.stdout.readline()
+    check("a lease is not detached for longer than it was rented", "cannot be detached for 3h" in said, said)
+    while not any(l.get("detached") for l in leases()):
+        pass
+    p.kill()
+    p.wait()
+    run("signal", "last", "go")
+    code, out = run("resume", "last")
+    check("a detached lease outlives its run, also one that was killed and resumed", code == 0 and
+          len(instances()) == 1, out)
+    code, out = run("leases")
+    check("rille leases shows it and its end", "detached" in out and ("59m" in out or "1h" in out), out)
+    code, out = run("gc")
+    check("gc leaves it until then", code == 0 and "detached" in out and len(leases()) == 1, out)
+    journal("UPDATE leases SET expires_us=1 WHERE state='live'")
+    code, out = run("gc")
+    check("and ends it after", code == 0 and not leases() and not instances(), out)
+
     for option, said in [("detach = true", "no option 'detach' yet"), ('disk = "10GB"', "with such a disk"),
                          ('container = "x"', "no option 'container' yet"), ("ttll = 1", "did you mean ttl")]:
         code, out = run("run", script("wrong", f'rille.rent("b", {{ gpu = "cpu", {option} }})'))
