@@ -44,7 +44,7 @@ local function saver(options)
 end
 
 function Saver:published(done)
-  self.write, self.last = nil, done
+  self.write, self.last, self.cost = nil, done, native.clock() - self.began
   native.emit { event = "checkpoint", step = done.step, directory = done.directory, size_bytes = done.size_bytes }
 end
 
@@ -59,8 +59,25 @@ end
 
 function Saver:save(step, losses)
   self:settle()
+  self.began, self.step = native.clock(), step
   self.write = checkpoint.begin(self.options.state, { directory = self.directory, step = step, keep = self.options.keep,
     keep_every = self.options.keep_every, metadata = { losses = losses } })
+end
+
+-- The machine will be taken away in `left` seconds: a checkpoint now, beside those that are due anyway. Where another
+-- machine goes on with the call, it ends with that, unless it can come to its own end in half of that time. A second
+-- checkpoint is worth it only if there is ample time: else the few steps since the first are done again there.
+function Saver:preempted(step, losses, left, leave, seconds_to_go)
+  local leaves = leave and seconds_to_go > left / 2
+  self:poll()
+  if not self.noticed or (leaves and not self.write and self.cost < left / 4) then
+    self.noticed = true
+    if self.step ~= step then self:save(step, losses) end
+  end
+  if not leaves then return end
+  self:settle()
+  print(("leaves at step %d: this machine will be taken away in %d s"):format(step, left))
+  rille.leave()
 end
 
 -- Tokens per second over the last steps, and the time left, for the progress line.
@@ -74,7 +91,7 @@ local function meter(first, steps)
     rille.progress { what = "train", done = step, total = steps, unit = "steps", loss = loss, rate = rate * tokens,
       rate_unit = "tokens",
       seconds_left = (steps - step) / math.max(rate, 1e-9) }
-  end
+  end, function(step) return (steps - step) * (native.clock() - began) / math.max(1, step - first) end
 end
 
 -- The logged losses travel in every checkpoint and in the result, so they are thinned out when they become many.
@@ -120,7 +137,8 @@ end
 ---the same.
 ---
 ---With `checkpoint`, a call that finds a checkpoint in the directory goes on from it. Each published checkpoint also
----goes to who called (`box:call`).
+---goes to who called (`box:call`). When the machine will be taken away (`rille.preempting`), one is written at once, and
+---where the lease goes on with another machine, the call moves there.
 ---@param options rille.train.Options what to train, and how long
 ---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], checkpoint: string? } result
 ---@mark step-only
@@ -141,7 +159,7 @@ function train.run(options)
     save.last = found
     rille.log("training goes on from a checkpoint", { step = first, directory = found.directory })
   end
-  local progress = meter(first, steps)
+  local progress, seconds_to_go = meter(first, steps)
   for step = first + 1, steps do
     if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
     local x, y = data:next()
@@ -163,6 +181,8 @@ function train.run(options)
     if save then
       save:poll()
       if step % save.every == 0 or step == steps then save:save(step, losses) end
+      local left, leave = rille.preempting()
+      if left and step < steps then save:preempted(step, losses, left, leave, seconds_to_go(step)) end
     end
   end
   if save then save:settle() end

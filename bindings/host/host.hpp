@@ -46,6 +46,8 @@ struct HostOptions {
   std::string script_directory;              // where `require "x"` looks for x.lua; "": only embedded modules
   std::function<void()> on_interrupt;        // see above
   Value last_checkpoint;                     // rille.last_checkpoint: what an earlier attempt of this call published
+  // On an agent: when the machine will be taken away, in wall time (0: not foreseen), and whether another waits for it.
+  std::function<std::pair<std::int64_t, bool>()> preempting;
   std::vector<lua_CFunction> open;           // called with the `rille` table at index 1, to add verbs and classes
 };
 

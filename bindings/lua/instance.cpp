@@ -237,6 +237,12 @@ Result<int> replace(lua_State* L) {
                [](lua_State*, Value) { return 0; }, Waits::engine);
 }
 
+// box:preempting(): when its machine will be taken away, or nil
+int preempting(lua_State* L) {
+  Verb v = begin_verb(L, "preempting");
+  return await(L, v.run.preempting(v.id, self(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
+}
+
 // box:detach(ttl)
 int detach(lua_State* L) {
   Verb v = begin_verb(L, "detach");
@@ -292,6 +298,7 @@ int open_instance(lua_State* L) {
                             {"exec", bind<exec>},
                             {"release", bind<release>},
                             {"replace", bind<replace>},
+                            {"preempting", bind<preempting>},
                             {"detach", bind<detach>}},
           .metamethods = {{"__tostring", bind<to_string>}},
           .field = field,

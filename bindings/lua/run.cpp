@@ -100,6 +100,36 @@ int last_checkpoint(lua_State* L) {
   return 1;
 }
 
+// preempting(): nil, or the seconds that are left of this machine and whether the call goes on elsewhere. A turn of the
+// loop, so that code which never waits hears of it, too.
+Async<> turn(Loop& loop) { co_return co_await sleep_for(loop, 0); }
+
+int preempting(lua_State* L) {
+  Verb v = begin_verb(L, "preempting", Verbs::anywhere);
+  if (!v.host.options().preempting) {
+    lua_pushboolean(L, 1);  // as the shim expects
+    return 1;
+  }
+  return await(L, turn(v.host.loop()), [](lua_State* l) {
+    LuaHost& host = LuaHost::of(l);
+    auto [deadline_us, leave] = host.options().preempting();
+    if (!deadline_us) return 0;
+    std::int64_t left_us = std::max<std::int64_t>(0, deadline_us - host.loop().clock().wall_us());
+    push(l, static_cast<double>(left_us) / 1e6);
+    lua_pushboolean(l, leave);
+    return 2;
+  });
+}
+
+// leave(): ends the call, which goes on elsewhere from its last checkpoint; nothing where nobody waits for it.
+int leave(lua_State* L) {
+  Verb v = begin_verb(L, "leave", Verbs::anywhere);
+  if (!v.host.options().preempting || !v.host.options().preempting().second) return 0;
+  Error e = make_error(ErrorKind::state, "the call leaves its machine, which will be taken away");
+  e.code = "preempted";
+  raise(L, std::move(e));
+}
+
 // error{kind=, message=, hint=, ..}: raises a structured error.
 int raise_error(lua_State* L) {
   check_table(L, 1, "rille.error");
@@ -131,7 +161,8 @@ int open_run(lua_State* L) {
   set_async(L, "patched", bind<patched>);
   set_async(L, "signal", bind<signal>);
   set_async(L, "run", bind<run>);
-  set_functions(L, {{"budget", bind<budget>}, {"error", bind<raise_error>}});
+  set_async(L, "preempting", bind<preempting>);
+  set_functions(L, {{"budget", bind<budget>}, {"error", bind<raise_error>}, {"leave", bind<leave>}});
   add_words(L, 1);
   push_rille_core(L);
   lua_getfield(L, -1, "computed");

@@ -38,6 +38,10 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
   host_options.full_tracebacks = options.full_tracebacks;
   host_options.script_directory = ".";
   host_options.last_checkpoint = channel.last_checkpoint();
+  host_options.preempting = [&channel] {
+    agent::WorkerChannel::Preempting p = channel.preempting();
+    return std::pair(p.deadline_wall_us, p.leave);
+  };
   host_options.open = openers();
   RILLE_CO_TRY(std::unique_ptr<host::LuaHost> host, host::LuaHost::create(loop, std::move(host_options)));
   host->bind_run(*run);

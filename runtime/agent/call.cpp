@@ -106,6 +106,8 @@ Result<> Call::start(CallRecord record) {
   record_ = std::move(record);
   RILLE_CHECK(files_.open_log());
   state_ = CallState::running;
+  notice_us_ = 0;
+  leave_ = false;
   cancel_reason_.reset();
   beneath_.clear();
   outcome_.reset();
@@ -213,6 +215,20 @@ void Call::kill_rest(pid_t root) {
   if (root > 0) match.roots.push_back(root);
   match.known = beneath_;
   kill_processes(match, 5'000).ok();  // what does not die now ends with the instance
+}
+
+void Call::preempting(std::int64_t deadline_wall_us, bool leave) {
+  leave = leave || (leave_ && deadline_wall_us == notice_us_);
+  if (state_ != CallState::running || (deadline_wall_us == notice_us_ && leave == leave_)) return;
+  notice_us_ = deadline_wall_us;
+  leave_ = leave;
+  if (line_) {
+    Frame frame;
+    frame.type = FrameType::event;
+    frame.header.set("event", "preempting").set("deadline_wall_us", notice_us_).set("leave", leave_);
+    line_->post(std::move(frame)).ok();  // a worker that has just ended needs no notice
+  }
+  bump();
 }
 
 void Call::cancel(Error reason, std::int64_t grace_ms) {

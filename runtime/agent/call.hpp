@@ -33,6 +33,10 @@ class Call : public std::enable_shared_from_this<Call> {
   static constexpr std::int64_t stop_grace_ms = 10'000;  // between asking a worker to end and ending it
   // The first reason is the call's error, unless its worker gives a result all the same.
   void cancel(Error reason, std::int64_t grace_ms = stop_grace_ms);
+  // The machine will be taken away at that time: the worker is told, each time something of it is new. `leave`: another
+  // machine waits for the work, so that the worker should end with the error `preempted` once its checkpoint is safe.
+  void preempting(std::int64_t deadline_wall_us, bool leave);
+  std::int64_t notice_wall_us() const { return notice_us_; }
   // Called once, when the running worker has ended and its outcome stands.
   void when_done(std::function<void()> fn) { when_done_ = std::move(fn); }
   // The state with last progress and checkpoint; when done, its outcome: {value} or {error}.
@@ -68,6 +72,8 @@ class Call : public std::enable_shared_from_this<Call> {
   CallFiles files_;
   CallState state_ = CallState::absent;
   Value progress_, checkpoint_;
+  std::int64_t notice_us_ = 0;
+  bool leave_ = false;
   int grown_attempt_ = 0;                    // the attempt in which the checkpoint's step last grew
   std::uint64_t version_ = 0, progress_version_ = 0, checkpoint_version_ = 0;
   std::vector<Future<Result<>>> waiters_;

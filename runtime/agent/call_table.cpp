@@ -75,7 +75,14 @@ Result<std::shared_ptr<Call>> CallTable::start(CallRecord record, int after_atte
   std::string key = record.key;
   RILLE_CHECK(call->start(std::move(record)));
   calls_[key] = call;
+  if (notice_us_ > site_.loop.clock().wall_us()) call->preempting(notice_us_, false);
   return call;
+}
+
+void CallTable::notice(std::int64_t deadline_wall_us) {
+  if (deadline_wall_us == notice_us_ || deadline_wall_us <= site_.loop.clock().wall_us()) return;
+  notice_us_ = deadline_wall_us;
+  for (const auto& [key, call] : calls_) call->preempting(notice_us_, false);
 }
 
 std::shared_ptr<Call> CallTable::find(const std::string& key) const {

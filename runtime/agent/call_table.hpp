@@ -27,6 +27,9 @@ class CallTable {
   // Cancels it when it runs; forgets it when it is done, now or then.
   Result<> forget(const std::string& key, const std::string& reason);
 
+  // The machine will be taken away: told to all calls that run, and to those that start before then.
+  void notice(std::int64_t deadline_wall_us);
+
   std::size_t running() const { return count(CallState::running); }
   std::size_t unfetched() const { return count(CallState::done); }
   Value list() const;                                        // {{key, state}..}
@@ -37,7 +40,7 @@ class CallTable {
 
   Call::Site site_;
   std::map<std::string, std::shared_ptr<Call>> calls_;
-  std::int64_t epoch_ = 0, generation_ = 0;
+  std::int64_t epoch_ = 0, generation_ = 0, notice_us_ = 0;
 };
 
 }  // namespace rille::agent

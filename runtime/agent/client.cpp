@@ -89,6 +89,7 @@ void AgentClient::State::hear(Frame frame) {
   std::string event = frame.header.text("event");
   if (event == "log" && handlers->log) handlers->log(frame.body, frame.header.integer("offset"));
   if (event == "progress" && handlers->progress) handlers->progress(frame.header["value"]);
+  if (event == "notice" && handlers->notice) handlers->notice(frame.header.integer("deadline_wall_us"));
   if (event == "checkpoint" && handlers->checkpoint) handlers->checkpoint(frame.header["value"]);
 }
 
@@ -258,6 +259,12 @@ Async<> AgentClient::forget(std::vector<std::string> call_keys, std::string reas
   Value header;
   header.set("calls", std::move(keys)).set("reason", reason);
   return ask_done(state_, "forget", std::move(header), std::move(token));
+}
+
+Async<> AgentClient::preempt(std::string call_key, std::int64_t deadline_wall_us, bool leave, CancelToken token) {
+  Value header = call_header(call_key);
+  header.set("deadline_wall_us", deadline_wall_us).set("leave", leave);
+  return ask_done(state_, "preempt", std::move(header), std::move(token));
 }
 
 Async<> AgentClient::cancel(std::string call_key, std::string reason, std::int64_t grace_ms, CancelToken token) {

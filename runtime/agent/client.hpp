@@ -64,6 +64,7 @@ struct StartRequest {
 struct AttachHandlers {
   std::function<void(std::string_view bytes, std::int64_t offset)> log;  // as written; offset of its first byte
   std::function<void(const Value&)> progress, checkpoint;
+  std::function<void(std::int64_t deadline_wall_us)> notice;  // the machine will be taken away then
 };
 
 struct FileInfo {
@@ -102,6 +103,9 @@ class AgentClient {
   Async<> acknowledge(std::string call_key, CancelToken token = {});               // forgets a call that is done
   // Nobody wants these any more: those that run are cancelled, and all are forgotten. Unknown ones are no error.
   virtual Async<> forget(std::vector<std::string> call_keys, std::string reason, CancelToken token = {});
+  // The machine will be taken away at that time: the call is told, and saves what it can. `leave`: it should then end
+  // with the error `preempted`, since another machine goes on with it. Success when it is not running.
+  virtual Async<> preempt(std::string call_key, std::int64_t deadline_wall_us, bool leave, CancelToken token = {});
   // Asks the call to end, and ends it after the grace; attach then gives `cancelled`. Success when it is not running.
   Async<> cancel(std::string call_key, std::string reason, std::int64_t grace_ms = 10'000, CancelToken token = {});
 

@@ -13,6 +13,7 @@
 
 #include "runtime/agent/call_table.hpp"
 #include "runtime/agent/dead_man.hpp"
+#include "runtime/agent/notice.hpp"
 #include "runtime/agent/session.hpp"
 #include "runtime/agent/starter.hpp"
 #include "runtime/base/id.hpp"
@@ -62,6 +63,7 @@ class Daemon {
     Call::Site site{loop_, options_, *children_};
     calls_ = std::make_unique<CallTable>(site);
     RILLE_CHECK(calls_->load());
+    notices_ = notice_file(options_.directory);
     process_ = random_hex(8);
     started_us_ = loop_.clock().wall_us();
     host_.emplace(Host{loop_, options_, *calls_, [this] { return hello(); }, [this] { return describe(); },
@@ -137,6 +139,8 @@ class Daemon {
       now.busy = !self.sessions_.empty() || self.calls_->running() > 0;
       now.unfetched = self.calls_->unfetched() > 0;
       if (self.dead_man_->look(now) != DeadMan::Verdict::live) self.end(End::expired);
+      Result<std::optional<std::int64_t>> notice = co_await self.notices_->look(self.stop_.token());
+      if (notice && *notice) self.calls_->notice(**notice);  // a source that is out of order is asked again
       struct stat there{}, held{};
       fstat(self.lock_.get(), &held);
       if (stat(self.lock_path_.c_str(), &there) < 0 || there.st_ino != held.st_ino) self.end(End::asked);
@@ -188,6 +192,7 @@ class Daemon {
   store::Fd lock_, directory_;
   std::unique_ptr<Children> children_;
   std::unique_ptr<CallTable> calls_;
+  std::unique_ptr<NoticeSource> notices_;
   std::optional<Host> host_;
   std::unique_ptr<Listener> listener_;
   std::set<std::shared_ptr<Session>> sessions_;

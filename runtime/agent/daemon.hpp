@@ -5,6 +5,7 @@
 //   D/agent.tree         flock'ed while a keeper lives; the keeper and all beneath it, as last seen (process_tree.hpp)
 //   D/agent.sock, .log   its socket (0600) and its standard error
 //   D/fence.json         the highest epoch and generation seen
+//   D/notice.json        when the machine will be taken away, if somebody has said so (notice.hpp)
 //   D/calls/ID/          spec.json, log, events.json (last progress and checkpoint), result.json; ID comes from the key
 //   D/work/              where workers run and files are staged
 //
@@ -33,7 +34,7 @@ struct DaemonOptions {
   std::vector<std::string> worker_argv;
   std::string build;
   std::int64_t log_bytes_max = 64 << 20;    // per call
-  std::int64_t tick_ms = 1000;              // how often the dead man looks at the clock
+  std::int64_t tick_ms = 1000;              // how often the dead man looks at the clock, and for a notice
   Heartbeat heartbeat;
 };
 

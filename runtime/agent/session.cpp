@@ -88,6 +88,9 @@ Result<Reply> Session::answer(const std::string& op, const Value& header) {
     if (auto call = host_.calls.find(key))
       call->cancel(make_error(ErrorKind::cancelled, header.text("reason", "cancelled")),
                    header.integer("grace_ms", Call::stop_grace_ms));
+  } else if (op == "preempt") {
+    if (auto call = host_.calls.find(key))
+      call->preempting(header.integer("deadline_wall_us"), header.boolean("leave"));
   } else if (op == "forget") {
     const Value::Array* keys = header["calls"].as_array();
     for (std::size_t i = 0; keys && i < keys->size(); ++i)
@@ -140,6 +143,7 @@ void Session::attach(std::int64_t id, const Value& header) {
 Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
                            std::int64_t offset, CancelToken token) {
   std::uint64_t progress_seen = 0, checkpoint_seen = 0;
+  std::int64_t notice_seen_us = 0;
   while (!token.cancelled()) {
     std::uint64_t seen = call->version();
     bool sent = true;
@@ -162,6 +166,12 @@ Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::
       checkpoint_seen = call->checkpoint_version();
       Frame frame = event_frame(id, "checkpoint");
       frame.header.set("value", call->checkpoint());
+      sent = sent && (co_await self->connection_->send(std::move(frame))).ok();
+    }
+    if (call->state() == CallState::running && call->notice_wall_us() != notice_seen_us) {
+      notice_seen_us = call->notice_wall_us();
+      Frame frame = event_frame(id, "notice");
+      frame.header.set("deadline_wall_us", notice_seen_us);
       sent = sent && (co_await self->connection_->send(std::move(frame))).ok();
     }
     if (!sent || token.cancelled()) break;

@@ -19,6 +19,7 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
   Value last_checkpoint;
   std::shared_ptr<Connection> line;
   CancelSource cancelled;
+  Preempting preempting;
   Future<Result<>> stored;
   std::optional<Value> waiting_progress;
   bool sending_progress = false;
@@ -29,6 +30,8 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
       if (!frame) break;
       std::string event = frame->header.text("event");
       if (event == "stored") self->stored.set(success());
+      if (event == "preempting")
+        self->preempting = {frame->header.integer("deadline_wall_us"), frame->header.boolean("leave")};
       if (event == "cancel")
         self->cancelled.cancel(error_from_value(frame->header["reason"]));
     }
@@ -91,6 +94,7 @@ const std::string& WorkerChannel::call_key() const { return state_->record.key; 
 const std::string& WorkerChannel::directory() const { return state_->directory; }
 int WorkerChannel::attempt() const { return state_->record.attempt; }
 Value WorkerChannel::last_checkpoint() const { return state_->last_checkpoint; }
+WorkerChannel::Preempting WorkerChannel::preempting() const { return state_->preempting; }
 CancelToken WorkerChannel::cancelled() const { return state_->cancelled.token(); }
 
 void WorkerChannel::progress(Value value) {

@@ -34,6 +34,14 @@ class WorkerChannel {
   // Cancelled when the runner asks for it. The worker should then end soon, with a result or without.
   CancelToken cancelled() const;
 
+  // The machine will be taken away then, in wall time (0: nobody has said so). leave: once its checkpoint is safe the
+  // worker should end with the error `preempted`; the call goes on elsewhere.
+  struct Preempting {
+    std::int64_t deadline_wall_us = 0;
+    bool leave = false;
+  };
+  Preempting preempting() const;
+
   // Sends the result and waits until the agent has it on its disk. A result over the frame limit (16 MiB) is
   // replaced by an error that says so. Once.
   Async<> finish(Result<Value> result);

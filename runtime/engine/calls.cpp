@@ -148,6 +148,7 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, P
   use(lease_id, 1);
   Result<Value> result = co_await run_call(lease_id, key, std::move(spec), std::move(postponed), token, ran_on);
   if (!*alive) co_return result;
+  working_[lease_id].erase(call_key(lease_id, key));
   use(lease_id, -1);
   // The work must not outlive the scope that wanted it.
   if (!result && token.cancelled()) forget(lease_id, key, token.reason().message, true);
@@ -183,6 +184,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
   keeper->lease = lease_id;
   keeper->key = request.call_key;
   std::shared_ptr<agent::AgentClient> agent;
+  callbacks.notice = [&](std::int64_t deadline_us) { noticed(lease_id, request.generation, deadline_us); };
   callbacks.checkpoint = [&](const Value& c) {
     keeper->latest = c;
     if (spec.keep_checkpoints && !keeper->busy) run_.loop().spawn(keep(keeper, agent, token));
@@ -203,9 +205,21 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
       }
       request.generation = keeper->generation = ran_on = l->generation;
     }
+    working_[lease_id][request.call_key] = {agent, request.generation, spec.keep_checkpoints};
+    watch_for_notice(*l);
+    RILLE_CO_CHECK(recall_notice(lease_id));
+    tell_working(lease_id, request.generation);
     std::int64_t since_ns = run_.loop().clock().monotonic_ns();
     auto attached = co_await agent->attach(request.call_key, offset, callbacks, token);
     if (run_.loop().clock().monotonic_ns() - since_ns >= steady_ms * 1'000'000) breaks = 0;
+    if (attached && has_left(*attached) && spec.keep_checkpoints) {
+      RILLE_CO_CHECK(co_await move_after_notice(keeper, agent, attached->checkpoint, token));
+      RILLE_CO_TRY(l, leases_->find(lease_id));
+      if (agent->broken() || l->generation != request.generation) continue;
+      request.after_attempt = attached->attempt;  // the machine stays after all, since others work there
+      RILLE_CO_CHECK(co_await agent->start(request, token));
+      continue;
+    }
     if (attached) {
       bool done = attached->state == agent::CallState::done;
       if (done && (attached->result->ok() || attached->result->error().code != "worker_died")) {

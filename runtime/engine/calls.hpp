@@ -48,6 +48,8 @@ class Calls {
   Async<Value> get(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
   // Another machine for the lease, whatever becomes of this one; `options` differ from those of the rent.
   Async<LeaseView> replace(std::string lease_id, Value options, std::string why, CancelToken token);
+  // When its machine will be taken away, in seconds since 1970, or null.
+  Async<Value> preempting(std::string lease_id, CancelToken token);
   // What a lease's next machine must have, too: a row, once in the transaction that completes it. Specs: losses.cpp.
   static Value setup_of(const std::string& from, const std::string& to, const Value& options);
   static Value setup_of(const CallSpec& spec);
@@ -90,6 +92,30 @@ class Calls {
                      std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Async<> set_up_call(std::string lease_id, std::int64_t n, std::int64_t generation, Value spec,
                       std::shared_ptr<agent::AgentClient> agent, CancelToken token);
+  // notices.cpp
+  struct Notice {
+    std::int64_t generation = 0, deadline_us = 0;
+  };
+  struct Working {                       // a call under way, by its key on the agent
+    std::shared_ptr<agent::AgentClient> agent;
+    std::int64_t generation = 0;
+    bool may_leave = false, left = false;  // its checkpoints are kept here; it has ended, to go on elsewhere
+  };
+  std::int64_t deadline_us(const std::string& lease_id, std::int64_t generation) const;  // 0: none is known
+  Result<> recall_notice(const std::string& lease_id);
+  void noticed(const std::string& lease_id, std::int64_t generation, std::int64_t deadline_us);
+  void tell_working(const std::string& lease_id, std::int64_t generation);
+  Task<void> tell_one(std::string lease_id, std::string key, Working one);
+  void watch_for_notice(const lease::Lease& lease);
+  Task<void> watch(lease::Lease lease, std::int64_t every_ms);
+  static bool has_left(const agent::CallStatus& status);
+  Async<> move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, Value saved,
+                            CancelToken token);
+  bool others_work(const std::string& lease_id, std::int64_t generation) const;
+  static Error not_live(const std::string& id, const std::optional<lease::Lease>& lease);
+  std::map<std::string, Notice> notices_;
+  std::map<std::string, std::int64_t> watched_;  // lease -> generation
+  std::map<std::string, std::map<std::string, Working>> working_;
   void record_kept(const Keeper& keeper, const Value& published, std::string here);
   Async<> restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   agent::StartRequest start_request(const CallSpec& spec, std::string call_key, std::int64_t generation) const;

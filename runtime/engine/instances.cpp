@@ -211,6 +211,13 @@ Async<Value> RunImpl::replace(FiberId id, std::string lease_id, Value options, s
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
+Async<Value> RunImpl::preempting(FiberId id, std::string lease_id, std::string source) {
+  if (!leases_) co_return no_leases();
+  Operation op{"preempting", "preempting", Value().set("lease", lease_id), std::move(source)};
+  Live live = [=, this](CancelToken token) { return calls_->preempting(lease_id, token); };
+  co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
 Async<Value> RunImpl::stage(FiberId id, std::string lease_id, std::string from, std::string to, Value options,
                             std::string source) {
   return transfer(id, "stage", &Calls::stage, std::move(lease_id), std::move(from), std::move(to), std::move(options),

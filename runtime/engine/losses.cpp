@@ -18,15 +18,15 @@ namespace {
 
 constexpr std::int64_t first_wait_ms = 30'000, longest_wait_ms = 300'000;  // while there is nothing to rent
 
-Error not_live(const std::string& id, const std::optional<lease::Lease>& l) {
+bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "agent_unreachable"; }
+
+}  // namespace
+
+Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& l) {
   return make_error(ErrorKind::state,
                     fmt::format("lease '{}' is {}", l ? l->name : id, l ? l->state : "unknown"),
                     "its scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
 }
-
-bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "agent_unreachable"; }
-
-}  // namespace
 
 // A live connection to the agent of the lease's machine. When none can be made, the provider is asked what has become
 // of the machine: only its word, or minutes of silence, is a loss.
@@ -53,6 +53,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease l, CancelTo
       lost.code = "machine_lost";
       co_return lost;
     }
+    if (machine.notice_wall_us) noticed(l.id, l.generation, machine.notice_wall_us);
     auto made = co_await connect(machine, token);
     if (made) {
       std::shared_ptr<agent::AgentClient> shared = std::move(*made);

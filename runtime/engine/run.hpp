@@ -197,6 +197,10 @@ class Run : public FiberSink {
   virtual Async<Value> replace(FiberId, std::string /*lease_id*/, Value /*options*/, std::string /*source*/) {
     co_return make_error(ErrorKind::state, "nothing is rented here");
   }
+  // When its machine will be taken away, in seconds since 1970; null: nobody has said so.
+  virtual Async<Value> preempting(FiberId, std::string /*lease_id*/, std::string /*source*/) {
+    co_return make_error(ErrorKind::state, "nothing is rented here");
+  }
   // From here on it is the home's, which ends it after ttl_ms; its scope leaves it alone.
   virtual Async<> detach(FiberId, std::string /*lease_id*/, std::int64_t /*ttl_ms*/, std::string /*source*/) {
     co_return make_error(ErrorKind::state, "nothing is rented here");

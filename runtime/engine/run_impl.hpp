@@ -198,6 +198,7 @@ class RunImpl final : public Run {
   Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) override;
   Async<> release(FiberId fiber, std::string lease_id, std::string source) override;
   Async<Value> replace(FiberId fiber, std::string lease_id, Value options, std::string source) override;
+  Async<Value> preempting(FiberId fiber, std::string lease_id, std::string source) override;
   Async<> detach(FiberId fiber, std::string lease_id, std::int64_t ttl_ms, std::string source) override;
   Result<LeaseView> lease(const std::string& lease_id) const override;
   Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) override;

@@ -52,10 +52,12 @@ class SimAgent final : public agent::AgentClient {
       co_return make_error(ErrorKind::state, fmt::format("the call belongs to generation {} and epoch {} by now",
                                                          known.generation, known.epoch));
     known.epoch = request.epoch;
-    if (known.machine != machine_) {
+    const bool again = known.left_us && request.after_attempt;
+    if (known.machine != machine_ || again) {
       RILLE_CO_TRY(SimAgents::Call fresh, all_.plan(request));
       fresh.machine = machine_;
       fresh.started_us = now_us();
+      if (again) fresh.begun_with_us = known.told_us;
       if (!known.machine.empty()) begin_with(fresh, known);
       std::int64_t restored = all_.restored_[machine_][fresh.name];
       fresh.begun_with_us = fresh.told_us = std::min(fresh.work_us, std::max(fresh.begun_with_us, restored));
@@ -70,13 +72,27 @@ class SimAgent final : public agent::AgentClient {
   Async<agent::CallStatus> attach(std::string key, std::int64_t, agent::AttachHandlers handlers,
                                   CancelToken token) override {
     agent::CallStatus status;
-    while (true) {
+    for (bool noticed = false;;) {
       if (token.cancelled()) co_return token.reason();
       auto it = all_.calls_.find(key);
       if (broken()) co_return unreachable(machine_);
       if (it == all_.calls_.end() || it->second.machine != machine_) co_return status;
       SimAgents::Call& call = it->second;
       tell_checkpoint(call, handlers);
+      if (call.left_us) {
+        Error left = make_error(ErrorKind::state, "the call leaves its machine, which will be taken away");
+        left.code = "preempted";
+        status.state = agent::CallState::done;
+        status.attempt = 1;
+        status.checkpoint = checkpoint_of(call);
+        status.result = Result<Value>(std::move(left));
+        co_return status;
+      }
+      if (!noticed && box().told_there && box().notice_us && now_us() >= box().notice_us && handlers.notice) {
+        noticed = true;
+        handlers.notice(wall_us(box().lost_us));
+        continue;
+      }
       std::int64_t now = now_us(), end = call.end_us(), limit = call.timeout_us ? call.started_us + call.timeout_us : 0;
       if (limit && limit < end) end = limit;
       if (now >= end) {
@@ -88,8 +104,24 @@ class SimAgent final : public agent::AgentClient {
       std::int64_t next = end;
       if (call.checkpoint_us) next = std::min(next, now + call.checkpoint_us - done_us(call) % call.checkpoint_us);
       if (std::int64_t lost = box().end_us()) next = std::min(next, lost);
-      RILLE_CO_CHECK(co_await sleep_for(loop_, (next - now + 999) / 1000, token));
+      if (!noticed && box().told_there && box().notice_us > now) next = std::min(next, box().notice_us);
+      CancelSource& nap = naps_.insert_or_assign(key, CancelSource(token)).first->second;
+      (void)co_await sleep_for(loop_, (next - now + 999) / 1000, nap.token());
     }
+  }
+
+  // A call with checkpoints makes one now. It leaves, unless it will be done in time.
+  Async<> preempt(std::string key, std::int64_t deadline_wall_us, bool leave, CancelToken) override {
+    if (broken()) co_return unreachable(machine_);
+    auto it = all_.calls_.find(key);
+    if (it == all_.calls_.end() || it->second.machine != machine_) co_return success();
+    SimAgents::Call& call = it->second;
+    if (!call.checkpoint_us || call.left_us || now_us() >= call.end_us()) co_return success();
+    call.noticed_us = done_us(call);
+    if (leave && wall_us(call.end_us()) >= deadline_wall_us) call.left_us = now_us();
+    if (auto nap = naps_.find(key); nap != naps_.end())
+      nap->second.cancel(make_error(ErrorKind::cancelled, "there is a notice"));
+    co_return success();
   }
 
   Async<> forget(std::vector<std::string> keys, std::string, CancelToken) override {
@@ -129,13 +161,20 @@ class SimAgent final : public agent::AgentClient {
  private:
   const provider::sim::Box& box() const { return *all_.cloud_.find(machine_); }
   std::int64_t now_us() const { return all_.cloud_.now_us(); }
+  // The cloud's clock is not the runner's, which may be set back.
+  std::int64_t wall_us(std::int64_t at_us) const { return at_us - now_us() + loop_.clock().wall_us(); }
   std::int64_t done_us(const SimAgents::Call& call) const {
-    return std::min(call.work_us, call.begun_with_us + now_us() - call.started_us);
+    return std::min(call.work_us, call.begun_with_us + (call.left_us ? call.left_us : now_us()) - call.started_us);
   }
 
   static constexpr const char* marker = "simulated.json";
   static std::string checkpoint_name(const SimAgents::Call& call) {
-    return call.checkpoint_us ? fmt::format("checkpoints/{:08}", call.told_us / call.checkpoint_us) : "";
+    return call.checkpoint_us ? fmt::format("checkpoints/{:08}", call.told_us / 1'000'000) : "";
+  }
+  // Its step is the work in it, in seconds.
+  static Value checkpoint_of(const SimAgents::Call& call) {
+    if (call.told_us <= 0) return Value();
+    return Value().set("step", call.told_us / 1'000'000).set("directory", checkpoint_name(call));
   }
 
   // Checkpoints among what was staged.
@@ -156,17 +195,16 @@ class SimAgent final : public agent::AgentClient {
   void begin_with(SimAgents::Call& fresh, const SimAgents::Call& before) {
     std::int64_t done = before.begun_with_us + all_.work_until_end_us(before);
     std::int64_t kept = before.checkpoint_us ? done - done % before.checkpoint_us : 0;
-    fresh.begun_with_us = std::max(kept, before.begun_with_us);
+    fresh.begun_with_us = std::max({kept, before.begun_with_us, fresh.begun_with_us});
     all_.drop(before);
   }
 
   void tell_checkpoint(SimAgents::Call& call, const agent::AttachHandlers& handlers) {
     if (!call.checkpoint_us) return;
-    std::int64_t step = done_us(call) / call.checkpoint_us;
-    if (step * call.checkpoint_us <= call.told_us) return;
-    call.told_us = step * call.checkpoint_us;
-    if (handlers.checkpoint)
-      handlers.checkpoint(Value().set("step", step).set("directory", checkpoint_name(call)));
+    std::int64_t done = done_us(call), newest = std::max(done - done % call.checkpoint_us, call.noticed_us);
+    if (newest <= call.told_us) return;
+    call.told_us = newest;
+    if (handlers.checkpoint) handlers.checkpoint(checkpoint_of(call));
   }
 
   static Error too_long(const SimAgents::Call& call) {
@@ -187,6 +225,7 @@ class SimAgent final : public agent::AgentClient {
   Loop& loop_;
   SimAgents& all_;
   std::string machine_;
+  std::map<std::string, CancelSource> naps_;  // of attaches, by call
 };
 
 Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::string machine_id, CancelToken token) {
@@ -206,6 +245,7 @@ std::int64_t SimAgents::work_until_end_us(const Call& call) const {
   const provider::sim::Box* box = cloud_.find(call.machine);
   std::int64_t until = cloud_.now_us();
   if (box && box->end_us()) until = std::min(until, box->end_us());
+  if (call.left_us) until = std::min(until, call.left_us);
   return std::clamp<std::int64_t>(until - call.started_us, 0, call.work_us - call.begun_with_us);
 }
 

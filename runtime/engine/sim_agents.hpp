@@ -52,6 +52,8 @@ class SimAgents {
     std::int64_t begun_with_us = 0;    // of the work, done before on other machines
     std::int64_t work_us = 0, checkpoint_us = 0, timeout_us = 0;
     std::int64_t told_us = 0;          // work at the last checkpoint that was told
+    std::int64_t noticed_us = 0;       // work at the checkpoint that was made for a notice
+    std::int64_t left_us = 0;          // when it ended, to go on elsewhere; 0: it has not
     Value result;
     std::int64_t end_us() const { return started_us + work_us - begun_with_us; }
   };

@@ -140,6 +140,8 @@ class Manager {
   Result<bool> any_open() const;   // one look-up in an index
   // What the provider says of the machine behind a live lease. One that may not show yet is `pending`, not gone.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
+  // How often its provider wants to be asked whether its machine will be taken away; 0: not.
+  std::int64_t look_every_ms(const Lease& lease) const;
   // Offers of all providers, or of the one named in the query; a failing provider is an entry with an error, not a
   // failure.
   Async<Value> offers(Value query, CancelToken token);

@@ -10,9 +10,9 @@
 namespace rille::lease {
 
 // Offers that have refused this lease, which are not asked again, and the regions that had nothing left or took the
-// last machine away, which are asked last.
+// last machine away, which are asked last; `last` of all those from which that machine was.
 struct Manager::Refused {
-  std::set<std::pair<std::string, std::string>> offers, regions;
+  std::set<std::pair<std::string, std::string>> offers, regions, last;
 
   void add(const provider::Offer& o, const Error& why) {
     offers.emplace(o.provider, o.id);

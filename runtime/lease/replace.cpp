@@ -42,6 +42,11 @@ bool Manager::replaces(const Lease& lease) {
   return terms && terms->replace;
 }
 
+std::int64_t Manager::look_every_ms(const Lease& lease) const {
+  Result<provider::Provider*> provider = registry_.find(lease.provider);
+  return provider ? (*provider)->traits().look_every_ms : 0;
+}
+
 Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
   RILLE_CO_TRY(std::optional<Lease> found, find(request.id));
   if (!found) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id));
@@ -85,6 +90,7 @@ Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
   if (lease.state == "released" || lease.state == "intent") {
     Refused refused;
     refused.regions.emplace(lease.provider, lease.request.offer.region);  // it has just taken one away
+    refused.last.emplace(lease.provider, lease.request.offer.id);
     RILLE_CO_TRY(lease, co_await plan(again, lease, refused, token));
     event("replace", lease.to_value(now_us()));
   }

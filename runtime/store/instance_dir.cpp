@@ -40,6 +40,19 @@ std::optional<AgentOwner> read_agent_owner(const std::string& directory) {
   return AgentOwner{value->integer("pid"), static_cast<std::uint64_t>(value->integer("start_time"))};
 }
 
+std::optional<std::int64_t> read_notice(const std::string& directory) {
+  auto text = read_file(directory + "/" + notice_name, small_bytes_max);
+  if (!text) return {};
+  auto value = Value::from_json(*text);
+  if (!value || value->integer("deadline_wall_us") <= 0) return {};
+  return value->integer("deadline_wall_us");
+}
+
+Result<> write_notice(const std::string& directory, std::int64_t deadline_wall_us) {
+  return write_file_atomic(directory + "/" + notice_name,
+                           Value().set("deadline_wall_us", deadline_wall_us).to_json(), 0600);
+}
+
 Result<> mark_terminating(const std::string& directory) {
   RILLE_TRY(auto machine, read_machine(directory));
   if (!machine || machine->boolean("terminating")) return {};

@@ -23,6 +23,11 @@ inline constexpr const char* agent_lock_name = "agent.lock";
 inline constexpr const char* agent_tree_name = "agent.tree";
 std::optional<AgentOwner> read_agent_owner(const std::string& directory);
 
+// The notice that the machine will be taken away, and when; in wall time. Nothing when there is none, or none to read.
+inline constexpr const char* notice_name = "notice.json";
+std::optional<std::int64_t> read_notice(const std::string& directory);
+Result<> write_notice(const std::string& directory, std::int64_t deadline_wall_us);
+
 // Marks the machine as terminating: no agent starts there from now on. Success when there is no machine.
 Result<> mark_terminating(const std::string& directory);
 // Removes everything, machine.json last. Nothing of the instance may run any more.

@@ -109,6 +109,11 @@ CREATE TABLE setups (
   PRIMARY KEY (lease, n)
 ) STRICT, WITHOUT ROWID;
 
+-- When a lease's machine will be taken away, as its provider or something on it has said.
+CREATE TABLE notices (
+  lease TEXT NOT NULL PRIMARY KEY, generation INTEGER NOT NULL, deadline_us INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- The newest checkpoint of a call that has been copied to the run's home and verified there.
 CREATE TABLE checkpoints (
   lease TEXT NOT NULL, call TEXT NOT NULL, generation INTEGER NOT NULL, step INTEGER NOT NULL,

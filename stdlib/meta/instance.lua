@@ -113,6 +113,17 @@ function Instance:release() end
 --- box:replace { region = "eu-west-1" }
 function Instance:replace(options) end
 
+--- Tells whether the provider, or something on the machine, has said that it will be taken away.
+---
+--- Calls are told by themselves; with `on_loss = "replace"` the lease moves by itself, too.
+---@return number? deadline when, in seconds since 1970; nil while nobody has said so
+---@mark durable
+---@async
+---@error state the lease is released
+---@example
+--- if box:preempting() then print("this machine will be taken away") end
+function Instance:preempting() end
+
 --- Lets the lease outlive its scope and its run. It ends after `ttl`, or with `rille release`.
 ---@param ttl string how much longer it lives, at most as long as it was rented for
 ---@mark durable

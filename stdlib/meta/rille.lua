@@ -368,6 +368,28 @@ function rille.run(script, args, options) end
 ---@field timeout? string the longest wait; for ever by default
 ---@field default? any the value to take when the time is up
 
+--- In a call on a rented machine: the seconds until that will be taken away, or nil while nobody has said so. The second
+--- value is true where the lease goes on with another machine: then save a checkpoint and call `rille.leave()`.
+---
+--- `rille.train` does both by itself. Elsewhere than on a rented machine there is nothing to wait for: nil.
+---@return number? seconds until it will be taken away
+---@return boolean? leave whether another machine goes on with the call
+---@mark ephemeral
+---@async
+---@example
+--- local left, leave = rille.preempting()
+--- if left then print(("taken away in %d s"):format(left), leave) end
+function rille.preempting() end
+
+--- Ends the call here, so that it goes on from its last kept checkpoint on the lease's next machine. Does nothing where
+--- no machine waits for it (`rille.preempting()` gives no `leave`).
+---@mark ephemeral
+---@error state code `preempted`: what ends the call; the workflow never sees it
+---@example
+--- local left, leave = rille.preempting()
+--- if leave then rille.leave() end
+function rille.leave() end
+
 --- Gives the time of day, recorded: a resumed run sees the same instants.
 ---@return number seconds since 1970, with fractions
 ---@mark durable

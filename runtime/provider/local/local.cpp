@@ -56,7 +56,10 @@ struct LocalStore {
   Result<Machine> describe(const std::string& id) const {
     if (!plausible_id(id)) return gone(id);
     RILLE_TRY(auto file, store::read_machine(directory(id)));
-    return file ? from_file(id, *file) : gone(id);
+    if (!file) return gone(id);
+    Machine machine = from_file(id, *file);
+    machine.notice_wall_us = store::read_notice(directory(id)).value_or(0);
+    return machine;
   }
 
   // Made beside its place and renamed, so that an instance is there whole, with its tag, or not at all.

@@ -77,6 +77,7 @@ void Cloud::foresee(Box& box) {
   double per_day = box.place.spot ? box.place.type->preemptions_per_day * options_.preemptions : 0;
   if (per_day <= 0) return;
   box.lost_us = box.live_us + static_cast<std::int64_t>(own.exponential(day_us / per_day, "preempted"));
+  box.told_there = own.chance(0.5, "told there");
   if (!own.chance(options_.without_notice, "notice"))
     box.notice_us = std::max(box.live_us, box.lost_us - options_.spot_notice_ms * 1000);
 }

@@ -26,6 +26,7 @@ struct Box {
   std::int64_t notice_us = 0, lost_us = 0;  // of a preemption, or of a machine that never comes up
   std::int64_t expires_us = 0;
   std::int64_t terminated_us = 0, gone_us = 0;  // as the user asked, and when that has been done
+  bool told_there = false;             // the notice is to be had on the machine, too, and at once
   bool forgotten = false;              // unknown to describe once it is gone
 
   std::int64_t end_us() const;         // when it stops to be; 0: not foreseen
