@@ -137,8 +137,8 @@ end
 ---the same.
 ---
 ---With `checkpoint`, a call that finds a checkpoint in the directory goes on from it. Each published checkpoint also
----goes to who called (`box:call`). When the machine will be taken away (`rille.preempting`), one is written at once, and
----where the lease goes on with another machine, the call moves there.
+---goes to who called (`box:call`). When the machine will be taken away (`rille.preempting`), one is written at once,
+---and where the lease goes on with another machine, the call moves there.
 ---@param options rille.train.Options what to train, and how long
 ---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], checkpoint: string? } result
 ---@mark step-only

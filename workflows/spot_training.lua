@@ -1,5 +1,5 @@
--- Training on spot machines, which may be taken away at any time: rent the cheapest that fits, train with checkpoints
--- kept on this side, and when the machine goes, go on from the last of them on another.
+-- Training on spot machines, which may be taken away at any time: rent the cheapest that fits and train. A machine that
+-- is announced to be taken away, or is lost, is replaced by itself, and the training goes on from its last checkpoint.
 --
 --   rille simulate workflows/spot_training.lua --runs 1000 --deadline 12h     what it will cost, and how surely
 --   rille plan workflows/spot_training.lua                                    what would be rented now
@@ -9,10 +9,9 @@
 local rille = require "rille"
 
 local args = rille.args {
-  data = "", gpu = "H100:8", steps = 1000, hours = 6, budget = 400, machines = 20, lr = 3e-3, out = "out/",
+  data = "", gpu = "H100:8", steps = 1000, hours = 6, budget = 400, lr = 3e-3, out = "out/",
 }
 local text = args.data ~= "" and args.data or rille.script_directory .. "/../docs"
-local kept = rille.home .. "/checkpoints"
 
 rille.budget { limit = args.budget, alert = 0.8 }
 
@@ -34,31 +33,13 @@ local function train(args)
   return { loss = result.loss }
 end
 
--- One machine, as far as it goes: the result, or nil and why there is none.
-local function try_machine(n)
-  local box = rille.rent("trainer-" .. n, { gpu = args.gpu, spot = true, ttl = args.hours + 2 .. "h", min_ttl = "1h" })
-  local ok, result = pcall(function()
-    box:stage(text, "corpus")
-    if n > 1 then pcall(function() box:stage(kept, "checkpoints") end) end   -- none when it went before the first
-    local trained = box:call("train", {
-      args = args, checkpoint = rille.home,
-      sim = { duration = args.hours .. "h", checkpoint_every = "15m", result = { loss = 1.31 } },
-    }, train)
-    box:get("checkpoints/latest", args.out)
-    return trained
-  end)
-  box:release()
-  if ok then return result end
-  if result.kind ~= "state" and result.kind ~= "network" then error(result, 0) end
-  return nil, result
-end
-
-local trained, why
-for n = 1, args.machines do
-  trained, why = try_machine(n)
-  if trained then break end
-  print("on another machine: " .. why.message)
-end
-if not trained then error(why, 0) end
+local ttl = args.hours + 2 .. "h"
+local box = rille.rent("trainer", { gpu = args.gpu, spot = true, on_loss = "replace", ttl = ttl, min_ttl = "1h" })
+box:stage(text, "corpus")
+local trained = box:call("train", {
+  args = args, checkpoint = rille.home,
+  sim = { duration = args.hours .. "h", checkpoint_every = "15m", result = { loss = 1.31 } },
+}, train)
+box:get("checkpoints/latest", args.out)
 print(("loss %.4f; checkpoint in %s"):format(trained.loss, args.out))
 return trained

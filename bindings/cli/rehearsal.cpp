@@ -112,7 +112,8 @@ Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, b
   out.took_us = s.time.wall_us() - began_us;
   out.left_alive = cloud.alive();
   out.cost_micros = cloud.bill_micros();
-  out.preemptions = cloud.preempted();
+  out.announced = cloud.escaped();
+  out.preemptions = cloud.preempted() + out.announced;
   out.machines = static_cast<int>(cloud.boxes().size());
   out.lost_work_ms = s.world->agents.lost_work_ms();
   if (!with_rented) return out;

@@ -37,6 +37,7 @@ struct Outcome {
   Micros cost_micros = 0;
   std::int64_t took_us = 0, lost_work_ms = 0;
   int preemptions = 0, machines = 0, left_alive = 0;
+  int announced = 0;                   // of the preemptions: its machine was left before
   std::vector<Rented> rented;               // when asked for
 };
 

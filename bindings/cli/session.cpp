@@ -34,6 +34,11 @@ void show_event(App& app, const Value& e) {
   if (what == "live")
     t.note(fmt::format("rented {} from {} at {} per hour", e.text("name"), e.text("provider"),
                        format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5))));
+  else if (what == "preempting")
+    t.note(fmt::format("the machine of {} will be taken away at {}", e.text("name"),
+                       format_utc(static_cast<std::int64_t>(e.number("deadline") * 1e6))));
+  else if (what == "replacing")
+    t.note(fmt::format("{} goes to another machine", e.text("name")));
   else if (what == "released")
     t.note(fmt::format("released {}", e.text("name")));
   else if (what == "staged")

@@ -105,7 +105,7 @@ Value to_value(const SimulateArguments& a, const Runs& runs) {
   for (const Outcome& o : runs.all) {
     Value one;
     one.set("seed", o.seed).set("ok", o.result.ok()).set("cost", dollars_of(o)).set("seconds", seconds_of(o));
-    one.set("preemptions", o.preemptions).set("machines", o.machines);
+    one.set("preemptions", o.preemptions).set("announced", o.announced).set("machines", o.machines);
     outcomes.push_back(std::move(one));
     if (!o.result)
       failed.push_back(Value().set("seed", o.seed).set("error", error_to_value(o.result.error()))
@@ -161,11 +161,12 @@ std::string report(const App& app, const SimulateArguments& a, const Runs& runs)
   row("preemptions", lost, show_count);
   out += format_table(rows);
   double survived = 0;
+  int announced = 0;
   std::int64_t again_ms = 0;
   for (const Outcome& o : runs.all)
-    if (o.result) survived += o.preemptions, again_ms += o.lost_work_ms;
-  out += fmt::format("\n{:.0f} preemptions survived; {} of work were done twice\n", survived,
-                     format_duration_ms(again_ms));
+    if (o.result) survived += o.preemptions, announced += o.announced, again_ms += o.lost_work_ms;
+  out += fmt::format("\n{:.0f} preemptions survived, {} of them by leaving in time; {} of work were done twice\n",
+                     survived, announced, format_duration_ms(again_ms));
   if (a.deadline_ms)
     out += fmt::format("within {}: {:.1f} % of the runs\n", format_duration_ms(a.deadline_ms),
                        100 * runs.odds(a.deadline_ms));

@@ -1,6 +1,7 @@
 // NoticeSource: how an instance learns, on the instance, that it will be taken away. One implementation for each place
-// where that is said: here a file, which `rille agent notice` or whatever watches the machine writes. A cloud's metadata
-// service becomes another with its provider. The provider's own word (Machine::notice_wall_us) is the runner's affair.
+// where that is said: here a file, which `rille agent notice` or whatever watches the machine writes. A cloud's
+// metadata service becomes another with its provider. The provider's own word (Machine::notice_wall_us) is the runner's
+// affair.
 // Loop thread only; look() is called once per tick of the agent and must not hold it up.
 #pragma once
 

@@ -1,7 +1,7 @@
 // The notice that a machine will be taken away, from whoever gives it: the provider's describe, or something on the
 // machine. What works there is asked to save its work; where the lease goes on with another machine, those calls leave
-// whose checkpoints are kept on this side, and the lease moves once they are. Others run on until they are done or lost.
-// What is known is in a row; what a call has saved, and that it has left, its agent knows. docs/design/leases.md
+// whose checkpoints are kept on this side, and the lease moves once they are. Others run on until they are done or
+// lost. What is known is in a row; what a call has saved, and that it has left, its agent knows. docs/design/leases.md
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,9 @@ void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::i
     return db.run("INSERT OR REPLACE INTO notices(lease,generation,deadline_us) VALUES(?,?,?)",
                   {lease_id, generation, deadline_us});
   }, run_.fence());
-  run_.event("preempting", Value().set("lease", lease_id).set("generation", generation)
+  Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
+  run_.event("preempting", Value().set("lease", lease_id).set("name", l && *l ? (*l)->name : lease_id)
+                               .set("generation", generation)
                                .set("deadline", static_cast<double>(deadline_us) / 1e6));
   tell_working(lease_id, generation);
 }
@@ -99,9 +101,9 @@ bool Calls::has_left(const agent::CallStatus& status) {
   return status.state == agent::CallState::done && !status.result->ok() && status.result->error().code == "preempted";
 }
 
-// The call has ended to go on elsewhere. Its last checkpoint is brought here as long as there is a chance, then the lease
-// moves. When others still work there past the deadline, the machine stays and this gives back without a move: the call
-// begins again where it is.
+// The call has ended to go on elsewhere. Its last checkpoint is brought here as long as there is a chance, then the
+// lease moves. When others still work there past the deadline, the machine stays and this gives back without a move:
+// the call begins again where it is.
 Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
                                  Value saved, CancelToken token) {
   const std::string lease_id = keeper->lease;

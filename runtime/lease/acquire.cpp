@@ -106,8 +106,8 @@ Async<provider::Offer> Manager::choose(const Terms& terms, const Refused& refuse
   if (offers.empty()) co_return nothing_to_rent(terms, any && !obstacle, obstacle);
   auto rank = [&](const provider::Offer& o) {
     Micros price = terms.price_of(o);
-    return std::tuple(refused.last.contains({o.provider, o.id}), refused.regions.contains({o.provider, o.region}), price < 0,
-                      price + disk_price(o, terms.disk_bytes));
+    return std::tuple(refused.last.contains({o.provider, o.id}), refused.regions.contains({o.provider, o.region}),
+                      price < 0, price + disk_price(o, terms.disk_bytes));
   };
   co_return *std::min_element(offers.begin(), offers.end(),
                               [&](const auto& a, const auto& b) { return rank(a) < rank(b); });

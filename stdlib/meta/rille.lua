@@ -368,8 +368,8 @@ function rille.run(script, args, options) end
 ---@field timeout? string the longest wait; for ever by default
 ---@field default? any the value to take when the time is up
 
---- In a call on a rented machine: the seconds until that will be taken away, or nil while nobody has said so. The second
---- value is true where the lease goes on with another machine: then save a checkpoint and call `rille.leave()`.
+--- In a call on a rented machine: the seconds until that will be taken away, or nil while nobody has said so. The
+--- second value is true where the lease goes on with another machine: then save a checkpoint and call `rille.leave()`.
 ---
 --- `rille.train` does both by itself. Elsewhere than on a rented machine there is nothing to wait for: nil.
 ---@return number? seconds until it will be taken away

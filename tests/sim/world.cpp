@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 
 #include "runtime/base/id.hpp"
 
@@ -16,14 +19,20 @@ constexpr std::int64_t world_ends_us = 120LL * 86'400'000'000;
 World::World(std::uint64_t s, bool is_calm, bool with_trace)
     : seed(s), calm(is_calm), trace(with_trace), dice(Dice(s).of("torture")) {
   auto options = calm ? provider::sim::Options::calm(seed) : provider::sim::Options::hostile(seed);
-  sim = engine::Simulation::create(time, options, "/nonexistent").value();
+  home_ = fmt::format("{}/rille-torture-{}-{}", std::filesystem::temp_directory_path().string(), getpid(), seed);
+  std::filesystem::remove_all(home_);
+  sim = engine::Simulation::create(time, options, home_).value();
   sim->gate = [this](const char* where, bool done) { return place(where, done); };
   time.end_at(time.wall_us() + world_ends_us);
   constexpr double rates[] = {0, 1.0 / 12, 1.0 / 40, 1.0 / 120};
   death_rate_ = calm ? 0 : rates[dice.bits("death rate") % 4];
 }
 
-void World::tell(const std::string& line) {
+World::~World() { std::filesystem::remove_all(home_); }
+
+void World::tell(const std::string& told) {
+  std::string line = told;  // the home's place is not the world's doing
+  for (std::size_t at; (at = line.find(home_)) != std::string::npos;) line.replace(at, home_.size(), "~");
   trail = sha256_hex(trail + line).substr(0, 16);
   if (trace) fmt::print("{:>12.3f}  {}\n", static_cast<double>(time.monotonic_ns()) / 1e9, line);
 }
@@ -53,6 +62,11 @@ std::optional<Result<Value>> World::process(const Kind& kind) {
     ++seen["event " + e.text("event")];
     if (trace || e.text("event") != "checkpoint") tell(e.to_json());
     std::string machine = fmt::format("{}-g{}", e.text("lease"), e.integer("generation"));
+    if (e.text("event") == "call_left" && e.boolean("kept") && e.integer("step") % 600)
+      ++seen["a notice brought a checkpoint of its own"];
+    if (const auto* box = sim->cloud.find(e.text("machine")); e.text("event") == "replacing" && box && box->notice_us)
+      if (sim->cloud.now_us() >= box->notice_us && box->alive(sim->cloud.now_us()))
+        ++seen["moved before the machine was lost"];
     if (e.text("event") == "set_up_again") set_up[machine].insert(e.text("what"));
     if (e.text("event") == "call_moved" && e.text("call") == "train" && std::string_view(kind.name) == "replacement") {
       if (set_up[machine].size() == 2) ++seen["a moved call found its machine set up"];

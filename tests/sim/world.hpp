@@ -37,6 +37,7 @@ const std::vector<Kind>& kinds();  // scripts.cpp
 
 struct World {
   World(std::uint64_t seed, bool calm, bool trace);
+  ~World();
 
   // From start to the end of the run, through all deaths, and then until nothing is owed. What is wrong, if anything.
   std::string live(const Kind& kind, const std::string& expected);
@@ -67,6 +68,7 @@ struct World {
   bool dead_ = false, may_die_ = true;
   int places_ = 0, deaths_ = 0;
   double death_rate_ = 0;
+  std::string home_;                            // copies of checkpoints; outlives processes, as the world does
 };
 
 }  // namespace rille::torture

@@ -251,6 +251,12 @@ int Cloud::preempted() const {
       std::count_if(boxes_.begin(), boxes_.end(), [&](const Box& b) { return b.preempted(now_us()); }));
 }
 
+int Cloud::escaped() const {
+  return static_cast<int>(std::count_if(boxes_.begin(), boxes_.end(), [&](const Box& b) {
+    return b.notice_us && b.terminated_us >= b.notice_us && b.terminated_us < b.lost_us;
+  }));
+}
+
 std::map<std::string, int> Cloud::made() const {
   std::map<std::string, int> out;
   for (const Box& box : boxes_) ++out[box.tag];

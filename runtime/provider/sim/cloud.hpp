@@ -68,6 +68,7 @@ class Cloud {
   Micros bill_micros() const;
   int alive() const;
   int preempted() const;
+  int escaped() const;                      // ended by the user between the notice and the preemption
   std::map<std::string, int> made() const;  // machines by tag, that is by lease and generation
   Counts counts;
 
