@@ -183,6 +183,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
   auto keeper = std::make_shared<Keeper>();
   keeper->lease = lease_id;
   keeper->key = request.call_key;
+  keeper->folder = folder_of(spec.name, keeper->key);
   std::shared_ptr<agent::AgentClient> agent;
   callbacks.notice = [&](std::int64_t deadline_us) { noticed(lease_id, request.generation, deadline_us); };
   callbacks.checkpoint = [&](const Value& c) {
@@ -217,6 +218,9 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
       RILLE_CO_TRY(l, leases_->find(lease_id));
       if (agent->broken() || l->generation != request.generation) continue;
       request.after_attempt = attached->attempt;  // the machine stays after all, since others work there
+      run_.event("call_restarted", Value().set("call", spec.name).set("why", "its machine was not taken away")
+                                       .set("from_checkpoint", true).set("attempt", attached->attempt + 1)
+                                       .set("delay_ms", 0));
       RILLE_CO_CHECK(co_await agent->start(request, token));
       continue;
     }

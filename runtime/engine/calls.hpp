@@ -63,6 +63,7 @@ class Calls {
   // so a failure is only told, and only for the last. keeping.cpp
   struct Keeper {
     std::string lease, key;              // key: the call's, for its agent
+    std::string folder;                  // beneath the home's checkpoints/, the call's own: others may run beside it
     std::int64_t generation = 0;
     Value latest;
     std::int64_t kept_step = -1;
@@ -129,6 +130,7 @@ class Calls {
   void use(const std::string& lease_id, int more);
   std::map<std::string, int> in_use_;
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
+  static std::string folder_of(const std::string& name, const std::string& key);
   static void retire(const std::filesystem::path& folder, std::size_t count);
   Async<Value> run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
                         std::int64_t& ran_on);

@@ -2,11 +2,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
+#include "runtime/base/id.hpp"
 #include "runtime/engine/calls.hpp"
 #include "runtime/engine/run_impl.hpp"
 
 namespace rille::engine {
+
+// The call's name, as far as it makes a file name, and what tells it from others of that name.
+std::string Calls::folder_of(const std::string& name, const std::string& key) {
+  std::string out = name.substr(0, 60);
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
+  return out + "-" + derive_hex({"checkpoints", key}, 6);
+}
 
 Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
   auto alive = run_.alive_;
@@ -15,7 +25,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     Value published = keeper->latest;
     std::string from = published.text("directory");
     if (from.empty()) break;
-    std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints";
+    std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints" / keeper->folder;
     std::filesystem::path to = folder / std::filesystem::path(from).filename(), part = to.string() + ".part";
     auto moved = co_await agent->get(from, part.string() + "/", nullptr, token);
     if (!*alive) co_return;

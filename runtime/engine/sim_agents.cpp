@@ -90,7 +90,7 @@ class SimAgent final : public agent::AgentClient {
       }
       if (!noticed && box().told_there && box().notice_us && now_us() >= box().notice_us && handlers.notice) {
         noticed = true;
-        handlers.notice(wall_us(box().lost_us));
+        handlers.notice(wall_us(box().announced_us));
         continue;
       }
       std::int64_t now = now_us(), end = call.end_us(), limit = call.timeout_us ? call.started_us + call.timeout_us : 0;
@@ -169,7 +169,7 @@ class SimAgent final : public agent::AgentClient {
 
   static constexpr const char* marker = "simulated.json";
   static std::string checkpoint_name(const SimAgents::Call& call) {
-    return call.checkpoint_us ? fmt::format("checkpoints/{:08}", call.told_us / 1'000'000) : "";
+    return call.checkpoint_us ? fmt::format("checkpoints/{}/{:08}", call.name, call.told_us / 1'000'000) : "";
   }
   // Its step is the work in it, in seconds.
   static Value checkpoint_of(const SimAgents::Call& call) {

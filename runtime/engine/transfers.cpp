@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "runtime/base/id.hpp"
@@ -11,6 +12,12 @@
 #include "runtime/engine/simulation.hpp"
 
 namespace rille::engine {
+
+namespace {
+bool not_there(const Error& e) {
+  return e.code == fmt::format("errno {}", ENOENT) && (e.operation == "stat" || e.operation == "get");
+}
+}  // namespace
 
 Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to) {
   auto alive = run_.alive_;
@@ -66,7 +73,14 @@ Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to
 Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, Value, CancelToken token) {
   agent::TransferProgress progress = transfer_progress("get " + from);
   Move move = [=](agent::AgentClient& agent) { return agent.get(from, to, progress, token); };
-  co_return co_await transfer(lease_id, std::move(move), token);
+  std::int64_t generation = 0;
+  Result<Value> moved = co_await transfer(lease_id, std::move(move), token, &generation);
+  if (moved || generation <= 1 || !not_there(moved.error())) co_return moved;
+  Error e = make_error(ErrorKind::state,
+                       fmt::format("'{}' is not on machine {} of this lease: what calls wrote on those before is lost "
+                                   "with them", from, generation),
+                       "get it before the machine can be lost, or write it in a call with setup = true");
+  co_return std::move(e).with_cause(moved.error());
 }
 
 // What is staged from here: a local path as it is, a URL by way of the shared cache.

@@ -19,7 +19,9 @@ constexpr std::int64_t world_ends_us = 120LL * 86'400'000'000;
 World::World(std::uint64_t s, bool is_calm, bool with_trace)
     : seed(s), calm(is_calm), trace(with_trace), dice(Dice(s).of("torture")) {
   auto options = calm ? provider::sim::Options::calm(seed) : provider::sim::Options::hostile(seed);
-  home_ = fmt::format("{}/rille-torture-{}-{}", std::filesystem::temp_directory_path().string(), getpid(), seed);
+  std::filesystem::path memory = "/dev/shm", root = std::filesystem::temp_directory_path();
+  if (std::filesystem::is_directory(memory)) root = memory;
+  home_ = fmt::format("{}/rille-torture-{}-{}", root.string(), getpid(), seed);
   std::filesystem::remove_all(home_);
   sim = engine::Simulation::create(time, options, home_).value();
   sim->gate = [this](const char* where, bool done) { return place(where, done); };

@@ -78,8 +78,10 @@ void Cloud::foresee(Box& box) {
   if (per_day <= 0) return;
   box.lost_us = box.live_us + static_cast<std::int64_t>(own.exponential(day_us / per_day, "preempted"));
   box.told_there = own.chance(0.5, "told there");
-  if (!own.chance(options_.without_notice, "notice"))
-    box.notice_us = std::max(box.live_us, box.lost_us - options_.spot_notice_ms * 1000);
+  if (own.chance(options_.without_notice, "notice")) return;
+  box.announced_us = box.lost_us;
+  if (own.chance(options_.faults.wrong_notice, "wrong")) box.lost_us += day_us;
+  box.notice_us = std::max(box.live_us, box.announced_us - options_.spot_notice_ms * 1000);
 }
 
 Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us) {
@@ -141,7 +143,7 @@ Machine Cloud::view(const Box& box) {
   m.channel.argv_prefix = {"sim"};
   m.channel.directory = "/sim/" + box.id;
   m.details.set("region", box.place.region->id).set("type", box.place.type->id);
-  if (box.notice_us && now >= box.notice_us) m.notice_wall_us = box.lost_us;
+  if (box.notice_us && now >= box.notice_us) m.notice_wall_us = box.announced_us;
   m.price_micros_per_hour = price_at(box, seen);
   m.state = gone                                              ? MachineState::gone
             : box.terminated_us && seen >= box.terminated_us  ? MachineState::terminating

@@ -24,6 +24,7 @@ struct Box {
   std::int64_t shown_us = 0;           // from when list and describe may name it
   std::int64_t live_us = 0;
   std::int64_t notice_us = 0, lost_us = 0;  // of a preemption, or of a machine that never comes up
+  std::int64_t announced_us = 0;       // when it will be lost, by the notice
   std::int64_t expires_us = 0;
   std::int64_t terminated_us = 0, gone_us = 0;  // as the user asked, and when that has been done
   bool told_there = false;             // the notice is to be had on the machine, too, and at once

@@ -48,6 +48,7 @@ Options Options::hostile(std::uint64_t seed) {
   o.faults.throttle = rate("throttle", 0.25);
   o.faults.refuse = rate("refuse", 0.3);
   o.faults.stillborn = rate("stillborn", 0.2);
+  o.faults.wrong_notice = rate("wrong notice", 0.3);
   o.faults.terminate_lies = rate("lies", 0.4);
   o.faults.terminate_slow = rate("slow", 0.5);
   o.scarcity = rate("scarcity", 0.3);

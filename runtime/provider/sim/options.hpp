@@ -15,6 +15,7 @@ struct Faults {
   double throttle = 0;         // status 429 with retry_after
   double refuse = 0;           // a create finds nothing left, although the place had some
   double stillborn = 0;        // a machine that never comes up: it is gone before it was live
+  double wrong_notice = 0;     // a machine that is announced to be taken away is taken a day later
   double terminate_lies = 0;   // accepted, and nothing happens
   double terminate_slow = 0;   // it takes up to slow_terminate_ms instead of shutdown_ms
 };

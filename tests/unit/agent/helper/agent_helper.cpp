@@ -78,6 +78,13 @@ Async<int> work(Loop& loop, WorkerChannel& channel) {
     printf("spinning\n");
     fflush(stdout);
     for (;;) pause();
+  } else if (what == "notice") {  // waits until it is told, and tells it; with `leave`, until it is asked to leave, too
+    printf("waiting\n");
+    fflush(stdout);
+    auto told = [&] { return channel.preempting(); };
+    while (!told().deadline_wall_us || (spec.boolean("leave") && !told().leave))
+      RILLE_CO_CHECK(co_await sleep_for(loop, 2, channel.cancelled()));
+    result = Value().set("deadline", told().deadline_wall_us).set("leave", told().leave);
   } else if (what == "huge") {
     result = Value(std::string(20 << 20, 'x'));
   } else if (what == "checkpoint") {

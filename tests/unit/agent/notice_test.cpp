@@ -1,0 +1,69 @@
+// The notice that a machine will be taken away, on its way from the file or the runner to the worker and back.
+#include "runtime/store/instance_dir.hpp"
+#include "tests/unit/agent/fixture.hpp"
+
+using namespace rille;
+using namespace rille::agent;
+
+namespace {
+
+struct NoticeFixture : AgentFixture {
+  NoticeFixture() { prefix = {"env", "RILLE_TEST_TICK=5"}; }
+  std::int64_t in_seconds(std::int64_t s) const { return loop->clock().wall_us() + s * 1'000'000; }
+  Value result(AgentClient& client, const std::string& key, std::int64_t* noticed = nullptr) {
+    AttachHandlers handlers;
+    if (noticed) handlers.notice = [noticed](std::int64_t deadline_us) { *noticed = deadline_us; };
+    auto status = wait(client.attach(key, 0, handlers));
+    if (!status || !status->result || !*status->result) FAIL("the call gave nothing");
+    return **status->result;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(NoticeFixture, "a notice in the file reaches calls that run, those that start later, and the runner") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("early", R"({"do":"notice"})"))).ok());
+  const std::int64_t deadline = in_seconds(60);
+  REQUIRE(store::write_notice(directory, deadline).ok());
+  std::int64_t noticed = 0;
+  Value told = result(*client, "early", &noticed);
+  CHECK(told.integer("deadline") == deadline);
+  CHECK_FALSE(told.boolean("leave"));  // nobody has said that another machine waits
+  CHECK(noticed == deadline);
+  REQUIRE(wait(client->start(request("late", R"({"do":"notice"})"))).ok());
+  CHECK(result(*client, "late").integer("deadline") == deadline);
+}
+
+TEST_CASE_METHOD(NoticeFixture, "a runner asks one call to leave, again and again, and the others only know") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("leaves", R"({"do":"notice","leave":true})"))).ok());
+  REQUIRE(wait(client->start(request("stays", hold()))).ok());
+  const std::int64_t deadline = in_seconds(60);
+  REQUIRE(wait(client->preempt("leaves", deadline, false)).ok());
+  CHECK(wait(client->status("leaves"))->state == CallState::running);
+  REQUIRE(wait(client->preempt("leaves", deadline, true)).ok());
+  REQUIRE(wait(client->preempt("leaves", deadline, false)).ok());  // does not take it back
+  CHECK(result(*client, "leaves").boolean("leave"));
+  CHECK(wait(client->preempt("leaves", deadline, true)).ok());     // it is done
+  CHECK(wait(client->preempt("nobody", deadline, true)).ok());
+  CHECK(wait(client->status("stays"))->state == CallState::running);
+  let_go();
+  CHECK(result(*client, "stays") == Value(42));
+}
+
+TEST_CASE_METHOD(NoticeFixture, "a notice that cannot be read, or whose time has passed, is none") {
+  auto client = connect();
+  REQUIRE(wait(client->start(request("k", R"({"do":"notice"})"))).ok());
+  write(directory + "/notice.json", "{\"deadline_wall_us\": \"soon\"");
+  CHECK_FALSE(store::read_notice(directory));
+  REQUIRE(store::write_notice(directory, in_seconds(-1)).ok());
+  CHECK(store::read_notice(directory));
+  // The daemon looks many times while another call comes and goes.
+  REQUIRE(wait(client->start(request("other", R"({"do":"lines","count":3})"))).ok());
+  (void)result(*client, "other");
+  CHECK(wait(client->status("k"))->state == CallState::running);
+  const std::int64_t deadline = in_seconds(60);
+  REQUIRE(store::write_notice(directory, deadline).ok());
+  CHECK(result(*client, "k").integer("deadline") == deadline);
+}
