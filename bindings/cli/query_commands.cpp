@@ -149,7 +149,9 @@ int leases_command(App& app, bool all) {
   for (const auto& l : *leases) {
     Result<std::int64_t> ends = app.engine->leases().ends_us(l);
     std::int64_t ends_us = ends ? *ends : l.expires_us;
-    rows.push_back({l.id, l.name, l.billable() && l.detached ? "detached" : l.state, l.provider, l.machine_id,
+    const bool announced = l.state == "live" && l.taken_us > now;
+    rows.push_back({l.id, l.name, announced ? "preempting" : l.billable() && l.detached ? "detached" : l.state,
+                    l.provider, l.machine_id,
                     format_dollars(l.price_micros_per_hour), format_dollars(l.spent_micros(now)),
                     l.state == "released" ? ""
                     : ends_us > now       ? format_duration_ms((ends_us - now) / 1000)

@@ -208,7 +208,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     }
     working_[lease_id][request.call_key] = {agent, request.generation, spec.keep_checkpoints};
     watch_for_notice(*l);
-    RILLE_CO_CHECK(recall_notice(lease_id));
+    recall_notice(*l);
     tell_working(lease_id, request.generation);
     std::int64_t since_ns = run_.loop().clock().monotonic_ns();
     auto attached = co_await agent->attach(request.call_key, offset, callbacks, token);

@@ -103,7 +103,7 @@ class Calls {
     bool may_leave = false, left = false;  // its checkpoints are kept here; it has ended, to go on elsewhere
   };
   std::int64_t deadline_us(const std::string& lease_id, std::int64_t generation) const;  // 0: none is known
-  Result<> recall_notice(const std::string& lease_id);
+  void recall_notice(const lease::Lease& lease);
   void noticed(const std::string& lease_id, std::int64_t generation, std::int64_t deadline_us);
   void tell_working(const std::string& lease_id, std::int64_t generation);
   Task<void> tell_one(std::string lease_id, std::string key, Working one);

@@ -24,18 +24,17 @@ std::int64_t Calls::deadline_us(const std::string& lease_id, std::int64_t genera
 }
 
 // What a process before this one has been told.
-Result<> Calls::recall_notice(const std::string& lease_id) {
-  if (notices_.contains(lease_id)) return {};
-  Notice& notice = notices_[lease_id];
-  return run_.journal_->reader().query("SELECT generation,deadline_us FROM notices WHERE lease=?", {lease_id},
-                                       [&](const store::Row& row) {
-                                         notice.generation = row.integer(0);
-                                         notice.deadline_us = row.integer(1);
-                                       });
+void Calls::recall_notice(const lease::Lease& l) {
+  if (notices_.contains(l.id)) return;
+  notices_[l.id].generation = l.taken_us ? l.generation : 0;
+  notices_[l.id].deadline_us = l.taken_us;
 }
 
 void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::int64_t deadline_us) {
-  if (deadline_us <= run_.now_us() || !recall_notice(lease_id)) return;
+  if (deadline_us <= run_.now_us()) return;
+  Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
+  if (!l || !*l) return;
+  recall_notice(**l);
   Notice& known = notices_[lease_id];
   if (generation < known.generation || (generation == known.generation && deadline_us == known.deadline_us)) return;
   known.generation = generation;
@@ -44,8 +43,7 @@ void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::i
     return db.run("INSERT OR REPLACE INTO notices(lease,generation,deadline_us) VALUES(?,?,?)",
                   {lease_id, generation, deadline_us});
   }, run_.fence());
-  Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
-  run_.event("preempting", Value().set("lease", lease_id).set("name", l && *l ? (*l)->name : lease_id)
+  run_.event("preempting", Value().set("lease", lease_id).set("name", (*l)->name)
                                .set("generation", generation)
                                .set("deadline", static_cast<double>(deadline_us) / 1e6));
   tell_working(lease_id, generation);
@@ -53,7 +51,8 @@ void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::i
 
 void Calls::tell_working(const std::string& lease_id, std::int64_t generation) {
   if (deadline_us(lease_id, generation) <= run_.now_us()) return;
-  for (const auto& [key, one] : working_[lease_id])
+  const auto working = working_[lease_id];  // a copy: what is told may end
+  for (const auto& [key, one] : working)
     if (one.generation == generation && one.agent && !one.left) run_.loop().spawn(tell_one(lease_id, key, one));
 }
 
@@ -149,7 +148,7 @@ Async<Value> Calls::preempting(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || (l->state != "live" && l->replacing.empty())) co_return not_live(lease_id, l);
   if (l->state != "live") co_return Value();
-  RILLE_CO_CHECK(recall_notice(lease_id));
+  recall_notice(*l);
   Result<provider::Machine> machine = co_await leases_->describe(*l, token);
   if (token.cancelled()) co_return token.reason();
   if (machine && machine->notice_wall_us) noticed(lease_id, l->generation, machine->notice_wall_us);

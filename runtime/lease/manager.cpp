@@ -52,6 +52,7 @@ Value Lease::to_value(std::int64_t now_us) const {
   if (!held.empty()) v.set("machines", std::move(held));
   if (!run_tag.empty()) v.set("tag", run_tag);
   if (!replacing.empty()) v.set("replacing", replacing);
+  if (taken_us > now_us && state == "live") v.set("preempting", format_utc(taken_us));
   if (released_us) v.set("released", format_utc(released_us));
   if (detached) v.set("detached", true);
   if (!error.empty()) v.set("error", error);

@@ -31,6 +31,7 @@ struct Lease {
   bool detached = false;
   std::vector<Tenure> tenures;         // its machines so far; read with the row
   std::string run_tag;                 // read with the row
+  std::int64_t taken_us = 0;           // when its machine will be taken away, by the notice; read with the row
   // As the row was read: a write holds only against this, so that whoever comes second writes nothing.
   struct Seen {
     std::string state;                 // "": there was no row

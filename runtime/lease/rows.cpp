@@ -14,7 +14,8 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
       "hour,created_us,"
       "send_by_us,live_us,expires_us,released_us,detached,error,"
       "(SELECT epoch FROM runs WHERE runs.id=leases.run),options,cap_micros_per_hour,disk_micros_per_hour,"
-      "reserved_micros,replacing,(SELECT tag FROM runs WHERE runs.id=leases.run) FROM leases ";
+      "reserved_micros,replacing,(SELECT tag FROM runs WHERE runs.id=leases.run),"
+      "(SELECT deadline_us FROM notices n WHERE n.lease=leases.id AND n.generation=leases.generation) FROM leases ";
   sql += where;
   RILLE_CHECK(db.query(sql, values, [&](const store::Row& row) {
     Lease l;
@@ -42,6 +43,7 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
     l.reserved_micros = row.integer(24);
     l.replacing = row.text(25);
     l.run_tag = row.text(26);
+    l.taken_us = row.null(27) ? 0 : row.integer(27);
     auto read = [&](int column, auto from_value, auto store) {
       Result<Value> v = Value::from_json(row.text(column));
       auto typed = v ? from_value(*v) : decltype(from_value(*v))(v.error());
