@@ -10,6 +10,8 @@ Result<> open_engine(App& app) {
   options.home = app.home;
   options.self_exe = app.self_exe;
   if (const char* remote = std::getenv("RILLE_REMOTE_PROVIDER")) options.remote_provider = remote;
+  if (const char* smtp = std::getenv("RILLE_SMTP_URL")) options.mail.url = smtp;
+  if (const char* from = std::getenv("RILLE_SMTP_FROM")) options.mail.from = from;
   RILLE_TRY(app.engine, engine::Engine::open(*app.loop, std::move(options)));
   return {};
 }

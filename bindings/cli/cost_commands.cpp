@@ -195,6 +195,7 @@ int budget_set_command(App& app, const BudgetArguments& arguments) {
     return {};
   };
   auto read = [&]() -> Result<> {
+    if (!arguments.alert_url.empty()) RILLE_CHECK(engine::Alerts::check(arguments.alert_url));
     if (!arguments.month.empty()) RILLE_CHECK(add("month", arguments.month));
     for (const std::string& word : arguments.tags) {
       std::size_t equals = word.find('=');

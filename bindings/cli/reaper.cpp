@@ -21,8 +21,8 @@ void Reaper::begin(const std::shared_ptr<State>& state, engine::ReapSpec spec) {
 }
 
 Reaper::Reaper(App& app) : state_(std::make_shared<State>(State{app})) {
-  auto open = app.engine->leases().any_open();
-  if (!open || !*open) return;
+  auto owes = app.engine->owes();
+  if (!owes || !*owes) return;
   engine::ReapSpec spec;
   spec.in_background = true;
   // Not now: what has been prepared for the script comes first.
@@ -36,8 +36,8 @@ void Reaper::at_exit(const std::function<bool()>& stop) {
   Timer timer(*app.loop, 5'000, [&late] { late = true; });
   auto wait = [&] { app.loop->run_until([&] { return !state_->busy || late || stop(); }); };
   wait();
-  auto open = app.engine->leases().any_open();
-  if (state_->busy || !open || !*open) return;
+  auto owes = app.engine->owes();
+  if (state_->busy || !owes || !*owes) return;
   engine::ReapSpec spec;
   spec.in_background = spec.only_due = true;
   begin(state_, std::move(spec));

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/units.hpp"
-#include "runtime/engine/calls.hpp"
+#include "runtime/engine/engine.hpp"
 #include "runtime/engine/run_impl.hpp"
 
 namespace rille::engine {
@@ -26,6 +26,7 @@ store::SqlValue or_null(const std::optional<Micros>& micros) {
 }
 
 Result<> check_words(const Value& options) {
+  if (const std::string* url = options["alert_url"].as_string()) RILLE_CHECK(Alerts::check(*url));
   for (const char* key : {"tag", "alert_url"})
     if (!options[key].is_null() && (!options[key].as_string() || options.text(key).empty()))
       return make_error(ErrorKind::invalid, fmt::format("{} = {}: a text is wanted", key, options[key].to_json()));
@@ -75,38 +76,58 @@ void RunImpl::limit(const RunLimits& limits) {
   }, fence());
 }
 
-void RunImpl::alert(const lease::Money& money, const std::string& url) {
-  std::string message = fmt::format("{} of {} of {} are spent or reserved",
-                                    format_dollars(money.spent + money.reserved), money.name,
-                                    format_dollars(money.limit));
-  event("warning", Value().set("what", "budget").set("scope", money.scope).set("message", message));
-  if (url.empty()) return;
-  Value body;
-  body.set("event", "budget").set("run", config_.id).set("scope", money.scope).set("message", message);
-  body.set("limit_micros", money.limit).set("spent_micros", money.spent).set("reserved_micros", money.reserved);
-  loop_.spawn(calls_->post(url, std::move(body)));
+namespace {
+
+// What is told of a limit that is nearly reached; `when` makes it another one once the limit is.
+Alert alert_of(const lease::Money& m, const std::string& run, std::string url, std::string_view when) {
+  Alert out;
+  out.key = fmt::format("budget:{}:{}:{}", m.scope == "run" ? run : m.scope, m.limit, when);
+  out.run = run;
+  out.url = std::move(url);
+  out.body.set("event", "budget").set("run", run).set("scope", m.scope);
+  out.body.set("message", fmt::format("{} of {} of {} are spent or reserved", format_dollars(m.spent + m.reserved),
+                                    m.name, format_dollars(m.limit)));
+  out.body.set("limit_micros", m.limit).set("spent_micros", m.spent).set("reserved_micros", m.reserved);
+  return out;
 }
+
+Task<void> deliver(Alerts* alerts) { (void)co_await alerts->deliver(); }
+
+}  // namespace
 
 // A rent reserves all that it may cost, so that what is spent and reserved grows with rents only.
 void RunImpl::alert_budgets() {
+  std::optional<Alert> own;
   if (alert_share_ > 0) {
     auto scopes = leases_->money(config_.id);
     if (scopes && scopes->front().limit >= 0) {
       const lease::Money& m = scopes->front();
       if (static_cast<double>(m.spent + m.reserved) >= alert_share_ * static_cast<double>(m.limit)) {
         alert_share_ = 0;
-        alert(m, alert_url_);
+        own = alert_of(m, config_.id, alert_url_, "");
       }
     }
   }
-  auto due = std::make_shared<std::vector<lease::Alert>>();
-  store::Journal::Write take = [due, at = now_us()](store::Db& db) -> Result<> {
-    RILLE_TRY(*due, lease::take_alerts(db, at));
+  auto due = std::make_shared<std::vector<Alert>>();
+  store::Journal::Write take = [due, own, run = config_.id, at = now_us()](store::Db& db) -> Result<> {
+    due->clear();
+    std::vector<Alert> all;
+    if (own) all.push_back(*own);
+    RILLE_TRY(std::vector<lease::Alert> of_home, lease::take_alerts(db, at));
+    for (lease::Alert& a : of_home) all.push_back(alert_of(a.money, run, std::move(a.url), std::to_string(at)));
+    for (Alert& one : all) {
+      RILLE_TRY(bool is_new, Alerts::add(db, one, at));
+      if (is_new) due->push_back(std::move(one));
+    }
     return {};
   };
   journal_->commit_then(std::move(take), nullptr, [this, due, alive = alive_](Result<> taken) {
     if (!*alive || !taken) return;
-    for (const lease::Alert& a : *due) alert(a.money, a.url);
+    for (const Alert& told : *due)
+      event("warning", Value().set("what", "budget").set("scope", told.body.text("scope"))
+                           .set("message", told.body.text("message")));
+    Alerts* alerts = config_.engine ? config_.engine->alerts() : nullptr;
+    if (alerts && !due->empty()) loop_.spawn(deliver(alerts));
   });
 }
 

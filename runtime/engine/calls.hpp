@@ -54,8 +54,6 @@ class Calls {
   static Value setup_of(const std::string& from, const std::string& to, const Value& options);
   static Value setup_of(const CallSpec& spec);
   static store::Journal::Write setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation);
-  // Tells a web hook; a warning in the audit trail when it cannot be told.
-  Task<void> post(std::string url, Value body);
 
  private:
   // What a call publishes goes to the run's home while it runs, the newest each time. A copy is whole or absent: it is

@@ -155,6 +155,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
   engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,
                                            [e = engine.get()](const std::string& run) { return e->alive(run); });
+  engine->alerts_ = std::make_unique<Alerts>(loop, *engine->journal_, engine->options_.mail);
   return engine;
 }
 
@@ -371,6 +372,11 @@ Result<> Engine::suspend(Run& run) {
   return journal_->flush();
 }
 
+Result<bool> Engine::owes() const {
+  RILLE_TRY(bool open, leases_->any_open());
+  return open || !alerts_ ? Result<bool>(open) : alerts_->any_due();
+}
+
 Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
   lease::ReapRequest request;
   request.alive = [this](const std::string& id) { return alive(id); };
@@ -388,9 +394,15 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
   }
   if (spec.in_background) {
     RILLE_CO_TRY(bool open, leases_->any_open());
-    if (!open) co_return lease::ReapReport();
+    if (!open) {
+      if (alerts_) RILLE_CO_CHECK(co_await alerts_->deliver());
+      co_return lease::ReapReport();
+    }
   }
-  co_return co_await leases_->reap(std::move(request));
+  // Machines first: they cost money.
+  RILLE_CO_TRY(lease::ReapReport report, co_await leases_->reap(std::move(request)));
+  if (alerts_) RILLE_CO_CHECK(co_await alerts_->deliver());
+  co_return report;
 }
 
 }  // namespace rille::engine

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/engine/alerts.hpp"
 #include "runtime/engine/run.hpp"
 #include "runtime/lease/manager.hpp"
 #include "runtime/provider/provider.hpp"
@@ -21,6 +22,7 @@ struct EngineOptions {
   std::string home;        // RILLE_HOME; made when missing (mode 0700)
   std::string self_exe;    // the `rille` command, for agents on this machine
   std::string remote_provider;  // the settings of a provider that is a web service; "": there is none
+  net::MailServer mail;    // for alerts by e-mail
 };
 
 struct RunSpec {
@@ -116,11 +118,14 @@ class Engine {
 
   lease::Manager& leases() { return *leases_; }
   Pools& pools() { return *pools_; }
+  Alerts* alerts() { return alerts_.get(); }                // null: simulated, nobody is told
   provider::Registry& providers() { return *registry_; }
   store::Journal& journal() { return *journal_; }
   const std::string& home() const { return options_.home; }
-  // Ends what no run will end. In the background it touches nothing of a run that is alive, and costs one look-up
-  // when nothing is rented. state: the run to end now is alive.
+  // Whether reap() would find anything to do for the home itself: something rented, or an alert to be sent.
+  Result<bool> owes() const;
+  // Ends what no run will end, and sends the alerts that are due. In the background it touches nothing of a run that is
+  // alive, and costs one look-up when nothing is rented. state: the run to end now is alive.
   Async<lease::ReapReport> reap(ReapSpec spec);
 
  private:
@@ -141,6 +146,7 @@ class Engine {
   std::unique_ptr<provider::Registry> registry_;
   std::unique_ptr<lease::Manager> leases_;
   std::unique_ptr<Pools> pools_;
+  std::unique_ptr<Alerts> alerts_;
 };
 
 }  // namespace rille::engine

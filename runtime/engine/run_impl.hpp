@@ -237,7 +237,6 @@ class RunImpl final : public Run {
   Async<> release_all(FiberRecord& f, std::vector<std::string> leases);
   // budget.cpp
   void alert_budgets();
-  void alert(const lease::Money& money, const std::string& url);
   Async<Value> complete_setup(Slot slot, Result<Value> outcome, store::Journal::Write setup);
   using Transfer = Async<Value> (Calls::*)(std::string, std::string, std::string, Value, CancelToken);
   Async<Value> transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,

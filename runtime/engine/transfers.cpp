@@ -113,21 +113,6 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   co_return staged.path;
 }
 
-Task<void> Calls::post(std::string url, Value body) {
-  auto alive = run_.alive_;
-  if (!http_) http_ = std::make_unique<net::HttpClient>(run_.loop());
-  net::HttpRequest request;
-  request.method = "POST";
-  request.url = url;
-  request.headers = {{"content-type", "application/json"}};
-  request.body = body.to_json();
-  request.total_timeout_ms = 30'000;
-  Result<net::HttpResponse> answer = co_await http_->send(std::move(request), closed_.token());
-  if (!*alive || (answer && answer->ok())) co_return;
-  std::string why = answer ? fmt::format("it answered {}", answer->status) : answer.error().message;
-  run_.event("warning", Value().set("what", "the alert's web hook was not told").set("message", why));
-}
-
 agent::TransferProgress Calls::transfer_progress(std::string what) {
   std::int64_t began = run_.loop().clock().monotonic_ns();
   return [this, what = std::move(what), began](std::int64_t done, std::int64_t total) {

@@ -63,6 +63,7 @@ Async<> Watch::reap() {
 }
 
 Async<> Watch::look() {
+  if (world_.deliver) world_.deliver();
   Result<std::vector<Tick>> ticks = co_await schedules_.look();
   if (!ticks) failed("schedules", ticks.error());
   if (ticks)

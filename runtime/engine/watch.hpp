@@ -30,6 +30,7 @@ struct WatchWorld {
   std::function<Result<>(const std::string& run, const std::string& script)> start;  // a process that resumes it
   std::function<void(const std::string& run)> interrupt;      // as Ctrl-C does; its process, if there is one
   std::function<Async<>()> reap;
+  std::function<void()> deliver;       // sends the alerts that are due, and does not wait for it; may be null
   std::function<Result<std::string>(const std::string& path)> read;  // a script, as it is now
   std::function<void(const Value& event)> tell;                // {event = started | skipped | ..}
 };

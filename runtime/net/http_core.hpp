@@ -1,9 +1,8 @@
-// Inside of HttpClient: libcurl's multi handle on the libuv loop (Core), and one exchange of one request
-// (Transfer). Not for use outside runtime/net. Loop thread only.
+// Inside of HttpClient: what its sends share (Core), and one exchange of one request (Transfer). Not for use outside
+// runtime/net. Loop thread only.
 #pragma once
 
-#include "runtime/loop/no_sigpipe.hpp"
-#include "runtime/net/curl.hpp"
+#include "runtime/net/curl_multi.hpp"
 #include "runtime/net/http.hpp"
 
 namespace rille::net {
@@ -11,27 +10,16 @@ namespace rille::net {
 class HttpClient::Core {
  public:
   Core(Loop& loop, HttpOptions options);
-  ~Core();
   Core(const Core&) = delete;
 
-  Loop& loop() { return loop_; }
+  Loop& loop() { return multi.loop(); }
   const HttpOptions& options() const { return options_; }
   std::uint64_t random(std::uint64_t below);
-  CURLMcode add(CURL* easy);
-  void remove(CURL* easy);
+  CurlMulti multi;
 
  private:
-  struct Socket;
-  static int on_socket(CURL*, curl_socket_t fd, int what, void* self, void* socket);
-  static int on_timer(CURLM*, long ms, void* self);
-  void act(curl_socket_t fd, int flags);
-  void finish_all_done();
-
-  Loop& loop_;
   HttpOptions options_;
   std::uint64_t random_state_;
-  CURLM* multi_ = nullptr;       // null: libcurl is missing
-  uv_timer_t* timer_;
 };
 
 // What an attempt did, as far as it decides on another.
@@ -43,14 +31,14 @@ struct Outcome {
 
 bool is_idempotent(const HttpRequest& request);
 
-class HttpClient::Transfer {
+class HttpClient::Transfer final : public CurlExchange {
  public:
   // The request must outlive the transfer.
   Transfer(std::shared_ptr<Core> core, const HttpRequest& request, Outcome& outcome);
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Async<HttpResponse> run(CancelToken token);
-  void finished(CURLcode code);
+  void finished(CURLcode code) override;
 
  private:
   Result<> set_up();

@@ -1,12 +1,10 @@
 // One request and its answer: the options that libcurl is given, the limits, and what its failures mean.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <cstdlib>
 
 #include "runtime/base/units.hpp"
 #include "runtime/net/http_core.hpp"
@@ -19,17 +17,6 @@ namespace {
 constexpr std::int64_t head_bytes_max = 256 << 10;
 constexpr std::int64_t refusal_bytes_max = 1 << 20;  // of a body that is no success, when there is a sink
 constexpr int ticks_per_stall = 4;
-
-// libcurl has the place of its build machine compiled in; a bundle runs on other distributions too.
-std::string find_ca_file(const HttpOptions& options) {
-  if (!options.ca_file.empty()) return options.ca_file;
-  for (const char* variable : {"SSL_CERT_FILE", "CURL_CA_BUNDLE"})
-    if (const char* path = std::getenv(variable); path && *path) return path;
-  for (const char* path : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
-                           "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"})
-    if (::access(path, R_OK) == 0) return path;
-  return {};
-}
 
 bool has_control(std::string_view s) {
   return std::any_of(s.begin(), s.end(),
@@ -63,7 +50,7 @@ HttpClient::Transfer::Transfer(std::shared_ptr<Core> core, const HttpRequest& re
       done_(core_->loop()) {}
 
 HttpClient::Transfer::~Transfer() {
-  if (added_) core_->remove(easy_);
+  if (added_) core_->multi.remove(easy_);
   NoSigpipe quiet;
   curl().easy_cleanup(easy_);
   curl().slist_free_all(headers_);
@@ -80,7 +67,7 @@ Async<HttpResponse> HttpClient::Transfer::run(CancelToken token) {
   if (token.cancelled()) co_return token.reason();
   RILLE_CO_CHECK(set_up());
   response_.url = request_.url;
-  if (CURLMcode rc = core_->add(easy_); rc != CURLM_OK)
+  if (CURLMcode rc = core_->multi.add(easy_, *this); rc != CURLM_OK)
     co_return failure(ErrorKind::internal, curl().multi_strerror(rc));
   added_ = true;
   auto registration = token.on_cancel([this](const Error& why) { fail(why); });
@@ -143,15 +130,10 @@ Result<> HttpClient::Transfer::set_up() {
   const HttpOptions& options = core_->options();
   auto set = [this](CURLoption option, auto value) { curl().easy_setopt(easy_, option, value); };
   set(CURLOPT_URL, request_.url.c_str());
-  set(CURLOPT_PRIVATE, static_cast<void*>(this));
   set(CURLOPT_ERRORBUFFER, text_);
-  set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  set(CURLOPT_SSL_VERIFYPEER, 1L);
-  set(CURLOPT_SSL_VERIFYHOST, 2L);
-  if (std::string ca = find_ca_file(options); !ca.empty()) set(CURLOPT_CAINFO, ca.c_str());
+  set_safely(easy_, options.ca_file);
   if (!options.proxy_from_environment) set(CURLOPT_PROXY, "");
   set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   set(CURLOPT_TCP_KEEPALIVE, 1L);

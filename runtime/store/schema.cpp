@@ -102,6 +102,13 @@ CREATE TABLE budgets (
   alerted TEXT NOT NULL DEFAULT ''           -- what it was last told for: the month, or "once"
 ) STRICT, WITHOUT ROWID;
 
+-- What is to be told to a web hook or by e-mail, once per key; told_us: it was, or is given up.
+CREATE TABLE alerts (
+  key TEXT PRIMARY KEY, run TEXT NOT NULL, url TEXT NOT NULL, body TEXT NOT NULL, created_us INTEGER NOT NULL,
+  tries INTEGER NOT NULL DEFAULT 0, next_us INTEGER NOT NULL, told_us INTEGER, error TEXT NOT NULL DEFAULT ''
+) STRICT, WITHOUT ROWID;
+CREATE INDEX alerts_due ON alerts(next_us) WHERE told_us IS NULL;
+
 -- What was put on a lease's machine, in order: done again on its next one before anything else runs there.
 CREATE TABLE setups (
   lease TEXT NOT NULL, n INTEGER NOT NULL, spec TEXT NOT NULL,

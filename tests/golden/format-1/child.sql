@@ -1,7 +1,7 @@
-INSERT INTO runs(number,id,script,mode,parent,state,epoch,args,result,error,budget_micros,forked_from,seed,cancel_after,cancel_reason,created_us,updated_us,ended_us,host,pid) VALUES(1,'20261121-102306-kysnxr','/tmp/rille-golden-ni76rjxg/child.lua','durable','','running',1,'{}',NULL,NULL,NULL,'','',NULL,NULL,1795256586555925,1795256586555925,NULL,'vm',3659);
-INSERT INTO runs(number,id,script,mode,parent,state,epoch,args,result,error,budget_micros,forked_from,seed,cancel_after,cancel_reason,created_us,updated_us,ended_us,host,pid) VALUES(2,'20261121-102306-kysnxr.child_of-0e65c4','/tmp/rille-golden-ni76rjxg/child_of.lua','durable','20261121-102306-kysnxr','done',1,'{"n":4}','{"squared":16}',NULL,NULL,'','',NULL,NULL,1795256586595378,1795256586623374,1795256586623374,'vm',0);
-INSERT INTO sources(run,module,sha256) VALUES('20261121-102306-kysnxr','child.lua','cc020f051cad6d39c80c27b26bc3950fa5aadf153e0fa350dfd7a0c269b55ec3');
-INSERT INTO sources(run,module,sha256) VALUES('20261121-102306-kysnxr.child_of-0e65c4','child_of.lua','b6e99bcca0191e0936c3e911245979683e21b89811e2c7590d4cc2c7c533344c');
+INSERT INTO runs(number,id,script,mode,parent,state,epoch,args,result,error,budget_micros,forked_from,seed,month_micros,tag,deadline_us,cancel_after,cancel_reason,created_us,updated_us,ended_us,host,pid) VALUES(1,'20261121-145735-bqwqwr','/tmp/rille-golden-xenw2qx1/child.lua','durable','','running',1,'{}',NULL,NULL,NULL,'','',NULL,'',NULL,NULL,NULL,1795273055487451,1795273055487451,NULL,'vm',7301);
+INSERT INTO runs(number,id,script,mode,parent,state,epoch,args,result,error,budget_micros,forked_from,seed,month_micros,tag,deadline_us,cancel_after,cancel_reason,created_us,updated_us,ended_us,host,pid) VALUES(2,'20261121-145735-bqwqwr.child_of-fe03f7','/tmp/rille-golden-xenw2qx1/child_of.lua','durable','20261121-145735-bqwqwr','done',1,'{"n":4}','{"squared":16}',NULL,NULL,'','',NULL,'',NULL,NULL,NULL,1795273055492153,1795273055499371,1795273055499371,'vm',0);
+INSERT INTO sources(run,module,sha256) VALUES('20261121-145735-bqwqwr','child.lua','cc020f051cad6d39c80c27b26bc3950fa5aadf153e0fa350dfd7a0c269b55ec3');
+INSERT INTO sources(run,module,sha256) VALUES('20261121-145735-bqwqwr.child_of-fe03f7','child_of.lua','b6e99bcca0191e0936c3e911245979683e21b89811e2c7590d4cc2c7c533344c');
 INSERT INTO blobs(sha256,content) VALUES('cc020f051cad6d39c80c27b26bc3950fa5aadf153e0fa350dfd7a0c269b55ec3','-- A run that starts another one.
 local rille = require "rille"
 local function die() if not io.open(rille.home .. "/../../survive") then os.execute("sleep 0.05; kill -9 $PPID") end end
@@ -13,6 +13,5 @@ INSERT INTO blobs(sha256,content) VALUES('b6e99bcca0191e0936c3e911245979683e21b8
 local args = rille.args { n = 0 }
 return { squared = rille.step("square", function() return args.n * args.n end) }
 ');
-INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(4294967297,'main',0,'run','child_of.lua',1,'4fddc60fa7cf908cbac8945b70ea7152',1,'child.lua:4',1795256586594780,1795256586635426,'{"squared":16}',NULL);
-INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error) VALUES(8589934593,'main',0,'step','square',1,'74234e98afe7498fb5daf1f36ac2d78a',1,'child_of.lua:3',1795256586607028,1795256586607098,'16',NULL);
-INSERT INTO begun(run,fiber,pos,kind,name,occurrence,args_sha256,attempt,next_us,source,started_us) VALUES(1,'main',1,'step','die',1,'74234e98afe7498fb5daf1f36ac2d78a',1,0,'child.lua:5',1795256586641012);
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error,blob) VALUES(4294967297,'main',0,'run','child_of.lua',1,'4fddc60fa7cf908cbac8945b70ea7152',1,'child.lua:4',1795273055491922,1795273055500078,'{"squared":16}',NULL,NULL);
+INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,error,blob) VALUES(8589934593,'main',0,'step','square',1,'74234e98afe7498fb5daf1f36ac2d78a',1,'child_of.lua:3',1795273055493809,1795273055493829,'16',NULL,NULL);
