@@ -141,7 +141,7 @@ end
 ---and where the lease goes on with another machine, the call moves there.
 ---@param options rille.train.Options what to train, and how long
 ---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], checkpoint: string? } result
----@mark step-only
+---@mark ephemeral
 ---@async
 ---@error io a checkpoint could not be written (a full disk); the one before stays good
 ---@error state the loss is not a number any more
@@ -194,7 +194,7 @@ end
 ---@param data Bytes whose validation part it is
 ---@param options? { batches: integer } at most so many; all by default
 ---@return number loss
----@mark step-only
+---@mark ephemeral
 ---@async
 function train.validation(model, data, options)
   native.check_options(options, "rille.train.validation", { "batches" })

@@ -83,7 +83,7 @@ local Step = {}
 ---
 --- At most one a second is written, the newest.
 ---@param value any data, up to 64 KiB
----@mark ephemeral
+---@mark step-only
 ---@error state the step has ended
 ---@error invalid the value is not data, or too large
 ---@example
