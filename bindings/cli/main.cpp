@@ -86,9 +86,9 @@ Words split_words(int argc, char** argv, const CLI::App& cli) {
   }
   if (i >= argc) return words;
   std::string first = argv[i];
-  if (first == "simulate" || first == "plan") return split_rehearsal(argc, argv, i);
-  if (first == "schedule" && i + 1 < argc && std::string_view(argv[i + 1]) == "add") {
-    Words of = split_schedule(argc, argv, i);
+  bool rehearses = first == "simulate" || first == "plan";
+  if (rehearses || (first == "schedule" && i + 1 < argc && std::string_view(argv[i + 1]) == "add")) {
+    Words of = rehearses ? split_rehearsal(argc, argv, i) : split_schedule(argc, argv, i);
     words.ours.insert(words.ours.end(), of.ours.begin(), of.ours.end());
     words.script = std::move(of.script);
     return words;

@@ -205,13 +205,20 @@ int release_command(App& app, const std::string& what) {
                                 near.empty() ? "list the leases with `rille leases`"
                                              : fmt::format("did you mean {}?", near)));
   }
-  int code = 0;
+  Value::Array released, failed;
   for (const std::string& id : ids) {
     Result<> r = run_blocking(*app.loop, app.engine->leases().release(id, nullptr));
+    if (!r) failed.push_back(error_to_value(r.error()));
+    else released.push_back(id);
+    if (app.json) continue;
     if (r) app.terminal.note("released " + id);
-    else code = fail(app, r.error());
+    else fail(app, r.error());
   }
-  return code ? 3 : 0;
+  int code = failed.empty() ? 0 : 3;
+  if (app.json)
+    app.terminal.out(Value().set("released", std::move(released)).set("errors", std::move(failed)).to_json_pretty() +
+                     "\n");
+  return code;
 }
 
 namespace {
@@ -298,6 +305,9 @@ int signal_command(App& app, const std::string& run, const std::string& name, co
   Result<Value> payload = Value::from_json(value);
   Result<> r = run_blocking(*app.loop, app.engine->signal(run, name, payload ? *payload : Value(value)));
   if (!r) return fail(app, r.error());
+  if (app.json)
+    app.terminal.out(Value().set("run", run).set("signal", name).set("value", payload ? *payload : Value(value))
+                         .to_json_pretty() + "\n");
   return 0;
 }
 

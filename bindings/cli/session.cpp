@@ -146,6 +146,9 @@ std::vector<std::string> abandon_words(const Session& s) {
   s.app.terminal.clear_progress();
   if (s.run) {
     (void)s.app.engine->suspend(*s.run);
+    if (s.app.json)
+      s.app.terminal.out(Value().set("run", s.run->id()).set("state", "suspended").set("signal", signal)
+                             .to_json_pretty() + "\n");
     s.app.terminal.note(fmt::format("suspended by signal {}; continue with: rille resume {}", signal, s.run->id()));
   }
   _exit(128 + signal);

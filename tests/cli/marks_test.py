@@ -111,7 +111,8 @@ def test(name, mark):
     show = f"local got = {call}\n" if name.split(".")[-1] not in ("defer", "errdefer") else f"{call} local got\n"
     if mark == "step-only":
         home, code, out, err = run(f"{before}\n{show}")
-        check(f"{name} is refused in workflow code", code == 1 and "error (state)" in err and ("is over" in err or "has ended" in err), err)
+        check(f"{name} is refused in workflow code", code == 1 and "error (state)" in err and
+              ("is over" in err or "has ended" in err), err)
         return
     plain = f"""{FLAT}{before}
 rille.step('mark', function() end)
