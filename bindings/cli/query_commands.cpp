@@ -275,6 +275,18 @@ int gc_command(App& app, const std::string& now, const std::string& unknown) {
   return report->failed.empty() && report->errors.empty() ? 0 : 3;
 }
 
+namespace {
+
+// In its own currency, since nobody here knows what that is in dollars.
+std::string price_of(const Value& offer) {
+  auto price = micros_from_dollars(offer.number("price_per_hour"));
+  if (offer["price_per_hour"].is_null() || !price) return "unknown";
+  std::string currency = offer.text("currency");
+  return currency.empty() ? format_dollars(*price) : format_dollars(*price).substr(1) + " " + currency;
+}
+
+}  // namespace
+
 int offers_command(App& app, const Value& query) {
   auto offers = run_blocking(*app.loop, app.engine->leases().offers(query, {}));
   if (!offers) return fail(app, offers.error());
@@ -289,11 +301,10 @@ int offers_command(App& app, const Value& query) {
       rows.push_back({o.text("provider"), "error: " + o.text("error")});
       continue;
     }
-    auto price = micros_from_dollars(o.number("price_per_hour"));
     rows.push_back({o.text("provider"), o.text("id"), o.text("gpu", "-"),
                     fmt::format("{}", o.integer("gpu_count")), fmt::format("{}", o.integer("vcpus")),
                     format_size_bytes(o.integer("memory_bytes")), o.text("region"),
-                    o.boolean("spot") ? "spot" : "", price ? format_dollars(*price) : "?"});
+                    o.boolean("spot") ? "spot" : "", price_of(o)});
   }
   if (rows.size() == 1) app.terminal.out("no offers match\n");
   else app.terminal.out(format_table(rows));

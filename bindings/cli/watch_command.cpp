@@ -217,7 +217,9 @@ int schedule_add_command(App& app, engine::Schedule schedule, const std::vector<
 int schedule_remove_command(App& app, const std::string& name) {
   engine::Schedules schedules(*app.loop, app.engine->journal());
   Result<> r = run_blocking(*app.loop, schedules.remove(name));
-  return r ? 0 : fail(app, r.error());
+  if (!r) return fail(app, r.error());
+  if (app.json) app.terminal.out(Value().set("removed", name).to_json_pretty() + "\n");
+  return 0;
 }
 
 }  // namespace rille::cli

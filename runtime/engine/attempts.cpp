@@ -238,13 +238,14 @@ void RunImpl::suspend_now() {
 
 void RunImpl::watch_deadline() {
   if (!config_.deadline_us || cancel_reason_ || planned_cancel_) return;
-  std::int64_t left_us = config_.deadline_us - now_us();
-  if (left_us <= 0) {
+  if (!deadline_) deadline_.emplace(loop_.clock(), config_.deadline_us);
+  if (deadline_->over()) {
     Error why = make_error(ErrorKind::timeout,
                            fmt::format("the run's deadline, {}, is over", format_utc(config_.deadline_us)));
     return cancel(with_code(std::move(why), "run_deadline"));
   }
-  deadline_ = std::make_unique<Timer>(loop_, std::min(left_us / 1000 + 1, look_at_wall_ms), [this, alive = alive_] {
+  std::int64_t look_ms = std::min(deadline_->left_ms(), look_at_wall_ms);
+  deadline_timer_ = std::make_unique<Timer>(loop_, look_ms, [this, alive = alive_] {
     loop_.post([this, alive] { if (*alive) watch_deadline(); });
   });
 }
@@ -255,9 +256,9 @@ std::int64_t RunImpl::look_at_clock() {
     if (ms >= 0 && (next < 0 || ms < next)) next = ms;
   };
   for (auto& [entry, step] : steps_) sooner(look_at(step));
-  if (config_.deadline_us && !cancel_reason_ && !planned_cancel_) {
-    if (now_us() >= config_.deadline_us) watch_deadline();
-    else sooner((config_.deadline_us - now_us()) / 1000 + 1);
+  if (deadline_ && !cancel_reason_ && !planned_cancel_) {
+    if (deadline_->over()) watch_deadline();
+    else sooner(deadline_->left_ms());
   }
   return next;
 }

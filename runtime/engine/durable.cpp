@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/deadline.hpp"
 #include "runtime/base/id.hpp"
 #include "runtime/engine/run_impl.hpp"
 
@@ -254,11 +255,10 @@ Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::strin
     slot.next_us = now_us() + ms * 1000;  // absolute, so that a resume waits only for the rest
     record_start(slot);
   }
-  // Wall time may jump; look again at least every minute.
-  while (now_us() < slot.next_us) {
-    std::int64_t rest = std::min<std::int64_t>((slot.next_us - now_us() + 999) / 1000, 60'000);
-    RILLE_CO_CHECK(co_await sleep_for(loop_, rest, token(*slot.fiber)));
-  }
+  // Wall time may jump; look again at least every minute. No clock makes a sleep longer than it was meant to be.
+  Deadline due(loop_.clock(), std::min(slot.next_us, now_us() + ms * 1000));
+  while (!due.over())
+    RILLE_CO_CHECK(co_await sleep_for(loop_, std::min<std::int64_t>(due.left_ms(), 60'000), token(*slot.fiber)));
   Result<Value> done = co_await complete(std::move(slot), Value());
   if (!done) co_return done.error();
   co_return success();
@@ -293,6 +293,8 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
                          "receive it in the workflow and pass it to the call");
   if (!slot.next_us && timeout_ms > 0) slot.next_us = now_us() + timeout_ms * 1000;
   record_start(slot);
+  std::optional<Deadline> due;
+  if (slot.next_us) due.emplace(loop_.clock(), std::min(slot.next_us, now_us() + timeout_ms * 1000));
   while (true) {
     std::string message_id, payload;
     RILLE_CO_CHECK(journal_->reader().query(
@@ -324,8 +326,8 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
       if (!cancelled(id)) taking_.erase(message_id);
       co_return taken;
     }
-    if (slot.next_us && now_us() >= slot.next_us) co_return co_await complete(std::move(slot), std::move(otherwise));
-    std::int64_t rest_ms = slot.next_us ? (slot.next_us - now_us() + 999) / 1000 : signal_poll_simulated_ms;
+    if (due && due->over()) co_return co_await complete(std::move(slot), std::move(otherwise));
+    std::int64_t rest_ms = due ? due->left_ms() : signal_poll_simulated_ms;
     if (!config_.simulation) rest_ms = signal_poll_ms;  // else nobody sends one
     RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token(*slot.fiber)));
   }

@@ -102,7 +102,7 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
   watch_deadline();
   scheduler_.ready([this, id, main, argument = std::move(argument)] { guest_->start(id, main, argument); });
   co_await *ended_;
-  deadline_.reset();
+  deadline_timer_.reset();
   if (suspended_) {
     guest_ = nullptr;
     co_return *paused_;

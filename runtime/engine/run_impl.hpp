@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "runtime/base/deadline.hpp"
 #include "runtime/engine/replay.hpp"
 #include "runtime/engine/run.hpp"
 #include "runtime/engine/run_lock.hpp"
@@ -317,7 +318,8 @@ class RunImpl final : public Run {
   bool suspended_ = false;
   std::vector<Wake<Result<>>> held_;                  // what would begin
   std::optional<Wake<bool>> ended_;                   // the main fiber has ended, or the run is suspended
-  std::unique_ptr<Timer> deadline_;
+  std::unique_ptr<Timer> deadline_timer_;
+  std::optional<Deadline> deadline_;                  // of the run, since it was first looked at
   std::uint64_t next_step_ = 1;
   std::vector<std::unique_ptr<store::Journal::Queued>> plain_spare_, plain_ready_;  // PlainRows
   std::size_t plain_next_ = 0;                        // of plain_ready_: the one that is delivered next

@@ -139,7 +139,7 @@ Result<Offer> Offer::from_value(const Value& v) {
   out.memory_bytes = v.integer("memory_bytes");
   out.region = v.text("region");
   out.spot = v.boolean("spot");
-  out.price_micros_per_hour = v.integer("price_micros_per_hour");
+  out.price_micros_per_hour = std::max(v.integer("price_micros_per_hour", price_unknown), price_unknown);
   out.currency = v.text("currency", out.currency);
   out.billing = Billing::from_value(v["billing"]);
   out.disk_bytes_max = v.integer("disk_bytes_max");

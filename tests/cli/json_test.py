@@ -49,10 +49,10 @@ return { answer = v }
     open(root + "/fails.lua", "w").write('error("on purpose")\n')
     open(root + "/ends.lua", "w").write('local rille = require "rille"\nrille.step("s", function() return 1 end)\n'
                                         'rille.step("t", function() return 2 end)\nreturn { x = 1 }\n')
-    check("the list of commands is known", set(re.findall(r"^  (\w+)  ", command("--help")[1].split("Subcommands:")[1],
-                                                          re.M)) ==
-          set("run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
-              "simulate plan doctor repl agent".split()), command("--help")[1])
+    commands = re.findall(r"^  (\w+)  ", command("--help")[1].split("Subcommands:")[1], re.M)
+    check("the list of commands is known", set(commands) == set(
+        "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
+        "simulate plan doctor repl agent".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]

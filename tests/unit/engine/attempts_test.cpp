@@ -289,3 +289,27 @@ TEST_CASE("a run is cancelled at its deadline, whatever a crash does, and cleans
     CHECK(run_state(world) == "cancelled");
   }
 }
+
+TEST_CASE("a wall clock that is set back, or forward, makes no wait longer") {
+  for (std::int64_t back_ms : {-7'200'000, 0, 7'200'000}) {
+    for (const char* what : {"sleep", "signal", "deadline"}) {
+      StepScript script = [=](Run& run, CppGuest&, StepWorld& world) -> CppGuest::Body {
+        return [=, &run, &world](FiberId f) -> Async<Value> {
+          world.time.add(60'000, [&world, back_ms] { world.time.set_wall_back(back_ms); });
+          if (what == std::string_view("sleep")) RILLE_CO_CHECK(co_await run.sleep(f, "s", 600'000, "test"));
+          if (what == std::string_view("signal"))
+            RILLE_CO_CHECK(co_await run.signal(f, "s", 600'000, Value("nobody"), "test"));
+          if (what == std::string_view("deadline")) RILLE_CO_CHECK(co_await run.sleep(f, "s", 86'400'000, "test"));
+          co_return Value();
+        };
+      };
+      StepWorld world;
+      if (what == std::string_view("deadline")) world.deadline_us = world.time.wall_us() + 600'000'000;
+      const std::int64_t began_ns = world.time.monotonic_ns();
+      Result<Value> r = run_to_end(world, script);
+      INFO(what << " back by " << back_ms << " ms");
+      CHECK(r.ok() == (what != std::string_view("deadline")));
+      CHECK((world.time.monotonic_ns() - began_ns) / 1'000'000 < 670'000);
+    }
+  }
+}

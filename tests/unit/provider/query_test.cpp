@@ -68,6 +68,16 @@ TEST_CASE("requests, offers and machines rest in the journal without loss") {
   CHECK_FALSE(ChannelSpec::from_value(Value()).ok());
 }
 
+TEST_CASE("an offer without a price, or with nonsense for one, is not free") {
+  for (const char* price : {"null", "\"3.50\"", "-7", "{}"}) {
+    Value offer = Value::from_json(R"({"provider": "p", "id": "x"})").value();
+    offer.set("price_micros_per_hour", Value::from_json(price).value());
+    CHECK(Offer::from_value(offer).value().dollars() == price_unknown);
+  }
+  Value silent = Value::from_json(R"({"provider": "p", "id": "x"})").value();
+  CHECK(Offer::from_value(silent).value().dollars() == price_unknown);
+}
+
 TEST_CASE("a registry finds by name and suggests the nearest") {
   auto loop = Loop::create().value();
   Registry registry;
