@@ -62,6 +62,7 @@ CALLS = {
     "Instance:release": (BOX, "box:release()"),
     "Instance:replace": (BOX, "box:replace()"),
     "Instance:detach": (BOX, 'box:detach("1h")'),
+    "Instance:preempting": (BOX, "box:preempting()"),
     "Instance:describe": (BOX, "box:describe().name"),
     "rille.args": ("", "rille.args { n = 3 }.n"),
     "rille.scope": ("", 'rille.scope("x", function() return 3 end)'),
