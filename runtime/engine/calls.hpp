@@ -129,6 +129,7 @@ class Calls {
   std::map<std::string, int> in_use_;
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   static std::string folder_of(const std::string& name, const std::string& key);
+  Async<std::optional<Value>> get_kept(std::string lease_id, std::string from, std::string to);
   static void retire(const std::filesystem::path& folder, std::size_t count);
   Async<Value> run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
                         std::int64_t& ran_on);

@@ -7,6 +7,7 @@
 #include "runtime/base/id.hpp"
 #include "runtime/engine/calls.hpp"
 #include "runtime/engine/run_impl.hpp"
+#include "runtime/loop/thread_job.hpp"
 
 namespace rille::engine {
 
@@ -91,6 +92,32 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   run_.event("checkpoint_restored", Value().set("directory", here).set("step", step)
                                         .set("generation", keeper->generation));
   co_return success();
+}
+
+// What was a call's newest checkpoint on a machine that is lost, by its own path or as `latest` beside it: from the copy
+// here. Nothing when that is not what is asked for.
+Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string from, std::string to) {
+  std::string here;
+  RILLE_CO_CHECK(run_.journal_->reader().query(
+      "SELECT there,here FROM checkpoints WHERE lease=? ORDER BY generation,step", {lease_id},
+      [&](const store::Row& row) {
+        std::filesystem::path there = row.text(0), wanted = from;
+        if (wanted == there || wanted == there.parent_path() / "latest") here = row.text(1);
+      }));
+  if (here.empty()) co_return std::optional<Value>();
+  std::function<Result<Value>()> copy = [here, to]() -> Result<Value> {
+    namespace fs = std::filesystem;
+    std::error_code ec;
+    fs::create_directories(to, ec);
+    if (!ec) fs::copy(here, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing, ec);
+    if (ec) return errno_error("copy", here, ec.value());
+    std::int64_t files = 0, bytes = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(here, ec))
+      if (entry.is_regular_file(ec)) ++files, bytes += static_cast<std::int64_t>(entry.file_size(ec));
+    return Value().set("files", files).set("bytes", bytes);
+  };
+  RILLE_CO_TRY(Value copied, co_await thread_job(run_.loop(), std::move(copy)));
+  co_return std::optional<Value>(std::move(copied));
 }
 
 }  // namespace rille::engine

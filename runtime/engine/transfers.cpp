@@ -76,6 +76,8 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
   std::int64_t generation = 0;
   Result<Value> moved = co_await transfer(lease_id, std::move(move), token, &generation);
   if (moved || generation <= 1 || !not_there(moved.error())) co_return moved;
+  RILLE_CO_TRY(std::optional<Value> kept, co_await get_kept(lease_id, from, to));
+  if (kept) co_return std::move(*kept);
   Error e = make_error(ErrorKind::state,
                        fmt::format("'{}' is not on machine {} of this lease: what calls wrote on those before is lost "
                                    "with them", from, generation),
