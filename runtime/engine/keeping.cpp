@@ -94,8 +94,8 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   co_return success();
 }
 
-// What was a call's newest checkpoint on a machine that is lost, by its own path or as `latest` beside it: from the copy
-// here. Nothing when that is not what is asked for.
+// What was a call's newest checkpoint on a machine that is lost, by its own path or as `latest` beside it: from the
+// copy here. Nothing when that is not what is asked for.
 Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string from, std::string to) {
   std::string here;
   RILLE_CO_CHECK(run_.journal_->reader().query(
