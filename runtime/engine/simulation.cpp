@@ -28,6 +28,8 @@ Result<std::unique_ptr<Engine>> Engine::open_simulated(Loop& loop, Simulation& s
   engine->registry_ = std::make_unique<provider::Registry>();
   RILLE_CHECK(engine->registry_->add(provider::sim::make_provider(loop, simulation.cloud, std::move(calls))));
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, "5155155155ab");
+  engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,
+                                           [e = engine.get()](const std::string& run) { return e->alive(run); });
   return engine;
 }
 

@@ -86,6 +86,13 @@ lease = json.loads(out)["leases"][0]
 check("plan shows offer, price, time and money",
       lease["name"] == "trainer" and lease["offer"] == "h100x8@us-east" and lease["reserved"] == 31.92 * 24
       and 2 * 3600 < lease["expected_seconds"] < 4 * 3600, lease)
+pool = script("pool", """
+return #rille.map("ask", { 1, 2, 3, 4 }, function(n)
+  return rille.pool("api", { slots = 2, rate = 2, per = "1h" }, function() return rille.sleep("10m") end)
+end)
+""")
+outcome = json.loads(run("simulate", pool, "-n", "1", "--weather", "calm", "--json")[1])["outcomes"][0]
+check("pools and their rates are rehearsed, too", outcome["ok"] and 3600 < outcome["seconds"] < 4400, outcome)
 endless = script("endless", 'rille.signal("never")\n')
 check("a script that waits for ever is ended", "60 days" in run("simulate", endless, "-n", "1", "--weather", "calm")[2])
 check("no script is a usage error", run("simulate", "nosuch.lua")[0] == 2)
