@@ -45,6 +45,7 @@ class SimAgent final : public agent::AgentClient {
   bool broken() const override { return !box().alive(now_us()); }
 
   Async<agent::CallStatus> start(agent::StartRequest request, CancelToken token) override {
+    RILLE_CO_CHECK(co_await all_.place(loop_, "start", false));
     if (token.cancelled()) co_return token.reason();
     if (broken()) co_return unreachable(machine_);
     SimAgents::Call& known = all_.calls_[request.call_key];
@@ -66,12 +67,14 @@ class SimAgent final : public agent::AgentClient {
     agent::CallStatus status;
     status.state = agent::CallState::running;
     status.attempt = 1;
+    RILLE_CO_CHECK(co_await all_.place(loop_, "start", true));
     co_return status;
   }
 
   Async<agent::CallStatus> attach(std::string key, std::int64_t, agent::AttachHandlers handlers,
                                   CancelToken token) override {
     agent::CallStatus status;
+    RILLE_CO_CHECK(co_await all_.place(loop_, "attach", false));
     for (bool noticed = false;;) {
       if (token.cancelled()) co_return token.reason();
       auto it = all_.calls_.find(key);
@@ -99,6 +102,7 @@ class SimAgent final : public agent::AgentClient {
         status.state = agent::CallState::done;
         status.attempt = 1;
         status.result = now >= call.end_us() ? Result<Value>(call.result) : Result<Value>(too_long(call));
+        RILLE_CO_CHECK(co_await all_.place(loop_, "attach", true));
         co_return status;
       }
       std::int64_t next = end;
@@ -112,6 +116,7 @@ class SimAgent final : public agent::AgentClient {
 
   // A call with checkpoints makes one now. It leaves, unless it will be done in time.
   Async<> preempt(std::string key, std::int64_t deadline_wall_us, bool leave, CancelToken) override {
+    RILLE_CO_CHECK(co_await all_.place(loop_, "preempt", false));
     if (broken()) co_return unreachable(machine_);
     auto it = all_.calls_.find(key);
     if (it == all_.calls_.end() || it->second.machine != machine_) co_return success();
@@ -121,40 +126,48 @@ class SimAgent final : public agent::AgentClient {
     if (leave && wall_us(call.end_us()) >= deadline_wall_us) call.left_us = now_us();
     if (auto nap = naps_.find(key); nap != naps_.end())
       nap->second.cancel(make_error(ErrorKind::cancelled, "there is a notice"));
-    co_return success();
+    co_return co_await all_.place(loop_, "preempt", true);
   }
 
   Async<> forget(std::vector<std::string> keys, std::string, CancelToken) override {
+    RILLE_CO_CHECK(co_await all_.place(loop_, "forget", false));
     if (broken()) co_return unreachable(machine_);
     for (const std::string& key : keys)
       if (auto it = all_.calls_.find(key); it != all_.calls_.end() && it->second.machine == machine_) {
         all_.drop(it->second);
         all_.calls_.erase(it);
       }
-    co_return success();
+    co_return co_await all_.place(loop_, "forget", true);
   }
 
   Async<agent::Transfer> put(std::string local, std::string remote, agent::TransferProgress,
                              CancelToken token) override {
+    RILLE_CO_CHECK(co_await all_.place(loop_, "put", false));
     RILLE_CO_TRY(std::int64_t bytes, all_.size_of(local, remote));
     RILLE_CO_TRY(agent::Transfer moved, co_await move(bytes, token));
     if (!all_.home_.empty() && local.starts_with(all_.home_)) restore(local);
+    RILLE_CO_CHECK(co_await all_.place(loop_, "put", true));
     co_return moved;
   }
 
   Async<agent::Transfer> get(std::string remote, std::string local, agent::TransferProgress,
                              CancelToken token) override {
+    RILLE_CO_CHECK(co_await all_.place(loop_, "get", false));
     const Learned* before = all_.lesson("get", local);
     std::int64_t bytes = before ? before->result.integer("bytes") : 0;
     RILLE_CO_TRY(agent::Transfer moved, co_await move(bytes, token));
     std::error_code ec;
-    if (all_.home_.empty() || !local.starts_with(all_.home_)) co_return moved;
+    if (all_.home_.empty() || !local.starts_with(all_.home_)) {
+      RILLE_CO_CHECK(co_await all_.place(loop_, "get", true));
+      co_return moved;
+    }
     fs::create_directories(local, ec);
     if (ec) co_return errno_error("make", local, ec.value());
     for (const auto& [key, call] : all_.calls_)
       if (call.machine == machine_ && checkpoint_name(call) == remote)
         std::ofstream(fs::path(local) / marker)
             << Value().set("call", call.name).set("done_us", call.told_us).to_json();
+    RILLE_CO_CHECK(co_await all_.place(loop_, "get", true));
     co_return moved;
   }
 
@@ -228,7 +241,14 @@ class SimAgent final : public agent::AgentClient {
   std::map<std::string, CancelSource> naps_;  // of attaches, by call
 };
 
+Async<> SimAgents::place(Loop& loop, const char* request, bool done) {
+  if (!gate_ || gate_(request, done)) co_return success();
+  Future<Result<>> never(loop);
+  co_return co_await never;
+}
+
 Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::string machine_id, CancelToken token) {
+  RILLE_CO_CHECK(co_await place(loop, "connect", false));
   const provider::sim::Box* box = cloud_.find(machine_id);
   if (!box) co_return unreachable(machine_id);
   std::int64_t up_us = box->live_us + boot_ms * 1000;
@@ -236,6 +256,7 @@ Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::s
   if (std::int64_t rest_us = up_us - cloud_.now_us(); rest_us > 0)
     RILLE_CO_CHECK(co_await sleep_for(loop, (rest_us + 999) / 1000, token));
   if (!cloud_.find(machine_id)->alive(cloud_.now_us())) co_return unreachable(machine_id);
+  RILLE_CO_CHECK(co_await place(loop, "connect", true));
   std::unique_ptr<agent::AgentClient> made = std::make_unique<SimAgent>(loop, *this, std::move(machine_id));
   co_return made;
 }

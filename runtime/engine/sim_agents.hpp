@@ -6,6 +6,7 @@
 // They outlive runs and loops, as their cloud does. Loop thread only.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,6 +37,10 @@ class SimAgents {
   void end_unknown_calls(bool yes) { unknown_end_ = yes; }
   // Folders may be made beneath this one only: copies of checkpoints, in a run's home.
   void set_home(std::string home) { home_ = std::move(home); }
+  // Asked before and after each request ("connect", "start", ..) whether the process that makes it still lives; false,
+  // and the request never returns.
+  using Gate = std::function<bool(const char* request, bool done)>;
+  void set_gate(Gate gate) { gate_ = std::move(gate); }
   void declare_size(const std::string& path, std::int64_t bytes) { sizes_[path] = bytes; }
 
   // A connection to the agent of a machine, once that is live. network: the machine has gone.
@@ -57,6 +62,7 @@ class SimAgents {
     Value result;
     std::int64_t end_us() const { return started_us + work_us - begun_with_us; }
   };
+  Async<> place(Loop& loop, const char* request, bool done);
   Result<Call> plan(const agent::StartRequest& request) const;
   Result<std::int64_t> size_of(const std::string& local, const std::string& remote) const;
   const Learned* lesson(const std::string& kind, const std::string& name) const;
@@ -64,6 +70,7 @@ class SimAgents {
   const provider::sim::Cloud& cloud_;
   std::shared_ptr<const Lessons> lessons_ = std::make_shared<Lessons>();
   bool unknown_end_ = false;
+  Gate gate_;
   std::map<std::string, Call> calls_;          // by call key; of the newest machine
   mutable std::map<std::string, std::int64_t> sizes_;
   std::map<std::string, std::map<std::string, std::int64_t>> restored_;  // by machine and call: work in its files

@@ -22,7 +22,11 @@ Result<std::unique_ptr<Engine>> Engine::open_simulated(Loop& loop, Simulation& s
   provider::sim::Gate calls;
   if (simulation.gate) {
     writes = [&simulation](bool done) { return simulation.gate("journal", done); };
-    calls = [&simulation](bool done) { return simulation.gate("provider", done); };
+    calls = [&simulation](const char* what, bool done) {
+      return simulation.gate(std::string("provider ") + what, done);
+    };
+    simulation.agents.set_gate(
+        [&simulation](const char* what, bool done) { return simulation.gate(std::string("agent ") + what, done); });
   }
   engine->journal_ = store::Journal::in_memory(loop, simulation.disk, std::move(writes));
   engine->registry_ = std::make_unique<provider::Registry>();

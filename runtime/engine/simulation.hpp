@@ -28,9 +28,10 @@ struct Simulation {
   std::string home;
   std::set<std::string> held;          // runs that have a runner
   std::map<std::string, Value> asked;  // the options of each rent, by lease
-  // Asked before and after every transaction ("journal") and every provider call ("provider") whether the process still
-  // lives; false, and nothing of it goes on. Null: it lives for ever.
-  std::function<bool(const char* where, bool done)> gate;
+  // Asked before and after every transaction ("journal"), every provider call ("provider create", ..) and every request
+  // to an agent ("agent start", ..) whether the process still lives; false, and nothing of it goes on. Null: it lives
+  // for ever.
+  std::function<bool(const std::string& where, bool done)> gate;
 
  private:
   Simulation(VirtualTime& t, provider::sim::Options options) : time(t), cloud(t, options), agents(cloud) {}

@@ -1,7 +1,7 @@
-// What the tortured runs do. Each kind ends with the same result in every world, whatever goes wrong on the way.
+// What the tortured runs do. Each ends with the same result in every world, whatever goes wrong on the way.
 #include <fmt/format.h>
 
-#include "tests/sim/world.hpp"
+#include "tests/sim/cpp_script.hpp"
 
 namespace rille::torture {
 
@@ -9,108 +9,6 @@ namespace {
 
 using engine::CallSpec;
 using engine::LeaseView;
-using engine::Operation;
-using engine::ScopeId;
-using engine::StepOptions;
-
-// A step whose body is an effect that the world counts. fails: how often an attempt fails.
-Async<Value> step(Process p, FiberId f, std::string name, Value result, double fails = 0) {
-  StepOptions options;
-  options.retry.attempts_max = 40;
-  Operation op("step", name, result, "torture:" + name);
-  RILLE_CO_TRY(engine::StepTicket ticket, co_await p.run.step_begin(f, std::move(op), options));
-  if (ticket.recorded) {
-    ++p.world.seen["step answered by the record"];
-    co_return std::move(*ticket.recorded);
-  }
-  while (true) {
-    if (p.world.finished.contains(ticket.key)) p.world.wrong = "the finished step " + ticket.key + " ran again";
-    int times = ++p.world.effects[ticket.key];
-    Result<Value> body = result;
-    if (p.world.dice.chance(fails, ticket.key, static_cast<std::uint64_t>(times))) {
-      Error e = make_error(ErrorKind::network, "the step's own trouble");
-      e.retryable = true;
-      body = e;
-    }
-    RILLE_CO_TRY(engine::StepOutcome outcome, co_await p.run.step_end(f, ticket, body));
-    if (outcome.again) {
-      ++p.world.seen["step tried again"];
-      continue;
-    }
-    p.world.finished.insert(ticket.key);
-    co_return std::move(outcome.result);
-  }
-}
-
-// A machine, sooner or later: what is refused or lost on the way is asked for again under the next name.
-Async<LeaseView> rent(Process p, FiberId f, std::string name, Value options, int tries = 60) {
-  for (int i = 1;; ++i) {
-    std::string numbered = fmt::format("{}-{}", name, i);
-    Result<LeaseView> box = co_await p.run.rent(f, numbered, options, "torture:rent");
-    if (box || p.run.cancelled(f) || box.error().kind == ErrorKind::divergence) co_return box;
-    ++p.world.seen["rent failed: " + std::string(to_string(box.error().kind))];
-    p.world.tell("rent of " + numbered + " failed: " + box.error().summary());
-    if (box.error().kind == ErrorKind::budget || i == tries) co_return box;
-    RILLE_CO_CHECK(co_await p.run.sleep(f, "until there is more", 1'200'000, "torture:sleep"));
-  }
-}
-
-Async<Value> call(Process p, FiberId f, const LeaseView& box, std::string name, Value sim) {
-  CallSpec spec;
-  spec.name = std::move(name);
-  spec.identity = spec.name;
-  spec.sim = std::move(sim);
-  co_return co_await p.run.call(f, box.id, std::move(spec), "torture:call");
-}
-
-Value sim_of(const char* duration, Value result, const char* every = nullptr) {
-  Value v;
-  v.set("duration", duration).set("result", std::move(result));
-  if (every) v.set("checkpoint_every", every);
-  return v;
-}
-
-using Inner = std::function<Async<Value>(FiberId)>;
-// A release that fails is the world's trouble and not the script's: whoever comes later tries again.
-Async<Value> in_scope(Process p, FiberId f, std::string name, Inner body) {
-  ScopeId scope = p.run.scope_enter(f, name);
-  Result<Value> result = co_await body(f);
-  std::optional<Error> failure;
-  if (!result) failure = result.error();
-  Result<> settled = co_await p.run.scope_settle(f, scope, failure);
-  if (!settled && result) result = settled.error();
-  Result<> released = co_await p.run.scope_release(f, scope, {});
-  if (!released) ++p.world.seen["scope could not release"];
-  p.run.scope_leave(f, scope);
-  co_return result;
-}
-
-// Rents and calls until the work is done, on however many machines.
-Async<Value> work_here(Process p, FiberId f, std::string name, Value options, Value sim) {
-  for (int i = 1; i <= 200; ++i) {
-    std::string boxes = fmt::format("{}.{}", name, i);
-    RILLE_CO_TRY(LeaseView box, co_await rent(p, f, boxes, options));
-    Result<Value> done = co_await call(p, f, box, name, sim);
-    if (p.run.cancelled(f)) co_return done;
-    if (!done && done.error().kind == ErrorKind::divergence) co_return done;
-    Result<> released = co_await p.run.release(f, box.id, "torture:release");
-    if (p.run.cancelled(f)) co_return released ? done : Result<Value>(released.error());
-    if (!released) ++p.world.seen["release failed"];
-    if (done) co_return done;
-    ++p.world.seen["call lost its machine"];
-  }
-  co_return make_error(ErrorKind::internal, "200 machines were not enough");
-}
-
-Async<Value> work(Process p, FiberId f, std::string name, Value options, Value sim) {
-  Inner body = [=](FiberId g) { return work_here(p, g, name, options, sim); };
-  co_return co_await in_scope(p, f, name, std::move(body));
-}
-
-Value cheap() { return Value().set("gpu", "T4"); }
-Value spot() { return Value().set("gpu", "H100:8").set("spot", true); }
-
-// --- the kinds
 
 CppGuest::Body retry(Process p) {
   return [p](FiberId f) -> Async<Value> {
@@ -251,6 +149,15 @@ CppGuest::Body replacement(Process p) {
   };
 }
 
+// A call goes on only where all has been set up again.
+void replaced_machine(World& world, const Value& e) {
+  std::string machine = fmt::format("{}-g{}", e.text("lease"), e.integer("generation"));
+  if (e.text("event") == "set_up_again") world.set_up[machine].insert(e.text("what"));
+  if (e.text("event") != "call_moved" || e.text("call") != "train") return;
+  if (world.set_up[machine].size() == 2) ++world.seen["a moved call found its machine set up"];
+  else world.wrong = "a call went on at " + machine + ", which is not set up";
+}
+
 CppGuest::Body budget(Process p) {
   return [p](FiberId f) -> Async<Value> {
     Value limit;
@@ -291,12 +198,21 @@ CppGuest::Body child_cancel(Process p) {
 
 }  // namespace
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {{"retry", retry},           {"map", map},
-                                        {"race", race},             {"nested scopes", nested},
-                                        {"failover", failover},     {"preemption", preemption},
-                                        {"replacement", replacement},
-                                        {"budget stop", budget},    {"child cancel", child_cancel}};
+const std::vector<Script>& scripts() {
+  static const std::vector<Script> all = [] {
+    std::vector<Script> s;
+    s.push_back(cpp_script("retry", retry));
+    s.push_back(cpp_script("map", map));
+    s.push_back(cpp_script("race", race));
+    s.push_back(cpp_script("nested", nested));
+    s.push_back(cpp_script("failover", failover));
+    s.push_back(cpp_script("preemption", preemption));
+    s.push_back(cpp_script("replacement", replacement));
+    s.back().event = replaced_machine;
+    s.push_back(cpp_script("budget", budget));
+    s.push_back(cpp_script("cancel", child_cancel));
+    return s;
+  }();
   return all;
 }
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "tests/sim/world.hpp"
+#include "tests/sim/cpp_script.hpp"
 
 using namespace rille;
 using namespace rille::torture;
@@ -30,21 +30,49 @@ std::optional<Wanted> read(int argc, char** argv) {
   return argc % 2 ? std::optional(w) : std::nullopt;
 }
 
-// What each kind gives when nothing goes wrong.
+constexpr int deaths_max = 12;
+
+// Deaths, and what happens while nobody runs, as the seed throws them.
+std::unique_ptr<World> seeded(std::uint64_t seed, bool trace) {
+  Dice dice = Dice(seed).of("torture");
+  constexpr double rates[] = {0, 1.0 / 12, 1.0 / 40, 1.0 / 120};
+  const double rate = rates[dice.bits("death rate") % 4];
+  auto deaths = std::make_shared<int>(0);
+  Conditions c;
+  c.cloud = provider::sim::Options::hostile(seed);
+  c.trace = trace;
+  c.dies = [=](const Place& place) {
+    if (*deaths >= deaths_max || !dice.chance(rate, "die", static_cast<std::uint64_t>(place.total))) return false;
+    ++*deaths;
+    return true;
+  };
+  auto number = std::make_shared<std::uint64_t>(0);
+  c.meanwhile = [=](World& w, int) {
+    constexpr std::int64_t downtimes_ms[] = {0, 1'000, 90'000, 3'600'000};
+    const std::uint64_t n = (*number)++;
+    w.time.pass(downtimes_ms[dice.bits("down", n) % 4]);
+    if (dice.chance(0.1, "clock", n)) w.time.set_wall_back(dice.between(1, 5'000, "clock back", n));
+    if (dice.chance(0.2, "gc", n)) (void)w.reap(dice.chance(0.5, "background", n));
+  };
+  return std::make_unique<World>(std::move(c));
+}
+
+// What each script gives when nothing goes wrong.
 std::vector<std::string> expectations() {
   std::vector<std::string> out;
-  for (const Kind& kind : kinds()) {
-    World calm(1, true, false);
-    (void)calm.live(kind, "");
-    Result<Value> r = calm.result();
-    out.push_back(r ? r->to_json() : "error " + r.error().summary());
+  for (const Script& script : scripts()) {
+    Conditions calm;
+    calm.cloud = provider::sim::Options::calm(1);
+    World world(std::move(calm));
+    (void)world.live(script, "");
+    out.push_back(world.outcome());
   }
   return out;
 }
 
 const char* const must_have_happened[] = {
     "died before a transaction", "died after a transaction", "died before a provider call",
-    "died after a provider call", "resumed", "step tried again", "step answered by the record",
+    "died after a provider call", "died before a request to an agent", "died after a request to an agent", "resumed", "step tried again", "step answered by the record",
     "second generation", "call lost its machine", "failed over", "event replace",
     "event call_moved", "event set_up_again", "event replace_waits", "a moved call found its machine set up",
     "event preempting", "event call_left", "a notice brought a checkpoint of its own",
@@ -81,21 +109,22 @@ int main(int argc, char** argv) {
   double virtual_days = 0;
   auto began = std::chrono::steady_clock::now();
   for (std::uint64_t seed = wanted->first; seed < wanted->first + wanted->seeds && failed < 20; ++seed) {
-    std::size_t k = seed % kinds().size();
-    World world(seed, false, wanted->one);
-    std::string wrong = world.live(kinds()[k], expected[k]);
+    std::size_t k = seed % scripts().size();
+    std::unique_ptr<World> made = seeded(seed, wanted->one);
+    World& world = *made;
+    std::string wrong = world.live(scripts()[k], expected[k]);
     count_cloud(world);
     if (wrong.empty() && seed % 97 == 0) {
-      World again(seed, false, false);
-      (void)again.live(kinds()[k], expected[k]);
-      if (again.digest() != world.digest()) wrong = "not the same the second time";
+      std::unique_ptr<World> again = seeded(seed, false);
+      (void)again->live(scripts()[k], expected[k]);
+      if (again->digest() != world.digest()) wrong = "not the same the second time";
     }
     for (const auto& [what, n] : world.seen) seen[what] += n;
     virtual_days += static_cast<double>(world.time.monotonic_ns()) / 86'400e9;
     if (wanted->one) fmt::print("digest {}\n", world.digest());
     if (wrong.empty()) continue;
     ++failed;
-    fmt::print("seed {} ({}): {}\n  replay it: {} --seed {}\n", seed, kinds()[k].name, wrong, argv[0], seed);
+    fmt::print("seed {} ({}): {}\n  replay it: {} --seed {}\n", seed, scripts()[k].name, wrong, argv[0], seed);
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   for (const auto& [what, n] : seen) fmt::print("{:>10}  {}\n", n, what);

@@ -2,85 +2,105 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <filesystem>
 
 #include "runtime/base/id.hpp"
+#include "runtime/store/audit.hpp"
 
 namespace rille::torture {
 
 namespace {
-constexpr int deaths_max = 12;
 constexpr std::int64_t world_ends_us = 120LL * 86'400'000'000;
+
+std::string_view kind_of(const std::string& where) {
+  return where == "journal" ? "transaction" : where.starts_with("provider") ? "provider call" : "request to an agent";
+}
+
+// Runs that a script starts are told and loaded as it is.
+class Children final : public engine::ChildPrograms {
+ public:
+  Children(World& world, const Script& script, Loop& loop, std::function<void(const Value&)> event)
+      : world_(world), script_(script), loop_(loop), event_(std::move(event)) {}
+  engine::RunHooks hooks(const std::string&) override {
+    engine::RunHooks h;
+    h.event = event_;
+    return h;
+  }
+  Result<std::unique_ptr<engine::Program>> load(Run& child, const std::string& script) override {
+    return script_.load(world_, loop_, child, script);
+  }
+
+ private:
+  World& world_;
+  const Script& script_;
+  Loop& loop_;
+  std::function<void(const Value&)> event_;
+};
 }  // namespace
 
-World::World(std::uint64_t s, bool is_calm, bool with_trace)
-    : seed(s), calm(is_calm), trace(with_trace), dice(Dice(s).of("torture")) {
-  auto options = calm ? provider::sim::Options::calm(seed) : provider::sim::Options::hostile(seed);
-  std::filesystem::path memory = "/dev/shm", root = std::filesystem::temp_directory_path();
-  if (std::filesystem::is_directory(memory)) root = memory;
-  home_ = fmt::format("{}/rille-torture-{}-{}", root.string(), getpid(), seed);
-  std::filesystem::remove_all(home_);
-  sim = engine::Simulation::create(time, options, home_).value();
-  sim->gate = [this](const char* where, bool done) { return place(where, done); };
+World::World(Conditions c) : conditions(std::move(c)), dice(Dice(conditions.cloud.seed).of("torture")) {
+  sim = engine::Simulation::create(time, conditions.cloud, conditions.home).value();
+  sim->gate = [this](const std::string& where, bool done) { return place(where, done); };
   time.end_at(time.wall_us() + world_ends_us);
-  constexpr double rates[] = {0, 1.0 / 12, 1.0 / 40, 1.0 / 120};
-  death_rate_ = calm ? 0 : rates[dice.bits("death rate") % 4];
 }
 
-World::~World() { std::filesystem::remove_all(home_); }
-
-void World::tell(const std::string& told) {
-  std::string line = told;  // the home's place is not the world's doing
-  for (std::size_t at; (at = line.find(home_)) != std::string::npos;) line.replace(at, home_.size(), "~");
-  trail = sha256_hex(trail + line).substr(0, 16);
-  if (trace) fmt::print("{:>12.3f}  {}\n", static_cast<double>(time.monotonic_ns()) / 1e9, line);
+void World::tell(const std::string& line) {
+  trail_ = sha256_hex(trail_ + line).substr(0, 16);
+  if (conditions.trace) fmt::print("{:>12.3f}  {}\n", static_cast<double>(time.monotonic_ns()) / 1e9, line);
 }
 
-// Where the process may die.
-bool World::place(const char* where, bool done) {
-  if (dead_) return false;
+bool World::place(const std::string& where, bool done) {
+  if (dead) return false;
   ++places_;
-  if (!may_die_ || deaths_ >= deaths_max || !dice.chance(death_rate_, "die", static_cast<std::uint64_t>(places_)))
-    return true;
+  ++lives.back();
+  const Place here{where, done, lives.back(), places_};
+  if (conditions.trace)
+    fmt::print("{:>12.3f}  place {} ({} {})\n", static_cast<double>(time.monotonic_ns()) / 1e9, here.number,
+               done ? "after" : "before", where);
+  if (!may_die_ || !conditions.dies || !conditions.dies(here)) return true;
   ++deaths_;
-  dead_ = true;
-  ++seen[fmt::format("died {} a {}", done ? "after" : "before", std::string(where) == "journal" ? "transaction"
-                                                                                                 : "provider call")];
-  if (trace) fmt::print("{:>12.3f}  DEATH {} ({} {})\n", static_cast<double>(time.monotonic_ns()) / 1e9, deaths_,
-                        done ? "after" : "before", where);
+  dead = true;
+  ++seen[fmt::format("died {} a {}", done ? "after" : "before", kind_of(where))];
+  ++seen[fmt::format("died {} {}", done ? "after" : "before", where)];
+  if (conditions.trace) fmt::print("{:>12}  DEATH {}\n", "", deaths_);
   return false;
 }
 
+void World::body_runs(const std::string& step, bool once) {
+  if (finished.contains(step)) wrong = "the finished step " + step + " ran again";
+  if (++effects[step] > 1 && once) wrong = "what happens once happened again: " + step;
+}
+
+void World::heard(const Script& script, const Value& e) {
+  const std::string name = e.text("event");
+  ++seen["event " + name];
+  if (conditions.trace || name != "checkpoint") tell(e.to_json());
+  if (name == "log" && e.text("message") == "effect")
+    body_runs(e["fields"].text("token"), e["fields"].boolean("once"));
+  if (name == "log" && e.text("message") == "finished") body_finished(e["fields"].text("token"));
+  if (name == "log" && e.text("message") == "wrong") wrong = e["fields"].text("what");
+  if (script.event) script.event(*this, e);
+}
+
 // One process, to the end of the run or its own.
-std::optional<Result<Value>> World::process(const Kind& kind) {
-  dead_ = false;
+std::optional<Result<Value>> World::process(const Script& script) {
+  dead = false;
+  lives.push_back(0);
+  inside.clear();
   auto loop = Loop::create_virtual(time).value();
   auto engine = engine::Engine::open_simulated(*loop, *sim).value();
   engine::RunHooks hooks;
-  hooks.event = [this, &kind](const Value& e) {
-    ++seen["event " + e.text("event")];
-    if (trace || e.text("event") != "checkpoint") tell(e.to_json());
-    std::string machine = fmt::format("{}-g{}", e.text("lease"), e.integer("generation"));
-    if (e.text("event") == "call_left" && e.boolean("kept") && e.integer("step") % 600)
-      ++seen["a notice brought a checkpoint of its own"];
-    if (const auto* box = sim->cloud.find(e.text("machine")); e.text("event") == "replacing" && box && box->notice_us)
-      if (sim->cloud.now_us() >= box->notice_us && box->alive(sim->cloud.now_us()))
-        ++seen["moved before the machine was lost"];
-    if (e.text("event") == "set_up_again") set_up[machine].insert(e.text("what"));
-    if (e.text("event") == "call_moved" && e.text("call") == "train" && std::string_view(kind.name) == "replacement") {
-      if (set_up[machine].size() == 2) ++seen["a moved call found its machine set up"];
-      else wrong = "a call went on at " + machine + ", which is not set up";
-    }
+  hooks.event = [this, &script](const Value& e) {
+    if (!dead) heard(script, e);
   };
+  hooks.children = std::make_shared<Children>(*this, script, *loop, hooks.event);
+  if (conditions.trace) hooks.print = [this](std::string_view text) { tell("prints: " + std::string(text)); };
   std::optional<Result<Value>> out;
   std::unique_ptr<Run> run;
-  std::unique_ptr<CppGuest> guest;
+  std::unique_ptr<engine::Program> program;
   auto whole = [&]() -> Task<void> {
     engine::RunSpec spec;
-    spec.script = kind.name;
+    spec.script = script.path.empty() ? script.name : script.path;
     spec.id = "r";
     Result<std::unique_ptr<Run>> made = make_error(ErrorKind::internal, "");
     if (engine->run("r")) made = co_await engine->resume("r", hooks);
@@ -90,31 +110,36 @@ std::optional<Result<Value>> World::process(const Kind& kind) {
       co_return;
     }
     run = std::move(*made);
-    guest = std::make_unique<CppGuest>(*run);
-    FunctionRef main = guest->function(kind.script(Process{*this, *run, *guest}));
+    Result<std::unique_ptr<engine::Program>> loaded = script.load(*this, *loop, *run, script.path);
+    if (!loaded) {
+      out.emplace(loaded.error());
+      co_return;
+    }
+    program = std::move(*loaded);
     Value none;
-    out.emplace(co_await run->execute(*guest, main, none));
+    out.emplace(co_await run->execute(program->guest(), program->main(), none));
   };
   loop->spawn(whole());
-  loop->run_until([&] { return out.has_value() || dead_; });
-  if (!out && !dead_) wrong = "the process waits for something that never comes";
-  if (dead_) out.reset();
+  loop->run_until([&] { return out.has_value() || dead; });
+  if (!out && !dead) wrong = "the process waits for something that never comes";
+  if (dead) out.reset();
   loop->abandon_tasks();
+  program.reset();
   run.reset();
-  guest.reset();
   engine.reset();
   return out;
 }
 
-// `rille gc` in a process of its own. It may die, too.
-void World::reap(bool in_background) {
-  dead_ = false;
+bool World::reap(bool in_background, const std::string& now) {
+  dead = false;
+  lives.push_back(0);
   auto loop = Loop::create_virtual(time).value();
   auto engine = engine::Engine::open_simulated(*loop, *sim).value();
   bool over = false;
   auto whole = [&]() -> Task<void> {
     engine::ReapSpec spec;
     spec.in_background = in_background;
+    spec.now = now;
     auto report = co_await engine->reap(std::move(spec));
     over = true;
     if (!report) co_return;
@@ -123,37 +148,59 @@ void World::reap(bool in_background) {
     seen["reaper failed"] += static_cast<std::int64_t>(report->failed.size() + report->errors.size());
   };
   loop->spawn(whole());
-  loop->run_until([&] { return over || dead_; });
-  if (!over && !dead_) wrong = "the reaper waits for something that never comes";
+  loop->run_until([&] { return over || dead; });
+  if (!over && !dead) wrong = "the reaper waits for something that never comes";
   loop->abandon_tasks();
   engine.reset();
+  return !dead;
 }
 
-Result<Value> World::result() {
+// As `rille signal` in a process of its own: it finds the run, or comes again.
+void World::send_signal(std::int64_t after_ms, std::string name, std::string json) {
+  time.add(after_ms, [this, name, json] {
+    bool there = false;
+    (void)sim->disk->query("SELECT 1 FROM runs WHERE id='r'", {}, [&](const store::Row&) { there = true; });
+    if (!there) return send_signal(1000, name, json);
+    Result<> sent = sim->disk->run("INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES('r',?1,?1,?2,?3)",
+                                   {name, json, time.wall_us()});
+    if (!sent) wrong = sent.error().summary();
+  });
+}
+
+std::string World::outcome() {
   auto loop = Loop::create_virtual(time).value();
   auto engine = engine::Engine::open_simulated(*loop, *sim).value();
-  RILLE_TRY(engine::RunRow row, engine->run("r"));
-  if (row.error) return *row.error;
-  return row.result;
+  Result<engine::RunRow> row = engine->run("r");
+  if (!row) return "no run";
+  if (row->error) return "error " + row->error->summary();
+  return row->result.to_json();
 }
 
-std::string World::live(const Kind& kind, const std::string& expected) {
-  std::optional<Result<Value>> out;
-  for (int n = 0; !out; ++n) {
-    out = process(kind);
+std::string World::live(const Script& script, const std::string& expected) {
+  if (script.prepare) script.prepare(*this);
+  while (!process(script)) {
     if (!wrong.empty()) return wrong;
-    if (out) break;
-    constexpr std::int64_t downtimes_ms[] = {0, 1'000, 90'000, 3'600'000};
-    auto number = static_cast<std::uint64_t>(n);
-    time.pass(downtimes_ms[dice.bits("down", number) % 4]);
-    if (dice.chance(0.1, "clock", number)) time.set_wall_back(dice.between(1, 5'000, "clock back", number));
-    if (dice.chance(0.2, "gc", number)) reap(dice.chance(0.5, "background", number));
+    if (conditions.meanwhile) conditions.meanwhile(*this, deaths_);
     ++seen["resumed"];
   }
+  if (!wrong.empty()) return wrong;
   if (std::string bad = settle(); !bad.empty()) return bad;
-  Result<Value> recorded = result();
-  std::string got = recorded ? recorded->to_json() : "error " + recorded.error().summary();
-  if (got != expected) return fmt::format("the result is {}, and {} without faults and deaths", got, expected);
+  if (std::string got = outcome(); got != expected)
+    return fmt::format("the result is {}, and {} without faults and deaths", got, expected);
+  return wrong;
+}
+
+std::string World::leave_alone(const Script& script) {
+  if (script.prepare) script.prepare(*this);
+  bool over = process(script).has_value();
+  const bool begun = outcome() != "no run";
+  while (!over) {
+    if (!wrong.empty()) return wrong;
+    if (conditions.meanwhile) conditions.meanwhile(*this, deaths_);
+    over = reap(false, begun ? "r" : "");
+  }
+  ++seen["left alone"];
+  if (std::string bad = settle(); !bad.empty()) return bad;
   return wrong;
 }
 
@@ -180,7 +227,7 @@ std::string World::settle() {
 }
 
 // Once the provider's bills are in, the ledger is their sum, to the micro-dollar: also with machines that came and went
-// unseen, between a create whose answer was lost and the next list.
+// unseen, between a create whose answer was lost and the next list. And the audit trail is whole.
 std::string World::check_books(Loop& loop, engine::Engine& engine) {
   auto count = [&](std::set<std::string>& machines) -> Result<Micros> {
     Micros sum = 0;
@@ -201,11 +248,14 @@ std::string World::check_books(Loop& loop, engine::Engine& engine) {
   if (bill) ++seen["the ledger was the bill"];
   if (bill && *before == bill) ++seen["so was the estimate"];
   if (*ledger != bill) return fmt::format("the ledger says {}, the bill {} micro-dollars", *ledger, bill);
+  Result<store::Trail> trail = store::check_trail(*sim->disk);
+  if (!trail) return trail.error().summary();
+  if (trail->broken) return fmt::format("the audit trail is broken at row {}", *trail->broken);
   return "";
 }
 
 std::string World::digest() const {
-  return fmt::format("{} {} {} {} {}", trail, time.monotonic_ns(), places_, sim->cloud.counts.calls,
+  return fmt::format("{} {} {} {} {}", trail_, time.monotonic_ns(), places_, sim->cloud.counts.calls,
                      sim->cloud.bill_micros());
 }
 

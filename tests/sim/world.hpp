@@ -1,8 +1,9 @@
-// One seed's world: a simulated cloud, a journal in memory, and a runner that dies at places which the seed chooses,
-// before and after each transaction and each provider call. What the world knows and the runner does not: which effects
-// have happened, and what the cloud has really made and billed.
+// A world that outlives the processes in it: a simulated cloud, a journal in memory, and a runner that dies where its
+// conditions say, before and after each transaction, each provider call and each request to an agent. What the world
+// knows and the runner does not: which effects have happened, and what the cloud has really made and billed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,64 +12,86 @@
 
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/simulation.hpp"
-#include "tests/unit/engine/guest.hpp"
 
 namespace rille::torture {
 
 using engine::Run;
-using engine::test::CppGuest;
 using provider::sim::Dice;
 
-// "Sometimes": each of these must have happened somewhere in the seeds.
+// "Sometimes": each of these must have happened somewhere.
 using Sometimes = std::map<std::string, std::int64_t>;
 
 struct World;
-struct Process {
-  World& world;
-  Run& run;
-  CppGuest& guest;
+
+// What a run executes: the C++ or Lua code behind it is made anew in each process.
+struct Script {
+  using Load = std::function<Result<std::unique_ptr<engine::Program>>(World&, Loop&, Run&, const std::string& script)>;
+  std::string name;
+  Load load;                                    // also of the runs that it starts; `script` says which
+  std::string path = {};                        // what the run's row says; "": the name
+  provider::sim::Options (*cloud)() = nullptr;  // the exhaustive test's. Null: nothing goes wrong there
+  void (*prepare)(World&) = nullptr;            // before the first process
+  void (*event)(World&, const Value&) = nullptr;
 };
-using Script = CppGuest::Body (*)(Process);
-struct Kind {
-  const char* name;
-  Script script;
+
+// Where a process may die.
+struct Place {
+  const std::string& where;                     // "journal", "provider create", "agent start", ..
+  bool done = false;                            // before or after it
+  int number = 0;                               // in this process, from 1
+  int total = 0;                                // in this world, from 1
 };
-const std::vector<Kind>& kinds();  // scripts.cpp
+
+struct Conditions {
+  provider::sim::Options cloud;
+  bool trace = false;
+  std::string home = "/nonexistent";            // for what runs keep beside the journal
+  std::function<bool(const Place&)> dies;       // null: never
+  std::function<void(World&, int deaths)> meanwhile;  // after each death, before the next process
+};
 
 struct World {
-  World(std::uint64_t seed, bool calm, bool trace);
-  ~World();
+  explicit World(Conditions conditions);
 
   // From start to the end of the run, through all deaths, and then until nothing is owed. What is wrong, if anything.
-  std::string live(const Kind& kind, const std::string& expected);
-  Result<Value> result();                       // of the run's row
-  std::string digest() const;                   // the same for the same seed, always
+  std::string live(const Script& script, const std::string& expected);
+  // The same, but nobody resumes the run after its first death: what it holds is ended by its rows alone.
+  std::string leave_alone(const Script& script);
+  std::string outcome();                        // of the run's row: its result, or "error .."
+  std::string digest() const;                   // the same for the same conditions, always
+  // `rille gc` in a process of its own, which may die, too. now: also what `run` holds for its resumption.
+  bool reap(bool in_background, const std::string& now = "");
 
-  const std::uint64_t seed;
-  const bool calm, trace;
+  // What scripts tell. A body runs: refused once the script has seen its step's outcome, and, of one that happens
+  // once, the second time.
+  void body_runs(const std::string& step, bool once = false);
+  void body_finished(const std::string& step) { finished.insert(step); }
+  void send_signal(std::int64_t after_ms, std::string name, std::string json);
+  void tell(const std::string& line);
+
+  const Conditions conditions;
   Dice dice;
   VirtualTime time;
   std::unique_ptr<engine::Simulation> sim;
   std::map<std::string, int> effects;           // by step: how often its body ran
   std::set<std::string> finished;               // steps whose outcome the script has seen: never again
+  std::map<std::string, int> inside;            // by pool: permits that this process uses
   std::map<std::string, std::set<std::string>> set_up;  // by machine: what was done again on it
   std::string wrong;                            // what a script found out
   Sometimes seen;
-  std::string trail;                            // a running hash of all that was told
-
-  void tell(const std::string& line);
+  std::vector<int> lives;                       // the places of each process
+  bool dead = false;                            // the present process has died
 
  private:
-  bool place(const char* where, bool done);
-  std::optional<Result<Value>> process(const Kind& kind);
-  void reap(bool in_background);
+  bool place(const std::string& where, bool done);
+  std::optional<Result<Value>> process(const Script& script);
+  void heard(const Script& script, const Value& event);
   std::string settle();
   std::string check_books(Loop& loop, engine::Engine& engine);
 
-  bool dead_ = false, may_die_ = true;
+  bool may_die_ = true;
   int places_ = 0, deaths_ = 0;
-  double death_rate_ = 0;
-  std::string home_;                            // copies of checkpoints; outlives processes, as the world does
+  std::string trail_;                           // a running hash of all that was told
 };
 
 }  // namespace rille::torture

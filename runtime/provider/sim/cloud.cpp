@@ -74,6 +74,11 @@ void Cloud::foresee(Box& box) {
     box.lost_us = box.landed_us + static_cast<std::int64_t>(own.unit("lost") * (box.live_us - box.landed_us));
     return;
   }
+  if (auto said = options_.fates.find(static_cast<int>(boxes_.size()) + 1); said != options_.fates.end()) {
+    box.lost_us = box.live_us + said->second.lost_after_ms * 1000;
+    if (said->second.notice) box.notice_us = std::max(box.live_us, box.lost_us - options_.spot_notice_ms * 1000);
+    return;
+  }
   double per_day = box.place.spot ? box.place.type->preemptions_per_day * options_.preemptions : 0;
   if (per_day <= 0) return;
   box.lost_us = box.live_us + static_cast<std::int64_t>(own.exponential(day_us / per_day, "preempted"));
@@ -97,7 +102,8 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
   if (!place.type)
     return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no offer '{}'", request.offer.id),
                       "see what there is with `rille offers`");
-  if (market_.sold_out(place, now) ||
+  if (options_.sold_out.contains(place.type->id) || options_.sold_out.contains(request.offer.id) ||
+      market_.sold_out(place, now) ||
       dice_.chance(options_.faults.refuse, "refuse", static_cast<std::uint64_t>(counts.calls))) {
     ++counts.refused;
     Error e = make_error(ErrorKind::capacity, fmt::format("{} has no {} left in {}", place.spot ? "spot" : "on demand",

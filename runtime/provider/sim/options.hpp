@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 
 #include "runtime/provider/types.hpp"
 
@@ -18,6 +21,12 @@ struct Faults {
   double wrong_notice = 0;     // a machine that is announced to be taken away is taken a day later
   double terminate_lies = 0;   // accepted, and nothing happens
   double terminate_slow = 0;   // it takes up to slow_terminate_ms instead of shutdown_ms
+};
+
+// What becomes of a machine where that is said and not thrown.
+struct Fate {
+  std::int64_t lost_after_ms = 0;  // after it was live
+  bool notice = false;             // spot_notice_ms before
 };
 
 struct Options {
@@ -36,6 +45,9 @@ struct Options {
   double forgets = 0.5;                  // the share of machines that are unknown once they are gone
   std::int64_t billing_unit_s = 1, billing_minimum_s = 60;
   std::int64_t look_every_ms = 60'000;      // see provider::Traits
+  // For worlds without chance: what happens in them is said here.
+  std::map<int, Fate> fates;                // by the machine's number, from 1
+  std::set<std::string> sold_out;           // types ("b200x8") and offers ("h100x8@us-east") that have nothing left
 
   static Options calm(std::uint64_t seed);     // nothing goes wrong: no faults, no scarcity, no preemptions
   static Options usual(std::uint64_t seed);    // a public cloud on an ordinary day

@@ -79,15 +79,15 @@ class Sim final : public Provider {
     return static_cast<std::int64_t>(
         cloud_.dice().exponential(static_cast<double>(cloud_.options().latency_ms) / 2, way, call));
   }
-  Async<> place(bool done) {
-    if (!gate_ || gate_(done)) co_return success();
+  Async<> place(const char* operation, bool done) {
+    if (!gate_ || gate_(operation, done)) co_return success();
     Future<Result<>> never(loop_);
     co_return co_await never;
   }
 
   // The way there, and what may end it before the call has any effect. Gives the number of the call.
   Async<std::uint64_t> arrive(const char* operation, CancelToken token) {
-    RILLE_CO_CHECK(co_await place(false));
+    RILLE_CO_CHECK(co_await place(operation, false));
     auto call = static_cast<std::uint64_t>(++cloud_.counts.calls);
     RILLE_CO_CHECK(co_await sleep_for(loop_, way_ms("there", call), token));
     const Dice& dice = cloud_.dice();
@@ -113,7 +113,7 @@ class Sim final : public Provider {
 
   // The way back, on which the answer may be lost.
   Async<> answer(const char* operation, std::uint64_t call, CancelToken token) {
-    RILLE_CO_CHECK(co_await place(true));
+    RILLE_CO_CHECK(co_await place(operation, true));
     RILLE_CO_CHECK(co_await sleep_for(loop_, way_ms("back", call), token));
     if (!loses(call)) co_return success();
     ++cloud_.counts.lost_replies;

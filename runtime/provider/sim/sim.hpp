@@ -7,9 +7,9 @@
 
 namespace rille::provider::sim {
 
-// Told before and after the effect of each call: where a process may die. Null: nowhere. False: it has died, and the
-// call never returns.
-using Gate = std::function<bool(bool done)>;
+// Told before and after the effect of each call ("create", "list", ..): where a process may die. Null: nowhere. False:
+// it has died, and the call never returns.
+using Gate = std::function<bool(const char* operation, bool done)>;
 
 // The cloud outlives the provider.
 std::unique_ptr<Provider> make_provider(Loop& loop, Cloud& cloud, Gate gate = nullptr);

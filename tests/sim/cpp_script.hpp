@@ -1,0 +1,37 @@
+// Scripts whose code is C++, and the verbs that they are made of. A step's body is an effect that the world counts.
+#pragma once
+
+#include "tests/sim/world.hpp"
+#include "tests/unit/engine/guest.hpp"
+
+namespace rille::torture {
+
+using engine::test::CppGuest;
+
+struct Process {
+  World& world;
+  Run& run;
+  CppGuest& guest;
+};
+using Main = CppGuest::Body (*)(Process);
+// children: by the name with which they are asked for.
+Script cpp_script(std::string name, Main main, std::map<std::string, Main> children = {});
+
+const std::vector<Script>& scripts();          // in worlds of any kind (scripts.cpp)
+const std::vector<Script>& declared_scripts(); // in worlds where nothing is left to chance (declared_scripts.cpp)
+
+// fails: the share of the body's attempts that do.
+Async<Value> step(Process p, FiberId f, std::string name, Value result, double fails = 0);
+// A machine, sooner or later: what is refused or lost on the way is asked for again under the next name.
+Async<engine::LeaseView> rent(Process p, FiberId f, std::string name, Value options, int tries = 60);
+Async<Value> call(Process p, FiberId f, const engine::LeaseView& box, std::string name, Value sim);
+Value sim_of(const char* duration, Value result, const char* every = nullptr);
+using Inner = std::function<Async<Value>(FiberId)>;
+// A release that fails is the world's trouble and not the script's: whoever comes later tries again.
+Async<Value> in_scope(Process p, FiberId f, std::string name, Inner body);
+// Rents and calls until the work is done, on however many machines.
+Async<Value> work(Process p, FiberId f, std::string name, Value options, Value sim);
+Value cheap();
+Value spot();
+
+}  // namespace rille::torture
