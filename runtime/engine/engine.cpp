@@ -390,7 +390,9 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
                            "stop that process first; `rille release` ends a lease under a living run");
       co_return e;
     }
-    request.now = row.id;
+    RILLE_CO_CHECK(journal_->reader().query(  // and what it waited for: the runs that its script has started
+        "WITH RECURSIVE these(id) AS (SELECT ?1 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
+        "SELECT id FROM these", {row.id}, [&](const store::Row& found) { request.now.insert(found.text(0)); }));
   }
   if (spec.in_background) {
     RILLE_CO_TRY(bool open, leases_->any_open());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -93,7 +94,7 @@ struct ReapRequest {
   std::function<bool(const std::string& run)> alive;  // whether a runner holds that run now
   bool in_background = false;      // touches nothing of a run that is alive, not even what has expired
   bool only_due = false;           // rows whose time has come, and no look at what the providers have besides
-  std::string now;                 // a run that is not alive, whose leases end at once
+  std::set<std::string> now;       // runs whose leases end at once, unless they are alive
   std::string unknown;             // a machine with our tag that is in no journal, and ends all the same
 };
 

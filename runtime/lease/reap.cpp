@@ -56,7 +56,7 @@ Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequ
   } else {
     held.why = "its run was interrupted and can be resumed";
   }
-  bool due = now_us() >= held.until_us || lease.state == "releasing" || lease.run == request.now ||
+  bool due = now_us() >= held.until_us || lease.state == "releasing" || request.now.contains(lease.run) ||
              (over(state) && !lease.detached);
   if (due) held.until_us = 0;
   return std::optional<Held>(std::move(held));
