@@ -12,6 +12,7 @@ namespace rille::host {
 // The part of the host that only waiting touches.
 struct AwaitAccess {
   static void resume(LuaHost& host, Fiber& fiber, int values) { host.resume(fiber, values); }
+  static void refused(LuaHost& host, Fiber& fiber) { host.refused(fiber); }
 };
 
 namespace {
@@ -79,7 +80,10 @@ Completion begin_await(lua_State* L, Waits waits) {
                         "call it inside a run"));
   check_may_wait(L, *fiber);
   if (waits != Waits::cleanup)
-    if (const Error* why = host.has_run() ? host.run().cancelled(fiber->id) : nullptr) raise(L, *why);
+    if (const Error* why = host.has_run() ? host.run().cancelled(fiber->id) : nullptr) {
+      AwaitAccess::refused(host, *fiber);
+      raise(L, *why);
+    }
   ++fiber->suspension;
   fiber->starting = true;
   fiber->ready = -1;

@@ -17,6 +17,8 @@ namespace {
 // Instructions that a cancelled fiber may run before it is interrupted between suspension points: time for its own
 // cleanup, yet an end for a loop that swallows every error.
 constexpr int grace_instructions = 2'000'000;
+// ..or waits that it may ask for: each can be dear, and whoever asks so often swallows the answer.
+constexpr int refused_waits_max = 100;
 constexpr std::size_t source_bytes_max = 16 << 20;
 
 // `-- rille: jit` in one of the first lines.
@@ -275,6 +277,10 @@ std::string LuaHost::where(FiberId id) const {
 }
 
 // --- interruption
+
+void LuaHost::refused(Fiber& fiber) {
+  if (++fiber.refused > refused_waits_max) lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+}
 
 void LuaHost::arm_interrupt() noexcept {
   interrupt_.store(true);

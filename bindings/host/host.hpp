@@ -60,6 +60,7 @@ struct Fiber {
   std::uint64_t suspension = 0;              // counts awaits; a completion for an older one is dropped
   bool waiting = false;                      // suspended in await
   bool engine_wait = false;                  // ..in an operation that the engine resolves on cancel
+  int refused = 0;                           // waits, because it is cancelled
   bool starting = false;                     // inside await, before the yield
   lua_State* awaiting = nullptr;             // the coroutine that called await
   int ready = -1;                            // results pushed while starting
@@ -130,6 +131,7 @@ class LuaHost final : public Guest {
   Result<> open_libraries();
   void resume(Fiber& fiber, int values);
   void end_fiber(Fiber& fiber, int status);
+  void refused(Fiber& fiber);                // a wait, because it is cancelled
   static void hook(lua_State* L, lua_Debug* ar);
   struct Watchdog;
 
