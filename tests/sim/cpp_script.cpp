@@ -72,6 +72,34 @@ Async<Value> step(Process p, FiberId f, std::string name, Value result, double f
   }
 }
 
+Async<Value> once(Process p, FiberId f, std::string name, Value result, bool probes) {
+  StepOptions options;
+  options.effect = engine::Effect::once;
+  options.probes = probes;
+  Operation op("step", name, result, "torture:" + name);
+  RILLE_CO_TRY(engine::StepTicket ticket, co_await p.run.step_begin(f, std::move(op), options));
+  const std::string key = p.run.id() + " " + ticket.key;
+  if (ticket.recorded) {
+    if (*ticket.recorded) p.world.body_finished(key);
+    else ++p.world.seen["step uncertain"];
+    co_return std::move(*ticket.recorded);
+  }
+  if (ticket.probe) {
+    engine::ProbeAnswer answer;
+    if (p.world.effects.contains(key)) answer.done = result;
+    ++p.world.seen[answer.done ? "probe found it done" : "probe found nothing"];
+    RILLE_CO_TRY(engine::StepOutcome outcome, co_await p.run.step_probed(f, ticket, answer));
+    if (!outcome.again) {
+      if (outcome.result) p.world.body_finished(key);
+      co_return std::move(outcome.result);
+    }
+  }
+  p.world.body_runs(key, true);
+  RILLE_CO_TRY(engine::StepOutcome outcome, co_await p.run.step_end(f, ticket, result));
+  p.world.body_finished(key);
+  co_return std::move(outcome.result);
+}
+
 Async<LeaseView> rent(Process p, FiberId f, std::string name, Value options, int tries) {
   for (int i = 1;; ++i) {
     std::string numbered = fmt::format("{}-{}", name, i);
@@ -100,12 +128,21 @@ Value sim_of(const char* duration, Value result, const char* every) {
 }
 
 Async<Value> in_scope(Process p, FiberId f, std::string name, Inner body) {
+  Inner nothing;
+  co_return co_await in_scope_with(p, f, std::move(name), std::move(body), std::move(nothing));
+}
+
+Async<Value> in_scope_with(Process p, FiberId f, std::string name, Inner body, Inner deferred) {
   ScopeId scope = p.run.scope_enter(f, name);
   Result<Value> result = co_await body(f);
   std::optional<Error> failure;
   if (!result) failure = result.error();
   Result<> settled = co_await p.run.scope_settle(f, scope, failure);
   if (!settled && result) result = settled.error();
+  if (deferred) {
+    Result<Value> done = co_await deferred(f);
+    if (!done && result) result = done.error();
+  }
   Result<> released = co_await p.run.scope_release(f, scope, {});
   if (!released) ++p.world.seen["scope could not release"];
   p.run.scope_leave(f, scope);

@@ -29,8 +29,11 @@ Value sim_of(const char* duration, Value result, const char* every = nullptr);
 using Inner = std::function<Async<Value>(FiberId)>;
 // A release that fails is the world's trouble and not the script's: whoever comes later tries again.
 Async<Value> in_scope(Process p, FiberId f, std::string name, Inner body);
+Async<Value> in_scope_with(Process p, FiberId f, std::string name, Inner body, Inner deferred);
 // Rents and calls until the work is done, on however many machines.
 Async<Value> work(Process p, FiberId f, std::string name, Value options, Value sim);
+// A step that must not happen twice. Where its process died inside, the probe, if it has one, asks the world.
+Async<Value> once(Process p, FiberId f, std::string name, Value result, bool probes);
 Value cheap();
 Value spot();
 

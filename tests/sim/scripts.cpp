@@ -206,9 +206,26 @@ const std::vector<Script>& scripts() {
     s.push_back(cpp_script("race", race));
     s.push_back(cpp_script("nested", nested));
     s.push_back(cpp_script("failover", failover));
+    s.back().cloud = [] {
+      provider::sim::Options o = provider::sim::Options::calm(1);
+      o.sold_out = {"b200x8", "h200x8", "h100x8@us-east", "h100x8@us-west"};
+      return o;
+    };
     s.push_back(cpp_script("preemption", preemption));
+    s.back().cloud = [] {
+      provider::sim::Options o = provider::sim::Options::calm(1);
+      o.fates[1] = {25 * 60'000, false};
+      o.fates[2] = {15 * 60'000, true};
+      return o;
+    };
     s.push_back(cpp_script("replacement", replacement));
     s.back().event = replaced_machine;
+    s.back().cloud = [] {
+      provider::sim::Options o = provider::sim::Options::calm(1);
+      o.fates[1] = {35 * 60'000, false};
+      o.fates[2] = {40 * 60'000, true};
+      return o;
+    };
     s.push_back(cpp_script("budget", budget));
     s.push_back(cpp_script("cancel", child_cancel));
     return s;

@@ -72,7 +72,8 @@ std::vector<std::string> expectations() {
 
 const char* const must_have_happened[] = {
     "died before a transaction", "died after a transaction", "died before a provider call",
-    "died after a provider call", "died before a request to an agent", "died after a request to an agent", "resumed", "step tried again", "step answered by the record",
+    "died after a provider call", "died before a request to an agent", "died after a request to an agent",
+    "resumed", "step tried again", "step answered by the record",
     "second generation", "call lost its machine", "failed over", "event replace",
     "event call_moved", "event set_up_again", "event replace_waits", "a moved call found its machine set up",
     "event preempting", "event call_left", "a notice brought a checkpoint of its own",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "runtime/base/id.hpp"
@@ -53,7 +54,7 @@ bool World::place(const std::string& where, bool done) {
   if (dead) return false;
   ++places_;
   ++lives.back();
-  const Place here{where, done, lives.back(), places_};
+  const Place here{where, done, static_cast<int>(lives.size()), lives.back(), places_};
   if (conditions.trace)
     fmt::print("{:>12.3f}  place {} ({} {})\n", static_cast<double>(time.monotonic_ns()) / 1e9, here.number,
                done ? "after" : "before", where);
@@ -119,10 +120,18 @@ std::optional<Result<Value>> World::process(const Script& script) {
     Value none;
     out.emplace(co_await run->execute(program->guest(), program->main(), none));
   };
+  std::unique_ptr<Timer> person;
+  if (script.cancel_ms) {
+    std::int64_t in_ms = std::max<std::int64_t>(0, script.cancel_ms - time.monotonic_ns() / 1'000'000);
+    person = std::make_unique<Timer>(*loop, in_ms, [&run] {
+      if (run) run->cancel(make_error(ErrorKind::cancelled, "by hand"));
+    });
+  }
   loop->spawn(whole());
   loop->run_until([&] { return out.has_value() || dead; });
   if (!out && !dead) wrong = "the process waits for something that never comes";
   if (dead) out.reset();
+  person.reset();
   loop->abandon_tasks();
   program.reset();
   run.reset();
@@ -178,30 +187,26 @@ std::string World::outcome() {
 
 std::string World::live(const Script& script, const std::string& expected) {
   if (script.prepare) script.prepare(*this);
-  while (!process(script)) {
-    if (!wrong.empty()) return wrong;
+  bool over = false;
+  while (!over && wrong.empty()) {
+    if (over = process(script).has_value(); over || !wrong.empty()) break;
     if (conditions.meanwhile) conditions.meanwhile(*this, deaths_);
+    if (alone) break;
     ++seen["resumed"];
   }
+  if (!over && wrong.empty()) leave_to_reaper();
   if (!wrong.empty()) return wrong;
   if (std::string bad = settle(); !bad.empty()) return bad;
-  if (std::string got = outcome(); got != expected)
+  if (std::string got = outcome(); over && got != expected)
     return fmt::format("the result is {}, and {} without faults and deaths", got, expected);
   return wrong;
 }
 
-std::string World::leave_alone(const Script& script) {
-  if (script.prepare) script.prepare(*this);
-  bool over = process(script).has_value();
-  const bool begun = outcome() != "no run";
-  while (!over) {
-    if (!wrong.empty()) return wrong;
-    if (conditions.meanwhile) conditions.meanwhile(*this, deaths_);
-    over = reap(false, begun ? "r" : "");
-  }
+void World::leave_to_reaper() {
   ++seen["left alone"];
-  if (std::string bad = settle(); !bad.empty()) return bad;
-  return wrong;
+  const std::string run = outcome() == "no run" ? "" : "r";
+  while (wrong.empty() && !reap(false, run))
+    if (conditions.meanwhile) conditions.meanwhile(*this, deaths_);
 }
 
 // The faults are over; whoever looks after it finds what is left. Within the shortest ttl: no expiry does our work.

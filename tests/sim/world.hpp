@@ -31,6 +31,8 @@ struct Script {
   std::string path = {};                        // what the run's row says; "": the name
   provider::sim::Options (*cloud)() = nullptr;  // the exhaustive test's. Null: nothing goes wrong there
   void (*prepare)(World&) = nullptr;            // before the first process
+  std::int64_t cancel_ms = 0;                   // from when on a person wants the run cancelled; 0: never
+  bool steps_vary = false;                      // which steps it comes to depends on when its processes die
   void (*event)(World&, const Value&) = nullptr;
 };
 
@@ -38,7 +40,7 @@ struct Script {
 struct Place {
   const std::string& where;                     // "journal", "provider create", "agent start", ..
   bool done = false;                            // before or after it
-  int number = 0;                               // in this process, from 1
+  int process = 0, number = 0;                  // of the process; in it: both from 1
   int total = 0;                                // in this world, from 1
 };
 
@@ -55,8 +57,7 @@ struct World {
 
   // From start to the end of the run, through all deaths, and then until nothing is owed. What is wrong, if anything.
   std::string live(const Script& script, const std::string& expected);
-  // The same, but nobody resumes the run after its first death: what it holds is ended by its rows alone.
-  std::string leave_alone(const Script& script);
+  bool alone = false;                           // nobody resumes the run after a death; its rows end what it holds
   std::string outcome();                        // of the run's row: its result, or "error .."
   std::string digest() const;                   // the same for the same conditions, always
   // `rille gc` in a process of its own, which may die, too. now: also what `run` holds for its resumption.
@@ -86,6 +87,7 @@ struct World {
   bool place(const std::string& where, bool done);
   std::optional<Result<Value>> process(const Script& script);
   void heard(const Script& script, const Value& event);
+  void leave_to_reaper();
   std::string settle();
   std::string check_books(Loop& loop, engine::Engine& engine);
 
