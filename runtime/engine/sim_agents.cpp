@@ -89,6 +89,7 @@ class SimAgent final : public agent::AgentClient {
         status.attempt = 1;
         status.checkpoint = checkpoint_of(call);
         status.result = Result<Value>(std::move(left));
+        RILLE_CO_CHECK(co_await all_.place(loop_, "attach", true));
         co_return status;
       }
       if (!noticed && box().told_there && box().notice_us && now_us() >= box().notice_us && handlers.notice) {

@@ -29,9 +29,10 @@ class CppProgram final : public engine::Program {
 
 }  // namespace
 
-Script cpp_script(std::string name, Main main, std::map<std::string, Main> children) {
+Script cpp_script(std::string name, std::string result, Main main, std::map<std::string, Main> children) {
   Script s;
   s.name = std::move(name);
+  s.result = std::move(result);
   s.load = [main, children = std::move(children)](World& world, Loop&, Run& run, const std::string& script)
       -> Result<std::unique_ptr<engine::Program>> {
     auto child = children.find(std::filesystem::path(script).filename().string());

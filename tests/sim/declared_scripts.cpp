@@ -182,17 +182,18 @@ CppGuest::Body children(Process p) {
 const std::vector<Script>& declared_scripts() {
   static const std::vector<Script> all = [] {
     std::vector<Script> s = scripts();
-    s.push_back(cpp_script("cleanup", cleanup));
-    s.push_back(cpp_script("fails", fails));
-    s.push_back(cpp_script("cancelled-run", cancelled_run));
+    s.push_back(cpp_script("cleanup", R"("cleaned up")", cleanup));
+    s.push_back(cpp_script("fails", "error invalid: that was not it", fails));
+    s.push_back(cpp_script("cancelled-run", "error cancelled: by hand", cancelled_run));
     s.back().cancel_ms = 5 * 3'600'000;
     s.back().steps_vary = true;        // a person does not wait until it has come so far again
-    s.push_back(cpp_script("once", once_only));
+    s.push_back(cpp_script("once", R"("paid and sent once")", once_only));
     s.back().steps_vary = true;        // what is uncertain is looked at
-    s.push_back(cpp_script("pools", pools));
-    s.push_back(cpp_script("signals", signals));
+    s.push_back(cpp_script("pools", R"("eight answers")", pools));
+    s.push_back(cpp_script("signals", R"("\"nobody\" {\"by\":\"a person\"}")", signals));
     s.back().prepare = [](World& w) { w.send_signal(7'200'000, "go", "{\"by\":\"a person\"}"); };
-    s.push_back(cpp_script("children", children, {{"child", child}, {"failing child", failing_child}}));
+    s.push_back(cpp_script("children", R"("two, and one failed")", children,
+                           {{"child", child}, {"failing child", failing_child}}));
     return s;
   }();
   return all;

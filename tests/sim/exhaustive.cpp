@@ -49,14 +49,13 @@ std::optional<Schedule> read_schedule(std::string_view text) {
 
 // What a script comes to when nothing dies.
 struct Calm {
-  std::string outcome;
+  std::string wrong;
   std::set<std::string> finished;
   int places = 0;
 };
 
 const std::string& home() {
-  static const std::string path = fmt::format("{}/rille-exhaustive-{}",
-                                              std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp", getpid());
+  static const std::string path = scratch_path("exhaustive");
   return path;
 }
 
@@ -76,14 +75,12 @@ Conditions conditions(const Script& script, const Schedule& schedule, Dies dies,
     w.alone = schedule.alone;
     w.time.pass(downtimes_ms[(deaths == 1 ? schedule.first : schedule.second) % 4]);
   };
-  std::error_code ignored;
-  std::filesystem::remove_all(home(), ignored);
   return c;
 }
 
 // What is wrong, if anything. The steps of a run that nobody resumed are what they are.
 std::string play(World& world, const Script& script, const Calm& calm) {
-  std::string wrong = world.live(script, calm.outcome);
+  std::string wrong = world.live(script);
   if (!wrong.empty() || world.alone || script.steps_vary) return wrong;
   for (const std::string& step : calm.finished)
     if (!world.finished.contains(step) || !world.effects[step]) return "the step " + step + " never happened";
@@ -95,12 +92,11 @@ std::string play(World& world, const Script& script, const Calm& calm) {
 Calm calm_run(const Script& script) {
   const Schedule none;
   World world(conditions(script, none, nullptr, false));
-  (void)world.live(script, "");
-  Calm calm{world.outcome(), world.finished, world.lives.front()};
+  (void)world.live(script);                // the second time tells what is wrong
+  Calm calm{"", world.finished, world.lives.front()};
   World again(conditions(script, none, nullptr, false));
-  std::string wrong = play(again, script, calm);
-  if (wrong.empty() && again.digest() != world.digest()) wrong = "not the same the second time";
-  if (!wrong.empty()) calm.outcome = "WRONG without deaths: " + wrong;
+  calm.wrong = play(again, script, calm);
+  if (calm.wrong.empty() && again.digest() != world.digest()) calm.wrong = "not the same the second time";
   return calm;
 }
 
@@ -133,7 +129,7 @@ class Explorer {
 
   Sometimes all() {
     World world(conditions(script_, at_, [this](const Place& p) { return branches(p); }, false));
-    std::string wrong = calm_.outcome.starts_with("WRONG") ? calm_.outcome : play(world, script_, calm_);
+    std::string wrong = !calm_.wrong.empty() ? calm_.wrong : play(world, script_, calm_);
     if (!wrong.empty()) failed(wrong);
     if (at_.first) ++sum_[at_.second ? "#pairs" : at_.alone ? "#alone" : "#single"];
     for (const auto& [what, n] : world.seen) sum_[what] += n;
@@ -238,7 +234,8 @@ const char* const must_have_happened[] = {
     "died before provider terminate", "died after provider terminate", "died before agent connect",
     "died after agent connect", "died before agent start", "died after agent start", "died before agent attach",
     "died after agent attach", "died before agent forget", "died after agent forget", "died before agent put",
-    "died after agent put", "resumed", "left alone", "reaped a lease", "second generation",
+    "died after agent put", "died before agent get", "died after agent get", "died before agent preempt",
+    "died after agent preempt", "event call_left", "resumed", "left alone", "reaped a lease", "second generation",
     "event call_moved", "event refused", "a machine came and went unseen", "so was the estimate"};
 
 int tell_one(const Script& script, const Schedule& schedule) {
@@ -250,7 +247,7 @@ int tell_one(const Script& script, const Schedule& schedule) {
   std::string wrong = play(world, script, calm);
   for (std::size_t i = 0; i < world.lives.size(); ++i)
     fmt::print("process {} came to {} places\n", i + 1, world.lives[i]);
-  fmt::print("{}\n", wrong.empty() ? "as it should be: " + calm.outcome : "WRONG: " + wrong);
+  fmt::print("{}\n", wrong.empty() ? "as it should be: " + script.result : "WRONG: " + wrong);
   return wrong.empty() ? 0 : 1;
 }
 
@@ -287,8 +284,6 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     for (const auto& [what, n] : s) sum[what] += n;
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(home(), ignored);
   for (const auto& [what, n] : sum)
     if (what.starts_with("died ")) fmt::print("{:>10}  {}\n", n, what);
   if (wanted->script.empty())

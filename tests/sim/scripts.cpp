@@ -201,24 +201,24 @@ CppGuest::Body child_cancel(Process p) {
 const std::vector<Script>& scripts() {
   static const std::vector<Script> all = [] {
     std::vector<Script> s;
-    s.push_back(cpp_script("retry", retry));
-    s.push_back(cpp_script("map", map));
-    s.push_back(cpp_script("race", race));
-    s.push_back(cpp_script("nested", nested));
-    s.push_back(cpp_script("failover", failover));
+    s.push_back(cpp_script("retry", "10", retry));
+    s.push_back(cpp_script("map", "6", map));
+    s.push_back(cpp_script("race", R"("raced")", race));
+    s.push_back(cpp_script("nested", R"("outer goes on")", nested));
+    s.push_back(cpp_script("failover", R"("trained somewhere")", failover));
     s.back().cloud = [] {
       provider::sim::Options o = provider::sim::Options::calm(1);
       o.sold_out = {"b200x8", "h200x8", "h100x8@us-east", "h100x8@us-west"};
       return o;
     };
-    s.push_back(cpp_script("preemption", preemption));
+    s.push_back(cpp_script("preemption", R"({"loss":1.25})", preemption));
     s.back().cloud = [] {
       provider::sim::Options o = provider::sim::Options::calm(1);
       o.fates[1] = {25 * 60'000, false};
       o.fates[2] = {15 * 60'000, true};
       return o;
     };
-    s.push_back(cpp_script("replacement", replacement));
+    s.push_back(cpp_script("replacement", R"("trained")", replacement));
     s.back().event = replaced_machine;
     s.back().cloud = [] {
       provider::sim::Options o = provider::sim::Options::calm(1);
@@ -226,8 +226,8 @@ const std::vector<Script>& scripts() {
       o.fates[2] = {40 * 60'000, true};
       return o;
     };
-    s.push_back(cpp_script("budget", budget));
-    s.push_back(cpp_script("cancel", child_cancel));
+    s.push_back(cpp_script("budget", R"("stopped")", budget));
+    s.push_back(cpp_script("cancel", R"("without it")", child_cancel));
     return s;
   }();
   return all;

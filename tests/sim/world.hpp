@@ -26,7 +26,7 @@ struct World;
 // What a run executes: the C++ or Lua code behind it is made anew in each process.
 struct Script {
   using Load = std::function<Result<std::unique_ptr<engine::Program>>(World&, Loop&, Run&, const std::string& script)>;
-  std::string name;
+  std::string name, result;                     // what it comes to, whatever happens on the way
   Load load;                                    // also of the runs that it starts; `script` says which
   std::string path = {};                        // what the run's row says; "": the name
   provider::sim::Options (*cloud)() = nullptr;  // the exhaustive test's. Null: nothing goes wrong there
@@ -47,16 +47,20 @@ struct Place {
 struct Conditions {
   provider::sim::Options cloud;
   bool trace = false;
-  std::string home = "/nonexistent";            // for what runs keep beside the journal
+  std::string home;                             // for what runs keep beside the journal; it goes with the world
   std::function<bool(const Place&)> dies;       // null: never
   std::function<void(World&, int deaths)> meanwhile;  // after each death, before the next process
 };
 
+// A path for the home of a world of this process; it is not made.
+std::string scratch_path(const std::string& name);
+
 struct World {
   explicit World(Conditions conditions);
+  ~World();
 
   // From start to the end of the run, through all deaths, and then until nothing is owed. What is wrong, if anything.
-  std::string live(const Script& script, const std::string& expected);
+  std::string live(const Script& script);
   bool alone = false;                           // nobody resumes the run after a death; its rows end what it holds
   std::string outcome();                        // of the run's row: its result, or "error .."
   std::string digest() const;                   // the same for the same conditions, always
