@@ -76,7 +76,9 @@ void Cloud::foresee(Box& box) {
   }
   if (auto said = options_.fates.find(static_cast<int>(boxes_.size()) + 1); said != options_.fates.end()) {
     box.lost_us = box.live_us + said->second.lost_after_ms * 1000;
-    if (said->second.notice) box.notice_us = std::max(box.live_us, box.lost_us - options_.spot_notice_ms * 1000);
+    if (!said->second.notice) return;
+    box.announced_us = box.lost_us;
+    box.notice_us = std::max(box.live_us, box.announced_us - options_.spot_notice_ms * 1000);
     return;
   }
   double per_day = box.place.spot ? box.place.type->preemptions_per_day * options_.preemptions : 0;
