@@ -300,7 +300,7 @@ struct World {
     ReapRequest request;
     request.alive = alive;
     request.in_background = in_background;
-    request.now = std::move(now);
+    if (!now.empty()) request.now.insert(std::move(now));
     return drive(manager->reap(std::move(request)));
   }
   Lease row(const std::string& id) { return manager->find(id).value().value(); }
