@@ -4,7 +4,7 @@ local refused = {}
 local box
 for _, gpu in ipairs { "B200:8", "H200:8" } do
   local why
-  box, why = rille.try_rent("trainer " .. gpu, { gpu = gpu, ttl = "3h" })
+  box, why = rille.try_rent("trainer " .. gpu, { gpu = gpu, ttl = "12h" })
   if box then break end
   table.insert(refused, why.kind)
 end
