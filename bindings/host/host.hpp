@@ -35,10 +35,14 @@
 namespace rille::host {
 
 enum class Rules { workflow, open };
+// In a rehearsal no effect may happen that cannot be repeated: `sim` of a step stands for its body. A plan takes nil
+// where nothing is declared, a simulation wants it declared.
+enum class Rehearsal { no, simulate, plan };
 
 struct HostOptions {
   std::size_t memory_limit_bytes = 0;
   Rules rules = Rules::workflow;
+  Rehearsal rehearsal = Rehearsal::no;
   bool jit = false;                          // compile the users' chunks, too
   bool full_tracebacks = false;              // show Rille's own frames (RILLE_TRACE=1)
   // a fiber that runs longer without suspending fails with timeout; 0: no limit

@@ -114,27 +114,6 @@ Result<int> get(lua_State* L) {
                push_decoded, Waits::engine);
 }
 
-// sim = { duration = "3h", result = .., checkpoint_every = "10m" }: what a simulated machine makes of a call.
-Result<Value> read_sim(lua_State* L, int options, const std::string& verb) {
-  lua_getfield(L, options, "sim");
-  int sim = lua_gettop(L);
-  Value out;
-  if (!lua_isnil(L, sim)) {
-    check_table(L, sim, (verb + ": sim").c_str());
-    check_options(L, sim, (verb + ": sim").c_str(), {"duration", "result", "checkpoint_every"});
-    for (const char* name : {"duration", "checkpoint_every"})
-      if (auto ms = option_duration_ms(L, sim, name)) out.set(name, static_cast<double>(*ms) / 1000);
-    lua_getfield(L, sim, "result");
-    if (!lua_isnil(L, -1)) {
-      RILLE_TRY(Value result, to_value(L, -1, "sim.result"));
-      out.set("result", std::move(result));
-    }
-    lua_pop(L, 1);
-  }
-  lua_pop(L, 1);
-  return out;
-}
-
 // box:call(name, [options,] function or module name)
 Result<int> call(lua_State* L) {
   Verb v = begin_verb(L, "call");

@@ -60,7 +60,7 @@ std::int64_t read_limit(lua_State* L, int options, const char* key) {
 engine::StepOptions read_step_options(lua_State* L, int options, const std::string& name) {
   check_options(L, options, "rille.step",
                 {"retry", "args", "effect", "probe", "db", "crashes_max", "timeout", "total_timeout",
-                 "heartbeat_timeout"});
+                 "heartbeat_timeout", "sim"});
   engine::StepOptions out;
   out.retry = read_retry(L, options);
   if (!lua_istable(L, options)) return out;
@@ -105,7 +105,18 @@ engine::StepTicket copy(const engine::StepTicket& t) {
   return mine;
 }
 
-// (name, options, fn) -> ticket, recorded, value; of one that is not recorded: ticket, false, attempt, probe, tx
+// What stands for the body in a rehearsal; null: it runs. What may be repeated by its nature does.
+Result<Value> stand_in(const Verb& v, const std::string& name, Value declared, engine::Effect effect) {
+  Rehearsal kind = v.host.options().rehearsal;
+  if (kind == Rehearsal::no) return Value();
+  if (!declared.is_null() || effect != engine::Effect::once) return declared;
+  if (kind == Rehearsal::plan) return Value(Value::Object{});
+  return make_error(ErrorKind::invalid,
+                    fmt::format("step '{}' has effect = 'once', which a simulation must not do", name),
+                    "say what stands for it: sim = { duration = \"1m\", result = 1 }");
+}
+
+// (name, options, fn) -> ticket, recorded, value; of one that is not recorded: ticket, false, attempt, probe, tx, sim
 Result<int> step_begin(lua_State* L) {
   Verb v = begin_verb(L, "step");
   engine::Operation op;
@@ -123,22 +134,27 @@ Result<int> step_begin(lua_State* L) {
   engine::Run* run = &v.run;
   bool limited = options.limited();
   std::string database = read_database(L, 2, name);
+  RILLE_TRY(Value declared, read_sim(L, 2, fmt::format("rille.step '{}'", name), false));
+  RILLE_TRY(Value sim, stand_in(v, name, std::move(declared), options.effect));
+  bool rehearsed = v.host.options().rehearsal != Rehearsal::no;
   if (!database.empty()) {
     Value args = std::move(op.args);
     op.args = Value();
     op.args.set("args", std::move(args)).set("db", database);
   }
-  auto push_ticket = [name, run, limited, database](lua_State* l, engine::StepTicket ticket) {
+  auto push_ticket = [name, run, limited, database, sim, rehearsed](lua_State* l, engine::StepTicket ticket) {
     std::optional<Result<Value>> recorded = std::move(ticket.recorded);
     int attempt = ticket.attempt;
     bool probe = ticket.probe;
-    push_object(l, Ticket{std::move(ticket), name, run->id(), limited, false, Random(), {}, database, nullptr});
+    push_object(l, Ticket{std::move(ticket), name, run->id(), limited, false, Random(), {}, database, nullptr,
+                          rehearsed});
     lua_pushboolean(l, recorded.has_value());
     if (!recorded) {
       push(l, attempt);
       push(l, probe);
       push(l, !database.empty());
-      return 5;
+      push_value(l, sim);
+      return 6;
     }
     if (*recorded) {
       push_value(l, **recorded);

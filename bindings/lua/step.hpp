@@ -17,6 +17,7 @@ struct StepObject {
   Captured before;
   std::string database;  // of a step whose effect is a transaction: the file; "" otherwise
   std::shared_ptr<store::Transaction> transaction;  // while its body runs
+  bool rehearsed = false;  // nothing of that transaction stays
 };
 
 void add_plain_step_functions(lua_State* L);  // to the table of primitives on top

@@ -104,7 +104,7 @@ void push_database(lua_State* L, const StepObject& step) {
 
 Result<Value> end_transaction(StepObject& step, Result<Value> body, std::int64_t at_us) {
   std::shared_ptr<store::Transaction> transaction = std::exchange(step.transaction, nullptr);
-  if (!body || transaction->found()) {
+  if (!body || transaction->found() || step.rehearsed) {
     transaction->roll_back();
     return body;
   }

@@ -38,4 +38,27 @@ std::string check_name(lua_State* L, int index, const char* verb) {
   return std::string(name);
 }
 
+Result<Value> read_sim(lua_State* L, int options, const std::string& verb, bool of_call) {
+  if (!lua_istable(L, options)) return Value();
+  lua_getfield(L, options, "sim");
+  int sim = lua_gettop(L);
+  Value out;
+  if (!lua_isnil(L, sim)) {
+    check_table(L, sim, (verb + ": sim").c_str());
+    out = Value(Value::Object{});
+    if (of_call) check_options(L, sim, (verb + ": sim").c_str(), {"duration", "result", "checkpoint_every"});
+    else check_options(L, sim, (verb + ": sim").c_str(), {"duration", "result"});
+    for (const char* name : {"duration", "checkpoint_every"})
+      if (auto ms = option_duration_ms(L, sim, name)) out.set(name, static_cast<double>(*ms) / 1000);
+    lua_getfield(L, sim, "result");
+    if (!lua_isnil(L, -1)) {
+      RILLE_TRY(Value result, to_value(L, -1, "sim.result"));
+      out.set("result", std::move(result));
+    }
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return out;
+}
+
 }  // namespace rille::lua

@@ -32,6 +32,10 @@ Verb begin_verb(lua_State* L, const char* name, Verbs kind = Verbs::durable);
 // The first argument of durable verbs: 1 to 200 characters.
 std::string check_name(lua_State* L, int index, const char* verb);
 
+// sim = { duration = "3h", result = .., checkpoint_every = "10m" }: what a rehearsal makes of a call, or (without the
+// last) of a step. Null: not declared. duration and checkpoint_every are seconds then.
+Result<Value> read_sim(lua_State* L, int options, const std::string& verb, bool of_call = true);
+
 // For await: pushes nothing, or the decoded value.
 inline int push_nothing(lua_State*) { return 0; }
 inline int push_decoded(lua_State* L, Value v) {

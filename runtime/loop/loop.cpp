@@ -1,5 +1,7 @@
 #include "runtime/loop/loop.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -100,8 +102,10 @@ void Loop::look_out() {
     looks_out_ = from_threads_.empty();
   }
   const std::int64_t until = clock_.monotonic_ns() + look_out_ns;
-  while (looks_out_.load(std::memory_order_acquire) && clock_.monotonic_ns() < until)
+  for (int n = 1; looks_out_.load(std::memory_order_acquire) && clock_.monotonic_ns() < until; ++n) {
     for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
+    if (n % 32 == 0) sched_yield();  // whoever has work to do comes first; mostly nobody
+  }
   bool in_vain = looks_out_.load(std::memory_order_acquire);
   looks_in_vain_ = in_vain ? std::min(looks_in_vain_ + 1, vain_looks_max) : 0;
   looks_later_ = (1 << looks_in_vain_) - 1;

@@ -71,6 +71,7 @@ function rille.step(name, options, fn) end
 ---@field probe? fun(ctx: Step): string, any for effect "once": asked on resume what came of a body that was cut off;
 ---gives "done" and the result, or "absent"
 ---@field db? string for effect "tx": the SQLite file, as seen from the script's folder
+---@field sim? table for `rille simulate` and `rille plan`: `duration` and `result`, which stand for the body there
 
 ---@class Step
 ---@field attempt number the attempt, from 1

@@ -100,6 +100,45 @@ p = subprocess.Popen([rille, "simulate", train, "-n", "3"], env=env, stdout=subp
 p.wait()
 left = [d for base in ("/dev/shm", "/tmp") if os.path.isdir(base) for d in os.listdir(base)]
 check("no folder is left behind", not [d for d in left if d.startswith(f"rille-simulate-{p.pid}-")])
+# --- steps: nothing that cannot be repeated is done
+effects = script("effects", """
+local out = rille.step("deploy", { effect = "once", sim = { duration = "3m", result = { version = 7 } } }, function()
+  io.open("%s/deployed", "a"):close()
+  return { version = 1 }
+end)
+local n = rille.step("count", { effect = "tx", db = "%s/count.db" }, function(_, ctx)
+  ctx.db:exec("CREATE TABLE IF NOT EXISTS t(n)")
+  ctx.db:exec("INSERT INTO t VALUES (1)")
+  return ctx.db:query("SELECT count(*) AS n FROM t")[1].n
+end)
+local slow = rille.step("slow", { sim = { duration = "1h" } }, function() return os.time() end)
+print("version", out.version, "rows", n, "slow", slow, rille.now() > 3780)
+""" % (root, root))
+one = run("simulate", effects, "--runs", "1", "--weather", "calm")
+check("what a step declares stands for its body, and takes its time",
+      one[0] == 0 and "version\t7\trows\t1\tslow\tnil\ttrue" in one[1], one)
+check("nothing was deployed, nor counted", not os.path.exists(root + "/deployed"))
+many = json.loads(run("simulate", effects, "--runs", "5", "--json")[1])
+check("each run finds the database as it was", many["ended_well"] == 5, many)
+real = run("run", effects)
+check("the real run does it all", real[0] == 0 and "version\t1\trows\t1" in real[1] and
+      os.path.exists(root + "/deployed"), real)
+check("and a simulation sees what is there", "rows\t2" in run("simulate", effects, "--runs", "1")[1])
+os.remove(root + "/deployed")
+bare = script("bare", """
+local v = rille.step("deploy", { effect = "once" }, function() io.open("%s/deployed", "a"):close() return 1 end)
+rille.rent("box", { gpu = "T4" })
+print("v", v)""" % root)
+refused = run("simulate", bare, "--runs", "1")
+check("an effect of its own kind must be declared", refused[0] != 0 and
+      "step 'deploy' has effect = 'once', which a simulation must not do" in refused[1] + refused[2] and
+      "sim = {" in refused[1] + refused[2], refused)
+planned = run("plan", bare)
+check("a plan does without", planned[0] == 0 and "box" in planned[1] and not os.path.exists(root + "/deployed"),
+      planned)
+wrong = run("run", script("wrong", """rille.step("x", { sim = { checkpoint_every = "1m" } }, function() end)"""))
+check("a step has no checkpoints to declare", wrong[0] == 1 and "unknown option 'checkpoint_every'" in wrong[2], wrong)
+
 shutil.rmtree(root)
 print(f"1..{count}")
 sys.exit(1 if failures else 0)
