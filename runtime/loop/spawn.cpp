@@ -58,15 +58,25 @@ struct Plan {
   const Spawn* what;
   int* moved;      // room for as many numbers as `files`
   pid_t parent;
-  int failed = 0;  // the child's errno: its memory is ours until it has become the program
+  int report[2];   // a pipe: the child's errno, or its end once it has become the program
 };
 
 constexpr int moved_from = 10;  // above the numbers that children are given
 
-// Between vfork and exec: system calls only, and nothing of ours may change but the plan.
+// Between vfork and exec: system calls only, and nothing of ours may change but the plan. What went wrong comes back
+// through a pipe, since under TSan a vfork is a fork. A real one returns when there is nothing to wait for any more.
+#ifdef __SANITIZE_THREAD__
+constexpr int report_flags = O_CLOEXEC;
+#else
+constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
+#endif
+
 [[noreturn]] void become(Plan& plan) {
-  auto fail = [&] {
-    plan.failed = errno ? errno : EINVAL;
+  int report = plan.report[1];
+  auto fail = [&report] {
+    int failed = errno ? errno : EINVAL;
+    while (write(report, &failed, sizeof failed) < 0 && errno == EINTR) {
+    }
     _exit(127);
   };
   const Spawn& what = *plan.what;
@@ -78,6 +88,8 @@ constexpr int moved_from = 10;  // above the numbers that children are given
   }
   if (!what.directory.empty() && chdir(what.directory.c_str()) < 0) fail();
   // Out of the way of the children's numbers first: any of ours may have such a number.
+  if (int moved = fcntl(report, F_DUPFD_CLOEXEC, moved_from); moved >= 0) report = moved;
+  else fail();
   for (std::size_t i = 0; i < what.files.size(); ++i)
     if ((plan.moved[i] = fcntl(what.files[i].first, F_DUPFD_CLOEXEC, moved_from)) < 0) fail();
   for (std::size_t i = 0; i < what.files.size(); ++i)
@@ -96,6 +108,15 @@ constexpr int moved_from = 10;  // above the numbers that children are given
   return pid;
 }
 
+// Its errno, or 0 once it is the program.
+int wait_for_exec(const Plan& plan) {
+  int failed = 0;
+  ssize_t n;
+  while ((n = read(plan.report[0], &failed, sizeof failed)) < 0 && errno == EINTR) {
+  }
+  return n == sizeof failed ? failed : 0;
+}
+
 }  // namespace
 
 Result<pid_t> spawn(const Spawn& what) {
@@ -104,14 +125,18 @@ Result<pid_t> spawn(const Spawn& what) {
   std::vector<char*> argv_p = pointers(argv), env_p = pointers(env);
   std::vector<int> moved(what.files.size());
   std::string program = find_program(argv[0], env);
-  Plan plan{program.c_str(), argv_p.data(), env_p.data(), &what, moved.data(), getpid()};
+  Plan plan{program.c_str(), argv_p.data(), env_p.data(), &what, moved.data(), getpid(), {-1, -1}};
+  if (pipe2(plan.report, report_flags) < 0) return errno_error("start", argv[0], errno);
   // A handler of the host's must not run in the child, which shares our memory.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t pid = program.empty() ? -1 : start(plan);
-  int failed = program.empty() ? ENOENT : pid < 0 ? errno : plan.failed;
+  int failed = program.empty() ? ENOENT : pid < 0 ? errno : 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  close(plan.report[1]);
+  if (!failed) failed = wait_for_exec(plan);
+  close(plan.report[0]);
   if (!failed) return pid;
   if (pid > 0) waitpid(pid, nullptr, 0);
   Error e = errno_error("start", argv[0], failed);
