@@ -164,9 +164,9 @@ code, out = run("-e", f"for i = 1, 2 do rille.step('s', {{ effect = 'tx', db = '
 code, out = run("-e", f"rille.step('s', {{ effect = 'tx', db = '{root}/mine.db' }}, "
                       "function(_, ctx) ctx.db:exec 'INSERT INTO counter VALUES(1)' end)")
 check("outside of a workflow each counts", code == 0 and counter() == 7, out)
-for n in (8, 9):
+for n in (1, 2):
     code, out = run("simulate", count_up, "--runs", "1")
-    check("and so does each rehearsal", code == 0 and counter() == n, (counter(), out))
+    check("and no rehearsal does", code == 0 and counter() == 7, (counter(), out))
 
 shutil.rmtree(root)
 print(f"1..{count}")
