@@ -3,16 +3,10 @@
 import http.server, json, os, shutil, signal, socketserver, sqlite3, ssl, subprocess, sys, tempfile, threading
 import urllib.request
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-alerts-")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 class Hook(http.server.BaseHTTPRequestHandler):
@@ -261,5 +255,4 @@ finally:
     web.shutdown()
     smtp.shutdown()
     shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

@@ -2,18 +2,12 @@
 """`rille audit`: what was done for money, and that an altered trail is noticed. usage: audit_test.py RILLE"""
 import json, os, shutil, sqlite3, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-audit-")
 home = root + "/home"
 env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words):
@@ -58,5 +52,4 @@ try:
     check("and in JSON", "row 2" in json.loads(run("audit", "--json")[1])["error"]["message"])
 finally:
     shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(failures > 0)
+finish()

@@ -3,17 +3,11 @@
 usage: calls_test.py RILLE"""
 import json, os, shutil, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-calls-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(name, source):
@@ -58,5 +52,4 @@ for name in ("container", "ports", "heartbeat"):
 leases = subprocess.run([rille, "leases", "--json"], env=env, capture_output=True, text=True).stdout
 check("nothing is left", json.loads(leases) == [], leases)
 shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

@@ -3,19 +3,13 @@
 channel, nor the runner waits for ever or grows without bound. usage: chatty_test.py RILLE"""
 import glob, os, re, shutil, subprocess, sys, tempfile, time
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-chatty-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
 LOG_BYTES_MAX = 64 << 20      # log_bytes_max: an agent keeps so much of a call's output
 GROWTH_MB_MAX = 48            # far below the 200 MB, and below the log
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def peak_mb(pid):
@@ -97,5 +91,4 @@ open(f"{root}/go2", "w").close()
 run.stdout.read()
 check("the run ends well", run.wait(120) == 0, run.returncode)
 shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

@@ -2,18 +2,12 @@
 """Runs that a script starts: results, errors, kills, Ctrl-C, suspension. usage: children_test.py RILLE"""
 import json, os, shutil, signal, subprocess, sys, tempfile, time
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-children-")
 home = root + "/home"
 env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words, timeout=60):
@@ -168,5 +162,4 @@ return winner""")
     check("a lost race ends its run", code == 0 and leases() == [] and all_runs()[0]["state"] == "cancelled", out)
 finally:
     shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(failures > 0)
+finish()

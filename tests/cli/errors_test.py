@@ -4,23 +4,17 @@ code, and no lost lease.
 usage: errors_test.py RILLE"""
 import http.server, json, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
 repository = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 quickstart = repository + "/workflows/quickstart.lua"
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-errors-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
 small = "--layers 1 --width 32 --heads 2 --every 5".split()
 text = root + "/text.txt"
 os.mkfifo(root + "/pipe")
 open(text, "w").write("The quick brown fox jumps over the lazy dog. " * 3000)
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words, stdin=None, **more):
@@ -220,20 +214,20 @@ print(r.saved, r.kind, r.message)
                 break
         return seen
 
-    def finish(p, lines):
+    def rest_of(p, lines):
         lines.append(p.stdout.read())
         return p.wait(timeout=60), "".join(lines)
 
     p, lines = training()
     p.send_signal(signal.SIGINT)
-    code, out = finish(p, lines)
+    code, out = rest_of(p, lines)
     check("Ctrl-C while training cleans up",
           code == 130 and "interrupted by Ctrl-C" in out and "released" in out and nothing_rented(), (code, out[-600:]))
     p, lines = training()
     p.send_signal(signal.SIGINT)
     lines.append(until(p, "interrupted: cleaning up"))
     p.send_signal(signal.SIGINT)
-    code, out = finish(p, lines)
+    code, out = rest_of(p, lines)
     check("Ctrl-C twice stops at once and releases",
           code == 130 and "cancelled at once" in out and nothing_rented(), (code, out[-600:]))
     p, lines = training()
@@ -242,7 +236,7 @@ print(r.saved, r.kind, r.message)
     for _ in range(3):
         p.send_signal(signal.SIGINT)
         time.sleep(0.02)
-    code, out = finish(p, lines)
+    code, out = rest_of(p, lines)
     check("impatience does not stop the release", code == 130 and nothing_rented(), (code, out[-600:]))
 
     p, lines = training()
@@ -250,7 +244,7 @@ print(r.saved, r.kind, r.message)
     check("a second runner on the same run is refused, naming the first",
           second[0] == 1 and str(p.pid) in second[1] and "being run" in second[1], second)
     p.send_signal(signal.SIGHUP)
-    code, out = finish(p, lines)
+    code, out = rest_of(p, lines)
     check("a closed terminal suspends and says how to go on", code == 129 and "rille resume" in out, (code, out[-600:]))
     check("and keeps what is rented", "live" in run("leases")[1])
     code, out = run("release", "last")
@@ -267,7 +261,7 @@ print(r.saved, r.kind, r.message)
         while sign not in (lines[-1] if lines else ""):
             lines.append(p.stdout.readline())
         p.send_signal(signal.SIGINT)
-    code, out = finish(p, lines)
+    code, out = rest_of(p, lines)
     check("a second Ctrl-C ends a cleanup that hangs, and releases",
           code == 130 and "cancelled at once" in out and "released b" in out and nothing_rented(), (code, out))
 
@@ -302,5 +296,4 @@ print(r.saved, r.kind, r.message)
     check("nothing is rented at the end", nothing_rented())
 finally:
     shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

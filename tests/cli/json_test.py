@@ -3,17 +3,11 @@
 else. A command that this test does not know fails it. usage: json_test.py RILLE"""
 import json, os, re, shutil, signal, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-json-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", RILLE_THREADS="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def read(text):
@@ -99,5 +93,4 @@ return { answer = v }
         test(*words, code=1, has="error")
 finally:
     shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

@@ -3,18 +3,12 @@
 usage: lease_test.py RILLE"""
 import glob, json, os, shutil, signal, sqlite3, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-lease-")
 home = root + "/home"
 env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words):
@@ -151,5 +145,4 @@ rille.signal("go")""")
         check(f"rent refuses {option}", code == 1 and said in out, out)
 finally:
     shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

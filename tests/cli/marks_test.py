@@ -7,18 +7,12 @@
 A durable, deterministic or step-only function that has no call below fails. usage: marks_test.py RILLE LUAJIT"""
 import json, os, shutil, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille, luajit = os.path.abspath(sys.argv[1]), sys.argv[2]
 source = os.path.abspath(os.path.dirname(__file__) + "/../..")
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-marks-")
 env = dict(os.environ, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", RILLE_THREADS="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def marks():
@@ -159,5 +153,4 @@ try:
         test(name, mark)
 finally:
     shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

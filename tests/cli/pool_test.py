@@ -2,18 +2,12 @@
 """Pools over several runs and processes: slots, rates, kills, Ctrl-C. usage: pool_test.py RILLE"""
 import json, os, shutil, signal, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-pool-")
 home = root + "/home"
 env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words):
@@ -117,5 +111,4 @@ print(pcall(rille.pool, "p", { slots = 1 }))"""))
     check("mistakes are named", code == 0 and all(w in out for w in named), out)
 finally:
     shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(failures > 0)
+finish()

@@ -2,8 +2,9 @@
 """The prompt, driven through a pseudo-terminal as a person would. usage: repl_test.py RILLE"""
 import os, pty, re, select, shutil, signal, subprocess, sys, tempfile, time
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 
 
 class Prompt:
@@ -50,13 +51,6 @@ class Prompt:
             except OSError:
                 break
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def leases(home):
@@ -157,5 +151,4 @@ try:
     check("release by name", code == 0 and "nothing is rented" in leases(home))
 finally:
     shutil.rmtree(home, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

@@ -3,17 +3,11 @@
 usage: rewrite_test.py RILLE"""
 import json, os, shutil, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-rewrite-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words):
@@ -218,5 +212,4 @@ code, out = run("--json", "resume", "last")
 check("and the deadline is not met again", code == 0 and json.loads(out)["result"] == "late", (code, out))
 
 shutil.rmtree(root)
-print(f"1..{count}")
-sys.exit(failures != 0)
+finish()

@@ -2,17 +2,11 @@
 """`rille show`: the timeline of a run, while it goes on and after. usage: show_test.py RILLE"""
 import fcntl, json, os, pty, shutil, struct, subprocess, sys, tempfile, termios, time
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-show-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words):
@@ -84,5 +78,4 @@ check("nothing is under way at its end",
       not any(r.get("under_way") for r in rows) and rows[-1]["state"] == "done", rows)
 
 shutil.rmtree(root)
-print(f"1..{count}")
-sys.exit(failures > 0)
+finish()

@@ -3,18 +3,12 @@
 usage: simulate_test.py RILLE"""
 import json, os, shutil, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-simulate-test-")
 home = root + "/home"
 env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words):
@@ -140,5 +134,4 @@ wrong = run("run", script("wrong", """rille.step("x", { sim = { checkpoint_every
 check("a step has no checkpoints to declare", wrong[0] == 1 and "unknown option 'checkpoint_every'" in wrong[2], wrong)
 
 shutil.rmtree(root)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

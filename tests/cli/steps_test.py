@@ -2,17 +2,11 @@
 """Steps that are killed, paused and limited in time, with the real command. usage: steps_test.py RILLE"""
 import json, os, shutil, sqlite3, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-steps-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", ROOT=root)
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words, timeout=60):
@@ -169,5 +163,4 @@ for n in (1, 2):
     check("and no rehearsal does", code == 0 and counter() == 7, (counter(), out))
 
 shutil.rmtree(root)
-print(f"1..{count}")
-sys.exit(failures > 0)
+finish()

@@ -3,17 +3,11 @@
 agent, or the agent and its keeper, were killed. usage: stray_test.py RILLE"""
 import glob, json, os, shutil, signal, subprocess, sys, tempfile
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-stray-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def start_time(pid):
@@ -80,5 +74,4 @@ case("nothing is killed", ())
 case("the agent is killed", ("agent",))
 case("agent and keeper are killed", ("agent", "keeper"))
 shutil.rmtree(root, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()

@@ -2,17 +2,11 @@
 """`rille watch` and `rille schedule` with the real command. usage: watch_test.py RILLE"""
 import json, os, random, re, shutil, signal, subprocess, sys, tempfile, time
 
+from tap import check, finish
+
 rille = os.path.abspath(sys.argv[1])
-failures = count = 0
 root = tempfile.mkdtemp(prefix="rille-watch-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", ROOT=root)
-
-
-def check(name, ok, detail=""):
-    global failures, count
-    count += 1
-    failures += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} - {name}" + ("" if ok else f"\n#   {detail!r}"), flush=True)
 
 
 def run(*words):
@@ -155,5 +149,4 @@ check("and ends", until("done", lambda: runs(script=dies, state="done")), runs(s
 check("what was done is not done again", lines("first") == ["x"] and lines("second") == ["x"], lines("first"))
 
 shutil.rmtree(root)
-print(f"1..{count}")
-sys.exit(failures > 0)
+finish()
