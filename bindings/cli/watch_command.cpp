@@ -58,8 +58,6 @@ Async<> reap(App& app) {
   co_return success();
 }
 
-Task<void> deliver(App& app) { (void)co_await app.engine->alerts()->deliver(); }  // tells what fails in the trail
-
 // A process of its own session, which no Ctrl-C here reaches, and which outlives us.
 class Processes {
  public:
@@ -142,7 +140,7 @@ int watch_command(App& app, const WatchArguments& arguments) {
     if (row && row->pid > 0 && app.engine->alive(run)) kill(static_cast<pid_t>(row->pid), SIGINT);
   };
   world.reap = [&app] { return reap(app); };
-  world.deliver = [&app] { app.loop->spawn(deliver(app)); };
+  world.deliver = [&app] { app.engine->alerts()->deliver_soon(); };
   world.read = [](const std::string& path) { return store::read_file(path, script_bytes_max); };
   world.tell = [&app](const Value& event) { tell(app, event); };
   engine::Watch watch(*app.loop, app.engine->journal(), *options, std::move(world));

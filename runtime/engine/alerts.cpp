@@ -155,9 +155,13 @@ void Alerts::come_back() {
   auto read = [&](const store::Row& row) { if (!row.null(0)) next_us = row.integer(0); };
   Result<> looked = journal_.reader().query("SELECT min(next_us) FROM alerts WHERE told_us IS NULL", {}, read);
   if (!looked || next_us < 0) return;
-  auto again = [](Alerts* a) -> Task<void> { (void)co_await a->deliver(); };
   std::int64_t ms = std::max<std::int64_t>((next_us - now_us()) / 1000 + 1, 100);
-  again_ = std::make_unique<Timer>(loop_, ms, [this, again] { loop_.spawn(again(this)); });
+  again_ = std::make_unique<Timer>(loop_, ms, [this] { deliver_soon(); });
+}
+
+void Alerts::deliver_soon() {
+  auto unwatched = [](Alerts* a) -> Task<void> { (void)co_await a->deliver(); };  // the trail says what fails
+  loop_.spawn(unwatched(this));
 }
 
 Async<> Alerts::deliver() {

@@ -4,7 +4,6 @@
 // Loop thread only.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +36,7 @@ class Alerts {
   Result<bool> any_due() const;
   // Tells what is due, and waits for what is being told already. What fails is tried again later, for a day.
   Async<> deliver();
+  void deliver_soon();                 // the same, and nobody waits
 
  private:
   struct Due {

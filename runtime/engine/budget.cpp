@@ -91,8 +91,6 @@ Alert alert_of(const lease::Money& m, const std::string& run, std::string url, s
   return out;
 }
 
-Task<void> deliver(Alerts* alerts) { (void)co_await alerts->deliver(); }
-
 }  // namespace
 
 // A rent reserves all that it may cost, so that what is spent and reserved grows with rents only.
@@ -127,7 +125,7 @@ void RunImpl::alert_budgets() {
       event("warning", Value().set("what", "budget").set("scope", told.body.text("scope"))
                            .set("message", told.body.text("message")));
     Alerts* alerts = config_.engine ? config_.engine->alerts() : nullptr;
-    if (alerts && !due->empty()) loop_.spawn(deliver(alerts));
+    if (alerts && !due->empty()) alerts->deliver_soon();
   });
 }
 
