@@ -8,7 +8,9 @@ and no more, nothing is left: no lease, no machine, no process.
 
 usage: loss_loop.py RILLE SCRIPT [--rounds N] [--seed S]
 """
-import argparse, glob, json, os, random, re, shutil, signal, sqlite3, subprocess, sys, tempfile, time
+import argparse, os, random, re, shutil, signal, subprocess, sys, time
+
+from machines import Home
 
 p = argparse.ArgumentParser()
 p.add_argument("rille")
@@ -20,69 +22,23 @@ rille, script = os.path.abspath(options.rille), os.path.abspath(options.script)
 STEPS = 40
 
 
-class Round:
+class Round(Home):
     def __init__(self, number):
         self.number = number
-        self.home = tempfile.mkdtemp(prefix="rille-loss-")
-        self.env = dict(os.environ, RILLE_HOME=self.home, XDG_CONFIG_HOME=self.home + "/config", NO_COLOR="1")
+        super().__init__(rille, "rille-loss-")
         open(self.home + "/data.txt", "w").write("moon\n")
-        self.log = open(self.home + "/out", "wb")
-        self.lost = self.killed = 0
-
-    def start(self, *words):
-        return subprocess.Popen([rille, *words], env=self.env, stdout=self.log, stderr=subprocess.STDOUT,
-                                stdin=subprocess.DEVNULL, cwd=self.home)
+        self.killed = 0
 
     def run(self):
         return self.start("run", script, "--steps", str(STEPS), "--source", self.home + "/data.txt")
-
-    def json(self, *words):
-        r = subprocess.run([rille, *words, "--json"], env=self.env, capture_output=True, timeout=60)
-        return json.loads(r.stdout)
-
-    def text(self):
-        return open(self.home + "/out", errors="replace").read()
 
     def fail(self, why):
         print(f"not ok - round {self.number} (home kept: {self.home}): {why}\n{self.text()[-3000:]}")
         sys.exit(1)
 
-    def instances(self):
-        return glob.glob(self.home + "/instances/i-*")
-
-    def processes(self, directory):
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                env = open(f"/proc/{pid}/environ", "rb").read()
-                line = open(f"/proc/{pid}/cmdline", "rb").read().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if f"RILLE_INSTANCE={directory}".encode() in env or (directory in line and " agent " in line):
-                found.append(int(pid))
-        return found
-
     def take_machine(self):
-        """In one instant it is not there any more; then what runs on it ends."""
         for directory in self.instances():
-            gone = self.home + f"/lost-{self.lost}"
-            try:
-                os.rename(directory, gone)
-            except OSError:
-                continue
-            self.lost += 1
-            for pid in self.processes(directory):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            shutil.rmtree(gone, ignore_errors=True)
-
-    def rows(self, sql):
-        db = sqlite3.connect(self.home + "/journal.db")
-        out = db.execute(sql).fetchall()
-        db.close()
-        return out
+            self.take(directory)
 
     def play(self, rng, span, moments):
         process = self.run()
@@ -134,8 +90,8 @@ class Round:
         if twice:
             self.fail(f"made twice: {twice}")
         generations = self.rows("SELECT MAX(generation),COUNT(*) FROM machines")[0]
-        if generations[1] > self.lost + 1:
-            self.fail(f"{self.lost} machines were lost, and {generations[1]} rented")
+        if generations[1] > self.taken + 1:
+            self.fail(f"{self.taken} machines were lost, and {generations[1]} rented")
         if self.rows("SELECT 1 FROM segments WHERE to_us IS NULL"):
             self.fail("the ledger goes on after the end")
         begins = [int(n) for n in re.findall(r"begins at (\d+)", self.text())]
@@ -154,7 +110,7 @@ for n in range(1, options.rounds + 1):
     r = Round(n)
     r.play(rng, span, rng.randint(1, 4))
     rented, at = r.check()
-    lost, killed, machines, went_on = lost + r.lost, killed + r.killed, machines + rented, went_on + (at > 0)
+    lost, killed, machines, went_on = lost + r.taken, killed + r.killed, machines + rented, went_on + (at > 0)
 print(f"{options.rounds} rounds: {lost} machines lost, {killed} runners killed, {machines} rented, "
       f"{went_on} rounds went on from a kept checkpoint")
 if options.rounds >= 3 and (not lost or machines <= options.rounds):

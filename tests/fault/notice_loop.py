@@ -8,7 +8,9 @@ more; no generation was made twice; nothing is left: no lease, no machine, no pr
 
 usage: notice_loop.py RILLE SCRIPT [--rounds N] [--seed S]
 """
-import argparse, glob, json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
+import argparse, os, random, shutil, signal, subprocess, sys, time
+
+from machines import Home
 
 p = argparse.ArgumentParser()
 p.add_argument("rille")
@@ -20,48 +22,22 @@ rille, script = os.path.abspath(options.rille), os.path.abspath(options.script)
 FEW = 5       # steps between the checkpoint of a notice and the end of the call
 
 
-class Round:
+class Round(Home):
     def __init__(self, number):
         self.number = number
-        self.home = tempfile.mkdtemp(prefix="rille-notice-")
-        self.env = dict(os.environ, RILLE_HOME=self.home, XDG_CONFIG_HOME=self.home + "/config", NO_COLOR="1",
-                        RILLE_THREADS="1")
+        super().__init__(rille, "rille-notice-", RILLE_THREADS="1")
         self.trace = self.home + "/trace"
-        self.log = open(self.home + "/out", "wb")
-        self.taken = self.killed = self.told = 0
+        self.killed = self.told = 0
         self.announced = {}           # folder -> when it is taken
-
-    def start(self, *words):
-        return subprocess.Popen([rille, *words], env=self.env, stdout=self.log, stderr=subprocess.STDOUT,
-                                stdin=subprocess.DEVNULL, cwd=self.home)
 
     def go_on(self):
         runs = self.json("ps")
         return self.start("resume", "last") if runs else self.start("run", script, "--trace", self.trace)
 
-    def json(self, *words):
-        r = subprocess.run([rille, *words, "--json"], env=self.env, capture_output=True, timeout=60)
-        return json.loads(r.stdout)
-
     def fail(self, why):
         print(f"not ok - round {self.number} (home kept: {self.home}): {why}")
-        print(open(self.home + "/out", errors="replace").read()[-3000:])
+        print(self.text()[-3000:])
         sys.exit(1)
-
-    def instances(self):
-        return glob.glob(self.home + "/instances/i-*")
-
-    def processes(self, directory):
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                env = open(f"/proc/{pid}/environ", "rb").read()
-                line = open(f"/proc/{pid}/cmdline", "rb").read().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if f"RILLE_INSTANCE={directory}".encode() in env or (directory in line and " agent " in line):
-                found.append(int(pid))
-        return found
 
     def announce(self, seconds):
         for directory in self.instances():
@@ -76,24 +52,7 @@ class Round:
             if time.monotonic() < when:
                 continue
             del self.announced[directory]
-            gone = self.home + f"/taken-{self.taken}"
-            try:
-                os.rename(directory, gone)
-            except OSError:
-                continue
-            self.taken += 1
-            for pid in self.processes(directory):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            shutil.rmtree(gone, ignore_errors=True)
-
-    def rows(self, sql):
-        db = sqlite3.connect(self.home + "/journal.db")
-        out = db.execute(sql).fetchall()
-        db.close()
-        return out
+            self.take(directory)
 
     def wait(self, process, seconds):
         """Until then, or the process's end; what has been announced happens meanwhile."""
