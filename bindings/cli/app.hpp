@@ -40,6 +40,7 @@ struct RunArguments {
   std::string deadline;                // "2h"; "" = none
   std::string resume;                  // a run id; with code: a session that the code goes on with, and ends
   std::string with;                    // the file that `resume` goes on with instead of the pinned script
+  bool rerent = false;                 // of such a one: machines of its own for leases that were open there
   std::string fork_from;               // a key: not that run goes on, but a new one that begins with its record
   bool retry_failed = false;
 };

@@ -156,6 +156,8 @@ int run_main(App& app, int argc, char** argv) {
   auto* fork = cli.add_subcommand("fork", "a new run that begins with the record of another");
   fork->add_option("RUN", run.resume, "its id, a unique beginning of it, or `last`")->required();
   fork->add_option("--from", run.fork_from, "the first entry to do anew: a key that `rille show` prints")->required();
+  fork->add_flag("--rerent", run.rerent,
+                 "keep what was done on leases that were open there; they get machines of their own");
   fork->add_option("--with", run.with, "go on with this script, if it follows what is recorded");
   auto* ps = cli.add_subcommand("ps", "list runs");
   ps->add_option("-n", limit, "at most so many")->check(CLI::Range(1, 1000000));

@@ -11,6 +11,8 @@ void tell(App& app, const engine::Cut& cut) {
   if (!cut.because_of.empty())
     app.terminal.note(fmt::format("the lease '{}' was open there and is not now: going back to before its rent",
                                   cut.because_of));
+  if (!cut.rented_anew.empty())
+    app.terminal.note(fmt::format("rented anew when first used: {}", fmt::join(cut.rented_anew, ", ")));
   app.terminal.note(fmt::format("{} entries kept, {} left out, from {} ({}) on", cut.kept, cut.dropped, cut.key,
                                 cut.source));
 }
@@ -32,7 +34,8 @@ int invalidate_command(App& app, const std::string& run, const std::string& key)
 
 Result<std::string> go_back(App& app, const RunArguments& arguments) {
   if (!arguments.fork_from.empty()) {
-    Result<engine::Cut> cut = run_blocking(*app.loop, app.engine->fork(arguments.resume, arguments.fork_from));
+    auto forked = app.engine->fork(arguments.resume, arguments.fork_from, arguments.rerent);
+    Result<engine::Cut> cut = run_blocking(*app.loop, std::move(forked));
     if (!cut) return cut.error();
     if (!app.json) tell(app, *cut);
     return cut->run;

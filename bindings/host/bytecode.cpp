@@ -57,8 +57,11 @@ bool read_proto(std::string_view bytes, std::vector<Proto>& all, std::vector<std
   std::uint32_t gc_constants = r.uleb();
   r.uleb();
   std::uint32_t instructions = r.uleb();
-  if (r.uleb() != 0) { r.uleb(); r.uleb(); }  // debug information: size, first line, lines
   Proto proto;
+  if (r.uleb() != 0) {  // debug information: size, first line, lines
+    proto.out.first_line = r.uleb();
+    r.uleb();
+  }
   proto.out.bytes = bytes;
   proto.out.assigned.resize(upvalues);
   for (std::uint32_t i = 0; i < instructions && r.ok; ++i) {

@@ -18,9 +18,60 @@ namespace {
 constexpr std::size_t payload_bytes_max = 12 << 20;
 constexpr const char* build = LUAJIT_VERSION " gc64 1";
 
+// Whether the word stands alone at `at`.
+bool is_word(std::string_view text, std::size_t at, std::size_t size) {
+  auto letter = [&](std::size_t i) { return std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_'; };
+  return (at == 0 || !letter(at - 1)) && (at + size == text.size() || !letter(at + size));
+}
+
+// Where the only such word of the line is; npos: there is none, or more than one.
+std::size_t only_word(std::string_view line, std::string_view word) {
+  std::size_t found = std::string_view::npos;
+  for (std::size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
+    if (!is_word(line, at, word.size())) continue;
+    if (found != std::string_view::npos) return std::string_view::npos;
+    found = at;
+  }
+  return found;
+}
+
+// The text of a function, as far as lines tell where it begins and ends, and which of those it is that begin on its
+// line: what it does, wherever it stands in its file.
+std::string text_of(LuaHost& host, lua_State* L, int index, std::string_view code) {
+  lua_Debug ar;
+  lua_pushvalue(L, index);
+  lua_getinfo(L, ">S", &ar);
+  auto chunk = host.chunks().find(ar.source);
+  if (chunk == host.chunks().end()) return fmt::format("{}:{}", ar.source, ar.linedefined);
+  std::string_view source = chunk->second.source;
+  std::string text;
+  for (int line = 1; line <= ar.lastlinedefined && !source.empty(); ++line) {
+    std::size_t end = source.find('\n');
+    std::string_view one = source.substr(0, end);
+    source.remove_prefix(end == std::string_view::npos ? source.size() : end + 1);
+    if (line < ar.linedefined) continue;
+    std::size_t from = line == ar.linedefined ? only_word(one, "function") : std::string_view::npos;
+    std::size_t last = line == ar.lastlinedefined ? only_word(one, "end") : std::string_view::npos;
+    if (last != std::string_view::npos) one = one.substr(0, last + 3);
+    if (from != std::string_view::npos && from < one.size()) one.remove_prefix(from);
+    text.append(one).push_back('\n');
+  }
+  lua_rawgeti(L, LUA_REGISTRYINDEX, chunk->second.function);
+  std::string whole = dump_function(L, -1);
+  lua_pop(L, 1);
+  auto mine = read_prototypes(code), all = read_prototypes(whole);
+  int number = 0;
+  for (std::size_t i = 0; mine && all && i < all->size() && (*all)[i].bytes != mine->back().bytes; ++i)
+    number += (*all)[i].first_line == mine->back().first_line;
+  return text + fmt::format("function {} of its line\n", number);
+}
+
 class Shipper {
  public:
   Shipper(lua_State* L, std::string what) : L_(L), what_(std::move(what)) { name_everything(); }
+
+  // Of all functions that travel: after run().
+  std::string identity() const { return sha256_hex(texts_); }
 
   Result<Value> run(int index) {
     RILLE_TRY(std::size_t main, function(index));
@@ -106,6 +157,7 @@ class Shipper {
     std::size_t number = functions_.size();
     function_numbers_[lua_topointer(L_, index)] = number;
     functions_.emplace_back();
+    texts_ += text_of(LuaHost::of(L_), L_, index, code);
     Value::Array cells;
     for (int i = 1; const char* name = lua_getupvalue(L_, index, i); ++i) {
       if (static_cast<std::size_t>(i) <= assigned.size() && assigned[static_cast<std::size_t>(i - 1)]) {
@@ -162,6 +214,7 @@ class Shipper {
   lua_State* L_;
   std::string what_;
   Value::Array functions_, cells_;
+  std::string texts_;
   std::map<const void*, std::size_t> function_numbers_, cell_numbers_;
   std::map<const void*, std::pair<std::string, std::string>> known_;
 };
@@ -180,25 +233,6 @@ void gather_modules(LuaHost& host, const std::string& source, Value& bundle) {
     bundle.set(name, *module);
     gather_modules(host, *module, bundle);
   }
-}
-
-// "sha256 of the source:place" of a function.
-std::string place_of(LuaHost& host, lua_State* L, int index) {
-  lua_Debug ar;
-  lua_pushvalue(L, index);
-  lua_getinfo(L, ">S", &ar);
-  auto chunk = host.chunks().find(ar.source);
-  if (chunk == host.chunks().end()) return fmt::format("{}:{}", ar.source, ar.linedefined);
-  std::string place = fmt::format("line {}", ar.linedefined);
-  std::string own = dump_function(L, index);
-  lua_rawgeti(L, LUA_REGISTRYINDEX, chunk->second.function);
-  std::string whole = dump_function(L, -1);
-  lua_pop(L, 1);
-  auto mine = read_prototypes(own), all = read_prototypes(whole);
-  if (mine && all)
-    for (std::size_t i = 0; i < all->size(); ++i)
-      if ((*all)[i].bytes == mine->back().bytes) place += fmt::format(" function {}", i);
-  return sha256_hex(chunk->second.source) + ":" + place;
 }
 
 }  // namespace
@@ -228,7 +262,7 @@ Result<Shipped> ship(lua_State* L, int index, const std::string& what) {
     lua_getinfo(L, ">S", &ar);
     if (auto chunk = host.chunks().find(ar.source); chunk != host.chunks().end())
       gather_modules(host, chunk->second.source, bundle);
-    out.identity = place_of(host, L, index);
+    out.identity = shipper.identity();
   } else {
     return make_error(ErrorKind::invalid,
                       fmt::format("{}: expected a function, or the name of a module that returns one, got {}",

@@ -2,7 +2,7 @@
 // travel by value, helper functions recursively (shared and recursive upvalues stay shared), `rille`, libraries and
 // modules by name; the sources of the script's modules travel along. Refused, naming the variable and the line:
 // objects, coroutines, cdata, and any upvalue that a shipped function assigns.
-// The identity is made of the pinned source and the function's place in it, never of its bytecode.
+// The identity is made of the pinned source of the functions that travel, never of their bytecode.
 #pragma once
 
 #include <string>

@@ -53,7 +53,7 @@ class Calls {
   // What a lease's next machine must have, too: a row, once in the transaction that completes it. Specs: losses.cpp.
   static Value setup_of(const std::string& from, const std::string& to, const Value& options);
   static Value setup_of(const CallSpec& spec);
-  static store::Journal::Write setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation);
+  store::Journal::Write setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation) const;
 
  private:
   // What a call publishes goes to the run's home while it runs, the newest each time. A copy is whole or absent: it is
@@ -82,7 +82,8 @@ class Calls {
   void leave(const std::string& lease_id);
   Async<> move_on(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
   Async<> move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
-  Result<bool> set_up_already(const std::string& lease_id, std::int64_t generation) const;
+  struct Setup { std::int64_t n = 0; std::string spec; };
+  Result<std::vector<Setup>> owed_setups(const std::string& lease_id, std::int64_t generation) const;
   Async<> set_up(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
                  CancelToken token);
   Async<> set_up_alone(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,

@@ -229,8 +229,8 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
   store::Journal::Write write = [row = slot.row](store::Db& db) { return write_completed(db, *row); };
   if (extra)
     write = [row = slot.row, extra = std::move(extra)](store::Db& db) -> Result<> {
-      RILLE_CHECK(extra(db));
-      return write_completed(db, *row);
+      RILLE_CHECK(write_completed(db, *row));
+      return extra(db);
     };
   journal_->commit_then(std::move(write), fence_, [this, durable, seq = row.seq, alive = alive_](Result<> r) {
     if (!*alive) return;

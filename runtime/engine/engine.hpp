@@ -49,6 +49,7 @@ struct Cut {
   std::string key, source;             // the first entry that is left out, as `rille show` prints it
   std::string because_of;              // set: an earlier place than the one asked for, since this lease was open there
   std::int64_t kept = 0, dropped = 0;  // entries
+  std::vector<std::string> rented_anew;  // of a fork: names of leases that were open there and get machines of its own
 };
 
 // One row of the table `runs`.
@@ -82,10 +83,11 @@ class Engine {
   // has been followed without divergence, before anything new begins; until then the run keeps those that it has.
   Async<std::unique_ptr<Run>> resume_with(std::string id, std::string script, RunHooks hooks);
 
-  // A new run, suspended, with the record of `run` up to the entry `key`. Leases are never copied: where one was open,
-  // the cut is made before its rent. `run` itself is only read, and may be alive. invalid: no such entry (did you
-  // mean); state: not a durable run.
-  Async<Cut> fork(std::string run, std::string key);
+  // A new run, suspended, with the record of `run` up to the entry `key`. Machines are never shared: where a lease was
+  // open, the cut is made before its rent; or, with `rerent`, the fork has a lease of its own in its place, which gets
+  // a machine, and on it what was staged and set up until there, when it is first used. `run` itself is only read, and
+  // may be alive. invalid: no such entry (did you mean); state: not a durable run.
+  Async<Cut> fork(std::string run, std::string key, bool rerent = false);
   // Forgets that entry and all that were completed after it; the run can be resumed then, also one that had ended.
   // Leases that it still holds stay; for one that has been released since, the cut is made before its rent, which then
   // rents anew. Signals that forgotten entries took are in the inbox again. state: the run is alive.
@@ -135,7 +137,9 @@ class Engine {
   Async<Value> execute_child(std::unique_ptr<Run> run, std::string script, std::shared_ptr<ChildPrograms> programs,
                              CancelToken token, Paused paused);
   Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks, std::string edited = std::string());
-  Result<Cut> cut_at(const RunRow& row, const std::string& key, bool keep_leases, std::int64_t* seq) const;
+  enum class Open : std::uint8_t { undo, keep, rerent };  // what becomes of leases that were open at a cut
+  struct Place;
+  Result<Place> cut_at(const RunRow& row, const std::string& key, Open open) const;
   std::string run_home(const std::string& id) const { return options_.home + "/runs/" + id; }
 
   Loop& loop_;

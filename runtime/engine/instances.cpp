@@ -33,13 +33,30 @@ Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
+// A fork has rows of its own for the leases that it rents anew; the record names those of its origin. The row of any
+// other lease in its record is its origin's.
+Result<std::string> RunImpl::of_fork(const std::string& own, const std::string& recorded) {
+  if (recorded.empty() || recorded == own) return own;
+  RILLE_TRY(std::optional<lease::Lease> row, leases_->find(own));
+  if (!row) return recorded;
+  recorded_as_[own] = recorded;
+  return own;
+}
+
+std::string RunImpl::recorded_as(const std::string& lease_id) const {
+  auto it = recorded_as_.find(lease_id);
+  return it == recorded_as_.end() ? lease_id : it->second;
+}
+
 Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std::string source) {
   if (!leases_) co_return no_leases();
   FiberRecord& f = fiber(id);
   std::string lease_id;
   RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"rent", name, options, std::move(source)}));
   lease_id = lease::Manager::lease_id(config_.id, slot.key);
-  if (slot.recorded && slot.recorded->ok()) lease_id = (*slot.recorded)->text("lease", lease_id);  // a fork's origin's
+  if (slot.recorded && slot.recorded->ok()) {
+    RILLE_CO_TRY(lease_id, of_fork(lease_id, (*slot.recorded)->text("lease")));
+  }
   // The scope holds it from here on, so that an interrupted rent is cleaned up, too.
   owner(f).leases.push_back(lease_id);
   Result<Value> outcome = Value();
@@ -109,7 +126,7 @@ Async<> RunImpl::release(FiberId id, std::string lease_id, std::string source) {
 Async<> RunImpl::detach(FiberId id, std::string lease_id, std::int64_t ttl_ms, std::string source) {
   if (!leases_) co_return no_leases();
   Value identity;
-  identity.set("lease", lease_id).set("ttl_ms", ttl_ms);
+  identity.set("lease", recorded_as(lease_id)).set("ttl_ms", ttl_ms);
   Operation op{"detach", "detach", std::move(identity), std::move(source)};
   Live live = [=, this](CancelToken) -> Async<Value> {
     RILLE_CO_TRY(lease::Lease now, co_await leases_->detach(lease_id, ttl_ms, fence()));
@@ -129,7 +146,7 @@ Result<LeaseView> RunImpl::lease(const std::string& lease_id) const {
 Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std::string source) {
   if (!leases_) co_return no_leases();
   Value identity;
-  identity.set("lease", lease_id).set("what", spec.identity);
+  identity.set("lease", recorded_as(lease_id)).set("what", spec.identity);
   FiberRecord& f = fiber(id);
   std::string key = fmt::format("{}/{}#{}", f.path, spec.name, f.occurrences[name_hash(spec.name)] + 1);
   const Entry* before = replay_.find(f.path, f.next_pos);
@@ -163,7 +180,7 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   bool ended_well = outcome.ok();
   store::Journal::Write write;
   bool well = ended_well && (!program || (!outcome->integer("code") && !outcome->integer("signal")));
-  if (well && !setup.is_null()) write = Calls::setup_write(lease_id, setup, ran_on);
+  if (well && !setup.is_null()) write = calls_->setup_write(lease_id, setup, ran_on);
   outcome = co_await complete_setup(std::move(slot), std::move(outcome), std::move(write));
   // The agent keeps the result until the journal has it.
   if (outcome.ok() == ended_well) calls_->forget(lease_id, key, "recorded", false);
@@ -177,7 +194,7 @@ Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::
   Value identity;
   Value plain = options;
   if (plain.as_object()) plain.as_object()->erase("sim");
-  identity.set("lease", lease_id).set("from", from).set("to", to).set("options", std::move(plain));
+  identity.set("lease", recorded_as(lease_id)).set("from", from).set("to", to).set("options", std::move(plain));
   Operation op{verb, to, std::move(identity), std::move(source)};
   RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
   if (slot.recorded) co_return std::move(*slot.recorded);
@@ -187,7 +204,7 @@ Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::
     if (const Error* why = cancelled(id)) co_return *why;
   store::Journal::Write setup;
   if (outcome && how == &Calls::stage) {  // the lease's next machine gets it, too
-    setup = Calls::setup_write(lease_id, Calls::setup_of(from, to, options), outcome->integer("generation"));
+    setup = calls_->setup_write(lease_id, Calls::setup_of(from, to, options), outcome->integer("generation"));
     outcome->as_object()->erase("generation");
   }
   co_return co_await complete_setup(std::move(slot), std::move(outcome), std::move(setup));
@@ -202,7 +219,7 @@ Async<Value> RunImpl::complete_setup(Slot slot, Result<Value> outcome, store::Jo
 Async<Value> RunImpl::replace(FiberId id, std::string lease_id, Value options, std::string source) {
   if (!leases_) co_return no_leases();
   Value identity;
-  identity.set("lease", lease_id).set("options", options);
+  identity.set("lease", recorded_as(lease_id)).set("options", options);
   Operation op{"replace", "replace", std::move(identity), std::move(source)};
   Live live = [=, this](CancelToken token) -> Async<Value> {
     RILLE_CO_TRY(LeaseView now, co_await calls_->replace(lease_id, options, "asked for", token));
@@ -213,7 +230,7 @@ Async<Value> RunImpl::replace(FiberId id, std::string lease_id, Value options, s
 
 Async<Value> RunImpl::preempting(FiberId id, std::string lease_id, std::string source) {
   if (!leases_) co_return no_leases();
-  Operation op{"preempting", "preempting", Value().set("lease", lease_id), std::move(source)};
+  Operation op{"preempting", "preempting", Value().set("lease", recorded_as(lease_id)), std::move(source)};
   Live live = [=, this](CancelToken token) { return calls_->preempting(lease_id, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }

@@ -204,27 +204,31 @@ Value Calls::setup_of(const CallSpec& spec) {
   return v;
 }
 
-// Twice the same is once, at the later place.
-store::Journal::Write Calls::setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation) {
-  return [lease_id, spec = spec.to_json(), generation](store::Db& db) -> Result<> {
-    RILLE_CHECK(db.run("DELETE FROM setups WHERE lease=? AND spec=?", {lease_id, spec}));
-    return db.run("INSERT INTO setups(lease,n,spec,generation) "
-                  "VALUES(?1,(SELECT COALESCE(MAX(n),0)+1 FROM setups WHERE lease=?1),?2,?3)",
-                  {lease_id, spec, generation});
+// Written behind the entry that records it, so that this is the run's newest.
+store::Journal::Write Calls::setup_write(const std::string& lease_id, const Value& spec,
+                                         std::int64_t generation) const {
+  return [lease_id, spec = spec.to_json(), generation, run = run_.config_.number](store::Db& db) -> Result<> {
+    return db.run("INSERT INTO setups(lease,n,spec,generation,entry) "
+                  "VALUES(?1,(SELECT COALESCE(MAX(n),0)+1 FROM setups WHERE lease=?1),?2,?3,"
+                  "COALESCE((SELECT MAX(id) FROM entries WHERE id>=?4 AND id<?5),0))",
+                  {lease_id, spec, generation, entry_id(run, 0), entry_id(run + 1, 0)});
   };
 }
 
-Result<bool> Calls::set_up_already(const std::string& lease_id, std::int64_t generation) const {
-  bool owes = false;
-  RILLE_CHECK(run_.journal_->reader().query("SELECT 1 FROM setups WHERE lease=? AND generation<? LIMIT 1",
-                                            {lease_id, generation}, [&](const store::Row&) { owes = true; }));
-  return !owes;
+// In order; twice the same is once, at the later place.
+Result<std::vector<Calls::Setup>> Calls::owed_setups(const std::string& lease_id, std::int64_t generation) const {
+  std::vector<Setup> out;
+  RILLE_CHECK(run_.journal_->reader().query(
+      "SELECT n,spec FROM setups AS s WHERE lease=?1 AND generation<?2 "
+      "AND n=(SELECT MAX(n) FROM setups WHERE lease=?1 AND spec=s.spec) ORDER BY n",
+      {lease_id, generation}, [&](const store::Row& row) { out.push_back({row.integer(0), row.text(1)}); }));
+  return out;
 }
 
 Async<> Calls::set_up(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
                       CancelToken token) {
-  RILLE_CO_TRY(bool already, set_up_already(lease_id, generation));
-  if (already && !moving_.contains(lease_id)) co_return success();
+  RILLE_CO_TRY(std::vector<Setup> owed, owed_setups(lease_id, generation));
+  if (owed.empty() && !moving_.contains(lease_id)) co_return success();
   auto alive = run_.alive_;
   RILLE_CO_CHECK(co_await enter(lease_id, token));
   Result<> done = co_await set_up_alone(lease_id, generation, std::move(agent), token);
@@ -234,14 +238,11 @@ Async<> Calls::set_up(std::string lease_id, std::int64_t generation, std::shared
 
 Async<> Calls::set_up_alone(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
                             CancelToken token) {
-  std::vector<std::pair<std::int64_t, std::string>> owed;
-  RILLE_CO_CHECK(run_.journal_->reader().query(
-      "SELECT n,spec FROM setups WHERE lease=? AND generation<? ORDER BY n", {lease_id, generation},
-      [&](const store::Row& row) { owed.emplace_back(row.integer(0), row.text(1)); }));
-  for (const auto& [n, text] : owed) {
-    RILLE_CO_TRY(Value spec, Value::from_json(text));
-    RILLE_CO_CHECK(co_await set_up_one(lease_id, n, generation, std::move(spec), agent, token));
-    store::Journal::Write done = [lease_id, n = n, generation](store::Db& db) {
+  RILLE_CO_TRY(std::vector<Setup> owed, owed_setups(lease_id, generation));
+  for (const Setup& setup : owed) {
+    RILLE_CO_TRY(Value spec, Value::from_json(setup.spec));
+    RILLE_CO_CHECK(co_await set_up_one(lease_id, setup.n, generation, std::move(spec), agent, token));
+    store::Journal::Write done = [lease_id, n = setup.n, generation](store::Db& db) {
       return db.run("UPDATE setups SET generation=? WHERE lease=? AND n=?", {generation, lease_id, n});
     };
     RILLE_CO_CHECK(co_await run_.journal_->commit(std::move(done), run_.fence()));

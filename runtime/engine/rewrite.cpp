@@ -22,10 +22,17 @@ namespace {
 // As much of an entry as a cut needs.
 struct Mark {
   std::int64_t seq = 0, started_us = 0, ended_us = 0;
-  std::string key, source, lease;      // lease: of a rent that came to something
+  std::string key, source, lease;      // lease: of a rent that came to something, the id of its row
 };
 
-Result<std::vector<Mark>> marks_of(store::Db& db, std::int64_t number) {
+// A fork that has rented anew has rows of its own; those of its other leases are its origin's, as the record says.
+Result<std::string> row_of(store::Db& db, const std::string& run, const Mark& rent, std::string recorded) {
+  std::string own = lease::Manager::lease_id(run, rent.key);
+  RILLE_CHECK(db.query("SELECT 1 FROM leases WHERE id=?", {own}, [&](const store::Row&) { recorded = own; }));
+  return recorded;
+}
+
+Result<std::vector<Mark>> marks_of(store::Db& db, const std::string& run, std::int64_t number) {
   std::vector<Mark> out;
   RILLE_CHECK(db.query(
       "SELECT id-?1, started_us, ended_us, fiber||'/'||name||'#'||occurrence, source, "
@@ -41,6 +48,10 @@ Result<std::vector<Mark>> marks_of(store::Db& db, std::int64_t number) {
           if (Result<Value> v = Value::from_json(row.text(5))) m.lease = v->text("lease");
         out.push_back(std::move(m));
       }));
+  for (Mark& m : out)
+    if (!m.lease.empty()) {
+      RILLE_TRY(m.lease, row_of(db, run, m, m.lease));
+    }
   return out;
 }
 
@@ -86,30 +97,51 @@ Error no_entry(const RunRow& run, const std::string& key, const std::vector<Mark
 
 constexpr std::int64_t everything = std::numeric_limits<std::int64_t>::max();
 
+// The fork's lease instead of its origin's: one that is about to get a machine, and what that must have.
+Result<> copy_lease(store::Db& db, const std::string& fork, const Mark& rent, std::int64_t cut_id,
+                    std::int64_t now_us) {
+  std::string own = lease::Manager::lease_id(fork, rent.key);
+  RILLE_CHECK(db.run(
+      "INSERT INTO leases(id,run,name,scope,generation,provider,state,request,token,tag,price_micros_per_hour,"
+      "created_us,expires_us,released_us,options,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
+      "SELECT ?1,?2,name,scope,0,provider,'released',request,'','',price_micros_per_hour,?3,?3+expires_us-created_us,"
+      "?3,options,cap_micros_per_hour,disk_micros_per_hour,0,'forked from '||run FROM leases WHERE id=?4",
+      {own, fork, now_us, rent.lease}));
+  return db.run("INSERT INTO setups(lease,n,spec,generation,entry) SELECT ?1,n,spec,0,0 FROM setups "
+                "WHERE lease=?2 AND entry<?3", {own, rent.lease, cut_id});
+}
+
 }  // namespace
 
-// `seq`: the first that is left out. A lease that was open there and is not there for the taking moves the cut to
-// before its rent: it is open unless it was released before the last completion that is kept, or before the first
-// that is not had begun.
-Result<Cut> Engine::cut_at(const RunRow& row, const std::string& key, bool keep_leases, std::int64_t* seq) const {
+struct Engine::Place {
+  Cut cut;
+  std::int64_t number = 0, end_id = 0;  // of the run; of the first entry that is left out
+  std::vector<Mark> open;               // rents of leases that were open there, and are rented anew
+};
+
+// A lease that was open there and is not there for the taking moves the cut to before its rent: it is open unless it
+// was released before the last completion that is kept, or before the first that is not had begun.
+Result<Engine::Place> Engine::cut_at(const RunRow& row, const std::string& key, Open open) const {
   if (row.mode != "durable")
     return make_error(ErrorKind::state, fmt::format("run {} is a session, which has no record", row.id),
                       "only runs of scripts can be gone back in");
   store::Db& db = journal_->reader();
-  RILLE_TRY(std::int64_t number, run_number(db, row.id));
-  RILLE_TRY(std::vector<Mark> marks, marks_of(db, number));
+  Place place;
+  RILLE_TRY(place.number, run_number(db, row.id));
+  RILLE_TRY(std::vector<Mark> marks, marks_of(db, row.id, place.number));
   auto at = std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.key == key; });
   std::optional<Mark> first;
   if (at != marks.end()) {
     first = *at;
   } else {
-    RILLE_TRY(first, begun_mark(db, number, key));
+    RILLE_TRY(first, begun_mark(db, place.number, key));
   }
   if (!first) return no_entry(row, key, marks);
   RILLE_TRY(auto machines, machines_of(db, marks));
-  Cut cut;
+  Cut& cut = place.cut;
   for (bool moved = true; moved;) {
     moved = false;
+    place.open.clear();
     std::int64_t closed_us = first->started_us;
     for (const Mark& m : marks)
       if (m.seq < first->seq) closed_us = std::max(closed_us, m.ended_us);
@@ -117,31 +149,36 @@ Result<Cut> Engine::cut_at(const RunRow& row, const std::string& key, bool keep_
       if (m.seq >= first->seq || m.lease.empty()) continue;
       const Machine& machine = machines[m.lease];
       bool held = machine.state == "live" || machine.state == "creating" || machine.state == "intent";
-      if (keep_leases && held) continue;
+      if (open == Open::keep && held) continue;
       if (machine.state == "released" && machine.released_us <= closed_us) continue;
+      if (open == Open::rerent && !machine.state.empty()) {
+        place.open.push_back(m);
+        continue;
+      }
       cut.because_of = machine.name.empty() ? m.lease : machine.name;
       first = m;
       moved = true;
       break;
     }
   }
-  *seq = std::min(first->seq, everything);
+  place.end_id = first->seq == everything ? entry_id(place.number + 1, 0) : entry_id(place.number, first->seq);
   cut.run = row.id;
   cut.key = first->key;
   cut.source = first->source;
   for (const Mark& m : marks) ++(m.seq < first->seq ? cut.kept : cut.dropped);
-  return cut;
+  for (const Mark& m : place.open) cut.rented_anew.push_back(machines[m.lease].name);
+  return place;
 }
 
-Async<Cut> Engine::fork(std::string id, std::string key) {
+Async<Cut> Engine::fork(std::string id, std::string key, bool rerent) {
   RILLE_CO_TRY(RunRow from, run(id));
-  std::int64_t seq = 0;
-  RILLE_CO_TRY(Cut cut, cut_at(from, key, false, &seq));
-  RILLE_CO_TRY(std::int64_t old_number, run_number(journal_->reader(), from.id));
+  RILLE_CO_TRY(Place place, cut_at(from, key, rerent ? Open::rerent : Open::undo));
+  Cut cut = place.cut;
   std::int64_t now = loop_.clock().wall_us();
   cut.run = new_run_id(now);
   std::string seed = from.seed.empty() ? from.id : from.seed;
-  store::Journal::Write write = [=, forked = cut.run, old = from.id, at = cut.key](store::Db& db) -> Result<> {
+  store::Journal::Write write = [place, now, seed, forked = cut.run, old = from.id,
+                                 at = cut.key](store::Db& db) -> Result<> {
     RILLE_CHECK(db.run(
         "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,forked_from,seed,"
         "tag) SELECT ?1,script,mode,'suspended',1,args,?2,?2,host,0,?3,?4,tag FROM runs WHERE id=?5",
@@ -149,12 +186,12 @@ Async<Cut> Engine::fork(std::string id, std::string key) {
     RILLE_CHECK(db.run("INSERT INTO sources(run,module,sha256) SELECT ?1,module,sha256 FROM sources WHERE run=?2",
                        {forked, old}));
     RILLE_TRY(std::int64_t number, run_number(db, forked));
-    std::int64_t end = seq == everything ? entry_id(old_number + 1, 0) : entry_id(old_number, seq);
     RILLE_CHECK(db.run(
         "INSERT INTO entries(id,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,value,"
         "error,blob) SELECT id-?1+?2,fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us,ended_us,"
         "value,error,blob FROM entries WHERE id>=?1 AND id<?3",
-        {entry_id(old_number, 0), entry_id(number, 0), end}));
+        {entry_id(place.number, 0), entry_id(number, 0), place.end_id}));
+    for (const Mark& rent : place.open) RILLE_CHECK(copy_lease(db, forked, rent, place.end_id, now));
     Value told;
     told.set("event", "forked").set("from", old).set("key", at);
     return store::append_event(db, forked, now, "forked", told.to_json());
@@ -166,9 +203,9 @@ Async<Cut> Engine::fork(std::string id, std::string key) {
 namespace {
 
 // Inside the journal's write.
-Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number, std::int64_t seq,
+Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number, std::int64_t from,
                      const std::string& key) {
-  std::int64_t end = entry_id(number + 1, 0), from = seq == everything ? end : entry_id(number, seq);
+  std::int64_t end = entry_id(number + 1, 0);
   // What was under way at that moment has its rows from then: attempts, ends of pauses, uncertainty.
   RILLE_CHECK(db.run(
       "DELETE FROM begun WHERE run=?1 AND (fiber||'/'||name||'#'||occurrence=?4 "
@@ -185,6 +222,7 @@ Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number,
       "UPDATE leases SET live_us=NULL WHERE state='released' AND id IN "
       "(SELECT json_extract(value,'$.lease') FROM entries WHERE id>=?1 AND id<?2 AND kind='rent' AND value NOT NULL)",
       {from, end}));
+  RILLE_CHECK(db.run("DELETE FROM setups WHERE entry>=? AND entry<?", {from, end}));
   return db.run("DELETE FROM entries WHERE id>=? AND id<?", {from, end});
 }
 
@@ -193,12 +231,12 @@ Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number,
 Async<Cut> Engine::invalidate(std::string id, std::string key) {
   RILLE_CO_TRY(RunRow row, run(id));
   RILLE_CO_TRY(RunLock lock, RunLock::take(run_home(row.id), row.id));
-  std::int64_t seq = 0;
-  RILLE_CO_TRY(Cut cut, cut_at(row, key, true, &seq));
-  RILLE_CO_TRY(std::int64_t number, run_number(journal_->reader(), row.id));
+  RILLE_CO_TRY(Place place, cut_at(row, key, Open::keep));
+  const Cut& cut = place.cut;
   std::int64_t now = loop_.clock().wall_us();
-  store::Journal::Write write = [run = row.id, number, seq, now, at = cut.key](store::Db& db) -> Result<> {
-    RILLE_CHECK(forget_from(db, run, number, seq, at));
+  store::Journal::Write write = [run = row.id, place, now, at = cut.key](store::Db& db) -> Result<> {
+    RILLE_CHECK(forget_from(db, run, place.number, place.end_id, at));
+    const std::int64_t seq = place.end_id - entry_id(place.number, 0);
     // A cancel whose unwinding is partly kept stays: its cleanup is done again from there. A deadline that is over does
     // not: the run would end at once.
     RILLE_CHECK(db.run(

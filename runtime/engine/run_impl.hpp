@@ -243,6 +243,9 @@ class RunImpl final : public Run {
   Async<Value> transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
                         std::string to, Value options, std::string source);
 
+  Result<std::string> of_fork(const std::string& own, const std::string& recorded);
+  std::string recorded_as(const std::string& lease_id) const;
+
   // durable.cpp
   Async<Slot> admit(FiberId id, Operation operation);
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
@@ -318,6 +321,7 @@ class RunImpl final : public Run {
   bool suspended_ = false;
   std::vector<Wake<Result<>>> held_;                  // what would begin
   std::optional<Wake<bool>> ended_;                   // the main fiber has ended, or the run is suspended
+  std::map<std::string, std::string> recorded_as_;    // of a fork: its leases, as the record of its origin names them
   std::unique_ptr<Timer> deadline_timer_;
   std::optional<Deadline> deadline_;                  // of the run, since it was first looked at
   std::uint64_t next_step_ = 1;

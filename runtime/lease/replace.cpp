@@ -53,7 +53,8 @@ Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
   Lease lease = std::move(*found);
   if (lease.state == "live" && lease.generation > request.generation) co_return lease;  // it has been moved by now
   if (lease.state != "live" && lease.replacing.empty()) co_return not_replaceable(lease);
-  if (now_us() >= lease.expires_us) co_return ttl_over(lease);
+  const bool ever_lived = lease.ever_lived();  // else it is a fork's, which has had no machine yet
+  if (ever_lived && now_us() >= lease.expires_us) co_return ttl_over(lease);
   if (lease.state == "live") {
     lease.replacing = request.why.empty() ? "asked for" : request.why;
     lease.state = "releasing";
@@ -89,8 +90,10 @@ Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
   again.leases_max = request.leases_max;
   if (lease.state == "released" || lease.state == "intent") {
     Refused refused;
-    refused.regions.emplace(lease.provider, lease.request.offer.region);  // it has just taken one away
-    refused.last.emplace(lease.provider, lease.request.offer.id);
+    if (ever_lived) {  // it has just taken one away
+      refused.regions.emplace(lease.provider, lease.request.offer.region);
+      refused.last.emplace(lease.provider, lease.request.offer.id);
+    }
     RILLE_CO_TRY(lease, co_await plan(again, lease, refused, token));
     event("replace", lease.to_value(now_us()));
   }

@@ -113,6 +113,7 @@ CREATE INDEX alerts_due ON alerts(next_us) WHERE told_us IS NULL;
 CREATE TABLE setups (
   lease TEXT NOT NULL, n INTEGER NOT NULL, spec TEXT NOT NULL,
   generation INTEGER NOT NULL,               -- the newest that has it
+  entry INTEGER NOT NULL,                    -- that recorded it; 0: of a session
   PRIMARY KEY (lease, n)
 ) STRICT, WITHOUT ROWID;
 

@@ -150,12 +150,59 @@ leased = script("leased", 'do_ "before"; rille.scope(function() local box = rill
 run("run", leased)
 did()
 first = show()
+leased_id = first["id"]
 code, out = run("fork", first["id"], "--from", "main/in2#1")
 check("inside an open lease a fork goes back to before its rent", code == 0 and "back to before its rent" in out, out)
 check("and rents its own", did() == ["in1", "in2", "after"] and len(show()["leases"]) == 1 and
       show()["leases"][0]["id"] != first["leases"][0]["id"], show())
 code, out = run("fork", first["id"], "--from", "main/after#1")
 check("one that was closed there stays closed", code == 0 and did() == ["after"] and show()["leases"] == [], out)
+
+# --- fork --rerent: what was done on the lease stands, its machine is another
+open(root + "/corpus", "w").write("twelve bytes")
+BUSY = """
+rille.scope(function()
+  local box = rille.rent("box", { provider = "local", ttl = "1h" })
+  box:stage("corpus", "text")
+  box:call("tokens", { setup = true }, function()
+    local f = io.open("tokens", "w")
+    f:write(#io.open("text"):read("*a"))
+    f:close()
+  end)
+  do_ "in1"
+  local n = box:call("read", function()
+    return io.open("tokens"):read("*a") .. (io.open("later") and " and what came later" or "")
+  end)
+  do_("read" .. n)
+  box:stage("corpus", "later")
+  do_ "in2"
+end)
+return "done"
+"""
+code, out = run("run", script("busy", BUSY))
+check("the origin", code == 0 and did() == ["in1", "read12", "in2"], out)
+first = show()
+code, out = run("fork", first["id"], "--from", "main/read#1", "--rerent", "--json")
+forked = show()
+lease = forked["leases"][0]
+check("a fork may have machines of its own", code == 0 and did() == ["read12", "in2"] and
+      len(forked["leases"]) == 1 and lease["id"] != first["leases"][0]["id"] and lease["state"] == "released" and
+      lease["generation"] == 1, out)
+check("of the origin nothing has changed", show(first["id"])["leases"] == first["leases"])
+code, out = run("fork", "last", "--from", "main/in2#1", "--rerent")
+check("a fork of it, too", code == 0 and did() == ["in2"] and "rented anew when first used: box" in out, out)
+cost = json.loads(run("cost", "last", "--json")[1])
+check("which never needed a machine", [(c["generation"], c["spent"]) for c in cost] == [(0, 0)],
+      run("cost", "last", "--json"))
+check("nothing is left of them", json.loads(run("leases", "--json")[1]) == [])
+code, out = run("fork", first["id"], "--from", "main/in2#1", "--rerent", "--with",
+                script("poorer", "rille.budget { limit = 0 } " + BUSY), "--json")
+check("it may need none", code == 0 and did() == ["in2"], out)
+changed = script("changed", BUSY.replace('"*a"', '"*l"', 1))
+code, out = run("fork", first["id"], "--from", "main/in2#1", "--rerent", "--with", changed, "--json")
+check("another function is another call", json.loads(out)["error"]["kind"] == "divergence" and did() == [], out)
+first = json.loads(run("show", leased_id, "--json")[1])
+
 run("invalidate", first["id"], "main/in2#1")
 check("an invalidation does the same", keys(first["id"]) == ["main/before#1"], keys(first["id"]))
 code, out = run("resume", first["id"], "--json")

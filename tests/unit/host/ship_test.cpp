@@ -87,7 +87,7 @@ TEST_CASE("errors on the other side show the script's lines") {
   CHECK(text.find("  test.lua:5: in the function at line 3") != std::string::npos);
 }
 
-TEST_CASE("the identity is the source and the place, in every process") {
+TEST_CASE("the identity is the text of what travels, in every process and anywhere in a file") {
   travel("local a, b = 1, 2 send(function() return {a, b, x = {p = 1, q = 2, r = 3, s = 4}} end)");
   std::string first = identity;
   travel("local a, b = 1, 2 send(function() return {a, b, x = {p = 1, q = 2, r = 3, s = 4}} end)");
@@ -95,8 +95,13 @@ TEST_CASE("the identity is the source and the place, in every process") {
   travel("local f, g = function() return 1 end, function() return 2 end send(f)");
   std::string f = identity;
   travel("local f, g = function() return 1 end, function() return 2 end send(g)");
-  CHECK(identity.find(" function ") != std::string::npos);
-  CHECK(f.substr(64) != identity.substr(64));
+  CHECK(f != identity);
+  auto identity_of = [](const std::string& source) { travel(source); return identity; };
+  const std::string fn = "function()\n  return helper()\nend", help = "local function helper() return 1 end\n";
+  const std::string plain = identity_of(help + "send(" + fn + ")");
+  CHECK(plain == identity_of("-- a note\nlocal x = 5\n" + help + "local y = x; send(" + fn + ", 7)"));
+  CHECK(plain != identity_of("local function helper() return 2 end\nsend(" + fn + ")"));
+  CHECK(plain != identity_of(help + "send(function()\n  return -helper()\nend)"));
 }
 
 TEST_CASE("another build is refused") {
