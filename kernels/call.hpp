@@ -73,11 +73,17 @@ class LaneState {
   // Scratch of at least `bytes`, 64-byte aligned, valid until the kernel returns; nullptr when the machine has no more.
   // One per kernel call. Grows and stays.
   void* scratch(std::size_t bytes);
+  // The same, in memory of its own: for widened(), around a kernel that takes scratch.
+  void* staging(std::size_t bytes);
   GemmCache& gemms() { return *gemms_; }
 
  private:
-  void* scratch_ = nullptr;
-  std::size_t scratch_bytes_ = 0;
+  struct Block {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+  };
+  static void* grown(Block& block, std::size_t bytes);
+  Block scratch_, staging_;
   GemmCache* gemms_;
 };
 
@@ -100,12 +106,28 @@ using Kernel = void (*)(const Call&);
 // Decided once; RILLE_ISA=v1|v3|v4 in the environment lowers it, for tests.
 int isa_level();
 
+// Runs `kernel`, which knows f32 and f64, on f32 copies of the f16 and bf16 operands, and rounds its results.
+// Element-wise kernels read half types themselves (kernels/walk.hpp). Outputs are not read.
+void widened(const Call& c, Kernel kernel);
+
 }  // namespace rille::kernels
 
 // RILLE_KERNEL(name): declares a kernel whose file is compiled once per instruction set, and its dispatcher.
+// RILLE_KERNEL_WIDE(name): the same for one that knows f32 and f64 only, called through widened().
 #ifdef RILLE_ISA
 #define RILLE_KERNEL(name) namespace rille::kernels::RILLE_ISA { void name(const Call&); }
+#define RILLE_KERNEL_WIDE(name) RILLE_KERNEL(name)
 #else
+#define RILLE_KERNEL_WIDE(name)                                                         \
+  namespace rille::kernels::v1 { void name(const Call&); }                              \
+  namespace rille::kernels::v3 { void name(const Call&); }                              \
+  namespace rille::kernels::v4 { void name(const Call&); }                              \
+  namespace rille::kernels {                                                            \
+  inline void name(const Call& c) {                                                     \
+    const int level = isa_level();                                                      \
+    widened(c, level == 4 ? &v4::name : level == 3 ? &v3::name : &v1::name);             \
+  }                                                                                     \
+  }
 #define RILLE_KERNEL(name)                                                              \
   namespace rille::kernels::v1 { void name(const Call&); }                              \
   namespace rille::kernels::v3 { void name(const Call&); }                              \

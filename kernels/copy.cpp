@@ -1,104 +1,95 @@
-// Copies and casts. Float to integer truncates toward zero; to bool is "not zero"; f32 to bf16 rounds to nearest even.
+// Copies and casts. Float to integer truncates toward zero; to bool is "not zero"; to f16 and bf16 rounds to nearest
+// even.
 #include "kernels/copy.hpp"
 
-#include <string.h>
-
-#include "kernels/nest.hpp"
+#include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-struct Bf16 { uint16_t bits; };
 struct Bool { uint8_t value; };
-
-template <class T> static inline float widen(T x) { return float(x); }
-static inline float from_bf16(Bf16 x) {
-  const uint32_t u = uint32_t(x.bits) << 16;
-  float f;
-  memcpy(&f, &u, 4);
-  return f;
-}
-static inline Bf16 to_bf16(float f) {
-  uint32_t u;
-  memcpy(&u, &f, 4);
-  if (f != f) return {uint16_t((u >> 16) | 0x40)};
-  return {uint16_t((u + 0x7fff + ((u >> 16) & 1)) >> 16)};
-}
 
 template <class To, class From> struct Convert { static inline To go(From x) { return To(x); } };
 template <class From> struct Convert<Bool, From> { static inline Bool go(From x) { return {uint8_t(x != From(0))}; } };
-template <class From> struct Convert<Bf16, From> { static inline Bf16 go(From x) { return to_bf16(float(x)); } };
-template <class To> struct Convert<To, Bf16> { static inline To go(Bf16 x) { return To(from_bf16(x)); } };
-template <class To> struct Convert<To, Bool> { static inline To go(Bool x) { return To(x.value); } };
-template <> struct Convert<Bool, Bf16> { static inline Bool go(Bf16 x) { return {uint8_t(from_bf16(x) != 0)}; } };
-template <> struct Convert<Bf16, Bool> { static inline Bf16 go(Bool x) { return to_bf16(x.value); } };
-template <> struct Convert<Bf16, Bf16> { static inline Bf16 go(Bf16 x) { return x; } };
-template <> struct Convert<Bool, Bool> { static inline Bool go(Bool x) { return x; } };
 
 template <class To, class From>
-static void copy_as(const View& in, const View& out) {
-  const View* const views[2] = {&in, &out};
-  const auto nest = make_nest<2>(views);
-  const From* a = in.ptr<From>();
-  To* o = out.ptr<To>();
-  for_rows(nest, [&](const int64_t* at, int64_t n) {
-    const From* x = a + at[0];
-    To* y = o + at[1];
-    const int64_t sx = nest.inner_stride[0], sy = nest.inner_stride[1];
-    if (sx == 1 && sy == 1) {
-      for (int64_t i = 0; i < n; ++i) y[i] = Convert<To, From>::go(x[i]);
-    } else {
-      for (int64_t i = 0; i < n; ++i) y[i * sy] = Convert<To, From>::go(x[i * sx]);
-    }
-  });
+static void convert_row(char* const* p, const int64_t* s, int64_t n, const double*) {
+  const From* x = reinterpret_cast<const From*>(p[0]);
+  To* y = reinterpret_cast<To*>(p[1]);
+  if (s[0] == 1 && s[1] == 1) for (int64_t i = 0; i < n; ++i) y[i] = Convert<To, From>::go(x[i]);
+  else for (int64_t i = 0; i < n; ++i) y[i * s[1]] = Convert<To, From>::go(x[i * s[0]]);
 }
 
+// bool reads as u8, and f16 and bf16 come and go as f32 (walk.hpp).
 template <class From>
-static void copy_from(const View& in, const View& out) {
-  switch (out.dtype) {
-    case DType::boolean: return copy_as<Bool, From>(in, out);
-    case DType::u8: return copy_as<uint8_t, From>(in, out);
-    case DType::i32: return copy_as<int32_t, From>(in, out);
-    case DType::i64: return copy_as<int64_t, From>(in, out);
-    case DType::bf16: return copy_as<Bf16, From>(in, out);
-    case DType::f32: return copy_as<float, From>(in, out);
-    case DType::f64: return copy_as<double, From>(in, out);
+static Row row_to(DType to) {
+  switch (to) {
+    case DType::boolean: return &convert_row<Bool, From>;
+    case DType::u8: return &convert_row<uint8_t, From>;
+    case DType::i8: return &convert_row<int8_t, From>;
+    case DType::i32: return &convert_row<int32_t, From>;
+    case DType::i64: return &convert_row<int64_t, From>;
+    case DType::f64: return &convert_row<double, From>;
+    default: return &convert_row<float, From>;
   }
+}
+
+template <class T>
+static void copy_row(char* const* p, const int64_t* s, int64_t n, const double*) {
+  const T* x = reinterpret_cast<const T*>(p[0]);
+  T* y = reinterpret_cast<T*>(p[1]);
+  if (s[0] == 1 && s[1] == 1) memcpy(y, x, size_t(n) * sizeof(T));
+  else if (s[0] == 0 && s[1] == 1) for (int64_t i = 0; i < n; ++i) y[i] = *x;
+  else for (int64_t i = 0; i < n; ++i) y[i * s[1]] = x[i * s[0]];
 }
 
 static void copy_view(const View& in, const View& out) {
-  switch (in.dtype) {
-    case DType::boolean: return copy_from<Bool>(in, out);
-    case DType::u8: return copy_from<uint8_t>(in, out);
-    case DType::i32: return copy_from<int32_t>(in, out);
-    case DType::i64: return copy_from<int64_t>(in, out);
-    case DType::bf16: return copy_from<Bf16>(in, out);
-    case DType::f32: return copy_from<float>(in, out);
-    case DType::f64: return copy_from<double>(in, out);
+  if (in.dtype != out.dtype) {
+    const View* const views[2] = {&in, &out};
+    Row row = nullptr;
+    RILLE_NUMBERS(row_type(in.dtype), row = row_to<T>(out.dtype));
+    return walk<2>(views, row, nullptr);
   }
+  View x = in, y = out;     // only bytes are moved: whole numbers of that size
+  const size_t size = size_bytes(in.dtype);
+  x.dtype = y.dtype = size == 8 ? DType::i64 : size == 4 ? DType::i32 : size == 1 ? DType::u8 : in.dtype;
+  const View* const views[2] = {&x, &y};
+  if (size != 2) return walk<2>(views, size == 8 ? &copy_row<uint64_t> : size == 4 ? &copy_row<uint32_t>
+                                                                                  : &copy_row<uint8_t>, nullptr);
+  const auto nest = make_nest<2>(views);
+  for_rows(nest, [&](const int64_t* at, int64_t n) {
+    char* p[2] = {x.ptr<char>() + at[0] * 2, y.ptr<char>() + at[1] * 2};
+    copy_row<uint16_t>(p, nest.inner_stride, n, nullptr);
+  });
 }
 
 void copy(const Call& c) { copy_view(c.in[0], c.out[0]); }
 
-static void fill_view(const View& out, double f, int64_t i) {
+template <class T>
+static void fill_sized(const View& out, T value) {
   const View* const views[1] = {&out};
   const auto nest = make_nest<1>(views);
-  const auto write = [&](auto value) {
-    using T = decltype(value);
-    T* o = out.ptr<T>();
-    for_rows(nest, [&](const int64_t* at, int64_t n) {
-      const int64_t s = nest.inner_stride[0];
-      if (s == 1) for (int64_t k = 0; k < n; ++k) o[at[0] + k] = value;
-      else for (int64_t k = 0; k < n; ++k) o[at[0] + k * s] = value;
-    });
-  };
+  T* o = out.ptr<T>();
+  for_rows(nest, [&](const int64_t* at, int64_t n) {
+    const int64_t s = nest.inner_stride[0];
+    if (s == 1) for (int64_t k = 0; k < n; ++k) o[at[0] + k] = value;
+    else for (int64_t k = 0; k < n; ++k) o[at[0] + k * s] = value;
+  });
+}
+
+static void fill_view(const View& out, double f, int64_t i) {
   switch (out.dtype) {
-    case DType::boolean: return write(uint8_t(i != 0));
-    case DType::u8: return write(uint8_t(i));
-    case DType::i32: return write(int32_t(i));
-    case DType::i64: return write(i);
-    case DType::bf16: return write(to_bf16(float(f)).bits);
-    case DType::f32: return write(float(f));
-    case DType::f64: return write(f);
+    case DType::boolean: return fill_sized(out, uint8_t(i != 0));
+    case DType::u8: case DType::i8: return fill_sized(out, uint8_t(i));
+    case DType::i32: return fill_sized(out, uint32_t(i));
+    case DType::i64: return fill_sized(out, uint64_t(i));
+    case DType::f16: return fill_sized(out, to_f16(float(f)));
+    case DType::bf16: return fill_sized(out, to_bf16(float(f)));
+    case DType::f32: return fill_sized(out, float_to_bits(float(f)));
+    case DType::f64: {
+      uint64_t bits;
+      memcpy(&bits, &f, 8);
+      return fill_sized(out, bits);
+    }
   }
 }
 

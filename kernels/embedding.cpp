@@ -4,15 +4,10 @@
 
 #include <string.h>
 
+#include "kernels/ids.hpp"
 #include "kernels/nest.hpp"
 
 namespace rille::kernels::RILLE_ISA {
-
-static inline int64_t id_at(const View& ids, int64_t i) {
-  return ids.dtype == DType::i64   ? ids.ptr<int64_t>()[i]
-         : ids.dtype == DType::i32 ? ids.ptr<int32_t>()[i]
-                                   : ids.ptr<uint8_t>()[i];
-}
 
 void embedding(const Call& c) {
   const View &weight = c.in[0], &ids = c.in[1];

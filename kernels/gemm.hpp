@@ -1,6 +1,6 @@
-// Matrix products, by oneDNN for f32 (the library chooses AVX2 or AVX-512 itself) and plain loops for f64
-// (tests only). Accumulation: f32 in f32, in oneDNN's order, which is fixed for given sizes, layout,
-// instruction set and thread count.
+// Matrix products, by oneDNN for f32 and, where the processor has instructions for it, bf16 (the library
+// chooses AVX2 or AVX-512 itself), and plain loops for f64 (tests only). f16 goes through f32. Accumulation:
+// f32 in f32, in oneDNN's order, which is fixed for given sizes, layout, instruction set and thread count.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,6 @@
 #include "kernels/call.hpp"
 
 // in: x [rows, c], weight [c], bias [c] (either may be null); out: y, mean [rows], rstd [rows]. attrs.f[0]: eps
-RILLE_KERNEL(layer_norm)
+RILLE_KERNEL_WIDE(layer_norm)
 // in: gradient of y, x, weight (or null), mean, rstd; out: gradients of x, weight, bias (the last two may be null)
-RILLE_KERNEL(layer_norm_grad)
+RILLE_KERNEL_WIDE(layer_norm_grad)

@@ -112,6 +112,7 @@ static void for_share(int64_t n, int64_t cost, const Body& body) {
       case ::rille::DType::f64: { using T = double; __VA_ARGS__; break; }  \
       case ::rille::DType::i64: { using T = int64_t; __VA_ARGS__; break; } \
       case ::rille::DType::i32: { using T = int32_t; __VA_ARGS__; break; } \
+      case ::rille::DType::i8: { using T = int8_t; __VA_ARGS__; break; }   \
       default: { using T = uint8_t; __VA_ARGS__; break; }                  \
     }                                                                   \
   } while (0)

@@ -12,6 +12,7 @@ namespace rille::kernels::RILLE_ISA {
 template <class T> struct Wide { using type = T; };
 template <> struct Wide<float> { using type = double; };
 template <> struct Wide<uint8_t> { using type = int64_t; };
+template <> struct Wide<int8_t> { using type = int64_t; };
 template <> struct Wide<int32_t> { using type = int64_t; };
 
 template <class T> static inline typename Wide<T>::type block_sum(const T* x, int64_t n, int64_t s) {
@@ -163,6 +164,7 @@ void sum(const Call& c) {
     case DType::f64: return sum_as<double, double>(c);
     case DType::i64: return sum_as<int64_t, int64_t>(c);
     case DType::i32: return sum_as<int32_t, int64_t>(c);
+    case DType::i8: return sum_as<int8_t, int64_t>(c);
     default: return sum_as<uint8_t, int64_t>(c);
   }
 }
@@ -193,24 +195,51 @@ static void extreme(const Call& c, const Better& better) {
 void amax(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<T>(c, [](T a, T b) { return a > b; })); }
 void amin(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<T>(c, [](T a, T b) { return a < b; })); }
 
-void argmax(const Call& c) {
+template <class T, class Better>
+static void place_of_extreme(const Call& c, const Better& better) {
   const Parts p(c);
   int64_t* out = c.out[0].ptr<int64_t>();
-  RILLE_NUMBERS(c.in[0].dtype, {
-    const T* x = c.in[0].ptr<T>();
-    const int64_t s = p.reduced.strides[0];
-    for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        const T* row = x + Parts::offset(p.outer.shape, p.outer.strides, o);
-        int64_t best = 0;
-        for (int64_t i = 1; i < p.n_reduced; ++i) {
-          if (row[best * s] != row[best * s]) break;
-          if (row[i * s] > row[best * s] || row[i * s] != row[i * s]) best = i;
-        }
-        out[o] = best;
+  const T* x = c.in[0].ptr<T>();
+  const int64_t s = p.reduced.strides[0];
+  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      const T* row = x + Parts::offset(p.outer.shape, p.outer.strides, o);
+      int64_t best = 0;
+      for (int64_t i = 1; i < p.n_reduced; ++i) {
+        if (row[best * s] != row[best * s]) break;
+        if (better(row[i * s], row[best * s]) || row[i * s] != row[i * s]) best = i;
       }
-    });
+      out[o] = best;
+    }
   });
+}
+
+void argmax(const Call& c) {
+  RILLE_NUMBERS(c.in[0].dtype, place_of_extreme<T>(c, [](T a, T b) { return a > b; }));
+}
+void argmin(const Call& c) {
+  RILLE_NUMBERS(c.in[0].dtype, place_of_extreme<T>(c, [](T a, T b) { return a < b; }));
+}
+
+template <class T, class A>
+static void prod_as(const Call& c) {
+  const Parts p(c);
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
+  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      A product = 1;
+      reduced_rows(nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {
+        for (int64_t i = 0; i < n; ++i) product *= A(c.in[0].ptr<T>()[at + i * s]);
+      });
+      c.out[0].ptr<T>()[o] = T(product);
+    }
+  });
+}
+
+void prod(const Call& c) {
+  if (c.in[0].dtype == DType::i64) return prod_as<int64_t, uint64_t>(c);
+  RILLE_FLOATS(c.in[0].dtype, prod_as<T, double>(c));
 }
 
 }  // namespace rille::kernels::RILLE_ISA

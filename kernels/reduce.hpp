@@ -4,7 +4,9 @@
 
 #include "kernels/call.hpp"
 
-RILLE_KERNEL(sum)      // times attrs.f[0] when that is not 0 (mean); out is i64 for integers
-RILLE_KERNEL(amax)
-RILLE_KERNEL(amin)
-RILLE_KERNEL(argmax)   // one reduced dimension; out is i64
+RILLE_KERNEL_WIDE(sum)      // times attrs.f[0] when that is not 0 (mean); out is i64 for integers
+RILLE_KERNEL_WIDE(prod)     // floats and i64, in f64 and i64
+RILLE_KERNEL_WIDE(amax)
+RILLE_KERNEL_WIDE(amin)
+RILLE_KERNEL_WIDE(argmax)   // one reduced dimension; out is i64; the first of equals
+RILLE_KERNEL_WIDE(argmin)

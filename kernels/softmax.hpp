@@ -3,4 +3,5 @@
 
 #include "kernels/call.hpp"
 
-RILLE_KERNEL(softmax) RILLE_KERNEL(log_softmax) RILLE_KERNEL(softmax_grad) RILLE_KERNEL(log_softmax_grad)
+RILLE_KERNEL_WIDE(softmax) RILLE_KERNEL_WIDE(log_softmax)
+RILLE_KERNEL_WIDE(softmax_grad) RILLE_KERNEL_WIDE(log_softmax_grad)

@@ -47,12 +47,84 @@ RILLE_INLINE float vtanh(float x) {
 }
 RILLE_INLINE double vtanh(double x) { return ::tanh(x); }
 
-RILLE_INLINE float vlog(float x) { return ::logf(x); }
+// log x = e ln2 + log m, m in [sqrt(1/2), sqrt(2)), with a degree-8 polynomial (coefficients of Cephes' logf).
+RILLE_INLINE float vlog(float x) {
+  const bool small = x < 1.17549435e-38f;                       // subnormal: scaled up by 2^23
+  int32_t u;
+  const float scaled = small ? x * 8388608.0f : x;
+  memcpy(&u, &scaled, 4);
+  const int32_t e = ((u - 0x3f3504f3) >> 23) + (small ? -23 : 0);
+  const float m = bits_to_float(u - (((u - 0x3f3504f3) >> 23) << 23)) - 1.0f, z = m * m, n = float(e);
+  float p = 7.0376836292e-2f;
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  float y = m * z * p + n * -2.12194440e-4f;
+  y = (y - 0.5f * z) + m + n * 0.693359375f;
+  return x > 0.0f ? (x > 3.40282347e38f ? x : y) : x == 0.0f ? -__builtin_inff() : __builtin_nanf("");
+}
 RILLE_INLINE double vlog(double x) { return ::log(x); }
 RILLE_INLINE float vsqrt(float x) { return __builtin_sqrtf(x); }
 RILLE_INLINE double vsqrt(double x) { return __builtin_sqrt(x); }
 RILLE_INLINE float vpow(float x, float y) { return ::powf(x, y); }
 RILLE_INLINE double vpow(double x, double y) { return ::pow(x, y); }
+
+RILLE_INLINE float vfloor(float x) { return __builtin_floorf(x); }
+RILLE_INLINE double vfloor(double x) { return __builtin_floor(x); }
+RILLE_INLINE float vround(float x) { return __builtin_rintf(x); }     // the processor's mode: to nearest even
+RILLE_INLINE double vround(double x) { return __builtin_rint(x); }
+
+// sin and cos on [-pi/4, pi/4] (coefficients of Cephes' sinf), after x - n pi/2 in f64. For |x| up to sine_limit.
+static constexpr float sine_limit = 1e8f;
+RILLE_INLINE float sin_quarter(float x, int32_t quarter) {
+  const double shifted = (double)x * 0.63661977236758134 + 6755399441055744.0;   // its low bits are n
+  int64_t n;
+  memcpy(&n, &shifted, 8);
+  const float r = (float)((double)x - (shifted - 6755399441055744.0) * 1.5707963267948966), z = r * r;
+  const int32_t q = (int32_t)n + quarter;
+  const float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
+  const float c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z +
+                  1.0f;
+  const float y = q & 1 ? c : s;
+  return q & 2 ? -y : y;
+}
+RILLE_INLINE float vsin(float x) { return sin_quarter(x, 0); }
+RILLE_INLINE float vcos(float x) { return sin_quarter(x, 1); }
+RILLE_INLINE double vsin(double x) { return ::sin(x); }
+RILLE_INLINE double vcos(double x) { return ::cos(x); }
+
+// Below 1 an odd polynomial; above, 1 - e^(polynomial) (least squares fits; checked in tests/unit/kernels).
+RILLE_INLINE float verf(float x) {
+  const float a = __builtin_fabsf(x), z = x * x;
+  float p = 8.529401336e-05f;
+  p = p * z - 8.179632183e-04f;
+  p = p * z + 5.204226694e-03f;
+  p = p * z - 2.686066479e-02f;
+  p = p * z + 1.128371805e-01f;
+  p = p * z - 3.761263519e-01f;
+  p = p * z + 1.128379167e+00f;
+  const float near = p * x;
+  const float t = a < 4.0f ? a : 4.0f;
+  float q = -4.453897476e-08f;
+  q = q * t + 2.594339555e-06f;
+  q = q * t - 5.493617146e-05f;
+  q = q * t + 6.433164826e-04f;
+  q = q * t - 4.910780004e-03f;
+  q = q * t + 2.673623398e-02f;
+  q = q * t - 1.104995711e-01f;
+  q = q * t - 6.314834944e-01f;
+  q = q * t - 1.130388423e+00f;
+  q = q * t + 3.495821260e-04f;
+  const float large = copysignf(1.0f - vexp(q), x);
+  return a < 0.9f ? near : x != x ? x : large;
+}
+RILLE_INLINE double verf(double x) { return ::erf(x); }
+
 RILLE_INLINE float vabs(float x) { return __builtin_fabsf(x); }
 RILLE_INLINE double vabs(double x) { return __builtin_fabs(x); }
 

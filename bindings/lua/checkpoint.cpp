@@ -30,8 +30,10 @@ const char* format_name(DType t) {
   switch (t) {
     case DType::boolean: return "BOOL";
     case DType::u8: return "U8";
+    case DType::i8: return "I8";
     case DType::i32: return "I32";
     case DType::i64: return "I64";
+    case DType::f16: return "F16";
     case DType::bf16: return "BF16";
     case DType::f32: return "F32";
     case DType::f64: return "F64";
@@ -40,7 +42,8 @@ const char* format_name(DType t) {
 }
 
 Result<DType> type_of_format(const std::string& name) {
-  for (DType t : {DType::boolean, DType::u8, DType::i32, DType::i64, DType::bf16, DType::f32, DType::f64})
+  for (DType t : {DType::boolean, DType::u8, DType::i8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32,
+                  DType::f64})
     if (name == format_name(t)) return t;
   return make_error(
       ErrorKind::invalid,

@@ -312,7 +312,7 @@ void define_tensor(lua_State* L) {
   ClassSpec spec{.name = "Tensor", .field = field, .fields = {"grad", "requires_grad", "dtype", "device"}};
   spec.methods = {{"backward", bind<backward>}, {"requires_grad_", bind<require_grad>}, {"set_grad", bind<set_grad>},
                   {"detach", bind<detach>},     {"free", bind<free_tensor>},            {"to", bind<to>}};
-  for (auto& list : {math_methods(), shape_methods(), read_methods()})
+  for (auto& list : {math_methods(), reduce_methods(), network_methods(), shape_methods(), read_methods()})
     spec.methods.insert(spec.methods.end(), list.begin(), list.end());
   spec.metamethods = {{"__tostring", bind<to_string>}, {"__lt", bind<no_order>}, {"__le", bind<no_order>},
                       {"__concat", bind<no_concat>}, {"__len", bind<length>}};
@@ -323,6 +323,7 @@ void define_tensor(lua_State* L) {
                        : name == "mul" ? "__mul"
                        : name == "div" ? "__div"
                        : name == "pow" ? "__pow"
+                       : name == "remainder" ? "__mod"
                        : name == "neg" ? "__unm"
                                        : nullptr;
     if (meta) spec.metamethods.push_back({meta, f.function});

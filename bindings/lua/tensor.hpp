@@ -62,6 +62,8 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push);
 // Parts of the opener, one per file.
 void define_tensor(lua_State* L);
 std::vector<Function> math_methods();
+std::vector<Function> reduce_methods();
+std::vector<Function> network_methods();
 std::vector<Function> shape_methods();
 std::vector<Function> read_methods();
 void set_async_methods(lua_State* L);           // those that wait: into the Tensor class

@@ -1,5 +1,5 @@
-// Tensor methods that compute: element by element, products, reductions, what networks need, and writes in place.
-// One row per operation; a number may stand for either operand where PyTorch allows it.
+// Tensor methods that compute element by element, and writes in place. One row per operation; a number may
+// stand for either operand where PyTorch allows it.
 #include "bindings/lua/tensor.hpp"
 
 namespace rille::lua {
@@ -15,7 +15,7 @@ struct Binary {
   Result<Tensor> (*number_right)(T, double);
   Result<Tensor> (*number_left)(T, double);
 };
-struct Reduction { const char* name; Result<Tensor> (*fn)(T, const std::vector<int>&, bool); };
+struct Pair { const char* name; Result<Tensor> (*fn)(T, T); };
 
 template <const Unary& U>
 Result<int> unary(lua_State* L) {
@@ -34,104 +34,80 @@ Result<int> binary(lua_State* L) {
   return give(L, B.tensors(a, check_tensor(L, 2, B.name)));
 }
 
-// (dims, {keepdim = true}) or (dims, true)
-bool keep_dims(lua_State* L, int index, const char* what) {
-  if (lua_isnoneornil(L, index)) return false;
-  if (!lua_istable(L, index)) return check_bool(L, index, what);
-  check_options(L, index, what, {"keepdim"});
-  return option_bool(L, index, "keepdim", false);
-}
-
-template <const Reduction& R>
-Result<int> reduction(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, R.name);
+template <const Pair& P>
+Result<int> pair(lua_State* L) {
+  Tensor& a = check_tensor(L, 1, P.name);
   tensor_state(L);
-  auto dims = check_dims(L, 2, R.name);
-  return give(L, R.fn(a, dims, keep_dims(L, 3, R.name)));
+  return give(L, P.fn(a, check_tensor(L, 2, P.name)));
 }
 
-constexpr Unary neg_{"neg", tensor::neg}, abs_{"abs", tensor::abs}, exp_{"exp", tensor::exp},
-    log_{"log", tensor::log}, sqrt_{"sqrt", tensor::sqrt}, rsqrt_{"rsqrt", tensor::rsqrt},
-    tanh_{"tanh", tensor::tanh}, sigmoid_{"sigmoid", tensor::sigmoid}, relu_{"relu", tensor::relu},
-    gelu_{"gelu", tensor::gelu}, multinomial_{"multinomial", tensor::multinomial};
+constexpr Unary neg_{"neg", tensor::neg}, abs_{"abs", tensor::abs}, sign_{"sign", tensor::sign},
+    exp_{"exp", tensor::exp}, expm1_{"expm1", tensor::expm1}, log_{"log", tensor::log},
+    log1p_{"log1p", tensor::log1p}, sqrt_{"sqrt", tensor::sqrt}, rsqrt_{"rsqrt", tensor::rsqrt},
+    square_{"square", tensor::square}, reciprocal_{"reciprocal", tensor::reciprocal}, sin_{"sin", tensor::sin},
+    cos_{"cos", tensor::cos}, tan_{"tan", tensor::tan}, asin_{"asin", tensor::asin}, acos_{"acos", tensor::acos},
+    atan_{"atan", tensor::atan}, sinh_{"sinh", tensor::sinh}, cosh_{"cosh", tensor::cosh}, erf_{"erf", tensor::erf},
+    floor_{"floor", tensor::floor}, ceil_{"ceil", tensor::ceil}, round_{"round", tensor::round},
+    trunc_{"trunc", tensor::trunc}, tanh_{"tanh", tensor::tanh}, sigmoid_{"sigmoid", tensor::sigmoid},
+    relu_{"relu", tensor::relu}, silu_{"silu", tensor::silu}, hardswish_{"hardswish", tensor::hardswish},
+    hardsigmoid_{"hardsigmoid", tensor::hardsigmoid}, isnan_{"isnan", tensor::isnan}, isinf_{"isinf", tensor::isinf},
+    isfinite_{"isfinite", tensor::isfinite}, logical_not_{"logical_not", tensor::logical_not},
+    bitwise_not_{"bitwise_not", tensor::bitwise_not}, multinomial_{"multinomial", tensor::multinomial};
+constexpr Pair logical_and_{"logical_and", tensor::logical_and}, logical_or_{"logical_or", tensor::logical_or},
+    logical_xor_{"logical_xor", tensor::logical_xor}, bitwise_and_{"bitwise_and", tensor::bitwise_and},
+    bitwise_or_{"bitwise_or", tensor::bitwise_or}, bitwise_xor_{"bitwise_xor", tensor::bitwise_xor};
 constexpr Binary add_op{"add", tensor::add, tensor::add, tensor::add},
     sub_op{"sub", tensor::sub, tensor::sub, tensor::rsub},
     mul_op{"mul", tensor::mul, tensor::mul, tensor::mul},
     div_op{"div", tensor::div, tensor::div, tensor::rdiv},
     pow_op{"pow", tensor::pow, tensor::pow, tensor::rpow},
+    atan2_op{"atan2", tensor::atan2, tensor::atan2, nullptr},
+    floor_divide_op{"floor_divide", tensor::floor_divide, tensor::floor_divide, tensor::rfloor_divide},
+    remainder_op{"remainder", tensor::remainder, tensor::remainder, tensor::rremainder},
     maximum_op{"maximum", tensor::maximum, tensor::maximum, tensor::maximum},
     minimum_op{"minimum", tensor::minimum, tensor::minimum, tensor::minimum},
     lt_op{"lt", tensor::lt, tensor::lt, tensor::gt}, le_op{"le", tensor::le, tensor::le, tensor::ge},
     gt_op{"gt", tensor::gt, tensor::gt, tensor::lt}, ge_op{"ge", tensor::ge, tensor::ge, tensor::le},
     eq_op{"eq", tensor::eq, tensor::eq, tensor::eq}, ne_op{"ne", tensor::ne, tensor::ne, tensor::ne};
-constexpr Reduction sum_{"sum", tensor::sum}, mean_{"mean", tensor::mean}, max_{"max", tensor::max},
-    min_{"min", tensor::min};
-
-Result<int> argmax(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "argmax");
+Result<int> gelu(lua_State* L) {  // x:gelu("none"): the exact form
+  Tensor& x = check_tensor(L, 1, "gelu");
   tensor_state(L);
-  int dim = lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, "argmax");
-  return give(L, tensor::argmax(a, dim, keep_dims(L, 3, "argmax")));
+  const std::string form(lua_isnoneornil(L, 2) ? "tanh" : check_text(L, 2, "gelu's form"));
+  if (form != "tanh" && form != "none")
+    raise_invalid(L, fmt::format("gelu: form '{}' ({})", form, script_position(L)),
+                  "\"tanh\" or \"none\", the exact one");
+  return give(L, tensor::gelu(x, form == "none"));
 }
 
-Result<int> softmax(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "softmax");
-  tensor_state(L);
-  return give(L, tensor::softmax(a, lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, "softmax")));
+double number_or(lua_State* L, int index, const char* what, double otherwise) {
+  return lua_isnoneornil(L, index) ? otherwise : check_number(L, index, what);
 }
 
-Result<int> log_softmax(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "log_softmax");
+Result<int> leaky_relu(lua_State* L) {
+  Tensor& x = check_tensor(L, 1, "leaky_relu");
   tensor_state(L);
-  return give(L, tensor::log_softmax(a, lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, "log_softmax")));
+  return give(L, tensor::leaky_relu(x, number_or(L, 2, "leaky_relu's slope", 0.01)));
 }
 
-Result<int> matmul(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "matmul");
+Result<int> elu(lua_State* L) {
+  Tensor& x = check_tensor(L, 1, "elu");
   tensor_state(L);
-  return give(L, tensor::matmul(a, check_tensor(L, 2, "matmul")));
+  return give(L, tensor::elu(x, number_or(L, 2, "elu's alpha", 1)));
 }
 
-Tensor optional_tensor(lua_State* L, int index, const char* what) {
-  return lua_isnoneornil(L, index) ? Tensor() : check_tensor(L, index, what);
+Result<int> softplus(lua_State* L) {
+  Tensor& x = check_tensor(L, 1, "softplus");
+  tensor_state(L);
+  return give(L, tensor::softplus(x, number_or(L, 2, "softplus' beta", 1)));
 }
 
-Result<int> linear(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, "linear");
+Result<int> clamp(lua_State* L) {  // x:clamp(low, high); nil: no bound
+  Tensor& x = check_tensor(L, 1, "clamp");
   tensor_state(L);
-  return give(L, tensor::linear(x, check_tensor(L, 2, "linear's weight"), optional_tensor(L, 3, "linear's bias")));
-}
-
-Result<int> layer_norm(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, "layer_norm");
-  tensor_state(L);
-  Tensor weight = optional_tensor(L, 2, "layer_norm's weight"), bias = optional_tensor(L, 3, "layer_norm's bias");
-  return give(L, tensor::layer_norm(x, weight, bias,
-                                    lua_isnoneornil(L, 4) ? 1e-5 : check_number(L, 4, "layer_norm's eps")));
-}
-
-Result<int> embedding(lua_State* L) {  // ids:embedding(weight)
-  Tensor& ids = check_tensor(L, 1, "embedding");
-  tensor_state(L);
-  return give(L, tensor::embedding(check_tensor(L, 2, "embedding's weight"), ids));
-}
-
-Result<int> cross_entropy(lua_State* L) {
-  Tensor& logits = check_tensor(L, 1, "cross_entropy");
-  tensor_state(L);
-  Tensor& labels = check_tensor(L, 2, "cross_entropy's labels");
-  check_options(L, 3, "cross_entropy", {"ignore_index"});
-  double ignore = option_number(L, 3, "ignore_index").value_or(-100);
-  return give(L, tensor::cross_entropy(logits, labels, static_cast<std::int64_t>(ignore)));
-}
-
-Result<int> attention(lua_State* L) {  // q:scaled_dot_product_attention(k, v, {causal=, scale=})
-  Tensor& q = check_tensor(L, 1, "scaled_dot_product_attention");
-  tensor_state(L);
-  Tensor &k = check_tensor(L, 2, "attention's keys"), &v = check_tensor(L, 3, "attention's values");
-  check_options(L, 4, "scaled_dot_product_attention", {"causal", "scale"});
-  bool causal = lua_istable(L, 4) && option_bool(L, 4, "causal", false);
-  return give(L, tensor::scaled_dot_product_attention(q, k, v, causal, option_number(L, 4, "scale").value_or(0)));
+  std::optional<double> low, high;
+  if (!lua_isnoneornil(L, 2)) low = check_number(L, 2, "clamp's lower bound");
+  if (!lua_isnoneornil(L, 3)) high = check_number(L, 3, "clamp's upper bound");
+  return give(L, tensor::clamp(x, low, high));
 }
 
 Result<int> dropout(lua_State* L) {  // x:dropout(p, training)
@@ -141,10 +117,26 @@ Result<int> dropout(lua_State* L) {  // x:dropout(p, training)
   return give(L, tensor::dropout(x, p, lua_isnoneornil(L, 3) || check_bool(L, 3, "dropout's training")));
 }
 
+Result<int> masked_fill(lua_State* L) {  // x:masked_fill(mask, value)
+  Tensor& x = check_tensor(L, 1, "masked_fill");
+  tensor_state(L);
+  Tensor& mask = check_tensor(L, 2, "masked_fill's mask");
+  return give(L, tensor::masked_fill(x, mask, check_number(L, 3, "masked_fill's value")));
+}
+
+// A tensor, or a number as one of the other's type.
+Result<Tensor> operand(lua_State* L, int index, int other) {
+  if (lua_type(L, index) != LUA_TNUMBER) return check_tensor(L, index, "where");
+  Tensor* t = test_tensor(L, other);
+  return tensor::full(graph(L), {}, lua_tonumber(L, index), t && *t ? t->dtype() : DType::f32);
+}
+
 Result<int> where(lua_State* L) {  // condition:where(a, b)
   Tensor& condition = check_tensor(L, 1, "where");
   tensor_state(L);
-  return give(L, tensor::where(condition, check_tensor(L, 2, "where"), check_tensor(L, 3, "where")));
+  RILLE_TRY(const Tensor a, operand(L, 2, 3));
+  RILLE_TRY(const Tensor b, operand(L, 3, 2));
+  return give(L, tensor::where(condition, a, b));
 }
 
 // In place: the tensor itself comes back.
@@ -189,50 +181,32 @@ Result<int> zero_in_place(lua_State* L) {
 }  // namespace
 
 std::vector<Function> math_methods() {
-  return {{"neg", bind<unary<neg_>>},
-          {"abs", bind<unary<abs_>>},
-          {"exp", bind<unary<exp_>>},
-          {"log", bind<unary<log_>>},
-          {"sqrt", bind<unary<sqrt_>>},
-          {"rsqrt", bind<unary<rsqrt_>>},
-          {"tanh", bind<unary<tanh_>>},
-          {"sigmoid", bind<unary<sigmoid_>>},
-          {"relu", bind<unary<relu_>>},
-          {"gelu", bind<unary<gelu_>>},
-          {"multinomial", bind<unary<multinomial_>>},
-          {"add", bind<binary<add_op>>},
-          {"sub", bind<binary<sub_op>>},
-          {"mul", bind<binary<mul_op>>},
-          {"div", bind<binary<div_op>>},
-          {"pow", bind<binary<pow_op>>},
-          {"maximum", bind<binary<maximum_op>>},
-          {"minimum", bind<binary<minimum_op>>},
-          {"lt", bind<binary<lt_op>>},
-          {"le", bind<binary<le_op>>},
-          {"gt", bind<binary<gt_op>>},
-          {"ge", bind<binary<ge_op>>},
-          {"eq", bind<binary<eq_op>>},
-          {"ne", bind<binary<ne_op>>},
-          {"sum", bind<reduction<sum_>>},
-          {"mean", bind<reduction<mean_>>},
-          {"max", bind<reduction<max_>>},
-          {"min", bind<reduction<min_>>},
-          {"argmax", bind<argmax>},
-          {"softmax", bind<softmax>},
-          {"log_softmax", bind<log_softmax>},
-          {"matmul", bind<matmul>},
-          {"linear", bind<linear>},
-          {"layer_norm", bind<layer_norm>},
-          {"embedding", bind<embedding>},
-          {"cross_entropy", bind<cross_entropy>},
-          {"scaled_dot_product_attention", bind<attention>},
-          {"dropout", bind<dropout>},
-          {"where", bind<where>},
-          {"add_", bind<add_in_place>},
-          {"mul_", bind<mul_in_place>},
-          {"copy_", bind<copy_in_place>},
-          {"fill_", bind<fill_in_place>},
-          {"zero_", bind<zero_in_place>}};
+  return {{"neg", bind<unary<neg_>>}, {"abs", bind<unary<abs_>>}, {"sign", bind<unary<sign_>>},
+          {"exp", bind<unary<exp_>>}, {"expm1", bind<unary<expm1_>>}, {"log", bind<unary<log_>>},
+          {"log1p", bind<unary<log1p_>>}, {"sqrt", bind<unary<sqrt_>>}, {"rsqrt", bind<unary<rsqrt_>>},
+          {"square", bind<unary<square_>>}, {"reciprocal", bind<unary<reciprocal_>>}, {"sin", bind<unary<sin_>>},
+          {"cos", bind<unary<cos_>>}, {"tan", bind<unary<tan_>>}, {"asin", bind<unary<asin_>>},
+          {"acos", bind<unary<acos_>>}, {"atan", bind<unary<atan_>>}, {"sinh", bind<unary<sinh_>>},
+          {"cosh", bind<unary<cosh_>>}, {"erf", bind<unary<erf_>>}, {"floor", bind<unary<floor_>>},
+          {"ceil", bind<unary<ceil_>>}, {"round", bind<unary<round_>>}, {"trunc", bind<unary<trunc_>>},
+          {"tanh", bind<unary<tanh_>>}, {"sigmoid", bind<unary<sigmoid_>>}, {"relu", bind<unary<relu_>>},
+          {"silu", bind<unary<silu_>>}, {"hardswish", bind<unary<hardswish_>>},
+          {"hardsigmoid", bind<unary<hardsigmoid_>>}, {"isnan", bind<unary<isnan_>>}, {"isinf", bind<unary<isinf_>>},
+          {"isfinite", bind<unary<isfinite_>>}, {"logical_not", bind<unary<logical_not_>>},
+          {"bitwise_not", bind<unary<bitwise_not_>>}, {"multinomial", bind<unary<multinomial_>>},
+          {"add", bind<binary<add_op>>}, {"sub", bind<binary<sub_op>>}, {"mul", bind<binary<mul_op>>},
+          {"div", bind<binary<div_op>>}, {"pow", bind<binary<pow_op>>}, {"maximum", bind<binary<maximum_op>>},
+          {"minimum", bind<binary<minimum_op>>}, {"lt", bind<binary<lt_op>>}, {"le", bind<binary<le_op>>},
+          {"gt", bind<binary<gt_op>>}, {"ge", bind<binary<ge_op>>}, {"eq", bind<binary<eq_op>>},
+          {"ne", bind<binary<ne_op>>}, {"atan2", bind<binary<atan2_op>>},
+          {"floor_divide", bind<binary<floor_divide_op>>}, {"remainder", bind<binary<remainder_op>>},
+          {"logical_and", bind<pair<logical_and_>>}, {"logical_or", bind<pair<logical_or_>>},
+          {"logical_xor", bind<pair<logical_xor_>>}, {"bitwise_and", bind<pair<bitwise_and_>>},
+          {"bitwise_or", bind<pair<bitwise_or_>>}, {"bitwise_xor", bind<pair<bitwise_xor_>>}, {"gelu", bind<gelu>},
+          {"leaky_relu", bind<leaky_relu>}, {"elu", bind<elu>}, {"softplus", bind<softplus>}, {"clamp", bind<clamp>},
+          {"dropout", bind<dropout>}, {"masked_fill", bind<masked_fill>}, {"where", bind<where>},
+          {"add_", bind<add_in_place>}, {"mul_", bind<mul_in_place>}, {"copy_", bind<copy_in_place>},
+          {"fill_", bind<fill_in_place>}, {"zero_", bind<zero_in_place>}};
 }
 
 }  // namespace rille::lua

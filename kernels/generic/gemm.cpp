@@ -48,9 +48,9 @@ struct Product {
   std::unordered_map<int, dnnl::memory> arguments;
 };
 
-dnnl::memory::desc describe(const Dims& shape, const Dims& strides) {
+dnnl::memory::desc describe(DType type, const Dims& shape, const Dims& strides) {
   dnnl::memory::dims s(shape.d, shape.d + shape.n), t(strides.d, strides.d + strides.n);
-  return {s, dnnl::memory::data_type::f32, t};
+  return {s, type == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32, t};
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ GemmCache::~GemmCache() { delete state_; }
 Product& GemmCache::State::product(const View& a, const View& b, const View* bias, const View& c) {
   Key key;
   int w = 0;
-  key.words[w++] = c.shape.n * 2 + (bias != nullptr);
+  key.words[w++] = c.shape.n * 4 + (c.dtype == DType::bf16) * 2 + (bias != nullptr);
   for (const View* v : {&a, &b}) {
     for (int d = 0; d < v->shape.n; ++d) { key.words[w++] = v->shape[d]; key.words[w++] = v->strides[d]; }
   }
@@ -81,7 +81,8 @@ Product& GemmCache::State::product(const View& a, const View& b, const View* bia
   auto made = std::make_unique<Product>();
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const auto da = describe(a.shape, a.strides), db = describe(b.shape, b.strides), dc = describe(c.shape, c.strides);
+  const auto da = describe(a.dtype, a.shape, a.strides), db = describe(b.dtype, b.shape, b.strides),
+             dc = describe(c.dtype, c.shape, c.strides);
   dnnl::memory::desc dbias;
   if (bias) {
     Dims shape = c.shape, strides = c.strides;
@@ -89,7 +90,7 @@ Product& GemmCache::State::product(const View& a, const View& b, const View* bia
       strides[d] = d == shape.n - 1 ? 1 : shape[shape.n - 1];
       if (d < shape.n - 1) shape[d] = 1;
     }
-    dbias = describe(shape, strides);
+    dbias = describe(bias->dtype, shape, strides);
   }
   const auto desc = bias ? dnnl::matmul::desc(da, db, dbias, dc) : dnnl::matmul::desc(da, db, dc);
   const dnnl::matmul::primitive_desc pd(desc, attr, engine);
@@ -134,13 +135,23 @@ void matmul_f64(const Call& c) {
   }
 }
 
+// bf16 products are worth it where the processor has instructions for them.
+bool native_bf16() {
+  static const bool has = __builtin_cpu_supports("avx512bf16") != 0;
+  return has && isa_level() == 4;
+}
+
 }  // namespace
 
 void matmul(const Call& c) {
   if (c.out[0].count() == 0) return;
+  const DType type = c.out[0].dtype;
+  if (type == DType::f16 || (type == DType::bf16 && !native_bf16())) return widened(c, &matmul);
   if (c.out[0].dtype == DType::f64 || c.in[0].shape[c.in[0].shape.n - 1] == 0) {
     if (c.out[0].dtype == DType::f64) return matmul_f64(c);
-    std::memset(c.out[0].data, 0, std::size_t(c.out[0].count()) * 4);   // an empty sum; the caller adds no bias here
+    std::memset(c.out[0].data, 0,
+                std::size_t(c.out[0].count()) *
+                    size_bytes(c.out[0].dtype));  // an empty sum; the caller adds no bias here
     return;
   }
   // oneDNN reports trouble by throwing; it stops here, and becomes this call's error.

@@ -32,19 +32,22 @@ int isa_level() {
 
 LaneState::LaneState() : gemms_(new GemmCache) {}
 LaneState::~LaneState() {
-  std::free(scratch_);
+  std::free(scratch_.data);
+  std::free(staging_.data);
   delete gemms_;
 }
 
-void* LaneState::scratch(std::size_t bytes) {
-  if (bytes > scratch_bytes_) {
-    std::free(scratch_);
-    scratch_bytes_ = (bytes + 4095) / 4096 * 4096;
-    scratch_ = std::aligned_alloc(64, scratch_bytes_);
-    if (!scratch_) scratch_bytes_ = 0;
+void* LaneState::grown(Block& block, std::size_t bytes) {
+  if (bytes > block.bytes) {
+    std::free(block.data);
+    block.bytes = (bytes + 4095) / 4096 * 4096;
+    block.data = std::aligned_alloc(64, block.bytes);
+    if (!block.data) block.bytes = 0;
   }
-  return scratch_;
+  return block.data;
 }
+void* LaneState::scratch(std::size_t bytes) { return grown(scratch_, bytes); }
+void* LaneState::staging(std::size_t bytes) { return grown(staging_, bytes); }
 
 void Call::fail(const char* format, ...) const {
   if (!error || error[0]) return;

@@ -19,13 +19,11 @@ inline Result<void> need(std::string_view op, const Tensor& t) {
   return success();
 }
 
-// f32 or f64, which kernels compute in.
 inline Result<void> need_float(std::string_view op, const Tensor& t) {
   RILLE_CHECK(need(op, t));
-  if (t.dtype() == DType::f32 || t.dtype() == DType::f64) return success();
-  return bad(
-      fmt::format("{}: {}{}: computed in f32 or f64 only", op, name_of(t.dtype()), to_string(t.shape())),
-      "cast it to f32");
+  if (is_floating(t.dtype())) return success();
+  return bad(fmt::format("{}: {}{}: want a floating type", op, name_of(t.dtype()), to_string(t.shape())),
+             "cast it: t:to(\"f32\")");
 }
 
 inline Result<void> need_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
@@ -35,16 +33,10 @@ inline Result<void> need_same_dtype(std::string_view op, const Tensor& a, const 
              "cast one of them");
 }
 
-inline bool is_integer(DType t) { return t == DType::u8 || t == DType::i32 || t == DType::i64; }
-
 // Integers and bool become f32.
 inline Result<Tensor> as_float(std::string_view op, const Tensor& t) {
   RILLE_CHECK(need(op, t));
-  if (is_floating(t.dtype())) {
-    RILLE_CHECK(need_float(op, t));
-    return t;
-  }
-  return cast(t, DType::f32);
+  return is_floating(t.dtype()) ? Result<Tensor>(t) : cast(t, DType::f32);
 }
 
 }  // namespace rille::tensor

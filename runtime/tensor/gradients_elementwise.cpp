@@ -15,9 +15,12 @@ double number(const Backward& b) { return b.attrs().f[0]; }
 
 // A kernel that takes what the operation kept and the gradient.
 void fused(Backward& b, OpId id, const Tensor& kept) {
-  const Tensor g = b(contiguous(b.g()));
-  b.set(0, b(apply_one(id, {}, {kept, g}, b.in_spec(0))));
+  b.set(0, b(apply_one(id, b.attrs(), {kept, b.g()}, b.in_spec(0))));
 }
+
+// g * slope, and g / slope.
+void times(Backward& b, Result<Tensor> slope) { b.set(0, b(tensor::mul(b.g(), b(std::move(slope))))); }
+void over(Backward& b, Result<Tensor> slope) { b.set(0, b(tensor::div(b.g(), b(std::move(slope))))); }
 
 }  // namespace
 
@@ -95,8 +98,68 @@ void sigmoid(Backward& b) { fused(b, OpId::sigmoid_grad, b.out()); }
 void relu(Backward& b) { fused(b, OpId::relu_grad, b.out()); }
 void gelu(Backward& b) { fused(b, OpId::gelu_grad, b.in(0)); }
 
+void gelu_erf(Backward& b) { fused(b, OpId::gelu_erf_grad, b.in(0)); }
+void clamp(Backward& b) { fused(b, OpId::clamp_grad, b.in(0)); }
+void silu(Backward& b) { fused(b, OpId::silu_grad, b.in(0)); }
+void leaky_relu(Backward& b) { fused(b, OpId::leaky_relu_grad, b.in(0)); }
+void elu(Backward& b) { fused(b, OpId::elu_grad, b.in(0)); }
+void softplus(Backward& b) { fused(b, OpId::softplus_grad, b.in(0)); }
+void hardswish(Backward& b) { fused(b, OpId::hardswish_grad, b.in(0)); }
+void hardsigmoid(Backward& b) { fused(b, OpId::hardsigmoid_grad, b.in(0)); }
+
+void expm1(Backward& b) { times(b, tensor::add(b.out(), 1.0)); }
+void log1p(Backward& b) { over(b, tensor::add(b.in(0), 1.0)); }
+void sin(Backward& b) { times(b, tensor::cos(b.in(0))); }
+void cos(Backward& b) { times(b, tensor::neg(b(tensor::sin(b.in(0))))); }
+void tan(Backward& b) { times(b, tensor::add(b(tensor::square(b.out())), 1.0)); }
+void asin(Backward& b) { times(b, tensor::rsqrt(b(tensor::rsub(b(tensor::square(b.in(0))), 1.0)))); }
+void acos(Backward& b) {
+  asin(b);
+  b.set(0, b(tensor::neg(b.result()[0])));
+}
+void atan(Backward& b) { over(b, tensor::add(b(tensor::square(b.in(0))), 1.0)); }
+void sinh(Backward& b) { times(b, tensor::cosh(b.in(0))); }
+void cosh(Backward& b) { times(b, tensor::sinh(b.in(0))); }
+// 2/sqrt(pi) e^-x^2
+void erf(Backward& b) {
+  times(b, tensor::mul(b(tensor::exp(b(tensor::neg(b(tensor::square(b.in(0))))))), 1.1283791670955126));
+}
+
+// Steps: the slope is zero wherever there is one.
+void flat(Backward& b) {
+  for (std::size_t i = 0; i < b.inputs(); ++i) {
+    if (!b.needs(i)) continue;
+    const Tensor zero = b(zeros(b.g().graph(), {}, b.in_spec(i).dtype));
+    b.set(i, b(tensor::expand(zero, b.in_spec(i).shape)));
+  }
+}
+
+// a - b floor(a/b): 1 and -floor(a/b).
+void remainder(Backward& b) {
+  if (scalar(b) && !left(b)) return b.set(0, b.g());
+  if (scalar(b)) return times(b, tensor::neg(b(rfloor_divide(b.in(0), number(b)))));
+  if (b.needs(0)) b.set(0, b.g());
+  if (b.needs(1)) b.set(1, b(tensor::mul(b.g(), b(tensor::neg(b(tensor::floor_divide(b.in(0), b.in(1))))))));
+}
+
+// atan2(y, x): x/(x^2 + y^2) and -y/(x^2 + y^2).
+void atan2(Backward& b) {
+  const auto slopes = [&](const Tensor& y, const Tensor& x) {
+    const Tensor each = b(tensor::div(b.g(), b(tensor::add(b(tensor::square(y)), b(tensor::square(x))))));
+    return std::pair{b(tensor::mul(each, x)), b(tensor::neg(b(tensor::mul(each, y))))};
+  };
+  if (!scalar(b)) {
+    auto [first, second] = slopes(b.in(0), b.in(1));
+    b.set(0, first);
+    return b.set(1, second);
+  }
+  const Tensor constant = b(full(b.g().graph(), {}, number(b), b.in_spec(0).dtype));
+  const Tensor other = b(tensor::expand(constant, b.in_spec(0).shape));
+  b.set(0, left(b) ? slopes(other, b.in(0)).second : slopes(b.in(0), other).first);
+}
+
 void where(Backward& b) {
-  const Tensor zero = b(zeros(b.g().graph(), b.g().shape(), b.g().dtype()));
+  const Tensor zero = b(tensor::expand(b(zeros(b.g().graph(), {}, b.g().dtype())), b.g().shape()));
   if (b.needs(1)) b.set(1, b(tensor::where(b.in(0), b.g(), zero)));
   if (b.needs(2)) b.set(2, b(tensor::where(b.in(0), zero, b.g())));
 }

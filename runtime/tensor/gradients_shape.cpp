@@ -64,6 +64,18 @@ void sum(Backward& b) {
   b.set(0, spread(b, factor != 0 ? b(tensor::mul(b.g(), factor)) : b.g()));
 }
 
+// Each element's is the product of the others: with zeros among them it is no quotient.
+void prod(Backward& b) {
+  const Tensor x = b(tensor::contiguous(b.in(0))), g = b(tensor::contiguous(b.g()));
+  b.set(0, b(apply_one(OpId::prod_grad, b.attrs(), {x, g}, b.in_spec(0))));
+}
+
+void cumsum(Backward& b) {
+  kernels::Attrs attrs = b.attrs();
+  attrs.i[0] = !attrs.i[0];
+  b.set(0, b(apply_one(OpId::cumsum, attrs, {b(tensor::contiguous(b.g()))}, b.in_spec(0))));
+}
+
 // Shared equally by the elements that reach the extreme.
 void extreme(Backward& b) {
   const Tensor mask = b(tensor::cast(b(tensor::eq(b.in(0), spread(b, b.out()))), b.g().dtype()));

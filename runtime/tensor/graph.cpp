@@ -1,5 +1,6 @@
 #include "runtime/tensor/graph.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <future>
 
@@ -16,6 +17,7 @@ double HostData::number(std::int64_t i) const {
   const auto get = [at](auto zero) { std::memcpy(&zero, at, sizeof zero); return zero; };
   switch (dtype) {
     case DType::boolean: case DType::u8: return double(get(std::uint8_t{}));
+    case DType::i8: return double(get(std::int8_t{}));
     case DType::i32: return double(get(std::int32_t{}));
     case DType::i64: return double(get(std::int64_t{}));
     case DType::bf16: {
@@ -23,6 +25,14 @@ double HostData::number(std::int64_t i) const {
       float f;
       std::memcpy(&f, &bits, 4);
       return double(f);
+    }
+    case DType::f16: {
+      const auto bits = get(std::uint16_t{});
+      const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+      const double size = exponent == 31 ? (fraction ? std::nan("") : HUGE_VAL)
+                          : exponent == 0 ? std::ldexp(fraction, -24)
+                                          : std::ldexp(1024 + fraction, exponent - 25);
+      return bits & 0x8000 ? -size : size;
     }
     case DType::f32: return double(get(float{}));
     case DType::f64: return get(double{});

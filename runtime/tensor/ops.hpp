@@ -1,10 +1,11 @@
 // The operations, under PyTorch's names. Each checks shapes and types at once (kind invalid, naming both
 // operands' shapes), records itself, and returns a lazy tensor; nothing is computed here. Gradients flow
 // through every operation on floating types unless said otherwise. Operands of different types meet at the
-// later one in bool < u8 < i32 < i64 < bf16 < f32 < f64 (then f32 for true division and the floating
-// functions of integers). Dimensions may be negative. bf16 can be stored and cast; compute in f32 or f64 (f64
-// is there for tests: it is slow). To add one: a kernel, a row in runtime/tensor/table.cpp with its gradient
-// rule, a function here, a line in tests/unit/tensor/ops_test.cpp.
+// later one in bool < u8 < i8 < i32 < i64 < f16 < bf16 < f32 < f64 (u8 and i8 at i32, f16 and bf16 at f32; then
+// f32 for true division and the floating functions of integers). Dimensions may be negative. f16 and bf16 are
+// computed in f32 and rounded once per operation; statistics and losses of theirs are f32. f64 is there for tests:
+// its products are slow. To add one: a kernel, a row in runtime/tensor/table.hpp with its gradient rule, a function
+// here, a declaration in tests/unit/tensor/declared_*.cpp.
 #pragma once
 
 #include <optional>
@@ -37,6 +38,10 @@ Result<Tensor> div(const Tensor& a, const Tensor& b);      // true division: int
 Result<Tensor> pow(const Tensor& a, const Tensor& b);
 Result<Tensor> maximum(const Tensor& a, const Tensor& b);
 Result<Tensor> minimum(const Tensor& a, const Tensor& b);
+Result<Tensor> atan2(const Tensor& a, const Tensor& b);
+// Towards minus infinity, as Python's // and %. Whole numbers divided by zero fail when they are read.
+Result<Tensor> floor_divide(const Tensor& a, const Tensor& b);
+Result<Tensor> remainder(const Tensor& a, const Tensor& b);
 Result<Tensor> lt(const Tensor& a, const Tensor& b);       // comparisons give bool and no gradient
 Result<Tensor> le(const Tensor& a, const Tensor& b);
 Result<Tensor> gt(const Tensor& a, const Tensor& b);
@@ -54,6 +59,11 @@ Result<Tensor> pow(const Tensor& a, double b);
 Result<Tensor> rpow(const Tensor& a, double b);            // b ^ a
 Result<Tensor> maximum(const Tensor& a, double b);
 Result<Tensor> minimum(const Tensor& a, double b);
+Result<Tensor> atan2(const Tensor& a, double b);
+Result<Tensor> floor_divide(const Tensor& a, double b);
+Result<Tensor> rfloor_divide(const Tensor& a, double b);   // b // a
+Result<Tensor> remainder(const Tensor& a, double b);
+Result<Tensor> rremainder(const Tensor& a, double b);      // b % a
 Result<Tensor> lt(const Tensor& a, double b);
 Result<Tensor> le(const Tensor& a, double b);
 Result<Tensor> gt(const Tensor& a, double b);
@@ -69,8 +79,46 @@ Result<Tensor> rsqrt(const Tensor& a);
 Result<Tensor> tanh(const Tensor& a);
 Result<Tensor> sigmoid(const Tensor& a);
 Result<Tensor> relu(const Tensor& a);
-Result<Tensor> gelu(const Tensor& a);                      // the tanh form, as GPT-2
+Result<Tensor> gelu(const Tensor& a, bool exact = false);  // the tanh form, as GPT-2, or the one with erf, as BERT
+Result<Tensor> expm1(const Tensor& a);
+Result<Tensor> log1p(const Tensor& a);
+Result<Tensor> sin(const Tensor& a);
+Result<Tensor> cos(const Tensor& a);
+Result<Tensor> tan(const Tensor& a);
+Result<Tensor> asin(const Tensor& a);
+Result<Tensor> acos(const Tensor& a);
+Result<Tensor> atan(const Tensor& a);
+Result<Tensor> sinh(const Tensor& a);
+Result<Tensor> cosh(const Tensor& a);
+Result<Tensor> erf(const Tensor& a);
+Result<Tensor> sign(const Tensor& a);                      // these five have slope 0
+Result<Tensor> floor(const Tensor& a);
+Result<Tensor> ceil(const Tensor& a);
+Result<Tensor> round(const Tensor& a);                     // halves to the even number
+Result<Tensor> trunc(const Tensor& a);
+Result<Tensor> square(const Tensor& a);
+Result<Tensor> reciprocal(const Tensor& a);
+Result<Tensor> silu(const Tensor& a);                      // x sigmoid(x)
+Result<Tensor> leaky_relu(const Tensor& a, double slope = 0.01);
+Result<Tensor> elu(const Tensor& a, double alpha = 1);
+Result<Tensor> softplus(const Tensor& a, double beta = 1);
+Result<Tensor> hardswish(const Tensor& a);
+Result<Tensor> hardsigmoid(const Tensor& a);
+Result<Tensor> clamp(const Tensor& a, std::optional<double> low, std::optional<double> high);
+Result<Tensor> isnan(const Tensor& a);                     // bool
+Result<Tensor> isinf(const Tensor& a);
+Result<Tensor> isfinite(const Tensor& a);
+// Whole numbers and bool; the logical forms take anything that is not zero as true and give bool.
+Result<Tensor> bitwise_and(const Tensor& a, const Tensor& b);
+Result<Tensor> bitwise_or(const Tensor& a, const Tensor& b);
+Result<Tensor> bitwise_xor(const Tensor& a, const Tensor& b);
+Result<Tensor> bitwise_not(const Tensor& a);
+Result<Tensor> logical_and(const Tensor& a, const Tensor& b);
+Result<Tensor> logical_or(const Tensor& a, const Tensor& b);
+Result<Tensor> logical_xor(const Tensor& a, const Tensor& b);
+Result<Tensor> logical_not(const Tensor& a);
 Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b);  // condition is bool
+Result<Tensor> masked_fill(const Tensor& a, const Tensor& mask, double value);   // value where mask is true
 Result<Tensor> cast(const Tensor& a, DType dtype);         // the same handle when it already has it
 // Zeroes each element with probability p and scales the rest by 1/(1-p). training = false, or p = 0: `a` itself.
 Result<Tensor> dropout(const Tensor& a, double p, bool training = true);
@@ -108,6 +156,16 @@ Result<Tensor> max(const Tensor& a, const std::vector<int>& dims = {},
                    bool keepdim = false);  // gradient shared by ties
 Result<Tensor> min(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
 Result<Tensor> argmax(const Tensor& a, int dim, bool keepdim = false);  // i64, counting from 0; the first of ties
+Result<Tensor> argmin(const Tensor& a, int dim, bool keepdim = false);
+Result<Tensor> prod(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
+Result<Tensor> any(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);   // bool
+Result<Tensor> all(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
+// Divided by count - correction: 1 is the estimate from a sample, 0 the variance of these numbers.
+Result<Tensor> var(const Tensor& a, const std::vector<int>& dims = {}, double correction = 1, bool keepdim = false);
+Result<Tensor> std_dev(const Tensor& a, const std::vector<int>& dims = {}, double correction = 1, bool keepdim = false);
+Result<Tensor> norm(const Tensor& a, double p = 2, const std::vector<int>& dims = {}, bool keepdim = false);
+Result<Tensor> logsumexp(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
+Result<Tensor> cumsum(const Tensor& a, int dim);
 Result<Tensor> softmax(const Tensor& a, int dim);
 Result<Tensor> log_softmax(const Tensor& a, int dim);
 
@@ -116,8 +174,10 @@ Result<Tensor> log_softmax(const Tensor& a, int dim);
 Result<Tensor> layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps = 1e-5);
 // weight [n, c], ids of any shape (integers from 0) -> ids.shape + [c].
 Result<Tensor> embedding(const Tensor& weight, const Tensor& ids);
-// logits [.., c], labels [..] (u8, i32 or i64, from 0) -> the mean over labels other than ignore_index, 0-d.
-Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index = -100);
+// logits [.., c], labels [..] (whole numbers, from 0) -> the mean over labels other than ignore_index, 0-d.
+// Label smoothing s takes (1 - s) of the label and s shared out over all classes for the truth.
+Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index = -100,
+                             double label_smoothing = 0);
 // probabilities [.., c] (need not sum to one) -> one draw per row, i64 [..]. No gradient.
 Result<Tensor> multinomial(const Tensor& probabilities);
 

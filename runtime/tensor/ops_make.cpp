@@ -19,8 +19,8 @@ Result<Tensor> make(Graph& g, OpId op, const kernels::Attrs& attrs, const Dims& 
 }
 
 Result<void> float_only(const char* op, DType dtype) {
-  if (dtype == DType::f32 || dtype == DType::f64) return success();
-  return bad(fmt::format("{}: {}: only f32 and f64", op, name_of(dtype)));
+  if (is_floating(dtype)) return success();
+  return bad(fmt::format("{}: {}: only floating types", op, name_of(dtype)));
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype) {
 
 Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype) {
   if (low >= high) return bad(fmt::format("randint: nothing lies in [{}, {})", low, high));
-  if (dtype == DType::bf16 || dtype == DType::boolean)
+  if (is_half(dtype) || dtype == DType::boolean)
     return bad(fmt::format("randint: {}: not a type for it", name_of(dtype)));
   kernels::Attrs attrs;
   attrs.i[0] = low;
@@ -66,7 +66,7 @@ Result<Tensor> arange(Graph& g, double start, double end, double step, DType dty
   if (step == 0 || !std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step)) {
     return bad(fmt::format("arange: from {} to {} by {}", start, end, step));
   }
-  if (dtype == DType::bf16 || dtype == DType::boolean)
+  if (dtype == DType::boolean)
     return bad(fmt::format("arange: {}: not a type for it", name_of(dtype)));
   const double n = std::ceil((end - start) / step);
   kernels::Attrs attrs;
@@ -96,7 +96,7 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
 }
 
 Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std::vector<double>& numbers) {
-  // Through f64 and a cast on the lane only for bf16; the others are written directly.
+  // Through f32 and a cast on the lane only for f16 and bf16; the others are written directly.
   std::vector<std::byte> bytes(numbers.size() * size_bytes(dtype));
   const auto put = [&](auto zero) {
     auto* at = bytes.data();
@@ -113,9 +113,10 @@ Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std:
     case DType::i64: put(std::int64_t{}); break;
     case DType::f32: put(float{}); break;
     case DType::f64: put(double{}); break;
-    case DType::bf16: {
+    case DType::i8: put(std::int8_t{}); break;
+    case DType::f16: case DType::bf16: {
       RILLE_TRY(const auto wide, from_numbers(g, shape, DType::f32, numbers));
-      return cast(wide, DType::bf16);
+      return cast(wide, dtype);
     }
   }
   return from_bytes(g, shape, dtype, bytes.data(), bytes.size());

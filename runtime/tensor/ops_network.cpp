@@ -142,7 +142,7 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
   const auto b = q.size(0), h = q.size(1), t = q.size(2), e = v.size(3);
   const Tensor memory = make_tensor(g, q.dtype(), dims_of({b, t, h, e}));
   const Tensor o = make_window(memory, 0, dims_of({b, h, t, e}), dims_of({t * h * e, e, h * e, 1}));
-  const Tensor lse = make_tensor(g, q.dtype(), dims_of({b, h, t}));
+  const Tensor lse = make_tensor(g, stats_type(q.dtype()), dims_of({b, h, t}));
   RILLE_CHECK(record(g, OpId::attention, attrs, {x, y, z}, {o, lse}));
   attach_grad(OpId::attention, attrs, {x, y, z}, {o, lse});
   return o;
@@ -153,7 +153,7 @@ Result<Tensor> layer_norm(const Tensor& x, const Tensor& weight, const Tensor& b
   if (x.rank() == 0) return bad("layer_norm: a tensor without dimensions");
   for (const Tensor* t : {&weight, &bias}) {
     if (!*t) continue;
-    RILLE_CHECK(need_same_dtype("layer_norm", x, *t));
+    if (t->dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype("layer_norm", x, *t));
     if (t->rank() != 1 || t->size(0) != x.size(-1)) {
       return bad(fmt::format("layer_norm: {} with a weight or bias of {}: want [{}]", to_string(x.shape()),
                              to_string(t->shape()), x.size(-1)));
@@ -168,7 +168,7 @@ Result<Tensor> layer_norm(const Tensor& x, const Tensor& weight, const Tensor& b
   Dims stats = x.shape();
   --stats.n;
   RILLE_TRY(auto out, apply(OpId::layer_norm, attrs, {rows, w, b},
-                            {{x.dtype(), x.shape()}, {x.dtype(), stats}, {x.dtype(), stats}}));
+                            {{x.dtype(), x.shape()}, {stats_type(x.dtype()), stats}, {stats_type(x.dtype()), stats}}));
   return std::move(out[0]);
 }
 
@@ -176,7 +176,7 @@ namespace {
 Result<void> need_ids(const char* op, const char* what, const Tensor& t) {
   RILLE_CHECK(need(op, t));
   if (is_integer(t.dtype())) return success();
-  return bad(fmt::format("{}: {} of {}{}: want u8, i32 or i64", op, what, name_of(t.dtype()), to_string(t.shape())));
+  return bad(fmt::format("{}: {} of {}{}: want whole numbers", op, what, name_of(t.dtype()), to_string(t.shape())));
 }
 }  // namespace
 
@@ -194,7 +194,8 @@ Result<Tensor> embedding(const Tensor& weight, const Tensor& ids) {
   return apply_one(OpId::embedding, {}, {table, rows}, {weight.dtype(), shape});
 }
 
-Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index) {
+Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index,
+                             double label_smoothing) {
   RILLE_CHECK(need_float("cross_entropy", logits));
   RILLE_CHECK(need_ids("cross_entropy", "labels", labels));
   Dims rows = logits.shape();
@@ -205,9 +206,13 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
   }
   RILLE_TRY(const auto x, contiguous(logits));
   RILLE_TRY(const auto y, contiguous(labels));
+  if (!(label_smoothing >= 0 && label_smoothing <= 1))
+    return bad(fmt::format("cross_entropy: a label smoothing of {}: from 0 to 1", label_smoothing));
   kernels::Attrs attrs;
   attrs.i[0] = ignore_index;
-  RILLE_TRY(auto out, apply(OpId::cross_entropy, attrs, {x, y}, {{x.dtype(), {}}, {x.dtype(), rows}}));
+  attrs.f[0] = label_smoothing;
+  const DType wide = stats_type(x.dtype());
+  RILLE_TRY(auto out, apply(OpId::cross_entropy, attrs, {x, y}, {{wide, {}}, {wide, rows}}));
   return std::move(out[0]);
 }
 

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "runtime/tensor/check.hpp"
 
 namespace rille::tensor {
@@ -46,7 +48,6 @@ Result<Tensor> finish(Result<Tensor> result, const Reduction& r, bool keepdim) {
 
 Result<Tensor> extreme(OpId id, const char* op, const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(auto r, plan_reduction(op, a, dims));
-  if (a.dtype() == DType::bf16) RILLE_CHECK(need_float(op, a));
   if (r.reduced == 0) return bad(fmt::format("{}: {} has nothing to choose from", op, to_string(a.shape())));
   return finish(apply_one(id, r.attrs, {r.moved}, {a.dtype(), r.outer}), r, keepdim);
 }
@@ -54,7 +55,6 @@ Result<Tensor> extreme(OpId id, const char* op, const Tensor& a, const std::vect
 // dim moved to the end and contiguous; undone by the second transpose.
 template <class F>
 Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
-  RILLE_CHECK(need_float(op, a));
   RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
   RILLE_TRY(const auto moved, transpose(a, d, -1));
   RILLE_TRY(const auto rows, contiguous(d == a.rank() - 1 ? a : moved));
@@ -66,7 +66,6 @@ Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
 
 Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(auto r, plan_reduction("sum", a, dims));
-  if (a.dtype() == DType::bf16) RILLE_CHECK(need_float("sum", a));
   return finish(
       apply_one(OpId::sum, r.attrs, {r.moved}, {is_floating(a.dtype()) ? a.dtype() : DType::i64, r.outer}), r,
       keepdim);
@@ -86,19 +85,122 @@ Result<Tensor> min(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
   return extreme(OpId::amin, "min", a, dims, keepdim);
 }
 
+namespace {
+Result<Tensor> place_of_extreme(OpId id, const Tensor& a, int dim, bool keepdim) {
+  RILLE_TRY(auto r, plan_reduction(op_of(id).name, a, {dim}));
+  if (r.reduced == 0)
+    return bad(fmt::format("{}: {} has nothing to choose from", op_of(id).name, to_string(a.shape())));
+  return finish(apply_one(id, r.attrs, {r.moved.detach()}, {DType::i64, r.outer}), r, keepdim);
+}
+
+// The number of elements that each result is made of.
+std::int64_t reduced_count(const Tensor& a, const std::vector<int>& dims) {
+  std::int64_t n = 1;
+  for (const int d : dims) n *= a.size(d);
+  return dims.empty() ? a.count() : n;
+}
+}  // namespace
+
 Result<Tensor> argmax(const Tensor& a, int dim, bool keepdim) {
-  RILLE_TRY(auto r, plan_reduction("argmax", a, {dim}));
-  if (a.dtype() == DType::bf16) RILLE_CHECK(need_float("argmax", a));
-  if (r.reduced == 0) return bad(fmt::format("argmax: {} has nothing to choose from", to_string(a.shape())));
-  return finish(apply_one(OpId::argmax, r.attrs, {r.moved.detach()}, {DType::i64, r.outer}), r, keepdim);
+  return place_of_extreme(OpId::argmax, a, dim, keepdim);
+}
+Result<Tensor> argmin(const Tensor& a, int dim, bool keepdim) {
+  return place_of_extreme(OpId::argmin, a, dim, keepdim);
+}
+
+Result<Tensor> prod(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_CHECK(need("prod", a));
+  RILLE_TRY(const auto x, cast(a, is_floating(a.dtype()) ? a.dtype() : DType::i64));
+  RILLE_TRY(auto r, plan_reduction("prod", x, dims));
+  return finish(apply_one(OpId::prod, r.attrs, {r.moved}, {x.dtype(), r.outer}), r, keepdim);
+}
+
+namespace {
+Result<Tensor> truth_of(OpId id, const char* op, const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_CHECK(need(op, a));
+  RILLE_TRY(const auto x, cast(a.detach(), DType::boolean));
+  RILLE_TRY(auto r, plan_reduction(op, x, dims));
+  if (r.reduced == 0) return finish(full(a.graph(), r.outer, id == OpId::amin, DType::boolean), r, keepdim);
+  return finish(apply_one(id, r.attrs, {r.moved}, {DType::boolean, r.outer}), r, keepdim);
+}
+}  // namespace
+
+Result<Tensor> any(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  return truth_of(OpId::amax, "any", a, dims, keepdim);
+}
+Result<Tensor> all(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  return truth_of(OpId::amin, "all", a, dims, keepdim);
+}
+
+Result<Tensor> var(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
+  RILLE_TRY(const auto x, as_float("var", a));
+  RILLE_TRY(const auto m, mean(x, dims, true));
+  const double n = double(reduced_count(x, dims)) - correction;
+  if (!(n > 0)) {
+    return bad(fmt::format("var: {} elements of {} with a correction of {}", reduced_count(x, dims),
+                           to_string(a.shape()), correction), "give correction = 0");
+  }
+  RILLE_TRY(const auto away, sub(x, m));
+  RILLE_TRY(const auto squares, square(away));
+  RILLE_TRY(const auto total, sum(squares, dims, keepdim));
+  return mul(total, 1 / n);
+}
+Result<Tensor> std_dev(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
+  RILLE_TRY(const auto v, var(a, dims, correction, keepdim));
+  return sqrt(v);
+}
+
+Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, bool keepdim) {
+  RILLE_TRY(const auto x, as_float("norm", a));
+  if (p == HUGE_VAL || p == 1) {
+    RILLE_TRY(const auto sizes, abs(x));
+    return p == 1 ? sum(sizes, dims, keepdim) : max(sizes, dims, keepdim);
+  }
+  if (!(p > 0)) return bad(fmt::format("norm: p = {}: want a positive number or infinity", p));
+  Tensor powers;
+  if (p == 2) { RILLE_TRY(powers, square(x)); }
+  else {
+    RILLE_TRY(const auto sizes, abs(x));
+    RILLE_TRY(powers, pow(sizes, p));
+  }
+  RILLE_TRY(const auto total, sum(powers, dims, keepdim));
+  // The root has no slope at zero; there the norm's gradient is taken as zero.
+  RILLE_TRY(const auto nothing, eq(total, 0.0));
+  RILLE_TRY(const auto safe, masked_fill(total, nothing, 1.0));
+  RILLE_TRY(const auto root, p == 2 ? sqrt(safe) : pow(safe, 1 / p));
+  return masked_fill(root, nothing, 0.0);
+}
+
+Result<Tensor> logsumexp(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_TRY(const auto x, as_float("logsumexp", a));
+  RILLE_TRY(const auto top, max(x.detach(), dims, true));
+  RILLE_TRY(const auto endless, isfinite(top));
+  RILLE_TRY(const auto zero, zeros(a.graph(), {}, x.dtype()));
+  RILLE_TRY(const auto shift, where(endless, top, zero));
+  RILLE_TRY(const auto away, sub(x, shift));
+  RILLE_TRY(const auto powers, exp(away));
+  RILLE_TRY(const auto total, sum(powers, dims, keepdim));
+  RILLE_TRY(const auto height, log(total));
+  RILLE_TRY(const auto back, view(shift, height.shape()));
+  return add(height, back);
+}
+
+Result<Tensor> cumsum(const Tensor& a, int dim) {
+  RILLE_CHECK(need("cumsum", a));
+  RILLE_TRY(const auto x, cast(a, is_floating(a.dtype()) ? a.dtype() : DType::i64));
+  return over_last("cumsum", x, dim, [](const Tensor& rows) {
+    return apply_one(OpId::cumsum, {}, {rows}, {rows.dtype(), rows.shape()});
+  });
 }
 
 Result<Tensor> softmax(const Tensor& a, int dim) {
+  RILLE_CHECK(need_float("softmax", a));
   return over_last("softmax", a, dim, [](const Tensor& x) {
     return apply_one(OpId::softmax, {}, {x}, {x.dtype(), x.shape()});
   });
 }
 Result<Tensor> log_softmax(const Tensor& a, int dim) {
+  RILLE_CHECK(need_float("log_softmax", a));
   return over_last("log_softmax", a, dim, [](const Tensor& x) {
     return apply_one(OpId::log_softmax, {}, {x}, {x.dtype(), x.shape()});
   });

@@ -29,15 +29,10 @@ Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
   return expand(b.detach(), shape);
 }
 
-Result<void> refuse_bf16(const char* op, const Tensor& a) {
-  return a.dtype() == DType::bf16 ? need_float(op, a) : success();
-}
-
 }  // namespace
 
 Result<void> add_(Tensor& a, const Tensor& b, double alpha) {
   RILLE_CHECK(may_write("add_", a));
-  RILLE_CHECK(refuse_bf16("add_", a));
   RILLE_TRY(const auto wide, fitted("add_", a, b));
   RILLE_TRY(const auto x, cast(wide, a.dtype()));
   kernels::Attrs attrs;
@@ -47,7 +42,6 @@ Result<void> add_(Tensor& a, const Tensor& b, double alpha) {
 
 Result<void> mul_(Tensor& a, const Tensor& b) {
   RILLE_CHECK(may_write("mul_", a));
-  RILLE_CHECK(refuse_bf16("mul_", a));
   RILLE_TRY(const auto wide, fitted("mul_", a, b));
   RILLE_TRY(const auto x, cast(wide, a.dtype()));
   return record(a.graph(), OpId::scale, {}, {x}, {a.detach()}, true);
@@ -55,7 +49,6 @@ Result<void> mul_(Tensor& a, const Tensor& b) {
 
 Result<void> mul_(Tensor& a, double b) {
   RILLE_CHECK(may_write("mul_", a));
-  RILLE_CHECK(refuse_bf16("mul_", a));
   if (!is_floating(a.dtype()) && b != std::trunc(b)) {
     return bad(fmt::format("mul_: {} by {}: the result is not a whole number", name_of(a.dtype()), b));
   }

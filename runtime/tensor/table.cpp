@@ -10,6 +10,7 @@
 #include "kernels/optimizer.hpp"
 #include "kernels/random.hpp"
 #include "kernels/reduce.hpp"
+#include "kernels/scan.hpp"
 #include "kernels/softmax.hpp"
 #include "runtime/tensor/gradient.hpp"
 

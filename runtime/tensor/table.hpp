@@ -46,6 +46,45 @@ struct Op {
   X(sigmoid, sigmoid, sigmoid, outputs, true)                \
   X(relu, relu, relu, outputs, true)                         \
   X(gelu, gelu, gelu, inputs, true)                          \
+  X(gelu_erf, gelu_erf, gelu_erf, inputs, true)              \
+  X(sign, sign, flat, nothing, true)                         \
+  X(floor, floor, flat, nothing, true)                       \
+  X(ceil, ceil, flat, nothing, true)                         \
+  X(round, round, flat, nothing, true)                       \
+  X(trunc, trunc, flat, nothing, true)                       \
+  X(clamp, clamp, clamp, inputs, true)                       \
+  X(atan2, atan2, atan2, inputs, true)                       \
+  X(floor_divide, floor_divide, flat, nothing, true)         \
+  X(remainder, remainder, remainder, inputs, true)           \
+  X(bitwise_and, bitwise_and, none, nothing, true)           \
+  X(bitwise_or, bitwise_or, none, nothing, true)             \
+  X(bitwise_xor, bitwise_xor, none, nothing, true)           \
+  X(bitwise_not, bitwise_not, none, nothing, true)           \
+  X(expm1, expm1, expm1, outputs, true)                      \
+  X(log1p, log1p, log1p, inputs, true)                       \
+  X(sin, sin, sin, inputs, true)                             \
+  X(cos, cos, cos, inputs, true)                             \
+  X(tan, tan, tan, outputs, true)                            \
+  X(asin, asin, asin, inputs, true)                          \
+  X(acos, acos, acos, inputs, true)                          \
+  X(atan, atan, atan, inputs, true)                          \
+  X(sinh, sinh, sinh, inputs, true)                          \
+  X(cosh, cosh, cosh, inputs, true)                          \
+  X(erf, erf, erf, inputs, true)                             \
+  X(silu, silu, silu, inputs, true)                          \
+  X(leaky_relu, leaky_relu, leaky_relu, inputs, true)        \
+  X(elu, elu, elu, inputs, true)                             \
+  X(softplus, softplus, softplus, inputs, true)              \
+  X(hardswish, hardswish, hardswish, inputs, true)           \
+  X(hardsigmoid, hardsigmoid, hardsigmoid, inputs, true)     \
+  X(clamp_grad, clamp_grad, none, nothing, true)             \
+  X(gelu_erf_grad, gelu_erf_grad, none, nothing, true)       \
+  X(silu_grad, silu_grad, none, nothing, true)               \
+  X(leaky_relu_grad, leaky_relu_grad, none, nothing, true)   \
+  X(elu_grad, elu_grad, none, nothing, true)                 \
+  X(softplus_grad, softplus_grad, none, nothing, true)       \
+  X(hardswish_grad, hardswish_grad, none, nothing, true)     \
+  X(hardsigmoid_grad, hardsigmoid_grad, none, nothing, true) \
   X(abs_grad, abs_grad, none, nothing, true)                 \
   X(tanh_grad, tanh_grad, none, nothing, true)               \
   X(sigmoid_grad, sigmoid_grad, none, nothing, true)         \
@@ -76,6 +115,10 @@ struct Op {
   X(amax, amax, extreme, both, false)                        \
   X(amin, amin, extreme, both, false)                        \
   X(argmax, argmax, none, nothing, false)                    \
+  X(argmin, argmin, none, nothing, false)                    \
+  X(prod, prod, prod, inputs, false)                         \
+  X(prod_grad, prod_grad, none, nothing, false)              \
+  X(cumsum, cumsum, cumsum, nothing, false)                  \
   X(softmax, softmax, softmax, outputs, false)               \
   X(log_softmax, log_softmax, log_softmax, outputs, false)   \
   X(softmax_grad, softmax_grad, none, nothing, false)        \

@@ -13,7 +13,9 @@ local function module(name, file)
 end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
-for _, name in ipairs { "instance", "tensor", "device", "optimizer" } do
+local described = { "instance", "device", "optimizer", "tensor",
+  "tensor_elementwise", "tensor_reduce", "tensor_network" }
+for _, name in ipairs(described) do
   modules[#modules + 1] = module("rille.meta." .. name, "meta/" .. name .. ".lua")
 end
 local plain = { "nn", "optim", "data", "checkpoint" }

@@ -59,6 +59,31 @@ TEST_CASE("exp and tanh are right to two units in the last place", "[unit][kerne
   CHECK(worst_ulp(&sigmoid, sweep(-20, 20), [](double x) { return 1 / (1 + std::exp(-x)); }) < 4);
 }
 
+TEST_CASE("log, sin, cos and erf are right to a few units", "[unit][kernels]") {
+  CHECK(worst_ulp(&log, sweep(1e-3f, 100), [](double x) { return std::log(x); }) < 2);
+  CHECK(worst_ulp(&log, sweep(0.5f, 2), [](double x) { return std::log(x); }) < 3);
+  CHECK(worst_ulp(&erf, sweep(-5, 5), [](double x) { return std::erf(x); }) < 4);
+  const auto near = [](Kernel kernel, float low, float high, double (*truth)(double)) {
+    const auto x = sweep(low, high), y = run(kernel, x);
+    double worst = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::fabs(double(y[i]) - truth(double(x[i]))));
+    return worst;
+  };
+  for (const float range : {4.0f, 1000.0f, 9e7f, 1e20f}) {
+    INFO(range);
+    CHECK(near(&sin, -range, range, [](double x) { return std::sin(x); }) < 1.2e-7);
+    CHECK(near(&cos, -range, range, [](double x) { return std::cos(x); }) < 1.2e-7);
+  }
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto l = run(&log, {0, -0.0f, inf, -1, 1, 1e-40f});
+  CHECK(l[0] == -inf);
+  CHECK(l[1] == -inf);
+  CHECK(l[2] == inf);
+  CHECK(std::isnan(l[3]));
+  CHECK(l[4] == 0);
+  CHECK(l[5] == Approx(std::log(1e-40)).epsilon(1e-5));
+}
+
 TEST_CASE("the ends of the range", "[unit][kernels]") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const auto e = run(&exp, {-inf, -1000, 0, 88.73f, 1000, inf, nan});

@@ -1,0 +1,77 @@
+// Comparisons, bits, and choosing by a condition.
+#include "kernels/elementwise.hpp"
+
+#include "kernels/walk.hpp"
+
+namespace rille::kernels::RILLE_ISA {
+
+#define COMPARE(name, expression)                                           \
+  struct F_##name {                                                         \
+    static constexpr bool broadcasts = false;                               \
+    template <class T> RILLE_INLINE uint8_t go(T a, T b, T) { return (expression); } \
+  };                                                                        \
+  void name(const Call& c) { binary(c, RILLE_PICK(row2, F_##name, c.in[0].dtype, uint8_t)); }
+
+COMPARE(lt, a < b)
+COMPARE(le, a <= b)
+COMPARE(gt, a > b)
+COMPARE(ge, a >= b)
+COMPARE(eq, a == b)
+COMPARE(ne, a != b)
+
+// Whole numbers only: signs do not matter, so one build for each size.
+#define BITS(name, expression)                                              \
+  struct F_##name {                                                         \
+    static constexpr bool broadcasts = false;                               \
+    template <class T> RILLE_INLINE T go(T a, T b, T) { return T(expression); } \
+  };                                                                        \
+  void name(const Call& c) {                                                \
+    const size_t size = size_bytes(c.in[0].dtype);                          \
+    binary(c, size == 8   ? Row(&row2<F_##name, int64_t, int64_t>)          \
+              : size == 4 ? Row(&row2<F_##name, int32_t, int32_t>)          \
+                          : Row(&row2<F_##name, uint8_t, uint8_t>));        \
+  }
+
+BITS(bitwise_and, a & b)
+BITS(bitwise_or, a | b)
+BITS(bitwise_xor, a ^ b)
+
+struct F_not {
+  template <class T> RILLE_INLINE T go(T x, T, T) { return T(~x); }
+};
+struct F_logical_not {
+  template <class T> RILLE_INLINE T go(T x, T, T) { return T(x == T(0)); }
+};
+void bitwise_not(const Call& c) {
+  if (c.in[0].dtype == DType::boolean) return unary(c, &row1<F_logical_not, uint8_t, uint8_t>);
+  const size_t size = size_bytes(c.in[0].dtype);
+  unary(c, size == 8   ? Row(&row1<F_not, int64_t, int64_t>)
+           : size == 4 ? Row(&row1<F_not, int32_t, int32_t>)
+                       : Row(&row1<F_not, uint8_t, uint8_t>));
+}
+
+// One build for each size of element; nothing is computed.
+template <class T>
+static void where_sized(const Call& c) {
+  const View* const views[4] = {&c.in[0], &c.in[1], &c.in[2], &c.out[0]};
+  const auto nest = make_nest<4>(views);
+  const uint8_t* w = c.in[0].ptr<uint8_t>();
+  const T *a = c.in[1].ptr<T>(), *b = c.in[2].ptr<T>();
+  T* o = c.out[0].ptr<T>();
+  const int64_t* s = nest.inner_stride;
+  for_rows(nest, [&](const int64_t* at, int64_t n) {
+    for (int64_t i = 0; i < n; ++i)
+      o[at[3] + i * s[3]] = w[at[0] + i * s[0]] ? a[at[1] + i * s[1]] : b[at[2] + i * s[2]];
+  });
+}
+
+void where(const Call& c) {
+  switch (size_bytes(c.out[0].dtype)) {
+    case 8: return where_sized<uint64_t>(c);
+    case 4: return where_sized<uint32_t>(c);
+    case 2: return where_sized<uint16_t>(c);
+    default: return where_sized<uint8_t>(c);
+  }
+}
+
+}  // namespace rille::kernels::RILLE_ISA

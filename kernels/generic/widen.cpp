@@ -1,0 +1,60 @@
+// f16 and bf16 for kernels that know f32: copies before, copies after.
+#include "kernels/copy.hpp"
+
+namespace rille::kernels {
+
+namespace {
+
+constexpr int most_operands = 16;
+
+std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+View wide(const View& v, char* memory) {
+  View w = v;
+  w.data = memory;
+  w.dtype = DType::f32;
+  std::int64_t step = 1;
+  for (int d = v.shape.n - 1; d >= 0; --d) {
+    w.strides[d] = step;
+    step *= v.shape[d];
+  }
+  return w;
+}
+
+void convert(const Call& c, const View& from, const View& to) {
+  Call one = c;
+  one.in = &from;
+  one.n_in = 1;
+  one.out = &to;
+  one.n_out = 1;
+  copy(one);
+}
+
+}  // namespace
+
+void widened(const Call& c, Kernel kernel) {
+  const auto half = [](const View& v) { return v.data && is_half(v.dtype); };
+  std::size_t bytes = 0;
+  for (int i = 0; i < c.n_in; ++i) if (half(c.in[i])) bytes += padded(std::size_t(c.in[i].count()) * 4);
+  for (int i = 0; i < c.n_out; ++i) if (half(c.out[i])) bytes += padded(std::size_t(c.out[i].count()) * 4);
+  if (bytes == 0) return kernel(c);
+  if (c.n_in + c.n_out > most_operands) return c.fail("%d operands, some of them f16 or bf16", c.n_in + c.n_out);
+  char* memory = static_cast<char*>(c.lane->staging(bytes));
+  if (!memory) return c.fail("no memory for %zu bytes of f32 copies", bytes);
+  View views[most_operands];
+  for (int i = 0; i < c.n_in + c.n_out; ++i) {
+    const View& v = i < c.n_in ? c.in[i] : c.out[i - c.n_in];
+    views[i] = v;
+    if (!half(v)) continue;
+    views[i] = wide(v, memory);
+    memory += padded(std::size_t(v.count()) * 4);
+    if (i < c.n_in) convert(c, v, views[i]);
+  }
+  Call inner = c;
+  inner.in = views;
+  inner.out = views + c.n_in;
+  kernel(inner);
+  for (int i = 0; i < c.n_out; ++i) if (half(c.out[i])) convert(c, views[c.n_in + i], c.out[i]);
+}
+
+}  // namespace rille::kernels

@@ -1,0 +1,52 @@
+// One row on one thread, from one end to the other.
+#include "kernels/scan.hpp"
+
+#include "kernels/nest.hpp"
+
+namespace rille::kernels::RILLE_ISA {
+
+template <class T, class A>
+static void cumsum_as(const Call& c) {
+  const View& x = c.in[0];
+  const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
+  for_share(rows, n * 2, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* a = x.ptr<T>() + r * n;
+      T* o = c.out[0].ptr<T>() + r * n;
+      A sum = 0;
+      if (c.attrs->i[0]) for (int64_t i = n - 1; i >= 0; --i) o[i] = T(sum += A(a[i]));
+      else for (int64_t i = 0; i < n; ++i) o[i] = T(sum += A(a[i]));
+    }
+  });
+}
+
+void cumsum(const Call& c) {
+  if (c.in[0].dtype == DType::i64) return cumsum_as<int64_t, uint64_t>(c);
+  RILLE_FLOATS(c.in[0].dtype, cumsum_as<T, double>(c));
+}
+
+// The product of all before it (kept in the output) times the product of all after it.
+template <class T>
+static void prod_grad_as(const Call& c) {
+  const View& x = c.in[0];
+  const int64_t rows = c.in[1].count(), n = rows ? x.count() / rows : 0;
+  for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* a = x.ptr<T>() + r * n;
+      T* o = c.out[0].ptr<T>() + r * n;
+      double before = 1, after = double(c.in[1].ptr<T>()[r]);
+      for (int64_t i = 0; i < n; ++i) {
+        o[i] = T(before);
+        before *= double(a[i]);
+      }
+      for (int64_t i = n - 1; i >= 0; --i) {
+        o[i] = T(double(o[i]) * after);
+        after *= double(a[i]);
+      }
+    }
+  });
+}
+
+void prod_grad(const Call& c) { RILLE_FLOATS(c.in[0].dtype, prod_grad_as<T>(c)); }
+
+}  // namespace rille::kernels::RILLE_ISA

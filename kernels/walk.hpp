@@ -1,0 +1,131 @@
+// How element-wise kernels run: the kernel is a function for one row, chosen by type; everything else (joining of
+// dimensions, threads, f16 and bf16) is here, once for each number of operands.
+#pragma once
+
+#include "kernels/half.hpp"
+#include "kernels/nest.hpp"
+
+namespace rille::kernels::RILLE_ISA {
+
+// n elements of each operand: p[k] where operand k begins (inputs, then the output), s[k] its stride in elements;
+// `numbers` are the operation's own. The output may be the memory of an input with the same stride.
+using Row = void (*)(char* const* p, const int64_t* s, int64_t n, const double* numbers);
+
+// The type in which elements of `t` are computed.
+static inline DType row_type(DType t) { return is_half(t) ? DType::f32 : t; }
+
+static constexpr int64_t half_piece = 512;   // f16 and bf16 are widened that many at a time: they stay in the cache
+
+template <int N>
+static void half_rows(const View* const (&v)[N], char* const* p, const int64_t* s, int64_t n, Row row,
+                      const double* numbers) {
+  float wide[N][half_piece];
+  for (int64_t first = 0; first < n; first += half_piece) {
+    const int64_t m = n - first < half_piece ? n - first : half_piece;
+    char* q[N];
+    int64_t t[N];
+    for (int k = 0; k < N; ++k) {
+      q[k] = p[k] + first * s[k] * int64_t(size_bytes(v[k]->dtype));
+      t[k] = s[k];
+      if (!is_half(v[k]->dtype)) continue;
+      if (k < N - 1) widen_row(v[k]->dtype, reinterpret_cast<const uint16_t*>(q[k]), s[k], wide[k], s[k] ? m : 1);
+      q[k] = reinterpret_cast<char*>(wide[k]);
+      t[k] = s[k] ? 1 : 0;
+    }
+    if (is_half(v[N - 1]->dtype)) t[N - 1] = 1;
+    row(q, t, m, numbers);
+    if (is_half(v[N - 1]->dtype)) {
+      char* o = p[N - 1] + first * s[N - 1] * 2;
+      narrow_row(v[N - 1]->dtype, wide[N - 1], reinterpret_cast<uint16_t*>(o), s[N - 1], m);
+    }
+  }
+}
+
+// Walks N windows of the same shape, the last of them the output.
+template <int N>
+static void walk(const View* const (&v)[N], Row row, const double* numbers) {
+  const auto nest = make_nest<N>(v);
+  bool half = false;
+  for (int k = 0; k < N; ++k) half = half || is_half(v[k]->dtype);
+  for_rows(nest, [&](const int64_t* at, int64_t n) {
+    char* p[N];
+    for (int k = 0; k < N; ++k) p[k] = v[k]->template ptr<char>() + at[k] * int64_t(size_bytes(v[k]->dtype));
+    if (half) half_rows<N>(v, p, nest.inner_stride, n, row, numbers);
+    else row(p, nest.inner_stride, n, numbers);
+  });
+}
+
+// Rows of a functor F: F::go(a, b, numbers...) of two operands of type T, with results of type R.
+template <class F, class T, class R>
+static void row2(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
+  const T *a = reinterpret_cast<const T*>(p[0]), *b = reinterpret_cast<const T*>(p[1]), f = T(numbers[0]);
+  R* o = reinterpret_cast<R*>(p[2]);
+  if (s[2] == 1 && s[0] == 1 && s[1] == 1) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) o[i] = F::go(a[i], b[i], f);
+  } else if (F::broadcasts && s[2] == 1 && s[0] == 1 && s[1] == 0) {
+    const T y = *b;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) o[i] = F::go(a[i], y, f);
+  } else if (F::broadcasts && s[2] == 1 && s[0] == 0 && s[1] == 1) {
+    const T x = *a;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) o[i] = F::go(x, b[i], f);
+  } else {
+    for (int64_t i = 0; i < n; ++i) o[i * s[2]] = F::go(a[i * s[0]], b[i * s[1]], f);
+  }
+}
+
+// F::go(x, two numbers) of one operand.
+template <class F, class T, class R>
+static void row1(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
+  const T *x = reinterpret_cast<const T*>(p[0]), f = T(numbers[0]), g = T(numbers[1]);
+  R* y = reinterpret_cast<R*>(p[1]);
+  if (s[0] == 1 && s[1] == 1) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = F::go(x[i], f, g);
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i * s[1]] = F::go(x[i * s[0]], f, g);
+  }
+}
+
+static inline void unary(const Call& c, Row row) {
+  const View* const views[2] = {&c.in[0], &c.out[0]};
+  walk<2>(views, row, c.attrs->f);
+}
+
+// One number as an element of type t, in eight bytes.
+static inline void put_number(DType t, double number, void* at) {
+  RILLE_NUMBERS(t, {
+    const T value = T(number);
+    memcpy(at, &value, sizeof value);
+  });
+}
+
+// Two inputs of the same shape; or one and the number attrs.f[0], on the left when attrs.i[0] is 1.
+static inline void binary(const Call& c, Row row) {
+  double number = 0;
+  View scalar = c.in[0];
+  if (c.n_in == 1) {
+    scalar.dtype = row_type(scalar.dtype);
+    put_number(scalar.dtype, c.attrs->f[0], &number);
+    for (int d = 0; d < scalar.strides.n; ++d) scalar.strides[d] = 0;
+    scalar.data = &number;
+  }
+  const bool left = c.n_in == 1 && c.attrs->i[0] == 1;
+  const View *a = left ? &scalar : &c.in[0], *b = c.n_in == 2 ? &c.in[1] : left ? &c.in[0] : &scalar;
+  const View* const views[3] = {a, b, &c.out[0]};
+  walk<3>(views, row, c.attrs->f);
+}
+
+}  // namespace rille::kernels::RILLE_ISA
+
+// The row functions of functor F for an element type: all numbers, floats only, whole numbers only.
+#define RILLE_PICK(rows, F, t, R)                                            \
+  [](::rille::DType dtype) -> Row {                                          \
+    Row row = nullptr;                                                       \
+    RILLE_NUMBERS(dtype, row = &rows<F, T, R>);                              \
+    return row;                                                              \
+  }(row_type(t))
+#define RILLE_PICK_FLOAT(rows, F, t) \
+  (row_type(t) == ::rille::DType::f32 ? Row(&rows<F, float, float>) : Row(&rows<F, double, double>))
