@@ -221,7 +221,9 @@ local function add_function(index, item, name, owner, at)
   index.order[#index.order + 1] = name
 end
 
+-- A class without fields that is known already goes on in another file: its first mention describes it.
 local function add_class(index, block, at)
+  if index.entries[block.class] and #(block.fields or {}) == 0 then return end
   local class = { kind = "class", name = block.class, parents = block.parents, summary = block.summary,
     text = block.text,
     fields = block.fields, examples = block.examples, unknown = block.unknown, file = at.file, line = block.line,

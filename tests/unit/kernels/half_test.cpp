@@ -71,7 +71,7 @@ TEST_CASE("rounding is to the nearest, halves to even, and overflows to infinity
         std::vector<float>{std::nextafter(float(middle), 0.0f), float(middle), std::nextafter(float(middle), 1e9f)});
     if (got[0] != i || got[1] != (i & 1 ? i + 1 : i) || got[2] != i + 1) FAIL(i << ": " << got[0] << " " << got[1]);
   }
-  const auto ends = cast<std::uint16_t>(DType::f16, DType::f32, 
+  const auto ends = cast<std::uint16_t>(DType::f16, DType::f32,
                                         std::vector<float>{65519, 65520, 1e30f, -INFINITY, 1e-8f});
   CHECK(ends == std::vector<std::uint16_t>{0x7bff, 0x7c00, 0x7c00, 0xfc00, 0});
   const auto b = cast<std::uint16_t>(DType::bf16, DType::f32,
