@@ -25,7 +25,7 @@ ALLOWED = {
     "runtime/loop": BASE,
     "runtime/net": LOOP,
     "runtime/store": LOOP,
-    "runtime/device": BASE,
+    "runtime/device": LOOP,
     "runtime/collective": PARTS,
     "runtime/tensor": COLLECTIVE,
     "runtime/data": TENSOR,

@@ -1,0 +1,89 @@
+#include "runtime/device/fiber_stack.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+
+#ifndef __x86_64__
+#error "fiber_stack.cpp is written for x86-64"
+#endif
+
+// A jump instead of a return: the processor's stack of return addresses would be wrong each time.
+asm(R"(
+.text
+.p2align 4
+.globl rille_switch_stack
+.hidden rille_switch_stack
+.type rille_switch_stack, @function
+rille_switch_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  popq %rcx
+  jmpq *%rcx
+.size rille_switch_stack, .-rille_switch_stack
+
+.p2align 4
+.hidden rille_fiber_begin
+.type rille_fiber_begin, @function
+rille_fiber_begin:
+  movq %rbx, %rdi
+  callq *%r12
+  ud2
+.size rille_fiber_begin, .-rille_fiber_begin
+)");
+
+extern "C" void rille_fiber_begin();
+
+namespace rille::device {
+
+FiberStacks::~FiberStacks() {
+  if (base_) munmap(base_, stack_bytes * stacks_max);
+}
+
+bool FiberStacks::reserve() {
+  if (base_) return true;
+  void* at = mmap(nullptr, stack_bytes * stacks_max, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return false;
+  base_ = static_cast<std::byte*>(at);
+  guarded_.assign(stacks_max, false);
+  return true;
+}
+
+void* FiberStacks::make(int number, void (*body)(void*), void* argument) {
+  std::byte* low = base_ + std::size_t(number) * stack_bytes;
+  if (!guarded_[std::size_t(number)]) {
+    mprotect(low, 4096, PROT_NONE);
+    guarded_[std::size_t(number)] = true;
+  }
+  // Tops at different places within a page: at one place they would fight for the same lines of the first cache.
+  const std::size_t shift = std::size_t(number % 20) * 192;
+  auto* top = reinterpret_cast<std::uint64_t*>(low + stack_bytes - 64 - (shift & ~std::size_t(15)));
+  *--top = 0;                                                     // two: a call begins on 16 bytes
+  *--top = 0;
+  *--top = reinterpret_cast<std::uint64_t>(&rille_fiber_begin);
+  *--top = 0;                                                     // rbp
+  *--top = reinterpret_cast<std::uint64_t>(argument);             // rbx
+  *--top = reinterpret_cast<std::uint64_t>(body);                 // r12
+  for (int i = 0; i < 3; ++i) *--top = 0;                         // r13 to r15
+  return top;
+}
+
+bool FiberStacks::holds(const void* at) const {
+  const auto* p = static_cast<const std::byte*>(at);
+  return base_ && p >= base_ && p < base_ + stack_bytes * stacks_max;
+}
+
+}  // namespace rille::device

@@ -1,0 +1,239 @@
+#include "runtime/device/kernel.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "runtime/device/kernel_files.hpp"
+
+namespace rille::device {
+
+namespace {
+
+// Runners are few and large: kernels share them while there are any.
+std::shared_ptr<RunnerPool> shared_pool() {
+  static std::mutex mutex;
+  static std::weak_ptr<RunnerPool> current;
+  const std::lock_guard lock(mutex);
+  auto pool = current.lock();
+  if (!pool) current = pool = std::make_shared<RunnerPool>();
+  return pool;
+}
+
+std::string unique_suffix() {
+  static std::atomic<unsigned> count{0};
+  return fmt::format("-{}-{}", ::getpid(), count++);
+}
+
+}  // namespace
+
+Kernel::~Kernel() {
+  if (library_) ::dlclose(library_);
+}
+
+Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const KernelOptions& options) {
+  auto text = read_kernel_source(source);
+  if (!text) {
+    Error e = std::move(text).error();
+    int line = 1, length = 0;                        // "line 3: .." of the source is another line of the script
+    if (std::sscanf(e.message.c_str(), "line %d: %n", &line, &length) == 1 && length > 0) e.message.erase(0, length);
+    e.message = fmt::format("{}:{}: {}", options.file, options.line + line - 1, e.message);
+    return e;
+  }
+  RILLE_TRY(const auto name, choose_kernel(*text, options));
+  std::shared_ptr<Kernel> k(new Kernel);
+  k->options_ = options;
+  k->name_ = name;
+  k->pool_ = shared_pool();
+  if (const auto* d = text->find(name.substr(0, name.find('<')))) {
+    for (const auto& p : d->parameters) k->parameter_names_.push_back(p.name);
+  }
+  RILLE_TRY(auto built, build_for_cpu(*text, name, options));
+  auto loaded = k->load(built.path, !options.cache.empty());
+  if (!loaded && built.cached) {                     // a file that is torn, or not ours
+    KernelFiles(options.cache).drop(built.key + ".so");
+    RILLE_TRY(built, build_for_cpu(*text, name, options));
+    loaded = k->load(built.path, true);
+  }
+  RILLE_CHECK(std::move(loaded));
+  k->cached_ = built.cached;
+  RILLE_CHECK(k->set_constants());
+  return k;
+}
+
+// Loads a copy: the loader would hand out the same library twice, and with it the same __constant__ variables.
+Result<> Kernel::load(const std::string& path, bool keep) {
+  const std::string copy = path + unique_suffix();
+  std::error_code failed;
+  if (keep) std::filesystem::copy_file(path, copy, failed);
+  else std::filesystem::rename(path, copy, failed);
+  if (failed) return errno_error("cannot write", copy, failed.value());
+  library_ = ::dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const char* said = library_ ? nullptr : ::dlerror();
+  library_path_ = path;
+  std::filesystem::remove(copy, failed);
+  if (!library_) {
+    return make_error(ErrorKind::device, fmt::format("kernel {}: the compiled library does not load: {}", name_,
+                                                     said ? said : "no reason given"),
+                      "the cache must lie on a file system that allows programs; RILLE_HOME names another place");
+  }
+  kernel_ = static_cast<const rille_abi::Kernel*>(::dlsym(library_, "rille_kernel"));
+  if (!kernel_ || kernel_->version != rille_abi::version) {
+    ::dlclose(std::exchange(library_, nullptr));
+    return make_error(ErrorKind::integrity, fmt::format("kernel {}: {} is not what was compiled", name_, path));
+  }
+  if (kernel_->parameters > rille_abi::parameters_max) {
+    return make_error(ErrorKind::invalid, fmt::format("kernel {} has {} parameters; at most {} can be launched", name_,
+                                                      kernel_->parameters, rille_abi::parameters_max));
+  }
+  parameters_.assign(kernel_->parameter, kernel_->parameter + kernel_->parameters);
+  return success();
+}
+
+namespace {
+
+template <class T>
+bool put(void* at, double v) {
+  const T value = static_cast<T>(v);
+  std::memcpy(at, &value, sizeof value);
+  return static_cast<double>(value) == v;
+}
+
+bool put_value(unsigned element, void* at, double v) {
+  const float f = static_cast<float>(v);
+  switch (element) {
+    case rille_abi::f32: std::memcpy(at, &f, 4); return true;
+    case rille_abi::f64: std::memcpy(at, &v, 8); return true;
+    case rille_abi::boolean: return put<bool>(at, v != 0 ? 1 : 0);
+    default: break;
+  }
+  if (!(v >= -9223372036854775808.0 && v < 18446744073709551616.0)) return false;
+  switch (element) {
+    case rille_abi::i8: return v >= -128 && v < 128 && put<std::int8_t>(at, v);
+    case rille_abi::u8: return v >= 0 && v < 256 && put<std::uint8_t>(at, v);
+    case rille_abi::i16: return v >= -32768 && v < 32768 && put<std::int16_t>(at, v);
+    case rille_abi::u16: return v >= 0 && v < 65536 && put<std::uint16_t>(at, v);
+    case rille_abi::i32: return v >= -2147483648.0 && v < 2147483648.0 && put<std::int32_t>(at, v);
+    case rille_abi::u32: return v >= 0 && v < 4294967296.0 && put<std::uint32_t>(at, v);
+    case rille_abi::i64: return v < 9223372036854775808.0 && put<std::int64_t>(at, v);
+    case rille_abi::u64_: return v >= 0 && put<std::uint64_t>(at, v);
+    default: return false;
+  }
+}
+
+unsigned size_of_element(unsigned element) {
+  switch (element) {
+    case rille_abi::boolean: case rille_abi::i8: case rille_abi::u8: return 1;
+    case rille_abi::i16: case rille_abi::u16: return 2;
+    case rille_abi::i32: case rille_abi::u32: case rille_abi::f32: return 4;
+    case rille_abi::i64: case rille_abi::u64_: case rille_abi::f64: return 8;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+bool put_number(unsigned element, void* at, double v) { return put_value(element, at, v); }
+
+Result<> Kernel::set_constants() {
+  for (std::size_t i = 0; i < options_.constants.size(); ++i) {
+    const auto& given = options_.constants[i];
+    const auto& symbol = kernel_->symbol[i];
+    const unsigned size = size_of_element(symbol.element);
+    const auto fail = [&](std::string what) {
+      return make_error(ErrorKind::invalid, fmt::format("{}: kernel {}: constant {}: {}", place(), name_, given.name,
+                                                        what));
+    };
+    if (size == 0) return fail("only variables of plain numbers can be set");
+    if (given.values.size() * size != symbol.bytes) {
+      return fail(fmt::format("{} numbers for {}", given.values.size(), symbol.bytes / size));
+    }
+    for (std::size_t n = 0; n < given.values.size(); ++n) {
+      if (!put_value(symbol.element, static_cast<std::byte*>(symbol.at) + n * size, given.values[n])) {
+        return fail(fmt::format("{} is no value of type {}", given.values[n],
+                                describe(rille_abi::Parameter{0, symbol.element, 1, 0, size})));
+      }
+    }
+  }
+  return success();
+}
+
+std::string Kernel::parameter_name(std::size_t i) const {
+  if (i < parameter_names_.size() && parameter_names_.size() == parameters_.size() && !parameter_names_[i].empty()) {
+    return parameter_names_[i];
+  }
+  return fmt::format("argument {}", i + 1);
+}
+
+std::string Kernel::signature() const {
+  std::string text = name_ + "(";
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto name = parameter_name(i);
+    text += (i ? ", " : "") + describe(parameters_[i]) + (name.find(' ') == name.npos ? " " + name : "");
+  }
+  return text + ")";
+}
+
+std::string Kernel::place() const { return fmt::format("{}:{}", options_.file, options_.line); }
+
+Result<> Kernel::check_shape(const LaunchShape& s) const {
+  const auto fail = [&](std::string what, std::string hint = {}) {
+    return make_error(ErrorKind::invalid, fmt::format("kernel {}: {}", name_, what), std::move(hint));
+  };
+  for (int i = 0; i < 3; ++i) {
+    if (s.grid[i] == 0 || s.block[i] == 0) return fail("grid and block must not be 0 in any dimension");
+  }
+  const auto count = [](const unsigned (&v)[3]) { return std::uint64_t(v[0]) * v[1] * v[2]; };
+  if (s.block[0] > 1024 || s.block[1] > 1024 || s.block[2] > 64 || count(s.block) > rille_abi::threads_max) {
+    return fail(fmt::format("a block of {} x {} x {} threads; at most 1024", s.block[0], s.block[1], s.block[2]),
+                "more blocks of fewer threads: grid = , block = 256");
+  }
+  if (std::uint64_t(s.grid[0]) * s.grid[1] > 0x7fffffffu || count(s.grid) > 0x7fffffffu) {
+    return fail(fmt::format("a grid of {} x {} x {} blocks; at most 2^31 - 1", s.grid[0], s.grid[1], s.grid[2]));
+  }
+  if (s.shared_bytes > shared_bytes_max) {
+    return fail(fmt::format("{} bytes of shared memory; at most {}", s.shared_bytes, shared_bytes_max));
+  }
+  if (s.cooperative && count(s.grid) > cooperative_blocks_max) {
+    return fail(fmt::format("a cooperative launch of {} blocks; at most {} run at once on a CPU", count(s.grid),
+                            cooperative_blocks_max));
+  }
+  return success();
+}
+
+Result<> Kernel::run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said) const {
+  void* values[rille_abi::parameters_max + 1];
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    auto& a = const_cast<LaunchArgument&>(arguments[i]);
+    values[i] = parameters_[i].pointer ? static_cast<void*>(&a.pointer) : static_cast<void*>(a.value);
+  }
+  KernelRun run;
+  run.kernel = kernel_;
+  std::memcpy(run.grid, shape.grid, sizeof run.grid);
+  std::memcpy(run.block, shape.block, sizeof run.block);
+  run.shared_bytes = shape.shared_bytes;
+  run.cooperative = shape.cooperative;
+  run.arguments = values;
+  RunReport report;
+  if (options_.checked) {
+    RILLE_CHECK(run_checked(run, arguments, report));
+  } else {
+    run_kernel(run, *pool_, report);
+  }
+  said = std::move(report.said);
+  if (report.out_of_memory) {
+    return make_error(ErrorKind::memory, fmt::format("kernel {}: no memory for the stacks of its threads", name_));
+  }
+  if (report.violation.kind != Violation::Kind::none) return error_of(report.violation, shape, arguments);
+  return success();
+}
+
+}  // namespace rille::device

@@ -1,0 +1,74 @@
+// Kernel: a user's CUDA C++ kernel, compiled and loaded for the CPU, ready to be launched. Its __constant__ and
+// __device__ variables are its own: each Kernel loads its own copy of the library.
+//
+// compile() blocks while the compiler runs; call it off the loop thread. run() is for the lane. The rest is for any
+// thread. Errors: kernel_build.hpp; run() gives kind device when the kernel itself did wrong (checked mode, assert, a
+// deadlock), with code "kernel_check", memory when there are no stacks.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/kernel_build.hpp"
+#include "runtime/device/kernel_run.hpp"
+
+namespace rille::device {
+
+struct LaunchShape {
+  unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  bool cooperative = false;
+  bool operator==(const LaunchShape&) const = default;
+};
+constexpr unsigned shared_bytes_max = 227 << 10;     // of an H100; a GPU may have less
+
+// One value or pointer, as the kernel's parameter wants it.
+struct LaunchArgument {
+  void* pointer = nullptr;
+  std::size_t bytes = 0;                             // that the pointer points to
+  alignas(16) std::byte value[32] = {};              // of a value
+};
+
+class Kernel {
+ public:
+  static Result<std::shared_ptr<Kernel>> compile(std::string_view source, const KernelOptions& options);
+  ~Kernel();
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::vector<rille_abi::Parameter>& parameters() const { return parameters_; }
+  // "x", or "argument 2" where the source does not tell.
+  std::string parameter_name(std::size_t i) const;
+  // "saxpy(int n, float a, const float* x, float* y)"
+  std::string signature() const;
+  bool checked() const { return options_.checked; }
+  bool cached() const { return cached_; }            // it came from the disk
+  std::string place() const;                         // "train.lua:12"
+
+  // invalid: a size of 0, more than 1024 threads in a block, more than 2^31 - 1 blocks, too much shared memory, or too
+  // many blocks for a cooperative launch.
+  Result<> check_shape(const LaunchShape& shape) const;
+  // `arguments` has one entry for each parameter. `said`: what it printed.
+  Result<> run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said) const;
+
+ private:
+  Kernel() = default;
+  Result<> load(const std::string& path, bool keep);
+  Result<> set_constants();
+  Result<> run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const;
+  Error error_of(const Violation& v, const LaunchShape& shape, const std::vector<LaunchArgument>& arguments) const;
+  std::string line_of(const void* site) const;       // " (train.lua:14)", or ""
+
+  KernelOptions options_;
+  std::string name_, library_path_;
+  std::vector<std::string> parameter_names_;
+  std::vector<rille_abi::Parameter> parameters_;
+  const rille_abi::Kernel* kernel_ = nullptr;
+  void* library_ = nullptr;
+  bool cached_ = false;
+  std::shared_ptr<RunnerPool> pool_;
+};
+
+}  // namespace rille::device

@@ -1,0 +1,79 @@
+// Checked mode: is an access of a kernel's thread one that it may make? Knows the memory of each argument, and for
+// shared memory who wrote and read each byte since the last barrier. One per launch, used by the one OS thread that
+// runs it; its functions are called on fibers, allocate nothing and only note what they find.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/shim/abi.h"
+
+namespace rille::device {
+
+// Memory that a pointer argument points to.
+struct CheckedArgument {
+  const std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  unsigned parameter = 0;
+  bool read_only = false;
+};
+
+struct MemoryRange {
+  const std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  bool has(const void* at, std::size_t n) const {
+    const auto offset = std::uintptr_t(at) - std::uintptr_t(begin);
+    return offset < bytes && n <= bytes - offset;
+  }
+};
+
+// What is wrong, in numbers: words are made of it outside of the fiber.
+struct Violation {
+  enum class Kind : std::uint8_t {
+    none, outside, writes_constant, wild, shared_outside, race, index, failed, deadlock, barriers, grid, lane
+  } kind = Kind::none;
+  unsigned block = 0, thread = 0, other_thread = 0;
+  unsigned parameter = 0;
+  std::int64_t offset_bytes = 0;           // from the argument's begin, or in shared memory
+  unsigned access = 0, other_access = 0, bytes = 0;
+  const void* site = nullptr;
+  const void* other_site = nullptr;
+  const char* text = nullptr;              // of the kernel's own module
+  const char* file = nullptr;
+  unsigned line = 0;
+  std::uint64_t number = 0;
+};
+
+class MemoryCheck {
+ public:
+  std::vector<CheckedArgument> arguments;
+  MemoryRange module, thread_locals, dynamic_shared;
+
+  void begin_launch();                     // once the ranges are known: makes the notes on shared memory
+  void begin_block();
+  void barrier() { ++epoch_; }
+  void warp_barrier(unsigned warp) { ++warp_epoch_[warp]; }
+  // Kind::none: it may.
+  Violation look(unsigned thread, const void* at, std::size_t bytes, unsigned kind, const void* site);
+
+ private:
+  struct Access {
+    const void* site = nullptr;
+    std::uint32_t epoch = 0, warp_epoch = 0;
+    std::uint16_t thread = 0;
+    std::uint8_t kind = 0;
+  };
+  struct Cell { Access writer, reader; };
+  bool clash(const Access& before, unsigned thread, unsigned kind) const;
+  Violation shared(std::vector<Cell>& cells, const MemoryRange& range, unsigned thread, const void* at,
+                   std::size_t bytes, unsigned kind, const void* site);
+  Violation nearest(const void* at, unsigned kind) const;
+
+  std::vector<Cell> dynamic_, locals_;
+  std::uint32_t epoch_ = 1;
+  std::uint32_t warp_epoch_[rille_abi::threads_max / 32] = {};
+};
+
+}  // namespace rille::device

@@ -1,0 +1,119 @@
+// Which kernel is meant, and what compilers say, in the words of a user's script.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/device/kernel_build.hpp"
+
+namespace rille::device {
+
+namespace {
+
+constexpr std::size_t log_bytes_max = 4000;
+
+void replace_all(std::string& text, std::string_view what, std::string_view with) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += with.size())
+    text.replace(at, what.size(), with);
+}
+
+bool plain_expression(std::string_view name) {
+  return name.size() <= 500 && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+                                                      ":<>, *&+-()'.") == name.npos;
+}
+
+struct Remark {
+  std::string place, text;
+};
+
+// "train.lua:12:7: error: text" or "train.lua(12): error: text"
+bool read_remark(std::string_view line, Remark& out) {
+  for (const std::string_view mark : {": fatal error: ", ": error: ", ": catastrophic error: "}) {
+    const auto at = line.find(mark);
+    if (at == line.npos) continue;
+    std::string_view place = line.substr(0, at);
+    if (place.ends_with(')')) {
+      const auto open = place.rfind('(');
+      if (open == place.npos) return false;
+      out.place = fmt::format("{}:{}", place.substr(0, open), place.substr(open + 1, place.size() - open - 2));
+    } else {
+      const auto column = place.rfind(':');
+      out.place = std::string(place.substr(0, column == place.npos ? place.size() : column));
+    }
+    out.text = std::string(line.substr(at + mark.size()));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::string> choose_kernel(const KernelSource& source, const KernelOptions& options) {
+  std::string known;
+  for (const auto& k : source.kernels) known += (known.empty() ? "" : ", ") + k.name;
+  if (!options.name.empty()) {
+    if (!plain_expression(options.name)) {
+      return make_error(ErrorKind::invalid, fmt::format("\"{}\" is no kernel's name", options.name),
+                        "a name, or a template with its arguments: \"scale<float, 4>\"");
+    }
+    const auto* k = source.find(options.name.substr(0, options.name.find('<')));
+    if (k && k->is_template && options.name.find('<') == options.name.npos) {
+      return make_error(ErrorKind::invalid, fmt::format("kernel {} is a template", k->name),
+                        fmt::format("say for which types: name = \"{}<float>\"", k->name));
+    }
+    if (k || source.kernels.empty() || options.name.find("::") != options.name.npos) return options.name;
+    return make_error(ErrorKind::invalid, fmt::format("the source has no kernel {}", options.name),
+                      "it has: " + known);
+  }
+  if (source.kernels.empty()) {
+    return make_error(ErrorKind::invalid, "the source has no kernel",
+                      "a kernel is a function that begins with __global__ void; one that a macro makes needs name =");
+  }
+  if (source.kernels.size() > 1) {
+    return make_error(ErrorKind::invalid, fmt::format("the source has {} kernels: {}", source.kernels.size(), known),
+                      fmt::format("say which: name = \"{}\"", source.kernels[0].name));
+  }
+  const auto& only = source.kernels[0];
+  if (only.is_template) {
+    return make_error(ErrorKind::invalid, fmt::format("kernel {} is a template", only.name),
+                      fmt::format("say for which types: name = \"{}<float>\"", only.name));
+  }
+  return only.name;
+}
+
+std::string line_mark(const KernelOptions& options) {
+  std::string file;
+  for (const char c : options.file) {
+    if (c == '"' || c == '\\') file += '\\';
+    if (c != '\n') file += c;
+  }
+  return fmt::format("#line {} \"{}\"\n", std::max(1, options.line), file);
+}
+
+Error compile_error(const std::string& name, const KernelOptions& options, std::string log) {
+  replace_all(log, "‘", "'");
+  replace_all(log, "’", "'");
+  for (const char* axis : {"x", "y", "z"}) {
+    replace_all(log, fmt::format("rille_at_{}", axis),
+                fmt::format("blockIdx.{0} * blockDim.{0} + threadIdx.{0}", axis));
+  }
+  Remark first, one;
+  int errors = 0;
+  for (std::size_t at = 0; at < log.size();) {
+    const auto end = std::min(log.find('\n', at), log.size());
+    if (read_remark(std::string_view(log).substr(at, end - at), one) && ++errors == 1) first = one;
+    at = end + 1;
+  }
+  if (log.size() > log_bytes_max) {
+    log.resize(log_bytes_max);
+    log += "\n...";
+  }
+  Error e = make_error(ErrorKind::invalid,
+                       errors ? fmt::format("{}: kernel {}: {}{}", first.place, name, first.text,
+                                            errors > 1 ? fmt::format(" (and {} more)", errors - 1) : "")
+                              : fmt::format("{}:{}: kernel {} does not compile", options.file, options.line, name),
+                       std::move(log));
+  e.code = "kernel_compile";
+  return e;
+}
+
+}  // namespace rille::device

@@ -1,0 +1,55 @@
+// Reads the text of a user's CUDA C++: which kernels it has, and what their parameters are called. It is no compiler:
+// what it does not understand (a kernel that a macro makes) it does not list, and the compiler has the last word on
+// types. And it rewrites the text for the CPU, without moving a line:
+//
+//   extern __shared__ float s[];                  becomes a pointer to the block's dynamic shared memory
+//   blockIdx.x * blockDim.x + threadIdx.x         becomes rille_at_x, through which GCC can see (kernels/shim/core.h)
+//
+// Any bytes may come in; nothing is kept of them. Any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/shim/abi.h"
+#include "runtime/base/result.hpp"
+
+namespace rille::device {
+
+struct KernelParameter {
+  std::string type;                        // as written, blanks made one
+  std::string name;                        // "" when it has none
+};
+
+struct KernelDeclaration {
+  std::string name;
+  std::vector<KernelParameter> parameters;
+  bool is_template = false;
+  bool is_c = false;                       // extern "C" in front of it
+  bool has_body = false;
+  int line = 1;                            // of its name
+};
+
+struct KernelSource {
+  std::vector<KernelDeclaration> kernels;  // each name once, in the order of the text
+  std::string cpu_text;                    // as many lines as the source
+
+  const KernelDeclaration* find(std::string_view name) const;
+};
+
+constexpr std::size_t kernel_source_bytes_max = 1u << 20;
+
+// invalid: too long, a zero byte, a comment, a string or a bracket that does not end; each names its line.
+Result<KernelSource> read_kernel_source(std::string_view text);
+
+// "float const*", "const unsigned int *", "__nv_bfloat16" -> what a launch has to give for it. Element `other` for a
+// type that is none of the plain ones.
+rille_abi::Parameter parameter_of(std::string_view type);
+// "void scale<float, 4>(float*, int)" -> {"float*", "int"}
+std::vector<std::string> parameter_types_of(std::string_view demangled);
+
+// How a parameter is called in an error: "const float*", "int", "float4".
+std::string describe(const rille_abi::Parameter& parameter);
+
+}  // namespace rille::device

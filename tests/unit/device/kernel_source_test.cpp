@@ -1,0 +1,114 @@
+// What is read out of a kernel's text, and what is put into it for the CPU.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "runtime/device/kernel_source.hpp"
+
+namespace rille::device {
+
+namespace {
+KernelSource read(std::string_view text) {
+  auto r = read_kernel_source(text);
+  REQUIRE(r.ok());
+  CHECK(std::count(text.begin(), text.end(), '\n') == std::count(r->cpu_text.begin(), r->cpu_text.end(), '\n'));
+  return *r;
+}
+std::string only(std::string_view text) {
+  const auto s = read(text);
+  REQUIRE(s.kernels.size() == 1);
+  std::string out = s.kernels[0].name + "(";
+  for (const auto& p : s.kernels[0].parameters) out += p.type + " " + p.name + ";";
+  return out + ")";
+}
+}  // namespace
+
+TEST_CASE("kernels are found with their parameters", "[unit][kernel]") {
+  CHECK(only("__global__ void k(int n, const float* x, float *y) {}") == "k(int n;const float* x;float* y;)");
+  CHECK(only("extern \"C\" __global__ void __launch_bounds__(256, 2) k(float*__restrict__ a){}") == "k(float* a;)");
+  CHECK(only("__global__ void k() {}") == "k()");
+  CHECK(only("__global__ void k(void) {}") == "k()");
+  CHECK(only("__global__ static void k(unsigned long long n, unsigned) {}") == "k(unsigned long long n;unsigned ;)");
+  CHECK(only("__global__ void k(const float* x = nullptr, float4 v = {1, 2}) {}") == "k(const float* x;float4 v;)");
+  CHECK(only("__global__ void k(std::pair<int, float> p, float x[], int (*f)(int, int)) {}") ==
+        "k(std::pair<int,float> p;float* x;int(*f)(int,int) ;)");
+  CHECK(only("// __global__ void no(int)\n/* __global__ void no() */ const char* s = \"__global__ void no()\";\n"
+             "__global__ void yes(int a) {}") == "yes(int a;)");
+  CHECK(only("const char* s = R\"x(__global__ void no(\" )x\"; __global__ void yes() {}") == "yes()");
+  CHECK(only("__global__ void k(int a);\n__global__ void k(int b) {}") == "k(int b;)");
+}
+
+TEST_CASE("templates, lines and C linkage are noted", "[unit][kernel]") {
+  const auto s = read("template <class T, int N = (3 > 2)>\n__global__ void a(T x) {}\n"
+                      "extern \"C\" __global__ void b() {}\ntemplate <> __global__ void a<float, 1>(float x) {}\n"
+                      "#define M(T) __global__ void T##_k(T* x) {}\n");
+  REQUIRE(s.kernels.size() >= 2);
+  CHECK(s.find("a")->is_template);
+  CHECK(s.find("a")->line == 2);
+  CHECK_FALSE(s.find("b")->is_template);
+  CHECK(s.find("b")->is_c);
+  CHECK(s.find("c") == nullptr);
+}
+
+TEST_CASE("a global position becomes one word, where nothing binds closer", "[unit][kernel]") {
+  const auto cpu = [](std::string_view text) { return read(text).cpu_text; };
+  CHECK(cpu("int i = blockIdx.x * blockDim.x + threadIdx.x;") == "int i = rille_at_x;");
+  CHECK(cpu("int i = threadIdx.y+blockDim.y*blockIdx.y;") == "int i = rille_at_y;");
+  CHECK(cpu("a[blockDim.z*blockIdx.z+threadIdx.z]") == "a[rille_at_z]");
+  CHECK(cpu("i = blockIdx.x * /* so */ blockDim.x\n + threadIdx.x;") == "i = rille_at_x\n;");
+  for (const char* untouched :
+       {"n - blockIdx.x * blockDim.x + threadIdx.x", "blockIdx.x * blockDim.x + threadIdx.x * 4",
+        "(size_t)blockIdx.x * blockDim.x + threadIdx.x", "blockIdx.x * blockDim.y + threadIdx.x",
+        "2 * threadIdx.x + blockIdx.x * blockDim.x", "threadIdx.x + blockIdx.x * blockDim.x / 2",
+        "\"blockIdx.x * blockDim.x + threadIdx.x\"", "blockIdx.x * blockDim.x + threadIdx"}) {
+    CHECK(cpu(untouched) == untouched);
+  }
+}
+
+TEST_CASE("dynamic shared memory becomes a pointer", "[unit][kernel]") {
+  CHECK(read("void f() { extern __shared__ float s[]; }").cpu_text ==
+        "void f() { float* const s = (float*)rille_shared(); (void)s; }");
+  CHECK(read("void f() {\nextern __shared__ __align__(16)\nunsigned char s[];\n}").cpu_text ==
+        "void f() {\nunsigned char* const s = (unsigned char*)rille_shared(); (void)s;\n\n}");
+  const auto outside = read("namespace a { extern __shared__ int s[]; }").cpu_text;
+  CHECK(outside.find("static __thread int* s;") != std::string::npos);
+  CHECK(read("void f() { __shared__ float s[16]; }").cpu_text == "void f() { __shared__ float s[16]; }");
+}
+
+TEST_CASE("what does not end is told with its line", "[unit][kernel]") {
+  CHECK(read_kernel_source("\n/* a").error().message == "line 2: a comment that does not end");
+  CHECK(read_kernel_source("x = \"a").error().message == "line 1: a string that does not end");
+  CHECK(read_kernel_source("\n\n__global__ void k(int a").error().message ==
+        "line 3: the parameters of k do not end");
+  CHECK(read_kernel_source(std::string_view("a\0b", 3)).error().kind == ErrorKind::invalid);
+  CHECK(read_kernel_source(std::string(2 << 20, ' ')).error().kind == ErrorKind::invalid);
+  CHECK(read_kernel_source(std::string(100'000, '{')).ok());
+  CHECK(read_kernel_source("__global__").ok());
+}
+
+TEST_CASE("types are known by all their names", "[unit][kernel]") {
+  const auto is = [](const char* type, const char* shown) { CHECK(describe(parameter_of(type)) == shown); };
+  is("float", "float");
+  is("const float*", "const float*");
+  is("float const*", "const float*");
+  is("float* const", "float*");
+  is("unsigned", "unsigned int");
+  is("unsigned long", "unsigned long long");
+  is("std::uint32_t const *", "const unsigned int*");
+  is("float4", "float4");
+  is("const uint2*", "const uint2*");
+  is("__nv_bfloat16*", "__nv_bfloat16*");
+  is("half", "__half");
+  is("void*", "void*");
+  is("Particle*", "a type of its own*");
+  is("float**", "a type of its own*");
+  is("", "a type of its own");
+  CHECK(parameter_types_of("void scale<float, (int)4>(float*, float const*, int)") ==
+        std::vector<std::string>{"float*", "float const*", "int"});
+  CHECK(parameter_types_of("k(std::pair<int, float>)") == std::vector<std::string>{"std::pair<int, float>"});
+  CHECK(parameter_types_of("k()").empty());
+  CHECK(parameter_types_of("k").empty());
+  CHECK(parameter_types_of(")").empty());
+}
+
+}  // namespace rille::device
