@@ -27,7 +27,7 @@ class Finder {
       if (t_[i] == "{") scopes_.push_back(opens_namespace(i));
       else if (t_[i] == "}" && !scopes_.empty()) scopes_.pop_back();
       else if (t_[i] == "__global__") RILLE_CHECK(kernel(i));
-      else if (t_[i] == "extern" && i + 1 < t_.size() && t_[i + 1] == "__shared__") shared(i);
+      else if (t_[i] == "extern" && i + 1 < t_.size() && t_[i + 1] == "__shared__") i += shared(i);
       else i += position(i);
     }
     out_ += text_.substr(copied_);
@@ -143,8 +143,8 @@ class Finder {
     KernelParameter p;
     const bool array = last < end && t_[last] == "[";
     const bool named = last >= from + 2 && t_[last - 1].is_word() && !(t_[last - 2] == "::") &&
-                       !one_of(t_[last - 1], {"const", "volatile", "void", "bool", "char", "short", "int", "long", "float",
-                                              "double", "signed", "unsigned", "__restrict__", "__restrict"});
+                       !one_of(t_[last - 1], {"const", "volatile", "void", "bool", "char", "short", "int", "long",
+                                              "float", "double", "signed", "unsigned", "__restrict__", "__restrict"});
     if (named) {
       p.name = t_[--last].text;
     }
@@ -167,23 +167,24 @@ class Finder {
     copied_ = end;
   }
 
-  // extern __shared__ [__align__(16)] float s[];
-  void shared(std::size_t i) {
+  // extern __shared__ [__align__(16)] float s[];    How many more words it has taken.
+  std::size_t shared(std::size_t i) {
     std::string type;
     for (std::size_t n = i + 2; n < t_.size() && n < i + 40; ++n) {
       if (one_of(t_[n], {"__align__", "alignas", "__attribute__"}) && at(n + 1) == "(") {
         const auto end = close_of(n + 1, "(", ")");
-        if (!end) return;
+        if (!end) return 0;
         n = *end;
       } else if (at(n + 1) == "[" && at(n + 2) == "]" && at(n + 3) == ";" && t_[n].is_word() && !type.empty()) {
         replace(i, n + 3, shared_pointer(type, std::string(t_[n].text)));
-        return;
-      } else if (t_[n] == ";" || t_[n] == "{") {
-        return;
+        return n + 3 - i;
+      } else if (t_[n].is_word() ? t_[n] == "extern" : !one_of(t_[n], {"::", "<", ">", ",", "*"})) {
+        return 0;
       } else {
         type += (type.empty() ? "" : " ") + std::string(t_[n].text);
       }
     }
+    return 0;
   }
 
   std::string shared_pointer(const std::string& type, const std::string& name) const {
