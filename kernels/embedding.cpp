@@ -40,4 +40,51 @@ void embedding_grad(const Call& c) {
   }));
 }
 
+// The rows of one id are summed in the order in which they stand, then added: the same bits as embedding_grad and an
+// add. Ids are chained by a table of the first place of each, so that rows without gradient cost nothing.
+template <class T>
+static void add_rows(const Call& c, int32_t* next, const int32_t* first) {
+  const View &g = c.in[1], &ids = c.in[2], &out = c.out[0];
+  const int64_t rows = ids.count(), width = out.shape[1];
+  constexpr int64_t columns = 256;
+  for_share(rows, width, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (first[id_at(ids, i)] != i) continue;
+      T* o = out.ptr<T>() + id_at(ids, i) * width;
+      for (int64_t from = 0; from < width; from += columns) {
+        const int64_t n = width - from < columns ? width - from : columns;
+        T sum[columns];
+        for (int64_t j = 0; j < n; ++j) sum[j] = T(0) + g.ptr<T>()[i * width + from + j];
+        for (int64_t k = next[i]; k >= 0; k = next[k])
+          for (int64_t j = 0; j < n; ++j) sum[j] += g.ptr<T>()[k * width + from + j];
+        for (int64_t j = 0; j < n; ++j) o[from + j] += sum[j];
+      }
+    }
+  });
+}
+
+void embedding_add(const Call& c) {
+  const View &base = c.in[0], &ids = c.in[2], &out = c.out[0];
+  const int64_t rows = ids.count(), n = out.shape[0];
+  for (int64_t i = 0; i < rows; ++i)
+    if (id_at(ids, i) < 0 || id_at(ids, i) >= n)
+      return c.fail("embedding: id %lld at position %lld; the table has rows 0 to %lld", (long long)id_at(ids, i),
+                    (long long)i, (long long)n - 1);
+  int32_t* const first = static_cast<int32_t*>(c.lane->scratch(size_t(n + rows) * sizeof(int32_t)));
+  if (!first) return c.fail("embedding: no memory for a table of %lld places", (long long)(n + rows));
+  int32_t* const next = first + n;
+  if (out.data != base.data) {
+    const int64_t row = out.shape[1] * size_bytes(out.dtype);
+    for_share(n, row, [&](int64_t begin, int64_t end) {
+      memcpy(out.ptr<char>() + begin * row, base.ptr<char>() + begin * row, size_t((end - begin) * row));
+    });
+  }
+  memset(first, 0xff, size_t(n) * sizeof(int32_t));
+  for (int64_t i = rows - 1; i >= 0; --i) {
+    next[i] = first[id_at(ids, i)];
+    first[id_at(ids, i)] = int32_t(i);
+  }
+  RILLE_FLOATS(out.dtype, add_rows<T>(c, next, first));
+}
+
 }  // namespace rille::kernels::RILLE_ISA

@@ -9,6 +9,9 @@ local function finish(handle, ok, ...)
   return native.compiled_finish(handle, ...)
 end
 
+local Compiled = {}
+Compiled.__index = Compiled
+
 local function run(handle, fn, traced, ...)
   if not traced then return ... end
   return finish(handle, xpcall(fn, native.trace, ...))
@@ -24,7 +27,7 @@ end
 ---the device, as an optimizer's is.
 ---@param fn fun(...): Tensor? the function
 ---@param options? { check: boolean } check: trace every call and compare
----@return fun(...): Tensor?
+---@return Compiled called as fn; `:explain()` tells what is replayed
 ---@mark ephemeral
 ---@async
 local function compile(fn, options)
@@ -32,8 +35,35 @@ local function compile(fn, options)
     require("rille").error { kind = "invalid", message = "rille.compile: expected a function, got " .. type(fn) }
   end
   native.check_options(options, "rille.compile", { "check" })
-  local handle = native.compiled(options and options.check or false)
-  return function(...) return run(handle, fn, native.compiled_begin(handle, ...)) end
+  return setmetatable({ handle = native.compiled(options and options.check or false), fn = fn }, Compiled)
+end
+
+Compiled.__call = function(self, ...) return run(self.handle, self.fn, native.compiled_begin(self.handle, ...)) end
+
+Compiled.__tostring = function(self)
+  local i = native.compiled_info(self.handle)
+  if i.calls == 0 then return "Compiled: not recorded yet (it is at the second call)" end
+  return ("Compiled: %d operations, arena %.1f MB"):format(i.calls, i.arena_bytes / 1e6)
+end
+
+---What the latest recording replays, as a table and as a text: the operations with their shapes, bytes and FLOPs, how
+---many of those asked for were left out, and the memory of temporaries. Nil before the second call.
+---@return table? plan { recorded, calls, arena_bytes, temporary_bytes, bytes, flops, operations = { { name, shape,
+---calls, bytes, flops } } }; `tostring(plan)` is the table to read
+---@mark ephemeral
+function Compiled:explain()
+  local plan = native.compiled_info(self.handle)
+  if plan.calls == 0 then return nil end
+  plan.bytes, plan.flops = 0, 0
+  for _, row in ipairs(plan.operations) do
+    plan.bytes, plan.flops = plan.bytes + row.bytes, plan.flops + row.flops
+  end
+  return setmetatable(plan, { __tostring = function()
+    local costs = require "rille.device.profile"
+    return ("%d operations (%d asked for), %s, %s; arena %.1f MB, unshared %.1f MB\n%s"):format(plan.calls,
+      plan.recorded, costs.amount(plan.bytes, "B"), costs.amount(plan.flops, "FLOP"), plan.arena_bytes / 1e6,
+      plan.temporary_bytes / 1e6, costs.table_of(plan.operations, 30))
+  end })
 end
 
 return compile

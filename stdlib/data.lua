@@ -84,4 +84,48 @@ function data.bytes(path, options)
   return setmetatable({ _set = set, batch = batch, context = context }, Bytes)
 end
 
+---Reads a safetensors file: all its tensors by their names, on the CPU, and its metadata. The form of the file is
+---checked first: a torn or foreign file is an `integrity` error.
+---@param path string the file
+---@return table<string, Tensor> tensors
+---@return table<string, string> metadata
+---@mark ephemeral
+---@error integrity not a whole safetensors file; invalid: a type that Rille does not compute with
+---@example
+--- local weights = rille.data.load_tensors("model.safetensors")
+--- print(weights["wte.weight"])
+function data.load_tensors(path)
+  if type(path) ~= "string" then
+    rille.error { kind = "invalid", message = "rille.data.load_tensors: expected a file's name, got " .. type(path) }
+  end
+  return native.tensors_load(path)
+end
+
+---Writes tensors as a safetensors file, whole or not at all. Python's `safetensors` reads it.
+---@param path string the file
+---@param tensors table<string, Tensor>|Module by name; of a module: its parameters
+---@param options? { metadata: table<string, string> } texts that the file carries
+---@mark ephemeral
+---@async
+function data.save_tensors(path, tensors, options)
+  native.check_options(options, "rille.data.save_tensors", { "metadata" })
+  if type(path) ~= "string" or type(tensors) ~= "table" then
+    rille.error { kind = "invalid", message = "rille.data.save_tensors: expected a file's name and a table of tensors",
+      hint = 'rille.data.save_tensors("model.safetensors", model)' }
+  end
+  local list = {}
+  if tensors.parameters and getmetatable(tensors) then
+    list = tensors:parameters()
+  else
+    for name, tensor in pairs(tensors) do list[#list + 1] = { name = name, tensor = tensor } end
+  end
+  for _, entry in ipairs(list) do
+    if not native.kind(entry.tensor) then
+      rille.error { kind = "invalid", message = ("rille.data.save_tensors: '%s' is no tensor but %s"):format(
+        tostring(entry.name), tostring(entry.tensor)) }
+    end
+  end
+  native.tensors_save(native.snapshot(list), path, options and options.metadata or {})
+end
+
 return data

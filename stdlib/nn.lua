@@ -291,7 +291,7 @@ local Gpt = nn.class("Gpt", {
     self.blocks = {}
     for i = 1, o.layers do self.blocks[i] = Block(o) end
     self.norm = LayerNorm(o.width, {})
-    self.head = Linear(o.width, o.vocab, { bias = false, deviation = 0.02 })
+    if not o.tied then self.head = Linear(o.width, o.vocab, { bias = false, deviation = 0.02 }) end
   end,
   -- ids [batch, length] -> logits [batch, length, vocab]
   forward = function(self, ids)
@@ -302,7 +302,10 @@ local Gpt = nn.class("Gpt", {
     end
     local x = self.tokens(ids) + self.positions:narrow(1, 1, length)
     for _, block in ipairs(self.blocks) do x = block(x) end
-    return self.head(self.norm(x))
+    x = self.norm(x)
+    local head = rawget(self, "head")
+    if head then return head(x) end
+    return x:linear(self.tokens.weight)
   end,
   -- Documented at nn.gpt.
   generate = function(self, prompt, options)
@@ -335,11 +338,12 @@ local Gpt = nn.class("Gpt", {
 ---length], it gives logits [batch, length, vocab]. model:generate(prompt, { length = 100, temperature = 0.8, seed =
 ---0, stop = "\n" }) continues a text.
 ---@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
----number, seed: integer } vocab: 256, dropout: 0, seed: 0
+---number, tied: boolean, seed: integer } vocab: 256, dropout: 0, seed: 0; tied: the head is the token embedding
 ---@return Module
 ---@mark ephemeral
 function nn.gpt(options)
-  native.check_options(options, "rille.nn.gpt", { "layers", "heads", "width", "context", "vocab", "dropout", "seed" })
+  native.check_options(options, "rille.nn.gpt", { "layers", "heads", "width", "context", "vocab", "dropout", "tied",
+    "seed" })
   local o = { vocab = 256, dropout = 0, seed = 0 }
   for name, v in pairs(options or {}) do o[name] = v end
   check_sizes("rille.nn.gpt", { layers = o.layers or false, heads = o.heads or false, width = o.width or false,

@@ -17,7 +17,7 @@ local function check(options)
   if type(options) ~= "table" then
     invalid("rille.train: expected a table of options", "rille.train { update = update, data = data, steps = 300 }")
   end
-  if type(options.update) ~= "function" then
+  if type(options.update) ~= "function" and not (getmetatable(options.update) or {}).__call then
     invalid("rille.train: update is missing: a function of a batch that gives the loss")
   end
   if options.data == nil then invalid("rille.train: data is missing", "data = rille.data.bytes(\"corpus\")") end

@@ -250,6 +250,7 @@ int core_stdlib_names(lua_State* L) {
   int i = 0;
   for (std::string_view name : stdlib_names()) {
     if (name.starts_with("rille.")) name.remove_prefix(6);
+    if (name.find('.') != name.npos) continue;  // a part of another
     push(L, name);
     lua_rawseti(L, -2, ++i);
   }

@@ -26,6 +26,8 @@ struct Stored {  // a verified checkpoint, open for reading
   std::map<std::string, store::SafetensorsFile> files;
 };
 
+}  // namespace
+
 const char* format_name(DType t) {
   switch (t) {
     case DType::boolean: return "BOOL";
@@ -50,6 +52,8 @@ Result<DType> type_of_format(const std::string& name) {
       fmt::format("the file holds a tensor of type {}, which this build does not compute with", name));
 }
 
+namespace {
+
 // snapshot({{file =, name =, tensor =}, ..}) -> Snapshot. Waits for the values.
 int snapshot(lua_State* L) {
   check_table(L, 1, "snapshot");
@@ -71,6 +75,25 @@ int snapshot(lua_State* L) {
   });
 }
 
+store::TensorSource source_of(const Snapshot::Entry& e) {
+  store::TensorSource source{e.name, format_name(e.data.dtype), {}, e.data.bytes.data(), {}};
+  for (int d = 0; d < e.data.shape.n; ++d) source.shape.push_back(e.data.shape[d]);
+  return source;
+}
+
+Result<int> push_tensors(lua_State* L, const store::SafetensorsFile& file) {
+  lua_newtable(L);
+  for (const auto& entry : file.tensors()) {
+    RILLE_TRY(DType dtype, type_of_format(entry.dtype));
+    RILLE_TRY(Dims dims, tensor::make_dims(entry.shape));
+    std::string_view bytes = file.bytes(entry);
+    RILLE_TRY(Tensor t, tensor::from_bytes(graph(L), dims, dtype, bytes.data(), bytes.size()));
+    push_tensor(L, std::move(t));
+    lua_setfield(L, -2, entry.name.c_str());
+  }
+  return 1;
+}
+
 struct Plan { std::string root; std::int64_t step = 0; data::Manifest manifest; data::Retention keep; };
 
 // "latest" beside the checkpoints, for people and for box:get; Rille itself looks at the manifests.
@@ -86,11 +109,7 @@ Result<Value> write_files(const Plan& plan, const std::vector<Snapshot::Entry>& 
   data::CheckpointStore store(plan.root);
   RILLE_TRY(data::CheckpointWriter writer, store.begin(plan.step));
   std::map<std::string, std::vector<store::TensorSource>> files;
-  for (const auto& e : entries) {
-    store::TensorSource source{e.name, format_name(e.data.dtype), {}, e.data.bytes.data(), {}};
-    for (int d = 0; d < e.data.shape.n; ++d) source.shape.push_back(e.data.shape[d]);
-    files[e.file].push_back(std::move(source));
-  }
+  for (const auto& e : entries) files[e.file].push_back(source_of(e));
   for (const auto& [file, tensors] : files) RILLE_CHECK(writer.write(file, tensors));
   RILLE_TRY(data::Checkpoint done, writer.publish(plan.manifest));
   link_latest(plan.root, data::checkpoint_name(plan.step));
@@ -213,16 +232,47 @@ Result<int> tensors(lua_State* L) {
     return make_error(ErrorKind::state,
                       fmt::format("the checkpoint {} has no file '{}'", stored.checkpoint.directory, name),
                       "it was written with another state");
+  return push_tensors(L, found->second);
+}
+
+// load(path) -> { name = tensor }, the file's metadata
+Result<int> load(lua_State* L) {
+  RILLE_TRY(const auto file, store::SafetensorsFile::open(std::string(check_text(L, 1, "the file"))));
+  RILLE_TRY(const int pushed, push_tensors(L, file));
   lua_newtable(L);
-  for (const auto& entry : found->second.tensors()) {
-    RILLE_TRY(DType dtype, type_of_format(entry.dtype));
-    RILLE_TRY(Dims dims, tensor::make_dims(entry.shape));
-    std::string_view bytes = found->second.bytes(entry);
-    RILLE_TRY(Tensor t, tensor::from_bytes(graph(L), dims, dtype, bytes.data(), bytes.size()));
-    push_tensor(L, std::move(t));
-    lua_setfield(L, -2, entry.name.c_str());
-  }
-  return 1;
+  for (const auto& [name, text] : file.metadata()) set_field(L, name.c_str(), text);
+  return pushed + 1;
+}
+
+Async<bool> write_file(Loop& loop, std::string path, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
+                   store::StringMap metadata) {
+  std::function<Result<>()> job = [&path, &entries, &metadata]() -> Result<> {
+    std::vector<store::TensorSource> sources;
+    for (const auto& e : *entries) sources.push_back(source_of(e));
+    RILLE_CHECK(store::write_safetensors(path, sources, metadata));
+    return success();
+  };
+  Result<> written = co_await thread_job(loop, std::move(job));
+  if (!written) co_return written.error();
+  co_return true;
+}
+
+// save(snapshot, path, metadata)
+Result<int> save(lua_State* L) {
+  Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
+  std::string path(check_text(L, 2, "the file"));
+  store::StringMap metadata;
+  RILLE_TRY(Value given, to_value(L, 3, "metadata"));
+  if (const Value::Object* fields = given.as_object())
+    for (const auto& [key, value] : *fields) {
+      if (!value.as_string())
+        return make_error(ErrorKind::invalid, fmt::format("metadata.{}: {} is no text", key, value.to_json()),
+                          "safetensors keeps texts only: use tostring()");
+      metadata[key] = *value.as_string();
+    }
+  Loop& loop = LuaHost::of(L).loop();
+  auto nothing = [](lua_State*, bool) { return 0; };
+  return await(L, write_file(loop, std::move(path), s.entries, std::move(metadata)), nothing);
 }
 
 }  // namespace
@@ -232,8 +282,9 @@ void add_checkpoint_natives(lua_State* L) {
   define_class<Write>(L, {.name = "CheckpointWrite"});
   define_class<Stored>(L, {.name = "CheckpointFiles"});
   set_functions(L, {{"checkpoint_write", bind<write>}, {"checkpoint_poll", bind<poll>}, {"checkpoint_any", bind<any>},
-                    {"checkpoint_tensors", bind<tensors>}});
+                    {"checkpoint_tensors", bind<tensors>}, {"tensors_load", bind<load>}});
   set_async(L, "snapshot", bind<snapshot>);
+  set_async(L, "tensors_save", bind<save>);
   set_async(L, "checkpoint_wait", bind<wait_write>);
   set_async(L, "checkpoint_open", bind<open>);
 }

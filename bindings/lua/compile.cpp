@@ -112,6 +112,8 @@ int info(lua_State* L) {
   set_field(L, "calls", static_cast<double>(i.calls));
   set_field(L, "arena_bytes", static_cast<double>(i.arena_bytes));
   set_field(L, "temporary_bytes", static_cast<double>(i.temporary_bytes));
+  push_costs(L, i.costs);
+  lua_setfield(L, -2, "operations");
   return 1;
 }
 

@@ -2,6 +2,7 @@
 // are the shape, names are options.
 #include <cmath>
 
+#include "bindings/host/keys.hpp"
 #include "bindings/lua/tensor.hpp"
 #include "runtime/base/units.hpp"
 
@@ -169,12 +170,22 @@ int synchronize(lua_State* L) {
   return end_await(L);
 }
 
+// dev:profile is Lua: stdlib/device/profile.lua.
+void push_profile(lua_State* L) {
+  get_registry(L, &key_rille);
+  lua_getfield(L, -1, "device.profile");
+  lua_getfield(L, -1, "profile");
+  lua_replace(L, -3);
+  lua_pop(L, 1);
+}
+
 bool field(lua_State* L, std::string_view key) {
   auto& device = *check_object<DeviceHandle>(L, 1, "device").graph->device();
   if (key == "name") push(L, device.name());
   else if (key == "kind") push(L, device.kind() == device::Kind::cpu ? "cpu" : "cuda");
   else if (key == "description") push(L, device.description());
   else if (key == "threads") push(L, device.threads());
+  else if (key == "profile") push_profile(L);
   else return false;
   return true;
 }
@@ -235,7 +246,7 @@ void define_device(lua_State* L) {
                                              {"synchronize", bind<synchronize>}},
                                  .metamethods = {{"__tostring", bind<to_string>}},
                                  .field = field,
-                                 .fields = {"name", "kind", "description", "threads"}});
+                                 .fields = {"name", "kind", "description", "threads", "profile"}});
   get_registry(L, &host::detail::class_key<DeviceHandle>);
   lua_getfield(L, -1, "__methods");
   set_async(L, "synchronize", bind<synchronize>);

@@ -348,6 +348,7 @@ int open_tensor(lua_State* L) {
                     {"check_options", bind<check_names>},
                     {"kind", bind<number_name>}});
   add_read_natives(L);
+  add_profile_natives(L);
   add_optimizer_natives(L);
   add_compile_natives(L);
   add_data_natives(L);

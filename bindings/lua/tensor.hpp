@@ -51,6 +51,8 @@ std::vector<int> check_dims(lua_State* L, int index, const char* what);   // nil
 void push_shape(lua_State* L, const Dims& dims);
 // Every string key of the table must be known, else invalid with "did you mean"; with `positions`, numbers may be keys.
 void check_known(lua_State* L, int index, const char* verb, const std::vector<std::string>& known, bool positions);
+const char* format_name(DType dtype);                          // as safetensors files name it: "F32"
+Result<DType> type_of_format(const std::string& name);
 DType option_dtype(lua_State* L, int index, DType otherwise);
 std::uint64_t check_seed(lua_State* L, int index, const char* what);
 
@@ -58,6 +60,9 @@ std::uint64_t check_seed(lua_State* L, int index, const char* what);
 // collection when memory ran out. The last thing a function does, like await.
 using PushValues = std::function<int(lua_State*, std::vector<HostData>)>;
 int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push);
+
+// A list of { name, shape, calls, bytes, flops }, and ms where they were measured.
+void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows);
 
 // Parts of the opener, one per file.
 void define_tensor(lua_State* L);
@@ -69,6 +74,7 @@ std::vector<Function> read_methods();
 void set_async_methods(lua_State* L);           // those that wait: into the Tensor class
 void define_device(lua_State* L);               // adds rille.device, rille.devices; `rille` at index 1
 void add_read_natives(lua_State* L);            // to the table `rille.native` on top
+void add_profile_natives(lua_State* L);
 void add_optimizer_natives(lua_State* L);
 void add_compile_natives(lua_State* L);
 void add_data_natives(lua_State* L);

@@ -56,7 +56,7 @@ struct Compiled::State {
   std::unique_ptr<Notebook> notebook;
   RandomState random_before;
   std::vector<Tensor> inputs, outputs;
-  PlanInfo info;
+  std::shared_ptr<const Plan> last;                // of the call before
 
   bool tracing() const { return current != nullptr; }
 
@@ -118,7 +118,7 @@ struct Compiled::State {
     for (std::size_t i = 0; i < v.changed.size(); ++i) v.changed[i]->grad = v.cleared[i] ? Tensor{} : outputs[next++];
     outputs.resize(v.results);
     graph->set_random_state({random.seed, random.step, v.plan->draws});
-    info = {v.plan->recorded, v.plan->calls.size(), v.plan->arena_bytes, v.plan->temporary_bytes};
+    last = v.plan;
   }
 
   Tensor output(const PlanOutput& out, const std::vector<Input>& in,
@@ -191,7 +191,11 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
 
 const std::vector<Tensor>& Compiled::arguments() const { return state_->inputs; }
 const std::vector<Tensor>& Compiled::outputs() const { return state_->outputs; }
-PlanInfo Compiled::info() const { return state_->info; }
+PlanInfo Compiled::info() const {
+  const auto& plan = state_->last;
+  if (!plan) return {};
+  return {plan->recorded, plan->calls.size(), plan->arena_bytes, plan->temporary_bytes, plan->costs};
+}
 
 void Compiled::abandon() {
   auto& s = *state_;

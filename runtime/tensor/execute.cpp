@@ -1,6 +1,7 @@
 // The lane's side: runs recorded operations one after another.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -59,7 +60,7 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
   std::array<char, kernels::Call::error_bytes> text{};
   kernels::Call call{views.data(), int(node.in.size()), views.data() + node.in.size(), int(node.out.size()),
                      &node.attrs, node.random, &lane, text.data()};
-  node.op->kernel(call);
+  queue.call(*node.op, call);
   if (text[0]) {
     auto error = std::make_shared<const Error>(make_error(ErrorKind::invalid, text.data()));
     if (!queue.first_error) queue.first_error = error;
@@ -91,6 +92,13 @@ bool drop_unwanted(std::deque<std::shared_ptr<Node>>& nodes) {
 }
 
 }  // namespace
+
+void LaneQueue::call(const Op& op, const kernels::Call& call) {
+  if (!profile) return op.kernel(call);
+  const auto since = std::chrono::steady_clock::now();
+  op.kernel(call);
+  profile->add(op, call, std::chrono::nanoseconds(std::chrono::steady_clock::now() - since).count());
+}
 
 Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bool give_up) {
   while (!nodes.empty()) {

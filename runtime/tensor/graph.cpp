@@ -118,6 +118,19 @@ void Graph::synchronize(std::function<void(Result<void>)> done) {
   });
 }
 
+void Graph::profile_start() {
+  flush();
+  cpu(*this).lane().post([queue = impl_->queue](kernels::LaneState&) { queue->profile = std::make_unique<Profile>(); });
+}
+
+void Graph::profile_stop(std::function<void(Result<std::vector<ProfileRow>>)> done) {
+  synchronize([queue = impl_->queue, done = std::move(done)](Result<void> ran) {
+    const auto profile = std::exchange(queue->profile, nullptr);
+    if (!ran) return done(std::move(ran).error());
+    done(profile ? profile->rows() : std::vector<ProfileRow>());
+  });
+}
+
 void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try) {
   if (!t) return done(make_error(ErrorKind::invalid, "read: an empty tensor handle"));
   if (tracing()) {

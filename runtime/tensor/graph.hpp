@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/device/cpu.hpp"
+#include "runtime/tensor/profile.hpp"
 #include "runtime/tensor/tensor.hpp"
 
 namespace rille::tensor {
@@ -60,6 +61,10 @@ class Graph : public std::enable_shared_from_this<Graph> {
   Result<void> synchronize_blocking();
   std::size_t pending() const;                            // operations recorded and not yet sent
   std::size_t depth() const;                              // jobs sent and not finished; above ~64, wait
+
+  // From start to stop each operation that runs is timed on the lane. stop waits for all that was asked for so far.
+  void profile_start();
+  void profile_stop(std::function<void(Result<std::vector<ProfileRow>>)> done);
 
   // Random numbers. manual_seed restarts the sequence.
   void manual_seed(std::uint64_t seed);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/tensor/passes.hpp"
 #include "runtime/tensor/replay.hpp"
 
 namespace rille::tensor {
@@ -27,11 +28,14 @@ class Planner {
   Result<std::shared_ptr<Plan>> run() {
     plan_->recorded = notebook_.nodes().size();
     number_outputs();
+    const IsTemporary inner = [this](std::uint64_t id) { return temporary(id); };
+    nodes_ = accumulate_rows(share_common(notebook_.nodes(), inner), inner);
     RILLE_CHECK(keep_what_matters());
     measure_lifetimes();
     share_in_place();
     place();
     for (const auto* node : live_) emit(*node);
+    count_costs();
     for (const auto& note : notebook_.notes()) plan_->draws = std::max(plan_->draws, note_draws(note));
     return plan_;
   }
@@ -73,24 +77,23 @@ class Planner {
   Result<void> keep_what_matters() {
     Ids wanted, written;
     for (const auto& [id, number] : outputs_) wanted.insert(id);
-    const auto& nodes = notebook_.nodes();
-    for (std::size_t i = nodes.size(); i-- > 0;) {
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
       bool matters = false;
-      for (const auto& out : nodes[i]->out) {
+      for (const auto& out : nodes_[i]->out) {
         const auto id = id_of(out);
         const auto kind = notebook_.place_of(id).kind;
         if (kind == Place::Kind::constant) {
           return make_error(
               ErrorKind::invalid,
-              fmt::format("{} writes host data given inside a compiled function", nodes[i]->op->name),
+              fmt::format("{} writes host data given inside a compiled function", nodes_[i]->op->name),
               "write to a clone() of it");
         }
         if (kind == Place::Kind::outside && written.insert(id).second) plan_->written.push_back(notebook_.storage(id));
         matters = matters || kind != Place::Kind::born || wanted.contains(id);
       }
       if (!matters) continue;
-      for (const auto& in : nodes[i]->in) if (in.storage) wanted.insert(in.storage->id);
-      live_.push_back(nodes[i].get());
+      for (const auto& in : nodes_[i]->in) if (in.storage) wanted.insert(in.storage->id);
+      live_.push_back(nodes_[i].get());
     }
     std::reverse(live_.begin(), live_.end());
     return success();
@@ -189,6 +192,16 @@ class Planner {
     }
   }
 
+  void count_costs() {
+    Profile profile;
+    for (const auto& c : plan_->calls) {
+      const auto* views = plan_->views.data() + c.first_view;
+      const kernels::Call call{views, c.n_in, views + c.n_in, c.n_out, &c.attrs, {}, nullptr, nullptr};
+      profile.add(*c.op, call, 0);
+    }
+    plan_->costs = profile.rows();
+  }
+
   void emit(const Node& node) {
     plan_->calls.push_back({node.op, node.attrs, node.random.index, plan_->views.size(), int(node.in.size()),
                             int(node.out.size())});
@@ -200,6 +213,7 @@ class Planner {
   const std::vector<Tensor>& results_;
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
   std::unordered_map<std::uint64_t, std::size_t> outputs_;      // storage -> number
+  Nodes nodes_;
   std::vector<const Node*> live_;
   std::unordered_map<std::uint64_t, Temporary> temporaries_;
   std::vector<std::uint64_t> order_;
@@ -267,7 +281,7 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
     const kernels::Call call{views,   c.n_in,   views + c.n_in,
                              c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
                              &lane,   text};
-    c.op->kernel(call);
+    queue.call(*c.op, call);
     if (!text[0]) continue;
     const auto error = std::make_shared<const Error>(make_error(ErrorKind::invalid, text));
     if (!queue.first_error) queue.first_error = error;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/tensor/graph.hpp"
+#include "runtime/tensor/profile.hpp"
 #include "runtime/tensor/shape.hpp"
 #include "runtime/tensor/table.hpp"
 
@@ -83,9 +84,11 @@ struct TensorImpl {
 struct LaneQueue {
   std::deque<std::shared_ptr<Node>> nodes;
   std::shared_ptr<const Error> first_error;        // not yet reported
+  std::unique_ptr<Profile> profile;                // while one is asked for
   // memory: stopped there; run again to go on. With `give_up`, an operation for which there is no memory fails like
   // any other: its outputs bear the error, the rest goes on.
   Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);
+  void call(const Op& op, const kernels::Call& call);
 };
 
 class Notebook;                                    // compile.cpp: listens to what is recorded

@@ -52,6 +52,7 @@ struct Plan {
   std::vector<PlanOutput> outputs;
   std::vector<std::size_t> output_bytes;           // of the output storages
   std::size_t arena_bytes = 0, temporary_bytes = 0, recorded = 0;
+  std::vector<ProfileRow> costs;                   // of the calls, without times
   std::uint32_t draws = 0;                         // random operations in the trace
   device::Buffer arena;                            // the rest is touched on the lane only
   bool anchored = false;

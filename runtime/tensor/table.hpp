@@ -127,6 +127,7 @@ struct Op {
   X(layer_norm_grad, layer_norm_grad, none, nothing, false)  \
   X(embedding, embedding, embedding, inputs, false)          \
   X(embedding_grad, embedding_grad, none, nothing, false)    \
+  X(embedding_add, embedding_add, none, nothing, true)       \
   X(cross_entropy, cross_entropy, cross_entropy, both, false) \
   X(cross_entropy_grad, cross_entropy_grad, none, nothing, false) \
   X(axpy, axpy, none, nothing, false)                        \

@@ -92,6 +92,19 @@ function Device:memory() end
 ---@mark ephemeral
 function Device:limit_memory(size) end
 
+--- Calls `fn` and tells what each operation in it took, by operation and shape: `print` shows a table, the longest
+--- first. bytes: of all operands, each read or written once. flops: of products and attention. Results of `fn` follow.
+---@param fn function what is timed; read a value in it, or what is still to be computed is counted as well
+---@return table profile { ms, busy_ms, rows = { { name, shape, calls, ms, bytes, flops } } }
+---@return any ... what `fn` returned
+---@mark ephemeral
+---@async
+---@example
+--- local x = dev:randn { 256, 256 }
+--- local p = dev:profile(function() return x:matmul(x):sum():item() end)
+--- print(p.rows[1].name)
+function Device:profile(fn) end
+
 --- Waits until everything asked for has run.
 ---@mark ephemeral
 ---@async

@@ -26,8 +26,9 @@ local function list_files()
   local pipe = assert(io.popen("cd '" .. root .. "' && find stdlib -name '*.lua' | LC_ALL=C sort"))
   for path in pipe:lines() do
     local name = path:gsub("^stdlib/", "rille/"):gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", ".")
-    if path ~= "stdlib/tools/gendoc.lua" then
-      files[#files + 1] = { name = name, file = path, source = assert(read(root .. "/" .. path)) }
+    local source = assert(read(root .. "/" .. path))
+    if path ~= "stdlib/tools/gendoc.lua" and not source:find("^%-%- Internal") then
+      files[#files + 1] = { name = name, file = path, source = source }
     end
   end
   pipe:close()

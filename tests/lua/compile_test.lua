@@ -97,4 +97,33 @@ tap.test("a training step replayed equals the same step traced each time, bit fo
   tap.ok(compiled[6] < compiled[1])
 end)
 
+tap.test("explain tells what is replayed", function()
+  local f = rille.compile(function(x) return (x:exp() + x:exp()):sum(), x:log() end)
+  tap.equal(f:explain(), nil)
+  tap.ok(tostring(f):find("not recorded yet", 1, true))
+  for _ = 1, 2 do f(dev:ones { 100 }) end
+  local plan = f:explain()
+  tap.equal(plan.recorded, 5)
+  tap.equal(plan.calls, 4)  -- one exp for both
+  tap.ok(tostring(plan):find("4 operations (5 asked for)", 1, true), tostring(plan))
+  local g = rille.compile(function(a, b) return a:matmul(b) end)
+  for _ = 1, 2 do g(dev:ones { 10, 20 }, dev:ones { 20, 30 }) end
+  tap.equal(g:explain().flops, 2 * 10 * 20 * 30)
+  tap.equal(g:explain().bytes, 4 * (200 + 600 + 300))
+end)
+
+tap.test("a profile times what runs, and gives what the function gave", function()
+  local x = dev:ones { 64, 64 }
+  local p, a, b = dev:profile(function() return x:matmul(x):sum():item(), "b" end)
+  tap.equal(a, 64 * 64 * 64)
+  tap.equal(b, "b")
+  tap.equal(#p.rows, 2)
+  tap.ok(p.ms >= p.busy_ms and p.busy_ms > 0)
+  tap.equal(p.rows[1].calls, 1)
+  tap.ok(tostring(p):find("matmul", 1, true) and tostring(p):find("GFLOP/s", 1, true))
+  tap.raises(nil, "mine", function() dev:profile(function() error("mine") end) end)
+  tap.equal(#dev:profile(function() end).rows, 0)
+  tap.raises("invalid", "expected a function", function() dev:profile(3) end)
+end)
+
 tap.done()

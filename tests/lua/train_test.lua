@@ -214,4 +214,27 @@ tap.test("mistakes of new users", function()
     update = function() return dev:tensor(-1):log() end })
 end)
 
+tap.test("tensors of a file by their names", function()
+  local path = os.tmpname()
+  local model = rille.nn.gpt { layers = 1, heads = 2, width = 8, context = 4, vocab = 16, tied = true, seed = 3 }
+  rille.data.save_tensors(path, model, { metadata = { made = "here" } })
+  local tensors, metadata = rille.data.load_tensors(path)
+  tap.equal(metadata, { made = "here" })
+  tap.equal(tensors["tokens.weight"]:shape(), { 16, 8 })
+  tap.equal(tensors["head.weight"], nil)  -- it is the token embedding
+  local other = rille.nn.gpt { layers = 1, heads = 2, width = 8, context = 4, vocab = 16, tied = true, seed = 4 }
+  local ids = dev:tensor({ { 1, 2, 3 } }, { dtype = "i64" })
+  tap.ok(other(ids):sum():item() ~= model(ids):sum():item())
+  other:load_state(tensors)
+  tap.equal(other(ids):totable(), model(ids):totable())
+  tap.raises("invalid", "is no tensor", rille.data.save_tensors, path, { a = 5 })
+  tap.raises("invalid", "texts only", rille.data.save_tensors, path, { a = ids }, { metadata = { n = 5 } })
+  local file = io.open(path, "w")
+  file:write("not safetensors")
+  file:close()
+  tap.raises("integrity", path, rille.data.load_tensors, path)
+  tap.raises("io", "nowhere", rille.data.load_tensors, "/nowhere/x.safetensors")
+  os.remove(path)
+end)
+
 tap.done()

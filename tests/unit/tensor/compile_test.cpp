@@ -39,6 +39,54 @@ TEST_CASE("compiled calls give what the function gives, and old outputs stay", "
   CHECK(c.info().calls == 3);                        // exp was dead
 }
 
+TEST_CASE("what is asked for twice is computed once, but random numbers and what is written are not",
+          "[unit][tensor]") {
+  auto g = new_graph();
+  Compiled c(g);
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    const auto a = get(exp(in[0])), b = get(exp(in[0]));           // the same
+    auto d = get(exp(in[0]));                                      // written: its own
+    get(add_(d, in[0]));
+    const auto r = get(rand(*g, dims({3}))), s = get(rand(*g, dims({3})));
+    return std::vector<Tensor>{get(sub(a, b)), get(sub(d, a)), get(sub(r, s)), get(sub(get(neg(a)), get(neg(b))))};
+  };
+  for (int i = 0; i < 4; ++i) {
+    const auto out = get(call(c, {filled(*g, 1)}, fn));
+    CHECK(numbers(out[0]) == std::vector<double>(3, 0));
+    CHECK(numbers(out[1])[0] == Approx(1));
+    CHECK(numbers(out[2])[0] != 0);
+    CHECK(numbers(out[3]) == std::vector<double>(3, 0));
+  }
+  CHECK(c.info().recorded == 12);
+  CHECK(c.info().calls == 10);                       // one exp and one neg less
+}
+
+TEST_CASE("the gradient of a table that is used twice has the same bits, compiled or not", "[unit][tensor]") {
+  for (const bool ids_first : {true, false}) {
+    auto g = new_graph();
+    Compiled c(g);
+    auto table = get(randn(*g, dims({7, 300})));
+    REQUIRE(table.set_requires_grad(true).ok());
+    const auto ids = get(from_numbers(*g, dims({2, 4}), DType::i64, {3, 0, 3, 6, 3, 6, 1, 0}));
+    std::vector<std::vector<double>> grads;
+    for (int i = 0; i < 4; ++i) {
+      const auto fn = [&](const std::vector<Tensor>& in) {
+        const auto x = get(tanh(get(embedding(table, in[0])))), y = get(linear(x, table));
+        const auto loss = get(sum(ids_first ? get(add(get(sum(y)), get(sum(x)))) : get(mul(y, y))));
+        REQUIRE(backward(loss).ok());
+        return std::vector<Tensor>{loss};
+      };
+      (void)get(call(c, {ids}, fn));
+      grads.push_back(numbers(table.grad()));
+      table.set_grad({});
+      CHECK(grads.back() == grads.front());
+    }
+    bool joined = false;
+    for (const auto& row : c.info().costs) joined = joined || row.name == "embedding_add";
+    CHECK(joined);
+  }
+}
+
 TEST_CASE("shapes, keys and memory shared by arguments make variants", "[unit][tensor]") {
   auto g = new_graph();
   Compiled c(g);

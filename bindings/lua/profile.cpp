@@ -1,0 +1,49 @@
+// What stdlib/profile.lua is built on: times and costs of operations, from start to stop.
+#include "bindings/lua/tensor.hpp"
+
+namespace rille::lua {
+
+void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows) {
+  lua_createtable(L, static_cast<int>(rows.size()), 0);
+  int n = 0;
+  for (const auto& row : rows) {
+    lua_newtable(L);
+    set_field(L, "name", row.name);
+    set_field(L, "shape", row.shape);
+    set_field(L, "calls", static_cast<double>(row.calls));
+    set_field(L, "bytes", row.cost.bytes);
+    set_field(L, "flops", row.cost.flops);
+    if (row.ns) set_field(L, "ms", static_cast<double>(row.ns) * 1e-6);
+    lua_rawseti(L, -2, ++n);
+  }
+}
+
+namespace {
+
+int start(lua_State* L) {
+  graph(L).profile_start();
+  return 0;
+}
+
+// stop() -> the rows. Waits for what was asked for before it.
+int stop(lua_State* L) {
+  Completion done = begin_await(L);
+  graph(L).profile_stop([done](Result<std::vector<tensor::ProfileRow>> rows) {
+    if (!rows) return done.post_fail(std::move(rows).error());
+    auto shared = std::make_shared<std::vector<tensor::ProfileRow>>(std::move(*rows));
+    done.post_finish([shared](lua_State* l) {
+      push_costs(l, *shared);
+      return 1;
+    });
+  });
+  return end_await(L);
+}
+
+}  // namespace
+
+void add_profile_natives(lua_State* L) {
+  set_functions(L, {{"profile_start", bind<start>}});
+  set_async(L, "profile_stop", bind<stop>);
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,94 @@
+-- Internal: dev:profile(fn), which stdlib/meta/device.lua annotates: what operations took, by operation and shape. Also
+-- formats what a compiled function's plan costs.
+local native = require "rille.native"
+local rille = require "rille"
+
+local Profile = {}
+Profile.__index = Profile
+
+local units = { { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" } }
+
+local function amount(n, unit)
+  for _, u in ipairs(units) do
+    if n >= u[1] then return ("%.1f %s%s"):format(n / u[1], u[2], unit) end
+  end
+  return ("%d %s"):format(n, unit)
+end
+
+local function cells_of(row, total)
+  local cells = { row.name, row.shape, tostring(row.calls), amount(row.bytes, "B"),
+    row.flops > 0 and amount(row.flops, "FLOP") or "" }
+  if total then
+    local ms = row.ms or 0
+    local rates = ms > 0
+    table.insert(cells, 3, ("%.1f %%"):format(total > 0 and 100 * ms / total or 0))
+    table.insert(cells, 3, ("%.3f"):format(ms))
+    cells[#cells + 1] = rates and ("%.1f"):format(row.bytes / ms * 1e-6) or ""
+    cells[#cells + 1] = rates and row.flops > 0 and ("%.1f"):format(row.flops / ms * 1e-6) or ""
+  end
+  return cells
+end
+
+-- Columns of texts: the first two to the left, numbers to the right.
+local function aligned(rows)
+  local widths, lines = {}, {}
+  for _, cells in ipairs(rows) do
+    for i, text in ipairs(cells) do widths[i] = math.max(widths[i] or 0, #text) end
+  end
+  for n, cells in ipairs(rows) do
+    local out = {}
+    for i, text in ipairs(cells) do
+      local space = (" "):rep(widths[i] - #text)
+      out[i] = i <= 2 and text .. space or space .. text
+    end
+    lines[n] = (table.concat(out, "  "):gsub("%s+$", ""))
+  end
+  return table.concat(lines, "\n")
+end
+
+local function table_of(rows, most, total)
+  local head = { "operation", "shape", "calls", "bytes", "compute" }
+  if total then head = { "operation", "shape", "ms", "share", "calls", "bytes", "compute", "GB/s", "GFLOP/s" } end
+  local shown, rest = { head }, { name = "others", calls = 0, bytes = 0, flops = 0, ms = 0 }
+  for i, row in ipairs(rows) do
+    if i <= most then
+      shown[#shown + 1] = cells_of(row, total)
+    else
+      for _, key in ipairs { "calls", "bytes", "flops" } do rest[key] = rest[key] + row[key] end
+      rest.ms = rest.ms + (row.ms or 0)
+    end
+  end
+  if #rows > most then
+    rest.shape = ("%d more rows"):format(#rows - most)
+    shown[#shown + 1] = cells_of(rest, total)
+  end
+  return aligned(shown)
+end
+
+Profile.__tostring = function(self)
+  return ("%.3f ms in operations, %.3f ms in all\n%s"):format(self.busy_ms, self.ms, table_of(self.rows, 20,
+    self.busy_ms))
+end
+
+local function settle(began, ok, ...)
+  local rows = native.profile_stop()
+  if not ok then error((...), 0) end
+  local ms, busy = (native.clock() - began) * 1e3, 0
+  for _, row in ipairs(rows) do
+    row.ms = row.ms or 0
+    busy = busy + row.ms
+  end
+  return setmetatable({ rows = rows, ms = ms, busy_ms = busy }, Profile), ...
+end
+
+---Calls fn and tells what each operation in it took.
+local function profile(_, fn)
+  if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
+    rille.error { kind = "invalid", message = "dev:profile: expected a function, got " .. tostring(fn),
+      hint = "dev:profile(function() return update(x, y) end)" }
+  end
+  native.profile_start()
+  return settle(native.clock(), xpcall(fn, native.trace))
+end
+
+return { profile = profile, table_of = table_of, amount = amount }
