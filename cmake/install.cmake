@@ -3,9 +3,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-if(TARGET rille)
-  install(TARGETS rille RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS rille RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Annotations for Lua language servers.
 install(DIRECTORY stdlib/meta DESTINATION ${CMAKE_INSTALL_DATADIR}/rille FILES_MATCHING PATTERN "*.lua")
 

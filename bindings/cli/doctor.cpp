@@ -1,6 +1,7 @@
 // `rille doctor`: what is present, what is missing, and what that costs.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <gnu/libc-version.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -100,6 +101,8 @@ Check credential(const char* provider, const char* variable, const char* file) {
 int doctor_command(App& app) {
   std::vector<Check> checks;
   checks.push_back({"processor", "ok", fmt::format("{} cores", std::thread::hardware_concurrency()), ""});
+  std::string bundle = bundle_folder(), glibc = fmt::format("glibc {}", gnu_get_libc_version());
+  checks.push_back({"C library", "ok", glibc + (bundle.empty() ? "" : ", of the bundle " + bundle), ""});
   checks.push_back({"LuaJIT", "ok", LUAJIT_VERSION, ""});
   checks.push_back({"libuv", "ok", uv_version_string(), ""});
   checks.push_back(library("libcurl.so.4", "libcurl", "nothing can be staged from the web"));

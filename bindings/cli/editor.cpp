@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <clocale>
+#include <cstdlib>
 #include <cstring>
+
+#include "runtime/base/places.hpp"
 
 namespace rille::cli {
 
@@ -82,15 +85,48 @@ struct Editor::State {
   }
 };
 
+namespace {
+
+// A variable that is there for as long as this stands, unless the user has set it. Children never see it.
+class Lent {
+ public:
+  Lent(const char* name, const std::string& value) : name_(std::getenv(name) ? nullptr : name) {
+    if (name_) setenv(name_, value.c_str(), 0);
+  }
+  ~Lent() {
+    if (name_) unsetenv(name_);
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// Width and case of characters, and what the terminal can do. A bundle brings both for systems that lack them.
+EditLine* init() {
+  bool known = std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr;
+  std::string bundle = bundle_folder();
+  if (bundle.empty()) return el_init("rille", stdin, stdout, stderr);
+  if (!known) {
+    Lent locales("LOCPATH", bundle + "/share/rille/locale");
+    std::setlocale(LC_CTYPE, "C.UTF-8");
+  }
+  Lent terminals("TERMINFO_DIRS", "/etc/terminfo:/lib/terminfo:/usr/share/terminfo:/usr/lib/terminfo:" +
+                                      bundle + "/share/rille/terminfo");
+  return el_init("rille", stdin, stdout, stderr);
+}
+
+}  // namespace
+
 Editor::Editor(Loop& loop, const std::string& history_file) : state_(std::make_unique<State>(loop)) {
   State& s = *state_;
   s.file = history_file;
-  std::setlocale(LC_CTYPE, "C.UTF-8");
   s.poll = new uv_poll_t;
   uv_poll_init(loop.uv(), s.poll, 0);
   s.poll->data = &s;
   uv_unref(reinterpret_cast<uv_handle_t*>(s.poll));
-  s.edit = el_init("rille", stdin, stdout, stderr);
+  s.edit = init();
   el_set(s.edit, EL_CLIENTDATA, &s);
   el_set(s.edit, EL_EDITOR, "emacs");
   el_set(s.edit, EL_SIGNAL, 0);

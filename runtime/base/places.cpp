@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 
 namespace rille {
@@ -31,6 +32,18 @@ std::string find_program(const std::string& name) {
     at = end + 1;
   }
   return "";
+}
+
+std::string bundle_folder() {
+  char path[PATH_MAX];
+  ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  std::string exe(path, size > 0 ? static_cast<std::size_t>(size) : 0);
+  constexpr std::string_view place = "/bin/rille";
+  if (!exe.ends_with(place)) return "";
+  std::string folder = exe.substr(0, exe.size() - place.size());
+  bool whole = access((folder + "/MANIFEST.json").c_str(), R_OK) == 0 &&
+               access((folder + "/lib/ld-linux-x86-64.so.2").c_str(), R_OK) == 0;
+  return whole ? folder : "";
 }
 
 }  // namespace rille

@@ -9,5 +9,7 @@ namespace rille {
 std::string default_home();
 // The first executable of that name in $PATH, or "".
 std::string find_program(const std::string& name);
+// The folder of the bundle that this process was started from (docs/design/bundle.md), or "" for any other program.
+std::string bundle_folder();
 
 }  // namespace rille

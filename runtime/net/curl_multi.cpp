@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "runtime/base/places.hpp"
+
 namespace rille::net {
 
 struct CurlMulti::Socket {
@@ -116,7 +118,9 @@ std::string find_ca_file() {
   for (const char* path : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
                            "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"})
     if (::access(path, R_OK) == 0) return path;
-  return {};
+  std::string folder = bundle_folder();  // an instance may have no certificates at all
+  std::string own = folder + "/share/rille/ca-certificates.crt";
+  return !folder.empty() && ::access(own.c_str(), R_OK) == 0 ? own : "";
 }
 
 }  // namespace

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Packs the bundle: the command, its loader, every library it needs, the certificates and texts that it may lack.
+
+usage: bundle.py RILLE --source CHECKOUT --name rille-0.1.0-linux-x86_64 --version 0.1.0 --into FOLDER
+
+RILLE is the program whose entry maps ../lib/ld-linux-x86-64.so.2 (bindings/cli/own_loader.c). The libraries are this
+machine's. No CUDA library goes in: their licence and their gigabytes stay out, and the driver's belongs to its kernel.
+The same input gives the same archive, byte for byte. docs/design/bundle.md says what is where and why.
+"""
+import argparse
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import tarfile
+from pathlib import Path
+
+LOADER = "ld-linux-x86-64.so.2"
+# Loaded by name at run time, so that no list of needs names them.
+OPENED = ["libcurl.so.4"]
+# The rest of the C library: programs and drivers of older systems still name the parts that have become empty, and a
+# part of another glibc must never be found in their place. libnss_*: what an old nsswitch.conf asks for.
+GLIBC = ["libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libanl.so.1", "libresolv.so.2", "libm.so.6",
+         "libmvec.so.1", "libnss_files.so.2", "libnss_dns.so.2"]
+FORBIDDEN = re.compile(r"lib(cuda|cudart|cublas|cudnn|nccl|nvrtc|nvJitLink|cufft|cupti|nvidia)")
+# Terminals that people have; a host without a terminal database gets these.
+TERMINALS = ["xterm", "xterm-256color", "screen", "screen-256color", "tmux", "tmux-256color", "linux", "vt100", "vt220",
+             "ansi", "dumb", "rxvt-unicode-256color"]
+CERTIFICATES = "/usr/share/ca-certificates/mozilla"
+CHARACTERS = "/usr/lib/locale/C.utf8/LC_CTYPE"
+TERMINFO = ["/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo", "/etc/terminfo"]
+
+
+def output(*words):
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def libraries(program):
+    """{soname: file} of all that the program and what it opens need, and the loader."""
+    ldconfig = next(file for file in ("/sbin/ldconfig", "/usr/sbin/ldconfig") if os.path.exists(file))
+    cache = dict(re.findall(r"^\s*(\S+) \(libc6,x86-64[^)]*\) => (\S+)$", output(ldconfig, "-p"), re.M))
+    found = {}
+    for root in [program, *(cache[name] for name in OPENED)]:
+        text = output("ldd", root)
+        missing = re.findall(r"(\S+) => not found", text)
+        if missing:
+            raise SystemExit(f"bundle: {root} needs {', '.join(missing)}, which is not here")
+        found.update(re.findall(r"^\s*(\S+) => (/\S+)", text, re.M))
+    found.update((name, cache[name]) for name in OPENED)
+    home = os.path.dirname(os.path.realpath(found["libc.so.6"]))
+    found.update((name, f"{home}/{name}") for name in [*GLIBC, LOADER])
+    bad = [name for name in found if FORBIDDEN.match(name)]
+    if bad:
+        raise SystemExit(f"bundle: {', '.join(bad)} does not belong in it")
+    return {name: os.path.realpath(file) for name, file in found.items()}
+
+
+def packages(files):
+    """{package: (version, its copyright file)} of what Debian has packed."""
+    found = {}
+    for file in files:
+        for path in (file, file.removeprefix("/usr")):
+            try:
+                name = output("dpkg-query", "-S", path).split(": ")[0].split(",")[0].split(":")[0]
+            except (subprocess.CalledProcessError, FileNotFoundError):
+                continue
+            version = output("dpkg-query", "-W", "-f=${Version}\n", name).split()[0]
+            found[name] = (version, f"/usr/share/doc/{name}/copyright")
+            break
+    return found
+
+
+def texts(source):
+    """(path in the bundle, file): what the command and its reader may look for."""
+    for folder, pattern, place in (("stdlib/meta", "*.lua", "share/rille/meta"), ("workflows", "*.lua", "workflows"),
+                                   ("docs", "*.md", "docs")):
+        for file in sorted((source / folder).rglob(pattern)):
+            yield f"{place}/{file.relative_to(source / folder)}", file
+    yield "LICENSE", source / "LICENSE"
+    if os.path.exists(CHARACTERS):
+        yield "share/rille/locale/C.utf8/LC_CTYPE", Path(CHARACTERS)
+    for name in TERMINALS:
+        for folder in TERMINFO:
+            file = Path(folder, name[0], name)
+            if file.exists():
+                yield f"share/rille/terminfo/{name[0]}/{name}", file
+                break
+
+
+def certificates():
+    """Mozilla's list as Debian packs it. Not /etc/ssl: that also holds what this machine's owner trusts."""
+    return b"".join(file.read_bytes() for file in sorted(Path(CERTIFICATES).glob("*.crt")))
+
+
+def build_id(program):
+    found = re.search(r"Build ID: ([0-9a-f]+)", output("readelf", "-n", program))
+    return found.group(1) if found else None
+
+
+def commit(source):
+    try:
+        return output("git", "-C", str(source), "describe", "--always", "--dirty", "--abbrev=40").strip()
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        return None
+
+
+def gather(options):
+    """{path in the bundle: (bytes, mode)}, and the facts of the manifest."""
+    source = Path(options.source)
+    libs = libraries(options.program)
+    of_packages = packages([*libs.values(), CERTIFICATES, CHARACTERS, "/lib/terminfo"])
+    files = {"bin/rille": (Path(options.program).read_bytes(), 0o755),
+             "share/rille/ca-certificates.crt": (certificates(), 0o644)}
+    for name, file in libs.items():
+        files[f"lib/{name}"] = (Path(file).read_bytes(), 0o755 if name == LOADER else 0o644)
+    for place, file in texts(source):
+        files[place] = (file.read_bytes(), 0o644)
+    for name, (_, file) in of_packages.items():
+        if os.path.exists(file):
+            files[f"share/licenses/{name}"] = (Path(file).read_bytes(), 0o644)
+    glibc = re.search(rb"stable release version ([\d.]+\d)", files["lib/libc.so.6"][0])
+    facts = {
+        "format": 1,
+        "name": "rille",
+        "version": options.version,
+        "platform": "linux-x86_64",
+        "build_id": build_id(options.program),
+        "commit": commit(source),
+        "glibc": glibc.group(1).decode() if glibc else None,
+        "packages": {name: version for name, (version, _) in sorted(of_packages.items())},
+    }
+    return files, facts
+
+
+def manifest(files, facts):
+    rows = [{"path": path, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "mode": f"{mode:04o}"}
+            for path, (data, mode) in sorted(files.items())]
+    return (json.dumps(dict(facts, files=rows), indent=1) + "\n").encode()
+
+
+def pack(name, files, archive):
+    """A tar of root's files without times, so that the archive depends on its content only."""
+    partial = archive.with_suffix(".partial")
+    with open(partial, "wb") as out, gzip.GzipFile("", "wb", 7, out, mtime=0) as zipped:
+        with tarfile.open(fileobj=zipped, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for path, (data, mode) in sorted(files.items()):
+                info = tarfile.TarInfo(f"{name}/{path}")
+                info.size, info.mode, info.uname, info.gname = len(data), mode, "root", "root"
+                tar.addfile(info, io.BytesIO(data))
+    partial.rename(archive)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="packs Rille's bundle")
+    parser.add_argument("program")
+    for name in ("source", "name", "version", "into"):
+        parser.add_argument("--" + name, required=True)
+    options = parser.parse_args()
+    files, facts = gather(options)
+    files["MANIFEST.json"] = (manifest(files, facts), 0o644)
+    archive = Path(options.into, options.name + ".tar.gz")
+    pack(options.name, files, archive)
+    size = sum(len(data) for data, _ in files.values())
+    print(f"bundle: {archive}: {archive.stat().st_size / 1e6:.1f} MB, unpacked {size / 1e6:.1f} MB, "
+          f"{len(files)} files, glibc {facts['glibc']}, build id {facts['build_id']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""The bundle, unpacked and run where it has never been.
+
+usage: bundle.py ARCHIVE here|bare|old
+
+here   this machine with an empty environment: relative, through a link, read-only, with a hostile LD_LIBRARY_PATH
+bare   a root with nothing in it but the bundle, /proc and a few device nodes: no C library, no shell, no network
+old    Debian 11, whose C library is older than the bundle's, by mmdebstrap and a mirror, or its root in $RILLE_OLD_ROOT
+
+Exits with 77 where the place cannot be made (CTest: skipped).
+"""
+import hashlib, json, os, pty, re, select, shutil, signal, subprocess, sys, tarfile, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from tap import check, finish
+
+# In a namespace of its own, so that all that is mounted and started is gone in the end. ROOT is the bundle's root.
+ENTER = """
+mount --make-rprivate / && mount --bind "$ROOT" "$ROOT" && mount -t proc proc "$ROOT/proc" || exit 77
+for node in null zero full random urandom tty; do
+  touch "$ROOT/dev/$node" && mount --bind /dev/$node "$ROOT/dev/$node" || exit 77
+done
+mount -t tmpfs tmpfs "$ROOT/tmp" && mkdir "$ROOT/tmp/home"
+mount --bind "$ROOT/opt" "$ROOT/opt" && mount -o remount,bind,ro "$ROOT/opt" || exit 77
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$ROOT/dev/pts" 2>/dev/null
+exec chroot "$ROOT" "$@"
+"""
+SMALL = ["--steps", "20", "--layers", "1", "--width", "32", "--heads", "2", "--context", "16", "--batch", "8"]
+
+
+def skip(why):
+    print(f"bundle: skipped: {why}")
+    sys.exit(77)
+
+
+def unpack(archive, folder):
+    with tarfile.open(archive) as tar:
+        names = {name.split("/")[0] for name in tar.getnames()}
+        assert len(names) == 1, names
+        tar.extractall(folder)
+    return os.path.join(folder, names.pop())
+
+
+class Place:
+    """Where commands run: this machine, or behind a changed root."""
+
+    def __init__(self, bundle, home, root=None):
+        self.bundle, self.home, self.root = bundle, home, root
+
+    def words(self, argv):
+        if not self.root:
+            return argv
+        return ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "sh", "-c", ENTER, "sh", *argv]
+
+    def env(self, extra):
+        env = {"HOME": self.home, "NO_COLOR": "1", "RILLE_THREADS": "1", **extra}
+        return {"PATH": os.environ["PATH"], "ROOT": self.root, **env} if self.root else env
+
+    def run(self, *argv, expect=0, cwd=None, **extra):
+        done = subprocess.run(self.words(list(argv)), env=self.env(extra), cwd=cwd, capture_output=True, text=True,
+                              timeout=200, stdin=subprocess.DEVNULL)
+        if done.returncode == 77 and self.root:
+            skip("no rights to make namespaces and mounts here")
+        ok = done.returncode == expect
+        return ok, done.stdout + done.stderr
+
+    def rille(self, *words, **extra):
+        return self.run(self.bundle + "/bin/rille", *words, **extra)
+
+    def prompt(self, line, until, **extra):
+        """What the prompt on a terminal of its own shows for a line, up to a text."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            words = self.words([self.bundle + "/bin/rille"])
+            os.execvpe(words[0], words, self.env({"TERM": "xterm", **extra}))
+        shown, sent, deadline = b"", False, time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                if select.select([terminal], [], [], 0.5)[0]:
+                    shown += os.read(terminal, 65536)
+                elif until in shown:
+                    os.write(terminal, b"\x04")  # again until it is read: while the line runs it would be lost
+            except OSError:
+                break
+            if b"rille> " in shown and not sent:
+                os.write(terminal, line + b"\n")
+                sent = True
+        else:
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        return shown.decode(errors="replace")
+
+
+def check_manifest(bundle):
+    manifest = json.load(open(bundle + "/MANIFEST.json"))
+    rows = {row["path"]: row for row in manifest["files"]}
+    there = {os.path.relpath(os.path.join(folder, name), bundle) for folder, _, names in os.walk(bundle)
+             for name in names}
+    check("the manifest names every file but itself", there - set(rows) == {"MANIFEST.json"} and set(rows) <= there,
+          sorted(there ^ set(rows)))
+    wrong = [path for path, row in rows.items()
+             if hashlib.sha256(open(os.path.join(bundle, path), "rb").read()).hexdigest() != row["sha256"]]
+    check("each file has the manifest's SHA-256", not wrong, wrong)
+    check("build id, glibc and version are known", all(manifest[key] for key in ("build_id", "glibc", "version")))
+    cuda = [path for path in rows if re.search(r"lib(cu|nv|nccl)(?!rl)", path)]
+    check("no CUDA library is in it", not cuda, cuda)
+    return manifest
+
+
+def check_use(place, manifest, scratch):
+    """What must work in every place."""
+    ok, text = place.rille("--version")
+    check("it says its version", ok and text == f"rille {manifest['version']}\n", text)
+    ok, text = place.rille("doctor", "--json")
+    rows = {row["what"]: row for row in json.loads(text)} if ok else {}
+    check("doctor finds nothing broken", ok, text)
+    found = rows.get("C library", {}).get("found", "")
+    check("the C library is the bundle's", found == f"glibc {manifest['glibc']}, of the bundle {place.bundle}", found)
+    check("libcurl and oneDNN load", rows and all(rows[k]["state"] == "ok" for k in ("libcurl", "oneDNN")), text)
+    ok, text = place.rille("-e", "print(1+1)")
+    check("it runs a line of Lua", ok and "2\n" in text, text)
+    ok, text = place.rille("run", place.bundle + "/workflows/quickstart.lua", "--data", place.bundle + "/LICENSE",
+                           "--out", scratch + "/out", *SMALL)
+    check("the quickstart trains in a worker of an agent", ok and "final loss" in text and "released" in text, text)
+    shown = place.prompt(b"print(6 * 7)", b"42")
+    check("the prompt answers", "42" in shown, shown)
+    check("the prompt knows the terminal", "terminal" not in shown.lower(), shown)
+
+
+def test_here(archive, scratch):
+    bundle = unpack(archive, scratch + "/a folder")
+    manifest = check_manifest(bundle)
+    place = Place(bundle, scratch)
+    os.mkdir(scratch + "/bin")
+    os.symlink(bundle + "/bin/rille", scratch + "/bin/rille")
+    for folder, _, names in os.walk(bundle):
+        os.chmod(folder, 0o555)
+    check_use(place, manifest, scratch)
+
+    ok, text = place.run("../bin/rille", "--version", cwd=bundle + "/lib")
+    check("it runs by a relative path", ok, text)
+    ok, text = place.run("bin/rille", "doctor", cwd=scratch)
+    check("it runs through a link", ok and bundle in text, text)
+    hostile = scratch + "/hostile"
+    os.mkdir(hostile)
+    for row in manifest["files"]:
+        if row["path"].startswith("lib/"):
+            open(os.path.join(hostile, os.path.basename(row["path"])), "w").close()
+    ok, text = place.rille("doctor", LD_LIBRARY_PATH=hostile)
+    check("LD_LIBRARY_PATH does not replace its libraries", ok and "libcurl             ok" in text, text)
+
+    script = scratch + "/children.lua"
+    with open(script, "w") as file:
+        file.write("""local box = require("rille").rent("box", { gpu = "cpu" })
+          box:exec("env", { argv = { "env" } })
+          box:exec("maps", { argv = { "cat", "/proc/self/maps" } })
+          box:exec("again", { argv = { arg_rille, "--version" } })
+        """.replace("arg_rille", json.dumps(bundle + "/bin/rille")))
+    ok, text = place.rille("run", script, PATH=os.environ["PATH"])
+    check("programs that it starts run", ok and "libc.so" in text and f"rille {manifest['version']}" in text, text)
+    inherited = [line for line in text.splitlines() if bundle in line and not line.startswith("error")]
+    check("they inherit no path of the bundle", not inherited, inherited)
+
+    shutil.copy(bundle + "/bin/rille", scratch + "/alone")
+    ok, text = place.run(scratch + "/alone", expect=127)
+    check("outside of its folder it says what it misses", ok and "lib/ld-linux-x86-64.so.2" in text, text)
+
+
+def enter(archive, root):
+    """The bundle below ROOT/opt, and the folders that ENTER mounts on."""
+    for folder in ("proc", "dev/pts", "tmp", "opt"):
+        os.makedirs(os.path.join(root, folder), exist_ok=True)
+    bundle = unpack(archive, root + "/opt")
+    return Place(bundle[len(root):], "/tmp/home", root), json.load(open(bundle + "/MANIFEST.json"))
+
+
+def test_bare(archive, scratch):
+    place, manifest = enter(archive, scratch + "/root")
+    check("there is no other C library", not os.path.exists(scratch + "/root/lib64"))
+    check_use(place, manifest, "/tmp")
+
+
+def test_old(archive, scratch):
+    root = os.environ.get("RILLE_OLD_ROOT", scratch + "/root")
+    if not os.path.exists(root + "/etc"):
+        if not shutil.which("mmdebstrap"):
+            skip("mmdebstrap is missing")
+        made = subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "bullseye", root],
+                              capture_output=True, text=True)
+        if made.returncode:
+            skip("mmdebstrap could not make Debian 11: " + made.stderr[-500:])
+    shutil.rmtree(root + "/opt", ignore_errors=True)
+    place, manifest = enter(archive, root)
+    ok, text = place.run("/usr/bin/ldd", "--version")
+    version = re.search(r" (\d+\.\d+)$", text.splitlines()[0]) if ok else None
+    older = version and tuple(map(int, version[1].split("."))) < tuple(map(int, manifest["glibc"].split(".")))
+    check(f"its C library ({version and version[1]}) is older than the bundle's ({manifest['glibc']})", older, text)
+    check_use(place, manifest, "/tmp")
+    ok, text = place.rille("-e", """local box = require("rille").rent("box", { gpu = "cpu" })
+      box:exec("old", { argv = { "/usr/bin/ldd", "--version" } })""")
+    check("programs that it starts use the old one", ok and version and version[1] in text, text)
+
+
+def main():
+    archive, where = os.path.abspath(sys.argv[1]), sys.argv[2]
+    if where != "here" and os.getuid() != 0:
+        skip("changing root needs root")
+    scratch = tempfile.mkdtemp(prefix="rille-bundle-")
+    try:
+        {"here": test_here, "bare": test_bare, "old": test_old}[where](archive, scratch)
+    finally:
+        for folder, _, _ in os.walk(scratch):
+            os.chmod(folder, 0o755)
+        shutil.rmtree(scratch, ignore_errors=True)
+    finish()
+
+
+main()
