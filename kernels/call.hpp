@@ -87,6 +87,15 @@ class LaneState {
   GemmCache* gemms_;
 };
 
+struct Call;
+
+// What an operation carries besides numbers: a user's kernel with its launch. Part of a plan's identity.
+struct Payload {
+  virtual ~Payload() = default;
+  virtual bool same(const Payload& other) const = 0;
+  virtual void run(const Call& c) const = 0;
+};
+
 struct Call {
   const View* in = nullptr;
   int n_in = 0;
@@ -96,7 +105,8 @@ struct Call {
   RandomKey random;
   LaneState* lane = nullptr;
   char* error = nullptr;      // error_bytes long; empty while all is well
-  static constexpr std::size_t error_bytes = 200;
+  const Payload* payload = nullptr;
+  static constexpr std::size_t error_bytes = 800;
   void fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));  // the first message stays
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bindings/host/keys.hpp"
+#include "bindings/lua/kernel.hpp"
 #include "bindings/lua/tensor.hpp"
 #include "runtime/base/units.hpp"
 
@@ -196,6 +197,16 @@ int to_string(lua_State* L) {
   return 1;
 }
 
+int device_kernel_method(lua_State* L) {
+  self(L, "kernel");
+  return device_kernel(L);
+}
+
+int device_kernel_file_method(lua_State* L) {
+  self(L, "kernel_file");
+  return device_kernel_file(L);
+}
+
 char device_key;
 
 int push_device(lua_State* L) {  // always the same object, so that == holds
@@ -243,13 +254,17 @@ void define_device(lua_State* L) {
                                              {"set_random_state", bind<set_random_state>},
                                              {"memory", bind<memory>},
                                              {"limit_memory", bind<limit_memory>},
-                                             {"synchronize", bind<synchronize>}},
+                                             {"synchronize", bind<synchronize>},
+                                             {"kernel", bind<device_kernel_method>},
+                                             {"kernel_file", bind<device_kernel_file_method>}},
                                  .metamethods = {{"__tostring", bind<to_string>}},
                                  .field = field,
                                  .fields = {"name", "kind", "description", "threads", "profile"}});
   get_registry(L, &host::detail::class_key<DeviceHandle>);
   lua_getfield(L, -1, "__methods");
   set_async(L, "synchronize", bind<synchronize>);
+  set_async(L, "kernel", bind<device_kernel_method>);
+  set_async(L, "kernel_file", bind<device_kernel_file_method>);
   lua_pop(L, 2);
   for (const Function& f : {Function{"device", bind<device>}, Function{"devices", bind<devices>}}) {
     lua_pushstring(L, f.name);

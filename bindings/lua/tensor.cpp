@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bindings/lua/kernel.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cpu.hpp"
 
@@ -338,6 +339,7 @@ int open_tensor(lua_State* L) {
   define_tensor(L);
   lua_settop(L, 1);
   define_device(L);
+  define_kernel(L);
   lua_settop(L, 1);
   lua_newtable(L);
   int native = lua_gettop(L);

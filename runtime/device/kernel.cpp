@@ -107,8 +107,36 @@ bool put(void* at, double v) {
   return static_cast<double>(value) == v;
 }
 
-bool put_value(unsigned element, void* at, double v) {
+// Rounded to nearest, ties to even.
+std::uint16_t bf16_of(float f) {
+  std::uint32_t u;
+  std::memcpy(&u, &f, 4);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
+  return std::uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+std::uint16_t f16_of(float f) {
+  std::uint32_t u, half;
+  std::memcpy(&u, &f, 4);
+  const std::uint32_t sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
+  if (a > 0x7f800000) return 0x7fff;
+  if (a >= 0x477ff000) return std::uint16_t(sign | 0x7c00);
+  if (a < 0x38800000) {                              // subnormal: the addition rounds
+    std::memcpy(&f, &a, 4);
+    f += 0.5f;
+    std::memcpy(&half, &f, 4);
+    return std::uint16_t(sign | (half - 0x3f000000));
+  }
+  return std::uint16_t(sign | ((a + 0xc8000fff + (a >> 13 & 1)) >> 13));
+}
+
+}  // namespace
+
+bool put_number(unsigned element, void* at, double v) {
   const float f = static_cast<float>(v);
+  const auto two = [at](std::uint16_t bits) { std::memcpy(at, &bits, 2); return true; };
+  if (element == rille_abi::f16) return two(f16_of(f));
+  if (element == rille_abi::bf16) return two(bf16_of(f));
   switch (element) {
     case rille_abi::f32: std::memcpy(at, &f, 4); return true;
     case rille_abi::f64: std::memcpy(at, &v, 8); return true;
@@ -129,10 +157,12 @@ bool put_value(unsigned element, void* at, double v) {
   }
 }
 
+namespace {
+
 unsigned size_of_element(unsigned element) {
   switch (element) {
     case rille_abi::boolean: case rille_abi::i8: case rille_abi::u8: return 1;
-    case rille_abi::i16: case rille_abi::u16: return 2;
+    case rille_abi::i16: case rille_abi::u16: case rille_abi::f16: case rille_abi::bf16: return 2;
     case rille_abi::i32: case rille_abi::u32: case rille_abi::f32: return 4;
     case rille_abi::i64: case rille_abi::u64_: case rille_abi::f64: return 8;
     default: return 0;
@@ -140,8 +170,6 @@ unsigned size_of_element(unsigned element) {
 }
 
 }  // namespace
-
-bool put_number(unsigned element, void* at, double v) { return put_value(element, at, v); }
 
 Result<> Kernel::set_constants() {
   for (std::size_t i = 0; i < options_.constants.size(); ++i) {
@@ -157,7 +185,7 @@ Result<> Kernel::set_constants() {
       return fail(fmt::format("{} numbers for {}", given.values.size(), symbol.bytes / size));
     }
     for (std::size_t n = 0; n < given.values.size(); ++n) {
-      if (!put_value(symbol.element, static_cast<std::byte*>(symbol.at) + n * size, given.values[n])) {
+      if (!put_number(symbol.element, static_cast<std::byte*>(symbol.at) + n * size, given.values[n])) {
         return fail(fmt::format("{} is no value of type {}", given.values[n],
                                 describe(rille_abi::Parameter{0, symbol.element, 1, 0, size})));
       }

@@ -30,6 +30,9 @@ struct LaunchArgument {
   alignas(16) std::byte value[32] = {};              // of a value
 };
 
+// One number as an Element of the kernel; false when the type has no such value.
+bool put_number(unsigned element, void* at, double v);
+
 class Kernel {
  public:
   static Result<std::shared_ptr<Kernel>> compile(std::string_view source, const KernelOptions& options);

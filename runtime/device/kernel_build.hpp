@@ -58,8 +58,9 @@ std::string why_no_nvrtc();
 // The compiler that build_for_cpu uses: RILLE_CXX, or c++, g++, clang++ of the PATH. "" when there is none.
 std::string cpu_compiler();
 
-// What a compiler has said, as one Error. `log`: "file:3:5: error: .." (gcc, clang) or "file(3): error: .." (NVRTC).
-Error compile_error(const std::string& name, const KernelOptions& options, std::string log);
+// What a compiler has said about `text`, as one Error. It says "file:3:5: error: .." (gcc, clang) or
+// "file(3): error: .." (NVRTC).
+Error compile_error(const std::string& name, const KernelOptions& options, std::string_view text, std::string log);
 // The first line of the source with its place, for the compiler: #line 12 "train.lua"
 std::string line_mark(const KernelOptions& options);
 

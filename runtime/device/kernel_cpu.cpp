@@ -163,7 +163,7 @@ std::string library_text(const KernelSource& source, const std::string& name, co
 std::vector<std::string> compiler_flags(const KernelOptions& options) {
   std::vector<std::string> flags = {"-x", "c++", "-std=gnu++17", "-w", "-march=native", "-fPIC", "-fvisibility=hidden",
                                     "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-trapping-math",
-                                    "-ffp-contract=fast", "-include", "checked.h"};
+                                    "-ffp-contract=fast", "-fno-diagnostics-show-caret", "-include", "checked.h"};
   if (options.checked) {
     for (const char* f : {"-O1", "-g1", "-fsanitize=thread,bounds", "-DRILLE_CHECKED"}) flags.push_back(f);
   } else {
@@ -229,7 +229,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   }
   if (status != 0) {
     RILLE_TRY(auto said, read_small_file(log, 1 << 20));
-    return compile_error(name, options, std::move(said));
+    return compile_error(name, options, source.cpu_text, std::move(said));
   }
   if (options.cache.empty()) {                       // lives until it is loaded
     built.path = fs::temp_directory_path().string() + "/rille-" + built.key + "-" + std::to_string(::getpid()) + ".so";

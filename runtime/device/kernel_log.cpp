@@ -1,5 +1,6 @@
 // Which kernel is meant, and what compilers say, in the words of a user's script.
 #include <algorithm>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -89,29 +90,56 @@ std::string line_mark(const KernelOptions& options) {
   return fmt::format("#line {} \"{}\"\n", std::max(1, options.line), file);
 }
 
-Error compile_error(const std::string& name, const KernelOptions& options, std::string log) {
+namespace {
+
+// Line n of a text, counting from 1, without the blanks around it.
+std::string_view line_of(std::string_view text, int n) {
+  while (n-- > 1) {
+    const auto end = text.find('\n');
+    if (end == text.npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  const auto from = text.find_first_not_of(" \t\r");
+  return from == text.npos ? std::string_view{} : text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
+}
+
+// Of the compiler's own headers and the shim's nobody wants to read.
+bool about_headers(std::string_view line) {
+  return line.starts_with("In file included from ") || line.starts_with("                 from ") ||
+         line.find("/shim-") != line.npos || line.find("the kernel's table") != line.npos;
+}
+
+}  // namespace
+
+Error compile_error(const std::string& name, const KernelOptions& options, std::string_view text, std::string log) {
   replace_all(log, "‘", "'");
   replace_all(log, "’", "'");
-  for (const char* axis : {"x", "y", "z"}) {
-    replace_all(log, fmt::format("rille_at_{}", axis),
-                fmt::format("blockIdx.{0} * blockDim.{0} + threadIdx.{0}", axis));
-  }
   Remark first, one;
   int errors = 0;
+  std::string hint;
   for (std::size_t at = 0; at < log.size();) {
     const auto end = std::min(log.find('\n', at), log.size());
-    if (read_remark(std::string_view(log).substr(at, end - at), one) && ++errors == 1) first = one;
+    const auto line = std::string_view(log).substr(at, end - at);
+    if (read_remark(line, one) && ++errors == 1) first = one;
+    if (!about_headers(line) && !line.empty()) hint += (hint.empty() ? "" : "\n") + std::string(line);
     at = end + 1;
   }
-  if (log.size() > log_bytes_max) {
-    log.resize(log_bytes_max);
-    log += "\n...";
+  if (hint.size() > log_bytes_max) hint = hint.substr(0, log_bytes_max) + "\n...";
+  const auto colon = first.place.rfind(':');
+  if (colon != first.place.npos && first.place.substr(0, colon) == options.file) {
+    const int n = std::atoi(first.place.c_str() + colon + 1);
+    if (const auto said = line_of(text, n - options.line + 1); !said.empty()) hint = fmt::format("{}\n{}", said, hint);
+  }
+  for (const char* axis : {"x", "y", "z"}) {
+    replace_all(hint, fmt::format("rille_at_{}", axis),
+                fmt::format("blockIdx.{0} * blockDim.{0} + threadIdx.{0}", axis));
   }
   Error e = make_error(ErrorKind::invalid,
                        errors ? fmt::format("{}: kernel {}: {}{}", first.place, name, first.text,
                                             errors > 1 ? fmt::format(" (and {} more)", errors - 1) : "")
                               : fmt::format("{}:{}: kernel {} does not compile", options.file, options.line, name),
-                       std::move(log));
+                       std::move(hint));
   e.code = "kernel_compile";
   return e;
 }

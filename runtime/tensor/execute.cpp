@@ -11,6 +11,14 @@
 
 namespace rille::tensor {
 
+Error kernel_error(std::string_view text, bool of_launch) {
+  const auto end = std::min(text.find('\n'), text.size());
+  Error e = make_error(of_launch ? ErrorKind::device : ErrorKind::invalid, std::string(text.substr(0, end)),
+                       std::string(text.substr(std::min(end + 1, text.size()))));
+  if (of_launch) e.code = "kernel_check";
+  return e;
+}
+
 namespace {
 
 kernels::View view_of(const Window& w, void* data) {
@@ -59,10 +67,10 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
   }
   std::array<char, kernels::Call::error_bytes> text{};
   kernels::Call call{views.data(), int(node.in.size()), views.data() + node.in.size(), int(node.out.size()),
-                     &node.attrs, node.random, &lane, text.data()};
+                     &node.attrs, node.random, &lane, text.data(), node.payload.get()};
   queue.call(*node.op, call);
   if (text[0]) {
-    auto error = std::make_shared<const Error>(make_error(ErrorKind::invalid, text.data()));
+    auto error = std::make_shared<const Error>(kernel_error(text.data(), node.payload != nullptr));
     if (!queue.first_error) queue.first_error = error;
     fail_outputs(node, error);
   }
@@ -75,7 +83,7 @@ bool updates(const Node& node) {
 
 // Nobody may hold any more what it would make.
 bool wanted(const Node& node) {
-  return node.replay || updates(node) ||
+  return node.replay || node.payload || updates(node) ||
          std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return !out.storage.expired(); });
 }
 

@@ -48,7 +48,13 @@ std::int64_t HostData::integer(std::int64_t i) const {
 }
 
 Graph::Graph(std::shared_ptr<device::Device> device) : device_(std::move(device)), impl_(std::make_unique<Impl>()) {}
-Graph::~Graph() = default;
+
+Graph::~Graph() {
+  // A launch holds what it writes, and that holds the launch, until it is sent.
+  for (const auto& node : impl_->launches) {
+    for (const auto& out : node->out) if (const auto storage = out.storage.lock()) storage->writers.clear();
+  }
+}
 
 Result<std::shared_ptr<Graph>> Graph::create(std::shared_ptr<device::Device> device) {
   if (!device || device->kind() != device::Kind::cpu) {
@@ -73,6 +79,7 @@ std::vector<std::shared_ptr<Node>> take_pending(Graph::Impl& impl) {
     if (auto node = weak.lock()) nodes.push_back(std::move(node));
   }
   impl.pending.clear();
+  impl.launches.clear();
   for (const auto& node : nodes) {
     for (const auto& out : node->out) {
       if (const auto storage = out.storage.lock()) storage->writers.clear();

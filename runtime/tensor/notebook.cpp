@@ -31,7 +31,7 @@ Place Notebook::place(const std::shared_ptr<Storage>& storage) {
 }
 
 void Notebook::operation(const std::shared_ptr<Node>& node, bool keep) {
-  Note note{node->op, node->attrs, node->random.index, {}, {}, where_ ? where_() : std::string{}};
+  Note note{node->op, node->attrs, node->payload, node->random.index, {}, {}, where_ ? where_() : std::string{}};
   const auto add = [&](std::vector<std::pair<Place, Window>>& list, Place where, Window window) {
     if (where.kind == Place::Kind::input) window.offset -= inputs_[where.number].impl()->window.offset;
     list.emplace_back(where, window);
@@ -80,6 +80,9 @@ std::string reason(const Note& a, const Note& b) {
       return fmt::format("; operand {} is host data that changed: pass it as an argument", i + 1);
     }
     return fmt::format("; operand {} is another tensor: pass it as an argument", i + 1);
+  }
+  if (!a.same_payload(b)) {
+    return "; its kernel, shape or a plain argument changed: pass what changes through a tensor, or put it in the key";
   }
   if (!(a.attrs == b.attrs)) return "; a plain number changed: pass it as a 0-d tensor or put it in the key";
   return "";

@@ -24,12 +24,16 @@ struct Place {
 struct Note {
   const Op* op = nullptr;
   kernels::Attrs attrs;
+  std::shared_ptr<const kernels::Payload> payload;
   std::uint32_t random_index = 0;
   std::vector<std::pair<Place, Window>> in, out;   // an input's window is taken relative to the input's own offset
   std::string where;
+  bool same_payload(const Note& other) const {
+    return payload == other.payload || (payload && other.payload && payload->same(*other.payload));
+  }
   bool same(const Note& other) const {
-    return op == other.op && attrs == other.attrs && random_index == other.random_index && in == other.in &&
-           out == other.out;
+    return op == other.op && attrs == other.attrs && same_payload(other) && random_index == other.random_index &&
+           in == other.in && out == other.out;
   }
 };
 

@@ -78,7 +78,7 @@ class Planner {
     Ids wanted, written;
     for (const auto& [id, number] : outputs_) wanted.insert(id);
     for (std::size_t i = nodes_.size(); i-- > 0;) {
-      bool matters = false;
+      bool matters = nodes_[i]->payload != nullptr;
       for (const auto& out : nodes_[i]->out) {
         const auto id = id_of(out);
         const auto kind = notebook_.place_of(id).kind;
@@ -203,8 +203,8 @@ class Planner {
   }
 
   void emit(const Node& node) {
-    plan_->calls.push_back({node.op, node.attrs, node.random.index, plan_->views.size(), int(node.in.size()),
-                            int(node.out.size())});
+    plan_->calls.push_back({node.op, node.attrs, node.payload, node.random.index, plan_->views.size(),
+                            int(node.in.size()), int(node.out.size())});
     for (const auto& in : node.in) add_view(in.storage, in.window);
     for (const auto& out : node.out) add_view(out.storage.lock(), out.window);
   }
@@ -280,10 +280,10 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
     const auto* views = plan.views.data() + c.first_view;
     const kernels::Call call{views,   c.n_in,   views + c.n_in,
                              c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
-                             &lane,   text};
+                             &lane,   text,     c.payload.get()};
     queue.call(*c.op, call);
     if (!text[0]) continue;
-    const auto error = std::make_shared<const Error>(make_error(ErrorKind::invalid, text));
+    const auto error = std::make_shared<const Error>(kernel_error(text, c.payload != nullptr));
     if (!queue.first_error) queue.first_error = error;
     return fail(error);
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/tensor/launch.hpp"
 #include "runtime/tensor/notebook.hpp"
 
 namespace rille::tensor {
@@ -138,6 +139,17 @@ void attach(const std::shared_ptr<GradFn>& fn, const std::vector<Tensor>& out) {
 Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                     const std::vector<Tensor>& out, bool update) {
   return record_with(g, op, attrs, in, out, update, nullptr, nullptr);
+}
+
+Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> payload, const std::vector<Tensor>& in,
+                           const std::vector<Tensor>& out) {
+  for (const auto& t : in) RILLE_CHECK(check_operand(g, OpId::launch, t));
+  auto node = make_node(OpId::launch, {}, in, out, true);
+  node->payload = std::move(payload);
+  if (!g.impl().trace) g.impl().launches.push_back(node);
+  RILLE_CHECK(enter(g, node, out, true));
+  if (g.impl().launches.size() >= launches_pending) g.flush();
+  return success();
 }
 
 Result<void> record_keyed(Graph& g, OpId op, const kernels::Attrs& attrs, const kernels::RandomKey& key,

@@ -59,6 +59,7 @@ struct Node {
   const Op* op = nullptr;                          // null: a replay
   kernels::Attrs attrs;
   kernels::RandomKey random;
+  std::shared_ptr<const kernels::Payload> payload; // a launch's; then the node is never removed
   std::vector<Input> in;
   std::vector<Output> out;
   std::shared_ptr<Replay> replay;
@@ -91,10 +92,14 @@ struct LaneQueue {
   void call(const Op& op, const kernels::Call& call);
 };
 
+// What a kernel said in Call::error: the message, then in a line of its own the hint.
+Error kernel_error(std::string_view text, bool of_launch);
+
 class Notebook;                                    // compile.cpp: listens to what is recorded
 
 struct Graph::Impl {
   std::vector<std::weak_ptr<Node>> pending;
+  std::vector<std::shared_ptr<Node>> launches;     // of pending, those that run also when nobody asks
   std::shared_ptr<LaneQueue> queue = std::make_shared<LaneQueue>();
   std::uint64_t next_storage = 1, next_grad = 1, next_trace = 1;
   std::uint64_t trace = 0;                         // not 0: operations go to the notebook and not to `pending`
@@ -117,6 +122,9 @@ Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, cons
 // state: an operand died with its trace; invalid: an empty handle, or operands of two graphs.
 Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                     const std::vector<Tensor>& out, bool update = false);
+// A launch: its written tensors are among `in`, too, so that they live until it has run.
+Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> payload, const std::vector<Tensor>& in,
+                           const std::vector<Tensor>& out);
 // The same for the gradient of a random operation: it draws what the operation drew.
 Result<void> record_keyed(Graph& g, OpId op, const kernels::Attrs& attrs, const kernels::RandomKey& key,
                           const std::vector<Tensor>& in, const std::vector<Tensor>& out);

@@ -18,6 +18,7 @@ struct Slot {
 struct PlanCall {
   const Op* op = nullptr;
   kernels::Attrs attrs;
+  std::shared_ptr<const kernels::Payload> payload;
   std::uint32_t random_index = 0;
   std::size_t first_view = 0;                      // inputs, then outputs, in Plan::views
   int n_in = 0, n_out = 0;

@@ -137,7 +137,8 @@ struct Op {
   X(adamw, adamw, none, nothing, false)                      \
   X(sgd, sgd, none, nothing, false)                          \
   X(grad_norm, grad_norm, none, nothing, false)              \
-  X(grad_clip, grad_clip, none, nothing, false)
+  X(grad_clip, grad_clip, none, nothing, false)              \
+  X(launch, launch, none, nothing, false)
 
 enum class OpId : std::uint8_t {
 #define RILLE_ID(name, kernel, rule, keep, in_place) name,

@@ -105,6 +105,33 @@ function Device:limit_memory(size) end
 --- print(p.rows[1].name)
 function Device:profile(fn) end
 
+--- Compiles a kernel from CUDA C++. On the CPU with the system's C++ compiler, behind a shim; results are kept on disk.
+--- Only the calling fiber waits.
+---@param source string|table CUDA C++; or the options, with `file`
+---@param options? table { name =, template =, defines =, constants =, options =, checked = false }
+---@return Kernel kernel ready to be launched
+---@mark ephemeral
+---@async
+---@error invalid it does not compile (code "kernel_compile"): the message begins with the script's line
+---@error device there is no C++ compiler
+---@example
+--- local kernel = dev:kernel [[
+---   __global__ void double_all(int n, float* x) {
+---     int i = blockIdx.x * blockDim.x + threadIdx.x;
+---     if (i < n) x[i] *= 2;
+---   }
+--- ]]
+function Device:kernel(source, options) end
+
+--- Compiles a kernel from a file.
+---@param path string a .cu file, beside the script when it is not absolute
+---@param options? table as `kernel` takes them
+---@return Kernel kernel ready to be launched
+---@mark ephemeral
+---@async
+---@error io the file cannot be read
+function Device:kernel_file(path, options) end
+
 --- Waits until everything asked for has run.
 ---@mark ephemeral
 ---@async

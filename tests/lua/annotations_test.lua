@@ -13,7 +13,7 @@ local function module(name, file)
 end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
-local described = { "instance", "device", "optimizer", "tensor",
+local described = { "instance", "device", "kernel", "optimizer", "tensor",
   "tensor_elementwise", "tensor_reduce", "tensor_network" }
 for _, name in ipairs(described) do
   modules[#modules + 1] = module("rille.meta." .. name, "meta/" .. name .. ".lua")
@@ -95,6 +95,7 @@ tap.test("Device, Tensor, Optimizer", function()
   same("Device:", public(names_of(device)), documented("Device:", "Device"))
   same("Tensor:", public(names_of(tensor)), documented("Tensor:", "Tensor"))
   tensor:requires_grad_()
+  same("Kernel:", names_of(device:kernel "__global__ void k() {}"), documented("Kernel:", "Kernel"))
   same("Optimizer:", names_of(rille.optim.sgd({ tensor }, {})), documented("Optimizer:", "Optimizer"))
 end)
 

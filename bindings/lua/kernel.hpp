@@ -1,0 +1,14 @@
+// What the files that bind kernels share. For the loop thread.
+#pragma once
+
+#include "bindings/lua/tensor.hpp"
+#include "runtime/tensor/launch.hpp"
+
+namespace rille::lua {
+
+int push_kernel(lua_State* L, std::shared_ptr<device::Kernel> kernel);   // kernel_launch.cpp
+int device_kernel(lua_State* L);                                         // methods of a device
+int device_kernel_file(lua_State* L);
+void define_kernel(lua_State* L);
+
+}  // namespace rille::lua

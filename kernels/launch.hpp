@@ -1,0 +1,6 @@
+// A user's kernel as an operation: the call's payload runs it (runtime/tensor/launch.cpp).
+#pragma once
+
+#include "kernels/call.hpp"
+
+namespace rille::kernels { void launch(const Call& c); }

@@ -1,0 +1,146 @@
+#include "runtime/tensor/launch.hpp"
+
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "runtime/tensor/record.hpp"
+
+namespace rille::kernels {
+
+void launch(const Call& c) { c.payload->run(c); }
+
+}  // namespace rille::kernels
+
+namespace rille::tensor {
+
+namespace {
+
+// One launch, as the graph keeps it.
+class Payload final : public kernels::Payload {
+ public:
+  Launching what;
+  std::vector<device::LaunchArgument> arguments;   // values; pointers come with the call
+  std::vector<int> operands;                       // of each parameter: in[i] is i, out[i] is -1 - i; none: no_operand
+  static constexpr int no_operand = 1 << 20;
+
+  bool same(const kernels::Payload& o) const override {
+    const auto* other = dynamic_cast<const Payload*>(&o);
+    if (!other || other->what.kernel != what.kernel || !(other->what.shape == what.shape) ||
+        other->operands != operands)
+      return false;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (std::memcmp(arguments[i].value, other->arguments[i].value, sizeof arguments[i].value) != 0) return false;
+    }
+    return true;
+  }
+
+  void run(const kernels::Call& c) const override {
+    auto mine = arguments;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      if (operands[i] == no_operand) continue;
+      const kernels::View& v = operands[i] >= 0 ? c.in[operands[i]] : c.out[-1 - operands[i]];
+      mine[i].pointer = v.data;
+      mine[i].bytes = std::size_t(v.count()) * size_bytes(v.dtype);
+    }
+    std::string said;
+    auto ran = what.kernel->run(what.shape, mine, said);
+    if (!said.empty() && what.say) (*what.say)(std::move(said));
+    if (ran) return;
+    const Error& e = ran.error();
+    // Behind the line's end stands the hint: execute.cpp.
+    c.fail("%s%s%s\n%s", e.message.c_str(), what.where.empty() ? "" : "; launched at ", what.where.c_str(),
+           e.hint.c_str());
+  }
+};
+
+const char* dtype_name(unsigned element) {
+  switch (element) {
+    case rille_abi::boolean: return "bool";
+    case rille_abi::i8: return "i8";
+    case rille_abi::u8: return "u8";
+    case rille_abi::i32: case rille_abi::u32: return "i32";
+    case rille_abi::i64: case rille_abi::u64_: return "i64";
+    case rille_abi::f16: return "f16";
+    case rille_abi::bf16: return "bf16";
+    case rille_abi::f32: return "f32";
+    case rille_abi::f64: return "f64";
+    default: return nullptr;
+  }
+}
+
+Error wrong(const Launching& what, std::size_t i, const std::string& expected, const std::string& given,
+            std::string hint = {}) {
+  const auto& k = *what.kernel;
+  return make_error(ErrorKind::invalid,
+                    fmt::format("kernel {}: {} is {}: expected {}, got {}", k.name(), k.parameter_name(i),
+                                device::describe(k.parameters()[i]), expected, given), std::move(hint));
+}
+
+Result<void> check_pointer(Graph& g, const Launching& what, std::size_t i, const Tensor& t) {
+  const auto& p = what.kernel->parameters()[i];
+  const std::string given = fmt::format("{}{}", name_of(t.dtype()), to_string(t.shape()));
+  if (const auto wanted = wanted_for(p, t.dtype()); !wanted.empty()) {
+    return wrong(what, i, wanted, given, fmt::format("cast it, or change the kernel's type of {}",
+                                                     what.kernel->parameter_name(i)));
+  }
+  if (t.device() != g.device()) {
+    return wrong(what, i, "a tensor on " + g.device()->name(), fmt::format("{} on {}", given, t.device()->name()));
+  }
+  if (!t.is_contiguous()) {
+    return wrong(what, i, "a contiguous tensor", given + " with gaps between its elements",
+                 p.constant ? "pass its contiguous()" : "copy it, launch on the copy, and copy_ the result back");
+  }
+  if (p.lanes > 1 && t.count() % p.lanes != 0) {
+    return wrong(what, i, fmt::format("a multiple of {} elements", p.lanes), given);
+  }
+  if (!p.constant && g.grad_enabled() && t.requires_grad()) {
+    return make_error(ErrorKind::state,
+                      fmt::format("kernel {}: {} is {}: it is written, and {} requires grad", what.kernel->name(),
+                                  what.kernel->parameter_name(i), device::describe(p), given),
+                      "launch inside no_grad, on its detach(), or make the parameter const");
+  }
+  return success();
+}
+
+}  // namespace
+
+std::string wanted_for(const rille_abi::Parameter& p, DType dtype) {
+  if (p.element == rille_abi::other || p.element == rille_abi::nothing) return "";    // only the kernel knows
+  const char* name = dtype_name(p.element);
+  if (!name) return "nothing that a tensor holds";
+  const std::string_view have = name_of(dtype);
+  const bool bytes = p.element == rille_abi::u8 && have == "bool";
+  return have == name || bytes ? "" : fmt::format("{} {} tensor", name[0] == 'f' || name[0] == 'i' ? "an" : "a", name);
+}
+
+Result<void> launch(Graph& g, const Launching& what, const std::vector<LaunchValue>& values) {
+  const auto& parameters = what.kernel->parameters();
+  if (values.size() != parameters.size()) {
+    return make_error(ErrorKind::invalid,
+                      fmt::format("kernel {}: {} argument{}, expected {}", what.kernel->name(), values.size(),
+                                  values.size() == 1 ? "" : "s", parameters.size()), what.kernel->signature());
+  }
+  auto payload = std::make_shared<Payload>();
+  payload->what = what;
+  payload->arguments.resize(values.size());
+  payload->operands.assign(values.size(), Payload::no_operand);
+  std::vector<Tensor> in, out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto& v = values[i];
+    if (!parameters[i].pointer) {
+      std::memcpy(payload->arguments[i].value, v.value, sizeof v.value);
+      continue;
+    }
+    if (!v.tensor) continue;
+    RILLE_CHECK(check_pointer(g, what, i, v.tensor));
+    // What is written is an input, too: it has to be there until the launch has run, whoever else lets go of it.
+    payload->operands[i] = parameters[i].constant ? int(in.size()) : -1 - int(out.size());
+    in.push_back(v.tensor.detach());
+    if (!parameters[i].constant) out.push_back(in.back());
+  }
+  return record_launch(g, std::move(payload), in, out);
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,38 @@
+---@meta kernel
+--- A kernel: CUDA C++ of a script, compiled for a device, as `dev:kernel()` gives it. The manual's page on kernels says
+--- what of CUDA there is on the CPU.
+
+---@class Kernel
+---@field name string "saxpy", "scale<float, 4>"
+---@field signature string its name and parameters, with their types
+---@field cached boolean it came from the disk, and nothing was compiled
+---@field checked boolean it was compiled in checked mode
+local Kernel = {}
+
+--- Launches the kernel: an operation in its place in the program, which runs when something is read. Pointers take
+--- contiguous tensors of their type, or nil; `const` ones are read, the others read and written. Values take numbers,
+--- booleans, lists for float4 and its kin.
+---@param shape table { grid =, block =, shared = 0, cooperative = false }; grid and block: numbers, or lists of up to 3
+---@param ...? any the kernel's arguments
+---@mark ephemeral
+---@error invalid an argument of another type, a wrong number of them, a shape that no device takes
+---@error state a tensor that requires grad would be written
+---@example
+--- kernel:launch({ grid = 4, block = 256 }, n, 2.0, x, y)
+function Kernel:launch(shape, ...) end
+
+--- The kernel as a function with a fixed shape, for loops: a call makes no Lua object.
+---@param shape table as launch takes it
+---@return function go takes the kernel's arguments
+---@mark ephemeral
+---@example
+--- local go = kernel:bind { grid = 4, block = 256 }
+--- for _ = 1, 100 do go(n, 0.5, x, y) end
+function Kernel:bind(shape) end
+
+--- A good number of threads for a block of this kernel. On the CPU always 256.
+---@return number block threads
+---@mark ephemeral
+function Kernel:suggest_block() end
+
+return Kernel

@@ -1,0 +1,203 @@
+-- run: ephemeral
+local rille = require "rille"
+local tap = require "tap"
+local dev = rille.device()
+
+local saxpy = dev:kernel [[
+__global__ void saxpy(int n, float a, const float* x, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a * x[i] + y[i];
+}
+]]
+
+tap.test("a kernel says what it is", function()
+  tap.equal(saxpy.name, "saxpy")
+  tap.equal(saxpy.signature, "saxpy(int n, float a, const float* x, float* y)")
+  tap.equal(tostring(saxpy), "Kernel saxpy(int n, float a, const float* x, float* y) cpu")
+  tap.equal(saxpy.checked, false)
+  tap.ok(saxpy:suggest_block() >= 32)
+  tap.raises("invalid", "did you mean 'launch'", function() return saxpy:lanch() end)
+end)
+
+tap.test("a launch is an operation in its place in the program", function()
+  local x, y = dev:arange { 1000, dtype = "f32" }, dev:ones { 1000 }
+  local before = y:clone()
+  saxpy:launch({ grid = 4, block = 256 }, 1000, 2, x, y)
+  local after = y + 0
+  y:fill_(7)
+  tap.equal(before:sum():item(), 1000)
+  tap.equal(after:sum():item(), 999000 + 1000)
+  tap.equal(y:sum():item(), 7000)
+end)
+
+tap.test("a bound kernel is a function", function()
+  local x, y = dev:ones { 100 }, dev:zeros { 100 }
+  local go = saxpy:bind { grid = 1, block = 128 }
+  for _ = 1, 200 do go(100, 0.5, x, y) end
+  tap.equal(y:sum():item(), 10000)
+end)
+
+tap.test("what it writes lives until it has run, whoever lets go of it", function()
+  local k = dev:kernel "__global__ void k(int* at, float* y) { y[at[0]] = 1; at[0] = 0; }"
+  local y = dev:zeros { 4 }
+  for i = 0, 3 do k:launch({ grid = 1, block = 1 }, dev:full { 1, value = i, dtype = "i32" }, y) end
+  collectgarbage()
+  tap.equal(y:totable(), { 1, 1, 1, 1 })
+end)
+
+tap.test("templates, defines, constants, options and files", function()
+  local source = [[
+    __constant__ float weight[2];
+    template <typename T, int N> __global__ void k(T* y) { y[threadIdx.x] = N * FACTOR + weight[1] + EXTRA; }
+  ]]
+  local k = dev:kernel(source, { name = "k", template = { "double", 3 }, defines = { FACTOR = 2, EXTRA = "(T)1" },
+    constants = { weight = { 5, 0.5 } }, options = { "-DUNUSED" } })
+  local y = dev:zeros { 2, dtype = "f64" }
+  k:launch({ grid = 1, block = 2 }, y)
+  tap.equal(y:totable(), { 7.5, 7.5 })
+  tap.equal(k.name, "k<double, 3>")
+  local path = os.tmpname()
+  local file = io.open(path, "w")
+  file:write("__global__ void a(int* x) { x[0] = 1; }\n__global__ void b(int* x) { x[0] = 2; }\n")
+  file:close()
+  local x = dev:zeros { 1, dtype = "i32" }
+  dev:kernel_file(path, { name = "b" }):launch({ grid = 1, block = 1 }, x)
+  tap.equal(x:item(), 2)
+  dev:kernel { file = path, name = "a" }:launch({ grid = 1, block = 1 }, x)
+  tap.equal(x:item(), 1)
+  os.remove(path)
+  tap.raises("io", "cannot open", function() return dev:kernel_file("/nowhere/x.cu") end)
+  tap.raises("invalid", "2 numbers for 3", function()
+    return dev:kernel("__constant__ int c[3];\n__global__ void k() {}", { constants = { c = { 1, 2 } } })
+  end)
+  tap.raises("invalid", "did you mean 'checked'", function() return dev:kernel("", { chekced = true }) end)
+  tap.raises("invalid", "neither source nor file", function() return dev:kernel { name = "x" } end)
+end)
+
+tap.test("arguments of the wrong kind are named with what is expected", function()
+  local x, y, shape = dev:ones { 8 }, dev:ones { 8 }, { grid = 1, block = 8 }
+  local function wrong(text, ...)
+    local args = { ... }
+    tap.raises("invalid", text, function() saxpy:launch(shape, unpack(args, 1, 4)) end)
+  end
+  tap.raises("invalid", "2 arguments, expected 4: x is missing", function() saxpy:launch(shape, 8, 1) end)
+  tap.raises("invalid", "5 arguments, expected 4", function() saxpy:launch(shape, 8, 1, x, y, y) end)
+  wrong("n is int: expected a number, got a tensor f32[8]", x, 1, x, y)
+  wrong("n is int: expected a number of that type, got 1.5", 1.5, 1, x, y)
+  wrong("n is int: expected a number of that type", 2 ^ 40, 1, x, y)
+  wrong('a is float: expected a number, got "a"', 8, "a", x, y)
+  wrong("x is const float*: expected an f32 tensor, got i64[8]", 8, 1, dev:arange { 8 }, y)
+  wrong("y is float*: expected a tensor or nil, got 3", 8, 1, x, 3)
+  wrong("x is const float*: expected a contiguous tensor, got f32[2, 2]", 8, 1, dev:ones { 2, 2 }:transpose(), y)
+  tap.raises("invalid", "kernel_test.lua:", function() saxpy:launch(shape, 8, 1, x, 3) end)
+  local leaf = dev:ones { 8, requires_grad = true }
+  tap.raises("state", "requires grad", function() saxpy:launch(shape, 8, 1, x, leaf) end)
+  y:free()
+  tap.raises("state", "y: the tensor was freed", function() saxpy:launch(shape, 8, 1, x, y) end)
+end)
+
+tap.test("shapes of a launch are checked", function()
+  local function wrong(text, shape)
+    tap.raises("invalid", text, function() saxpy:bind(shape) end)
+  end
+  wrong("grid is missing", { block = 1 })
+  wrong("block is missing", { grid = 1 })
+  wrong("grid = 0: whole numbers from 1 on", { grid = 0, block = 1 })
+  wrong("at most 1024", { grid = 1, block = { 32, 64 } })
+  wrong("grid has 4 numbers", { grid = { 1, 1, 1, 1 }, block = 1 })
+  wrong("did you mean 'grid'", { gird = 1, block = 1 })
+  wrong("no streams", { grid = 1, block = 1, stream = 1 })
+  wrong("shared memory; at most", { grid = 1, block = 1, shared = "1MB" })
+end)
+
+tap.test("half types, vectors by value, bool and nil", function()
+  local k = dev:kernel [[
+    #include <cuda_fp16.h>
+    #include <cuda_bf16.h>
+    __global__ void k(float4 v, bool twice, __half s, const __half* h, __nv_bfloat16* b, const float* none,
+                      float2* out) {
+      int i = threadIdx.x;
+      b[i] = __float2bfloat16((float)h[i] * (twice ? 2.0f : 1.0f) + (float)s);
+      out[i] = make_float2(v.x + v.y, none ? 1.0f : v.z * v.w);
+    }
+  ]]
+  local h, b = dev:tensor({ 1, 2 }, { dtype = "f16" }), dev:zeros { 2, dtype = "bf16" }
+  local out = dev:zeros { 2, 2 }
+  k:launch({ grid = 1, block = 2 }, { 1, 2, 3, 4 }, true, 0.5, h, b, nil, out)
+  tap.equal(b:totable(), { 2.5, 4.5 })
+  tap.equal(out:totable(), { { 3, 12 }, { 3, 12 } })
+  tap.raises("invalid", "a list of 4 numbers", function()
+    k:launch({ grid = 1, block = 2 }, { 1, 2 }, true, 0.5, h, b, nil, out)
+  end)
+  tap.raises("invalid", "a multiple of 2 elements", function()
+    k:launch({ grid = 1, block = 1 }, { 1, 2, 3, 4 }, true, 0.5, h, b, nil, dev:zeros { 3 })
+  end)
+end)
+
+tap.test("what does not compile is told with the line of this file", function()
+  local err = tap.raises("invalid", "kernel k: 'nothing' was not declared", function()
+    return dev:kernel [[
+      __global__ void k(float* x) {
+        x[0] = nothing;  // the line
+      }
+    ]]
+  end)
+  local line = err.message:match("kernel_test.lua:(%d+):")
+  local _, here = pcall(function() error("here") end)
+  tap.equal(tonumber(line), tonumber(here:match(":(%d+):")) - 5)
+  tap.equal(err.code, "kernel_compile")
+  tap.raises("invalid", "kernel source:2: kernel k:", function()
+    return dev:kernel("__global__ void k() {\n" .. ("no" .. "thing") .. ";}")
+  end)
+end)
+
+tap.test("checked mode tells index, thread, line and launch at the next read", function()
+  local k = dev:kernel([[
+    __global__ void shift(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }
+  ]], { checked = true })
+  local x, y = dev:ones { 8 }, dev:zeros { 8 }
+  tap.equal(k.checked, true)
+  k:launch({ grid = 1, block = 8 }, x, y)
+  local err = tap.raises("device", "reads x[8], which has 8 elements", function() return y:totable() end)
+  tap.ok(err.message:find("kernel_test.lua:%d+%); launched at .*kernel_test.lua:%d+"), err.message)
+  tap.equal(err.code, "kernel_check")
+  tap.equal(y:totable(), { 0, 0, 0, 0, 0, 0, 0, 0 })
+  k:launch({ grid = 1, block = 7 }, x, y)
+  tap.equal(y:totable(), { 1, 1, 1, 1, 1, 1, 1, 0 })
+end)
+
+tap.test("a compiled function replays launches in their order", function()
+  local step = rille.compile(function(x, y)
+    local z = x * 2
+    saxpy:launch({ grid = 1, block = 64 }, 64, 1, z, y)
+    local w = y * 1
+    saxpy:launch({ grid = 1, block = 64 }, 64, 1, w, w)
+    return w
+  end)
+  for i = 1, 5 do
+    local y = dev:ones { 64 }
+    local w = step(dev:full { 64, value = i }, y)
+    tap.equal(w:sum():item(), 64 * 2 * (1 + 2 * i))
+    tap.equal(y:sum():item(), 64 * (1 + 2 * i))
+  end
+  local n = 0
+  local changing = rille.compile(function(y)
+    n = n + 1
+    saxpy:launch({ grid = 1, block = 64 }, n, 1, y, y)
+    return y * 1
+  end)
+  changing(dev:ones { 64 })
+  tap.raises("state", "a plain argument changed", function() changing(dev:ones { 64 }) end)
+  tap.raises("state", "compiled inside a compiled function", function()
+    local inside = rille.compile(function(y) dev:kernel("__global__ void k() {}") return y end)
+    for _ = 1, 2 do inside(dev:ones { 1 }) end
+  end)
+end)
+
+tap.test("a script without writes still launches: printf", function()
+  local k = dev:kernel [[__global__ void hello() { if (threadIdx.x < 2) printf("# hello from %d\n", threadIdx.x); }]]
+  k:launch({ grid = 1, block = 32 })
+  dev:synchronize()
+end)
+
+tap.done()
