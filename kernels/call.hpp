@@ -92,6 +92,7 @@ struct Call;
 // What an operation carries besides numbers: a user's kernel with its launch. Part of a plan's identity.
 struct Payload {
   virtual ~Payload() = default;
+  virtual const char* name() const = 0;          // of the kernel
   virtual bool same(const Payload& other) const = 0;
   virtual void run(const Call& c) const = 0;
 };

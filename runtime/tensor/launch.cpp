@@ -25,6 +25,8 @@ class Payload final : public kernels::Payload {
   std::vector<int> operands;                       // of each parameter: in[i] is i, out[i] is -1 - i; none: no_operand
   static constexpr int no_operand = 1 << 20;
 
+  const char* name() const override { return what.kernel->name().c_str(); }
+
   bool same(const kernels::Payload& o) const override {
     const auto* other = dynamic_cast<const Payload*>(&o);
     if (!other || other->what.kernel != what.kernel || !(other->what.shape == what.shape) ||

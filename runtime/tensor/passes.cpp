@@ -60,6 +60,7 @@ std::shared_ptr<Node> with_inputs(const std::shared_ptr<Node>& node, const std::
   copy->op = node->op;
   copy->attrs = node->attrs;
   copy->random = node->random;
+  copy->payload = node->payload;
   copy->in = in;
   copy->out = node->out;
   return copy;
@@ -95,7 +96,7 @@ class Sharing {
 
   // Whether an earlier operation made the same; then its results stand for this one's from here on.
   bool shared(const Node& node) {
-    if (node.out.empty() || draws(node)) return false;
+    if (node.out.empty() || draws(node) || node.payload) return false;
     for (const auto& out : node.out)
       if (!temporary_(id_of(out)) || !uses_.written_once(id_of(out)) || !whole(out.window, out.bytes)) return false;
     const auto [before, fresh] = made_.try_emplace(key_of(node), node.out);

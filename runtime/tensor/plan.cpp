@@ -196,7 +196,8 @@ class Planner {
     Profile profile;
     for (const auto& c : plan_->calls) {
       const auto* views = plan_->views.data() + c.first_view;
-      const kernels::Call call{views, c.n_in, views + c.n_in, c.n_out, &c.attrs, {}, nullptr, nullptr};
+      const kernels::Call call{views, c.n_in, views + c.n_in, c.n_out, &c.attrs, {}, nullptr, nullptr,
+                               c.payload.get()};
       profile.add(*c.op, call, 0);
     }
     plan_->costs = profile.rows();

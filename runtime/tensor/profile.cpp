@@ -57,7 +57,7 @@ Cost cost_of(const Op& op, const kernels::Call& c) {
 }
 
 void Profile::add(const Op& op, const kernels::Call& call, std::int64_t ns) {
-  std::string shape = shapes_of(call);
+  std::string shape = (call.payload ? std::string(call.payload->name()) + ": " : "") + shapes_of(call);
   ProfileRow& row = rows_[{&op, shape}];
   if (!row.calls) row.name = op.name, row.shape = std::move(shape);
   const Cost cost = cost_of(op, call);
