@@ -1,0 +1,68 @@
+"""What tests/gpu/run runs, most important first, and the goals that its figures are held to.
+
+A check is a Lua script beside this file (or a workflow of the bundle) that takes --device and returns
+{ figures = { { name =, value =, unit = }, .. } }; it fails by raising an error. Its CPU twin is the same script on the
+CPU, small. A new check is one line here and one script.
+"""
+from __future__ import annotations
+
+import dataclasses
+
+TOTAL_S = 480  # all of it, on one GPU
+SMALL_GPT = ["--layers", "2", "--heads", "4", "--width", "128", "--vocab", "512"]
+QUICK = ["--steps", "20", "--layers", "1", "--heads", "2", "--width", "32", "--context", "16", "--batch", "8"]
+PEAK_BF16_TFLOPS = {"H100": 989, "H200": 989, "A100": 312, "B200": 2250}  # dense, NVIDIA's data sheets
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    name: str
+    what: str
+    script: str  # below tests/gpu, or workflows/.. of the bundle
+    gpu: list  # arguments on a GPU; {device}, {peak} and {bundle} are filled in
+    gpu_limit_s: int
+    cpu: list | None = None  # arguments of the twin on the CPU; None: it has none
+    cpu_limit_s: int = 60
+
+
+CHECKS = [
+    Check("operations", "each operation beside float64 on the CPU", "operations.lua", ["--device", "{device}"], 30, []),
+    Check("operations bf16", "the same in bf16", "operations.lua", ["--device", "{device}", "--dtype", "bf16"], 30,
+          ["--dtype", "bf16"]),
+    Check("gradients", "of a transformer beside float64 on the CPU", "gradients.lua", ["--device", "{device}"], 30, []),
+    Check("training", "losses as on the CPU, bits as before", "training.lua", ["--device", "{device}"], 45, []),
+    Check("quickstart", "the workflow through agent and worker", "workflows/quickstart.lua",
+          ["--data", "{bundle}/docs", "--steps", "200", "--out", "{scratch}/out"], 60,
+          ["--data", "{bundle}/LICENSE", "--out", "{scratch}/out", *QUICK]),
+    Check("speed", "matrix products, elementwise work, reductions", "speed.lua",
+          ["--device", "{device}", "--dtype", "bf16", "--matrix", "8192", "--elements", "500000000"], 45, []),
+    Check("gpt2", "tokens per second of GPT-2 124M, B=64 T=1024", "gpt2.lua",
+          ["--device", "{device}", "--peak", "{peak}"], 90, [*SMALL_GPT, "--batch", "4", "--context", "64"]),
+    Check("gpt2 small batch", "tokens per second of GPT-2 124M, B=4 T=256", "gpt2.lua",
+          ["--device", "{device}", "--peak", "{peak}", "--batch", "4", "--context", "256", "--steps", "50"], 60,
+          [*SMALL_GPT, "--batch", "1", "--context", "16"]),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """A bound on a figure of a check on the GPU. Without a figure nothing measures it yet, and the report says so."""
+    what: str
+    bound: str  # ">= 0.5" or "<= 1e-5"
+    check: str = ""
+    figure: str = ""
+
+
+GOALS = [
+    Goal("GPT-2 124M B=64 T=1024 bf16: tokens/s, of torch.compile's", ">= 1.10"),
+    Goal("GPT-2 124M B=64 T=1024: model FLOPs, of the peak", ">= 0.50", "gpt2", "model FLOPs of peak"),
+    Goal("GPT-2 124M B=4 T=256: tokens/s, of torch eager's", ">= 3"),
+    Goal("GPT-2 124M B=4 T=256: tokens/s, of torch reduce-overhead's", ">= 1.3"),
+    Goal("peak memory, of torch's", "<= 0.85"),
+    Goal("a launch from Lua, microseconds beyond C++", "<= 0.1"),
+    Goal("replay of 400 nodes, microseconds beyond cuGraphLaunch", "<= 1"),
+    Goal("first step with a warm plan cache, seconds after the start", "<= 5"),
+    Goal("gradients in bf16: relative L2, of a rounding oracle's", "<= 1.3"),
+    Goal("gradients in f32: relative L2", "<= 1e-5", "gradients", "relative L2 of all gradients"),
+    Goal("steps with the same bits when repeated", ">= 10", "training", "steps with the same bits when repeated"),
+]

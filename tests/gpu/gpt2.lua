@@ -1,0 +1,45 @@
+-- Tokens per second of training GPT-2, in full size by default, through rille.compile; and, where the device's peak is
+-- given, the share of it that the model's own FLOPs reach (6 N + 6 L C T per token).
+-- usage: rille run gpt2.lua --device cuda:0 [--layers 12 --heads 12 --width 768 --context 1024 --batch 64 --peak 989]
+local rille = require "rille"
+local native = require "rille.native"
+
+local args = rille.args {
+  device = "cpu", layers = 12, heads = 12, width = 768, context = 1024, vocab = 50304, batch = 64,
+  warmup = 3, steps = 10, peak = 0,              -- TFLOP/s
+}
+
+return rille.step("gpt2", { args = args }, function()
+  local dev = rille.device(args.device)
+  dev:seed(5)
+  local model = rille.nn.gpt { layers = args.layers, heads = args.heads, width = args.width, context = args.context,
+    vocab = args.vocab, tied = true, seed = 1 }:to(dev)
+  local opt = rille.optim.adamw(model:parameters(), { lr = 3e-4 })
+  local update = rille.compile(function(x, y)
+    local loss = model(x):cross_entropy(y)
+    loss:backward()
+    opt:step()
+    return loss
+  end)
+  local x = dev:randint { args.batch, args.context, low = 0, high = args.vocab }
+  local y = dev:randint { args.batch, args.context, low = 0, high = args.vocab }
+  local times, loss = {}, nil
+  for step = 1, args.warmup + args.steps do
+    local began = native.clock()
+    loss = update(x, y):item()
+    if step > args.warmup then times[#times + 1] = native.clock() - began end
+  end
+  table.sort(times)
+  local rate = args.batch * args.context / times[math.ceil(#times / 2)]
+  if loss ~= loss or loss > 2 * math.log(args.vocab) then error("the loss is " .. loss) end
+  local figures = {
+    { name = ("GPT-2 of %d layers, f32, B=%d T=%d"):format(args.layers, args.batch, args.context), value = rate,
+      unit = "tokens/s" },
+    { name = "peak memory", value = dev:memory().peak / 1e6, unit = "MB" },
+  }
+  if args.peak > 0 then
+    local flops = 6 * model:count() + 6 * args.layers * args.width * args.context
+    figures[#figures + 1] = { name = "model FLOPs of peak", value = rate * flops / args.peak / 1e12, unit = "" }
+  end
+  return { figures = figures }
+end)

@@ -1,0 +1,234 @@
+"""Runs the checks of checks.py with the `rille` of a bundle and reports what ran where, and what did not. See `run`."""
+import argparse
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+import checks
+import machine
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+NO_TIME_S = 5  # a check with less than this is not begun
+
+
+class Runner:
+    """The bundle's `rille` in a home of its own, and the time that is left."""
+
+    def __init__(self, bundle, scratch, total_s):
+        self.bundle, self.scratch = str(bundle), str(scratch)
+        self.end = time.monotonic() + total_s
+        self.env = dict(os.environ, RILLE_HOME=self.scratch + "/home", XDG_CONFIG_HOME=self.scratch, NO_COLOR="1")
+
+    def rille(self, words, limit_s):
+        """(exit code or None when the time was over, standard output, all that was said)."""
+        process = subprocess.Popen([self.bundle + "/bin/rille", *words], env=self.env, cwd=self.scratch, text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True)
+        try:
+            out, err = process.communicate(timeout=limit_s)
+            return process.returncode, out, out + err
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            self.end_agents()
+            out, err = process.communicate()
+            return None, out, out + err
+
+    def end_agents(self):
+        """Agents outlive their runner on purpose. Those of this home name it in their environment."""
+        mark = ("RILLE_HOME=" + self.env["RILLE_HOME"] + "\0").encode()
+        for file in glob.glob("/proc/[0-9]*/environ"):
+            pid = int(file.split("/")[2])
+            try:
+                if pid != os.getpid() and mark in Path(file).read_bytes() + b"\0":
+                    os.kill(pid, signal.SIGKILL)
+            except OSError:
+                continue
+
+    def check(self, check, arguments, limit_s, filled):
+        """One check in one place: {status, why, seconds, figures}."""
+        limit_s = min(limit_s, self.end - time.monotonic())
+        if limit_s < NO_TIME_S:
+            return not_run("the time for all checks was over")
+        script = check.script if check.script.startswith("workflows/") else HERE / check.script
+        began = time.monotonic()
+        code, out, said = self.rille(["--json", "run", str(Path(self.bundle, script)),
+                                      *(word.format(**filled) for word in arguments)], limit_s)
+        result = {"status": "ran", "seconds": round(time.monotonic() - began, 2)}
+        if code is None:
+            return dict(result, status="failed", why=f"not done after {limit_s:.0f} s", said=said[-2000:])
+        try:
+            data = json.loads(out)
+            why = data.get("error", {}).get("message")
+            figures = figures_of(data.get("result"))
+        except (ValueError, AttributeError):
+            why, figures = "its output is no JSON", []
+        if code != 0 or why:
+            return dict(result, status="failed", why=why or f"exit code {code}", said=said[-2000:])
+        return dict(result, figures=figures)
+
+
+def not_run(why):
+    return {"status": "not run", "why": why}
+
+
+def figures_of(result):
+    """A check's figures; of a workflow, the numbers that it returns."""
+    if not isinstance(result, dict):
+        return []
+    if "figures" in result:
+        return result["figures"]
+    return [{"name": k, "value": v, "unit": ""} for k, v in sorted(result.items()) if isinstance(v, (int, float))]
+
+
+def unpack(archive, scratch):
+    """The bundle's folder; a folder that is given is one already."""
+    if os.path.isdir(archive):
+        return os.path.abspath(archive)
+    with tarfile.open(archive) as tar:
+        tar.extractall(scratch + "/bundle")
+    return glob.glob(scratch + "/bundle/*/")[0].rstrip("/")
+
+
+def find_bundle(named):
+    found = [named] if named else sorted(glob.glob(f"{ROOT}/build/*/rille-*-linux-x86_64.tar.gz"), key=os.path.getmtime)
+    if not found or not os.path.exists(found[-1]):
+        raise SystemExit("tests/gpu/run: there is no bundle; make one: cmake --build build/release --target bundle")
+    return found[-1]
+
+
+def look(runner):
+    """What the bundle's `rille` sees: its doctor's table, its devices, and where the driver had to be pointed out."""
+    seen = {"driver_folder": None}
+    for folder in (None, machine.driver_folder()):
+        if folder:
+            runner.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [runner.env.get("LD_LIBRARY_PATH"), folder]))
+        code, out, said = runner.rille(["doctor", "--json"], 60)
+        if code != 0:
+            raise SystemExit(f"tests/gpu/run: the bundle's rille does not run here:\n{said}")
+        seen["doctor"] = {row["what"]: row for row in json.loads(out)}
+        seen["driver_folder"] = folder
+        if seen["doctor"]["CUDA driver"]["state"] != "missing" or not machine.driver_folder():
+            break
+    script = Path(runner.scratch, "devices.lua")
+    script.write_text('local list = {} for i, d in ipairs(require("rille").devices()) do '
+                      'list[i] = { kind = d.kind, name = d.name, description = d.description } end return list')
+    _, out, _ = runner.rille(["--json", "run", str(script)], 60)
+    seen["devices"] = json.loads(out)["result"]
+    return seen
+
+
+def why_no_gpu(gpus, seen):
+    """Why no check can run on a GPU, or None."""
+    if not gpus:
+        return "no GPU on this machine"
+    if seen["doctor"]["CUDA driver"]["state"] == "missing":
+        return "no CUDA driver that loads"
+    if not any(device["kind"] == "cuda" for device in seen["devices"]):
+        return "this Rille has no CUDA device"
+    return None
+
+
+def run_checks(runner, gpus, seen, only):
+    """A row per check: {name, what, gpu, cpu}. Twins run only where no GPU does."""
+    reason = why_no_gpu(gpus, seen)
+    name = gpus[0]["name"] if gpus else ""
+    filled = {"device": "cuda:0", "bundle": runner.bundle, "scratch": runner.scratch,
+              "peak": next((peak for part, peak in checks.PEAK_BF16_TFLOPS.items() if part in name), 0)}
+    for check in checks.CHECKS:
+        if only and check.name not in only:
+            gpu, cpu = not_run("not asked for"), not_run("not asked for")
+        elif reason:
+            gpu = not_run(reason)
+            cpu = runner.check(check, check.cpu, check.cpu_limit_s, filled) if check.cpu is not None else not_run(
+                "it has no twin on the CPU")
+        else:
+            gpu, cpu = runner.check(check, check.gpu, check.gpu_limit_s, filled), not_run("it ran on the GPU")
+        yield {"name": check.name, "what": check.what, "gpu": gpu, "cpu": cpu}
+
+
+def judge(goal, rows):
+    """The goal with what was measured for it, on a GPU only."""
+    answer = {"goal": goal.what, "bound": goal.bound, "state": "not measured"}
+    if not goal.figure:
+        return dict(answer, why="no check measures it yet")
+    row = next(row for row in rows if row["name"] == goal.check)
+    value = next((f["value"] for f in row["gpu"].get("figures", []) if f["name"] == goal.figure), None)
+    if value is None:
+        return dict(answer, why=row["gpu"].get("why", f"{goal.check} gave no such figure"))
+    sign, bound = goal.bound.split()
+    met = value >= float(bound) if sign == ">=" else value <= float(bound)
+    return dict(answer, state="met" if met else "missed", value=value)
+
+
+def status_of(gpus, rows):
+    places = [row[place]["status"] for row in rows for place in ("gpu", "cpu")]
+    if "failed" in places:
+        return "failed"
+    if any(row["gpu"]["status"] == "ran" for row in rows):
+        return "passed"
+    return "nothing ran on the GPU" if gpus else "no GPU"
+
+
+def show_row(row):
+    place = next((p for p in ("gpu", "cpu") if row[p]["status"] != "not run"), None)
+    state = row["gpu"]["status"] if place == "gpu" else f"not run ({row['gpu']['why']})"
+    twin = f"; CPU twin {row['cpu']['status']}" if place == "cpu" else ""
+    seconds = f"{row[place]['seconds']:.1f} s" if place else ""
+    print(f"{row['name']:<18}{state}{twin}  {seconds}", flush=True)
+    if place and row[place]["status"] == "failed":
+        print(f"{'':<18}{row[place]['why']}")
+    for figure in row[place].get("figures", []) if place else []:
+        where = "" if place == "gpu" else "  (CPU)"
+        print(f"{'':<18}  {figure['name']}: {figure['value']:.6g} {figure.get('unit', '')}{where}")
+
+
+def main(words):
+    parser = argparse.ArgumentParser(prog="tests/gpu/run", description="GPU checks by the bundle's rille")
+    parser.add_argument("--bundle", help="the archive, or its unpacked folder; default: the newest in build/")
+    parser.add_argument("--json", help="where the report goes; default: $OUT/gpu.json, else gpu.json here")
+    parser.add_argument("--only", nargs="+", help="names of checks")
+    parser.add_argument("--require-gpu", action="store_true", help="fail where nothing ran on a GPU")
+    o = parser.parse_args(words)
+    began, scratch = time.monotonic(), tempfile.mkdtemp(prefix="rille-gpu-")
+    try:
+        bundle = unpack(find_bundle(o.bundle), scratch)
+        runner = Runner(bundle, scratch, checks.TOTAL_S - 20)
+        facts, manifest = machine.describe(), json.loads(Path(bundle, "MANIFEST.json").read_text())
+        seen = look(runner)
+        print(f"rille {manifest['version']}, build {manifest['build_id'][:12]}, glibc {manifest['glibc']} of the "
+              f"bundle; here: {facts['system']}, {facts['c_library']}")
+        for gpu in facts["gpus"] or [{}]:
+            print("GPU: " + (", ".join(f"{k} {v}" for k, v in gpu.items()) or "none"))
+        print(f"CUDA driver: {seen['doctor']['CUDA driver']['found'] or 'none'}\n")
+        rows = []
+        for row in run_checks(runner, facts["gpus"], seen, o.only):
+            rows.append(row)
+            show_row(row)
+        runner.end_agents()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    goals, status = [judge(goal, rows) for goal in checks.GOALS], status_of(facts["gpus"], rows)
+    print("\ngoals (measured on a GPU only)")
+    for goal in goals:
+        print(f"  {goal['bound']:<9}{goal['goal']}: " + (f"{goal['value']:.4g}, {goal['state']}" if "value" in goal else
+                                                         f"not measured ({goal['why']})"))
+    report = {"status": status, "seconds": round(time.monotonic() - began, 1), "machine": facts,
+              "bundle": {k: manifest[k] for k in ("version", "build_id", "commit", "glibc")}, "rille": seen,
+              "checks": rows, "goals": goals}
+    default = os.path.join(os.environ["OUT"], "gpu.json") if os.environ.get("OUT") else "gpu.json"
+    Path(o.json or default).write_text(json.dumps(report, indent=1) + "\n")
+    ran = sum(row["gpu"]["status"] == "ran" for row in rows)
+    print(f"\n{status}: {ran} of {len(rows)} checks ran on a GPU, {report['seconds']} s; report in {o.json or default}")
+    if status in ("no GPU", "nothing ran on the GPU"):
+        print("NOTHING RAN ON A GPU. What ran, ran on the CPU.")
+        return 1 if o.require_gpu else 0
+    return 1 if status == "failed" else 0

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""tests/gpu/run itself: what it says without a GPU, with one, of checks that fail or hang, and when time is over.
+
+usage: harness_test.py BUNDLE
+"""
+import contextlib, io, json, os, stat, subprocess, sys, tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+here = Path(__file__).resolve().parent
+sys.path[:0] = [str(here), str(here.parent / "cli")]
+import checks, harness, machine
+from tap import check, finish
+
+# A `rille` of two GPU devices whose check does what its arguments say.
+FAKE = """#!/bin/sh
+case "$*" in
+  doctor*) echo '[{"what":"CUDA driver","state":"STATE","found":"CUDA 13.0"}]' ;;
+  *devices.lua*) echo '{"result":[{"kind":"cpu"},{"kind":"KIND"}]}' ;;
+  *--fail*) echo '{"error":{"message":"3 is not 4"}}'; exit 1 ;;
+  *--hang*) setsid sleep 1000 & echo $! >"$RILLE_HOME.pid"; sleep 1000 ;;
+  *--talk*) echo no JSON ;;
+  *) echo "{\\"result\\":{\\"figures\\":[{\\"name\\":\\"rate\\",\\"value\\":7,\\"unit\\":\\"/s\\"}]}}" ;;
+esac
+"""
+H200 = [{"name": "NVIDIA H200", "driver_version": "580.1"}]
+
+
+def fake_bundle(folder, state="ok", kind="cuda"):
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
+    program = folder / "bin/rille"
+    program.write_text(FAKE.replace("STATE", state).replace("KIND", kind))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    (folder / "MANIFEST.json").write_text('{"version":"0","build_id":"0123456789abcdef","commit":"c","glibc":"2"}')
+    return folder
+
+
+def run(folder, gpus, *words):
+    """The report, the exit code and what was printed."""
+    machine.gpus = lambda: gpus
+    machine.driver_folder = lambda: None
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        code = harness.main(["--bundle", str(folder), "--json", str(folder) + ".json", *words])
+    return json.loads(Path(str(folder) + ".json").read_text()), code, said.getvalue()
+
+
+def alive(pid):
+    state = machine.text(f"/proc/{pid}/stat").rsplit(")", 1)[-1].split()
+    return bool(state) and state[0] != "Z"
+
+
+def test_fake(folder):
+    one = lambda name, *words, limit=30: checks.Check(name, "", "x.lua", list(words), limit, [])
+    bundle = fake_bundle(folder / "bundle")
+    checks.CHECKS = [one("good", "--device", "{device}"), one("wrong", "--fail"), one("garbage", "--talk")]
+    checks.GOALS = [checks.Goal("enough", ">= 7", "good", "rate"), checks.Goal("too much", "<= 6", "good", "rate"),
+                    checks.Goal("unknown", ">= 1", "wrong", "rate"), checks.Goal("to come", ">= 1")]
+    report, code, said = run(bundle, H200)
+    by_name = {row["name"]: row for row in report["checks"]}
+    check("a check that fails on the GPU fails the run", code == 1 and report["status"] == "failed", report)
+    check("its message is in the report", by_name["wrong"]["gpu"]["why"] == "3 is not 4", by_name)
+    check("output that is no JSON is a failure", by_name["garbage"]["gpu"]["status"] == "failed", by_name)
+    check("on a GPU the twin does not run", by_name["good"]["cpu"]["status"] == "not run", by_name)
+    states = [goal["state"] for goal in report["goals"]]
+    check("goals are met, missed, or not measured", states == ["met", "missed", "not measured", "not measured"], states)
+
+    checks.CHECKS, checks.GOALS = [one("good")], []
+    report, code, said = run(bundle, H200)
+    check("all well on the GPU: passed", code == 0 and report["status"] == "passed" and "NOTHING" not in said, said)
+    check("the report names the GPU", report["machine"]["gpus"] == H200, report["machine"])
+
+    for state, kind, why in (("missing", "cuda", "no CUDA driver"), ("ok", "cpu", "no CUDA device")):
+        report, code, said = run(fake_bundle(folder / "lame", state, kind), H200)
+        row = report["checks"][0]
+        check(f"a GPU, but {why}: the twin runs and the run says so", code == 0 and why in row["gpu"]["why"] and
+              row["cpu"]["status"] == "ran" and report["status"] == "nothing ran on the GPU" and
+              "NOTHING RAN ON A GPU" in said, report)
+    report, code, said = run(fake_bundle(folder / "lame", "ok", "cpu"), H200, "--require-gpu")
+    check("--require-gpu makes that a failure", code == 1, said)
+
+    harness.NO_TIME_S = 0
+    checks.CHECKS = [one("hangs", "--hang", limit=1), one("after")]
+    pids = []
+    rmtree = harness.shutil.rmtree
+    harness.shutil.rmtree = lambda path, **words: (pids.append(machine.text(path + "/home.pid").strip()),
+                                                   rmtree(path, **words))
+    report, code, said = run(bundle, H200)
+    harness.shutil.rmtree = rmtree
+    check("a check that hangs is ended and fails; the next one runs", code == 1 and
+          [row["gpu"]["status"] for row in report["checks"]] == ["failed", "ran"], report)
+    check("what it left running is ended", pids and pids[0] and not alive(pids[0]), pids)
+
+    checks.TOTAL_S = 0
+    report, code, said = run(bundle, H200)
+    check("when the time is over nothing is begun", [row["gpu"].get("why") for row in report["checks"]] ==
+          ["the time for all checks was over"] * 2, report)
+
+
+def test_budget():
+    limits = sum(one.gpu_limit_s for one in checks.CHECKS)
+    check(f"all limits on a GPU ({limits} s) fit in the {checks.TOTAL_S} s", limits <= checks.TOTAL_S - 60, limits)
+    names = {one.name for one in checks.CHECKS}
+    wrong = [goal.what for goal in checks.GOALS if goal.figure and goal.check not in names]
+    check("each goal's check exists", not wrong, wrong)
+    missing = [one.script for one in checks.CHECKS
+               if not (here / one.script).exists() and not (here.parents[1] / one.script).exists()]
+    check("each check's script exists", not missing, missing)
+
+
+def test_bundle(bundle, folder):
+    """The real thing, as a person runs it on a machine without a GPU."""
+    env = dict(os.environ, RILLE_THREADS="1", PATH="/usr/bin:/bin")
+    words = [sys.executable, str(here / "run"), "--bundle", bundle, "--json", str(folder / "real.json")]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=400)
+    report = json.loads((folder / "real.json").read_text()) if done.returncode == 0 else {}
+    check("the bundle's checks end well", done.returncode == 0, done.stdout + done.stderr)
+    if report.get("machine", {}).get("gpus"):
+        return
+    said = report.get("status") == "no GPU" and "NOTHING RAN ON A GPU" in done.stdout
+    check("without a GPU it says so", said, report)
+    check("every check has run as its twin", report and all(
+        row["gpu"]["status"] == "not run" and row["cpu"]["status"] == "ran" and row["cpu"]["figures"]
+        for row in report["checks"]), report)
+    found = report.get("rille", {}).get("doctor", {}).get("C library", {}).get("found", "")
+    check("the bundle's rille ran them", "of the bundle" in found, found)
+
+
+with tempfile.TemporaryDirectory(prefix="rille-gpu-test-") as scratch:
+    test_budget()
+    test_bundle(os.path.abspath(sys.argv[1]), Path(scratch))
+    test_fake(Path(scratch))
+finish()

@@ -1,0 +1,64 @@
+"""What this machine is, for the report: system, processor, GPUs, driver. Whatever cannot be read is left out."""
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+# Where container runtimes and distributions put the driver's libraries, some without telling the loader.
+DRIVER_FOLDERS = ["/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib64", "/usr/lib64/nvidia",
+                  "/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu/nvidia/current", "/run/opengl-driver/lib"]
+GPU_FIELDS = ["name", "uuid", "driver_version", "memory.total", "clocks.sm", "clocks.max.sm", "clocks.mem",
+              "clocks.max.mem", "power.limit", "temperature.gpu", "mig.mode.current", "compute_cap"]
+
+
+def output(*words):
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+        return done.stdout if done.returncode == 0 else ""
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def text(file):
+    try:
+        return Path(file).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def fields(content, separator):
+    pairs = (line.split(separator, 1) for line in content.splitlines() if separator in line)
+    return {key.strip(): value.strip().strip('"') for key, value in pairs}
+
+
+def gpus():
+    """One table per GPU, as nvidia-smi tells it."""
+    smi = shutil.which("nvidia-smi", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/local/nvidia/bin")
+    lines = output(smi, "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits") if smi else ""
+    rows = [dict(zip(GPU_FIELDS, (word.strip() for word in line.split(",")))) for line in lines.splitlines()]
+    if not rows:  # no nvidia-smi, but the kernel module names its GPUs
+        rows = [{"name": fields(text(file), ":").get("Model", "unknown")}
+                for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))]
+    return rows
+
+
+def driver_folder():
+    """Where libcuda.so.1 lies that the loader may not know of, or None."""
+    return next((folder for folder in DRIVER_FOLDERS if os.path.exists(folder + "/libcuda.so.1")), None)
+
+
+def describe():
+    cpu = fields(text("/proc/cpuinfo"), ":")
+    memory = fields(text("/proc/meminfo"), ":").get("MemTotal", "0 kB")
+    libc = output("ldd", "--version").splitlines()
+    return {
+        "system": fields(text("/etc/os-release"), "=").get("PRETTY_NAME", "unknown"),
+        "kernel": platform.release(),
+        "c_library": libc[0] if libc else "none found",
+        "processor": cpu.get("model name", "unknown"),
+        "cores": os.cpu_count(),
+        "memory_bytes": int(memory.split()[0]) * 1024,
+        "nvidia_module": text("/proc/driver/nvidia/version").splitlines()[:1],
+        "gpus": gpus(),
+    }
