@@ -33,6 +33,18 @@ def skip(why):
     sys.exit(77)
 
 
+# A driver as a host has it: it names a part of glibc that has become empty, and seeks it in the host's folders first.
+DRIVER = "int cuDriverGetVersion(int *version) { *version = 13000; return 0; }"
+
+
+def make_driver(folder):
+    """A libcuda.so.1 in that folder, or False where there is no compiler."""
+    os.makedirs(folder)
+    words = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", folder + "/libcuda.so.1", "-Wl,--no-as-needed",
+             "-l:libpthread.so.0", "-l:libdl.so.2", "-Wl,-rpath,/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64"]
+    return bool(shutil.which("cc")) and subprocess.run(words, input=DRIVER, text=True).returncode == 0
+
+
 def unpack(archive, folder):
     with tarfile.open(archive) as tar:
         names = {name.split("/")[0] for name in tar.getnames()}
@@ -149,6 +161,13 @@ def test_here(archive, scratch):
     ok, text = place.rille("doctor", LD_LIBRARY_PATH=hostile)
     check("LD_LIBRARY_PATH does not replace its libraries", ok and "libcurl             ok" in text, text)
 
+    if make_driver(scratch + "/driver"):
+        ok, text = place.rille("doctor", LD_LIBRARY_PATH=scratch + "/driver", LD_DEBUG="libs")
+        foreign = re.findall(r"calling init: (\S+/lib(?:c|pthread|dl)\.so\S*)", text.replace(bundle, ""))
+        check("the host's CUDA driver loads", ok and "CUDA 13.0" in text, text[-2000:])
+        check("it brings no part of the host's glibc along", text.count("calling init") > 10 and not [
+            file for file in foreign if not file.startswith("/bin/../lib/")], foreign)
+
     script = scratch + "/children.lua"
     with open(script, "w") as file:
         file.write("""local box = require("rille").rent("box", { gpu = "cpu" })
@@ -168,6 +187,8 @@ def test_here(archive, scratch):
 
 def enter(archive, root):
     """The bundle below ROOT/opt, and the folders that ENTER mounts on."""
+    if subprocess.run(["unshare", "--mount", "--pid", "--net", "--fork", "true"], capture_output=True).returncode:
+        skip("no rights to make namespaces here")
     for folder in ("proc", "dev/pts", "tmp", "opt"):
         os.makedirs(os.path.join(root, folder), exist_ok=True)
     bundle = unpack(archive, root + "/opt")
@@ -196,6 +217,13 @@ def test_old(archive, scratch):
     older = version and tuple(map(int, version[1].split("."))) < tuple(map(int, manifest["glibc"].split(".")))
     check(f"its C library ({version and version[1]}) is older than the bundle's ({manifest['glibc']})", older, text)
     check_use(place, manifest, "/tmp")
+    shutil.rmtree(root + "/driver", ignore_errors=True)
+    if make_driver(root + "/driver"):
+        with open(root + "/etc/ld.so.conf.d/driver.conf", "w") as file:
+            file.write("/driver\n")
+        subprocess.run(["chroot", root, "/sbin/ldconfig"], check=True)
+        ok, text = place.rille("doctor")
+        check("the driver is found where the old system's loader finds it", ok and "CUDA 13.0" in text, text)
     ok, text = place.rille("-e", """local box = require("rille").rent("box", { gpu = "cpu" })
       box:exec("old", { argv = { "/usr/bin/ldd", "--version" } })""")
     check("programs that it starts use the old one", ok and version and version[1] in text, text)
