@@ -33,8 +33,7 @@ return rille.step("gpt2", { args = args }, function()
   local rate = args.batch * args.context / times[math.ceil(#times / 2)]
   if loss ~= loss or loss > 2 * math.log(args.vocab) then error("the loss is " .. loss) end
   local figures = {
-    { name = ("GPT-2 of %d layers, f32, B=%d T=%d"):format(args.layers, args.batch, args.context), value = rate,
-      unit = "tokens/s" },
+    { name = "tokens per second", value = rate, unit = "tokens/s" },
     { name = "peak memory", value = dev:memory().peak / 1e6, unit = "MB" },
   }
   if args.peak > 0 then

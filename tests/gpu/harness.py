@@ -20,19 +20,26 @@ ROOT = HERE.parents[1]
 NO_TIME_S = 5  # a check with less than this is not begun
 
 
+def is_peer(check):
+    return check.script.endswith(".py")
+
+
 class Runner:
-    """The bundle's `rille` in a home of its own, and the time that is left."""
+    """The bundle's `rille` in a home of its own, the Python that has PyTorch, and the time that is left."""
 
     def __init__(self, bundle, scratch, total_s):
         self.bundle, self.scratch = str(bundle), str(scratch)
         self.end = time.monotonic() + total_s
+        self.python = os.environ.get("RILLE_TORCH_PYTHON", "python3")
         self.env = dict(os.environ, RILLE_HOME=self.scratch + "/home", XDG_CONFIG_HOME=self.scratch, NO_COLOR="1")
 
     def rille(self, words, limit_s):
+        return self.run([self.bundle + "/bin/rille", *words], limit_s)
+
+    def run(self, words, limit_s):
         """(exit code or None when the time was over, standard output, all that was said)."""
-        process = subprocess.Popen([self.bundle + "/bin/rille", *words], env=self.env, cwd=self.scratch, text=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   start_new_session=True)
+        process = subprocess.Popen(words, env=self.env, cwd=self.scratch, text=True, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         try:
             out, err = process.communicate(timeout=limit_s)
             return process.returncode, out, out + err
@@ -58,17 +65,20 @@ class Runner:
         limit_s = min(limit_s, self.end - time.monotonic())
         if limit_s < NO_TIME_S:
             return not_run("the time for all checks was over")
-        script = check.script if check.script.startswith("workflows/") else HERE / check.script
+        script = str(Path(self.bundle if check.script.startswith("workflows/") else HERE, check.script))
+        program = [self.python, "-B"] if is_peer(check) else [self.bundle + "/bin/rille", "--json", "run"]
         began = time.monotonic()
-        code, out, said = self.rille(["--json", "run", str(Path(self.bundle, script)),
-                                      *(word.format(**filled) for word in arguments)], limit_s)
+        code, out, said = self.run([*program, script, *(word.format(**filled) for word in arguments)], limit_s)
         result = {"status": "ran", "seconds": round(time.monotonic() - began, 2)}
         if code is None:
             return dict(result, status="failed", why=f"not done after {limit_s:.0f} s", said=said[-2000:])
         try:
             data = json.loads(out)
             why = data.get("error", {}).get("message")
-            figures = figures_of(data.get("result"))
+            answer = data.get("result")
+            if isinstance(answer, dict) and answer.get("not_run"):
+                return not_run(answer["not_run"])
+            figures = figures_of(answer)
         except (ValueError, AttributeError):
             why, figures = "its output is no JSON", []
         if code != 0 or why:
@@ -126,10 +136,23 @@ def look(runner):
     return seen
 
 
-def why_no_gpu(gpus, seen):
-    """Why no check can run on a GPU, or None."""
+def look_for_torch(runner):
+    """{version, cuda}, or {why} where there is none."""
+    code, script = 1, "import torch; print(torch.__version__, torch.cuda.is_available())"
+    if shutil.which(runner.python):
+        code, out, _ = runner.run([runner.python, "-c", script], 60)
+    if code != 0:
+        return {"why": f"{runner.python} has no torch"}
+    version, cuda = out.split()[-2:]
+    return {"version": version, "cuda": cuda == "True"}
+
+
+def why_no_gpu(check, gpus, seen):
+    """Why the check cannot run on a GPU, or None."""
     if not gpus:
         return "no GPU on this machine"
+    if is_peer(check):
+        return seen["torch"].get("why") or (None if seen["torch"]["cuda"] else "this torch sees no CUDA device")
     if seen["doctor"]["CUDA driver"]["state"] == "missing":
         return "no CUDA driver that loads"
     if not any(device["kind"] == "cuda" for device in seen["devices"]):
@@ -138,21 +161,28 @@ def why_no_gpu(gpus, seen):
 
 
 def run_checks(runner, gpus, seen, only):
-    """A row per check: {name, what, gpu, cpu}. Twins run only where no GPU does."""
-    reason = why_no_gpu(gpus, seen)
+    """A row per check: {name, what, peer, gpu, cpu}. Twins run only where no GPU does."""
     name = gpus[0]["name"] if gpus else ""
     filled = {"device": "cuda:0", "bundle": runner.bundle, "scratch": runner.scratch,
               "peak": next((peak for part, peak in checks.PEAK_BF16_TFLOPS.items() if part in name), 0)}
     for check in checks.CHECKS:
+        reason = why_no_gpu(check, gpus, seen)
         if only and check.name not in only:
             gpu, cpu = not_run("not asked for"), not_run("not asked for")
-        elif reason:
-            gpu = not_run(reason)
-            cpu = runner.check(check, check.cpu, check.cpu_limit_s, filled) if check.cpu is not None else not_run(
-                "it has no twin on the CPU")
-        else:
+        elif not reason:
             gpu, cpu = runner.check(check, check.gpu, check.gpu_limit_s, filled), not_run("it ran on the GPU")
-        yield {"name": check.name, "what": check.what, "gpu": gpu, "cpu": cpu}
+        else:
+            gpu = not_run(reason)
+            why = "it has no twin on the CPU" if check.cpu is None else is_peer(check) and seen["torch"].get("why")
+            cpu = not_run(why) if why else runner.check(check, check.cpu, check.cpu_limit_s, filled)
+        yield {"name": check.name, "what": check.what, "peer": is_peer(check), "gpu": gpu, "cpu": cpu}
+
+
+def figure(rows, check, name):
+    """(the value on the GPU or None, why there is none)."""
+    gpu = next(row for row in rows if row["name"] == check)["gpu"]
+    value = next((f["value"] for f in gpu.get("figures", []) if f["name"] == name), None)
+    return value, None if value is not None else f"{check}: " + gpu.get("why", "no such figure")
 
 
 def judge(goal, rows):
@@ -160,10 +190,12 @@ def judge(goal, rows):
     answer = {"goal": goal.what, "bound": goal.bound, "state": "not measured"}
     if not goal.figure:
         return dict(answer, why="no check measures it yet")
-    row = next(row for row in rows if row["name"] == goal.check)
-    value = next((f["value"] for f in row["gpu"].get("figures", []) if f["name"] == goal.figure), None)
+    value, why = figure(rows, goal.check, goal.figure)
+    if value is not None and goal.of:
+        other, why = figure(rows, goal.of, goal.figure)
+        value = other and value / other
     if value is None:
-        return dict(answer, why=row["gpu"].get("why", f"{goal.check} gave no such figure"))
+        return dict(answer, why=why)
     sign, bound = goal.bound.split()
     met = value >= float(bound) if sign == ">=" else value <= float(bound)
     return dict(answer, state="met" if met else "missed", value=value)
@@ -173,7 +205,7 @@ def status_of(gpus, rows):
     places = [row[place]["status"] for row in rows for place in ("gpu", "cpu")]
     if "failed" in places:
         return "failed"
-    if any(row["gpu"]["status"] == "ran" for row in rows):
+    if any(row["gpu"]["status"] == "ran" for row in rows if not row["peer"]):
         return "passed"
     return "nothing ran on the GPU" if gpus else "no GPU"
 
@@ -183,12 +215,12 @@ def show_row(row):
     state = row["gpu"]["status"] if place == "gpu" else f"not run ({row['gpu']['why']})"
     twin = f"; CPU twin {row['cpu']['status']}" if place == "cpu" else ""
     seconds = f"{row[place]['seconds']:.1f} s" if place else ""
-    print(f"{row['name']:<18}{state}{twin}  {seconds}", flush=True)
+    print(f"{row['name']:<22}{state}{twin}  {seconds}", flush=True)
     if place and row[place]["status"] == "failed":
-        print(f"{'':<18}{row[place]['why']}")
+        print(f"{'':<22}{row[place]['why']}")
     for figure in row[place].get("figures", []) if place else []:
         where = "" if place == "gpu" else "  (CPU)"
-        print(f"{'':<18}  {figure['name']}: {figure['value']:.6g} {figure.get('unit', '')}{where}")
+        print(f"{'':<22}  {figure['name']}: {figure['value']:.6g} {figure.get('unit', '')}{where}")
 
 
 def main(words):
@@ -204,6 +236,7 @@ def main(words):
         runner = Runner(bundle, scratch, checks.TOTAL_S - 20)
         facts, manifest = machine.describe(), json.loads(Path(bundle, "MANIFEST.json").read_text())
         seen = look(runner)
+        seen["torch"] = look_for_torch(runner)
         print(f"rille {manifest['version']}, build {manifest['build_id'][:12]}, glibc {manifest['glibc']} of the "
               f"bundle; here: {facts['system']}, {facts['c_library']}")
         for gpu in facts["gpus"] or [{}]:
@@ -226,9 +259,11 @@ def main(words):
               "checks": rows, "goals": goals}
     default = os.path.join(os.environ["OUT"], "gpu.json") if os.environ.get("OUT") else "gpu.json"
     Path(o.json or default).write_text(json.dumps(report, indent=1) + "\n")
-    ran = sum(row["gpu"]["status"] == "ran" for row in rows)
-    print(f"\n{status}: {ran} of {len(rows)} checks ran on a GPU, {report['seconds']} s; report in {o.json or default}")
+    ran = sum(row["gpu"]["status"] == "ran" and not row["peer"] for row in rows)
+    count = sum(not row["peer"] for row in rows)
+    print(f"\n{status}: {ran} of {count} checks of Rille ran on a GPU, {report['seconds']} s; report in "
+          f"{o.json or default}")
     if status in ("no GPU", "nothing ran on the GPU"):
-        print("NOTHING RAN ON A GPU. What ran, ran on the CPU.")
+        print("NOTHING OF RILLE RAN ON A GPU. What ran, ran on the CPU.")
         return 1 if o.require_gpu else 0
     return 1 if status == "failed" else 0

@@ -124,4 +124,5 @@ def main():
     print(json.dumps({"losses": losses, "seconds": times[warmup:], "peak_bytes": peak, "torch": torch.__version__}))
 
 
-main()
+if __name__ == "__main__":
+    main()
