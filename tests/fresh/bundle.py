@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The bundle, unpacked and run where it has never been.
 
-usage: bundle.py ARCHIVE here|bare|old
+usage: bundle.py ARCHIVE here|bare|old|new
 
 here   this machine with an empty environment: relative, through a link, read-only, with a hostile LD_LIBRARY_PATH
 bare   a root with nothing in it but the bundle, /proc and a few device nodes: no C library, no shell, no network
 old    Debian 11, whose C library is older than the bundle's, by mmdebstrap and a mirror, or its root in $RILLE_OLD_ROOT
+new    Debian 13, whose C library is newer; $RILLE_NEW_ROOT
 
 Exits with 77 where the place cannot be made (CTest: skipped).
 """
@@ -23,7 +24,18 @@ done
 mount -t tmpfs tmpfs "$ROOT/tmp" && mkdir "$ROOT/tmp/home"
 mount --bind "$ROOT/opt" "$ROOT/opt" && mount -o remount,bind,ro "$ROOT/opt" || exit 77
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$ROOT/dev/pts" 2>/dev/null
+[ -z "$BEFORE" ] || eval "$BEFORE"
 exec chroot "$ROOT" "$@"
+"""
+# A server for https on this namespace's own loopback; it has a text, and a certificate that its arguments name.
+SERVER = """
+import http.server, ssl, sys
+server = http.server.HTTPServer(("127.0.0.1", 8443), http.server.SimpleHTTPRequestHandler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(*sys.argv[1:3])
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print("listening", flush=True)
+server.serve_forever()
 """
 SMALL = ["--steps", "20", "--layers", "1", "--width", "32", "--heads", "2", "--context", "16", "--batch", "8"]
 
@@ -199,23 +211,47 @@ def test_bare(archive, scratch):
     place, manifest = enter(archive, scratch + "/root")
     check("there is no other C library", not os.path.exists(scratch + "/root/lib64"))
     check_use(place, manifest, "/tmp")
+    check_certificates(place, scratch)
 
 
-def test_old(archive, scratch):
-    root = os.environ.get("RILLE_OLD_ROOT", scratch + "/root")
+def check_certificates(place, scratch):
+    """Where the system has no certificates, those of the bundle count, and no others."""
+    if not shutil.which("openssl") or not shutil.which("ip"):
+        return
+    made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                           "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2",
+                           "-keyout", scratch + "/key.pem", "-out", scratch + "/cert.pem"], capture_output=True)
+    assert made.returncode == 0, made.stderr
+    open(scratch + "/server.py", "w").write(SERVER)
+    before = f"""ip link set lo up; cd {scratch}; mkfifo said; {sys.executable} server.py cert.pem key.pem >said &
+      read word <{scratch}/said; rm {scratch}/said"""
+    script = """local box = require("rille").rent("box", { gpu = "cpu" })
+      box:stage("https://127.0.0.1:8443/server.py", "text")"""
+    ok, text = place.rille("-e", script, BEFORE=before, expect=1)
+    check("a server that the bundle's certificates do not know is refused", ok and "certificate" in text, text)
+    shutil.copy(scratch + "/cert.pem", place.root + place.bundle + "/share/rille/ca-certificates.crt")
+    ok, text = place.rille("-e", script, BEFORE=before)
+    check("one that they know is spoken to", ok, text)
+
+
+def test_other(archive, scratch, where):
+    """Another Debian: an older glibc, or a newer one."""
+    suite = {"old": "bullseye", "new": "trixie"}[where]
+    root = os.environ.get(f"RILLE_{where.upper()}_ROOT", scratch + "/root")
     if not os.path.exists(root + "/etc"):
         if not shutil.which("mmdebstrap"):
             skip("mmdebstrap is missing")
-        made = subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "bullseye", root],
-                              capture_output=True, text=True)
+        made = subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", suite, root,
+                               "http://deb.debian.org/debian"], capture_output=True, text=True)
         if made.returncode:
-            skip("mmdebstrap could not make Debian 11: " + made.stderr[-500:])
+            skip(f"mmdebstrap could not make {suite}: " + made.stderr[-500:])
     shutil.rmtree(root + "/opt", ignore_errors=True)
     place, manifest = enter(archive, root)
     ok, text = place.run("/usr/bin/ldd", "--version")
-    version = re.search(r" (\d+\.\d+)$", text.splitlines()[0]) if ok else None
-    older = version and tuple(map(int, version[1].split("."))) < tuple(map(int, manifest["glibc"].split(".")))
-    check(f"its C library ({version and version[1]}) is older than the bundle's ({manifest['glibc']})", older, text)
+    version = re.search(r" (\d+\.\d+)$", text.splitlines()[0])[1] if ok else "0"
+    theirs, ours = (tuple(map(int, v.split("."))) for v in (version, manifest["glibc"]))
+    check(f"its C library ({version}) is {where}er than the bundle's ({manifest['glibc']})",
+          theirs < ours if where == "old" else theirs > ours, text)
     check_use(place, manifest, "/tmp")
     shutil.rmtree(root + "/driver", ignore_errors=True)
     if make_driver(root + "/driver"):
@@ -223,10 +259,10 @@ def test_old(archive, scratch):
             file.write("/driver\n")
         subprocess.run(["chroot", root, "/sbin/ldconfig"], check=True)
         ok, text = place.rille("doctor")
-        check("the driver is found where the old system's loader finds it", ok and "CUDA 13.0" in text, text)
+        check("the driver is found where that system's loader finds it", ok and "CUDA 13.0" in text, text)
     ok, text = place.rille("-e", """local box = require("rille").rent("box", { gpu = "cpu" })
-      box:exec("old", { argv = { "/usr/bin/ldd", "--version" } })""")
-    check("programs that it starts use the old one", ok and version and version[1] in text, text)
+      box:exec("theirs", { argv = { "/usr/bin/ldd", "--version" } })""")
+    check("programs that it starts use that system's", ok and version in text, text)
 
 
 def main():
@@ -235,7 +271,10 @@ def main():
         skip("changing root needs root")
     scratch = tempfile.mkdtemp(prefix="rille-bundle-")
     try:
-        {"here": test_here, "bare": test_bare, "old": test_old}[where](archive, scratch)
+        if where in ("old", "new"):
+            test_other(archive, scratch, where)
+        else:
+            {"here": test_here, "bare": test_bare}[where](archive, scratch)
     finally:
         for folder, _, _ in os.walk(scratch):
             os.chmod(folder, 0o755)
