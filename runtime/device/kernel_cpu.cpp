@@ -174,6 +174,15 @@ std::vector<std::string> compiler_flags(const KernelOptions& options) {
   return flags;
 }
 
+// A bundle's kernels are linked with its own C library: the host's may be newer than that, or not glibc at all.
+std::vector<std::string> linker_flags(const std::string& bundle) {
+  if (bundle.empty()) return {};
+  std::vector<std::string> flags = {"-nodefaultlibs", "-Wl,--as-needed"};
+  for (const char* name : {"libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2"}) flags.push_back(bundle + "/lib/" + name);
+  flags.push_back("-lgcc");
+  return flags;
+}
+
 bool is_clang(const std::string& program) {
   std::error_code failed;
   return fs::canonical(program, failed).filename().string().find("clang") != std::string::npos;
@@ -200,7 +209,8 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   const std::string text = library_text(source, name, options);
   const auto flags = compiler_flags(options);
   const std::string who = identity_of(compiler), cpu = processor();
-  std::vector<std::string_view> pieces = {"cpu", text, who, cpu, shim_key()};
+  const std::string bundle = bundle_folder();
+  std::vector<std::string_view> pieces = {"cpu", text, who, cpu, shim_key(), bundle.empty() ? "" : "bundle"};
   pieces.insert(pieces.end(), flags.begin(), flags.end());
   const KernelFiles files(options.cache);
   BuiltLibrary built;
@@ -221,11 +231,16 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   if (!is_clang(compiler)) argv.insert(argv.end(), {"-fno-gnu-unique", "-fno-diagnostics-show-option"});
   argv.insert(argv.end(), {"-I", headers});
   // Checked mode links apart: with -fsanitize the compiler would add the sanitizer's library.
+  std::vector<std::string> link = {"-shared", "-Wl,-Bsymbolic", "-o", library, options.checked ? object : input};
+  const auto libraries = linker_flags(bundle);
+  if (!libraries.empty() && !options.checked) link.insert(link.end(), {"-x", "none"});  // what follows is no C++
+  link.insert(link.end(), libraries.begin(), libraries.end());
   if (options.checked) argv.insert(argv.end(), {"-c", "-o", object, input});
-  else argv.insert(argv.end(), {"-shared", "-Wl,-Bsymbolic", "-o", library, input});
+  else argv.insert(argv.end(), link.begin(), link.end());
   RILLE_TRY(int status, run_compiler(argv, log));
   if (status == 0 && options.checked) {
-    RILLE_TRY(status, run_compiler({compiler, "-shared", "-Wl,-Bsymbolic", "-o", library, object}, log));
+    link.insert(link.begin(), compiler);
+    RILLE_TRY(status, run_compiler(link, log));
   }
   if (status != 0) {
     RILLE_TRY(auto said, read_small_file(log, 1 << 20));
