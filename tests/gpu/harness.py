@@ -171,6 +171,7 @@ def run_checks(runner, gpus, seen, only):
             gpu, cpu = not_run("not asked for"), not_run("not asked for")
         elif not reason:
             gpu, cpu = runner.check(check, check.gpu, check.gpu_limit_s, filled), not_run("it ran on the GPU")
+            gpu["after"] = machine.gpus()[:1]  # clocks, power and heat, for who wonders about the figures
         else:
             gpu = not_run(reason)
             why = "it has no twin on the CPU" if check.cpu is None else is_peer(check) and seen["torch"].get("why")

@@ -67,8 +67,8 @@ def test_fake(folder):
     check("a check that fails on the GPU fails the run", code == 1 and report["status"] == "failed", report)
     check("its message is in the report", by_name["wrong"]["gpu"]["why"] == "3 is not 4", by_name)
     check("output that is no JSON is a failure", by_name["garbage"]["gpu"]["status"] == "failed", by_name)
-    check("a check may say that it cannot run", by_name["unable"]["gpu"] == {"status": "not run", "why": "no compiler"},
-          by_name)
+    check("a check may say that it cannot run", by_name["unable"]["gpu"]["status"] == "not run" and
+          by_name["unable"]["gpu"]["why"] == "no compiler", by_name)
     check("on a GPU the twin does not run", by_name["good"]["cpu"]["status"] == "not run", by_name)
     states = [goal["state"] for goal in report["goals"]]
     check("goals are met, missed, or not measured", states == ["met", "missed", "not measured", "not measured"], states)

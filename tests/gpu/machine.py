@@ -9,7 +9,7 @@ from pathlib import Path
 DRIVER_FOLDERS = ["/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib64", "/usr/lib64/nvidia",
                   "/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu/nvidia/current", "/run/opengl-driver/lib"]
 GPU_FIELDS = ["name", "uuid", "driver_version", "memory.total", "clocks.sm", "clocks.max.sm", "clocks.mem",
-              "clocks.max.mem", "power.limit", "temperature.gpu", "mig.mode.current", "compute_cap"]
+              "clocks.max.mem", "power.draw", "power.limit", "temperature.gpu", "mig.mode.current", "compute_cap"]
 
 
 def output(*words):
