@@ -185,6 +185,11 @@ int begin_compile(lua_State* L, Request request) {
                [](lua_State* l, std::shared_ptr<Kernel> k) { return push_kernel(l, std::move(k)); });
 }
 
+Async<device::Cubin> cubin_on_thread(Loop& loop, std::shared_ptr<Kernel> kernel, std::string arch) {
+  std::function<Result<device::Cubin>()> job = [&kernel, &arch] { return kernel->cubin(arch); };
+  co_return co_await thread_job(loop, std::move(job));
+}
+
 // A path beside the script, when it is not absolute.
 std::string beside_script(lua_State* L, std::string path) {
   const std::string& directory = LuaHost::of(L).options().script_directory;
@@ -217,6 +222,23 @@ int device_kernel_file(lua_State* L) {  // dev:kernel_file(path, {..})
   request.path = beside_script(L, std::string(check_text(L, 2, "kernel_file: the path")));
   request.options = read_options(L, 3, "kernel_file");
   return begin_compile(L, std::move(request));
+}
+
+int kernel_cubin(lua_State* L) {  // k:cubin("sm_90a") -> {image =, name =, cached =}
+  auto kernel = check_object<KernelHandle>(L, 1, "cubin").kernel;
+  std::string arch(check_text(L, 2, "cubin: the architecture"));
+  const bool known = arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 8 &&
+                     arch.find_first_not_of("0123456789af", 3) == arch.npos;
+  if (!known)
+    raise_invalid(L, fmt::format("cubin: '{}' is no architecture", arch), "\"sm_80\", \"sm_90a\", \"sm_120\"");
+  return await(L, cubin_on_thread(LuaHost::of(L).loop(), std::move(kernel), std::move(arch)),
+               [](lua_State* l, device::Cubin c) {
+                 lua_newtable(l);
+                 set_field(l, "image", std::string_view(c.image));
+                 set_field(l, "name", std::string_view(c.lowered_name));
+                 set_field(l, "cached", c.cached);
+                 return 1;
+               });
 }
 
 }  // namespace rille::lua

@@ -13,8 +13,6 @@ using device::LaunchShape;
 using tensor::Launching;
 using tensor::LaunchValue;
 
-struct KernelHandle { std::shared_ptr<device::Kernel> kernel; };
-
 struct Bound {
   Launching what;
   std::vector<LaunchValue> values;     // of the call under way: kept for its memory
@@ -223,6 +221,7 @@ void define_kernel(lua_State* L) {
                                  .methods = {{"launch", bind<launch>},
                                              {"bind", bind<bind_shape>},
                                              {"suggest_block", bind<suggest_block>}},
+                                 .async_methods = {{"cubin", bind<kernel_cubin>}},
                                  .metamethods = {{"__tostring", bind<to_string>}},
                                  .field = field,
                                  .fields = {"name", "signature", "cached", "checked"}});

@@ -126,11 +126,16 @@ RILLE_INNER void rille_back(uint3 me) {
 }
 #define RILLE_SITE __builtin_return_address(0)
 
-// Out of line, so that the return address is where the kernel waits. Checked mode tells barriers apart by their lines:
-// the compiler may copy one.
+// Checked mode: out of line, so that the return address is where the kernel waits. It tells barriers apart by their
+// lines: the compiler may copy one.
+#ifdef RILLE_CHECKED
 RILLE_UNWATCHED __attribute__((noinline, unused)) static unsigned rille_barrier(unsigned predicate, unsigned line = 0) {
-  const uint3 me = threadIdx;
   const void* site = line ? (const void*)(uintptr_t)line : RILLE_SITE;
+#else
+RILLE_IN unsigned rille_barrier(unsigned predicate) {
+  const void* site = nullptr;
+#endif
+  const uint3 me = threadIdx;
   const unsigned n = rille_worker->barrier(rille_worker, rille_thread(), predicate, site);
   rille_back(me);
   return n;
@@ -207,8 +212,9 @@ template <class N, class... A> struct rille_held_all;
 template <size_t... I, class... A> struct rille_held_all<rille_numbers<I...>, A...> : rille_held<I, A>... {};
 template <size_t I, class T> RILLE_INNER const T& rille_get(const rille_held<I, T>& h) { return h.value; }
 
-template <auto F> struct rille_runner;
-template <class... A, void (*F)(A...)> struct rille_runner<F> {
+// flat: threads know nothing but rille_at_x and its kin, and never wait (kernel_source.hpp).
+template <auto F, bool flat = false> struct rille_runner;
+template <class... A, void (*F)(A...), bool flat> struct rille_runner<F, flat> {
   static constexpr unsigned count = sizeof...(A);
   static constexpr rille_abi::Parameter parameter[sizeof...(A) + 1] = {rille_parameter<A>::value..., {}};
   template <size_t... I>
@@ -222,6 +228,17 @@ template <class... A, void (*F)(A...)> struct rille_runner<F> {
     blockDim = {w->block[0], w->block[1], w->block[2]};
     gridDim = {w->grid[0], w->grid[1], w->grid[2]};
     for (rille_shared_name* s = rille_shared_name::first(); s; s = s->next) s->set(w->shared);
+    if constexpr (flat) {
+      if (by * bz == 1 && w->grid[1] * w->grid[2] == 1 && (unsigned long)last * (unsigned)bx < 0x7fffffffu) {
+        rille_base_x = rille_base_y = rille_base_z = rille_thread_y = rille_thread_z = 0;
+        for (int at = (int)first * bx, end = (int)last * bx; at < end; ++at) {
+          rille_thread_x = at;
+          F(rille_get<I>(a)...);
+        }
+        w->block_at = last - 1;
+        return rille_abi::all_done;
+      }
+    }
     for (unsigned b = first; b < last; ++b) {
       w->block_at = b;
       blockIdx = {b % gx, b / gx % gy, b / gx / gy};

@@ -65,10 +65,10 @@ bool BlockRunner::prepare(LaunchShared& launch) {
 
 void BlockRunner::begin_block() {
   frontier_ = finished_ = arrived_ = count_ = at_grid_ = 0;
-  block_done_ = ran_through_ = false;
+  alive_ = threads_;
+  checked_ = launch_->run->check != nullptr;
   barrier_site_ = nullptr;
-  std::memset(ready_, 0, sizeof ready_);
-  std::memset(at_barrier_, 0, sizeof at_barrier_);
+  head_ = tail_ = 0;
   for (unsigned w = 0; w * 32 < threads_; ++w) warps_[w].waiting = warps_[w].finished = 0;
   // Taken from the end: a block uses few.
   free_stacks_ = int(threads_);
@@ -86,7 +86,16 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
       launch_->run->check->begin_block();
     }
     starting_stack_ = free_stack_[--free_stacks_];
-    rille_switch_stack(&main_, stacks_.make(starting_stack_, fiber, this));
+    void* next = stacks_.make(starting_stack_, fiber, this);
+    for (;;) {
+      switch_stack(&main_, next);
+      if (failed_ || finished_ == threads_) break;
+      if (!unstick()) {                              // nobody can run
+        give_up(deadlock());
+        break;
+      }
+      next = pop_ready();
+    }
     first = block_at + 1;
   }
 }
@@ -107,14 +116,11 @@ RILLE_ON_FIBER void BlockRunner::run_fiber() {
     if (thread == rille_abi::all_done) frontier_ = threads_;
     if (finished_ == threads_) leave_block();
     finished_some();
-    const int next = next_ready(thread == rille_abi::all_done ? 0 : thread);
-    if (next >= 0) {
+    if (head_ != tail_) {
       free_stack_[free_stacks_++] = std::uint16_t(mine);
-      ready_[next / 64] &= ~(std::uint64_t(1) << (next % 64));
-      rille_switch_stack(&nowhere_, stack_[next]);
+      switch_stack(&nowhere_, pop_ready());
     } else if (frontier_ >= threads_) {
-      free_stack_[free_stacks_++] = std::uint16_t(mine);
-      go_on(&nowhere_);
+      leave_block();                                 // stuck: run_blocks() looks what can be done
     }
   }
 }
@@ -126,6 +132,7 @@ RILLE_ON_FIBER void BlockRunner::cross_frontier(unsigned thread) {
 
 RILLE_ON_FIBER void BlockRunner::finish(unsigned from, unsigned to) {
   finished_ += to - from;
+  alive_ = threads_ - finished_;
   for (unsigned t = from; t < to;) {
     const unsigned lane = t % 32, n = to - t < 32 - lane ? to - t : 32 - lane;
     warps_[t / 32].finished |= (n == 32 ? ~0u : ((1u << n) - 1) << lane);
@@ -134,55 +141,26 @@ RILLE_ON_FIBER void BlockRunner::finish(unsigned from, unsigned to) {
 }
 
 RILLE_ON_FIBER void BlockRunner::finished_some() {
-  if (arrived_ && arrived_ == threads_ - finished_) release_barrier();
+  if (arrived_ && arrived_ == alive_) release_barrier(arrived_);
   for (unsigned w = 0; w * 32 < threads_; ++w) {
     while (warps_[w].waiting) {
       bool done = false;
       for (std::uint32_t left = warps_[w].waiting; left && !done; left &= left - 1) {
         const int lane = __builtin_ctz(left);
-        done = try_complete(w, warps_[w].mask[lane], warps_[w].kind[lane]);
+        done = try_complete(w, warps_[w].mask[lane], warps_[w].kind[lane], 32);
       }
       if (!done) break;
     }
   }
 }
 
-// The next thread in the row after `from` that may run, going round; -1: none.
-RILLE_ON_FIBER int BlockRunner::next_ready(unsigned from) const {
-  const unsigned n = (threads_ + 63) / 64, at = from / 64 % words;
-  if (const auto here = ready_[at] & ~std::uint64_t(0) << (from % 64)) return int(at * 64) + __builtin_ctzll(here);
-  for (unsigned i = 1; i <= n; ++i) {
-    const unsigned w = at + i < n ? at + i : at + i - n;
-    if (w < n && ready_[w]) return int(w * 64) + __builtin_ctzll(ready_[w]);
-  }
-  return -1;
-}
-
-RILLE_ON_FIBER void BlockRunner::suspend(unsigned thread) {
-  const int next = next_ready(thread);
-  if (next >= 0) {
-    ready_[next / 64] &= ~(std::uint64_t(1) << (next % 64));
-    rille_switch_stack(&stack_[thread], stack_[next]);
-  } else {
-    go_on(&stack_[thread]);
-  }
-}
-
-RILLE_ON_FIBER void BlockRunner::go_on(void** from) {
+RILLE_ON_FIBER void BlockRunner::go_on(void** where) {
   if (frontier_ < threads_) {
     starting_stack_ = free_stack_[--free_stacks_];
-    rille_switch_stack(from, stacks_.make(starting_stack_, fiber, this));
-    return;
+    switch_stack(where, stacks_.make(starting_stack_, fiber, this));
+  } else {
+    switch_stack(where, main_);                      // stuck: run_blocks() looks what can be done
   }
-  int next = next_ready(0);
-  if (next < 0 && unstick()) next = next_ready(0);
-  if (next < 0) {
-    give_up(deadlock());
-    return;
-  }
-  ready_[next / 64] &= ~(std::uint64_t(1) << (next % 64));
-  if (&stack_[next] == from) return;                 // it waited for itself only
-  rille_switch_stack(from, stack_[next]);
 }
 
 RILLE_ON_FIBER void BlockRunner::give_up(const Violation& v) {
@@ -194,6 +172,10 @@ RILLE_ON_FIBER void BlockRunner::give_up(const Violation& v) {
     if (launch_->report->violation.kind == Violation::Kind::none) launch_->report->violation = mine;
   }
   launch_->stop = true;
+}
+
+RILLE_ON_FIBER void BlockRunner::fail(const Violation& v) {
+  give_up(v);
   leave_block();
 }
 

@@ -2,8 +2,9 @@
 // kernel_run.cpp and block_*.cpp.
 //
 // The threads of a block stand in a row. `frontier_` is the first one that has not begun. Whoever waits goes on with
-// the next thread in the row that may run, or begins the one at the frontier on a new stack. Threads between two waits
-// ran through in the plain loop and are finished.
+// the thread that may run for longest, or begins the one at the frontier on a new stack. Threads between two waits ran
+// through in the plain loop and are finished. A waiting thread is its stack pointer, which lies where it waits: at the
+// barrier, in its warp, or in the queue of those that may run.
 #pragma once
 
 #include <atomic>
@@ -55,9 +56,10 @@ class BlockRunner : public rille_abi::Worker {
     std::uint32_t mask[32];
     std::uint64_t value[32], result[32];
     const void* site[32];
+    void* stack[32];
     std::uint8_t kind[32], from[32];
   };
-  static constexpr unsigned words = rille_abi::threads_max / 64;
+  static constexpr unsigned ready_size = 2048;         // a power of two above the most threads
 
   // Called by the kernel.
   static unsigned on_barrier(Worker*, unsigned thread, unsigned predicate, const void* site);
@@ -76,21 +78,32 @@ class BlockRunner : public rille_abi::Worker {
   void cross_frontier(unsigned thread);
   void finish(unsigned from, unsigned to);           // threads [from, to) are done
   void finished_some();                              // whoever waited for them need not any more
-  int next_ready(unsigned from) const;
-  void ready(unsigned thread) { ready_[thread / 64] |= std::uint64_t(1) << (thread % 64); }
-  void suspend(unsigned thread);
-  void go_on(void** from);                           // to the next thread that may run; at worst gives up
+  void push_ready(void* stack) { ready_[tail_++ % ready_size] = stack; }
+  void* pop_ready() { return ready_[head_++ % ready_size]; }
+  // Waits, with its stack noted in *where, until somebody puts it into the queue.
+  __attribute__((always_inline)) void suspend(void** where) {
+    if (head_ == tail_) return go_on(where);
+    // Hundreds of stacks do not fit into the first cache: fetch the one that comes soon.
+    const auto* soon = static_cast<const char*>(ready_[(head_ + 4) % ready_size]);
+    __builtin_prefetch(soon);
+    __builtin_prefetch(soon + 128);
+    __builtin_prefetch(soon + 192);
+    switch_stack(where, pop_ready());
+  }
+  __attribute__((noinline)) void go_on(void** where);      // nobody is in the queue
   static void fiber(void* self);
   void run_fiber();
   bool unstick();
-  void give_up(const Violation& v);                  // ends the block; on a fiber it does not return
-  void leave_block() { rille_switch_stack(&nowhere_, main_); }
+  void give_up(const Violation& v);
+  void fail(const Violation& v);                     // gives up and leaves the fiber: does not return
+  void leave_block() { switch_stack(&nowhere_, main_); }
 
   // Barriers and warps (block_waits.cpp).
-  void release_barrier();
+  void release_barrier(unsigned at_barrier);         // of the threads that came, how many are in the list
   bool check_barrier_sites(unsigned thread, const void* site);
-  bool try_complete(unsigned warp, std::uint32_t mask, std::uint8_t kind);
-  void complete(unsigned warp, std::uint32_t group, std::uint8_t kind);
+  // `self`: the lane that runs, and is not put into the queue; 32: none of them.
+  bool try_complete(unsigned warp, std::uint32_t mask, std::uint8_t kind, unsigned self);
+  void complete(unsigned warp, std::uint32_t group, std::uint8_t kind, unsigned self);
   std::uint32_t there(unsigned warp) const;          // lanes that exist and are not finished
   Violation deadlock() const;
 
@@ -101,17 +114,18 @@ class BlockRunner : public rille_abi::Worker {
   std::byte* memory_ = nullptr;                      // dynamic shared memory
   std::size_t memory_bytes_ = 0;
 
-  unsigned threads_ = 0, frontier_ = 0, finished_ = 0;
+  unsigned threads_ = 0, frontier_ = 0, finished_ = 0, alive_ = 0;
   unsigned first_ = 0, last_ = 0;
-  bool block_done_ = false, ran_through_ = false, failed_ = false;
+  bool failed_ = false, checked_ = false;
   unsigned arrived_ = 0, count_ = 0, result_ = 0, at_grid_ = 0;
   const void* barrier_site_ = nullptr;
   unsigned barrier_thread_ = 0;
-  std::uint64_t ready_[words] = {}, at_barrier_[words] = {};
+  unsigned head_ = 0, tail_ = 0;                     // of the queue
   int free_stacks_ = 0;
   std::uint16_t free_stack_[rille_abi::threads_max];
   int starting_stack_ = 0;
-  void* stack_[rille_abi::threads_max];              // where a waiting thread goes on
+  void* ready_[ready_size] = {};
+  void* at_barrier_[rille_abi::threads_max];         // in the order in which they came
   Warp warps_[rille_abi::threads_max / 32];
 };
 

@@ -10,26 +10,22 @@ using rille_abi::u64;
 RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsigned predicate, const void* site) {
   auto& self = *static_cast<BlockRunner*>(w);
   self.reached(thread);
-  if (self.launch_->run->check && !self.check_barrier_sites(thread, site)) return 0;
+  if (self.checked_ && !self.check_barrier_sites(thread, site)) return 0;
   self.count_ += predicate;
-  if (++self.arrived_ == self.threads_ - self.finished_) {
-    self.release_barrier();
+  if (++self.arrived_ == self.alive_) {
+    self.release_barrier(self.arrived_ - 1);         // all but the one that came last, which goes on
     return self.result_;
   }
-  self.at_barrier_[thread / 64] |= u64(1) << (thread % 64);
-  self.suspend(thread);
+  self.suspend(&self.at_barrier_[self.arrived_ - 1]);
   return self.result_;
 }
 
-RILLE_ON_FIBER void BlockRunner::release_barrier() {
-  for (unsigned i = 0; i * 64 < threads_; ++i) {
-    ready_[i] |= at_barrier_[i];
-    at_barrier_[i] = 0;
-  }
+RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned at_barrier) {
+  for (unsigned i = 0; i < at_barrier; ++i) push_ready(at_barrier_[i]);
   result_ = count_;
   arrived_ = count_ = 0;
   barrier_site_ = nullptr;
-  if (launch_->run->check) launch_->run->check->barrier();
+  if (checked_) launch_->run->check->barrier();
 }
 
 // Threads of a block that wait at different barriers have taken different ways: undefined on a GPU.
@@ -46,7 +42,7 @@ RILLE_ON_FIBER bool BlockRunner::check_barrier_sites(unsigned thread, const void
   v.other_thread = barrier_thread_;
   v.site = site;
   v.other_site = barrier_site_;
-  give_up(v);
+  fail(v);
   return false;
 }
 
@@ -67,7 +63,7 @@ RILLE_ON_FIBER u64 BlockRunner::on_warp(Worker* w, unsigned thread, rille_abi::W
     v.thread = thread;
     v.number = mask;
     v.site = site;
-    self.give_up(v);
+    self.fail(v);
   }
   warp_of.waiting |= 1u << lane;
   warp_of.mask[lane] = mask;
@@ -75,16 +71,14 @@ RILLE_ON_FIBER u64 BlockRunner::on_warp(Worker* w, unsigned thread, rille_abi::W
   warp_of.value[lane] = value;
   warp_of.from[lane] = std::uint8_t(from & 31);
   warp_of.site[lane] = site;
-  if (kind != rille_abi::active && self.try_complete(thread / 32, mask, std::uint8_t(kind))) {
-    self.ready_[thread / 64] &= ~(u64(1) << (thread % 64));      // it runs already
-    return warp_of.result[lane];
-  }
-  self.suspend(thread);
+  if (self.try_complete(thread / 32, mask, std::uint8_t(kind), lane)) return warp_of.result[lane];
+  self.suspend(&warp_of.stack[lane]);
   return warp_of.result[lane];
 }
 
 // Are all lanes there that one of them waits for? A lane that is finished is not waited for.
-RILLE_ON_FIBER bool BlockRunner::try_complete(unsigned warp_at, std::uint32_t mask, std::uint8_t kind) {
+RILLE_ON_FIBER bool BlockRunner::try_complete(unsigned warp_at, std::uint32_t mask, std::uint8_t kind,
+                                               unsigned self) {
   Warp& w = warps_[warp_at];
   const std::uint32_t need = mask & there(warp_at);
   if (need & ~w.waiting || kind == rille_abi::active) return false;
@@ -92,11 +86,11 @@ RILLE_ON_FIBER bool BlockRunner::try_complete(unsigned warp_at, std::uint32_t ma
     const int lane = __builtin_ctz(left);
     if (w.mask[lane] != mask || w.kind[lane] != kind) return false;
   }
-  complete(warp_at, need, kind);
+  complete(warp_at, need, kind, self);
   return true;
 }
 
-RILLE_ON_FIBER void BlockRunner::complete(unsigned warp_at, std::uint32_t group, std::uint8_t kind) {
+RILLE_ON_FIBER void BlockRunner::complete(unsigned warp_at, std::uint32_t group, std::uint8_t kind, unsigned self) {
   Warp& w = warps_[warp_at];
   u64 all = 0;
   bool first = true;
@@ -131,9 +125,12 @@ RILLE_ON_FIBER void BlockRunner::complete(unsigned warp_at, std::uint32_t group,
       }
     }
   }
-  ready_[warp_at / 2] |= u64(group) << (warp_at % 2 * 32);
+  for (std::uint32_t left = group; left; left &= left - 1) {
+    const auto lane = unsigned(__builtin_ctz(left));
+    if (lane != self) push_ready(w.stack[lane]);
+  }
   w.waiting &= ~group;
-  if (launch_->run->check) launch_->run->check->warp_barrier(warp_at);
+  if (checked_) launch_->run->check->warp_barrier(warp_at);
 }
 
 // Nobody can run. Those that asked which lanes are active get their answer now: the ones that ask together.
@@ -145,7 +142,7 @@ RILLE_ON_FIBER bool BlockRunner::unstick() {
       const int lane = __builtin_ctz(left);
       if (warps_[i].kind[lane] == rille_abi::active) group |= 1u << lane;
     }
-    if (group) complete(i, group, rille_abi::active);
+    if (group) complete(i, group, rille_abi::active, 32);
     any = any || group;
   }
   return any;
@@ -175,7 +172,7 @@ RILLE_ON_FIBER void BlockRunner::on_grid_barrier(Worker* w, unsigned thread, con
     v.kind = Violation::Kind::grid;
     v.thread = thread;
     v.site = site;
-    self.give_up(v);
+    self.fail(v);
   }
   // The block first; then one of its threads waits for the other blocks.
   on_barrier(w, thread, 0, site);
@@ -183,7 +180,7 @@ RILLE_ON_FIBER void BlockRunner::on_grid_barrier(Worker* w, unsigned thread, con
     self.failed_ = true;
     self.leave_block();
   }
-  if (self.at_grid_ >= self.threads_ - self.finished_) self.at_grid_ = 0;
+  if (self.at_grid_ >= self.alive_) self.at_grid_ = 0;
   on_barrier(w, thread, 0, site);
 }
 
@@ -205,7 +202,7 @@ RILLE_ON_FIBER void BlockRunner::on_access(Worker* w, unsigned thread, const voi
   v.access = kind;
   v.bytes = bytes;
   v.site = site;
-  self.give_up(v);
+  self.fail(v);
 }
 
 RILLE_ON_FIBER void BlockRunner::on_bad_index(Worker* w, unsigned thread, const char* type, u64 index, const char* file,
@@ -217,7 +214,7 @@ RILLE_ON_FIBER void BlockRunner::on_bad_index(Worker* w, unsigned thread, const 
   v.number = index;
   v.file = file;
   v.line = line;
-  static_cast<BlockRunner*>(w)->give_up(v);
+  static_cast<BlockRunner*>(w)->fail(v);
 }
 
 RILLE_ON_FIBER void BlockRunner::on_failed(Worker* w, unsigned thread, const char* text, const char* file,
@@ -228,7 +225,7 @@ RILLE_ON_FIBER void BlockRunner::on_failed(Worker* w, unsigned thread, const cha
   v.text = text;
   v.file = file;
   v.line = line;
-  static_cast<BlockRunner*>(w)->give_up(v);
+  static_cast<BlockRunner*>(w)->fail(v);
 }
 
 }  // namespace rille::device

@@ -8,38 +8,16 @@
 #error "fiber_stack.cpp is written for x86-64"
 #endif
 
-// A jump instead of a return: the processor's stack of return addresses would be wrong each time.
+// The first switch to a stack comes here: the argument and the function lie on it.
 asm(R"(
 .text
-.p2align 4
-.globl rille_switch_stack
-.hidden rille_switch_stack
-.type rille_switch_stack, @function
-rille_switch_stack:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  popq %rcx
-  jmpq *%rcx
-.size rille_switch_stack, .-rille_switch_stack
-
 .p2align 4
 .hidden rille_fiber_begin
 .type rille_fiber_begin, @function
 rille_fiber_begin:
-  movq %rbx, %rdi
-  callq *%r12
+  popq %rdi
+  popq %rax
+  callq *%rax
   ud2
 .size rille_fiber_begin, .-rille_fiber_begin
 )");
@@ -71,13 +49,9 @@ void* FiberStacks::make(int number, void (*body)(void*), void* argument) {
   // Tops at different places within a page: at one place they would fight for the same lines of the first cache.
   const std::size_t shift = std::size_t(number % 20) * 192;
   auto* top = reinterpret_cast<std::uint64_t*>(low + stack_bytes - 64 - (shift & ~std::size_t(15)));
-  *--top = 0;                                                     // two: a call begins on 16 bytes
-  *--top = 0;
+  *--top = reinterpret_cast<std::uint64_t>(body);
+  *--top = reinterpret_cast<std::uint64_t>(argument);
   *--top = reinterpret_cast<std::uint64_t>(&rille_fiber_begin);
-  *--top = 0;                                                     // rbp
-  *--top = reinterpret_cast<std::uint64_t>(argument);             // rbx
-  *--top = reinterpret_cast<std::uint64_t>(body);                 // r12
-  for (int i = 0; i < 3; ++i) *--top = 0;                         // r13 to r15
   return top;
 }
 

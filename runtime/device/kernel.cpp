@@ -52,6 +52,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   std::shared_ptr<Kernel> k(new Kernel);
   k->options_ = options;
   k->name_ = name;
+  k->source_ = source;
   k->pool_ = shared_pool();
   if (const auto* d = text->find(name.substr(0, name.find('<')))) {
     for (const auto& p : d->parameters) k->parameter_names_.push_back(p.name);
@@ -192,6 +193,11 @@ Result<> Kernel::set_constants() {
     }
   }
   return success();
+}
+
+Result<Cubin> Kernel::cubin(const std::string& arch) const {
+  RILLE_TRY(const auto source, read_kernel_source(source_));
+  return build_for_cuda(source_, source, name_, options_, arch);
 }
 
 std::string Kernel::parameter_name(std::size_t i) const {

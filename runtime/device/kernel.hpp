@@ -49,6 +49,8 @@ class Kernel {
   bool checked() const { return options_.checked; }
   bool cached() const { return cached_; }            // it came from the disk
   std::string place() const;                         // "train.lua:12"
+  // The same kernel for a GPU. Blocks as compile() does.
+  Result<Cubin> cubin(const std::string& arch) const;
 
   // invalid: a size of 0, more than 1024 threads in a block, more than 2^31 - 1 blocks, too much shared memory, or too
   // many blocks for a cooperative launch.
@@ -65,7 +67,7 @@ class Kernel {
   std::string line_of(const void* site) const;       // " (train.lua:14)", or ""
 
   KernelOptions options_;
-  std::string name_, library_path_;
+  std::string name_, source_, library_path_;
   std::vector<std::string> parameter_names_;
   std::vector<rille_abi::Parameter> parameters_;
   const rille_abi::Kernel* kernel_ = nullptr;

@@ -143,6 +143,9 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const std::string
 
 // The source, and behind it the table that the runtime looks for.
 std::string library_text(const KernelSource& source, const std::string& name, const KernelOptions& options) {
+  bool flat = source.flat && !options.checked && options.flags.empty();
+  for (const auto& [key, value] : options.defines)
+    flat = flat && value.find("Idx") == value.npos && value.find("sync") == value.npos;
   std::string text = line_mark(options) + source.cpu_text + "\n#line 1 \"the kernel's table\"\n";
   std::string symbols;
   for (const auto& c : options.constants) {
@@ -153,10 +156,11 @@ std::string library_text(const KernelSource& source, const std::string& name, co
   text += "RILLE_UNWATCHED static void* rille_locals(rille_abi::Worker* w) "
           "{ rille_worker = w; return &rille_worker; }\n";
   text += fmt::format(
-      "typedef rille_runner<&{0}> rille_the_kernel;\nextern \"C\" __attribute__((visibility(\"default\"), used)) const "
+      "typedef rille_runner<&{0}, {2}> rille_the_kernel;\n"
+      "extern \"C\" __attribute__((visibility(\"default\"), used)) const "
       "rille_abi::Kernel rille_kernel = {{rille_abi::version, rille_the_kernel::count, rille_the_kernel::parameter, "
       "&rille_the_kernel::run, rille_symbols, {1}, &rille_locals}};\n",
-      name, options.constants.size());
+      name, options.constants.size(), flat);
   return text;
 }
 

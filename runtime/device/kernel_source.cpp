@@ -28,7 +28,8 @@ class Finder {
       else if (t_[i] == "}" && !scopes_.empty()) scopes_.pop_back();
       else if (t_[i] == "__global__") RILLE_CHECK(kernel(i));
       else if (t_[i] == "extern" && i + 1 < t_.size() && t_[i + 1] == "__shared__") i += shared(i);
-      else i += position(i);
+      else if (const auto taken = position(i)) i += taken;
+      else if (tells_threads_apart(i)) result_.flat = false;
     }
     out_ += text_.substr(copied_);
     result_.cpu_text = std::move(out_);
@@ -36,6 +37,16 @@ class Finder {
   }
 
  private:
+  // What only some threads see, or what makes them wait; and text from elsewhere that may.
+  bool tells_threads_apart(std::size_t i) const {
+    const Token& t = t_[i];
+    if (!t.is_word()) return false;
+    if (t == "include") return at(i + 1).kind == Token::Kind::text;
+    return one_of(t, {"threadIdx", "blockIdx", "__syncthreads", "__syncwarp", "__activemask", "__shared__", "assert",
+                      "__trap", "cooperative_groups", "printf"}) ||
+           t.text.find("sync") != t.text.npos;
+  }
+
   const Token& at(std::size_t i) const {
     static const Token nothing;
     return i < t_.size() ? t_[i] : nothing;

@@ -5,6 +5,8 @@
 //   extern __shared__ float s[];                  becomes a pointer to the block's dynamic shared memory
 //   blockIdx.x * blockDim.x + threadIdx.x         becomes rille_at_x, through which GCC can see (kernels/shim/core.h)
 //
+// A source in which threads know nothing but that sum, and never wait, is flat: all threads of all blocks are one loop.
+//
 // Any bytes may come in; nothing is kept of them. Any thread.
 #pragma once
 
@@ -34,6 +36,7 @@ struct KernelDeclaration {
 struct KernelSource {
   std::vector<KernelDeclaration> kernels;  // each name once, in the order of the text
   std::string cpu_text;                    // as many lines as the source
+  bool flat = true;
 
   const KernelDeclaration* find(std::string_view name) const;
 };

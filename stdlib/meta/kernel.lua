@@ -35,4 +35,13 @@ function Kernel:bind(shape) end
 ---@mark ephemeral
 function Kernel:suggest_block() end
 
+--- The same kernel for a GPU, by NVRTC of the CUDA toolkit. Needs no GPU; kept on disk as well.
+---@param arch string "sm_80", "sm_90a", "sm_120"
+---@return table cubin { image = bytes, name = "the kernel's name in it", cached = boolean }
+---@mark ephemeral
+---@async
+---@error invalid it does not compile for a GPU (code "kernel_compile"), or there is no such architecture
+---@error device there is no NVRTC
+function Kernel:cubin(arch) end
+
 return Kernel

@@ -194,6 +194,31 @@ tap.test("a compiled function replays launches in their order", function()
   end)
 end)
 
+tap.test("the same source for a GPU, where there is NVRTC", function()
+  tap.raises("invalid", "'gpu' is no architecture", function() return saxpy:cubin "gpu" end)
+  local ok, cubin = pcall(saxpy.cubin, saxpy, "sm_80")
+  if not ok then
+    tap.equal(cubin.kind, "device")
+    return print("# skipped: " .. cubin.message)
+  end
+  tap.equal(cubin.image:sub(2, 4), "ELF")
+  tap.equal(cubin.name, "_Z5saxpyifPKfPf")
+  local host_only = dev:kernel "int twice(int x) { return 2 * x; }\n__global__ void k(int* x) { x[0] = twice(x[0]); }"
+  local err = tap.raises("invalid", "kernel k:", function() return host_only:cubin "sm_80" end)
+  tap.equal(err.code, "kernel_compile")
+end)
+
+tap.test("a profile names kernels", function()
+  local x, y = dev:ones { 8 }, dev:ones { 8 }
+  local profile = dev:profile(function()
+    saxpy:launch({ grid = 1, block = 8 }, 8, 1, x, y)
+    y:sum():item()
+  end)
+  local found
+  for _, row in ipairs(profile.rows) do found = found or (row.name == "launch" and row.shape) end
+  tap.ok(found and found:find("^saxpy: "), tostring(found))
+end)
+
 tap.test("a script without writes still launches: printf", function()
   local k = dev:kernel [[__global__ void hello() { if (threadIdx.x < 2) printf("# hello from %d\n", threadIdx.x); }]]
   k:launch({ grid = 1, block = 32 })

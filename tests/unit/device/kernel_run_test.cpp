@@ -85,6 +85,30 @@ TEST_CASE("saxpy is the plain loop", "[unit][kernel]") {
   CHECK(made(samples::saxpy)->cached());
 }
 
+TEST_CASE("flat kernels meet each thread once, in one dimension and in more", "[unit][kernel]") {
+  const auto k = made(R"(__global__ void k(int w, int* runs) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    atomicAdd(&runs[y * w + x], 1);
+  })");
+  std::vector<int> runs(3000);
+  run(*k, shape(30, 100), {value(0), array(runs)});
+  CHECK(runs == std::vector<int>(3000, 1));
+  LaunchShape s;
+  s.grid[0] = 5; s.grid[1] = 3; s.block[0] = 20; s.block[1] = 10;
+  run(*k, s, {value(100), array(runs)});
+  CHECK(runs == std::vector<int>(3000, 2));
+  // Defines may hide what tells threads apart.
+  KernelOptions options;
+  options.cache = cache();
+  options.defines = {{"ME", "threadIdx.x"}};
+  auto hidden = Kernel::compile("__global__ void k(int* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = ME; }",
+                                options);
+  REQUIRE(hidden.ok());
+  std::vector<int> x(64);
+  run(**hidden, shape(2, 32), {array(x)});
+  CHECK(x[33] == 1);
+}
+
 TEST_CASE("a block's sum waits at barriers, in both precisions of a template", "[unit][kernel]") {
   const auto f = made(samples::block_sum, "block_sum<float>");
   const auto d = made(samples::block_sum, "block_sum<double>");

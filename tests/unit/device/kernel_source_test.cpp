@@ -65,6 +65,19 @@ TEST_CASE("a global position becomes one word, where nothing binds closer", "[un
   }
 }
 
+TEST_CASE("a source is flat when its threads know only their global position", "[unit][kernel]") {
+  const auto flat = [](std::string body) { return read("__global__ void k(int* x) {" + body + "}").flat; };
+  const std::string i = "int i = blockIdx.x * blockDim.x + threadIdx.x; ";
+  CHECK(flat(i + "x[i] = i;"));
+  CHECK(flat(i + "if (i < gridDim.x * blockDim.x) atomicAdd(x, 1);"));
+  CHECK(flat("#include <math.h>\n" + i));
+  CHECK_FALSE(flat(i + "x[i] = threadIdx.x;"));
+  CHECK_FALSE(flat(i + "__syncthreads();"));
+  CHECK_FALSE(flat(i + "x[i] = __shfl_sync(~0u, i, 0);"));
+  CHECK_FALSE(flat(i + "assert(i < 5);"));
+  CHECK_FALSE(flat("#include \"mine.cuh\"\n" + i));
+}
+
 TEST_CASE("dynamic shared memory becomes a pointer", "[unit][kernel]") {
   CHECK(read("void f() { extern __shared__ float s[]; }").cpu_text ==
         "void f() { float* const s = (float*)rille_shared(); (void)s; }");
