@@ -14,7 +14,7 @@ add_executable(rille_bundled EXCLUDE_FROM_ALL $<TARGET_OBJECTS:rille_cli> bindin
 target_link_libraries(rille_bundled PRIVATE rille_cli)
 # The entry runs before there is a C library: nothing of it may become a call.
 set_source_files_properties(bindings/cli/own_loader.c PROPERTIES COMPILE_OPTIONS
-  "-ffreestanding;-fno-stack-protector;-fno-tree-loop-distribute-patterns;-fcf-protection=none")
+  "-O2;-ffreestanding;-fno-stack-protector;-fno-tree-loop-distribute-patterns;-fcf-protection=none")
 target_link_options(rille_bundled PRIVATE LINKER:--no-dynamic-linker LINKER:-e,rille_bundle_start
   LINKER:--disable-new-dtags LINKER:--build-id -pie -s
   # What has become part of libc, and drivers still name: loaded from the start, since a library with a RUNPATH of its

@@ -9,7 +9,7 @@
  * or ends the process with 127 and one line that names the file. x86-64 only. */
 #include <elf.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <linux/limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
