@@ -1,5 +1,6 @@
 -- User kernels that meet at barriers, in shared memory, by atomics and by warp shuffles: block reduction, tiled matrix
--- product, histogram, scan, stencil; each beside the same by tensors or plain Lua.
+-- product, histogram, scan, stencil; each beside the same by tensors or plain Lua. Where NVRTC is found, each is also
+-- compiled for all GPUs that Rille knows, which needs none of them.
 -- usage: rille run kernels.lua [--device cuda:0]
 local rille = require "rille"
 
@@ -60,6 +61,22 @@ __global__ void stencil(int n, float rate, const float* from, float* to) {
 }
 ]==]
 
+local architectures = { "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120" }
+
+-- How many cubins the kernels make, or nil and why there is no compiler for them.
+local function cubins(kernels)
+  local count = 0
+  for _, kernel in ipairs(kernels) do
+    for _, architecture in ipairs(architectures) do
+      local ok, made = pcall(kernel.cubin, kernel, architecture)
+      if not ok and type(made) == "table" and made.kind == "device" then return nil, made.message end
+      if not ok then error(("%s for %s: %s"):format(kernel.name, architecture, made.message or made)) end
+      count = count + 1
+    end
+  end
+  return count
+end
+
 local function near(what, got, want, bound)
   local off = ((got:to "f64" - want):abs():max() / want:abs():max()):item()
   if not (off <= bound) then error(("%s is off by %.3g, at most %g"):format(what, off, bound)) end
@@ -78,6 +95,9 @@ return rille.step("kernels", { args = args }, function()
   cpu:seed(6)
   local worst = 0
 
+  local tiles, counting, scanning, heat = dev:kernel(product), dev:kernel(histogram), dev:kernel(scan),
+    dev:kernel(stencil)
+
   local n = 100000
   local blocks = math.ceil(n / 256)
   local x, sums = cpu:rand { n }, dev:zeros { blocks }
@@ -85,12 +105,12 @@ return rille.step("kernels", { args = args }, function()
   worst = math.max(worst, near("the block reduction", here(sums):sum(), x:to("f64"):sum(), 1e-5))
 
   local a, b, c = cpu:randn { 128, 128 }, cpu:randn { 128, 128 }, dev:zeros { 128, 128 }
-  dev:kernel(product):launch({ grid = { 8, 8 }, block = { 16, 16 } }, 128, there(a), there(b), c)
+  tiles:launch({ grid = { 8, 8 }, block = { 16, 16 } }, 128, there(a), there(b), c)
   worst = math.max(worst, near("the tiled product", here(c), a:to("f64"):matmul(b:to "f64"), 1e-5))
 
   local ids = cpu:randint { n, high = 32, dtype = "i32" }
   local counts = dev:zeros { 32, dtype = "i32" }
-  dev:kernel(histogram):launch({ grid = 20, block = 128 }, n, there(ids), counts)
+  counting:launch({ grid = 20, block = 128 }, n, there(ids), counts)
   local got, want = here(counts):totable(), {}
   for i = 1, 32 do want[i] = ids:eq(i - 1):to("i64"):sum():item() end
   for i = 1, 32 do
@@ -99,19 +119,23 @@ return rille.step("kernels", { args = args }, function()
 
   local scanned = dev:zeros { 1024, dtype = "i32" }
   local values = ids:narrow(1, 1, 1024):contiguous()
-  dev:kernel(scan):launch({ grid = 4, block = 256 }, there(values), scanned)
+  scanning:launch({ grid = 4, block = 256 }, there(values), scanned)
   local difference = (here(scanned):to "i64" - values:to("i64"):reshape(32, 32):cumsum(2):reshape(1024)):abs():max()
   if difference:item() ~= 0 then error("the scan by shuffles is off by " .. difference:item()) end
 
   local from = cpu:randn { 4096 }
   local to = there(from:clone())
-  dev:kernel(stencil):launch({ grid = 16, block = 256 }, 4096, 0.25, there(from), to)
+  heat:launch({ grid = 16, block = 256 }, 4096, 0.25, there(from), to)
   local wide = from:to "f64"
   local middle = wide:narrow(1, 2, 4094)
   local wanted = middle + (wide:narrow(1, 1, 4094) - middle * 2 + wide:narrow(1, 3, 4094)) * 0.25
   worst = math.max(worst, near("the stencil", here(to):narrow(1, 2, 4094), wanted, 1e-6))
-  return { figures = {
+  local figures = {
     { name = "kernels", value = 5, unit = "" },
     { name = "largest relative error", value = worst, unit = "" },
-  } }
+  }
+  local made, why = cubins { reduce, tiles, counting, scanning, heat }
+  if made then figures[3] = { name = "cubins for sm_75 to sm_120", value = made, unit = "" }
+  else print("not compiled for GPUs: " .. why) end
+  return { figures = figures }
 end)
