@@ -7,7 +7,13 @@
 
 #include "kernels/call.hpp"
 
-namespace rille::kernels::RILLE_ISA {
+#ifdef RILLE_ISA
+#define RILLE_SPACE RILLE_ISA
+#else
+#define RILLE_SPACE generic   // kernels/generic: built once
+#endif
+
+namespace rille::kernels::RILLE_SPACE {
 
 static constexpr int64_t parallel_grain = 16384;   // elements below which one thread is faster than two
 static constexpr int64_t row_chunk = 4096;         // a long row is cut into pieces of this many elements
@@ -97,7 +103,7 @@ static void for_share(int64_t n, int64_t cost, const Body& body) {
   }
 }
 
-}  // namespace rille::kernels::RILLE_ISA
+}  // namespace rille::kernels::RILLE_SPACE
 
 // Calls `body` with T standing for the element type.
 #define RILLE_FLOATS(dtype, ...)                                        \

@@ -19,6 +19,7 @@ char class_mark;  // key of the metatable's ClassInfo
 struct ClassInfo {
   const char* name;
   bool (*field)(lua_State*, std::string_view);
+  lua_CFunction element;
   ObjectEncoder encode;
   std::vector<std::string> names;  // methods and fields
 };
@@ -42,9 +43,8 @@ int index_object(lua_State* L) {
   lua_settop(L, 2);
   auto* info = static_cast<ClassInfo*>(lua_touserdata(L, lua_upvalueindex(2)));
   if (lua_type(L, 2) != LUA_TSTRING) {
-    bool selects = std::find(info->names.begin(), info->names.end(), "select") != info->names.end();
-    raise_invalid(L, fmt::format("{} has no element [{}]: it is not a table", info->name, describe(L, 2)),
-                  selects ? "x:select(dimension, index) gives a part, x:item() the number of a single one" : "");
+    if (info->element) return info->element(L);
+    raise_invalid(L, fmt::format("{} has no element [{}]: it is not a table", info->name, describe(L, 2)));
   }
   std::string_view key = check_text(L, 2, info->name);
   if (info->field && info->field(L, key)) return 1;
@@ -86,7 +86,7 @@ void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFun
   lua_newtable(L);
   int mt = lua_gettop(L);
   void* memory = lua_newuserdata(L, sizeof(ClassInfo));
-  auto* info = new (memory) ClassInfo{spec.name, spec.field, spec.encode, {}};
+  auto* info = new (memory) ClassInfo{spec.name, spec.field, spec.element, spec.encode, {}};
   lua_newtable(L);  // the info's own metatable frees it
   lua_pushcfunction(L, [](lua_State* l) -> int {
     static_cast<ClassInfo*>(lua_touserdata(l, 1))->~ClassInfo();

@@ -25,6 +25,8 @@ struct ClassSpec {
   std::vector<Function> metamethods;                  // __tostring, __add, .. ; not __index, __gc, __metatable
   // Pushes the field `key` of the object at index 1 and gives true, or gives false. May be null.
   bool (*field)(lua_State* L, std::string_view key) = nullptr;
+  // Answers object[key] for a key that is no string, at index 2, with one result; null: there are no elements.
+  lua_CFunction element = nullptr;
   std::vector<const char*> fields;                    // their names, for "did you mean" and completion
   // Turns the object at `index` into data for args, journal and agents, or null when it cannot travel.
   Result<Value> (*encode)(lua_State* L, int index) = nullptr;

@@ -74,6 +74,30 @@ Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, 
   return give(L, tensor::arange(g, v[0], v[1], v[2], option_dtype(L, 2, whole ? DType::i64 : DType::f32)));
 }
 
+Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}: the stop itself is the last
+  Graph& g = self(L, "linspace");
+  check_table(L, 2, "linspace");
+  check_known(L, 2, "linspace", {"dtype"}, true);
+  double v[3];
+  if (lua_objlen(L, 2) != 3)
+    raise_invalid(L, "linspace: expected three numbers", "dev:linspace{start, stop, count}");
+  for (int i = 0; i < 3; ++i) {
+    lua_rawgeti(L, 2, i + 1);
+    v[i] = i < 2 ? check_number(L, -1, "linspace") : double(check_integer(L, -1, "linspace's count"));
+    lua_pop(L, 1);
+  }
+  return give(L, tensor::linspace(g, v[0], v[1], std::int64_t(v[2]), option_dtype(L, 2, DType::f32)));
+}
+
+Result<int> eye(lua_State* L) {  // dev:eye{rows} or {rows, columns}
+  Graph& g = self(L, "eye");
+  check_table(L, 2, "eye");
+  check_known(L, 2, "eye", {"dtype", "requires_grad"}, true);
+  Dims size = check_shape(L, 2, "eye");
+  if (size.n < 1 || size.n > 2) raise_invalid(L, "eye: expected one or two sizes", "dev:eye{3}, dev:eye{3, 4}");
+  return made(L, tensor::eye(g, size[0], size[size.n - 1], option_dtype(L, 2, DType::f32)));
+}
+
 // Reads nested lists of equal length; the first path down tells the shape.
 void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::vector<double>& out, bool& booleans) {
   if (!lua_istable(L, -1)) {
@@ -248,6 +272,8 @@ void define_device(lua_State* L) {
                                              {"full", bind<full>},
                                              {"randint", bind<randint>},
                                              {"arange", bind<arange>},
+                                             {"linspace", bind<linspace>},
+                                             {"eye", bind<eye>},
                                              {"tensor", bind<from_table>},
                                              {"seed", bind<seed>},
                                              {"random_state", bind<random_state>},

@@ -69,6 +69,9 @@ void define_tensor(lua_State* L);
 std::vector<Function> math_methods();
 std::vector<Function> reduce_methods();
 std::vector<Function> network_methods();
+std::vector<Function> index_methods();
+int tensor_element(lua_State* L);               // t[key] for a key that is no name
+int tensor_assign(lua_State* L);                // t[key] = value
 std::vector<Function> shape_methods();
 std::vector<Function> read_methods();
 void set_async_methods(lua_State* L);           // those that wait: into the Tensor class

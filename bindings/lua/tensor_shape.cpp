@@ -131,10 +131,35 @@ Result<int> chunk(lua_State* L) {  // (pieces, dim) -> the pieces
   return static_cast<int>(parts->size());
 }
 
+// t:zeros_like({dtype =}): another of its shape, type and device.
+struct Like { const char* name; Result<Tensor> (*fn)(Graph&, const Dims&, DType); };
+constexpr Like zeros_like{"zeros_like", tensor::zeros}, ones_like{"ones_like", tensor::ones},
+    rand_like{"rand_like", tensor::rand}, randn_like{"randn_like", tensor::randn};
+
+template <const Like& M>
+Result<int> like(lua_State* L) {
+  Tensor& t = check_tensor(L, 1, M.name);
+  check_options(L, 2, M.name, {"dtype"});
+  return give(L, M.fn(graph(L), t.shape(), lua_istable(L, 2) ? option_dtype(L, 2, t.dtype()) : t.dtype()));
+}
+
+Result<int> full_like(lua_State* L) {  // t:full_like(value, {dtype =})
+  Tensor& t = check_tensor(L, 1, "full_like");
+  double value = check_number(L, 2, "full_like's value");
+  check_options(L, 3, "full_like", {"dtype"});
+  DType dtype = lua_istable(L, 3) ? option_dtype(L, 3, t.dtype()) : t.dtype();
+  return give(L, tensor::full(graph(L), t.shape(), value, dtype));
+}
+
 }  // namespace
 
 std::vector<Function> shape_methods() {
-  return {{"shape", bind<shape>},
+  return {{"zeros_like", bind<like<zeros_like>>},
+          {"ones_like", bind<like<ones_like>>},
+          {"rand_like", bind<like<rand_like>>},
+          {"randn_like", bind<like<randn_like>>},
+          {"full_like", bind<full_like>},
+          {"shape", bind<shape>},
           {"size", bind<size>},
           {"dim", bind<rank>},
           {"numel", bind<numel>},

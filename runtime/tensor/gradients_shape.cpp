@@ -49,6 +49,39 @@ void chunk(Backward& b) {
   b.set(0, b(tensor::cat(parts, int(b.attrs().i[0]))));
 }
 
+// Gradients of choosing by number add up where a number stands twice.
+void gather(Backward& b) {
+  const Tensor zero = b(tensor::expand(b(zeros(b.g().graph(), {}, b.in_spec(0).dtype)), b.in_spec(0).shape));
+  if (b.needs(0)) b.set(0, b(tensor::scatter(zero, int(b.attrs().i[0]), b.in(1), b.g(), true)));
+}
+
+void scatter(Backward& b) {
+  const int dim = int(b.attrs().i[0]);
+  const Tensor zero = b(tensor::expand(b(zeros(b.g().graph(), {}, b.in_spec(0).dtype)), b.in_spec(1).shape));
+  if (b.needs(0)) b.set(0, b.attrs().i[1] ? b.g() : b(tensor::scatter(b.g(), dim, b.in(1), zero)));
+  if (b.needs(2)) b.set(2, b(tensor::gather(b.g(), dim, b.in(1))));
+}
+
+void index_select(Backward& b) {
+  if (!b.needs(0)) return;
+  b.set(0, b(apply_one(OpId::index_add, b.attrs(), {b(tensor::contiguous(b.g())), b.in(1)}, b.in_spec(0))));
+}
+
+void sort(Backward& b) {
+  const Tensor zero = b(tensor::expand(b(zeros(b.g().graph(), {}, b.in_spec(0).dtype)), b.in_spec(0).shape));
+  b.set(0, b(tensor::scatter(zero, -1, b.out(1), b.g())));
+}
+
+void tril(Backward& b) {
+  b.set(0, b(apply_one(OpId::tril, b.attrs(), {b(tensor::contiguous(b.g()))}, b.in_spec(0))));
+}
+
+void flip(Backward& b) {
+  std::vector<int> dims;
+  for (int d = 0; d < b.g().rank(); ++d) if (b.attrs().i[0] >> d & 1) dims.push_back(d);
+  b.set(0, b(tensor::flip(b.g(), dims)));
+}
+
 void cat(Backward& b) {
   const int dim = int(b.attrs().i[0]);
   std::int64_t at = 0;

@@ -25,6 +25,8 @@ Result<Tensor> full(Graph& g, const Dims& shape, double value, DType dtype = DTy
 Result<Tensor> rand(Graph& g, const Dims& shape, DType dtype = DType::f32);    // uniform in [0, 1)
 Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype = DType::f32);   // normal(0, 1)
 Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype = DType::i64);
+Result<Tensor> linspace(Graph& g, double start, double end, std::int64_t count, DType dtype = DType::f32);   // with end
+Result<Tensor> eye(Graph& g, std::int64_t rows, std::int64_t columns, DType dtype = DType::f32);
 Result<Tensor> arange(Graph& g, double start, double end, double step, DType dtype = DType::i64);
 // Copies `bytes` (row-major, exactly count * element size). Inside a compiled function it is a constant.
 Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* data, std::size_t bytes);
@@ -148,6 +150,31 @@ Result<Tensor> contiguous(const Tensor& a);
 Result<Tensor> clone(const Tensor& a);                        // always fresh memory
 Result<Tensor> cat(const std::vector<Tensor>& parts, int dim);
 Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim);  // equal views (the last may be smaller)
+
+Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_t>& sizes, int dim);   // views
+Result<Tensor> stack(const std::vector<Tensor>& parts, int dim);   // along a new dimension
+Result<Tensor> flatten(const Tensor& a, int first = 0, int last = -1);
+Result<Tensor> tile(const Tensor& a, const Dims& times);           // the whole, again and again: PyTorch's repeat
+Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim);   // each element, again and again
+Result<Tensor> flip(const Tensor& a, const std::vector<int>& dims);
+Result<Tensor> roll(const Tensor& a, std::int64_t shift, int dim);
+// edges: before and after the last dimension, then the one before it, ...; filled with `value`.
+Result<Tensor> pad(const Tensor& a, const std::vector<std::int64_t>& edges, double value = 0);
+Result<Tensor> tril(const Tensor& a, std::int64_t diagonal = 0);   // matrices; the rest is zero
+Result<Tensor> triu(const Tensor& a, std::int64_t diagonal = 0);
+
+// -- choosing and placing by number (whole numbers of any type, counting from 0; one out of range fails when
+// it is read) out[.., j, ..] = a[.., index[.., j, ..], ..] along `dim`; index has a's rank and elsewhere at
+// most its sizes.
+Result<Tensor> gather(const Tensor& a, int dim, const Tensor& index);
+// a with src (of index's shape) put where gather would read; `add`: added to what is there.
+Result<Tensor> scatter(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add = false);
+Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index);   // index is 1-d
+Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes);              // i64 [.., classes]
+// Values and their places (i64), along `dim`. Equal ones keep their order; a NaN is larger than any number.
+struct Sorted { Tensor values, places; };
+Result<Sorted> sort(const Tensor& a, int dim, bool descending = false);
+Result<Sorted> topk(const Tensor& a, std::int64_t k, int dim, bool largest = true);
 
 // -- reductions. No dims: over everything, giving a 0-d tensor. Sums of integers are i64.
 Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);

@@ -75,6 +75,24 @@ Result<Tensor> arange(Graph& g, double start, double end, double step, DType dty
   return make(g, OpId::arange, attrs, dims_of({n > 0 ? std::int64_t(std::min(n, 1e16)) : 0}), dtype);
 }
 
+Result<Tensor> linspace(Graph& g, double start, double end, std::int64_t count, DType dtype) {
+  if (count < 0 || !std::isfinite(start) || !std::isfinite(end))
+    return bad(fmt::format("linspace: {} numbers from {} to {}", count, start, end));
+  RILLE_CHECK(float_only("linspace", dtype));
+  kernels::Attrs attrs;
+  attrs.f[0] = start;
+  attrs.f[1] = count > 1 ? (end - start) / double(count - 1) : 0;
+  return make(g, OpId::arange, attrs, dims_of({count}), dtype);
+}
+
+Result<Tensor> eye(Graph& g, std::int64_t rows, std::int64_t columns, DType dtype) {
+  RILLE_TRY(const auto i, arange(g, 0, double(rows), 1, DType::i64));
+  RILLE_TRY(const auto column, unsqueeze(i, 1));
+  RILLE_TRY(const auto j, arange(g, 0, double(columns), 1, DType::i64));
+  RILLE_TRY(const auto same, eq(column, j));
+  return cast(same, dtype);
+}
+
 Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* data, std::size_t bytes) {
   std::vector<std::int64_t> sizes(shape.d, shape.d + shape.n);
   RILLE_TRY(const auto checked, make_dims(sizes));

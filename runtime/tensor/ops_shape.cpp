@@ -194,21 +194,50 @@ Result<Tensor> cat(const std::vector<Tensor>& parts, int dim) {
   return apply_one(OpId::cat, attrs, parts, {parts[0].dtype(), shape});
 }
 
-Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim) {
-  RILLE_CHECK(need("chunk", a));
-  RILLE_TRY(const int d, normal_dim("chunk", dim, a.rank()));
-  if (pieces < 1) return bad(fmt::format("chunk: into {} pieces", pieces));
-  const std::int64_t size = a.shape()[d], each = std::max<std::int64_t>(1, (size + pieces - 1) / pieces);
+namespace {
+// Windows of these sizes, one after another along dimension d; one gradient rule for all of them.
+std::vector<Tensor> pieces_of(const Tensor& a, const std::vector<std::int64_t>& sizes, int d) {
   std::vector<Tensor> out;
-  for (std::int64_t at = 0; at < size || out.empty(); at += each) {
+  std::int64_t at = 0;
+  for (const auto size : sizes) {
     Dims shape = a.shape();
-    shape[d] = std::min(each, size - at);
+    shape[d] = size;
     out.push_back(make_window(a, at * a.strides()[d], shape, a.strides()));
+    at += size;
   }
   kernels::Attrs attrs;
   attrs.i[0] = d;
   attach_grad(OpId::chunk, attrs, {a}, out);
   return out;
+}
+}  // namespace
+
+Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim) {
+  RILLE_CHECK(need("chunk", a));
+  RILLE_TRY(const int d, normal_dim("chunk", dim, a.rank()));
+  if (pieces < 1) return bad(fmt::format("chunk: into {} pieces", pieces));
+  const std::int64_t size = a.shape()[d], each = std::max<std::int64_t>(1, (size + pieces - 1) / pieces);
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t at = 0; at < size || sizes.empty(); at += each) sizes.push_back(std::min(each, size - at));
+  return pieces_of(a, sizes, d);
+}
+
+Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_t>& sizes, int dim) {
+  RILLE_CHECK(need("split", a));
+  RILLE_TRY(const int d, normal_dim("split", dim, a.rank()));
+  std::int64_t total = 0;
+  bool fits = !sizes.empty();
+  for (const auto s : sizes) {
+    fits = fits && s >= 0;
+    total += s;
+  }
+  if (!fits || total != a.shape()[d]) {
+    std::string list;
+    for (const auto s : sizes) list += (list.empty() ? "" : ", ") + std::to_string(s);
+    return bad(fmt::format("split: {} into {{{}}} along dimension {}: the sizes make {}, not {}", to_string(a.shape()),
+                           list, d + 1, total, a.shape()[d]));
+  }
+  return pieces_of(a, sizes, d);
 }
 
 }  // namespace rille::tensor

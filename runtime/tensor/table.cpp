@@ -6,6 +6,7 @@
 #include "kernels/elementwise.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/index.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/layer_norm.hpp"
 #include "kernels/optimizer.hpp"

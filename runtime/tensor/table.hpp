@@ -119,6 +119,13 @@ struct Op {
   X(prod, prod, prod, inputs, false)                         \
   X(prod_grad, prod_grad, none, nothing, false)              \
   X(cumsum, cumsum, cumsum, nothing, false)                  \
+  X(gather, gather, gather, inputs, false)                   \
+  X(scatter, scatter, scatter, inputs, false)                \
+  X(index_select, index_select, index_select, inputs, false) \
+  X(index_add, index_add, none, nothing, false)              \
+  X(sort, sort, sort, outputs, false)                        \
+  X(tril, tril, tril, nothing, false)                        \
+  X(flip, copy, flip, nothing, false)                        \
   X(softmax, softmax, softmax, outputs, false)               \
   X(log_softmax, log_softmax, log_softmax, outputs, false)   \
   X(softmax_grad, softmax_grad, none, nothing, false)        \

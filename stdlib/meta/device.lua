@@ -59,6 +59,20 @@ function Device:randint(spec) end
 ---@mark ephemeral
 function Device:arange(spec) end
 
+--- Numbers at equal distances; the stop is the last.
+---@param spec table start, stop, count, `dtype` ("f32")
+---@return Tensor made
+---@mark ephemeral
+---@example
+--- local t = dev:linspace { 0, 1, 5 }
+function Device:linspace(spec) end
+
+--- Ones on the diagonal.
+---@param spec table rows, or rows and columns, `dtype`, `requires_grad`
+---@return Tensor made
+---@mark ephemeral
+function Device:eye(spec) end
+
 --- From nested lists or a number.
 ---@param values table|number|boolean the values
 ---@param options? { dtype: string, requires_grad: boolean } f32; bool for booleans

@@ -77,12 +77,54 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(masked_fill(a, get(gt(b, 0)), 1)).find("[2, 3]") != std::string::npos);
   CHECK(message(clamp(a, 2, 1)).find("clamp: from 2 to 1") == 0);
   CHECK(message(var(get(zeros(*graph, dims({1}))))).find("var: 1 elements of [1]") == 0);
+  const auto i = get(zeros(*graph, dims({2, 2}), DType::i64));
+  CHECK(message(gather(a, 1, a)) == "gather: f32[2, 3] with numbers of f32[2, 3]: want whole numbers");
+  CHECK(message(gather(a, 0, get(zeros(*graph, dims({2, 4}), DType::i64))))
+            .find("gather: [2, 3] along dimension 1") == 0);
+  CHECK(message(scatter(a, 1, i, b)).find("scatter: values of [4, 5] at numbers of [2, 2]") == 0);
+  CHECK(message(scatter(a, 1, i, i, true)).find("scatter_add: f32[2, 3] and i64[2, 2]") == 0);
+  CHECK(message(index_select(a, 0, i)).find("index_select: [2, 3] by numbers of [2, 2]") == 0);
+  CHECK(message(split(a, {1, 1}, 1)).find("split: [2, 3] into {1, 1} along dimension 2: the sizes make 2, not 3") == 0);
+  CHECK(message(stack({a, b}, 0)) == "stack: [2, 3] and [4, 5]: want the same shape");
+  CHECK(message(topk(a, 4, 1)).find("topk: 4 of [2, 3]") == 0);
+  CHECK(message(tile(a, dims({2}))).find("tile: [2, 3] by [2]") == 0);
+  CHECK(message(pad(a, {1, 1, 1})).find("pad: [2, 3] with 3 edges") == 0);
+  CHECK(message(tril(get(zeros(*graph, dims({3}))))).find("tril: [3]: want matrices") == 0);
+  CHECK(message(flip(a, {0, -2})).find("dimension 1 of [2, 3] twice") != std::string::npos);
   CHECK(message(prod(a, {2})).find("dimension 3") != std::string::npos);
   CHECK(message(cross_entropy(a, get(zeros(*graph, dims({2}), DType::i64)), -100, 2)).find("label smoothing of 2") !=
         std::string::npos);
   CHECK(message(add(a, Tensor{})).find("empty") != std::string::npos);
   CHECK(message(cat({a, b}, 0)).find("[2, 3] and [4, 5]") != std::string::npos);
   CHECK(message(full(*graph, dims({-1}), 0)).find("-1") != std::string::npos);
+}
+
+TEST_CASE("numbers out of range are told when they are read", "[unit][tensor]") {
+  auto graph = new_graph();
+  const auto a = get(zeros(*graph, dims({2, 3})));
+  const auto i = get(from_numbers(*graph, dims({1, 2}), DType::i32, {0, 3}));
+  const auto message = [&](Result<Tensor> r) { return graph->read_blocking(get(std::move(r))).error().message; };
+  CHECK(message(gather(a, 1, i)) == "gather: number 3 at position 1; there are places 0 to 2");
+  CHECK(message(scatter(a, 0, i, get(zeros(*graph, dims({1, 2}))), true)).find("scatter_add: number 3") == 0);
+  CHECK(message(index_select(a, 1, get(from_numbers(*graph, dims({1}), DType::i8, {-1}))))
+            .find("index_select: number -1 at position 0") == 0);
+}
+
+TEST_CASE("lines, identities, and NaN in order", "[unit][tensor]") {
+  auto graph = new_graph();
+  CHECK(numbers(get(linspace(*graph, 1, 2, 5))) == Numbers{1, 1.25, 1.5, 1.75, 2});
+  CHECK(numbers(get(linspace(*graph, 3, 9, 1))) == Numbers{3});
+  CHECK(numbers(get(eye(*graph, 2, 3, DType::bf16))) == Numbers{1, 0, 0, 0, 1, 0});
+  const auto x = get(from_numbers(*graph, dims({4}), DType::f32, {NAN, 2, 2, -1}));
+  CHECK(numbers(get(sort(x, 0)).places) == Numbers{3, 1, 2, 0});
+  CHECK(numbers(get(sort(x, 0, true)).places) == Numbers{0, 1, 2, 3});
+  CHECK(numbers(get(topk(x, 2, 0)).places) == Numbers{0, 1});
+  CHECK(std::isnan(numbers(get(max(x)))[0]));
+  CHECK(numbers(get(argmin(x, 0))) == Numbers{0});
+  CHECK(numbers(get(isnan(x))) == Numbers{1, 0, 0, 0});
+  CHECK(get(graph->item_blocking(get(logsumexp(get(full(*graph, dims({2}), -HUGE_VAL)))))) == -HUGE_VAL);
+  CHECK(get(graph->item_blocking(get(any(get(zeros(*graph, dims({0}))))))) == 0);
+  CHECK(get(graph->item_blocking(get(all(get(zeros(*graph, dims({0}))))))) == 1);
 }
 
 TEST_CASE("random numbers: repeatable, and of the right kind", "[unit][tensor]") {

@@ -1,0 +1,167 @@
+// One thread owns each part of the output, and writes it in the order in which the numbers stand: bits do not depend on
+// the threads.
+#include "kernels/index.hpp"
+
+#include <cstring>
+
+#include "kernels/copy.hpp"
+#include "kernels/ids.hpp"
+#include "kernels/nest.hpp"
+
+namespace rille::kernels {
+
+namespace {
+
+using generic::for_share;
+
+bool numbers_fit(const Call& c, const char* name, const View& index, std::int64_t n) {
+  for (std::int64_t i = 0, count = index.count(); i < count; ++i) {
+    const std::int64_t id = id_at(index, i);
+    if (id >= 0 && id < n) continue;
+    c.fail("%s: number %lld at position %lld; there are places 0 to %lld", name, (long long)id, (long long)i,
+           (long long)n - 1);
+    return false;
+  }
+  return true;
+}
+
+// A contiguous tensor seen as [outer, n, inner] around dimension `dim`.
+struct Around {
+  std::int64_t outer = 1, n, inner = 1;
+  Around(const View& v, int dim) : n(v.shape[dim]) {
+    for (int d = 0; d < dim; ++d) outer *= v.shape[d];
+    for (int d = dim + 1; d < v.shape.n; ++d) inner *= v.shape[d];
+  }
+};
+
+// Offset of position `at` (counted over dimensions [first, last) of shape) in v.
+std::int64_t offset(const Dims& shape, const View& v, int first, int last, std::int64_t at) {
+  std::int64_t sum = 0;
+  for (int d = last - 1; d >= first; --d) {
+    sum += at % shape[d] * v.strides[d];
+    at /= shape[d];
+  }
+  return sum;
+}
+
+// f(position in index, offset in v without its own dimension, index) for each number of one outer part.
+template <class F>
+void each_number(const View& v, const View& index, int dim, std::int64_t outer, const F& f) {
+  const Around part(index, dim);
+  const std::int64_t before = offset(index.shape, v, 0, dim, outer);
+  for (std::int64_t j = 0; j < part.n; ++j)
+    for (std::int64_t i = 0; i < part.inner; ++i) {
+      const std::int64_t at = (outer * part.n + j) * part.inner + i;
+      f(at, before + offset(index.shape, v, dim + 1, index.shape.n, i), id_at(index, at));
+    }
+}
+
+template <class T>
+void gather_sized(const Call& c) {
+  const View &a = c.in[0], &index = c.in[1];
+  const int dim = int(c.attrs->i[0]);
+  const Around part(index, dim);
+  for_share(part.outer, part.n * part.inner * 4, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o)
+      each_number(a, index, dim, o, [&](std::int64_t at, std::int64_t base, std::int64_t id) {
+        c.out[0].ptr<T>()[at] = a.ptr<T>()[base + id * a.strides[dim]];
+      });
+  });
+}
+
+template <class T, bool add>
+void scatter_sized(const Call& c) {
+  const View &index = c.in[1], &src = c.in[2], &out = c.out[0];
+  const int dim = int(c.attrs->i[0]);
+  const Around part(index, dim);
+  for_share(part.outer, part.n * part.inner * 4, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o)
+      each_number(out, index, dim, o, [&](std::int64_t at, std::int64_t base, std::int64_t id) {
+        T& place = out.ptr<T>()[base + id * out.strides[dim]];
+        const T x = src.ptr<T>()[offset(index.shape, src, 0, index.shape.n, at)];
+        place = add ? T(place + x) : x;
+      });
+  });
+}
+
+}  // namespace
+
+void gather(const Call& c) {
+  if (c.out[0].count() == 0 || !numbers_fit(c, "gather", c.in[1], c.in[0].shape[int(c.attrs->i[0])])) return;
+  switch (size_bytes(c.in[0].dtype)) {
+    case 8: return gather_sized<std::uint64_t>(c);
+    case 4: return gather_sized<std::uint32_t>(c);
+    case 2: return gather_sized<std::uint16_t>(c);
+    default: return gather_sized<std::uint8_t>(c);
+  }
+}
+
+void scatter_any(const Call& c) {
+  if (!numbers_fit(c, c.attrs->i[1] ? "scatter_add" : "scatter", c.in[1], c.in[0].shape[int(c.attrs->i[0])])) return;
+  Call first = c;
+  first.n_in = 1;
+  copy(first);
+  if (c.in[1].count() == 0) return;
+  if (c.attrs->i[1]) {
+    RILLE_NUMBERS(c.out[0].dtype, scatter_sized<T, true>(c));
+    return;
+  }
+  switch (size_bytes(c.out[0].dtype)) {
+    case 8: return scatter_sized<std::uint64_t, false>(c);
+    case 4: return scatter_sized<std::uint32_t, false>(c);
+    default: return scatter_sized<std::uint8_t, false>(c);
+  }
+}
+
+void index_select(const Call& c) {
+  const View &a = c.in[0], &index = c.in[1];
+  const Around from(a, int(c.attrs->i[0]));
+  if (c.out[0].count() == 0 || !numbers_fit(c, "index_select", index, from.n)) return;
+  const std::int64_t m = index.count();
+  const std::size_t bytes = std::size_t(from.inner) * size_bytes(a.dtype);
+  for_share(from.outer * m, from.inner, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const std::int64_t row = r / m * from.n + id_at(index, r % m);
+      std::memcpy(c.out[0].ptr<char>() + std::size_t(r) * bytes, a.ptr<char>() + std::size_t(row) * bytes, bytes);
+    }
+  });
+}
+
+void index_add_any(const Call& c) {
+  const View &src = c.in[0], &index = c.in[1], &out = c.out[0];
+  const Around to(out, int(c.attrs->i[0]));
+  if (!numbers_fit(c, "index_add", index, to.n)) return;
+  const std::int64_t m = index.count();
+  RILLE_NUMBERS(out.dtype, {
+    for_share(to.outer * to.n, to.inner + m, [&](std::int64_t begin, std::int64_t end) {
+      std::memset(out.ptr<T>() + begin * to.inner, 0, std::size_t((end - begin) * to.inner) * sizeof(T));
+      for (std::int64_t r = begin / to.n * m; r < (end + to.n - 1) / to.n * m; ++r) {
+        const std::int64_t row = r / m * to.n + id_at(index, r % m);
+        if (row < begin || row >= end) continue;
+        T* o = out.ptr<T>() + row * to.inner;
+        const T* x = src.ptr<T>() + r * to.inner;
+        for (std::int64_t j = 0; j < to.inner; ++j) o[j] = T(o[j] + x[j]);
+      }
+    });
+  });
+}
+
+void tril(const Call& c) {
+  const View& v = c.in[0];
+  const std::int64_t m = v.shape[v.shape.n - 2], n = v.shape[v.shape.n - 1], diagonal = c.attrs->i[0];
+  const bool upper = c.attrs->i[1] == 1;
+  const std::size_t size = size_bytes(v.dtype);
+  for_share(n ? v.count() / n : 0, n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      std::int64_t cut = r % m + diagonal + (upper ? 0 : 1);       // the first place of the upper part
+      cut = cut < 0 ? 0 : cut > n ? n : cut;
+      const char* x = v.ptr<char>() + std::size_t(r * n) * size;
+      char* o = c.out[0].ptr<char>() + std::size_t(r * n) * size;
+      const std::size_t left = std::size_t(cut) * size, right = std::size_t(n - cut) * size;
+      if (upper) std::memset(o, 0, left), std::memcpy(o + left, x + left, right);
+      else std::memcpy(o, x, left), std::memset(o + left, 0, right);
+    }
+  });
+}
+
+}  // namespace rille::kernels
