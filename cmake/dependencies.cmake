@@ -9,6 +9,7 @@ pkg_check_modules(libcurl REQUIRED libcurl)  # its header; the library is loaded
 pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(fftw3 REQUIRED IMPORTED_TARGET fftw3 fftw3f)
 pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
 find_package(CLI11 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -18,4 +19,4 @@ find_path(RILLE_DNNL_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(RILLE_DNNL_LIBRARY dnnl REQUIRED)
 
 set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::openssl
-  PkgConfig::sqlite3 PkgConfig::xxhash dnnl OpenMP::OpenMP_CXX Threads::Threads)
+  PkgConfig::sqlite3 PkgConfig::xxhash PkgConfig::fftw3 dnnl OpenMP::OpenMP_CXX Threads::Threads)

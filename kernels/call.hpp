@@ -76,6 +76,10 @@ class LaneState {
   // The same, in memory of its own: for widened(), around a kernel that takes scratch.
   void* staging(std::size_t bytes);
   GemmCache& gemms() { return *gemms_; }
+  // What a library prepares once and keeps; made by the kernels that use it, empty before.
+  struct Prepared { virtual ~Prepared(); };
+  enum class Library { convolution, fourier, count };
+  Prepared*& prepared(Library l) { return prepared_[int(l)]; }
 
  private:
   struct Block {
@@ -85,6 +89,7 @@ class LaneState {
   static void* grown(Block& block, std::size_t bytes);
   Block scratch_, staging_;
   GemmCache* gemms_;
+  Prepared* prepared_[int(Library::count)] = {};
 };
 
 struct Call;

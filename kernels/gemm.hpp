@@ -35,6 +35,9 @@ class GemmCache {
   State* state_;
 };
 
+// bf16 products are worth it where the processor has instructions for them.
+bool native_bf16();
+
 // in: a [b.., m, k], b [b.., k, n], optionally bias [n]; out: c [b.., m, n], contiguous. Batch dimensions are equal or
 // stride 0 (broadcast). Each matrix has one unit stride among its last two, or is copied before by the caller.
 void matmul(const Call& c);

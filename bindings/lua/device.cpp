@@ -98,6 +98,18 @@ Result<int> eye(lua_State* L) {  // dev:eye{rows} or {rows, columns}
   return made(L, tensor::eye(g, size[0], size[size.n - 1], option_dtype(L, 2, DType::f32)));
 }
 
+Result<int> rope_angles(lua_State* L) {  // dev:rope_angles{positions, width, base = 10000} -> cosines, sines
+  Graph& g = self(L, "rope_angles");
+  check_table(L, 2, "rope_angles");
+  check_known(L, 2, "rope_angles", {"base", "dtype"}, true);
+  Dims size = check_shape(L, 2, "rope_angles");
+  if (size.n != 2) raise_invalid(L, "rope_angles: expected two numbers", "dev:rope_angles{positions, width}");
+  double base = option_number(L, 2, "base").value_or(10000);
+  auto angles = tensor::rope_angles(g, size[0], size[1], base, option_dtype(L, 2, DType::f32));
+  if (!angles) return at_line(L, std::move(angles).error());
+  return push_tensor(L, std::move(angles->cos)) + push_tensor(L, std::move(angles->sin));
+}
+
 // Reads nested lists of equal length; the first path down tells the shape.
 void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::vector<double>& out, bool& booleans) {
   if (!lua_istable(L, -1)) {
@@ -274,6 +286,7 @@ void define_device(lua_State* L) {
                                              {"arange", bind<arange>},
                                              {"linspace", bind<linspace>},
                                              {"eye", bind<eye>},
+                                             {"rope_angles", bind<rope_angles>},
                                              {"tensor", bind<from_table>},
                                              {"seed", bind<seed>},
                                              {"random_state", bind<random_state>},

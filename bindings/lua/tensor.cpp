@@ -316,8 +316,8 @@ void define_tensor(lua_State* L) {
                  .fields = {"grad", "requires_grad", "dtype", "device"}};
   spec.methods = {{"backward", bind<backward>}, {"requires_grad_", bind<require_grad>}, {"set_grad", bind<set_grad>},
                   {"detach", bind<detach>},     {"free", bind<free_tensor>},            {"to", bind<to>}};
-  for (auto& list : {math_methods(), reduce_methods(), network_methods(), index_methods(), shape_methods(),
-                     read_methods()})
+  for (auto& list : {math_methods(), reduce_methods(), network_methods(), index_methods(), image_methods(),
+                     shape_methods(), read_methods()})
     spec.methods.insert(spec.methods.end(), list.begin(), list.end());
   spec.metamethods = {{"__newindex", tensor_assign}, {"__tostring", bind<to_string>},
                       {"__lt", bind<no_order>},      {"__le", bind<no_order>},

@@ -70,6 +70,7 @@ std::vector<Function> math_methods();
 std::vector<Function> reduce_methods();
 std::vector<Function> network_methods();
 std::vector<Function> index_methods();
+std::vector<Function> image_methods();
 int tensor_element(lua_State* L);               // t[key] for a key that is no name
 int tensor_assign(lua_State* L);                // t[key] = value
 std::vector<Function> shape_methods();

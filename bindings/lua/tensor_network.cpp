@@ -15,6 +15,14 @@ Tensor optional_tensor(lua_State* L, int index, const char* what) {
   return lua_isnoneornil(L, index) ? Tensor() : check_tensor(L, index, what);
 }
 
+Tensor option_tensor(lua_State* L, int index, const char* key) {
+  if (!lua_istable(L, index)) return {};
+  lua_getfield(L, index, key);
+  Tensor t = optional_tensor(L, -1, key);
+  lua_pop(L, 1);
+  return t;
+}
+
 Result<int> linear(lua_State* L) {
   Tensor& x = check_tensor(L, 1, "linear");
   tensor_state(L);
@@ -49,15 +57,61 @@ Result<int> attention(lua_State* L) {  // q:scaled_dot_product_attention(k, v, {
   Tensor& q = check_tensor(L, 1, "scaled_dot_product_attention");
   tensor_state(L);
   Tensor &k = check_tensor(L, 2, "attention's keys"), &v = check_tensor(L, 3, "attention's values");
-  check_options(L, 4, "scaled_dot_product_attention", {"causal", "scale"});
-  bool causal = lua_istable(L, 4) && option_bool(L, 4, "causal", false);
-  return give(L, tensor::scaled_dot_product_attention(q, k, v, causal, option_number(L, 4, "scale").value_or(0)));
+  check_options(L, 4, "scaled_dot_product_attention", {"causal", "scale", "mask", "lengths"});
+  tensor::Attention how;
+  how.causal = lua_istable(L, 4) && option_bool(L, 4, "causal", false);
+  how.scale = option_number(L, 4, "scale").value_or(0);
+  how.mask = option_tensor(L, 4, "mask");
+  how.lengths = option_tensor(L, 4, "lengths");
+  return give(L, tensor::scaled_dot_product_attention(q, k, v, how));
+}
+
+Result<int> rms_norm(lua_State* L) {  // x:rms_norm(weight, eps)
+  Tensor& x = check_tensor(L, 1, "rms_norm");
+  tensor_state(L);
+  Tensor weight = optional_tensor(L, 2, "rms_norm's weight");
+  return give(L, tensor::rms_norm(x, weight, lua_isnoneornil(L, 3) ? 1e-6 : check_number(L, 3, "rms_norm's eps")));
+}
+
+Result<int> rope(lua_State* L) {  // x:rope(cos, sin, {interleaved =})
+  Tensor& x = check_tensor(L, 1, "rope");
+  tensor_state(L);
+  Tensor &cos = check_tensor(L, 2, "rope's cosines"), &sin = check_tensor(L, 3, "rope's sines");
+  check_options(L, 4, "rope", {"interleaved"});
+  return give(L, tensor::rope(x, cos, sin, lua_istable(L, 4) && option_bool(L, 4, "interleaved", false)));
+}
+
+Result<int> nll_loss(lua_State* L) {  // log_probabilities:nll_loss(labels, {ignore_index =})
+  Tensor& x = check_tensor(L, 1, "nll_loss");
+  tensor_state(L);
+  Tensor& labels = check_tensor(L, 2, "nll_loss's labels");
+  check_options(L, 3, "nll_loss", {"ignore_index"});
+  return give(L, tensor::nll_loss(x, labels, std::int64_t(option_number(L, 3, "ignore_index").value_or(-100))));
+}
+
+struct Loss { const char* name; Result<Tensor> (*fn)(const Tensor&, const Tensor&, tensor::Reduce); };
+constexpr Loss mse_{"mse_loss", tensor::mse_loss},
+    bce_{"binary_cross_entropy_with_logits", tensor::binary_cross_entropy_with_logits};
+
+template <const Loss& F>
+Result<int> loss(lua_State* L) {  // x:mse_loss(target, "mean")
+  Tensor& x = check_tensor(L, 1, F.name);
+  tensor_state(L);
+  Tensor& target = check_tensor(L, 2, F.name);
+  const std::string how(lua_isnoneornil(L, 3) ? "mean" : check_text(L, 3, F.name));
+  if (how != "mean" && how != "sum" && how != "none")
+    raise_invalid(L, fmt::format("{}: '{}' ({})", F.name, how, script_position(L)), "\"mean\", \"sum\" or \"none\"");
+  return give(L, F.fn(x, target, how == "mean"  ? tensor::Reduce::mean
+                                 : how == "sum" ? tensor::Reduce::sum
+                                                : tensor::Reduce::none));
 }
 
 }  // namespace
 
 std::vector<Function> network_methods() {
-  return {{"matmul", bind<matmul>}, {"linear", bind<linear>}, {"layer_norm", bind<layer_norm>},
+  return {{"rms_norm", bind<rms_norm>}, {"rope", bind<rope>}, {"nll_loss", bind<nll_loss>},
+          {"mse_loss", bind<loss<mse_>>}, {"binary_cross_entropy_with_logits", bind<loss<bce_>>},
+          {"matmul", bind<matmul>}, {"linear", bind<linear>}, {"layer_norm", bind<layer_norm>},
           {"embedding", bind<embedding>}, {"cross_entropy", bind<cross_entropy>},
           {"scaled_dot_product_attention", bind<attention>}};
 }

@@ -135,13 +135,12 @@ void matmul_f64(const Call& c) {
   }
 }
 
-// bf16 products are worth it where the processor has instructions for them.
+}  // namespace
+
 bool native_bf16() {
   static const bool has = __builtin_cpu_supports("avx512bf16") != 0;
   return has && isa_level() == 4;
 }
-
-}  // namespace
 
 void matmul(const Call& c) {
   if (c.out[0].count() == 0) return;

@@ -34,8 +34,11 @@ LaneState::LaneState() : gemms_(new GemmCache) {}
 LaneState::~LaneState() {
   std::free(scratch_.data);
   std::free(staging_.data);
+  for (auto* p : prepared_) delete p;
   delete gemms_;
 }
+
+LaneState::Prepared::~Prepared() = default;
 
 void* LaneState::grown(Block& block, std::size_t bytes) {
   if (bytes > block.bytes) {

@@ -8,6 +8,7 @@
 // here, a declaration in tests/unit/tensor/declared_*.cpp.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -136,6 +137,35 @@ Result<Tensor> linear(const Tensor& x, const Tensor& weight, const Tensor& bias 
 Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
                                             double scale = 0);
 
+// The same with masks, lengths, and groups of query heads that share keys: k [b, g, s, d] and v [b, g, s, e],
+// g a divisor of h. A query that sees no key gives zeros. Masks have no gradient.
+struct Attention {
+  bool causal = false;
+  double scale = 0;
+  Tensor mask;                         // to [b, h, t, s]: bool, true where seen; or q's type, added to the scores
+  Tensor lengths;                      // [b], whole numbers: how many keys each batch entry has
+};
+Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how);
+// Turns pairs of x [.., t, d] by the angles of their position (cos, sin: [t, d/2]): (i, i + d/2), or (2i, 2i + 1).
+Result<Tensor> rope(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved = false);
+struct Angles { Tensor cos, sin; };
+Result<Angles> rope_angles(Graph& g, std::int64_t positions, std::int64_t width, double base = 10000,
+                           DType dtype = DType::f32);
+
+// -- images and sequences: [n, c, h, w] and [n, c, l]. Pairs are (height, width); conv1d takes the second.
+using Pair2 = std::array<std::int64_t, 2>;
+struct Convolution {
+  Pair2 stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  std::int64_t groups = 1;
+};
+// weight [o, c/groups, kh, kw], bias [o] or empty.
+Result<Tensor> conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Convolution& how = {});
+Result<Tensor> conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Convolution& how = {});
+struct Pooling { Pair2 window, stride, padding{0, 0}, dilation{1, 1}; };
+Result<Tensor> max_pool2d(const Tensor& x, const Pooling& how);
+Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad = true);   // dilation is ignored
+Result<Tensor> adaptive_avg_pool2d(const Tensor& x, std::int64_t height, std::int64_t width);
+
 // -- shapes: views wherever memory allows
 Result<Tensor> reshape(const Tensor& a, const Dims& shape);   // one size may be -1; copies only when it must
 Result<Tensor> view(const Tensor& a, const Dims& shape);      // invalid where reshape would copy
@@ -199,14 +229,44 @@ Result<Tensor> log_softmax(const Tensor& a, int dim);
 // -- what networks need
 // Over the last dimension; weight and bias have its size, or are empty.
 Result<Tensor> layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps = 1e-5);
+Result<Tensor> rms_norm(const Tensor& x, const Tensor& weight, double eps = 1e-6);
+// Over the channels of [n, c, ..]. Training takes the statistics of this batch, and moves the running ones
+// (f32 for half types) towards them in place; without it the running ones are taken. Each vector is [c], or
+// empty.
+struct BatchNorm {
+  Tensor weight, bias, running_mean, running_var;
+  bool training = true;
+  double momentum = 0.1, eps = 1e-5;
+};
+Result<Tensor> batch_norm(const Tensor& x, const BatchNorm& how);
+Result<Tensor> group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight = {}, const Tensor& bias = {},
+                          double eps = 1e-5);
 // weight [n, c], ids of any shape (integers from 0) -> ids.shape + [c].
 Result<Tensor> embedding(const Tensor& weight, const Tensor& ids);
 // logits [.., c], labels [..] (whole numbers, from 0) -> the mean over labels other than ignore_index, 0-d.
 // Label smoothing s takes (1 - s) of the label and s shared out over all classes for the truth.
 Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index = -100,
                              double label_smoothing = 0);
+// Of log-probabilities, as log_softmax gives them.
+Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, std::int64_t ignore_index = -100);
+enum class Reduce { mean, sum, none };
+Result<Tensor> mse_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
+Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 // probabilities [.., c] (need not sum to one) -> one draw per row, i64 [..]. No gradient.
 Result<Tensor> multinomial(const Tensor& probabilities);
+
+// -- Fourier transforms of the last dimension, or (2) the last two. Complex numbers are a last dimension of
+// 2: real and imaginary part. The inverses are divided by the number of elements. Of a real input half the
+// spectrum is kept: n/2 + 1 bins; the way back takes the size n (0: 2 bins - 2), and the ends of the spectrum
+// as real.
+Result<Tensor> fft(const Tensor& a);                          // [.., n, 2]
+Result<Tensor> ifft(const Tensor& a);
+Result<Tensor> fft2(const Tensor& a);
+Result<Tensor> ifft2(const Tensor& a);
+Result<Tensor> rfft(const Tensor& a);                         // [.., n] -> [.., n/2 + 1, 2]
+Result<Tensor> irfft(const Tensor& a, std::int64_t n = 0);
+Result<Tensor> rfft2(const Tensor& a);
+Result<Tensor> irfft2(const Tensor& a, std::int64_t n = 0);
 
 // -- in place: writes `a`'s memory after every earlier reader; returns nothing, `a` is the result.
 // state: `a` is a leaf that requires grad, or the result of a recorded operation, while gradients are recorded.

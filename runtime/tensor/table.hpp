@@ -106,6 +106,21 @@ struct Op {
   X(linear, matmul, linear, inputs, false)                   \
   X(attention, attention, attention, both, false)            \
   X(attention_grad, attention_grad, none, nothing, false)    \
+  X(attention_masked, attention_masked, attention_masked, both, false) \
+  X(attention_masked_grad, attention_masked_grad, none, nothing, false) \
+  X(rope, rope, rope, inputs, false)                         \
+  X(convolution, convolution, convolution, inputs, false)    \
+  X(convolution_grad_input, convolution_grad_input, none, nothing, false) \
+  X(convolution_grad_weight, convolution_grad_weight, none, nothing, false) \
+  X(max_pool, max_pool, max_pool, outputs, false)            \
+  X(max_pool_grad, max_pool_grad, none, nothing, false)      \
+  X(avg_pool, avg_pool, avg_pool, nothing, false)            \
+  X(avg_pool_grad, avg_pool_grad, none, nothing, false)      \
+  X(batch_norm, batch_norm, batch_norm, both, false)         \
+  X(batch_norm_grad, batch_norm_grad, none, nothing, false)  \
+  X(rms_norm, rms_norm, rms_norm, both, false)               \
+  X(rms_norm_grad, rms_norm_grad, none, nothing, false)      \
+  X(fourier, fourier, fourier, nothing, false)               \
   X(reshape, view, reshape, nothing, false)                  \
   X(permute, view, permute, nothing, false)                  \
   X(narrow, view, narrow, nothing, false)                    \

@@ -73,6 +73,13 @@ function Device:linspace(spec) end
 ---@mark ephemeral
 function Device:eye(spec) end
 
+--- The angles of rotary position embedding, for `x:rope(cos, sin)`.
+---@param spec table positions, width (of a head), `base` (10000), `dtype` ("f32")
+---@return Tensor cos [positions, width / 2]
+---@return Tensor sin
+---@mark ephemeral
+function Device:rope_angles(spec) end
+
 --- From nested lists or a number.
 ---@param values table|number|boolean the values
 ---@param options? { dtype: string, requires_grad: boolean } f32; bool for booleans

@@ -41,10 +41,11 @@ function Tensor:embedding(weight) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:cross_entropy(labels, options) end
 
---- softmax(q k' * scale) v for q [b, h, t, d].
----@param k Tensor [b, h, s, d]
----@param v Tensor [b, h, s, d]
----@param options? { causal: boolean, scale: number } false, 1/sqrt(d)
+--- softmax(q k' * scale + mask) v for q [b, h, t, d]; groups of query heads may share keys.
+--- A mask broadcasts to [b, h, t, s]: bool, true where a key is seen, or added. `lengths` [b]: how many keys.
+---@param k Tensor [b, g, s, d], g a divisor of h
+---@param v Tensor [b, g, s, e]
+---@param options? table causal (false), scale (1/sqrt(d)), mask, lengths
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
@@ -54,3 +55,44 @@ function Tensor:scaled_dot_product_attention(k, v, options) end
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:multinomial() end
+
+--- Divides by the root of the mean square of the last dimension.
+---@param weight? Tensor scale
+---@param eps? number 1e-6
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:rms_norm(weight, eps) end
+
+--- Rotary position embedding: turns pairs of [.., t, d] by the angles of their positions.
+---@param cos Tensor [t, d/2], as `dev:rope_angles` gives them
+---@param sin Tensor [t, d/2]
+---@param options? { interleaved: boolean } false: pairs (i, i + d/2); true: neighbours
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:rope(cos, sin, options) end
+
+--- The mean of these log-probabilities of the labels, negative; 0-d.
+---@param labels Tensor ids from 0; this shape without its last dimension
+---@param options? { ignore_index: number } labels that do not count; -100
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:nll_loss(labels, options) end
+
+--- The squared difference.
+---@param target Tensor of the same shape
+---@param how? string "mean" (the default), "sum" or "none"
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:mse_loss(target, how) end
+
+--- -log p(target) under sigmoid of these logits.
+---@param target Tensor of the same shape, from 0 to 1
+---@param how? string "mean" (the default), "sum" or "none"
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:binary_cross_entropy_with_logits(target, how) end

@@ -14,7 +14,8 @@ end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
 local described = { "instance", "device", "kernel", "optimizer", "tensor",
-  "tensor_elementwise", "tensor_reduce", "tensor_network", "tensor_shape", "tensor_index" }
+  "tensor_elementwise", "tensor_reduce", "tensor_network", "tensor_shape", "tensor_index",
+  "tensor_image" }
 for _, name in ipairs(described) do
   modules[#modules + 1] = module("rille.meta." .. name, "meta/" .. name .. ".lua")
 end

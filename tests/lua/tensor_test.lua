@@ -156,6 +156,67 @@ tap.test("shapes made of shapes", function()
   tap.equal(t:full_like(2, { dtype = "i8" }).dtype, "i8")
 end)
 
+tap.test("images: convolution, pooling, normalisation", function()
+  local x = dev:arange { 16, dtype = "f32" }:reshape(1, 1, 4, 4)
+  tap.equal(x:conv2d(dev:ones { 1, 1, 2, 2 }, nil, { stride = 2 }):totable(), { { { { 10, 18 }, { 42, 50 } } } })
+  tap.equal(x:conv2d(dev:ones { 2, 1, 3, 3 }, dev:zeros { 2 }, { padding = { 1, 0 } }):shape(), { 1, 2, 4, 2 })
+  tap.equal(x:reshape(1, 2, 8):conv1d(dev:ones { 2, 1, 3 }, nil, { groups = 2, dilation = 2 }):shape(), { 1, 2, 4 })
+  tap.equal(x:max_pool2d(2):totable(), { { { { 5, 7 }, { 13, 15 } } } })
+  tap.equal(x:avg_pool2d({ 2, 4 }):totable(), { { { { 3.5 }, { 11.5 } } } })
+  tap.equal(x:adaptive_avg_pool2d(1):item(), 7.5)
+  local mean, var = dev:zeros { 1 }, dev:ones { 1 }
+  local y = x:batch_norm(nil, nil, { running_mean = mean, running_var = var })
+  tap.ok(math.abs(y:std(nil, { correction = 0 }):item() - 1) < 1e-4 and math.abs(mean:item() - 0.75) < 1e-6)
+  local used = x:batch_norm(nil, nil, { running_mean = mean, running_var = var, training = false })
+  tap.equal(used:shape(), { 1, 1, 4, 4 })
+  tap.equal(dev:ones { 2, 4, 3 }:group_norm(2):shape(), { 2, 4, 3 })
+  tap.raises("invalid", "conv2d: [1, 1, 4, 4] with a weight of [1, 2, 2, 2]", function()
+    return x:conv2d(dev:ones { 1, 2, 2, 2 })
+  end)
+end)
+
+tap.test("attention with masks, and rotary embedding", function()
+  local q, k = dev:randn { 2, 4, 3, 8 }, dev:randn { 2, 2, 5, 8 }
+  tap.equal(q:scaled_dot_product_attention(k, k):shape(), { 2, 4, 3, 8 })
+  local mask = dev:ones { 3, 5 }:tril():gt(0)
+  local first = q:scaled_dot_product_attention(k, k, { mask = mask })[{ 1, 1, 1 }]
+  tap.equal((first - k[{ 1, 1, 1 }]):abs():max():item(), 0)
+  local lengths = dev:tensor({ 1, 5 }, { dtype = "i64" })
+  local o = q:scaled_dot_product_attention(k, k, { lengths = lengths })
+  tap.ok((o[{ 1, 1, 1 }] - k[{ 1, 1, 1 }]):abs():max():item() < 1e-6)
+  local cos, sin = dev:rope_angles { 3, 8 }
+  tap.equal(cos:shape(), { 3, 4 })
+  tap.ok((q:rope(cos, sin):norm() - q:norm()):abs():item() < 1e-3)
+  tap.raises("invalid", "a mask of f32[2, 2]", function()
+    return q:scaled_dot_product_attention(k, k, { mask = dev:ones { 2, 2 } })
+  end)
+end)
+
+tap.test("losses", function()
+  local x, y = dev:tensor { 0, 2 }, dev:tensor { 1, 0 }
+  tap.equal(x:mse_loss(y):item(), 2.5)
+  tap.equal(x:mse_loss(y, "none"):totable(), { 1, 4 })
+  tap.ok(math.abs(x:binary_cross_entropy_with_logits(y, "sum"):item() - 2.8200753) < 1e-5)
+  local logits = dev:randn { 3, 4 }
+  local labels = dev:tensor({ 1, 0, -100 }, { dtype = "i64" })
+  local a, b = logits:cross_entropy(labels):item(), logits:log_softmax():nll_loss(labels):item()
+  tap.ok(math.abs(a - b) < 1e-5)
+  tap.ok(logits:cross_entropy(labels, { label_smoothing = 0.1 }):item() ~= a)
+  tap.raises("invalid", "'average'", function() return x:mse_loss(y, "average") end)
+end)
+
+tap.test("Fourier transforms", function()
+  local x = dev:tensor { 1, 0, 0, 0 }
+  tap.equal(x:rfft():totable(), { { 1, 0 }, { 1, 0 }, { 1, 0 } })
+  tap.equal(x:rfft():irfft():totable(), { 1, 0, 0, 0 })
+  local z = dev:randn { 3, 5, 2 }
+  tap.ok((z:fft():ifft() - z):abs():max():item() < 1e-6)
+  tap.ok((z:fft2():ifft2() - z):abs():max():item() < 1e-6)
+  local image = dev:randn { 4, 5 }
+  tap.ok((image:rfft2():irfft2(5) - image):abs():max():item() < 1e-6)
+  tap.raises("invalid", "fft: [4]: want complex numbers", function() return x:fft() end)
+end)
+
 tap.test("comparison is identity; < and .. say what to do instead", function()
   local a, b = dev:ones { 2 }, dev:ones { 2 }
   tap.ok(a == a and a ~= b)

@@ -52,6 +52,9 @@ std::vector<Operation> shapes();
 std::vector<Operation> reductions();
 std::vector<Operation> networks();
 std::vector<Operation> indexing();
+std::vector<Operation> images();
+std::vector<Operation> attention_and_losses();
+std::vector<Operation> fourier();
 
 // -- references that several declarations share
 inline Reference each(double (*f)(double)) {

@@ -14,7 +14,8 @@ using namespace declared;
 
 std::vector<Operation> all_operations() {
   std::vector<Operation> all;
-  for (auto list : {elementwise(), activations(), products(), shapes(), reductions(), networks(), indexing()})
+  for (auto list : {elementwise(), activations(), products(), shapes(), reductions(), networks(), indexing(), images(),
+                    attention_and_losses(), fourier()})
     all.insert(all.end(), list.begin(), list.end());
   return all;
 }

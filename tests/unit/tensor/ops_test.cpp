@@ -91,6 +91,28 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(pad(a, {1, 1, 1})).find("pad: [2, 3] with 3 edges") == 0);
   CHECK(message(tril(get(zeros(*graph, dims({3}))))).find("tril: [3]: want matrices") == 0);
   CHECK(message(flip(a, {0, -2})).find("dimension 1 of [2, 3] twice") != std::string::npos);
+  const auto x = get(zeros(*graph, dims({1, 3, 4, 4}))), w = get(zeros(*graph, dims({2, 2, 3, 3})));
+  CHECK(message(conv2d(x, w)).find("conv2d: [1, 3, 4, 4] with a weight of [2, 2, 3, 3] in 1 groups") == 0);
+  CHECK(message(conv2d(x, get(zeros(*graph, dims({2, 3, 5, 1}))))).find("the window does not fit") !=
+        std::string::npos);
+  CHECK(message(conv2d(x, get(zeros(*graph, dims({2, 3, 1, 1}))), {}, {{0, 1}})).find("stride {0, 1}") !=
+        std::string::npos);
+  CHECK(message(conv1d(x, w)).find("conv1d: [1, 3, 4, 4]") == 0);
+  CHECK(message(max_pool2d(x, {{2, 2}, {1, 1}, {2, 0}})).find("max_pool2d: [1, 3, 4, 4] with a window of {2, 2}") == 0);
+  CHECK(message(batch_norm(x, {a, {}, {}, {}})).find("batch_norm: [1, 3, 4, 4] with a weight of [2, 3]") == 0);
+  CHECK(message(batch_norm(a, {{}, {}, {}, {}, false})).find("needs running statistics") != std::string::npos);
+  CHECK(message(group_norm(x, 2)).find("group_norm: [1, 3, 4, 4] in 2 groups") == 0);
+  CHECK(message(rms_norm(a, a)).find("rms_norm: [2, 3] with a weight of [2, 3]") == 0);
+  CHECK(message(rope(a, a, a)).find("rope: [2, 3] with angles of [2, 3]") == 0);
+  CHECK(message(mse_loss(a, b)).find("mse_loss: [2, 3] with targets of [4, 5]") == 0);
+  CHECK(message(nll_loss(a, i)).find("nll_loss: [2, 3] with labels i64[2, 2]") == 0);
+  const Attention masked{false, 0, a}, sized{false, 0, {}, i};
+  CHECK(message(scaled_dot_product_attention(x, x, x, masked))
+            .find("a mask of f32[2, 3] for scores of f32[1, 3, 4, 4]") != std::string::npos);
+  CHECK(message(scaled_dot_product_attention(x, x, x, sized)).find("lengths of i64[2, 2]") != std::string::npos);
+  CHECK(message(fft(a)).find("fft: [2, 3]: want complex numbers") == 0);
+  CHECK(message(irfft(get(zeros(*graph, dims({4, 2}))), 9))
+            .find("irfft: [4, 2] to 9 numbers: they come from 5 bins") == 0);
   CHECK(message(prod(a, {2})).find("dimension 3") != std::string::npos);
   CHECK(message(cross_entropy(a, get(zeros(*graph, dims({2}), DType::i64)), -100, 2)).find("label smoothing of 2") !=
         std::string::npos);
@@ -125,6 +147,20 @@ TEST_CASE("lines, identities, and NaN in order", "[unit][tensor]") {
   CHECK(get(graph->item_blocking(get(logsumexp(get(full(*graph, dims({2}), -HUGE_VAL)))))) == -HUGE_VAL);
   CHECK(get(graph->item_blocking(get(any(get(zeros(*graph, dims({0}))))))) == 0);
   CHECK(get(graph->item_blocking(get(all(get(zeros(*graph, dims({0}))))))) == 1);
+}
+
+TEST_CASE("batch_norm moves the running statistics", "[unit][tensor]") {
+  auto graph = new_graph();
+  const auto x = get(from_numbers(*graph, dims({2, 2}), DType::f32, {1, 10, 3, 20}));
+  BatchNorm how;
+  how.running_mean = get(zeros(*graph, dims({2})));
+  how.running_var = get(ones(*graph, dims({2})));
+  CHECK(numbers(get(batch_norm(x, how)))[0] == Approx(-1).epsilon(1e-4));
+  check_close(numbers(how.running_mean), {0.2, 1.5}, 1e-6, "mean");
+  check_close(numbers(how.running_var), {0.9 + 0.1 * 2, 0.9 + 0.1 * 50}, 1e-6, "variance");   // divided by n - 1
+  how.training = false;
+  CHECK(numbers(get(batch_norm(x, how)))[0] == Approx((1 - 0.2) / std::sqrt(1.1 + 1e-5)));
+  CHECK(numbers(how.running_mean)[0] == Approx(0.2));
 }
 
 TEST_CASE("random numbers: repeatable, and of the right kind", "[unit][tensor]") {

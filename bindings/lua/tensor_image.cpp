@@ -1,0 +1,158 @@
+// Tensor methods for images and sequences: convolution, pooling, normalisation over channels; and Fourier transforms.
+#include "bindings/lua/tensor.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using tensor::Pair2;
+
+// option = n or {height, width}
+Pair2 option_pair(lua_State* L, int index, const char* key, Pair2 otherwise) {
+  if (!lua_istable(L, index)) return otherwise;
+  lua_getfield(L, index, key);
+  Pair2 pair = otherwise;
+  if (lua_istable(L, -1)) {
+    if (lua_objlen(L, -1) != 2) raise_invalid(L, fmt::format("{}: expected a number or {{height, width}}", key));
+    for (int k = 0; k < 2; ++k) {
+      lua_rawgeti(L, -1, k + 1);
+      pair[static_cast<std::size_t>(k)] = check_integer(L, -1, key);
+      lua_pop(L, 1);
+    }
+  } else if (!lua_isnil(L, -1)) {
+    pair[0] = pair[1] = check_integer(L, -1, key);
+  }
+  lua_pop(L, 1);
+  return pair;
+}
+
+Tensor optional_tensor(lua_State* L, int index, const char* what) {
+  return lua_isnoneornil(L, index) ? Tensor() : check_tensor(L, index, what);
+}
+
+Tensor option_tensor(lua_State* L, int index, const char* key) {
+  if (!lua_istable(L, index)) return {};
+  lua_getfield(L, index, key);
+  Tensor t = optional_tensor(L, -1, key);
+  lua_pop(L, 1);
+  return t;
+}
+
+struct Conv {
+  const char* name;
+  Result<Tensor> (*fn)(const Tensor&, const Tensor&, const Tensor&, const tensor::Convolution&);
+};
+constexpr Conv conv1d_{"conv1d", tensor::conv1d}, conv2d_{"conv2d", tensor::conv2d};
+
+template <const Conv& C>
+Result<int> convolution(lua_State* L) {  // x:conv2d(weight, bias, {stride =, padding =, dilation =, groups =})
+  Tensor& x = check_tensor(L, 1, C.name);
+  tensor_state(L);
+  Tensor &weight = check_tensor(L, 2, C.name), bias = optional_tensor(L, 3, C.name);
+  check_options(L, 4, C.name, {"stride", "padding", "dilation", "groups"});
+  tensor::Convolution how{option_pair(L, 4, "stride", {1, 1}), option_pair(L, 4, "padding", {0, 0}),
+                          option_pair(L, 4, "dilation", {1, 1}),
+                          static_cast<std::int64_t>(option_number(L, 4, "groups").value_or(1))};
+  return give(L, C.fn(x, weight, bias, how));
+}
+
+// (window, {stride =, padding =, ...}); the stride is the window's unless given.
+tensor::Pooling pooling(lua_State* L, const char* name) {
+  lua_createtable(L, 0, 1);
+  lua_pushvalue(L, 2);
+  lua_setfield(L, -2, "window");
+  const int wrapped = lua_gettop(L);
+  Pair2 window = option_pair(L, wrapped, "window", {0, 0});
+  if (window[0] < 1) raise_invalid(L, fmt::format("{}: the window's size is missing ({})", name, script_position(L)));
+  return {window, option_pair(L, 3, "stride", window), option_pair(L, 3, "padding", {0, 0}),
+          option_pair(L, 3, "dilation", {1, 1})};
+}
+
+Result<int> max_pool2d(lua_State* L) {
+  Tensor& x = check_tensor(L, 1, "max_pool2d");
+  tensor_state(L);
+  check_options(L, 3, "max_pool2d", {"stride", "padding", "dilation"});
+  return give(L, tensor::max_pool2d(x, pooling(L, "max_pool2d")));
+}
+
+Result<int> avg_pool2d(lua_State* L) {
+  Tensor& x = check_tensor(L, 1, "avg_pool2d");
+  tensor_state(L);
+  check_options(L, 3, "avg_pool2d", {"stride", "padding", "count_include_pad"});
+  bool counted = !lua_istable(L, 3) || option_bool(L, 3, "count_include_pad", true);
+  return give(L, tensor::avg_pool2d(x, pooling(L, "avg_pool2d"), counted));
+}
+
+Result<int> adaptive_avg_pool2d(lua_State* L) {  // x:adaptive_avg_pool2d(height, width)
+  Tensor& x = check_tensor(L, 1, "adaptive_avg_pool2d");
+  tensor_state(L);
+  std::int64_t height = check_integer(L, 2, "adaptive_avg_pool2d's height");
+  std::int64_t width = lua_isnoneornil(L, 3) ? height : check_integer(L, 3, "adaptive_avg_pool2d's width");
+  return give(L, tensor::adaptive_avg_pool2d(x, height, width));
+}
+
+Result<int> batch_norm(lua_State* L) {  // x:batch_norm(weight, bias, {running_mean =, running_var =, training =, ...})
+  Tensor& x = check_tensor(L, 1, "batch_norm");
+  tensor_state(L);
+  tensor::BatchNorm how;
+  how.weight = optional_tensor(L, 2, "batch_norm's weight");
+  how.bias = optional_tensor(L, 3, "batch_norm's bias");
+  check_options(L, 4, "batch_norm", {"running_mean", "running_var", "training", "momentum", "eps"});
+  how.running_mean = option_tensor(L, 4, "running_mean");
+  how.running_var = option_tensor(L, 4, "running_var");
+  how.training = !lua_istable(L, 4) || option_bool(L, 4, "training", true);
+  how.momentum = option_number(L, 4, "momentum").value_or(how.momentum);
+  how.eps = option_number(L, 4, "eps").value_or(how.eps);
+  return give(L, tensor::batch_norm(x, how));
+}
+
+Result<int> group_norm(lua_State* L) {  // x:group_norm(groups, weight, bias, eps)
+  Tensor& x = check_tensor(L, 1, "group_norm");
+  tensor_state(L);
+  std::int64_t groups = check_integer(L, 2, "group_norm's groups");
+  Tensor weight = optional_tensor(L, 3, "group_norm's weight"), bias = optional_tensor(L, 4, "group_norm's bias");
+  return give(L, tensor::group_norm(x, groups, weight, bias,
+                                    lua_isnoneornil(L, 5) ? 1e-5 : check_number(L, 5, "group_norm's eps")));
+}
+
+struct Transform { const char* name; Result<Tensor> (*fn)(const Tensor&); };
+struct Back { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t); };
+constexpr Transform fft_{"fft", tensor::fft}, ifft_{"ifft", tensor::ifft}, fft2_{"fft2", tensor::fft2},
+    ifft2_{"ifft2", tensor::ifft2}, rfft_{"rfft", tensor::rfft}, rfft2_{"rfft2", tensor::rfft2};
+constexpr Back irfft_{"irfft", tensor::irfft}, irfft2_{"irfft2", tensor::irfft2};
+
+template <const Transform& T>
+Result<int> transform(lua_State* L) {
+  Tensor& x = check_tensor(L, 1, T.name);
+  tensor_state(L);
+  return give(L, T.fn(x));
+}
+
+template <const Back& T>
+Result<int> back(lua_State* L) {  // x:irfft(n)
+  Tensor& x = check_tensor(L, 1, T.name);
+  tensor_state(L);
+  return give(L, T.fn(x, lua_isnoneornil(L, 2) ? 0 : check_integer(L, 2, T.name)));
+}
+
+}  // namespace
+
+std::vector<Function> image_methods() {
+  return {{"conv1d", bind<convolution<conv1d_>>},
+          {"conv2d", bind<convolution<conv2d_>>},
+          {"max_pool2d", bind<max_pool2d>},
+          {"avg_pool2d", bind<avg_pool2d>},
+          {"adaptive_avg_pool2d", bind<adaptive_avg_pool2d>},
+          {"batch_norm", bind<batch_norm>},
+          {"group_norm", bind<group_norm>},
+          {"fft", bind<transform<fft_>>},
+          {"ifft", bind<transform<ifft_>>},
+          {"fft2", bind<transform<fft2_>>},
+          {"ifft2", bind<transform<ifft2_>>},
+          {"rfft", bind<transform<rfft_>>},
+          {"rfft2", bind<transform<rfft2_>>},
+          {"irfft", bind<back<irfft_>>},
+          {"irfft2", bind<back<irfft2_>>}};
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,277 @@
+// Convolution, pooling, and normalisation over channels.
+#include "runtime/tensor/check.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+std::string text_of(const Pair2& p) { return fmt::format("{{{}, {}}}", p[0], p[1]); }
+
+// How many windows fit.
+std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t padding,
+                     std::int64_t dilation) {
+  const std::int64_t room = size + 2 * padding - (window - 1) * dilation - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+Result<void> need_geometry(const char* op, const Pair2& stride, const Pair2& padding, const Pair2& dilation) {
+  for (int k = 0; k < 2; ++k) {
+    if (stride[k] >= 1 && padding[k] >= 0 && dilation[k] >= 1) continue;
+    return bad(fmt::format("{}: stride {}, padding {}, dilation {}: want at least 1, 0, 1", op, text_of(stride),
+                           text_of(padding), text_of(dilation)));
+  }
+  return success();
+}
+
+// oneDNN reads any positive strides; a broadcast one is copied.
+Result<Tensor> dense(const Tensor& t) {
+  for (int i = 0; i < t.rank(); ++i) if (t.shape()[i] > 1 && t.strides()[i] <= 0) return clone(t);
+  return t;
+}
+
+Result<void> need_floats(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  RILLE_CHECK(need_float(op, x));
+  RILLE_CHECK(need_float(op, weight));
+  RILLE_CHECK(need_same_dtype(op, x, weight));
+  return bias ? need_same_dtype(op, weight, bias) : success();
+}
+
+}  // namespace
+
+Result<Tensor> conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Convolution& how) {
+  RILLE_CHECK(need_floats("conv2d", x, weight, bias));
+  RILLE_CHECK(need_geometry("conv2d", how.stride, how.padding, how.dilation));
+  const auto groups = how.groups;
+  const bool fits = x.rank() == 4 && weight.rank() == 4 && groups >= 1 && x.size(1) == weight.size(1) * groups &&
+                    weight.size(0) % groups == 0 && weight.count() > 0;
+  if (!fits) {
+    return bad(fmt::format("conv2d: {} with a weight of {} in {} groups: want [n, c, h, w] with [o, c/groups, kh, kw]",
+                           to_string(x.shape()), to_string(weight.shape()), groups));
+  }
+  if (bias && (bias.rank() != 1 || bias.size(0) != weight.size(0))) {
+    return bad(fmt::format("conv2d: a weight of {} with a bias of {}: want [{}]", to_string(weight.shape()),
+                           to_string(bias.shape()), weight.size(0)));
+  }
+  Dims shape = dims_of({x.size(0), weight.size(0), 0, 0});
+  kernels::Attrs attrs;
+  for (int k = 0; k < 2; ++k) {
+    shape[2 + k] = windows(x.size(2 + k), weight.size(2 + k), how.stride[k], how.padding[k], how.dilation[k]);
+    if (shape[2 + k] < 1) {
+      return bad(fmt::format("conv2d: {} with a weight of {}, padding {}, dilation {}: the window does not fit",
+                             to_string(x.shape()), to_string(weight.shape()), text_of(how.padding),
+                             text_of(how.dilation)));
+    }
+    attrs.i[k] = how.stride[k];
+    attrs.i[2 + k] = how.padding[k];
+    attrs.i[4 + k] = how.dilation[k];
+  }
+  attrs.i[6] = groups;
+  RILLE_TRY(const auto a, dense(x));
+  RILLE_TRY(const auto w, dense(weight));
+  std::vector<Tensor> inputs{a, w};
+  if (bias) {
+    RILLE_TRY(const auto b, contiguous(bias));
+    inputs.push_back(b);
+  }
+  return apply_one(OpId::convolution, attrs, inputs, {x.dtype(), shape});
+}
+
+Result<Tensor> conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Convolution& how) {
+  RILLE_CHECK(need_floats("conv1d", x, weight, bias));
+  if (x.rank() != 3 || weight.rank() != 3) {
+    return bad(fmt::format("conv1d: {} with a weight of {}: want [n, c, l] with [o, c/groups, k]", to_string(x.shape()),
+                           to_string(weight.shape())));
+  }
+  RILLE_TRY(const auto flat, unsqueeze(x, 2));
+  RILLE_TRY(const auto row, unsqueeze(weight, 2));
+  Convolution wide{{1, how.stride[1]}, {0, how.padding[1]}, {1, how.dilation[1]}, how.groups};
+  RILLE_TRY(const auto y, conv2d(flat, row, bias, wide));
+  return squeeze(y, 2);
+}
+
+namespace {
+
+Result<Dims> pooled_shape(const char* op, const Tensor& x, const Pooling& how) {
+  RILLE_CHECK(need_float(op, x));
+  RILLE_CHECK(need_geometry(op, how.stride, how.padding, how.dilation));
+  Dims shape = x.shape();
+  bool fits = x.rank() == 4;
+  for (int k = 0; fits && k < 2; ++k) {
+    fits = how.window[k] >= 1 && 2 * how.padding[k] <= how.window[k];
+    shape[2 + k] = windows(x.size(2 + k), how.window[k], how.stride[k], how.padding[k], how.dilation[k]);
+    fits = fits && shape[2 + k] >= 1;
+  }
+  if (fits) return shape;
+  return bad(fmt::format("{}: {} with a window of {}, padding {}: want [n, c, h, w], and padding up to half the window",
+                         op, to_string(x.shape()), text_of(how.window), text_of(how.padding)));
+}
+
+kernels::Attrs pool_attrs(const Pooling& how) {
+  kernels::Attrs attrs;
+  for (int k = 0; k < 2; ++k) {
+    attrs.i[k] = how.window[k];
+    attrs.i[2 + k] = how.stride[k];
+    attrs.i[4 + k] = how.padding[k];
+    attrs.i[6 + k] = how.dilation[k];
+  }
+  return attrs;
+}
+
+}  // namespace
+
+Result<Tensor> max_pool2d(const Tensor& x, const Pooling& how) {
+  RILLE_TRY(const auto shape, pooled_shape("max_pool2d", x, how));
+  RILLE_TRY(const auto whole, contiguous(x));
+  RILLE_TRY(auto out, apply(OpId::max_pool, pool_attrs(how), {whole}, {{x.dtype(), shape}, {DType::i32, shape}}));
+  return std::move(out[0]);
+}
+
+Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad) {
+  Pooling plain = how;
+  plain.dilation = {1, 1};
+  RILLE_TRY(const auto shape, pooled_shape("avg_pool2d", x, plain));
+  RILLE_TRY(const auto whole, contiguous(x));
+  auto attrs = pool_attrs(plain);
+  attrs.f[0] = count_include_pad;
+  return apply_one(OpId::avg_pool, attrs, {whole}, {x.dtype(), shape});
+}
+
+Result<Tensor> adaptive_avg_pool2d(const Tensor& x, std::int64_t height, std::int64_t width) {
+  RILLE_CHECK(need_float("adaptive_avg_pool2d", x));
+  if (x.rank() != 4 || height < 1 || width < 1 || x.count() == 0) {
+    return bad(fmt::format("adaptive_avg_pool2d: {} to {{{}, {}}}: want [n, c, h, w], not empty", to_string(x.shape()),
+                           height, width));
+  }
+  RILLE_TRY(const auto whole, contiguous(x));
+  kernels::Attrs attrs;
+  attrs.f[1] = 1;
+  return apply_one(OpId::avg_pool, attrs, {whole}, {x.dtype(), dims_of({x.size(0), x.size(1), height, width})});
+}
+
+namespace {
+
+// A vector for the channels: [c], of x's type or the one in which its statistics are kept.
+Result<void> need_channels(const char* op, const Tensor& x, const char* what, const Tensor& t) {
+  if (!t) return success();
+  if (t.dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype(op, x, t));
+  if (t.rank() == 1 && t.size(0) == x.size(1)) return success();
+  return bad(fmt::format("{}: {} with {} of {}: want [{}]", op, to_string(x.shape()), what, to_string(t.shape()),
+                         x.size(1)));
+}
+
+// [c] as [1, c, 1, ..], to broadcast against x.
+Result<Tensor> over_channels(const Tensor& x, const Tensor& t) {
+  Dims shape;
+  for (int i = 0; i < x.rank(); ++i) shape.push(i == 1 ? t.size(0) : 1);
+  return view(t, shape);
+}
+
+Result<Tensor> scale_channels(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Tensor y = x;
+  if (weight) {
+    RILLE_TRY(const auto same, cast(weight, x.dtype()));
+    RILLE_TRY(const auto w, over_channels(x, same));
+    RILLE_TRY(y, mul(y, w));
+  }
+  if (bias) {
+    RILLE_TRY(const auto same, cast(bias, x.dtype()));
+    RILLE_TRY(const auto b, over_channels(x, same));
+    RILLE_TRY(y, add(y, b));
+  }
+  return y;
+}
+
+// y = x scale + shift with scale = weight / sqrt(variance + eps), shift = bias - mean scale.
+Result<Tensor> with_running(const Tensor& x, const BatchNorm& b) {
+  RILLE_TRY(const auto safe, add(b.running_var.detach(), b.eps));
+  RILLE_TRY(auto scale, rsqrt(safe));
+  if (b.weight) { RILLE_TRY(scale, mul(scale, b.weight)); }
+  RILLE_TRY(const auto moved, mul(scale, b.running_mean.detach()));
+  RILLE_TRY(auto shift, neg(moved));
+  if (b.bias) { RILLE_TRY(shift, add(shift, b.bias)); }
+  return scale_channels(x, scale, shift);
+}
+
+// running = (1 - momentum) running + momentum now
+Result<void> update_running(const BatchNorm& b, const Tensor& mean, const Tensor& variance, double count) {
+  NoGrad guard(mean.graph());
+  if (Tensor t = b.running_mean) {
+    RILLE_CHECK(mul_(t, 1 - b.momentum));
+    RILLE_CHECK(add_(t, mean, b.momentum));
+  }
+  if (Tensor t = b.running_var) {
+    RILLE_CHECK(mul_(t, 1 - b.momentum));
+    RILLE_CHECK(add_(t, variance, b.momentum * count / (count - 1)));
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<Tensor> batch_norm(const Tensor& x, const BatchNorm& b) {
+  RILLE_CHECK(need_float("batch_norm", x));
+  if (x.rank() < 2) return bad(fmt::format("batch_norm: {}: want [n, c, ..]", to_string(x.shape())));
+  RILLE_CHECK(need_channels("batch_norm", x, "a weight", b.weight));
+  RILLE_CHECK(need_channels("batch_norm", x, "a bias", b.bias));
+  RILLE_CHECK(need_channels("batch_norm", x, "a running mean", b.running_mean));
+  RILLE_CHECK(need_channels("batch_norm", x, "a running variance", b.running_var));
+  if (!b.training) {
+    if (b.running_mean && b.running_var) return with_running(x, b);
+    return bad(fmt::format("batch_norm: {} without training needs running statistics", to_string(x.shape())));
+  }
+  const auto channels = x.size(1), n = x.size(0), count = channels ? x.count() / channels : 0;
+  if (count < 2) {
+    return bad(fmt::format("batch_norm: {} has {} values for each channel: a variance needs two", to_string(x.shape()),
+                           count));
+  }
+  RILLE_TRY(const auto planes, reshape(x, dims_of({n, channels, count / n})));
+  RILLE_TRY(const auto whole, contiguous(planes));
+  Tensor w = b.weight, shift = b.bias;
+  if (w) { RILLE_TRY(w, contiguous(w)); }
+  if (shift) { RILLE_TRY(shift, contiguous(shift)); }
+  kernels::Attrs attrs;
+  attrs.f[0] = b.eps;
+  const Spec stats{stats_type(x.dtype()), dims_of({channels})};
+  RILLE_TRY(const auto out,
+            apply(OpId::batch_norm, attrs, {whole, w, shift}, {{x.dtype(), whole.shape()}, stats, stats}));
+  RILLE_CHECK(update_running(b, out[1].detach(), out[2].detach(), double(count)));
+  return view(out[0], x.shape());
+}
+
+Result<Tensor> group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+  RILLE_CHECK(need_float("group_norm", x));
+  if (x.rank() < 2 || groups < 1 || x.size(1) % groups || x.count() == 0) {
+    return bad(fmt::format("group_norm: {} in {} groups: want [n, c, ..], c a multiple, not empty",
+                           to_string(x.shape()), groups));
+  }
+  RILLE_CHECK(need_channels("group_norm", x, "a weight", weight));
+  RILLE_CHECK(need_channels("group_norm", x, "a bias", bias));
+  RILLE_TRY(const auto rows, reshape(x, dims_of({x.size(0) * groups, x.count() / (x.size(0) * groups)})));
+  RILLE_TRY(const auto even, layer_norm(rows, {}, {}, eps));
+  RILLE_TRY(const auto back, view(even, x.shape()));
+  return scale_channels(back, weight, bias);
+}
+
+Result<Tensor> rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  RILLE_CHECK(need_float("rms_norm", x));
+  if (x.rank() == 0) return bad("rms_norm: a tensor without dimensions");
+  if (weight) {
+    if (weight.dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype("rms_norm", x, weight));
+    if (weight.rank() != 1 || weight.size(0) != x.size(-1)) {
+      return bad(fmt::format("rms_norm: {} with a weight of {}: want [{}]", to_string(x.shape()),
+                             to_string(weight.shape()), x.size(-1)));
+    }
+  }
+  RILLE_TRY(const auto rows, contiguous(x));
+  Tensor w = weight;
+  if (w) { RILLE_TRY(w, contiguous(weight)); }
+  kernels::Attrs attrs;
+  attrs.f[0] = eps;
+  Dims stats = x.shape();
+  --stats.n;
+  RILLE_TRY(auto out,
+            apply(OpId::rms_norm, attrs, {rows, w}, {{x.dtype(), x.shape()}, {stats_type(x.dtype()), stats}}));
+  return std::move(out[0]);
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,96 @@
+// Fourier transforms. Complex numbers are a last dimension of 2: real part, imaginary part.
+#include "runtime/tensor/check.hpp"
+#include "runtime/tensor/gradient.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+enum Kind { complex, to_spectrum, to_real };
+
+kernels::Attrs describe(Kind kind, int sign, int dimensions, std::int64_t rows, std::int64_t n, bool inverse) {
+  kernels::Attrs attrs;
+  attrs.i[0] = kind;
+  attrs.i[1] = sign;
+  attrs.i[2] = dimensions;
+  attrs.i[3] = rows;
+  attrs.i[4] = n;
+  attrs.f[0] = inverse ? 1.0 / (double(rows) * double(n)) : 1.0;
+  return attrs;
+}
+
+Result<void> need_sizes(const char* op, const Tensor& a, std::int64_t rows, std::int64_t n) {
+  if (rows >= 1 && n >= 1 && rows * n <= std::int64_t(1) << 30) return success();
+  return bad(fmt::format("{}: {}: a transform of {} x {} numbers", op, to_string(a.shape()), rows, n));
+}
+
+// [.., 2]
+Result<void> need_complex(const char* op, const Tensor& a, int dimensions) {
+  RILLE_CHECK(need_float(op, a));
+  if (a.rank() > dimensions && a.size(-1) == 2) return success();
+  return bad(fmt::format("{}: {}: want complex numbers, a last dimension of 2 after {}", op, to_string(a.shape()),
+                         dimensions == 1 ? "[.., n]" : "[.., m, n]"), "x:rfft() takes real numbers");
+}
+
+Result<Tensor> between_complex(const char* op, const Tensor& a, int dimensions, bool inverse) {
+  RILLE_CHECK(need_complex(op, a, dimensions));
+  const auto n = a.size(-2), rows = dimensions == 2 ? a.size(-3) : 1;
+  RILLE_CHECK(need_sizes(op, a, rows, n));
+  RILLE_TRY(const auto x, contiguous(a));
+  const auto attrs = describe(complex, inverse ? 1 : -1, dimensions, rows, n, inverse);
+  return apply_one(OpId::fourier, attrs, {x}, {a.dtype(), a.shape()});
+}
+
+Result<Tensor> from_real(const char* op, const Tensor& a, int dimensions) {
+  RILLE_TRY(const auto floats, as_float(op, a));
+  if (a.rank() < dimensions || a.rank() + 1 > kernels::max_rank)
+    return bad(fmt::format("{}: {}: want {}", op, to_string(a.shape()), dimensions == 1 ? "[.., n]" : "[.., m, n]"));
+  const auto n = a.size(-1), rows = dimensions == 2 ? a.size(-2) : 1;
+  RILLE_CHECK(need_sizes(op, a, rows, n));
+  RILLE_TRY(const auto x, contiguous(floats));
+  Dims shape = a.shape();
+  shape[a.rank() - 1] = n / 2 + 1;
+  shape.push(2);
+  return apply_one(OpId::fourier, describe(to_spectrum, 0, dimensions, rows, n, false), {x}, {x.dtype(), shape});
+}
+
+Result<Tensor> from_spectrum(const char* op, const Tensor& a, int dimensions, std::int64_t size) {
+  RILLE_CHECK(need_complex(op, a, dimensions));
+  const auto n = size > 0 ? size : 2 * (a.size(-2) - 1), rows = dimensions == 2 ? a.size(-3) : 1;
+  if (n < 1 || n / 2 + 1 != a.size(-2)) {
+    return bad(fmt::format("{}: {} to {} numbers: they come from {} bins, not {}", op, to_string(a.shape()),
+                           n, n / 2 + 1, a.size(-2)));
+  }
+  RILLE_CHECK(need_sizes(op, a, rows, n));
+  RILLE_TRY(const auto x, contiguous(a));
+  Dims shape = a.shape();
+  shape.n -= 1;
+  shape[shape.n - 1] = n;
+  return apply_one(OpId::fourier, describe(to_real, 0, dimensions, rows, n, true), {x}, {a.dtype(), shape});
+}
+
+}  // namespace
+
+Result<Tensor> fft(const Tensor& a) { return between_complex("fft", a, 1, false); }
+Result<Tensor> ifft(const Tensor& a) { return between_complex("ifft", a, 1, true); }
+Result<Tensor> fft2(const Tensor& a) { return between_complex("fft2", a, 2, false); }
+Result<Tensor> ifft2(const Tensor& a) { return between_complex("ifft2", a, 2, true); }
+Result<Tensor> rfft(const Tensor& a) { return from_real("rfft", a, 1); }
+Result<Tensor> rfft2(const Tensor& a) { return from_real("rfft2", a, 2); }
+Result<Tensor> irfft(const Tensor& a, std::int64_t n) { return from_spectrum("irfft", a, 1, n); }
+Result<Tensor> irfft2(const Tensor& a, std::int64_t n) { return from_spectrum("irfft2", a, 2, n); }
+
+// A transform is linear; its gradient is the transform with the exponent's other sign. Of the bins of a half spectrum
+// those in the middle stand for two: the transform to reals counts them twice, and the one from reals once.
+void gradient::fourier(Backward& b) {
+  kernels::Attrs attrs = b.attrs();
+  if (attrs.i[0] == complex) {
+    attrs.i[1] = -attrs.i[1];
+  } else {
+    attrs.f[1] = attrs.i[0] == to_spectrum ? 0.5 : 2.0;
+    attrs.i[0] = attrs.i[0] == to_spectrum ? to_real : to_spectrum;
+  }
+  b.set(0, b(apply_one(OpId::fourier, attrs, {b(tensor::contiguous(b.g()))}, b.in_spec(0))));
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,67 @@
+// Losses made of other operations.
+#include "runtime/tensor/check.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+Result<void> need_pair(const char* op, const Tensor& a, const Tensor& b) {
+  RILLE_CHECK(need_float(op, a));
+  RILLE_CHECK(need(op, b));
+  if (a.shape() == b.shape()) return success();
+  return bad(fmt::format("{}: {} with targets of {}: want the same shape", op, to_string(a.shape()),
+                         to_string(b.shape())));
+}
+
+Result<Tensor> reduced(const Tensor& losses, Reduce how) {
+  return how == Reduce::none ? Result<Tensor>(losses) : how == Reduce::sum ? sum(losses) : mean(losses);
+}
+
+// Half types are too coarse to add up losses in.
+Result<Tensor> wide(const Tensor& t) { return cast(t, stats_type(t.dtype())); }
+
+}  // namespace
+
+Result<Tensor> mse_loss(const Tensor& a, const Tensor& target, Reduce how) {
+  RILLE_CHECK(need_pair("mse_loss", a, target));
+  RILLE_TRY(const auto x, wide(a));
+  RILLE_TRY(const auto away, sub(x, target));
+  RILLE_TRY(const auto losses, square(away));
+  return reduced(losses, how);
+}
+
+// log(1 + e^x) - x y, which overflows nowhere.
+Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how) {
+  RILLE_CHECK(need_pair("binary_cross_entropy_with_logits", a, target));
+  RILLE_TRY(const auto x, wide(a));
+  RILLE_TRY(const auto high, softplus(x));
+  RILLE_TRY(const auto part, mul(x, target));
+  RILLE_TRY(const auto losses, sub(high, part));
+  return reduced(losses, how);
+}
+
+Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, std::int64_t ignore_index) {
+  RILLE_CHECK(need_float("nll_loss", log_probabilities));
+  RILLE_CHECK(need("nll_loss", labels));
+  Dims rows = log_probabilities.shape();
+  rows.n = std::max(0, rows.n - 1);
+  if (log_probabilities.rank() == 0 || !(rows == labels.shape()) || !is_integer(labels.dtype())) {
+    return bad(fmt::format("nll_loss: {} with labels {}{}: want [.., c] with whole numbers [..]",
+                           to_string(log_probabilities.shape()), name_of(labels.dtype()), to_string(labels.shape())));
+  }
+  RILLE_TRY(const auto wide_logs, wide(log_probabilities));
+  RILLE_TRY(const auto ids, cast(labels, DType::i64));
+  RILLE_TRY(const auto ignored, eq(ids, double(ignore_index)));
+  RILLE_TRY(const auto safe, masked_fill(ids, ignored, 0));
+  RILLE_TRY(const auto column, unsqueeze(safe, -1));
+  RILLE_TRY(const auto picked, gather(wide_logs, -1, column));
+  RILLE_TRY(const auto flat, view(picked, labels.shape()));
+  RILLE_TRY(const auto counted, masked_fill(flat, ignored, 0));
+  RILLE_TRY(const auto total, sum(counted));
+  RILLE_TRY(const auto used, logical_not(ignored));
+  RILLE_TRY(const auto count, sum(used));
+  RILLE_TRY(const auto each, div(total, count));
+  return neg(each);
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,116 @@
+---@meta tensor_image
+--- Tensor methods for images and sequences: convolution, pooling, normalisation over channels; and Fourier transforms.
+--- Complex numbers are a last dimension of 2: real part, imaginary part.
+
+---@class Tensor
+local Tensor = {}
+
+--- Convolution of [n, c, h, w].
+---@param weight Tensor [o, c/groups, kh, kw]
+---@param bias? Tensor [o]
+---@param options? table stride 1, padding 0, dilation 1 (numbers or { height, width }), groups 1
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:conv2d(weight, bias, options) end
+
+--- Convolution of [n, c, l].
+---@param weight Tensor [o, c/groups, k]
+---@param bias? Tensor [o]
+---@param options? table stride 1, padding 0, dilation 1, groups 1
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:conv1d(weight, bias, options) end
+
+--- The largest of each window of [n, c, h, w].
+---@param window number|table a size, or { height, width }
+---@param options? table stride (the window's), padding 0, dilation 1: numbers or { height, width }
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:max_pool2d(window, options) end
+
+--- The mean of each window of [n, c, h, w].
+---@param window number|table a size, or { height, width }
+---@param options? table stride (the window's), padding 0, count_include_pad true
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:avg_pool2d(window, options) end
+
+--- The means of as many windows of [n, c, h, w] as are asked for.
+---@param height number rows of the result
+---@param width? number columns; the same
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:adaptive_avg_pool2d(height, width) end
+
+--- Normalises the channels of [n, c, ..]: by the statistics of this batch, or by running ones.
+--- Training moves the running ones in place.
+---@param weight? Tensor one number for each channel
+---@param bias? Tensor one number for each channel
+---@param options? table running_mean, running_var: Tensor; training true, momentum 0.1, eps 1e-5
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:batch_norm(weight, bias, options) end
+
+--- Normalises groups of channels of [n, c, ..].
+---@param groups number how many
+---@param weight? Tensor one number for each channel
+---@param bias? Tensor one number for each channel
+---@param eps? number 1e-5
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:group_norm(groups, weight, bias, eps) end
+
+--- Fourier transform of complex numbers [.., n, 2].
+---@return Tensor result
+---@mark ephemeral
+---@error invalid no last dimension of 2
+function Tensor:fft() end
+
+--- The inverse of fft.
+---@return Tensor result
+---@mark ephemeral
+---@error invalid no last dimension of 2
+function Tensor:ifft() end
+
+--- Fourier transform of the last two dimensions of complex numbers [.., m, n, 2].
+---@return Tensor result
+---@mark ephemeral
+---@error invalid no last dimension of 2
+function Tensor:fft2() end
+
+--- The inverse of fft2.
+---@return Tensor result
+---@mark ephemeral
+---@error invalid no last dimension of 2
+function Tensor:ifft2() end
+
+--- Fourier transform of real numbers: half the spectrum, [.., n/2 + 1, 2].
+---@return Tensor result
+---@mark ephemeral
+function Tensor:rfft() end
+
+--- Real numbers from half their spectrum.
+---@param n? number how many; 2 bins - 2
+---@return Tensor result
+---@mark ephemeral
+---@error invalid another number of bins than n has
+function Tensor:irfft(n) end
+
+--- Fourier transform of the last two dimensions of real numbers: [.., m, n/2 + 1, 2].
+---@return Tensor result
+---@mark ephemeral
+function Tensor:rfft2() end
+
+--- Real numbers from half their spectrum, in two dimensions.
+---@param n? number how many columns; 2 bins - 2
+---@return Tensor result
+---@mark ephemeral
+---@error invalid another number of bins than n has
+function Tensor:irfft2(n) end
