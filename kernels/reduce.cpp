@@ -169,10 +169,58 @@ void sum(const Call& c) {
   }
 }
 
-// better(x, best): whether x replaces best. A NaN wins and stays.
+// The largest (or smallest) of contiguous elements, as vectors; a NaN anywhere is the result.
+template <bool largest, class T> static inline T extreme_of_row(const T* x, int64_t n) {
+  T best = x[0];
+  int nan = 0;
+  if (largest) {
+#pragma omp simd reduction(max : best) reduction(| : nan)
+    for (int64_t i = 0; i < n; ++i) {
+      best = x[i] > best ? x[i] : best;
+      nan |= x[i] != x[i];
+    }
+  } else {
+#pragma omp simd reduction(min : best) reduction(| : nan)
+    for (int64_t i = 0; i < n; ++i) {
+      best = x[i] < best ? x[i] : best;
+      nan |= x[i] != x[i];
+    }
+  }
+  if (nan) for (int64_t i = 0; i < n; ++i) if (x[i] != x[i]) return x[i];
+  return best;
+}
+
+// Over leading dimensions, as sum_columns: row after row, vectorised across 64 columns.
 template <class T, class Better>
+static bool extreme_columns(const Call& c, const Parts& p, const Better& better) {
+  const View* const views[1] = {&p.outer};
+  const auto cols = make_nest<1>(views);
+  if (cols.rank != 0 || cols.inner_stride[0] != 1 || cols.inner < 8) return false;
+  const View* const rviews[1] = {&p.reduced};
+  const auto rows = make_nest<1>(rviews);
+  static constexpr int64_t width = 64;
+  for_share((cols.inner + width - 1) / width, p.n_reduced * width, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t first = g * width, n = cols.inner - first < width ? cols.inner - first : width;
+      const T* x = c.in[0].ptr<T>();
+      T* best = c.out[0].ptr<T>() + first;
+      for (int64_t j = 0; j < n; ++j) best[j] = x[first + j];
+      reduced_rows(rows, first, [&](int64_t at, int64_t m, int64_t s) {
+        for (int64_t i = 0; i < m; ++i) {
+          const T* row = x + at + i * s;
+          for (int64_t j = 0; j < n; ++j) best[j] = better(row[j], best[j]) || row[j] != row[j] ? row[j] : best[j];
+        }
+      });
+    }
+  });
+  return true;
+}
+
+// better(x, best): whether x replaces best. A NaN wins and stays.
+template <bool largest, class T, class Better>
 static void extreme(const Call& c, const Better& better) {
   const Parts p(c);
+  if (extreme_columns<T>(c, p, better)) return;
   const View* const views[1] = {&p.reduced};
   const auto nest = make_nest<1>(views);
   const T* x = c.in[0].ptr<T>();
@@ -182,9 +230,12 @@ static void extreme(const Call& c, const Better& better) {
       const int64_t base = Parts::offset(p.outer.shape, p.outer.strides, o);
       T best = x[base];
       reduced_rows(nest, base, [&](int64_t at, int64_t n, int64_t s) {
-        for (int64_t i = 0; i < n; ++i) {
-          const T v = x[at + i * s];
+        if (s == 1 && best == best) {
+          const T v = extreme_of_row<largest>(x + at, n);
           if (better(v, best) || v != v) best = v;
+        } else {
+          for (int64_t i = 0; i < n; ++i)
+            if (better(x[at + i * s], best) || x[at + i * s] != x[at + i * s]) best = x[at + i * s];
         }
       });
       out[o] = best;
@@ -192,8 +243,8 @@ static void extreme(const Call& c, const Better& better) {
   });
 }
 
-void amax(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<T>(c, [](T a, T b) { return a > b; })); }
-void amin(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<T>(c, [](T a, T b) { return a < b; })); }
+void amax(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<true, T>(c, [](T a, T b) { return a > b; })); }
+void amin(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<false, T>(c, [](T a, T b) { return a < b; })); }
 
 template <class T, class Better>
 static void place_of_extreme(const Call& c, const Better& better) {

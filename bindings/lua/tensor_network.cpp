@@ -11,6 +11,14 @@ Result<int> matmul(lua_State* L) {
   return give(L, tensor::matmul(a, check_tensor(L, 2, "matmul")));
 }
 
+Result<int> einsum(lua_State* L) {  // a:einsum("ij,jk->ik", b, ...)
+  std::vector<Tensor> operands{check_tensor(L, 1, "einsum")};
+  tensor_state(L);
+  const std::string equation(check_text(L, 2, "einsum's letters"));
+  for (int i = 3; i <= lua_gettop(L); ++i) operands.push_back(check_tensor(L, i, "einsum"));
+  return give(L, tensor::einsum(equation, operands));
+}
+
 Tensor optional_tensor(lua_State* L, int index, const char* what) {
   return lua_isnoneornil(L, index) ? Tensor() : check_tensor(L, index, what);
 }
@@ -109,7 +117,7 @@ Result<int> loss(lua_State* L) {  // x:mse_loss(target, "mean")
 }  // namespace
 
 std::vector<Function> network_methods() {
-  return {{"rms_norm", bind<rms_norm>}, {"rope", bind<rope>}, {"nll_loss", bind<nll_loss>},
+  return {{"einsum", bind<einsum>}, {"rms_norm", bind<rms_norm>}, {"rope", bind<rope>}, {"nll_loss", bind<nll_loss>},
           {"mse_loss", bind<loss<mse_>>}, {"binary_cross_entropy_with_logits", bind<loss<bce_>>},
           {"matmul", bind<matmul>}, {"linear", bind<linear>}, {"layer_norm", bind<layer_norm>},
           {"embedding", bind<embedding>}, {"cross_entropy", bind<cross_entropy>},

@@ -77,6 +77,9 @@ Result<Tensor> neg(const Tensor& a);
 Result<Tensor> abs(const Tensor& a);
 Result<Tensor> exp(const Tensor& a);
 Result<Tensor> log(const Tensor& a);
+Result<Tensor> exp2(const Tensor& a);
+Result<Tensor> log2(const Tensor& a);
+Result<Tensor> log10(const Tensor& a);
 Result<Tensor> sqrt(const Tensor& a);
 Result<Tensor> rsqrt(const Tensor& a);
 Result<Tensor> tanh(const Tensor& a);
@@ -129,6 +132,9 @@ Result<Tensor> dropout(const Tensor& a, double p, bool training = true);
 // -- products
 // [.., m, k] x [.., k, n], leading dimensions broadcast; vectors as in PyTorch. Transposed views cost no copy.
 Result<Tensor> matmul(const Tensor& a, const Tensor& b);
+// "ij,jk->ik": sums of products by letters, one for each dimension; letters that the result does not name are summed.
+// Without "->" the result has those that stand once, in the order of the alphabet. A letter stands once in an operand.
+Result<Tensor> einsum(const std::string& equation, const std::vector<Tensor>& operands);
 // x [.., in], weight [out, in], bias [out] or empty -> [.., out]; the bias is added inside the product.
 Result<Tensor> linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 // q [.., h, t, d], k and v [.., h, s, d] -> [.., h, t, d]; softmax(q k^T * scale) v. causal: query i sees

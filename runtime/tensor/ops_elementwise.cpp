@@ -170,6 +170,15 @@ Result<Tensor> softplus(const Tensor& a, double beta) {
   if (!(beta > 0)) return bad(fmt::format("softplus: beta = {}: want a positive number", beta));
   return unary(OpId::softplus, a, beta);
 }
+Result<Tensor> exp2(const Tensor& a) { return rpow(a, 2); }
+namespace {
+Result<Tensor> log_of_base(const Tensor& a, double base) {
+  RILLE_TRY(const auto natural, log(a));
+  return mul(natural, 1 / std::log(base));
+}
+}  // namespace
+Result<Tensor> log2(const Tensor& a) { return log_of_base(a, 2); }
+Result<Tensor> log10(const Tensor& a) { return log_of_base(a, 10); }
 Result<Tensor> reciprocal(const Tensor& a) { return rdiv(a, 1); }
 Result<Tensor> square(const Tensor& a) { return mul(a, a); }
 

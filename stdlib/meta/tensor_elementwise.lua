@@ -138,6 +138,11 @@ function Tensor:sign() end
 ---@mark ephemeral
 function Tensor:exp() end
 
+--- 2 to the power of each element.
+---@return Tensor result
+---@mark ephemeral
+function Tensor:exp2() end
+
 --- exp(a) - 1, exact for small a.
 ---@return Tensor result
 ---@mark ephemeral
@@ -147,6 +152,16 @@ function Tensor:expm1() end
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:log() end
+
+--- Logarithm to the base 2.
+---@return Tensor result
+---@mark ephemeral
+function Tensor:log2() end
+
+--- Logarithm to the base 10.
+---@return Tensor result
+---@mark ephemeral
+function Tensor:log10() end
 
 --- log(1 + a), exact for small a.
 ---@return Tensor result

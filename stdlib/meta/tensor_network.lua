@@ -11,6 +11,14 @@ local Tensor = {}
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:matmul(b) end
 
+--- Sums of products by letters: `a:einsum("ij,jk->ik", b)`. Letters that the result does not name are summed.
+---@param equation string a letter for each dimension; without "->" the result has those that stand once
+---@param ... Tensor the other operands
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:einsum(equation, ...) end
+
 --- x W' + b, fused.
 ---@param weight Tensor [outputs, inputs]
 ---@param bias? Tensor [outputs]

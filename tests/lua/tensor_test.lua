@@ -192,6 +192,13 @@ tap.test("attention with masks, and rotary embedding", function()
   end)
 end)
 
+tap.test("sums of products by letters", function()
+  local a, b = dev:tensor { { 1, 2 }, { 3, 4 } }, dev:tensor { 1, 10 }
+  tap.equal(a:einsum("ij,j->i", b):totable(), { 21, 43 })
+  tap.equal(a:einsum("ij->"):item(), 10)
+  tap.raises("invalid", "'j' is 2 in [2, 2] and 3 in [3]", function() return a:einsum("ij,j", dev:ones { 3 }) end)
+end)
+
 tap.test("losses", function()
   local x, y = dev:tensor { 0, 2 }, dev:tensor { 1, 0 }
   tap.equal(x:mse_loss(y):item(), 2.5)

@@ -227,6 +227,14 @@ tap.test("tensors of a file by their names", function()
   tap.ok(other(ids):sum():item() ~= model(ids):sum():item())
   other:load_state(tensors)
   tap.equal(other(ids):totable(), model(ids):totable())
+  local every = {}
+  for _, dtype in ipairs { "bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64" } do
+    every[dtype] = dev:tensor({ 0, 1 }, { dtype = dtype })
+  end
+  rille.data.save_tensors(path, every)
+  for dtype, t in pairs(rille.data.load_tensors(path)) do
+    tap.equal({ t.dtype, t:to("i32"):totable() }, { dtype, { 0, 1 } })
+  end
   tap.raises("invalid", "is no tensor", rille.data.save_tensors, path, { a = 5 })
   tap.raises("invalid", "texts only", rille.data.save_tensors, path, { a = ids }, { metadata = { n = 5 } })
   local file = io.open(path, "w")

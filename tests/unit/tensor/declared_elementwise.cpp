@@ -130,6 +130,9 @@ void functions(std::vector<Operation>& r) {
   r.push_back(one("exp", exp, [](double x) { return std::exp(x); }));
   r.push_back(one("expm1", expm1, [](double x) { return std::expm1(x); }));
   r.push_back(one("log", log, [](double x) { return std::log(x); }, 0.3));
+  r.push_back(one("exp2", exp2, [](double x) { return std::exp2(x); }));
+  r.push_back(one("log2", log2, [](double x) { return std::log2(x); }, 0.3));
+  r.push_back(one("log10", log10, [](double x) { return std::log10(x); }, 0.3));
   r.push_back(one("log1p", log1p, [](double x) { return std::log1p(x); }, -0.7));
   r.push_back(one("sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0.3));
   r.push_back(one("rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.3));

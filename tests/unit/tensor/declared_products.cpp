@@ -66,6 +66,39 @@ std::vector<Operation> products() {
                    }
                  return out;
                }});
+  r.push_back({"einsum of matrices",
+               {a34, {dims({4, 2})}},
+               [](auto& t) { return einsum("ij,jk->ki", {t[0], t[1]}); },
+               [](auto& in) {
+                 const auto p = product(in[0], in[1], 3, 4, 2);
+                 return Numbers{p[0], p[2], p[4], p[1], p[3], p[5]};
+               }});
+  r.push_back({"einsum of a batch, some summed",
+               {{dims({2, 3, 4})}, {dims({4, 2})}, {dims({3})}},
+               [](auto& t) { return einsum("bik,kb,i->b", {t[0], t[1], t[2]}); },
+               [](auto& in) {
+                 Numbers out(2, 0);
+                 for (int b = 0; b < 2; ++b)
+                   for (int i = 0; i < 3; ++i)
+                     for (int k = 0; k < 4; ++k) out[b] += in[0][(b * 3 + i) * 4 + k] * in[1][k * 2 + b] * in[2][i];
+                 return out;
+               }});
+  r.push_back({"einsum of an outer product",
+               {{dims({2})}, {dims({3})}},
+               [](auto& t) { return einsum("i, j", {t[0], t[1]}); },
+               [](auto& in) {
+                 Numbers out;
+                 for (int i = 0; i < 2; ++i) for (int j = 0; j < 3; ++j) out.push_back(in[0][i] * in[1][j]);
+                 return out;
+               }});
+  r.push_back({"einsum of one",
+               {a34},
+               [](auto& t) { return einsum("ij->j", {t[0]}); },
+               [](auto& in) {
+                 Numbers out(4, 0);
+                 for (int i = 0; i < 12; ++i) out[i % 4] += in[0][i];
+                 return out;
+               }});
   return r;
 }
 
