@@ -178,13 +178,11 @@ std::vector<std::string> compiler_flags(const KernelOptions& options) {
   return flags;
 }
 
-// A bundle's kernels are linked with its own C library: the host's may be newer than that, or not glibc at all.
+// In a bundle a kernel names no C library and takes this process's: the host's may be newer, or not glibc at all, and
+// the bundle's own cannot be read by linkers before binutils 2.38.
 std::vector<std::string> linker_flags(const std::string& bundle) {
   if (bundle.empty()) return {};
-  std::vector<std::string> flags = {"-nodefaultlibs", "-Wl,--as-needed"};
-  for (const char* name : {"libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2"}) flags.push_back(bundle + "/lib/" + name);
-  flags.push_back("-lgcc");
-  return flags;
+  return {"-nodefaultlibs", "-lgcc"};
 }
 
 bool is_clang(const std::string& program) {
@@ -237,7 +235,6 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   // Checked mode links apart: with -fsanitize the compiler would add the sanitizer's library.
   std::vector<std::string> link = {"-shared", "-Wl,-Bsymbolic", "-o", library, options.checked ? object : input};
   const auto libraries = linker_flags(bundle);
-  if (!libraries.empty() && !options.checked) link.insert(link.end(), {"-x", "none"});  // what follows is no C++
   link.insert(link.end(), libraries.begin(), libraries.end());
   if (options.checked) argv.insert(argv.end(), {"-c", "-o", object, input});
   else argv.insert(argv.end(), link.begin(), link.end());
