@@ -35,6 +35,7 @@ Result<int> begin(lua_State* L) {
   TensorState& state = tensor_state(L);
   std::vector<Tensor> inputs;
   std::string key = state.mode;
+  if (const auto cast = state.graph->modes().autocast) key += fmt::format("|autocast {}", name_of(*cast));
   int last = lua_gettop(L);
   for (int i = 2; i <= last; ++i) {
     int type = lua_type(L, i);

@@ -226,6 +226,25 @@ Result<int> to(lua_State* L) {
   return 1;
 }
 
+// set_autocast(dtype or nil) -> what it was
+Result<int> set_autocast(lua_State* L) {
+  Graph& g = graph(L);
+  Graph::Modes modes = g.modes();
+  const auto before = modes.autocast;
+  modes.autocast.reset();
+  if (!lua_isnoneornil(L, 1)) {
+    RILLE_TRY(const DType dtype, parse_dtype(check_text(L, 1, "rille.autocast")));
+    if (dtype != DType::bf16 && dtype != DType::f16 && dtype != DType::f32)
+      return make_error(ErrorKind::invalid, fmt::format("rille.autocast: {}", name_of(dtype)),
+                        "products are done in bf16, f16 or f32");
+    if (dtype != DType::f32) modes.autocast = dtype;
+  }
+  g.set_modes(modes);
+  if (!before) return 0;
+  push(L, name_of(*before));
+  return 1;
+}
+
 int set_grad_enabled(lua_State* L) {
   Graph& g = graph(L);
   bool before = g.grad_enabled();
@@ -349,6 +368,7 @@ int open_tensor(lua_State* L) {
   lua_newtable(L);
   int native = lua_gettop(L);
   set_functions(L, {{"set_grad_enabled", bind<set_grad_enabled>},
+                    {"set_autocast", bind<set_autocast>},
                     {"set_mode", bind<set_mode>},
                     {"clock", bind<clock_seconds>},
                     {"emit", bind<emit>},

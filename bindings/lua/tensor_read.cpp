@@ -12,7 +12,8 @@ struct Reading {
   std::vector<HostData> values;
   std::optional<Error> error;
   std::size_t left = 0;
-  bool grad_enabled = true, again = false;
+  Graph::Modes modes;
+  bool again = false;
   std::weak_ptr<lua_State*> main;
   std::shared_ptr<Graph> graph;
   Loop* loop = nullptr;
@@ -21,7 +22,7 @@ struct Reading {
 };
 
 void finish(const std::shared_ptr<Reading>& r) {  // loop thread
-  r->graph->set_grad_enabled(r->grad_enabled);
+  r->graph->set_modes(r->modes);
   if (r->error) return r->done.fail(*r->error);
   Completion::Push push = [r](lua_State* L) { return r->push(L, std::move(r->values)); };
   r->done.finish(push);
@@ -156,10 +157,10 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
   r->main = state.main;
   r->graph = state.graph;
   r->loop = &LuaHost::of(L).loop();
-  r->grad_enabled = state.graph->grad_enabled();
+  r->modes = state.graph->modes();
   if (r->tensors.empty()) finish(r);
   else start(r);
-  state.graph->set_grad_enabled(true);  // for the fibers that run meanwhile
+  state.graph->set_modes({});  // for the fibers that run meanwhile
   return end_await(L);
 }
 

@@ -142,6 +142,35 @@ bool native_bf16() {
   return has && isa_level() == 4;
 }
 
+namespace {
+
+// A matrix as BLAS takes it: rows or columns lie together.
+struct Plain {
+  bool turned = false;
+  std::int64_t ld = 0;                             // 0: neither
+};
+
+Plain plain(const View& v) {
+  const std::int64_t rows = v.shape[0], columns = v.shape[1], down = v.strides[0], across = v.strides[1];
+  if (across == 1 && down >= columns && down > 1) return {false, down};
+  if (down == 1 && across >= rows && across > 1) return {true, across};
+  return {};
+}
+
+// oneDNN's sgemm packs both operands. Where the left one is turned (gradients of weights) or the right one is not
+// (gradients of inputs) that is 1 to 40 % faster than its matmul primitive, elsewhere up to 10 % slower (measured with
+// 2.6.3 on AVX-512, the shapes of GPT-2).
+bool multiplied_by_sgemm(const Call& c) {
+  const View &a = c.in[0], &b = c.in[1], &o = c.out[0];
+  if (c.n_in == 3 || o.dtype != DType::f32 || o.shape.n != 2 || a.shape.n != 2 || b.shape.n != 2) return false;
+  const Plain pa = plain(a), pb = plain(b), po = plain(o);
+  if (!pa.ld || !pb.ld || !po.ld || po.turned || (!pa.turned && pb.turned)) return false;
+  return gemm(pa.turned, pb.turned, o.shape[0], o.shape[1], a.shape[1], 1.0f, a.ptr<float>(), pa.ld, b.ptr<float>(),
+              pb.ld, 0.0f, o.ptr<float>(), po.ld);
+}
+
+}  // namespace
+
 void matmul(const Call& c) {
   if (c.out[0].count() == 0) return;
   const DType type = c.out[0].dtype;
@@ -153,6 +182,7 @@ void matmul(const Call& c) {
                     size_bytes(c.out[0].dtype));  // an empty sum; the caller adds no bias here
     return;
   }
+  if (multiplied_by_sgemm(c)) return;
   // oneDNN reports trouble by throwing; it stops here, and becomes this call's error.
   try {
     auto& state = c.lane->gemms().state();

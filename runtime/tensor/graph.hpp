@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,8 +72,15 @@ class Graph : public std::enable_shared_from_this<Graph> {
   RandomState random_state() const { return random_; }
   void set_random_state(const RandomState& s) { random_ = s; }
 
-  bool grad_enabled() const { return grad_enabled_; }
-  void set_grad_enabled(bool on) { grad_enabled_ = on; }  // save and restore it around a suspension of the fiber
+  // How operations are recorded now. Of the code that runs: save and restore them around a suspension of the fiber.
+  struct Modes {
+    bool grad_enabled = true;
+    std::optional<DType> autocast;                        // products and convolutions of f32 operands are done in it
+  };
+  const Modes& modes() const { return modes_; }
+  void set_modes(const Modes& m) { modes_ = m; }
+  bool grad_enabled() const { return modes_.grad_enabled; }
+  void set_grad_enabled(bool on) { modes_.grad_enabled = on; }
   bool tracing() const;
   // Asked for the script's position of each operation recorded in a compiled function, for its errors: "train.lua:12".
   void set_where(std::function<std::string()> where) { where_ = std::move(where); }
@@ -87,7 +95,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::shared_ptr<device::Device> device_;
   std::unique_ptr<Impl> impl_;
   RandomState random_;
-  bool grad_enabled_ = true;
+  Modes modes_;
   std::function<std::string()> where_;
 };
 

@@ -129,7 +129,9 @@ Result<Tensor> cast(const Tensor& a, DType dtype);         // the same handle wh
 // Zeroes each element with probability p and scales the rest by 1/(1-p). training = false, or p = 0: `a` itself.
 Result<Tensor> dropout(const Tensor& a, double p, bool training = true);
 
-// -- products
+// -- products. Where the graph's autocast is set, f32 operands of products and convolutions are cast to it first; the
+// gradients of what was cast come back in f32.
+Result<Tensor> autocast(const Tensor& t);                  // the handle itself where nothing is to be cast
 // [.., m, k] x [.., k, n], leading dimensions broadcast; vectors as in PyTorch. Transposed views cost no copy.
 Result<Tensor> matmul(const Tensor& a, const Tensor& b);
 // "ij,jk->ik": sums of products by letters, one for each dimension; letters that the result does not name are summed.

@@ -63,7 +63,14 @@ Result<Tensor> matmul_matrices(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Result<Tensor> matmul(const Tensor& a, const Tensor& b) {
+Result<Tensor> autocast(const Tensor& t) {
+  if (!t || t.dtype() != DType::f32 || !t.graph().modes().autocast) return t;
+  return cast(t, *t.graph().modes().autocast);
+}
+
+Result<Tensor> matmul(const Tensor& left, const Tensor& right) {
+  RILLE_TRY(const Tensor a, autocast(left));
+  RILLE_TRY(const Tensor b, autocast(right));
   RILLE_CHECK(need_float("matmul", a));
   RILLE_CHECK(need_float("matmul", b));
   RILLE_CHECK(need_same_dtype("matmul", a, b));
@@ -84,7 +91,10 @@ Result<Tensor> matmul(const Tensor& a, const Tensor& b) {
   return product;
 }
 
-Result<Tensor> linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Result<Tensor> linear(const Tensor& given, const Tensor& given_weight, const Tensor& given_bias) {
+  RILLE_TRY(const Tensor x, autocast(given));
+  RILLE_TRY(const Tensor weight, autocast(given_weight));
+  RILLE_TRY(const Tensor bias, autocast(given_bias));
   RILLE_CHECK(need_float("linear", x));
   RILLE_CHECK(need_float("linear", weight));
   RILLE_CHECK(need_same_dtype("linear", x, weight));

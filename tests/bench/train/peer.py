@@ -121,7 +121,7 @@ def main():
         losses.append(loss.item())
         times.append(time.perf_counter() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"losses": losses, "seconds": times[warmup:], "peak_bytes": peak, "torch": torch.__version__}))
+    print(json.dumps({"losses": losses, "seconds": times[warmup:], "peak_rss_bytes": peak, "torch": torch.__version__}))
 
 
 if __name__ == "__main__":

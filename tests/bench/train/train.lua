@@ -2,7 +2,7 @@
 -- usage: rille run train.lua --model gpt2 --weights FILE --steps 5 --warmup 3 [--profile]
 local rille = require "rille"
 
-local args = rille.args { model = "gpt2", weights = "", steps = 5, warmup = 3, profile = false }
+local args = rille.args { model = "gpt2", weights = "", steps = 5, warmup = 3, dtype = "f32", profile = false }
 
 local function counted(dev, shape)  -- 0, 1, 2, .. in that shape
   local n = 1
@@ -44,7 +44,8 @@ return rille.step("train", { args = args }, function()
   if args.weights ~= "" then model:load_state(rille.data.load_tensors(args.weights)) end
   local opt = rille.optim.adamw(model:parameters(), { lr = 3e-4, weight_decay = 0.01 })
   local update = rille.compile(function(a, b)
-    local loss = model(a):cross_entropy(b)
+    local logits = args.dtype == "f32" and model(a) or rille.autocast(args.dtype, model, a)
+    local loss = logits:to("f32"):cross_entropy(b)
     loss:backward()
     opt:step()
     return loss
@@ -56,5 +57,7 @@ return rille.step("train", { args = args }, function()
     if step > args.warmup then times[#times + 1] = native.clock() - began end
   end
   if args.profile then print(dev:profile(function() return update(x, y):item() end)) end
-  return { losses = losses, seconds = times, peak_bytes = dev:memory().peak }
+  local peak = tonumber(io.open("/proc/self/status"):read("*a"):match("VmHWM:%s*(%d+)")) * 1024
+  return { losses = losses, seconds = times, peak_bytes = dev:memory().peak, peak_rss_bytes = peak,
+    plan = update:explain().operations }
 end)

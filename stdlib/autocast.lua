@@ -1,0 +1,28 @@
+-- rille.autocast: products in a smaller type, everything else as it is.
+local native = require "rille.native"
+
+local function restore(before, ok, ...)
+  native.set_autocast(before)
+  if not ok then error((...), 0) end
+  return ...
+end
+
+---Calls fn(...) with mixed precision: products, `linear`, attention and convolutions of f32 tensors are done in `dtype`,
+---with sums in f32, and give `dtype`; element-wise operations meet at the larger type; parameters, their gradients and
+---the optimizer stay f32. What fn(...) returns is not cast. Call the model in it, and the loss and `backward` outside.
+---@generic R
+---@param dtype string "bf16", "f16", or "f32", which changes nothing
+---@param fn fun(...): R the function
+---@param ... any the arguments of the function
+---@return R
+---@mark ephemeral
+---@example
+--- local dev, layer = rille.device(), rille.nn.linear(8, 8)
+--- local y = rille.autocast("bf16", layer, dev:ones { 4, 8 })
+--- print(y.dtype)
+local function autocast(dtype, fn, ...)
+  local before = native.set_autocast(dtype)
+  return restore(before, xpcall(fn, native.trace, ...))
+end
+
+return autocast
