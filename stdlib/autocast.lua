@@ -7,9 +7,9 @@ local function restore(before, ok, ...)
   return ...
 end
 
----Calls fn(...) with mixed precision: products, `linear`, attention and convolutions of f32 tensors are done in `dtype`,
----with sums in f32, and give `dtype`; element-wise operations meet at the larger type; parameters, their gradients and
----the optimizer stay f32. What fn(...) returns is not cast. Call the model in it, and the loss and `backward` outside.
+---Calls fn(...) with mixed precision: products, `linear` and convolutions of f32 tensors are done in `dtype`, with sums
+---in f32, and give `dtype`; element-wise operations meet at the larger type; parameters, their gradients and the
+---optimizer stay f32. What fn(...) returns is not cast. Call the model in it, and the loss and `backward` outside.
 ---@generic R
 ---@param dtype string "bf16", "f16", or "f32", which changes nothing
 ---@param fn fun(...): R the function

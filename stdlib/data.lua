@@ -84,6 +84,19 @@ function data.bytes(path, options)
   return setmetatable({ _set = set, batch = batch, context = context }, Bytes)
 end
 
+---A byte-pair tokenizer from the files that models come with: tokenizer.json of Hugging Face (byte-level: GPT-2,
+---Llama 3, Qwen ..), a directory with it or with GPT-2's vocab.json and merges.txt, or a *.tiktoken file.
+---@param path string the file, or the directory
+---@param options? { pattern: string } how words are cut: "gpt2", "cl100k", "llama3", or a regular expression (PCRE);
+---a tiktoken file needs it, the others have their own
+---@return Tokenizer
+---@mark ephemeral
+---@error integrity the file is damaged; invalid: it is of another kind
+function data.tokenizer(path, options)
+  native.check_options(options, "rille.data.tokenizer", { "pattern" })
+  return native.tokenizer(path, options and options.pattern)
+end
+
 ---Reads a safetensors file: all its tensors by their names, on the CPU, and its metadata. The form of the file is
 ---checked first: a torn or foreign file is an `integrity` error.
 ---@param path string the file

@@ -376,6 +376,7 @@ int open_tensor(lua_State* L) {
                     {"kind", bind<number_name>}});
   add_read_natives(L);
   add_profile_natives(L);
+  add_tokenizer_natives(L);
   add_optimizer_natives(L);
   add_compile_natives(L);
   add_data_natives(L);

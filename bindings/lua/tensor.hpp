@@ -79,6 +79,7 @@ void set_async_methods(lua_State* L);           // those that wait: into the Ten
 void define_device(lua_State* L);               // adds rille.device, rille.devices; `rille` at index 1
 void add_read_natives(lua_State* L);            // to the table `rille.native` on top
 void add_profile_natives(lua_State* L);
+void add_tokenizer_natives(lua_State* L);
 void add_optimizer_natives(lua_State* L);
 void add_compile_natives(lua_State* L);
 void add_data_natives(lua_State* L);

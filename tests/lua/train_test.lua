@@ -245,4 +245,26 @@ tap.test("tensors of a file by their names", function()
   os.remove(path)
 end)
 
+tap.test("products in bf16, parameters and gradients in f32", function()
+  local model = rille.nn.linear(16, 4, { seed = 2 })
+  local x = dev:randn { 8, 16 }
+  local y = rille.autocast("bf16", model, x)
+  tap.equal(y.dtype, "bf16")
+  tap.equal(model(x).dtype, "f32")
+  tap.ok((y:to("f32") - model(x)):abs():max():item() < 0.05)
+  y:to("f32"):sum():backward()
+  tap.equal(model.weight.grad.dtype, "f32")
+  local bf16 = model.weight.grad:clone()
+  model.weight:set_grad()
+  model(x):sum():backward()
+  tap.ok((bf16 - model.weight.grad):abs():max():item() < 0.1)
+  tap.equal(rille.autocast("f32", model, x).dtype, "f32")
+  tap.raises(nil, "mine", rille.autocast, "bf16", function() error("mine") end)
+  tap.equal(model(x).dtype, "f32")  -- put back after an error
+  tap.raises("invalid", "i32", rille.autocast, "i32", model, x)
+  local step = rille.compile(function(a) return model(a) end)
+  for _ = 1, 3 do tap.equal(step(x).dtype, "f32") end
+  for _ = 1, 3 do tap.equal(rille.autocast("bf16", step, x).dtype, "bf16") end  -- a key of its own
+end)
+
 tap.done()

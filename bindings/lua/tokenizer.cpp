@@ -1,0 +1,105 @@
+// rille.data.tokenizer: glue on runtime/data/tokenizer.hpp.
+#include "bindings/lua/tensor.hpp"
+#include "runtime/data/tokenizer.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using data::Tokenizer;
+
+struct TokenizerHandle { Tokenizer tokenizer; };
+
+Tokenizer& self(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
+
+// tokenizer(path, pattern)
+Result<int> open(lua_State* L) {
+  const std::string path(check_text(L, 1, "rille.data.tokenizer"));
+  const std::string pattern(lua_isnoneornil(L, 2) ? "" : check_text(L, 2, "rille.data.tokenizer's pattern"));
+  auto opened = Tokenizer::open(path, pattern);
+  if (!opened) return at_line(L, std::move(opened).error());
+  push_object(L, TokenizerHandle{std::move(*opened)});
+  return 1;
+}
+
+Result<int> encode(lua_State* L) {
+  Tokenizer& t = self(L, "tokenizer:encode");
+  const std::string_view text = check_text(L, 2, "tokenizer:encode");
+  if (!lua_isnoneornil(L, 3)) check_known(L, 3, "tokenizer:encode", {"special"}, false);
+  auto ids = t.encode(text, lua_istable(L, 3) && option_bool(L, 3, "special", false));
+  if (!ids) return at_line(L, std::move(ids).error());
+  lua_createtable(L, static_cast<int>(ids->size()), 0);
+  for (std::size_t i = 0; i < ids->size(); ++i) {
+    lua_pushnumber(L, (*ids)[i]);
+    lua_rawseti(L, -2, static_cast<int>(i + 1));
+  }
+  return 1;
+}
+
+// decode(id) or decode({ids})
+Result<int> decode(lua_State* L) {
+  Tokenizer& t = self(L, "tokenizer:decode");
+  std::vector<std::int32_t> ids;
+  const auto add = [&](int index) {
+    const double n = check_number(L, index, "tokenizer:decode");
+    ids.push_back(n >= 0 && n < 2147483647.0 && n == static_cast<double>(static_cast<std::int64_t>(n))
+                      ? static_cast<std::int32_t>(n) : -1);
+  };
+  if (lua_istable(L, 2)) {
+    for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
+      lua_rawgeti(L, 2, static_cast<int>(i));
+      add(-1);
+      lua_pop(L, 1);
+    }
+  } else {
+    add(2);
+  }
+  auto text = t.decode(ids);
+  if (!text) return at_line(L, std::move(text).error());
+  push(L, *text);
+  return 1;
+}
+
+int id_of(lua_State* L) {
+  const auto id = self(L, "tokenizer:id_of").id_of(check_text(L, 2, "tokenizer:id_of"));
+  if (!id) return 0;
+  lua_pushnumber(L, *id);
+  return 1;
+}
+
+bool field(lua_State* L, std::string_view key) {
+  Tokenizer& t = self(L, "tokenizer");
+  if (key == "size") {
+    lua_pushnumber(L, static_cast<double>(t.size()));
+  } else if (key == "special") {
+    lua_newtable(L);
+    int n = 0;
+    for (const std::string& text : t.special()) {
+      push(L, text);
+      lua_rawseti(L, -2, ++n);
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
+
+int to_string(lua_State* L) {
+  Tokenizer& t = self(L, "tokenizer");
+  push(L, fmt::format("Tokenizer: {} ids, {} special", t.size(), t.special().size()));
+  return 1;
+}
+
+}  // namespace
+
+void add_tokenizer_natives(lua_State* L) {
+  define_class<TokenizerHandle>(L, {.name = "Tokenizer",
+                                    .methods = {{"encode", bind<encode>}, {"decode", bind<decode>},
+                                                {"id_of", bind<id_of>}},
+                                    .metamethods = {{"__tostring", bind<to_string>}},
+                                    .field = field,
+                                    .fields = {"size", "special"}});
+  set_functions(L, {{"tokenizer", bind<open>}});
+}
+
+}  // namespace rille::lua

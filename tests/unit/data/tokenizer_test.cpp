@@ -1,0 +1,171 @@
+// Byte-pair encoding by small vocabularies; tests/bench/tokenizer_peer.py compares with others on large ones.
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include <unistd.h>
+
+#include "runtime/base/base64.hpp"
+#include "runtime/base/value.hpp"
+#include "runtime/data/tokenizer.hpp"
+
+namespace rille::data {
+namespace {
+
+// The 256 bytes in the letters of GPT-2's files, then joined tokens.
+std::string letter(int byte) {
+  static const std::vector<std::string> letters = [] {
+    std::vector<std::string> out;
+    int next = 256;
+    for (int b = 0; b < 256; ++b) {
+      const bool itself = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+      const int code = itself ? b : next++;
+      out.push_back(code < 128 ? std::string(1, char(code))
+                               : std::string{char(0xC0 | code >> 6), char(0x80 | (code & 0x3F))});
+    }
+    return out;
+  }();
+  return letters[std::size_t(byte)];
+}
+
+Value vocabulary(const std::vector<std::pair<std::string, std::string>>& merges) {
+  Value vocab{Value::Object{}};
+  for (int b = 0; b < 256; ++b) vocab.set(letter(b), b);
+  int id = 256;
+  for (const auto& [a, b] : merges) vocab.set(a + b, id++);
+  return vocab;
+}
+
+const std::vector<std::pair<std::string, std::string>> merges{
+    {"l", "l"}, {"h", "e"}, {"he", "ll"}, {"hell", "o"}, {letter(' '), "w"}, {"o", "r"}};
+
+Tokenizer gpt2() {
+  std::string lines = "#version: 0.2\n";
+  for (const auto& [a, b] : merges) lines += a + " " + b + "\n";
+  auto t = Tokenizer::from_gpt2(vocabulary(merges).to_json(), lines, "here");
+  REQUIRE(t.ok());
+  return std::move(*t);
+}
+
+std::string tokenizer_json(const std::string& type = "ByteLevel") {
+  Value list{Value::Array{}};
+  for (const auto& [a, b] : merges) list.as_array()->push_back(a + " " + b);
+  Value model, pre, end, plain, added{Value::Array{}}, file;
+  model.set("type", "BPE").set("vocab", vocabulary(merges)).set("merges", list);
+  pre.set("type", type);
+  end.set("id", 300).set("content", "<|end|>").set("special", true);
+  plain.set("id", 301).set("content", "<tool>").set("special", false);
+  added.as_array()->push_back(end);
+  added.as_array()->push_back(plain);
+  file.set("model", model).set("pre_tokenizer", pre).set("added_tokens", added);
+  return file.to_json();
+}
+
+using Ids = std::vector<std::int32_t>;
+
+}  // namespace
+
+TEST_CASE("the pair of the lowest rank is joined first, and words stay apart", "[unit][data]") {
+  auto t = gpt2();
+  CHECK(*t.encode("hello") == Ids{259});
+  CHECK(*t.encode("hello world") == Ids{259, 260, 261, 'l', 'd'});  // " w" "or" "l" "d"
+  CHECK(*t.encode("") == Ids{});
+  CHECK(*t.encode("lll") == Ids{256, 'l'});
+  CHECK(*t.encode(std::string("\xff\x00z", 3)) == Ids{255, 0, 'z'});
+  CHECK(t.size() == 262);
+  CHECK(*t.id_of("hell") == 258);
+  CHECK_FALSE(t.id_of("none"));
+  CHECK(*t.decode(Ids{259, 260, 261, 'l', 'd'}) == "hello world");
+  auto none = t.decode(Ids{1, 262});
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().message == "there is no token 262; this vocabulary has 262 ids");
+  CHECK_FALSE(t.decode(Ids{-1}).ok());
+}
+
+TEST_CASE("special tokens are text unless they are asked for", "[unit][data]") {
+  auto t = Tokenizer::from_tokenizer_json(tokenizer_json(), "t.json");
+  REQUIRE(t.ok());
+  CHECK(*t->encode("hello<|end|>hello", true) == Ids{259, 300, 259});
+  CHECK(t->encode("<|end|>")->size() == 7);
+  CHECK(*t->encode("<tool>hello<tool>") == Ids{301, 259, 301});   // added, not special: always itself
+  CHECK(*t->decode(Ids{300, 301}) == "<|end|><tool>");
+  CHECK(t->special() == std::vector<std::string>{"<|end|>"});
+  CHECK(*t->id_of("<|end|>") == 300);
+}
+
+TEST_CASE("tiktoken's files join by rank, and need a pattern", "[unit][data]") {
+  std::string text;
+  for (int b = 0; b < 256; ++b) text += fmt::format("{} {}\n", to_base64(std::string(1, char(b))), b);
+  text += to_base64("ab") + " 256\n" + to_base64("abc") + " 257\n" + to_base64("bc") + " 258\n";
+  auto t = Tokenizer::from_tiktoken(text, "v.tiktoken", "gpt2");
+  REQUIRE(t.ok());
+  CHECK(*t->encode("abc") == Ids{257});
+  CHECK(*t->encode("bcab") == Ids{258, 256});
+  auto no_pattern = Tokenizer::from_tiktoken(text, "v.tiktoken", "");
+  REQUIRE_FALSE(no_pattern.ok());
+  CHECK(no_pattern.error().hint.find("cl100k") != std::string::npos);
+  CHECK_FALSE(Tokenizer::from_tiktoken(text, "v.tiktoken", "(unclosed").ok());
+  CHECK(Tokenizer::from_tiktoken(text + "??? 5\n", "v", "gpt2").error().message == "v: line 260: not a token in base64 "
+                                                                                   "and its rank");
+  CHECK_FALSE(Tokenizer::from_tiktoken(to_base64("a") + " 99999999999\n", "v", "gpt2").ok());
+}
+
+TEST_CASE("a long word takes no longer than its length", "[unit][data]") {
+  auto t = gpt2();
+  std::string word;
+  for (int i = 0; i < 300'000; ++i) word += "hel"[i % 3];
+  CHECK(*t.decode(*t.encode(word)) == word);
+}
+
+TEST_CASE("what is damaged or of another kind is named", "[unit][data]") {
+  const auto error = [](Result<Tokenizer> r) { return r.ok() ? "opened" : r.error().message; };
+  CHECK(error(Tokenizer::from_tokenizer_json("{", "t.json")).find("t.json") == 0);
+  CHECK(error(Tokenizer::from_tokenizer_json("{}", "t.json")).find("does not work on bytes") != std::string::npos);
+  CHECK(error(Tokenizer::from_tokenizer_json(tokenizer_json("Metaspace"), "t.json")).find("bytes") !=
+        std::string::npos);
+  CHECK(error(Tokenizer::from_gpt2("{\"a\": 0}", "", "here")).find("there is no token for the byte 0") !=
+        std::string::npos);
+  CHECK(error(Tokenizer::from_gpt2(vocabulary(merges).to_json(), "q q\n", "here")) ==
+        "here/merges.txt: the merge 'q q' is of tokens that are not there");
+  CHECK(error(Tokenizer::open("/nowhere/tokenizer.json")).find("/nowhere") != std::string::npos);
+  CHECK(error(Tokenizer::open("/")).find("neither tokenizer.json") != std::string::npos);
+}
+
+TEST_CASE("damaged files are refused or read, never crashed on", "[unit][data]") {
+  const std::string good = tokenizer_json();
+  std::mt19937 random(1);
+  int opened = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string text = good;
+    for (int k = 0; k < 1 + i % 4; ++k) {
+      const std::size_t at = random() % text.size();
+      if (i % 3 == 0) text.resize(at + 1);
+      else text[at] = "0-9\"{}[],: <e"[random() % 13];
+    }
+    auto t = Tokenizer::from_tokenizer_json(text, "t.json");
+    if (!t) continue;
+    ++opened;
+    auto ids = t->encode("hello <|end|> world\n\xff", true);
+    if (ids) (void)t->decode(*ids);
+  }
+  CHECK(opened > 0);
+}
+
+TEST_CASE("a directory as models come with it", "[unit][data]") {
+  const std::string place = std::filesystem::temp_directory_path();
+  const std::string root = place + fmt::format("/rille-tokens-{}", ::getpid());
+  std::filesystem::create_directories(root);
+  std::ofstream(root + "/vocab.json") << vocabulary(merges).to_json();
+  CHECK_FALSE(Tokenizer::open(root).ok());
+  std::ofstream(root + "/merges.txt") << "l l\r\nh e\r\n";
+  CHECK(*Tokenizer::open(root)->encode("hell") == Ids{257, 256});
+  std::ofstream(root + "/tokenizer.json") << tokenizer_json();
+  CHECK(*Tokenizer::open(root)->encode("hello") == Ids{259});
+  std::filesystem::remove_all(root);
+}
+
+}  // namespace rille::data
