@@ -42,7 +42,7 @@ local function tensors_of(state)
     if place.kind == "data" then
       plain[place.name] = place.item:state()
     else
-      local tensors = place.kind == "model" and place.item:parameters() or place.item:state()
+      local tensors = place.item:state()
       for _, t in ipairs(tensors) do
         list[#list + 1] = { file = place.name .. ".safetensors", name = t.name, tensor = t.tensor }
       end

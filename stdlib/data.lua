@@ -128,7 +128,7 @@ function data.save_tensors(path, tensors, options)
   end
   local list = {}
   if tensors.parameters and getmetatable(tensors) then
-    list = tensors:parameters()
+    list = tensors:state()
   else
     for name, tensor in pairs(tensors) do list[#list + 1] = { name = name, tensor = tensor } end
   end

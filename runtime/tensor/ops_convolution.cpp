@@ -38,7 +38,11 @@ Result<void> need_floats(const char* op, const Tensor& x, const Tensor& weight, 
 
 }  // namespace
 
-Result<Tensor> conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Convolution& how) {
+Result<Tensor> conv2d(const Tensor& given, const Tensor& given_weight, const Tensor& given_bias,
+                      const Convolution& how) {
+  RILLE_TRY(const Tensor x, autocast(given));
+  RILLE_TRY(const Tensor weight, autocast(given_weight));
+  RILLE_TRY(const Tensor bias, autocast(given_bias));
   RILLE_CHECK(need_floats("conv2d", x, weight, bias));
   RILLE_CHECK(need_geometry("conv2d", how.stride, how.padding, how.dilation));
   const auto groups = how.groups;

@@ -18,12 +18,30 @@ local function gpt(sizes, batch, length, classes)
     x = x - (x / classes):to("i64") * classes
     local y = x * 31 + 7
     y = y - (y / classes):to("i64") * classes
-    return rille.nn.gpt(sizes), x, y
+    return sizes and rille.nn.gpt(sizes), x, y
   end
 end
 
 cases["gpt2"] = gpt({ layers = 12, heads = 12, width = 768, context = 1024, vocab = 50304, tied = true }, 4, 64, 50257)
 cases["gpt-small"] = gpt({ layers = 2, heads = 4, width = 128, context = 64, vocab = 512, tied = true }, 4, 64, 512)
+
+local function bert(options, batch, length, classes)
+  local ids = gpt(nil, batch, length, classes)
+  return function(dev)
+    local _, x, y = ids(dev)
+    options.dropout = 0
+    return rille.nn.bert(options), x, y
+  end
+end
+
+cases["bert"] = bert({}, 4, 128, 30522)
+cases["bert-small"] = bert({ layers = 2, heads = 4, width = 64, context = 32, vocab = 512 }, 2, 16, 512)
+
+cases["resnet50"] = function(dev)
+  local x, y = counted(dev, { 8, 3, 224, 224 }), counted(dev, { 8 }) * 37
+  x = (x - (x / 1021):to("i64") * 1021):to("f32") / 510.5 - 1
+  return rille.nn.resnet(), x, y - (y / 1000):to("i64") * 1000
+end
 
 local Mlp = rille.nn.class("Mlp", {
   init = function(self) self.fc1, self.fc2 = rille.nn.linear(784, 128), rille.nn.linear(128, 10) end,

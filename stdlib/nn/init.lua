@@ -4,9 +4,10 @@
 local native = require "rille.native"
 local rille = require "rille"
 
-local nn = {}
+local tools = require "rille.nn.tools"
 
-local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
+local nn = {}
+local invalid, normal, check_sizes = tools.invalid, tools.normal, tools.check_sizes
 
 -- Modules -------------------------------------------------------------------------------------------------------------
 
@@ -20,12 +21,12 @@ local function is_module(v)
   return type(mt) == "table" and marks[mt] == true
 end
 
--- Visits the parameters in the order of their names; lists in the order of their positions.
+-- Visits the tensors in the order of their names; lists in the order of their positions.
 local function walk(part, path, visit)
   for key, v in pairs(part) do
     local name = path == "" and tostring(key) or path .. "." .. tostring(key)
     if native.kind(v) then
-      if v.requires_grad then visit(name, v, part, key) end
+      visit(name, v, part, key)
     elseif is_module(v) or (type(v) == "table" and getmetatable(v) == nil) then
       walk(v, name, visit)
     end
@@ -37,6 +38,17 @@ end
 ---@mark ephemeral
 function methods:parameters()
   local list = {}
+  walk(self, "", function(name, tensor)
+    if tensor.requires_grad then list[#list + 1] = { name = name, tensor = tensor } end
+  end)
+  return list
+end
+
+---All that a checkpoint keeps: the parameters, and tensors that are not trained, such as running means.
+---@return { name: string, tensor: Tensor }[]
+---@mark ephemeral
+function methods:state()
+  local list = {}
   walk(self, "", function(name, tensor) list[#list + 1] = { name = name, tensor = tensor } end)
   return list
 end
@@ -46,7 +58,7 @@ end
 ---@mark ephemeral
 function methods:count()
   local n = 0
-  walk(self, "", function(_, tensor) n = n + tensor:numel() end)
+  for _, p in ipairs(self:parameters()) do n = n + p.tensor:numel() end
   return n
 end
 
@@ -99,7 +111,7 @@ function methods:eval()
   return self
 end
 
----Copies parameters by name; every one must be there, in its shape.
+---Copies what state() names; every one must be there, in its shape.
 ---@param state table<string, Tensor> models, optimizers and data sets: a list, or a table with names
 ---@mark ephemeral
 function methods:load_state(state)
@@ -156,19 +168,6 @@ function nn.with_seed(seed, fn)
   device:set_random_state(before)
   if not result[1] then error(result[2], 0) end
   return unpack(result, 2)
-end
-
-local function normal(shape, deviation)
-  return (rille.device():randn(shape) * deviation):detach():requires_grad_()
-end
-
-local function check_sizes(verb, options)
-  for name, n in pairs(options) do
-    if n == false then invalid(("%s: %s is needed"):format(verb, name), name .. " = a whole number from 1 on") end
-    if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
-      invalid(("%s: %s = %s; a whole number from 1 on is needed"):format(verb, name, tostring(n)))
-    end
-  end
 end
 
 -- Layers --------------------------------------------------------------------------------------------------------------
@@ -249,110 +248,174 @@ function nn.dropout(p)
   return Dropout(p)
 end
 
--- GPT -----------------------------------------------------------------------------------------------------------------
+-- Convolution and norms over channels ------------------------------------------------------------------------------
 
-local Attention = nn.class("Attention", {
-  init = function(self, o)
-    self.heads = o.heads
-    self.qkv = Linear(o.width, 3 * o.width, { deviation = 0.02 })
-    self.out = Linear(o.width, o.width, { deviation = 0.02 / math.sqrt(2 * o.layers) })
-  end,
-  forward = function(self, x)
-    local batch, length, width = x:size(1), x:size(2), x:size(3)
-    local heads = self.heads
-    local q, k, v = self.qkv(x):chunk(3, -1)
-    q = q:reshape(batch, length, heads, width / heads):transpose(2, 3)
-    k = k:reshape(batch, length, heads, width / heads):transpose(2, 3)
-    v = v:reshape(batch, length, heads, width / heads):transpose(2, 3)
-    local y = q:scaled_dot_product_attention(k, v, { causal = true })
-    return self.out(y:transpose(2, 3):reshape(batch, length, width))
-  end,
-})
+local function conv_class(name, verb, dims)
+  return nn.class(name, {
+    init = function(self, inputs, outputs, size, options)
+      local shape, fan = { outputs, inputs / options.groups }, inputs / options.groups
+      for d = 1, dims do
+        shape[2 + d] = type(size) == "table" and size[d] or size
+        fan = fan * shape[2 + d]
+      end
+      self.weight = normal(shape, options.deviation or math.sqrt(2 / fan))
+      if options.bias then self.bias = rille.device():zeros { outputs, requires_grad = true } end
+      self.how = { stride = options.stride, padding = options.padding, dilation = options.dilation,
+        groups = options.groups }
+    end,
+    forward = function(self, x) return x[verb](x, self.weight, rawget(self, "bias"), self.how) end,
+  })
+end
 
-local Block = nn.class("Block", {
-  init = function(self, o)
-    self.norm1, self.norm2 = LayerNorm(o.width, {}), LayerNorm(o.width, {})
-    self.attention = Attention(o)
-    self.fc = Linear(o.width, 4 * o.width, { deviation = 0.02 })
-    self.proj = Linear(4 * o.width, o.width, { deviation = 0.02 / math.sqrt(2 * o.layers) })
-    self.dropout = Dropout(o.dropout)
-  end,
-  forward = function(self, x)
-    x = x + self.dropout(self.attention(self.norm1(x)))
-    return x + self.dropout(self.proj(self.fc(self.norm2(x)):gelu()))
-  end,
-})
+local Conv1d, Conv2d = conv_class("Conv1d", "conv1d", 1), conv_class("Conv2d", "conv2d", 2)
 
-local Gpt = nn.class("Gpt", {
-  init = function(self, o)
-    self.context, self.vocab = o.context, o.vocab
-    self.tokens = Embedding(o.vocab, o.width, {})
-    self.positions = normal({ o.context, o.width }, 0.01)
-    self.blocks = {}
-    for i = 1, o.layers do self.blocks[i] = Block(o) end
-    self.norm = LayerNorm(o.width, {})
-    if not o.tied then self.head = Linear(o.width, o.vocab, { bias = false, deviation = 0.02 }) end
-  end,
-  -- ids [batch, length] -> logits [batch, length, vocab]
-  forward = function(self, ids)
-    local length = ids:size(2)
-    if length > self.context then
-      invalid(("the model sees %d tokens at a time, got %d"):format(self.context, length),
-        "cut the input, or make the model with a larger context")
-    end
-    local x = self.tokens(ids) + self.positions:narrow(1, 1, length)
-    for _, block in ipairs(self.blocks) do x = block(x) end
-    x = self.norm(x)
-    local head = rawget(self, "head")
-    if head then return head(x) end
-    return x:linear(self.tokens.weight)
-  end,
-  -- Documented at nn.gpt.
-  generate = function(self, prompt, options)
-    native.check_options(options, "model:generate", { "length", "temperature", "seed", "stop" })
-    options = options or {}
-    if type(prompt) ~= "string" or prompt == "" then
-      invalid("model:generate: expected a prompt, a text of at least one byte")
-    end
-    local training, text = self.training, prompt
-    self:eval()
-    local ok, err = pcall(nn.with_seed, options.seed or 0, function()
-      rille.no_grad(function()
-        for _ = 1, options.length or 100 do
-          local window = text:sub(-self.context)
-          local logits = self(native.encode(window)):select(2, -1) / (options.temperature or 0.8)
-          local byte = string.char(logits:softmax(-1):multinomial():item())
-          if byte == options.stop then break end
-          text = text .. byte
-        end
-      end)
-    end)
-    if training then self:train() end
-    if not ok then error(err, 0) end
-    return text
-  end,
-})
+local function conv(make, verb, inputs, outputs, size, options)
+  check_sizes(verb, { inputs = inputs or false, outputs = outputs or false,
+    size = type(size) == "table" and 1 or size or false })
+  native.check_options(options, verb, { "stride", "padding", "dilation", "groups", "bias", "deviation", "seed" })
+  local o = { stride = 1, padding = 0, dilation = 1, groups = 1, bias = true }
+  for key, v in pairs(options or {}) do o[key] = v end
+  if inputs % o.groups ~= 0 then
+    invalid(("%s: %d channels cannot be shared among %d groups"):format(verb, inputs, o.groups))
+  end
+  return nn.with_seed(o.seed, function() return make(inputs, outputs, size, o) end)
+end
 
----A GPT: token and position embeddings, `layers` blocks (causal attention of `heads` heads, a GELU layer of 4 x
----width), all with pre-layer norm, and a linear head. Initialised as GPT-2, from `seed`. Called with ids [batch,
----length], it gives logits [batch, length, vocab]. model:generate(prompt, { length = 100, temperature = 0.8, seed =
----0, stop = "\n" }) continues a text.
----@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
----number, tied: boolean, seed: integer } vocab: 256, dropout: 0, seed: 0; tied: the head is the token embedding
+---Convolution of [n, inputs, length]. weight [outputs, inputs/groups, size]: normal, for what a ReLU follows (He
+---2015).
+---@param inputs integer channels of what comes in
+---@param outputs integer channels of what goes out
+---@param size integer of the window
+---@param options? table stride 1, padding 0, dilation 1, groups 1, bias true, deviation, seed
 ---@return Module
 ---@mark ephemeral
-function nn.gpt(options)
-  native.check_options(options, "rille.nn.gpt", { "layers", "heads", "width", "context", "vocab", "dropout", "tied",
-    "seed" })
-  local o = { vocab = 256, dropout = 0, seed = 0 }
-  for name, v in pairs(options or {}) do o[name] = v end
-  check_sizes("rille.nn.gpt", { layers = o.layers or false, heads = o.heads or false, width = o.width or false,
-    context = o.context or false, vocab = o.vocab })
-  if o.width % o.heads ~= 0 then
-    invalid(("rille.nn.gpt: width = %d cannot be shared among heads = %d"):format(o.width, o.heads),
-      "the width must be a multiple of the heads")
+function nn.conv1d(inputs, outputs, size, options)
+  return conv(Conv1d, "rille.nn.conv1d", inputs, outputs, size, options)
+end
+
+---Convolution of [n, inputs, height, width]. weight [outputs, inputs/groups, h, w]: normal, for what a ReLU follows.
+---@param inputs integer channels of what comes in
+---@param outputs integer channels of what goes out
+---@param size integer|integer[] of the window: one number, or { height, width }
+---@param options? table stride 1, padding 0, dilation 1 (numbers or pairs), groups 1, bias true, deviation, seed
+---@return Module
+---@mark ephemeral
+function nn.conv2d(inputs, outputs, size, options)
+  return conv(Conv2d, "rille.nn.conv2d", inputs, outputs, size, options)
+end
+
+local BatchNorm = nn.class("BatchNorm", {
+  init = function(self, channels, options)
+    local dev = rille.device()
+    self.weight = dev:full { channels, value = options.scale or 1, requires_grad = true }
+    self.bias = dev:zeros { channels, requires_grad = true }
+    self.running_mean, self.running_var = dev:zeros { channels }, dev:ones { channels }
+    self.how = { momentum = options.momentum, eps = options.eps }
+  end,
+  forward = function(self, x)
+    return x:batch_norm(self.weight, self.bias, { running_mean = self.running_mean, running_var = self.running_var,
+      training = self.training, momentum = self.how.momentum, eps = self.how.eps })
+  end,
+})
+
+---Normalises the channels of [n, c, ..]: in training by the batch, in evaluation by the running mean and variance,
+---which checkpoints keep.
+---@param channels integer how many
+---@param options? { momentum: number, eps: number, scale: number } 0.1, 1e-5; scale: what weight begins with, 1
+---@return Module
+---@mark ephemeral
+function nn.batch_norm(channels, options)
+  check_sizes("rille.nn.batch_norm", { channels = channels or false })
+  native.check_options(options, "rille.nn.batch_norm", { "momentum", "eps", "scale" })
+  return BatchNorm(channels, options or {})
+end
+
+local GroupNorm = nn.class("GroupNorm", {
+  init = function(self, groups, channels, options)
+    self.groups, self.eps = groups, options.eps or 1e-5
+    self.weight = rille.device():ones { channels, requires_grad = true }
+    self.bias = rille.device():zeros { channels, requires_grad = true }
+  end,
+  forward = function(self, x) return x:group_norm(self.groups, self.weight, self.bias, self.eps) end,
+})
+
+---Normalises groups of channels of [n, c, ..].
+---@param groups integer how many groups
+---@param channels integer how many channels, a multiple of that
+---@param options? { eps: number } 1e-5
+---@return Module
+---@mark ephemeral
+function nn.group_norm(groups, channels, options)
+  check_sizes("rille.nn.group_norm", { groups = groups or false, channels = channels or false })
+  native.check_options(options, "rille.nn.group_norm", { "eps" })
+  return GroupNorm(groups, channels, options or {})
+end
+
+local RmsNorm = nn.class("RmsNorm", {
+  init = function(self, width, options)
+    self.eps = options.eps or 1e-6
+    self.weight = rille.device():ones { width, requires_grad = true }
+  end,
+  forward = function(self, x) return x:rms_norm(self.weight, self.eps) end,
+})
+
+---Divides by the root of the mean square of the last dimension, then scales.
+---@param width integer size of the last dimension
+---@param options? { eps: number } 1e-6
+---@return Module
+---@mark ephemeral
+function nn.rms_norm(width, options)
+  check_sizes("rille.nn.rms_norm", { width = width or false })
+  native.check_options(options, "rille.nn.rms_norm", { "eps" })
+  return RmsNorm(width, options or {})
+end
+
+local Sequential = nn.class("Sequential", {
+  init = function(self, parts) for i, part in ipairs(parts) do rawset(self, i, part) end end,
+  forward = function(self, x)
+    for i = 1, #self do x = self[i](x) end
+    return x
+  end,
+})
+
+---Modules and functions one after another.
+---@param parts table a list: `nn.sequential { nn.linear(8, 16), function(x) return x:relu() end, nn.linear(16, 2) }`
+---@return Module
+---@mark ephemeral
+function nn.sequential(parts)
+  if type(parts) ~= "table" or #parts == 0 then invalid("rille.nn.sequential: expected a list of modules") end
+  for i, part in ipairs(parts) do
+    if type(part) ~= "function" and not is_module(part) then
+      invalid(("rille.nn.sequential: part %d is %s, neither a module nor a function"):format(i, tostring(part)))
+    end
   end
-  return nn.with_seed(o.seed, function() return Gpt(o) end)
+  return Sequential(parts)
+end
+
+---A classifier of vectors: linear layers with ReLU between them.
+---@param sizes integer[] of what comes in, of the layers between, of what goes out: { 784, 128, 10 }
+---@param options? { seed: integer } of the weights
+---@return Module
+---@mark ephemeral
+function nn.mlp(sizes, options)
+  if type(sizes) ~= "table" or #sizes < 2 then
+    invalid("rille.nn.mlp: expected a list of at least two sizes", "rille.nn.mlp { 784, 128, 10 }")
+  end
+  native.check_options(options, "rille.nn.mlp", { "seed" })
+  return nn.with_seed(options and options.seed, function()
+    local parts = {}
+    for i = 2, #sizes do
+      if i > 2 then parts[#parts + 1] = function(x) return x:relu() end end
+      parts[#parts + 1] = nn.linear(sizes[i - 1], sizes[i], { deviation = math.sqrt(2 / sizes[i - 1]) })
+    end
+    return Sequential(parts)
+  end)
+end
+
+-- Models have files of their own --------------------------------------------------------------------------------------
+
+for _, name in ipairs { "gpt", "gpt2", "llama", "bert", "resnet" } do
+  nn[name] = function(...) return require("rille.nn." .. name)(...) end
 end
 
 return nn

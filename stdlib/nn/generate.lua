@@ -1,0 +1,94 @@
+-- Internal: continuing a text, token by token, with the keys and values of earlier ones kept.
+local native = require "rille.native"
+local nn = require "rille.nn"
+local rille = require "rille"
+local tools = require "rille.nn.tools"
+
+-- One of the logits [1, vocab] of the last place.
+local function draw(logits, o)
+  if o.temperature == 0 then return logits:argmax(-1):item() end
+  logits = logits / o.temperature
+  if o.top_k then
+    local best = logits:topk(math.min(o.top_k, logits:size(-1)), -1)
+    logits = logits:masked_fill(logits:lt(best:narrow(-1, -1, 1)), -math.huge)
+  end
+  return logits:softmax(-1):multinomial():item()
+end
+
+-- model:forward_cached(ids, cache) gives logits of the last place and extends the cache. What does not fit into the
+-- context any more is left behind: it goes on with the later half.
+local function continue(model, ids, o, each)
+  local dev, cache, pending = rille.device(), nil, ids
+  local function rest(list, n)
+    local out = {}
+    for i = math.max(1, #list - n + 1), #list do out[#out + 1] = list[i] end
+    return out
+  end
+  for _ = 1, o.length do
+    if not cache or cache.length + #pending > model.context then
+      cache = { length = 0 }
+      pending = rest(ids, #ids > model.context and math.max(1, math.floor(model.context / 2)) or model.context)
+    end
+    local logits = model:forward_cached(dev:tensor({ pending }, { dtype = "i64" }), cache)
+    local id = draw(logits:to("f32"), o)
+    ids[#ids + 1] = id
+    pending = { id }
+    if each(id) then break end
+  end
+end
+
+-- Documented at nn.gpt. A text without a tokenizer is bytes; a list of ids gives a list of ids.
+local function generate(model, prompt, options)
+  native.check_options(options, "model:generate", { "length", "temperature", "top_k", "seed", "stop", "tokenizer" })
+  local o = { length = 100, temperature = 0.8, seed = 0 }
+  for key, v in pairs(options or {}) do o[key] = v end
+  local text, ids = type(prompt) == "string", nil
+  if text and prompt ~= "" then
+    ids = o.tokenizer and o.tokenizer:encode(prompt, { special = true }) or { prompt:byte(1, -1) }
+  elseif type(prompt) == "table" and #prompt > 0 then
+    ids = {}
+    for i, id in ipairs(prompt) do ids[i] = id end
+  else
+    tools.invalid("model:generate: expected a prompt: a text of at least one byte, or a list of ids")
+  end
+  local training, began = model.training, #ids
+  local function written()
+    local new = {}
+    for i = began + 1, #ids do new[#new + 1] = ids[i] end
+    if not text then return ids end
+    if o.tokenizer then return prompt .. o.tokenizer:decode(new) end
+    return prompt .. string.char(unpack(new))
+  end
+  model:eval()
+  local ok, err = pcall(nn.with_seed, o.seed, function()
+    rille.no_grad(function()
+      continue(model, ids, o, function(id)
+        if o.stop == nil then return false end
+        local spelt = text and (o.tokenizer and o.tokenizer:decode(id) or string.char(id)) or id
+        if spelt ~= o.stop then return false end
+        ids[#ids] = nil
+        return true
+      end)
+    end)
+  end)
+  if training then model:train() end
+  if not ok then error(err, 0) end
+  return written()
+end
+
+-- Keys and values [b, h, t, d] of these places behind those kept in the cache of one layer.
+local function remember(cache, layer, k, v, context)
+  local kept = cache[layer]
+  local b, h, t = k:size(1), k:size(2), k:size(3)
+  if not kept then
+    local dev = rille.device()
+    kept = { k = dev:zeros { b, h, context, k:size(4), dtype = k.dtype },
+      v = dev:zeros { b, h, context, v:size(4), dtype = v.dtype } }
+    cache[layer] = kept
+  end
+  kept.k:narrow(3, cache.length + 1, t):copy_(k)
+  kept.v:narrow(3, cache.length + 1, t):copy_(v)
+  return kept.k:narrow(3, 1, cache.length + t), kept.v:narrow(3, 1, cache.length + t)
+end
+
+return { generate = generate, remember = remember }

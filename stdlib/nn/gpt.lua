@@ -1,0 +1,93 @@
+-- rille.nn.gpt: the transformer of GPT-2.
+local generating = require "rille.nn.generate"
+local nn = require "rille.nn"
+local rille = require "rille"
+local tools = require "rille.nn.tools"
+
+local Attention = nn.class("Attention", {
+  init = function(self, o, layer)
+    self.heads, self.layer, self.context = o.heads, layer, o.context
+    self.qkv = nn.linear(o.width, 3 * o.width, { deviation = 0.02 })
+    self.out = nn.linear(o.width, o.width, { deviation = 0.02 / math.sqrt(2 * o.layers) })
+  end,
+  forward = function(self, x, cache)
+    local batch, length, width = x:size(1), x:size(2), x:size(3)
+    local heads = self.heads
+    local q, k, v = self.qkv(x):chunk(3, -1)
+    q = q:reshape(batch, length, heads, width / heads):transpose(2, 3)
+    k = k:reshape(batch, length, heads, width / heads):transpose(2, 3)
+    v = v:reshape(batch, length, heads, width / heads):transpose(2, 3)
+    if cache then k, v = generating.remember(cache, self.layer, k, v, self.context) end
+    local y = q:scaled_dot_product_attention(k, v, { causal = true })
+    return self.out(y:transpose(2, 3):reshape(batch, length, width))
+  end,
+})
+
+local Block = nn.class("Block", {
+  init = function(self, o, layer)
+    self.norm1, self.norm2 = nn.layer_norm(o.width), nn.layer_norm(o.width)
+    self.attention = Attention(o, layer)
+    self.fc = nn.linear(o.width, 4 * o.width, { deviation = 0.02 })
+    self.proj = nn.linear(4 * o.width, o.width, { deviation = 0.02 / math.sqrt(2 * o.layers) })
+    self.dropout = nn.dropout(o.dropout)
+  end,
+  forward = function(self, x, cache)
+    x = x + self.dropout(self.attention(self.norm1(x), cache))
+    return x + self.dropout(self.proj(self.fc(self.norm2(x)):gelu()))
+  end,
+})
+
+local function head_of(self, x)
+  local head = rawget(self, "head")
+  if head then return head(x) end
+  return x:linear(self.tokens.weight)
+end
+
+local Gpt = nn.class("Gpt", {
+  init = function(self, o)
+    self.context, self.vocab = o.context, o.vocab
+    self.tokens = nn.embedding(o.vocab, o.width)
+    self.positions = tools.normal({ o.context, o.width }, 0.01)
+    self.blocks = {}
+    for i = 1, o.layers do self.blocks[i] = Block(o, i) end
+    self.norm = nn.layer_norm(o.width)
+    if not o.tied then self.head = nn.linear(o.width, o.vocab, { bias = false, deviation = 0.02 }) end
+  end,
+  -- ids [batch, length] -> logits [batch, length, vocab]
+  forward = function(self, ids)
+    local length = ids:size(2)
+    if length > self.context then
+      tools.invalid(("the model sees %d tokens at a time, got %d"):format(self.context, length),
+        "cut the input, or make the model with a larger context")
+    end
+    local x = self.tokens(ids) + self.positions:narrow(1, 1, length)
+    for _, block in ipairs(self.blocks) do x = block(x) end
+    return head_of(self, self.norm(x))
+  end,
+  -- ids behind those in the cache -> logits [batch, vocab] of the last place
+  forward_cached = function(self, ids, cache)
+    local length = ids:size(2)
+    local x = self.tokens(ids) + self.positions:narrow(1, cache.length + 1, length)
+    for _, block in ipairs(self.blocks) do x = block(x, cache) end
+    cache.length = cache.length + length
+    return head_of(self, self.norm(x:select(2, -1)))
+  end,
+  generate = generating.generate,
+})
+
+---A GPT: token and position embeddings, `layers` blocks (causal attention of `heads` heads, a GELU layer of 4 x
+---width), all with pre-layer norm, and a linear head. Initialised as GPT-2, from `seed`. Called with ids [batch,
+---length], it gives logits [batch, length, vocab]. model:generate(prompt, { length = 100, temperature = 0.8, top_k,
+---seed = 0, stop = "\n", tokenizer }) continues a text, of bytes or by a tokenizer, or a list of ids; temperature 0
+---takes the likeliest; keys and values of earlier tokens are kept.
+---@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
+---number, tied: boolean, seed: integer } vocab: 256, dropout: 0, seed: 0; tied: the head is the token embedding
+---@return Module
+---@mark ephemeral
+local function gpt(options)
+  local o = tools.options("rille.nn.gpt", options, { vocab = 256, dropout = 0, seed = 0, tied = false },
+    { "layers", "heads", "width", "context", "vocab" })
+  return nn.with_seed(o.seed, function() return Gpt(o) end)
+end
+
+return gpt

@@ -1,0 +1,65 @@
+-- Internal: what the modules of rille.nn share: checks, initial weights, and weights from files of others.
+local rille = require "rille"
+
+local tools = {}
+
+function tools.invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
+
+function tools.normal(shape, deviation)
+  return (rille.device():randn(shape) * deviation):detach():requires_grad_()
+end
+
+function tools.check_sizes(verb, options)
+  for name, n in pairs(options) do
+    if n == false then tools.invalid(("%s: %s is needed"):format(verb, name), name .. " = a whole number from 1 on") end
+    if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
+      tools.invalid(("%s: %s = %s; a whole number from 1 on is needed"):format(verb, name, tostring(n)))
+    end
+  end
+end
+
+-- Copies tensors into a model's parameters. `names` gives for each parameter the name in the file, and whether it lies
+-- turned there (GPT-2's [inputs, outputs]).
+function tools.adopt(model, verb, tensors, names)
+  rille.no_grad(function()
+    for _, p in ipairs(model:state()) do
+      local name, turned = names(p.name)
+      if name then
+        local source = tensors[name] or tensors["transformer." .. name] or tensors["model." .. name] or
+          tensors["bert." .. name]
+        if not source then
+          rille.error { kind = "state", message = ("%s: the file has no '%s' for '%s'"):format(verb, name, p.name),
+            hint = "are these the weights of this kind of model, with as many layers?" }
+        end
+        if turned then source = source:transpose(1, 2) end
+        local there, here = source:shape(), p.tensor:shape()
+        if table.concat(there, " ") ~= table.concat(here, " ") then
+          rille.error { kind = "state", message = ("%s: '%s' is [%s] in the file and [%s] in the model"):format(verb,
+            name, table.concat(there, ", "), table.concat(here, ", ")) }
+        end
+        p.tensor:detach():copy_(source)
+      end
+    end
+  end)
+  return model
+end
+
+-- Options with defaults: unknown ones are refused, the named sizes must be whole numbers from 1 on.
+function tools.options(verb, given, defaults, sizes)
+  local known, o = {}, {}
+  for name in pairs(defaults) do known[#known + 1] = name end
+  for _, name in ipairs(sizes) do if defaults[name] == nil then known[#known + 1] = name end end
+  require("rille.native").check_options(given, verb, known)
+  for name, v in pairs(defaults) do o[name] = v end
+  for name, v in pairs(given or {}) do o[name] = v end
+  local checked = {}
+  for _, name in ipairs(sizes) do checked[name] = o[name] or false end
+  tools.check_sizes(verb, checked)
+  if o.heads and o.width and o.width % o.heads ~= 0 then
+    tools.invalid(("%s: width = %d cannot be shared among heads = %d"):format(verb, o.width, o.heads),
+      "the width must be a multiple of the heads")
+  end
+  return o
+end
+
+return tools

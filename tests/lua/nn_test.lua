@@ -1,0 +1,144 @@
+-- run: ephemeral
+local rille = require "rille"
+local tap = require "tap"
+local dev = rille.device()
+local nn = rille.nn
+
+local function ids(list) return dev:tensor({ list }, { dtype = "i64" }) end
+
+-- One step: every parameter gets a gradient, and the loss falls.
+local function learns(name, model, loss_of)
+  local opt = rille.optim.adamw(model:parameters(), { lr = 2e-3 })
+  local losses = {}
+  for step = 1, 8 do
+    local loss = loss_of(model)
+    loss:backward()
+    if step == 1 then
+      for _, p in ipairs(model:parameters()) do
+        if not p.tensor.grad then tap.ok(false, name .. ": no gradient for " .. p.name) end
+      end
+    end
+    opt:step()
+    losses[step] = loss:item()
+  end
+  tap.ok(losses[8] < losses[1], ("%s: %g -> %g"):format(name, losses[1], losses[8]))
+end
+
+local gpt = { layers = 2, heads = 2, width = 32, context = 16, vocab = 64, seed = 1 }
+
+tap.test("models learn, with gradients everywhere", function()
+  local x, y = ids { 1, 2, 3, 4, 5, 6 }, ids { 2, 3, 4, 5, 6, 7 }
+  local function language(model) return model(x):cross_entropy(y) end
+  learns("gpt", nn.gpt(gpt), language)
+  learns("llama", nn.llama { layers = 2, heads = 4, kv_heads = 2, width = 32, context = 16, vocab = 64 }, language)
+  learns("bert", nn.bert { layers = 2, heads = 2, width = 32, context = 16, vocab = 64, dropout = 0 }, function(model)
+    local segments = ids { 0, 0, 0, 1, 1, 1 }
+    return model(x, { segments = segments }):cross_entropy(y)
+  end)
+  local image, label = dev:randn { 4, 3, 32, 32 }, dev:tensor({ 0, 1, 2, 1 }, { dtype = "i64" })
+  for _, depth in ipairs { 18, 50 } do
+    learns("resnet " .. depth, nn.resnet { depth = depth, classes = 3, width = 8 }, function(model)
+      return model(image):cross_entropy(label)
+    end)
+  end
+  learns("mlp", nn.mlp { 12, 8, 3 }, function(model) return model(image:reshape(4, -1):narrow(2, 1, 12)):cross_entropy(
+    label) end)
+  learns("convolutions", nn.sequential { nn.conv2d(3, 8, 3, { padding = 1 }), nn.group_norm(2, 8),
+    function(t) return t:relu():reshape(4, 8, -1) end, nn.conv1d(8, 3, 5, { stride = 4 }),
+    function(t) return t:mean(-1) end }, function(model) return model(image):cross_entropy(label) end)
+end)
+
+tap.test("published sizes have the published number of parameters", function()
+  tap.equal(nn.gpt2():count(), 124439808)
+  tap.equal(nn.bert():count(), 109514298)   -- BertForMaskedLM, bert-base-uncased
+  tap.equal(nn.resnet():count(), 25557032)  -- torchvision's resnet50
+end)
+
+tap.test("logits with kept keys and values are those without", function()
+  for _, model in ipairs { nn.gpt(gpt), nn.llama { layers = 2, heads = 4, kv_heads = 2, width = 32, context = 16,
+    vocab = 64 } } do
+    rille.no_grad(function()
+      local whole = model(ids { 9, 8, 7, 6, 5 }):select(2, -1)
+      local cache = { length = 0 }
+      model:forward_cached(ids { 9, 8, 7 }, cache)
+      model:forward_cached(ids { 6 }, cache)
+      local last = model:forward_cached(ids { 5 }, cache)
+      tap.ok((whole - last):abs():max():item() < 1e-5)
+      tap.equal(cache.length, 5)
+    end)
+    local greedy = model:generate({ 9, 8, 7 }, { length = 6, temperature = 0 })
+    tap.equal(#greedy, 9)
+    local expected = { 9, 8, 7 }
+    for i = 4, 9 do expected[i] = model(ids(expected)):select(2, -1):argmax(-1):item() end
+    tap.equal(greedy, expected)
+    tap.equal(#model:generate({ 1 }, { length = 40, top_k = 3 }), 41)  -- beyond the context of 16
+    tap.equal(#model:state(), #model:parameters())                     -- nothing of it is left in the model
+  end
+end)
+
+tap.test("texts: by bytes, and to a stop", function()
+  local model = nn.gpt { layers = 1, heads = 2, width = 16, context = 8, vocab = 256, seed = 2 }
+  local text = model:generate("ab", { length = 20, seed = 3 })
+  tap.equal(#text, 22)
+  tap.equal(text, model:generate("ab", { length = 20, seed = 3 }))
+  local stop = text:sub(8, 8)
+  tap.equal(model:generate("ab", { length = 20, seed = 3, stop = stop }), text:sub(1, text:find(stop, 3, true) - 1))
+  tap.raises("invalid", "expected a prompt", model.generate, model, "")
+  tap.raises("invalid", "did you mean 'length'", model.generate, model, "a", { lenght = 5 })
+end)
+
+tap.test("weights of others by their names", function()
+  local model = nn.gpt2 { layers = 2, heads = 2, width = 8, context = 4, vocab = 16, seed = 5 }
+  local theirs = {}
+  local names = { norm1 = "ln_1", norm2 = "ln_2", ["attention.qkv"] = "attn.c_attn",
+    ["attention.out"] = "attn.c_proj", fc = "mlp.c_fc", proj = "mlp.c_proj" }
+  for _, p in ipairs(model:parameters()) do
+    local block, part, kind = p.name:match("^blocks%.(%d)%.(.+)%.(%a+)$")
+    local t = p.tensor:detach()
+    if block and kind == "weight" and not part:find("norm") then t = t:transpose(1, 2):contiguous() end
+    local name = block and ("h.%d.%s.%s"):format(block - 1, names[part], kind) or
+      ({ ["tokens.weight"] = "wte.weight", positions = "wpe.weight", ["norm.weight"] = "ln_f.weight",
+        ["norm.bias"] = "ln_f.bias" })[p.name]
+    theirs["transformer." .. name] = t
+  end
+  local path = os.tmpname()
+  rille.data.save_tensors(path, theirs)
+  local sizes = { layers = 2, heads = 2, width = 8, context = 4, vocab = 16, seed = 6, weights = path }
+  local other = nn.gpt2(sizes)
+  tap.equal(other(ids { 1, 2, 3 }):totable(), model(ids { 1, 2, 3 }):totable())
+  sizes.layers = 3
+  tap.raises("state", "h.2.", nn.gpt2, sizes)
+  sizes.layers, sizes.vocab = 2, 17
+  tap.raises("state", "[16, 8] in the file and [17, 8] in the model", nn.gpt2, sizes)
+  os.remove(path)
+end)
+
+tap.test("running statistics are state, not parameters", function()
+  local norm = nn.batch_norm(3)
+  tap.equal(#norm:parameters(), 2)
+  tap.equal(#norm:state(), 4)
+  norm(dev:randn { 8, 3, 4 } + 5)
+  tap.ok(norm.running_mean:mean():item() > 0.3)
+  norm:eval()
+  local before = norm.running_mean:totable()
+  norm(dev:randn { 8, 3, 4 } + 5)
+  tap.equal(norm.running_mean:totable(), before)
+  local copy = nn.batch_norm(3)
+  local state = {}
+  for _, s in ipairs(norm:state()) do state[s.name] = s.tensor end
+  copy:load_state(state)
+  tap.equal(copy.running_mean:totable(), before)
+end)
+
+tap.test("wrong options are named", function()
+  tap.raises("invalid", "no size '1T'", nn.gpt2, { size = "1T" })
+  tap.raises("invalid", "no depth 51", nn.resnet, { depth = 51 })
+  tap.raises("invalid", "heads = 3", nn.bert, { heads = 3, width = 64 })
+  tap.raises("invalid", "kv_heads = 3", nn.llama, { layers = 1, heads = 4, kv_heads = 3, width = 32, context = 4,
+    vocab = 8 })
+  tap.raises("invalid", "layers", nn.llama, { heads = 4, width = 32, context = 4, vocab = 8 })
+  tap.raises("invalid", "groups", nn.conv2d, 3, 4, 3, { groups = 2 })
+  tap.raises("invalid", "neither a module nor a function", nn.sequential, { 5 })
+end)
+
+tap.done()
