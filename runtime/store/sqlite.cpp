@@ -18,9 +18,12 @@ std::string Row::text(int column) const {
 Error Db::error(std::string_view doing) const {
   int code = sqlite3_extended_errcode(db_);
   int primary = code & 0xff;
-  bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB;
+  std::string_view said = sqlite3_errmsg(db_);
+  // A header whose format number is none: to SQLite a plain error.
+  bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB ||
+                 (primary == SQLITE_ERROR && said == "unsupported file format");
   Error e = make_error(damaged ? ErrorKind::integrity : ErrorKind::io,
-                       fmt::format("cannot {} '{}': {}", doing, path_, sqlite3_errmsg(db_)));
+                       fmt::format("cannot {} '{}': {}", doing, path_, said));
   e.operation = "journal";
   e.code = fmt::format("sqlite {}", code);
   if (primary == SQLITE_FULL) e.hint = "free some space on that disk, then resume; nothing that was committed is lost";

@@ -20,7 +20,12 @@ for _, name in ipairs(described) do
   modules[#modules + 1] = module("rille.meta." .. name, "meta/" .. name .. ".lua")
 end
 local plain = { "nn", "optim", "data", "checkpoint" }
-for _, name in ipairs(plain) do modules[#modules + 1] = module("rille." .. name, name .. ".lua") end
+for _, name in ipairs(plain) do
+  modules[#modules + 1] = module("rille." .. name, name == "nn" and "nn/init.lua" or name .. ".lua")
+end
+for _, name in ipairs { "gpt", "gpt2", "llama", "bert", "resnet" } do  -- each returns the function itself
+  modules[#modules + 1] = module("rille.nn." .. name, "nn/" .. name .. ".lua")
+end
 local index = luacats.index(modules)
 
 -- The names after `prefix` of documented functions, and of a class's fields.
