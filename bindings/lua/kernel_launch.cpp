@@ -14,7 +14,7 @@ using tensor::Launching;
 using tensor::LaunchValue;
 
 struct Bound {
-  Launching what;
+  std::shared_ptr<const Launching> what;
   std::vector<LaunchValue> values;     // of the call under way: kept for its memory
 };
 
@@ -113,8 +113,9 @@ void read_value(lua_State* L, const device::Kernel& k, std::size_t i, int index,
 }
 
 // Arguments from `first` on; launches.
-int launch_from(lua_State* L, Graph& g, const Launching& what, std::vector<LaunchValue>& values, int first) {
-  const auto& k = *what.kernel;
+int launch_from(lua_State* L, Graph& g, const std::shared_ptr<const Launching>& what,
+                std::vector<LaunchValue>& values, int first) {
+  const auto& k = *what->kernel;
   const auto& parameters = k.parameters();
   const int given = lua_gettop(L) - first + 1;
   if (given > static_cast<int>(parameters.size()) || given < 0) {
@@ -156,15 +157,17 @@ std::shared_ptr<const std::function<void(std::string)>> sink(lua_State* L) {
   });
 }
 
-device::Kernel& self(lua_State* L, const char* what) { return *check_object<KernelHandle>(L, 1, what).kernel; }
+std::shared_ptr<const Launching> launching(lua_State* L, const char* verb) {
+  auto what = std::make_shared<Launching>();
+  what->kernel = check_object<KernelHandle>(L, 1, verb).kernel;
+  what->shape = read_shape(L, 2, verb, *what->kernel);
+  what->where = script_position(L);
+  what->say = sink(L);
+  return what;
+}
 
 int launch(lua_State* L) {  // k:launch({grid =, block =}, ...)
-  self(L, "launch");
-  Launching what;
-  what.kernel = check_object<KernelHandle>(L, 1, "launch").kernel;
-  what.shape = read_shape(L, 2, "launch", *what.kernel);
-  what.where = script_position(L);
-  what.say = sink(L);
+  const auto what = launching(L, "launch");
   std::vector<LaunchValue> values;
   return launch_from(L, graph(L), what, values, 3);
 }
@@ -175,20 +178,14 @@ int call_bound(lua_State* L) {  // go(...)
 }
 
 int bind_shape(lua_State* L) {  // local go = k:bind{grid =, block =}
-  self(L, "bind");
-  Bound bound;
-  bound.what.kernel = check_object<KernelHandle>(L, 1, "bind").kernel;
-  bound.what.shape = read_shape(L, 2, "bind", *bound.what.kernel);
-  bound.what.where = script_position(L);
-  bound.what.say = sink(L);
-  Bound& held = push_object(L, std::move(bound));
+  Bound& held = push_object(L, Bound{launching(L, "bind"), {}});
   lua_pushlightuserdata(L, &held);      // the object keeps its place as long as the closure has it
   lua_pushcclosure(L, bind<call_bound>, 2);
   return 1;
 }
 
 int suggest_block(lua_State* L) {
-  self(L, "suggest_block");
+  check_object<KernelHandle>(L, 1, "suggest_block");
   push(L, 256);
   return 1;
 }

@@ -33,6 +33,12 @@ enum WarpKind : unsigned {
 };
 
 struct Worker {
+  // The threads of the block that may run, as stack pointers in a queue, and those that wait at the barrier. With them
+  // a thread can wait without a call (core.h); whoever comes first from the frontier, or last, calls `barrier`.
+  unsigned frontier, arrived, alive, head, tail, ready_mask, count, result;
+  void** ready;
+  void** at_barrier;
+  void* own;                               // the module's notes about the thread that runs (core.h)
   unsigned grid[3], block[3];
   unsigned block_at;                       // of the block that runs, x fastest
   unsigned shared_bytes;                   // dynamic

@@ -1,9 +1,9 @@
 // The words of CUDA C++ for a plain C++ compiler, part 1: qualifiers, vector types, threadIdx and its kin, the loop
 // that runs a kernel. Not for Rille's own build: it is data in the library, and stands in front of a user's source.
 //
-// threadIdx is a variable of the OS thread that never escapes from this file, so that a loop over the threads of a
-// block becomes a vector loop. Whoever waits puts it back on return: other threads ran meanwhile. rille_at_x is the
-// sum blockIdx.x * blockDim.x + threadIdx.x without the wrap at 2^32, which GCC could not see through.
+// threadIdx is a variable of the OS thread whose address leaves this file only in kernels that wait, so that a loop
+// over the threads of a block becomes a vector loop. Whoever waits puts it back on return: other threads ran meanwhile.
+// rille_at_x is the sum blockIdx.x * blockDim.x + threadIdx.x without the wrap at 2^32, through which GCC does not see.
 #pragma once
 #include "abi.h"
 
@@ -27,7 +27,11 @@
 // Checked mode: the compiler adds a call to each access of memory (checked.h), but not in what is unwatched.
 #ifdef RILLE_CHECKED
 #define __global__ __attribute__((noinline)) inline
+#ifdef __clang__   // where no_sanitize leaves atomics watched
+#define RILLE_UNWATCHED __attribute__((no_sanitize("thread", "bounds"), disable_sanitizer_instrumentation))
+#else
 #define RILLE_UNWATCHED __attribute__((no_sanitize("thread", "bounds")))
+#endif
 #define RILLE_INNER RILLE_UNWATCHED static inline __attribute__((noinline, unused))
 #else
 #define __global__ __attribute__((always_inline)) inline
@@ -83,17 +87,18 @@ struct dim3 {
   constexpr operator uint3() const { return {x, y, z}; }
 };
 
-#ifdef RILLE_CHECKED   // in one piece, so that accesses to it can be told from the user's
-static __thread struct {
-  uint3 threadIdx, blockIdx, blockDim, gridDim;
+// In one piece: checked mode tells accesses to it from the user's, and a wait asks for its address once.
+struct rille_own_type {
+  uint3 thread, block, block_size, grid_size;
   int base_x, base_y, base_z, thread_x, thread_y, thread_z;
   rille_abi::Worker* worker;
   bool waited;
-} rille_own;
-#define threadIdx rille_own.threadIdx
-#define blockIdx rille_own.blockIdx
-#define blockDim rille_own.blockDim
-#define gridDim rille_own.gridDim
+};
+static __thread rille_own_type rille_own;
+#define threadIdx rille_own.thread
+#define blockIdx rille_own.block
+#define blockDim rille_own.block_size
+#define gridDim rille_own.grid_size
 #define rille_base_x rille_own.base_x
 #define rille_base_y rille_own.base_y
 #define rille_base_z rille_own.base_z
@@ -102,12 +107,6 @@ static __thread struct {
 #define rille_thread_z rille_own.thread_z
 #define rille_worker rille_own.worker
 #define rille_waited rille_own.waited
-#else
-static __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
-static __thread int rille_base_x, rille_base_y, rille_base_z, rille_thread_x, rille_thread_y, rille_thread_z;
-static __thread rille_abi::Worker* rille_worker;
-static __thread bool rille_waited;
-#endif
 static const int warpSize __attribute__((unused)) = 32;
 #define rille_at_x ((unsigned)(rille_base_x + rille_thread_x))
 #define rille_at_y ((unsigned)(rille_base_y + rille_thread_y))
@@ -128,17 +127,91 @@ RILLE_INNER void rille_back(uint3 me) {
 
 // Checked mode: out of line, so that the return address is where the kernel waits. It tells barriers apart by their
 // lines: the compiler may copy one.
+#ifndef RILLE_CHECKED
+// The compiler keeps its hands off r15 (-ffixed-r15), where the Worker of this OS thread stands while a block runs.
+// From memory that a switch has just changed it would be the longest way of the whole switch.
+#ifdef RILLE_R15
+RILLE_IN rille_abi::Worker* rille_current() {
+  rille_abi::Worker* w;
+  __asm__ volatile("movq %%r15, %0" : "=r"(w));
+  return w;
+}
+struct rille_r15 {
+  void* before;
+  explicit rille_r15(void* w) { __asm__ volatile("movq %%r15, %0\n\tmovq %1, %%r15" : "=&r"(before) : "r"(w)); }
+  ~rille_r15() { __asm__ volatile("movq %0, %%r15" : : "r"(before)); }
+};
+#define RILLE_R15_CLOBBER
+#else
+RILLE_IN rille_abi::Worker* rille_current() { return rille_worker; }
+struct rille_r15 { explicit rille_r15(void*) {} };
+#define RILLE_R15_CLOBBER "r15",
+#endif
+#ifdef __AVX512F__
+#define RILLE_MORE_REGISTERS \
+  , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", \
+      "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define RILLE_MORE_REGISTERS
+#endif
+// As switch_stack() of runtime/device/fiber_stack.hpp.
+RILLE_IN void rille_switch(void** from, void* to) {
+  __asm__ volatile(
+      "leaq -128(%%rsp), %%rsp\n\tpushq %%rbp\n\tleaq 1f(%%rip), %%rax\n\tpushq %%rax\n\tmovq %%rsp, (%0)\n\t"
+      "movq %1, %%rsp\n\tpopq %%rax\n\tjmpq *%%rax\n1:\n\tpopq %%rbp\n\tleaq 128(%%rsp), %%rsp\n\t"
+      : "+D"(from), "+S"(to)
+      :
+      : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", RILLE_R15_CLOBBER "memory", "cc",
+        "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15" RILLE_MORE_REGISTERS);
+}
+#endif
+
 #ifdef RILLE_CHECKED
 RILLE_UNWATCHED __attribute__((noinline, unused)) static unsigned rille_barrier(unsigned predicate, unsigned line = 0) {
   const void* site = line ? (const void*)(uintptr_t)line : RILLE_SITE;
 #else
+// The first of a block that waits, and the last one, and when nobody else can run: the runtime knows how to go on.
+__attribute__((noinline, unused)) static unsigned rille_barrier_call(rille_abi::Worker* w, unsigned predicate) {
+  const uint3 me = threadIdx;
+  w->own = &rille_own;
+  const unsigned n = w->barrier(w, rille_thread(), predicate, nullptr);
+  rille_back(me);
+  return n;
+}
 RILLE_IN unsigned rille_barrier(unsigned predicate) {
-  const void* site = nullptr;
 #endif
+#ifndef RILLE_CHECKED
+  rille_abi::Worker* w = rille_current();
+  if (__builtin_expect(w->arrived + 1 == w->alive || w->head == w->tail, 0)) return rille_barrier_call(w, predicate);
+  rille_own_type* own = (rille_own_type*)w->own;       // there is somebody in the queue: noted by the first who waited
+  const uint3 me = own->thread;
+  const unsigned thread = me.x + own->block_size.x * (me.y + own->block_size.y * me.z);
+  unsigned n;
+  if (__builtin_expect(thread < w->frontier, 1)) {
+    w->count += predicate;
+    void** where = &w->at_barrier[w->arrived++];
+    const char* soon = (const char*)w->ready[(w->head + 4) & w->ready_mask];
+    __builtin_prefetch(soon);
+    __builtin_prefetch(soon + 128);
+    __builtin_prefetch(soon + 184);
+    rille_switch(where, w->ready[w->head++ & w->ready_mask]);
+    n = w->result;
+  } else {
+    n = w->barrier(w, thread, predicate, nullptr);
+  }
+  own->thread = me;
+  own->thread_x = (int)me.x;
+  own->thread_y = (int)me.y;
+  own->thread_z = (int)me.z;
+  own->waited = true;
+  return n;
+#else
   const uint3 me = threadIdx;
   const unsigned n = rille_worker->barrier(rille_worker, rille_thread(), predicate, site);
   rille_back(me);
   return n;
+#endif
 }
 #ifdef RILLE_CHECKED
 #define __syncthreads() ((void)rille_barrier(1, __LINE__))
@@ -225,6 +298,9 @@ template <class... A, void (*F)(A...), bool flat> struct rille_runner<F, flat> {
     const unsigned gx = w->grid[0], gy = w->grid[1];
     rille_worker = w;
     rille_waited = false;
+#ifndef RILLE_CHECKED
+    rille_r15 held(w);
+#endif
     blockDim = {w->block[0], w->block[1], w->block[2]};
     gridDim = {w->grid[0], w->grid[1], w->grid[2]};
     for (rille_shared_name* s = rille_shared_name::first(); s; s = s->next) s->set(w->shared);

@@ -18,6 +18,7 @@ RILLE_IN thread_block this_thread_block() { return {}; }
 
 RILLE_UNWATCHED __attribute__((noinline, unused)) static void rille_grid_sync() {
   const uint3 me = threadIdx;
+  rille_worker->own = &rille_own;
   rille_worker->grid_barrier(rille_worker, rille_thread(), RILLE_SITE);
   rille_back(me);
 }

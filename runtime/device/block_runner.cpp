@@ -38,6 +38,8 @@ BlockRunner::BlockRunner() : Worker() {
   access = on_access;
   bad_index = on_bad_index;
   failed = on_failed;
+  ready = ready_;
+  at_barrier = at_barrier_;
 }
 
 BlockRunner::~BlockRunner() { std::free(memory_); }
@@ -48,6 +50,9 @@ bool BlockRunner::prepare(LaunchShared& launch) {
   std::memcpy(grid, run.grid, sizeof grid);
   std::memcpy(block, run.block, sizeof block);
   threads_ = block[0] * block[1] * block[2];
+  ready_mask = 1;                                    // no larger than the block: it stays in the first cache
+  while (ready_mask < threads_) ready_mask *= 2;
+  --ready_mask;
   shared_bytes = run.shared_bytes;
   if (run.shared_bytes > memory_bytes_) {
     std::free(memory_);
@@ -64,11 +69,11 @@ bool BlockRunner::prepare(LaunchShared& launch) {
 }
 
 void BlockRunner::begin_block() {
-  frontier_ = finished_ = arrived_ = count_ = at_grid_ = 0;
-  alive_ = threads_;
+  frontier = finished_ = arrived = count = at_grid_ = 0;
+  alive = threads_;
   checked_ = launch_->run->check != nullptr;
   barrier_site_ = nullptr;
-  head_ = tail_ = 0;
+  head = tail = 0;
   for (unsigned w = 0; w * 32 < threads_; ++w) warps_[w].waiting = warps_[w].finished = 0;
   // Taken from the end: a block uses few.
   free_stacks_ = int(threads_);
@@ -88,7 +93,7 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
     starting_stack_ = free_stack_[--free_stacks_];
     void* next = stacks_.make(starting_stack_, fiber, this);
     for (;;) {
-      switch_stack(&main_, next);
+      switch_stack(&main_, next, static_cast<Worker*>(this));
       if (failed_ || finished_ == threads_) break;
       if (!unstick()) {                              // nobody can run
         give_up(deadlock());
@@ -108,31 +113,31 @@ RILLE_ON_FIBER void BlockRunner::run_fiber() {
   const rille_abi::Run run = launch_->run->kernel->run;
   void** arguments = launch_->run->arguments;
   for (;;) {
-    const unsigned from = frontier_;
+    const unsigned from = frontier;
     const unsigned last = from == 0 ? last_ : block_at + 1;
     const unsigned thread = run(this, arguments, from == 0 ? first_ : block_at, last, from);
-    if (thread == rille_abi::all_done) finish(frontier_, threads_);
+    if (thread == rille_abi::all_done) finish(frontier, threads_);
     else finish(thread, thread + 1);
-    if (thread == rille_abi::all_done) frontier_ = threads_;
+    if (thread == rille_abi::all_done) frontier = threads_;
     if (finished_ == threads_) leave_block();
     finished_some();
-    if (head_ != tail_) {
+    if (head != tail) {
       free_stack_[free_stacks_++] = std::uint16_t(mine);
-      switch_stack(&nowhere_, pop_ready());
-    } else if (frontier_ >= threads_) {
+      switch_stack(&nowhere_, pop_ready(), static_cast<Worker*>(this));
+    } else if (frontier >= threads_) {
       leave_block();                                 // stuck: run_blocks() looks what can be done
     }
   }
 }
 
 RILLE_ON_FIBER void BlockRunner::cross_frontier(unsigned thread) {
-  if (thread > frontier_) finish(frontier_, thread);
-  frontier_ = thread + 1;
+  if (thread > frontier) finish(frontier, thread);
+  frontier = thread + 1;
 }
 
 RILLE_ON_FIBER void BlockRunner::finish(unsigned from, unsigned to) {
   finished_ += to - from;
-  alive_ = threads_ - finished_;
+  alive = threads_ - finished_;
   for (unsigned t = from; t < to;) {
     const unsigned lane = t % 32, n = to - t < 32 - lane ? to - t : 32 - lane;
     warps_[t / 32].finished |= (n == 32 ? ~0u : ((1u << n) - 1) << lane);
@@ -141,7 +146,7 @@ RILLE_ON_FIBER void BlockRunner::finish(unsigned from, unsigned to) {
 }
 
 RILLE_ON_FIBER void BlockRunner::finished_some() {
-  if (arrived_ && arrived_ == alive_) release_barrier(arrived_);
+  if (arrived && arrived == alive) release_barrier(arrived);
   for (unsigned w = 0; w * 32 < threads_; ++w) {
     while (warps_[w].waiting) {
       bool done = false;
@@ -155,11 +160,11 @@ RILLE_ON_FIBER void BlockRunner::finished_some() {
 }
 
 RILLE_ON_FIBER void BlockRunner::go_on(void** where) {
-  if (frontier_ < threads_) {
+  if (frontier < threads_) {
     starting_stack_ = free_stack_[--free_stacks_];
-    switch_stack(where, stacks_.make(starting_stack_, fiber, this));
+    switch_stack(where, stacks_.make(starting_stack_, fiber, this), static_cast<Worker*>(this));
   } else {
-    switch_stack(where, main_);                      // stuck: run_blocks() looks what can be done
+    switch_stack(where, main_, static_cast<Worker*>(this));  // stuck: run_blocks() looks what can be done
   }
 }
 

@@ -1,7 +1,7 @@
 // BlockRunner: one OS thread that runs blocks of a kernel; the scheduler of the threads of a block. Private to
 // kernel_run.cpp and block_*.cpp.
 //
-// The threads of a block stand in a row. `frontier_` is the first one that has not begun. Whoever waits goes on with
+// The threads of a block stand in a row. `frontier` is the first one that has not begun. Whoever waits goes on with
 // the thread that may run for longest, or begins the one at the frontier on a new stack. Threads between two waits ran
 // through in the plain loop and are finished. A waiting thread is its stack pointer, which lies where it waits: at the
 // barrier, in its warp, or in the queue of those that may run.
@@ -59,7 +59,6 @@ class BlockRunner : public rille_abi::Worker {
     void* stack[32];
     std::uint8_t kind[32], from[32];
   };
-  static constexpr unsigned ready_size = 2048;         // a power of two above the most threads
 
   // Called by the kernel.
   static unsigned on_barrier(Worker*, unsigned thread, unsigned predicate, const void* site);
@@ -74,21 +73,21 @@ class BlockRunner : public rille_abi::Worker {
 
   // The row of threads (block_runner.cpp).
   void begin_block();
-  void reached(unsigned thread) { if (thread >= frontier_) cross_frontier(thread); }
+  void reached(unsigned thread) { if (thread >= frontier) cross_frontier(thread); }
   void cross_frontier(unsigned thread);
   void finish(unsigned from, unsigned to);           // threads [from, to) are done
   void finished_some();                              // whoever waited for them need not any more
-  void push_ready(void* stack) { ready_[tail_++ % ready_size] = stack; }
-  void* pop_ready() { return ready_[head_++ % ready_size]; }
+  void push_ready(void* stack) { ready_[tail++ & ready_mask] = stack; }
+  void* pop_ready() { return ready_[head++ & ready_mask]; }
   // Waits, with its stack noted in *where, until somebody puts it into the queue.
   __attribute__((always_inline)) void suspend(void** where) {
-    if (head_ == tail_) return go_on(where);
+    if (head == tail) return go_on(where);
     // Hundreds of stacks do not fit into the first cache: fetch the one that comes soon.
-    const auto* soon = static_cast<const char*>(ready_[(head_ + 4) % ready_size]);
+    const auto* soon = static_cast<const char*>(ready_[(head + 4) & ready_mask]);
     __builtin_prefetch(soon);
     __builtin_prefetch(soon + 128);
     __builtin_prefetch(soon + 192);
-    switch_stack(where, pop_ready());
+    switch_stack(where, pop_ready(), static_cast<Worker*>(this));
   }
   __attribute__((noinline)) void go_on(void** where);      // nobody is in the queue
   static void fiber(void* self);
@@ -96,10 +95,10 @@ class BlockRunner : public rille_abi::Worker {
   bool unstick();
   void give_up(const Violation& v);
   void fail(const Violation& v);                     // gives up and leaves the fiber: does not return
-  void leave_block() { switch_stack(&nowhere_, main_); }
+  void leave_block() { switch_stack(&nowhere_, main_, static_cast<Worker*>(this)); }
 
   // Barriers and warps (block_waits.cpp).
-  void release_barrier(unsigned at_barrier);         // of the threads that came, how many are in the list
+  void release_barrier(unsigned waiting);         // of the threads that came, how many are in the list
   bool check_barrier_sites(unsigned thread, const void* site);
   // `self`: the lane that runs, and is not put into the queue; 32: none of them.
   bool try_complete(unsigned warp, std::uint32_t mask, std::uint8_t kind, unsigned self);
@@ -114,17 +113,16 @@ class BlockRunner : public rille_abi::Worker {
   std::byte* memory_ = nullptr;                      // dynamic shared memory
   std::size_t memory_bytes_ = 0;
 
-  unsigned threads_ = 0, frontier_ = 0, finished_ = 0, alive_ = 0;
+  unsigned threads_ = 0, finished_ = 0;
   unsigned first_ = 0, last_ = 0;
   bool failed_ = false, checked_ = false;
-  unsigned arrived_ = 0, count_ = 0, result_ = 0, at_grid_ = 0;
+  unsigned at_grid_ = 0;
   const void* barrier_site_ = nullptr;
   unsigned barrier_thread_ = 0;
-  unsigned head_ = 0, tail_ = 0;                     // of the queue
   int free_stacks_ = 0;
   std::uint16_t free_stack_[rille_abi::threads_max];
   int starting_stack_ = 0;
-  void* ready_[ready_size] = {};
+  void* ready_[rille_abi::threads_max] = {};         // the queue
   void* at_barrier_[rille_abi::threads_max];         // in the order in which they came
   Warp warps_[rille_abi::threads_max / 32];
 };

@@ -11,26 +11,26 @@ RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsi
   auto& self = *static_cast<BlockRunner*>(w);
   self.reached(thread);
   if (self.checked_ && !self.check_barrier_sites(thread, site)) return 0;
-  self.count_ += predicate;
-  if (++self.arrived_ == self.alive_) {
-    self.release_barrier(self.arrived_ - 1);         // all but the one that came last, which goes on
-    return self.result_;
+  self.count += predicate;
+  if (++self.arrived == self.alive) {
+    self.release_barrier(self.arrived - 1);         // all but the one that came last, which goes on
+    return self.result;
   }
-  self.suspend(&self.at_barrier_[self.arrived_ - 1]);
-  return self.result_;
+  self.suspend(&self.at_barrier_[self.arrived - 1]);
+  return self.result;
 }
 
-RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned at_barrier) {
-  for (unsigned i = 0; i < at_barrier; ++i) push_ready(at_barrier_[i]);
-  result_ = count_;
-  arrived_ = count_ = 0;
+RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned waiting) {
+  for (unsigned i = 0; i < waiting; ++i) push_ready(at_barrier_[i]);
+  result = count;
+  arrived = count = 0;
   barrier_site_ = nullptr;
   if (checked_) launch_->run->check->barrier();
 }
 
 // Threads of a block that wait at different barriers have taken different ways: undefined on a GPU.
 RILLE_ON_FIBER bool BlockRunner::check_barrier_sites(unsigned thread, const void* site) {
-  if (arrived_ == 0) {
+  if (arrived == 0) {
     barrier_site_ = site;
     barrier_thread_ = thread;
     return true;
@@ -158,7 +158,7 @@ RILLE_ON_FIBER Violation BlockRunner::deadlock() const {
     v.thread = i * 32 + unsigned(lane);
     v.number = warps_[i].mask[lane];
     v.site = warps_[i].site[lane];
-    v.bytes = arrived_;                                // threads at a barrier meanwhile
+    v.bytes = arrived;                                // threads at a barrier meanwhile
     break;
   }
   return v;
@@ -180,7 +180,7 @@ RILLE_ON_FIBER void BlockRunner::on_grid_barrier(Worker* w, unsigned thread, con
     self.failed_ = true;
     self.leave_block();
   }
-  if (self.at_grid_ >= self.alive_) self.at_grid_ = 0;
+  if (self.at_grid_ >= self.alive) self.at_grid_ = 0;
   on_barrier(w, thread, 0, site);
 }
 

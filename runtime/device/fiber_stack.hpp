@@ -13,7 +13,7 @@ namespace rille::device {
 // Leaves this stack, noting where in *from, and goes on where `to` was noted. Returns when somebody switches back.
 // Inline: what calls it saves the registers that it needs, once. It ends in a jump, so the processor's own stack of
 // return addresses stays as the caller's calls have made it; threads that wait in the same place have the same one.
-__attribute__((always_inline)) inline void switch_stack(void** from, void* to) {
+__attribute__((always_inline)) inline void switch_stack(void** from, void* to, void* worker) {
   asm volatile(
       "leaq -128(%%rsp), %%rsp\n\t"        // what the caller may keep below its stack pointer
       "pushq %%rbp\n\t"
@@ -21,14 +21,15 @@ __attribute__((always_inline)) inline void switch_stack(void** from, void* to) {
       "pushq %%rax\n\t"
       "movq %%rsp, (%0)\n\t"
       "movq %1, %%rsp\n\t"
+      "movq %2, %%r15\n\t"                // where compiled kernels look for it (kernels/shim/core.h)
       "popq %%rax\n\t"
       "jmpq *%%rax\n"
       "1:\n\t"
       "popq %%rbp\n\t"
       "leaq 128(%%rsp), %%rsp\n\t"
-      : "+D"(from), "+S"(to)
+      : "+D"(from), "+S"(to), "+d"(worker)
       :
-      : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
+      : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
         "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
         "xmm13", "xmm14", "xmm15");
 }

@@ -153,8 +153,8 @@ std::string library_text(const KernelSource& source, const std::string& name, co
                            "rille_element<rille_plain<decltype({0})>::type>::of}}, ", c.name);
   }
   text += fmt::format("static const rille_abi::Symbol rille_symbols[] = {{{}{{}}}};\n", symbols);
-  text += "RILLE_UNWATCHED static void* rille_locals(rille_abi::Worker* w) "
-          "{ rille_worker = w; return &rille_worker; }\n";
+  text += "RILLE_UNWATCHED static void* rille_locals(rille_abi::Worker* w) {\n#ifdef RILLE_CHECKED\n"
+          "rille_worker = w; return &rille_worker;\n#else\nreturn w;\n#endif\n}\n";
   text += fmt::format(
       "typedef rille_runner<&{0}, {2}> rille_the_kernel;\n"
       "extern \"C\" __attribute__((visibility(\"default\"), used)) const "
@@ -164,15 +164,23 @@ std::string library_text(const KernelSource& source, const std::string& name, co
   return text;
 }
 
-std::vector<std::string> compiler_flags(const KernelOptions& options) {
+bool is_clang(const std::string& program) {
+  std::error_code failed;
+  return fs::canonical(program, failed).filename().string().find("clang") != std::string::npos;
+}
+
+std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) {
   std::vector<std::string> flags = {"-x", "c++", "-std=gnu++17", "-w", "-march=native", "-fPIC", "-fvisibility=hidden",
                                     "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-trapping-math",
-                                    "-ffp-contract=fast", "-fno-diagnostics-show-caret", "-include", "checked.h"};
+                                    "-ffp-contract=fast", "-include", "checked.h"};
+  flags.push_back(gcc ? "-fno-diagnostics-show-caret" : "-fno-caret-diagnostics");
   if (options.checked) {
     for (const char* f : {"-O1", "-g1", "-fsanitize=thread,bounds", "-DRILLE_CHECKED"}) flags.push_back(f);
   } else {
     flags.push_back("-O3");
   }
+  // A register of its own for the worker: kernels/shim/core.h.
+  if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-DRILLE_R15"});
   for (const auto& [key, value] : options.defines) flags.push_back("-D" + key + "=" + value);
   for (const auto& f : options.flags) flags.push_back(f);
   return flags;
@@ -183,11 +191,6 @@ std::vector<std::string> compiler_flags(const KernelOptions& options) {
 std::vector<std::string> linker_flags(const std::string& bundle) {
   if (bundle.empty()) return {};
   return {"-nodefaultlibs", "-lgcc"};
-}
-
-bool is_clang(const std::string& program) {
-  std::error_code failed;
-  return fs::canonical(program, failed).filename().string().find("clang") != std::string::npos;
 }
 
 }  // namespace
@@ -209,7 +212,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
                       "user kernels on the CPU are compiled by it: install g++ or clang++, or name one in RILLE_CXX");
   }
   const std::string text = library_text(source, name, options);
-  const auto flags = compiler_flags(options);
+  const auto flags = compiler_flags(options, !is_clang(compiler));
   const std::string who = identity_of(compiler), cpu = processor();
   const std::string bundle = bundle_folder();
   std::vector<std::string_view> pieces = {"cpu", text, who, cpu, shim_key(), bundle.empty() ? "" : "bundle"};

@@ -20,16 +20,16 @@ namespace {
 // One launch, as the graph keeps it.
 class Payload final : public kernels::Payload {
  public:
-  Launching what;
+  std::shared_ptr<const Launching> what;
   std::vector<device::LaunchArgument> arguments;   // values; pointers come with the call
   std::vector<int> operands;                       // of each parameter: in[i] is i, out[i] is -1 - i; none: no_operand
   static constexpr int no_operand = 1 << 20;
 
-  const char* name() const override { return what.kernel->name().c_str(); }
+  const char* name() const override { return what->kernel->name().c_str(); }
 
   bool same(const kernels::Payload& o) const override {
     const auto* other = dynamic_cast<const Payload*>(&o);
-    if (!other || other->what.kernel != what.kernel || !(other->what.shape == what.shape) ||
+    if (!other || other->what->kernel != what->kernel || !(other->what->shape == what->shape) ||
         other->operands != operands)
       return false;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -47,12 +47,12 @@ class Payload final : public kernels::Payload {
       mine[i].bytes = std::size_t(v.count()) * size_bytes(v.dtype);
     }
     std::string said;
-    auto ran = what.kernel->run(what.shape, mine, said);
-    if (!said.empty() && what.say) (*what.say)(std::move(said));
+    auto ran = what->kernel->run(what->shape, mine, said);
+    if (!said.empty() && what->say) (*what->say)(std::move(said));
     if (ran) return;
     const Error& e = ran.error();
     // Behind the line's end stands the hint: execute.cpp.
-    c.fail("%s%s%s\n%s", e.message.c_str(), what.where.empty() ? "" : "; launched at ", what.where.c_str(),
+    c.fail("%s%s%s\n%s", e.message.c_str(), what->where.empty() ? "" : "; launched at ", what->where.c_str(),
            e.hint.c_str());
   }
 };
@@ -117,18 +117,20 @@ std::string wanted_for(const rille_abi::Parameter& p, DType dtype) {
   return have == name || bytes ? "" : fmt::format("{} {} tensor", name[0] == 'f' || name[0] == 'i' ? "an" : "a", name);
 }
 
-Result<void> launch(Graph& g, const Launching& what, const std::vector<LaunchValue>& values) {
-  const auto& parameters = what.kernel->parameters();
+Result<void> launch(Graph& g, const std::shared_ptr<const Launching>& what, const std::vector<LaunchValue>& values) {
+  const auto& parameters = what->kernel->parameters();
   if (values.size() != parameters.size()) {
     return make_error(ErrorKind::invalid,
-                      fmt::format("kernel {}: {} argument{}, expected {}", what.kernel->name(), values.size(),
-                                  values.size() == 1 ? "" : "s", parameters.size()), what.kernel->signature());
+                      fmt::format("kernel {}: {} argument{}, expected {}", what->kernel->name(), values.size(),
+                                  values.size() == 1 ? "" : "s", parameters.size()), what->kernel->signature());
   }
   auto payload = std::make_shared<Payload>();
   payload->what = what;
   payload->arguments.resize(values.size());
   payload->operands.assign(values.size(), Payload::no_operand);
   std::vector<Tensor> in, out;
+  in.reserve(values.size());
+  out.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto& v = values[i];
     if (!parameters[i].pointer) {
@@ -136,11 +138,11 @@ Result<void> launch(Graph& g, const Launching& what, const std::vector<LaunchVal
       continue;
     }
     if (!v.tensor) continue;
-    RILLE_CHECK(check_pointer(g, what, i, v.tensor));
+    RILLE_CHECK(check_pointer(g, *what, i, v.tensor));
     // What is written is an input, too: it has to be there until the launch has run, whoever else lets go of it.
     payload->operands[i] = parameters[i].constant ? int(in.size()) : -1 - int(out.size());
-    in.push_back(v.tensor.detach());
-    if (!parameters[i].constant) out.push_back(in.back());
+    in.push_back(v.tensor);
+    if (!parameters[i].constant) out.push_back(v.tensor);
   }
   return record_launch(g, std::move(payload), in, out);
 }

@@ -32,7 +32,8 @@ struct Launching {
   std::shared_ptr<const std::function<void(std::string)>> say;
 };
 
-Result<void> launch(Graph& g, const Launching& what, const std::vector<LaunchValue>& values);
+// `what` is kept until the launch has run; a bound kernel gives the same one each time.
+Result<void> launch(Graph& g, const std::shared_ptr<const Launching>& what, const std::vector<LaunchValue>& values);
 
 // Can this tensor be given for that parameter? "" or what it should be: "an f32 tensor".
 std::string wanted_for(const rille_abi::Parameter& parameter, DType dtype);
