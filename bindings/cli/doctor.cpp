@@ -12,6 +12,7 @@
 #include "bindings/host/lua.hpp"
 #include "runtime/base/places.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/device/kernel_build.hpp"
 
 namespace rille::cli {
 
@@ -110,9 +111,12 @@ int doctor_command(App& app) {
   checks.push_back(cuda_driver());
   checks.push_back(library("libnvidia-ml.so.1", "NVML", "nothing now; GPU telemetry will need it"));
   checks.push_back(toolkit());
+  const std::string nvrtc = device::why_no_nvrtc();
+  checks.push_back({"NVRTC", nvrtc.empty() ? "ok" : "missing", nvrtc.empty() ? "loads" : "",
+                    nvrtc.empty() ? "" : "user kernels cannot be compiled for GPUs here: k:cubin"});
   checks.push_back(library("libnccl.so.2", "NCCL", "nothing now; collectives between GPUs will need it"));
   checks.push_back(library("libcudnn.so.9", "cuDNN", "nothing now; convolutions on GPUs will need it"));
-  checks.push_back(program("c++", "C++ compiler", "nothing now; user kernels on the CPU will need it"));
+  checks.push_back(program("c++", "C++ compiler", "user kernels on the CPU: dev:kernel"));
   checks.push_back(program("ssh", "ssh", "nothing now; the ssh provider will need it"));
   checks.push_back(disk(app.home));
   checks.push_back(journal(app));
