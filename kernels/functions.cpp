@@ -21,17 +21,16 @@ BINARY_FLOAT(div, true, a / b)
 BINARY_FLOAT(pow, false, b == T(2) ? a * a : vpow(a, b))
 BINARY_FLOAT(atan2, false, ::atan2(double(a), double(b)))
 UNARY_FLOAT(exp, vexp(x))
-UNARY_FLOAT(expm1, ::expm1(double(x)))
+UNARY_FLOAT(expm1, vexpm1(x))
 UNARY_FLOAT(log, vlog(x))
-UNARY_FLOAT(log1p, ::log1p(double(x)))
+UNARY_FLOAT(log1p, vlog1p(x))
 UNARY_FLOAT(sqrt, vsqrt(x))
 UNARY_FLOAT(rsqrt, T(1) / vsqrt(x))
-UNARY_FLOAT(tan, ::tan(double(x)))
 UNARY_FLOAT(asin, ::asin(double(x)))
 UNARY_FLOAT(acos, ::acos(double(x)))
 UNARY_FLOAT(atan, ::atan(double(x)))
-UNARY_FLOAT(sinh, ::sinh(double(x)))
-UNARY_FLOAT(cosh, ::cosh(double(x)))
+UNARY_FLOAT(sinh, vsinh(x))
+UNARY_FLOAT(cosh, vcosh(x))
 UNARY_FLOAT(erf, verf(x))
 UNARY_FLOAT(floor, vfloor(x))
 UNARY_FLOAT(ceil, -vfloor(-x))
@@ -45,6 +44,10 @@ struct Sine {
 struct Cosine {
   template <class T> RILLE_INLINE T go(T x, T, T) { return vcos(x); }
   static float exact(float x) { return float(::cos(double(x))); }
+};
+struct Tangent {
+  template <class T> RILLE_INLINE T go(T x, T, T) { return vsin(x) / vcos(x); }
+  static float exact(float x) { return float(::tan(double(x))); }
 };
 // A row with a very large number in it goes to libm.
 template <class F>
@@ -60,6 +63,12 @@ void sin(const Call& c) {
 }
 void cos(const Call& c) {
   unary(c, row_type(c.in[0].dtype) == DType::f32 ? &sine_row<Cosine> : &row1<Cosine, double, double>);
+}
+struct F_tan {
+  template <class T> RILLE_INLINE T go(T x, T, T) { return T(::tan(x)); }
+};
+void tan(const Call& c) {
+  unary(c, row_type(c.in[0].dtype) == DType::f32 ? &sine_row<Tangent> : &row1<F_tan, double, double>);
 }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -125,6 +125,32 @@ RILLE_INLINE float verf(float x) {
 }
 RILLE_INLINE double verf(double x) { return ::erf(x); }
 
+// log(1 + x) and e^x - 1 near zero, from the rounded 1 + x and e^x: what rounding lost divides out (Kahan; see Higham,
+// Accuracy and Stability of Numerical Algorithms, 1.14).
+RILLE_INLINE float vlog1p(float x) {
+  const float u = 1.0f + x, d = u - 1.0f;
+  const float y = vlog(u) * (x / d);
+  return d == 0.0f || x == __builtin_inff() ? x : y;
+}
+RILLE_INLINE double vlog1p(double x) { return ::log1p(x); }
+RILLE_INLINE float vexpm1(float x) {
+  const float u = vexp(x), d = u - 1.0f;
+  const float y = d * (x / vlog(u));
+  return u == 1.0f ? x : x < -17.0f ? d : u == __builtin_inff() ? u : y;
+}
+RILLE_INLINE double vexpm1(double x) { return ::expm1(x); }
+// With t = e^|x| / 2, which overflows no earlier than they do.
+RILLE_INLINE float vcosh(float x) {
+  const float t = vexp(__builtin_fabsf(x) - 0.69314718f);
+  return t + 0.25f / t;
+}
+RILLE_INLINE double vcosh(double x) { return ::cosh(x); }
+RILLE_INLINE float vsinh(float x) {
+  const float a = __builtin_fabsf(x), t = vexp(a - 0.69314718f), e = vexpm1(a < 1.0f ? a : 1.0f);
+  return copysignf(a < 1.0f ? 0.5f * (e + e / (e + 1.0f)) : t - 0.25f / t, x);
+}
+RILLE_INLINE double vsinh(double x) { return ::sinh(x); }
+
 RILLE_INLINE float vabs(float x) { return __builtin_fabsf(x); }
 RILLE_INLINE double vabs(double x) { return __builtin_fabs(x); }
 

@@ -63,6 +63,14 @@ TEST_CASE("log, sin, cos and erf are right to a few units", "[unit][kernels]") {
   CHECK(worst_ulp(&log, sweep(1e-3f, 100), [](double x) { return std::log(x); }) < 2);
   CHECK(worst_ulp(&log, sweep(0.5f, 2), [](double x) { return std::log(x); }) < 3);
   CHECK(worst_ulp(&erf, sweep(-5, 5), [](double x) { return std::erf(x); }) < 4);
+  CHECK(worst_ulp(&log1p, sweep(-0.9f, 4), [](double x) { return std::log1p(x); }) < 4);
+  CHECK(worst_ulp(&log1p, sweep(-1e-4f, 1e-4f), [](double x) { return std::log1p(x); }) < 3);
+  CHECK(worst_ulp(&expm1, sweep(-20, 20), [](double x) { return std::expm1(x); }) < 5);
+  CHECK(worst_ulp(&expm1, sweep(-1e-4f, 1e-4f), [](double x) { return std::expm1(x); }) < 3);
+  CHECK(worst_ulp(&sinh, sweep(-89, 89), [](double x) { return std::sinh(x); }) < 50);   // e^89 loses what 89 does
+  CHECK(worst_ulp(&sinh, sweep(-2, 2), [](double x) { return std::sinh(x); }) < 5);
+  CHECK(worst_ulp(&cosh, sweep(-2, 2), [](double x) { return std::cosh(x); }) < 4);
+  CHECK(worst_ulp(&tan, sweep(-1.5f, 1.5f), [](double x) { return std::tan(x); }) < 5);
   const auto near = [](Kernel kernel, float low, float high, double (*truth)(double)) {
     const auto x = sweep(low, high), y = run(kernel, x);
     double worst = 0;
@@ -81,6 +89,13 @@ TEST_CASE("log, sin, cos and erf are right to a few units", "[unit][kernels]") {
   CHECK(l[2] == inf);
   CHECK(std::isnan(l[3]));
   CHECK(l[4] == 0);
+  const auto m = run(&expm1, {-inf, -100, 0, 100, inf}), p = run(&log1p, {-1, -2, 0, inf, 1e-30f});
+  CHECK(m == std::vector<float>{-1, -1, 0, inf, inf});
+  CHECK(p[0] == -inf);
+  CHECK(std::isnan(p[1]));
+  CHECK(p[2] == 0);
+  CHECK(p[3] == inf);
+  CHECK(p[4] == 1e-30f);
   CHECK(l[5] == Approx(std::log(1e-40)).epsilon(1e-5));
 }
 
