@@ -63,6 +63,18 @@ Result<int> give(lua_State* L, Result<Tensor> t) {
   return push_tensor(L, std::move(*t));
 }
 
+Tensor optional_tensor(lua_State* L, int index, const char* what) {
+  return lua_isnoneornil(L, index) ? Tensor() : check_tensor(L, index, what);
+}
+
+Tensor option_tensor(lua_State* L, int index, const char* key) {
+  if (!lua_istable(L, index)) return {};
+  lua_getfield(L, index, key);
+  Tensor t = optional_tensor(L, -1, key);
+  lua_pop(L, 1);
+  return t;
+}
+
 Tensor* test_tensor(lua_State* L, int index) { return test_object<Tensor>(L, index); }
 
 Tensor& check_tensor(lua_State* L, int index, const char* what) {

@@ -40,6 +40,8 @@ Error at_line(lua_State* L, Error error);                     // adds " (train.l
 int push_tensor(lua_State* L, Tensor t);                      // tells the collector of its bytes; gives 1
 Result<int> give(lua_State* L, Result<Tensor> t);             // pushes it, or fails with the line
 Tensor& check_tensor(lua_State* L, int index, const char* what);
+Tensor optional_tensor(lua_State* L, int index, const char* what);   // nil: an empty handle
+Tensor option_tensor(lua_State* L, int index, const char* key);      // of a table of options; no table: empty
 Tensor* test_tensor(lua_State* L, int index);                 // null: not a tensor
 
 // A dimension counting from 1, or from -1 backwards, as the runtime counts.

@@ -26,18 +26,6 @@ Pair2 option_pair(lua_State* L, int index, const char* key, Pair2 otherwise) {
   return pair;
 }
 
-Tensor optional_tensor(lua_State* L, int index, const char* what) {
-  return lua_isnoneornil(L, index) ? Tensor() : check_tensor(L, index, what);
-}
-
-Tensor option_tensor(lua_State* L, int index, const char* key) {
-  if (!lua_istable(L, index)) return {};
-  lua_getfield(L, index, key);
-  Tensor t = optional_tensor(L, -1, key);
-  lua_pop(L, 1);
-  return t;
-}
-
 struct Conv {
   const char* name;
   Result<Tensor> (*fn)(const Tensor&, const Tensor&, const Tensor&, const tensor::Convolution&);

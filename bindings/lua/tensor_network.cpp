@@ -19,18 +19,6 @@ Result<int> einsum(lua_State* L) {  // a:einsum("ij,jk->ik", b, ...)
   return give(L, tensor::einsum(equation, operands));
 }
 
-Tensor optional_tensor(lua_State* L, int index, const char* what) {
-  return lua_isnoneornil(L, index) ? Tensor() : check_tensor(L, index, what);
-}
-
-Tensor option_tensor(lua_State* L, int index, const char* key) {
-  if (!lua_istable(L, index)) return {};
-  lua_getfield(L, index, key);
-  Tensor t = optional_tensor(L, -1, key);
-  lua_pop(L, 1);
-  return t;
-}
-
 Result<int> linear(lua_State* L) {
   Tensor& x = check_tensor(L, 1, "linear");
   tensor_state(L);

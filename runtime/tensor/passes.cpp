@@ -34,12 +34,6 @@ bool whole(const Window& w, std::size_t bytes) {
          std::size_t(w.shape.count()) * size_bytes(w.dtype) == bytes;
 }
 
-bool draws(const Node& node) {
-  for (OpId op : {OpId::uniform, OpId::normal, OpId::integers, OpId::dropout, OpId::multinomial})
-    if (node.op == &op_of(op)) return true;
-  return false;
-}
-
 template <class T>
 void append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -96,7 +90,7 @@ class Sharing {
 
   // Whether an earlier operation made the same; then its results stand for this one's from here on.
   bool shared(const Node& node) {
-    if (node.out.empty() || draws(node) || node.payload) return false;
+    if (node.out.empty() || draws(*node.op) || node.payload) return false;
     for (const auto& out : node.out)
       if (!temporary_(id_of(out)) || !uses_.written_once(id_of(out)) || !whole(out.window, out.bytes)) return false;
     const auto [before, fresh] = made_.try_emplace(key_of(node), node.out);

@@ -36,7 +36,8 @@ class Planner {
     place();
     for (const auto* node : live_) emit(*node);
     count_costs();
-    for (const auto& note : notebook_.notes()) plan_->draws = std::max(plan_->draws, note_draws(note));
+    for (const auto& note : notebook_.notes())
+      if (draws(*note.op)) plan_->draws = std::max(plan_->draws, note.random_index + 1);
     return plan_;
   }
 
@@ -44,13 +45,6 @@ class Planner {
   static std::uint64_t id_of(const Output& out) { return out.storage.lock()->id; }   // the notebook holds all of them
   bool temporary(std::uint64_t id) const {
     return notebook_.place_of(id).kind == Place::Kind::born && !outputs_.contains(id);
-  }
-
-  std::uint32_t note_draws(const Note& n) const {
-    const std::string_view name = n.op->name;
-    const bool draws = name == "uniform" || name == "normal" || name == "integers" || name == "dropout" ||
-                       name == "multinomial";
-    return draws ? n.random_index + 1 : 0;
   }
 
   void number_outputs() {

@@ -56,11 +56,6 @@ std::shared_ptr<Node> make_node(OpId op, const kernels::Attrs& attrs, const std:
   return node;
 }
 
-bool draws(OpId op) {
-  return op == OpId::uniform || op == OpId::normal || op == OpId::integers || op == OpId::dropout ||
-         op == OpId::multinomial;
-}
-
 Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out, bool update) {
   auto& impl = g.impl();
   if (impl.notebook) impl.notebook->operation(node, impl.trace != 0);
@@ -80,7 +75,7 @@ Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const s
   auto node = make_node(op, attrs, in, out, update);
   if (key) {
     node->random = *key;
-  } else if (draws(op)) {
+  } else if (draws(op_of(op))) {
     auto state = g.random_state();
     node->random = {state.seed, state.step, state.index++};
     g.set_random_state(state);

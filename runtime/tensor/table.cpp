@@ -42,4 +42,10 @@ const Op& op_of(OpId id) {
   return table[std::size_t(id)];
 }
 
+bool draws(const Op& op) {
+  for (const OpId id : {OpId::uniform, OpId::normal, OpId::integers, OpId::dropout, OpId::multinomial})
+    if (&op == &op_of(id)) return true;
+  return false;
+}
+
 }  // namespace rille::tensor

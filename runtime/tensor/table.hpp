@@ -169,5 +169,6 @@ enum class OpId : std::uint8_t {
 };
 
 const Op& op_of(OpId id);
+bool draws(const Op& op);                          // random numbers: two that look the same are not
 
 }  // namespace rille::tensor

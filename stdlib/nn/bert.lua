@@ -48,9 +48,7 @@ local Bert = nn.class("Bert", {
   encode = function(self, ids, options)
     require("rille.native").check_options(options, "model:encode", { "segments", "lengths" })
     local o, length = options or {}, ids:size(2)
-    if length > self.context then
-      tools.invalid(("the model sees %d tokens at a time, got %d"):format(self.context, length), "cut the input")
-    end
+    tools.check_length(self, length)
     local x = self.tokens(ids) + self.places.weight:narrow(1, 1, length)
     x = x + (o.segments and self.segments(o.segments) or self.segments.weight:select(1, 1))
     x = self.dropout(self.norm(x))

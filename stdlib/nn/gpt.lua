@@ -37,12 +37,6 @@ local Block = nn.class("Block", {
   end,
 })
 
-local function head_of(self, x)
-  local head = rawget(self, "head")
-  if head then return head(x) end
-  return x:linear(self.tokens.weight)
-end
-
 local Gpt = nn.class("Gpt", {
   init = function(self, o)
     self.context, self.vocab = o.context, o.vocab
@@ -56,13 +50,10 @@ local Gpt = nn.class("Gpt", {
   -- ids [batch, length] -> logits [batch, length, vocab]
   forward = function(self, ids)
     local length = ids:size(2)
-    if length > self.context then
-      tools.invalid(("the model sees %d tokens at a time, got %d"):format(self.context, length),
-        "cut the input, or make the model with a larger context")
-    end
+    tools.check_length(self, length)
     local x = self.tokens(ids) + self.positions:narrow(1, 1, length)
     for _, block in ipairs(self.blocks) do x = block(x) end
-    return head_of(self, self.norm(x))
+    return tools.logits(self, self.norm(x))
   end,
   -- ids behind those in the cache -> logits [batch, vocab] of the last place
   forward_cached = function(self, ids, cache)
@@ -70,7 +61,7 @@ local Gpt = nn.class("Gpt", {
     local x = self.tokens(ids) + self.positions:narrow(1, cache.length + 1, length)
     for _, block in ipairs(self.blocks) do x = block(x, cache) end
     cache.length = cache.length + length
-    return head_of(self, self.norm(x:select(2, -1)))
+    return tools.logits(self, self.norm(x:select(2, -1)))
   end,
   generate = generating.generate,
 })

@@ -39,12 +39,6 @@ local Block = nn.class("LlamaBlock", {
   end,
 })
 
-local function head_of(self, x)
-  local head = rawget(self, "head")
-  if head then return head(x) end
-  return x:linear(self.tokens.weight)
-end
-
 local Llama = nn.class("Llama", {
   init = function(self, o)
     self.context, self.vocab = o.context, o.vocab
@@ -66,14 +60,11 @@ local Llama = nn.class("Llama", {
   end,
   forward = function(self, ids)
     local length = ids:size(2)
-    if length > self.context then
-      tools.invalid(("the model sees %d tokens at a time, got %d"):format(self.context, length),
-        "cut the input, or make the model with a larger context")
-    end
+    tools.check_length(self, length)
     local cos, sin = self:turns(1, length)
     local x = self.tokens(ids)
     for _, block in ipairs(self.blocks) do x = block(x, cos, sin) end
-    return head_of(self, self.norm(x))
+    return tools.logits(self, self.norm(x))
   end,
   forward_cached = function(self, ids, cache)
     local length = ids:size(2)
@@ -81,7 +72,7 @@ local Llama = nn.class("Llama", {
     local x = self.tokens(ids)
     for _, block in ipairs(self.blocks) do x = block(x, cos, sin, cache) end
     cache.length = cache.length + length
-    return head_of(self, self.norm(x:select(2, -1)))
+    return tools.logits(self, self.norm(x:select(2, -1)))
   end,
   generate = generating.generate,
 })

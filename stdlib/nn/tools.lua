@@ -62,4 +62,17 @@ function tools.options(verb, given, defaults, sizes)
   return o
 end
 
+function tools.check_length(model, length)
+  if length <= model.context then return end
+  tools.invalid(("the model sees %d tokens at a time, got %d"):format(model.context, length),
+    "cut the input, or make the model with a larger context")
+end
+
+-- By the model's head, or by its token embedding where they are tied.
+function tools.logits(model, x)
+  local head = rawget(model, "head")
+  if head then return head(x) end
+  return x:linear(model.tokens.weight)
+end
+
 return tools

@@ -112,6 +112,23 @@ tap.test("explain tells what is replayed", function()
   tap.equal(g:explain().bytes, 4 * (200 + 600 + 300))
 end)
 
+tap.test("a launch reads what was computed once for two", function()
+  local k = dev:kernel [[
+    __global__ void add(int n, const float* x, float* y) { if (threadIdx.x < n) y[threadIdx.x] += x[threadIdx.x]; }
+  ]]
+  local f = rille.compile(function(x)
+    local a, b, y = x:exp(), x:exp(), x:clone()
+    k:launch({ grid = 1, block = 8 }, 8, a, y)
+    k:launch({ grid = 1, block = 8 }, 8, b, y)  -- b is a by now
+    return y
+  end)
+  for _ = 1, 4 do
+    local y = f(dev:zeros { 8 })
+    tap.equal(y:totable(), { 2, 2, 2, 2, 2, 2, 2, 2 })
+  end
+  tap.equal(f:explain().calls, 4)
+end)
+
 tap.test("a profile times what runs, and gives what the function gave", function()
   local x = dev:ones { 64, 64 }
   local p, a, b = dev:profile(function() return x:matmul(x):sum():item(), "b" end)
