@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <chrono>
+
 namespace rille::store {
 
 namespace {
+constexpr int busy_ms = 30'000;
 constexpr const char* hint_of_damage =
     "restore the journal from a copy, then run `rille gc`: it finds rented machines by their tags";
 }
@@ -45,13 +48,25 @@ Result<std::unique_ptr<Db>> Db::open(const std::string& path, bool read_only) {
   int flags = (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(path.c_str(), &db->db_, flags, nullptr) != SQLITE_OK) return db->error("open");
   sqlite3_extended_result_codes(db->db_, 1);
-  sqlite3_busy_timeout(db->db_, 30'000);
-  if (!read_only) RILLE_CHECK(db->script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON;"));
+  sqlite3_busy_timeout(db->db_, busy_ms);
+  if (!read_only) RILLE_CHECK(db->start_log());
   // A small log stays when the last process closes: emptying it costs two fsyncs at each end, and the next start makes
   // it anew. See shrink_log for a long one.
   sqlite3_db_config(db->db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(db->script("PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;"));
   return db;
+}
+
+// Two processes that make the journal at the same moment both change its mode, and SQLite refuses one of them at once
+// (it sees a deadlock, and does not ask the busy handler).
+Result<> Db::start_log() {
+  auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms);
+  for (;;) {
+    Result<> r = script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON;");
+    bool busy = (sqlite3_errcode(db_) & 0xff) == SQLITE_BUSY;
+    if (r || !busy || std::chrono::steady_clock::now() > until) return r;
+    sqlite3_sleep(5);
+  }
 }
 
 Db::~Db() {

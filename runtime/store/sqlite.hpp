@@ -51,6 +51,7 @@ class Db {
  private:
   explicit Db(std::string path) : path_(std::move(path)) {}
   Result<sqlite3_stmt*> prepare(std::string_view sql, std::initializer_list<SqlValue> values);
+  Result<> start_log();
   Error error(std::string_view doing) const;
 
   std::string path_;

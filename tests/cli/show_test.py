@@ -44,13 +44,16 @@ rille.step("fails", function() end)
 pcall(rille.step, "broken", function() error("no") end)
 rille.signal("go")
 """)
-process = subprocess.Popen([rille, "run", "a.lua"], env=env, cwd=root, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL)
+said = open(root + "/said", "w+")
+process = subprocess.Popen([rille, "run", "a.lua"], env=env, cwd=root, stdout=said, stderr=said)
 for _ in range(400):
     rows = json.loads(run("show", "last", "--json") or "{}").get("timeline", [])
     if rows and rows[-1]["kind"] == "signal":
         break
     time.sleep(0.05)
+if process.poll() is not None:
+    said.seek(0)
+    sys.exit(f"the run ended too soon: {said.read()}")
 by_key = {r["key"]: r for r in rows}
 check("every entry and every machine is a row", list(by_key)[0] == "main/trainer#1" and set(by_key) == {
     "main/trainer#1", "trainer", "main/parts[1]#1/part#1", "main/parts[2]#1/part#1", "main/work#1", "main/fails#1",

@@ -1,23 +1,16 @@
 #include <catch2/catch.hpp>
-#include <filesystem>
+#include <atomic>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "runtime/store/journal.hpp"
+#include "tests/unit/store/temp_dir.hpp"
 
 using namespace rille;
 using namespace rille::store;
 
 namespace {
-
-struct TempDir {
-  std::filesystem::path path;
-  TempDir() {
-    char name[] = "/tmp/rille-journal-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~TempDir() { std::filesystem::remove_all(path); }
-  std::string file(const char* name) const { return path / name; }
-};
 
 Result<> add_run(Db& db, const std::string& id, std::int64_t epoch) {
   return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
@@ -125,4 +118,22 @@ TEST_CASE("a file that is no journal, or of a newer format, is refused with a wa
   auto newer = Journal::open(*loop, dir.file("new.db"));
   REQUIRE_FALSE(newer.ok());
   CHECK(newer.error().kind == ErrorKind::config);
+}
+
+TEST_CASE("those who make the journal at the same moment all open it") {
+  for (int round = 0; round < 20; ++round) {
+    TempDir dir;
+    std::atomic<int> ready{0};
+    std::vector<std::string> said(6);
+    std::vector<std::thread> openers;
+    for (std::string& text : said)
+      openers.emplace_back([&] {
+        auto loop = Loop::create().value();
+        for (++ready; ready < static_cast<int>(said.size());) std::this_thread::yield();
+        if (auto journal = Journal::open(*loop, dir.file("journal.db")); !journal.ok())
+          text = journal.error().message;
+      });
+    for (std::thread& t : openers) t.join();
+    for (const std::string& text : said) CHECK(text == "");
+  }
 }
