@@ -1,0 +1,65 @@
+// The seam between CUDA kernels and the device that runs them. An operation on CUDA is a Launch: a plain C++ function
+// that looks at a Call (as the CPU's kernel does) and asks a Launcher for kernels of kernels/cuda/*.cu by their names.
+// The CUDA plug-in has a Launcher for the driver; tests have one that runs the same .cu sources through the CPU shim.
+//
+// Everything is asked for in order on one stream and may run later: pointers of a Call are device memory, numbers are
+// copied when a launch is asked for. While a graph is captured nothing may be allocated, and what changes from step to
+// step is read from device memory: the random key below, 0-d tensors. Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/call.hpp"
+
+namespace rille::kernels::cuda {
+
+// What a kernel found wrong with its data, in device memory; the first writer's stays (atomicCAS on `code`). The host
+// reads it when it waits for the stream and turns it into the CPU kernel's words.
+struct Fault {
+  std::uint32_t code = 0;               // FaultCode; 0: all is well
+  std::uint32_t reserved = 0;
+  std::int64_t value = 0, limit = 0;    // the number that is out of range, and the range's end
+};
+
+// The key's part that changes from step to step, in device memory, so that a captured graph draws anew.
+struct StepKey {
+  std::uint64_t seed = 0, step = 0;
+};
+
+struct Grid { unsigned x = 1, y = 1, z = 1; };
+
+class Launcher {
+ public:
+  // `arguments`: a pointer to each value, in the order of the kernel's parameters.
+  virtual void launch(const char* kernel, Grid grid, Grid block, unsigned shared_bytes, void** arguments) = 0;
+  virtual void fill(void* to, unsigned char byte, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;   // within the device
+  // Device memory, 256-byte aligned, for this operation only; nullptr: no more (the operation returns at once).
+  virtual void* scratch(std::size_t bytes) = 0;
+  virtual Fault* fault() = 0;           // device memory
+  virtual const StepKey* step_key() = 0;   // device memory; what a random operation's kernel reads
+  virtual int multiprocessors() const = 0;
+  virtual int architecture() const = 0; // 90: sm_90
+  // Matrix products by a library. false: there is none for these types; the own kernel is launched.
+  // Row-major out[b] = (in0[b] or its transpose) * (in1[b] or its transpose), by the views' strides; adds `bias`
+  // (the last dimension's) where it has data; `accumulate`: adds to out.
+  struct Product {
+    const View *a = nullptr, *b = nullptr, *bias = nullptr, *out = nullptr;
+    bool accumulate = false;
+  };
+  virtual bool product(const Product& p) = 0;
+
+ protected:
+  ~Launcher() = default;
+};
+
+using Launch = void (*)(const Call&, Launcher&);
+
+// The launch of a CPU kernel's name ("add", "softmax_grad": the second column of the operations' table); nullptr: this
+// operation has none on CUDA.
+Launch find_launch(const char* kernel);
+// A Fault in words: the message, then after a newline the hint, as in Call::error.
+void describe(const Fault& fault, char* text, std::size_t text_bytes);
+
+}  // namespace rille::kernels::cuda
