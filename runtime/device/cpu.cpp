@@ -1,6 +1,7 @@
 #include "runtime/device/cpu.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -27,6 +28,21 @@ std::string CpuDevice::description() const {
   const int level = kernels::isa_level();
   return fmt::format("{}, {}, {} thread{}", model, level == 4 ? "AVX-512" : level == 3 ? "AVX2" : "SSE2", threads(),
                      threads() == 1 ? "" : "s");
+}
+
+Result<> CpuDevice::upload(const Buffer& to, const void* from, std::size_t bytes) {
+  if (bytes) std::memcpy(to.data(), from, bytes);
+  return success();
+}
+
+Result<> CpuDevice::download(void* to, const void* from, std::size_t bytes) {
+  if (bytes) std::memcpy(to, from, bytes);
+  return success();
+}
+
+Result<> CpuDevice::clear(void* at, std::size_t bytes) {
+  if (bytes) std::memset(at, 0, bytes);
+  return success();
 }
 
 void* CpuDevice::system_allocate(std::size_t bytes) { return std::aligned_alloc(64, bytes); }

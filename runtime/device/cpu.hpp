@@ -16,7 +16,11 @@ class CpuDevice final : public Device {
   std::string name() const override { return "cpu"; }
   std::string description() const override;
   int threads() const override { return lane_->threads(); }
-  Lane& lane() const { return *lane_; }
+  Lane& lane() const override { return *lane_; }
+  Result<> upload(const Buffer& to, const void* from, std::size_t bytes) override;
+  Result<> download(void* to, const void* from, std::size_t bytes) override;
+  Result<> clear(void* at, std::size_t bytes) override;
+  Result<> finish() override { return success(); }   // a job that has returned is done
 
  private:
   explicit CpuDevice(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}

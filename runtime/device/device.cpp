@@ -29,7 +29,8 @@ namespace rille::device {
 struct Device::Pool {
   mutable std::mutex mutex;
   MemoryStats stats;
-  std::map<std::size_t, std::vector<void*>> free;
+  struct Free { void* data; std::uint64_t stamp; };
+  std::map<std::size_t, std::vector<Free>> free;
   std::map<std::size_t, std::int64_t> live;      // buffers by rounded size
 };
 
@@ -67,8 +68,10 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
   std::unique_lock lock(pool_->mutex);
   auto& stats = pool_->stats;
   void* data = nullptr;
+  std::uint64_t before = 0;
   if (auto& waiting = pool_->free[size]; !waiting.empty()) {
-    data = waiting.back();
+    data = waiting.back().data;
+    before = waiting.back().stamp;
     waiting.pop_back();
     stats.cached_bytes -= std::int64_t(size);
   } else {
@@ -96,18 +99,19 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
   buffer.block_->device = shared_from_this();
   buffer.block_->data = data;
   buffer.block_->bytes = size;
+  buffer.block_->stamp = before;
   return buffer;
 }
 
-Buffer::Block::~Block() { if (data) device->give_back(data, bytes); }
+Buffer::Block::~Block() { if (data) device->give_back(data, bytes, device->stamp()); }
 
-void Device::give_back(void* data, std::size_t bytes) {
+void Device::give_back(void* data, std::size_t bytes, std::uint64_t stamp) {
   const std::lock_guard lock(pool_->mutex);
   pool_->stats.live_bytes -= std::int64_t(bytes);
   pool_->stats.cached_bytes += std::int64_t(bytes);
   --pool_->stats.live_buffers;
   --pool_->live[bytes];
-  pool_->free[bytes].push_back(data);
+  pool_->free[bytes].push_back({data, stamp});
 }
 
 MemoryStats Device::memory() const {
@@ -132,8 +136,9 @@ void Device::reset_peak() {
 
 void Device::release_cache() {
   const std::lock_guard lock(pool_->mutex);
+  if (pool_->stats.cached_bytes) before_frees();
   for (auto& [size, waiting] : pool_->free) {
-    for (void* data : waiting) system_free(data, size);
+    for (const auto& f : waiting) system_free(f.data, size);
     pool_->stats.cached_bytes -= std::int64_t(size * waiting.size());
     waiting.clear();
   }

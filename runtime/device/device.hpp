@@ -1,8 +1,9 @@
 // Device: where tensors live and run. Buffer: a piece of its memory. Memory is counted to the byte; a limit can be set,
 // and running out is an Error of kind memory whose hint lists what is live by size.
 //
-// Ownership: a Buffer keeps its Device alive. Threads: every function here may be called from any thread.
-// Today's devices: the CPU (cpu.hpp). The CUDA device will be a plug-in behind the same class.
+// Ownership: a Buffer keeps its Device alive. Threads: every function here may be called from any thread that does not
+// say "lane": those are for jobs of lane(), in whose order the device works.
+// Devices: the CPU (cpu.hpp), CUDA (cuda.hpp, behind it a plug-in).
 #pragma once
 
 #include <cstddef>
@@ -32,6 +33,8 @@ struct MemoryStats {
 };
 
 class Device;
+class Executor;
+class Lane;
 
 // Uninitialised memory, 64-byte aligned. Copies share it; the last one gives it back to its device's cache.
 class Buffer {
@@ -39,6 +42,8 @@ class Buffer {
   Buffer() = default;
   void* data() const { return block_ ? block_->data : nullptr; }
   std::size_t size_bytes() const { return block_ ? block_->bytes : 0; }
+  // Of the use before this one: Device::stamp().
+  std::uint64_t stamp() const { return block_ ? block_->stamp : 0; }
   explicit operator bool() const { return block_ != nullptr; }
   void reset() { block_.reset(); }
 
@@ -48,6 +53,7 @@ class Buffer {
     std::shared_ptr<Device> device;
     void* data = nullptr;
     std::size_t bytes = 0;
+    std::uint64_t stamp = 0;
     ~Block();
   };
   std::shared_ptr<Block> block_;
@@ -60,6 +66,15 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::string name() const = 0;         // "cpu", "cuda:0"
   virtual std::string description() const = 0;  // "AMD EPYC, AVX-512, 2 threads"
   virtual int threads() const = 0;              // that compute uses; 0 where the word means nothing
+  virtual Lane& lane() const = 0;               // whose jobs give it work
+  virtual Executor* executor() { return nullptr; }   // null: kernels of the CPU work on its memory
+
+  // Moving bytes. Errors: device, when it is lost; what the device has found wrong since it was asked last.
+  // Before all work that is given from now on. `from` may go when it returns.
+  virtual Result<> upload(const Buffer& to, const void* from, std::size_t bytes) = 0;
+  virtual Result<> download(void* to, const void* from, std::size_t bytes) = 0;   // lane; waits
+  virtual Result<> clear(void* at, std::size_t bytes) = 0;                        // lane; zeros
+  virtual Result<> finish() = 0;                                                  // lane; waits for all that was given
 
   // memory: over the limit, or the machine is out; the hint holds memory_summary(). Zero bytes give an empty Buffer.
   Result<Buffer> allocate(std::size_t bytes);
@@ -75,11 +90,14 @@ class Device : public std::enable_shared_from_this<Device> {
   // The system's memory; release_all() must be called by the derived destructor.
   virtual void* system_allocate(std::size_t bytes) = 0;
   virtual void system_free(void* data, std::size_t bytes) = 0;
+  virtual void before_frees() {}                // of system_free(): waits until nothing works on freed memory
+  // What has been given so far, as a number that grows: kept with freed memory. 0: memory is free when it is freed.
+  virtual std::uint64_t stamp() const { return 0; }
   void release_all();
 
  private:
   friend struct Buffer::Block;
-  void give_back(void* data, std::size_t bytes);
+  void give_back(void* data, std::size_t bytes, std::uint64_t stamp);
   struct Pool;
   std::shared_ptr<Pool> pool_;
 };

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 
 #include <fmt/format.h>
 
+#include "runtime/device/executor.hpp"
 #include "runtime/tensor/record.hpp"
 #include "runtime/tensor/replay.hpp"
 
@@ -60,7 +60,7 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
       RILLE_TRY(buffer, device.allocate(out.bytes));
       // Nobody holds this output of several: it gets memory for the call. An update of nothing starts from zeros.
       if (storage) storage->buffer = buffer;
-      else if (out.update) std::memset(buffer.data(), 0, out.bytes);
+      else if (out.update) RILLE_CHECK(device.clear(buffer.data(), out.bytes));
       if (!storage) temporary.push_back(buffer);
     }
     views.push_back(view_of(out.window, buffer.data()));
@@ -68,9 +68,13 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
   std::array<char, kernels::Call::error_bytes> text{};
   kernels::Call call{views.data(), int(node.in.size()), views.data() + node.in.size(), int(node.out.size()),
                      &node.attrs, node.random, &lane, text.data(), node.payload.get()};
-  queue.call(*node.op, call);
-  if (text[0]) {
-    auto error = std::make_shared<const Error>(kernel_error(text.data(), node.payload != nullptr));
+  auto called = success();
+  if (auto* executor = device.executor()) called = queue.call_on(*executor, *node.op, call);
+  else queue.call(*node.op, call);
+  if (!called && called.error().kind == ErrorKind::memory) return called;
+  if (!called || text[0]) {
+    auto error = std::make_shared<const Error>(called ? kernel_error(text.data(), node.payload != nullptr)
+                                                      : std::move(called).error());
     if (!queue.first_error) queue.first_error = error;
     fail_outputs(node, error);
   }
@@ -108,10 +112,22 @@ void LaneQueue::call(const Op& op, const kernels::Call& call) {
   profile->add(op, call, std::chrono::nanoseconds(std::chrono::steady_clock::now() - since).count());
 }
 
+Result<void> LaneQueue::call_on(device::Executor& executor, const Op& op, const kernels::Call& call) {
+  if (!profile) return executor.run(op.kernel_name, call);
+  RILLE_CHECK(executor.start_clock());
+  RILLE_CHECK(executor.run(op.kernel_name, call));
+  RILLE_TRY(const auto ns, executor.stop_clock_ns());
+  profile->add(op, call, ns);
+  return success();
+}
+
 Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bool give_up) {
   while (!nodes.empty()) {
     auto& node = *nodes.front();
-    auto ran = node.replay ? run_replay(*node.replay, *this, device, lane) : run_node(node, *this, device, lane);
+    auto* const executor = node.replay ? device.executor() : nullptr;
+    auto ran = executor      ? run_replay_on(*executor, *node.replay, *this, device)
+               : node.replay ? run_replay(*node.replay, *this, device, lane)
+                             : run_node(node, *this, device, lane);
     if (!ran) {
       if (drop_unwanted(nodes)) continue;
       if (!give_up) return ran;
@@ -122,6 +138,7 @@ Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bo
     }
     nodes.pop_front();                               // lets go of its inputs: memory that nobody needs is free at once
   }
+  if (auto* executor = device.executor()) return executor->pace();
   return success();
 }
 

@@ -57,10 +57,7 @@ Graph::~Graph() {
 }
 
 Result<std::shared_ptr<Graph>> Graph::create(std::shared_ptr<device::Device> device) {
-  if (!device || device->kind() != device::Kind::cpu) {
-    return make_error(ErrorKind::invalid, fmt::format("tensors on {}: only the cpu computes in this build",
-                                                      device ? device->name() : "no device"));
-  }
+  if (!device) return make_error(ErrorKind::invalid, "tensors on no device");
   return std::shared_ptr<Graph>(new Graph(std::move(device)));
 }
 
@@ -68,8 +65,6 @@ std::size_t Graph::pending() const { return impl_->pending.size(); }
 bool Graph::tracing() const { return impl_->trace != 0; }
 
 namespace {
-
-device::CpuDevice& cpu(Graph& g) { return static_cast<device::CpuDevice&>(*g.device()); }
 
 // Takes what is pending and alive, in order.
 std::vector<std::shared_ptr<Node>> take_pending(Graph::Impl& impl) {
@@ -90,12 +85,12 @@ std::vector<std::shared_ptr<Node>> take_pending(Graph::Impl& impl) {
 
 }  // namespace
 
-std::size_t Graph::depth() const { return static_cast<device::CpuDevice&>(*device_).lane().depth(); }
+std::size_t Graph::depth() const { return device_->lane().depth(); }
 
 void Graph::flush() {
   auto nodes = take_pending(*impl_);
   if (nodes.empty()) return;
-  cpu(*this).lane().post(
+  device_->lane().post(
       [queue = impl_->queue, device = device_, nodes = std::move(nodes)](kernels::LaneState& lane) mutable {
         for (auto& n : nodes) queue->nodes.push_back(std::move(n));
         nodes.clear();
@@ -107,7 +102,7 @@ void Graph::flush() {
 // Sends one operation at once, after everything pending.
 void send(Graph& g, std::shared_ptr<Node> node) {
   g.flush();
-  cpu(g).lane().post([queue = g.impl().queue, device = g.device(),
+  g.device()->lane().post([queue = g.impl().queue, device = g.device(),
                       node = std::move(node)](kernels::LaneState& lane) mutable {
     queue->nodes.push_back(std::move(node));
     if (auto run = queue->run(*device, lane); !run && !queue->first_error)
@@ -117,9 +112,10 @@ void send(Graph& g, std::shared_ptr<Node> node) {
 
 void Graph::synchronize(std::function<void(Result<void>)> done) {
   flush();
-  cpu(*this).lane().post([queue = impl_->queue, device = device_, done = std::move(done)](kernels::LaneState& lane) {
+  device_->lane().post([queue = impl_->queue, device = device_, done = std::move(done)](kernels::LaneState& lane) {
     queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;   // memory: try once more, then tell
     auto run = queue->run(*device, lane);
+    if (run) run = device->finish();
     if (const auto error = std::exchange(queue->first_error, nullptr); error && run) run = Error(*error);
     done(std::move(run));
   });
@@ -127,7 +123,7 @@ void Graph::synchronize(std::function<void(Result<void>)> done) {
 
 void Graph::profile_start() {
   flush();
-  cpu(*this).lane().post([queue = impl_->queue](kernels::LaneState&) { queue->profile = std::make_unique<Profile>(); });
+  device_->lane().post([queue = impl_->queue](kernels::LaneState&) { queue->profile = std::make_unique<Profile>(); });
 }
 
 void Graph::profile_stop(std::function<void(Result<std::vector<ProfileRow>>)> done) {
@@ -155,7 +151,7 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
   if (!whole) return done(std::move(whole).error());
   flush();
   const auto& impl = *whole->impl();
-  cpu(*this).lane().post([queue = impl_->queue, device = device_, storage = impl.storage, w = impl.window,
+  device_->lane().post([queue = impl_->queue, device = device_, storage = impl.storage, w = impl.window,
                           done = std::move(done), last_try](kernels::LaneState& lane) {
     queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;
     auto run = queue->run(*device, lane, last_try);
@@ -168,9 +164,10 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
     data.bytes.resize(std::size_t(w.shape.count()) * size);
     if (!data.bytes.empty()) {
       if (!storage->buffer) return done(make_error(ErrorKind::internal, "a tensor without a value was read"));
-      std::memcpy(data.bytes.data(),
-                  static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,
-                  data.bytes.size());
+      auto got = device->download(data.bytes.data(),
+                                  static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,
+                                  data.bytes.size());
+      if (!got) return done(std::move(got).error());
     }
     done(std::move(data));
   });

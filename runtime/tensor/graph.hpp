@@ -43,7 +43,7 @@ class Compiled;
 class Graph : public std::enable_shared_from_this<Graph> {
  public:
   static constexpr std::size_t pending_limit = 10'000;  // more pending operations than this are flushed
-  // `device` must be a CpuDevice today. invalid otherwise.
+  // invalid: no device.
   static Result<std::shared_ptr<Graph>> create(std::shared_ptr<device::Device> device);
   ~Graph();
 

@@ -103,7 +103,7 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
   }
   auto& storage = *t.impl()->storage;
   RILLE_TRY(storage.buffer, g.device()->allocate(bytes));
-  if (bytes) std::memcpy(storage.buffer.data(), data, bytes);
+  RILLE_CHECK(g.device()->upload(storage.buffer, data, bytes));
   auto& impl = g.impl();
   if (impl.trace) {
     storage.constant = true;

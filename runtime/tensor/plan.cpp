@@ -220,8 +220,6 @@ Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vec
   return Planner(notebook, results).run();
 }
 
-namespace {
-
 std::shared_ptr<const Error> operand_error(const Replay& replay) {
   for (const auto& in : replay.inputs) if (in.storage->error) return in.storage->error;
   for (const auto& anchor : replay.plan->anchors)
@@ -239,8 +237,6 @@ Result<void> anchor_views(Plan& plan, device::Device& device) {
   plan.anchored = true;
   return success();
 }
-
-}  // namespace
 
 Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
   Plan& plan = *replay.plan;

@@ -90,6 +90,8 @@ struct LaneQueue {
   // any other: its outputs bear the error, the rest goes on.
   Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);
   void call(const Op& op, const kernels::Call& call);
+  // The same on another device: memory, or the device's own errors.
+  Result<void> call_on(device::Executor& executor, const Op& op, const kernels::Call& call);
 };
 
 // What a kernel said in Call::error: the message, then in a line of its own the hint.

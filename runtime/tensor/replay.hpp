@@ -44,6 +44,8 @@ struct PlanOutput {
   Window window;
 };
 
+struct PlanOnDevice;
+
 struct Plan {
   std::vector<PlanCall> calls;
   std::vector<kernels::View> views;
@@ -57,6 +59,7 @@ struct Plan {
   std::uint32_t draws = 0;                         // random operations in the trace
   device::Buffer arena;                            // the rest is touched on the lane only
   bool anchored = false;
+  std::shared_ptr<PlanOnDevice> on_device;         // replay_device.cpp; the CPU needs none
 };
 
 // invalid: a write into a constant. `results` are the function's; the leaves' new gradients follow them.
@@ -71,5 +74,12 @@ struct Replay {
 
 // memory: nothing ran. An error of a kernel ends the plan there: later writes do not happen.
 Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device, kernels::LaneState& lane);
+// The same where there is an executor: plainly the first time, then captured (replay_device.cpp).
+Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue& queue, device::Device& device);
+
+// An operand that has no value, and why; null: all have one.
+std::shared_ptr<const Error> operand_error(const Replay& replay);
+// memory: no arena. Gives the fixed views their memory.
+Result<void> anchor_views(Plan& plan, device::Device& device);
 
 }  // namespace rille::tensor

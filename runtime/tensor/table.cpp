@@ -35,7 +35,7 @@ const Op& op_of(OpId id) {
   static const Op table[] = {
 #define RILLE_ROW(name, kernel, rule, keep, in_place) \
   {#name, &kernels::kernel == &kernels::view ? nullptr : &kernels::kernel, \
-   &gradient::rule == &gradient::none ? nullptr : &gradient::rule, Keep::keep, in_place},
+   &gradient::rule == &gradient::none ? nullptr : &gradient::rule, Keep::keep, in_place, #kernel},
       RILLE_OPERATIONS(RILLE_ROW)
 #undef RILLE_ROW
   };

@@ -20,6 +20,7 @@ struct Op {
   GradRule grad;                                   // null: no gradient
   Keep keep;
   bool in_place;                                   // element by element: the output may be the memory of an input
+  const char* kernel_name;                         // as other devices know it
 };
 
 #define RILLE_OPERATIONS(X)                                  \

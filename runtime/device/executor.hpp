@@ -1,0 +1,46 @@
+// Executor: how a device that is not the CPU runs what the graph asks of it. The CPU has none: its memory is this
+// machine's, and the graph calls kernels there by their addresses.
+//
+// Everything is asked for in order and may run later; what goes wrong with data while it runs is told by
+// Device::finish() and Device::download(). Errors here: device (no such operation, the device is lost), memory.
+// Threads: the device's lane, one call at a time; knows() any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "kernels/call.hpp"
+#include "runtime/base/result.hpp"
+
+namespace rille::device {
+
+// Calls that were captured as one. Dropped on any thread, also while it runs.
+class Captured {
+ public:
+  virtual ~Captured() = default;
+};
+
+class Executor {
+ public:
+  // Whether there is a launch for the CPU kernel of this name.
+  virtual bool knows(const char* kernel) const = 0;
+  // memory: nothing ran.
+  virtual Result<> run(const char* kernel, const kernels::Call& call) = 0;
+  virtual Result<> copy(void* to, const void* from, std::size_t bytes) = 0;    // within the device
+  // What is asked for in between is kept and does not run. Nothing may be allocated meanwhile.
+  virtual Result<> begin_capture() = 0;
+  virtual Result<std::shared_ptr<Captured>> end_capture() = 0;
+  // Random operations draw by this seed and step.
+  virtual Result<> replay(Captured& captured, std::uint64_t seed, std::uint64_t step) = 0;
+  // After each job: waits while the device is too far behind.
+  virtual Result<> pace() = 0;
+  // How long what is asked for between the two takes on the device. stop waits.
+  virtual Result<> start_clock() = 0;
+  virtual Result<std::int64_t> stop_clock_ns() = 0;
+
+ protected:
+  ~Executor() = default;
+};
+
+}  // namespace rille::device

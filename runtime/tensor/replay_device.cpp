@@ -1,0 +1,155 @@
+// A plan on a device with an executor. Captured calls have fixed addresses: so the plan owns a place for what an input
+// holds, copied in before a replay, and for each output, copied out to its fresh memory after it. The first run is
+// plain, so that everything it needs has been made; the second is captured.
+#include <algorithm>
+
+#include "runtime/device/executor.hpp"
+#include "runtime/tensor/record.hpp"
+#include "runtime/tensor/replay.hpp"
+
+namespace rille::tensor {
+
+// Of an input: the bytes [from, to) behind its window's start that the plan touches. Of an output: all of it.
+struct OwnPlace {
+  device::Buffer memory;
+  std::ptrdiff_t from = 0, to = 0;
+  bool written = false;
+  std::size_t bytes() const { return std::size_t(to - from); }
+};
+
+struct PlanOnDevice {
+  std::vector<OwnPlace> inputs, outputs;
+  std::shared_ptr<device::Captured> captured;
+  bool ran = false;
+};
+
+namespace {
+
+// The bytes around its first element that a view covers.
+std::pair<std::ptrdiff_t, std::ptrdiff_t> extent(const kernels::View& v) {
+  std::ptrdiff_t low = 0, high = 0;
+  for (int i = 0; i < v.shape.n; ++i) {
+    if (v.shape[i] == 0) return {0, 0};
+    (v.strides[i] < 0 ? low : high) += (v.shape[i] - 1) * v.strides[i];
+  }
+  const auto size = std::ptrdiff_t(size_bytes(v.dtype));
+  return {low * size, (high + 1) * size};
+}
+
+void measure(PlanOnDevice& mine, const Plan& plan, std::size_t inputs) {
+  mine.inputs.resize(inputs);
+  for (const auto bytes : plan.output_bytes) mine.outputs.push_back({{}, 0, std::ptrdiff_t(bytes)});
+  std::vector<bool> written(plan.views.size());
+  for (const auto& c : plan.calls)
+    std::fill_n(written.begin() + std::ptrdiff_t(c.first_view) + c.n_in, c.n_out, true);
+  for (const auto& patch : plan.patches) {
+    if (patch.slot.kind != Slot::Kind::input) continue;
+    auto& place = mine.inputs[patch.slot.number];
+    const auto [low, high] = extent(plan.views[patch.view]);
+    if (low == high) continue;
+    const auto at = std::ptrdiff_t(patch.offset_bytes);         // may be negative: two inputs of one storage
+    const bool fresh = place.from == place.to;
+    place.from = fresh ? at + low : std::min(place.from, at + low);
+    place.to = fresh ? at + high : std::max(place.to, at + high);
+    place.written = place.written || written[patch.view];
+  }
+}
+
+// memory: nothing is kept.
+Result<void> settle(Plan& plan, std::size_t inputs, device::Device& device) {
+  if (plan.on_device) return success();
+  auto mine = std::make_shared<PlanOnDevice>();
+  measure(*mine, plan, inputs);
+  for (auto* list : {&mine->inputs, &mine->outputs}) {
+    for (auto& place : *list) {
+      RILLE_TRY(place.memory, device.allocate(place.bytes()));
+    }
+  }
+  for (const auto& patch : plan.patches) {
+    const auto& place = (patch.slot.kind == Slot::Kind::input ? mine->inputs : mine->outputs)[patch.slot.number];
+    auto* base = static_cast<std::byte*>(place.memory.data());
+    plan.views[patch.view].data = base ? base + (std::ptrdiff_t(patch.offset_bytes) - place.from) : nullptr;
+  }
+  plan.on_device = std::move(mine);
+  return success();
+}
+
+Result<void> copy_inputs(device::Executor& executor, const PlanOnDevice& mine, const Replay& replay, bool back) {
+  for (std::size_t i = 0; i < mine.inputs.size(); ++i) {
+    const auto& place = mine.inputs[i];
+    if (!place.memory || (back && !place.written)) continue;
+    const auto& in = replay.inputs[i];
+    auto* theirs = static_cast<std::byte*>(in.storage->buffer.data()) +
+                   in.window.offset * std::int64_t(size_bytes(in.window.dtype)) + place.from;
+    RILLE_CHECK(back ? executor.copy(theirs, place.memory.data(), place.bytes())
+                     : executor.copy(place.memory.data(), theirs, place.bytes()));
+  }
+  return success();
+}
+
+Result<void> run_calls(device::Executor& executor, const Plan& plan, const Replay& replay, LaneQueue& queue) {
+  char text[kernels::Call::error_bytes] = {};
+  for (const auto& c : plan.calls) {
+    const auto* views = plan.views.data() + c.first_view;
+    const kernels::Call call{views,   c.n_in,   views + c.n_in,
+                             c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
+                             nullptr, text,     c.payload.get()};
+    RILLE_CHECK(queue.call_on(executor, *c.op, call));
+    if (text[0]) return kernel_error(text, c.payload != nullptr);
+  }
+  return success();
+}
+
+Result<void> run_plan(device::Executor& executor, const Plan& plan, const Replay& replay, LaneQueue& queue) {
+  PlanOnDevice& mine = *plan.on_device;
+  if (!mine.ran || queue.profile) {
+    mine.ran = true;
+    return run_calls(executor, plan, replay, queue);
+  }
+  if (!mine.captured) {
+    RILLE_CHECK(executor.begin_capture());
+    auto ran = run_calls(executor, plan, replay, queue);
+    auto captured = executor.end_capture();
+    RILLE_CHECK(std::move(ran));
+    if (!captured) return std::move(captured).error();
+    mine.captured = std::move(*captured);
+  }
+  return executor.replay(*mine.captured, replay.seed, replay.step);
+}
+
+}  // namespace
+
+Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue& queue, device::Device& device) {
+  Plan& plan = *replay.plan;
+  const auto fail = [&](const std::shared_ptr<const Error>& error) {
+    for (const auto& weak : replay.outputs) if (const auto storage = weak.lock()) storage->error = error;
+    return success();
+  };
+  if (const auto error = operand_error(replay)) return fail(error);
+  RILLE_CHECK(anchor_views(plan, device));
+  RILLE_CHECK(settle(plan, replay.inputs.size(), device));
+  std::vector<device::Buffer> outputs(replay.outputs.size());
+  std::vector<std::shared_ptr<Storage>> wanted;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    wanted.push_back(replay.outputs[i].lock());
+    if (!wanted[i]) continue;
+    RILLE_TRY(outputs[i], device.allocate(plan.output_bytes[i]));
+  }
+  const PlanOnDevice& mine = *plan.on_device;
+  auto ran = copy_inputs(executor, mine, replay, false);
+  if (ran) ran = run_plan(executor, plan, replay, queue);
+  if (ran) ran = copy_inputs(executor, mine, replay, true);
+  for (std::size_t i = 0; ran && i < outputs.size(); ++i) {
+    if (!outputs[i]) continue;
+    ran = executor.copy(outputs[i].data(), mine.outputs[i].memory.data(), plan.output_bytes[i]);
+  }
+  if (!ran) {
+    const auto error = std::make_shared<const Error>(std::move(ran).error());
+    if (!queue.first_error) queue.first_error = error;
+    return fail(error);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) if (wanted[i]) wanted[i]->buffer = std::move(outputs[i]);
+  return success();
+}
+
+}  // namespace rille::tensor
