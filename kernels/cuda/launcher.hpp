@@ -11,27 +11,16 @@
 #include <cstdint>
 
 #include "kernels/call.hpp"
+#include "kernels/cuda/params.h"
 
 namespace rille::kernels::cuda {
-
-// What a kernel found wrong with its data, in device memory; the first writer's stays (atomicCAS on `code`). The host
-// reads it when it waits for the stream and turns it into the CPU kernel's words.
-struct Fault {
-  std::uint32_t code = 0;               // FaultCode; 0: all is well
-  std::uint32_t reserved = 0;
-  std::int64_t value = 0, limit = 0;    // the number that is out of range, and the range's end
-};
-
-// The key's part that changes from step to step, in device memory, so that a captured graph draws anew.
-struct StepKey {
-  std::uint64_t seed = 0, step = 0;
-};
 
 struct Grid { unsigned x = 1, y = 1, z = 1; };
 
 class Launcher {
  public:
-  // `arguments`: a pointer to each value, in the order of the kernel's parameters.
+  // `kernel`: text that lives as long as the program. `arguments`: a pointer to each value, in the order of the
+  // kernel's parameters. More than 48 KB of `shared_bytes` have to be allowed first, as a driver wants it.
   virtual void launch(const char* kernel, Grid grid, Grid block, unsigned shared_bytes, void** arguments) = 0;
   virtual void fill(void* to, unsigned char byte, std::size_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;   // within the device
@@ -61,5 +50,15 @@ using Launch = void (*)(const Call&, Launcher&);
 Launch find_launch(const char* kernel);
 // A Fault in words: the message, then after a newline the hint, as in Call::error.
 void describe(const Fault& fault, char* text, std::size_t text_bytes);
+
+// All device code: fat binaries (cubins and PTX) for cuModuleLoadData. A kernel stands in exactly one of them. Empty
+// where the build had no nvcc. Target rille_cuda_images (docs/design/cuda.md).
+struct Image {
+  const char* name;                     // "attention": from kernels/cuda/attention.cu
+  const char* data;
+  std::size_t bytes;
+};
+extern const Image images[];
+extern const std::size_t image_count;
 
 }  // namespace rille::kernels::cuda

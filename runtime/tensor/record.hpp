@@ -86,6 +86,7 @@ struct LaneQueue {
   std::deque<std::shared_ptr<Node>> nodes;
   std::shared_ptr<const Error> first_error;        // not yet reported
   std::unique_ptr<Profile> profile;                // while one is asked for
+  void (*instead)(const Op&, const kernels::Call&) = nullptr;   // tests: runs operations in place of their kernels
   // memory: stopped there; run again to go on. With `give_up`, an operation for which there is no memory fails like
   // any other: its outputs bear the error, the rest goes on.
   Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);

@@ -1,0 +1,49 @@
+// What launches (*.cpp) hand to kernels (*.cu) by value. Read by the host's compiler, by nvcc and NVRTC, and by the
+// shim: no include, only plain types.
+#pragma once
+
+namespace rille::kernels::cuda {
+
+// What a kernel found wrong with its data, in device memory; the first writer's stays (atomicCAS on `code`). The host
+// reads it when it waits for the stream and turns it into the CPU kernel's words (describe()).
+struct Fault {
+  unsigned code = 0;                    // FaultCode; 0: all is well
+  unsigned type = 0;                    // the element type, where the words name one
+  long long value = 0, limit = 0;       // the number that is out of range, and the range's end
+  long long place = 0;                  // where it stands
+};
+
+enum FaultCode : unsigned {
+  no_fault, floor_divide_by_zero, remainder_by_zero, cross_entropy_label, embedding_id, gather_number, scatter_number,
+  scatter_add_number, index_select_number, index_add_number,
+  multinomial_weight,                   // value: a double's bits; limit: the place in the row
+  multinomial_sum                       // value: a double's bits
+};
+
+// The key's part that changes from step to step, in device memory, so that a captured graph draws anew.
+struct StepKey {
+  unsigned long long seed = 0, step = 0;
+};
+
+constexpr int rank_max = 8;
+
+// n / divisor = (high half of n * multiplier, plus n) >> shift, for n < 2^31 (Granlund and Montgomery 1994).
+struct Divider { unsigned divisor, multiplier, shift; };
+
+// N windows of one shape, walked together; the last one is written. Dimensions that lie next to each other are joined,
+// and the fastest comes first. A unit is one element, or a pack of them where all rows allow wide loads.
+template <int N> struct Windows {
+  void* data[N];
+  long long step[N][rank_max];          // in elements, from unit to unit
+  Divider size[rank_max];
+  unsigned units, tail;                 // tail: elements behind the last pack; only of one-dimensional windows
+  int rank;                             // at least 1
+  int packed;
+  unsigned spread;                      // bit k: operand k has one element for all of a pack
+  int constant;                         // the operand that is number[0] in truth; -1: none
+  double number[2];
+  unsigned type;
+  Fault* fault;
+};
+
+}  // namespace rille::kernels::cuda

@@ -1,0 +1,88 @@
+// Which operation is launched how, and what a Fault means.
+#include <cstdio>
+
+#include "kernels/cuda/launches.hpp"
+
+namespace rille::kernels::cuda {
+
+namespace {
+
+// X(the CPU kernel's name, the function that launches it)
+// clang-format off
+#define RILLE_CUDA_LAUNCHES(X) \
+  X(add, binary) X(sub, binary) X(mul, binary) X(div, binary) X(pow, binary) X(maximum, binary) X(minimum, binary) \
+  X(lt, binary) X(le, binary) X(gt, binary) X(ge, binary) X(eq, binary) X(ne, binary) X(atan2, binary) \
+  X(floor_divide, divided) X(remainder, divided) \
+  X(bitwise_and, bits) X(bitwise_or, bits) X(bitwise_xor, bits) X(bitwise_not, bits_not) \
+  X(neg, unary) X(abs, unary) X(sign, unary) X(clamp, unary) X(exp, unary) X(expm1, unary) X(log, unary) \
+  X(log1p, unary) X(sqrt, unary) X(rsqrt, unary) X(sin, unary) X(cos, unary) X(tan, unary) X(asin, unary) \
+  X(acos, unary) X(atan, unary) X(sinh, unary) X(cosh, unary) X(erf, unary) X(floor, unary) X(ceil, unary) \
+  X(round, unary) X(trunc, unary) X(tanh, unary) X(sigmoid, unary) X(relu, unary) X(gelu, unary) X(gelu_erf, unary) \
+  X(silu, unary) X(leaky_relu, unary) X(elu, unary) X(softplus, unary) X(hardswish, unary) X(hardsigmoid, unary) \
+  X(clamp_grad, binary) X(tanh_grad, binary) X(sigmoid_grad, binary) X(relu_grad, binary) X(abs_grad, binary) \
+  X(gelu_grad, binary) X(gelu_erf_grad, binary) X(silu_grad, binary) X(leaky_relu_grad, binary) X(elu_grad, binary) \
+  X(softplus_grad, binary) X(hardswish_grad, binary) X(hardsigmoid_grad, binary) \
+  X(axpy, onto) X(scale, scaled) \
+  X(copy, copies) X(where, chooses) X(fill, fills) X(arange, counts) X(cat, joins) X(pad, pads)
+// clang-format on
+
+struct Row {
+  const char* kernel;
+  Launch launch;
+};
+constexpr Row rows[] = {
+#define RILLE_ROW(kernel, function) \
+  {#kernel, [](const Call& c, Launcher& l) { \
+     static constexpr Names names = RILLE_NAMES(#kernel); \
+     function(c, l, names); \
+   }},
+    RILLE_CUDA_LAUNCHES(RILLE_ROW)
+#undef RILLE_ROW
+};
+
+}  // namespace
+
+Launch find_launch(const char* kernel) {
+  for (const Row& r : rows) if (std::strcmp(r.kernel, kernel) == 0) return r.launch;
+  return nullptr;
+}
+
+void describe(const Fault& f, char* text, std::size_t bytes) {
+  const auto number = [&](const char* who) {
+    std::snprintf(text, bytes, "%s: number %lld at position %lld; there are places 0 to %lld", who, f.value, f.place,
+                  f.limit - 1);
+  };
+  double real;
+  std::memcpy(&real, &f.value, 8);
+  switch (FaultCode(f.code)) {
+    case no_fault: std::snprintf(text, bytes, "%s", ""); return;
+    case floor_divide_by_zero:
+    case remainder_by_zero:
+      std::snprintf(text, bytes, "%s: %s divided by zero",
+                    f.code == remainder_by_zero ? "remainder" : "floor_divide", name_of(DType(f.type)));
+      return;
+    case cross_entropy_label:
+      std::snprintf(text, bytes, "cross_entropy: label %lld at row %lld; there are classes 0 to %lld", f.value, f.place,
+                    f.limit - 1);
+      return;
+    case embedding_id:
+      std::snprintf(text, bytes, "embedding: id %lld at position %lld; the table has rows 0 to %lld", f.value, f.place,
+                    f.limit - 1);
+      return;
+    case gather_number: return number("gather");
+    case scatter_number: return number("scatter");
+    case scatter_add_number: return number("scatter_add");
+    case index_select_number: return number("index_select");
+    case index_add_number: return number("index_add");
+    case multinomial_weight:
+      std::snprintf(text, bytes, "multinomial: weight %g at row %lld, place %lld; weights must be >= 0", real, f.place,
+                    f.limit);
+      return;
+    case multinomial_sum:
+      std::snprintf(text, bytes, "multinomial: the weights of row %lld sum to %g", f.place, real);
+      return;
+  }
+  std::snprintf(text, bytes, "a kernel on the GPU reports fault %u", f.code);
+}
+
+}  // namespace rille::kernels::cuda

@@ -1,0 +1,141 @@
+// What the launches share: windows joined and packed for kernels of params.h, grids, names by type.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cuda/launcher.hpp"
+
+namespace rille::kernels::cuda {
+
+// Of one operation's kernel in each type, in the order of DType; bool is stored as u8.
+struct Names { const char* of[9]; };
+#define RILLE_NAMES(op) \
+  ::rille::kernels::cuda::Names{ \
+      {op "_u8", op "_u8", op "_i8", op "_i32", op "_i64", op "_f16", op "_bf16", op "_f32", op "_f64"}}
+inline const char* name_in(const Names& names, DType t) { return names.of[int(t)]; }
+// Of a kernel that only moves bytes: "copy_4".
+#define RILLE_SIZED(op, bytes) \
+  ((bytes) == 8 ? op "_8" : (bytes) == 4 ? op "_4" : (bytes) == 2 ? op "_2" : op "_1")
+
+constexpr Divider divider_of(unsigned divisor) {
+  unsigned shift = 0;
+  while (shift < 31 && (1u << shift) < divisor) ++shift;
+  const std::uint64_t power = std::uint64_t(1) << 32;
+  return {divisor, unsigned(power * ((std::uint64_t(1) << shift) - divisor) / divisor + 1), shift};
+}
+
+// Asks for a kernel with the arguments as they are: launch(l, "name", grid, block, shared, a, b, c).
+template <class... A>
+void launch(Launcher& l, const char* kernel, Grid grid, Grid block, unsigned shared_bytes, A... arguments) {
+  void* list[] = {static_cast<void*>(&arguments)...};
+  l.launch(kernel, grid, block, shared_bytes, list);
+}
+
+constexpr unsigned threads = 256;                 // of a block, where nothing speaks for another number
+
+constexpr std::int64_t blocks_for(std::int64_t work, std::int64_t each) { return (work + each - 1) / each; }
+// Blocks for `work` threads that walk the rest in strides: as many as the processors hold at once.
+inline Grid grid_for(const Launcher& l, std::int64_t work) {
+  return {unsigned(std::max<std::int64_t>(1, std::min<std::int64_t>(blocks_for(work, threads),
+                                                                    std::int64_t(l.multiprocessors()) * 8)))};
+}
+
+// The windows of one shape, the slowest dimension first, ones left out and neighbours joined.
+template <int N> struct Joined {
+  int rank = 0;
+  std::int64_t shape[max_rank] = {}, stride[N][max_rank] = {}, count = 1;
+  explicit Joined(const View* const (&v)[N]) {
+    for (int d = 0; d < v[0]->shape.n; ++d) {
+      const std::int64_t size = v[0]->shape[d];
+      count *= size;
+      if (size == 1) continue;
+      bool joins = rank > 0;
+      for (int k = 0; joins && k < N; ++k) joins = stride[k][rank - 1] == v[k]->strides[d] * size;
+      if (!joins) ++rank;
+      shape[rank - 1] = joins ? shape[rank - 1] * size : size;
+      for (int k = 0; k < N; ++k) stride[k][rank - 1] = v[k]->strides[d];
+    }
+    if (rank == 0) shape[rank++] = 1;             // one element
+  }
+};
+
+// Elements that a unit can have: `pack`, when the rows of all operands allow wide loads; else 1.
+template <int N>
+bool packs(const Joined<N>& j, const View* const (&v)[N], int constant, std::int64_t pack) {
+  const int last = j.rank - 1;
+  if (j.rank > 1 && j.shape[last] % pack) return false;
+  if (j.shape[last] < pack) return false;
+  for (int k = 0; k < N; ++k) {
+    if (k == constant) continue;
+    const std::int64_t inner = j.stride[k][last];
+    if (inner == 0 && k < N - 1) continue;
+    if (inner != 1) return false;
+    const std::size_t bytes = std::size_t(pack) * size_bytes(v[k]->dtype);
+    if (reinterpret_cast<std::uintptr_t>(v[k]->data) % bytes) return false;
+    for (int d = 0; d < last; ++d) if (j.stride[k][d] % pack) return false;
+  }
+  return true;
+}
+
+constexpr std::int64_t units_max = std::int64_t(1) << 30;
+
+// go(Windows<N>) for `v`, the output last: once, or for pieces of windows beyond 2^30 units. `pack`: the elements that
+// a kernel takes at once where it can.
+template <int N, class Go>
+void each_windows(Launcher& l, const View* const (&v)[N], const Call& c, int pack, int constant, const Go& go) {
+  const Joined<N> j(v);
+  if (j.count == 0) return;
+  Windows<N> w{};
+  const bool packed = packs(j, v, constant, pack);
+  w.packed = packed;
+  w.constant = constant;
+  w.rank = j.rank;
+  w.type = unsigned(v[0]->dtype);
+  w.fault = l.fault();
+  if (c.attrs) {
+    w.number[0] = c.attrs->f[0];
+    w.number[1] = c.attrs->f[1];
+  }
+  std::int64_t size[max_rank];
+  for (int d = 0; d < j.rank; ++d) {              // the fastest first
+    const int from = j.rank - 1 - d;
+    const std::int64_t each = d == 0 && packed ? pack : 1;
+    size[d] = j.shape[from] / each;
+    w.size[d] = divider_of(unsigned(std::min(size[d], units_max)));
+    for (int k = 0; k < N; ++k) w.step[k][d] = j.stride[k][from] * each;
+  }
+  if (packed && j.rank == 1) w.tail = unsigned(j.shape[0] % pack);
+  for (int k = 0; k < N; ++k) {
+    if (packed && k != constant && w.step[k][0] == 0) w.spread |= 1u << k;
+    w.data[k] = v[k]->data;
+  }
+  // Pieces of the slowest dimension.
+  std::int64_t inner = 1;
+  for (int d = 0; d < j.rank - 1; ++d) inner *= size[d];
+  const int slow = j.rank - 1;
+  const std::int64_t each = std::max<std::int64_t>(1, units_max / inner);
+  for (std::int64_t first = 0; first < std::max<std::int64_t>(size[slow], 1); first += each) {
+    Windows<N> piece = w;
+    const std::int64_t n = std::min(each, size[slow] - first);
+    for (int k = 0; k < N; ++k)
+      piece.data[k] = static_cast<char*>(w.data[k]) + first * w.step[k][slow] * std::int64_t(size_bytes(v[k]->dtype));
+    piece.units = unsigned(n * inner);
+    if (first + n < size[slow]) piece.tail = 0;
+    go(piece);
+  }
+}
+
+template <int N>
+void launch_windows(Launcher& l, const char* kernel, const View* const (&v)[N], const Call& c, int pack,
+                    int constant = -1) {
+  each_windows<N>(l, v, c, pack, constant, [&](const Windows<N>& w) {
+    launch(l, kernel, grid_for(l, std::max(w.units, w.tail)), {threads}, 0, w);
+  });
+}
+
+// The elements that a kernel takes at once: as pack_of() of device.h.
+constexpr int pack_of(std::size_t element) { return element >= 8 ? 2 : element == 4 ? 4 : 8; }
+
+}  // namespace rille::kernels::cuda

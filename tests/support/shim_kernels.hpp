@@ -1,0 +1,56 @@
+// The CUDA kernels of kernels/cuda on the CPU: compiled by the build through the shim (tests/support/CMakeLists.txt)
+// and run by the runner of user kernels. For unit tests of the kernels and for the stand-in driver.
+//
+// A target that uses it takes $<TARGET_OBJECTS:rille_shim_support>, depends on rille_shim_kernels and links
+// rille_static (which has run_kernel). Threads: shim_kernel() from any; ShimLauncher by one at a time.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/launcher.hpp"
+#include "runtime/device/kernel_run.hpp"
+
+namespace rille::test {
+
+// nullptr: there is no kernel of that name.
+const rille_abi::Kernel* shim_kernel(const char* name);
+
+// Runs one kernel as cuLaunchKernel would. "" or what went wrong: no such kernel, a deadlock, a failed assert.
+std::string run_shim_kernel(const char* name, const unsigned (&grid)[3], const unsigned (&block)[3],
+                            unsigned shared_bytes, void** arguments);
+
+// A Launcher whose device memory is this process's, and whose launches have ended when they return.
+class ShimLauncher final : public kernels::cuda::Launcher {
+ public:
+  explicit ShimLauncher(int architecture = 75) : architecture_(architecture) {}
+  void launch(const char* kernel, kernels::cuda::Grid grid, kernels::cuda::Grid block, unsigned shared_bytes,
+              void** arguments) override;
+  void fill(void* to, unsigned char byte, std::size_t bytes) override { std::memset(to, byte, bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
+  void* scratch(std::size_t bytes) override;       // filled with bytes that are no number
+  kernels::cuda::Fault* fault() override { return &fault_; }
+  const kernels::cuda::StepKey* step_key() override { return &key_; }
+  int multiprocessors() const override { return 2; }   // few, so that threads take several steps
+  int architecture() const override { return architecture_; }
+  bool product(const Product&) override { return false; }
+
+  void set_key(std::uint64_t seed, std::uint64_t step) { key_ = {seed, step}; }
+  // What the launches since the last call reported: the fault's words, or an error of the runner.
+  std::string take_error();
+  // Lets go of the scratch memory.
+  void end_operation() { scratch_.clear(); }
+  int launches = 0;
+
+ private:
+  int architecture_;
+  kernels::cuda::Fault fault_;
+  kernels::cuda::StepKey key_;
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  std::string error_;
+};
+
+}  // namespace rille::test
