@@ -32,14 +32,22 @@ static void for_pieces(const View* views, int64_t n, const F& f) {
   });
 }
 
-void increment(const Call& c) { ++*c.out[0].ptr<int64_t>(); }
+// The update is left out where attrs.i[2] says that the last input is a flag, and the flag is set.
+static bool skipped(const Call& c) { return c.attrs->i[2] == 1 && *c.in[c.n_in - 1].ptr<float>() != 0; }
+
+void increment(const Call& c) {
+  if (!skipped(c)) ++*c.out[0].ptr<int64_t>();
+}
 
 template <class T>
 static void adamw_as(const Call& c) {
+  if (skipped(c)) return;
   const int64_t n = c.attrs->i[0], step = *c.in[0].ptr<int64_t>();
   const double b1 = c.attrs->f[0], b2 = c.attrs->f[1], lr = double(*c.in[1].ptr<T>());
   const T beta1 = T(b1), beta2 = T(b2), rest1 = T(1 - b1), rest2 = T(1 - b2), eps = T(c.attrs->f[2]);
-  const T keep = T(1 - lr * c.attrs->f[3]), rate = T(lr / (1 - ::pow(b1, double(step))));
+  const bool decoupled = c.attrs->i[1] == 0;
+  const T keep = T(decoupled ? 1 - lr * c.attrs->f[3] : 1), l2 = T(decoupled ? 0 : c.attrs->f[3]);
+  const T rate = T(lr / (1 - ::pow(b1, double(step))));
   const T root = T(1 / ::sqrt(1 - ::pow(b2, double(step))));
   const View *gs = c.in + 2, *ps = c.out, *ms = c.out + n, *vs = c.out + 2 * n;
   for_pieces(ps, n, [&](int64_t i, int64_t first, int64_t count, int64_t) {
@@ -49,7 +57,7 @@ static void adamw_as(const Call& c) {
     T* __restrict v = vs[i].ptr<T>() + first;
 #pragma omp simd
     for (int64_t j = 0; j < count; ++j) {
-      const T mj = beta1 * m[j] + rest1 * g[j], vj = beta2 * v[j] + rest2 * g[j] * g[j];
+      const T gj = g[j] + l2 * p[j], mj = beta1 * m[j] + rest1 * gj, vj = beta2 * v[j] + rest2 * gj * gj;
       m[j] = mj;
       v[j] = vj;
       p[j] = p[j] * keep - rate * mj / (vsqrt(vj) * root + eps);
@@ -59,27 +67,106 @@ static void adamw_as(const Call& c) {
 
 template <class T>
 static void sgd_as(const Call& c) {
+  if (skipped(c)) return;
   const int64_t n = c.attrs->i[0];
-  const T lr = *c.in[0].ptr<T>(), momentum = T(c.attrs->f[0]), decay = T(c.attrs->f[1]);
+  const bool decoupled = c.attrs->i[3] == 1;
+  const double rate = double(*c.in[0].ptr<T>());
+  const T lr = T(rate), momentum = T(c.attrs->f[0]), decay = T(decoupled ? 0 : c.attrs->f[1]);
+  const T keep = T(decoupled ? 1 - rate * c.attrs->f[1] : 1);
   const bool nesterov = c.attrs->i[1] == 1;
   for_pieces(c.out, n, [&](int64_t i, int64_t first, int64_t count, int64_t) {
     const T* __restrict g = c.in[1 + i].ptr<T>() + first;
     T* __restrict p = c.out[i].ptr<T>() + first;
     if (momentum == T(0)) {
-      for (int64_t j = 0; j < count; ++j) p[j] -= lr * (g[j] + decay * p[j]);
+      for (int64_t j = 0; j < count; ++j) p[j] = p[j] * keep - lr * (g[j] + decay * p[j]);
       return;
     }
     T* __restrict m = c.out[n + i].ptr<T>() + first;
     for (int64_t j = 0; j < count; ++j) {
       const T d = g[j] + decay * p[j], mj = momentum * m[j] + d;
       m[j] = mj;
-      p[j] -= lr * (nesterov ? d + momentum * mj : mj);
+      p[j] = p[j] * keep - lr * (nesterov ? d + momentum * mj : mj);
     }
+  });
+}
+
+template <class T>
+static void lion_as(const Call& c) {
+  if (skipped(c)) return;
+  const int64_t n = c.attrs->i[0];
+  const double lr = double(*c.in[0].ptr<T>()), b1 = c.attrs->f[0], b2 = c.attrs->f[1];
+  const T beta1 = T(b1), beta2 = T(b2), rest1 = T(1 - b1), rest2 = T(1 - b2);
+  const T rate = T(lr), keep = T(1 - lr * c.attrs->f[2]);
+  for_pieces(c.out, n, [&](int64_t i, int64_t first, int64_t count, int64_t) {
+    const T* __restrict g = c.in[1 + i].ptr<T>() + first;
+    T* __restrict p = c.out[i].ptr<T>() + first;
+    T* __restrict m = c.out[n + i].ptr<T>() + first;
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) {
+      const T u = beta1 * m[j] + rest1 * g[j];
+      p[j] = p[j] * keep - (u > T(0) ? rate : u < T(0) ? -rate : T(0));
+      m[j] = beta2 * m[j] + rest2 * g[j];
+    }
+  });
+}
+
+template <class T>
+static void average_as(const Call& c) {
+  if (skipped(c)) return;
+  const double steps = double(c.in[0].data ? *c.in[0].ptr<int64_t>() : 0), young = (1 + steps) / (10 + steps);
+  const double weight = c.in[0].data && young < c.attrs->f[0] ? young : c.attrs->f[0];
+  const T keep = T(weight), rest = T(1 - weight);
+  for_pieces(c.out, c.n_out, [&](int64_t i, int64_t first, int64_t count, int64_t) {
+    const T* __restrict x = c.in[1 + i].ptr<T>() + first;
+    T* __restrict y = c.out[i].ptr<T>() + first;
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) y[j] = keep * y[j] + rest * x[j];
   });
 }
 
 void adamw(const Call& c) { RILLE_FLOATS(c.out[0].dtype, adamw_as<T>(c)); }
 void sgd(const Call& c) { RILLE_FLOATS(c.out[0].dtype, sgd_as<T>(c)); }
+void lion(const Call& c) { RILLE_FLOATS(c.out[0].dtype, lion_as<T>(c)); }
+void average(const Call& c) { RILLE_FLOATS(c.out[0].dtype, average_as<T>(c)); }
+
+// x - x is 0 for a finite x, else NaN: their sum tells, and is one instruction.
+template <class T>
+static void grad_unscale_as(const Call& c, double* odd) {
+  const T factor = T(1 / double(*c.in[0].ptr<float>()));
+  for_pieces(c.out + 1, c.n_out - 1, [&](int64_t i, int64_t first, int64_t count, int64_t number) {
+    T* g = c.out[1 + i].ptr<T>() + first;
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < count; ++j) {
+      sum += g[j] - g[j];
+      g[j] *= factor;
+    }
+    odd[number] = double(sum);
+  });
+}
+
+void grad_unscale(const Call& c) {
+  const int64_t pieces = pieces_of(c.out + 1, c.n_out - 1);
+  double* odd = static_cast<double*>(c.lane->scratch(size_t(pieces + 1) * sizeof(double)));
+  if (!odd) return c.fail("grad_unscale: no memory for %lld flags", (long long)pieces);
+  if (c.n_out > 1) RILLE_FLOATS(c.out[1].dtype, grad_unscale_as<T>(c, odd));
+  double sum = 0;
+  for (int64_t k = 0; k < pieces; ++k) sum += odd[k];
+  *c.out[0].ptr<float>() = sum == 0 ? 0.0f : 1.0f;
+}
+
+void loss_scale(const Call& c) {
+  float& scale = *c.out[0].ptr<float>();
+  int64_t& good = *c.out[1].ptr<int64_t>();
+  if (*c.in[0].ptr<float>() != 0) {
+    scale = float(scale * c.attrs->f[1]);
+    good = 0;
+  } else if (++good >= c.attrs->i[0]) {
+    const float grown = float(scale * c.attrs->f[0]);
+    if (::isfinite(grown)) scale = grown;
+    good = 0;
+  }
+}
 
 template <class T>
 static void grad_norm_as(const Call& c, double* partial, int64_t pieces) {

@@ -19,6 +19,7 @@ end
 -- The data sets' __index raises on unknown names, so ask in the order in which they differ.
 local function classify(item)
   if type(item) == "table" and rawget(item, "_set") ~= nil then return "data" end
+  if type(item) == "table" and rawget(item, "_averages") ~= nil then return "ema" end
   return kind_of(item)
 end
 

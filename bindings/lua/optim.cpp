@@ -8,17 +8,36 @@ namespace {
 
 using tensor::Optimizer;
 
-struct OptimizerHandle { const char* rule; Optimizer optimizer; };
+struct OptimizerHandle { std::string rule; Optimizer optimizer; };
 
-// groups: list of {parameters = list of {name =, tensor =}, lr =, weight_decay =}
+double number_or(lua_State* L, int index, const char* key, double otherwise) {
+  return option_number(L, index, key).value_or(otherwise);
+}
+
+// {rule =, and what it takes}
+tensor::Update check_update(lua_State* L, int index) {
+  const std::string rule = option_text(L, index, "rule").value_or("adamw");
+  const auto number = [&](const char* key, double otherwise) { return number_or(L, index, key, otherwise); };
+  if (rule == "sgd") return tensor::Sgd{number("momentum", 0), option_bool(L, index, "nesterov", false)};
+  if (rule == "lion") return tensor::Lion{number("beta1", 0.9), number("beta2", 0.99)};
+  if (rule == "muon") {
+    return tensor::Muon{number("momentum", 0.95), option_bool(L, index, "nesterov", true),
+                        option_bool(L, index, "match_rms", false), static_cast<int>(number("iterations", 5)),
+                        value_or_raise(L, parse_dtype(option_text(L, index, "precision").value_or("bf16")))};
+  }
+  return tensor::Adam{number("beta1", 0.9), number("beta2", 0.999), number("eps", 1e-8), rule == "adamw"};
+}
+
+// groups: list of {parameters = list of {name =, tensor =}, lr =, weight_decay =, rule =, ...}
 std::vector<tensor::ParameterGroup> check_groups(lua_State* L, int index) {
   std::vector<tensor::ParameterGroup> groups;
   for (std::size_t g = 1, n = lua_objlen(L, index); g <= n; ++g) {
     lua_rawgeti(L, index, static_cast<int>(g));
     int group = lua_gettop(L);
     tensor::ParameterGroup out;
-    out.lr = option_number(L, group, "lr").value_or(1e-3);
-    out.weight_decay = option_number(L, group, "weight_decay").value_or(0);
+    out.lr = number_or(L, group, "lr", 1e-3);
+    out.weight_decay = number_or(L, group, "weight_decay", 0);
+    out.update = check_update(L, group);
     lua_getfield(L, group, "parameters");
     int list = lua_gettop(L);
     for (std::size_t i = 1, m = lua_objlen(L, list); i <= m; ++i) {
@@ -34,22 +53,20 @@ std::vector<tensor::ParameterGroup> check_groups(lua_State* L, int index) {
   return groups;
 }
 
-// optimizer("adamw" | "sgd", groups, options)
+// optimizer(name, groups, loss scale or nil)
 Result<int> optimizer(lua_State* L) {
-  bool adamw = check_text(L, 1, "optimizer") == "adamw";
+  std::string rule{check_text(L, 1, "optimizer")};
   tensor_state(L);
   auto groups = check_groups(L, 2);
-  const auto number = [&](const char* key, double otherwise) { return option_number(L, 3, key).value_or(otherwise); };
-  Result<Optimizer> made = make_error(ErrorKind::internal, "no optimizer");
-  if (adamw) {
-    tensor::AdamWOptions options{number("beta1", 0.9), number("beta2", 0.999), number("eps", 1e-8)};
-    made = Optimizer::adamw(std::move(groups), options);
-  } else {
-    tensor::SgdOptions options{number("momentum", 0), option_bool(L, 3, "nesterov", false)};
-    made = Optimizer::sgd(std::move(groups), options);
+  std::optional<tensor::LossScaleOptions> scale;
+  if (lua_istable(L, 3)) {
+    scale = tensor::LossScaleOptions{number_or(L, 3, "initial", 65536), number_or(L, 3, "growth", 2),
+                                     number_or(L, 3, "backoff", 0.5),
+                                     static_cast<std::int64_t>(number_or(L, 3, "interval", 2000))};
   }
+  auto made = Optimizer::create(std::move(groups), scale);
   if (!made) return at_line(L, std::move(made).error());
-  push_object(L, OptimizerHandle{adamw ? "adamw" : "sgd", std::move(*made)});
+  push_object(L, OptimizerHandle{std::move(rule), std::move(*made)});
   return 1;
 }
 
@@ -60,6 +77,15 @@ Optimizer& self(lua_State* L, const char* what) {
 
 Result<int> step(lua_State* L) {
   if (auto done = self(L, "opt:step").step(); !done) return at_line(L, std::move(done).error());
+  return 0;
+}
+
+Result<int> scaled(lua_State* L) {
+  return give(L, self(L, "opt:scaled").scaled(check_tensor(L, 2, "opt:scaled's loss")));
+}
+
+Result<int> unscale(lua_State* L) {
+  if (auto done = self(L, "opt:unscale").unscale(); !done) return at_line(L, std::move(done).error());
   return 0;
 }
 
@@ -138,6 +164,27 @@ Result<int> clip_grad_norm(lua_State* L) {
   return give(L, tensor::clip_grad_norm(parameters, check_number(L, 2, "clip_grad_norm's limit")));
 }
 
+std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what) {
+  check_table(L, index, what);
+  std::vector<Tensor> out;
+  for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
+    lua_rawgeti(L, index, static_cast<int>(i));
+    out.push_back(check_tensor(L, -1, what));
+    lua_pop(L, 1);
+  }
+  return out;
+}
+
+// average(averages, values, decay, steps or nil)
+Result<int> average(lua_State* L) {
+  tensor_state(L);
+  const auto averages = check_tensors(L, 1, "average"), values = check_tensors(L, 2, "average");
+  const double decay = check_number(L, 3, "average's decay");
+  if (auto done = tensor::average_(averages, values, decay, optional_tensor(L, 4, "average's steps")); !done)
+    return at_line(L, std::move(done).error());
+  return 0;
+}
+
 int to_string(lua_State* L) {
   auto& h = check_object<OptimizerHandle>(L, 1, "optimizer");
   push(L, fmt::format("Optimizer {} of {} parameters", h.rule, h.optimizer.parameters().size()));
@@ -149,9 +196,10 @@ int to_string(lua_State* L) {
 void add_optimizer_natives(lua_State* L) {
   define_class<OptimizerHandle>(L, {.name = "Optimizer",
     .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>}, {"state", bind<state>},
-                {"load_state", bind<load_state>}},
+                {"scaled", bind<scaled>}, {"unscale", bind<unscale>}, {"load_state", bind<load_state>}},
     .metamethods = {{"__tostring", bind<to_string>}}});
-  set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>}});
+  set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>},
+                    {"average", bind<average>}});
 }
 
 }  // namespace rille::lua

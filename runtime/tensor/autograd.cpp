@@ -164,17 +164,23 @@ Result<void> backward(const Tensor& loss, const Tensor& given) {
 
 Result<Tensor> clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
   std::vector<Tensor> grads;
-  for (const auto& p : parameters) {
+  for (const auto& p : parameters)
     if (!p) return make_error(ErrorKind::invalid, "clip_grad_norm: an empty tensor handle");
-    if (const Tensor g = p.grad()) grads.push_back(g);
-  }
   if (parameters.empty()) return make_error(ErrorKind::invalid, "clip_grad_norm: no parameters");
   if (!(max_norm > 0))
     return make_error(ErrorKind::invalid,
                       fmt::format("clip_grad_norm: a norm of {}: want a positive one", max_norm));
   Graph& g = parameters[0].graph();
-  const DType dtype = parameters[0].dtype();
+  const DType dtype = parameters[0].dtype() == DType::f64 ? DType::f64 : DType::f32;
   NoGrad guard(g);
+  for (const auto& p : parameters) {
+    Tensor t = p.grad();
+    if (t && (t.dtype() == DType::f16 || t.dtype() == DType::bf16)) {   // as the optimisers take them
+      RILLE_TRY(t, cast(t, DType::f32));
+      set_leaf_grad(p.impl(), t);
+    }
+    if (t) grads.push_back(std::move(t));
+  }
   if (grads.empty()) return zeros(g, {}, dtype);
   for (const auto& t : grads) {
     if (t.dtype() != dtype || (dtype != DType::f32 && dtype != DType::f64)) {

@@ -10,108 +10,206 @@ namespace rille::tensor {
 
 namespace {
 
-Result<void> check_parameter(const std::string& name, const Tensor& p, DType dtype, std::set<const void*>& seen) {
+DType master_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+Result<void> check_parameter(const std::string& name, const Tensor& p, DType first, std::set<const void*>& seen) {
   const auto refuse = [&](std::string why) {
     return make_error(ErrorKind::invalid, fmt::format("optimiser: parameter {}: {}", name, why));
   };
   if (!p) return refuse("an empty tensor handle");
   if (!p.is_leaf() || !p.requires_grad()) return refuse("not a leaf that requires grad");
-  if (p.dtype() != DType::f32 && p.dtype() != DType::f64)
-    return refuse(fmt::format("{}: only f32 and f64", name_of(p.dtype())));
-  if (p.dtype() != dtype) return refuse(fmt::format("{} among {}", name_of(p.dtype()), name_of(dtype)));
+  if (master_dtype(p.dtype()) != master_dtype(first))
+    return refuse(fmt::format("{} among {}", name_of(p.dtype()), name_of(first)));
   if (!p.is_contiguous()) return refuse("not contiguous");
   if (!seen.insert(p.impl().get()).second) return refuse("given twice");
   return success();
 }
 
+Error out_of_range(std::string_view rule, std::string what) {
+  return make_error(ErrorKind::invalid, fmt::format("{}: {}", rule, what));
+}
+
+bool fraction(double b) { return b >= 0 && b < 1; }
+
+struct Check {
+  Result<void> operator()(const Adam& o) const {
+    if (fraction(o.beta1) && fraction(o.beta2) && o.eps >= 0) return success();
+    return out_of_range(o.decoupled ? "adamw" : "adam",
+                        fmt::format("betas {} and {}, eps {}: betas lie in [0, 1), eps is not negative", o.beta1,
+                                    o.beta2, o.eps));
+  }
+  Result<void> operator()(const Sgd& o) const {
+    if (o.momentum >= 0 && !(o.nesterov && o.momentum == 0)) return success();
+    return out_of_range("sgd", fmt::format("momentum {}{}", o.momentum, o.nesterov ? " with nesterov" : ""));
+  }
+  Result<void> operator()(const Lion& o) const {
+    if (fraction(o.beta1) && fraction(o.beta2)) return success();
+    return out_of_range("lion", fmt::format("betas {} and {}: they lie in [0, 1)", o.beta1, o.beta2));
+  }
+  Result<void> operator()(const Muon& o) const {
+    if (fraction(o.momentum) && o.steps >= 1 && o.steps <= 100 && is_floating(o.precision)) return success();
+    return out_of_range("muon", fmt::format("momentum {}, steps {}, precision {}: momentum lies in [0, 1), from 1 to "
+                                            "100 steps are made, in a floating type", o.momentum, o.steps,
+                                            name_of(o.precision)));
+  }
+};
+
+Result<void> check_scale(const LossScaleOptions& o) {
+  if (o.initial > 0 && o.growth >= 1 && o.backoff > 0 && o.backoff < 1 && o.interval >= 1) return success();
+  return out_of_range("loss scale", fmt::format("initial {}, growth {}, backoff {}, interval {}: want a positive "
+                                                "start, growth from 1, backoff between 0 and 1, interval from 1",
+                                                o.initial, o.growth, o.backoff, o.interval));
+}
+
 }  // namespace
 
-Result<Optimizer> Optimizer::adamw(std::vector<ParameterGroup> groups, AdamWOptions options) {
-  const auto fraction = [](double b) { return b >= 0 && b < 1; };
-  if (!fraction(options.beta1) || !fraction(options.beta2) || !(options.eps >= 0)) {
-    return make_error(ErrorKind::invalid,
-                      fmt::format("adamw: betas {} and {}, eps {}: betas lie in [0, 1), eps is not negative",
-                                  options.beta1, options.beta2, options.eps));
-  }
-  return make(Rule::adamw, std::move(groups), options, {});
-}
-
-Result<Optimizer> Optimizer::sgd(std::vector<ParameterGroup> groups, SgdOptions options) {
-  if (!(options.momentum >= 0) || (options.nesterov && options.momentum == 0)) {
-    return make_error(ErrorKind::invalid, fmt::format("sgd: momentum {}{}", options.momentum,
-                                                      options.nesterov ? " with nesterov" : ""));
-  }
-  return make(Rule::sgd, std::move(groups), {}, options);
-}
-
-Result<Optimizer> Optimizer::make(Rule rule, std::vector<ParameterGroup> groups, AdamWOptions a, SgdOptions s) {
-  Optimizer o;
-  o.rule_ = rule;
-  o.adamw_ = a;
-  o.sgd_ = s;
+Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::optional<LossScaleOptions> scale) {
   const Tensor* first = nullptr;
-  for (const auto& group : groups) if (!group.parameters.empty() && !first) first = &group.parameters[0].second;
+  for (const auto& group : groups) {
+    RILLE_CHECK(std::visit(Check{}, group.update));
+    if (!group.parameters.empty() && !first) first = &group.parameters[0].second;
+  }
   if (!first || !*first) return make_error(ErrorKind::invalid, "optimiser: no parameters");
+  if (scale) RILLE_CHECK(check_scale(*scale));
+  std::set<const void*> seen;
+  for (const auto& group : groups) {
+    for (const auto& [name, p] : group.parameters) RILLE_CHECK(check_parameter(name, p, first->dtype(), seen));
+  }
+  Optimizer o;
   Graph& g = first->graph();
   NoGrad guard(g);
-  std::set<const void*> seen;
   RILLE_TRY(o.step_, zeros(g, {}, DType::i64));
   o.state_.emplace_back("step", o.step_);
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    Group group;
-    group.weight_decay = groups[i].weight_decay;
-    RILLE_TRY(group.lr, full(g, {}, groups[i].lr, first->dtype()));
-    o.state_.emplace_back(fmt::format("lr.{}", i), group.lr);
-    for (auto& [name, p] : groups[i].parameters) {
-      RILLE_CHECK(check_parameter(name, p, first->dtype(), seen));
-      Slot slot{p, {}, {}};
-      if (rule == Rule::adamw || s.momentum != 0) {
-        RILLE_TRY(slot.m, zeros(g, p.shape(), p.dtype()));
-        o.state_.emplace_back((rule == Rule::adamw ? "exp_avg." : "momentum.") + name, slot.m);
-      }
-      if (rule == Rule::adamw) {
-        RILLE_TRY(slot.v, zeros(g, p.shape(), p.dtype()));
-        o.state_.emplace_back("exp_avg_sq." + name, slot.v);
-      }
-      group.slots.push_back(std::move(slot));
-    }
-    o.groups_.push_back(std::move(group));
+  if ((o.scaling_ = scale)) {
+    RILLE_TRY(o.scale_, full(g, {}, scale->initial));
+    RILLE_TRY(o.good_, zeros(g, {}, DType::i64));
+    RILLE_TRY(o.odd_, zeros(g, {}));
+    o.state_.emplace_back("loss_scale", o.scale_);
+    o.state_.emplace_back("loss_scale.good", o.good_);
   }
+  const double first_lr = groups[0].lr;
+  for (auto& group : groups) RILLE_CHECK(o.add_group(std::move(group), first_lr));
   return o;
 }
 
+Result<void> Optimizer::add_group(ParameterGroup given, double first_lr) {
+  Group group;
+  group.weight_decay = given.weight_decay;
+  group.update = given.update;
+  group.proportion = first_lr != 0 ? given.lr / first_lr : 1;
+  const DType dtype = given.parameters.empty() ? DType::f32 : master_dtype(given.parameters[0].second.dtype());
+  RILLE_TRY(group.lr, full(step_.graph(), {}, given.lr, dtype));
+  state_.emplace_back(fmt::format("lr.{}", groups_.size()), group.lr);
+  for (auto& [name, p] : given.parameters) {
+    RILLE_TRY(auto slot, add_slot(name, p, group.update));
+    group.slots.push_back(std::move(slot));
+  }
+  groups_.push_back(std::move(group));
+  return success();
+}
+
+Result<Optimizer::Slot> Optimizer::add_slot(const std::string& name, const Tensor& p, const Update& update) {
+  Slot slot{p, p, {}, {}};
+  if (is_half(p.dtype())) {
+    RILLE_TRY(slot.master, cast(p.detach(), DType::f32));
+    state_.emplace_back("master." + name, slot.master);
+  }
+  const auto add = [&](const char* what, Tensor& t) -> Result<void> {
+    RILLE_TRY(t, zeros(p.graph(), p.shape(), slot.master.dtype()));
+    state_.emplace_back(what + name, t);
+    return success();
+  };
+  const auto* muon = std::get_if<Muon>(&update);
+  if (muon && p.rank() < 2) {
+    return make_error(ErrorKind::invalid,
+                      fmt::format("muon: parameter {} is {}, no matrix", name, to_string(p.shape())),
+                      "give it to a group of another rule");
+  }
+  const auto* sgd = std::get_if<Sgd>(&update);
+  if (muon || (sgd && sgd->momentum != 0)) RILLE_CHECK(add("momentum.", slot.m));
+  if (std::holds_alternative<Adam>(update) || std::holds_alternative<Lion>(update))
+    RILLE_CHECK(add("exp_avg.", slot.m));
+  if (std::holds_alternative<Adam>(update)) RILLE_CHECK(add("exp_avg_sq.", slot.v));
+  return slot;
+}
+
+// The gradients of half parameters go on in f32: divided by the loss scale they would vanish.
+Result<void> Optimizer::widen_grads() {
+  for (auto& group : groups_) {
+    for (auto& slot : group.slots) {
+      const Tensor grad = leaf_grad(slot.parameter.impl());
+      if (!grad || grad.dtype() == slot.master.dtype()) continue;
+      RILLE_TRY(const auto wide, cast(grad, slot.master.dtype()));
+      set_leaf_grad(slot.parameter.impl(), wide);
+    }
+  }
+  return success();
+}
+
+Result<Tensor> Optimizer::scaled(const Tensor& loss) {
+  if (!scaling_) {
+    return make_error(ErrorKind::state, "opt:scaled: this optimiser has no loss scale",
+                      "make it with loss_scale = true");
+  }
+  scaled_ = Scaled::loss;
+  return mul(loss, scale_);
+}
+
+Result<void> Optimizer::unscale() {
+  if (!scaling_ || scaled_ == Scaled::gradients) return success();
+  if (scaled_ == Scaled::no) {
+    return make_error(ErrorKind::state, "the gradients belong to a loss that was not scaled",
+                      "opt:scaled(loss):backward()");
+  }
+  NoGrad guard(step_.graph());
+  RILLE_CHECK(widen_grads());
+  std::vector<Tensor> out{odd_};
+  for (auto& group : groups_)
+    for (auto& slot : group.slots) if (const Tensor grad = slot.parameter.grad()) out.push_back(grad);
+  RILLE_CHECK(record(step_.graph(), OpId::grad_unscale, {}, {scale_}, out, true));
+  scaled_ = Scaled::gradients;
+  return success();
+}
+
+Result<void> Optimizer::update(OpId op, kernels::Attrs attrs, std::vector<Tensor> in, std::vector<Tensor> out) {
+  if (scaling_) {
+    attrs.i[2] = 1;
+    in.push_back(odd_);
+  }
+  return record(step_.graph(), op, attrs, in, out, true);
+}
+
 Result<void> Optimizer::step() {
+  RILLE_CHECK(unscale());
   Graph& g = step_.graph();
   NoGrad guard(g);
-  RILLE_CHECK(record(g, OpId::increment, {}, {}, {step_}, true));
+  RILLE_CHECK(widen_grads());
+  RILLE_CHECK(update(OpId::increment, {}, {}, {step_}));
   for (auto& group : groups_) {
-    std::vector<Tensor> in, p, m, v;
-    if (rule_ == Rule::adamw) in.push_back(step_);
-    in.push_back(group.lr);
+    Ready ready;
     for (auto& slot : group.slots) {
       const Tensor grad = slot.parameter.grad();
       if (!grad) continue;
-      in.push_back(grad);
-      p.push_back(slot.parameter);
-      if (slot.m) m.push_back(slot.m);
-      if (slot.v) v.push_back(slot.v);
+      ready.grads.push_back(grad);
+      ready.p.push_back(slot.master.detach());
+      if (slot.m) ready.m.push_back(slot.m);
+      if (slot.v) ready.v.push_back(slot.v);
     }
-    if (p.empty()) continue;
+    if (ready.p.empty()) continue;
+    RILLE_CHECK(std::visit([&](const auto& how) { return apply(group, ready, how); }, group.update));
+    for (auto& slot : group.slots) {
+      if (slot.master.is(slot.parameter) || !slot.parameter.grad()) continue;
+      Tensor rounded = slot.parameter.detach();
+      RILLE_CHECK(copy_(rounded, slot.master));
+    }
+  }
+  if (scaling_) {
     kernels::Attrs attrs;
-    attrs.i[0] = std::int64_t(p.size());
-    if (rule_ == Rule::adamw) {
-      attrs.f[0] = adamw_.beta1;
-      attrs.f[1] = adamw_.beta2;
-      attrs.f[2] = adamw_.eps;
-      attrs.f[3] = group.weight_decay;
-    } else {
-      attrs.f[0] = sgd_.momentum;
-      attrs.f[1] = group.weight_decay;
-      attrs.i[1] = sgd_.nesterov;
-    }
-    p.insert(p.end(), m.begin(), m.end());
-    p.insert(p.end(), v.begin(), v.end());
-    RILLE_CHECK(record(g, rule_ == Rule::adamw ? OpId::adamw : OpId::sgd, attrs, in, p, true));
+    attrs.i[0] = scaling_->interval;
+    attrs.f[0] = scaling_->growth;
+    attrs.f[1] = scaling_->backoff;
+    RILLE_CHECK(record(g, OpId::loss_scale, attrs, {odd_}, {scale_, good_}, true));
+    scaled_ = Scaled::no;
   }
   zero_grad();
   return success();
@@ -122,7 +220,7 @@ void Optimizer::zero_grad() {
 }
 
 Result<void> Optimizer::set_lr(double lr) {
-  for (std::size_t i = 0; i < groups_.size(); ++i) RILLE_CHECK(set_lr(i, lr));
+  for (std::size_t i = 0; i < groups_.size(); ++i) RILLE_CHECK(set_lr(i, lr * groups_[i].proportion));
   return success();
 }
 

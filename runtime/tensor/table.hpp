@@ -159,6 +159,10 @@ struct Op {
   X(increment, increment, none, nothing, false)              \
   X(adamw, adamw, none, nothing, false)                      \
   X(sgd, sgd, none, nothing, false)                          \
+  X(lion, lion, none, nothing, false)                        \
+  X(average, average, none, nothing, false)                  \
+  X(grad_unscale, grad_unscale, none, nothing, false)        \
+  X(loss_scale, loss_scale, none, nothing, false)            \
   X(grad_norm, grad_norm, none, nothing, false)              \
   X(grad_clip, grad_clip, none, nothing, false)              \
   X(launch, launch, none, nothing, false)

@@ -1,6 +1,5 @@
 ---@meta optimizer
---- An optimizer, as `rille.optim.adamw` and `rille.optim.sgd` give it. Its state is made with it and lives on the
---- device.
+--- An optimizer, as `rille.optim.adamw` and its like give it. Its state is made with it and lives on the device.
 
 ---@class Optimizer
 local Optimizer = {}
@@ -13,7 +12,26 @@ function Optimizer:step() end
 ---@mark ephemeral
 function Optimizer:zero_grad() end
 
---- Sets the learning rate; compiled steps see it.
+--- The loss times the loss scale, for an optimizer made with `loss_scale`: gradients in f16 vanish where they are
+--- small. `opt:step()` divides them by it again; where one is not finite it changes nothing but the scale, which
+--- shrinks; after a row of good steps it grows. All of that happens on the device, also in compiled functions.
+---@param loss Tensor what backward() starts from, 0-d
+---@return Tensor
+---@mark ephemeral
+---@error state the optimizer has no loss scale
+---@example
+---opt:scaled(loss):backward()
+---opt:step()
+function Optimizer:scaled(loss) end
+
+--- Divides the gradients by the loss scale now, for who looks at them or clips them before `step`. Does nothing without
+--- a loss scale.
+---@mark ephemeral
+---@error state the loss of these gradients was not scaled
+function Optimizer:unscale() end
+
+--- Sets the learning rate; compiled steps see it. Groups made with a rate of their own keep its proportion to the first
+--- group's.
 ---@param lr number the rate
 ---@param group? number one group, from 1; all by default
 ---@mark ephemeral

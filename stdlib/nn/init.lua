@@ -62,15 +62,25 @@ function methods:count()
   return n
 end
 
----Moves the parameters to a device; gives the module.
----@param device Device from rille.device()
+---Moves the model to a device, or its parameters to another floating type; gives the module. Tensors that are not
+---trained, such as running means, keep their type. Optimizers are made after it.
+---@param target Device|string from rille.device(), or "f32", "bf16", "f16", "f64"
 ---@return Module
 ---@mark ephemeral
-function methods:to(device)
-  if type(device) ~= "userdata" then
-    invalid("model:to: expected a device, got " .. tostring(device), "model:to(rille.device())")
+function methods:to(target)
+  if type(target) == "string" and target ~= "cpu" then
+    if target ~= "f32" and target ~= "bf16" and target ~= "f16" and target ~= "f64" then
+      invalid("model:to: '" .. target .. "' is no floating type", 'model:to("bf16")')
+    end
+    walk(self, "", function(_, tensor, part, key)
+      if tensor.requires_grad then part[key] = tensor:detach():to(target):requires_grad_() end
+    end)
+    return self
   end
-  walk(self, "", function(_, tensor, part, key) part[key] = tensor:to(device) end)
+  if type(target) ~= "userdata" and type(target) ~= "string" then
+    invalid("model:to: expected a device or a type, got " .. tostring(target), "model:to(rille.device())")
+  end
+  walk(self, "", function(_, tensor, part, key) part[key] = tensor:to(target) end)
   return self
 end
 

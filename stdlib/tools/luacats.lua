@@ -259,7 +259,8 @@ local function add_file(index, file)
   local found = read_file(file.source)
   local at = { file = file.file or file.name, module = file.name }
   local owners, first = {}, found.items[1]
-  if found.returned then owners[found.returned] = file.name end
+  -- A file whose first line is "-- Part of rille.optim: .." adds to that module.
+  if found.returned then owners[found.returned] = file.source:match("^%-%- Part of ([%w%.]+%w)") or file.name end
   for _, item in ipairs(found.items) do
     local block = item.block
     if item.kind == "local" and block and block.class and not block.private then owners[item.name] = block.class end

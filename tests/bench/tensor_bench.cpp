@@ -30,7 +30,7 @@ Dims two(std::int64_t a, std::int64_t b) {
 void train(benchmark::State& state, GptConfig c, std::int64_t batch, std::int64_t context, bool compiled) {
   auto g = new_graph();
   auto model = *Gpt::make(*g, c);
-  auto opt = *Optimizer::adamw({{model.parameters, 1e-3, 0.1}});
+  auto opt = *Optimizer::create({{model.parameters, 1e-3, 0.1}});
   const auto x = *randint(*g, 0, c.vocab, two(batch, context)), y = *randint(*g, 0, c.vocab, two(batch, context));
   Compiled update(g);
   const auto body = [&](const Tensor& ids, const Tensor& labels) {

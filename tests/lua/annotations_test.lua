@@ -20,9 +20,12 @@ for _, name in ipairs(described) do
   modules[#modules + 1] = module("rille.meta." .. name, "meta/" .. name .. ".lua")
 end
 local plain = { "nn", "optim", "data", "checkpoint" }
+local folders = { nn = true, optim = true }
 for _, name in ipairs(plain) do
-  modules[#modules + 1] = module("rille." .. name, name == "nn" and "nn/init.lua" or name .. ".lua")
+  modules[#modules + 1] = module("rille." .. name, name .. (folders[name] and "/init.lua" or ".lua"))
 end
+modules[#modules + 1] = module("rille.optim.schedules", "optim/schedules.lua")
+modules[#modules + 1] = module("rille.optim.ema", "optim/ema.lua")
 for _, name in ipairs { "gpt", "gpt2", "llama", "bert", "resnet" } do  -- each returns the function itself
   modules[#modules + 1] = module("rille.nn." .. name, "nn/" .. name .. ".lua")
 end
@@ -103,6 +106,11 @@ tap.test("Device, Tensor, Optimizer", function()
   tensor:requires_grad_()
   same("Kernel:", names_of(device:kernel "__global__ void k() {}"), documented("Kernel:", "Kernel"))
   same("Optimizer:", names_of(rille.optim.sgd({ tensor }, {})), documented("Optimizer:", "Optimizer"))
+end)
+
+tap.test("averages", function()
+  local ema = rille.optim.ema({ rille.device("cpu"):zeros { 2 } })
+  same("Ema:", names_of(ema), documented("Ema:", "Ema"))
 end)
 
 tap.test("Fiber", function()

@@ -232,7 +232,8 @@ TEST_CASE("every operation has a launch on CUDA", "[unit][cuda]") {
       "batch_norm_grad", "rms_norm", "rms_norm_grad", "fourier", "sum", "amax", "amin", "argmax", "argmin", "prod",
       "prod_grad", "cumsum", "gather", "scatter", "index_select", "index_add", "sort", "tril", "softmax", "log_softmax",
       "softmax_grad", "log_softmax_grad", "layer_norm", "layer_norm_grad", "embedding", "embedding_grad",
-      "embedding_add", "cross_entropy", "cross_entropy_grad", "increment", "adamw", "sgd", "grad_norm", "grad_clip"};
+      "embedding_add", "cross_entropy", "cross_entropy_grad", "increment", "adamw", "sgd", "lion", "average",
+      "grad_unscale", "loss_scale", "grad_norm", "grad_clip"};
 #define RILLE_KERNEL_NAME(name, kernel, rule, keep, in_place) #kernel,
   for (const std::string kernel : {RILLE_OPERATIONS(RILLE_KERNEL_NAME)}) {
 #undef RILLE_KERNEL_NAME
