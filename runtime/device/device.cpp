@@ -84,6 +84,7 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
     if (!data && !over()) { lock.unlock(); release_cache(); lock.lock(); data = system_allocate(size); }
   }
   if (!data) {
+    RILLE_CHECK(usable());
     return make_error(ErrorKind::memory,
                       fmt::format("{}: no memory for {}: {} live{}", name(), format_size_bytes(std::int64_t(bytes)),
                                   format_size_bytes(stats.live_bytes),

@@ -24,10 +24,11 @@ struct Lane::State {
   bool stop = false;
   bool orphaned = false;               // the thread owns this, and deletes it when it ends
   int threads = 1;
+  std::string name;
   std::thread thread;
 
   void run() {
-    pthread_setname_np(pthread_self(), "rille-lane");
+    pthread_setname_np(pthread_self(), name.c_str());
     omp_set_num_threads(threads);      // this thread's teams; nothing else in the process is touched
     omp_set_dynamic(0);
     kernels::LaneState lane;
@@ -74,14 +75,19 @@ std::shared_ptr<Lane> Lane::shared(int threads) {
   const std::lock_guard lock(mutex);
   auto lane = current.lock();
   if (!lane) {
-    lane = std::shared_ptr<Lane>(new Lane(chosen_threads(threads)));
+    lane = std::shared_ptr<Lane>(new Lane(chosen_threads(threads), "rille-lane"));
     current = lane;
   }
   return lane;
 }
 
-Lane::Lane(int threads) : state_(std::make_unique<State>()) {
+std::shared_ptr<Lane> Lane::of_device(const std::string& name) {
+  return std::shared_ptr<Lane>(new Lane(1, name.substr(0, 15)));   // more than that is no thread's name
+}
+
+Lane::Lane(int threads, std::string name) : state_(std::make_unique<State>()) {
   state_->threads = threads;
+  state_->name = std::move(name);
   state_->thread = std::thread([s = state_.get()] {
     s->run();
     if (s->orphaned) delete s;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace rille::kernels { class LaneState; }
 
@@ -20,6 +21,8 @@ class Lane {
   // The process's lane, made when nobody holds one. `threads` counts only then; 0: one per core, divided by the local
   // ranks that the environment announces (RILLE_LOCAL_RANKS); RILLE_THREADS overrides both.
   static std::shared_ptr<Lane> shared(int threads = 0);
+  // Of a device that computes by itself: a plain thread that gives it work.
+  static std::shared_ptr<Lane> of_device(const std::string& name);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -29,7 +32,7 @@ class Lane {
   int threads() const;
 
  private:
-  explicit Lane(int threads);
+  Lane(int threads, std::string name);
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/executor.hpp"
 #include "runtime/tensor/launch.hpp"
 #include "runtime/tensor/notebook.hpp"
 
@@ -43,6 +44,14 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
   return success();
 }
 
+Result<void> check_known(Graph& g, OpId op) {
+  const auto* executor = g.device()->executor();
+  if (!executor || executor->knows(op_of(op).kernel_name)) return success();
+  return make_error(ErrorKind::device,
+                    fmt::format("{} cannot run on {}: it has no kernel there", op_of(op).name, g.device()->name()),
+                    "run this part on the CPU: rille.device(\"cpu\")");
+}
+
 std::shared_ptr<Node> make_node(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                                 const std::vector<Tensor>& out, bool update) {
   auto node = std::make_shared<Node>();
@@ -72,6 +81,7 @@ Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const s
                          kernels::RandomKey* used) {
   for (const auto& t : in) if (t) RILLE_CHECK(check_operand(g, op, t));
   for (const auto& t : out) RILLE_CHECK(check_operand(g, op, t));
+  RILLE_CHECK(check_known(g, op));
   auto node = make_node(op, attrs, in, out, update);
   if (key) {
     node->random = *key;
@@ -139,6 +149,7 @@ Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::v
 Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> payload, const std::vector<Tensor>& in,
                            const std::vector<Tensor>& out) {
   for (const auto& t : in) RILLE_CHECK(check_operand(g, OpId::launch, t));
+  RILLE_CHECK(check_known(g, OpId::launch));
   auto node = make_node(OpId::launch, {}, in, out, true);
   node->payload = std::move(payload);
   if (!g.impl().trace) g.impl().launches.push_back(node);

@@ -1,0 +1,162 @@
+#include "runtime/device/cuda.hpp"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "runtime/base/units.hpp"
+#include "runtime/device/lane.hpp"
+
+namespace rille::device {
+
+class CudaDevice::Sequence final : public Captured {
+ public:
+  Sequence(std::shared_ptr<CudaDevice> device, cuda::Sequence* handle) : device_(std::move(device)), handle_(handle) {}
+  ~Sequence() override { device_->table_->drop(device_->handle_, handle_); }
+  cuda::Sequence* handle() const { return handle_; }
+
+ private:
+  std::shared_ptr<CudaDevice> device_;
+  cuda::Sequence* handle_;
+};
+
+namespace {
+
+Result<CudaCard> choose(std::string_view name) {
+  RILLE_TRY(const auto cards, cuda_cards());
+  std::string known;
+  for (const auto& c : cards) known += fmt::format("{}cuda:{} ({})", known.empty() ? "" : ", ", c.ordinal, c.info.name);
+  const auto which = name.size() > 5 ? name.substr(5) : std::string_view("0");
+  int ordinal = -1;
+  const auto [end, failed] = std::from_chars(which.data(), which.data() + which.size(), ordinal);
+  const bool number = failed == std::errc() && end == which.data() + which.size();
+  for (const auto& c : cards) if (number ? c.ordinal == ordinal : which == c.info.uuid) return c;
+  return make_error(ErrorKind::device, fmt::format("there is no device '{}' here", name),
+                    cards.empty() ? "the driver sees no GPU: look at CUDA_VISIBLE_DEVICES and at nvidia-smi"
+                                  : "there are " + known);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::string_view name) {
+  if (name != "cuda" && !name.starts_with("cuda:")) {
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is no CUDA device's name", name), "\"cuda:0\"");
+  }
+  RILLE_TRY(const auto card, choose(name));
+  RILLE_TRY(const auto* table, cuda_plugin());
+  cuda::Failure why;
+  auto* const handle = table->open(card.ordinal, &why);
+  if (!handle) return cuda_error(why);
+  return std::shared_ptr<CudaDevice>(new CudaDevice(table, card, handle));
+}
+
+CudaDevice::CudaDevice(const cuda::Table* table, const CudaCard& card, cuda::Card* handle)
+    : table_(table), card_(card), handle_(handle), lane_(Lane::of_device(fmt::format("rille-cuda{}", card.ordinal))) {}
+
+CudaDevice::~CudaDevice() {
+  release_all();
+  table_->close(handle_);
+}
+
+std::string CudaDevice::name() const { return fmt::format("cuda:{}", card_.ordinal); }
+
+std::string CudaDevice::description() const {
+  const auto& i = card_.info;
+  return fmt::format("{}, sm_{}, {} multiprocessors, {}", i.name, i.architecture, i.multiprocessors,
+                     format_size_bytes(i.memory_bytes));
+}
+
+Result<std::pair<std::int64_t, std::int64_t>> CudaDevice::card_memory() const {
+  std::int64_t free_bytes = 0, total_bytes = 0;
+  if (!table_->memory(handle_, &free_bytes, &total_bytes)) {
+    RILLE_CHECK(usable());
+    return make_error(ErrorKind::device, name() + " does not tell how much memory is free");
+  }
+  return std::pair{free_bytes, total_bytes};
+}
+
+void* CudaDevice::system_allocate(std::size_t bytes) { return table_->allocate(handle_, bytes); }
+void CudaDevice::system_free(void* data, std::size_t) { table_->release(handle_, data); }
+void CudaDevice::before_frees() { table_->settle(handle_); }
+std::uint64_t CudaDevice::stamp() const { return table_->stamp(handle_); }
+
+namespace {
+
+// call(Failure*) is false: the failure as an error.
+template <class Call>
+Result<> checked(const Call& call) {
+  cuda::Failure why;
+  if (call(&why)) return success();
+  return cuda_error(why);
+}
+
+}  // namespace
+
+Result<> CudaDevice::usable() const {
+  return checked([&](auto* f) { return table_->alive(handle_, f); });
+}
+
+Result<> CudaDevice::upload(const Buffer& to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return success();
+  return checked([&](auto* f) { return table_->upload(handle_, to.data(), from, bytes, to.stamp(), f); });
+}
+
+Result<> CudaDevice::download(void* to, const void* from, std::size_t bytes) {
+  return checked([&](auto* f) { return table_->download(handle_, to, from, bytes, f); });
+}
+
+Result<> CudaDevice::clear(void* at, std::size_t bytes) {
+  return checked([&](auto* f) { return table_->clear(handle_, at, bytes, f); });
+}
+
+Result<> CudaDevice::finish() {
+  return checked([&](auto* f) { return table_->finish(handle_, f); });
+}
+
+bool CudaDevice::knows(const char* kernel) const {
+  const std::lock_guard lock(mutex_);
+  const auto [found, fresh] = known_.try_emplace(kernel, false);
+  if (fresh) found->second = table_->knows(kernel);
+  return found->second;
+}
+
+Result<> CudaDevice::run(const char* kernel, const kernels::Call& call) {
+  return checked([&](auto* f) { return table_->run(handle_, kernel, &call, f); });
+}
+
+Result<> CudaDevice::copy(void* to, const void* from, std::size_t bytes) {
+  return checked([&](auto* f) { return table_->copy(handle_, to, from, bytes, f); });
+}
+
+Result<> CudaDevice::begin_capture() {
+  return checked([&](auto* f) { return table_->begin_capture(handle_, f); });
+}
+
+Result<std::shared_ptr<Captured>> CudaDevice::end_capture() {
+  cuda::Failure why;
+  auto* const handle = table_->end_capture(handle_, &why);
+  if (!handle) return cuda_error(why);
+  return std::shared_ptr<Captured>(
+      std::make_shared<Sequence>(std::static_pointer_cast<CudaDevice>(shared_from_this()), handle));
+}
+
+Result<> CudaDevice::replay(Captured& captured, std::uint64_t seed, std::uint64_t step) {
+  auto* const handle = static_cast<Sequence&>(captured).handle();
+  return checked([&](auto* f) { return table_->replay(handle_, handle, seed, step, f); });
+}
+
+Result<> CudaDevice::pace() {
+  return checked([&](auto* f) { return table_->pace(handle_, f); });
+}
+
+Result<> CudaDevice::start_clock() {
+  return checked([&](auto* f) { return table_->start_clock(handle_, f); });
+}
+
+Result<std::int64_t> CudaDevice::stop_clock_ns() {
+  std::int64_t ns = 0;
+  RILLE_CHECK(checked([&](auto* f) { return table_->stop_clock(handle_, &ns, f); }));
+  return ns;
+}
+
+}  // namespace rille::device

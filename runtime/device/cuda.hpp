@@ -1,0 +1,68 @@
+// A CUDA device: this half is Rille's, the other is the plug-in's (runtime/device/cuda/). The lane's jobs give the
+// device its work and do not wait for it, but for reading and when it is too far behind.
+//
+// Errors: device, when there is no plug-in, driver or card, or when the card is lost: every later call then says so,
+// and why. What kernels find wrong with their data (a label out of range) is kind invalid and comes with the next read.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "runtime/device/cuda_plugin.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/device/executor.hpp"
+
+namespace rille::device {
+
+class CudaDevice final : public Device, private Executor {
+ public:
+  // "cuda" (the first), "cuda:1", or "cuda:" and a card's uuid: "cuda:GPU-2c3f...", "cuda:MIG-...".
+  static Result<std::shared_ptr<CudaDevice>> open(std::string_view name);
+  ~CudaDevice() override;
+
+  const CudaCard& card() const { return card_; }
+  // Of the whole card, all processes together: free, then total.
+  Result<std::pair<std::int64_t, std::int64_t>> card_memory() const;
+
+  Kind kind() const override { return Kind::cuda; }
+  std::string name() const override;
+  std::string description() const override;          // "NVIDIA H200, sm_90, 132 multiprocessors, 141 GB"
+  int threads() const override { return 0; }
+  Lane& lane() const override { return *lane_; }
+  Executor* executor() override { return this; }
+  Result<> upload(const Buffer& to, const void* from, std::size_t bytes) override;
+  Result<> download(void* to, const void* from, std::size_t bytes) override;
+  Result<> clear(void* at, std::size_t bytes) override;
+  Result<> finish() override;
+
+ private:
+  CudaDevice(const cuda::Table* table, const CudaCard& card, cuda::Card* handle);
+  void* system_allocate(std::size_t bytes) override;
+  void system_free(void* data, std::size_t bytes) override;
+  void before_frees() override;
+  std::uint64_t stamp() const override;
+  Result<> usable() const override;
+
+  bool knows(const char* kernel) const override;
+  Result<> run(const char* kernel, const kernels::Call& call) override;
+  Result<> copy(void* to, const void* from, std::size_t bytes) override;
+  Result<> begin_capture() override;
+  Result<std::shared_ptr<Captured>> end_capture() override;
+  Result<> replay(Captured& captured, std::uint64_t seed, std::uint64_t step) override;
+  Result<> pace() override;
+  Result<> start_clock() override;
+  Result<std::int64_t> stop_clock_ns() override;
+
+  class Sequence;
+  const cuda::Table* table_;
+  CudaCard card_;
+  cuda::Card* handle_;
+  std::shared_ptr<Lane> lane_;
+  mutable std::mutex mutex_;                         // of known_
+  mutable std::unordered_map<const void*, bool> known_;   // by the name's address: they are the table's
+};
+
+}  // namespace rille::device

@@ -1,0 +1,130 @@
+// Card: one opened device of the driver. Its primary context is retained and never reset, so that other users of CUDA
+// in this process go on.
+//
+// All compute happens on one stream, in the order in which it is asked for. So memory that is freed when its last user
+// has been given may be used again at once: the next user comes later on that stream. The one exception is an upload:
+// it runs on a stream of its own, beside the computation, and waits for the mark that `stamp` names; what is given
+// after it waits for it. A third stream only captures: nothing ever runs on it, and other threads may use the first two
+// meanwhile.
+//
+// Locks: `mutex` guards marks and uploads. The rest belongs to the lane.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/cuda/launcher.hpp"
+#include "runtime/device/cuda/staging.hpp"
+
+namespace rille::device::cuda {
+
+constexpr unsigned marks_max = 16;                   // jobs that the device may be behind its lane
+
+// Device memory of the plug-in's own. Whoever may still work on it holds it: the card, captured sequences.
+struct Block {
+  Card& card;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  explicit Block(Card& c) : card(c) {}
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block();
+};
+
+struct KernelHandle {
+  CUfunction function = nullptr;
+  unsigned shared_allowed = 48u << 10;
+};
+
+struct Sequence {
+  CUgraphExec exec = nullptr;
+  std::vector<std::shared_ptr<Block>> scratch;       // whose addresses it holds
+};
+
+struct Function {
+  CUmodule module = nullptr;
+  KernelHandle kernel;
+};
+
+struct Card {
+  explicit Card(const Driver& d) : driver(d) {}
+  bool open(int ordinal, Failure& f);
+  void close();
+
+  // Like Driver::ok; a loss stays.
+  bool ok(CUresult result, const char* doing, Failure& f);
+  bool alive(Failure& f);
+
+  // -- streams
+  bool settle(Failure& f);
+  bool upload(void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f);
+  bool download(void* to, const void* from, std::size_t bytes, Failure& f);
+  bool finish(Failure& f);                           // and tells what a kernel found
+  bool mark(Failure& f);
+  std::uint64_t stamp() const { return marked.load(std::memory_order_acquire) + 1; }
+
+  // -- calls (launcher.cpp)
+  bool run(const char* kernel, const kernels::Call& call, Failure& f);
+  bool find(const char* name, KernelHandle*& handle, Failure& f);
+  bool allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f);
+  std::shared_ptr<Block> allocate_block(std::size_t bytes, Failure& f);
+  bool set_key(std::uint64_t seed, std::uint64_t step, Failure& f);
+
+  // -- captures (capture.cpp)
+  bool begin_capture(Failure& f);
+  Sequence* end_capture(Failure& f);
+  bool replay(Sequence& sequence, std::uint64_t seed, std::uint64_t step, Failure& f);
+  void drop(Sequence* sequence);
+  CUstream stream() const { return capturing ? captures : compute; }
+
+  const Driver& driver;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  bool retained = false;
+  int architecture = 0, multiprocessors = 0, shared_max = 0;
+  std::atomic<CUresult> lost{cu::success};
+
+  CUstream compute = nullptr, copies = nullptr, captures = nullptr;
+  std::mutex mutex;
+  CUevent marks[marks_max] = {}, now = nullptr;
+  std::atomic<std::uint64_t> marked{0};
+  std::unique_ptr<Staging> up_small, up_large, down_small, down_large;
+
+  // Device memory that kernels and host share: what a kernel found, and the random key.
+  std::shared_ptr<Block> cells;
+  kernels::cuda::Fault* fault = nullptr;
+  kernels::cuda::StepKey* key = nullptr;
+  kernels::cuda::StepKey known_key{};                // what the stream will find there
+
+  std::vector<CUmodule> modules;                     // of kernels::cuda::images, as far as they were needed
+  std::unordered_map<const void*, KernelHandle> kernels_by_name;       // texts live as long as the plug-in
+  std::shared_ptr<Block> scratch;
+  bool capturing = false;
+  CUevent clock[2] = {};
+
+ private:
+  bool make_streams(Failure& f);
+  bool wait_for_stamp(std::uint64_t stamp, Failure& f);
+  bool transfer_out(void* to, const void* from, std::size_t bytes, Failure& f);
+};
+
+// Makes the card's context the thread's, and puts the other one back.
+class Current {
+ public:
+  explicit Current(Card& card) : card_(card) { pushed_ = card.driver.cuCtxPushCurrent(card.context) == cu::success; }
+  ~Current() {
+    CUcontext other;
+    if (pushed_) card_.driver.cuCtxPopCurrent(&other);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  Card& card_;
+  bool pushed_;
+};
+
+}  // namespace rille::device::cuda

@@ -1,0 +1,142 @@
+// Runs an operation: its launch asks for kernels by name, which are looked up in the modules and given to the driver.
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/card.hpp"
+
+namespace rille::kernels {
+
+// The plug-in's own: the CPU's kernels are not in it.
+void Call::fail(const char* format, ...) const {
+  if (!error || error[0]) return;
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(error, error_bytes, format, args);
+  va_end(args);
+}
+
+}  // namespace rille::kernels
+
+namespace rille::device::cuda {
+
+namespace {
+
+// For one operation.
+class CardLauncher final : public kernels::cuda::Launcher {
+ public:
+  CardLauncher(Card& card, const kernels::Call& call, Failure& f) : card_(card), call_(call), f_(f) {}
+  bool good() const { return good_; }
+
+  void launch(const char* kernel, kernels::cuda::Grid grid, kernels::cuda::Grid block, unsigned shared_bytes,
+              void** arguments) override {
+    KernelHandle* handle = nullptr;
+    good_ = good_ && card_.find(kernel, handle, f_) && card_.allow_shared(*handle, shared_bytes, f_) &&
+            card_.ok(card_.driver.cuLaunchKernel(handle->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                                 shared_bytes, card_.stream(), arguments, nullptr), kernel, f_);
+  }
+
+  void fill(void* to, unsigned char byte, std::size_t bytes) override {
+    good_ = good_ && (bytes == 0 || card_.ok(card_.driver.cuMemsetD8Async(address(to), byte, bytes, card_.stream()),
+                                             "filling memory", f_));
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    good_ = good_ && (bytes == 0 || card_.ok(card_.driver.cuMemcpyDtoDAsync(address(to), address(from), bytes,
+                                                                            card_.stream()), "copying memory", f_));
+  }
+
+  // Several of one operation lie behind each other. A block that is too small stays until nobody holds it: launches
+  // that were given it may not have run.
+  void* scratch(std::size_t bytes) override {
+    bytes = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
+    auto& block = card_.scratch;
+    if (good_ && (!block || used_ + bytes > block->bytes)) {
+      if (card_.capturing) {
+        good_ = refuse(f_, int(ErrorKind::internal), "run it uncompiled, and report this",
+                       "an operation wants %zu bytes of working memory that it did not want before", bytes);
+        return nullptr;
+      }
+      retired_ = block;
+      auto grown = card_.allocate_block(std::max(used_ + bytes, block ? 2 * block->bytes : std::size_t(1) << 20), f_);
+      good_ = grown != nullptr;
+      if (grown) block = std::move(grown);
+      used_ = 0;
+    }
+    if (!good_) return nullptr;
+    void* const at = static_cast<char*>(block->data) + used_;
+    used_ += bytes;
+    return at;
+  }
+
+  kernels::cuda::Fault* fault() override { return card_.fault; }
+  const kernels::cuda::StepKey* step_key() override {
+    // A replay sets it itself, each time.
+    if (!card_.capturing) good_ = good_ && card_.set_key(call_.random.seed, call_.random.step, f_);
+    return card_.key;
+  }
+  int multiprocessors() const override { return card_.multiprocessors; }
+  int architecture() const override { return card_.architecture; }
+  bool product(const Product&) override { return false; }
+
+ private:
+  Card& card_;
+  const kernels::Call& call_;
+  Failure& f_;
+  bool good_ = true;
+  std::size_t used_ = 0;
+  std::shared_ptr<Block> retired_;
+};
+
+}  // namespace
+
+// Images are loaded in their order until one has it. "Not found" in all of them is a broken build.
+bool Card::find(const char* name, KernelHandle*& handle, Failure& f) {
+  if (const auto known = kernels_by_name.find(name); known != kernels_by_name.end()) {
+    handle = &known->second;
+    return true;
+  }
+  using kernels::cuda::images, kernels::cuda::image_count;
+  KernelHandle found;
+  for (std::size_t i = 0; i < image_count && !found.function; ++i) {
+    if (i == modules.size()) {
+      CUmodule module = nullptr;
+      if (!ok(driver.cuModuleLoadData(&module, images[i].data), "loading the kernels", f)) return false;
+      modules.push_back(module);
+    }
+    const CUresult result = driver.cuModuleGetFunction(&found.function, modules[i], name);
+    if (result == cu::not_found) found.function = nullptr;
+    else if (!ok(result, name, f)) return false;
+  }
+  if (!found.function) {
+    return refuse(f, int(ErrorKind::device), image_count ? "report this: the build is broken"
+                                                          : "build Rille where the CUDA toolkit (nvcc) is found",
+                  image_count ? "there is no CUDA kernel %s in this build"
+                               : "this build has no CUDA kernels (%s was asked for)", name);
+  }
+  handle = &kernels_by_name.emplace(name, found).first->second;
+  return true;
+}
+
+bool Card::allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f) {
+  if (bytes <= kernel.shared_allowed) return true;
+  const auto result = driver.cuFuncSetAttribute(kernel.function, cu::dynamic_shared_max, int(bytes));
+  if (!ok(result, "shared memory", f)) return false;
+  kernel.shared_allowed = bytes;
+  return true;
+}
+
+bool Card::run(const char* kernel, const kernels::Call& call, Failure& f) {
+  if (!alive(f)) return false;
+  const auto launch = kernels::cuda::find_launch(kernel);
+  if (!launch) {
+    return refuse(f, int(ErrorKind::device), "run this part on the CPU: rille.device(\"cpu\")",
+                  "%s has no CUDA kernel in this build", kernel);
+  }
+  CardLauncher launcher(*this, call, f);
+  launch(call, launcher);
+  return launcher.good();
+}
+
+}  // namespace rille::device::cuda

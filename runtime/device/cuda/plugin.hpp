@@ -1,0 +1,92 @@
+// What Rille and its CUDA plug-in (librille_cuda.so) say to each other: one C entry that gives a table of functions.
+// Both sides are of one build: the plug-in refuses another build's id, so plain structs of the tree may pass (Call).
+//
+// Nothing throws across, no standard library's type passes. A function that can fail returns false (or null) and fills
+// `Failure`. Memory that a function returns belongs to the plug-in. Threads: those marked "any" from any thread, the
+// others from one thread at a time, the card's lane. Every function leaves the thread's current context as it was.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/call.hpp"
+
+namespace rille::device::cuda {
+
+struct Failure {
+  std::int32_t kind = 0;                    // an ErrorKind
+  std::int32_t code = 0;                    // the driver's, 0 when it is not the driver's
+  char message[640], hint[480];
+  Failure() { message[0] = hint[0] = 0; }   // made for every call: not cleared
+};
+
+struct DriverInfo {
+  std::int32_t version = 0;                 // the CUDA that it supports: 13000
+  std::int32_t images = 0;                  // with kernels in the plug-in; 0: it was built without nvcc
+  std::int32_t cards = 0;
+  char path[640] = {};
+};
+
+struct CardInfo {
+  char name[256] = {};                      // "NVIDIA H200"
+  char uuid[48] = {};                       // "GPU-...", "MIG-..." for an instance
+  char bus[24] = {};                        // "0000:1b:00.0"
+  std::int32_t architecture = 0;            // 90: sm_90
+  std::int32_t multiprocessors = 0;
+  std::int32_t shared_bytes_max = 0;        // of a block
+  std::int32_t l2_bytes = 0;
+  std::int64_t memory_bytes = 0;
+};
+
+struct Card;                                // one opened device
+struct Sequence;                            // captured calls
+struct Function;                            // of a user's kernel
+
+struct Shape {
+  unsigned grid[3], block[3], shared_bytes;
+  bool cooperative;
+};
+
+struct Table {
+  std::uint32_t struct_size = sizeof(Table);
+
+  bool (*start)(DriverInfo*, Failure*) = nullptr;                            // any; finds and loads the driver, once
+  bool (*describe)(int ordinal, CardInfo*, Failure*) = nullptr;              // any
+  Card* (*open)(int ordinal, Failure*) = nullptr;                            // any
+  void (*close)(Card*) = nullptr;                                            // when nobody uses it any more
+  bool (*alive)(Card*, Failure*) = nullptr;                                  // any; false: lost, and why
+
+  void* (*allocate)(Card*, std::size_t bytes) = nullptr;                     // any; null: no more
+  void (*release)(Card*, void* data) = nullptr;                              // any; after settle()
+  void (*settle)(Card*) = nullptr;                                           // any; waits for all that was asked for
+  bool (*memory)(Card*, std::int64_t* free, std::int64_t* total) = nullptr;  // any
+
+  std::uint64_t (*stamp)(Card*) = nullptr;                                   // any
+  // Any thread. After the work that `stamp` covers, before what is asked for from now on.
+  bool (*upload)(Card*, void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure*) = nullptr;
+  bool (*download)(Card*, void* to, const void* from, std::size_t bytes, Failure*) = nullptr;
+  bool (*finish)(Card*, Failure*) = nullptr;
+  bool (*clear)(Card*, void* at, std::size_t bytes, Failure*) = nullptr;
+  bool (*copy)(Card*, void* to, const void* from, std::size_t bytes, Failure*) = nullptr;
+  bool (*pace)(Card*, Failure*) = nullptr;
+
+  bool (*knows)(const char* kernel) = nullptr;                               // any
+  bool (*run)(Card*, const char* kernel, const kernels::Call*, Failure*) = nullptr;
+  bool (*begin_capture)(Card*, Failure*) = nullptr;
+  Sequence* (*end_capture)(Card*, Failure*) = nullptr;
+  bool (*replay)(Card*, Sequence*, std::uint64_t seed, std::uint64_t step, Failure*) = nullptr;
+  void (*drop)(Card*, Sequence*) = nullptr;                                  // any
+  bool (*start_clock)(Card*, Failure*) = nullptr;
+  bool (*stop_clock)(Card*, std::int64_t* ns, Failure*) = nullptr;
+
+  // A user's kernel: its own module. `image` may go when it returns.
+  Function* (*load)(Card*, const void* image, const char* name, Failure*) = nullptr;                     // any
+  void (*unload)(Card*, Function*) = nullptr;                                                            // any; waits
+  bool (*set_constant)(Card*, Function*, const char* name, const void* bytes, std::size_t, Failure*) = nullptr;  // any
+  bool (*launch)(Card*, Function*, const Shape*, void** arguments, Failure*) = nullptr;
+};
+
+// "rille_cuda_plugin". null: another build.
+using Entry = const Table* (*)(std::uint32_t struct_size, const char* build_id);
+
+}  // namespace rille::device::cuda

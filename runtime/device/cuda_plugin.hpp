@@ -1,0 +1,34 @@
+// Finds and loads the CUDA plug-in, librille_cuda.so: RILLE_CUDA_PLUGIN, or beside this library or program, or in
+// ../lib of it. Loaded once and never unloaded; a failure is tried again. Any thread.
+//
+// Errors, kind device: there is no plug-in here, it is of another build, or there is no driver that it can use.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/device/cuda/plugin.hpp"
+
+namespace rille::device {
+
+Result<const cuda::Table*> cuda_plugin();
+// With the driver, which is loaded here.
+Result<cuda::DriverInfo> cuda_driver();
+
+struct CudaCard {
+  int ordinal = 0;                      // "cuda:0"
+  cuda::CardInfo info;
+};
+// As CUDA_VISIBLE_DEVICES lets the driver see them; an instance of a divided GPU (MIG) is one.
+Result<std::vector<CudaCard>> cuda_cards();
+
+// A library that CUDA's operations use where it is found.
+struct CudaLibrary {
+  std::string name, path, what_for;     // path: "" when it is not found
+};
+std::vector<CudaLibrary> cuda_libraries();
+
+Error cuda_error(const cuda::Failure& failure);
+
+}  // namespace rille::device

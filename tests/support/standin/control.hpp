@@ -1,0 +1,34 @@
+// How a test steers the stand-in driver, and what it tells. Found by dlsym in the library that RILLE_CUDA_DRIVER names.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rille::test::standin {
+
+struct Options {
+  std::uint64_t seed = 1;              // of the order among streams that could go on
+  int cards = 1;
+  int version = 13000;
+  std::size_t memory_bytes = std::size_t(1) << 30;   // of a card
+  // Planted bugs, as a careless plug-in would have them: a wait that is missing or comes too early, a number that
+  // is not brought up to date.
+  unsigned no_event_waits = 0;         // bit n: cuStreamWaitEvent does nothing on the n-th stream that was made
+  bool no_event_syncs = false;         // cuEventSynchronize returns at once
+  bool no_stream_syncs = false;        // cuStreamSynchronize too
+  bool no_numbers = false;             // cuMemsetD32Async does nothing
+  // The n-th call (from 1) of this function fails; a loss stays.
+  const char* fail_function = nullptr;
+  int fail_at = 0, fail_code = 0;
+};
+
+struct Report {
+  std::int64_t launches = 0, graph_launches = 0, graphs = 0, uploads = 0, numbers = 0;
+  std::int64_t live_bytes = 0, pinned_bytes = 0, streams = 0, events = 0, modules = 0, contexts = 0;
+  char wrong[400] = {};                // the first misuse: a copy outside of memory, a stream that waits for ever
+};
+
+using Reset = void (*)(const Options*);     // "standin_reset": everything before is forgotten, memory too
+using Tell = void (*)(Report*);             // "standin_report"
+
+}  // namespace rille::test::standin

@@ -1,0 +1,386 @@
+// libcuda.so.1 for tests: the functions of runtime/device/cuda/driver.hpp, with device memory in this process and
+// kernels run through the shim (tests/support/shim_kernels.hpp).
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "../shim_kernels.hpp"
+#include "world.hpp"
+
+namespace rille::test::standin {
+
+using namespace device::cuda;
+
+namespace {
+
+thread_local int context_depth = 0;
+
+struct Module { void* library = nullptr; };
+struct Callable {
+  std::string name;
+  const rille_abi::Kernel* kernel;
+};
+
+Stream& of(CUstream s) { return *reinterpret_cast<Stream*>(s); }
+Event& of(CUevent e) { return *reinterpret_cast<Event*>(e); }
+char* at(CUdeviceptr p) { return reinterpret_cast<char*>(p); }
+
+// What every function begins with: the lock, a loss, a failure that the test asked for, the context.
+struct Entered {
+  std::lock_guard<std::recursive_mutex> lock{world().mutex};
+  CUresult result = cu::success;
+  explicit Entered(const char* name, bool wants_context = true) {
+    World& w = world();
+    const int number = ++w.calls[name];
+    if (w.options.fail_function && w.options.fail_at == number && std::strcmp(name, w.options.fail_function) == 0) {
+      result = w.options.fail_code;
+      if (is_loss(result)) w.lost = result;
+    }
+    if (result == cu::success) result = w.lost;
+    if (result == cu::success && wants_context && context_depth == 0) {
+      w.wrong(std::string(name) + " without a context");
+      result = 201;
+    }
+  }
+};
+#define ENTER(...)                       \
+  const Entered entered(__func__ __VA_OPT__(,) __VA_ARGS__); \
+  if (entered.result != cu::success) return entered.result; \
+  [[maybe_unused]] World& w = world()
+
+// A copy that runs later: is what it names still memory by then?
+void move(char* to, const char* from, std::size_t bytes, bool to_device, bool from_device) {
+  World& w = world();
+  if ((to_device && !w.inside(std::uintptr_t(to), bytes)) || (from_device && !w.inside(std::uintptr_t(from), bytes))) {
+    w.wrong("a copy of " + std::to_string(bytes) + " bytes outside of live memory");
+    w.lost = cu::illegal_address;
+    return;
+  }
+  std::memmove(to, from, bytes);
+}
+
+// Nothing of the kind may be asked for by the thread that captures; others may.
+bool captures() {
+  for (auto* s : world().streams)
+    if (s->capturing && s->by == std::this_thread::get_id()) return s->broken = true;
+  return false;
+}
+
+CUresult launch(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared, CUstream stream,
+                void** arguments) {
+  const auto& callable = *reinterpret_cast<Callable*>(f);
+  ++world().report.launches;
+  // The values as they are now: what changes later does not count.
+  std::vector<std::vector<std::max_align_t>> values;
+  for (unsigned i = 0; i < callable.kernel->parameters; ++i) {
+    const auto& p = callable.kernel->parameter[i];
+    const std::size_t bytes = p.pointer ? sizeof(void*) : p.size;
+    values.emplace_back((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t) + 4);
+    std::memcpy(values.back().data(), arguments[i], bytes);
+  }
+  device::KernelRun run;
+  run.kernel = callable.kernel;
+  std::copy(grid, grid + 3, run.grid);
+  std::copy(block, block + 3, run.block);
+  run.shared_bytes = shared;
+  return world().add(of(stream), [run, values, name = callable.name]() mutable {
+    std::vector<void*> list;
+    for (auto& v : values) list.push_back(v.data());
+    run.arguments = list.data();
+    static auto* const pool = new device::RunnerPool;
+    device::RunReport report;
+    device::run_kernel(run, *pool, report);
+    if (report.violation.kind != device::Violation::Kind::none || report.out_of_memory) {
+      world().wrong("kernel " + name + " failed");
+      world().lost = cu::launch_failed;
+    }
+  });
+}
+
+}  // namespace
+
+extern "C" {
+#define API __attribute__((visibility("default"))) CUresult
+
+__attribute__((visibility("default"))) void standin_reset(const Options* o) { world().reset(*o); }
+__attribute__((visibility("default"))) void standin_report(Report* r) {
+  const std::lock_guard lock(world().mutex);
+  *r = world().report;
+}
+
+API cuInit(unsigned) { ENTER(false); return w.options.cards ? cu::success : cu::no_device; }
+API cuDriverGetVersion(int* v) { *v = world().options.version; return cu::success; }
+API cuGetErrorName(CUresult r, const char** name) {
+  *name = r == cu::out_of_memory ? "CUDA_ERROR_OUT_OF_MEMORY" : r == cu::illegal_address ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : r == cu::ecc_uncorrectable ? "CUDA_ERROR_ECC_UNCORRECTABLE" : "CUDA_ERROR_OF_THE_STAND_IN";
+  return cu::success;
+}
+API cuGetErrorString(CUresult, const char** text) { *text = "as the test asked"; return cu::success; }
+
+API cuDeviceGetCount(int* n) { ENTER(false); *n = w.options.cards; return cu::success; }
+API cuDeviceGet(CUdevice* d, int i) {
+  ENTER(false);
+  *d = i;
+  return i >= 0 && i < w.options.cards ? cu::success : cu::invalid_device;
+}
+API cuDeviceGetName(char* name, int bytes, CUdevice) {
+  std::snprintf(name, std::size_t(bytes), "Stand-in GPU");
+  return cu::success;
+}
+API cuDeviceGetUuid_v2(CUuuid* id, CUdevice d) {
+  for (int i = 0; i < 16; ++i) id->bytes[i] = char(16 * d + i);
+  return cu::success;
+}
+API cuDeviceGetPCIBusId(char* bus, int bytes, CUdevice d) {
+  std::snprintf(bus, std::size_t(bytes), "0000:0%d:00.0", d);
+  return cu::success;
+}
+API cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) { *bytes = world().options.memory_bytes; return cu::success; }
+API cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
+  *value = attribute == cu::capability_major ? 9 : attribute == cu::capability_minor ? 0
+           : attribute == cu::multiprocessors ? 2 : attribute == cu::shared_per_block_optin ? 227 << 10
+           : attribute == cu::l2_cache ? 50 << 20 : 0;
+  return cu::success;
+}
+API cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) {
+  ENTER(false);
+  ++w.report.contexts;
+  *c = reinterpret_cast<CUcontext>(std::uintptr_t(d + 1));
+  return cu::success;
+}
+API cuDevicePrimaryCtxRelease_v2(CUdevice) {
+  const Entered entered(__func__, false);
+  --world().report.contexts;
+  return cu::success;
+}
+API cuCtxPushCurrent_v2(CUcontext) { ++context_depth; return cu::success; }
+API cuCtxPopCurrent_v2(CUcontext*) { --context_depth; return cu::success; }
+
+API cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  ENTER();
+  *total = w.options.memory_bytes;
+  *free = *total - std::size_t(w.report.live_bytes);
+  return cu::success;
+}
+API cuMemAlloc_v2(CUdeviceptr* p, std::size_t bytes) {
+  ENTER();
+  if (captures()) return cu::capture_unsupported;
+  *p = reinterpret_cast<CUdeviceptr>(w.allocate(bytes));
+  return *p ? cu::success : cu::out_of_memory;
+}
+API cuMemFree_v2(CUdeviceptr p) { ENTER(); return w.free(std::uintptr_t(p)) ? cu::success : cu::invalid_value; }
+API cuMemHostAlloc(void** p, std::size_t bytes, unsigned) {
+  ENTER();
+  Range range{std::make_unique<char[]>(bytes), bytes, false};
+  *p = range.bytes.get();
+  w.pinned[std::uintptr_t(*p)] = std::move(range);
+  w.report.pinned_bytes += std::int64_t(bytes);
+  return cu::success;
+}
+API cuMemFreeHost(void* p) {
+  ENTER();
+  const auto found = w.pinned.find(std::uintptr_t(p));
+  if (found == w.pinned.end()) return cu::invalid_value;
+  w.report.pinned_bytes -= std::int64_t(found->second.size);
+  w.pinned.erase(found);
+  return cu::success;
+}
+
+// Pinned memory is read when the copy's turn comes; other memory now, as the driver does.
+API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream s) {
+  ENTER();
+  ++w.report.uploads;
+  if (w.is_pinned(from, bytes))
+    return w.add(of(s), [=] { move(at(to), static_cast<const char*>(from), bytes, true, false); });
+  const auto* const first = static_cast<const char*>(from);
+  auto copy = std::make_shared<std::vector<char>>(first, first + bytes);
+  return w.add(of(s), [=] { move(at(to), copy->data(), bytes, true, false); });
+}
+API cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUstream s) {
+  ENTER();
+  return w.add(of(s), [=] { move(static_cast<char*>(to), at(from), bytes, false, true); });
+}
+API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream s) {
+  ENTER();
+  return w.add(of(s), [=] { move(at(to), at(from), bytes, true, true); });
+}
+API cuMemsetD8Async(CUdeviceptr to, unsigned char byte, std::size_t n, CUstream s) {
+  ENTER();
+  if (!w.inside(to, n)) return cu::invalid_value;
+  return w.add(of(s), [=] { std::memset(at(to), byte, n); });
+}
+API cuMemsetD32Async(CUdeviceptr to, unsigned word, std::size_t n, CUstream s) {
+  ENTER();
+  ++w.report.numbers;
+  if (!w.inside(to, 4 * n) || to % 4) return cu::invalid_value;
+  if (w.options.no_numbers) return cu::success;
+  return w.add(of(s), [=] { for (std::size_t i = 0; i < n; ++i) std::memcpy(at(to) + 4 * i, &word, 4); });
+}
+
+API cuStreamCreate(CUstream* s, unsigned) {
+  ENTER();
+  static constexpr unsigned weights[] = {1, 8, 64};
+  auto* const made = new Stream;
+  made->number = w.streams_made++;
+  made->weight = weights[w.random() % 3];
+  w.streams.push_back(made);
+  ++w.report.streams;
+  *s = reinterpret_cast<CUstream>(made);
+  return cu::success;
+}
+API cuStreamDestroy_v2(CUstream s) {
+  ENTER();
+  w.run_until([&] { return of(s).tasks.empty(); });
+  std::erase(w.streams, &of(s));
+  delete &of(s);
+  --w.report.streams;
+  return cu::success;
+}
+API cuStreamSynchronize(CUstream s) {
+  ENTER();
+  if (of(s).capturing || captures()) return cu::capture_unsupported;
+  if (w.options.no_stream_syncs) return cu::success;
+  if (!w.run_until([&] { return of(s).tasks.empty(); })) return cu::launch_timeout;
+  return w.lost;
+}
+API cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
+  ENTER();
+  if (of(s).capturing) return cu::capture_unsupported;
+  if (of(e).mark && !(w.options.no_event_waits >> of(s).number & 1)) of(s).tasks.push_back({nullptr, of(e).mark});
+  return cu::success;
+}
+API cuStreamBeginCapture_v2(CUstream s, int) {
+  ENTER();
+  of(s).capturing = true;
+  of(s).broken = false;
+  of(s).by = std::this_thread::get_id();
+  of(s).captured.clear();
+  return cu::success;
+}
+API cuStreamEndCapture(CUstream s, CUgraph* g) {
+  ENTER();
+  if (!of(s).capturing) return cu::capture_unsupported;
+  of(s).capturing = false;
+  if (of(s).broken) return cu::capture_invalidated;
+  *g = reinterpret_cast<CUgraph>(new Graph{std::move(of(s).captured)});
+  of(s).captured.clear();
+  return cu::success;
+}
+API cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, unsigned long long) {
+  ENTER();
+  ++w.report.graphs;
+  *e = reinterpret_cast<CUgraphExec>(new std::shared_ptr<Graph>(new Graph(*reinterpret_cast<Graph*>(g))));
+  return cu::success;
+}
+API cuGraphDestroy(CUgraph g) { ENTER(); delete reinterpret_cast<Graph*>(g); return cu::success; }
+API cuGraphLaunch(CUgraphExec e, CUstream s) {
+  ENTER();
+  ++w.report.graph_launches;
+  return w.add(of(s), [graph = *reinterpret_cast<std::shared_ptr<Graph>*>(e)] {
+    for (auto call : graph->calls) call();        // a copy each time: a call must not change what the next one sees
+  });
+}
+API cuGraphExecDestroy(CUgraphExec e) {
+  ENTER();
+  --w.report.graphs;
+  delete reinterpret_cast<std::shared_ptr<Graph>*>(e);
+  return cu::success;
+}
+
+API cuEventCreate(CUevent* e, unsigned) {
+  ENTER();
+  auto* const made = new Event;
+  w.events.insert(made);
+  ++w.report.events;
+  *e = reinterpret_cast<CUevent>(made);
+  return cu::success;
+}
+API cuEventDestroy_v2(CUevent e) {
+  ENTER();
+  w.events.erase(&of(e));
+  delete &of(e);
+  --w.report.events;
+  return cu::success;
+}
+API cuEventRecord(CUevent e, CUstream s) {
+  ENTER();
+  if (of(s).capturing) return cu::capture_unsupported;
+  auto mark = of(e).mark = std::make_shared<Mark>();
+  return w.add(of(s), [mark] {
+    mark->done = true;
+    mark->at = world().ran;
+  });
+}
+API cuEventSynchronize(CUevent e) {
+  ENTER();
+  if (captures()) return cu::capture_unsupported;
+  if (w.options.no_event_syncs || !of(e).mark) return cu::success;
+  const auto mark = of(e).mark;
+  if (!w.run_until([&] { return mark->done || w.lost != cu::success; })) return cu::launch_timeout;
+  return w.lost;
+}
+API cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
+  ENTER();
+  *ms = float(of(to).mark->at - of(from).mark->at) * 1e-3f;
+  return cu::success;
+}
+
+// "standin:/path/of/a/library": a user's kernel, compiled for the CPU. Anything else: the build's own kernels.
+API cuModuleLoadData(CUmodule* m, const void* image) {
+  ENTER();
+  auto made = std::make_unique<Module>();
+  const char* const text = static_cast<const char*>(image);
+  if (std::strncmp(text, "standin:", 8) == 0) {
+    made->library = ::dlopen(text + 8, RTLD_NOW | RTLD_LOCAL);
+    if (!made->library) return cu::invalid_image;
+  }
+  ++w.report.modules;
+  *m = reinterpret_cast<CUmodule>(made.release());
+  return cu::success;
+}
+API cuModuleUnload(CUmodule m) {
+  ENTER();
+  auto* const module = reinterpret_cast<Module*>(m);
+  if (module->library) ::dlclose(module->library);
+  delete module;
+  --w.report.modules;
+  return cu::success;
+}
+API cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
+  ENTER();
+  auto* const library = reinterpret_cast<Module*>(m)->library;
+  const auto* kernel = shim_kernel(name);
+  if (library) kernel = static_cast<const rille_abi::Kernel*>(::dlsym(library, "rille_kernel"));
+  if (!kernel) return cu::not_found;
+  static std::map<std::string, Callable>* const callables = new std::map<std::string, Callable>;
+  auto& callable = (*callables)[std::string(name) + "@" + std::to_string(std::uintptr_t(kernel))];
+  callable = {name, kernel};
+  *f = reinterpret_cast<CUfunction>(&callable);
+  return cu::success;
+}
+API cuModuleGetGlobal_v2(CUdeviceptr*, std::size_t*, CUmodule, const char*) {
+  ENTER();
+  return cu::not_found;
+}
+API cuFuncSetAttribute(CUfunction, int, int) {
+  ENTER();
+  return cu::success;
+}
+API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, CUstream s, void** arguments, void**) {
+  ENTER();
+  if (!gx || !gy || !gz || !bx || !by || !bz || gy > 65535 || gz > 65535 || bx * by * bz > 1024) {
+    w.wrong("a launch of a grid that no GPU takes");
+    return cu::invalid_value;
+  }
+  return launch(f, {gx, gy, gz}, {bx, by, bz}, shared, s, arguments);
+}
+API cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                              unsigned bz, unsigned shared, CUstream s, void** arguments) {
+  return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, s, arguments, nullptr);
+}
+
+}  // extern "C"
+
+}  // namespace rille::test::standin

@@ -1,0 +1,102 @@
+#include "world.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace rille::test::standin {
+
+namespace {
+constexpr int fresh_byte = 0xff, freed_byte = 0xfb;     // as f32: NaN, and -2.6e36
+}
+
+World& world() {
+  static auto* const w = new World;        // outlives the plug-in's static objects
+  return *w;
+}
+
+void World::reset(const Options& o) {
+  const std::lock_guard lock(mutex);
+  options = o;
+  report = {};
+  lost = cu::success;
+  random.seed(o.seed);
+  for (auto* s : streams) delete s;
+  for (auto* e : events) delete e;
+  streams.clear();
+  events.clear();
+  memory.clear();
+  pinned.clear();
+  calls.clear();
+  streams_made = 0;
+  ran = 0;
+}
+
+void World::wrong(const std::string& what) {
+  if (!report.wrong[0]) std::snprintf(report.wrong, sizeof report.wrong, "%s", what.c_str());
+}
+
+char* World::allocate(std::size_t bytes) {
+  if (report.live_bytes + std::int64_t(bytes) > std::int64_t(options.memory_bytes)) return nullptr;
+  Range range{std::make_unique<char[]>(bytes + 256), bytes, false};
+  std::memset(range.bytes.get(), fresh_byte, bytes + 256);
+  char* const at = range.bytes.get() + (256 - reinterpret_cast<std::uintptr_t>(range.bytes.get()) % 256);
+  memory[reinterpret_cast<std::uintptr_t>(at)] = std::move(range);
+  report.live_bytes += std::int64_t(bytes);
+  return at;
+}
+
+bool World::free(std::uintptr_t at) {
+  const auto found = memory.find(at);
+  if (found == memory.end() || found->second.freed) return false;
+  found->second.freed = true;
+  std::memset(reinterpret_cast<void*>(at), freed_byte, found->second.size);
+  report.live_bytes -= std::int64_t(found->second.size);
+  return true;
+}
+
+bool World::inside(std::uintptr_t at, std::size_t bytes) const {
+  auto found = memory.upper_bound(at);
+  if (found == memory.begin()) return false;
+  --found;
+  return !found->second.freed && at + bytes <= found->first + found->second.size;
+}
+
+bool World::is_pinned(const void* p, std::size_t bytes) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(p);
+  auto found = pinned.upper_bound(at);
+  if (found == pinned.begin()) return false;
+  --found;
+  return at + bytes <= found->first + found->second.size;
+}
+
+CUresult World::add(Stream& stream, std::function<void()> run) {
+  if (stream.capturing) stream.captured.push_back(std::move(run));
+  else stream.tasks.push_back({std::move(run), nullptr});
+  return cu::success;
+}
+
+bool World::run_until(const std::function<bool()>& done) {
+  std::vector<Stream*> ready;
+  while (!done()) {
+    ready.clear();
+    for (auto* s : streams) {
+      if (!s->tasks.empty() && (!s->tasks.front().waits_for || s->tasks.front().waits_for->done)) ready.push_back(s);
+    }
+    if (ready.empty()) {
+      wrong("everybody waits, and nobody can go on");
+      return false;
+    }
+    unsigned sum = 0, drawn = 0;
+    for (const auto* s : ready) sum += s->weight;
+    std::size_t which = 0;
+    for (drawn = unsigned(random() % sum); drawn >= ready[which]->weight; ++which) drawn -= ready[which]->weight;
+    auto& tasks = ready[which]->tasks;
+    const Task task = std::move(tasks.front());
+    tasks.pop_front();
+    ++ran;
+    if (task.run && lost == cu::success) task.run();
+  }
+  return true;
+}
+
+}  // namespace rille::test::standin

@@ -1,0 +1,85 @@
+// The stand-in driver's world: memory, streams and what waits in them. Nothing runs until somebody waits for something;
+// then tasks run, each time of a stream drawn by the seed among those that could go on, until what was waited for has
+// come. The seed also draws how much one stream runs ahead of the others. So every order that the waits allow can be
+// seen, and a missing wait shows as wrong values.
+//
+// One lock for all; a kernel runs under it, on the thread that waits.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control.hpp"
+#include "runtime/device/cuda/driver.hpp"
+
+namespace rille::test::standin {
+
+using device::cuda::CUresult;
+namespace cu = device::cuda::cu;
+
+struct Mark {                              // one recording of an event
+  bool done = false;
+  std::int64_t at = 0;
+};
+
+struct Task {
+  std::function<void()> run;               // empty: waits
+  std::shared_ptr<Mark> waits_for;
+};
+
+struct Stream {
+  std::deque<Task> tasks;
+  unsigned number = 0;
+  unsigned weight = 1;                     // of its tasks in the draw
+  bool capturing = false, broken = false;
+  std::thread::id by;                      // who captures
+  std::vector<std::function<void()>> captured;
+};
+struct Event { std::shared_ptr<Mark> mark; };
+struct Graph { std::vector<std::function<void()>> calls; };
+
+struct Range {
+  std::unique_ptr<char[]> bytes;
+  std::size_t size = 0;
+  bool freed = false;
+};
+
+class World {
+ public:
+  std::recursive_mutex mutex;
+  Options options;
+  Report report;
+  CUresult lost = cu::success;
+  std::mt19937_64 random{1};
+  std::vector<Stream*> streams;
+  std::set<Event*> events;
+  std::map<std::uintptr_t, Range> memory, pinned;
+  std::map<std::string, int> calls;
+  unsigned streams_made = 0;
+  std::int64_t ran = 0;
+
+  void reset(const Options& o);
+  void wrong(const std::string& what);
+
+  char* allocate(std::size_t bytes);       // filled with bytes that are no number
+  bool free(std::uintptr_t at);            // poisoned, and never given out again
+  bool inside(std::uintptr_t at, std::size_t bytes) const;
+  bool is_pinned(const void* at, std::size_t bytes) const;
+
+  // Behind what the stream has; or into what it captures.
+  CUresult add(Stream& stream, std::function<void()> run);
+  // Runs until `done`. false: nobody can go on.
+  bool run_until(const std::function<bool()>& done);
+};
+
+World& world();
+
+}  // namespace rille::test::standin

@@ -1,0 +1,224 @@
+// The real plug-in over the stand-in driver: properties, transfers, operations, compiled functions, errors, and what is
+// left behind.
+#include <cstring>
+#include <future>
+#include <numeric>
+
+#include "runtime/device/executor.hpp"
+#include "runtime/tensor/record.hpp"
+#include "standin.hpp"
+
+namespace rille::tensor {
+namespace {
+
+using test::Standin;
+using test::standin::Options;
+
+Tensor counted(Graph& g, std::int64_t n, double from, double step = 1) {
+  std::vector<double> v(std::size_t(n), 0);
+  for (std::int64_t i = 0; i < n; ++i) v[std::size_t(i)] = from + step * double(i % 13);
+  return get(from_numbers(g, dims({n}), DType::f32, v));
+}
+
+TEST_CASE("a CUDA device tells what it is", "[cuda]") {
+  Options o;
+  o.cards = 2;
+  const Standin standin(o);
+  const auto cards = get(device::cuda_cards());
+  REQUIRE(cards.size() == 2);
+  CHECK(std::string(cards[1].info.uuid) == "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
+  const auto dev = standin.device("cuda:1");
+  CHECK(dev->name() == "cuda:1");
+  CHECK(dev->kind() == device::Kind::cuda);
+  CHECK(dev->description() == "Stand-in GPU, sm_90, 2 multiprocessors, 1.1 GB");
+  CHECK(standin.device(("cuda:" + std::string(cards[1].info.uuid)).c_str())->name() == "cuda:1");
+  const auto [free_bytes, total_bytes] = get(dev->card_memory());
+  CHECK(total_bytes == 1 << 30);
+  CHECK(free_bytes < total_bytes);
+  const auto none = device::CudaDevice::open("cuda:7");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().kind == ErrorKind::device);
+  CHECK(none.error().message == "there is no device 'cuda:7' here");
+  CHECK(none.error().hint == "there are cuda:0 (Stand-in GPU), cuda:1 (Stand-in GPU)");
+  const auto strange = device::CudaDevice::open("tpu");
+  REQUIRE_FALSE(strange);
+  CHECK(strange.error().kind == ErrorKind::invalid);
+}
+
+TEST_CASE("values come back from a CUDA device as they went there", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  for (const std::int64_t n : {1, 5, 4096, 4097, 3'000'000}) {    // one slot, several, and rings of both sizes
+    std::vector<float> v(static_cast<std::size_t>(n));
+    std::iota(v.begin(), v.end(), float(n));
+    const auto t = get(from_bytes(*g, dims({n}), DType::f32, v.data(), v.size() * 4));
+    const auto back = get(g->read_blocking(t));
+    CHECK(std::memcmp(back.bytes.data(), v.data(), v.size() * 4) == 0);
+  }
+  CHECK(numbers(get(from_numbers(*g, dims({2}), DType::bf16, {1.5, -3}))) == std::vector<double>{1.5, -3});
+  CHECK(get(g->read_blocking(get(zeros(*g, dims({0, 3}))))).bytes.empty());
+}
+
+TEST_CASE("operations on a CUDA device give what the CPU gives", "[cuda]") {
+  const Standin standin;
+  const auto program = [](Graph& g) {
+    Tensor a = get(from_numbers(g, dims({2, 3}), DType::f32, {1, -2, 3, -4, 5, 0.5}));
+    Tensor b = get(from_numbers(g, dims({3}), DType::f32, {2, 4, 8}));
+    std::vector<Tensor> out = {get(add(a, b)),     get(mul(get(permute(a, dims({1, 0}))), 3)),
+                               get(relu(a)),       get(maximum(a, b)),
+                               get(lt(a, b)),      get(cast(a, DType::i32))};
+    get(add_(a, b, 0.5));
+    out.push_back(get(cat({a, a}, 0)));
+    std::vector<std::vector<std::byte>> all;
+    for (const auto& t : out) all.push_back(bits(t));
+    return all;
+  };
+  CHECK(program(*standin.graph()) == program(*new_graph()));
+}
+
+TEST_CASE("an operation without a CUDA kernel is refused where it is written", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto* executor = g->device()->executor();
+  const Op* without = nullptr;
+  for (int i = 0; i <= int(OpId::launch) && !without; ++i)
+    if (op_of(OpId(i)).kernel && !executor->knows(op_of(OpId(i)).kernel_name)) without = &op_of(OpId(i));
+  REQUIRE(without);
+  const auto a = counted(*g, 4, 0);
+  const auto refused = record(*g, OpId(without - &op_of(OpId(0))), {}, {a}, {make_tensor(*g, DType::f32, dims({4}))});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::device);
+  CHECK(refused.error().message == std::string(without->name) + " cannot run on cuda:0: it has no kernel there");
+}
+
+TEST_CASE("what a kernel finds wrong comes with the next read, once", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto a = get(from_numbers(*g, dims({2}), DType::i64, {7, 8}));
+  const auto z = get(from_numbers(*g, dims({2}), DType::i64, {2, 0}));
+  const auto read = g->read_blocking(get(floor_divide(a, z)));
+  REQUIRE_FALSE(read);
+  CHECK(read.error().kind == ErrorKind::invalid);
+  CHECK(read.error().message == "floor_divide: i64 divided by zero");
+  CHECK(numbers(get(add(a, a))) == std::vector<double>{14, 16});
+}
+
+TEST_CASE("a compiled function on a CUDA device is captured once and replayed", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  Tensor w = counted(*g, 8, 1);
+  const auto plain = new_graph();
+  Tensor v = counted(*plain, 8, 1);
+  Compiled step(g);
+  for (int i = 0; i < 6; ++i) {
+    const auto data = counted(*g, 16, i), twin = counted(*plain, 16, i);
+    const auto x = get(narrow(data, 0, i, 8)), y = get(narrow(twin, 0, i, 8));   // a window that moves
+    Tensor out;
+    if (get(step.begin({x})) == Compiled::Next::call) {
+      get(add_(w, step.arguments()[0], 0.5));
+      out = get(step.end({get(mul(w, get(add(step.arguments()[0], 1))))}))[0];
+    } else {
+      out = step.outputs()[0];
+    }
+    get(add_(v, y, 0.5));
+    CHECK(bits(out) == bits(get(mul(v, get(add(y, 1))))));
+  }
+  CHECK(bits(w) == bits(v));
+  CHECK(standin.report().graph_launches == 4);     // calls 1 and 2 are plain, the third captures
+}
+
+TEST_CASE("an argument that a compiled function writes is written", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  Tensor x = counted(*g, 4, 0);
+  Compiled twice(g);
+  for (int i = 0; i < 5; ++i) {
+    if (get(twice.begin({x})) != Compiled::Next::call) continue;
+    Tensor inside = twice.arguments()[0];
+    get(mul_(inside, 2));
+    get(twice.end({}));
+  }
+  CHECK(numbers(x) == std::vector<double>{0, 32, 64, 96});
+}
+
+TEST_CASE("a device that runs out of memory says what is live", "[cuda]") {
+  Options o;
+  o.memory_bytes = 8 << 20;
+  const Standin standin(o);
+  const auto g = standin.graph();
+  const auto kept = get(zeros(*g, dims({1 << 20})));
+  get(g->synchronize_blocking());
+  const auto big = get(zeros(*g, dims({2 << 20})));
+  const auto read = g->read_blocking(big);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().kind == ErrorKind::memory);
+  CHECK(read.error().message.find("cuda:0: no memory for 8.4 MB: 4.2 MB live") == 0);
+  CHECK(read.error().hint.find("live by size: 1 x 4.2 MB") == 0);
+}
+
+TEST_CASE("a device that is lost says so, and why, from then on", "[cuda]") {
+  Options o;
+  o.fail_function = "cuLaunchKernel";
+  o.fail_at = 2;
+  o.fail_code = 700;
+  const Standin standin(o);
+  {
+    const auto g = standin.graph();
+    const auto a = counted(*g, 4, 1);
+    CHECK(numbers(get(add(a, a))) == std::vector<double>{2, 4, 6, 8});
+    for (int i = 0; i < 2; ++i) {
+      const auto read = g->read_blocking(get(mul(a, a)));
+      REQUIRE_FALSE(read);
+      CHECK(read.error().kind == ErrorKind::device);
+      CHECK(read.error().code == "cuda_700");
+      CHECK(read.error().message.find("CUDA_ERROR_ILLEGAL_ADDRESS (700)") != std::string::npos);
+      CHECK(read.error().hint.find("the device is lost to this process: start it again") == 0);
+    }
+    const auto more = g->device()->allocate(1 << 20);
+    REQUIRE_FALSE(more);
+    CHECK(more.error().kind == ErrorKind::device);   // not "no memory"
+  }
+}
+
+TEST_CASE("a closed device leaves nothing in the driver", "[cuda]") {
+  const Standin standin;
+  {
+    const auto g = standin.graph();
+    Tensor w = counted(*g, 8, 1);
+    Compiled step(g);
+    for (int i = 0; i < 5; ++i) {
+      const auto x = counted(*g, 8, i);
+      if (get(step.begin({x})) != Compiled::Next::call) continue;
+      get(add_(w, step.arguments()[0]));
+      get(step.end({get(mul(w, 2))}));
+    }
+    get(g->synchronize_blocking());
+    CHECK(standin.report().graphs == 1);
+    CHECK(standin.report().live_bytes > 0);
+  }
+  const auto left = standin.left();
+  CHECK(left.live_bytes == 0);
+  CHECK(left.pinned_bytes == 0);
+  CHECK(left.streams == 0);
+  CHECK(left.events == 0);
+  CHECK(left.graphs == 0);
+  CHECK(left.modules == 0);
+  CHECK(left.contexts == 0);
+  CHECK(std::string(left.wrong) == "");
+}
+
+TEST_CASE("a profile on a CUDA device counts its calls", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto a = counted(*g, 64, 1);
+  g->profile_start();
+  get(g->read_blocking(get(add(get(mul(a, a)), a))));
+  std::promise<Result<std::vector<ProfileRow>>> done;
+  g->profile_stop([&](Result<std::vector<ProfileRow>> r) { done.set_value(std::move(r)); });
+  const auto rows = get(done.get_future().get());
+  REQUIRE(rows.size() == 2);
+  for (const auto& r : rows) CHECK((r.calls == 1 && r.ns > 0));
+}
+
+}  // namespace
+}  // namespace rille::tensor
