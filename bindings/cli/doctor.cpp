@@ -12,6 +12,7 @@
 #include "bindings/host/lua.hpp"
 #include "runtime/base/places.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/device/cuda.hpp"
 #include "runtime/device/kernel_build.hpp"
 
 namespace rille::cli {
@@ -34,10 +35,27 @@ Check library(const char* soname, const char* what, const char* costs) {
   return {what, "ok", soname, ""};
 }
 
+Check cuda_part() {
+  if (auto plugin = device::cuda_plugin(); !plugin) {
+    return {"CUDA part", "missing", "", fmt::format("tensors on this machine's GPUs: {}", plugin.error().message)};
+  }
+  return {"CUDA part", "ok", "librille_cuda.so", ""};
+}
+
 // The version that the driver itself states, without its toolkit.
 Check cuda_driver() {
   Check missing{"CUDA driver", "missing", "",
                 "no GPU on this machine: tensors run on its CPU; rented GPUs are not affected"};
+  if (device::cuda_plugin()) {                         // it looks in more places
+    const auto driver = device::cuda_driver();
+    if (!driver) {
+      missing.found = driver.error().message;
+      return missing;
+    }
+    return {"CUDA driver", "ok", fmt::format("{}, CUDA {}.{}", driver->path, driver->version / 1000,
+                                             driver->version % 1000 / 10),
+            driver->images ? "" : "the CUDA part was built without kernels: option RILLE_CUDA"};
+  }
   void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (!handle) return missing;
   int version = 0;
@@ -45,10 +63,16 @@ Check cuda_driver() {
   bool ok = get && get(&version) == 0;
   dlclose(handle);
   if (!ok) return missing;
-  if (version < 13000)
-    return {"CUDA driver", "warning", fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10),
-            "CUDA 13 needs a driver of branch R580 or newer"};
   return {"CUDA driver", "ok", fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), ""};
+}
+
+// One row for each.
+void add_cards(std::vector<Check>& checks) {
+  const auto cards = device::cuda_cards();
+  if (!cards) return;
+  for (const auto& card : *cards)
+    checks.push_back({fmt::format("cuda:{}", card.ordinal), "ok",
+                      fmt::format("{}, {}, {}", device::describe(card), card.info.bus, card.info.uuid), ""});
 }
 
 Check toolkit() {
@@ -108,7 +132,9 @@ int doctor_command(App& app) {
   checks.push_back({"libuv", "ok", uv_version_string(), ""});
   checks.push_back(library("libcurl.so.4", "libcurl", "nothing can be staged from the web"));
   checks.push_back(library("libdnnl.so.2", "oneDNN", "tensors cannot be computed on this machine's CPU"));
+  checks.push_back(cuda_part());
   checks.push_back(cuda_driver());
+  add_cards(checks);
   checks.push_back(library("libnvidia-ml.so.1", "NVML", "nothing now; GPU telemetry will need it"));
   checks.push_back(toolkit());
   const std::string nvrtc = device::why_no_nvrtc();

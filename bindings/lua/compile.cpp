@@ -11,14 +11,16 @@ namespace {
 using tensor::Compiled;
 
 struct CompiledHandle {
-  Compiled compiled;
+  std::shared_ptr<Graph> graph;          // of the first tensor that it was called with
+  std::unique_ptr<Compiled> on_device;   // there; made by the first call
+  bool check = false;
   std::uint64_t suspensions = 0;  // of the fiber when the call began
   bool traced = false;
 };
 
 Result<int> compiled(lua_State* L) {
   tensor_state(L);
-  push_object(L, CompiledHandle{Compiled(tensor_state(L).graph, lua_toboolean(L, 1) != 0)});
+  push_object(L, CompiledHandle{nullptr, nullptr, lua_toboolean(L, 1) != 0});
   return 1;
 }
 
@@ -35,7 +37,7 @@ Result<int> begin(lua_State* L) {
   TensorState& state = tensor_state(L);
   std::vector<Tensor> inputs;
   std::string key = state.mode;
-  if (const auto cast = state.graph->modes().autocast) key += fmt::format("|autocast {}", name_of(*cast));
+  if (const auto cast = state.modes().autocast) key += fmt::format("|autocast {}", name_of(*cast));
   int last = lua_gettop(L);
   for (int i = 2; i <= last; ++i) {
     int type = lua_type(L, i);
@@ -56,20 +58,25 @@ Result<int> begin(lua_State* L) {
           "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
     }
   }
-  auto next = h.compiled.begin(inputs, key);
+  const auto on = inputs.empty() ? h.graph ? h.graph : state.graph : inputs[0].graph().shared_from_this();
+  if (h.graph != on) {
+    h.graph = on;
+    h.on_device = std::make_unique<Compiled>(on, h.check);
+  }
+  auto next = h.on_device->begin(inputs, key);
   if (!next) return at_line(L, std::move(next).error());
   if (*next == Compiled::Next::replayed) {
     lua_settop(L, 0);
     push(L, false);
-    return 1 + push_all(L, h.compiled.outputs());
+    return 1 + push_all(L, h.on_device->outputs());
   }
-  h.traced = state.graph->tracing();
+  h.traced = state.tracing();
   if (Fiber* f = LuaHost::of(L).current()) h.suspensions = f->suspension;
   std::size_t at = 0;
   lua_pushboolean(L, 1);
   luaL_checkstack(L, last + 4, "a compiled function's arguments");
   for (int i = 2; i <= last; ++i) {
-    if (test_tensor(L, i)) push_tensor(L, h.compiled.arguments()[at++]);
+    if (test_tensor(L, i)) push_tensor(L, h.on_device->arguments()[at++]);
     else lua_pushvalue(L, i);
   }
   return last;
@@ -80,7 +87,7 @@ Result<int> finish(lua_State* L) {
   auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
   Fiber* f = LuaHost::of(L).current();
   if (h.traced && f && f->suspension != h.suspensions) {
-    h.compiled.abandon();
+    h.on_device->abandon();
     return at_line(
         L,
         make_error(ErrorKind::state, "a compiled function waited for something while it was traced",
@@ -89,25 +96,26 @@ Result<int> finish(lua_State* L) {
   std::vector<Tensor> results;
   for (int i = 2; i <= lua_gettop(L); ++i) {
     if (!test_tensor(L, i)) {
-      h.compiled.abandon();
+      h.on_device->abandon();
       raise_invalid(L, fmt::format("a compiled function returns tensors; result {} is {}", i - 1, describe(L, i)),
                     "other values would be those of the trace, not of the call");
     }
     results.push_back(check_tensor(L, i, "a compiled function's result"));
   }
-  auto outputs = h.compiled.end(results);
+  auto outputs = h.on_device->end(results);
   if (!outputs) return at_line(L, std::move(outputs).error());
   lua_settop(L, 0);
   return push_all(L, *outputs);
 }
 
 int abandon(lua_State* L) {
-  check_object<CompiledHandle>(L, 1, "compiled function").compiled.abandon();
+  if (auto& on = check_object<CompiledHandle>(L, 1, "compiled function").on_device) on->abandon();
   return 0;
 }
 
 int info(lua_State* L) {
-  auto i = check_object<CompiledHandle>(L, 1, "compiled function").compiled.info();
+  const auto& on = check_object<CompiledHandle>(L, 1, "compiled function").on_device;
+  const auto i = on ? on->info() : tensor::PlanInfo{};
   lua_newtable(L);
   set_field(L, "recorded", static_cast<double>(i.recorded));
   set_field(L, "calls", static_cast<double>(i.calls));

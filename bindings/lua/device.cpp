@@ -1,23 +1,33 @@
 // rille.device(name) and rille.devices(): where tensors are made. dev:randn{2, 3, dtype = "f32"}: positional numbers
 // are the shape, names are options.
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "bindings/host/keys.hpp"
 #include "bindings/lua/kernel.hpp"
 #include "bindings/lua/tensor.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/device/cuda.hpp"
 
 namespace rille::lua {
 
 namespace {
 
-struct DeviceHandle { std::shared_ptr<Graph> graph; };
+// A CUDA device is opened when something is done with it: to look at it costs nothing of it.
+struct DeviceHandle {
+  std::string name;
+  std::optional<device::CudaCard> card;      // none: the CPU
+  std::shared_ptr<Graph> graph;              // when it is open
+};
 
-Graph& self(lua_State* L, const char* what) {
-  Graph& g = *check_object<DeviceHandle>(L, 1, what).graph;
+Graph& opened(lua_State* L, DeviceHandle& h) {
   tensor_state(L);
-  return g;
+  if (!h.graph) h.graph = value_or_raise(L, graph_on(L, h.name));
+  return *h.graph;
 }
+
+Graph& self(lua_State* L, const char* what) { return opened(L, check_object<DeviceHandle>(L, 1, what)); }
 
 Result<int> made(lua_State* L, Result<Tensor> t) {
   if (t && lua_istable(L, 2) && option_bool(L, 2, "requires_grad", false)) RILLE_CHECK(t->set_requires_grad(true));
@@ -181,6 +191,11 @@ int memory(lua_State* L) {
   set_field(L, "buffers", m.live_buffers);
   push(L, self(L, "memory").device()->memory_summary());
   lua_setfield(L, -2, "summary");
+  if (const auto* cuda = dynamic_cast<const device::CudaDevice*>(self(L, "memory").device().get())) {
+    const auto [free_bytes, total_bytes] = value_or_raise(L, cuda->card_memory());
+    set_field(L, "card_free", static_cast<double>(free_bytes));
+    set_field(L, "card_total", static_cast<double>(total_bytes));
+  }
   return 1;
 }
 
@@ -216,20 +231,39 @@ void push_profile(lua_State* L) {
   lua_pop(L, 1);
 }
 
+constexpr const char* card_fields[] = {"model", "uuid", "bus", "architecture", "multiprocessors", "memory_bytes"};
+
+// nil for the CPU. false: no such field.
+bool card_field(lua_State* L, std::string_view key, const std::optional<device::CudaCard>& card) {
+  if (std::find(std::begin(card_fields), std::end(card_fields), key) == std::end(card_fields)) return false;
+  if (!card) lua_pushnil(L);
+  else if (key == "model") push(L, card->info.name);
+  else if (key == "uuid") push(L, card->info.uuid);
+  else if (key == "bus") push(L, card->info.bus);
+  else if (key == "architecture") push(L, fmt::format("sm_{}", card->info.architecture));
+  else if (key == "multiprocessors") push(L, card->info.multiprocessors);
+  else push(L, static_cast<double>(card->info.memory_bytes));
+  return true;
+}
+
+std::string description(lua_State* L, DeviceHandle& h) {
+  return h.card ? device::describe(*h.card) : opened(L, h).device()->description();
+}
+
 bool field(lua_State* L, std::string_view key) {
-  auto& device = *check_object<DeviceHandle>(L, 1, "device").graph->device();
-  if (key == "name") push(L, device.name());
-  else if (key == "kind") push(L, device.kind() == device::Kind::cpu ? "cpu" : "cuda");
-  else if (key == "description") push(L, device.description());
-  else if (key == "threads") push(L, device.threads());
+  auto& h = check_object<DeviceHandle>(L, 1, "device");
+  if (key == "name") push(L, h.name);
+  else if (key == "kind") push(L, h.card ? "cuda" : "cpu");
+  else if (key == "description") push(L, description(L, h));
+  else if (key == "threads") push(L, h.card ? 0 : opened(L, h).device()->threads());
   else if (key == "profile") push_profile(L);
-  else return false;
+  else return card_field(L, key, h.card);
   return true;
 }
 
 int to_string(lua_State* L) {
-  auto& device = *check_object<DeviceHandle>(L, 1, "device").graph->device();
-  push(L, fmt::format("Device {}: {}", device.name(), device.description()));
+  auto& h = check_object<DeviceHandle>(L, 1, "device");
+  push(L, fmt::format("Device {}: {}", h.name, description(L, h)));
   return 1;
 }
 
@@ -243,37 +277,61 @@ int device_kernel_file_method(lua_State* L) {
   return device_kernel_file(L);
 }
 
-char device_key;
+char devices_key;
 
-int push_device(lua_State* L) {  // always the same object, so that == holds
-  get_registry(L, &device_key);
-  if (!lua_isnil(L, -1)) return 1;
-  lua_pop(L, 1);
-  push_object(L, DeviceHandle{tensor_state(L).graph});
-  lua_pushvalue(L, -1);
-  set_registry(L, &device_key);
+// Always the same object for a device, so that == holds: in a table by the device's name.
+int push_device(lua_State* L, DeviceHandle handle) {
+  get_registry(L, &devices_key);
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    set_registry(L, &devices_key);
+  }
+  const std::string name = handle.name;
+  lua_getfield(L, -1, name.c_str());
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    push_object(L, std::move(handle));
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, name.c_str());
+  }
+  lua_remove(L, -2);
   return 1;
 }
 
-int device(lua_State* L) {
-  if (!lua_isnoneornil(L, 1)) {
-    std::string name(check_text(L, 1, "rille.device"));
-    if (name != "cpu")
-      raise(L, make_error(name.starts_with("cuda") ? ErrorKind::device : ErrorKind::invalid,
-                          fmt::format("there is no device '{}' here", name),
-                          "this build computes on the CPU: rille.device() or rille.device(\"cpu\")"));
-  }
-  return push_device(L);
+int push_open(lua_State* L, const std::shared_ptr<Graph>& graph) {
+  DeviceHandle handle{graph->device()->name(), {}, graph};
+  if (const auto* cuda = dynamic_cast<const device::CudaDevice*>(graph->device().get())) handle.card = cuda->card();
+  return push_device(L, std::move(handle));
 }
 
-int devices(lua_State* L) {
+Result<int> device(lua_State* L) {  // rille.device(), rille.device("cuda:0")
+  if (lua_isnoneornil(L, 1)) return push_open(L, tensor_state(L).graph);
+  RILLE_TRY(const auto graph, graph_on(L, std::string(check_text(L, 1, "rille.device"))));
+  return push_open(L, graph);
+}
+
+// The CUDA devices, as the driver counts them, then the CPU.
+Result<int> devices(lua_State* L) {
+  int n = 0;
   lua_newtable(L);
-  push_device(L);
-  lua_rawseti(L, -2, 1);
+  if (const auto cards = device::cuda_cards()) {
+    for (const auto& card : *cards) {
+      push_device(L, {fmt::format("cuda:{}", card.ordinal), card, nullptr});
+      lua_rawseti(L, -2, ++n);
+    }
+  }
+  push_device(L, {"cpu", {}, nullptr});
+  lua_rawseti(L, -2, ++n);
   return 1;
 }
 
 }  // namespace
+
+Graph& device_graph(lua_State* L, int index, const char* what) {
+  return opened(L, check_object<DeviceHandle>(L, index, what));
+}
 
 void define_device(lua_State* L) {
   define_class<DeviceHandle>(L, {.name = "Device",
@@ -298,7 +356,8 @@ void define_device(lua_State* L) {
                                              {"kernel_file", bind<device_kernel_file_method>}},
                                  .metamethods = {{"__tostring", bind<to_string>}},
                                  .field = field,
-                                 .fields = {"name", "kind", "description", "threads", "profile"}});
+                                 .fields = {"name", "kind", "description", "threads", "profile", "model", "uuid", "bus",
+                                            "architecture", "multiprocessors", "memory_bytes"}});
   get_registry(L, &host::detail::class_key<DeviceHandle>);
   lua_getfield(L, -1, "__methods");
   set_async(L, "synchronize", bind<synchronize>);

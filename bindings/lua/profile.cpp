@@ -20,15 +20,16 @@ void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows) {
 
 namespace {
 
-int start(lua_State* L) {
-  graph(L).profile_start();
+int start(lua_State* L) {  // start(device)
+  device_graph(L, 1, "profile").profile_start();
   return 0;
 }
 
-// stop() -> the rows. Waits for what was asked for before it.
+// stop(device) -> the rows. Waits for what was asked for before it.
 int stop(lua_State* L) {
+  Graph& on = device_graph(L, 1, "profile");
   Completion done = begin_await(L);
-  graph(L).profile_stop([done](Result<std::vector<tensor::ProfileRow>> rows) {
+  on.profile_stop([done](Result<std::vector<tensor::ProfileRow>> rows) {
     if (!rows) return done.post_fail(std::move(rows).error());
     auto shared = std::make_shared<std::vector<tensor::ProfileRow>>(std::move(*rows));
     done.post_finish([shared](lua_State* l) {

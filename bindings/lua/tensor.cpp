@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "bindings/lua/kernel.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cpu.hpp"
+#include "runtime/device/cuda.hpp"
 
 namespace rille::lua {
 
@@ -18,9 +20,56 @@ constexpr std::size_t collect_after_bytes = 256u << 20;
 }  // namespace
 
 TensorState::~TensorState() {
-  if (!graph) return;
-  graph->set_where({});
-  graph->synchronize_blocking().ok();  // no callback may come once the state is gone
+  for (const auto& g : graphs) {
+    g->set_where({});
+    g->synchronize_blocking().ok();  // no callback may come once the state is gone
+  }
+}
+
+bool TensorState::tracing() const {
+  return std::any_of(graphs.begin(), graphs.end(), [](const auto& g) { return g->tracing(); });
+}
+
+void TensorState::set_modes(const Graph::Modes& modes) {
+  for (const auto& g : graphs) g->set_modes(modes);
+}
+
+namespace {
+
+Result<std::shared_ptr<Graph>> make_graph(TensorState& state, std::shared_ptr<device::Device> device) {
+  RILLE_TRY(auto made, Graph::create(std::move(device)));
+  made->set_where([s = &state] { return s->L ? script_position(s->L) : std::string("?"); });
+  state.graphs.push_back(made);
+  return made;
+}
+
+Result<std::shared_ptr<device::Device>> open_device(const std::string& name) {
+  if (name == "cpu") return std::shared_ptr<device::Device>(device::CpuDevice::create(device::Lane::shared()));
+  RILLE_TRY(auto opened, device::CudaDevice::open(name));
+  return std::shared_ptr<device::Device>(std::move(opened));
+}
+
+// RILLE_DEVICE, or the first CUDA device where there is all that it takes, or the CPU.
+std::string default_device() {
+  if (const char* named = std::getenv("RILLE_DEVICE"); named && *named) return named;
+  const auto driver = device::cuda_driver();
+  return driver && driver->cards > 0 && driver->images > 0 ? "cuda:0" : "cpu";
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name) {
+  TensorState& state = tensor_state(L);
+  for (const auto& g : state.graphs) if (g->device()->name() == (name == "cuda" ? "cuda:0" : name)) return g;
+  if (name != "cpu" && name != "cuda" && !name.starts_with("cuda:")) {
+    return make_error(ErrorKind::invalid, fmt::format("there is no device '{}'", name),
+                      "rille.device(), rille.device(\"cpu\"), rille.device(\"cuda:0\")");
+  }
+  RILLE_TRY(auto device, open_device(name));
+  for (const auto& g : state.graphs) if (g->device()->name() == device->name()) return g;   // it was named by its uuid
+  RILLE_TRY(auto made, make_graph(state, std::move(device)));
+  made->set_modes(state.modes());
+  return made;
 }
 
 TensorState& tensor_state(lua_State* L) {
@@ -28,13 +77,11 @@ TensorState& tensor_state(lua_State* L) {
   auto* state = test_object<TensorState>(L, -1);
   lua_pop(L, 1);
   if (!state) {
-    auto device = device::CpuDevice::create(device::Lane::shared());
-    auto made = value_or_raise(L, Graph::create(device));
+    auto device = value_or_raise(L, open_device(default_device()));
     TensorState fresh;
-    fresh.graph = made;
     fresh.main = std::make_shared<lua_State*>(LuaHost::of(L).lua());
     state = &push_object(L, std::move(fresh));
-    made->set_where([state] { return state->L ? script_position(state->L) : std::string("?"); });
+    state->graph = value_or_raise(L, make_graph(*state, std::move(device)));
     set_registry(L, &state_key);
   }
   state->L = L;
@@ -228,20 +275,10 @@ int free_tensor(lua_State* L) {
   return 0;
 }
 
-Result<int> to(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, "to");
-  if (lua_type(L, 2) == LUA_TSTRING && std::string_view(lua_tostring(L, 2)) != "cpu") {
-    RILLE_TRY(DType dtype, parse_dtype(lua_tostring(L, 2)));
-    return give(L, tensor::cast(t, dtype));
-  }
-  lua_settop(L, 1);  // one device in this build: it is there already
-  return 1;
-}
-
 // set_autocast(dtype or nil) -> what it was
 Result<int> set_autocast(lua_State* L) {
-  Graph& g = graph(L);
-  Graph::Modes modes = g.modes();
+  TensorState& state = tensor_state(L);
+  Graph::Modes modes = state.modes();
   const auto before = modes.autocast;
   modes.autocast.reset();
   if (!lua_isnoneornil(L, 1)) {
@@ -251,16 +288,17 @@ Result<int> set_autocast(lua_State* L) {
                         "products are done in bf16, f16 or f32");
     if (dtype != DType::f32) modes.autocast = dtype;
   }
-  g.set_modes(modes);
+  state.set_modes(modes);
   if (!before) return 0;
   push(L, name_of(*before));
   return 1;
 }
 
 int set_grad_enabled(lua_State* L) {
-  Graph& g = graph(L);
-  bool before = g.grad_enabled();
-  g.set_grad_enabled(check_bool(L, 1, "set_grad_enabled"));
+  TensorState& state = tensor_state(L);
+  Graph::Modes modes = state.modes();
+  const bool before = std::exchange(modes.grad_enabled, check_bool(L, 1, "set_grad_enabled"));
+  state.set_modes(modes);
   push(L, before);
   return 1;
 }
@@ -346,7 +384,7 @@ void define_tensor(lua_State* L) {
                  .element = tensor_element,
                  .fields = {"grad", "requires_grad", "dtype", "device"}};
   spec.methods = {{"backward", bind<backward>}, {"requires_grad_", bind<require_grad>}, {"set_grad", bind<set_grad>},
-                  {"detach", bind<detach>},     {"free", bind<free_tensor>},            {"to", bind<to>}};
+                  {"detach", bind<detach>},     {"free", bind<free_tensor>}};
   for (auto& list : {math_methods(), reduce_methods(), network_methods(), index_methods(), image_methods(),
                      shape_methods(), read_methods()})
     spec.methods.insert(spec.methods.end(), list.begin(), list.end());

@@ -23,17 +23,25 @@ using tensor::HostData;
 using tensor::Tensor;
 
 // One per Lua state, made when the first device is asked for (so that a script without tensors starts no thread).
-// The graph may call back from the lane until it is idle, so the last owner waits for that.
+// A graph may call back from its lane until it is idle, so the last owner waits for that.
 struct TensorState {
-  std::shared_ptr<Graph> graph;
+  std::shared_ptr<Graph> graph;            // of the device that rille.device() gives
+  std::vector<std::shared_ptr<Graph>> graphs;   // of all devices that were asked for; the one above is the first
   lua_State* L = nullptr;                  // of the operation being recorded, for positions in errors
   std::shared_ptr<lua_State*> main;        // expires with the Lua state
   std::size_t handle_bytes = 0;            // of handles made since the last collection
   std::string mode;                        // models in eval mode: part of every compiled function's key
   ~TensorState();
+
+  bool tracing() const;                    // one of them
+  const Graph::Modes& modes() const { return graph->modes(); }
+  void set_modes(const Graph::Modes& modes);   // of all
 };
 
 TensorState& tensor_state(lua_State* L);
+// "cpu", "cuda:0": the graph of that device, made when it is asked for the first time.
+Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name);
+// Of the default device.
 inline Graph& graph(lua_State* L) { return *tensor_state(L).graph; }
 
 Error at_line(lua_State* L, Error error);                     // adds " (train.lua:12)" to the message
@@ -43,6 +51,9 @@ Tensor& check_tensor(lua_State* L, int index, const char* what);
 Tensor optional_tensor(lua_State* L, int index, const char* what);   // nil: an empty handle
 Tensor option_tensor(lua_State* L, int index, const char* key);      // of a table of options; no table: empty
 Tensor* test_tensor(lua_State* L, int index);                 // null: not a tensor
+
+// The graph of a Device.
+Graph& device_graph(lua_State* L, int index, const char* what);
 
 // A dimension counting from 1, or from -1 backwards, as the runtime counts.
 int check_dim(lua_State* L, int index, const char* what);

@@ -21,7 +21,7 @@ Result<int> scatter_with(lua_State* L, const char* what, bool add) {  // t:scatt
   int dim = check_dim(L, 2, what);
   Tensor& index = check_tensor(L, 3, what);
   if (lua_type(L, 4) != LUA_TNUMBER) return give(L, tensor::scatter(a, dim, index, check_tensor(L, 4, what), add));
-  RILLE_TRY(const Tensor constant, tensor::full(graph(L), {}, lua_tonumber(L, 4), a.dtype()));
+  RILLE_TRY(const Tensor constant, tensor::full(a.graph(), {}, lua_tonumber(L, 4), a.dtype()));
   auto src = tensor::expand(constant, index.shape());
   if (!src) return at_line(L, std::move(src).error());
   return give(L, tensor::scatter(a, dim, index, *src, add));

@@ -125,18 +125,18 @@ Result<int> masked_fill(lua_State* L) {  // x:masked_fill(mask, value)
   return give(L, tensor::masked_fill(x, mask, check_number(L, 3, "masked_fill's value")));
 }
 
-// A tensor, or a number as one of the other's type.
-Result<Tensor> operand(lua_State* L, int index, int other) {
+// A tensor, or a number as one of the other's type, on the condition's device.
+Result<Tensor> operand(lua_State* L, const Tensor& condition, int index, int other) {
   if (lua_type(L, index) != LUA_TNUMBER) return check_tensor(L, index, "where");
   Tensor* t = test_tensor(L, other);
-  return tensor::full(graph(L), {}, lua_tonumber(L, index), t && *t ? t->dtype() : DType::f32);
+  return tensor::full(condition.graph(), {}, lua_tonumber(L, index), t && *t ? t->dtype() : DType::f32);
 }
 
 Result<int> where(lua_State* L) {  // condition:where(a, b)
   Tensor& condition = check_tensor(L, 1, "where");
   tensor_state(L);
-  RILLE_TRY(const Tensor a, operand(L, 2, 3));
-  RILLE_TRY(const Tensor b, operand(L, 3, 2));
+  RILLE_TRY(const Tensor a, operand(L, condition, 2, 3));
+  RILLE_TRY(const Tensor b, operand(L, condition, 3, 2));
   return give(L, tensor::where(condition, a, b));
 }
 

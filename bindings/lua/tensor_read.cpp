@@ -1,5 +1,7 @@
 // Reading values: item, totable, the text that print shows. These wait for the lane; only the calling fiber is
 // suspended.
+#include <mutex>
+
 #include "bindings/lua/tensor.hpp"
 
 namespace rille::lua {
@@ -11,18 +13,19 @@ struct Reading {
   std::vector<Tensor> tensors;         // loop thread only
   std::vector<HostData> values;
   std::optional<Error> error;
-  std::size_t left = 0;
+  std::size_t left = 0;                // with values and error: each device's lane fills its own
+  std::mutex mutex;
   Graph::Modes modes;
   bool again = false;
   std::weak_ptr<lua_State*> main;
-  std::shared_ptr<Graph> graph;
+  TensorState* state = nullptr;        // alive while `main` is
   Loop* loop = nullptr;
   Completion done;
   PushValues push;
 };
 
 void finish(const std::shared_ptr<Reading>& r) {  // loop thread
-  r->graph->set_modes(r->modes);
+  r->state->set_modes(r->modes);
   if (r->error) return r->done.fail(*r->error);
   Completion::Push push = [r](lua_State* L) { return r->push(L, std::move(r->values)); };
   r->done.finish(push);
@@ -33,10 +36,13 @@ void start(const std::shared_ptr<Reading>& r) {  // loop thread
   r->values.assign(r->tensors.size(), {});
   r->error.reset();
   for (std::size_t i = 0; i < r->tensors.size(); ++i) {
-    r->graph->read(r->tensors[i], [r, i](Result<HostData> data) {  // in order, on the lane thread
-      if (data) r->values[i] = std::move(*data);
-      else if (!r->error) r->error = std::move(data).error();
-      if (--r->left) return;
+    r->tensors[i].graph().read(r->tensors[i], [r, i](Result<HostData> data) {  // in order, on the device's lane
+      {
+        const std::lock_guard lock(r->mutex);
+        if (data) r->values[i] = std::move(*data);
+        else if (!r->error) r->error = std::move(data).error();
+        if (--r->left) return;
+      }
       r->loop->post_from_thread([r] {
         auto main = r->main.lock();
         if (!main) return;
@@ -140,11 +146,43 @@ int text(lua_State* L) {
   });
 }
 
+// What a function that may wait gives when it need not.
+int at_once(lua_State* L, Result<Tensor> t) {
+  Tensor made = value_or_raise(L, t ? std::move(t) : Result<Tensor>(at_line(L, std::move(t).error())));
+  push(L, true);
+  return 1 + push_tensor(L, std::move(made));
+}
+
+// t:to("bf16"), t:to(device), t:to("cuda:0"). Between devices the values travel through this machine's memory.
+int to(lua_State* L) {
+  const Tensor t = check_tensor(L, 1, "to");
+  std::string name;
+  if (lua_type(L, 2) == LUA_TSTRING) {
+    name = lua_tostring(L, 2);
+    const bool device = name == "cpu" || name.starts_with("cuda");
+    if (!device) return at_once(L, tensor::cast(t, value_or_raise(L, parse_dtype(name))));
+  } else {
+    name = device_graph(L, 2, "to").device()->name();
+  }
+  const auto target = value_or_raise(L, graph_on(L, name));
+  if (target.get() == &t.graph()) return at_once(L, t);
+  if (!t.is_leaf()) {
+    raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("to: a tensor with a gradient's history does not move "
+                                                                "from {} to {}", t.device()->name(), name),
+                                   "move its detach()")));
+  }
+  return await_values(L, {t.detach()}, [target, grad = t.requires_grad()](lua_State* l, std::vector<HostData> v) {
+    auto made = tensor::from_bytes(*target, v[0].shape, v[0].dtype, v[0].bytes.data(), v[0].bytes.size());
+    if (made && grad) value_or_raise(l, made->set_requires_grad(true));
+    return push_tensor(l, value_or_raise(l, std::move(made)));
+  });
+}
+
 }  // namespace
 
 int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
   TensorState& state = tensor_state(L);
-  if (state.graph->tracing())
+  if (state.tracing())
     raise(
         L,
         at_line(L, make_error(
@@ -155,17 +193,17 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
   r->tensors = std::move(tensors);
   r->push = std::move(push);
   r->main = state.main;
-  r->graph = state.graph;
+  r->state = &state;
   r->loop = &LuaHost::of(L).loop();
-  r->modes = state.graph->modes();
+  r->modes = state.modes();
   if (r->tensors.empty()) finish(r);
   else start(r);
-  state.graph->set_modes({});  // for the fibers that run meanwhile
+  state.set_modes({});  // for the fibers that run meanwhile
   return end_await(L);
 }
 
 std::vector<Function> read_methods() {
-  return {{"item", bind<item>}, {"totable", bind<totable>}, {"text", bind<text>}};
+  return {{"item", bind<item>}, {"totable", bind<totable>}, {"text", bind<text>}, {"to", bind<to>}};
 }
 
 void set_async_methods(lua_State* L) {

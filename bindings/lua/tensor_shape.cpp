@@ -140,7 +140,7 @@ template <const Like& M>
 Result<int> like(lua_State* L) {
   Tensor& t = check_tensor(L, 1, M.name);
   check_options(L, 2, M.name, {"dtype"});
-  return give(L, M.fn(graph(L), t.shape(), lua_istable(L, 2) ? option_dtype(L, 2, t.dtype()) : t.dtype()));
+  return give(L, M.fn(t.graph(), t.shape(), lua_istable(L, 2) ? option_dtype(L, 2, t.dtype()) : t.dtype()));
 }
 
 Result<int> full_like(lua_State* L) {  // t:full_like(value, {dtype =})
@@ -148,7 +148,7 @@ Result<int> full_like(lua_State* L) {  // t:full_like(value, {dtype =})
   double value = check_number(L, 2, "full_like's value");
   check_options(L, 3, "full_like", {"dtype"});
   DType dtype = lua_istable(L, 3) ? option_dtype(L, 3, t.dtype()) : t.dtype();
-  return give(L, tensor::full(graph(L), t.shape(), value, dtype));
+  return give(L, tensor::full(t.graph(), t.shape(), value, dtype));
 }
 
 }  // namespace

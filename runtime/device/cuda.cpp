@@ -42,7 +42,14 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::string_view name) {
   if (name != "cuda" && !name.starts_with("cuda:")) {
     return make_error(ErrorKind::invalid, fmt::format("'{}' is no CUDA device's name", name), "\"cuda:0\"");
   }
-  RILLE_TRY(const auto card, choose(name));
+  auto chosen = choose(name);
+  if (!chosen) {
+    Error e = std::move(chosen).error();
+    if (!e.message.starts_with("there is no device"))
+      e.message = fmt::format("there is no device '{}' here: {}", name, e.message);
+    return e;
+  }
+  const CudaCard card = *chosen;
   RILLE_TRY(const auto* table, cuda_plugin());
   cuda::Failure why;
   auto* const handle = table->open(card.ordinal, &why);
@@ -60,8 +67,8 @@ CudaDevice::~CudaDevice() {
 
 std::string CudaDevice::name() const { return fmt::format("cuda:{}", card_.ordinal); }
 
-std::string CudaDevice::description() const {
-  const auto& i = card_.info;
+std::string describe(const CudaCard& card) {
+  const auto& i = card.info;
   return fmt::format("{}, sm_{}, {} multiprocessors, {}", i.name, i.architecture, i.multiprocessors,
                      format_size_bytes(i.memory_bytes));
 }

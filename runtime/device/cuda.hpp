@@ -17,6 +17,9 @@
 
 namespace rille::device {
 
+// "NVIDIA H200, sm_90, 132 multiprocessors, 141 GB"
+std::string describe(const CudaCard& card);
+
 class CudaDevice final : public Device, private Executor {
  public:
   // "cuda" (the first), "cuda:1", or "cuda:" and a card's uuid: "cuda:GPU-2c3f...", "cuda:MIG-...".
@@ -29,7 +32,7 @@ class CudaDevice final : public Device, private Executor {
 
   Kind kind() const override { return Kind::cuda; }
   std::string name() const override;
-  std::string description() const override;          // "NVIDIA H200, sm_90, 132 multiprocessors, 141 GB"
+  std::string description() const override { return describe(card_); }
   int threads() const override { return 0; }
   Lane& lane() const override { return *lane_; }
   Executor* executor() override { return this; }

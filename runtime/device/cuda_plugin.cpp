@@ -52,39 +52,6 @@ Result<const cuda::Table*> load_plugin() {
   return table;
 }
 
-struct Wanted {
-  const char* name;
-  const char* what_for;
-  std::vector<const char*> files;
-};
-
-const std::vector<Wanted>& wanted_libraries() {
-  static const std::vector<Wanted> list = {
-      {"NVRTC", "user kernels on CUDA devices", {"libnvrtc.so.13", "libnvrtc.so.12"}},
-  };
-  return list;
-}
-
-// DESIGN section 5: beside this program, RILLE_CUDA_PATH, the toolkit, the loader's cache.
-std::string find_library(const Wanted& what) {
-  std::vector<std::string> folders;
-  std::error_code failed;
-  const auto self = fs::read_symlink("/proc/self/exe", failed).parent_path();
-  folders.push_back((self.parent_path() / "lib").string());
-  if (const char* named = std::getenv("RILLE_CUDA_PATH"); named && *named) {
-    for (const char* folder : {"/lib64", "/lib", ""}) folders.push_back(std::string(named) + folder);
-  }
-  folders.emplace_back("/usr/local/cuda/lib64");
-  folders.emplace_back("/usr/lib/x86_64-linux-gnu");
-  folders.emplace_back("/usr/lib64");
-  for (const auto& folder : folders) {
-    for (const char* file : what.files) {
-      if (fs::exists(folder + "/" + file, failed)) return folder + "/" + file;
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 Result<const cuda::Table*> cuda_plugin() {
@@ -122,12 +89,6 @@ Result<std::vector<CudaCard>> cuda_cards() {
     cards.push_back(card);
   }
   return cards;
-}
-
-std::vector<CudaLibrary> cuda_libraries() {
-  std::vector<CudaLibrary> found;
-  for (const auto& what : wanted_libraries()) found.push_back({what.name, find_library(what), what.what_for});
-  return found;
 }
 
 }  // namespace rille::device

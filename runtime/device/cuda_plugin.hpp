@@ -23,12 +23,6 @@ struct CudaCard {
 // As CUDA_VISIBLE_DEVICES lets the driver see them; an instance of a divided GPU (MIG) is one.
 Result<std::vector<CudaCard>> cuda_cards();
 
-// A library that CUDA's operations use where it is found.
-struct CudaLibrary {
-  std::string name, path, what_for;     // path: "" when it is not found
-};
-std::vector<CudaLibrary> cuda_libraries();
-
 Error cuda_error(const cuda::Failure& failure);
 
 }  // namespace rille::device

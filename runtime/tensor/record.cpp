@@ -33,7 +33,10 @@ namespace {
 Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
   const auto& impl = *t.impl();
   if (impl.graph.get() != &g) {
-    return make_error(ErrorKind::invalid, fmt::format("{}: operands of two runtimes", op_of(op).name));
+    const std::string here = g.device()->name(), there = t.device()->name(), name = op_of(op).name;
+    if (here == there) return make_error(ErrorKind::invalid, name + ": operands of two runtimes");
+    return make_error(ErrorKind::invalid, fmt::format("{}: operands on {} and {}", name, here, there),
+                      fmt::format("t:to(\"{}\") moves one", here));
   }
   if (impl.storage->trace != 0 && impl.storage->trace != g.impl().trace) {
     return make_error(ErrorKind::state,

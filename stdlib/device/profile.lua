@@ -70,8 +70,8 @@ Profile.__tostring = function(self)
     self.busy_ms))
 end
 
-local function settle(began, ok, ...)
-  local rows = native.profile_stop()
+local function settle(dev, began, ok, ...)
+  local rows = native.profile_stop(dev)
   if not ok then error((...), 0) end
   local ms, busy = (native.clock() - began) * 1e3, 0
   for _, row in ipairs(rows) do
@@ -82,13 +82,13 @@ local function settle(began, ok, ...)
 end
 
 ---Calls fn and tells what each operation in it took.
-local function profile(_, fn)
+local function profile(dev, fn)
   if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
     rille.error { kind = "invalid", message = "dev:profile: expected a function, got " .. tostring(fn),
       hint = "dev:profile(function() return update(x, y) end)" }
   end
-  native.profile_start()
-  return settle(native.clock(), xpcall(fn, native.trace))
+  native.profile_start(dev)
+  return settle(dev, native.clock(), xpcall(fn, native.trace))
 end
 
 return { profile = profile, table_of = table_of, amount = amount }

@@ -3,10 +3,16 @@
 --- shape.
 
 ---@class Device
----@field name string "cpu"
----@field kind string "cpu"
----@field description string processor, instruction set, threads
----@field threads number that compute uses
+---@field name string "cpu", "cuda:0"
+---@field kind string "cpu", "cuda"
+---@field description string processor, instruction set, threads; or the card
+---@field threads number that compute uses on the CPU
+---@field model? string of a CUDA device: "NVIDIA H200"
+---@field uuid? string of a CUDA device: "GPU-...", "MIG-..."
+---@field bus? string of a CUDA device: where it sits, "0000:1b:00.0"
+---@field architecture? string of a CUDA device: "sm_90"
+---@field multiprocessors? number of a CUDA device
+---@field memory_bytes? number of a CUDA device, in all
 local Device = {}
 
 --- Zeros.
@@ -103,7 +109,8 @@ function Device:random_state() end
 ---@mark ephemeral
 function Device:set_random_state(state) end
 
---- What is allocated, in bytes: live, peak, cached, limit, buffers, summary.
+--- What is allocated, in bytes: live, peak, cached, limit, buffers, summary. Of a CUDA device also card_free and
+--- card_total, of all processes together.
 ---@return table memory
 ---@mark ephemeral
 function Device:memory() end

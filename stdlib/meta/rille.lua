@@ -12,15 +12,16 @@
 local rille = {}
 
 --- The device to compute on.
----@param name? string "cpu"; nil: the best one here
+---@param name? string "cpu", "cuda:0", "cuda:GPU-..."; nil: the first CUDA device or the CPU, or what RILLE_DEVICE says
 ---@return Device device the same object at every call
 ---@mark ephemeral
 ---@error device there is no such device here
+---@error invalid that is no device's name
 ---@example
 --- local dev = rille.device()
 function rille.device(name) end
 
---- All devices here.
+--- All devices here: CUDA devices, then the CPU. None is opened by this.
 ---@return table devices a list
 ---@mark ephemeral
 function rille.devices() end

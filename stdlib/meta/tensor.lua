@@ -73,10 +73,12 @@ function Tensor:set_grad(gradient) end
 ---@mark ephemeral
 function Tensor:free() end
 
---- Casts, or moves to a device.
+--- Casts, or moves to a device: through this machine's memory; only the calling fiber waits for it.
 ---@param target string|Device a type such as "f64", or a device
 ---@return Tensor result
 ---@mark ephemeral
+---@async
+---@error state it has a gradient's history: move its detach()
 function Tensor:to(target) end
 
 --- Reads its one element.
