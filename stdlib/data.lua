@@ -4,26 +4,29 @@ local rille = require "rille"
 
 local data = {}
 
-local Bytes = {}
+local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
+
+-- A class of data sets: `_set` is the native one. A name that it does not have raises, and lists those that it has.
+local function class(what, methods, names, text)
+  return { __tostring = text, __index = function(_, key)
+    local found = methods[key]
+    if found ~= nil then return found end
+    invalid(what .. " has no field or method '" .. tostring(key) .. "'", "it has: " .. table.concat(names, ", "))
+  end }
+end
+
+---@class Bytes a data set of bytes or tokens
 local methods = {}
 
-local names = { "next", "validation", "validation_batches", "bigram", "state", "load_state", "info", "batch",
-  "context" }
-
-Bytes.__index = function(self, key)
-  local found = methods[key]
-  if found ~= nil then return found end
-  rille.error { kind = "invalid", message = "a byte data set has no field or method '" .. tostring(key) .. "'",
-    hint = "it has: " .. table.concat(names, ", ") }
-end
-
-Bytes.__tostring = function(self)
+local Bytes = class("a byte data set", methods, { "next", "validation", "validation_batches", "bigram", "state",
+  "load_state", "info", "batch", "context" }, function(self)
   local i = native.bytes_info(self._set)
-  return ("Bytes: %d for training, %d for validation, windows of %d, batches of %d, at sample %d"):format(
-    i.training_bytes, i.validation_bytes, i.context, self.batch, i.cursor)
-end
+  return ("%s: %d for training, %d for validation, windows of %d, batches of %d, at sample %d"):format(
+    i.training_bytes and "Bytes" or "Tokens", i.training_bytes or i.training_tokens,
+    i.validation_bytes or i.validation_tokens, i.context, self.batch, i.cursor)
+end)
 
----The next batch of training samples: x and y, u8 [batch, context]; y is x moved on by one byte.
+---The next batch of training samples: x and y, [batch, context]; y is x moved on by one. u8 of bytes, i32 of tokens.
 ---@return Tensor x
 ---@return Tensor y
 ---@mark ephemeral
@@ -44,11 +47,14 @@ function methods:validation_batches()
 end
 
 ---The score to beat: nats per byte, on the validation part, of a smoothed bigram model fitted on the training part.
+---Bytes only.
 ---@return number
 ---@mark ephemeral
 function methods:bigram() return native.bytes_bigram(self._set) end
 
----@return table  training_bytes, validation_bytes, training_windows, validation_windows, context, epoch, cursor, digest
+---What there is, and where it stands.
+---@return table  training_bytes, validation_bytes (or .._tokens), training_windows, validation_windows, context, epoch,
+---cursor, digest
 ---@mark ephemeral
 function methods:info() return native.bytes_info(self._set) end
 
@@ -58,9 +64,17 @@ function methods:info() return native.bytes_info(self._set) end
 function methods:state() return native.bytes_state(self._set) end
 
 ---Puts it back; raises `state` when the data are others.
----@param state table models, optimizers and data sets: a list, or a table with names
+---@param state table what state() gave
 ---@mark ephemeral
 function methods:load_state(state) native.bytes_restore(self._set, state) end
+
+local function check_sizes(verb, sizes)
+  for name, n in pairs(sizes) do
+    if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
+      invalid(("%s: %s = %s; a whole number from 1 on is needed"):format(verb, name, tostring(n)))
+    end
+  end
+end
 
 ---Text as a sequence of bytes for next-byte prediction: a file, or all files of a directory in sorted order.
 ---The order is computed from (seed, epoch), so that the position is one number whatever the batch size.
@@ -73,15 +87,144 @@ function data.bytes(path, options)
   native.check_options(options, "rille.data.bytes", { "batch", "context", "seed", "split", "shuffle" })
   options = options or {}
   local batch, context = options.batch or 16, options.context or 128
-  for name, n in pairs { batch = batch, context = context } do
-    if type(n) ~= "number" or n < 1 or n ~= math.floor(n) then
-      rille.error { kind = "invalid",
-        message = ("rille.data.bytes: %s = %s; a whole number from 1 on is needed"):format(name, tostring(n)) }
-    end
-  end
+  check_sizes("rille.data.bytes", { batch = batch, context = context })
   local set = native.bytes(path, { context = context, seed = options.seed or 0, split = options.split or 0.1,
     shuffle = options.shuffle ~= false })
   return setmetatable({ _set = set, batch = batch, context = context }, Bytes)
+end
+
+---@class rille.data.TokensOptions
+---@field tokenizer? Tokenizer|string for texts: they are made into ids once, and kept in the cache by their contents
+---@field validation? string a file or directory of its own for validation
+---@field split? number else the share at the end that is kept for it, 0.1
+---@field batch? integer 16
+---@field context? integer tokens in a sample, 128
+---@field seed? integer of the order, 0
+---@field shuffle? boolean true
+---@field dtype? string "u16" or "u32": of files without a header, "u16"
+
+---Token ids for next-token prediction: files of ids as nanoGPT (raw u16) and llm.c (with their header) write them, or
+---with `tokenizer` text files. A directory stands for all its files in sorted order. Files are mapped, so that they may
+---be larger than memory. Order, position and checkpoints are those of `rille.data.bytes`.
+---@param path string a file or a directory
+---@param options? rille.data.TokensOptions what differs from the defaults
+---@return Bytes
+---@mark ephemeral
+---@async
+---@error integrity a file is shorter than its header says
+---@example
+---local data = rille.data.tokens("fineweb/train", { validation = "fineweb/val", batch = 64, context = 1024 })
+---local text = rille.data.tokens("corpus.txt", { tokenizer = "gpt2/tokenizer.json", context = 256 })
+function data.tokens(path, options)
+  local verb = "rille.data.tokens"
+  native.check_options(options, verb, { "tokenizer", "validation", "split", "batch", "context", "seed", "shuffle",
+    "dtype" })
+  local o = options or {}
+  local batch, context = o.batch or 16, o.context or 128
+  check_sizes(verb, { batch = batch, context = context })
+  local width = ({ u16 = 2, u32 = 4 })[o.dtype or "u16"]
+  if not width then invalid(("%s: dtype = '%s'"):format(verb, tostring(o.dtype)), 'ids are "u16" or "u32"') end
+  if type(path) ~= "string" then invalid(verb .. ": expected a path first, got " .. type(path)) end
+  local other = o.validation or ""
+  if o.tokenizer then
+    local from, pattern = o.tokenizer, ""
+    if type(from) == "userdata" then from, pattern = from.path, from.pattern end
+    path = native.tokenize(path, from, pattern)
+    if other ~= "" then other = native.tokenize(other, from, pattern) end
+  end
+  local set = native.tokens(path, other, { context = context, seed = o.seed or 0, split = o.split or 0.1,
+    shuffle = o.shuffle ~= false, width = o.dtype and width or nil })
+  return setmetatable({ _set = set, batch = batch, context = context }, Bytes)
+end
+
+---@class Arrays a data set of arrays
+local rows = {}
+
+local Arrays = class("a data set of arrays", rows, { "next", "validation", "validation_batches", "state", "load_state",
+  "info", "batch" }, function(self)
+  local i = native.arrays_info(self._set)
+  return ("Arrays: %d rows for training, %d for validation, batches of %d, at row %d"):format(i.training_rows,
+    i.validation_rows, self.batch, i.cursor)
+end)
+
+---The next batch of training rows: a tensor for each array, [batch, ..].
+---@return Tensor ...
+---@mark ephemeral
+function rows:next() return native.arrays_next(self._set, self.batch) end
+
+---Validation batch `i`, counting from 1, in the order of the rows. Images are cut from the middle and not mirrored.
+---@param i integer which one, from 1 on
+---@return Tensor ...
+---@mark ephemeral
+function rows:validation(i) return native.arrays_validation(self._set, (i - 1) * self.batch, self.batch) end
+
+---How many whole validation batches there are before they repeat.
+---@return integer
+---@mark ephemeral
+function rows:validation_batches()
+  return math.max(1, math.floor(native.arrays_info(self._set).validation_rows / self.batch))
+end
+
+---What there is, and where it stands.
+---@return table  training_rows, validation_rows, epoch, cursor, digest
+---@mark ephemeral
+function rows:info() return native.arrays_info(self._set) end
+
+---Where it stands, as plain data: for checkpoints.
+---@return table
+---@mark ephemeral
+function rows:state() return native.arrays_state(self._set) end
+
+---Puts it back; raises `state` when the arrays or options are others.
+---@param state table what state() gave
+---@mark ephemeral
+function rows:load_state(state) native.arrays_restore(self._set, state) end
+
+---@class rille.data.ArraysOptions
+---@field names? string[] of a file: which of its tensors, in which order
+---@field batch? integer 16
+---@field seed? integer of order and changes, 0
+---@field shuffle? boolean true
+---@field split? number the share of rows at the end that is kept for validation, 0
+---@field flip? boolean mirrors images at random
+---@field padding? integer zeros around images, before they are cut
+---@field crop? integer|integer[] size to which images are cut at a random place: one number, or { height, width }
+
+---Arrays that belong together row by row, in batches: images and labels, inputs and targets. `source` is a list of
+---tensors, or a safetensors file, which is mapped and may be larger than memory. With flip, padding or crop the first
+---array is images [n, channels, height, width]. The order, and what happens to each image, is computed from the seed
+---and the position, which is one number: a resumed training sees the same.
+---@param source Tensor[]|string tensors with as many rows, or a file
+---@param options? rille.data.ArraysOptions what differs from the defaults
+---@return Arrays
+---@mark ephemeral
+---@async
+---@example
+---local data = rille.data.arrays({ images, labels }, { batch = 64, flip = true, padding = 4 })
+---local data = rille.data.arrays("cifar.safetensors", { names = { "images", "labels" }, crop = 28 })
+function data.arrays(source, options)
+  local verb = "rille.data.arrays"
+  native.check_options(options, verb, { "names", "batch", "seed", "shuffle", "split", "flip", "padding", "crop" })
+  local o = options or {}
+  check_sizes(verb, { batch = o.batch or 16 })
+  if type(source) == "table" then
+    local list = {}
+    for i, tensor in ipairs(source) do
+      if not native.kind(tensor) then
+        invalid(("%s: array %d is no tensor but %s"):format(verb, i, tostring(tensor)))
+      end
+      list[i] = { name = o.names and o.names[i] or tostring(i), tensor = tensor }
+    end
+    if #list == 0 then invalid(verb .. ": the list of arrays is empty", verb .. "({ images, labels })") end
+    source = native.snapshot(list)
+  elseif type(source) ~= "string" then
+    invalid(verb .. ": expected a list of tensors, or a file, got " .. tostring(source))
+  end
+  local crop = o.crop or 0
+  if type(crop) == "number" then crop = { crop, crop } end
+  local set = native.arrays(source, { seed = o.seed or 0, split = o.split or 0, shuffle = o.shuffle ~= false,
+    flip = o.flip or false, padding = o.padding or 0, crop_height = crop[1], crop_width = crop[2] }, o.names)
+  return setmetatable({ _set = set, batch = o.batch or 16 }, Arrays)
 end
 
 ---A byte-pair tokenizer from the files that models come with: tokenizer.json of Hugging Face (byte-level: GPT-2,

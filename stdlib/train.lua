@@ -80,16 +80,16 @@ function Saver:preempted(step, losses, left, leave, seconds_to_go)
   rille.leave()
 end
 
--- Tokens per second over the last steps, and the time left, for the progress line.
+-- Tokens or samples per second over the last steps, and the time left, for the progress line.
 local function meter(first, steps)
   local began, told = native.clock(), 0
-  return function(step, loss, tokens)
+  return function(step, loss, items, unit)
     local now = native.clock()
     if now - told < 0.2 and step < steps then return end
     told = now
     local rate = (step - first) / math.max(1e-9, now - began)
-    rille.progress { what = "train", done = step, total = steps, unit = "steps", loss = loss, rate = rate * tokens,
-      rate_unit = "tokens",
+    rille.progress { what = "train", done = step, total = steps, unit = "steps", loss = loss, rate = rate * items,
+      rate_unit = unit,
       seconds_left = (steps - step) / math.max(rate, 1e-9) }
   end, function(step) return (steps - step) * (native.clock() - began) / math.max(1, step - first) end
 end
@@ -116,7 +116,8 @@ local function aside(fn, ...)
 end
 
 ---@class rille.train.Options
----@field update fun(x: Tensor, y: Tensor): Tensor a step that gives the loss, usually made by `rille.compile`
+---@field update fun(...: Tensor): Tensor a step: it takes what data:next() gives, gives the loss, and
+---is usually made by `rille.compile`
 ---@field data table gives batches by `next()`
 ---@field steps integer how many
 ---@field checkpoint? rille.train.CheckpointOptions none by default
@@ -133,7 +134,7 @@ end
 ---@field keep_every? integer steps whose multiples stay for good
 ---@field directory? string "checkpoints" by default
 
----Trains: for each step takes a batch of `data`, calls `update(x, y)` and reads the loss. `rille.train(options)` is
+---Trains: for each step takes a batch of `data`, calls `update` with it and reads the loss. `rille.train(options)` is
 ---the same.
 ---
 ---With `checkpoint`, a call that finds a checkpoint in the directory goes on from it. Each published checkpoint also
@@ -162,8 +163,8 @@ function train.run(options)
   local progress, seconds_to_go = meter(first, steps)
   for step = first + 1, steps do
     if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
-    local x, y = data:next()
-    local result = options.update(x, y)
+    local batch = { data:next() }
+    local result = options.update(unpack(batch))
     if native.kind(result) == nil then
       invalid("rille.train: update gave " .. tostring(result) .. " instead of the loss, a tensor")
     end
@@ -172,7 +173,8 @@ function train.run(options)
       rille.error { kind = "state", message = "the loss is not a number any more at step " .. step,
         hint = "lower the learning rate, or clip gradients: rille.optim.clip_grad_norm" }
     end
-    progress(step, loss, x:numel())
+    if type(data) == "table" and rawget(data, "context") then progress(step, loss, batch[1]:numel(), "tokens")
+    else progress(step, loss, batch[1]:size(1), "samples") end
     if log_every > 0 and (step % log_every == 0 or step == 1 or step == steps) then
       note(losses, step, loss)
       print(("step %5d  loss %.6f"):format(step, loss))
@@ -189,7 +191,8 @@ function train.run(options)
   return { loss = loss, steps = steps, losses = losses, checkpoint = save and save.last and save.last.directory or nil }
 end
 
----The mean loss of a model over the validation part of a byte data set, in nats per byte.
+---The mean loss of a model over the validation part of a data set of bytes or tokens, in nats for
+---each of them.
 ---@param model Module called with x
 ---@param data Bytes whose validation part it is
 ---@param options? { batches: integer } at most so many; all by default

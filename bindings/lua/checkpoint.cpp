@@ -2,18 +2,13 @@
 // thread job while training goes on; the Write object tells when it is over.
 #include <filesystem>
 
-#include "bindings/lua/tensor.hpp"
+#include "bindings/lua/snapshot.hpp"
 #include "runtime/data/checkpoint.hpp"
 #include "runtime/loop/thread_job.hpp"
 
 namespace rille::lua {
 
 namespace {
-
-struct Snapshot {
-  struct Entry { std::string file, name; HostData data; };
-  std::shared_ptr<std::vector<Entry>> entries;
-};
 
 struct WriteState {
   std::optional<Result<Value>> outcome;

@@ -430,6 +430,7 @@ int open_tensor(lua_State* L) {
   add_optimizer_natives(L);
   add_compile_natives(L);
   add_data_natives(L);
+  add_array_natives(L);
   add_checkpoint_natives(L);
   push_rille_core(L);
   lua_getfield(L, -1, "trace");

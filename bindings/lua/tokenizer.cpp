@@ -8,7 +8,7 @@ namespace {
 
 using data::Tokenizer;
 
-struct TokenizerHandle { Tokenizer tokenizer; };
+struct TokenizerHandle { Tokenizer tokenizer; std::string path, pattern; };
 
 Tokenizer& self(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
 
@@ -18,7 +18,7 @@ Result<int> open(lua_State* L) {
   const std::string pattern(lua_isnoneornil(L, 2) ? "" : check_text(L, 2, "rille.data.tokenizer's pattern"));
   auto opened = Tokenizer::open(path, pattern);
   if (!opened) return at_line(L, std::move(opened).error());
-  push_object(L, TokenizerHandle{std::move(*opened)});
+  push_object(L, TokenizerHandle{std::move(*opened), path, pattern});
   return 1;
 }
 
@@ -78,6 +78,9 @@ bool field(lua_State* L, std::string_view key) {
       push(L, text);
       lua_rawseti(L, -2, ++n);
     }
+  } else if (key == "path" || key == "pattern") {  // where it came from
+    const auto& handle = check_object<TokenizerHandle>(L, 1, "tokenizer");
+    push(L, key == "path" ? handle.path : handle.pattern);
   } else {
     return false;
   }
@@ -98,7 +101,7 @@ void add_tokenizer_natives(lua_State* L) {
                                                 {"id_of", bind<id_of>}},
                                     .metamethods = {{"__tostring", bind<to_string>}},
                                     .field = field,
-                                    .fields = {"size", "special"}});
+                                    .fields = {"size", "special", "path", "pattern"}});
   set_functions(L, {{"tokenizer", bind<open>}});
 }
 

@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <vector>
 
 #include "runtime/base/units.hpp"
+#include "runtime/data/token_files.hpp"
 #include "runtime/store/file.hpp"
 #include "runtime/store/hash.hpp"
 
@@ -20,44 +22,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t directory_bytes_max = std::int64_t{4} << 30;
-constexpr int feistel_rounds = 6;
 constexpr std::uint64_t validation_key =
     0x76616c6964617465;  // any constant: the order is to be the same in every run
 
-// SplitMix64's finaliser (Steele, Lea and Flood, 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-Error too_short(const std::string& path, std::string_view part, std::size_t size, std::int64_t context) {
+Error too_short(const std::string& path, std::string_view part, std::uint64_t size, std::int64_t context,
+                const char* unit) {
   return make_error(ErrorKind::invalid,
-                    fmt::format("'{}' is too short: {} has {} bytes and one sample of context {} needs {}",
-                                path, part, size, context, context + 1),
+                    fmt::format("'{}' is too short: {} has {} {} and one sample of context {} needs {}", path, part,
+                                size, unit, context, context + 1),
                     "take more text, a smaller context, or a smaller validation share");
 }
 
-Result<std::vector<std::string>> files_below(const std::string& path) {
-  std::vector<std::string> files;
-  std::error_code failed;
-  fs::recursive_directory_iterator it(path, failed), end;
-  for (; !failed && it != end; it.increment(failed)) {
-    bool hidden = it->path().filename().native().front() == '.';
-    if (hidden && it->is_directory(failed)) it.disable_recursion_pending();
-    if (!hidden && it->is_regular_file(failed)) files.push_back(it->path());
-  }
-  if (failed) return errno_error("cannot list", path, failed.value());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 Result<std::string> read_directory(const std::string& path) {
-  RILLE_TRY(auto files, files_below(path));
-  if (files.empty())
-    return make_error(ErrorKind::invalid, fmt::format("the directory '{}' has no files", path),
-                      "name a directory of text files, or one file");
+  RILLE_TRY(auto files, files_of(path));
   std::string out;
   for (const std::string& file : files) {
     RILLE_TRY(auto map, store::MappedFile::open(file));
@@ -85,49 +62,79 @@ std::string digest_of(std::string_view bytes) {
   return hasher.finish().xxh3;
 }
 
-// A part and the windows in it.
+// Elements that lie one after another in memory.
+struct Segment {
+  const char* data;
+  int width;                 // bytes of an element: 1, 2 or 4
+  std::uint64_t first, end;  // places of its elements in the whole
+};
+
+// A part of the whole and the windows in it.
 struct Part {
-  std::string_view bytes;
+  std::uint64_t first = 0, elements = 0;
   std::uint64_t windows = 0;
   std::uint64_t phases = 1;  // places where the first window may begin
 
-  Part(std::string_view all, std::uint64_t context) : bytes(all) {
-    if (all.size() <= context) return;
+  Part(std::uint64_t begin, std::uint64_t size, std::uint64_t context) : first(begin), elements(size) {
+    if (size <= context) return;
     // One window fewer than would fit, when there are several, leaves room to move the cuts by up to a
     // window.
-    windows = std::max<std::uint64_t>(1, (all.size() - context) / context);
-    phases = std::min<std::uint64_t>(context, all.size() - windows * context);
+    windows = std::max<std::uint64_t>(1, (size - context) / context);
+    phases = std::min<std::uint64_t>(context, size - windows * context);
   }
 };
 
+template <class T>
+T element(const char* at, int width) {
+  if (width == 1) return static_cast<T>(static_cast<unsigned char>(*at));
+  if (width == 2) {
+    std::uint16_t id;
+    std::memcpy(&id, at, sizeof id);
+    return static_cast<T>(id);
+  }
+  std::uint32_t id;
+  std::memcpy(&id, at, sizeof id);
+  return static_cast<T>(id);
+}
+
+Result<> check_options(const BytesOptions& options) {
+  if (options.context < 1)
+    return make_error(ErrorKind::invalid, fmt::format("context must be at least 1, not {}", options.context));
+  if (!(options.validation >= 0 && options.validation < 1))
+    return make_error(ErrorKind::invalid,
+                      fmt::format("validation is a share from 0 to below 1, not {}", options.validation));
+  return success();
+}
+
+std::uint64_t held_back(std::uint64_t all, double share) {
+  return static_cast<std::uint64_t>(std::floor(static_cast<double>(all) * share));
+}
+
 }  // namespace
-
-Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(n), key_(key) {
-  half_bits_ = (std::bit_width(n > 0 ? n - 1 : 0) + 1) / 2;
-  half_mask_ = (std::uint64_t{1} << half_bits_) - 1;
-}
-
-std::uint64_t Permutation::operator()(std::uint64_t i) const {
-  do {
-    std::uint64_t left = i >> half_bits_, right = i & half_mask_;
-    for (int round = 0; round < feistel_rounds; ++round) {
-      std::uint64_t next = left ^ (mix(right ^ mix(key_ + static_cast<std::uint64_t>(round))) & half_mask_);
-      left = right, right = next;
-    }
-    i = left << half_bits_ | right;
-  } while (i >= n_);
-  return i;
-}
 
 struct BytesDataset::Data {
   BytesOptions options;
-  store::MappedFile map;  // one of these two holds the bytes
+  store::MappedFile map;  // one of these three holds the elements
   std::string text;
+  std::vector<TokenFile> files;
+  std::vector<Segment> segments;
   std::string digest;
   Part training, validation;
   std::uint64_t cursor = 0;
 
   const Part& part(Split split) const { return split == Split::train ? training : validation; }
+
+  template <class T>
+  void copy(std::uint64_t first, std::uint64_t count, T* out) const {
+    auto segment = std::upper_bound(segments.begin(), segments.end(), first,
+                                    [](std::uint64_t at, const Segment& s) { return at < s.end; });
+    for (; count > 0; ++segment) {
+      const std::uint64_t here = std::min(count, segment->end - first);
+      const char* at = segment->data + (first - segment->first) * static_cast<std::uint64_t>(segment->width);
+      for (std::uint64_t i = 0; i < here; ++i, at += segment->width) *out++ = element<T>(at, segment->width);
+      first += here, count -= here;
+    }
+  }
 };
 
 BytesDataset::BytesDataset(std::unique_ptr<Data> data) : data_(std::move(data)) {}
@@ -136,11 +143,7 @@ BytesDataset& BytesDataset::operator=(BytesDataset&&) noexcept = default;
 BytesDataset::~BytesDataset() = default;
 
 Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOptions& options) {
-  if (options.context < 1)
-    return make_error(ErrorKind::invalid, fmt::format("context must be at least 1, not {}", options.context));
-  if (!(options.validation >= 0 && options.validation < 1))
-    return make_error(ErrorKind::invalid,
-                      fmt::format("validation is a share from 0 to below 1, not {}", options.validation));
+  RILLE_CHECK(check_options(options));
   std::error_code failed;
   store::MappedFile map;
   std::string text;
@@ -150,47 +153,84 @@ Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOpti
   } else {
     RILLE_TRY(map, store::MappedFile::open(path));
   }
-  std::unique_ptr<Data> data(new Data{options, std::move(map), std::move(text), {}, {{}, 1}, {{}, 1}});
+  std::unique_ptr<Data> data(new Data{options, std::move(map), std::move(text), {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
   std::string_view all = directory ? std::string_view(data->text) : data->map.view();
   auto context = static_cast<std::size_t>(options.context);
-  if (all.size() <= context) return too_short(path, "it", all.size(), options.context);
-  auto held_back = static_cast<std::size_t>(std::floor(static_cast<double>(all.size()) * options.validation));
-  data->training = Part(all.substr(0, all.size() - held_back), context);
-  data->validation = Part(all.substr(all.size() - held_back), context);
-  if (!data->training.windows)
-    return too_short(path, "its training part", data->training.bytes.size(), options.context);
+  if (all.size() <= context) return too_short(path, "it", all.size(), options.context, "bytes");
+  const std::uint64_t last = held_back(all.size(), options.validation), first = all.size() - last;
+  data->segments = {{all.data(), 1, 0, all.size()}};
+  data->training = Part(0, first, context);
+  data->validation = Part(first, last, context);
+  if (!data->training.windows) return too_short(path, "its training part", first, options.context, "bytes");
   data->digest = digest_of(all);
   return BytesDataset(std::move(data));
 }
 
+Result<BytesDataset> BytesDataset::open_tokens(std::vector<TokenFile> training, std::vector<TokenFile> validation,
+                                               const BytesOptions& options) {
+  RILLE_CHECK(check_options(options));
+  if (training.empty()) return make_error(ErrorKind::invalid, "a data set of tokens needs a file");
+  std::unique_ptr<Data> data(new Data{options, {}, {}, {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
+  const std::string path = training[0].path();
+  const bool own = !validation.empty();
+  const auto files = training.size();
+  data->files = std::move(training);
+  std::move(validation.begin(), validation.end(), std::back_inserter(data->files));
+  std::uint64_t all = 0, first = 0;
+  store::Hasher hasher;
+  for (std::size_t i = 0; i < data->files.size(); ++i) {
+    const TokenFile& file = data->files[i];
+    data->segments.push_back({file.ids().data(), file.width_bytes(), all, all + file.count()});
+    all += file.count();
+    if (i + 1 == files) first = all;
+    hasher.update(fmt::format("{}:{}:{};", i < files ? "t" : "v", file.width_bytes(), digest_of(file.ids())));
+  }
+  if (own) data->options.validation = 0;
+  else first -= held_back(all, options.validation);
+  const auto context = static_cast<std::uint64_t>(options.context);
+  data->training = Part(0, first, context);
+  data->validation = Part(first, all - first, context);
+  if (!data->training.windows) return too_short(path, "the training part", first, options.context, "tokens");
+  data->digest = hasher.finish().xxh3;
+  return BytesDataset(std::move(data));
+}
+
 const BytesOptions& BytesDataset::options() const { return data_->options; }
-std::string_view BytesDataset::bytes(Split split) const { return data_->part(split).bytes; }
+std::string_view BytesDataset::bytes(Split split) const {
+  const Part& part = data_->part(split);
+  return is_tokens() ? std::string_view() : std::string_view(data_->segments[0].data + part.first, part.elements);
+}
+std::uint64_t BytesDataset::elements(Split split) const { return data_->part(split).elements; }
+bool BytesDataset::is_tokens() const { return !data_->files.empty(); }
 std::uint64_t BytesDataset::windows(Split split) const { return data_->part(split).windows; }
 const std::string& BytesDataset::digest() const { return data_->digest; }
 std::uint64_t BytesDataset::cursor() const { return data_->cursor; }
 void BytesDataset::seek(std::uint64_t cursor) { data_->cursor = cursor; }
 std::uint64_t BytesDataset::epoch() const { return data_->cursor / data_->training.windows; }
 
-BytesDataset::Sample BytesDataset::sample(Split split, std::uint64_t i) const {
+std::uint64_t BytesDataset::start_of(Split split, std::uint64_t i) const {
   const Part& part = data_->part(split);
   std::uint64_t epoch = i / part.windows, window = i % part.windows, phase = 0;
   if (split == Split::validation) {
     window = Permutation(part.windows, validation_key)(window);
   } else if (data_->options.shuffle) {
-    std::uint64_t key = mix(mix(data_->options.seed) ^ epoch);
+    const std::uint64_t key = order_key(data_->options.seed, epoch);
     window = Permutation(part.windows, key)(window);
-    phase = mix(key) % part.phases;
+    phase = mixed(key) % part.phases;
   }
-  const auto* x = reinterpret_cast<const std::uint8_t*>(part.bytes.data()) + phase +
-                  window * static_cast<std::uint64_t>(data_->options.context);
-  return {x, x + 1, epoch};
+  return part.first + phase + window * static_cast<std::uint64_t>(data_->options.context);
+}
+
+BytesDataset::Sample BytesDataset::sample(Split split, std::uint64_t i) const {
+  const auto* x = reinterpret_cast<const std::uint8_t*>(data_->segments[0].data) + start_of(split, i);
+  return {x, x + 1, i / data_->part(split).windows};
 }
 
 template <class T>
 void BytesDataset::copy_sample(Split split, std::uint64_t i, T* x, T* y) const {
-  Sample s = sample(split, i);
-  std::copy_n(s.x, data_->options.context, x);
-  std::copy_n(s.y, data_->options.context, y);
+  const std::uint64_t start = start_of(split, i), context = static_cast<std::uint64_t>(data_->options.context);
+  data_->copy(start, context, x);
+  data_->copy(start + 1, context, y);
 }
 
 template <class T>

@@ -4,6 +4,8 @@
 ---@class Tokenizer
 ---@field size number one more than the largest id
 ---@field special string[] the special tokens, as they are spelt
+---@field path string where it was read from
+---@field pattern string how words are cut, as it was given; "" for the file's own
 local Tokenizer = {}
 
 --- The ids of a text. Special tokens that are spelt out in it are ordinary text, unless `special = true`: what comes

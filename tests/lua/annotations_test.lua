@@ -108,6 +108,13 @@ tap.test("Device, Tensor, Optimizer", function()
   same("Optimizer:", names_of(rille.optim.sgd({ tensor }, {})), documented("Optimizer:", "Optimizer"))
 end)
 
+tap.test("data sets", function()
+  local arrays = rille.data.arrays { rille.device("cpu"):zeros { 3 } }
+  local written = documented("Arrays:", "Arrays")
+  written.batch = true
+  same("Arrays:", names_of(arrays), written)
+end)
+
 tap.test("averages", function()
   local ema = rille.optim.ema({ rille.device("cpu"):zeros { 2 } })
   same("Ema:", names_of(ema), documented("Ema:", "Ema"))

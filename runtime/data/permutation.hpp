@@ -1,0 +1,27 @@
+// The order of samples: computed from a key, not stored, so that a data set's position is one number.
+#pragma once
+
+#include <cstdint>
+
+namespace rille::data {
+
+// Spreads a number over 64 bits: SplitMix64's finaliser (Steele, Lea and Flood, 2014).
+std::uint64_t mixed(std::uint64_t x);
+// The key of one epoch's order.
+inline std::uint64_t order_key(std::uint64_t seed, std::uint64_t epoch) { return mixed(mixed(seed) ^ epoch); }
+
+// A permutation of [0, n) that is computed, not stored: a Feistel network on the smallest 2^(2h) >= n, walked
+// along its cycle until it lands below n, at most four steps on average (Black and Rogaway, "Ciphers with
+// Arbitrary Finite Domains", 2002).
+class Permutation {
+ public:
+  Permutation(std::uint64_t n, std::uint64_t key);
+  std::uint64_t operator()(std::uint64_t i) const;  // i < n
+  std::uint64_t size() const { return n_; }
+
+ private:
+  std::uint64_t n_, key_, half_mask_;
+  int half_bits_;
+};
+
+}  // namespace rille::data

@@ -1,0 +1,114 @@
+-- run: ephemeral
+local rille = require "rille"
+local tap = require "tap"
+local dev = rille.device()
+
+local base = os.tmpname()
+os.remove(base)
+os.execute("mkdir -p " .. base)
+rille.defer(function() os.execute("rm -rf " .. base) end)
+
+local function file(name, text)
+  local f = assert(io.open(base .. "/" .. name, "wb"))
+  f:write(text)
+  f:close()
+  return base .. "/" .. name
+end
+
+-- Ids that repeat with a period of seven, as u16.
+local function ids(count)
+  local list = {}
+  for i = 1, count do list[i] = string.char(i % 7, 0) end
+  return table.concat(list)
+end
+
+local function losses(make, steps, directory)
+  local model, data, loss_of = make()
+  local opt = rille.optim.adamw(model:parameters(), { lr = 3e-3 })
+  dev:seed(1)
+  local update = rille.compile(function(...)
+    local loss = loss_of(model, ...)
+    loss:backward()
+    opt:step()
+    return loss
+  end)
+  local save = directory and { every = 4, state = { model, opt, data }, directory = base .. "/" .. directory } or nil
+  return rille.train({ update = update, data = data, steps = steps, log_every = 1, checkpoint = save }).losses
+end
+
+local function resumes(name, make)
+  local whole = losses(make, 12)
+  losses(make, 8, name)
+  tap.equal(losses(make, 12, name), whole)
+  return whole
+end
+
+tap.test("tokens: trained on, and resumed bit for bit", function()
+  local path = file("train.bin", ids(3000))
+  local whole = resumes("tokens", function()
+    local data = rille.data.tokens(path, { batch = 4, context = 8, seed = 2 })
+    return rille.nn.gpt { layers = 1, heads = 2, width = 16, context = 8, vocab = 8, seed = 1 }, data,
+      function(model, x, y) return model(x):cross_entropy(y) end
+  end)
+  tap.ok(whole[12].loss < whole[1].loss - 0.1)
+  local data = rille.data.tokens(path, { batch = 2, context = 8, validation = file("val.bin", ids(50)) })
+  local x, y = data:next()
+  tap.equal({ x.dtype, x:shape(), y:shape() }, { "i32", { 2, 8 }, { 2, 8 } })
+  tap.equal(((x + 1) % 7):totable(), (y % 7):totable())
+  tap.equal({ data:info().training_tokens, data:info().validation_tokens }, { 3000, 50 })
+  tap.equal(data:validation(1):shape(), { 2, 8 })
+  tap.ok(tostring(data):find("^Tokens: 3000 for training, 50 for validation"), tostring(data))
+  tap.raises("invalid", "u16", rille.data.tokens, path, { dtype = "u8" })
+  tap.raises("io", "nowhere", rille.data.tokens, base .. "/nowhere")
+  tap.raises("invalid", "did you mean 'tokenizer'", rille.data.tokens, path, { tokeniser = 1 })
+end)
+
+tap.test("tokens of a text, by a tokenizer", function()
+  local digits, lines = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", {}
+  local function digit(n) return digits:sub(n + 1, n + 1) end
+  for b = 0, 255 do lines[b + 1] = digit(math.floor(b / 4)) .. digit(b % 4 * 16) .. "== " .. b end
+  lines[257] = "YWI= 256"   -- "ab"
+  local vocabulary = file("bytes.tiktoken", table.concat(lines, "\n"))
+  local text = file("text.txt", ("abba"):rep(100))
+  local tokenizer = rille.data.tokenizer(vocabulary, { pattern = "gpt2" })
+  tap.equal(tokenizer.path, vocabulary)
+  local a = rille.data.tokens(text, { tokenizer = tokenizer, batch = 1, context = 5, shuffle = false })
+  local b = rille.data.tokens(text, { tokenizer = tokenizer, batch = 1, context = 5, shuffle = false })
+  tap.raises("invalid", "pattern", rille.data.tokens, text, { tokenizer = vocabulary })
+  tap.equal((a:next()):totable(), { { 256, 98, 97, 256, 98 } })
+  tap.equal(a:info().digest, b:info().digest)
+  tap.equal(a:info().training_tokens + a:info().validation_tokens, 300)
+end)
+
+tap.test("arrays: images with changes, trained on, and resumed bit for bit", function()
+  local labels = (dev:arange { 60 } % 3):to("i64")
+  local images = dev:randn { 60, 1, 6, 6 } * 0.1 + labels:to("f32"):reshape(60, 1, 1, 1)
+  local whole = resumes("arrays", function()
+    local data = rille.data.arrays({ images, labels }, { batch = 8, seed = 4, flip = true, padding = 1, crop = 6 })
+    local model = rille.nn.sequential { rille.nn.conv2d(1, 4, 3, { padding = 1, seed = 1 }), function(x)
+      return x:relu():mean({ 3, 4 })
+    end, rille.nn.linear(4, 3, { seed = 2 }) }
+    return model, data, function(m, x, y) return m(x):cross_entropy(y) end
+  end)
+  tap.ok(whole[12].loss < whole[1].loss)
+  local data = rille.data.arrays({ images, labels }, { batch = 6, split = 0.2 })
+  local x, y = data:next()
+  tap.equal({ x:shape(), y:shape(), y.dtype }, { { 6, 1, 6, 6 }, { 6 }, "i64" })
+  tap.equal(({ data:validation(1) })[2]:totable(), { 0, 1, 2, 0, 1, 2 })
+  tap.equal(data:validation_batches(), 2)
+  tap.ok(tostring(data):find("^Arrays: 48 rows for training, 12"), tostring(data))
+  tap.raises("invalid", "it has: next", function() return data:nxet() end)
+  tap.raises("invalid", "array 2 is no tensor", rille.data.arrays, { images, 5 })
+  tap.raises("invalid", "different numbers of rows", rille.data.arrays, { images, dev:zeros { 3 } })
+end)
+
+tap.test("arrays of a file, in the order of their names", function()
+  local path = base .. "/set.safetensors"
+  rille.data.save_tensors(path, { labels = dev:arange { 10 }, images = dev:arange { 20 }:reshape(10, 2) })
+  local data = rille.data.arrays(path, { names = { "images", "labels" }, batch = 3, shuffle = false })
+  local x, y = data:next()
+  tap.equal({ x:totable(), y:totable() }, { { { 0, 1 }, { 2, 3 }, { 4, 5 } }, { 0, 1, 2 } })
+  tap.raises("state", "no tensor 'pictures'", rille.data.arrays, path, { names = { "pictures" } })
+end)
+
+tap.done()
