@@ -25,4 +25,54 @@ void pads(const Call& c, Launcher& l, const Names& names);
 void copy_view(Launcher& l, const View& in, const View& out);      // any strides, any pair of types
 void fill_view(Launcher& l, const View& out, double f, std::int64_t i);
 
+
+// rows.cpp: each row of the last dimension
+void softmaxes(const Call& c, Launcher& l, const Names& names);
+void softmax_grads(const Call& c, Launcher& l, const Names& names);
+void cross_entropies(const Call& c, Launcher& l, const Names& names);
+void cross_entropy_grads(const Call& c, Launcher& l, const Names& names);
+void layer_norms(const Call& c, Launcher& l, const Names& names);
+void layer_norm_grads(const Call& c, Launcher& l, const Names& names);
+void rms_norms(const Call& c, Launcher& l, const Names& names);
+void rms_norm_grads(const Call& c, Launcher& l, const Names& names);
+void batch_norms(const Call& c, Launcher& l, const Names& names);
+void batch_norm_grads(const Call& c, Launcher& l, const Names& names);
+
+// optimizer.cpp
+void increments(const Call& c, Launcher& l, const Names& names);
+void adamws(const Call& c, Launcher& l, const Names& names);
+void sgds(const Call& c, Launcher& l, const Names& names);
+void grad_norms(const Call& c, Launcher& l, const Names& names);
+void grad_clips(const Call& c, Launcher& l, const Names& names);
+
+// random.cpp
+void uniforms(const Call& c, Launcher& l, const Names& names);
+void normals(const Call& c, Launcher& l, const Names& names);
+void integer_draws(const Call& c, Launcher& l, const Names& names);
+void dropouts(const Call& c, Launcher& l, const Names& names);
+void multinomials(const Call& c, Launcher& l, const Names& names);
+
+// reduce.cpp
+void sums(const Call& c, Launcher& l, const Names& names);
+void prods(const Call& c, Launcher& l, const Names& names);
+void amaxes(const Call& c, Launcher& l, const Names& names);
+void amins(const Call& c, Launcher& l, const Names& names);
+void argmaxes(const Call& c, Launcher& l, const Names& names);
+void argmins(const Call& c, Launcher& l, const Names& names);
+void cumsums(const Call& c, Launcher& l, const Names& names);
+void prod_grads(const Call& c, Launcher& l, const Names& names);
+
+void products(const Call& c, Launcher& l, const Names& names);     // matmul.cpp
+
+// tables.cpp
+void embeddings(const Call& c, Launcher& l, const Names& names);
+void embedding_grads(const Call& c, Launcher& l, const Names& names);
+void embedding_adds(const Call& c, Launcher& l, const Names& names);
+void gathers(const Call& c, Launcher& l, const Names& names);
+void scatters(const Call& c, Launcher& l, const Names& names);
+void index_selects(const Call& c, Launcher& l, const Names& names);
+void index_adds(const Call& c, Launcher& l, const Names& names);
+void sorts(const Call& c, Launcher& l, const Names& names);
+void trils(const Call& c, Launcher& l, const Names& names);
+
 }  // namespace rille::kernels::cuda

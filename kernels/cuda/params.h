@@ -46,4 +46,54 @@ template <int N> struct Windows {
   Fault* fault;
 };
 
+// -- rows and channels (norms.cu)
+struct Plane {                          // [batch, channels, s]: a share of one channel's batch * s elements
+  long long channels, s, count, each;   // count: of one channel; each: of a share
+  Divider by_s;                         // divisor 0: count is beyond 2^31
+};
+
+// -- many tensors in one launch (optimizer.cu)
+constexpr int tensors_max = 60, tensor_piece = 8192;   // elements that one block takes
+struct Tensors {
+  void* data[4][tensors_max];           // up to four memories for each tensor, by their roles
+  long long elements[tensors_max];
+  unsigned first_piece[tensors_max];
+  int count;
+  unsigned long long packed;            // bit i: all of tensor i's memories are aligned for packs
+};
+struct AdamW { double beta1, beta2, eps, decay; };
+
+// -- numbers of rows (tables.cu)
+struct Steps { long long index, src, out; };      // along the dimension that is walked
+struct SortPass {
+  long long count, tile;                // elements in all, and of one block
+  unsigned shift;
+  long long row;                        // not 0: sorted by the row of that many places that an element stands in
+  Divider by_row;                       // divisor 0: places are beyond 2^31
+};
+
+// -- reductions (reduce.cu)
+struct Axes {                           // joined dimensions of one window, the fastest first
+  int rank, wide;                       // wide: beyond 2^31 elements, divided in 64 bits
+  Divider size[rank_max];
+  long long length[rank_max], step[rank_max];
+};
+struct Reduction {
+  const void* in;
+  void *out, *parts;                    // parts: [gridDim.y][outputs], where there is more than one part
+  long long outputs, reduced, each;     // each: elements of one part
+  Axes outer, inner;
+  int vertical, outputs_log2, packed;   // vertical: outputs, not what is reduced, are neighbours in memory
+  double factor;
+};
+
+// -- matrix products (matmul.cu)
+struct Product {
+  const void *a, *b, *bias;
+  void* out;                            // contiguous
+  long long m, n, k, a_row, a_column, b_row, b_column, batches;
+  int rank;                             // of the batch, the fastest first
+  long long size[rank_max], a_batch[rank_max], b_batch[rank_max];
+};
+
 }  // namespace rille::kernels::cuda

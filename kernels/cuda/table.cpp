@@ -23,7 +23,18 @@ namespace {
   X(gelu_grad, binary) X(gelu_erf_grad, binary) X(silu_grad, binary) X(leaky_relu_grad, binary) X(elu_grad, binary) \
   X(softplus_grad, binary) X(hardswish_grad, binary) X(hardsigmoid_grad, binary) \
   X(axpy, onto) X(scale, scaled) \
-  X(copy, copies) X(where, chooses) X(fill, fills) X(arange, counts) X(cat, joins) X(pad, pads)
+  X(copy, copies) X(where, chooses) X(fill, fills) X(arange, counts) X(cat, joins) X(pad, pads) \
+  X(softmax, softmaxes) X(log_softmax, softmaxes) X(softmax_grad, softmax_grads) X(log_softmax_grad, softmax_grads) \
+  X(cross_entropy, cross_entropies) X(cross_entropy_grad, cross_entropy_grads) \
+  X(layer_norm, layer_norms) X(layer_norm_grad, layer_norm_grads) X(rms_norm, rms_norms) \
+  X(rms_norm_grad, rms_norm_grads) X(batch_norm, batch_norms) X(batch_norm_grad, batch_norm_grads) \
+  X(increment, increments) X(adamw, adamws) X(sgd, sgds) X(grad_norm, grad_norms) X(grad_clip, grad_clips) \
+  X(uniform, uniforms) X(normal, normals) X(integers, integer_draws) X(dropout, dropouts) \
+  X(multinomial, multinomials) \
+  X(embedding, embeddings) X(embedding_grad, embedding_grads) X(embedding_add, embedding_adds) X(gather, gathers) \
+  X(scatter, scatters) X(index_select, index_selects) X(index_add, index_adds) X(sort, sorts) X(tril, trils) \
+  X(sum, sums) X(prod, prods) X(amax, amaxes) X(amin, amins) X(argmax, argmaxes) X(argmin, argmins) \
+  X(cumsum, cumsums) X(prod_grad, prod_grads) X(matmul, products)
 // clang-format on
 
 struct Row {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #include "kernels/cuda/launcher.hpp"
 
@@ -137,5 +138,32 @@ void launch_windows(Launcher& l, const char* kernel, const View* const (&v)[N], 
 
 // The elements that a kernel takes at once: as pack_of() of device.h.
 constexpr int pack_of(std::size_t element) { return element >= 8 ? 2 : element == 4 ? 4 : 8; }
+
+inline bool aligned(const void* data, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }
+
+// Contiguous rows of n elements: may a thread take packs of them, and the block that rows.h wants.
+struct RowShape {
+  std::int64_t rows, n;
+  int packed;
+  Grid block, grid;
+  // `data`: of all memories that rows are read from and written to.
+  RowShape(const Launcher& l, std::int64_t row_count, std::int64_t columns, std::size_t element,
+           std::initializer_list<const void*> data)
+      : rows(row_count), n(columns) {
+    const int pack = pack_of(element);
+    packed = n % pack == 0;
+    for (const void* p : data) packed = packed && aligned(p, element * std::size_t(pack));
+    const std::int64_t units = packed ? n / pack : n;
+    unsigned lanes = 32;                          // each takes about four units, or more of very long rows
+    while (lanes < 512 && std::int64_t(lanes) * 4 < units) lanes *= 2;
+    block = {lanes, lanes == 32 ? 8u : 1u};
+    grid = rows_grid(l, rows, block);
+  }
+  static Grid rows_grid(const Launcher& l, std::int64_t rows, Grid block) {
+    const std::int64_t at_once = std::max<std::int64_t>(1, 2048 / (block.x * block.y));
+    const std::int64_t most = std::int64_t(l.multiprocessors()) * 4 * at_once;
+    return {unsigned(std::max<std::int64_t>(1, std::min(blocks_for(rows, block.y), most)))};
+  }
+};
 
 }  // namespace rille::kernels::cuda

@@ -1,0 +1,38 @@
+// Matrix products: by a library where the launcher has one, else by the own kernel.
+#include "kernels/cuda/launches.hpp"
+
+namespace rille::kernels::cuda {
+
+void products(const Call& c, Launcher& l, const Names& names) {
+  const View &a = c.in[0], &b = c.in[1], &out = c.out[0];
+  const int r = out.shape.n;
+  if (out.count() == 0) return;
+  if (a.shape[r - 1] != 0) {
+    const Launcher::Product wanted{&a, &b, c.n_in == 3 ? &c.in[2] : nullptr, &out, false};
+    if (l.product(wanted)) return;
+  }
+  Product p{};
+  p.a = a.data;
+  p.b = b.data;
+  p.bias = c.n_in == 3 ? c.in[2].data : nullptr;
+  p.out = out.data;
+  p.m = out.shape[r - 2];
+  p.n = out.shape[r - 1];
+  p.k = a.shape[r - 1];
+  p.a_row = a.strides[r - 2];
+  p.a_column = a.strides[r - 1];
+  p.b_row = b.strides[r - 2];
+  p.b_column = b.strides[r - 1];
+  p.batches = 1;
+  for (int d = r - 3; d >= 0; --d) {              // the fastest first
+    p.size[p.rank] = out.shape[d];
+    p.a_batch[p.rank] = a.strides[d];
+    p.b_batch[p.rank++] = b.strides[d];
+    p.batches *= out.shape[d];
+  }
+  const std::int64_t tiles = blocks_for(p.m, 64) * blocks_for(p.n, 64);
+  launch(l, name_in(names, out.dtype), {unsigned(tiles), unsigned(std::min<std::int64_t>(p.batches, 65535))}, {256},
+         0, p);
+}
+
+}  // namespace rille::kernels::cuda

@@ -1,0 +1,154 @@
+// Softmax, cross entropy and normalisation: rows of the last dimension, contiguous.
+#include "kernels/cuda/launches.hpp"
+
+namespace rille::kernels::cuda {
+
+namespace {
+
+std::int64_t last_of(const View& v) { return v.shape[v.shape.n - 1]; }
+std::int64_t rows_of(const View& v) { return last_of(v) ? v.count() / last_of(v) : 0; }
+// Weights are of the rows' type, or of the type they are computed in: f32 beside f16 and bf16.
+int is_wide(DType rows, const View& w) { return w.data && w.dtype != rows; }
+using Long = long long;
+
+}  // namespace
+
+void softmaxes(const Call& c, Launcher& l, const Names& names) {
+  const View &x = c.in[0], &y = c.out[0];
+  if (y.count() == 0) return;
+  const RowShape r(l, rows_of(y), last_of(y), size_bytes(y.dtype), {x.data, y.data});
+  launch(l, name_in(names, y.dtype), r.grid, r.block, 0, x.data, y.data, Long(r.rows), Long(r.n), r.packed);
+}
+
+void softmax_grads(const Call& c, Launcher& l, const Names& names) {
+  const View& o = c.out[0];
+  if (o.count() == 0) return;
+  const RowShape r(l, rows_of(o), last_of(o), size_bytes(o.dtype), {c.in[0].data, c.in[1].data, o.data});
+  launch(l, name_in(names, o.dtype), r.grid, r.block, 0, c.in[0].data, c.in[1].data, o.data, Long(r.rows), Long(r.n),
+         r.packed);
+}
+
+void cross_entropies(const Call& c, Launcher& l, const Names& names) {
+  const View &x = c.in[0], &labels = c.in[1];
+  const unsigned type = unsigned(labels.dtype);
+  const Long ignore = c.attrs->i[0];
+  const RowShape r(l, labels.count(), last_of(x), size_bytes(x.dtype), {x.data});
+  void* losses = l.scratch(std::size_t(r.rows + 1) * size_bytes(c.out[1].dtype));
+  if (!losses) return c.fail("cross_entropy: no memory for %lld losses", (long long)r.rows);
+  if (r.rows)
+    launch(l, name_in(names, x.dtype), r.grid, r.block, 0, x.data, labels.data, type, c.out[1].data, losses,
+           Long(r.rows), Long(r.n), r.packed, ignore, c.attrs->f[0], l.fault());
+  launch(l, c.out[0].dtype == DType::f64 ? "cross_entropy_mean_f64" : "cross_entropy_mean_f32", {}, {1024}, 0, losses,
+         labels.data, type, Long(r.rows), ignore, c.out[0].data);
+}
+
+void cross_entropy_grads(const Call& c, Launcher& l, const Names& names) {
+  const View &x = c.in[1], &labels = c.in[2], &o = c.out[0];
+  const unsigned type = unsigned(labels.dtype);
+  const Long ignore = c.attrs->i[0];
+  const RowShape r(l, labels.count(), last_of(x), size_bytes(x.dtype), {x.data, o.data});
+  if (r.rows == 0) return;
+  void* counted = l.scratch(sizeof(unsigned long long));
+  if (!counted) return c.fail("cross_entropy: no memory to count labels");
+  l.fill(counted, 0, sizeof(unsigned long long));
+  launch(l, "count_labels", grid_for(l, r.rows), {threads}, 0, labels.data, type, Long(r.rows), ignore, counted);
+  launch(l, name_in(names, x.dtype), r.grid, r.block, 0, c.in[0].data, x.data, labels.data, type, c.in[3].data, o.data,
+         Long(r.rows), Long(r.n), r.packed, ignore, c.attrs->f[0], counted);
+}
+
+void layer_norms(const Call& c, Launcher& l, const Names& names) {
+  const View &x = c.in[0], &w = c.in[1], &b = c.in[2], &y = c.out[0];
+  const RowShape r(l, rows_of(x), last_of(x), size_bytes(x.dtype), {x.data, y.data});
+  if (r.rows == 0) return;
+  launch(l, name_in(names, x.dtype), r.grid, r.block, 0, x.data, w.data, b.data,
+         is_wide(x.dtype, w.data ? w : b), y.data, c.out[1].data, c.out[2].data, Long(r.rows), Long(r.n), r.packed,
+         c.attrs->f[0]);
+}
+
+namespace {
+
+// Gradients of x, weight and bias; `means` and `db` are null for rms_norm.
+void norm_grads(const Call& c, Launcher& l, const View& g, const View& x, const View& w, void* means, void* rstds,
+                const View& dx, const View& dw, const View* db) {
+  const RowShape r(l, rows_of(x), last_of(x), size_bytes(x.dtype), {g.data, x.data, dx.data});
+  if (r.rows)
+    launch(l, name_in(RILLE_NAMES("norm_grad"), x.dtype), r.grid, r.block, 0, g.data, x.data, w.data,
+           is_wide(x.dtype, w), means, rstds, dx.data, Long(r.rows), Long(r.n), r.packed);
+  void* const bias = db ? db->data : nullptr;
+  if ((!dw.data && !bias) || r.n == 0) return;
+  // Shares depend on the number of rows alone: the same bits on every GPU.
+  const Long shares = std::clamp<Long>(blocks_for(r.rows, 128), 1, 64), each = blocks_for(r.rows, shares);
+  const std::size_t bytes = std::size_t(shares * 2 * r.n) * size_bytes(stats_type(x.dtype));
+  void* parts = l.scratch(bytes);
+  if (!parts) return c.fail("no memory for %lld partial sums of a normalisation's weights", shares);
+  launch(l, name_in(RILLE_NAMES("norm_weights"), x.dtype), {unsigned(blocks_for(r.n, 64)), unsigned(shares)}, {64, 8},
+         0,
+         g.data, x.data, means, rstds, parts, Long(r.rows), Long(r.n), each);
+  launch(l, name_in(RILLE_NAMES("norm_fold"), x.dtype), {unsigned(blocks_for(r.n, threads))}, {threads}, 0, parts,
+         dw.data, bias, is_wide(x.dtype, dw.data ? dw : *db), shares, Long(r.n));
+}
+
+}  // namespace
+
+void layer_norm_grads(const Call& c, Launcher& l, const Names&) {
+  norm_grads(c, l, c.in[0], c.in[1], c.in[2], c.in[3].data, c.in[4].data, c.out[0], c.out[1], &c.out[2]);
+}
+
+void rms_norms(const Call& c, Launcher& l, const Names& names) {
+  const View &x = c.in[0], &w = c.in[1], &y = c.out[0];
+  const RowShape r(l, rows_of(x), last_of(x), size_bytes(x.dtype), {x.data, y.data});
+  if (r.rows == 0) return;
+  launch(l, name_in(names, x.dtype), r.grid, r.block, 0, x.data, w.data, is_wide(x.dtype, w), y.data, c.out[1].data,
+         Long(r.rows), Long(r.n), r.packed, c.attrs->f[0]);
+}
+
+void rms_norm_grads(const Call& c, Launcher& l, const Names&) {
+  void* const none = nullptr;
+  norm_grads(c, l, c.in[0], c.in[1], c.in[2], none, c.in[3].data, c.out[0], c.out[1], nullptr);
+}
+
+namespace {
+
+struct BatchShape {
+  Plane plane{};
+  Grid grid;
+  std::size_t bytes;                      // of the partial sums
+  explicit BatchShape(const View& x) {
+    plane.channels = x.shape[1];
+    plane.s = x.shape[2];
+    plane.count = x.shape[0] * x.shape[2];
+    const Long shares = std::clamp<Long>(blocks_for(plane.count, 8192), 1, 64);
+    plane.each = blocks_for(plane.count, shares);
+    if (plane.count < (Long(1) << 31) && plane.s) plane.by_s = divider_of(unsigned(plane.s));
+    grid = {unsigned(plane.channels), unsigned(shares)};
+    bytes = std::size_t(plane.channels * shares * 2) * size_bytes(stats_type(x.dtype));
+  }
+};
+
+}  // namespace
+
+void batch_norms(const Call& c, Launcher& l, const Names& names) {
+  const View &x = c.in[0], &w = c.in[1], &b = c.in[2];
+  if (x.count() == 0) return;
+  const BatchShape s(x);
+  void* parts = l.scratch(s.bytes);
+  if (!parts) return c.fail("batch_norm: no memory for %zu bytes of partial sums", s.bytes);
+  launch(l, name_in(RILLE_NAMES("batch_sums"), x.dtype), s.grid, {threads}, 0, x.data, parts, s.plane);
+  launch(l, name_in(names, x.dtype), s.grid, {threads}, 0, x.data, parts, w.data, b.data,
+         is_wide(x.dtype, w.data ? w : b), c.out[0].data, c.out[1].data, c.out[2].data, s.plane, c.attrs->f[0]);
+}
+
+void batch_norm_grads(const Call& c, Launcher& l, const Names& names) {
+  const View &g = c.in[0], &x = c.in[1], &w = c.in[2], &dw = c.out[1], &db = c.out[2];
+  if (x.count() == 0) return;
+  const BatchShape s(x);
+  void* parts = l.scratch(s.bytes);
+  if (!parts) return c.fail("batch_norm: no memory for %zu bytes of partial sums", s.bytes);
+  launch(l, name_in(RILLE_NAMES("batch_grad_sums"), x.dtype), s.grid, {threads}, 0, g.data, x.data, c.in[3].data, parts,
+         s.plane);
+  launch(l, name_in(names, x.dtype), s.grid, {threads}, 0, g.data, x.data, parts, w.data,
+         is_wide(x.dtype, w.data ? w : dw.data ? dw : db), c.in[3].data, c.in[4].data, c.out[0].data, dw.data, db.data,
+         s.plane, c.attrs->f[0]);
+}
+
+}  // namespace rille::kernels::cuda
