@@ -42,6 +42,10 @@ void batch_norm_grads(const Call& c, Launcher& l, const Names& names);
 void increments(const Call& c, Launcher& l, const Names& names);
 void adamws(const Call& c, Launcher& l, const Names& names);
 void sgds(const Call& c, Launcher& l, const Names& names);
+void lions(const Call& c, Launcher& l, const Names& names);
+void averages(const Call& c, Launcher& l, const Names& names);
+void grad_unscales(const Call& c, Launcher& l, const Names& names);
+void loss_scales(const Call& c, Launcher& l, const Names& names);
 void grad_norms(const Call& c, Launcher& l, const Names& names);
 void grad_clips(const Call& c, Launcher& l, const Names& names);
 
@@ -61,6 +65,13 @@ void argmaxes(const Call& c, Launcher& l, const Names& names);
 void argmins(const Call& c, Launcher& l, const Names& names);
 void cumsums(const Call& c, Launcher& l, const Names& names);
 void prod_grads(const Call& c, Launcher& l, const Names& names);
+
+// attention.cpp
+void attentions(const Call& c, Launcher& l, const Names& names);
+void attention_grads(const Call& c, Launcher& l, const Names& names);
+void masked_attentions(const Call& c, Launcher& l, const Names& names);
+void masked_attention_grads(const Call& c, Launcher& l, const Names& names);
+void ropes(const Call& c, Launcher& l, const Names& names);
 
 void products(const Call& c, Launcher& l, const Names& names);     // matmul.cpp
 

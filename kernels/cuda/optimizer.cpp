@@ -31,13 +31,19 @@ void each_table(std::int64_t n, int roles, const Data& data, const Go& go) {
 
 const char* typed(DType t, const char* f32, const char* f64) { return t == DType::f64 ? f64 : f32; }
 
+// The flag that is the last input where attrs.i[2] says so: when it is set, nothing is changed.
+const float* skip_of(const Call& c) { return c.attrs->i[2] == 1 ? c.in[c.n_in - 1].ptr<const float>() : nullptr; }
+
 }  // namespace
 
-void increments(const Call& c, Launcher& l, const Names&) { launch(l, "increment", {}, {32}, 0, c.out[0].data); }
+void increments(const Call& c, Launcher& l, const Names&) {
+  launch(l, "increment", {}, {32}, 0, c.out[0].data, skip_of(c));
+}
 
 void adamws(const Call& c, Launcher& l, const Names&) {
   const std::int64_t n = c.attrs->i[0];
-  const AdamW how{c.attrs->f[0], c.attrs->f[1], c.attrs->f[2], c.attrs->f[3]};
+  const double* f = c.attrs->f;
+  const Update how{f[0], f[1], f[2], f[3], c.attrs->i[1] != 0, 0, skip_of(c)};
   const auto view = [&](int role, std::int64_t i) -> const View& {
     return role == 3 ? c.in[2 + i] : c.out[role * n + i];
   };
@@ -47,16 +53,53 @@ void adamws(const Call& c, Launcher& l, const Names&) {
   });
 }
 
-void sgds(const Call& c, Launcher& l, const Names&) {
+namespace {
+
+// Parameters, gradients, and momenta behind the parameters.
+void updates(const Call& c, Launcher& l, const char* kernel, int roles, const Update& how) {
   const std::int64_t n = c.attrs->i[0];
-  const double momentum = c.attrs->f[0];
   const auto view = [&](int role, std::int64_t i) -> const View& {
     return role == 0 ? c.out[i] : role == 1 ? c.in[1 + i] : c.out[n + i];
   };
-  each_table(n, momentum != 0 ? 3 : 2, view, [&](const Tensors& t, std::int64_t pieces) {
-    launch(l, typed(c.out[0].dtype, "sgd_f32", "sgd_f64"), {unsigned(pieces)}, {threads}, 0, t, c.in[0].data, momentum,
-           c.attrs->f[1], int(c.attrs->i[1] == 1));
+  each_table(n, roles, view, [&](const Tensors& t, std::int64_t pieces) {
+    launch(l, kernel, {unsigned(pieces)}, {threads}, 0, t, c.in[0].data, how);
   });
+}
+
+}  // namespace
+
+void sgds(const Call& c, Launcher& l, const Names&) {
+  const double* f = c.attrs->f;
+  updates(c, l, typed(c.out[0].dtype, "sgd_f32", "sgd_f64"), f[0] != 0 ? 3 : 2,
+          {f[0], 0, 0, f[1], c.attrs->i[3] != 1, c.attrs->i[1] == 1, skip_of(c)});
+}
+
+void lions(const Call& c, Launcher& l, const Names&) {
+  const double* f = c.attrs->f;
+  updates(c, l, typed(c.out[0].dtype, "lion_f32", "lion_f64"), 3, {f[0], f[1], 0, f[2], 0, 0, skip_of(c)});
+}
+
+void averages(const Call& c, Launcher& l, const Names&) {
+  const auto view = [&](int role, std::int64_t i) -> const View& { return role == 0 ? c.out[i] : c.in[1 + i]; };
+  const Update how{c.attrs->f[0], 0, 0, 0, 0, 0, skip_of(c)};
+  each_table(c.n_out, 2, view, [&](const Tensors& t, std::int64_t pieces) {
+    launch(l, typed(c.out[0].dtype, "average_f32", "average_f64"), {unsigned(pieces)}, {threads}, 0, t, c.in[0].data,
+           how);
+  });
+}
+
+void grad_unscales(const Call& c, Launcher& l, const Names&) {
+  l.fill(c.out[0].data, 0, sizeof(float));
+  const auto view = [&](int, std::int64_t i) -> const View& { return c.out[1 + i]; };
+  each_table(c.n_out - 1, 1, view, [&](const Tensors& t, std::int64_t pieces) {
+    launch(l, typed(c.out[1].dtype, "unscale_f32", "unscale_f64"), {unsigned(pieces)}, {threads}, 0, t, c.in[0].data,
+           c.out[0].data);
+  });
+}
+
+void loss_scales(const Call& c, Launcher& l, const Names&) {
+  launch(l, "loss_scale", {}, {32}, 0, c.in[0].data, c.out[0].data, c.out[1].data, (long long)(c.attrs->i[0]),
+         c.attrs->f[0], c.attrs->f[1]);
 }
 
 void grad_norms(const Call& c, Launcher& l, const Names&) {

@@ -30,18 +30,21 @@ template <class T> DEVICE T* memory(const Tensors& t, const Place& p, int role, 
   return static_cast<T*>(t.data[role][p.tensor]) + at;
 }
 
+DEVICE bool skipped(const Update& how) { return how.skip && *how.skip != 0.0f; }
+
 // The step's corrections are computed once a block: step and learning rate lie in device memory, so that a captured
-// graph sees new ones.
-template <class T> DEVICE void adamw(const Tensors& t, const Long* step, const T* lr_at, const AdamW& how) {
+// graph sees new ones. Roles: parameter, first and second moment, gradient.
+template <class T> DEVICE void adamw(const Tensors& t, const Long* step, const T* lr_at, const Update& how) {
   __shared__ T keep_, rate_, root_;
+  if (skipped(how)) return;
   if (threadIdx.x == 0) {
     const double lr = double(*lr_at), n = double(*step);
-    keep_ = T(1 - lr * how.decay);
+    keep_ = T(how.coupled ? 1 : 1 - lr * how.decay);
     rate_ = T(lr / (1 - pow(how.beta1, n)));
     root_ = T(1 / sqrt(1 - pow(how.beta2, n)));
   }
   __syncthreads();
-  const T keep = keep_, rate = rate_, root = root_, eps = T(how.eps);
+  const T keep = keep_, rate = rate_, root = root_, eps = T(how.eps), l2 = T(how.coupled ? how.decay : 0);
   const T beta1 = T(how.beta1), beta2 = T(how.beta2), rest1 = T(1 - how.beta1), rest2 = T(1 - how.beta2);
   const Place place = place_of(t);
   each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
@@ -53,8 +56,9 @@ template <class T> DEVICE void adamw(const Tensors& t, const Long* step, const T
     load_wide<T, V>(memory<T>(t, place, 3, at), g);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      m[i] = beta1 * m[i] + rest1 * g[i];
-      v[i] = beta2 * v[i] + rest2 * g[i] * g[i];
+      const T d = g[i] + l2 * p[i];
+      m[i] = beta1 * m[i] + rest1 * d;
+      v[i] = beta2 * v[i] + rest2 * d * d;
       p[i] = p[i] * keep - rate * m[i] / (sqrt(v[i]) * root + eps);
     }
     store_wide<T, V>(memory<T>(t, place, 0, at), p);
@@ -64,8 +68,10 @@ template <class T> DEVICE void adamw(const Tensors& t, const Long* step, const T
 }
 
 // Roles: parameter, gradient, momentum.
-template <class T> DEVICE void sgd(const Tensors& t, const T* lr_at, double momentum_, double decay_, int nesterov) {
-  const T lr = *lr_at, momentum = T(momentum_), decay = T(decay_);
+template <class T> DEVICE void sgd(const Tensors& t, const T* lr_at, const Update& how) {
+  if (skipped(how)) return;
+  const T lr = *lr_at, momentum = T(how.beta1), l2 = T(how.coupled ? how.decay : 0);
+  const T keep = T(how.coupled ? 1 : 1 - double(lr) * how.decay);
   const Place place = place_of(t);
   each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
     constexpr int V = decltype(count)::value;
@@ -75,17 +81,76 @@ template <class T> DEVICE void sgd(const Tensors& t, const T* lr_at, double mome
     if (momentum != T(0)) load_wide<T, V>(memory<T>(t, place, 2, at), m);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      const T d = g[i] + decay * p[i];
-      if (momentum == T(0)) {
-        p[i] -= lr * d;
-      } else {
+      T d = g[i] + l2 * p[i];
+      if (momentum != T(0)) {
         m[i] = momentum * m[i] + d;
-        p[i] -= lr * (nesterov ? d + momentum * m[i] : m[i]);
+        d = how.nesterov ? d + momentum * m[i] : m[i];
       }
+      p[i] = p[i] * keep - lr * d;
     }
     store_wide<T, V>(memory<T>(t, place, 0, at), p);
     if (momentum != T(0)) store_wide<T, V>(memory<T>(t, place, 2, at), m);
   });
+}
+
+// Roles: parameter, gradient, momentum.
+template <class T> DEVICE void lion(const Tensors& t, const T* lr_at, const Update& how) {
+  if (skipped(how)) return;
+  const T rate = *lr_at, keep = T(1 - double(rate) * how.decay);
+  const T beta1 = T(how.beta1), beta2 = T(how.beta2), rest1 = T(1 - how.beta1), rest2 = T(1 - how.beta2);
+  const Place place = place_of(t);
+  each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
+    constexpr int V = decltype(count)::value;
+    T p[V], g[V], m[V];
+    load_wide<T, V>(memory<T>(t, place, 0, at), p);
+    load_wide<T, V>(memory<T>(t, place, 1, at), g);
+    load_wide<T, V>(memory<T>(t, place, 2, at), m);
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const T u = beta1 * m[i] + rest1 * g[i];
+      p[i] = p[i] * keep - (u > T(0) ? rate : u < T(0) ? -rate : T(0));
+      m[i] = beta2 * m[i] + rest2 * g[i];
+    }
+    store_wide<T, V>(memory<T>(t, place, 0, at), p);
+    store_wide<T, V>(memory<T>(t, place, 2, at), m);
+  });
+}
+
+// Roles: average, what is averaged.
+template <class T> DEVICE void average(const Tensors& t, const Long* steps_at, const Update& how) {
+  if (skipped(how)) return;
+  const double steps = steps_at ? double(*steps_at) : 0.0, young = (1 + steps) / (10 + steps);
+  const double weight = steps_at && young < how.beta1 ? young : how.beta1;
+  const T keep = T(weight), rest = T(1 - weight);
+  const Place place = place_of(t);
+  each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
+    constexpr int V = decltype(count)::value;
+    T y[V], x[V];
+    load_wide<T, V>(memory<T>(t, place, 0, at), y);
+    load_wide<T, V>(memory<T>(t, place, 1, at), x);
+#pragma unroll
+    for (int i = 0; i < V; ++i) y[i] = keep * y[i] + rest * x[i];
+    store_wide<T, V>(memory<T>(t, place, 0, at), y);
+  });
+}
+
+// Sets the flag where a gradient is not finite; it was 0 before. x - x is 0 for a finite x, else NaN.
+template <class T> DEVICE void unscale(const Tensors& t, const float* scale, float* flag) {
+  const T factor = T(1 / double(*scale));
+  const Place place = place_of(t);
+  T odd = 0;
+  each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
+    constexpr int V = decltype(count)::value;
+    T g[V];
+    load_wide<T, V>(memory<T>(t, place, 0, at), g);
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      odd += g[i] - g[i];
+      g[i] *= factor;
+    }
+    store_wide<T, V>(memory<T>(t, place, 0, at), g);
+  });
+  if (!(odd == T(0))) *flag = 1.0f;                // whoever writes writes the same
 }
 
 // One f64 sum of squares for each piece, then one block adds them in their order.
@@ -124,11 +189,16 @@ template <class T> DEVICE void clip(const Tensors& t, const T* norm, double limi
 }
 
 #define OPTIMIZER(name, T)                                                                             \
-  ENTRY(adamw_##name, 256, GIVEN Tensors t, const Long* step, const T* lr, GIVEN AdamW how) {          \
+  ENTRY(adamw_##name, 256, GIVEN Tensors t, const Long* step, const T* lr, GIVEN Update how) {         \
     adamw<T>(t, step, lr, how);                                                                        \
   }                                                                                                    \
-  ENTRY(sgd_##name, 256, GIVEN Tensors t, const T* lr, double momentum, double decay, int nesterov) {  \
-    sgd<T>(t, lr, momentum, decay, nesterov);                                                          \
+  ENTRY(sgd_##name, 256, GIVEN Tensors t, const T* lr, GIVEN Update how) { sgd<T>(t, lr, how); }       \
+  ENTRY(lion_##name, 256, GIVEN Tensors t, const T* lr, GIVEN Update how) { lion<T>(t, lr, how); }     \
+  ENTRY(average_##name, 256, GIVEN Tensors t, const Long* steps, GIVEN Update how) {                   \
+    average<T>(t, steps, how);                                                                         \
+  }                                                                                                    \
+  ENTRY(unscale_##name, 256, GIVEN Tensors t, const float* scale, float* flag) {                       \
+    unscale<T>(t, scale, flag);                                                                        \
   }                                                                                                    \
   ENTRY(square_sums_##name, 256, GIVEN Tensors t, double* parts) { square_sums<T>(t, parts); }         \
   ENTRY(norm_of_##name, 1024, const double* parts, Long pieces, T* out) { norm_of<T>(parts, pieces, out); } \
@@ -136,6 +206,20 @@ template <class T> DEVICE void clip(const Tensors& t, const T* norm, double limi
 OPTIMIZER(f32, float)
 OPTIMIZER(f64, double)
 
-ENTRY(increment, 32, Long* number) { if (threadIdx.x == 0) ++*number; }
+ENTRY(increment, 32, Long* number, const float* skip) {
+  if (threadIdx.x == 0 && !(skip && *skip != 0.0f)) ++*number;
+}
+
+ENTRY(loss_scale, 32, const float* flag, float* scale, Long* good, Long each, double grow, double shrink) {
+  if (threadIdx.x != 0) return;
+  if (*flag != 0.0f) {
+    *scale = float(double(*scale) * shrink);
+    *good = 0;
+  } else if (++*good >= each) {
+    const float grown = float(double(*scale) * grow);
+    if (isfinite(grown)) *scale = grown;
+    *good = 0;
+  }
+}
 
 }  // namespace rille::kernels::cuda

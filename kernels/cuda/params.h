@@ -61,7 +61,25 @@ struct Tensors {
   int count;
   unsigned long long packed;            // bit i: all of tensor i's memories are aligned for packs
 };
-struct AdamW { double beta1, beta2, eps, decay; };
+struct Update {
+  double beta1, beta2, eps, decay;      // beta1: also the momentum, or the average's weight
+  int coupled, nesterov;                // coupled: the decay is added to the gradient
+  const float* skip;                    // nothing is changed where this is set; null: always
+};
+
+// -- attention (attention.cu)
+struct Strided { void* data; long long batch, head, row; };   // [b, h, t, d], in elements; the last stride is 1
+struct Attention {
+  Strided q, k, v, o, go, dq, dk, dv;
+  void *lse, *delta;                    // [b, h, t]
+  const void* mask;                     // [b, h, t, s]
+  const long long* lengths;             // [b], or null
+  long long mask_step[4];
+  int mask_kind;                        // 0: none; 1: bool; 2: added to the scores
+  int batch, heads, groups, t, s, d, e; // groups: heads of keys and values
+  int causal;
+  double scale;
+};
 
 // -- numbers of rows (tables.cu)
 struct Steps { long long index, src, out; };      // along the dimension that is walked

@@ -28,13 +28,16 @@ namespace {
   X(cross_entropy, cross_entropies) X(cross_entropy_grad, cross_entropy_grads) \
   X(layer_norm, layer_norms) X(layer_norm_grad, layer_norm_grads) X(rms_norm, rms_norms) \
   X(rms_norm_grad, rms_norm_grads) X(batch_norm, batch_norms) X(batch_norm_grad, batch_norm_grads) \
-  X(increment, increments) X(adamw, adamws) X(sgd, sgds) X(grad_norm, grad_norms) X(grad_clip, grad_clips) \
+  X(increment, increments) X(adamw, adamws) X(sgd, sgds) X(lion, lions) X(average, averages) \
+  X(grad_unscale, grad_unscales) X(loss_scale, loss_scales) X(grad_norm, grad_norms) X(grad_clip, grad_clips) \
   X(uniform, uniforms) X(normal, normals) X(integers, integer_draws) X(dropout, dropouts) \
   X(multinomial, multinomials) \
   X(embedding, embeddings) X(embedding_grad, embedding_grads) X(embedding_add, embedding_adds) X(gather, gathers) \
   X(scatter, scatters) X(index_select, index_selects) X(index_add, index_adds) X(sort, sorts) X(tril, trils) \
   X(sum, sums) X(prod, prods) X(amax, amaxes) X(amin, amins) X(argmax, argmaxes) X(argmin, argmins) \
-  X(cumsum, cumsums) X(prod_grad, prod_grads) X(matmul, products)
+  X(cumsum, cumsums) X(prod_grad, prod_grads) X(matmul, products) \
+  X(attention, attentions) X(attention_grad, attention_grads) X(attention_masked, masked_attentions) \
+  X(attention_masked_grad, masked_attention_grads) X(rope, ropes)
 // clang-format on
 
 struct Row {

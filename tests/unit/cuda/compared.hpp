@@ -99,7 +99,8 @@ inline void both(const Op& op, const kernels::Call& c) {
     findings->without.insert(kernel_name(op));
     return op.kernel(c);
   }
-  static const std::set<std::string> updates{"axpy", "scale", "copy", "increment", "adamw", "sgd", "grad_clip", "fill"};
+  static const std::set<std::string> updates{"axpy", "scale", "copy", "increment", "adamw", "sgd", "grad_clip", "fill",
+                                             "lion", "average", "grad_unscale", "loss_scale"};
   std::vector<Extent> extents;
   std::vector<std::vector<std::byte>> before, mine;
   for (int k = 0; k < c.n_out; ++k) {

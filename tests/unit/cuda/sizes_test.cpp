@@ -207,20 +207,30 @@ TEST_CASE("updates of many tensors", "[unit][cuda]") {
       all.push_back(leaf_of(get(randn(g, dims({i == 5 ? 20003 : 1 + i * 7 % 50}))), t));
       group.parameters.emplace_back("p" + std::to_string(i), all.back());
     }
-    std::vector<Optimizer> optimisers;
-    optimisers.push_back(get(Optimizer::adamw({group})));
-    optimisers.push_back(get(Optimizer::sgd({group})));
-    optimisers.push_back(get(Optimizer::sgd({group}, {0.9, true})));
-    for (int step = 0; step < 3; ++step) {
-      for (auto& o : optimisers) {
-        compared.now(std::string("update in ") + name_of(t) + ", step " + std::to_string(step));
+    const std::vector<Update> rules{Adam{}, Adam{.decoupled = false}, Sgd{}, Sgd{0.9, true}, Lion{}};
+    for (std::size_t k = 0; k < rules.size(); ++k) {
+      group.update = rules[k];
+      const bool scaling = k % 2 == 1;               // with a loss scale that finds infinity in its second step
+      auto optimiser = get(scaling ? Optimizer::create({group}, LossScaleOptions{.initial = 8, .interval = 1})
+                                   : Optimizer::create({group}));
+      for (int step = 0; step < 3; ++step) {
+        compared.now("rule " + std::to_string(k) + " in " + name_of(t) + ", step " + std::to_string(step));
         Tensor loss = get(sum(get(mul(all[0], all[0]))));
         for (std::size_t i = 1; i < all.size(); ++i) loss = get(add(loss, get(sum(get(mul(all[i], all[i]))))));
-        get(backward(loss));
-        read(get(clip_grad_norm(all, step == 1 ? 1e9 : 0.5)));
-        get(o.step());
+        if (scaling && step == 1) loss = get(mul(loss, HUGE_VAL));
+        get(backward(scaling ? get(optimiser.scaled(loss)) : loss));
+        if (!scaling) read(get(clip_grad_norm(all, step == 1 ? 1e9 : 0.5)));
+        get(optimiser.step());
       }
     }
+    Tensors averages;
+    for (const auto& p : all) averages.push_back(get(clone(p.detach())));
+    const auto steps = get(zeros(g, {}, DType::i64));
+    for (int i = 0; i < 3; ++i) {
+      get(average_(averages, all, 0.5));
+      get(average_(averages, all, 0.9, steps));
+    }
+    for (const auto& a : averages) read(a);
     for (const auto& p : all) read(p);
   }
   compared.check();
@@ -231,7 +241,7 @@ TEST_CASE("a training step of a language model, compiled", "[unit][cuda]") {
   compared.now("training");
   Graph& g = *compared.graph;
   auto model = get(Gpt::make(g, {2, 2, 32, 16, 64}));
-  auto optimiser = get(Optimizer::adamw({ParameterGroup{model.parameters, 1e-2, 0.1}}));
+  auto optimiser = get(Optimizer::create({ParameterGroup{model.parameters, 1e-2, 0.1}}));
   const auto data = get(randint(g, 0, 8, dims({4, 17}), DType::u8));
   Compiled update(compared.graph);
   const auto x = get(contiguous(get(narrow(data, 1, 0, 16)))), y = get(contiguous(get(narrow(data, 1, 1, 16))));

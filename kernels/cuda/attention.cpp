@@ -1,0 +1,109 @@
+// Attention: which kernels, how many rows a block has.
+#include "kernels/cuda/launches.hpp"
+
+namespace rille::kernels::cuda {
+
+namespace {
+
+using Long = long long;
+
+// Windows [b, h, t, d] whose last stride is 1.
+Strided strided(const View& v) { return {v.data, v.strides[0], v.strides[1], v.strides[2]}; }
+
+Attention shape_of(const Call& c, const View& q, const View& k, const View& v, const View* mask, const View* lengths) {
+  Attention a{};
+  a.q = strided(q);
+  a.k = strided(k);
+  a.v = strided(v);
+  a.batch = int(q.shape[0]);
+  a.heads = int(q.shape[1]);
+  a.groups = int(k.shape[1]);
+  a.t = int(q.shape[2]);
+  a.s = int(k.shape[2]);
+  a.d = int(q.shape[3]);
+  a.e = int(v.shape[3]);
+  a.causal = c.attrs->i[0] == 1;
+  a.scale = c.attrs->f[0];
+  if (mask && mask->data) {
+    a.mask = mask->data;
+    a.mask_kind = mask->dtype == DType::boolean ? 1 : 2;
+    for (int d = 0; d < 4; ++d) a.mask_step[d] = mask->strides[d];
+  }
+  if (lengths && lengths->data) a.lengths = lengths->ptr<const long long>();
+  return a;
+}
+
+// Warps of a block, so that a row's `numbers` of each of its rows fit into shared memory; 0: not even one warp's do.
+struct Block { unsigned warps, bytes; };
+Block block_for(DType t, std::int64_t numbers) {
+  const std::int64_t size = std::int64_t(size_bytes(stats_type(t))), tile = 32 * 65 * size;
+  for (const std::int64_t room : {48 << 10, 96 << 10})
+    for (const unsigned warps : {8u, 4u, 2u, 1u}) {
+      const std::int64_t bytes = tile + std::int64_t(warps) * 4 * (numbers + 33) * size;
+      if (bytes <= room) return {warps, unsigned(bytes)};
+    }
+  return {0, 0};
+}
+
+void run(const Call& c, Launcher& l, const char* kernel, DType t, const Attention& a, std::int64_t pairs,
+         std::int64_t length, std::int64_t numbers) {
+  const Block block = block_for(t, numbers);
+  if (!block.warps) return c.fail("attention: heads of %d and %d numbers are too large for a GPU's shared memory",
+                                  a.d, a.e);
+  const std::int64_t blocks = blocks_for(length, block.warps * 4) * pairs;
+  if (blocks) launch(l, kernel, {unsigned(blocks)}, {32, block.warps}, block.bytes, a);
+}
+
+void forward(const Call& c, Launcher& l, const View* mask, const View* lengths) {
+  const View& q = c.in[0];
+  Attention a = shape_of(c, q, c.in[1], c.in[2], mask, lengths);
+  a.o = strided(c.out[0]);
+  a.lse = c.out[1].data;
+  run(c, l, name_in(RILLE_NAMES("attention"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.heads, a.t, a.d + a.e);
+}
+
+// in: gradient of o, q, k, v, .., o, log-sum-exp
+void backward(const Call& c, Launcher& l, const View* mask, const View* lengths, const View& o, const View& lse) {
+  const View& q = c.in[1];
+  Attention a = shape_of(c, q, c.in[2], c.in[3], mask, lengths);
+  a.go = strided(c.in[0]);
+  a.o = strided(o);
+  a.lse = lse.data;
+  a.dq = strided(c.out[0]);
+  a.dk = strided(c.out[1]);
+  a.dv = strided(c.out[2]);
+  const std::int64_t pairs = std::int64_t(a.batch) * a.heads, queries = pairs * a.t;
+  a.delta = l.scratch(std::size_t(queries + 1) * size_bytes(stats_type(q.dtype)));
+  if (!a.delta) return c.fail("attention: no memory for %lld sums", (long long)queries);
+  const Grid block{32, 8};
+  if (queries)
+    launch(l, name_in(RILLE_NAMES("attention_delta"), q.dtype), RowShape::rows_grid(l, queries, block), block, 0, a);
+  run(c, l, name_in(RILLE_NAMES("attention_grad_queries"), q.dtype), q.dtype, a, pairs, a.t, 2 * a.d + a.e);
+  run(c, l, name_in(RILLE_NAMES("attention_grad_keys"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.groups, a.s,
+      2 * (a.d + a.e));
+}
+
+}  // namespace
+
+void attentions(const Call& c, Launcher& l, const Names&) { forward(c, l, nullptr, nullptr); }
+void attention_grads(const Call& c, Launcher& l, const Names&) {
+  backward(c, l, nullptr, nullptr, c.in[4], c.in[5]);
+}
+void masked_attentions(const Call& c, Launcher& l, const Names&) { forward(c, l, &c.in[3], &c.in[4]); }
+void masked_attention_grads(const Call& c, Launcher& l, const Names&) {
+  backward(c, l, &c.in[4], &c.in[5], c.in[6], c.in[7]);
+}
+
+void ropes(const Call& c, Launcher& l, const Names& names) {
+  const View& x = c.in[0];
+  const std::int64_t d = x.shape[x.shape.n - 1], t = x.shape[x.shape.n - 2], half = d / 2;
+  if (x.count() == 0 || half == 0) return;
+  unsigned lanes = 1;
+  while (lanes < threads && lanes < half) lanes *= 2;
+  const Grid block{lanes, threads / lanes};
+  launch(l, name_in(names, x.dtype), RowShape::rows_grid(l, x.count() / d, block), block, 0, x.data, c.in[1].data,
+         c.in[2].data, int(c.in[1].dtype != x.dtype), c.out[0].data, Long(x.count() / d), Long(t), Long(half),
+         int(c.attrs->i[0] == 1), int(c.attrs->i[1] != 0));
+}
+
+}  // namespace rille::kernels::cuda
