@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/base/places.hpp"
+#include "runtime/device/cuda.hpp"
 #include "runtime/device/kernel_files.hpp"
 #include "runtime/loop/thread_job.hpp"
 
@@ -156,6 +157,12 @@ KernelOptions read_options(lua_State* L, int index, const char* verb) {
   return out;
 }
 
+// What it is compiled for.
+void choose_device(lua_State* L, KernelOptions& options) {
+  const auto& device = device_graph(L, 1, "kernel").device();
+  if (const auto* cuda = dynamic_cast<const device::CudaDevice*>(device.get())) options.arch = cuda->arch();
+}
+
 struct Request {
   std::string source, path;   // one of them
   KernelOptions options;
@@ -177,12 +184,14 @@ Async<std::shared_ptr<Kernel>> compile_on_thread(Loop& loop, Request request) {
 }
 
 int begin_compile(lua_State* L, Request request) {
-  if (graph(L).tracing()) {
+  if (tensor_state(L).tracing()) {
     raise(L, at_line(L, make_error(ErrorKind::state, "a kernel is compiled inside a compiled function",
                                    "make it before, and launch it inside")));
   }
   return await(L, compile_on_thread(LuaHost::of(L).loop(), std::move(request)),
-               [](lua_State* l, std::shared_ptr<Kernel> k) { return push_kernel(l, std::move(k)); });
+               [graph = device_graph(L, 1, "kernel").shared_from_this()](lua_State* l, std::shared_ptr<Kernel> k) {
+                 return push_kernel(l, {std::move(k), graph});
+               });
 }
 
 Async<device::Cubin> cubin_on_thread(Loop& loop, std::shared_ptr<Kernel> kernel, std::string arch) {
@@ -213,6 +222,7 @@ int device_kernel(lua_State* L) {  // dev:kernel(source, {..}), dev:kernel{file 
     if (lua_istable(L, 3) && option_text(L, 3, "file"))
       raise_invalid(L, "kernel: both source and file", "give one of them");
   }
+  choose_device(L, request.options);
   if (request.path.empty()) find_source(L, request.source, request.options);
   return begin_compile(L, std::move(request));
 }
@@ -221,6 +231,7 @@ int device_kernel_file(lua_State* L) {  // dev:kernel_file(path, {..})
   Request request;
   request.path = beside_script(L, std::string(check_text(L, 2, "kernel_file: the path")));
   request.options = read_options(L, 3, "kernel_file");
+  choose_device(L, request.options);
   return begin_compile(L, std::move(request));
 }
 

@@ -6,9 +6,12 @@
 
 namespace rille::lua {
 
-struct KernelHandle { std::shared_ptr<device::Kernel> kernel; };
+struct KernelHandle {
+  std::shared_ptr<device::Kernel> kernel;
+  std::shared_ptr<Graph> graph;                    // of the device that made it, and launches it
+};
 
-int push_kernel(lua_State* L, std::shared_ptr<device::Kernel> kernel);   // kernel_launch.cpp
+int push_kernel(lua_State* L, KernelHandle handle);                      // kernel_launch.cpp
 int device_kernel(lua_State* L);                                         // methods of a device
 int device_kernel_file(lua_State* L);
 int kernel_cubin(lua_State* L);                                          // a method of a kernel

@@ -15,6 +15,7 @@ using tensor::LaunchValue;
 
 struct Bound {
   std::shared_ptr<const Launching> what;
+  std::shared_ptr<Graph> graph;
   std::vector<LaunchValue> values;     // of the call under way: kept for its memory
 };
 
@@ -62,7 +63,8 @@ LaunchShape read_shape(lua_State* L, int index, const char* verb, const device::
   lua_pop(L, 1);
   lua_getfield(L, index, "stream");
   if (!lua_isnil(L, -1))
-    raise_invalid(L, fmt::format("{}: the cpu has no streams ({})", verb, script_position(L)), "leave stream out");
+    raise_invalid(L, fmt::format("{}: there are no streams to choose ({})", verb, script_position(L)),
+                  "leave stream out: all is in program order");
   lua_pop(L, 1);
   s.cooperative = option_bool(L, index, "cooperative", false);
   if (auto fits = kernel.check_shape(s); !fits) raise(L, at_line(L, std::move(fits).error()));
@@ -169,16 +171,16 @@ std::shared_ptr<const Launching> launching(lua_State* L, const char* verb) {
 int launch(lua_State* L) {  // k:launch({grid =, block =}, ...)
   const auto what = launching(L, "launch");
   std::vector<LaunchValue> values;
-  return launch_from(L, graph(L), what, values, 3);
+  return launch_from(L, *check_object<KernelHandle>(L, 1, "launch").graph, what, values, 3);
 }
 
 int call_bound(lua_State* L) {  // go(...)
   auto& bound = *static_cast<Bound*>(lua_touserdata(L, lua_upvalueindex(2)));
-  return launch_from(L, graph(L), bound.what, bound.values, 1);
+  return launch_from(L, *bound.graph, bound.what, bound.values, 1);
 }
 
 int bind_shape(lua_State* L) {  // local go = k:bind{grid =, block =}
-  Bound& held = push_object(L, Bound{launching(L, "bind"), {}});
+  Bound& held = push_object(L, Bound{launching(L, "bind"), check_object<KernelHandle>(L, 1, "bind").graph, {}});
   lua_pushlightuserdata(L, &held);      // the object keeps its place as long as the closure has it
   lua_pushcclosure(L, bind<call_bound>, 2);
   return 1;
@@ -201,15 +203,16 @@ bool field(lua_State* L, std::string_view key) {
 }
 
 int to_string(lua_State* L) {
-  device::Kernel& k = *check_object<KernelHandle>(L, 1, "kernel").kernel;
-  push(L, fmt::format("Kernel {} cpu{}", k.signature(), k.checked() ? ", checked" : ""));
+  const auto& handle = check_object<KernelHandle>(L, 1, "kernel");
+  const device::Kernel& k = *handle.kernel;
+  push(L, fmt::format("Kernel {} {}{}", k.signature(), handle.graph->device()->name(), k.checked() ? ", checked" : ""));
   return 1;
 }
 
 }  // namespace
 
-int push_kernel(lua_State* L, std::shared_ptr<device::Kernel> kernel) {
-  push_object(L, KernelHandle{std::move(kernel)});
+int push_kernel(lua_State* L, KernelHandle handle) {
+  push_object(L, std::move(handle));
   return 1;
 }
 

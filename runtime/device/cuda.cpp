@@ -1,10 +1,12 @@
 #include "runtime/device/cuda.hpp"
 
 #include <charconv>
+#include <cstring>
 
 #include <fmt/format.h>
 
 #include "runtime/base/units.hpp"
+#include "runtime/device/kernel.hpp"
 #include "runtime/device/lane.hpp"
 
 namespace rille::device {
@@ -89,6 +91,8 @@ std::uint64_t CudaDevice::stamp() const { return table_->stamp(handle_); }
 
 namespace {
 
+bool is_launch(const char* kernel) { return std::strcmp(kernel, "launch") == 0; }
+
 // call(Failure*) is false: the failure as an error.
 template <class Call>
 Result<> checked(const Call& call) {
@@ -123,12 +127,67 @@ Result<> CudaDevice::finish() {
 bool CudaDevice::knows(const char* kernel) const {
   const std::lock_guard lock(mutex_);
   const auto [found, fresh] = known_.try_emplace(kernel, false);
-  if (fresh) found->second = table_->knows(kernel);
+  if (fresh) found->second = is_launch(kernel) || table_->knows(kernel);
   return found->second;
 }
 
 Result<> CudaDevice::run(const char* kernel, const kernels::Call& call) {
+  if (is_launch(kernel)) {                           // it comes back through launch()
+    call.payload->run(call);
+    return success();
+  }
   return checked([&](auto* f) { return table_->run(handle_, kernel, &call, f); });
+}
+
+class CudaDevice::LoadedKernel {
+ public:
+  LoadedKernel(std::shared_ptr<CudaDevice> device, cuda::Function* function)
+      : device_(std::move(device)), function_(function) {}
+  ~LoadedKernel() { device_->table_->unload(device_->handle_, function_); }
+  LoadedKernel(const LoadedKernel&) = delete;
+  LoadedKernel& operator=(const LoadedKernel&) = delete;
+  cuda::Function* function() const { return function_; }
+
+ private:
+  std::shared_ptr<CudaDevice> device_;
+  cuda::Function* function_;
+};
+
+std::string CudaDevice::arch() const { return fmt::format("sm_{}", card_.info.architecture); }
+
+Result<std::shared_ptr<void>> CudaDevice::load(const Kernel& kernel) {
+  cuda::Failure why;
+  auto* const function = table_->load(handle_, kernel.built().image.data(), kernel.built().lowered_name.c_str(), &why);
+  if (!function) return cuda_error(why);
+  auto loaded = std::make_shared<LoadedKernel>(std::static_pointer_cast<CudaDevice>(shared_from_this()), function);
+  for (const auto& c : kernel.constants()) {
+    RILLE_CHECK(checked([&](auto* f) {
+      return table_->set_constant(handle_, function, c.name.c_str(), c.bytes.data(), c.bytes.size(), f);
+    }));
+  }
+  kernel.keep_loaded(this, loaded);
+  return std::shared_ptr<void>(std::move(loaded));
+}
+
+Result<> CudaDevice::launch(const Kernel& kernel, const LaunchShape& shape,
+                            const std::vector<LaunchArgument>& arguments) {
+  auto loaded = kernel.loaded_on(this);
+  if (!loaded) {
+    RILLE_TRY(loaded, load(kernel));
+  }
+  void* values[rille_abi::parameters_max + 1];
+  if (arguments.size() > rille_abi::parameters_max) {
+    return make_error(ErrorKind::invalid, fmt::format("kernel {} has {} parameters; at most {} can be launched",
+                                                      kernel.name(), arguments.size(), rille_abi::parameters_max));
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    auto& a = const_cast<LaunchArgument&>(arguments[i]);
+    values[i] = kernel.parameters()[i].pointer ? static_cast<void*>(&a.pointer) : static_cast<void*>(a.value);
+  }
+  const cuda::Shape s{{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]},
+                      shape.shared_bytes, shape.cooperative};
+  auto* const function = static_cast<LoadedKernel*>(loaded.get())->function();
+  return checked([&](auto* f) { return table_->launch(handle_, function, &s, values, f); });
 }
 
 Result<> CudaDevice::copy(void* to, const void* from, std::size_t bytes) {

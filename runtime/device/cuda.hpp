@@ -27,6 +27,7 @@ class CudaDevice final : public Device, private Executor {
   ~CudaDevice() override;
 
   const CudaCard& card() const { return card_; }
+  std::string arch() const;                          // "sm_90"
   // Of the whole card, all processes together: free, then total.
   Result<std::pair<std::int64_t, std::int64_t>> card_memory() const;
 
@@ -51,6 +52,8 @@ class CudaDevice final : public Device, private Executor {
 
   bool knows(const char* kernel) const override;
   Result<> run(const char* kernel, const kernels::Call& call) override;
+  Result<> launch(const Kernel& kernel, const LaunchShape& shape,
+                  const std::vector<LaunchArgument>& arguments) override;
   Result<> copy(void* to, const void* from, std::size_t bytes) override;
   Result<> begin_capture() override;
   Result<std::shared_ptr<Captured>> end_capture() override;
@@ -60,6 +63,8 @@ class CudaDevice final : public Device, private Executor {
   Result<std::int64_t> stop_clock_ns() override;
 
   class Sequence;
+  class LoadedKernel;
+  Result<std::shared_ptr<void>> load(const Kernel& kernel);
   const cuda::Table* table_;
   CudaCard card_;
   cuda::Card* handle_;

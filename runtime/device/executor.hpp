@@ -9,11 +9,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "kernels/call.hpp"
 #include "runtime/base/result.hpp"
 
 namespace rille::device {
+
+class Kernel;
+struct LaunchShape;
+struct LaunchArgument;
 
 // Calls that were captured as one. Dropped on any thread, also while it runs.
 class Captured {
@@ -23,10 +28,13 @@ class Captured {
 
 class Executor {
  public:
-  // Whether there is a launch for the CPU kernel of this name.
+  // Whether there is a launch for the CPU kernel of this name. "launch" is a user's kernel.
   virtual bool knows(const char* kernel) const = 0;
   // memory: nothing ran.
   virtual Result<> run(const char* kernel, const kernels::Call& call) = 0;
+  // A user's kernel that was compiled for this device. Loaded here by its first launch.
+  virtual Result<> launch(const Kernel& kernel, const LaunchShape& shape,
+                          const std::vector<LaunchArgument>& arguments) = 0;
   virtual Result<> copy(void* to, const void* from, std::size_t bytes) = 0;    // within the device
   // What is asked for in between is kept and does not run. Nothing may be allocated meanwhile.
   virtual Result<> begin_capture() = 0;

@@ -57,6 +57,10 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   if (const auto* d = text->find(name.substr(0, name.find('<')))) {
     for (const auto& p : d->parameters) k->parameter_names_.push_back(p.name);
   }
+  if (!options.arch.empty()) {
+    RILLE_CHECK(k->build_for_gpu(*text));
+    return k;
+  }
   RILLE_TRY(auto built, build_for_cpu(*text, name, options));
   auto loaded = k->load(built.path, !options.cache.empty());
   if (!loaded && built.cached) {                     // a file that is torn, or not ours
@@ -172,27 +176,62 @@ unsigned size_of_element(unsigned element) {
 
 }  // namespace
 
+Result<std::vector<std::byte>> Kernel::constant_bytes(const KernelConstant& given, unsigned element) const {
+  const unsigned size = size_of_element(element);
+  const auto fail = [&](std::string what) {
+    return make_error(ErrorKind::invalid, fmt::format("{}: kernel {}: constant {}: {}", place(), name_, given.name,
+                                                      what));
+  };
+  if (size == 0) return fail("only variables of plain numbers can be set");
+  std::vector<std::byte> bytes(given.values.size() * size);
+  for (std::size_t n = 0; n < given.values.size(); ++n) {
+    if (!put_number(element, bytes.data() + n * size, given.values[n])) {
+      return fail(fmt::format("{} is no value of type {}", given.values[n],
+                              describe(rille_abi::Parameter{0, element, 1, 0, size})));
+    }
+  }
+  return bytes;
+}
+
 Result<> Kernel::set_constants() {
   for (std::size_t i = 0; i < options_.constants.size(); ++i) {
     const auto& given = options_.constants[i];
     const auto& symbol = kernel_->symbol[i];
-    const unsigned size = size_of_element(symbol.element);
-    const auto fail = [&](std::string what) {
-      return make_error(ErrorKind::invalid, fmt::format("{}: kernel {}: constant {}: {}", place(), name_, given.name,
-                                                        what));
-    };
-    if (size == 0) return fail("only variables of plain numbers can be set");
-    if (given.values.size() * size != symbol.bytes) {
-      return fail(fmt::format("{} numbers for {}", given.values.size(), symbol.bytes / size));
+    RILLE_TRY(const auto bytes, constant_bytes(given, symbol.element));
+    if (bytes.size() != symbol.bytes) {
+      return make_error(ErrorKind::invalid,
+                        fmt::format("{}: kernel {}: constant {}: {} numbers for {}", place(), name_, given.name,
+                                    given.values.size(), symbol.bytes / size_of_element(symbol.element)));
     }
-    for (std::size_t n = 0; n < given.values.size(); ++n) {
-      if (!put_number(symbol.element, static_cast<std::byte*>(symbol.at) + n * size, given.values[n])) {
-        return fail(fmt::format("{} is no value of type {}", given.values[n],
-                                describe(rille_abi::Parameter{0, symbol.element, 1, 0, size})));
-      }
-    }
+    std::memcpy(symbol.at, bytes.data(), bytes.size());
   }
   return success();
+}
+
+Result<> Kernel::build_for_gpu(const KernelSource& source) {
+  if (options_.checked) {
+    return make_error(ErrorKind::invalid, fmt::format("{}: kernel {}: checked mode is the CPU's", place(), name_),
+                      "make it with rille.device(\"cpu\"):kernel(..), or leave checked out");
+  }
+  RILLE_TRY(built_, build_for_cuda(source_, source, name_, options_, options_.arch));
+  parameters_ = built_.parameters;
+  cached_ = built_.cached;
+  for (const auto& given : options_.constants) {
+    RILLE_TRY(auto bytes, constant_bytes(given, constant_element(source_, given.name)));
+    constants_.push_back({given.name, std::move(bytes)});
+  }
+  return success();
+}
+
+std::shared_ptr<void> Kernel::loaded_on(const void* device) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [where, loaded] : loaded_) if (where == device) return loaded;
+  return nullptr;
+}
+
+void Kernel::keep_loaded(const void* device, std::shared_ptr<void> loaded) const {
+  const std::lock_guard lock(mutex_);
+  loaded_.emplace_back(device, std::move(loaded));
 }
 
 Result<Cubin> Kernel::cubin(const std::string& arch) const {
@@ -236,7 +275,7 @@ Result<> Kernel::check_shape(const LaunchShape& s) const {
   if (s.shared_bytes > shared_bytes_max) {
     return fail(fmt::format("{} bytes of shared memory; at most {}", s.shared_bytes, shared_bytes_max));
   }
-  if (s.cooperative && count(s.grid) > cooperative_blocks_max) {
+  if (s.cooperative && arch().empty() && count(s.grid) > cooperative_blocks_max) {
     return fail(fmt::format("a cooperative launch of {} blocks; at most {} run at once on a CPU", count(s.grid),
                             cooperative_blocks_max));
   }

@@ -1,12 +1,14 @@
-// Kernel: a user's CUDA C++ kernel, compiled and loaded for the CPU, ready to be launched. Its __constant__ and
-// __device__ variables are its own: each Kernel loads its own copy of the library.
+// Kernel: a user's CUDA C++ kernel, compiled for the CPU and loaded, or for a GPU's architecture, and ready to be
+// launched. Its __constant__ and __device__ variables are its own: each Kernel loads its own copy.
 //
-// compile() blocks while the compiler runs; call it off the loop thread. run() is for the lane. The rest is for any
-// thread. Errors: kernel_build.hpp; run() gives kind device when the kernel itself did wrong (checked mode, assert, a
-// deadlock), with code "kernel_check", memory when there are no stacks.
+// compile() blocks while the compiler runs; call it off the loop thread. run() is for the CPU's lane; a GPU's kernel is
+// launched by its device (executor.hpp). The rest is for any thread. Errors: kernel_build.hpp; run() gives kind device
+// when the kernel itself did wrong (checked mode, assert, a deadlock), with code "kernel_check", memory when there are
+// no stacks.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,17 @@ class Kernel {
   // "saxpy(int n, float a, const float* x, float* y)"
   std::string signature() const;
   bool checked() const { return options_.checked; }
+  const std::string& arch() const { return options_.arch; }    // "": the CPU
+  // Of a GPU's kernel.
+  const Cubin& built() const { return built_; }
+  struct Constant {
+    std::string name;
+    std::vector<std::byte> bytes;
+  };
+  const std::vector<Constant>& constants() const { return constants_; }
+  // What a device has made of built(), kept here as long as the kernel is; null: nothing yet.
+  std::shared_ptr<void> loaded_on(const void* device) const;
+  void keep_loaded(const void* device, std::shared_ptr<void> loaded) const;
   bool cached() const { return cached_; }            // it came from the disk
   std::string place() const;                         // "train.lua:12"
   // The same kernel for a GPU. Blocks as compile() does.
@@ -62,6 +75,8 @@ class Kernel {
   Kernel() = default;
   Result<> load(const std::string& path, bool keep);
   Result<> set_constants();
+  Result<> build_for_gpu(const KernelSource& source);
+  Result<std::vector<std::byte>> constant_bytes(const KernelConstant& given, unsigned element) const;
   Result<> run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const;
   Error error_of(const Violation& v, const LaunchShape& shape, const std::vector<LaunchArgument>& arguments) const;
   std::string line_of(const void* site) const;       // " (train.lua:14)", or ""
@@ -74,6 +89,10 @@ class Kernel {
   void* library_ = nullptr;
   bool cached_ = false;
   std::shared_ptr<RunnerPool> pool_;
+  Cubin built_;
+  std::vector<Constant> constants_;
+  mutable std::mutex mutex_;                         // of loaded_
+  mutable std::vector<std::pair<const void*, std::shared_ptr<void>>> loaded_;
 };
 
 }  // namespace rille::device

@@ -25,6 +25,7 @@ struct KernelOptions {
   std::vector<KernelConstant> constants;     // values of __constant__ variables
   std::vector<std::string> flags;            // handed to the compiler
   bool checked = false;                      // CPU only
+  std::string arch;                          // of the GPU that it is for: "sm_90"; "": the CPU
   std::string file = "kernel";               // where the source stands, for errors
   int line = 1;                              // of its first line there
   std::string cache;                         // directory; "": nothing is kept

@@ -52,6 +52,10 @@ rille_abi::Parameter parameter_of(std::string_view type);
 // "void scale<float, 4>(float*, int)" -> {"float*", "int"}
 std::vector<std::string> parameter_types_of(std::string_view demangled);
 
+// What is declared as `__constant__ float name[..]`: f32. `other` when there is no such declaration that it
+// understands.
+unsigned constant_element(std::string_view text, const std::string& name);
+
 // How a parameter is called in an error: "const float*", "int", "float4".
 std::string describe(const rille_abi::Parameter& parameter);
 

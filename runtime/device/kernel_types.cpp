@@ -5,6 +5,8 @@
 
 #include "runtime/device/kernel_source.hpp"
 
+#include <cctype>
+
 namespace rille::device {
 
 namespace {
@@ -134,6 +136,20 @@ std::string describe(const rille_abi::Parameter& p) {
   }
   if (!p.pointer) return name;
   return (p.constant ? "const " : "") + name + "*";
+}
+
+unsigned constant_element(std::string_view text, const std::string& name) {
+  constexpr std::string_view word = "__constant__";
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    const auto end = text.find_first_of("[;={", at);
+    std::string declared(text.substr(at + word.size(), end == text.npos ? end : end - at - word.size()));
+    while (!declared.empty() && std::isspace(static_cast<unsigned char>(declared.back()))) declared.pop_back();
+    if (!declared.ends_with(name) || declared.size() == name.size()) continue;
+    declared.resize(declared.size() - name.size());
+    if (!std::isspace(static_cast<unsigned char>(declared.back()))) continue;
+    return parameter_of(declared).element;
+  }
+  return rille_abi::other;
 }
 
 }  // namespace rille::device

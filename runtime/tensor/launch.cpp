@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/executor.hpp"
 #include "runtime/tensor/record.hpp"
 
 namespace rille::kernels {
@@ -22,6 +23,7 @@ class Payload final : public kernels::Payload {
  public:
   std::shared_ptr<const Launching> what;
   std::vector<device::LaunchArgument> arguments;   // values; pointers come with the call
+  device::Executor* executor = nullptr;            // of the graph's device, which outlives the launch; null: the CPU
   std::vector<int> operands;                       // of each parameter: in[i] is i, out[i] is -1 - i; none: no_operand
   static constexpr int no_operand = 1 << 20;
 
@@ -47,7 +49,8 @@ class Payload final : public kernels::Payload {
       mine[i].bytes = std::size_t(v.count()) * size_bytes(v.dtype);
     }
     std::string said;
-    auto ran = what->kernel->run(what->shape, mine, said);
+    auto ran = executor ? executor->launch(*what->kernel, what->shape, mine)
+                        : what->kernel->run(what->shape, mine, said);
     if (!said.empty() && what->say) (*what->say)(std::move(said));
     if (ran) return;
     const Error& e = ran.error();
@@ -78,6 +81,14 @@ Error wrong(const Launching& what, std::size_t i, const std::string& expected, c
   return make_error(ErrorKind::invalid,
                     fmt::format("kernel {}: {} is {}: expected {}, got {}", k.name(), k.parameter_name(i),
                                 device::describe(k.parameters()[i]), expected, given), std::move(hint));
+}
+
+Result<void> check_device(Graph& g, const device::Kernel& kernel) {
+  if (kernel.arch().empty() == (g.device()->executor() == nullptr)) return success();
+  return make_error(ErrorKind::invalid,
+                    fmt::format("kernel {} was made for {}, and is launched on {}", kernel.name(),
+                                kernel.arch().empty() ? "the cpu" : kernel.arch(), g.device()->name()),
+                    "a kernel is launched on the device that made it: dev:kernel(..)");
 }
 
 Result<void> check_pointer(Graph& g, const Launching& what, std::size_t i, const Tensor& t) {
@@ -124,8 +135,10 @@ Result<void> launch(Graph& g, const std::shared_ptr<const Launching>& what, cons
                       fmt::format("kernel {}: {} argument{}, expected {}", what->kernel->name(), values.size(),
                                   values.size() == 1 ? "" : "s", parameters.size()), what->kernel->signature());
   }
+  RILLE_CHECK(check_device(g, *what->kernel));
   auto payload = std::make_shared<Payload>();
   payload->what = what;
+  payload->executor = g.device()->executor();
   payload->arguments.resize(values.size());
   payload->operands.assign(values.size(), Payload::no_operand);
   std::vector<Tensor> in, out;

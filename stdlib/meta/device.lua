@@ -133,15 +133,15 @@ function Device:limit_memory(size) end
 --- print(p.rows[1].name)
 function Device:profile(fn) end
 
---- Compiles a kernel from CUDA C++. On the CPU with the system's C++ compiler, behind a shim; results are kept on disk.
---- Only the calling fiber waits.
+--- Compiles a kernel from CUDA C++, for this device: on a CUDA device by NVRTC, on the CPU with the system's C++
+--- compiler, behind a shim. Results are kept on disk. Only the calling fiber waits.
 ---@param source string|table CUDA C++; or the options, with `file`
 ---@param options? table { name =, template =, defines =, constants =, options =, checked = false }
 ---@return Kernel kernel ready to be launched
 ---@mark ephemeral
 ---@async
 ---@error invalid it does not compile (code "kernel_compile"): the message begins with the script's line
----@error device there is no C++ compiler
+---@error device there is no NVRTC, or no C++ compiler
 ---@example
 --- local kernel = dev:kernel [[
 ---   __global__ void double_all(int n, float* x) {

@@ -51,6 +51,32 @@ tap.test("a profile is the device's own", function()
   tap.equal(p.rows[1].name, "add")
 end)
 
+tap.test("a kernel is launched on the device that made it", function()
+  local source = [[
+    __global__ void scale(int n, float a, const float* x, float* y) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) y[i] += a * x[i];
+    }
+  ]]
+  local kernel = dev:kernel(source)
+  tap.equal(tostring(kernel), "Kernel scale(int n, float a, const float* x, float* y) cuda:0")
+  local x, y = dev:arange { 5, dtype = "f32" }, dev:ones { 5 }
+  kernel:launch({ grid = 1, block = 8 }, 5, 2, x, y)
+  tap.equal(y:totable(), { 1, 3, 5, 7, 9 })
+  local go = kernel:bind { grid = 1, block = 8 }
+  local step = rille.compile(function(v)
+    local w = v * 1
+    go(5, 1, x, w)
+    return w
+  end)
+  for i = 1, 5 do tap.equal(step(dev:full { 5, value = i }):totable(), { i, i + 1, i + 2, i + 3, i + 4 }) end
+  tap.raises("invalid", "expected an f32 tensor", kernel.launch, kernel, { grid = 1, block = 8 }, 5, 2,
+    dev:ones { 5, dtype = "f64" }, y)
+  tap.raises("invalid", "a tensor on cuda:0", kernel.launch, kernel,
+    { grid = 1, block = 8 }, 5, 2, cpu:ones { 5 }, y)
+  tap.raises("invalid", "checked mode", dev.kernel, dev, source, { checked = true })
+end)
+
 tap.test("what the device cannot do is refused where it stands", function()
   tap.raises("device", "fourier cannot run on cuda:0", function() return dev:ones { 8 }:rfft() end)
 end)

@@ -326,13 +326,13 @@ API cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
   return cu::success;
 }
 
-// "standin:/path/of/a/library": a user's kernel, compiled for the CPU. Anything else: the build's own kernels.
+// What nvrtc.cpp makes: a user's kernel, compiled for the CPU. Anything else: the build's own kernels.
 API cuModuleLoadData(CUmodule* m, const void* image) {
   ENTER();
   auto made = std::make_unique<Module>();
   const char* const text = static_cast<const char*>(image);
-  if (std::strncmp(text, "standin:", 8) == 0) {
-    made->library = ::dlopen(text + 8, RTLD_NOW | RTLD_LOCAL);
+  if (std::strncmp(text, "\x7f" "ELFstandin:", 12) == 0) {
+    made->library = ::dlopen(text + 12, RTLD_NOW | RTLD_LOCAL);
     if (!made->library) return cu::invalid_image;
   }
   ++w.report.modules;
