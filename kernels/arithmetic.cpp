@@ -116,8 +116,7 @@ template <class T> static void clamp_grad_row(char* const* p, const int64_t* s, 
   }
 }
 void clamp_grad(const Call& c) {
-  const View* const views[3] = {&c.in[0], &c.in[1], &c.out[0]};
-  walk<3>(views, row_type(c.in[0].dtype) == DType::f32 ? &clamp_grad_row<float> : &clamp_grad_row<double>, c.attrs->f);
+  binary(c, row_type(c.in[0].dtype) == DType::f32 ? &clamp_grad_row<float> : &clamp_grad_row<double>);
 }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -93,6 +93,7 @@ class LaneState {
 };
 
 struct Call;
+struct RowAnswer;  // kernels/fused.hpp
 
 // What an operation carries besides numbers: a user's kernel with its launch. Part of a plan's identity.
 struct Payload {
@@ -112,6 +113,7 @@ struct Call {
   LaneState* lane = nullptr;
   char* error = nullptr;      // error_bytes long; empty while all is well
   const Payload* payload = nullptr;
+  RowAnswer* rows = nullptr;  // an element-wise kernel is asked how it computes a row, and does not run
   static constexpr std::size_t error_bytes = 800;
   void fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));  // the first message stays
 };

@@ -52,26 +52,27 @@ void bitwise_not(const Call& c) {
 
 // One build for each size of element; nothing is computed.
 template <class T>
-static void where_sized(const Call& c) {
-  const View* const views[4] = {&c.in[0], &c.in[1], &c.in[2], &c.out[0]};
-  const auto nest = make_nest<4>(views);
-  const uint8_t* w = c.in[0].ptr<uint8_t>();
-  const T *a = c.in[1].ptr<T>(), *b = c.in[2].ptr<T>();
-  T* o = c.out[0].ptr<T>();
-  const int64_t* s = nest.inner_stride;
-  for_rows(nest, [&](const int64_t* at, int64_t n) {
-    for (int64_t i = 0; i < n; ++i)
-      o[at[3] + i * s[3]] = w[at[0] + i * s[0]] ? a[at[1] + i * s[1]] : b[at[2] + i * s[2]];
-  });
+static void where_row(char* const* p, const int64_t* s, int64_t n, const double*) {
+  const auto* w = reinterpret_cast<const uint8_t*>(p[0]);
+  const T *a = reinterpret_cast<const T*>(p[1]), *b = reinterpret_cast<const T*>(p[2]);
+  T* o = reinterpret_cast<T*>(p[3]);
+  for (int64_t i = 0; i < n; ++i) o[i * s[3]] = w[i * s[0]] ? a[i * s[1]] : b[i * s[2]];
 }
 
 void where(const Call& c) {
-  switch (size_bytes(c.out[0].dtype)) {
-    case 8: return where_sized<uint64_t>(c);
-    case 4: return where_sized<uint32_t>(c);
-    case 2: return where_sized<uint16_t>(c);
-    default: return where_sized<uint8_t>(c);
-  }
+  const size_t size = size_bytes(c.out[0].dtype);
+  const Row row = size == 8   ? &where_row<uint64_t>
+                  : size == 4 ? &where_row<uint32_t>
+                  : size == 2 ? &where_row<uint16_t>
+                              : &where_row<uint8_t>;
+  if (asked(c, row, true)) return;
+  const View* const views[4] = {&c.in[0], &c.in[1], &c.in[2], &c.out[0]};
+  const auto nest = make_nest<4>(views);
+  for_rows(nest, [&](const int64_t* at, int64_t n) {
+    char* p[4];
+    for (int k = 0; k < 4; ++k) p[k] = views[k]->ptr<char>() + at[k] * int64_t(size_bytes(views[k]->dtype));
+    row(p, nest.inner_stride, n, nullptr);
+  });
 }
 
 }  // namespace rille::kernels::RILLE_ISA

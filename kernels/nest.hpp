@@ -18,7 +18,7 @@ namespace rille::kernels::RILLE_SPACE {
 static constexpr int64_t parallel_grain = 16384;   // elements below which one thread is faster than two
 static constexpr int64_t row_chunk = 4096;         // a long row is cut into pieces of this many elements
 
-// N windows of the same shape, walked together.
+// At most N windows of the same shape, walked together; `n` of them where that is known only at run time.
 template <int N>
 struct Nest {
   int64_t outer = 1, inner = 1;
@@ -27,7 +27,7 @@ struct Nest {
 };
 
 template <int N>
-static Nest<N> make_nest(const View* const (&v)[N]) {
+static inline Nest<N> make_nest(const View* const (&v)[N], int n = N) {
   Nest<N> nest;
   int64_t shape[max_rank + 1], stride[N][max_rank + 1];
   int r = 0;
@@ -35,33 +35,33 @@ static Nest<N> make_nest(const View* const (&v)[N]) {
     const int64_t size = v[0]->shape[d];
     if (size == 1) continue;
     bool joins = r > 0;
-    for (int k = 0; joins && k < N; ++k) joins = stride[k][r - 1] == v[k]->strides[d] * size;
+    for (int k = 0; joins && k < n; ++k) joins = stride[k][r - 1] == v[k]->strides[d] * size;
     if (joins) {
       shape[r - 1] *= size;
-      for (int k = 0; k < N; ++k) stride[k][r - 1] = v[k]->strides[d];
+      for (int k = 0; k < n; ++k) stride[k][r - 1] = v[k]->strides[d];
     } else {
       shape[r] = size;
-      for (int k = 0; k < N; ++k) stride[k][r] = v[k]->strides[d];
+      for (int k = 0; k < n; ++k) stride[k][r] = v[k]->strides[d];
       ++r;
     }
   }
   if (r > 0) {
     --r;
     nest.inner = shape[r];
-    for (int k = 0; k < N; ++k) nest.inner_stride[k] = stride[k][r];
+    for (int k = 0; k < n; ++k) nest.inner_stride[k] = stride[k][r];
   }
   nest.rank = r;
   for (int d = 0; d < r; ++d) {
     nest.shape[d] = shape[d];
     nest.outer *= shape[d];
-    for (int k = 0; k < N; ++k) nest.stride[k][d] = stride[k][d];
+    for (int k = 0; k < n; ++k) nest.stride[k][d] = stride[k][d];
   }
   return nest;
 }
 
 // row(offsets of the N operands in elements, elements). The cut into rows does not depend on the number of threads.
 template <int N, class Row>
-static void for_rows(const Nest<N>& nest, const Row& row) {
+static inline void for_rows(const Nest<N>& nest, const Row& row, int n_operands = N) {
   const int64_t pieces = (nest.inner + row_chunk - 1) / row_chunk, units = nest.outer * pieces;
 #pragma omp parallel if (nest.outer * nest.inner > parallel_grain)
   {
@@ -71,21 +71,21 @@ static void for_rows(const Nest<N>& nest, const Row& row) {
     for (int d = nest.rank - 1; d >= 0; --d) {
       index[d] = rest % nest.shape[d];
       rest /= nest.shape[d];
-      for (int k = 0; k < N; ++k) base[k] += index[d] * nest.stride[k][d];
+      for (int k = 0; k < n_operands; ++k) base[k] += index[d] * nest.stride[k][d];
     }
     int64_t piece = pieces ? begin % pieces : 0;
     for (int64_t u = begin; u < end; ++u) {
       const int64_t first = piece * row_chunk;
       const int64_t n = nest.inner - first < row_chunk ? nest.inner - first : row_chunk;
       int64_t at[N];
-      for (int k = 0; k < N; ++k) at[k] = base[k] + first * nest.inner_stride[k];
+      for (int k = 0; k < n_operands; ++k) at[k] = base[k] + first * nest.inner_stride[k];
       row(at, n);
       if (++piece < pieces) continue;
       piece = 0;
       for (int d = nest.rank - 1; d >= 0; --d) {
-        for (int k = 0; k < N; ++k) base[k] += nest.stride[k][d];
+        for (int k = 0; k < n_operands; ++k) base[k] += nest.stride[k][d];
         if (++index[d] < nest.shape[d]) break;
-        for (int k = 0; k < N; ++k) base[k] -= nest.shape[d] * nest.stride[k][d];
+        for (int k = 0; k < n_operands; ++k) base[k] -= nest.shape[d] * nest.stride[k][d];
         index[d] = 0;
       }
     }

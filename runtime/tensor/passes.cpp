@@ -1,38 +1,10 @@
 #include "runtime/tensor/passes.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace rille::tensor {
 
 namespace {
-
-std::uint64_t id_of(const Output& out) { return out.storage.lock()->id; }  // the notebook holds all of them
-
-// Who writes and reads each storage.
-struct Uses {
-  std::unordered_map<std::uint64_t, int> writers, readers;
-  std::unordered_set<std::uint64_t> updated;
-  std::unordered_map<std::uint64_t, std::size_t> writer;  // the last one's place
-
-  explicit Uses(const Nodes& nodes) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (const auto& in : nodes[i]->in) if (in.storage) ++readers[in.storage->id];
-      for (const auto& out : nodes[i]->out) {
-        ++writers[id_of(out)];
-        writer[id_of(out)] = i;
-        if (out.update) updated.insert(id_of(out));
-      }
-    }
-  }
-
-  bool written_once(std::uint64_t id) const { return !updated.contains(id) && writers.at(id) == 1; }
-};
-
-bool whole(const Window& w, std::size_t bytes) {
-  return w.offset == 0 && is_contiguous(w.shape, w.strides) &&
-         std::size_t(w.shape.count()) * size_bytes(w.dtype) == bytes;
-}
 
 template <class T>
 void append(std::string& key, const T& value) {

@@ -3,12 +3,43 @@
 #pragma once
 
 #include <functional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/tensor/notebook.hpp"
 
 namespace rille::tensor {
 
 using Nodes = std::vector<std::shared_ptr<Node>>;
+
+inline std::uint64_t id_of(const Output& out) { return out.storage.lock()->id; }  // the notebook holds all of them
+
+// Whether a window is all of its storage, in order.
+inline bool whole(const Window& w, std::size_t bytes) {
+  return w.offset == 0 && is_contiguous(w.shape, w.strides) &&
+         std::size_t(w.shape.count()) * size_bytes(w.dtype) == bytes;
+}
+
+// Who writes and reads each storage.
+struct Uses {
+  std::unordered_map<std::uint64_t, int> writers, readers;
+  std::unordered_set<std::uint64_t> updated;
+  std::unordered_map<std::uint64_t, std::size_t> writer;  // the last one's place
+
+  explicit Uses(const Nodes& nodes) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (const auto& in : nodes[i]->in) if (in.storage) ++readers[in.storage->id];
+      for (const auto& out : nodes[i]->out) {
+        ++writers[id_of(out)];
+        writer[id_of(out)] = i;
+        if (out.update) updated.insert(id_of(out));
+      }
+    }
+  }
+
+  bool written_once(std::uint64_t id) const { return !updated.contains(id) && writers.at(id) == 1; }
+};
+
 // Whether a storage is born in the trace and does not leave it.
 using IsTemporary = std::function<bool(std::uint64_t storage_id)>;
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/tensor/passes.hpp"
+#include "runtime/tensor/fuse.hpp"
 #include "runtime/tensor/replay.hpp"
 
 namespace rille::tensor {
@@ -31,10 +31,11 @@ class Planner {
     const IsTemporary inner = [this](std::uint64_t id) { return temporary(id); };
     nodes_ = accumulate_rows(share_common(notebook_.nodes(), inner), inner);
     RILLE_CHECK(keep_what_matters());
+    live_ = fuse_elementwise(live_, inner);
     measure_lifetimes();
     share_in_place();
     place();
-    for (const auto* node : live_) emit(*node);
+    for (const auto& node : live_) emit(*node);
     count_costs();
     for (const auto& note : notebook_.notes())
       if (draws(*note.op)) plan_->draws = std::max(plan_->draws, note.random_index + 1);
@@ -42,7 +43,6 @@ class Planner {
   }
 
  private:
-  static std::uint64_t id_of(const Output& out) { return out.storage.lock()->id; }   // the notebook holds all of them
   bool temporary(std::uint64_t id) const {
     return notebook_.place_of(id).kind == Place::Kind::born && !outputs_.contains(id);
   }
@@ -87,7 +87,7 @@ class Planner {
       }
       if (!matters) continue;
       for (const auto& in : nodes_[i]->in) if (in.storage) wanted.insert(in.storage->id);
-      live_.push_back(nodes_[i].get());
+      live_.push_back(nodes_[i]);
     }
     std::reverse(live_.begin(), live_.end());
     return success();
@@ -118,29 +118,36 @@ class Planner {
   void share_in_place() {
     for (std::size_t i = 0; i < live_.size(); ++i) {
       const Node& node = *live_[i];
-      if (!node.op->in_place || node.out.size() != 1 || node.out[0].update) continue;
-      const auto out = temporaries_.find(id_of(node.out[0]));
-      if (out == temporaries_.end() || out->second.first != i ||
-          !whole(node.out[0].window, node.out[0].window, node.out[0].bytes))
+      const bool group = node.op == &op_of(OpId::fused);
+      if (!group && (!node.op->in_place || node.out.size() != 1 || node.out[0].update)) continue;
+      for (std::size_t k = 0; k < node.out.size(); ++k) share_output(i, int(k), group);
+    }
+  }
+
+  void share_output(std::size_t i, int k, bool group) {
+    const Node& node = *live_[i];
+    const Output& made = node.out[std::size_t(k)];
+    const auto out = temporaries_.find(id_of(made));
+    if (out == temporaries_.end() || out->second.first != i || !whole(made.window, made.window, made.bytes)) return;
+    for (const auto& in : node.in) {
+      if (!in.storage) continue;
+      if (group && !static_cast<const FusedGroup&>(*node.payload)
+                        .may_share(int(&in - node.in.data()), int(node.in.size()), k))
         continue;
-      for (const auto& in : node.in) {
-        if (!in.storage) continue;
-        const auto source = temporaries_.find(in.storage->id);
-        if (source == temporaries_.end() || source->first == out->first ||
-            source->second.bytes != out->second.bytes)
-          continue;
-        auto& owner = temporaries_.at(source->second.owner);
-        const bool ends_here = source->second.last == i && owner.last == i;
-        const bool plain = std::all_of(node.in.begin(), node.in.end(), [&](const Input& other) {
-          return !other.storage || other.storage->id != in.storage->id ||
-                 whole(other.window, node.out[0].window, node.out[0].bytes);
-        });
-        // Another operand may share the owner's memory through its own in-place chain only if that chain ended before.
-        if (!ends_here || !plain) continue;
-        out->second.owner = source->second.owner;
-        owner.last = out->second.last;
-        break;
-      }
+      const auto source = temporaries_.find(in.storage->id);
+      if (source == temporaries_.end() || source->first == out->first || source->second.bytes != out->second.bytes)
+        continue;
+      auto& owner = temporaries_.at(source->second.owner);
+      const bool ends_here = source->second.last == i && owner.last == i;
+      const bool plain = std::all_of(node.in.begin(), node.in.end(), [&](const Input& other) {
+        return !other.storage || other.storage->id != in.storage->id ||
+               (other.window.dtype == made.window.dtype && whole(other.window, made.window, made.bytes));
+      });
+      // Another operand may share the owner's memory through its own in-place chain only if that chain ended before.
+      if (!ends_here || !plain) continue;
+      out->second.owner = source->second.owner;
+      owner.last = out->second.last;
+      break;
     }
   }
 
@@ -209,7 +216,7 @@ class Planner {
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
   std::unordered_map<std::uint64_t, std::size_t> outputs_;      // storage -> number
   Nodes nodes_;
-  std::vector<const Node*> live_;
+  Nodes live_;
   std::unordered_map<std::uint64_t, Temporary> temporaries_;
   std::vector<std::uint64_t> order_;
 };

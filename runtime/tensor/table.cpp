@@ -9,6 +9,7 @@
 #include "kernels/elementwise.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/fourier.hpp"
+#include "kernels/fused.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/index.hpp"
 #include "kernels/launch.hpp"

@@ -165,6 +165,7 @@ struct Op {
   X(loss_scale, loss_scale, none, nothing, false)            \
   X(grad_norm, grad_norm, none, nothing, false)              \
   X(grad_clip, grad_clip, none, nothing, false)              \
+  X(fused, fused, none, nothing, false)                      \
   X(launch, launch, none, nothing, false)
 
 enum class OpId : std::uint8_t {
