@@ -120,6 +120,15 @@ Error with_way_back(Error error, const std::vector<Checkpoint>& complete, std::s
   return error;
 }
 
+// The directory, locked, if it is still there under that name and nobody else holds it.
+store::Fd lock_directory(const std::string& path) {
+  store::Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return {};
+  struct stat named {}, held {};
+  if (::stat(path.c_str(), &named) != 0 || ::fstat(fd.get(), &held) != 0) return {};
+  return named.st_ino == held.st_ino && named.st_dev == held.st_dev ? std::move(fd) : store::Fd();
+}
+
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("step-{:08}", step); }
@@ -152,18 +161,18 @@ Result<CheckpointWriter> CheckpointStore::begin(std::int64_t step) const {
   for (const std::string& name : names) {
     if (!name.starts_with(hidden_prefix)) continue;
     std::string left = root_ + "/" + name;
-    store::Fd fd(::open(left.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     // A writer at work, here or elsewhere, holds the lock.
-    if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) RILLE_CHECK(store::remove_tree(left));
+    if (lock_directory(left).valid()) RILLE_CHECK(store::remove_tree(left));
   }
-  std::string temporary =
-      fmt::format("{}/{}{}-{}", root_, hidden_prefix, checkpoint_name(step), random_hex(6));
-  if (::mkdir(temporary.c_str(), 0755) != 0) return errno_error("cannot make directory", temporary, errno);
-  store::Fd lock(::open(temporary.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock.valid()) return errno_error("cannot open directory", temporary, errno);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return errno_error("cannot lock directory", temporary, errno);
-  return CheckpointWriter(root_, std::move(temporary), step, std::move(lock));
+  std::string temporary;
+  for (int tries = 0; tries < 20; ++tries) {
+    temporary = fmt::format("{}/{}{}-{}", root_, hidden_prefix, checkpoint_name(step), random_hex(6));
+    if (::mkdir(temporary.c_str(), 0755) != 0) return errno_error("cannot make directory", temporary, errno);
+    // Who clears away may have seen it before it was locked; then it is gone.
+    if (store::Fd lock = lock_directory(temporary); lock.valid())
+      return CheckpointWriter(root_, std::move(temporary), step, std::move(lock));
+  }
+  return errno_error("cannot lock directory", temporary, EBUSY);
 }
 
 Result<std::vector<Checkpoint>> CheckpointStore::list() const {
@@ -231,8 +240,10 @@ Result<std::vector<std::int64_t>> CheckpointStore::retain(const Retention& rule)
     // First out of sight, so that a half-removed one never looks torn.
     std::string hidden =
         fmt::format("{}/{}{}-{}", root_, hidden_prefix, checkpoint_name(step), random_hex(6));
-    if (::rename(complete[i].directory.c_str(), hidden.c_str()) != 0)
+    if (::rename(complete[i].directory.c_str(), hidden.c_str()) != 0) {
+      if (errno == ENOENT) continue;  // another has done it
       return errno_error("cannot remove", complete[i].directory, errno);
+    }
     RILLE_CHECK(store::remove_tree(hidden));
     removed.push_back(step);
   }

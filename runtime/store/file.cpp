@@ -130,7 +130,8 @@ Result<> make_directories(const std::string& path) {
 
 Result<> remove_tree(const std::string& path) {
   std::error_code failed;
-  std::filesystem::remove_all(path, failed);
+  do std::filesystem::remove_all(path, failed);
+  while (failed == std::errc::no_such_file_or_directory);  // others remove it, too
   if (failed) return errno_error("cannot remove", path, failed.value());
   return success();
 }

@@ -69,7 +69,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_m
 Result<> sync_directory(const std::string& path);
 // Makes the directory and its parents.
 Result<> make_directories(const std::string& path);
-// Removes a file or a tree; success when there is none.
+// Removes a file or a tree; success when there is none. Several may remove the same at once.
 Result<> remove_tree(const std::string& path);
 // The directory part of a path; "." when it has none.
 std::string parent_path(const std::string& path);

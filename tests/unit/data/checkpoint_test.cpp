@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <thread>
 
 #include "tests/unit/store/limited_child.hpp"
 #include "tests/unit/store/temp_dir.hpp"
@@ -181,6 +182,24 @@ TEST_CASE("retention keeps the newest and the multiples") {
   CHECK(store.retain({0, 0}).value() == std::vector<std::int64_t>{40, 70});
   CHECK(steps(store) == std::vector<std::int64_t>{80});
   CHECK(dir.entries() == 1);
+}
+
+TEST_CASE("several write and clear away in one store at the same time") {
+  TempDir dir;
+  std::vector<std::string> said(4);
+  std::vector<std::thread> writers;
+  for (std::size_t w = 0; w < said.size(); ++w)
+    writers.emplace_back([&, w] {
+      CheckpointStore store(dir.path);
+      for (int i = 0; i < 150 && said[w].empty(); ++i) {
+        auto saved = save(store, static_cast<std::int64_t>(w) + 10 * (i % 5), {}, 100);
+        if (!saved) said[w] = saved.error().summary();
+        else if (auto kept = store.retain({3, 0}); !kept) said[w] = kept.error().summary();
+      }
+    });
+  for (auto& t : writers) t.join();
+  for (const auto& text : said) CHECK(text == "");
+  CHECK(CheckpointStore(dir.path).load_latest().ok());
 }
 
 TEST_CASE("an older machine never replaces latest") {
