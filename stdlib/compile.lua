@@ -26,7 +26,9 @@ end
 ---Results are bit-equal whichever way a call runs. What changes from call to call (a learning rate) must be a tensor on
 ---the device, as an optimizer's is.
 ---@param fn fun(...): Tensor? the function
----@param options? { check: boolean } check: trace every call and compare
+---@param options? { check: boolean, recompute: string } check: trace every call and compare; recompute: what is
+---computed again for the gradients rather than kept, for less memory: "none", "elementwise" (activations), "norms"
+---(these, too)
 ---@return Compiled called as fn; `:explain()` tells what is replayed
 ---@mark ephemeral
 ---@async
@@ -34,8 +36,9 @@ local function compile(fn, options)
   if type(fn) ~= "function" then
     require("rille").error { kind = "invalid", message = "rille.compile: expected a function, got " .. type(fn) }
   end
-  native.check_options(options, "rille.compile", { "check" })
-  return setmetatable({ handle = native.compiled(options and options.check or false), fn = fn }, Compiled)
+  native.check_options(options, "rille.compile", { "check", "recompute" })
+  options = options or {}
+  return setmetatable({ handle = native.compiled(options.check or false, options.recompute), fn = fn }, Compiled)
 end
 
 Compiled.__call = function(self, ...) return run(self.handle, self.fn, native.compiled_begin(self.handle, ...)) end

@@ -14,13 +14,21 @@ struct CompiledHandle {
   std::shared_ptr<Graph> graph;          // of the first tensor that it was called with
   std::unique_ptr<Compiled> on_device;   // there; made by the first call
   bool check = false;
+  tensor::Recompute recompute = tensor::Recompute::none;
   std::uint64_t suspensions = 0;  // of the fiber when the call began
   bool traced = false;
 };
 
+// compiled(check, recompute) -> handle
 Result<int> compiled(lua_State* L) {
   tensor_state(L);
-  push_object(L, CompiledHandle{nullptr, nullptr, lua_toboolean(L, 1) != 0});
+  const std::string_view level = lua_isnoneornil(L, 2) ? "none" : check_text(L, 2, "rille.compile: recompute");
+  const auto recompute = level == "none"          ? tensor::Recompute::none
+                         : level == "elementwise" ? tensor::Recompute::elementwise
+                                                  : tensor::Recompute::norms;
+  if (level != "none" && level != "elementwise" && level != "norms")
+    raise_invalid(L, fmt::format("rille.compile: recompute is '{}'", level), "\"none\", \"elementwise\" or \"norms\"");
+  push_object(L, CompiledHandle{nullptr, nullptr, lua_toboolean(L, 1) != 0, recompute});
   return 1;
 }
 
@@ -61,7 +69,7 @@ Result<int> begin(lua_State* L) {
   const auto on = inputs.empty() ? h.graph ? h.graph : state.graph : inputs[0].graph().shared_from_this();
   if (h.graph != on) {
     h.graph = on;
-    h.on_device = std::make_unique<Compiled>(on, h.check);
+    h.on_device = std::make_unique<Compiled>(on, h.check, h.recompute);
   }
   auto next = h.on_device->begin(inputs, key);
   if (!next) return at_line(L, std::move(next).error());

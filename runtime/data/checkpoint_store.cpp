@@ -162,7 +162,8 @@ Result<CheckpointWriter> CheckpointStore::begin(std::int64_t step) const {
     if (!name.starts_with(hidden_prefix)) continue;
     std::string left = root_ + "/" + name;
     // A writer at work, here or elsewhere, holds the lock.
-    if (lock_directory(left).valid()) RILLE_CHECK(store::remove_tree(left));
+    const store::Fd lock = lock_directory(left);
+    if (lock.valid()) RILLE_CHECK(store::remove_tree(left));
   }
   std::string temporary;
   for (int tries = 0; tries < 20; ++tries) {

@@ -50,6 +50,7 @@ std::string key_of(const std::vector<Tensor>& inputs, const std::string& extra) 
 struct Compiled::State {
   std::shared_ptr<Graph> graph;
   bool check = false;
+  Recompute recompute = Recompute::none;
   std::list<Variant> variants;                     // most recently used first
   Variant* current = nullptr;                      // of the call in progress; null: a new key
   std::string key;
@@ -88,7 +89,7 @@ struct Compiled::State {
       v.cleared.push_back(!g.leaf->grad);
       if (g.leaf->grad) all.push_back(g.leaf->grad);
     }
-    RILLE_TRY(v.plan, make_plan(*notebook, all));
+    RILLE_TRY(v.plan, make_plan(*notebook, all, {recompute, graph->device()->kind() == device::Kind::cpu}));
     return success();
   }
 
@@ -138,9 +139,11 @@ struct Compiled::State {
   }
 };
 
-Compiled::Compiled(std::shared_ptr<Graph> graph, bool check) : state_(std::make_unique<State>()) {
+Compiled::Compiled(std::shared_ptr<Graph> graph, bool check, Recompute recompute)
+    : state_(std::make_unique<State>()) {
   state_->graph = std::move(graph);
   state_->check = check;
+  state_->recompute = recompute;
 }
 Compiled::~Compiled() { if (state_ && state_->notebook) abandon(); }
 Compiled::Compiled(Compiled&&) noexcept = default;

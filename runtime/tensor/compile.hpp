@@ -30,6 +30,10 @@
 
 namespace rille::tensor {
 
+// What is computed again shortly before it is read late, rather than kept until then: nothing; element-wise operations
+// (an activation, for the gradient of the product that read it); these and norms. Less memory, more work, same bits.
+enum class Recompute : std::uint8_t { none, elementwise, norms };
+
 struct PlanInfo {
   std::size_t recorded = 0, calls = 0;      // operations before and after removing dead ones
   std::size_t arena_bytes = 0;              // temporaries, after planning
@@ -42,7 +46,7 @@ class Compiled {
   enum class Next { call, replayed };
   static constexpr std::size_t variant_limit = 32;   // keys kept; the least recently used goes
 
-  explicit Compiled(std::shared_ptr<Graph> graph, bool check = false);
+  explicit Compiled(std::shared_ptr<Graph> graph, bool check = false, Recompute recompute = Recompute::none);
   ~Compiled();
   Compiled(Compiled&&) noexcept;
   Compiled& operator=(Compiled&&) noexcept;

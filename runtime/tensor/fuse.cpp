@@ -13,13 +13,6 @@ using kernels::Fused;
 
 constexpr int most_inputs = 9;         // of a group while it grows: some places are left for outputs
 
-bool by_rows(const Op& op) {
-  for (const OpId id : {OpId::dropout, OpId::embedding_add}) if (&op == &op_of(id)) return false;
-  for (const OpId id : {OpId::lt, OpId::le, OpId::gt, OpId::ge, OpId::eq, OpId::ne, OpId::where, OpId::cast})
-    if (&op == &op_of(id)) return true;
-  return op.in_place;
-}
-
 // Whole numbers may be divided by zero, which only the kernel itself reports.
 bool may_fail(const Node& node) {
   return (node.op == &op_of(OpId::floor_divide) || node.op == &op_of(OpId::remainder)) &&

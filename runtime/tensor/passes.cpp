@@ -4,6 +4,24 @@
 
 namespace rille::tensor {
 
+bool by_rows(const Op& op) {
+  for (const OpId id : {OpId::dropout, OpId::embedding_add}) if (&op == &op_of(id)) return false;
+  for (const OpId id : {OpId::lt, OpId::le, OpId::gt, OpId::ge, OpId::eq, OpId::ne, OpId::where, OpId::cast})
+    if (&op == &op_of(id)) return true;
+  return op.in_place;
+}
+
+std::shared_ptr<Node> with_inputs(const std::shared_ptr<Node>& node, const std::vector<Input>& in) {
+  auto copy = std::make_shared<Node>();
+  copy->op = node->op;
+  copy->attrs = node->attrs;
+  copy->random = node->random;
+  copy->payload = node->payload;
+  copy->in = in;
+  copy->out = node->out;
+  return copy;
+}
+
 namespace {
 
 template <class T>
@@ -18,18 +36,6 @@ void append_window(std::string& key, const Window& w) {
     append(key, d->n);
     for (int i = 0; i < d->n; ++i) append(key, (*d)[i]);
   }
-}
-
-// A copy of `node` whose inputs are what they were replaced by.
-std::shared_ptr<Node> with_inputs(const std::shared_ptr<Node>& node, const std::vector<Input>& in) {
-  auto copy = std::make_shared<Node>();
-  copy->op = node->op;
-  copy->attrs = node->attrs;
-  copy->random = node->random;
-  copy->payload = node->payload;
-  copy->in = in;
-  copy->out = node->out;
-  return copy;
 }
 
 class Sharing {

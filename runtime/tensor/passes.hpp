@@ -43,6 +43,11 @@ struct Uses {
 // Whether a storage is born in the trace and does not leave it.
 using IsTemporary = std::function<bool(std::uint64_t storage_id)>;
 
+// Element by element, by a kernel that can be asked for its row (kernels/fused.hpp).
+bool by_rows(const Op& op);
+// A copy of `node` with other inputs.
+std::shared_ptr<Node> with_inputs(const std::shared_ptr<Node>& node, const std::vector<Input>& in);
+
 // Of operations that ask for the same of the same values the first stays. Never of random ones, nor of what is written
 // in place.
 Nodes share_common(const Nodes& nodes, const IsTemporary& temporary);

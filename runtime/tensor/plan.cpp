@@ -23,7 +23,8 @@ struct Temporary {
 
 class Planner {
  public:
-  Planner(const Notebook& notebook, const std::vector<Tensor>& results) : notebook_(notebook), results_(results) {}
+  Planner(const Notebook& notebook, const std::vector<Tensor>& results, const PlanOptions& options)
+      : notebook_(notebook), results_(results), options_(options) {}
 
   Result<std::shared_ptr<Plan>> run() {
     plan_->recorded = notebook_.nodes().size();
@@ -31,7 +32,9 @@ class Planner {
     const IsTemporary inner = [this](std::uint64_t id) { return temporary(id); };
     nodes_ = accumulate_rows(share_common(notebook_.nodes(), inner), inner);
     RILLE_CHECK(keep_what_matters());
-    live_ = fuse_elementwise(live_, inner);
+    if (options_.recompute != Recompute::none) live_ = recompute_late(live_, inner, options_.recompute, made_);
+    for (const auto& storage : made_) made_ids_.insert(storage->id);
+    if (options_.fuse) live_ = fuse_elementwise(live_, inner);
     measure_lifetimes();
     share_in_place();
     place();
@@ -43,9 +46,10 @@ class Planner {
   }
 
  private:
-  bool temporary(std::uint64_t id) const {
-    return notebook_.place_of(id).kind == Place::Kind::born && !outputs_.contains(id);
+  Place place_of(std::uint64_t id) const {
+    return made_ids_.contains(id) ? Place{Place::Kind::born, id} : notebook_.place_of(id);
   }
+  bool temporary(std::uint64_t id) const { return place_of(id).kind == Place::Kind::born && !outputs_.contains(id); }
 
   void number_outputs() {
     for (const auto& t : results_) {
@@ -178,7 +182,7 @@ class Planner {
     const std::size_t view = plan_->views.size();
     plan_->views.push_back({nullptr, w.dtype, w.shape, w.strides});
     if (!storage) return;
-    const auto where = notebook_.place_of(storage->id);
+    const auto where = place_of(storage->id);
     const auto bytes = [&](std::int64_t offset) { return std::size_t(offset) * size_bytes(w.dtype); };
     if (where.kind == Place::Kind::input) {
       const auto base = notebook_.inputs()[where.number].impl()->window.offset;
@@ -213,6 +217,9 @@ class Planner {
 
   const Notebook& notebook_;
   const std::vector<Tensor>& results_;
+  PlanOptions options_;
+  std::vector<std::shared_ptr<Storage>> made_;                  // by passes
+  Ids made_ids_;
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
   std::unordered_map<std::uint64_t, std::size_t> outputs_;      // storage -> number
   Nodes nodes_;
@@ -223,8 +230,9 @@ class Planner {
 
 }  // namespace
 
-Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vector<Tensor>& results) {
-  return Planner(notebook, results).run();
+Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vector<Tensor>& results,
+                                        const PlanOptions& options) {
+  return Planner(notebook, results, options).run();
 }
 
 std::shared_ptr<const Error> operand_error(const Replay& replay) {
@@ -236,6 +244,8 @@ std::shared_ptr<const Error> operand_error(const Replay& replay) {
 
 Result<void> anchor_views(Plan& plan, device::Device& device) {
   if (plan.anchored) return success();
+  // What the uncaptured call left behind has other sizes, and would stay beside the arena.
+  if (plan.arena_bytes) device.release_cache();
   RILLE_TRY(plan.arena, device.allocate(plan.arena_bytes));
   for (const auto& a : plan.anchors) {
     auto* base = static_cast<std::byte*>(a.storage ? a.storage->buffer.data() : plan.arena.data());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/tensor/notebook.hpp"
+#include "runtime/tensor/recompute.hpp"
 
 namespace rille::tensor {
 
@@ -62,8 +63,14 @@ struct Plan {
   std::shared_ptr<PlanOnDevice> on_device;         // replay_device.cpp; the CPU needs none
 };
 
+struct PlanOptions {
+  Recompute recompute = Recompute::none;
+  bool fuse = true;                                // only where the device runs `fused`
+};
+
 // invalid: a write into a constant. `results` are the function's; the leaves' new gradients follow them.
-Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vector<Tensor>& results);
+Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vector<Tensor>& results,
+                                        const PlanOptions& options = {});
 
 struct Replay {
   std::shared_ptr<Plan> plan;

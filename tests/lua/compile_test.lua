@@ -112,6 +112,12 @@ tap.test("explain tells what is replayed", function()
   tap.equal(g:explain().bytes, 4 * (200 + 600 + 300))
 end)
 
+tap.test("recompute is one of three words", function()
+  local f = rille.compile(function(x) return x:gelu():sum() end, { recompute = "norms" })
+  for _ = 1, 3 do tap.equal(f(dev:zeros { 4 }):item(), 0) end
+  tap.raises("invalid", "recompute is 'all'", rille.compile, function() end, { recompute = "all" })
+end)
+
 tap.test("a launch reads what was computed once for two", function()
   local k = dev:kernel [[
     __global__ void add(int n, const float* x, float* y) { if (threadIdx.x < n) y[threadIdx.x] += x[threadIdx.x]; }
