@@ -54,11 +54,34 @@ void run(const Call& c, Launcher& l, const char* kernel, DType t, const Attentio
   if (blocks) launch(l, kernel, {unsigned(blocks)}, {32, block.warps}, block.bytes, a);
 }
 
+// Rows of 16-byte pieces, so that tensor cores' tiles can be copied.
+bool in_pieces(const Strided& m) {
+  return aligned(m.data, 16) && m.batch % 8 == 0 && m.head % 8 == 0 && m.row % 8 == 0;
+}
+// Heads and types that attention_tensor.cu is made for.
+bool for_tensor_cores(const Launcher& l, DType t, const Attention& a, std::initializer_list<const Strided*> operands) {
+  bool fits = l.architecture() >= 80 && is_half(t) && a.d == a.e && (a.d == 64 || a.d == 128) && a.scale > 0 &&
+              a.mask_kind == 0 && !a.lengths && !(a.causal && a.t > a.s) && a.s > 0;
+  for (const Strided* m : operands) fits = fits && in_pieces(*m);
+  return fits;
+}
+// A block has 64 rows of `own` matrices in shared memory, and two tiles of two others.
+void run_tensor(Launcher& l, const char* d64_bf16, const char* d64_f16, const char* d128_bf16, const char* d128_f16,
+                DType t, const Attention& a, std::int64_t pairs, std::int64_t length, int own, int tile) {
+  const bool brain = t == DType::bf16;
+  const char* kernel = a.d == 64 ? (brain ? d64_bf16 : d64_f16) : brain ? d128_bf16 : d128_f16;
+  const unsigned bytes = unsigned((64 * own + 4 * tile) * a.d * 2);
+  if (pairs && length) launch(l, kernel, {unsigned(blocks_for(length, 64) * pairs)}, {128}, bytes, a);
+}
+#define TENSOR_NAMES(name) name "_64_bf16", name "_64_f16", name "_128_bf16", name "_128_f16"
+
 void forward(const Call& c, Launcher& l, const View* mask, const View* lengths) {
   const View& q = c.in[0];
   Attention a = shape_of(c, q, c.in[1], c.in[2], mask, lengths);
   a.o = strided(c.out[0]);
   a.lse = c.out[1].data;
+  if (for_tensor_cores(l, q.dtype, a, {&a.q, &a.k, &a.v, &a.o}))
+    return run_tensor(l, TENSOR_NAMES("attention_tensor"), q.dtype, a, std::int64_t(a.batch) * a.heads, a.t, 1, 64);
   run(c, l, name_in(RILLE_NAMES("attention"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.heads, a.t, a.d + a.e);
 }
 
@@ -78,6 +101,12 @@ void backward(const Call& c, Launcher& l, const View* mask, const View* lengths,
   const Grid block{32, 8};
   if (queries)
     launch(l, name_in(RILLE_NAMES("attention_delta"), q.dtype), RowShape::rows_grid(l, queries, block), block, 0, a);
+  if (for_tensor_cores(l, q.dtype, a, {&a.q, &a.k, &a.v, &a.go, &a.dq, &a.dk, &a.dv})) {
+    const int tile = a.d == 64 ? 64 : 32;
+    run_tensor(l, TENSOR_NAMES("attention_tensor_grad_queries"), q.dtype, a, pairs, a.t, 2, tile);
+    return run_tensor(l, TENSOR_NAMES("attention_tensor_grad_keys"), q.dtype, a, std::int64_t(a.batch) * a.groups, a.s,
+                      2, tile);
+  }
   run(c, l, name_in(RILLE_NAMES("attention_grad_queries"), q.dtype), q.dtype, a, pairs, a.t, 2 * a.d + a.e);
   run(c, l, name_in(RILLE_NAMES("attention_grad_keys"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.groups, a.s,
       2 * (a.d + a.e));

@@ -73,6 +73,16 @@ void masked_attentions(const Call& c, Launcher& l, const Names& names);
 void masked_attention_grads(const Call& c, Launcher& l, const Names& names);
 void ropes(const Call& c, Launcher& l, const Names& names);
 
+// convolution.cpp
+void convolutions(const Call& c, Launcher& l, const Names& names);
+void convolution_input_grads(const Call& c, Launcher& l, const Names& names);
+void convolution_weight_grads(const Call& c, Launcher& l, const Names& names);
+void max_pools(const Call& c, Launcher& l, const Names& names);
+void max_pool_grads(const Call& c, Launcher& l, const Names& names);
+void avg_pools(const Call& c, Launcher& l, const Names& names);
+void avg_pool_grads(const Call& c, Launcher& l, const Names& names);
+
+void fouriers(const Call& c, Launcher& l, const Names& names);     // fourier.cpp
 void products(const Call& c, Launcher& l, const Names& names);     // matmul.cpp
 
 // tables.cpp

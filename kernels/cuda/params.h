@@ -81,6 +81,22 @@ struct Attention {
   double scale;
 };
 
+// -- convolution and pooling (convolution.cu)
+struct Convolution {
+  const void *x, *weight, *y, *bias;
+  void *out, *parts;                    // parts: [gridDim.z][out], where the inner dimension is shared out
+  long long x_step[4], w_step[4], y_step[4], bias_step;
+  int groups, outs, ins, h, w, oh, ow;  // outs, ins: channels of one group
+  int stride[2], padding[2], dilation[2];
+  unsigned rows, columns, inner, each;  // of the product; each: of the inner dimension, for a share
+  Divider by_window, by_window_width, by_output, by_output_width, by_input, by_input_width;
+};
+struct Pooling {
+  long long planes;
+  int size[2], outputs[2], window[2], stride[2], padding[2], dilation[2];
+  int padding_counts, adaptive;
+};
+
 // -- numbers of rows (tables.cu)
 struct Steps { long long index, src, out; };      // along the dimension that is walked
 struct SortPass {

@@ -37,7 +37,10 @@ namespace {
   X(sum, sums) X(prod, prods) X(amax, amaxes) X(amin, amins) X(argmax, argmaxes) X(argmin, argmins) \
   X(cumsum, cumsums) X(prod_grad, prod_grads) X(matmul, products) \
   X(attention, attentions) X(attention_grad, attention_grads) X(attention_masked, masked_attentions) \
-  X(attention_masked_grad, masked_attention_grads) X(rope, ropes)
+  X(attention_masked_grad, masked_attention_grads) X(rope, ropes) \
+  X(convolution, convolutions) X(convolution_grad_input, convolution_input_grads) \
+  X(convolution_grad_weight, convolution_weight_grads) X(max_pool, max_pools) X(max_pool_grad, max_pool_grads) \
+  X(avg_pool, avg_pools) X(avg_pool_grad, avg_pool_grads) X(fourier, fouriers)
 // clang-format on
 
 struct Row {

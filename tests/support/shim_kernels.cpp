@@ -75,6 +75,7 @@ std::string run_shim_kernel(const char* name, const unsigned (&grid)[3], const u
 void ShimLauncher::launch(const char* kernel, kernels::cuda::Grid grid, kernels::cuda::Grid block,
                           unsigned shared_bytes, void** arguments) {
   ++launches;
+  kernels.insert(kernel);
   auto said = run_shim_kernel(kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes, arguments);
   if (error_.empty()) error_ = std::move(said);
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ class ShimLauncher final : public kernels::cuda::Launcher {
   // Lets go of the scratch memory.
   void end_operation() { scratch_.clear(); }
   int launches = 0;
+  std::set<std::string> kernels;             // those that were launched
 
  private:
   int architecture_;

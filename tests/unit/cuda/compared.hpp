@@ -147,6 +147,7 @@ class Compared {
     get(graph->synchronize_blocking());
     found_.now = std::move(what);
   }
+  const std::set<std::string>& kernels() const { return found_.launcher.kernels; }
   void check() {
     get(graph->synchronize_blocking());
     for (const auto& w : found_.wrong) {

@@ -195,6 +195,69 @@ TEST_CASE("products of any strides", "[unit][cuda]") {
   compared.check();
 }
 
+TEST_CASE("attention: blocks, groups, masks, and tensor cores", "[unit][cuda]") {
+  for (const int architecture : {75, 90}) {
+    Compared compared(architecture);
+    Graph& g = *compared.graph;
+    for (const DType t : all_floats) {
+      for (const std::int64_t d : {24, 64, 128}) {
+        if (t == DType::f64 && d != 24) continue;
+        for (const auto& [queries, keys, causal] : std::vector<std::tuple<std::int64_t, std::int64_t, bool>>{
+                 {150, 150, true}, {70, 133, true}, {65, 40, false}}) {
+          compared.now(std::string(name_of(t)) + ", sm_" + std::to_string(architecture) + ", heads of " +
+                       std::to_string(d) + ", " + std::to_string(queries) + " x " + std::to_string(keys));
+          const auto q = leaf_of(get(randn(g, dims({1, 2, queries, d}))), t);
+          const auto k = leaf_of(get(randn(g, dims({1, 2, keys, d}))), t);
+          const auto v = leaf_of(get(randn(g, dims({1, 2, keys, d}))), t);
+          backwards(get(scaled_dot_product_attention(q, k, v, causal)), {q, k, v});
+        }
+      }
+      compared.now(std::string("groups in ") + name_of(t));
+      const auto q = leaf_of(get(randn(g, dims({2, 4, 70, 64}))), t);
+      const auto k = leaf_of(get(randn(g, dims({2, 2, 70, 64}))), t), v = leaf_of(get(randn(g, dims({2, 2, 70, 64}))),
+                                                                                  t);
+      backwards(get(scaled_dot_product_attention(q, k, v, Attention{true})), {q, k, v});
+      const auto seen = get(lt(get(rand(g, dims({70, 70}))), 0.5));
+      backwards(get(scaled_dot_product_attention(q, k, v, Attention{false, 0, seen})), {q, k, v});
+    }
+    compared.check();
+    for (const char* kernel : {"attention_tensor_64_bf16", "attention_tensor_grad_keys_128_f16"})
+      CHECK(compared.kernels().count(kernel) == (architecture >= 80));
+  }
+}
+
+TEST_CASE("images and transforms of uneven sizes", "[unit][cuda]") {
+  Compared compared;
+  Graph& g = *compared.graph;
+  for (const DType t : all_floats) {
+    compared.now(name_of(t));
+    const auto x = leaf_of(get(randn(g, dims({3, 6, 19, 17}))), t);
+    const auto w = leaf_of(get(randn(g, dims({70, 3, 3, 2}))), t), b = leaf_of(get(randn(g, dims({70}))), t);
+    Convolution how;
+    how.stride = {2, 1};
+    how.padding = {1, 2};
+    how.dilation = {1, 2};
+    how.groups = 2;
+    backwards(get(conv2d(x, w, b, how)), {x, w, b});
+    Pooling pool;
+    pool.window = {3, 2};
+    pool.stride = {2, 1};
+    pool.padding = {1, 0};
+    backwards(get(max_pool2d(x, pool)), {x});
+    backwards(get(avg_pool2d(x, pool)), {x});
+    backwards(get(avg_pool2d(x, pool, false)), {x});
+    backwards(get(adaptive_avg_pool2d(x, 7, 23)), {x});
+    for (const std::int64_t n : {64, 60, 37}) {
+      const auto line = get(cast(get(randn(g, dims({5, n}))), t));
+      read(get(irfft(get(rfft(line)), n)));
+      const auto plane = get(cast(get(randn(g, dims({2, 12, n}))), t));
+      read(get(irfft2(get(rfft2(plane)), n)));
+      read(get(ifft2(get(fft2(get(cast(get(randn(g, dims({3, n, 8, 2}))), t)))))));
+    }
+  }
+  compared.check();
+}
+
 TEST_CASE("updates of many tensors", "[unit][cuda]") {
   Compared compared;
   Graph& g = *compared.graph;

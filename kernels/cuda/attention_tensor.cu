@@ -1,0 +1,244 @@
+// Attention of f16 and bf16 on tensor cores, for heads of 64 and 128 numbers, causal or not, with groups of heads
+// (FlashAttention-2: Dao 2023). A block of four warps has 64 rows, 16 for each warp; the other side passes by in tiles,
+// the next one on its way while one is worked on. Gradients of queries and of keys are kernels of their own: the scores
+// are made twice, and every sum has one owner. attention.cu serves all else.
+#include "kernels/cuda/tensor_core.h"
+
+namespace rille::kernels::cuda {
+
+#if defined(RILLE_CPU) || !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define RILLE_TENSOR_CORES 1
+#endif
+
+constexpr int block_rows = 64, block_threads = 128;
+constexpr float log2_e = 1.44269504088896340736f;
+
+struct Place { int b, h, first; };
+DEVICE Place place_of(int heads, int length, bool last_first) {
+  const int blocks = (length + block_rows - 1) / block_rows;
+  const int pair = int(blockIdx.x) / blocks, block = int(blockIdx.x) % blocks;
+  return {pair / heads, pair % heads, (last_first ? blocks - 1 - block : block) * block_rows};
+}
+template <class T> DEVICE T* head_of(const Strided& m, int b, int h) {
+  return static_cast<T*>(m.data) + b * m.batch + h * m.head;
+}
+// The sum or the largest of a row: four lanes have it.
+template <class F> DEVICE float over_four(float x) {
+  x = F::of(x, from_lane(x, 1));
+  return F::of(x, from_lane(x, 2));
+}
+
+template <class T, int D, int N> DEVICE void attend(const Attention& a) {
+#ifdef RILLE_TENSOR_CORES
+  constexpr int tile = N * 8;                     // keys at once
+  DYNAMIC_SHARED(T, shared);
+  T *const q = shared, *const other = shared + block_rows * D;
+  const Place me = place_of(a.heads, a.t, a.causal);
+  const int key_head = me.h / (a.heads / a.groups), row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
+  const T *k = head_of<const T>(a.k, me.b, key_head), *v = head_of<const T>(a.v, me.b, key_head);
+  const int shift = a.s - a.t, last = me.first + block_rows - 1;
+  const int end = a.causal && last + 1 + shift < a.s ? last + 1 + shift : a.s, tiles = (end + tile - 1) / tile;
+  const auto fetch = [&](int n) {
+    T* to = other + (n & 1) * 2 * tile * D;
+    load_rows<D, tile, block_threads>(to, k, a.k.row, n * tile, a.s);
+    load_rows<D, tile, block_threads>(to + tile * D, v, a.v.row, n * tile, a.s);
+    end_copies();
+  };
+  load_rows<D, block_rows, block_threads>(q, head_of<const T>(a.q, me.b, me.h), a.q.row, me.first, a.t);
+  fetch(0);
+  float o[D / 8][4] = {}, largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
+  const float factor = float(a.scale) * log2_e;
+  for (int n = 0; n < tiles; ++n) {
+    if (n + 1 < tiles) {
+      fetch(n + 1);
+      wait_copies<1>();
+    } else {
+      wait_copies<0>();
+    }
+    __syncthreads();
+    T *const keys = other + (n & 1) * 2 * tile * D, *const values = keys + tile * D;
+    float s[N][4] = {};
+    add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, q, row, c * 16); }, keys);
+    // What a query does not see; whole tiles below the diagonal need no look.
+    if (n * tile + tile > a.s || (a.causal && n * tile + tile > me.first + row + 1 + shift)) {
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int j = n * tile + i * 8 + lane % 4 * 2 + e % 2, query = me.first + row + lane / 4 + e / 2 * 8;
+          if (j >= a.s || (a.causal && j > query + shift)) s[i][e] = -INFINITY;
+        }
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {         // rows lane / 4 and lane / 4 + 8
+      float most = largest[half];
+#pragma unroll
+      for (int i = 0; i < N; ++i) most = Most::of(Most::of(most, s[i][2 * half]), s[i][2 * half + 1]);
+      most = over_four<Most>(most);
+      const float less = power_of_two((largest[half] - most) * factor);
+      float sum = 0;
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+#pragma unroll
+        for (int e = 2 * half; e < 2 * half + 2; ++e) sum += s[i][e] = power_of_two((s[i][e] - most) * factor);
+      total[half] = total[half] * less + sum;
+      largest[half] = most;
+#pragma unroll
+      for (int c = 0; c < D / 8; ++c) {
+        o[c][2 * half] *= less;
+        o[c][2 * half + 1] *= less;
+      }
+    }
+    add_plain<D, N>(o, s, values);
+    __syncthreads();
+  }
+  total[0] = over_four<Plus>(total[0]);
+  total[1] = over_four<Plus>(total[1]);
+  store_rows<D>(o, 1.0f / total[0], 1.0f / total[1], q, row, head_of<T>(a.o, me.b, me.h), a.o.row, me.first, a.t);
+  if (lane % 4) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int query = me.first + row + lane / 4 + half * 8;
+    if (query < a.t)
+      static_cast<float*>(a.lse)[(Long(me.b) * a.heads + me.h) * a.t + query] =
+          largest[half] * float(a.scale) + logf(total[half]);
+  }
+#endif
+}
+
+// P from the scores and the log-sum-exp (times log2 e), then dS = scale P (dP - delta), in place of dP.
+DEVICE float slope(float& s, float dp, float factor, float lse, float delta, float scale, bool sees) {
+  s = sees ? power_of_two(s * factor - lse) : 0.0f;
+  return scale * s * (dp - delta);
+}
+
+// dQ = dS K
+template <class T, int D, int N> DEVICE void grad_queries(const Attention& a) {
+#ifdef RILLE_TENSOR_CORES
+  constexpr int tile = N * 8;
+  DYNAMIC_SHARED(T, shared);
+  T *const q = shared, *const go = q + block_rows * D, *const other = go + block_rows * D;
+  const Place me = place_of(a.heads, a.t, a.causal);
+  const int key_head = me.h / (a.heads / a.groups), row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
+  const T *k = head_of<const T>(a.k, me.b, key_head), *v = head_of<const T>(a.v, me.b, key_head);
+  const int shift = a.s - a.t, last = me.first + block_rows - 1;
+  const int end = a.causal && last + 1 + shift < a.s ? last + 1 + shift : a.s, tiles = (end + tile - 1) / tile;
+  const auto fetch = [&](int n) {
+    T* to = other + (n & 1) * 2 * tile * D;
+    load_rows<D, tile, block_threads>(to, k, a.k.row, n * tile, a.s);
+    load_rows<D, tile, block_threads>(to + tile * D, v, a.v.row, n * tile, a.s);
+    end_copies();
+  };
+  load_rows<D, block_rows, block_threads>(q, head_of<const T>(a.q, me.b, me.h), a.q.row, me.first, a.t);
+  load_rows<D, block_rows, block_threads>(go, head_of<const T>(a.go, me.b, me.h), a.go.row, me.first, a.t);
+  fetch(0);
+  float dq[D / 8][4] = {}, lse[2], delta[2];
+  const float factor = float(a.scale) * log2_e;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int query = me.first + row + lane / 4 + half * 8;
+    const Long at = (Long(me.b) * a.heads + me.h) * a.t + (query < a.t ? query : a.t - 1);
+    lse[half] = static_cast<const float*>(a.lse)[at] * log2_e;
+    delta[half] = static_cast<const float*>(a.delta)[at];
+  }
+  for (int n = 0; n < tiles; ++n) {
+    if (n + 1 < tiles) {
+      fetch(n + 1);
+      wait_copies<1>();
+    } else {
+      wait_copies<0>();
+    }
+    __syncthreads();
+    T *const keys = other + (n & 1) * 2 * tile * D, *const values = keys + tile * D;
+    float s[N][4] = {}, dp[N][4] = {};
+    add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, q, row, c * 16); }, keys);
+    add_turned<D, N>(dp, [&](unsigned (&x)[4], int c) { left_of<D>(x, go, row, c * 16); }, values);
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int j = n * tile + i * 8 + lane % 4 * 2 + e % 2, query = me.first + row + lane / 4 + e / 2 * 8;
+        const bool sees = j < a.s && (!a.causal || j <= query + shift);
+        dp[i][e] = slope(s[i][e], dp[i][e], factor, lse[e / 2], delta[e / 2], float(a.scale), sees);
+      }
+    add_plain<D, N>(dq, dp, keys);
+    __syncthreads();
+  }
+  store_rows<D>(dq, 1.0f, 1.0f, q, row, head_of<T>(a.dq, me.b, me.h), a.dq.row, me.first, a.t);
+#endif
+}
+
+// dV = P' dO, dK = dS' Q: rows are keys, queries pass by.
+template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
+#ifdef RILLE_TENSOR_CORES
+  constexpr int tile = N * 8;
+  DYNAMIC_SHARED(T, shared);
+  __shared__ float lses[2][tile];
+  __shared__ float deltas[2][tile];
+  T *const k = shared, *const v = k + block_rows * D, *const other = v + block_rows * D;
+  const Place me = place_of(a.groups, a.s, false);
+  const int each = a.heads / a.groups, row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
+  const int shift = a.s - a.t, begin = a.causal && me.first > shift ? (me.first - shift) / tile : 0;
+  const int in_head = (a.t + tile - 1) / tile - begin, tiles = in_head > 0 ? in_head * each : 0;
+  const auto fetch = [&](int n) {
+    const int h = me.h * each + n / in_head, first = (begin + n % in_head) * tile;
+    T* to = other + (n & 1) * 2 * tile * D;
+    load_rows<D, tile, block_threads>(to, head_of<const T>(a.q, me.b, h), a.q.row, first, a.t);
+    load_rows<D, tile, block_threads>(to + tile * D, head_of<const T>(a.go, me.b, h), a.go.row, first, a.t);
+    end_copies();
+    if (int(threadIdx.x) < tile) {
+      const int query = first + int(threadIdx.x);
+      const Long at = (Long(me.b) * a.heads + h) * a.t + (query < a.t ? query : a.t - 1);
+      lses[n & 1][threadIdx.x] = static_cast<const float*>(a.lse)[at] * log2_e;
+      deltas[n & 1][threadIdx.x] = static_cast<const float*>(a.delta)[at];
+    }
+  };
+  load_rows<D, block_rows, block_threads>(k, head_of<const T>(a.k, me.b, me.h), a.k.row, me.first, a.s);
+  load_rows<D, block_rows, block_threads>(v, head_of<const T>(a.v, me.b, me.h), a.v.row, me.first, a.s);
+  if (tiles) fetch(0);
+  else end_copies();
+  float dk[D / 8][4] = {}, dv[D / 8][4] = {};
+  const float factor = float(a.scale) * log2_e;
+  for (int n = 0; n < tiles; ++n) {
+    if (n + 1 < tiles) {
+      fetch(n + 1);
+      wait_copies<1>();
+    } else {
+      wait_copies<0>();
+    }
+    __syncthreads();
+    const int first = (begin + n % in_head) * tile;
+    T *const queries = other + (n & 1) * 2 * tile * D, *const gradients = queries + tile * D;
+    float s[N][4] = {}, dp[N][4] = {};
+    add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, k, row, c * 16); }, queries);
+    add_turned<D, N>(dp, [&](unsigned (&x)[4], int c) { left_of<D>(x, v, row, c * 16); }, gradients);
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int column = i * 8 + lane % 4 * 2 + e % 2, query = first + column;
+        const int j = me.first + row + lane / 4 + e / 2 * 8;
+        const bool sees = query < a.t && j < a.s && (!a.causal || j <= query + shift);
+        dp[i][e] = slope(s[i][e], dp[i][e], factor, lses[n & 1][column], deltas[n & 1][column], float(a.scale), sees);
+      }
+    add_plain<D, N>(dv, s, gradients);
+    add_plain<D, N>(dk, dp, queries);
+    __syncthreads();
+  }
+  wait_copies<0>();
+  __syncthreads();
+  store_rows<D>(dk, 1.0f, 1.0f, k, row, head_of<T>(a.dk, me.b, me.h), a.dk.row, me.first, a.s);
+  store_rows<D>(dv, 1.0f, 1.0f, v, row, head_of<T>(a.dv, me.b, me.h), a.dv.row, me.first, a.s);
+#endif
+}
+
+#define TENSOR(d, n, name, T)                                                                                         \
+  ENTRY(attention_tensor_##d##_##name, 128, GIVEN Attention a) { attend<T, d, 8>(a); }                                \
+  ENTRY(attention_tensor_grad_queries_##d##_##name, 128, GIVEN Attention a) { grad_queries<T, d, n>(a); }             \
+  ENTRY(attention_tensor_grad_keys_##d##_##name, 128, GIVEN Attention a) { grad_keys<T, d, n>(a); }
+TENSOR(64, 8, bf16, Brain)
+TENSOR(64, 8, f16, Half)
+TENSOR(128, 4, bf16, Brain)
+TENSOR(128, 4, f16, Half)
+
+}  // namespace rille::kernels::cuda

@@ -1,0 +1,169 @@
+// Convolution and pooling: which matrices are multiplied, and how the work is cut.
+#include "kernels/cuda/launches.hpp"
+
+namespace rille::kernels::cuda {
+
+namespace {
+
+using Long = long long;
+
+void steps_of(const View& v, long long (&to)[4]) { for (int d = 0; d < 4; ++d) to[d] = v.strides[d]; }
+
+// x, weight and y (or their gradients), wherever they stand in the call.
+Convolution geometry(const Call& c, const View& x, const View& w, const View& y) {
+  Convolution g{};
+  g.x = x.data;
+  g.weight = w.data;
+  g.y = y.data;
+  steps_of(x, g.x_step);
+  steps_of(w, g.w_step);
+  steps_of(y, g.y_step);
+  const std::int64_t* a = c.attrs->i;
+  for (int k = 0; k < 2; ++k) {
+    g.stride[k] = int(a[k]);
+    g.padding[k] = int(a[2 + k]);
+    g.dilation[k] = int(a[4 + k]);
+  }
+  g.groups = int(a[6]);
+  g.outs = int(w.shape[0] / a[6]);
+  g.ins = int(w.shape[1]);
+  g.h = int(x.shape[2]);
+  g.w = int(x.shape[3]);
+  g.oh = int(y.shape[2]);
+  g.ow = int(y.shape[3]);
+  g.by_window = divider_of(unsigned(w.shape[2] * w.shape[3]));
+  g.by_window_width = divider_of(unsigned(w.shape[3]));
+  g.by_output = divider_of(unsigned(y.shape[2] * y.shape[3]));
+  g.by_output_width = divider_of(unsigned(y.shape[3]));
+  g.by_input = divider_of(unsigned(x.shape[2] * x.shape[3]));
+  g.by_input_width = divider_of(unsigned(x.shape[3]));
+  return g;
+}
+
+bool fits(const Call& c, const View& x, const View& y) {
+  const auto pixels = [](const View& v) { return v.shape[0] * v.shape[2] * v.shape[3]; };
+  const bool small = pixels(x) < units_max && pixels(y) < units_max;
+  if (!small) c.fail("convolution: more than 2^30 pixels in a batch");
+  return small;
+}
+
+void run(Launcher& l, const char* kernel, Convolution& g, std::int64_t rows, std::int64_t columns, std::int64_t inner,
+         std::int64_t shares) {
+  g.rows = unsigned(rows);
+  g.columns = unsigned(columns);
+  g.inner = unsigned(inner);
+  g.each = unsigned(blocks_for(inner, shares));
+  const std::int64_t tiles = blocks_for(rows, 64) * blocks_for(columns, 64);
+  launch(l, kernel, {unsigned(tiles), unsigned(g.groups), unsigned(shares)}, {256}, 0, g);
+}
+
+void zero(Launcher& l, const View& v) {
+  if (v.data) l.fill(v.data, 0, std::size_t(v.count()) * size_bytes(v.dtype));
+}
+
+}  // namespace
+
+void convolutions(const Call& c, Launcher& l, const Names& names) {
+  const View &x = c.in[0], &w = c.in[1], &y = c.out[0];
+  if (y.count() == 0 || !fits(c, x, y)) return;
+  Convolution g = geometry(c, x, w, y);
+  g.out = y.data;
+  if (c.n_in == 3) {
+    g.bias = c.in[2].data;
+    g.bias_step = c.in[2].strides[0];
+  }
+  run(l, name_in(names, y.dtype), g, g.outs, y.shape[0] * y.shape[2] * y.shape[3],
+      w.shape[1] * w.shape[2] * w.shape[3], 1);
+}
+
+void convolution_input_grads(const Call& c, Launcher& l, const Names& names) {
+  const View &dy = c.in[0], &w = c.in[1], &dx = c.out[0];
+  if (dx.count() == 0 || !fits(c, dx, dy)) return;
+  if (dy.count() == 0) return zero(l, dx);
+  Convolution g = geometry(c, dx, w, dy);
+  g.out = dx.data;
+  run(l, name_in(names, dx.dtype), g, g.ins, dx.shape[0] * dx.shape[2] * dx.shape[3],
+      g.outs * w.shape[2] * w.shape[3], 1);
+}
+
+void convolution_weight_grads(const Call& c, Launcher& l, const Names& names) {
+  const View &x = c.in[0], &dy = c.in[1], &dw = c.out[0];
+  const View* const db = c.n_out == 2 && c.out[1].data ? &c.out[1] : nullptr;
+  if (dw.count() == 0 || !fits(c, x, dy)) return;
+  if (dy.count() == 0 || x.count() == 0) {
+    zero(l, dw);
+    if (db) zero(l, *db);
+    return;
+  }
+  Convolution g = geometry(c, x, dw, dy);
+  g.out = dw.data;
+  const std::int64_t columns = dw.shape[1] * dw.shape[2] * dw.shape[3], inner = dy.shape[0] * dy.shape[2] * dy.shape[3];
+  const std::int64_t tiles = blocks_for(g.outs, 64) * blocks_for(columns, 64) * g.groups;
+  // About a thousand blocks, and at least 512 of the inner dimension for each: by the shape alone.
+  const std::int64_t wanted = std::clamp<std::int64_t>(std::min(1024 / tiles, inner / 512), 1, 256);
+  const std::int64_t shares = blocks_for(inner, blocks_for(inner, wanted));
+  if (shares > 1) {
+    g.parts = l.scratch(std::size_t(dw.count() * shares) * size_bytes(stats_type(dw.dtype)));
+    if (!g.parts) return c.fail("convolution: no memory for %lld partial sums", (long long)(dw.count() * shares));
+  }
+  run(l, name_in(names, dw.dtype), g, g.outs, columns, inner, shares);
+  if (shares > 1)
+    launch(l, name_in(RILLE_NAMES("fold_parts"), dw.dtype), grid_for(l, dw.count()), {threads}, 0, g.parts, dw.data,
+           Long(dw.count()), int(shares));
+  if (!db) return;
+  View by_channel = dy;                           // [o, n, h, w]: summed over all but the first
+  std::swap(by_channel.shape[0], by_channel.shape[1]);
+  std::swap(by_channel.strides[0], by_channel.strides[1]);
+  Attrs attrs;
+  attrs.i[0] = 3;
+  Call sum = c;
+  sum.in = &by_channel;
+  sum.n_in = 1;
+  sum.out = db;
+  sum.n_out = 1;
+  sum.attrs = &attrs;
+  sums(sum, l, RILLE_NAMES("sum"));
+}
+
+namespace {
+
+Pooling pooling_of(const Call& c, const View& image, const View& pooled) {
+  Pooling p{};
+  p.planes = image.shape[0] * image.shape[1];
+  for (int k = 0; k < 2; ++k) {
+    p.size[k] = int(image.shape[2 + k]);
+    p.outputs[k] = int(pooled.shape[2 + k]);
+    p.window[k] = int(c.attrs->i[k]);
+    p.stride[k] = int(c.attrs->i[2 + k]);
+    p.padding[k] = int(c.attrs->i[4 + k]);
+    p.dilation[k] = int(c.attrs->i[6 + k]);
+  }
+  p.padding_counts = c.attrs->f[0] == 1;
+  p.adaptive = c.attrs->f[1] == 1;
+  return p;
+}
+
+}  // namespace
+
+void max_pools(const Call& c, Launcher& l, const Names& names) {
+  if (c.out[0].count() == 0) return;
+  launch(l, name_in(names, c.in[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
+         c.out[1].data, pooling_of(c, c.in[0], c.out[0]));
+}
+void max_pool_grads(const Call& c, Launcher& l, const Names& names) {
+  if (c.out[0].count() == 0) return;
+  launch(l, name_in(names, c.out[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.in[1].data,
+         c.out[0].data, pooling_of(c, c.out[0], c.in[0]));
+}
+void avg_pools(const Call& c, Launcher& l, const Names& names) {
+  if (c.out[0].count() == 0) return;
+  launch(l, name_in(names, c.in[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
+         pooling_of(c, c.in[0], c.out[0]));
+}
+void avg_pool_grads(const Call& c, Launcher& l, const Names& names) {
+  if (c.out[0].count() == 0) return;
+  launch(l, name_in(names, c.out[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
+         pooling_of(c, c.out[0], c.in[0]));
+}
+
+}  // namespace rille::kernels::cuda
