@@ -19,6 +19,7 @@ if(RILLE_CUDA)
     message(FATAL_ERROR "RILLE_CUDA: nvcc is not found; CUDA_PATH names the toolkit")
   endif()
   rille_cuda_plugin(rille_cuda $<TARGET_OBJECTS:rille_cuda_images>)
+  install(TARGETS rille_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
 # Rille and the plug-in pass plain structs to each other: both must have been made from the same headers.

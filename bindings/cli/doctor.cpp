@@ -140,6 +140,8 @@ int doctor_command(App& app) {
   const std::string nvrtc = device::why_no_nvrtc();
   checks.push_back({"NVRTC", nvrtc.empty() ? "ok" : "missing", nvrtc.empty() ? "loads" : "",
                     nvrtc.empty() ? "" : "user kernels cannot be compiled for GPUs here: k:cubin"});
+  checks.push_back(library("libcublasLt.so.13", "cuBLASLt",
+                           "matrix products on GPUs by Rille's own kernels, which are slower"));
   checks.push_back(library("libnccl.so.2", "NCCL", "nothing now; collectives between GPUs will need it"));
   checks.push_back(library("libcudnn.so.9", "cuDNN", "nothing now; convolutions on GPUs will need it"));
   checks.push_back(program("c++", "C++ compiler", "user kernels on the CPU: dev:kernel"));

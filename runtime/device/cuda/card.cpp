@@ -74,6 +74,7 @@ void Card::close() {
     const Current current(*this);
     Failure ignored;
     settle(ignored);
+    blas.reset();
     scratch.reset();
     cells.reset();
     for (auto* s : {&up_small, &up_large, &down_small, &down_large}) if (*s) (*s)->close();

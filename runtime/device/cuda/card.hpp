@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/cuda/launcher.hpp"
+#include "runtime/device/cuda/blas.hpp"
 #include "runtime/device/cuda/staging.hpp"
 
 namespace rille::device::cuda {
@@ -102,6 +103,7 @@ struct Card {
   std::vector<CUmodule> modules;                     // of kernels::cuda::images, as far as they were needed
   std::unordered_map<const void*, KernelHandle> kernels_by_name;       // texts live as long as the plug-in
   std::shared_ptr<Block> scratch;
+  std::unique_ptr<Blas> blas = std::make_unique<Blas>();
   bool capturing = false;
   CUevent clock[2] = {};
 

@@ -78,7 +78,14 @@ class CardLauncher final : public kernels::cuda::Launcher {
   }
   int multiprocessors() const override { return card_.multiprocessors; }
   int architecture() const override { return card_.architecture; }
-  bool product(const Product&) override { return false; }
+  bool product(const Product& p) override {
+    BlasShape shape;
+    if (!good_ || !blas_shape(p, shape)) return false;
+    const auto* plan = card_.blas->plan(shape);
+    if (!plan) return false;
+    void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
+    return good_ && card_.blas->run(shape, *plan, p, memory, card_.stream());
+  }
 
  private:
   Card& card_;

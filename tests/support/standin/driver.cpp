@@ -104,6 +104,12 @@ extern "C" {
 #define API __attribute__((visibility("default"))) CUresult
 
 __attribute__((visibility("default"))) void standin_reset(const Options* o) { world().reset(*o); }
+// What a library does on a stream (cublaslt.cpp).
+API standin_call(CUstream s, const std::function<void()>* run) {
+  const std::lock_guard lock(world().mutex);
+  ++world().report.library_calls;
+  return world().add(of(s), *run);
+}
 __attribute__((visibility("default"))) void standin_report(Report* r) {
   const std::lock_guard lock(world().mutex);
   *r = world().report;

@@ -18,6 +18,7 @@ class Standin {
   explicit Standin(const standin::Options& options = {}) {
     ::setenv("RILLE_CUDA_DRIVER", RILLE_TEST_CUDA_DRIVER, 1);
     ::setenv("RILLE_CUDA_PLUGIN", RILLE_TEST_CUDA_PLUGIN, 1);
+    ::setenv("RILLE_CUDA_PATH", RILLE_TEST_CUDA_TOOLKIT, 1);
     handle_ = ::dlopen(RILLE_TEST_CUDA_DRIVER, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle_) FAIL(::dlerror());
     reinterpret_cast<standin::Reset>(::dlsym(handle_, "standin_reset"))(&options);

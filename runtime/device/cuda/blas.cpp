@@ -1,0 +1,293 @@
+#include "runtime/device/cuda/blas.hpp"
+
+#include <dlfcn.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace rille::device::cuda {
+
+namespace {
+
+using Status = int;
+struct Result {                                      // cublasLtMatmulHeuristicResult_t
+  std::uint64_t algorithm[8];
+  std::size_t scratch_bytes;
+  Status state;
+  float waves;
+  int reserved[4];
+};
+constexpr int operation_t = 1, compute_32f = 68, compute_64f = 70, real_f32 = 0, real_f64 = 1, real_f16 = 2,
+              real_bf16 = 14, epilogue_bias = 4;
+constexpr int desc_transpose_a = 3, desc_transpose_b = 4, desc_epilogue = 7, desc_bias = 8;
+constexpr int layout_batches = 5, layout_stride = 6;
+constexpr int prefer_scratch = 1, prefer_align_a = 5, prefer_align_b = 6, prefer_align_c = 7, prefer_align_d = 8;
+constexpr std::size_t scratch_most = 32u << 20;
+
+#define RILLE_BLAS(X)                                                                                              \
+  X(create, cublasLtCreate, (void**))                                                                              \
+  X(destroy, cublasLtDestroy, (void*))                                                                             \
+  X(desc_create, cublasLtMatmulDescCreate, (void**, int compute, int scale))                                       \
+  X(desc_destroy, cublasLtMatmulDescDestroy, (void*))                                                              \
+  X(desc_set, cublasLtMatmulDescSetAttribute, (void*, int what, const void* value, std::size_t bytes))             \
+  X(layout_create, cublasLtMatrixLayoutCreate, (void**, int type, std::uint64_t rows, std::uint64_t columns,       \
+                                                std::int64_t ld))                                                  \
+  X(layout_destroy, cublasLtMatrixLayoutDestroy, (void*))                                                          \
+  X(layout_set, cublasLtMatrixLayoutSetAttribute, (void*, int what, const void* value, std::size_t bytes))         \
+  X(prefer_create, cublasLtMatmulPreferenceCreate, (void**))                                                       \
+  X(prefer_destroy, cublasLtMatmulPreferenceDestroy, (void*))                                                      \
+  X(prefer_set, cublasLtMatmulPreferenceSetAttribute, (void*, int what, const void* value, std::size_t bytes))     \
+  X(heuristic, cublasLtMatmulAlgoGetHeuristic, (void* handle, void* desc, void* a, void* b, void* c, void* d,      \
+                                                void* preference, int wanted, Result*, int* found))                \
+  X(matmul, cublasLtMatmul, (void* handle, void* desc, const void* alpha, const void* a, void* layout_a,           \
+                             const void* b, void* layout_b, const void* beta, const void* c, void* layout_c,       \
+                             void* d, void* layout_d, const void* algorithm, void* scratch, std::size_t bytes,     \
+                             CUstream))
+
+struct Library {
+#define RILLE_MEMBER(name, symbol, parameters) Status(*name) parameters = nullptr;
+  RILLE_BLAS(RILLE_MEMBER)
+#undef RILLE_MEMBER
+  std::string path;
+};
+
+constexpr const char* files[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+
+// RILLE_CUDA_PATH, NVIDIA's wheels of Python, the toolkit, then the loader's own search.
+std::vector<std::string> places() {
+  std::vector<std::string> folders, out;
+  if (const char* named = std::getenv("RILLE_CUDA_PATH"); named && *named)
+    for (const char* below : {"/lib64/", "/lib/", "/"}) folders.push_back(std::string(named) + below);
+  std::vector<std::string> wheels = {"/usr/lib/python3*/", "/usr/local/lib/python3*/"};
+  if (const char* environment = std::getenv("VIRTUAL_ENV"); environment && *environment)
+    wheels.insert(wheels.begin(), std::string(environment) + "/lib/python3*/");
+  for (const auto& wheel : wheels) {
+    for (const char* below : {"*-packages/nvidia/cu13/lib/", "*-packages/nvidia/cublas/lib/"}) {
+      glob_t found{};
+      if (::glob((wheel + below).c_str(), 0, nullptr, &found) == 0)
+        folders.insert(folders.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+      ::globfree(&found);
+    }
+  }
+  folders.emplace_back("/usr/local/cuda/lib64/");
+  for (const auto& folder : folders) for (const char* file : files) out.push_back(folder + file);
+  out.insert(out.end(), std::begin(files), std::end(files));
+  return out;
+}
+
+Library load() {
+  Library l;
+  void* library = nullptr;
+  for (const auto& place : places()) {
+    library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library) continue;
+    l.path = place;
+    break;
+  }
+  if (!library) return l;
+  bool whole = true;
+#define RILLE_FIND(name, symbol, parameters)                                \
+  l.name = reinterpret_cast<decltype(l.name)>(::dlsym(library, #symbol));   \
+  whole = whole && l.name;
+  RILLE_BLAS(RILLE_FIND)
+#undef RILLE_FIND
+  if (!whole) l.path.clear();
+  return l;
+}
+
+const Library& library() {
+  static const Library l = load();
+  return l;
+}
+
+// A description and what it describes; given back together.
+struct Described {
+  const Library& l = library();
+  void *desc = nullptr, *a = nullptr, *b = nullptr, *d = nullptr, *preference = nullptr;
+  bool good = false;
+
+  explicit Described(const BlasShape& s) {
+    const bool wide = s.type == real_f64;
+    good = !l.desc_create(&desc, wide ? compute_64f : compute_32f, wide ? real_f64 : real_f32) &&
+           !l.layout_create(&a, s.type, std::uint64_t(s.transpose_a ? s.k : s.m),
+                            std::uint64_t(s.transpose_a ? s.m : s.k), s.lda) &&
+           !l.layout_create(&b, s.type, std::uint64_t(s.transpose_b ? s.n : s.k),
+                            std::uint64_t(s.transpose_b ? s.k : s.n), s.ldb) &&
+           !l.layout_create(&d, s.type_d, std::uint64_t(s.m), std::uint64_t(s.n), s.ldd);
+    if (s.transpose_a) set(l.desc_set, desc, desc_transpose_a, operation_t);
+    if (s.transpose_b) set(l.desc_set, desc, desc_transpose_b, operation_t);
+    if (s.bias) set(l.desc_set, desc, desc_epilogue, epilogue_bias);
+    if (s.batches == 1) return;
+    const std::pair<void*, std::int64_t> strides[] = {{a, s.stride_a}, {b, s.stride_b}, {d, s.stride_d}};
+    for (const auto& [layout, stride] : strides) {
+      set(l.layout_set, layout, layout_batches, std::int32_t(s.batches));
+      set(l.layout_set, layout, layout_stride, stride);
+    }
+  }
+  ~Described() {
+    if (preference) l.prefer_destroy(preference);
+    for (void* layout : {a, b, d}) if (layout) l.layout_destroy(layout);
+    if (desc) l.desc_destroy(desc);
+  }
+  Described(const Described&) = delete;
+  Described& operator=(const Described&) = delete;
+
+  template <class T>
+  void set(Status (*function)(void*, int, const void*, std::size_t), void* of, int what, const T& value) {
+    good = good && !function(of, what, &value, sizeof value);
+  }
+  void prefer(const BlasShape& s) {
+    good = good && !l.prefer_create(&preference);
+    set(l.prefer_set, preference, prefer_scratch, scratch_most);
+    set(l.prefer_set, preference, prefer_align_a, s.align_a);
+    set(l.prefer_set, preference, prefer_align_b, s.align_b);
+    set(l.prefer_set, preference, prefer_align_c, s.align_d);
+    set(l.prefer_set, preference, prefer_align_d, s.align_d);
+  }
+};
+
+// -- geometry
+
+int type_of(DType t) {
+  switch (t) {
+    case DType::f32: return real_f32;
+    case DType::f64: return real_f64;
+    case DType::f16: return real_f16;
+    case DType::bf16: return real_bf16;
+    default: return -1;
+  }
+}
+
+// A row-major matrix of rows x columns, read as its transpose in columns. `flipped`: its columns lie together instead.
+struct Matrix {
+  bool flipped = false;
+  std::int64_t ld = 0;
+};
+bool read(const kernels::View& v, std::int64_t rows, std::int64_t columns, Matrix& m) {
+  const int r = v.shape.n;
+  const std::int64_t down = rows == 1 ? columns : v.strides[r - 2], across = columns == 1 ? 1 : v.strides[r - 1];
+  if (across == 1 && down >= columns) {
+    m = {false, down};
+    return true;
+  }
+  const std::int64_t over = columns == 1 ? rows : v.strides[r - 1];
+  m = {true, over};
+  return (rows == 1 || v.strides[r - 2] == 1) && over >= rows;
+}
+
+// The dimensions before the last two as one. false: they do not lie at equal distances.
+bool batches_of(const kernels::View& v, const kernels::View& out, std::int64_t& count, std::int64_t& stride) {
+  count = 1;
+  stride = 0;
+  for (int d = out.shape.n - 3; d >= 0; --d) {
+    const std::int64_t size = out.shape[d];
+    if (size == 1) continue;
+    if (count == 1) stride = v.strides[d];
+    else if (v.strides[d] != stride * count) return false;
+    count *= size;
+  }
+  return true;
+}
+
+unsigned alignment(const void* p) {
+  const auto at = reinterpret_cast<std::uintptr_t>(p);
+  return unsigned(std::min<std::uintptr_t>(at & (~at + 1), 256));
+}
+
+}  // namespace
+
+bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
+  const auto &a = *p.a, &b = *p.b, &out = *p.out;
+  const int r = out.shape.n;
+  s.type = type_of(a.dtype);
+  s.type_d = type_of(out.dtype);
+  const bool widens = is_half(a.dtype) && out.dtype == DType::f32;
+  if (s.type < 0 || b.dtype != a.dtype || (out.dtype != a.dtype && !widens)) return false;
+  std::int64_t rows = out.shape[r - 2];
+  const std::int64_t columns = out.shape[r - 1];
+  s.k = a.shape[r - 1];
+  Matrix left, right, result;
+  if (!read(a, rows, s.k, left) || !read(b, s.k, columns, right) || !read(out, rows, columns, result)) return false;
+  if (result.flipped) return false;
+  std::int64_t of_a = 0, of_b = 0, of_out = 0;
+  if (!batches_of(a, out, s.batches, of_a) || !batches_of(b, out, s.batches, of_b) ||
+      !batches_of(out, out, s.batches, of_out))
+    return false;
+  // One matrix for all batches, whose other operand's rows go on: one taller product.
+  if (s.batches > 1 && of_b == 0 && !left.flipped && of_a == rows * left.ld && of_out == rows * result.ld) {
+    rows *= std::exchange(s.batches, 1);
+  }
+  if (s.batches > 0x7fffffff) return false;
+  s.bias = p.bias && p.bias->data;
+  if (s.bias) {
+    const auto& v = *p.bias;
+    const bool row = v.dtype == out.dtype && (columns == 1 || v.strides[v.shape.n - 1] == 1);
+    bool same = v.shape.n > 0;
+    for (int d = 0; d < v.shape.n - 1; ++d) same = same && (v.shape[d] == 1 || v.strides[d] == 0);
+    if (!row || !same || a.dtype == DType::f64 || widens) return false;
+  }
+  s.m = columns;
+  s.n = rows;
+  s.transpose_a = right.flipped;
+  s.transpose_b = left.flipped;
+  s.lda = right.ld;
+  s.ldb = left.ld;
+  s.ldd = result.ld;
+  s.stride_a = s.batches == 1 ? 0 : of_b;
+  s.stride_b = s.batches == 1 ? 0 : of_a;
+  s.stride_d = s.batches == 1 ? 0 : of_out;
+  s.accumulate = p.accumulate;
+  s.align_a = alignment(b.data);
+  s.align_b = alignment(a.data);
+  s.align_d = alignment(out.data);
+  return true;
+}
+
+bool Blas::ready() {
+  if (tried_) return handle_ != nullptr;
+  tried_ = true;
+  if (library().path.empty() || library().create(&handle_) != 0) handle_ = nullptr;
+  return handle_ != nullptr;
+}
+
+Blas::~Blas() { if (handle_) library().destroy(handle_); }
+
+const Blas::Plan* Blas::plan(const BlasShape& s) {
+  if (!ready()) return nullptr;
+  std::int64_t numbers[] = {s.m, s.n, s.k, s.transpose_a, s.transpose_b, s.lda, s.ldb, s.ldd, s.batches, s.stride_a,
+                            s.stride_b, s.stride_d, s.type, s.type_d, s.bias, s.accumulate, s.align_a, s.align_b,
+                            s.align_d};
+  const auto [found, fresh] = plans_.try_emplace(std::string(reinterpret_cast<const char*>(numbers), sizeof numbers));
+  Plan& plan = found->second;
+  if (fresh) {
+    Described d(s);
+    d.prefer(s);
+    Result result{};
+    int count = 0;
+    plan.good = d.good && !d.l.heuristic(handle_, d.desc, d.a, d.b, d.d, d.d, d.preference, 1, &result, &count) &&
+                count == 1 && result.state == 0 && result.scratch_bytes <= scratch_most;
+    std::memcpy(plan.algorithm, result.algorithm, sizeof plan.algorithm);
+    plan.scratch_bytes = result.scratch_bytes;
+  }
+  return plan.good ? &plan : nullptr;
+}
+
+bool Blas::run(const BlasShape& s, const Plan& plan, const kernels::cuda::Launcher::Product& p, void* scratch,
+               CUstream stream) {
+  Described d(s);
+  if (s.bias) d.set(d.l.desc_set, d.desc, desc_bias, static_cast<const void*>(p.bias->data));
+  if (!d.good) return false;
+  const float one = 1, none = 0;
+  const double one_wide = 1, none_wide = 0;
+  const bool wide = s.type == real_f64;
+  const void* alpha = wide ? static_cast<const void*>(&one_wide) : &one;
+  const void* beta = s.accumulate ? alpha : wide ? static_cast<const void*>(&none_wide) : &none;
+  return d.l.matmul(handle_, d.desc, alpha, p.b->data, d.a, p.a->data, d.b, beta, p.out->data, d.d, p.out->data, d.d,
+                    plan.algorithm, scratch, plan.scratch_bytes, stream) == 0;
+}
+
+}  // namespace rille::device::cuda
