@@ -8,7 +8,7 @@ local checkpoint = require "rille.checkpoint"
 local train = {}
 
 local known = { "update", "data", "steps", "checkpoint", "evaluate", "evaluate_every", "log_every", "schedule",
-  "optimizer" }
+  "optimizer", "check_numbers" }
 
 local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
 
@@ -126,6 +126,7 @@ end
 ---@field log_every? integer 10 by default; 0 is silent
 ---@field schedule? fun(step: integer): number the rate of `optimizer`
 ---@field optimizer? Optimizer whose rate the schedule sets
+---@field check_numbers? boolean looks for the operation that makes the first NaN, as `dev:check_numbers` does: slow
 
 ---@class rille.train.CheckpointOptions
 ---@field state table models, optimizers and data sets
@@ -161,17 +162,23 @@ function train.run(options)
     rille.log("training goes on from a checkpoint", { step = first, directory = found.directory })
   end
   local progress, seconds_to_go = meter(first, steps)
+  local call = options.update
+  if options.check_numbers then
+    local device = rille.device()
+    call = function(...) return device:check_numbers(options.update, ...) end
+  end
   for step = first + 1, steps do
     if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
     local batch = { data:next() }
-    local result = options.update(unpack(batch))
+    local result = call(unpack(batch))
     if native.kind(result) == nil then
       invalid("rille.train: update gave " .. tostring(result) .. " instead of the loss, a tensor")
     end
     loss = result:item()
     if loss ~= loss then
       rille.error { kind = "state", message = "the loss is not a number any more at step " .. step,
-        hint = "lower the learning rate, or clip gradients: rille.optim.clip_grad_norm" }
+        hint = "lower the learning rate, or clip gradients: rille.optim.clip_grad_norm; check_numbers = true tells " ..
+          "which operation it was" }
     end
     if type(data) == "table" and rawget(data, "context") then progress(step, loss, batch[1]:numel(), "tokens")
     else progress(step, loss, batch[1]:size(1), "samples") end

@@ -222,11 +222,11 @@ int synchronize(lua_State* L) {
   return end_await(L);
 }
 
-// dev:profile is Lua: stdlib/device/profile.lua.
-void push_profile(lua_State* L) {
+// dev:profile and dev:check_numbers are Lua: stdlib/device.
+void push_lua(lua_State* L, const char* module, const char* name) {
   get_registry(L, &key_rille);
-  lua_getfield(L, -1, "device.profile");
-  lua_getfield(L, -1, "profile");
+  lua_getfield(L, -1, module);
+  lua_getfield(L, -1, name);
   lua_replace(L, -3);
   lua_pop(L, 1);
 }
@@ -256,7 +256,8 @@ bool field(lua_State* L, std::string_view key) {
   else if (key == "kind") push(L, h.card ? "cuda" : "cpu");
   else if (key == "description") push(L, description(L, h));
   else if (key == "threads") push(L, h.card ? 0 : opened(L, h).device()->threads());
-  else if (key == "profile") push_profile(L);
+  else if (key == "profile") push_lua(L, "device.profile", "profile");
+  else if (key == "check_numbers") push_lua(L, "device.check_numbers", "check_numbers");
   else return card_field(L, key, h.card);
   return true;
 }
@@ -356,8 +357,9 @@ void define_device(lua_State* L) {
                                              {"kernel_file", bind<device_kernel_file_method>}},
                                  .metamethods = {{"__tostring", bind<to_string>}},
                                  .field = field,
-                                 .fields = {"name", "kind", "description", "threads", "profile", "model", "uuid", "bus",
-                                            "architecture", "multiprocessors", "memory_bytes"}});
+                                 .fields = {"name", "kind", "description", "threads", "profile", "check_numbers",
+                                            "model", "uuid", "bus", "architecture", "multiprocessors",
+                                            "memory_bytes"}});
   get_registry(L, &host::detail::class_key<DeviceHandle>);
   lua_getfield(L, -1, "__methods");
   set_async(L, "synchronize", bind<synchronize>);

@@ -1,4 +1,4 @@
-// What stdlib/profile.lua is built on: times and costs of operations, from start to stop.
+// What stdlib/device is built on: times and costs of operations, from start to stop; looking for NaN.
 #include "bindings/lua/tensor.hpp"
 
 namespace rille::lua {
@@ -40,10 +40,19 @@ int stop(lua_State* L) {
   return end_await(L);
 }
 
+// check_numbers(device, on) -> what it was
+int check(lua_State* L) {
+  Graph& on = device_graph(L, 1, "check_numbers");
+  const bool before = on.checks_numbers();
+  on.set_check_numbers(lua_toboolean(L, 2) != 0);
+  push(L, before);
+  return 1;
+}
+
 }  // namespace
 
 void add_profile_natives(lua_State* L) {
-  set_functions(L, {{"profile_start", bind<start>}});
+  set_functions(L, {{"profile_start", bind<start>}, {"check_numbers", bind<check>}});
   set_async(L, "profile_stop", bind<stop>);
 }
 

@@ -124,9 +124,51 @@ Tensor option_tensor(lua_State* L, int index, const char* key) {
 
 Tensor* test_tensor(lua_State* L, int index) { return test_object<Tensor>(L, index); }
 
+namespace {
+
+char freed_key;
+
+// The table of what was freed: tensor -> what it was and where; weak, so that it keeps nothing.
+void push_freed(lua_State* L) {
+  get_registry(L, &freed_key);
+  if (!lua_isnil(L, -1)) return;
+  lua_pop(L, 1);
+  lua_newtable(L);
+  lua_newtable(L);
+  set_field(L, "__mode", "k");
+  lua_setmetatable(L, -2);
+  lua_pushvalue(L, -1);
+  set_registry(L, &freed_key);
+}
+
+int free_tensor(lua_State* L) {
+  Tensor& t = check_object<Tensor>(L, 1, "free");
+  if (!t) return 0;
+  push_freed(L);
+  lua_pushvalue(L, 1);
+  push(L, fmt::format("the tensor {}{} was freed at {}", name_of(t.dtype()), tensor::to_string(t.shape()),
+                      script_position(L)));
+  lua_rawset(L, -3);
+  t = Tensor();
+  return 0;
+}
+
+std::string freed_text(lua_State* L, int index) {
+  lua_pushvalue(L, index);
+  push_freed(L);
+  lua_insert(L, -2);
+  lua_rawget(L, -2);
+  const char* known = lua_tostring(L, -1);
+  const std::string text = known ? known : "the tensor was freed";
+  lua_pop(L, 2);
+  return text;
+}
+
+}  // namespace
+
 Tensor& check_tensor(lua_State* L, int index, const char* what) {
   Tensor& t = check_object<Tensor>(L, index, what);
-  if (!t) raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{}: the tensor was freed", what))));
+  if (!t) raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{}: {}", what, freed_text(L, index)))));
   return t;
 }
 
@@ -269,11 +311,6 @@ Result<int> set_grad(lua_State* L) {
 }
 
 int detach(lua_State* L) { return push_tensor(L, check_tensor(L, 1, "detach").detach()); }
-
-int free_tensor(lua_State* L) {
-  check_object<Tensor>(L, 1, "free") = Tensor();
-  return 0;
-}
 
 // set_autocast(dtype or nil) -> what it was
 Result<int> set_autocast(lua_State* L) {

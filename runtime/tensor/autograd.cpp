@@ -94,7 +94,10 @@ Result<void> step_back(Walk& walk, const std::shared_ptr<GradFn>& fn, std::vecto
   // The rules expect the first output's gradient; an operation reached only by another has zeros there.
   const bool missing = !b.g(0) && fn->op->kernel;
   if (missing) return success();
+  auto& impl = fn->graph().impl();
+  if (impl.check_numbers) impl.backward_of = fmt::format("in the gradient of {}, {}", fn->op->name, fn->where);
   fn->op->grad(b);
+  impl.backward_of.clear();
   if (b.error()) return std::move(*b.error());
   for (std::size_t i = 0; i < fn->edges.size(); ++i) {
     const auto& edge = fn->edges[i];

@@ -1,6 +1,7 @@
 #include "runtime/tensor/compile.hpp"
 
 #include <list>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -51,6 +52,7 @@ struct Compiled::State {
   std::shared_ptr<Graph> graph;
   bool check = false;
   Recompute recompute = Recompute::none;
+  bool plain = false;                              // the call in progress runs as it is: numbers are checked
   std::list<Variant> variants;                     // most recently used first
   Variant* current = nullptr;                      // of the call in progress; null: a new key
   std::string key;
@@ -173,6 +175,8 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
   s.graph->set_random_state({s.random_before.seed, s.random_before.step + 1, 0});
   s.inputs.clear();
   for (const auto& t : inputs) s.inputs.push_back(t.detach());
+  s.plain = s.graph->checks_numbers();
+  if (s.plain) return Next::call;
   s.key = key_of(s.inputs, key);
   s.current = nullptr;
   for (auto it = s.variants.begin(); it != s.variants.end(); ++it) {
@@ -202,6 +206,7 @@ PlanInfo Compiled::info() const {
 
 void Compiled::abandon() {
   auto& s = *state_;
+  s.plain = false;
   if (!s.notebook) return;
   s.stop();
   if (s.tracing()) {
@@ -214,6 +219,11 @@ void Compiled::abandon() {
 
 Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
   auto& s = *state_;
+  if (std::exchange(s.plain, false)) {
+    s.outputs.clear();
+    for (const auto& t : results) s.outputs.push_back(t.detach());
+    return s.outputs;
+  }
   if (!s.notebook) return make_error(ErrorKind::state, "compile: end() without begin()");
   for (const auto& t : results) {
     if (t) continue;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/executor.hpp"
+#include "runtime/tensor/odd_numbers.hpp"
 #include "runtime/tensor/record.hpp"
 #include "runtime/tensor/replay.hpp"
 
@@ -77,6 +78,12 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
                                                       : std::move(called).error());
     if (!queue.first_error) queue.first_error = error;
     fail_outputs(node, error);
+  } else if (!node.where.empty()) {
+    if (auto checked = check_numbers(node, call, device, queue.first_infinity); !checked) {
+      auto error = std::make_shared<const Error>(std::move(checked).error());
+      if (!queue.first_error) queue.first_error = error;
+      fail_outputs(node, error);
+    }
   }
   return success();
 }

@@ -63,6 +63,8 @@ Result<std::shared_ptr<Graph>> Graph::create(std::shared_ptr<device::Device> dev
 
 std::size_t Graph::pending() const { return impl_->pending.size(); }
 bool Graph::tracing() const { return impl_->trace != 0; }
+void Graph::set_check_numbers(bool on) { impl_->check_numbers = on; }
+bool Graph::checks_numbers() const { return impl_->check_numbers; }
 
 namespace {
 

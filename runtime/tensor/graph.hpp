@@ -82,8 +82,13 @@ class Graph : public std::enable_shared_from_this<Graph> {
   bool grad_enabled() const { return modes_.grad_enabled; }
   void set_grad_enabled(bool on) { modes_.grad_enabled = on; }
   bool tracing() const;
+  // While on, each operation is followed by a look at what it gave: the first one that makes a NaN fails with kind
+  // state, code "not_a_number", its inputs and its place in the script. Compiled functions run as they are. Slow.
+  void set_check_numbers(bool on);
+  bool checks_numbers() const;
   // Asked for the script's position of each operation recorded in a compiled function, for its errors: "train.lua:12".
   void set_where(std::function<std::string()> where) { where_ = std::move(where); }
+  std::string where() const { return where_ ? where_() : std::string("?"); }
 
   struct Impl;                                            // the recording side: runtime/tensor/record.hpp
   Impl& impl() { return *impl_; }

@@ -70,6 +70,7 @@ std::shared_ptr<Node> make_node(OpId op, const kernels::Attrs& attrs, const std:
 
 Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out, bool update) {
   auto& impl = g.impl();
+  if (impl.check_numbers) node->where = impl.backward_of.empty() ? g.where() : impl.backward_of;
   if (impl.notebook) impl.notebook->operation(node, impl.trace != 0);
   if (update) for (const auto& t : out) ++t.impl()->storage->version;
   if (impl.trace) return success();
@@ -109,6 +110,7 @@ std::shared_ptr<GradFn> make_grad_fn(OpId id, const kernels::Attrs& attrs, const
   fn->order = out[0].graph().impl().next_grad++;
   fn->attrs = attrs;
   fn->random = random;
+  if (out[0].graph().checks_numbers()) fn->where = out[0].graph().where();
   const bool keep_in = op.keep == Keep::inputs || op.keep == Keep::both;
   const bool keep_out = op.keep == Keep::outputs || op.keep == Keep::both;
   for (const auto& t : in) {

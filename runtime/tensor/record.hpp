@@ -63,6 +63,7 @@ struct Node {
   std::vector<Input> in;
   std::vector<Output> out;
   std::shared_ptr<Replay> replay;
+  std::string where;                               // not empty: its outputs are looked at for NaN (odd_numbers.hpp)
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -86,6 +87,7 @@ struct LaneQueue {
   std::deque<std::shared_ptr<Node>> nodes;
   std::shared_ptr<const Error> first_error;        // not yet reported
   std::unique_ptr<Profile> profile;                // while one is asked for
+  std::string first_infinity;                      // while numbers are checked: where one came from
   void (*instead)(const Op&, const kernels::Call&) = nullptr;   // tests: runs operations in place of their kernels
   // memory: stopped there; run again to go on. With `give_up`, an operation for which there is no memory fails like
   // any other: its outputs bear the error, the rest goes on.
@@ -108,6 +110,8 @@ struct Graph::Impl {
   std::uint64_t trace = 0;                         // not 0: operations go to the notebook and not to `pending`
   Notebook* notebook = nullptr;                    // while a compiled function is called
   std::uint32_t dead_traces = 0;
+  bool check_numbers = false;
+  std::string backward_of;                         // while checking: the operation whose gradient is recorded
 };
 
 // The outputs that an operation asks for.
@@ -156,6 +160,7 @@ struct GradFn {
   std::vector<std::uint64_t> versions;             // of in, then out
   std::vector<Spec> in_specs, out_specs;
   bool released = false;
+  std::string where;                               // while numbers are checked
   std::weak_ptr<Graph> owner;
   Graph& graph() const { return *owner.lock(); }   // alive: backward() holds it
   ~GradFn();

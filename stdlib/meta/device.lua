@@ -133,6 +133,19 @@ function Device:limit_memory(size) end
 --- print(p.rows[1].name)
 function Device:profile(fn) end
 
+--- Calls `fn` with the rest of the arguments and looks at what each operation in it gives: the first one that makes a
+--- NaN is the error, with what it was given, its line in the script, and where the first infinity came from. Gradients
+--- name the operation that they belong to. Compiled functions run as they are, uncompiled, so this is slow.
+---@param fn function what is looked at; it may be a compiled function
+---@param ... any its arguments
+---@return any ... what `fn` returned
+---@mark ephemeral
+---@async
+---@error state an operation made a NaN (code "not_a_number")
+---@example
+--- local loss = dev:check_numbers(update, x, y)
+function Device:check_numbers(fn, ...) end
+
 --- Compiles a kernel from CUDA C++, for this device: on a CUDA device by NVRTC, on the CPU with the system's C++
 --- compiler, behind a shim. Results are kept on disk. Only the calling fiber waits.
 ---@param source string|table CUDA C++; or the options, with `file`

@@ -307,4 +307,93 @@ tap.test("memory is counted and limited", function()
   tap.equal(dev:ones { 4 }:sum():item(), 4)
 end)
 
+tap.test("the operation that makes the first NaN is named, with its line and what it was given", function()
+  local x = dev:tensor({ 1, 2, -1, 3 })
+  local err = tap.raises("state", "log makes 1 NaN of 4 values, f32[4] (tensor_test.lua:", dev.check_numbers, dev,
+    function() return (x * 1):log():sum() end)
+  tap.equal(err.code, "not_a_number")
+  tap.ok(err.hint:find("f32[4] from -1 to 3", 1, true), err.hint)
+  tap.ok((x:log():sum():item()) ~= 0, "without it nothing is said")
+  tap.equal(dev:check_numbers(function(a) return a end, 5), 5)
+
+  -- Through infinity, in a compiled function, and only the first one.
+  local f = rille.compile(function(a) return ((a * 100):exp() - (a * 100):exp()):sqrt():sum() end)
+  for _ = 1, 3 do f(x) end
+  err = tap.raises("state", "sub makes 3 NaN", dev.check_numbers, dev, f, x:clamp(0, 9))
+  tap.ok(err.hint:find("the first infinity came from exp (tensor_test.lua:", 1, true), err.hint)
+  tap.ok(f(dev:tensor { 0, 0, 0, 0 }):item() == 0, "it is compiled again")
+
+  -- In a gradient; the parameter is not touched by a step that follows.
+  local w = dev:tensor({ 0, 4 }, { requires_grad = true })
+  local opt = rille.optim.sgd({ w }, { lr = 1 })
+  tap.raises("state", "(in the gradient of sqrt, tensor_test.lua:", dev.check_numbers, dev, function()
+    local loss = (w:sqrt() * dev:tensor { 0, 1 }):sum()
+    loss:backward()
+    opt:step()
+  end)
+  tap.equal(w:detach():totable(), { 0, 4 })
+
+  -- What comes from outside.
+  local nan = dev:tensor { 0 / 0 }
+  tap.raises("state", "add is given NaN, in f32[1] that came from outside", dev.check_numbers, dev,
+    function() return nan + 1 end)
+  tap.raises("invalid", "expected a function", dev.check_numbers, dev, 5)
+end)
+
+tap.test("a freed tensor says what it was and where it was freed", function()
+  local a, b = dev:ones { 2, 3 }, dev:ones { 2, 3 }
+  a:free()
+  a:free()
+  local err = tap.raises("state", "the tensor f32[2, 3] was freed at tensor_test.lua:", function()
+    local sum = b + a
+    return sum
+  end)
+  tap.ok(select(2, err.message:gsub("tensor_test.lua:%d+", "")) == 2, "the line of its use, too: " .. err.message)
+  tap.raises("state", "was freed at", a.sum, a)
+  local f = rille.compile(function(x) return x * a end)
+  tap.raises("state", "the tensor f32[2, 3] was freed at", f, b)
+end)
+
+-- What takes two tensors, with operands that do not go together: the message has both, and the line.
+tap.test("shapes that do not go together: both operands and the line", function()
+  local a, b = dev:ones { 2, 3 }, dev:ones { 4, 5 }
+  local ids = dev:zeros { 4, 5, dtype = "i64" }
+  local image = dev:ones { 1, 2, 8, 8 }
+  local cases = {
+    add = { a, b }, sub = { a, b }, mul = { a, b }, div = { a, b }, pow = { a, b }, maximum = { a, b },
+    minimum = { a, b }, atan2 = { a, b }, lt = { a, b }, eq = { a, b }, remainder = { a, b }, floor_divide = { a, b },
+    logical_and = { a, b }, add_ = { a, b }, mul_ = { a, b }, copy_ = { a, b }, matmul = { a, b },
+    linear = { a, b }, layer_norm = { a, b, b }, rms_norm = { a, b }, cross_entropy = { a, ids },
+    mse_loss = { a, b }, masked_fill = { a, b:gt(0), 0 }, index_select = { a, 1, ids },
+    gather = { a, 1, ids:reshape(20) },
+    scaled_dot_product_attention = { image, dev:ones { 1, 3, 8, 7 }, image },
+    conv2d = { image, dev:ones { 4, 3, 3, 3 } }, batch_norm = { image, dev:ones { 3 }, dev:ones { 3 } },
+  }
+  local function shape_of(t) return "[" .. table.concat(t:shape(), ", ") .. "]" end
+  for name, operands in pairs(cases) do
+    local function call(...) return a[name](...) end
+    local compiled = rille.compile(function() return call(unpack(operands)) end)
+    for _, run in ipairs { function() return call(unpack(operands)) end, compiled } do
+      local ok, err = pcall(run)
+      local text = tostring(err)
+      tap.ok(not ok and err.kind == "invalid", name .. ": " .. text)
+      for i, t in ipairs(operands) do
+        if i <= 2 and type(t) == "userdata" then
+          tap.ok(text:find(shape_of(t), 1, true), name .. " does not name " .. shape_of(t) .. ": " .. text)
+        end
+      end
+      tap.ok(text:find("tensor_test.lua:", 1, true), name .. " has no line: " .. text)
+    end
+  end
+  local whole = dev:ones { 2, 3, dtype = "i64" }
+  for name, operands in pairs { matmul = { a, whole:transpose(1, 2) }, bitwise_and = { whole, a },
+    embedding = { a, a }, cross_entropy = { a, dev:ones { 2 } }, where = { a, a, a } } do
+    local err = tap.raises("invalid", "tensor_test.lua:", function()
+      local made = a[name](unpack(operands))
+      return made
+    end)
+    tap.ok(tostring(err):find("f32", 1, true), name .. " does not name the type: " .. tostring(err))
+  end
+end)
+
 tap.done()

@@ -30,6 +30,12 @@ def png(path):
     return width, height, zlib.decompress(parts[b"IDAT"])
 
 
+def safetensors(path):
+    """The header of a file of tensors."""
+    data = open(path, "rb").read()
+    return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+
+
 if name == "nbody":
     result = run("--bodies", "300", "--steps", "40")
     assert result["drift"] < 1e-4 and result["before"] < -0.1, result
@@ -49,5 +55,43 @@ elif name == "mlp":
     result = run("--steps", "150", "--noise", "0.2")
     assert result["accuracy"] > 0.8, result
     assert result == run("--steps", "150", "--noise", "0.2")     # the same seed, the same bits
+elif name == "gpt2":
+    # Ids that follow from the one before, as llm.c writes them; from scratch, and on from the weights of that.
+    ids, value = [], 1
+    for _ in range(20_000):
+        value = (value * 5 + 1) % 61
+        ids.append(value)
+    with open(root + "/ids.bin", "wb") as file:
+        file.write(struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + struct.pack(f"<{len(ids)}H", *ids))
+    small = ["--layers", "1", "--heads", "2", "--width", "32", "--context", "16", "--dtype", "f32", "--lr", "0.01"]
+    result = run(*small, "--data", root + "/ids.bin", "--ids", "--vocab", "64", "--batch", "4", "--accumulate", "2",
+                 "--every", "40", "--steps", "80")
+    assert result["steps"] == 80 and result["validation"] < 1, result
+    weights = safetensors(root + "/gpt2.safetensors")
+    assert weights["tokens.weight"]["shape"] == [64, 32], weights
+    # A text by a vocabulary of all bytes and one merge.
+    plain = [b for b in range(256) if 32 < b < 127 or (b > 160 and b != 173)]
+    rest = [b for b in range(256) if b not in plain]
+    vocab = {chr(b if b in plain else 256 + rest.index(b)): b for b in range(256)}
+    vocab["ab"] = 256
+    json.dump({"model": {"type": "BPE", "vocab": vocab, "merges": ["a b"]}, "added_tokens": [],
+               "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"}},
+              open(root + "/vocabulary.json", "w"))
+    open(root + "/text", "w").write("".join("abba " if i % 3 else "abacus " for i in ids))
+    result = run(*small, "--data", root + "/text", "--tokenizer", root + "/vocabulary.json", "--batch", "8",
+                 "--accumulate", "1", "--steps", "60")
+    assert result["validation"] < 1 and len(result["sample"]) > 60, result
+elif name == "resnet50":
+    small = ["--depth", "18", "--width", "4", "--classes", "4", "--crop", "20", "--batch", "16", "--every", "30",
+             "--dtype", "f32", "--lr", "1", "--ema", "0.9"]
+    result = run(*small, "--steps", "60")
+    assert result["accuracy"] > 0.8, result
+    assert safetensors(root + "/resnet50.safetensors")["fc.weight"]["shape"] == [4, 32]
+elif name == "bert":
+    # Each letter fifty times in a row, so that what is hidden follows from what is seen.
+    open(root + "/text", "w").write("".join(chr(97 + i * i % 97 % 13) * 50 for i in range(1000)))
+    result = run("--data", root + "/text", "--layers", "1", "--heads", "2", "--width", "32", "--context", "24",
+                 "--batch", "16", "--steps", "250", "--lr", "0.005", "--dropout", "0", "--dtype", "f32")
+    assert result["accuracy"] > 0.6, result
 shutil.rmtree(root)
 print("ok")

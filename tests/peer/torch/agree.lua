@@ -1,0 +1,70 @@
+-- Rille's side of agree.py. usage: rille run agree.lua --case NAME --dir FOLDER; the result is a table of plain data.
+local rille = require "rille"
+
+local args = rille.args { case = "", dir = "", weights = "" }
+local cases = {}
+
+local function path(name) return args.dir .. "/" .. name end
+
+-- The logits of weights that Python wrote, under Hugging Face's names, and the weights again as Rille writes them.
+function cases.gpt2(dev)
+  local model = rille.nn.gpt2 { layers = 3, heads = 4, width = 64, context = 32, vocab = 199,
+    weights = path("theirs.safetensors") }
+  local given = rille.data.load_tensors(path("ids.safetensors"))
+  local logits = rille.no_grad(function() return model(given.ids) end)
+  rille.data.save_tensors(path("logits.safetensors"), { logits = logits })
+  rille.data.save_tensors(path("ours.safetensors"), model, { metadata = { format = "pt" } })
+  return { parameters = model:count() }
+end
+
+function cases.published(dev)
+  local model = rille.nn.gpt2 { weights = args.weights }
+  local given = rille.data.load_tensors(path("ids.safetensors"))
+  local logits = rille.no_grad(function() return model(given.ids) end)
+  rille.data.save_tensors(path("logits.safetensors"), { logits = logits })
+  return {}
+end
+
+-- Twelve steps of each rule, on the same loss, in f64 (Muon's torch products are bf16: there in f32, too).
+function cases.optimizers(dev)
+  local optim, out = rille.optim, {}
+  local rules = {
+    adam = function(p) return optim.adam(p, { lr = 0.01, betas = { 0.8, 0.95 }, weight_decay = 0.1 }) end,
+    adamw = function(p) return optim.adamw(p, { lr = 0.01, weight_decay = 0.1 }) end,
+    sgd = function(p) return optim.sgd(p, { lr = 0.01, momentum = 0.9, nesterov = true, weight_decay = 0.1 }) end,
+    lion = function(p) return optim.lion(p, { lr = 0.01, weight_decay = 0.1 }) end,
+    muon = function(p) return optim.muon(p, { lr = 0.01, weight_decay = 0.1, adamw = { lr = 0.01 } }) end,
+    muon_rms = function(p) return optim.muon(p, { lr = 0.01, match_rms = true, adamw = { lr = 0.01 } }) end,
+  }
+  local start = rille.data.load_tensors(path("start.safetensors"))
+  for name, make in pairs(rules) do
+    local w = start.w:clone():requires_grad_()
+    local b = start.b:clone():requires_grad_()
+    local opt = make { { name = "w", tensor = w }, { name = "b", tensor = b } }
+    local ema = optim.ema({ { name = "w", tensor = w } }, { decay = 0.9, warmup = false })
+    for step = 1, 12 do
+      local y = (start.x:matmul(w) + b):tanh()
+      local loss = ((y - start.y) ^ 2):sum()
+      loss:backward()
+      if step > 6 then optim.clip_grad_norm({ w, b }, 0.5) end
+      opt:step()
+      ema:update()
+    end
+    out[name .. ".w"], out[name .. ".b"] = w:detach(), b:detach()
+    out[name .. ".average"] = ema:apply(function() return w:detach():clone() end)
+  end
+  rille.data.save_tensors(path("ended.safetensors"), out)
+  local rates = {}
+  for name, rate in pairs {
+    one_cycle = optim.one_cycle { lr = 0.5, steps = 50 },
+    cosine = optim.cosine { lr = 0.5, steps = 50, warmup = 0, floor = 0 },
+    step_decay = optim.step_decay { lr = 0.5, every = 7, factor = 0.5 },
+    linear = optim.linear { lr = 0.5, steps = 50, warmup = 0, floor = 0.05 },
+  } do
+    rates[name] = {}
+    for step = 1, 50 do rates[name][step] = rate(step) end
+  end
+  return { rates = rates }
+end
+
+return rille.step(args.case, { args = args }, function() return cases[args.case](rille.device()) end)
