@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Packs the bundle: the command, its loader, every library it needs, the certificates and texts that it may lack.
 
-usage: bundle.py RILLE --source CHECKOUT --name rille-0.1.0-linux-x86_64 --version 0.1.0 --into FOLDER
+usage: bundle.py RILLE --source CHECKOUT --name rille-0.1.0-linux-x86_64 --version 0.1.0 --into FOLDER [--cuda FILE]
 
 RILLE is the program whose entry maps ../lib/ld-linux-x86-64.so.2 (bindings/cli/own_loader.c). The libraries are this
-machine's. No CUDA library goes in: their licence and their gigabytes stay out, and the driver's belongs to its kernel.
-The same input gives the same archive, byte for byte. docs/design/bundle.md says what is where and why.
+machine's. No CUDA library of NVIDIA's goes in: their licence and their gigabytes stay out, and the driver's belongs to
+its kernel; --cuda names Rille's own part. The same input gives the same archive, byte for byte.
+docs/design/bundle.md says what is where and why.
 """
 import argparse
 import gzip
@@ -116,6 +117,8 @@ def gather(options):
              "share/rille/ca-certificates.crt": (certificates(), 0o644)}
     for name, file in libs.items():
         files[f"lib/{name}"] = (Path(file).read_bytes(), 0o755 if name == LOADER else 0o644)
+    if options.cuda:
+        files["lib/librille_cuda.so"] = (Path(options.cuda).read_bytes(), 0o644)
     for place, file in texts(source):
         files[place] = (file.read_bytes(), 0o644)
     for name, (_, file) in of_packages.items():
@@ -158,6 +161,7 @@ def main():
     parser.add_argument("program")
     for name in ("source", "name", "version", "into"):
         parser.add_argument("--" + name, required=True)
+    parser.add_argument("--cuda", help="librille_cuda.so, Rille's CUDA part")
     options = parser.parse_args()
     files, facts = gather(options)
     files["MANIFEST.json"] = (manifest(files, facts), 0o644)

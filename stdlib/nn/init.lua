@@ -64,11 +64,11 @@ end
 
 ---Moves the model to a device, or its parameters to another floating type; gives the module. Tensors that are not
 ---trained, such as running means, keep their type. Optimizers are made after it.
----@param target Device|string from rille.device(), or "f32", "bf16", "f16", "f64"
+---@param target Device|string from rille.device(), or its name, or "f32", "bf16", "f16", "f64"
 ---@return Module
 ---@mark ephemeral
 function methods:to(target)
-  if type(target) == "string" and target ~= "cpu" then
+  if type(target) == "string" and target ~= "cpu" and not target:find "^cuda" then
     if target ~= "f32" and target ~= "bf16" and target ~= "f16" and target ~= "f64" then
       invalid("model:to: '" .. target .. "' is no floating type", 'model:to("bf16")')
     end
@@ -80,7 +80,11 @@ function methods:to(target)
   if type(target) ~= "userdata" and type(target) ~= "string" then
     invalid("model:to: expected a device or a type, got " .. tostring(target), "model:to(rille.device())")
   end
-  walk(self, "", function(_, tensor, part, key) part[key] = tensor:to(target) end)
+  local moved = {}                               -- what two parts share stays shared
+  walk(self, "", function(_, tensor, part, key)
+    moved[tensor] = moved[tensor] or tensor:to(target)
+    part[key] = moved[tensor]
+  end)
   return self
 end
 

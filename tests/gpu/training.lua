@@ -7,10 +7,8 @@ local args = rille.args { device = "cpu", steps = 20, again = 10, layers = 2, wi
 local function losses_on(dev, ids, labels, steps)
   local model = rille.nn.gpt { layers = args.layers, heads = 4, width = args.width, context = 32, vocab = 128,
     seed = 1 }
-  if dev ~= rille.device "cpu" then
-    model:to(dev)
-    ids, labels = ids:to(dev), labels:to(dev)
-  end
+  model:to(dev)                                  -- it was made on rille.device(), whichever that is
+  ids, labels = ids:to(dev), labels:to(dev)
   local opt = rille.optim.adamw(model:parameters(), { lr = 1e-3 })
   local update = rille.compile(function(x, y)
     local loss = model(x):cross_entropy(y)

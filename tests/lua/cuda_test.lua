@@ -37,6 +37,14 @@ tap.test("tensors move between devices", function()
   tap.raises("state", "history", function() return (there * 2):to(cpu) end)
 end)
 
+tap.test("a model moves, and what its parts share stays shared", function()
+  local model = rille.nn.sequential { rille.nn.linear(2, 2), rille.nn.linear(2, 2) }
+  model[2].weight = model[1].weight
+  model:to("cpu")
+  tap.ok(model[1].weight == model[2].weight)
+  tap.equal(model(cpu:ones { 1, 2 }):shape(), { 1, 2 })
+end)
+
 tap.test("a compiled function runs where its tensors are", function()
   local twice = rille.compile(function(x) return x * 2 + 1 end)
   for i = 1, 5 do

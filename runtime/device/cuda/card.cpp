@@ -57,10 +57,11 @@ bool Card::open(int ordinal, Failure& f) {
   driver.cuDeviceGetAttribute(&shared_max, cu::shared_per_block_optin, device);
   architecture = major * 10 + minor;
   if (!make_streams(f)) return false;
-  up_small = std::make_unique<Staging>(driver, 32, small_bytes);
-  up_large = std::make_unique<Staging>(driver, 4, large_bytes);
-  down_small = std::make_unique<Staging>(driver, 2, small_bytes);
-  down_large = std::make_unique<Staging>(driver, 2, large_bytes);
+  up_small = std::make_unique<Staging>(driver, 32, small_bytes, false);
+  up_large = std::make_unique<Staging>(driver, 4, large_bytes, false);
+  down_small = std::make_unique<Staging>(driver, 2, small_bytes, true);
+  down_large = std::make_unique<Staging>(driver, 2, large_bytes, true);
+  down_fault = std::make_unique<Staging>(driver, 1, sizeof(kernels::cuda::Fault), true);
   cells = allocate_block(cells_bytes, f);
   if (!cells) return false;
   fault = static_cast<kernels::cuda::Fault*>(cells->data);
@@ -77,7 +78,7 @@ void Card::close() {
     blas.reset();
     scratch.reset();
     cells.reset();
-    for (auto* s : {&up_small, &up_large, &down_small, &down_large}) if (*s) (*s)->close();
+    for (auto* s : {&up_small, &up_large, &down_small, &down_large, &down_fault}) if (*s) (*s)->close();
     for (const CUmodule m : modules) driver.cuModuleUnload(m);
     for (const CUevent e : marks) if (e) driver.cuEventDestroy(e);
     for (const CUevent e : {now, clock[0], clock[1]}) if (e) driver.cuEventDestroy(e);
@@ -158,13 +159,32 @@ bool Card::transfer_out(void* to, const void* from, std::size_t bytes, Failure& 
   return collect();
 }
 
+// A fault is copied before the values, so that a read waits once.
 bool Card::download(void* to, const void* from, std::size_t bytes, Failure& f) {
-  return alive(f) && transfer_out(to, from, bytes, f) && finish(f);
+  if (!alive(f)) return false;
+  const auto* asked = ask_fault(f);
+  return asked && transfer_out(to, from, bytes, f) && tell_fault(asked, f);
 }
 
 bool Card::finish(Failure& f) {
+  if (!alive(f)) return false;
+  const auto* asked = ask_fault(f);
+  return asked && tell_fault(asked, f);
+}
+
+Staging::Slot* Card::ask_fault(Failure& f) {
+  auto* slot = down_fault->take(f);
+  const bool asked = slot &&
+                     ok(driver.cuMemcpyDtoHAsync(slot->memory, address(fault), sizeof *fault, compute),
+                        "copying from the device", f) &&
+                     ok(driver.cuEventRecord(slot->event, compute), "recording an event", f);
+  return asked ? slot : nullptr;
+}
+
+bool Card::tell_fault(const Staging::Slot* asked, Failure& f) {
+  if (!ok(driver.cuEventSynchronize(asked->event), "waiting for the device", f)) return false;
   kernels::cuda::Fault found;
-  if (!alive(f) || !transfer_out(&found, fault, sizeof found, f)) return false;
+  std::memcpy(&found, asked->memory, sizeof found);
   if (found.code == 0) return true;
   if (!ok(driver.cuMemsetD8Async(address(fault), 0, sizeof found, compute), "clearing memory", f)) return false;
   char text[kernels::Call::error_bytes] = {};

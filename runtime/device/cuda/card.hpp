@@ -92,7 +92,7 @@ struct Card {
   std::mutex mutex;
   CUevent marks[marks_max] = {}, now = nullptr;
   std::atomic<std::uint64_t> marked{0};
-  std::unique_ptr<Staging> up_small, up_large, down_small, down_large;
+  std::unique_ptr<Staging> up_small, up_large, down_small, down_large, down_fault;
 
   // Device memory that kernels and host share: what a kernel found, and the random key.
   std::shared_ptr<Block> cells;
@@ -111,6 +111,8 @@ struct Card {
   bool make_streams(Failure& f);
   bool wait_for_stamp(std::uint64_t stamp, Failure& f);
   bool transfer_out(void* to, const void* from, std::size_t bytes, Failure& f);
+  Staging::Slot* ask_fault(Failure& f);
+  bool tell_fault(const Staging::Slot* asked, Failure& f);
 };
 
 // Makes the card's context the thread's, and puts the other one back.

@@ -9,10 +9,10 @@ bool Staging::make(Failure& f) {
                   "pinned memory for transfers", f))
     return false;
   memory_ = static_cast<char*>(memory);
+  const unsigned flags = cu::event_no_timing | (spins_ ? 0 : cu::event_blocking);
   for (int i = 0; i < slots_; ++i) {
     slot_[i].memory = memory_ + std::size_t(i) * slot_bytes_;
-    if (!driver_.ok(driver_.cuEventCreate(&slot_[i].event, cu::event_blocking | cu::event_no_timing), "making an event",
-                    f)) {
+    if (!driver_.ok(driver_.cuEventCreate(&slot_[i].event, flags), "making an event", f)) {
       close();
       return false;
     }

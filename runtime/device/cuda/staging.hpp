@@ -13,8 +13,9 @@ namespace rille::device::cuda {
 class Staging {
  public:
   static constexpr int slots_max = 32;
-  Staging(const Driver& driver, int slots, std::size_t slot_bytes)
-      : driver_(driver), slots_(slots), slot_bytes_(slot_bytes) {}
+  // `spins`: who waits for a slot does not sleep.
+  Staging(const Driver& driver, int slots, std::size_t slot_bytes, bool spins)
+      : driver_(driver), slots_(slots), slot_bytes_(slot_bytes), spins_(spins) {}
   void close();                                      // after the streams are done
 
   struct Slot {
@@ -31,6 +32,7 @@ class Staging {
   const Driver& driver_;
   int slots_;
   std::size_t slot_bytes_;
+  bool spins_;
   char* memory_ = nullptr;
   Slot slot_[slots_max];
   int next_ = 0;
