@@ -81,6 +81,12 @@ int agent_command(App& app, const std::vector<std::string>& words);
 // doctor.cpp
 int audit_command(App& app, const std::string& run, const std::string& kept);
 int doctor_command(App& app);
+// top_command.cpp
+struct TopArguments {
+  std::string interval = "1s";
+  int count = 0;                       // readings; 0: until it is ended
+};
+int top_command(App& app, const TopArguments& arguments);
 // repl.cpp
 int repl_command(App& app, const std::string& resume);  // "" = a new session
 

@@ -135,7 +135,7 @@ int doctor_command(App& app) {
   checks.push_back(cuda_part());
   checks.push_back(cuda_driver());
   add_cards(checks);
-  checks.push_back(library("libnvidia-ml.so.1", "NVML", "nothing now; GPU telemetry will need it"));
+  checks.push_back(library("libnvidia-ml.so.1", "NVML", "no GPU telemetry: rille top, dev:telemetry()"));
   checks.push_back(toolkit());
   const std::string nvrtc = device::why_no_nvrtc();
   checks.push_back({"NVRTC", nvrtc.empty() ? "ok" : "missing", nvrtc.empty() ? "loads" : "",

@@ -239,6 +239,11 @@ int run_main(App& app, int argc, char** argv) {
   auto* plan = cli.add_subcommand("plan", "what a script would rent, and what that costs");
   plan->add_option("FILE", rehearse.file, "the script; its own options follow")->required();
   auto* doctor = cli.add_subcommand("doctor", "what is present, what is missing, what that costs");
+  TopArguments topping;
+  auto* top = cli.add_subcommand("top", "what this machine's processors and GPUs do now, again and again");
+  top->add_option("--interval", topping.interval, "between two readings")->capture_default_str();
+  top->add_option("--count", topping.count, "so many readings; without it until it is ended")
+      ->check(CLI::PositiveNumber);
   auto* repl = cli.add_subcommand("repl", "the prompt (also: rille alone)");
   cli.add_subcommand("agent", "what runs on an instance; started by Rille itself");
 
@@ -257,6 +262,7 @@ int run_main(App& app, int argc, char** argv) {
   }
   if (app.json) app.terminal.keep_out_for_data();
   if (doctor->parsed()) return doctor_command(app);
+  if (top->parsed()) return top_command(app, topping);
   if (!deadline.empty()) {
     Result<std::int64_t> ms = parse_duration_ms(deadline);
     if (!ms) return fail(app, ms.error()), 2;

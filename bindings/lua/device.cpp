@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "bindings/host/codec.hpp"
 #include "bindings/host/keys.hpp"
 #include "bindings/lua/kernel.hpp"
 #include "bindings/lua/tensor.hpp"
@@ -199,6 +200,21 @@ int memory(lua_State* L) {
   return 1;
 }
 
+// What it does now: dev:telemetry() -> table
+Result<int> telemetry(lua_State* L) {
+  const auto& h = check_object<DeviceHandle>(L, 1, "telemetry");
+  TensorState& state = tensor_state(L);
+  if (h.card) {
+    if (!state.gpus) { RILLE_TRY(state.gpus, device::GpuTelemetry::open()); }
+    RILLE_TRY(const Value reading, state.gpus->read(h.card->info.uuid));
+    push_value(L, reading);
+    return 1;
+  }
+  if (!state.processor) state.processor.emplace();
+  push_value(L, state.processor->read());
+  return 1;
+}
+
 Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0: no limit
   Graph& g = self(L, "limit_memory");
   std::int64_t bytes = 0;
@@ -351,6 +367,7 @@ void define_device(lua_State* L) {
                                              {"random_state", bind<random_state>},
                                              {"set_random_state", bind<set_random_state>},
                                              {"memory", bind<memory>},
+                                             {"telemetry", bind<telemetry>},
                                              {"limit_memory", bind<limit_memory>},
                                              {"synchronize", bind<synchronize>},
                                              {"kernel", bind<device_kernel_method>},

@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bindings/host/host.hpp"
 #include "bindings/host/open.hpp"
+#include "runtime/device/telemetry.hpp"
 #include "runtime/tensor/autograd.hpp"
 #include "runtime/tensor/ops.hpp"
 
@@ -30,6 +32,8 @@ struct TensorState {
   lua_State* L = nullptr;                  // of the operation being recorded, for positions in errors
   std::shared_ptr<lua_State*> main;        // expires with the Lua state
   std::size_t handle_bytes = 0;            // of handles made since the last collection
+  std::optional<device::GpuTelemetry> gpus;          // when a reading was asked for; they tell what came since
+  std::optional<device::CpuTelemetry> processor;
   std::string mode;                        // models in eval mode: part of every compiled function's key
   ~TensorState();
 

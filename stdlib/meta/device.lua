@@ -115,6 +115,20 @@ function Device:set_random_state(state) end
 ---@mark ephemeral
 function Device:memory() end
 
+--- What it does now; takes about a millisecond. What the hardware does not tell is left out. A GPU, by NVML: index name
+--- uuid bus, gpu_percent memory_percent (of the time in which kernels ran, in which its memory was used),
+--- memory_used_bytes memory_total_bytes, power_watts power_limit_watts energy_joules, temperature_celsius
+--- memory_temperature_celsius, sm_clock_mhz memory_clock_mhz, slowdowns (a list: "power_cap", "thermal" ..),
+--- pcie_tx_bytes_per_second pcie_rx_bytes_per_second, ecc_corrected ecc_uncorrected remapped_rows, xids (critical
+--- errors since the reading before), processes (pid name memory_bytes), mig, lost. The CPU: cpu_percent (of all cores,
+--- since the reading before) memory_used_bytes memory_total_bytes.
+---@return table reading
+---@error device there is no NVIDIA driver, or the card is gone
+---@mark ephemeral
+---@example
+--- print(rille.device():telemetry().memory_used_bytes > 0)      --> true
+function Device:telemetry() end
+
 --- Refuses allocations beyond a limit.
 ---@param size number|string bytes or "2GB"; 0: no limit
 ---@mark ephemeral

@@ -46,7 +46,7 @@ return { answer = v }
     commands = re.findall(r"^  (\w+)  ", command("--help")[1].split("Subcommands:")[1], re.M)
     check("the list of commands is known", set(commands) == set(
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
-        "simulate plan doctor repl agent".split()), commands)
+        "simulate plan doctor top repl agent".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]
@@ -81,6 +81,7 @@ return { answer = v }
     test("plan", "ends.lua")
     test("simulate", "ends.lua", "-n", "2", has="runs")
     test("doctor")
+    test("top", "--count", "1", "--interval", "10ms")
     test("gc", has="released")
     code, out, err = command("watch", "--once", "--json")
     check("watch: one event per line", code == 0 and all(read(line) for line in out.splitlines()), (out, err))

@@ -1,0 +1,102 @@
+// `rille top`: what this machine's processors and GPUs do, a line for each at every interval.
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "bindings/cli/app.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/device/telemetry.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+constexpr int lines_per_heading = 30;
+
+struct Column {
+  const char *title, *unit, *member;
+  double factor;
+  int width, decimals;
+};
+constexpr Column columns[] = {{"power", "W", "power_watts", 1, 6, 0},
+                              {"temp", "C", "temperature_celsius", 1, 5, 0},
+                              {"mtemp", "C", "memory_temperature_celsius", 1, 6, 0},
+                              {"sm", "%", "gpu_percent", 1, 5, 0},
+                              {"mem", "%", "memory_percent", 1, 5, 0},
+                              {"used", "GB", "memory_used_bytes", 1e-9, 7, 1},
+                              {"of", "GB", "memory_total_bytes", 1e-9, 7, 1},
+                              {"smclk", "MHz", "sm_clock_mhz", 1, 6, 0},
+                              {"memclk", "MHz", "memory_clock_mhz", 1, 7, 0},
+                              {"ecc", "errors", "ecc_uncorrected", 1, 7, 0}};
+
+std::string heading() {
+  std::string titles = fmt::format("{:<5}", "gpu"), units = fmt::format("{:<5}", "");
+  for (const Column& c : columns) {
+    titles += fmt::format("{:>{}}", c.title, c.width);
+    units += fmt::format("{:>{}}", c.unit, c.width);
+  }
+  return titles + "  notes\n" + units + "\n";
+}
+
+// "XID 79, power_cap"
+std::string notes_of(const Value& reading) {
+  std::string out;
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  if (reading.boolean("lost")) add("lost: it has fallen off its bus");
+  if (const auto* xids = reading["xids"].as_array())
+    for (const Value& x : *xids) add(fmt::format("XID {:.0f}", x.as_number() ? *x.as_number() : 0));
+  if (const auto* reasons = reading["slowdowns"].as_array())
+    for (const Value& r : *reasons) add(r.as_string() ? *r.as_string() : "");
+  return out;
+}
+
+std::string line_of(const std::string& name, const Value& reading) {
+  std::string out = fmt::format("{:<5}", name);
+  for (const Column& c : columns) {
+    const double* n = reading[c.member].as_number();
+    out += n ? fmt::format("{:>{}.{}f}", *n * c.factor, c.width, c.decimals) : fmt::format("{:>{}}", "-", c.width);
+  }
+  const std::string notes = notes_of(reading);
+  return out + (notes.empty() ? "" : "  " + notes) + "\n";
+}
+
+}  // namespace
+
+int top_command(App& app, const TopArguments& arguments) {
+  auto interval_ms = parse_duration_ms(arguments.interval);
+  if (!interval_ms) return fail(app, interval_ms.error()), 2;
+  device::CpuTelemetry processor;
+  auto gpus = device::GpuTelemetry::open();
+  if (!gpus && !app.json) app.terminal.note(fmt::format("no GPUs: {}", gpus.error().message));
+  int until_heading = 0;
+  for (int n = 0; arguments.count == 0 || n < arguments.count; ++n) {
+    run_blocking(*app.loop, sleep_for(*app.loop, n == 0 ? std::min<std::int64_t>(*interval_ms, 200) : *interval_ms))
+        .ok();
+    Value cpu = processor.read();
+    Value::Array cards;
+    if (gpus) {
+      auto read = gpus->read();
+      if (!read) return fail(app, read.error());
+      cards = std::move(*read);
+    }
+    if (app.json) {
+      Value line;
+      line.set("time_us", system_clock().wall_us()).set("cpu", std::move(cpu)).set("gpus", std::move(cards));
+      app.terminal.out(line.to_json() + "\n");
+      continue;
+    }
+    if (until_heading <= 0) {
+      app.terminal.out(heading());
+      until_heading = lines_per_heading;
+    }
+    // The cores' share stands where the multiprocessors' does.
+    if (const double* percent = cpu["cpu_percent"].as_number()) cpu.set("gpu_percent", *percent);
+    app.terminal.out(line_of("cpu", cpu));
+    for (const Value& card : cards) app.terminal.out(line_of(card.text("index"), card));
+    until_heading -= 1 + static_cast<int>(cards.size());
+  }
+  return 0;
+}
+
+}  // namespace rille::cli
