@@ -209,13 +209,16 @@ def main():
     model, x, y = case(name)
     if mode == "weights":
         return save(model, weights)
+    if dtype == "f64":  # the arbiter between two trainings in f32
+        model, x = model.double(), x.double() if x.is_floating_point() else x
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01,
                                   fused=mode == "compile")
 
     def loss_of(a, b):
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == "bf16"):
             logits = model(a)
-        return F.cross_entropy(logits.float().reshape(-1, logits.shape[-1]), b.reshape(-1))
+        logits = logits if dtype == "f64" else logits.float()
+        return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), b.reshape(-1))
 
     if mode == "compile":
         loss_of = torch.compile(loss_of)
