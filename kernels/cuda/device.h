@@ -179,8 +179,13 @@ template <class F, class T, class R> DEVICE void apply_two(const Windows<3>& w) 
 
 }  // namespace rille::kernels::cuda
 
-// M(operation, type's name, type) for each type.
+// M(operation, type's name, type) for each type. RILLE_FEW_TYPES: the default build's check that the sources compile.
+#ifdef RILLE_FEW_TYPES
+#define FOR_FLOATS(M, op) M(op, bf16, Brain)
+#define FOR_WHOLE(M, op) M(op, i64, Long)
+#else
 #define FOR_FLOATS(M, op) M(op, f32, float) M(op, f64, double) M(op, f16, Half) M(op, bf16, Brain)
 #define FOR_WHOLE(M, op) M(op, i64, Long) M(op, i32, int) M(op, i8, Small) M(op, u8, Byte)
+#endif
 #define FOR_NUMBERS(M, op) FOR_FLOATS(M, op) FOR_WHOLE(M, op)
 #define FOR_SIZES(M, op) M(op, 8, Long) M(op, 4, int) M(op, 2, unsigned short) M(op, 1, Byte)

@@ -201,9 +201,12 @@ TEST_CASE("attention: blocks, groups, masks, and tensor cores", "[unit][cuda]") 
     Graph& g = *compared.graph;
     for (const DType t : all_floats) {
       for (const std::int64_t d : {24, 64, 128}) {
-        if (t == DType::f64 && d != 24) continue;
+        // Every shape where it takes a way of its own; the emulated tensor cores are slow.
+        const bool tensor = d != 24 && is_half(t) && architecture >= 80;
+        if ((d != 24 && !tensor && t != DType::f32) || (d == 128 && t != DType::f16)) continue;
         for (const auto& [queries, keys, causal] : std::vector<std::tuple<std::int64_t, std::int64_t, bool>>{
-                 {150, 150, true}, {70, 133, true}, {65, 40, false}}) {
+                 {140, 140, true}, {70, 133, true}, {65, 40, false}}) {
+          if (d != 24 && (t == DType::f16) != (queries == 70)) continue;
           compared.now(std::string(name_of(t)) + ", sm_" + std::to_string(architecture) + ", heads of " +
                        std::to_string(d) + ", " + std::to_string(queries) + " x " + std::to_string(keys));
           const auto q = leaf_of(get(randn(g, dims({1, 2, queries, d}))), t);
