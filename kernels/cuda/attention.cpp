@@ -35,9 +35,9 @@ Attention shape_of(const Call& c, const View& q, const View& k, const View& v, c
 
 // Warps of a block, so that a row's `numbers` of each of its rows fit into shared memory; 0: not even one warp's do.
 struct Block { unsigned warps, bytes; };
-Block block_for(DType t, std::int64_t numbers) {
+Block block_for(const Launcher& l, DType t, std::int64_t numbers) {
   const std::int64_t size = std::int64_t(size_bytes(stats_type(t))), tile = 32 * 65 * size;
-  for (const std::int64_t room : {48 << 10, 96 << 10})
+  for (const std::int64_t room : {48 << 10, l.architecture() >= 80 ? 96 << 10 : 64 << 10})
     for (const unsigned warps : {8u, 4u, 2u, 1u}) {
       const std::int64_t bytes = tile + std::int64_t(warps) * 4 * (numbers + 33) * size;
       if (bytes <= room) return {warps, unsigned(bytes)};
@@ -47,7 +47,7 @@ Block block_for(DType t, std::int64_t numbers) {
 
 void run(const Call& c, Launcher& l, const char* kernel, DType t, const Attention& a, std::int64_t pairs,
          std::int64_t length, std::int64_t numbers) {
-  const Block block = block_for(t, numbers);
+  const Block block = block_for(l, t, numbers);
   if (!block.warps) return c.fail("attention: heads of %d and %d numbers are too large for a GPU's shared memory",
                                   a.d, a.e);
   const std::int64_t blocks = blocks_for(length, block.warps * 4) * pairs;
@@ -65,12 +65,13 @@ bool for_tensor_cores(const Launcher& l, DType t, const Attention& a, std::initi
   for (const Strided* m : operands) fits = fits && in_pieces(*m);
   return fits;
 }
-// A block has 64 rows of `own` matrices in shared memory, and two tiles of two others.
+// A block has 64 rows of `own` matrices in shared memory, two tiles of two others, and two numbers for each row of
+// those.
 void run_tensor(Launcher& l, const char* d64_bf16, const char* d64_f16, const char* d128_bf16, const char* d128_f16,
                 DType t, const Attention& a, std::int64_t pairs, std::int64_t length, int own, int tile) {
   const bool brain = t == DType::bf16;
   const char* kernel = a.d == 64 ? (brain ? d64_bf16 : d64_f16) : brain ? d128_bf16 : d128_f16;
-  const unsigned bytes = unsigned((64 * own + 4 * tile) * a.d * 2);
+  const unsigned bytes = unsigned((64 * own + 4 * tile) * a.d * 2 + (own == 2 ? 4 * tile * 4 : 0));
   if (pairs && length) launch(l, kernel, {unsigned(blocks_for(length, 64) * pairs)}, {128}, bytes, a);
 }
 #define TENSOR_NAMES(name) name "_64_bf16", name "_64_f16", name "_128_bf16", name "_128_f16"

@@ -173,9 +173,8 @@ template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
 #ifdef RILLE_TENSOR_CORES
   constexpr int tile = N * 8;
   DYNAMIC_SHARED(T, shared);
-  __shared__ float lses[2][tile];
-  __shared__ float deltas[2][tile];
   T *const k = shared, *const v = k + block_rows * D, *const other = v + block_rows * D;
+  float *const lses = reinterpret_cast<float*>(other + 4 * tile * D), *const deltas = lses + 2 * tile;   // two of each
   const Place me = place_of(a.groups, a.s, false);
   const int each = a.heads / a.groups, row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const int shift = a.s - a.t, begin = a.causal && me.first > shift ? (me.first - shift) / tile : 0;
@@ -189,8 +188,8 @@ template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
     if (int(threadIdx.x) < tile) {
       const int query = first + int(threadIdx.x);
       const Long at = (Long(me.b) * a.heads + h) * a.t + (query < a.t ? query : a.t - 1);
-      lses[n & 1][threadIdx.x] = static_cast<const float*>(a.lse)[at] * log2_e;
-      deltas[n & 1][threadIdx.x] = static_cast<const float*>(a.delta)[at];
+      lses[(n & 1) * tile + int(threadIdx.x)] = static_cast<const float*>(a.lse)[at] * log2_e;
+      deltas[(n & 1) * tile + int(threadIdx.x)] = static_cast<const float*>(a.delta)[at];
     }
   };
   load_rows<D, block_rows, block_threads>(k, head_of<const T>(a.k, me.b, me.h), a.k.row, me.first, a.s);
@@ -219,7 +218,8 @@ template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
         const int column = i * 8 + lane % 4 * 2 + e % 2, query = first + column;
         const int j = me.first + row + lane / 4 + e / 2 * 8;
         const bool sees = query < a.t && j < a.s && (!a.causal || j <= query + shift);
-        dp[i][e] = slope(s[i][e], dp[i][e], factor, lses[n & 1][column], deltas[n & 1][column], float(a.scale), sees);
+        const int at = (n & 1) * tile + column;
+        dp[i][e] = slope(s[i][e], dp[i][e], factor, lses[at], deltas[at], float(a.scale), sees);
       }
     add_plain<D, N>(dv, s, gradients);
     add_plain<D, N>(dk, dp, queries);

@@ -1,7 +1,9 @@
 #include "shim_kernels.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <unordered_map>
@@ -14,17 +16,47 @@ namespace {
 
 using Find = const rille_abi::Kernel* (*)(const char*);
 
-Find library() {
-  static const Find find = []() -> Find {
-    void* handle = ::dlopen(RILLE_SHIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
-    return handle ? reinterpret_cast<Find>(::dlsym(handle, "rille_shim_kernel")) : nullptr;
+// The one library, or the checked twins: one for each source.
+const std::vector<Find>& libraries() {
+  static const std::vector<Find> all = [] {
+    std::vector<Find> found;
+    std::string files = shim_checked() ? RILLE_SHIM_KERNELS_CHECKED : RILLE_SHIM_KERNELS;
+    for (std::size_t at = 0; at <= files.size();) {
+      const auto end = std::min(files.find(':', at), files.size());
+      if (void* handle = ::dlopen(files.substr(at, end - at).c_str(), RTLD_NOW | RTLD_LOCAL))
+        found.push_back(reinterpret_cast<Find>(::dlsym(handle, "rille_shim_kernel")));
+      at = end + 1;
+    }
+    return found;
   }();
-  return find;
+  return all;
 }
 
 device::RunnerPool& runners() {
   static auto* const pool = new device::RunnerPool;    // outlives every thread that runs kernels
   return *pool;
+}
+
+// The library's memory, and this thread's part of its thread-local memory, where shared variables are.
+void find_module(const rille_abi::Kernel* kernel, device::MemoryCheck& check) {
+  rille_abi::Worker nobody{};
+  kernel->locals(&nobody);                         // makes this thread's part
+  struct Search { const void* inside; device::MemoryCheck* check; } search{kernel, &check};
+  dl_iterate_phdr([](dl_phdr_info* info, std::size_t, void* data) {
+    auto& s = *static_cast<Search*>(data);
+    std::uintptr_t low = ~std::uintptr_t(0), high = 0, locals = 0;
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+      const auto& p = info->dlpi_phdr[i];
+      if (p.p_type == PT_TLS) locals = p.p_memsz;
+      if (p.p_type != PT_LOAD) continue;
+      low = std::min(low, std::uintptr_t(info->dlpi_addr + p.p_vaddr));
+      high = std::max(high, std::uintptr_t(info->dlpi_addr + p.p_vaddr + p.p_memsz));
+    }
+    if (std::uintptr_t(s.inside) < low || std::uintptr_t(s.inside) >= high) return 0;
+    s.check->module = {reinterpret_cast<const std::byte*>(low), high - low};
+    if (info->dlpi_tls_data) s.check->thread_locals = {static_cast<const std::byte*>(info->dlpi_tls_data), locals};
+    return 1;
+  }, &search);
 }
 
 const char* word_of(device::Violation::Kind kind) {
@@ -34,23 +66,33 @@ const char* word_of(device::Violation::Kind kind) {
     case Kind::barriers: return "its threads wait at two barriers";
     case Kind::lane: return "a lane names a mask without itself";
     case Kind::failed: return "an assertion failed";
+    case Kind::race: return "shared memory without a barrier between";
+    case Kind::index: return "an index beyond an array";
+    case Kind::writes_constant: return "writes what it may only read";
+    case Kind::shared_outside: return "an access beside its shared memory";
     default: return "an access that it may not make";
   }
 }
 
 }  // namespace
 
+bool shim_checked() {
+  static const bool set = std::getenv("RILLE_SHIM_CHECKED") != nullptr;
+  return set;
+}
+
 const rille_abi::Kernel* shim_kernel(const char* name) {
   static std::mutex mutex;
   static std::unordered_map<std::string, const rille_abi::Kernel*> known;
   const std::lock_guard lock(mutex);
   const auto [at, fresh] = known.try_emplace(name, nullptr);
-  if (fresh) at->second = library() ? library()(name) : nullptr;
+  if (fresh) for (const Find find : libraries()) if (!at->second) at->second = find(name);
   return at->second;
 }
 
 std::string run_shim_kernel(const char* name, const unsigned (&grid)[3], const unsigned (&block)[3],
-                            unsigned shared_bytes, void** arguments) {
+                            unsigned shared_bytes, void** arguments,
+                            const std::vector<device::CheckedArgument>& memory) {
   device::KernelRun run;
   run.kernel = shim_kernel(name);
   if (!run.kernel) return fmt::format("there is no kernel {}", name);
@@ -65,28 +107,46 @@ std::string run_shim_kernel(const char* name, const unsigned (&grid)[3], const u
   run.shared_bytes = shared_bytes;
   run.arguments = arguments;
   device::RunReport report;
+  device::MemoryCheck check;
+  if (shim_checked()) {
+    check.arguments = memory;
+    find_module(run.kernel, check);
+    run.check = &check;
+  }
   run_kernel(run, runners(), report);
   if (report.out_of_memory) return fmt::format("kernel {}: no memory for its stacks", name);
   if (report.violation.kind == device::Violation::Kind::none) return "";
-  return fmt::format("kernel {}: thread {} of block {}: {}", name, report.violation.thread, report.violation.block,
-                     word_of(report.violation.kind));
+  const auto& v = report.violation;
+  const auto at = std::uintptr_t(v.site) - std::uintptr_t(check.module.begin);
+  return fmt::format("kernel {}: thread {} of block {}: {} (access {}, {} bytes, at +{:#x}, line {})", name, v.thread,
+                     v.block, word_of(v.kind), v.access, v.bytes, shim_checked() ? at : 0, v.line);
 }
 
 void ShimLauncher::launch(const char* kernel, kernels::cuda::Grid grid, kernels::cuda::Grid block,
                           unsigned shared_bytes, void** arguments) {
   ++launches;
   kernels.insert(kernel);
-  auto said = run_shim_kernel(kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes, arguments);
+  auto memory = memory_;
+  const auto own = [&](const void* begin, std::size_t bytes, bool read_only) {
+    memory.push_back({static_cast<const std::byte*>(begin), bytes, 0, read_only});
+  };
+  own(&fault_, sizeof fault_, false);
+  own(&key_, sizeof key_, true);
+  for (const auto& s : scratch_) own(s.data, s.bytes, false);
+  auto said = run_shim_kernel(kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes, arguments,
+                              memory);
   if (error_.empty()) error_ = std::move(said);
 }
 
 void* ShimLauncher::scratch(std::size_t bytes) {
   const std::size_t room = bytes + 256;
-  scratch_.push_back(std::make_unique<std::byte[]>(room));
-  void* at = scratch_.back().get();
-  std::memset(at, 0xff, room);
+  Scratch s{std::make_unique<std::byte[]>(room), nullptr, bytes};
+  s.data = s.memory.get();
+  std::memset(s.data, 0xff, room);
   std::size_t left = room;
-  return std::align(256, bytes, at, left);
+  std::align(256, bytes, s.data, left);
+  scratch_.push_back(std::move(s));
+  return scratch_.back().data;
 }
 
 std::string ShimLauncher::take_error() {

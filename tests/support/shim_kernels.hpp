@@ -20,9 +20,14 @@ namespace rille::test {
 // nullptr: there is no kernel of that name.
 const rille_abi::Kernel* shim_kernel(const char* name);
 
-// Runs one kernel as cuLaunchKernel would. "" or what went wrong: no such kernel, a deadlock, a failed assert.
+// Is RILLE_SHIM_CHECKED set: the kernels' twins run, which tell each access to a MemoryCheck.
+bool shim_checked();
+
+// Runs one kernel as cuLaunchKernel would. "" or what went wrong: no such kernel, a deadlock, a failed assert; of the
+// checked twins also an access outside of `memory`, and threads that meet in shared memory without a barrier.
 std::string run_shim_kernel(const char* name, const unsigned (&grid)[3], const unsigned (&block)[3],
-                            unsigned shared_bytes, void** arguments);
+                            unsigned shared_bytes, void** arguments,
+                            const std::vector<device::CheckedArgument>& memory = {});
 
 // A Launcher whose device memory is this process's, and whose launches have ended when they return.
 class ShimLauncher final : public kernels::cuda::Launcher {
@@ -42,8 +47,15 @@ class ShimLauncher final : public kernels::cuda::Launcher {
   void set_key(std::uint64_t seed, std::uint64_t step) { key_ = {seed, step}; }
   // What the launches since the last call reported: the fault's words, or an error of the runner.
   std::string take_error();
+  // Memory that the next operation's kernels may read, and write unless `read_only`. Of use in checked mode only.
+  void allow(const void* begin, std::size_t bytes, bool read_only) {
+    memory_.push_back({static_cast<const std::byte*>(begin), bytes, 0, read_only});
+  }
   // Lets go of the scratch memory.
-  void end_operation() { scratch_.clear(); }
+  void end_operation() {
+    scratch_.clear();
+    memory_.clear();
+  }
   int launches = 0;
   std::set<std::string> kernels;             // those that were launched
 
@@ -51,7 +63,13 @@ class ShimLauncher final : public kernels::cuda::Launcher {
   int architecture_;
   kernels::cuda::Fault fault_;
   kernels::cuda::StepKey key_;
-  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  struct Scratch {
+    std::unique_ptr<std::byte[]> memory;
+    void* data;
+    std::size_t bytes;
+  };
+  std::vector<Scratch> scratch_;
+  std::vector<device::CheckedArgument> memory_;
   std::string error_;
 };
 

@@ -111,6 +111,11 @@ inline void both(const Op& op, const kernels::Call& c) {
     if (!read) std::memset(extents.back().begin, 0xff, extents.back().bytes);
   }
   auto& launcher = findings->launcher;
+  for (int i = 0; i < c.n_in; ++i) {
+    const Extent e(c.in[i]);
+    launcher.allow(e.begin, e.bytes, true);
+  }
+  for (const auto& e : extents) launcher.allow(e.begin, e.bytes, false);
   launcher.set_key(c.random.seed, c.random.step);
   std::array<char, kernels::Call::error_bytes> said{};
   kernels::Call call = c;

@@ -44,7 +44,7 @@ Tensors inputs(Graph& g, const Operation& o, std::mt19937& random, DType dtype, 
 
 }  // namespace
 
-TEST_CASE("each operation: CUDA's kernels agree with the CPU's", "[unit][cuda]") {
+TEST_CASE("each operation: CUDA's kernels agree with the CPU's", "[unit][cuda][checked]") {
   Compared compared;
   std::mt19937 random(11);
   for (const auto& o : all_operations()) {

@@ -22,7 +22,7 @@ void backwards(const Tensor& out, const Tensors& leaves) {
 
 }  // namespace
 
-TEST_CASE("element-wise: packs, rests, repeated operands and windows", "[unit][cuda]") {
+TEST_CASE("element-wise: packs, rests, repeated operands and windows", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   for (const DType t : numbers_of_all_types()) {
@@ -56,7 +56,7 @@ TEST_CASE("element-wise: packs, rests, repeated operands and windows", "[unit][c
   compared.check();
 }
 
-TEST_CASE("reductions: parts, columns, and every order of dimensions", "[unit][cuda]") {
+TEST_CASE("reductions: parts, columns, and every order of dimensions", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   for (const DType t : numbers_of_all_types()) {
@@ -90,7 +90,7 @@ TEST_CASE("reductions: parts, columns, and every order of dimensions", "[unit][c
   compared.check();
 }
 
-TEST_CASE("rows: short, long, odd, and their gradients", "[unit][cuda]") {
+TEST_CASE("rows: short, long, odd, and their gradients", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   for (const DType t : all_floats) {
@@ -126,7 +126,7 @@ TEST_CASE("rows: short, long, odd, and their gradients", "[unit][cuda]") {
   compared.check();
 }
 
-TEST_CASE("tables: numbers sorted in several tiles", "[unit][cuda]") {
+TEST_CASE("tables: numbers sorted in several tiles", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   for (const DType t : all_floats) {
@@ -162,7 +162,7 @@ TEST_CASE("tables: numbers sorted in several tiles", "[unit][cuda]") {
   compared.check();
 }
 
-TEST_CASE("random numbers are those of the CPU", "[unit][cuda]") {
+TEST_CASE("random numbers are those of the CPU", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   g.manual_seed(123456789012345);
@@ -179,7 +179,7 @@ TEST_CASE("random numbers are those of the CPU", "[unit][cuda]") {
   compared.check();
 }
 
-TEST_CASE("products of any strides", "[unit][cuda]") {
+TEST_CASE("products of any strides", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   for (const DType t : all_floats) {
@@ -195,7 +195,7 @@ TEST_CASE("products of any strides", "[unit][cuda]") {
   compared.check();
 }
 
-TEST_CASE("attention: blocks, groups, masks, and tensor cores", "[unit][cuda]") {
+TEST_CASE("attention: blocks, groups, masks, and tensor cores", "[unit][cuda][checked]") {
   for (const int architecture : {75, 90}) {
     Compared compared(architecture);
     Graph& g = *compared.graph;
@@ -229,7 +229,7 @@ TEST_CASE("attention: blocks, groups, masks, and tensor cores", "[unit][cuda]") 
   }
 }
 
-TEST_CASE("images and transforms of uneven sizes", "[unit][cuda]") {
+TEST_CASE("images and transforms of uneven sizes", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   for (const DType t : all_floats) {
@@ -261,7 +261,7 @@ TEST_CASE("images and transforms of uneven sizes", "[unit][cuda]") {
   compared.check();
 }
 
-TEST_CASE("updates of many tensors", "[unit][cuda]") {
+TEST_CASE("updates of many tensors", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   for (const DType t : {DType::f32, DType::f64}) {
@@ -302,7 +302,7 @@ TEST_CASE("updates of many tensors", "[unit][cuda]") {
   compared.check();
 }
 
-TEST_CASE("a training step of a language model, compiled", "[unit][cuda]") {
+TEST_CASE("a training step of a language model, compiled", "[unit][cuda][checked]") {
   Compared compared;
   compared.now("training");
   Graph& g = *compared.graph;
@@ -327,7 +327,7 @@ TEST_CASE("a training step of a language model, compiled", "[unit][cuda]") {
   compared.check();
 }
 
-TEST_CASE("numbers out of range are told in the CPU's words", "[unit][cuda]") {
+TEST_CASE("numbers out of range are told in the CPU's words", "[unit][cuda][checked]") {
   Compared compared;
   Graph& g = *compared.graph;
   const auto a = get(zeros(g, dims({2, 3})));
