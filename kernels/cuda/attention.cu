@@ -207,6 +207,7 @@ template <class T> DEVICE void attention_grad_queries(const Attention& a) {
     }
     add_products(dq, one, p, tile, head_of<T>(a.k, me.b, key_head), a.k.row, first, a.s, a.d);
   }
+  __syncwarp();                                   // where no key is seen nothing has waited yet
   for (int r = 0; r < own; ++r) {
     const int i = me.first + warp + r;
     if (i >= a.t) continue;
@@ -252,6 +253,7 @@ template <class T> DEVICE void attention_grad_keys(const Attention& a) {
       add_products(dk, one, p, tile, head_of<T>(a.q, me.b, h), a.q.row, first, a.t, a.d);
     }
   }
+  __syncwarp();
   for (int r = 0; r < own; ++r) {
     const int j = me.first + warp + r;
     if (j >= a.s) continue;
