@@ -136,7 +136,16 @@ Result<> CudaDevice::run(const char* kernel, const kernels::Call& call) {
     call.payload->run(call);
     return success();
   }
-  return checked([&](auto* f) { return table_->run(handle_, kernel, &call, f); });
+  const auto run = [&](auto* f) { return table_->run(handle_, kernel, &call, f); };
+  auto ran = checked(run);
+  if (ran || ran.error().kind != ErrorKind::memory) return ran;
+  release_cache();                                   // working memory is not of this pool: it gives way
+  ran = checked(run);
+  if (ran || ran.error().kind != ErrorKind::memory) return ran;
+  Error e = std::move(ran).error();
+  e.message = fmt::format("{}: {}: {}", name(), kernel, e.message);
+  e.hint = "live by size: " + memory_summary() + ". Use a smaller batch, or free tensors";
+  return e;
 }
 
 class CudaDevice::LoadedKernel {

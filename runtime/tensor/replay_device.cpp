@@ -1,6 +1,6 @@
 // A plan on a device with an executor. Captured calls have fixed addresses: so the plan owns a place for what an input
 // holds, copied in before a replay, and for each output, copied out to its fresh memory after it. The first run is
-// plain, so that everything it needs has been made; the second is captured.
+// plain, so that everything it needs has been made; the second is captured. What cannot be captured goes on plainly.
 #include <algorithm>
 
 #include "runtime/device/executor.hpp"
@@ -21,6 +21,7 @@ struct PlanOnDevice {
   std::vector<OwnPlace> inputs, outputs;
   std::shared_ptr<device::Captured> captured;
   bool ran = false;
+  bool plain = false;                              // it could not be captured
 };
 
 namespace {
@@ -102,16 +103,18 @@ Result<void> run_calls(device::Executor& executor, const Plan& plan, const Repla
 
 Result<void> run_plan(device::Executor& executor, const Plan& plan, const Replay& replay, LaneQueue& queue) {
   PlanOnDevice& mine = *plan.on_device;
-  if (!mine.ran || queue.profile) {
+  if (!mine.ran || mine.plain || queue.profile) {
     mine.ran = true;
     return run_calls(executor, plan, replay, queue);
   }
   if (!mine.captured) {
     RILLE_CHECK(executor.begin_capture());
-    auto ran = run_calls(executor, plan, replay, queue);
+    const auto ran = run_calls(executor, plan, replay, queue);
     auto captured = executor.end_capture();
-    RILLE_CHECK(std::move(ran));
-    if (!captured) return std::move(captured).error();
+    if (!ran || !captured) {                       // nothing has run: a library may refuse to be captured
+      mine.plain = true;
+      return run_calls(executor, plan, replay, queue);
+    }
     mine.captured = std::move(*captured);
   }
   return executor.replay(*mine.captured, replay.seed, replay.step);

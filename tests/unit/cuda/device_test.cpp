@@ -156,6 +156,37 @@ TEST_CASE("a device that runs out of memory says what is live", "[cuda]") {
   CHECK(read.error().hint.find("live by size: 1 x 4.2 MB") == 0);
 }
 
+TEST_CASE("working memory makes the kept memory give way", "[cuda]") {
+  Options o;
+  o.memory_bytes = 4 << 20;
+  const Standin standin(o);
+  const auto g = standin.graph();
+  const auto a = get(from_numbers(*g, dims({2, 3}), DType::f32, {3, 1, 2, 6, 5, 4}));
+  get(g->read_blocking(get(full(*g, dims({900'000}), 1))));
+  get(g->synchronize_blocking());                    // the lane has let go of it
+  CHECK(g->device()->memory().cached_bytes > 3 << 20);
+  CHECK(numbers(get(matmul(a, get(permute(a, dims({1, 0})))))) == std::vector<double>{14, 31, 31, 77});
+  CHECK(g->device()->memory().cached_bytes < 1 << 20);
+}
+
+TEST_CASE("what cannot be captured goes on plainly", "[cuda]") {
+  Options o;
+  o.fail_function = "cuGraphInstantiateWithFlags";
+  o.fail_at = 1;
+  o.fail_code = 801;
+  const Standin standin(o);
+  const auto g = standin.graph();
+  Compiled twice(g);
+  for (int i = 0; i < 6; ++i) {
+    const auto x = counted(*g, 4, i);
+    const auto next = get(twice.begin({x}));
+    const auto out = next == Compiled::Next::call ? get(twice.end({get(mul(twice.arguments()[0], 2))}))[0]
+                                                  : twice.outputs()[0];
+    CHECK(numbers(out)[0] == 2 * i);
+  }
+  CHECK(standin.report().graph_launches == 0);
+}
+
 TEST_CASE("a device that is lost says so, and why, from then on", "[cuda]") {
   Options o;
   o.fail_function = "cuLaunchKernel";

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""CUDA as the command meets it: the doctor's rows, the default device, and what is said when a part is missing. The
+stand-in driver (tests/support/standin) plays the GPU. usage: cuda_test.py RILLE PLUGIN DRIVER"""
+import json, os, shutil, subprocess, sys, tempfile
+
+from tap import check, finish
+
+rille, plugin, driver = (os.path.abspath(word) for word in sys.argv[1:4])
+root = tempfile.mkdtemp(prefix="rille-cuda-")
+env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", RILLE_THREADS="1",
+           RILLE_CUDA_PLUGIN=plugin, RILLE_CUDA_DRIVER=driver)
+env.pop("RILLE_DEVICE", None)
+
+
+def run(*words, **more):
+    r = subprocess.run([rille, *words], env=dict(env, **more), capture_output=True, text=True, timeout=60, cwd=root)
+    return r.returncode, r.stdout, r.stderr
+
+
+def doctor(**more):
+    return {row["what"]: row for row in json.loads(run("doctor", "--json", **more)[1])}
+
+
+def script(source, **more):
+    with open(root + "/script.lua", "w") as file:
+        file.write('local rille = require "rille"\n' + source)
+    return run("run", root + "/script.lua", **more)
+
+
+rows = doctor()
+check("the doctor sees the CUDA part, the driver and the card",
+      rows["CUDA part"]["state"] == rows["CUDA driver"]["state"] == "ok" and "CUDA 13.0" in rows["CUDA driver"]["found"]
+      and rows["cuda:0"]["found"].startswith("Stand-in GPU, sm_90"), rows)
+rows = doctor(RILLE_CUDA_DRIVER=root + "/none.so")
+check("the doctor says why there is no driver", rows["CUDA driver"]["state"] == "missing" and
+      "none.so, named by RILLE_CUDA_DRIVER, cannot be loaded" in rows["CUDA driver"]["found"] and "cuda:0" not in rows,
+      rows["CUDA driver"])
+rows = doctor(RILLE_CUDA_PLUGIN=driver)
+check("the doctor says that a library is not the CUDA part", rows["CUDA part"]["state"] == "missing" and
+      "is of another build of Rille" in rows["CUDA part"]["costs"], rows["CUDA part"])
+
+name = "print(rille.device().name, (rille.device():ones{2} + 1):totable()[2])"
+code, out, _ = script(name)
+check("the first CUDA device is the default", code == 0 and "cuda:0\t2" in out, out)
+code, out, _ = script(name, RILLE_DEVICE="cpu")
+check("RILLE_DEVICE names another", code == 0 and "cpu\t2" in out, out)
+code, out, _ = script(name, RILLE_CUDA_DRIVER=root + "/none.so")
+check("without a driver it is the CPU", code == 0 and "cpu\t2" in out, out)
+code, out, said = script('rille.device "cuda:0"', RILLE_CUDA_DRIVER=root + "/none.so")
+check("a device by name says what is missing", code == 1 and
+      "error (device): there is no device 'cuda:0' here: the CUDA driver" in said, said)
+
+shutil.rmtree(root)
+finish()
