@@ -69,6 +69,7 @@ return rille.step("soak", { args = args }, function()
   os.remove(directory)
   math.randomseed(args.seed)
   dev:seed(args.seed)
+  dev:limit_memory("48MB")  -- what is kept for reuse comes and goes with the collector, and would hide what grows
   local began, n, leaked, early, first = native.clock(), 0, {}, nil, nil
   repeat
     n = n + 1
