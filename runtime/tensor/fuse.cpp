@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 namespace rille::tensor {
 
@@ -237,9 +238,9 @@ class Joiner {
 
   bool step(std::size_t k) {
     const Node& member = *nodes_[group_.members[k]];
-    FusedGroup::Member now{member.op, member.attrs, int(member.in.size()), {}, 0, member.out[0].window.dtype};
-    for (int j = 0; j < now.n_in; ++j) now.in[j] = place_of(member.in[std::size_t(j)]);
-    now.out = new_place(member.out[0]);
+    int places[4];                                   // of its inputs, then of its output
+    for (std::size_t j = 0; j < member.in.size(); ++j) places[j] = place_of(member.in[j]);
+    places[member.in.size()] = new_place(member.out[0]);
     if (program_->n_pieces > Fused::most_pieces) return false;
     for (const auto& in : member.in) {
       const auto held = piece_.find(in.storage->id);
@@ -247,23 +248,23 @@ class Joiner {
       free_.push_back(held->second - int(node_->in.size() + node_->out.size()));
       piece_.erase(held);
     }
-    ask(member, now, program_->steps[k]);
+    ask(member, places, program_->steps[k]);
     program_->text += (program_->text.empty() ? "" : "+") + std::string(member.op->name);
-    program_->members.push_back(now);
     return true;
   }
 
   // How the member's kernel computes a row.
-  static void ask(const Node& member, const FusedGroup::Member& now, Fused::Step& step) {
+  static void ask(const Node& member, const int* places, Fused::Step& step) {
+    const int n_in = int(member.in.size());
     kernels::View views[4];
-    for (int j = 0; j < now.n_in; ++j) views[j].dtype = member.in[std::size_t(j)].window.dtype;
-    views[now.n_in].dtype = now.out_dtype;
-    kernels::Call call{views, now.n_in, views + now.n_in, 1, &member.attrs};
+    for (int j = 0; j < n_in; ++j) views[j].dtype = member.in[std::size_t(j)].window.dtype;
+    views[n_in].dtype = member.out[0].window.dtype;
+    kernels::Call call{views, n_in, views + n_in, 1, &member.attrs};
     call.rows = &step.answer;
     member.op->kernel(call);
     for (int j = 0; j < step.answer.operands; ++j) {
       const int which = step.answer.operand[j];
-      step.place[j] = which < 0 ? -1 : which == now.n_in ? now.out : now.in[which];
+      step.place[j] = which < 0 ? -1 : places[which];
       step.dtype[j] = which < 0 ? step.answer.number_dtype : views[which].dtype;
     }
   }
@@ -293,9 +294,10 @@ void Fusion::emit(const Group& group, Nodes& out) const {
 
 bool FusedGroup::may_share(int in, int n_in, int out) const {
   bool written = false;
-  for (const auto& m : members) {
-    for (int j = 0; j < m.n_in; ++j) if (written && m.in[j] == in) return false;
-    written = written || m.out == n_in + out;
+  for (const Step& s : std::span(steps, std::size_t(n_steps))) {
+    const int last = s.answer.operands - 1;
+    for (int j = 0; j < last; ++j) if (written && s.place[j] == in) return false;
+    written = written || s.place[last] == n_in + out;
   }
   return true;
 }

@@ -7,17 +7,8 @@
 
 namespace rille::tensor {
 
-// A group as an operation's payload. `members` say the same in operations, for a device that makes kernels of its own:
-// member k reads and writes places of kernels::Fused.
+// A group as an operation's payload.
 struct FusedGroup final : kernels::Fused {
-  struct Member {
-    const Op* op = nullptr;
-    kernels::Attrs attrs;
-    int n_in = 0;
-    int in[3] = {}, out = 0;           // places; a piece may hold one value after another
-    DType out_dtype = DType::f32;
-  };
-  std::vector<Member> members;
   std::string text;                    // "mul+add+gelu"
   const char* name() const override { return text.c_str(); }
   bool same(const kernels::Payload& other) const override { return this == &other; }
