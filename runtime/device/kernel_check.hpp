@@ -76,4 +76,7 @@ class MemoryCheck {
   std::uint32_t warp_epoch_[rille_abi::threads_max / 32] = {};
 };
 
+// Notes the module that holds `inside`, and this thread's part of its thread-local memory.
+void find_module(const void* inside, MemoryCheck& check);
+
 }  // namespace rille::device

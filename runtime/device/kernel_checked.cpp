@@ -78,7 +78,17 @@ class Copies {
   std::vector<Copy> list_;
 };
 
-// The module that holds `inside`, and this thread's part of its thread-local memory.
+std::string thread_text(unsigned t, const LaunchShape& s) {
+  return fmt::format("({},{},{})", t % s.block[0], t / s.block[0] % s.block[1], t / s.block[0] / s.block[1]);
+}
+
+const char* verb_of(unsigned access) {
+  if (access == rille_abi::access_atomic) return "changes atomically";
+  return access == rille_abi::access_read ? "reads" : "writes";
+}
+
+}  // namespace
+
 void find_module(const void* inside, MemoryCheck& check) {
   struct Search { const void* inside; MemoryCheck* check; } search{inside, &check};
   dl_iterate_phdr([](dl_phdr_info* info, std::size_t, void* data) {
@@ -97,17 +107,6 @@ void find_module(const void* inside, MemoryCheck& check) {
     return 1;
   }, &search);
 }
-
-std::string thread_text(unsigned t, const LaunchShape& s) {
-  return fmt::format("({},{},{})", t % s.block[0], t / s.block[0] % s.block[1], t / s.block[0] / s.block[1]);
-}
-
-const char* verb_of(unsigned access) {
-  if (access == rille_abi::access_atomic) return "changes atomically";
-  return access == rille_abi::access_read ? "reads" : "writes";
-}
-
-}  // namespace
 
 Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const {
   MemoryCheck check;

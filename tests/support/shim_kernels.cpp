@@ -1,7 +1,6 @@
 #include "shim_kernels.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -35,28 +34,6 @@ const std::vector<Find>& libraries() {
 device::RunnerPool& runners() {
   static auto* const pool = new device::RunnerPool;    // outlives every thread that runs kernels
   return *pool;
-}
-
-// The library's memory, and this thread's part of its thread-local memory, where shared variables are.
-void find_module(const rille_abi::Kernel* kernel, device::MemoryCheck& check) {
-  rille_abi::Worker nobody{};
-  kernel->locals(&nobody);                         // makes this thread's part
-  struct Search { const void* inside; device::MemoryCheck* check; } search{kernel, &check};
-  dl_iterate_phdr([](dl_phdr_info* info, std::size_t, void* data) {
-    auto& s = *static_cast<Search*>(data);
-    std::uintptr_t low = ~std::uintptr_t(0), high = 0, locals = 0;
-    for (int i = 0; i < info->dlpi_phnum; ++i) {
-      const auto& p = info->dlpi_phdr[i];
-      if (p.p_type == PT_TLS) locals = p.p_memsz;
-      if (p.p_type != PT_LOAD) continue;
-      low = std::min(low, std::uintptr_t(info->dlpi_addr + p.p_vaddr));
-      high = std::max(high, std::uintptr_t(info->dlpi_addr + p.p_vaddr + p.p_memsz));
-    }
-    if (std::uintptr_t(s.inside) < low || std::uintptr_t(s.inside) >= high) return 0;
-    s.check->module = {reinterpret_cast<const std::byte*>(low), high - low};
-    if (info->dlpi_tls_data) s.check->thread_locals = {static_cast<const std::byte*>(info->dlpi_tls_data), locals};
-    return 1;
-  }, &search);
 }
 
 const char* word_of(device::Violation::Kind kind) {
@@ -110,7 +87,9 @@ std::string run_shim_kernel(const char* name, const unsigned (&grid)[3], const u
   device::MemoryCheck check;
   if (shim_checked()) {
     check.arguments = memory;
-    find_module(run.kernel, check);
+    rille_abi::Worker nobody{};
+    run.kernel->locals(&nobody);                     // makes this thread's part
+    device::find_module(run.kernel, check);
     run.check = &check;
   }
   run_kernel(run, runners(), report);
