@@ -97,4 +97,19 @@ inline Tensor ids_of(const Tensor& like, std::vector<double> ids, const Dims& sh
   return get(from_numbers(like.graph(), shape, dtype, ids));
 }
 
+// How an input lies in memory. Its numbers are the same.
+enum class Layout { plain, turned, window, repeated };
+
+inline Tensor input(Graph& g, const Argument& a, const Numbers& values, DType dtype, Layout layout) {
+  const Tensor t = get(from_numbers(g, a.shape, dtype, values));
+  const int r = t.rank();
+  if (layout == Layout::turned && r > 1) return get(transpose(get(clone(get(transpose(t, 0, r - 1)))), 0, r - 1));
+  if (layout == Layout::window && r > 0) {
+    const auto edge = get(full(g, a.shape, 7, dtype));
+    return get(narrow(get(cat({edge, t, edge}, r - 1)), r - 1, a.shape[r - 1], a.shape[r - 1]));
+  }
+  if (layout == Layout::repeated && r > 0) return get(expand(get(narrow(t, 0, 0, 1)), a.shape));
+  return t;
+}
+
 }  // namespace rille::tensor::declared
