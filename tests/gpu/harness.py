@@ -21,7 +21,13 @@ NO_TIME_S = 5  # a check with less than this is not begun
 
 
 def is_peer(check):
-    return check.script.endswith(".py")
+    return check.script.endswith((".py", ".cpp"))
+
+
+def built(check):
+    """The program of a .cpp, of the newest build; None: it has not been built."""
+    found = glob.glob(f"{ROOT}/build/*/tests/gpu/{Path(check.script).stem}")
+    return max(found, key=os.path.getmtime) if found else None
 
 
 class Runner:
@@ -49,6 +55,13 @@ class Runner:
             out, err = process.communicate()
             return None, out, out + err
 
+    def program(self, check):
+        if check.script.endswith(".cpp"):  # this system's C library may be older than the build's
+            lib = self.bundle + "/lib"
+            return [lib + "/ld-linux-x86-64.so.2", "--library-path", lib, built(check)]
+        script = str(Path(self.bundle if check.script.startswith("workflows/") else HERE, check.script))
+        return [self.python, "-B", script] if is_peer(check) else [self.bundle + "/bin/rille", "--json", "run", script]
+
     def end_agents(self):
         """Agents outlive their runner on purpose. Those of this home name it in their environment."""
         mark = ("RILLE_HOME=" + self.env["RILLE_HOME"] + "\0").encode()
@@ -65,10 +78,8 @@ class Runner:
         limit_s = min(limit_s, self.end - time.monotonic())
         if limit_s < NO_TIME_S:
             return not_run("the time for all checks was over")
-        script = str(Path(self.bundle if check.script.startswith("workflows/") else HERE, check.script))
-        program = [self.python, "-B"] if is_peer(check) else [self.bundle + "/bin/rille", "--json", "run"]
         began = time.monotonic()
-        code, out, said = self.run([*program, script, *(word.format(**filled) for word in arguments)], limit_s)
+        code, out, said = self.run([*self.program(check), *(word.format(**filled) for word in arguments)], limit_s)
         result = {"status": "ran", "seconds": round(time.monotonic() - began, 2)}
         if code is None:
             return dict(result, status="failed", why=f"not done after {limit_s:.0f} s", said=said[-2000:])
@@ -151,6 +162,8 @@ def why_no_gpu(check, gpus, seen):
     """Why the check cannot run on a GPU, or None."""
     if not gpus:
         return "no GPU on this machine"
+    if check.script.endswith(".cpp"):
+        return None if built(check) else f"{Path(check.script).stem} has not been built: ninja -C build/release of it"
     if is_peer(check):
         return seen["torch"].get("why") or (None if seen["torch"]["cuda"] else "this torch sees no CUDA device")
     if seen["doctor"]["CUDA driver"]["state"] == "missing":
@@ -189,12 +202,13 @@ def figure(rows, check, name):
 def judge(goal, rows):
     """The goal with what was measured for it, on a GPU only."""
     answer = {"goal": goal.what, "bound": goal.bound, "state": "not measured"}
-    if not goal.figure:
-        return dict(answer, why="no check measures it yet")
     value, why = figure(rows, goal.check, goal.figure)
-    if value is not None and goal.of:
-        other, why = figure(rows, goal.of, goal.figure)
-        value = other and value / other
+    if value is not None and (goal.of or goal.beyond):
+        other, why = figure(rows, goal.of or goal.beyond, goal.figure)
+        if other is None:
+            value = None
+        else:
+            value = value / other if goal.of else value - other
     if value is None:
         return dict(answer, why=why)
     sign, bound = goal.bound.split()

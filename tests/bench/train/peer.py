@@ -1,5 +1,5 @@
 """What PyTorch needs for the same trainings: the same models, weights and batches as train.lua, with torch's own parts.
-usage: peer.py MODEL MODE WEIGHTS STEPS WARMUP [DTYPE]   MODE: eager | compile; prints one line of JSON"""
+usage: peer.py MODEL MODE WEIGHTS STEPS WARMUP [DTYPE [RATE]]   MODE: eager | compile; prints one line of JSON"""
 import json, math, resource, sys, time
 
 import torch
@@ -205,13 +205,14 @@ def save(model, path):
 def main():
     name, mode, weights, steps, warmup = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
     dtype = sys.argv[6] if len(sys.argv) > 6 else "f32"
+    rate = float(sys.argv[7]) if len(sys.argv) > 7 else 3e-4
     torch.manual_seed(1)
     model, x, y = case(name)
     if mode == "weights":
         return save(model, weights)
     if dtype == "f64":  # the arbiter between two trainings in f32
         model, x = model.double(), x.double() if x.is_floating_point() else x
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01,
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01,
                                   fused=mode == "compile")
 
     def loss_of(a, b):

@@ -1,8 +1,9 @@
 -- The trainings of peer.py, by Rille: the same models, weights and batches. Prints one line of JSON.
--- usage: rille run train.lua --model gpt2 --weights FILE --steps 5 --warmup 3 [--profile]
+-- usage: rille run train.lua --model gpt2 --weights FILE --steps 5 --warmup 3 --rate 3e-4 [--profile]
 local rille = require "rille"
 
-local args = rille.args { model = "gpt2", weights = "", steps = 5, warmup = 3, dtype = "f32", profile = false }
+local args = rille.args { model = "gpt2", weights = "", steps = 5, warmup = 3, dtype = "f32", rate = 3e-4,
+  profile = false }
 
 local function counted(dev, shape)  -- 0, 1, 2, .. in that shape
   local n = 1
@@ -60,7 +61,7 @@ return rille.step("train", { args = args }, function()
   local dev = rille.device()
   local model, x, y = cases[args.model](dev)
   if args.weights ~= "" then model:load_state(rille.data.load_tensors(args.weights)) end
-  local opt = rille.optim.adamw(model:parameters(), { lr = 3e-4, weight_decay = 0.01 })
+  local opt = rille.optim.adamw(model:parameters(), { lr = args.rate, weight_decay = 0.01 })
   local update = rille.compile(function(a, b)
     local logits = args.dtype == "f32" and model(a) or rille.autocast(args.dtype, model, a)
     local loss = logits:to("f32"):cross_entropy(b)

@@ -1,0 +1,57 @@
+-- What the host pays for a launch of a user kernel, bound, and for a replay of a compiled function of 400 of them: in
+-- bursts, before the device is waited for. launch_floor.cpp is the same by the driver alone.
+-- usage: rille run launch.lua [--device cuda:0] [--image FILE: the kernel for launch_floor]
+local rille = require "rille"
+local native = require "rille.native"
+
+local args = rille.args { device = "cpu", image = "", rounds = 100, launches = 500, nodes = 400, replays = 20 }
+
+local source = 'extern "C" __global__ void nothing(int n, float a, const float* x, float* y) {}'
+
+return rille.step("launch", { args = args }, function()
+  local dev = rille.device(args.device)
+  local ok, kernel = pcall(dev.kernel, dev, source)
+  if not ok then
+    if type(kernel) == "table" and kernel.kind == "device" then return { not_run = kernel.message } end
+    error(kernel)
+  end
+  if args.image ~= "" then
+    local made = kernel:cubin(dev.architecture)
+    local file = assert(io.open(args.image, "wb"))
+    file:write(made.image)
+    file:close()
+  end
+  local x, y = dev:ones { 64 }, dev:ones { 64 }
+  local go = kernel:bind { grid = 1, block = 32 }
+  local replay = rille.compile(function()
+    for _ = 1, args.nodes do go(64, 0.5, x, y) end
+  end)
+  for _ = 1, 3 do replay() end                   -- runs, captures, replays
+
+  -- The median of the rounds, us per call; and the Lua memory that a call takes, bytes.
+  local function burst(count, fn)
+    local times = {}
+    dev:synchronize()
+    collectgarbage()
+    local before = collectgarbage("count")
+    for _ = 1, count do fn() end
+    local bytes = (collectgarbage("count") - before) * 1024 / count
+    for round = 1, args.rounds do
+      dev:synchronize()
+      local began = native.clock()
+      for _ = 1, count do fn() end
+      times[round] = (native.clock() - began) / count * 1e6
+    end
+    dev:synchronize()
+    table.sort(times)
+    return times[math.ceil(args.rounds / 2)], bytes
+  end
+  local launch_us, launch_bytes = burst(args.launches, function() go(64, 0.5, x, y) end)
+  local replay_us, replay_bytes = burst(args.replays, replay)
+  return { figures = {
+    { name = "launch, host", value = launch_us, unit = "us" },
+    { name = "Lua memory of a launch", value = launch_bytes, unit = "bytes" },
+    { name = ("replay of %d nodes, host"):format(args.nodes), value = replay_us, unit = "us" },
+    { name = "Lua memory of a replay", value = replay_bytes, unit = "bytes" },
+  } }
+end)

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""The checks of tests/gpu/run themselves, on a GPU that the stand-in driver plays: each runs as it would on a real one,
+in its twin's size, and gives the figures that the goals ask for. usage: standin_test.py RILLE LAUNCH_FLOOR
+RILLE_CUDA_DRIVER, RILLE_CUDA_PLUGIN and RILLE_CUDA_PATH name the stand-ins."""
+import json, os, subprocess, sys, tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+here = Path(__file__).resolve().parent
+sys.path[:0] = [str(here), str(here.parent / "cli")]
+import checks
+from tap import check, finish
+
+rille, floor = (os.path.abspath(word) for word in sys.argv[1:3])
+scratch = tempfile.TemporaryDirectory(prefix="rille-gpu-standin-")
+env = dict(os.environ, RILLE_HOME=scratch.name + "/home", XDG_CONFIG_HOME=scratch.name, NO_COLOR="1")
+TINY = {"--layers": 1, "--width": 32, "--heads": 2, "--context": 16, "--peak": 1}
+SMALLER = {"speed.lua": {"--matrix": 64, "--elements": 10000}, "gpt2.lua": TINY,
+           "launch.lua": {"--launches": 20, "--replays": 2, "--image": scratch.name + "/image"},
+           "training.lua": {"--steps": 10, "--again": 5, "--width": 32}}
+figures = {}
+for one in checks.CHECKS:
+    if one.script.endswith(".py") or one.script.startswith("workflows/"):
+        continue
+    given = dict(zip(one.cpu[::2], one.cpu[1::2])) if one.cpu else {}
+    options = {**given, **SMALLER.get(one.script, {}), "--device": "cuda:0"}
+    words = [rille, "--json", "run", str(here / one.script), *(str(w) for pair in options.items() for w in pair)]
+    if one.script.endswith(".cpp"):
+        words = [floor, scratch.name + "/image", "nothing"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=300, cwd=scratch.name)
+    try:
+        figures[one.name] = {f["name"]: f["value"] for f in json.loads(done.stdout)["result"]["figures"]}
+    except (ValueError, KeyError, TypeError):
+        figures[one.name] = {}
+    check(f"{one.name} runs and gives figures", done.returncode == 0 and figures[one.name], done.stdout + done.stderr)
+for goal in checks.GOALS:
+    for name in filter(None, (goal.check, goal.of, goal.beyond)):
+        if name in figures:
+            check(f"{name} gives what a goal asks for: {goal.figure}", goal.figure in figures[name], figures[name])
+for name in ("Lua memory of a launch", "Lua memory of a replay"):
+    check(f"{name}: none", figures["launch"].get(name) == 0, figures["launch"])
+scratch.cleanup()
+finish()
