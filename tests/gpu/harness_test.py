@@ -94,7 +94,8 @@ def test_fake(folder):
                     checks.Goal("difference", "<= 5", "good", "rate", beyond="peer"),
                     checks.Goal("none", ">= 3", "good", "x", "peer")]
     report, code, said = run(bundle, H200)
-    check("a goal beside a peer is the ratio or the difference", [goal.get("value") for goal in report["goals"]] == [3.5, 5, None], report)
+    check("a goal beside a peer is the ratio or the difference",
+          [goal.get("value") for goal in report["goals"]] == [3.5, 5, None], report)
     report, code, said = run(fake_bundle(folder / "lame", "ok", "cpu"), H200)
     check("a peer alone is nothing of Rille", report["checks"][1]["gpu"]["status"] == "ran" and
           report["status"] == "nothing ran on the GPU", report)
@@ -125,7 +126,8 @@ def test_budget():
     limits = sum(one.gpu_limit_s for one in checks.CHECKS)
     check(f"all limits on a GPU ({limits} s) fit in the {checks.TOTAL_S} s", limits <= checks.TOTAL_S - 60, limits)
     names = {one.name for one in checks.CHECKS}
-    wrong = [goal.what for goal in checks.GOALS if not {goal.check, goal.of or goal.check, goal.beyond or goal.check} <= names]
+    wrong = [goal.what for goal in checks.GOALS
+             if not {goal.check, goal.of or goal.check, goal.beyond or goal.check} <= names]
     check("each goal's check exists", not wrong, wrong)
     missing = [one.script for one in checks.CHECKS
                if not (here / one.script).exists() and not (here.parents[1] / one.script).exists()]
