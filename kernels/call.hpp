@@ -54,6 +54,9 @@ struct Attrs {
   }
 };
 
+// attrs.i[tf32_at] of products and convolutions, 1: f32 operands may be rounded to TF32, where a device has it.
+inline constexpr int tf32_at = max_rank - 1;
+
 // The key of a random operation; every number it draws is Philox(seed; step, index, position).
 struct RandomKey {
   std::uint64_t seed = 0;

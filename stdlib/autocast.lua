@@ -11,7 +11,9 @@ end
 ---in f32, and give `dtype`; element-wise operations meet at the larger type; parameters, their gradients and the
 ---optimizer stay f32. What fn(...) returns is not cast. Call the model in it, and the loss and `backward` outside.
 ---@generic R
----@param dtype string "bf16", "f16", or "f32", which changes nothing
+---"tf32" changes no type: products and convolutions of f32 tensors may be rounded to TF32 (ten bits of mantissa, sums
+---in f32) on GPUs that have it, sm_80 and later, and so are their gradients' products; on the CPU they are f32.
+---@param dtype string "bf16", "f16", "tf32", or "f32", which changes nothing
 ---@param fn fun(...): R the function
 ---@param ... any the arguments of the function
 ---@return R

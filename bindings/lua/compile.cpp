@@ -46,6 +46,7 @@ Result<int> begin(lua_State* L) {
   std::vector<Tensor> inputs;
   std::string key = state.mode;
   if (const auto cast = state.modes().autocast) key += fmt::format("|autocast {}", name_of(*cast));
+  if (state.modes().tf32) key += "|tf32";
   int last = lua_gettop(L);
   for (int i = 2; i <= last; ++i) {
     int type = lua_type(L, i);

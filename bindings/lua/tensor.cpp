@@ -312,22 +312,22 @@ Result<int> set_grad(lua_State* L) {
 
 int detach(lua_State* L) { return push_tensor(L, check_tensor(L, 1, "detach").detach()); }
 
-// set_autocast(dtype or nil) -> what it was
+// set_autocast("bf16", "f16", "tf32", "f32" or nil) -> what it was
 Result<int> set_autocast(lua_State* L) {
   TensorState& state = tensor_state(L);
-  Graph::Modes modes = state.modes();
-  const auto before = modes.autocast;
+  const Graph::Modes before = state.modes();
+  Graph::Modes modes = before;
+  const auto wanted = lua_isnoneornil(L, 1) ? std::string_view("f32") : check_text(L, 1, "rille.autocast");
   modes.autocast.reset();
-  if (!lua_isnoneornil(L, 1)) {
-    RILLE_TRY(const DType dtype, parse_dtype(check_text(L, 1, "rille.autocast")));
-    if (dtype != DType::bf16 && dtype != DType::f16 && dtype != DType::f32)
-      return make_error(ErrorKind::invalid, fmt::format("rille.autocast: {}", name_of(dtype)),
-                        "products are done in bf16, f16 or f32");
-    if (dtype != DType::f32) modes.autocast = dtype;
-  }
+  modes.tf32 = wanted == "tf32";
+  if (wanted == "bf16") modes.autocast = DType::bf16;
+  else if (wanted == "f16") modes.autocast = DType::f16;
+  else if (wanted != "f32" && wanted != "tf32")
+    return make_error(ErrorKind::invalid, fmt::format("rille.autocast: {}", wanted),
+                      "products are done in bf16, f16, tf32 or f32");
   state.set_modes(modes);
-  if (!before) return 0;
-  push(L, name_of(*before));
+  if (!before.tf32 && !before.autocast) return 0;
+  push(L, before.tf32 ? std::string_view("tf32") : name_of(*before.autocast));
   return 1;
 }
 

@@ -32,10 +32,10 @@ class Launcher {
   virtual int architecture() const = 0; // 90: sm_90
   // Matrix products by a library. false: there is none for these types; the own kernel is launched.
   // Row-major out[b] = (in0[b] or its transpose) * (in1[b] or its transpose), by the views' strides; adds `bias`
-  // (the last dimension's) where it has data; `accumulate`: adds to out.
+  // (the last dimension's) where it has data; `accumulate`: adds to out; `tf32`: f32 operands may be rounded to TF32.
   struct Product {
     const View *a = nullptr, *b = nullptr, *bias = nullptr, *out = nullptr;
-    bool accumulate = false;
+    bool accumulate = false, tf32 = false;
   };
   virtual bool product(const Product& p) = 0;
 

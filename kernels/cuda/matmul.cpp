@@ -8,7 +8,8 @@ void products(const Call& c, Launcher& l, const Names& names) {
   const int r = out.shape.n;
   if (out.count() == 0) return;
   if (a.shape[r - 1] != 0) {
-    const Launcher::Product wanted{&a, &b, c.n_in == 3 ? &c.in[2] : nullptr, &out, false};
+    const Launcher::Product wanted{&a, &b, c.n_in == 3 ? &c.in[2] : nullptr, &out, false,
+                                   c.attrs->i[tf32_at] == 1};
     if (l.product(wanted)) return;
   }
   Product p{};

@@ -44,6 +44,23 @@ class Backward {
   std::optional<Error> error_;
 };
 
+// Products are recorded as the rule's own operation was, while one lives: in TF32 or not.
+class SameProducts {
+ public:
+  explicit SameProducts(const Backward& b) : graph_(b.g().graph()), before_(graph_.modes()) {
+    Graph::Modes now = before_;
+    now.tf32 = b.attrs().i[kernels::tf32_at] == 1;
+    graph_.set_modes(now);
+  }
+  ~SameProducts() { graph_.set_modes(before_); }
+  SameProducts(const SameProducts&) = delete;
+  SameProducts& operator=(const SameProducts&) = delete;
+
+ private:
+  Graph& graph_;
+  Graph::Modes before_;
+};
+
 // Sums `g` down to `shape`, from which it was broadcast.
 Result<Tensor> sum_to(const Tensor& g, const Dims& shape);
 

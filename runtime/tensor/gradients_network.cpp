@@ -4,12 +4,14 @@
 namespace rille::tensor::gradient {
 
 void matmul(Backward& b) {
+  const SameProducts same(b);
   if (b.needs(0)) b.set(0, b(tensor::matmul(b.g(), b(tensor::transpose(b.in(1), -2, -1)))));
   if (b.needs(1)) b.set(1, b(tensor::matmul(b(tensor::transpose(b.in(0), -2, -1)), b.g())));
 }
 
 // in: x [rows, in], the weight seen as [in, out], bias [out].
 void linear(Backward& b) {
+  const SameProducts same(b);
   if (b.needs(0)) b.set(0, b(tensor::matmul(b.g(), b(tensor::transpose(b.in(1), 0, 1)))));
   // Made as [out, in], the way the weight lies in memory, and seen turned: its gradient is contiguous then.
   if (b.needs(1)) {

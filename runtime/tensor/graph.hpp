@@ -76,6 +76,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   struct Modes {
     bool grad_enabled = true;
     std::optional<DType> autocast;                        // products and convolutions of f32 operands are done in it
+    bool tf32 = false;                                    // or stay f32 and may be rounded to TF32 by a GPU
   };
   const Modes& modes() const { return modes_; }
   void set_modes(const Modes& m) { modes_ = m; }

@@ -132,6 +132,7 @@ Result<Tensor> dropout(const Tensor& a, double p, bool training = true);
 // -- products. Where the graph's autocast is set, f32 operands of products and convolutions are cast to it first; the
 // gradients of what was cast come back in f32.
 Result<Tensor> autocast(const Tensor& t);                  // the handle itself where nothing is to be cast
+kernels::Attrs product_attrs(const Tensor& operand);       // with the graph's mode of TF32
 // [.., m, k] x [.., k, n], leading dimensions broadcast; vectors as in PyTorch. Transposed views cost no copy.
 Result<Tensor> matmul(const Tensor& a, const Tensor& b);
 // "ij,jk->ik": sums of products by letters, one for each dimension; letters that the result does not name are summed.

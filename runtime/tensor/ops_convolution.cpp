@@ -57,7 +57,7 @@ Result<Tensor> conv2d(const Tensor& given, const Tensor& given_weight, const Ten
                            to_string(bias.shape()), weight.size(0)));
   }
   Dims shape = dims_of({x.size(0), weight.size(0), 0, 0});
-  kernels::Attrs attrs;
+  kernels::Attrs attrs = product_attrs(x);
   for (int k = 0; k < 2; ++k) {
     shape[2 + k] = windows(x.size(2 + k), weight.size(2 + k), how.stride[k], how.padding[k], how.dilation[k]);
     if (shape[2 + k] < 1) {

@@ -58,7 +58,7 @@ Result<Tensor> matmul_matrices(const Tensor& a, const Tensor& b) {
   };
   RILLE_TRY(const auto x, plain(wide_a));
   RILLE_TRY(const auto y, plain(wide_b));
-  return apply_one(OpId::matmul, {}, {x, y}, {a.dtype(), out});
+  return apply_one(OpId::matmul, product_attrs(a), {x, y}, {a.dtype(), out});
 }
 
 }  // namespace
@@ -66,6 +66,12 @@ Result<Tensor> matmul_matrices(const Tensor& a, const Tensor& b) {
 Result<Tensor> autocast(const Tensor& t) {
   if (!t || t.dtype() != DType::f32 || !t.graph().modes().autocast) return t;
   return cast(t, *t.graph().modes().autocast);
+}
+
+kernels::Attrs product_attrs(const Tensor& t) {
+  kernels::Attrs attrs;
+  attrs.i[kernels::tf32_at] = t.dtype() == DType::f32 && t.graph().modes().tf32;
+  return attrs;
 }
 
 Result<Tensor> matmul(const Tensor& left, const Tensor& right) {
@@ -119,7 +125,8 @@ Result<Tensor> linear(const Tensor& given, const Tensor& given_weight, const Ten
     RILLE_TRY(const auto b, contiguous(bias));
     inputs.push_back(b);
   }
-  RILLE_TRY(const auto y, apply_one(OpId::linear, {}, inputs, {x.dtype(), dims_of({rows.size(0), out})}));
+  RILLE_TRY(const auto y, apply_one(OpId::linear, product_attrs(x), inputs,
+                                    {x.dtype(), dims_of({rows.size(0), out})}));
   return view(y, shape);
 }
 

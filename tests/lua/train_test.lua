@@ -261,6 +261,7 @@ tap.test("products in bf16, parameters and gradients in f32", function()
   model(x):sum():backward()
   tap.ok((bf16 - model.weight.grad):abs():max():item() < 0.1)
   tap.equal(rille.autocast("f32", model, x).dtype, "f32")
+  tap.equal(rille.autocast("tf32", model, x):totable(), model(x):totable(), "a CPU has no TF32")
   tap.raises(nil, "mine", rille.autocast, "bf16", function() error("mine") end)
   tap.equal(model(x).dtype, "f32")  -- put back after an error
   tap.raises("invalid", "i32", rille.autocast, "i32", model, x)

@@ -1,6 +1,7 @@
 // libcublasLt.so.13 for tests: plain loops over f32 and f64 in the library's own words (column-major, leading
 // dimensions, strided batches, a bias along D's rows), given to the stand-in driver's stream. So what the plug-in says
-// about its matrices is checked by their products. Half types it declines, as the library may.
+// about its matrices is checked by their products. TF32 rounds what it reads, as the hardware
+// does. Half types it declines, as the library may.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -10,10 +11,20 @@
 
 namespace {
 
-struct Desc { int scale = 0, transpose_a = 0, transpose_b = 0, epilogue = 1; const void* bias = nullptr; };
+struct Desc { int compute = 0, scale = 0, transpose_a = 0, transpose_b = 0, epilogue = 1; const void* bias = nullptr; };
 struct Layout { int type = 0; std::int64_t rows = 0, columns = 0, ld = 0, stride = 0; std::int32_t batches = 1; };
 struct Result { std::uint64_t algorithm[8]; std::size_t scratch_bytes; int state; float waves; int reserved[4]; };
-constexpr int f32 = 0, f64 = 1;
+constexpr int f32 = 0, f64 = 1, tf32 = 77;
+
+// Ten bits of mantissa, to the nearest, ties away from zero.
+double rounded(double x) {
+  float f = float(x);
+  std::uint32_t bits;
+  std::memcpy(&bits, &f, 4);
+  bits = (bits + 0x1000u) & ~0x1fffu;
+  std::memcpy(&f, &bits, 4);
+  return double(f);
+}
 
 using Call = int (*)(void* stream, const std::function<void()>* run);
 Call stand_in() {
@@ -25,6 +36,7 @@ Call stand_in() {
 template <class T>
 void multiply(const Desc& o, const Layout& la, const Layout& lb, const Layout& ld, const T* a, const T* b, T* d,
               T beta) {
+  const auto read = [&](T x) { return o.compute == tf32 ? rounded(double(x)) : double(x); };
   const std::int64_t inner = o.transpose_a ? la.rows : la.columns;
   for (std::int32_t batch = 0; batch < ld.batches; ++batch) {
     const T *at = a + batch * la.stride, *bt = b + batch * lb.stride;
@@ -33,8 +45,8 @@ void multiply(const Desc& o, const Layout& la, const Layout& lb, const Layout& l
       for (std::int64_t i = 0; i < ld.rows; ++i) {
         double sum = 0;
         for (std::int64_t k = 0; k < inner; ++k)
-          sum += double(at[o.transpose_a ? k + i * la.ld : i + k * la.ld]) *
-                 double(bt[o.transpose_b ? j + k * lb.ld : k + j * lb.ld]);
+          sum += read(at[o.transpose_a ? k + i * la.ld : i + k * la.ld]) *
+                 read(bt[o.transpose_b ? j + k * lb.ld : k + j * lb.ld]);
         if (o.epilogue == 4) sum += double(static_cast<const T*>(o.bias)[i]);
         T& to = dt[i + j * ld.ld];
         to = T(sum + (beta == 0 ? 0 : double(beta) * double(to)));
@@ -57,8 +69,9 @@ API cublasLtDestroy(void* handle) {
   delete static_cast<int*>(handle);
   return 0;
 }
-API cublasLtMatmulDescCreate(void** desc, int, int scale) {
-  *desc = new Desc{scale, 0, 0, 1, nullptr};
+API cublasLtMatmulDescCreate(void** desc, int compute, int scale) {
+  if (compute != 68 && compute != 70 && compute != tf32) return 7;
+  *desc = new Desc{compute, scale, 0, 0, 1, nullptr};
   return 0;
 }
 API cublasLtMatmulDescDestroy(void* desc) {

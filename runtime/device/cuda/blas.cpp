@@ -21,8 +21,8 @@ struct Result {                                      // cublasLtMatmulHeuristicR
   float waves;
   int reserved[4];
 };
-constexpr int operation_t = 1, compute_32f = 68, compute_64f = 70, real_f32 = 0, real_f64 = 1, real_f16 = 2,
-              real_bf16 = 14, epilogue_bias = 4;
+constexpr int operation_t = 1, compute_32f = 68, compute_64f = 70, compute_tf32 = 77, real_f32 = 0, real_f64 = 1,
+              real_f16 = 2, real_bf16 = 14, epilogue_bias = 4;
 constexpr int desc_transpose_a = 3, desc_transpose_b = 4, desc_epilogue = 7, desc_bias = 8;
 constexpr int layout_batches = 5, layout_stride = 6;
 constexpr int prefer_scratch = 1, prefer_align_a = 5, prefer_align_b = 6, prefer_align_c = 7, prefer_align_d = 8;
@@ -112,7 +112,8 @@ struct Described {
 
   explicit Described(const BlasShape& s) {
     const bool wide = s.type == real_f64;
-    good = !l.desc_create(&desc, wide ? compute_64f : compute_32f, wide ? real_f64 : real_f32) &&
+    const int compute = wide ? compute_64f : s.tf32 ? compute_tf32 : compute_32f;
+    good = !l.desc_create(&desc, compute, wide ? real_f64 : real_f32) &&
            !l.layout_create(&a, s.type, std::uint64_t(s.transpose_a ? s.k : s.m),
                             std::uint64_t(s.transpose_a ? s.m : s.k), s.lda) &&
            !l.layout_create(&b, s.type, std::uint64_t(s.transpose_b ? s.n : s.k),
@@ -241,6 +242,7 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
   s.stride_b = s.batches == 1 ? 0 : of_a;
   s.stride_d = s.batches == 1 ? 0 : of_out;
   s.accumulate = p.accumulate;
+  s.tf32 = p.tf32 && a.dtype == DType::f32;
   s.align_a = alignment(b.data);
   s.align_b = alignment(a.data);
   s.align_d = alignment(out.data);
@@ -259,8 +261,8 @@ Blas::~Blas() { if (handle_) library().destroy(handle_); }
 const Blas::Plan* Blas::plan(const BlasShape& s) {
   if (!ready()) return nullptr;
   std::int64_t numbers[] = {s.m, s.n, s.k, s.transpose_a, s.transpose_b, s.lda, s.ldb, s.ldd, s.batches, s.stride_a,
-                            s.stride_b, s.stride_d, s.type, s.type_d, s.bias, s.accumulate, s.align_a, s.align_b,
-                            s.align_d};
+                            s.stride_b, s.stride_d, s.type, s.type_d, s.bias, s.accumulate, s.tf32, s.align_a,
+                            s.align_b, s.align_d};
   const auto [found, fresh] = plans_.try_emplace(std::string(reinterpret_cast<const char*>(numbers), sizeof numbers));
   Plan& plan = found->second;
   if (fresh) {

@@ -2,8 +2,9 @@
 // it is not found, or does not serve an operand's layout or type, the own kernel multiplies.
 //
 // Row-major C = A B is column-major C' = B' A': so the library gets B first, and no matrix is ever moved. f32 is
-// computed in f32 (no TF32), half types are summed in f32. The algorithm is the heuristic's first, chosen once for each
-// geometry: so it is the same for a plain run, a capture and the next process on this version.
+// computed in f32, or in TF32 when the product says so, half types are summed in f32. The algorithm is the heuristic's
+// first, chosen once for each geometry: so it is the same for a plain run, a capture and the next process on this
+// version.
 //
 // One for each card; the lane's.
 #pragma once
@@ -23,7 +24,7 @@ struct BlasShape {
   std::int64_t lda = 0, ldb = 0, ldd = 0;
   std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_d = 0;
   int type = 0, type_d = 0;                          // cudaDataType
-  bool bias = false, accumulate = false;
+  bool bias = false, accumulate = false, tf32 = false;
   unsigned align_a = 0, align_b = 0, align_d = 0;    // of the addresses, in bytes
 };
 

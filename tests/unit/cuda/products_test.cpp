@@ -51,5 +51,31 @@ TEST_CASE("products are the CPU's, whatever way their operands lie", "[cuda]") {
   CHECK(std::string(standin.report().wrong) == "");
 }
 
+// What TF32's ten bits lose shows: 1 + 2^-11 + 2^-12 becomes 1 + 2^-10, 1 + 2^-12 becomes 1.
+TEST_CASE("products are rounded to TF32 where it is asked for, gradients' too, and not elsewhere", "[cuda]") {
+  const Standin standin;
+  const auto results = [](const std::shared_ptr<Graph>& g, bool tf32, DType t) {
+    g->set_modes({.tf32 = tf32});
+    const Tensor x = get(from_numbers(*g, dims({1, 2}), t, {1 + 0x1p-11 + 0x1p-12, 1 + 0x1p-12}));
+    Tensor w = get(from_numbers(*g, dims({2, 2}), t, {1, 2, 3, 1 + 0x1p-12}));
+    CHECK(w.set_requires_grad(true));
+    const Tensor y = get(linear(x, w)), z = get(matmul(x, w.detach()));
+    const Tensor loss = get(sum(get(mul(y, y))));
+    g->set_modes({});                                  // backward does as the operation did
+    CHECK(backward(loss));
+    return std::vector{numbers(y), numbers(z), numbers(w.grad())};
+  };
+  const auto g = standin.graph(), cpu = new_graph();
+  const auto full = results(cpu, false, DType::f32);
+  CHECK(results(g, false, DType::f32) == full);
+  CHECK(results(cpu, true, DType::f32) == full);       // a CPU has no TF32
+  CHECK(results(g, true, DType::f64) == results(cpu, false, DType::f64));
+  const auto rough = results(g, true, DType::f32);
+  CHECK(rough[0] == std::vector<double>{3 + 0x1p-10, 4 + 3 * 0x1p-10});
+  CHECK(rough[1] == std::vector<double>{4 + 0x1p-10, 3 + 0x1p-9});
+  CHECK(rough[2][0] == (6 + 0x1p-8) * (1 + 0x1p-10));
+  CHECK(rough[2][1] == 6 + 0x1p-8);
+}
+
 }  // namespace
 }  // namespace rille::tensor
