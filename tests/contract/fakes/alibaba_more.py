@@ -1,0 +1,294 @@
+"""What alibaba.py has beside instances: catalogue, stock, prices, tags, keys, disks, quotas, resizing, metadata."""
+import math
+
+from base import Refusal, Reply
+from rules import Rules
+from world import stamp, unstamp
+
+ZONES = {
+    "cn-hangzhou": ["cn-hangzhou-i", "cn-hangzhou-j"], "cn-shanghai": ["cn-shanghai-m"],
+    "ap-southeast-1": ["ap-southeast-1c"]
+}
+DISK = "{0}.Category {0}.Size {0}.PerformanceLevel {0}.DiskName {0}.Encrypted {0}.KMSKeyId {0}.DeleteWithInstance"
+RULES = {
+    a: Rules(n) for a, n in {
+        "RunInstances": "!RegionId !ImageId !InstanceType ZoneId SecurityGroupId SecurityGroupIds.N VSwitchId Amount "
+        "MinAmount "
+        "ClientToken InstanceName HostName KeyPairName UserData Tag.N.Key Tag.N.Value InstanceChargeType SpotStrategy "
+        "SpotPriceLimit SpotDuration SpotInterruptionBehavior InternetMaxBandwidthOut InternetMaxBandwidthIn "
+        "InternetChargeType AutoReleaseTime DryRun HttpTokens HttpEndpoint RamRoleName Description IoOptimized "
+        "ResourceGroupId " + DISK.format("SystemDisk") + " " + DISK.format("DataDisk.N"),
+        "DescribeInstances": "!RegionId InstanceIds Tag.N.Key Tag.N.Value MaxResults NextToken PageNumber PageSize "
+        "Status "
+        "ZoneId InstanceName InstanceType AdditionalAttributes.N DryRun",
+        "DeleteInstances": "!RegionId !InstanceId.N Force ForceStop TerminateSubscription ClientToken DryRun",
+        "DeleteInstance": "RegionId !InstanceId Force ForceStop TerminateSubscription DryRun",
+        "StopInstance": "RegionId !InstanceId ForceStop StoppedMode DryRun",
+        "StartInstance": "RegionId !InstanceId DryRun",
+        "StopInstances": "!RegionId !InstanceId.N ForceStop StoppedMode DryRun",
+        "StartInstances": "!RegionId !InstanceId.N DryRun",
+        "ModifyInstanceSpec": "RegionId !InstanceId InstanceType ClientToken AllowMigrateAcrossZone Async DryRun "
+        "ModifyMode",
+        "DescribeResourcesModification": "!RegionId !ResourceId !DestinationResource InstanceType OperationType",
+        "ModifyInstanceAutoReleaseTime": "RegionId !InstanceId AutoReleaseTime",
+        "DescribeRegions": "RegionId AcceptLanguage InstanceChargeType ResourceType",
+        "DescribeZones": "!RegionId AcceptLanguage Verbose",
+        "DescribeInstanceTypes": "RegionId MinimumGPUAmount GPUSpec InstanceTypes.N InstanceTypeFamilies.N "
+        "MaxResults NextToken",
+        "DescribeAvailableResource": "!RegionId !DestinationResource InstanceChargeType SpotStrategy InstanceType "
+        "ZoneId "
+        "IoOptimized ResourceType NetworkCategory SpotDuration",
+        "DescribePrice": "!RegionId ResourceType InstanceType ImageId SystemDisk.Category SystemDisk.Size "
+        "SystemDisk.PerformanceLevel InternetChargeType InternetMaxBandwidthOut PriceUnit Period SpotStrategy "
+        "SpotDuration "
+        "ZoneId Amount DataDisk.N.Category DataDisk.N.Size InstanceNetworkType IoOptimized",
+        "DescribeSpotPriceHistory": "!RegionId !NetworkType !InstanceType ZoneId SpotDuration StartTime EndTime "
+        "OSType Offset "
+        "IoOptimized",
+        "DescribeSpotAdvice": "!RegionId InstanceTypes.N GpuSpec GpuAmount ZoneId",
+        "TagResources": "!RegionId !ResourceType !ResourceId.N Tag.N.Key Tag.N.Value",
+        "ListTagResources": "!RegionId !ResourceType ResourceId.N Tag.N.Key Tag.N.Value NextToken",
+        "ImportKeyPair": "!RegionId !KeyPairName !PublicKeyBody Tag.N.Key Tag.N.Value",
+        "DeleteKeyPairs": "!RegionId !KeyPairNames",
+        "DescribeKeyPairs": "!RegionId KeyPairName PageNumber PageSize",
+        "DescribeAccountAttributes": "!RegionId AttributeName.N ZoneId",
+        "DescribeDisks": "!RegionId DiskIds InstanceId Status Tag.N.Key Tag.N.Value PageNumber PageSize MaxResults "
+        "NextToken",
+        "DeleteDisk": "RegionId !DiskId",
+    }.items()
+}
+BAD_CURSOR = Refusal(400, "InvalidParameter.NextToken", "The specified NextToken is invalid.")
+
+
+class More:
+
+    def rows_of(self, p, rows):
+        """(rows of the page, next token, count of all): by token where one of its parameters is given."""
+        size = p.get("MaxResults") or p.get("PageSize") or "10"
+        if not size.isdigit() or not 1 <= int(size) <= 100:
+            raise Refusal(400, "InvalidParameter.PageSize", "It is between 1 and 100.")
+        if "MaxResults" in p or "NextToken" in p:
+            page, cursor = self.page(rows, p.get("NextToken"), int(size), 100, BAD_CURSOR)
+            return page, cursor, 0
+        rows = [r for row in rows for r in ([row, row] if self.duplicate else [row])]
+        start = (int(p.get("PageNumber", "1")) - 1) * int(size)
+        return rows[start:start + int(size)], "", len(rows)
+
+    def sold(self, type, zone):
+        return zone in type.facts.get("zones", [zone])
+
+    def DescribeRegions(self, p):
+        return dict(Regions=dict(Region=[
+            dict(RegionId=r, LocalName=r, RegionEndpoint=f"ecs.{r}.aliyuncs.com", Status="available")
+            for r in sorted(ZONES)
+        ]))
+
+    def DescribeZones(self, p):
+        return dict(Zones=dict(Zone=[dict(ZoneId=z, LocalName=z) for z in ZONES[self.region]]))
+
+    def DescribeInstanceTypes(self, p):
+        names = [v for k, v in p.items() if k.startswith("InstanceTypes.")]
+        rows = [
+            t for t in self.types.values() if (not names or t.name in names) and
+            t.count >= int(p.get("MinimumGPUAmount", "0")) and p.get("GPUSpec", t.gpu) == t.gpu
+        ]
+        limit = p.get("MaxResults", "0")
+        rows, cursor = self.page(rows, p.get("NextToken"), int(limit), 1600, BAD_CURSOR)
+        return dict(
+            NextToken=cursor, InstanceTypes=dict(InstanceType=[
+                dict(InstanceTypeId=t.name, InstanceTypeFamily=t.name.rpartition(".")[0], CpuCoreCount=t.vcpus,
+                     MemorySize=float(t.memory_gib), GPUAmount=t.count, GPUSpec=t.gpu, GPUMemorySize=float(
+                         t.gpu_gib), InstanceBandwidthRx=10240000, CpuArchitecture="X86") for t in rows
+            ]))
+
+    def DescribeAvailableResource(self, p):
+        if p["DestinationResource"] != "InstanceType":
+            raise Refusal(400, "InvalidDestinationResource",
+                          "The specified parameter DestinationResource is not valid.")
+        zones = []
+        for zone in ZONES[self.region]:
+            if p.get("ZoneId", zone) != zone:
+                continue
+            left = lambda t: self.world.left(t.name, zone) != 0
+            rows = [
+                dict(Value=t.name, Status="Available" if left(t) else "SoldOut",
+                     StatusCategory="WithStock" if left(t) else "WithoutStock", Min=0, Max=0, Unit="")
+                for t in self.types.values() if p.get("InstanceType", t.name) == t.name and self.sold(t, zone)
+            ]
+            any_left = any(r["Status"] == "Available" for r in rows)
+            zones.append(
+                dict(
+                    RegionId=self.region, ZoneId=zone, Status="Available" if any_left else "SoldOut",
+                    StatusCategory="WithStock" if any_left else "WithoutStock", AvailableResources=dict(
+                        AvailableResource=[dict(Type="InstanceType", SupportedResources=dict(
+                            SupportedResource=rows))])))
+        return dict(AvailableZones=dict(AvailableZone=zones))
+
+    def DescribePrice(self, p):
+        type = p.get("InstanceType")
+        if p.get("ResourceType", "instance") != "instance" or type not in self.types:
+            raise Refusal(400, "InvalidInstanceType.ValueNotSupported",
+                          f"The specified InstanceType {type} is not sold.")
+        if p.get("PriceUnit", "Hour") != "Hour":
+            raise Refusal(400, "InvalidPriceUnit", "Only Hour is sold here.")
+        if p.get("ZoneId", ZONES[self.region][0]) not in ZONES[self.region]:
+            raise Refusal(404, "InvalidZoneId.NotFound", "The specified ZoneId does not exist.")
+        spot = p.get("SpotStrategy", "NoSpot") != "NoSpot"
+        full, trade = self.price(type, False, self.region) / 1e6, self.price(type, spot, self.region) / 1e6
+        times = int(p.get("Amount", "1"))
+        parts = [("instanceType", full * times, trade * times), ("systemDisk", 0.0, 0.0)]
+        return dict(PriceInfo=dict(
+            Rules=dict(Rule=[]), Price=dict(
+                Currency=self.currency, OriginalPrice=full * times, TradePrice=trade *
+                times, DiscountPrice=(full - trade) *
+                times, ReservedInstanceHourPrice=0.0, DetailInfos=dict(DetailInfo=[
+                    dict(Resource=n, OriginalPrice=o, TradePrice=t, DiscountPrice=o - t, Rules=dict(Rule=[]))
+                    for n, o, t in parts
+                ]))))
+
+    def DescribeSpotPriceHistory(self, p):
+        type = self.types.get(p["InstanceType"])
+        if not type:
+            raise Refusal(404, "InvalidInstanceType.NotFound", "The specified InstanceType does not exist.")
+        now = self.world.now()
+        end, start = unstamp(p.get("EndTime", stamp(now))), unstamp(p.get("StartTime", stamp(now - 3600)))
+        if end is None or start is None:
+            raise Refusal(400, "InvalidStartTime.Malformed", "The specified StartTime or EndTime is not valid.")
+        hours = [end] + [end - 3600 * n for n in range(1, int(min(720, (end - start) // 3600)) + 1)]
+        rows = [
+            dict(
+                ZoneId=z, InstanceType=type.name, NetworkType="vpc", IoOptimized="optimized",
+                OriginPrice=self.price(type.name, False, self.region) / 1e6, Timestamp=stamp(at),
+                SpotPrice=round(self.price(type.name, True, self.region) / 1e6 *
+                                (1 + 0.1 * math.sin(n)), 3) if n else self.price(type.name, True, self.region) / 1e6)
+            for n, at in reversed(list(enumerate(hours))) for z in ZONES[self.region]
+            if p.get("ZoneId", z) == z and self.sold(type, z)
+        ]
+        first, size = int(p.get("Offset", "0")), self.world.page_size or 1000
+        return dict(Currency=self.currency, NextOffset=first + size if first + size < len(rows) else 0,
+                    SpotPrices=dict(SpotPriceType=rows[first:first + size]))
+
+    def DescribeSpotAdvice(self, p):
+        rows = [
+            dict(InstanceType=t.name, InterruptRateDesc="0-3%", InterruptionRate=1.5, AverageSpotDiscount=20)
+            for t in self.types.values() if t.spot is not None
+        ]
+        return dict(
+            RegionId=self.region, AvailableSpotZones=dict(AvailableSpotZone=[
+                dict(ZoneId=z, AvailableSpotResources=dict(AvailableSpotResource=rows)) for z in ZONES[self.region]
+            ]))
+
+    def ModifyInstanceSpec(self, p):
+        m = self.here(p["InstanceId"])
+        if m.phase != "stopped":
+            raise Refusal(403, "IncorrectInstanceStatus", "The current status of the resource does not support it.")
+        if p.get("InstanceType") not in self.types:
+            raise Refusal(404, "InvalidInstanceType.NotFound", "The specified InstanceType does not exist.")
+        if m.spot:
+            raise Refusal(403, "OperationDenied.SpotInstance", "A spot instance cannot be resized.")
+        self.effect()
+        m.type = p["InstanceType"]
+        m.costs(self.price(m.type, False, m.region))
+        return dict(OrderId="1")
+
+    def DescribeResourcesModification(self, p):
+        m = self.here(p["ResourceId"])
+        rows = [dict(Value=t.name, Status="Available") for t in self.types.values() if t.name != m.type]
+        return dict(AvailableZones=dict(AvailableZone=[
+            dict(
+                ZoneId=m.zone, AvailableResources=dict(
+                    AvailableResource=[dict(Type="InstanceType", SupportedResources=dict(SupportedResource=rows))]))
+        ]))
+
+    def ModifyInstanceAutoReleaseTime(self, p):
+        m = self.here(p["InstanceId"])
+        m.expire(unstamp(p["AutoReleaseTime"]) if p.get("AutoReleaseTime") else None)
+        return {}
+
+    def wanted_tags(self, p):
+        return {p[f"Tag.{n}.Key"]: p.get(f"Tag.{n}.Value") for n in range(1, 21) if f"Tag.{n}.Key" in p}
+
+    def TagResources(self, p):
+        from alibaba import tags_of
+        for id in [v for k, v in p.items() if k.startswith("ResourceId.")]:
+            self.here(id).tags.update(tags_of(p))
+        return {}
+
+    def ListTagResources(self, p):
+        tags = self.wanted_tags(p)
+        rows = [
+            dict(ResourceId=m.id, ResourceType="instance", TagKey=k, TagValue=v) for m in self.world.machines.values()
+            if m.region == self.region and m.phase != "gone" and m.listed() and all(
+                m.tags.get(k) in (v, m.tags.get(k)) if v is None else m.tags.get(k) == v for k, v in tags.items())
+            for k, v in m.tags.items()
+        ]
+        rows, cursor = self.page(rows, p.get("NextToken"), 0, 50, BAD_CURSOR)
+        return dict(NextToken=cursor, TagResources=dict(TagResource=rows))
+
+    def ImportKeyPair(self, p):
+        name = p["KeyPairName"]
+        if not p["PublicKeyBody"].startswith(("ssh-rsa ", "ssh-ed25519 ")):
+            raise Refusal(400, "InvalidPublicKeyBody.ValueNotSupported", "The specified PublicKeyBody is not valid.")
+        if (self.region, name) in self.named:
+            raise Refusal(400, "KeyPair.AlreadyExist", "The key pair already exist.")
+        self.named[(self.region, name)] = self.world.attach("key", f"{self.region}/{name}", {}, None, False, False)
+        return dict(KeyPairName=name, KeyPairFingerPrint="00" * 16)
+
+    def DeleteKeyPairs(self, p):
+        import json
+        for name in json.loads(p["KeyPairNames"]):
+            thing = self.named.pop((self.region, name), None)
+            if thing:
+                thing.ended = self.world.now()
+        return {}
+
+    def DescribeKeyPairs(self, p):
+        rows = [n for r, n in self.named if r == self.region and p.get("KeyPairName", n) == n]
+        return dict(KeyPairs=dict(KeyPair=[dict(KeyPairName=n) for n in rows]), TotalCount=len(rows))
+
+    def DescribeAccountAttributes(self, p):
+        names = [v for k, v in p.items() if k.startswith("AttributeName.")] or ["max-postpaid-instance-vcpu-count"]
+        return dict(AccountAttributeItems=dict(AccountAttributeItem=[
+            dict(AttributeName=n, AttributeValues=dict(ValueItem=[dict(Value="1000")])) for n in names
+        ]))
+
+    def DescribeDisks(self, p):
+        tags = self.wanted_tags(p)
+        rows = [
+            t for t in self.world.things.values() if t.kind == "disk" and t.ended is None and
+            t.facts["region"] == self.region and p.get("InstanceId", t.machine) == t.machine and all(
+                k in t.tags and v in (None, t.tags[k])
+                for k, v in tags.items()) and p.get("Status", "All") in ("All", "In_use" if t.machine else "Available")
+        ]
+        rows, cursor, total = self.rows_of(p, rows)
+        return dict(
+            NextToken=cursor, TotalCount=total, Disks=dict(Disk=[
+                dict(DiskId=t.id, Size=t.facts["size"], Type=t.facts["type"], Status="In_use" if t.
+                     machine else "Available", InstanceId=t.machine or "", DeleteWithInstance=t.dies_with, Tags=dict(
+                         Tag=[dict(TagKey=k, TagValue=v) for k, v in t.tags.items()])) for t in rows
+            ]))
+
+    def DeleteDisk(self, p):
+        disk = self.world.things.get(p["DiskId"])
+        if not disk or disk.kind != "disk" or disk.ended is not None:
+            raise Refusal(404, "InvalidDiskId.NotFound", "The specified DiskId does not exist.")
+        if disk.machine:
+            raise Refusal(403, "IncorrectDiskStatus", "The current disk status does not support this operation.")
+        disk.ended = self.world.now()
+        return {}
+
+    def metadata(self, request, machine, path):
+        """Both modes of access; URL/_metadata/INSTANCE stands for http://100.100.100.200."""
+        if path == "/latest/api/token":
+            if request.method != "PUT" or not request.header("X-aliyun-ecs-metadata-token-ttl-seconds").isdigit():
+                return Reply(400, "", "text/plain")
+            machine.facts["imds"] = self.world.word(40)
+            return Reply(200, machine.facts["imds"], "text/plain")
+        token = request.header("X-aliyun-ecs-metadata-token")
+        if token and token != machine.facts.get("imds"):
+            return Reply(403, "", "text/plain")
+        if path == "/latest/meta-data/instance/spot/termination-time" and machine.noticed():
+            return Reply(200, stamp(machine.reclaim_at), "text/plain")
+        if path == "/latest/meta-data/instance-id":
+            return Reply(200, machine.id, "text/plain")
+        return Reply(404, "", "text/plain")

@@ -1,0 +1,375 @@
+"""The server under every fake provider: HTTP/1.1 with keep-alive on a free port of 127.0.0.1, the control paths under
+/_fake/, faults by script, and the record of all calls. docs/design/fakes.md tells how to write one more.
+
+A fake derives from Fake and gives: parse (which operation is it), verify (is it signed), run (do it), render (a
+refusal in that provider's words) and REFUSALS (kind of fault -> refusal). All four run under one lock.
+"""
+import argparse, base64, email.utils, http.server, json, os, re, socket, sys, threading, time, urllib.parse
+
+from world import World
+
+BEFORE = ("drop", "error", "throttle", "auth", "capacity", "quota", "spot_price", "refuse")
+CREATE_ONLY = ("capacity", "quota", "spot_price", "vanish", "reclaim")
+KINDS = BEFORE + ("error_after", "drop_after", "slow", "skew", "vanish", "reclaim", "duplicates", "late_error")
+
+
+class Refusal(Exception):
+    """An error as the provider says it. `more` is what only one provider's error has."""
+
+    def __init__(self, status, code, message="", headers=None, **more):
+        super().__init__(code)
+        self.status, self.code, self.message, self.headers, self.more = status, code, message, headers or {}, more
+
+
+class Reply:
+
+    def __init__(self, status, body=b"", type="application/json", headers=None):
+        self.status, self.type, self.headers = status, type, dict(headers or {})
+        self.body = json.dumps(body).encode() if isinstance(body, (dict, list)) else \
+            body.encode() if isinstance(body, str) else body
+
+
+class Request:
+
+    def __init__(self, method, target, headers, body):
+        self.method, self.target, self.headers, self.body = method, target, headers, body
+        self.path, _, self.raw_query = target.partition("?")
+        self.query = urllib.parse.parse_qsl(self.raw_query, keep_blank_values=True)
+
+    def header(self, name, default=""):
+        return self.headers.get(name, default)
+
+    def arg(self, name, default=None):
+        return next((v for k, v in self.query if k == name), default)
+
+    def form(self):
+        return urllib.parse.parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True)
+
+    def json(self):
+        """The object in the body; None where it holds none."""
+        try:
+            value = json.loads(self.body) if self.body else {}
+        except ValueError:
+            return None
+        return value if isinstance(value, dict) else None
+
+
+def quote(text):
+    """Percent-encoding of everything but RFC 3986's unreserved characters."""
+    return urllib.parse.quote(text, safe="-_.~")
+
+
+def unbase64(text):
+    """The bytes, or None where it is not base64."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (ValueError, TypeError):
+        return None
+
+
+class Fake:
+    name, currency, billing = "", "USD", {}
+    notice, end = 120.0, 1.0
+    TYPES, REGIONS = [], {}  # the catalogue; region -> what it costs there times
+    REFUSALS, CREATES, LATE = {}, (), ()  # LATE: kinds of faults that the operation takes itself
+
+    def __init__(self, seed, lag, start):
+        self.world = World(self.name, seed, lag, start, self.billing)
+        self.world.notice, self.world.end = self.notice, self.end
+        self.types = {t.name: t for t in self.TYPES}
+        self.lock, self.faults, self.calls = threading.RLock(), [], []
+        self.url, self.created, self.duplicate, self.request_id = "", [], False, ""
+        self.prepare()
+
+    def prepare(self):
+        """What one fake needs beside the rest."""
+
+    def settings(self):
+        return {}
+
+    def env(self):
+        return {}
+
+    def secrets(self):
+        return []
+
+    def temporary(self):
+        """Variables of a second, temporary credential, where the provider has such."""
+        return {}
+
+    def close(self):
+        """The parent is gone: what this fake has left on the disk goes, too."""
+
+    # Faults.
+
+    def fits(self, fault, operation, request):
+        if fault["times"] <= 0 or fault["operation"] not in ("*", operation):
+            return False
+        if fault["kind"] in CREATE_ONLY and operation not in self.CREATES:
+            return False
+        text = urllib.parse.unquote(request.target) + "\n" + request.body.decode("utf-8", "replace")
+        return fault.get("where", "") in text + "\n" + \
+                         urllib.parse.unquote_plus(request.body.decode("utf-8", "replace"))
+
+    def take(self, kinds, operation, request):
+        """The first fault of these kinds that fits, used once; None."""
+        for fault in self.faults:
+            if fault["kind"] in kinds and self.fits(fault, operation, request):
+                fault["times"] -= 1
+                return fault
+        return None
+
+    def refusal(self, kind, fault):
+        r = self.REFUSALS[kind if kind in self.REFUSALS else "error"]
+        headers = dict(r.headers)
+        if fault.get("retry_after") is not None:
+            headers["Retry-After"] = str(fault["retry_after"])
+        return Refusal(fault.get("status", r.status), fault.get("code", r.code), fault.get("message", r.message),
+                       headers, **r.more)
+
+    # One call.
+
+    def answer(self, request):
+        """(reply or None for a connection that breaks, seconds to wait before it is sent)."""
+        with self.lock:
+            self.world.tick()
+            self.created, self.request_id = [], self.world.uuid()
+            call = dict(operation="", parameters={}, status=0, time=self.world.now(), token="", fault="",
+                        method=request.method, path=request.path)
+            self.calls.append(call)
+            try:
+                operation, parameters = self.parse(request)
+            except Refusal as r:
+                return self.end_call(call, self.render(r, request)), 0
+            call.update(operation=operation, parameters=parameters, token=self.token_of(parameters, request))
+            slow = self.take(("slow", ), operation, request)
+            reply = self.perform(call, operation, parameters, request)
+            return reply, (slow.get("seconds", 1) if slow else 0)
+
+    def perform(self, call, operation, parameters, request):
+        before = self.take([k for k in BEFORE if k not in self.LATE], operation, request)
+        if before:
+            call["fault"] = before["kind"]
+            if before["kind"] == "drop":
+                return self.end_call(call, None)
+            return self.end_call(call, self.render(self.refusal(before["kind"], before), request))
+        try:
+            self.verify(request)
+            self.duplicate = bool(self.take(("duplicates", ), operation, request))
+            reply = self.run(operation, parameters, request)
+        except Refusal as r:
+            return self.end_call(call, self.render(r, request))
+        self.world.tick()
+        if self.created:
+            for kind in ("vanish", "reclaim"):
+                fault = self.take((kind, ), operation, request)
+                for machine in self.created if fault else ():
+                    machine.reclaim(fault.get("seconds", 0)) if kind == "reclaim" else \
+                        machine.go("gone", self.world.now() + fault.get("seconds", 0), "vanished")
+        after = self.take(("error_after", "drop_after"), operation, request)
+        if after:
+            call["fault"] = after["kind"]
+            reply = None if after["kind"] == "drop_after" else self.render(self.refusal("error", after), request)
+        return self.end_call(call, reply)
+
+    def end_call(self, call, reply):
+        call["status"] = reply.status if reply else 0
+        return reply
+
+    def token_of(self, parameters, request):
+        return ""
+
+    # Helps for the fakes.
+
+    def made(self, machine):
+        self.created.append(self.world.add(machine))
+        return machine
+
+    def price(self, type, spot, region=""):
+        """Micros per hour, None where it is not sold so."""
+        price = self.types[type].spot if spot else self.types[type].on_demand
+        return None if price is None else int(price * self.REGIONS.get(region, 1))
+
+    def check_room(self, type, zone, count=1):
+        """Raises this provider's quota or capacity error where `set` says that there is no room."""
+        if self.world.quota is not None and len(self.world.alive()) + count > self.world.quota:
+            raise self.refusal("quota", {})
+        left = self.world.left(type, zone)
+        if left is not None and left < count:
+            raise self.refusal("capacity", {})
+        self.world.taken(type, zone, count)
+
+    def page(self, rows, cursor, limit, most, bad):
+        """(rows of this page, cursor of the next or ""). `bad` is raised for a cursor that is not ours."""
+        rows = [r for row in rows for r in ([row, row] if self.duplicate else [row])]
+        start = 0
+        if cursor:
+            plain = unbase64(cursor)
+            if not plain or not re.fullmatch(rb"at \d+", plain):
+                raise bad
+            start = int(plain[3:])
+        size = min(n for n in (limit or most, most, self.world.page_size or most))
+        more = start + size < len(rows)
+        return rows[start:start + size], base64.b64encode(b"at %d" % (start + size)).decode() if more else ""
+
+    # Control.
+
+    def control(self, what, a):
+        world = self.world
+        world.tick()
+        if what == "state":
+            return dict(world.view(), provider=self.name, currency=self.currency, billing=world.billing,
+                        calls=self.calls, faults=[f for f in self.faults if f["times"] > 0])
+        if what == "fault":
+            if a.get("kind") not in KINDS:
+                raise ValueError(f"no such kind of fault: {a.get('kind')}; there are {', '.join(sorted(KINDS))}")
+            if a["kind"] == "skew":
+                world.clock_offset = a.get("seconds", 3600)
+            else:
+                self.faults.append(dict(dict(operation="*", times=1), **a))
+        elif what == "advance":
+            world.advanced += a["seconds"]
+            world.clock_offset += a["seconds"] if a.get("wall") else 0
+            world.tick()
+        elif what == "reclaim":
+            self.reclaim(world.machines[a["id"]], a.get("in_seconds", world.notice))
+        elif what == "vanish":
+            world.machines[a["id"]].vanish()
+        elif what == "calm":
+            self.faults, world.clock_offset = [], 0.0
+        elif what == "set":
+            self.set(a)
+        else:
+            raise ValueError(f"no such control: {what}")
+        world.tick()
+        return {}
+
+    def reclaim(self, machine, in_seconds):
+        machine.reclaim(in_seconds)
+
+    def set(self, values):
+        world = self.world
+        for key, value in values.items():
+            if key == "prices":
+                for type, price in value.items():
+                    row = self.types[type]
+                    row.spot, row.on_demand = price.get("spot", row.spot), price.get("on_demand", row.on_demand)
+                    world.reprice(type, self.price)
+            elif key == "stock":
+                world.stock.update(value)
+            elif key in ("lag", "list_lag", "start", "end", "notice", "page_size", "clock_offset", "token_lifetime",
+                         "quota"):
+                setattr(world, key, value)
+                if key == "lag":
+                    world.list_lag = value
+            elif key == "billing":
+                world.billing.update(value)
+            else:
+                raise ValueError(f"no such setting: {key}")
+
+    def metadata(self, request, machine, path):
+        """What the machine itself can ask about itself, at URL/_metadata/ID/PATH."""
+        return Reply(404, "", "text/plain")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    fake = None
+
+    def body(self):
+        if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
+            data = b""
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                data += self.rfile.read(size)
+                self.rfile.readline()
+            while self.rfile.readline().strip():
+                pass
+            return data
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def serve(self):
+        request = Request(self.command, self.path, self.headers, self.body())
+        if request.path.startswith("/_fake/"):
+            return self.send(self.control(request))
+        if request.path.startswith("/_metadata/"):
+            return self.send(self.metadata(request))
+        reply, wait_s = self.fake.answer(request)
+        if wait_s:
+            time.sleep(wait_s)
+        if reply is None:
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return None
+        return self.send(reply)
+
+    def control(self, request):
+        try:
+            with self.fake.lock:
+                return Reply(200, self.fake.control(request.path[len("/_fake/"):], request.json() or {}))
+        except (KeyError, ValueError, TypeError) as e:
+            return Reply(400, dict(error=f"{type(e).__name__}: {e}"))
+
+    def metadata(self, request):
+        id, _, path = request.path[len("/_metadata/"):].partition("/")
+        with self.fake.lock:
+            self.fake.world.tick()
+            machine = self.fake.world.machines.get(urllib.parse.unquote(id))
+            if not machine or machine.phase != "running":
+                return Reply(404, "", "text/plain")
+            return self.fake.metadata(request, machine, "/" + path)
+
+    def send(self, reply):
+        stream = reply.body is not None and not isinstance(reply.body, bytes)
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.type)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        if stream:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for part in reply.body:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            self.wfile.write(b"0\r\n\r\n")
+            return
+        if reply.status != 204:
+            self.send_header("Content-Length", str(len(reply.body)))
+        self._headers_buffer.append(b"\r\n" + (b"" if self.command == "HEAD" or reply.status == 204 else reply.body))
+        self.flush_headers()  # head and body in one packet
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = serve
+
+    def date_time_string(self, timestamp=None):
+        return email.utils.formatdate(self.fake.world.wall(), usegmt=True)
+
+    def log_message(self, *_):
+        pass
+
+    def handle_one_request(self):
+        try:
+            super().handle_one_request()
+        except (BrokenPipeError, ConnectionResetError, ValueError, OSError):  # the caller was killed
+            self.close_connection = True
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads, request_queue_size = True, 256
+
+
+def main(kind):
+    parser = argparse.ArgumentParser(description=f"A scripted fake of {kind.name}.")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lag", type=float, default=0.0, help="seconds until describe and list know a new machine")
+    parser.add_argument("--start", type=float, default=0.05, help="seconds until a machine runs")
+    args = parser.parse_args()
+    fake = kind(args.seed, args.lag, args.start)
+    server = Server(("127.0.0.1", 0), type("Handler", (Handler, ), dict(fake=fake)))
+    fake.url = f"http://127.0.0.1:{server.server_port}"
+    print(
+        json.dumps(
+            dict(port=server.server_port, settings=fake.settings(), env=fake.env(), secrets=fake.secrets(),
+                 temporary=fake.temporary())), flush=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    sys.stdin.read()
+    fake.close()
+    os._exit(0)

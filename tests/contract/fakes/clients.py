@@ -1,0 +1,75 @@
+"""Simple clients of the fakes, one per provider, for self_test.py: they sign by signatures.py and know two types.
+
+Each has create, describe, list, terminate and the table CODES of what faults look like to it. `describe` gives the
+fake's own words for phases: starting, running, stopping, stopped, ending, or gone.
+"""
+import http.client, json, pathlib, subprocess, sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class ApiError(Exception):
+
+    def __init__(self, status, code, headers, text=""):
+        super().__init__(f"{status} {code} {text}")
+        self.status, self.code, self.headers, self.text = status, code, headers, text
+
+
+class FakeProcess:
+    """A fake in a process of its own, which ends with this one."""
+
+    def __init__(self, name, *arguments):
+        self.process = subprocess.Popen([sys.executable, HERE / f"{name}.py", *map(str, arguments)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        told = json.loads(self.process.stdout.readline())
+        self.port, self.settings, self.env, self.secrets = (told[k] for k in ("port", "settings", "env", "secrets"))
+        self.temporary, self.connection = told["temporary"], None
+
+    def send(self, method, path, headers=None, body=b""):
+        """(status, headers, body) over one kept connection; ConnectionError where it breaks."""
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            self.connection.request(method, path, body, headers or {})
+            reply = self.connection.getresponse()
+            return reply.status, reply.headers, reply.read()
+        except (http.client.HTTPException, OSError) as e:
+            self.connection.close()
+            self.connection = None
+            raise ConnectionError(str(e)) from e
+
+    def control(self, what, **body):
+        status, _, text = self.send("GET" if what == "state" else "POST", "/_fake/" + what,
+                                    {"Content-Type": "application/json"},
+                                    json.dumps(body).encode())
+        if status != 200:
+            raise ValueError(text)
+        return json.loads(text)
+
+    def state(self):
+        return self.control("state")
+
+    def host(self):
+        return f"127.0.0.1:{self.port}"
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+        self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+class Client:
+    name, token, mismatch = "", True, ""  # whether it has tokens; its error for one with another request
+    spot, paged, noticed, reclaimed = True, True, True, ("gone", "ending")
+    CODES = {}  # kind of fault -> code of the error
+
+    def __init__(self, fake, **credentials):
+        self.fake, self.credentials, self.shift = fake, dict(fake.env, **credentials), 0
+
+    def secret_names(self):
+        return [k for k, v in self.credentials.items() if v in self.fake.secrets]
+
+    def renew(self):
+        """After credentials or clock have changed."""

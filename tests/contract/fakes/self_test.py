@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Plays simple clients against every fake: what a provider promises, each fault, and the known answers of the
+providers' signatures. usage: self_test.py [NAME ..]
+"""
+import importlib, json, sys, time, unittest
+
+from clients import ApiError, FakeProcess
+
+NAMES = ["aws", "alibaba"]
+
+
+class Case(unittest.TestCase):
+    """One fake. Time is turned, never waited for."""
+    kind = fake = None
+
+    def setUp(self):
+        self.fake = FakeProcess(self.kind.name)
+        self.client = self.kind(self.fake)
+
+    def tearDown(self):
+        self.fake.close()
+
+    equal = unittest.TestCase.assertEqual
+
+    def code(self, code, act):
+        with self.assertRaises(ApiError) as got:
+            act()
+        self.equal(got.exception.code, code, got.exception.text)
+        return got.exception
+
+    def turn(self, seconds):
+        self.fake.control("advance", seconds=seconds)
+
+    def now(self):
+        return self.fake.state()["now"]
+
+    def machine(self, id):
+        return next(m for m in self.fake.state()["machines"] if m["id"] == id)
+
+    def alive(self, tag=None):
+        return [
+            m["id"] for m in self.fake.state()["machines"]
+            if m["state"] not in ("gone", "ending") and (tag is None or m["tag"] == tag)
+        ]
+
+    def fault(self, kind, operation="*", **more):
+        self.fake.control("fault", kind=kind, operation=operation, **more)
+
+    def made_lost(self, act):
+        """Runs a create whose answer is not one."""
+        with self.assertRaises((ApiError, ConnectionError)):
+            act()
+
+    def test_a_machine_lives_and_goes(self):
+        id = self.client.create(token="t-1", tag="one")
+        self.turn(30)
+        self.equal(self.client.describe(id), "running")
+        self.equal(self.client.list("one"), [id])
+        self.equal(self.client.list("other"), [])
+        self.client.terminate(id)
+        self.turn(60)
+        self.equal(self.client.describe(id), "gone")
+        self.equal(self.client.list("one"), [])
+        state = self.fake.state()
+        self.equal((state["alive"], self.machine(id)["tag"]), (0, "one"))
+        self.assertTrue(all(o["alive"] is False or not o["billable"] for o in state["objects"]))
+        create = [c for c in state["calls"] if c["operation"] == self.client.create_operation]
+        self.equal((len(create), create[0]["status"] < 300), (1, True))
+        self.equal(create[0]["token"], self.client.token and "t-1" or "")
+
+    def test_a_wrong_signature_is_refused(self):
+        for secret in self.client.secret_names():
+            self.client.credentials[secret] = "wrong" + self.client.credentials[secret]
+        self.client.renew()
+        self.code(self.client.CODES["signature"], lambda: self.client.create(tag="x"))
+        self.equal(self.fake.state()["machines"], [])
+
+    def test_tokens(self):
+        first = self.client.create(token="t-1", tag="one")
+        self.equal(self.machine(first)["state"] in ("starting", "running"), True)
+        if not self.client.token:
+            self.client.no_token(self, first)
+            return
+        self.equal(self.client.create(token="t-1", tag="one"), first)
+        if self.client.mismatch:
+            self.code(self.client.mismatch, lambda: self.client.create(token="t-1", tag="one", type=self.client.other))
+        self.equal(len(self.alive()), 1)
+        if "long_token" in self.client.CODES:
+            self.code(self.client.CODES["long_token"], lambda: self.client.create(token="t" * 65))
+
+    def test_a_new_machine_is_seen_late(self):
+        self.fake.control("set", lag=20)
+        id = self.client.create(token="t-1", tag="one")
+        self.equal((self.client.describe(id), self.client.list("one")), ("gone", []))
+        self.turn(21)
+        self.equal((self.client.describe(id), self.client.list("one")), ("running", [id]))
+
+    def test_pages(self):
+        ids = [self.client.create(token=f"t-{n}", tag="many") for n in range(5)]
+        self.client.create(token="t-x", tag="other")
+        self.fake.control("set", page_size=2)
+        self.equal(sorted(self.client.list("many")), sorted(ids))
+        if self.client.paged:
+            lists = [c for c in self.fake.state()["calls"] if c["operation"] == self.client.list_operation]
+            self.equal(len(lists) >= 3, True)
+        self.fake.control("set", page_size=0)
+        self.fault("duplicates", self.client.list_operation)
+        self.equal(sorted(self.client.list("many")), sorted(ids * 2))
+
+    def test_rules_of_parameters(self):
+        self.code(self.client.CODES["missing"], lambda: self.client.create(drop=self.client.required))
+        self.code(self.client.CODES["unknown"], lambda: self.client.create(**self.client.unknown))
+        self.equal(self.fake.state()["machines"], [])
+
+    def test_refusals_by_script(self):
+        for kind in ("capacity", "quota", "throttle", "error", "auth"):
+            self.fault(kind, self.client.create_operation, times=2)
+            for _ in range(2):
+                self.code(self.client.CODES[kind], lambda: self.client.create(token="t-" + kind, tag="x"))
+            self.client.renew()
+        self.fault("throttle", retry_after=7)
+        e = self.code(self.client.CODES["throttle"], lambda: self.client.create(token="t-y", tag="x"))
+        self.equal(e.headers["Retry-After"], "7")
+        self.fault("drop", self.client.create_operation)
+        self.made_lost(lambda: self.client.create(token="t-z", tag="x"))
+        self.equal(self.alive(), [])
+        self.fault("error", times=1000)
+        self.fake.control("calm")
+        self.client.create(token="t-a", tag="x")
+
+    def test_answers_lost_after_the_effect(self):
+        for n, kind in enumerate(("error_after", "drop_after")):
+            self.fault(kind, self.client.create_operation)
+            self.made_lost(lambda: self.client.create(token=f"t-{n}", tag=f"lost-{n}"))
+            self.equal(len(self.client.list(f"lost-{n}")), 1)
+            if self.client.token:
+                id = self.client.create(token=f"t-{n}", tag=f"lost-{n}")
+                self.equal(self.client.list(f"lost-{n}"), [id])
+
+    def test_a_slow_answer_comes(self):
+        self.fault("slow", self.client.create_operation, seconds=0.2)
+        began = time.monotonic()
+        self.client.create(token="t-1", tag="x")
+        self.assertGreater(time.monotonic() - began, 0.19)
+
+    def test_a_clock_that_is_an_hour_off(self):
+        self.fault("skew", seconds=3600)
+        if "skew" in self.client.CODES:
+            e = self.code(self.client.CODES["skew"], lambda: self.client.create(token="t-1", tag="x"))
+        self.client.shift = 3600
+        self.client.renew()
+        self.client.create(token="t-1", tag="x")
+
+    def test_machines_that_vanish(self):
+        id = self.client.create(token="t-1", tag="x")
+        self.turn(30)
+        self.fake.control("vanish", id=id)
+        self.equal((self.client.describe(id), self.client.list("x")), ("gone", []))
+        self.fault("vanish", seconds=100)
+        id = self.client.create(token="t-2", tag="x")
+        self.turn(30)
+        self.equal(self.client.describe(id), "running")
+        self.turn(100)
+        self.equal(self.client.describe(id), "gone")
+
+    def test_spot(self):
+        if not self.client.spot:
+            return
+        id = self.client.create(token="t-1", tag="x", spot=True)
+        self.equal(self.machine(id)["price"], self.client.price())
+        if "spot_price" in self.client.CODES:
+            self.code(self.client.CODES["spot_price"],
+                      lambda: self.client.create(token="t-2", tag="x", spot=True, cap="0.001"))
+        self.turn(30)
+        self.equal(self.client.notice(id), None)
+        self.fake.control("reclaim", id=id, in_seconds=60)
+        if self.client.noticed:
+            self.assertTrue(self.client.notice(id))
+        self.turn(59)
+        self.equal(self.client.describe(id), "running")
+        self.turn(120)
+        self.equal(self.client.describe(id) in self.client.reclaimed, True, self.client.describe(id))
+        self.equal(self.machine(id)["reason"], "reclaim")
+
+    def test_room_runs_out(self):
+        self.fake.control("set", quota=1)
+        self.client.create(token="t-1", tag="x")
+        self.code(self.client.CODES["quota"], lambda: self.client.create(token="t-2", tag="x"))
+        self.fake.control("set", quota=None, stock={self.client.type: 1})
+        self.client.create(token="t-3", tag="x")
+        self.code(self.client.CODES["capacity"], lambda: self.client.create(token="t-4", tag="x"))
+        self.client.create(token="t-5", tag="x", type=self.client.other)
+
+    def test_the_bill(self):
+        id = self.client.create(token="t-1", tag="x")
+        self.turn(7200)
+        self.client.terminate(id)
+        self.turn(7200)
+        m, unit_s = self.machine(id), self.fake.state()["billing"]["unit_s"]
+        self.assertTrue(2 * m["price"] * 0.999 <= m["bill"] <= m["price"] * (7205 + unit_s) / 3600, (m, unit_s))
+
+    def test_what_only_it_has(self):
+        self.client.special(self)
+
+
+def load(suite, loader, names):
+    for name in names:
+        module = importlib.import_module(f"client_{name}")
+        kind = getattr(module, name.capitalize())
+        case = type(kind.__name__, (Case, ), dict(kind=kind))
+        suite.addTests(loader.loadTestsFromTestCase(case))
+
+
+if __name__ == "__main__":
+    suite, loader = unittest.TestSuite(), unittest.TestLoader()
+    load(suite, loader, sys.argv[1:] or NAMES)
+    if not sys.argv[1:]:
+        suite.addTests(loader.loadTestsFromName("known_answers"))
+    sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
