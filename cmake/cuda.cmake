@@ -23,7 +23,8 @@ if(RILLE_CUDA)
 endif()
 
 # Rille and the plug-in pass plain structs to each other: both must have been made from the same headers.
-set(cuda_seam runtime/device/cuda/plugin.hpp kernels/call.hpp kernels/dtype.hpp runtime/base/error.hpp)
+set(cuda_seam runtime/device/cuda/plugin.hpp kernels/call.hpp kernels/fused.hpp kernels/dtype.hpp
+  runtime/base/error.hpp)
 set(cuda_build_id "${PROJECT_VERSION} ${CMAKE_CXX_COMPILER_ID}")
 foreach(header ${cuda_seam})
   file(SHA256 ${PROJECT_SOURCE_DIR}/${header} hash)

@@ -21,12 +21,14 @@ struct RowAnswer {
 struct Fused : Payload {
   static constexpr int most_operands = 12, most_pieces = 8, most_steps = 24, piece = 1024;
   struct Step {
+    const char* kernel = nullptr;      // its operation's, as in the operations' table
     RowAnswer answer;
     int place[4] = {};                 // of each of the answer's operands; -1: the number
     DType dtype[4] = {};
   };
   Step steps[most_steps];
   int n_steps = 0, n_pieces = 0;
+  mutable void* function = nullptr;    // CUDA: the one kernel that was generated for it; null: one by one
 };
 
 }  // namespace rille::kernels

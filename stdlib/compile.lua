@@ -52,7 +52,8 @@ end
 ---What the latest recording replays, as a table and as a text: the operations with their shapes, bytes and FLOPs, how
 ---many of those asked for were left out, and the memory of temporaries. Nil before the second call.
 ---@return table? plan { recorded, calls, arena_bytes, temporary_bytes, bytes, flops, operations = { { name, shape,
----calls, bytes, flops } } }; `tostring(plan)` is the table to read
+---calls, bytes, flops } }, one_by_one }, the last is why joined operations run one by one on this GPU, or nil;
+---`tostring(plan)` is the table to read
 ---@mark ephemeral
 function Compiled:explain()
   local plan = native.compiled_info(self.handle)
@@ -63,9 +64,10 @@ function Compiled:explain()
   end
   return setmetatable(plan, { __tostring = function()
     local costs = require "rille.device.profile"
-    return ("%d operations (%d asked for), %s, %s; arena %.1f MB, unshared %.1f MB\n%s"):format(plan.calls,
+    local text = ("%d operations (%d asked for), %s, %s; arena %.1f MB, unshared %.1f MB\n%s"):format(plan.calls,
       plan.recorded, costs.amount(plan.bytes, "B"), costs.amount(plan.flops, "FLOP"), plan.arena_bytes / 1e6,
       plan.temporary_bytes / 1e6, costs.table_of(plan.operations, 30))
+    return plan.one_by_one and text .. "\njoined operations run one by one: " .. plan.one_by_one or text
   end })
 end
 

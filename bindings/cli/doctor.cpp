@@ -139,7 +139,7 @@ int doctor_command(App& app) {
   checks.push_back(toolkit());
   const std::string nvrtc = device::why_no_nvrtc();
   checks.push_back({"NVRTC", nvrtc.empty() ? "ok" : "missing", nvrtc.empty() ? "loads" : "",
-                    nvrtc.empty() ? "" : "user kernels cannot be compiled for GPUs here: k:cubin"});
+                    nvrtc.empty() ? "" : "on GPUs no user kernels (k:cubin), and joined operations run one by one"});
   checks.push_back(library("libcublasLt.so.13", "cuBLASLt",
                            "matrix products on GPUs by Rille's own kernels, which are slower"));
   checks.push_back(library("libnccl.so.2", "NCCL", "nothing now; collectives between GPUs will need it"));

@@ -130,6 +130,7 @@ int info(lua_State* L) {
   set_field(L, "calls", static_cast<double>(i.calls));
   set_field(L, "arena_bytes", static_cast<double>(i.arena_bytes));
   set_field(L, "temporary_bytes", static_cast<double>(i.temporary_bytes));
+  if (!i.one_by_one.empty()) set_field(L, "one_by_one", i.one_by_one);
   push_costs(L, i.costs);
   lua_setfield(L, -2, "operations");
   return 1;

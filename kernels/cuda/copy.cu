@@ -1,4 +1,4 @@
-// Moving and filling memory; casts. Float to integer truncates toward zero; to bool is "not zero".
+// Moving and filling memory; casts.
 #include "kernels/cuda/device.h"
 
 namespace rille::kernels::cuda {
@@ -38,13 +38,6 @@ template <class T> DEVICE void filled(const Windows<1>& w, Long bits) {
 #define FILL(op, size, T) ENTRY(op##_##size, 256, GIVEN Windows<1> w, Long bits) { filled<T>(w, bits); }
 FOR_SIZES(FILL, fill)
 
-struct Bool { Byte value; };
-template <class To> struct Convert {
-  template <class X> DEVICE To of(X x) { return narrow<To>(x); }
-};
-template <> struct Convert<Bool> {
-  template <class X> DEVICE Bool of(X x) { return {Byte(x != X(0))}; }
-};
 template <class From, class To> DEVICE void cast(const Windows<2>& w) {
   each_unit<pack_both<From, To>()>(w, [&](auto count, const Long(&at)[2]) {
     constexpr int V = decltype(count)::value;

@@ -1,11 +1,10 @@
-// What all device code shares: element types, packs of them, walks over windows, sums over a block. For nvcc, NVRTC
-// and the shim (kernels/shim, which defines RILLE_CPU).
+// What the kernels of the build share: their entries, faults, operations of one and two operands.
 //
 // A kernel is ENTRY(name, threads, parameters) { .. }: `threads` is the largest block it is launched with. Its name is
 // what a Launcher asks for.
 #pragma once
 
-#include "kernels/cuda/params.h"
+#include "kernels/cuda/walk.h"
 
 #ifdef RILLE_CPU
 // Each kernel tells its name and how it is run (tests/support/shim_kernels.cpp).
@@ -29,49 +28,13 @@ template <auto F> struct rille_noted {
   RILLE_KERNEL_BODY void name(__VA_ARGS__)
 #define DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(rille_shared())
 #else
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #define ENTRY(name, threads, ...) extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
 #define DYNAMIC_SHARED(T, name)                          \
   extern __shared__ __align__(16) unsigned char raw_[];  \
   T* const name = reinterpret_cast<T*>(raw_)
 #endif
-#define DEVICE static __device__ __forceinline__
-#define GIVEN const __grid_constant__            // a parameter that is read in place, never copied
 
 namespace rille::kernels::cuda {
-
-typedef __half Half;
-typedef __nv_bfloat16 Brain;
-typedef long long Long;
-typedef unsigned char Byte;
-typedef signed char Small;
-
-// f16 and bf16 are computed in f32 and rounded once.
-template <class T> struct WideOf { typedef T type; };
-template <> struct WideOf<Half> { typedef float type; };
-template <> struct WideOf<Brain> { typedef float type; };
-template <class T> using Wide = typename WideOf<T>::type;
-template <class T> DEVICE Wide<T> widen(T x) { return x; }
-DEVICE float widen(Half x) { return __half2float(x); }
-DEVICE float widen(Brain x) { return __bfloat162float(x); }
-template <class T> struct Narrow { template <class X> DEVICE T of(X x) { return T(x); } };
-template <> struct Narrow<Half> { template <class X> DEVICE Half of(X x) { return __float2half_rn(float(x)); } };
-template <> struct Narrow<Brain> { template <class X> DEVICE Brain of(X x) { return __float2bfloat16_rn(float(x)); } };
-template <class T, class X> DEVICE T narrow(X x) { return Narrow<T>::of(x); }
-
-template <class T> struct IsFloat { static constexpr bool value = T(0.5f) != T(0); };
-template <> struct IsFloat<Half> { static constexpr bool value = true; };
-template <> struct IsFloat<Brain> { static constexpr bool value = true; };
-
-// What one thread loads at once: 16 bytes, or 8 elements of one byte.
-template <class T, int V> struct alignas(sizeof(T) * V) Pack { T at[V]; };
-__host__ __device__ constexpr int pack_of(int size) { return size >= 8 ? 2 : size == 4 ? 4 : 8; }
-template <class A, class B> __host__ __device__ constexpr int pack_both() {
-  return pack_of(int(sizeof(A) > sizeof(B) ? sizeof(A) : sizeof(B)));
-}
-
-DEVICE unsigned divide(unsigned n, const Divider& d) { return (__umulhi(n, d.multiplier) + n) >> d.shift; }
 
 // The first fault stays.
 DEVICE void report(Fault* fault, unsigned code, Long value, Long limit, Long place, unsigned type = 0) {
@@ -80,71 +43,6 @@ DEVICE void report(Fault* fault, unsigned code, Long value, Long limit, Long pla
   fault->value = value;
   fault->limit = limit;
   fault->place = place;
-}
-
-// -- windows
-template <int N> DEVICE void locate(const Windows<N>& w, unsigned unit, Long (&at)[N]) {
-#pragma unroll
-  for (int k = 0; k < N; ++k) at[k] = 0;
-  for (int d = 0; d < w.rank - 1; ++d) {
-    const unsigned next = divide(unit, w.size[d]), i = unit - next * w.size[d].divisor;
-#pragma unroll
-    for (int k = 0; k < N; ++k) at[k] += Long(i) * w.step[k][d];
-    unit = next;
-  }
-#pragma unroll
-  for (int k = 0; k < N; ++k) at[k] += Long(unit) * w.step[k][w.rank - 1];
-}
-
-template <int V> struct Count { static constexpr int value = V; };
-
-// body(Count<V> or Count<1>, offsets of the operands) for each unit.
-template <int V, int N, class Body> DEVICE void each_unit(const Windows<N>& w, const Body& body) {
-  const unsigned first = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
-  Long at[N];
-  if (!w.packed) {
-    for (unsigned u = first; u < w.units; u += stride) {
-      locate(w, u, at);
-      body(Count<1>(), at);
-    }
-    return;
-  }
-  for (unsigned u = first; u < w.units; u += stride) {
-    locate(w, u, at);
-    body(Count<V>(), at);
-  }
-  if (first >= w.tail) return;
-#pragma unroll
-  for (int k = 0; k < N; ++k) at[k] = w.spread >> k & 1 ? 0 : Long(w.units) * V + first;
-  body(Count<1>(), at);
-}
-
-// V elements of operand k as they are.
-template <class T, int V, int N> DEVICE Pack<T, V> fetch(const Windows<N>& w, int k, Long at) {
-  const T* p = static_cast<const T*>(w.data[k]) + at;
-  Pack<T, V> r;
-  if (V == 1 || !(w.spread >> k & 1)) {
-    r = *reinterpret_cast<const Pack<T, V>*>(p);
-  } else {
-    const T x = *p;
-#pragma unroll
-    for (int v = 0; v < V; ++v) r.at[v] = x;
-  }
-  return r;
-}
-// V elements of operand k, widened; the number where the operand is one.
-template <class T, int V, int N> DEVICE void fetch_wide(const Windows<N>& w, int k, Long at, Wide<T> (&x)[V]) {
-  if (w.constant == k) {
-#pragma unroll
-    for (int v = 0; v < V; ++v) x[v] = Wide<T>(w.number[0]);
-    return;
-  }
-  const Pack<T, V> p = fetch<T, V>(w, k, at);
-#pragma unroll
-  for (int v = 0; v < V; ++v) x[v] = widen(p.at[v]);
-}
-template <class T, int V, int N> DEVICE void store(const Windows<N>& w, Long at, const Pack<T, V>& p) {
-  *reinterpret_cast<Pack<T, V>*>(static_cast<T*>(w.data[N - 1]) + at) = p;
 }
 
 // -- operations of one and two operands: F::go(a, b, f, g), f and g the operation's numbers

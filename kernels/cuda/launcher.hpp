@@ -22,6 +22,8 @@ class Launcher {
   // `kernel`: text that lives as long as the program. `arguments`: a pointer to each value, in the order of the
   // kernel's parameters. More than 48 KB of `shared_bytes` have to be allowed first, as a driver wants it.
   virtual void launch(const char* kernel, Grid grid, Grid block, unsigned shared_bytes, void** arguments) = 0;
+  // The same for a kernel that the device has loaded itself (Fused::function).
+  virtual void launch_loaded(void* function, Grid grid, Grid block, void** arguments) = 0;
   virtual void fill(void* to, unsigned char byte, std::size_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;   // within the device
   // Device memory, 256-byte aligned, for this operation only; nullptr: no more (the operation returns at once).

@@ -25,6 +25,7 @@ void pads(const Call& c, Launcher& l, const Names& names);
 void copy_view(Launcher& l, const View& in, const View& out);      // any strides, any pair of types
 void fill_view(Launcher& l, const View& out, double f, std::int64_t i);
 
+void groups(const Call& c, Launcher& l, const Names& names);       // group.cpp: one kernel, or one by one
 
 // rows.cpp: each row of the last dimension
 void softmaxes(const Call& c, Launcher& l, const Names& names);

@@ -22,7 +22,7 @@ namespace {
   X(clamp_grad, binary) X(tanh_grad, binary) X(sigmoid_grad, binary) X(relu_grad, binary) X(abs_grad, binary) \
   X(gelu_grad, binary) X(gelu_erf_grad, binary) X(silu_grad, binary) X(leaky_relu_grad, binary) X(elu_grad, binary) \
   X(softplus_grad, binary) X(hardswish_grad, binary) X(hardsigmoid_grad, binary) \
-  X(axpy, onto) X(scale, scaled) \
+  X(axpy, onto) X(scale, scaled) X(fused, groups) \
   X(copy, copies) X(where, chooses) X(fill, fills) X(arange, counts) X(cat, joins) X(pad, pads) \
   X(softmax, softmaxes) X(log_softmax, softmaxes) X(softmax_grad, softmax_grads) X(log_softmax_grad, softmax_grads) \
   X(cross_entropy, cross_entropies) X(cross_entropy_grad, cross_entropy_grads) \

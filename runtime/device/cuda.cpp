@@ -7,6 +7,7 @@
 
 #include "runtime/base/units.hpp"
 #include "runtime/device/kernel.hpp"
+#include "runtime/device/kernel_files.hpp"
 #include "runtime/device/lane.hpp"
 
 namespace rille::device {
@@ -136,6 +137,7 @@ Result<> CudaDevice::run(const char* kernel, const kernels::Call& call) {
     call.payload->run(call);
     return success();
   }
+  if (std::strcmp(kernel, "fused") == 0) prepare(static_cast<const Group&>(*call.payload), call);
   const auto run = [&](auto* f) { return table_->run(handle_, kernel, &call, f); };
   auto ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
@@ -176,6 +178,38 @@ Result<std::shared_ptr<void>> CudaDevice::load(const Kernel& kernel) {
   }
   kernel.keep_loaded(this, loaded);
   return std::shared_ptr<void>(std::move(loaded));
+}
+
+std::string CudaDevice::why_one_by_one() const {
+  const std::lock_guard lock(mutex_);
+  return one_by_one_;
+}
+
+// Its kernel, once. What goes wrong is kept, and the group's operations run one by one.
+void CudaDevice::prepare(const Group& group, const kernels::Call& call) {
+  if (std::exchange(group.tried, true)) return;
+  const std::string source = group_source(group, call);
+  auto& known = groups_[source];
+  group.loaded = known.lock();
+  if (!group.loaded) {
+    auto made = load_group(source);
+    if (!made) {
+      const std::lock_guard lock(mutex_);
+      if (one_by_one_.empty()) one_by_one_ = made.error().message;
+      return;
+    }
+    known = group.loaded = *made;
+  }
+  group.function = static_cast<LoadedKernel*>(group.loaded.get())->function();
+}
+
+Result<std::shared_ptr<void>> CudaDevice::load_group(const std::string& source) {
+  RILLE_TRY(const auto built, build_group(source, arch(), KernelFiles::default_directory()));
+  cuda::Failure why;
+  auto* const function = table_->load(handle_, built.image.data(), built.lowered_name.c_str(), &why);
+  if (!function) return cuda_error(why);
+  return std::shared_ptr<void>(
+      std::make_shared<LoadedKernel>(std::static_pointer_cast<CudaDevice>(shared_from_this()), function));
 }
 
 Result<> CudaDevice::launch(const Kernel& kernel, const LaunchShape& shape,

@@ -14,6 +14,7 @@
 #include "runtime/device/cuda_plugin.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/device/executor.hpp"
+#include "runtime/device/group.hpp"
 
 namespace rille::device {
 
@@ -54,6 +55,7 @@ class CudaDevice final : public Device, private Executor {
   Result<> run(const char* kernel, const kernels::Call& call) override;
   Result<> launch(const Kernel& kernel, const LaunchShape& shape,
                   const std::vector<LaunchArgument>& arguments) override;
+  std::string why_one_by_one() const override;
   Result<> copy(void* to, const void* from, std::size_t bytes) override;
   Result<> begin_capture() override;
   Result<std::shared_ptr<Captured>> end_capture() override;
@@ -65,11 +67,15 @@ class CudaDevice final : public Device, private Executor {
   class Sequence;
   class LoadedKernel;
   Result<std::shared_ptr<void>> load(const Kernel& kernel);
+  void prepare(const Group& group, const kernels::Call& call);
+  Result<std::shared_ptr<void>> load_group(const std::string& source);
   const cuda::Table* table_;
   CudaCard card_;
   cuda::Card* handle_;
   std::shared_ptr<Lane> lane_;
-  mutable std::mutex mutex_;                         // of known_
+  std::unordered_map<std::string, std::weak_ptr<void>> groups_;   // by their sources; the lane's
+  mutable std::mutex mutex_;                         // of what follows
+  std::string one_by_one_;
   mutable std::unordered_map<const void*, bool> known_;   // by the name's address: they are the table's
 };
 

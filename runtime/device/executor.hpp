@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/call.hpp"
@@ -35,6 +36,8 @@ class Executor {
   // A user's kernel that was compiled for this device. Loaded here by its first launch.
   virtual Result<> launch(const Kernel& kernel, const LaunchShape& shape,
                           const std::vector<LaunchArgument>& arguments) = 0;
+  // Why groups of element-wise operations run one by one here; "": they do not, as far as is known.
+  virtual std::string why_one_by_one() const = 0;
   virtual Result<> copy(void* to, const void* from, std::size_t bytes) = 0;    // within the device
   // What is asked for in between is kept and does not run. Nothing may be allocated meanwhile.
   virtual Result<> begin_capture() = 0;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/executor.hpp"
 #include "runtime/tensor/replay.hpp"
 
 namespace rille::tensor {
@@ -61,6 +62,11 @@ struct Compiled::State {
   std::vector<Tensor> inputs, outputs;
   std::shared_ptr<const Plan> last;                // of the call before
 
+  std::string why_one_by_one() const {
+    auto* const executor = graph->device()->executor();
+    return executor ? executor->why_one_by_one() : std::string();
+  }
+
   bool tracing() const { return current != nullptr; }
 
   void stop() {
@@ -91,7 +97,7 @@ struct Compiled::State {
       v.cleared.push_back(!g.leaf->grad);
       if (g.leaf->grad) all.push_back(g.leaf->grad);
     }
-    RILLE_TRY(v.plan, make_plan(*notebook, all, {recompute, graph->device()->kind() == device::Kind::cpu}));
+    RILLE_TRY(v.plan, make_plan(*notebook, all, {recompute, why_one_by_one().empty()}));
     return success();
   }
 
@@ -201,7 +207,8 @@ const std::vector<Tensor>& Compiled::outputs() const { return state_->outputs; }
 PlanInfo Compiled::info() const {
   const auto& plan = state_->last;
   if (!plan) return {};
-  return {plan->recorded, plan->calls.size(), plan->arena_bytes, plan->temporary_bytes, plan->costs};
+  return {plan->recorded, plan->calls.size(), plan->arena_bytes, plan->temporary_bytes,
+          state_->why_one_by_one(), plan->costs};
 }
 
 void Compiled::abandon() {

@@ -38,6 +38,7 @@ struct PlanInfo {
   std::size_t recorded = 0, calls = 0;      // operations before and after removing dead ones
   std::size_t arena_bytes = 0;              // temporaries, after planning
   std::size_t temporary_bytes = 0;          // the same without sharing
+  std::string one_by_one;                   // why groups are not one kernel each; "": they are
   std::vector<ProfileRow> costs;            // of the calls, by operation and shape; without times
 };
 

@@ -248,6 +248,7 @@ class Joiner {
       free_.push_back(held->second - int(node_->in.size() + node_->out.size()));
       piece_.erase(held);
     }
+    program_->steps[k].kernel = member.op->kernel_name;
     ask(member, places, program_->steps[k]);
     program_->text += (program_->text.empty() ? "" : "+") + std::string(member.op->name);
     return true;

@@ -2,13 +2,13 @@
 // written once, if at all. Results keep their bits; where a group would not fit, its operations stay as they were.
 #pragma once
 
-#include "kernels/fused.hpp"
+#include "runtime/device/group.hpp"
 #include "runtime/tensor/passes.hpp"
 
 namespace rille::tensor {
 
 // A group as an operation's payload.
-struct FusedGroup final : kernels::Fused {
+struct FusedGroup final : device::Group {
   std::string text;                    // "mul+add+gelu"
   const char* name() const override { return text.c_str(); }
   bool same(const kernels::Payload& other) const override { return this == &other; }

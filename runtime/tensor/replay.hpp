@@ -65,7 +65,7 @@ struct Plan {
 
 struct PlanOptions {
   Recompute recompute = Recompute::none;
-  bool fuse = true;                                // only where the device runs `fused`
+  bool fuse = true;
 };
 
 // invalid: a write into a constant. `results` are the function's; the leaves' new gradients follow them.

@@ -53,6 +53,15 @@ tap.test("a compiled function runs where its tensors are", function()
   tap.equal(twice(cpu:tensor { 4 }):totable(), { 9 })
 end)
 
+tap.test("joined operations are one kernel of their own", function()
+  local f = rille.compile(function(x) return (x:add(1):relu() * 2):sub(x) end)
+  local y
+  for i = 1, 4 do y = f(dev:tensor { -3, i }) end
+  tap.equal(y:totable(), { 3, 6 })
+  local plan = f:explain()
+  tap.equal({ plan.calls, plan.operations[1].name, plan.one_by_one }, { 1, "fused" })
+end)
+
 tap.test("a profile is the device's own", function()
   local x = dev:ones { 64 }
   local p = dev:profile(function() return (x + x):totable() end)

@@ -43,6 +43,7 @@ API int nvrtcCompileProgram(void* handle, int n, const char* const* option) {
   for (int i = 0; i < n; ++i) {
     const std::string text = option[i];
     const auto equal = text.find('=');
+    if (text == "--fmad=false") options.flags = {"-ffp-contract=off", "-O1"};
     if (text.starts_with("-D")) options.defines.emplace_back(text.substr(2, equal - 2), text.substr(equal + 1));
   }
   const auto source = read_kernel_source(p.text);

@@ -35,6 +35,7 @@ class ShimLauncher final : public kernels::cuda::Launcher {
   explicit ShimLauncher(int architecture = 75) : architecture_(architecture) {}
   void launch(const char* kernel, kernels::cuda::Grid grid, kernels::cuda::Grid block, unsigned shared_bytes,
               void** arguments) override;
+  void launch_loaded(void*, kernels::cuda::Grid, kernels::cuda::Grid, void**) override { error_ = "nothing is loaded"; }
   void fill(void* to, unsigned char byte, std::size_t bytes) override { std::memset(to, byte, bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
   void* scratch(std::size_t bytes) override;       // filled with bytes that are no number

@@ -37,6 +37,13 @@ class CardLauncher final : public kernels::cuda::Launcher {
                                                  shared_bytes, card_.stream(), arguments, nullptr), kernel, f_);
   }
 
+  void launch_loaded(void* function, kernels::cuda::Grid grid, kernels::cuda::Grid block, void** arguments) override {
+    good_ = good_ && card_.ok(card_.driver.cuLaunchKernel(static_cast<Function*>(function)->kernel.function, grid.x,
+                                                          grid.y, grid.z, block.x, block.y, block.z, 0,
+                                                          card_.stream(), arguments, nullptr),
+                              "launching a group", f_);
+  }
+
   void fill(void* to, unsigned char byte, std::size_t bytes) override {
     good_ = good_ && (bytes == 0 || card_.ok(card_.driver.cuMemsetD8Async(address(to), byte, bytes, card_.stream()),
                                              "filling memory", f_));

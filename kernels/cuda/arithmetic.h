@@ -1,0 +1,59 @@
+// Arithmetic, comparisons and bits, each told once: numbers of any type. Whole numbers wrap around. Who includes it may
+// say what a line makes (arithmetic.cu: kernels for all types); by itself it makes the functors F_<kernel's name>, for
+// the groups of a plan.
+#pragma once
+
+#ifndef UNARY
+#define UNARY(op, expression) FUNCTION_1(op, expression)
+#define BINARY(op, expression) FUNCTION_2(op, expression)
+#define SLOPE(op, expression) FUNCTION_2(op, expression)
+#define COMPARE(op, expression) TEST_2(op, expression)
+#define BITS(op, expression) FUNCTION_2(op, expression)
+#define BITS_NOT(op, expression) FUNCTION_1(op, expression)
+#define LOGICAL_NOT(op, expression) FUNCTION_1(op, expression)
+#endif
+
+namespace rille::kernels::cuda {
+
+BINARY(add, a + b)
+BINARY(sub, a - b)
+BINARY(mul, a * b)
+BINARY(maximum, a < b || b != b ? b : a)   // a NaN on either side comes through
+BINARY(minimum, b < a || b != b ? b : a)
+BINARY(axpy, a + f * b)
+UNARY(neg, -x)
+UNARY(abs, x < T(0) ? -x : x)
+UNARY(sign, x > T(0) ? T(1) : x < T(0) ? T(-1) : x)
+UNARY(clamp, x < f ? f : x > g ? g : x)
+SLOPE(clamp_grad, a >= f && a <= g ? b : T(0))
+
+COMPARE(lt, a < b)
+COMPARE(le, a <= b)
+COMPARE(gt, a > b)
+COMPARE(ge, a >= b)
+COMPARE(eq, a == b)
+COMPARE(ne, a != b)
+
+BITS(bitwise_and, a & b)
+BITS(bitwise_or, a | b)
+BITS(bitwise_xor, a ^ b)
+BITS_NOT(bitwise_not, ~x)
+LOGICAL_NOT(logical_not, x == T(0))
+
+// As Python's // and % of floats: towards minus infinity, the remainder has b's sign.
+template <class T> DEVICE T floored(T a, T b) { return floor(a / b); }
+template <class T> DEVICE T rest_of(T a, T b) {
+  const T r = fmod(a, b);
+  return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+}
+FUNCTION_2(floor_divide, floored(a, b))
+FUNCTION_2(remainder, rest_of(a, b))
+
+}  // namespace rille::kernels::cuda
+#undef UNARY
+#undef BINARY
+#undef SLOPE
+#undef COMPARE
+#undef BITS
+#undef BITS_NOT
+#undef LOGICAL_NOT

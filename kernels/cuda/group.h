@@ -1,0 +1,20 @@
+// The steps of a plan's group for one element: what the generated kernel (runtime/device/group.hpp) calls. Each value
+// is rounded to its type as if it had been written, so a group has the bits of its operations one by one.
+#pragma once
+
+#include "kernels/cuda/walk.h"
+
+namespace rille::kernels::cuda {
+
+template <int M> struct Numbers { double at[M]; };
+
+// Of operands that are widened already.
+template <class F, class R, class C> DEVICE R one(C x, double f, double g) {
+  return narrow<R>(F::go(x, C(f), C(g)));
+}
+template <class F, class R, class C> DEVICE R two(C a, C b, double f, double g) {
+  return narrow<R>(F::go(a, b, C(f), C(g)));
+}
+template <class To, class From> DEVICE To converted(From x) { return Convert<To>::of(widen(x)); }
+
+}  // namespace rille::kernels::cuda
