@@ -9,7 +9,7 @@ import argparse, base64, email.utils, http.server, json, os, re, socket, sys, th
 from world import World
 
 BEFORE = ("drop", "error", "throttle", "auth", "capacity", "quota", "spot_price", "refuse")
-CREATE_ONLY = ("capacity", "quota", "spot_price", "vanish", "reclaim")
+CREATE_ONLY = ("capacity", "quota", "spot_price", "vanish", "reclaim", "late_error")
 KINDS = BEFORE + ("error_after", "drop_after", "slow", "skew", "vanish", "reclaim", "duplicates", "late_error")
 
 
@@ -161,16 +161,23 @@ class Fake:
             return self.end_call(call, self.render(r, request))
         self.world.tick()
         if self.created:
-            for kind in ("vanish", "reclaim"):
+            for kind in ("vanish", "reclaim", "late_error"):
                 fault = self.take((kind, ), operation, request)
                 for machine in self.created if fault else ():
-                    machine.reclaim(fault.get("seconds", 0)) if kind == "reclaim" else \
-                        machine.go("gone", self.world.now() + fault.get("seconds", 0), "vanished")
+                    self.strike(machine, kind, fault.get("seconds", 0))
+        self.world.tick()
         after = self.take(("error_after", "drop_after"), operation, request)
         if after:
             call["fault"] = after["kind"]
             reply = None if after["kind"] == "drop_after" else self.render(self.refusal("error", after), request)
         return self.end_call(call, reply)
+
+    def strike(self, machine, kind, in_seconds):
+        if kind == "reclaim":
+            self.reclaim(machine, in_seconds)
+        else:
+            phase, reason = ("gone", "vanished") if kind == "vanish" else ("failed", "failed")
+            machine.go(phase, self.world.now() + in_seconds, reason)
 
     def end_call(self, call, reply):
         call["status"] = reply.status if reply else 0
@@ -254,11 +261,11 @@ class Fake:
                 for type, price in value.items():
                     row = self.types[type]
                     row.spot, row.on_demand = price.get("spot", row.spot), price.get("on_demand", row.on_demand)
-                    world.reprice(type, self.price)
+                    world.reprice(type, self.price, self.reclaim)
             elif key == "stock":
                 world.stock.update(value)
             elif key in ("lag", "list_lag", "start", "end", "notice", "page_size", "clock_offset", "token_lifetime",
-                         "quota"):
+                         "ssh_port", "quota"):
                 setattr(world, key, value)
                 if key == "lag":
                     world.list_lag = value

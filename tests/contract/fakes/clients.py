@@ -71,5 +71,10 @@ class Client:
     def secret_names(self):
         return [k for k, v in self.credentials.items() if v in self.fake.secrets]
 
+    def no_token(self, t, first):
+        """Where there are no tokens, the same create makes a second machine."""
+        t.assertNotEqual(self.create(token="t-1", tag="one"), first)
+        t.equal(len(self.list("one")), 2)
+
     def renew(self):
         """After credentials or clock have changed."""

@@ -6,7 +6,7 @@ import importlib, json, sys, time, unittest
 
 from clients import ApiError, FakeProcess
 
-NAMES = ["aws", "alibaba"]
+NAMES = ["aws", "alibaba", "tencent", "runpod"]
 
 
 class Case(unittest.TestCase):

@@ -106,6 +106,8 @@ class Machine:
             self.go("stopped", at + self.world.end)
         elif phase == "stopped":
             self.rest(at)
+        elif phase == "failed":  # it was accepted and could not be made: it costs nothing and fades away
+            self.segments, self.plan = [], [(at + 600, "gone", reason)]
         elif phase == "ending":
             self.plan = [(at + self.world.end, "gone", reason)]
             if self.world.billing["until"] == "ending":
@@ -168,7 +170,7 @@ class World:
         self.billing = dict(dict(unit_s=1, minimum_s=0, from_live=False, until="ending"), **billing)
         self.advanced, self.clock_offset = 0.0, 0.0
         self.lag, self.list_lag, self.start, self.end, self.notice = lag, lag, start, 1.0, 120.0
-        self.page_size, self.token_lifetime = 0, 86400.0
+        self.page_size, self.token_lifetime, self.pays_bid, self.ssh_port = 0, 86400.0, False, 22
         self.machines, self.things, self.tokens = {}, {}, {}
         self.quota, self.stock = None, {}  # machines at once; {type or type@zone: how many are left}
 
@@ -220,15 +222,15 @@ class World:
             if self.stock.get(key) is not None:
                 self.stock[key] -= count
 
-    def reprice(self, type, price_of):
+    def reprice(self, type, price_of, reclaim):
         """A new price counts for those that run; a spot machine whose cap it passes is reclaimed with a notice."""
         for m in self.alive():
             if m.type != type or m.phase in ("ending", "gone"):
                 continue
             price = price_of(m.type, m.spot, m.region)
             if m.spot and m.cap is not None and price > m.cap:
-                m.reclaim(self.notice)
-            elif m.spot and price != m.price:
+                reclaim(m, self.notice)
+            elif m.spot and price != m.price and not self.pays_bid:
                 m.costs(price)
 
     def remember(self, scope, token, body, result):

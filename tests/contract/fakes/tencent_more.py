@@ -1,0 +1,200 @@
+"""What tencent.py has beside instances: catalogue with prices and stock, keys, disks, quotas, identity."""
+from base import Refusal
+from rules import Rules
+
+ZONES = {
+    "ap-guangzhou": ["ap-guangzhou-6", "ap-guangzhou-7"], "ap-shanghai": ["ap-shanghai-5"],
+    "ap-singapore": ["ap-singapore-3"]
+}
+SUBNETS = {
+    "subnet-fake0006": "ap-guangzhou-6", "subnet-fake0007": "ap-guangzhou-7", "subnet-fake0005": "ap-shanghai-5",
+    "subnet-fake0003": "ap-singapore-3"
+}
+IMAGE, GROUP = "img-487zeit5", "sg-fake0001"
+FILTERS = "Filters.N.Name Filters.N.Values.N "
+RUN = """!InstanceType !ImageId !Placement.Zone Placement.ProjectId InstanceChargeType SystemDisk.DiskType
+SystemDisk.DiskSize DataDisks.N.DiskType DataDisks.N.DiskSize DataDisks.N.DeleteWithInstance DataDisks.N.Encrypt
+DataDisks.N.KmsKeyId VirtualPrivateCloud.VpcId VirtualPrivateCloud.SubnetId InternetAccessible.InternetChargeType
+InternetAccessible.InternetMaxBandwidthOut InternetAccessible.PublicIpAssigned InstanceCount MinCount InstanceName
+LoginSettings.KeyIds.N SecurityGroupIds.N ClientToken HostName TagSpecification.N.ResourceType
+TagSpecification.N.Tags.N.Key TagSpecification.N.Tags.N.Value InstanceMarketOptions.MarketType
+InstanceMarketOptions.SpotOptions.MaxPrice InstanceMarketOptions.SpotOptions.SpotInstanceType UserData DryRun
+ActionTimer.TimerAction ActionTimer.ActionTime ActionTimer.Externals.* CamRoleName DisableApiTermination
+EnhancedService.*"""
+RULES = {
+    k: Rules(n) for k, n in {
+        ("cvm", "RunInstances"): RUN,
+        ("cvm", "InquiryPriceRunInstances"): RUN,
+        ("cvm", "DescribeInstances"): FILTERS + "InstanceIds.N Offset Limit",
+        ("cvm", "DescribeInstancesStatus"): "InstanceIds.N Offset Limit",
+        ("cvm", "TerminateInstances"): "!InstanceIds.N ReleaseAddress ReleasePrepaidDataDisks DryRun",
+        ("cvm", "StopInstances"): "!InstanceIds.N StopType StoppedMode ForceStop",
+        ("cvm", "StartInstances"): "!InstanceIds.N",
+        ("cvm", "ResetInstancesType"): "!InstanceIds.N !InstanceType ForceStop",
+        ("cvm", "InquiryPriceResetInstancesType"): "!InstanceIds.N !InstanceType",
+        ("cvm", "DescribeZoneInstanceConfigInfos"): FILTERS,
+        ("cvm", "DescribeInstanceTypeConfigs"): FILTERS,
+        ("cvm", "DescribeZones"): "",
+        ("cvm", "DescribeRegions"): "",
+        ("cvm", "DescribeImages"): FILTERS + "ImageIds.N Offset Limit InstanceType",
+        ("cvm", "ImportKeyPair"): "!KeyName !ProjectId !PublicKey TagSpecification.*",
+        ("cvm", "DeleteKeyPairs"): "!KeyIds.N",
+        ("cvm", "DescribeKeyPairs"): FILTERS + "KeyIds.N Offset Limit",
+        ("cvm", "DescribeAccountQuota"): FILTERS,
+        ("cbs", "DescribeDisks"): FILTERS + "DiskIds.N Offset Limit",
+        ("cbs", "TerminateDisks"): "!DiskIds.N DeleteSnapshot",
+        ("sts", "GetCallerIdentity"): "",
+    }.items()
+}
+
+
+class More:
+
+    def filters(self, p, known):
+        """Filter name -> values; refuses names that this call does not know."""
+        for f in p.get("Filters", []):
+            if f.get("Name") not in known:
+                raise Refusal(200, "InvalidFilter", f"The filter `{f.get('Name')}` is not known.")
+        return {f["Name"]: f.get("Values", []) for f in p.get("Filters", [])}
+
+    def sold(self, type, zone):
+        return zone in type.facts.get("zones", [zone])
+
+    def unit_price(self, type, spot):
+        full, price = self.price(type, False, self.region) / 1e6, self.price(type, spot, self.region) / 1e6
+        return dict(UnitPrice=full, UnitPriceDiscount=price, ChargeUnit="HOUR", Discount=round(price / full * 100, 2),
+                    UnitPriceSecondStep=0, UnitPriceThirdStep=0)
+
+    def DescribeZoneInstanceConfigInfos(self, p):
+        f = self.filters(p, ("zone", "instance-family", "instance-type", "instance-charge-type", "sort-keys"))
+        rows = []
+        for zone in ZONES[self.region]:
+            for t in self.types.values():
+                for charge in ("POSTPAID_BY_HOUR", "SPOTPAID"):
+                    family, spot = t.name.split(".")[0], charge == "SPOTPAID"
+                    asked = {
+                        "zone": zone, "instance-family": family, "instance-type": t.name, "instance-charge-type": charge
+                    }
+                    if not self.sold(t, zone) or (spot and t.spot is None) or any(asked[n] not in v
+                                                                                  for n, v in f.items() if n in asked):
+                        continue
+                    left = self.world.left(t.name, zone) != 0
+                    rows.append(
+                        dict(Zone=zone, InstanceType=t.name, InstanceChargeType=charge, Cpu=t.vcpus,
+                             Memory=t.memory_gib, Gpu=t.count, GpuCount=float(t.count), InstanceFamily=family,
+                             TypeName=t.name, Status="SELL" if left else "SOLD_OUT",
+                             StatusCategory="EnoughStock" if left else "WithoutStock",
+                             SoldOutReason="" if left else "sold out", Price=self.unit_price(t.name,
+                                                                                             spot), Externals={},
+                             Remark=t.gpu, NetworkCard=25, InstanceBandwidth=25.0, CpuType="Intel", Fpga=0))
+        return dict(InstanceTypeQuotaSet=rows)
+
+    def DescribeInstanceTypeConfigs(self, p):
+        f = self.filters(p, ("zone", "instance-family", "instance-type"))
+        rows = [
+            dict(Zone=z, InstanceType=t.name, InstanceFamily=t.name.split(".")[0], GPU=t.count, CPU=t.vcpus,
+                 Memory=t.memory_gib, FPGA=0, GpuCount=float(t.count)) for z in ZONES[self.region]
+            for t in self.types.values()
+            if self.sold(t, z) and z in f.get("zone", [z]) and t.name in f.get("instance-type", [t.name]) and
+            t.name.split(".")[0] in f.get("instance-family", [t.name.split(".")[0]])
+        ]
+        return dict(InstanceTypeConfigSet=rows)
+
+    def InquiryPriceRunInstances(self, p):
+        self.checked(p)
+        spot, _ = self.market(p)
+        return dict(Price=dict(InstancePrice=self.unit_price(p["InstanceType"], spot), BandwidthPrice=dict(
+            UnitPrice=0.8, UnitPriceDiscount=0.8, ChargeUnit="GB")))
+
+    def InquiryPriceResetInstancesType(self, p):
+        if p["InstanceType"] not in self.types:
+            raise Refusal(200, "InvalidInstanceType.ValueNotSupported", f"The type `{p['InstanceType']}` is not sold.")
+        return dict(Price=dict(InstancePrice=self.unit_price(p["InstanceType"], False)))
+
+    def DescribeRegions(self, p):
+        return dict(TotalCount=len(ZONES),
+                    RegionSet=[dict(Region=r, RegionName=r, RegionState="AVAILABLE") for r in sorted(ZONES)])
+
+    def DescribeZones(self, p):
+        return dict(
+            TotalCount=len(ZONES[self.region]), ZoneSet=[
+                dict(Zone=z, ZoneName=z, ZoneId=str(n), ZoneState="AVAILABLE")
+                for n, z in enumerate(ZONES[self.region], 1)
+            ])
+
+    def DescribeImages(self, p):
+        return dict(
+            TotalCount=1, ImageSet=[
+                dict(ImageId=IMAGE, OsName="Ubuntu Server 22.04 LTS 64bit", ImageType="PUBLIC_IMAGE",
+                     ImageState="NORMAL", Platform="Ubuntu")
+            ])
+
+    def ImportKeyPair(self, p):
+        if len(p["KeyName"]) > 25 or not p["KeyName"].replace("_", "a").isalnum():
+            raise Refusal(
+                200, "InvalidKeyPairName.TooLong" if len(p["KeyName"]) > 25 else "InvalidKeyPairNameIncludeIllegalChar",
+                f"The key name `{p['KeyName']}` is not valid.")
+        if not p["PublicKey"].startswith(("ssh-rsa ", "ssh-ed25519 ")):
+            raise Refusal(200, "InvalidPublicKey.Malformed", "The public key is malformed.")
+        if any(t.facts["name"] == p["KeyName"] for t in self.named.values()):
+            raise Refusal(200, "InvalidKeyPairName.Duplicate", f"The key name `{p['KeyName']}` is taken.")
+        id = "skey-" + self.world.word(8)
+        self.named[id] = self.world.attach("key", id, {}, None, False, False, name=p["KeyName"])
+        return dict(KeyId=id)
+
+    def DeleteKeyPairs(self, p):
+        for id in p["KeyIds"]:
+            if id not in self.named:
+                raise Refusal(200, "InvalidKeyPairId.NotFound", f"The key `{id}` is not found.")
+            self.named.pop(id).ended = self.world.now()
+        return {}
+
+    def DescribeKeyPairs(self, p):
+        names = self.filters(p, ("key-name", "project-id")).get("key-name")
+        rows = [
+            dict(KeyId=i, KeyName=t.facts["name"]) for i, t in self.named.items()
+            if i in p.get("KeyIds", [i]) and (names is None or t.facts["name"] in names)
+        ]
+        return dict(TotalCount=len(rows), KeyPairSet=rows)
+
+    def DescribeAccountQuota(self, p):
+        rows = [
+            dict(Zone=z, UsedQuota=len(self.world.alive()), RemainingQuota=100, TotalQuota=100)
+            for z in ZONES[self.region]
+        ]
+        return dict(
+            AppId=1250000000, AccountQuotaOverview=dict(Region=self.region,
+                                                        AccountQuota=dict(PostPaidQuotaSet=rows,
+                                                                          SpotPaidQuotaSet=rows)))
+
+    def DescribeDisks(self, p):
+        f = self.filters(p, ("tag-key", "tag-value", "disk-usage", "disk-state", "instance-id", "disk-id"))
+        rows = [
+            t for t in self.world.things.values()
+            if t.kind == "disk" and t.ended is None and t.facts["region"] == self.region and
+            t.id in p.get("DiskIds", [t.id]) and (not f.get("tag-key") or set(f["tag-key"]) & set(t.tags)) and
+            (not f.get("tag-value") or set(f["tag-value"]) & set(t.tags.values())) and
+            ("ATTACHED" if t.machine else "UNATTACHED") in f.get("disk-state", ["ATTACHED", "UNATTACHED"]) and
+            t.machine in f.get("instance-id", [t.machine])
+        ]
+        rows, total = self.part(p, rows)
+        return dict(
+            TotalCount=total, DiskSet=[
+                dict(DiskId=t.id, DiskSize=t.facts["size"], DiskUsage=t.facts["usage"], InstanceId=t.machine or "",
+                     DiskState="ATTACHED" if t.machine else "UNATTACHED", DeleteWithInstance=t.dies_with,
+                     Tags=[dict(Key=k, Value=v) for k, v in t.tags.items()]) for t in rows
+            ])
+
+    def TerminateDisks(self, p):
+        for id in p["DiskIds"]:
+            disk = self.world.things.get(id)
+            if not disk or disk.kind != "disk" or disk.ended is not None:
+                raise Refusal(200, "InvalidDisk.NotExist", f"The disk `{id}` does not exist.")
+            if disk.machine:
+                raise Refusal(200, "InvalidDisk.Busy", f"The disk `{id}` is attached.")
+            disk.ended = self.world.now()
+        return {}
+
+    def GetCallerIdentity(self, p):
+        return dict(Arn="qcs::cam::uin/100000000001:uin/100000000001", AccountId="100000000001", UserId="100000000001",
+                    PrincipalId="100000000001", Type="CAMUser")
