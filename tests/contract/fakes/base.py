@@ -226,7 +226,7 @@ class Fake:
         world.tick()
         if what == "state":
             return dict(world.view(), provider=self.name, currency=self.currency, billing=world.billing,
-                        calls=self.calls, faults=[f for f in self.faults if f["times"] > 0])
+                        secrets=self.secrets(), calls=self.calls, faults=[f for f in self.faults if f["times"] > 0])
         if what == "fault":
             if a.get("kind") not in KINDS:
                 raise ValueError(f"no such kind of fault: {a.get('kind')}; there are {', '.join(sorted(KINDS))}")

@@ -62,6 +62,7 @@ class FakeProcess:
 
 class Client:
     name, token, mismatch = "", True, ""  # whether it has tokens; its error for one with another request
+    lagging = "both"  # or "list": describe knows a machine at once; or "": so does list
     spot, paged, noticed, reclaimed = True, True, True, ("gone", "ending")
     CODES = {}  # kind of fault -> code of the error
 
@@ -70,6 +71,10 @@ class Client:
 
     def secret_names(self):
         return [k for k, v in self.credentials.items() if v in self.fake.secrets]
+
+    def order(self, **request):
+        """A create whose outcome is waited for, where the provider tells it later."""
+        return self.create(**request)
 
     def no_token(self, t, first):
         """Where there are no tokens, the same create makes a second machine."""

@@ -107,7 +107,10 @@ class Machine:
         elif phase == "stopped":
             self.rest(at)
         elif phase == "failed":  # it was accepted and could not be made: it costs nothing and fades away
-            self.segments, self.plan = [], [(at + 600, "gone", reason)]
+            self.segments, self.plan = [], [(at + self.world.fade, "gone", reason)] if self.world.fade else []
+        elif phase == "finished":  # by itself, what Kubernetes knows
+            self.plan = []
+            self.rest(at)
         elif phase == "ending":
             self.plan = [(at + self.world.end, "gone", reason)]
             if self.world.billing["until"] == "ending":
@@ -171,6 +174,7 @@ class World:
         self.advanced, self.clock_offset = 0.0, 0.0
         self.lag, self.list_lag, self.start, self.end, self.notice = lag, lag, start, 1.0, 120.0
         self.page_size, self.token_lifetime, self.pays_bid, self.ssh_port = 0, 86400.0, False, 22
+        self.fade = 600.0  # how long a machine that failed to start is still there; 0: until it is deleted
         self.machines, self.things, self.tokens = {}, {}, {}
         self.quota, self.stock = None, {}  # machines at once; {type or type@zone: how many are left}
 
@@ -195,6 +199,10 @@ class World:
         return [m for m in self.machines.values() if m.phase != "gone"]
 
     def add(self, machine):
+        old = self.machines.pop(machine.id, None)
+        if old:  # a name may be used again once its machine is gone
+            old.id = f"{machine.id}~{len(self.machines)}"
+            self.machines[old.id] = old
         self.machines[machine.id] = machine
         machine.tick(self.now())
         return machine

@@ -1,0 +1,221 @@
+"""What azure.py has beside virtual machines: network, disks, groups, lists by tag, catalogue, quotas, prices."""
+import re, urllib.parse
+
+from base import Refusal, Reply
+
+IMAGE = dict(publisher="microsoft-dsvm", offer="ubuntu-hpc", sku="2204", version="latest")
+KINDS = {
+    "NetworkInterface": ("Microsoft.Network/networkInterfaces", "interface", False),
+    "PublicIPAddress": ("Microsoft.Network/publicIPAddresses", "address", True),
+    "VirtualNetwork": ("Microsoft.Network/virtualNetworks", "network", False),
+    "NetworkSecurityGroup": ("Microsoft.Network/networkSecurityGroups", "security group", False),
+    "Disk": ("Microsoft.Compute/disks", "disk", True)
+}
+
+
+class More:
+
+    def furnish_network(self):
+        """The network that is there already."""
+        for type, properties in (("virtualNetworks", dict(subnets=[dict(name="default")])), ("networkSecurityGroups",
+                                                                                             {})):
+            thing = self.world.attach("network", self.base + "Microsoft.Network/" + type + "/rille", {}, None, False,
+                                      False)
+            self.store("Microsoft.Network/" + type, "rille", "eastus", {}, properties, thing)
+
+    def store(self, type, name, location, tags, properties, thing):
+        id = self.base + type + "/" + name
+        thing.tags.update(tags)
+        self.resources[id.lower()] = dict(id=id, name=name, type=type, location=location, tags=tags, thing=thing,
+                                          properties=properties, addresses=[])
+        return self.resources[id.lower()]
+
+    def live(self, id):
+        r = self.resources.get(id.lower())
+        return r if r and r["thing"].ended is None else None
+
+    def show(self, r):
+        return dict({k: r[k] for k in ("id", "name", "type", "location", "tags")},
+                    properties=dict(r["properties"], provisioningState="Succeeded"))
+
+    def plain(self, operation, kind, request):
+        """A resource that is simply there once it was PUT."""
+        type, word, billable = KINDS[kind]
+        if operation.startswith("list"):
+            return self.listing(
+                request,
+                [self.show(r) for r in self.resources.values() if r["type"] == type and r["thing"].ended is None])
+        id = self.base + type + "/" + self.place["name"]
+        there = self.live(id)
+        if operation.startswith("put"):
+            return self.put(kind, type, word, billable, id, there, request)
+        if operation.startswith("get"):
+            if not there:
+                raise Refusal(404, "ResourceNotFound", f"The Resource '{type}/{self.place['name']}' was not found.")
+            return Reply(200, self.show(there))
+        if operation.startswith("delete"):
+            return self.remove(kind, there)
+        raise Refusal(405, "MethodNotAllowed", f"{operation} is not known here.")
+
+    def put(self, kind, type, word, billable, id, there, request):
+        p = request.json()
+        if p is None or not p.get(
+                "location") or set(p) - {"location", "tags", "properties", "sku", "zones", "extendedLocation"}:
+            raise Refusal(400, "InvalidRequestFormat", "Cannot parse the request.")
+        properties, addresses = p.get("properties") or {}, []
+        if kind == "NetworkInterface":
+            addresses = self.interface(properties)
+        if kind == "PublicIPAddress":
+            if (p.get("sku") or
+                {}).get("name") == "Standard" and properties.get("publicIPAllocationMethod") != "Static":
+                raise Refusal(400, "PublicIPAllocationMethodMismatch",
+                              "Standard sku publicIp must have AllocationMethod set to "
+                              "Static.")
+            properties = dict(properties, ipAddress="127.0.0.1")
+        thing = there["thing"] if there else self.world.attach(word, id, p.get("tags") or {}, None, False, billable)
+        machine = there.get("machine") if there else None
+        made = self.store(type, self.place["name"], p["location"], p.get("tags") or {}, properties, thing)
+        made["addresses"], made["machine"] = addresses, machine
+        return self.operation_reply(200 if there else 201, "plain", None, p["location"], self.show(made))
+
+    def interface(self, properties):
+        """The addresses of an interface whose subnet and group are there."""
+        found = []
+        group = (properties.get("networkSecurityGroup") or {}).get("id")
+        if not properties.get("ipConfigurations"):
+            raise Refusal(400, "NetworkInterfaceMustHaveAtLeastOneIpConfiguration", "It has no IP configuration.")
+        if group and not self.live(group):
+            raise Refusal(400, "InvalidResourceReference", f"Resource {group} was not found.")
+        for c in properties["ipConfigurations"]:
+            subnet = ((c.get("properties") or {}).get("subnet") or {}).get("id", "")
+            if not self.live(subnet.partition("/subnets/")[0]):
+                raise Refusal(400, "InvalidResourceReference", f"Resource {subnet} was not found.")
+            address = (c["properties"].get("publicIPAddress") or {})
+            if address:
+                if not self.live(address.get("id", "")):
+                    raise Refusal(400, "InvalidResourceReference", f"Resource {address.get('id')} was not found.")
+                delete = (address.get("properties") or {}).get("deleteOption") == "Delete"
+                found.append(dict(id=address["id"], delete=delete))
+        return found
+
+    def remove(self, kind, there):
+        if not there:
+            return Reply(204)
+        machine = there["thing"].machine and self.vm(there["thing"].machine)
+        if machine and machine.phase != "gone":
+            code = {
+                "NetworkInterface": "NicInUse", "Disk": "OperationNotAllowed",
+                "PublicIPAddress": "PublicIPAddressCannotBeDeleted"
+            }.get(kind, "InUse")
+            raise Refusal(409 if kind == "Disk" else 400, code, f"{there['id']} is used by {machine.name}.")
+        if kind == "PublicIPAddress" and any(there["id"].lower() == a["id"].lower()
+                                             for r in self.resources.values() if r["thing"].ended is None
+                                             for a in r["addresses"]):
+            raise Refusal(400, "PublicIPAddressCannotBeDeleted", f"{there['id']} is still allocated to an interface.")
+        there["thing"].ended = self.world.now()
+        return self.operation_reply(202, "plain", None, there["location"])
+
+    # Lists.
+
+    def listing(self, request, rows, most=1000, key="value", link="nextLink"):
+        top = request.arg("$top", "0")
+        cursor = request.arg("$skiptoken")
+        rows, more = self.page(rows, cursor, int(top), most,
+                               Refusal(400, "InvalidSkipToken", "The skip token is invalid."))
+        body = {key: rows}
+        if more:
+            query = [(k, v) for k, v in request.query if k != "$skiptoken"] + [("$skiptoken", more)]
+            body[link] = f"{self.url}{request.path}?" + urllib.parse.urlencode(query)
+        return Reply(200, body, headers={"x-ms-ratelimit-remaining-subscription-reads": "249"})
+
+    def filter(self, request, known):
+        """$filter as {field: value}; only `eq` joined by `and`."""
+        text = request.arg("$filter", "")
+        found = {}
+        for part in filter(None, re.split(r"\s+and\s+", text.strip())):
+            one = re.fullmatch(r"(\w+) eq '([^']*)'", part.strip())
+            if not one or one[1] not in known:
+                raise Refusal(400, "InvalidFilterInQueryString",
+                              f"Invalid $filter '{text}' specified in the query string.")
+            found[one[1]] = one[2]
+        return found
+
+    def do_listResources(self, request):
+        f = self.filter(request, ("tagName", "tagValue", "resourceType", "location", "resourceGroup"))
+        rows = [
+            dict(self.view(m), properties={}) for m in self.world.machines.values() if m.phase != "gone" and m.listed()
+        ]
+        rows += [self.show(r) for r in self.resources.values() if r["thing"].ended is None]
+        rows = [{k: r[k] for k in ("id", "name", "type", "location", "tags")} for r in rows
+                if ("tagName" not in f or r["tags"].get(f["tagName"]) is not None) and
+                ("tagValue" not in f or r["tags"].get(f.get("tagName")) == f["tagValue"]) and
+                f.get("resourceType", r["type"]).lower() == r["type"].lower()]
+        return self.listing(request, rows)
+
+    def do_subscription(self, request):
+        return Reply(
+            200,
+            dict(id=f"/subscriptions/{self.subscription}", subscriptionId=self.subscription, state="Enabled",
+                 displayName="fake"))
+
+    def do_getResourceGroup(self, request):
+        name = self.place["group"]
+        if name.lower() not in self.groups:
+            raise Refusal(404, "ResourceGroupNotFound", f"Resource group '{name}' could not be found.")
+        return Reply(200, self.group_view(name))
+
+    def group_view(self, name):
+        g = self.groups[name.lower()]
+        return dict(id=f"/subscriptions/{self.subscription}/resourceGroups/{name}", name=name, location=g["location"],
+                    tags=g["tags"], properties=dict(provisioningState="Succeeded"))
+
+    def do_putResourceGroup(self, request):
+        p, name = request.json() or {}, self.place["group"]
+        if p.get("location") not in self.REGIONS:
+            raise Refusal(400, "LocationRequired", "The location property is required for this definition.")
+        new = name.lower() not in self.groups
+        self.groups[name.lower()] = dict(location=p["location"], tags=p.get("tags") or {})
+        return Reply(201 if new else 200, self.group_view(name))
+
+    def do_listSkus(self, request):
+        f = self.filter(request, ("location", ))
+        rows = []
+        for region in self.REGIONS:
+            for t in self.types.values():
+                if f.get("location", region) == region and region in t.facts.get("zones", [region]):
+                    capabilities = dict(vCPUs=t.vcpus, MemoryGB=t.memory_gib, GPUs=t.count, LowPriorityCapable="True",
+                                        HyperVGenerations="V1,V2")
+                    rows.append(
+                        dict(resourceType="virtualMachines", name=t.name, tier="Standard", family=t.facts["family"],
+                             size=t.name[9:], locations=[region],
+                             locationInfo=[dict(location=region, zones=["1", "2"])], restrictions=[],
+                             capabilities=[dict(name=k, value=str(v)) for k, v in capabilities.items() if v]))
+        return self.listing(request, rows)
+
+    def do_listUsages(self, request):
+        rows = [
+            dict(unit="Count", currentValue=len(self.world.alive()),
+                 limit=100 if self.world.quota is None else self.world.quota, name=dict(value=n, localizedValue=n))
+            for n in ["cores", "lowPriorityCores", *sorted({t.facts["family"] for t in self.types.values()})]
+        ]
+        return self.listing(request, rows)
+
+    def retail_prices(self, request):
+        f = self.filter(request, ("serviceName", "armRegionName", "armSkuName", "priceType", "currencyCode", "skuName"))
+        rows = []
+        for region in self.REGIONS:
+            for t in self.types.values():
+                short = t.name.removeprefix("Standard_").replace("_", " ")
+                for name, price in ((short, t.on_demand), (short + " Spot", t.spot)):
+                    for product in ("Virtual Machines", "Virtual Machines Windows"):
+                        if price is None or region not in t.facts.get("zones", [region]):
+                            continue
+                        dear = int(price * self.REGIONS[region] * (1 if product == "Virtual Machines" else 1.3)) / 1e6
+                        rows.append(
+                            dict(currencyCode="USD", retailPrice=dear, unitPrice=dear, armRegionName=region,
+                                 armSkuName=t.name, skuName=name, meterName=name, productName=product + " " + short,
+                                 serviceName="Virtual Machines", unitOfMeasure="1 Hour", type="Consumption",
+                                 isPrimaryMeterRegion=True, tierMinimumUnits=0.0))
+        rows = [r for r in rows if all(r["type" if k == "priceType" else k] == v for k, v in f.items())]
+        reply = self.listing(request, rows, 1000, "Items", "NextPageLink")
+        return reply
