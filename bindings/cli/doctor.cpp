@@ -13,7 +13,7 @@
 #include "runtime/base/places.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cuda.hpp"
-#include "runtime/device/kernel_build.hpp"
+#include "runtime/device/cuda_libraries.hpp"
 
 namespace rille::cli {
 
@@ -73,6 +73,16 @@ void add_cards(std::vector<Check>& checks) {
   for (const auto& card : *cards)
     checks.push_back({fmt::format("cuda:{}", card.ordinal), "ok",
                       fmt::format("{}, {}, {}", device::describe(card), card.info.bus, card.info.uuid), ""});
+}
+
+// Found where, or what is done without it. A library that is there and does not load is named.
+Check cuda_library(device::CudaPart part) {
+  const auto& info = device::info_of(part);
+  if (device::left_out(part)) return {info.name, "missing", "left out by RILLE_CUDA_WITHOUT", info.lost};
+  const auto& loaded = device::load_part(part);
+  if (loaded.handle) return {info.name, "ok", fmt::format("{} ({})", loaded.path, loaded.source), ""};
+  const bool there = !device::files_of(part).empty();
+  return {info.name, "missing", there ? loaded.why : "", info.lost};
 }
 
 Check toolkit() {
@@ -137,13 +147,7 @@ int doctor_command(App& app) {
   add_cards(checks);
   checks.push_back(library("libnvidia-ml.so.1", "NVML", "no GPU telemetry: rille top, dev:telemetry()"));
   checks.push_back(toolkit());
-  const std::string nvrtc = device::why_no_nvrtc();
-  checks.push_back({"NVRTC", nvrtc.empty() ? "ok" : "missing", nvrtc.empty() ? "loads" : "",
-                    nvrtc.empty() ? "" : "on GPUs no user kernels (k:cubin), and joined operations run one by one"});
-  checks.push_back(library("libcublasLt.so.13", "cuBLASLt",
-                           "matrix products on GPUs by Rille's own kernels, which are slower"));
-  checks.push_back(library("libnccl.so.2", "NCCL", "nothing now; collectives between GPUs will need it"));
-  checks.push_back(library("libcudnn.so.9", "cuDNN", "nothing now; convolutions on GPUs will need it"));
+  for (const auto part : device::cuda_parts) checks.push_back(cuda_library(part));
   checks.push_back(program("c++", "C++ compiler", "user kernels on the CPU: dev:kernel"));
   checks.push_back(program("ssh", "ssh", "nothing now; the ssh provider will need it"));
   checks.push_back(disk(app.home));

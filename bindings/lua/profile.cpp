@@ -20,20 +20,42 @@ void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows) {
 
 namespace {
 
+void push_report(lua_State* L, const tensor::ProfileReport& report) {
+  lua_newtable(L);
+  push_costs(L, report.rows);
+  lua_setfield(L, -2, "rows");
+  set_field(L, "timed_by", report.timed_by);
+  if (!report.why.empty()) set_field(L, "why", report.why);
+  if (report.timed_by != "cupti") return;
+  lua_createtable(L, static_cast<int>(report.kernels.size()), 0);
+  int n = 0;
+  for (const auto& kernel : report.kernels) {
+    lua_newtable(L);
+    set_field(L, "name", kernel.name);
+    set_field(L, "operations", kernel.operations);
+    set_field(L, "calls", static_cast<double>(kernel.calls));
+    set_field(L, "ms", static_cast<double>(kernel.ns) * 1e-6);
+    if (kernel.cost.bytes > 0) set_field(L, "bytes", kernel.cost.bytes);
+    if (kernel.cost.flops > 0) set_field(L, "flops", kernel.cost.flops);
+    lua_rawseti(L, -2, ++n);
+  }
+  lua_setfield(L, -2, "kernels");
+}
+
 int start(lua_State* L) {  // start(device)
   device_graph(L, 1, "profile").profile_start();
   return 0;
 }
 
-// stop(device) -> the rows. Waits for what was asked for before it.
+// stop(device) -> { rows, kernels, timed_by, why }. Waits for what was asked for before it.
 int stop(lua_State* L) {
   Graph& on = device_graph(L, 1, "profile");
   Completion done = begin_await(L);
-  on.profile_stop([done](Result<std::vector<tensor::ProfileRow>> rows) {
-    if (!rows) return done.post_fail(std::move(rows).error());
-    auto shared = std::make_shared<std::vector<tensor::ProfileRow>>(std::move(*rows));
+  on.profile_stop([done](Result<tensor::ProfileReport> report) {
+    if (!report) return done.post_fail(std::move(report).error());
+    auto shared = std::make_shared<tensor::ProfileReport>(std::move(*report));
     done.post_finish([shared](lua_State* l) {
-      push_costs(l, *shared);
+      push_report(l, *shared);
       return 1;
     });
   });

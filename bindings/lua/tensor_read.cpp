@@ -22,6 +22,8 @@ struct Reading {
   Loop* loop = nullptr;
   Completion done;
   PushValues push;
+  std::shared_ptr<Graph> target;       // the one tensor is sent there, not read
+  Tensor made;                         // by that
 };
 
 void finish(const std::shared_ptr<Reading>& r) {  // loop thread
@@ -31,30 +33,44 @@ void finish(const std::shared_ptr<Reading>& r) {  // loop thread
   r->done.finish(push);
 }
 
+void start(const std::shared_ptr<Reading>& r);
+
+// One tensor's answer, on its device's lane.
+void arrived(const std::shared_ptr<Reading>& r, std::size_t i, Result<HostData> data) {
+  {
+    const std::lock_guard lock(r->mutex);
+    if (data) r->values[i] = std::move(*data);
+    else if (!r->error) r->error = std::move(data).error();
+    if (--r->left) return;
+  }
+  r->loop->post_from_thread([r] {
+    auto main = r->main.lock();
+    if (!main) return;
+    if (r->error && r->error->kind == ErrorKind::memory && !r->again) {
+      r->again = true;
+      lua_gc(*main, LUA_GCCOLLECT, 0);
+      return start(r);
+    }
+    r->tensors.clear();
+    finish(r);
+  });
+}
+
 void start(const std::shared_ptr<Reading>& r) {  // loop thread
   r->left = r->tensors.size();
   r->values.assign(r->tensors.size(), {});
   r->error.reset();
-  for (std::size_t i = 0; i < r->tensors.size(); ++i) {
-    r->tensors[i].graph().read(r->tensors[i], [r, i](Result<HostData> data) {  // in order, on the device's lane
-      {
-        const std::lock_guard lock(r->mutex);
-        if (data) r->values[i] = std::move(*data);
-        else if (!r->error) r->error = std::move(data).error();
-        if (--r->left) return;
-      }
-      r->loop->post_from_thread([r] {
-        auto main = r->main.lock();
-        if (!main) return;
-        if (r->error && r->error->kind == ErrorKind::memory && !r->again) {
-          r->again = true;
-          lua_gc(*main, LUA_GCCOLLECT, 0);
-          return start(r);
-        }
-        r->tensors.clear();
-        finish(r);
-      });
+  if (r->target) {
+    auto made = r->tensors[0].graph().send(r->tensors[0], *r->target, [r](Result<void> sent) {
+      arrived(r, 0, sent ? Result<HostData>(HostData{}) : Result<HostData>(std::move(sent).error()));
     }, r->again);
+    if (made) r->made = std::move(*made);
+    else arrived(r, 0, std::move(made).error());
+    return;
+  }
+  for (std::size_t i = 0; i < r->tensors.size(); ++i) {
+    r->tensors[i].graph().read(r->tensors[i], [r, i](Result<HostData> data) { arrived(r, i, std::move(data)); },
+                               r->again);
   }
 }
 
@@ -153,7 +169,9 @@ int at_once(lua_State* L, Result<Tensor> t) {
   return 1 + push_tensor(L, std::move(made));
 }
 
-// t:to("bf16"), t:to(device), t:to("cuda:0"). Between devices the values travel through this machine's memory.
+int await_reading(lua_State* L, const std::shared_ptr<Reading>& r);
+
+// t:to("bf16"), t:to(device), t:to("cuda:0"). Between two GPUs values go directly, else through this machine's memory.
 int to(lua_State* L) {
   const Tensor t = check_tensor(L, 1, "to");
   std::string name;
@@ -171,6 +189,16 @@ int to(lua_State* L) {
                                                                 "from {} to {}", t.device()->name(), name),
                                    "move its detach()")));
   }
+  if (t.device()->sends_to(*target->device())) {
+    auto r = std::make_shared<Reading>();
+    r->tensors = {t.detach()};
+    r->target = target;
+    r->push = [made = &r->made, grad = t.requires_grad()](lua_State* l, std::vector<HostData>) {
+      if (grad) value_or_raise(l, made->set_requires_grad(true));
+      return push_tensor(l, std::move(*made));
+    };
+    return await_reading(L, r);
+  }
   return await_values(L, {t.detach()}, [target, grad = t.requires_grad()](lua_State* l, std::vector<HostData> v) {
     auto made = tensor::from_bytes(*target, v[0].shape, v[0].dtype, v[0].bytes.data(), v[0].bytes.size());
     if (made && grad) value_or_raise(l, made->set_requires_grad(true));
@@ -178,9 +206,7 @@ int to(lua_State* L) {
   });
 }
 
-}  // namespace
-
-int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
+int await_reading(lua_State* L, const std::shared_ptr<Reading>& r) {
   TensorState& state = tensor_state(L);
   if (state.tracing())
     raise(
@@ -188,10 +214,7 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
         at_line(L, make_error(
                        ErrorKind::state, "a value is read inside a compiled function",
                        "while it is traced there are no values yet: return the tensor and read it outside")));
-  auto r = std::make_shared<Reading>();
   r->done = begin_await(L);
-  r->tensors = std::move(tensors);
-  r->push = std::move(push);
   r->main = state.main;
   r->state = &state;
   r->loop = &LuaHost::of(L).loop();
@@ -200,6 +223,15 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
   else start(r);
   state.set_modes({});  // for the fibers that run meanwhile
   return end_await(L);
+}
+
+}  // namespace
+
+int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
+  auto r = std::make_shared<Reading>();
+  r->tensors = std::move(tensors);
+  r->push = std::move(push);
+  return await_reading(L, r);
 }
 
 std::vector<Function> read_methods() {

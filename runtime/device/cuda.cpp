@@ -1,6 +1,9 @@
 #include "runtime/device/cuda.hpp"
 
+#include <cxxabi.h>
+
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -92,6 +95,22 @@ std::uint64_t CudaDevice::stamp() const { return table_->stamp(handle_); }
 
 namespace {
 
+// A C++ name as its source has it, without its parameters: "scale<float>".
+std::string kernel_name(const char* symbol) {
+  int status = 0;
+  char* const text = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
+  if (!text) return symbol;
+  std::string out = text;
+  std::free(text);
+  if (out.starts_with("void ")) out.erase(0, 5);
+  int depth = 0;                                     // the parameters' parenthesis is not one of a template's argument
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    depth += out[i] == '<' ? 1 : out[i] == '>' ? -1 : 0;
+    if (out[i] == '(' && depth == 0 && out.compare(i, 11, "(anonymous ") != 0) out.resize(i);
+  }
+  return out;
+}
+
 bool is_launch(const char* kernel) { return std::strcmp(kernel, "launch") == 0; }
 
 // call(Failure*) is false: the failure as an error.
@@ -119,6 +138,11 @@ Result<> CudaDevice::download(void* to, const void* from, std::size_t bytes) {
 
 Result<> CudaDevice::clear(void* at, std::size_t bytes) {
   return checked([&](auto* f) { return table_->clear(handle_, at, bytes, f); });
+}
+
+Result<> CudaDevice::send(Device& other, const Buffer& to, const void* from, std::size_t bytes) {
+  auto* const there = static_cast<CudaDevice&>(other).handle_;
+  return checked([&](auto* f) { return table_->send(handle_, there, to.data(), from, bytes, to.stamp(), f); });
 }
 
 Result<> CudaDevice::finish() {
@@ -260,6 +284,21 @@ Result<> CudaDevice::pace() {
 
 Result<> CudaDevice::start_clock() {
   return checked([&](auto* f) { return table_->start_clock(handle_, f); });
+}
+
+Result<> CudaDevice::trace_start() {
+  return checked([&](auto* f) { return table_->trace_start(handle_, f); });
+}
+
+void CudaDevice::trace_call(std::uint64_t call) { table_->trace_call(handle_, call); }
+
+Result<std::vector<Traced>> CudaDevice::trace_stop() {
+  std::vector<Traced> out;
+  const auto each = [](void* to, const cuda::TraceRecord* r) {
+    static_cast<std::vector<Traced>*>(to)->push_back({r->call, kernel_name(r->name), r->ns, r->bytes});
+  };
+  RILLE_CHECK(checked([&](auto* f) { return table_->trace_stop(handle_, each, &out, f); }));
+  return out;
 }
 
 Result<std::int64_t> CudaDevice::stop_clock_ns() {

@@ -42,6 +42,8 @@ class CudaDevice final : public Device, private Executor {
   Result<> download(void* to, const void* from, std::size_t bytes) override;
   Result<> clear(void* at, std::size_t bytes) override;
   Result<> finish() override;
+  bool sends_to(const Device& other) const override { return other.kind() == Kind::cuda; }
+  Result<> send(Device& other, const Buffer& to, const void* from, std::size_t bytes) override;
 
  private:
   CudaDevice(const cuda::Table* table, const CudaCard& card, cuda::Card* handle);
@@ -63,6 +65,9 @@ class CudaDevice final : public Device, private Executor {
   Result<> pace() override;
   Result<> start_clock() override;
   Result<std::int64_t> stop_clock_ns() override;
+  Result<> trace_start() override;
+  void trace_call(std::uint64_t call) override;
+  Result<std::vector<Traced>> trace_stop() override;
 
   class Sequence;
   class LoadedKernel;

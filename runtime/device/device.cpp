@@ -115,6 +115,10 @@ void Device::give_back(void* data, std::size_t bytes, std::uint64_t stamp) {
   pool_->free[bytes].push_back({data, stamp});
 }
 
+Result<> Device::send(Device& other, const Buffer&, const void*, std::size_t) {
+  return make_error(ErrorKind::internal, fmt::format("{} cannot send to {}", name(), other.name()));
+}
+
 MemoryStats Device::memory() const {
   const std::lock_guard lock(pool_->mutex);
   return pool_->stats;

@@ -74,6 +74,10 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual Result<> upload(const Buffer& to, const void* from, std::size_t bytes) = 0;
   virtual Result<> download(void* to, const void* from, std::size_t bytes) = 0;   // lane; waits
   virtual Result<> clear(void* at, std::size_t bytes) = 0;                        // lane; zeros
+  // Whether send() to that device is possible; else values go by download and upload.
+  virtual bool sends_to(const Device&) const { return false; }
+  // Lane of this device, which does not wait. Before all work that the other one is given from now on.
+  virtual Result<> send(Device& other, const Buffer& to, const void* from, std::size_t bytes);
   virtual Result<> finish() = 0;                                                  // lane; waits for all that was given
 
   // memory: over the limit, or the machine is out; the hint holds memory_summary(). Zero bytes give an empty Buffer.

@@ -27,6 +27,13 @@ class Captured {
   virtual ~Captured() = default;
 };
 
+// What the device did: a kernel, a copy or a fill.
+struct Traced {
+  std::uint64_t call = 0;             // trace_call()'s; 0: nobody's
+  std::string name;
+  std::int64_t ns = 0, bytes = 0;     // bytes: of a copy or a fill
+};
+
 class Executor {
  public:
   // Whether there is a launch for the CPU kernel of this name. "launch" is a user's kernel.
@@ -49,6 +56,10 @@ class Executor {
   // How long what is asked for between the two takes on the device. stop waits.
   virtual Result<> start_clock() = 0;
   virtual Result<std::int64_t> stop_clock_ns() = 0;
+  // The device's own records, taken while work goes on. device: it cannot here, and why.
+  virtual Result<> trace_start() = 0;
+  virtual void trace_call(std::uint64_t call) = 0;   // whose what is asked for from here on is; 0: nobody's
+  virtual Result<std::vector<Traced>> trace_stop() = 0;   // waits
 
  protected:
   ~Executor() = default;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/cuda_libraries.hpp"
 #include "runtime/device/kernel_build.hpp"
 #include "runtime/device/kernel_files.hpp"
 
@@ -40,24 +41,6 @@ struct Nvrtc {
 
 constexpr int nvrtc_error_compilation = 6;
 
-constexpr const char* library_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-
-// Files that may be it, best first.
-std::vector<std::string> candidates() {
-  std::vector<std::string> roots, out;
-  if (const char* named = std::getenv("RILLE_CUDA_PATH"); named && *named) roots.emplace_back(named);
-  roots.emplace_back("/usr/local/cuda");
-  for (const auto& root : roots) {
-    for (const char* folder : {"/lib64/", "/lib/", "/"}) {
-      for (const char* name : library_names) {
-        std::error_code failed;
-        if (fs::exists(root + folder + name, failed)) out.push_back(root + folder + name);
-      }
-    }
-  }
-  return out;
-}
-
 std::string include_of(void* function) {
   std::vector<std::string> folders;
   if (const char* named = std::getenv("RILLE_CUDA_PATH"); named && *named)
@@ -76,16 +59,10 @@ std::string include_of(void* function) {
 
 Nvrtc load_nvrtc() {
   Nvrtc n{};
-  void* library = nullptr;
-  auto files = candidates();
-  for (const char* name : library_names) files.emplace_back(name);       // the loader's own search
-  for (const auto& file : files) {
-    library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library) break;
-    if (const char* said = ::dlerror(); said && n.why.empty()) n.why = said;
-  }
-  if (!library) return n;
-  n.why.clear();
+  const auto& loaded = load_part(CudaPart::nvrtc);
+  void* const library = loaded.handle;
+  n.why = left_out(CudaPart::nvrtc) ? "it is left out by RILLE_CUDA_WITHOUT" : loaded.why;
+  if (!library || !n.why.empty()) return n;
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
     if (!function && n.why.empty()) n.why = fmt::format("it has no {}", name);
@@ -113,10 +90,10 @@ const Nvrtc& nvrtc() {
 
 // Which NVRTC it would be, without loading it where a file tells.
 std::string identity() {
-  for (const auto& file : candidates()) {
+  for (const auto& file : files_of(CudaPart::nvrtc)) {
     struct stat st {};
-    if (::stat(file.c_str(), &st) == 0)
-      return fmt::format("{}|{}|{}.{}", file, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+    if (::stat(file.path.c_str(), &st) == 0)
+      return fmt::format("{}|{}|{}.{}", file.path, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
   }
   int major = 0, minor = 0;
   if (nvrtc().why.empty()) nvrtc().version(&major, &minor);

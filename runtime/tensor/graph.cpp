@@ -125,14 +125,19 @@ void Graph::synchronize(std::function<void(Result<void>)> done) {
 
 void Graph::profile_start() {
   flush();
-  device_->lane().post([queue = impl_->queue](kernels::LaneState&) { queue->profile = std::make_unique<Profile>(); });
+  device_->lane().post([queue = impl_->queue, device = device_](kernels::LaneState&) {
+    if (queue->profile) return;
+    queue->profile = std::make_unique<Profile>();
+    if (auto* executor = device->executor()) queue->profile->begin(*executor);
+  });
 }
 
-void Graph::profile_stop(std::function<void(Result<std::vector<ProfileRow>>)> done) {
-  synchronize([queue = impl_->queue, done = std::move(done)](Result<void> ran) {
+void Graph::profile_stop(std::function<void(Result<ProfileReport>)> done) {
+  synchronize([queue = impl_->queue, device = device_, done = std::move(done)](Result<void> ran) {
     const auto profile = std::exchange(queue->profile, nullptr);
+    auto report = profile ? profile->end(device->executor()) : Result<ProfileReport>(ProfileReport());
     if (!ran) return done(std::move(ran).error());
-    done(profile ? profile->rows() : std::vector<ProfileRow>());
+    done(std::move(report));
   });
 }
 

@@ -54,6 +54,9 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // `last_try`: work for which there is no memory fails, rather than being kept.
   void read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try = false);
   Result<HostData> read_blocking(const Tensor& t);        // waits: for tests and for programs without a loop
+  // The same values on a device to which this one sends (Device::sends_to). The tensor may be used at once by `to`'s
+  // graph when `done` was called, on the lane thread. As read() fails, and memory of the other device.
+  Result<Tensor> send(const Tensor& t, Graph& to, std::function<void(Result<void>)> done, bool last_try = false);
   Result<double> item_blocking(const Tensor& t);          // invalid: more than one element
   // Sends what is pending to the lane. Returns at once; errors wait for the next read or synchronize.
   void flush();
@@ -63,9 +66,9 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::size_t pending() const;                            // operations recorded and not yet sent
   std::size_t depth() const;                              // jobs sent and not finished; above ~64, wait
 
-  // From start to stop each operation that runs is timed on the lane. stop waits for all that was asked for so far.
+  // From start to stop each operation that runs is timed. stop waits for all that was asked for so far.
   void profile_start();
-  void profile_stop(std::function<void(Result<std::vector<ProfileRow>>)> done);
+  void profile_stop(std::function<void(Result<ProfileReport>)> done);
 
   // Random numbers. manual_seed restarts the sequence.
   void manual_seed(std::uint64_t seed);

@@ -1,8 +1,10 @@
 #include "runtime/tensor/profile.hpp"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
+#include "runtime/device/executor.hpp"
 #include "runtime/tensor/shape.hpp"
 
 namespace rille::tensor {
@@ -56,15 +58,76 @@ Cost cost_of(const Op& op, const kernels::Call& c) {
   return cost;
 }
 
-void Profile::add(const Op& op, const kernels::Call& call, std::int64_t ns) {
+ProfileRow& Profile::row_of(const Op& op, const kernels::Call& call) {
   std::string shape = (call.payload ? std::string(call.payload->name()) + ": " : "") + shapes_of(call);
   ProfileRow& row = rows_[{&op, shape}];
   if (!row.calls) row.name = op.name, row.shape = std::move(shape);
+  return row;
+}
+
+void Profile::add(const Op& op, const kernels::Call& call, std::int64_t ns) {
+  ProfileRow& row = row_of(op, call);
   const Cost cost = cost_of(op, call);
   ++row.calls;
   row.ns += ns;
   row.cost.bytes += cost.bytes;
   row.cost.flops += cost.flops;
+}
+
+void Profile::begin(device::Executor& executor) {
+  const auto traced = executor.trace_start();
+  report_.timed_by = traced ? "cupti" : "events";
+  if (!traced) report_.why = traced.error().message;
+}
+
+void Profile::add_traced(const Op& op, const kernels::Call& call) {
+  add(op, call, 0);
+  call_rows_.push_back({&row_of(op, call), cost_of(op, call)});
+}
+
+Result<ProfileReport> Profile::end(device::Executor* executor) {
+  if (traced()) {
+    RILLE_TRY(const auto records, executor->trace_stop());
+    settle(records);
+  }
+  report_.rows = rows();
+  if (report_.timed_by.empty()) report_.timed_by = "clock";
+  return std::move(report_);
+}
+
+// A kernel's bytes are its operation's where it is all of it.
+void Profile::settle(const std::vector<device::Traced>& records) {
+  std::map<std::string, KernelRow> kernels;
+  std::map<std::string, std::set<std::string>> operations;
+  const auto call_of = [&](const device::Traced& r) {
+    return r.call && r.call <= call_rows_.size() ? &call_rows_[r.call - 1] : nullptr;
+  };
+  for (const auto& r : records) if (auto* call = call_of(r)) ++call->records;
+  std::set<std::string> partly;
+  for (const auto& r : records) {
+    KernelRow& kernel = kernels[r.name];
+    kernel.name = r.name;
+    ++kernel.calls;
+    kernel.ns += r.ns;
+    auto* const call = call_of(r);
+    if (call) call->row->ns += r.ns;
+    if (call) operations[r.name].insert(call->row->name);
+    if (r.bytes) {
+      kernel.cost.bytes += double(r.bytes);
+    } else if (call && call->records == 1) {
+      kernel.cost.bytes += call->cost.bytes;
+      kernel.cost.flops += call->cost.flops;
+    } else {
+      partly.insert(r.name);
+    }
+  }
+  for (auto& [name, kernel] : kernels) {
+    if (partly.contains(name)) kernel.cost = {};
+    for (const auto& o : operations[name]) kernel.operations += (kernel.operations.empty() ? "" : ", ") + o;
+    report_.kernels.push_back(std::move(kernel));
+  }
+  std::stable_sort(report_.kernels.begin(), report_.kernels.end(),
+                   [](const KernelRow& a, const KernelRow& b) { return a.ns > b.ns; });
 }
 
 std::vector<ProfileRow> Profile::rows() const {

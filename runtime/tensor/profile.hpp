@@ -1,5 +1,6 @@
-// What operations cost: bytes and FLOPs from their operands' shapes, and, while a profile runs, their time on the
-// lane. Rows are per operation and shape. A Profile belongs to the lane between start and stop.
+// What operations cost: bytes and FLOPs from their operands' shapes, and, while a profile runs, their time: on the CPU
+// by the clock, on another device by its own records of kernels and copies, or, where it has none, by waiting for
+// each operation. Rows are per operation and shape. A Profile belongs to the lane between start and stop.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,13 @@
 #include <vector>
 
 #include "kernels/call.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/tensor/table.hpp"
+
+namespace rille::device {
+class Executor;
+struct Traced;
+}  // namespace rille::device
 
 namespace rille::tensor {
 
@@ -26,13 +33,43 @@ struct ProfileRow {
   Cost cost;                           // of all calls
 };
 
+// A kernel, or a way of copying, as the device's records name it.
+struct KernelRow {
+  std::string name, operations;        // "add, mul": whose it was; "" nobody's: uploads
+  std::int64_t calls = 0, ns = 0;
+  Cost cost;                           // of copies; of kernels where each was all of its operation, else zeros
+};
+
+struct ProfileReport {
+  std::vector<ProfileRow> rows;
+  std::vector<KernelRow> kernels;      // the longest first
+  std::string timed_by;                // "clock", "cupti", "events"
+  std::string why;                     // events: why there are no records
+};
+
 class Profile {
  public:
   void add(const Op& op, const kernels::Call& call, std::int64_t ns);
   std::vector<ProfileRow> rows() const;  // the longest first; those without times by bytes
 
+  // On a device with an executor: its records where it has them. Calls are numbered from 1.
+  void begin(device::Executor& executor);
+  bool traced() const { return report_.timed_by == "cupti"; }
+  std::uint64_t next_call() const { return call_rows_.size() + 1; }
+  void add_traced(const Op& op, const kernels::Call& call);
+  Result<ProfileReport> end(device::Executor* executor);
+
  private:
+  ProfileRow& row_of(const Op& op, const kernels::Call& call);
+  void settle(const std::vector<device::Traced>& records);
   std::map<std::pair<const Op*, std::string>, ProfileRow> rows_;
+  struct CallRow {
+    ProfileRow* row;
+    Cost cost;
+    std::size_t records = 0;
+  };
+  std::vector<CallRow> call_rows_;     // of each traced call
+  ProfileReport report_;
 };
 
 }  // namespace rille::tensor

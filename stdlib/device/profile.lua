@@ -65,20 +65,43 @@ local function table_of(rows, most, total)
   return aligned(shown)
 end
 
+-- Kernels and copies as the device's records name them. Bytes and FLOPs are known of copies, and of kernels that were
+-- all of their operation.
+local function kernels_of(rows, most)
+  local total = 0
+  for _, row in ipairs(rows) do total = total + row.ms end
+  local shown = { { "kernel", "of", "ms", "share", "calls", "mean us", "GB/s", "GFLOP/s" } }
+  for i = 1, math.min(#rows, most) do
+    local row = rows[i]
+    local function rate(amount) return amount and row.ms > 0 and ("%.1f"):format(amount / row.ms * 1e-6) or "" end
+    shown[i + 1] = { row.name, row.operations, ("%.3f"):format(row.ms),
+      ("%.1f %%"):format(total > 0 and 100 * row.ms / total or 0), tostring(row.calls),
+      ("%.1f"):format(row.ms * 1e3 / row.calls), rate(row.bytes), rate(row.flops) }
+  end
+  if #rows > most then shown[#shown + 1] = { "others", ("%d more rows"):format(#rows - most) } end
+  return aligned(shown)
+end
+
+local how = { clock = "by the clock", cupti = "by the device's records (CUPTI)" }
+
 Profile.__tostring = function(self)
-  return ("%.3f ms in operations, %.3f ms in all\n%s"):format(self.busy_ms, self.ms, table_of(self.rows, 20,
-    self.busy_ms))
+  local by = how[self.timed_by] or ("by events around each operation, which waits: %s"):format(self.why)
+  local text = ("%.3f ms in operations, %.3f ms in all, timed %s\n%s"):format(self.busy_ms, self.ms, by,
+    table_of(self.rows, 20, self.busy_ms))
+  if not self.kernels or #self.kernels == 0 then return text end
+  return text .. "\n\n" .. kernels_of(self.kernels, 20)
 end
 
 local function settle(dev, began, ok, ...)
-  local rows = native.profile_stop(dev)
+  local report = native.profile_stop(dev)
   if not ok then error((...), 0) end
   local ms, busy = (native.clock() - began) * 1e3, 0
-  for _, row in ipairs(rows) do
+  for _, row in ipairs(report.rows) do
     row.ms = row.ms or 0
     busy = busy + row.ms
   end
-  return setmetatable({ rows = rows, ms = ms, busy_ms = busy }, Profile), ...
+  report.ms, report.busy_ms = ms, busy
+  return setmetatable(report, Profile), ...
 end
 
 ---Calls fn and tells what each operation in it took.

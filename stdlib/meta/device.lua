@@ -136,8 +136,11 @@ function Device:limit_memory(size) end
 
 --- Calls `fn` and tells what each operation in it took, by operation and shape: `print` shows a table, the longest
 --- first. bytes: of all operands, each read or written once. flops: of products and attention. Results of `fn` follow.
+--- On CUDA the device's own records are taken (CUPTI) while work goes on, and `kernels` lists kernels and copies with
+--- name, operations, calls, ms, and bytes and flops where a kernel is all of its operation. Without CUPTI each
+--- operation is timed by events (`timed_by` is "events", `why` says why), which waits for each.
 ---@param fn function what is timed; read a value in it, or what is still to be computed is counted as well
----@return table profile { ms, busy_ms, rows = { { name, shape, calls, ms, bytes, flops } } }
+---@return table profile { ms, busy_ms, timed_by, why, kernels, rows = { { name, shape, calls, ms, bytes, flops } } }
 ---@return any ... what `fn` returned
 ---@mark ephemeral
 ---@async

@@ -39,6 +39,21 @@ rows = doctor(RILLE_CUDA_PLUGIN=driver)
 check("the doctor says that a library is not the CUDA part", rows["CUDA part"]["state"] == "missing" and
       "is of another build of Rille" in rows["CUDA part"]["costs"], rows["CUDA part"])
 
+toolkit = os.path.dirname(driver) + "/toolkit"
+rows = doctor(RILLE_CUDA_PATH=toolkit, RILLE_CUDA_WITHOUT="cupti")
+check("the doctor says where each library was found, and what is left out",
+      rows["cuBLASLt"]["found"] == toolkit + "/lib64/libcublasLt.so.13 (RILLE_CUDA_PATH)"
+      and rows["NVRTC"]["state"] == "ok" and rows["CUPTI"]["state"] == "missing"
+      and "left out" in rows["CUPTI"]["found"] and "by events" in rows["CUPTI"]["costs"], rows)
+
+code, out, said = script("""
+local a, b = rille.device "cuda:0", rille.device "cuda:1"
+local x = (a:arange { 6, dtype = "f32" } * 2):detach():to(b)
+local w = a:tensor({ 1, 2 }, { requires_grad = true }):to "cuda:1"
+print(tostring(x), table.concat((x + 1):totable(), " "), w.requires_grad, x:to(a):sum():item())
+""", RILLE_STANDIN_CARDS="2")
+check("tensors go from one GPU to another", code == 0 and "f32[6] cuda:1\t1 3 5 7 9 11\ttrue\t30" in out, out + said)
+
 name = "print(rille.device().name, (rille.device():ones{2} + 1):totable()[2])"
 code, out, _ = script(name)
 check("the first CUDA device is the default", code == 0 and "cuda:0\t2" in out, out)

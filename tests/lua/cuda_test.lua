@@ -66,6 +66,8 @@ tap.test("a profile is the device's own", function()
   local x = dev:ones { 64 }
   local p = dev:profile(function() return (x + x):totable() end)
   tap.equal(p.rows[1].name, "add")
+  tap.equal(p.timed_by, "cupti")
+  tap.ok(tostring(p):find("add_f32 +add +") and tostring(p):find("copy out", 1, true), tostring(p))
 end)
 
 tap.test("a kernel is launched on the device that made it", function()

@@ -1,13 +1,12 @@
 #include "runtime/device/cuda/blas.hpp"
 
 #include <dlfcn.h>
-#include <glob.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
-#include <vector>
+
+#include "runtime/device/cuda_libraries.hpp"
 
 namespace rille::device::cuda {
 
@@ -52,50 +51,19 @@ struct Library {
 #define RILLE_MEMBER(name, symbol, parameters) Status(*name) parameters = nullptr;
   RILLE_BLAS(RILLE_MEMBER)
 #undef RILLE_MEMBER
-  std::string path;
+  bool whole = false;
 };
-
-constexpr const char* files[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
-
-// RILLE_CUDA_PATH, NVIDIA's wheels of Python, the toolkit, then the loader's own search.
-std::vector<std::string> places() {
-  std::vector<std::string> folders, out;
-  if (const char* named = std::getenv("RILLE_CUDA_PATH"); named && *named)
-    for (const char* below : {"/lib64/", "/lib/", "/"}) folders.push_back(std::string(named) + below);
-  std::vector<std::string> wheels = {"/usr/lib/python3*/", "/usr/local/lib/python3*/"};
-  if (const char* environment = std::getenv("VIRTUAL_ENV"); environment && *environment)
-    wheels.insert(wheels.begin(), std::string(environment) + "/lib/python3*/");
-  for (const auto& wheel : wheels) {
-    for (const char* below : {"*-packages/nvidia/cu13/lib/", "*-packages/nvidia/cublas/lib/"}) {
-      glob_t found{};
-      if (::glob((wheel + below).c_str(), 0, nullptr, &found) == 0)
-        folders.insert(folders.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
-      ::globfree(&found);
-    }
-  }
-  folders.emplace_back("/usr/local/cuda/lib64/");
-  for (const auto& folder : folders) for (const char* file : files) out.push_back(folder + file);
-  out.insert(out.end(), std::begin(files), std::end(files));
-  return out;
-}
 
 Library load() {
   Library l;
-  void* library = nullptr;
-  for (const auto& place : places()) {
-    library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library) continue;
-    l.path = place;
-    break;
-  }
-  if (!library) return l;
-  bool whole = true;
-#define RILLE_FIND(name, symbol, parameters)                                \
-  l.name = reinterpret_cast<decltype(l.name)>(::dlsym(library, #symbol));   \
+  void* const library = load_part(CudaPart::cublaslt).handle;
+  bool whole = library != nullptr;
+#define RILLE_FIND(name, symbol, parameters)                                                    \
+  if (library) l.name = reinterpret_cast<decltype(l.name)>(::dlsym(library, #symbol));          \
   whole = whole && l.name;
   RILLE_BLAS(RILLE_FIND)
 #undef RILLE_FIND
-  if (!whole) l.path.clear();
+  l.whole = whole;
   return l;
 }
 
@@ -252,7 +220,7 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
 bool Blas::ready() {
   if (tried_) return handle_ != nullptr;
   tried_ = true;
-  if (library().path.empty() || library().create(&handle_) != 0) handle_ = nullptr;
+  if (left_out(CudaPart::cublaslt) || !library().whole || library().create(&handle_) != 0) handle_ = nullptr;
   return handle_ != nullptr;
 }
 

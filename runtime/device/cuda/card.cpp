@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/base/error.hpp"
+#include "runtime/device/cuda/trace.hpp"
 
 namespace rille::device::cuda {
 
@@ -75,13 +76,14 @@ void Card::close() {
     const Current current(*this);
     Failure ignored;
     settle(ignored);
+    drop_trace(*this);
     blas.reset();
     scratch.reset();
     cells.reset();
     for (auto* s : {&up_small, &up_large, &down_small, &down_large, &down_fault}) if (*s) (*s)->close();
     for (const CUmodule m : modules) driver.cuModuleUnload(m);
     for (const CUevent e : marks) if (e) driver.cuEventDestroy(e);
-    for (const CUevent e : {now, clock[0], clock[1]}) if (e) driver.cuEventDestroy(e);
+    for (const CUevent e : {now, clock[0], clock[1], sent}) if (e) driver.cuEventDestroy(e);
     for (const CUstream s : {compute, copies, captures}) if (s) driver.cuStreamDestroy(s);
   }
   driver.cuDevicePrimaryCtxRelease(device);
@@ -102,8 +104,8 @@ bool Card::mark(Failure& f) {
   return true;
 }
 
-// The copying stream waits. A mark whose event was taken again is long past.
-bool Card::wait_for_stamp(std::uint64_t stamp, Failure& f) {
+// A stream that copies waits, this card's or another's. A mark whose event was taken again is long past.
+bool Card::wait_for_stamp(std::uint64_t stamp, CUstream waits, Failure& f) {
   const std::uint64_t last = marked;
   if (stamp == 0 || stamp + marks_max <= last) return true;
   CUevent event = marks[stamp % marks_max];
@@ -111,12 +113,12 @@ bool Card::wait_for_stamp(std::uint64_t stamp, Failure& f) {
     event = now;
     if (!ok(driver.cuEventRecord(now, compute), "recording an event", f)) return false;
   }
-  return ok(driver.cuStreamWaitEvent(copies, event, 0), "waiting for an event", f);
+  return ok(driver.cuStreamWaitEvent(waits, event, 0), "waiting for an event", f);
 }
 
 bool Card::upload(void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f) {
   const std::lock_guard lock(mutex);
-  if (!alive(f) || !wait_for_stamp(stamp, f)) return false;
+  if (!alive(f) || !wait_for_stamp(stamp, copies, f)) return false;
   CUevent last = nullptr;
   for (std::size_t at = 0; at < bytes;) {
     Staging& ring = bytes <= small_bytes ? *up_small : *up_large;

@@ -7,7 +7,7 @@
 // after it waits for it. A third stream only captures: nothing ever runs on it, and other threads may use the first two
 // meanwhile.
 //
-// Locks: `mutex` guards marks and uploads. The rest belongs to the lane.
+// Locks: `mutex` guards marks, uploads and what another card sends. The rest belongs to the lane.
 #pragma once
 
 #include <atomic>
@@ -65,6 +65,8 @@ struct Card {
   bool download(void* to, const void* from, std::size_t bytes, Failure& f);
   bool finish(Failure& f);                           // and tells what a kernel found
   bool mark(Failure& f);
+  // To another card's memory, which was free at that card's stamp (peers.cpp).
+  bool send(Card& other, void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f);
   std::uint64_t stamp() const { return marked.load(std::memory_order_acquire) + 1; }
 
   // -- calls (launcher.cpp)
@@ -105,11 +107,13 @@ struct Card {
   std::shared_ptr<Block> scratch;
   std::unique_ptr<Blas> blas = std::make_unique<Blas>();
   bool capturing = false;
-  CUevent clock[2] = {};
+  CUevent clock[2] = {}, sent = nullptr;
+  std::vector<CUcontext> met;                        // cards that it has sent to
 
  private:
   bool make_streams(Failure& f);
-  bool wait_for_stamp(std::uint64_t stamp, Failure& f);
+  bool wait_for_stamp(std::uint64_t stamp, CUstream waits, Failure& f);
+  void meet(Card& other);
   bool transfer_out(void* to, const void* from, std::size_t bytes, Failure& f);
   Staging::Slot* ask_fault(Failure& f);
   bool tell_fault(const Staging::Slot* asked, Failure& f);

@@ -65,6 +65,10 @@ constexpr int capture_thread_local = 1;
   X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void*, std::size_t bytes, CUstream))               \
   X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void*, CUdeviceptr, std::size_t bytes, CUstream))                     \
   X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream))       \
+  X(cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", (int* can, CUdevice, CUdevice peer))                               \
+  X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", (CUcontext peer, unsigned flags))                                 \
+  X(cuMemcpyPeerAsync, "cuMemcpyPeerAsync",                                                                           \
+    (CUdeviceptr to, CUcontext there, CUdeviceptr from, CUcontext here, std::size_t bytes, CUstream))                 \
   X(cuMemsetD8Async, "cuMemsetD8Async", (CUdeviceptr, unsigned char, std::size_t count, CUstream))                    \
   X(cuMemsetD32Async, "cuMemsetD32Async", (CUdeviceptr, unsigned, std::size_t count, CUstream))                       \
   X(cuStreamCreate, "cuStreamCreate", (CUstream*, unsigned flags))                                                    \

@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
+#include "runtime/device/cuda/trace.hpp"
 
 namespace rille::device::cuda {
 
@@ -202,6 +203,23 @@ bool stop_clock(Card* card, std::int64_t* ns, Failure* f) {
   return true;
 }
 
+bool send(Card* card, Card* other, void* to, const void* from, std::size_t bytes, std::uint64_t after, Failure* f) {
+  const Current current(*card);
+  return card->send(*other, to, from, bytes, after, *f);
+}
+
+bool trace_start(Card* card, Failure* f) {
+  const Current current(*card);
+  return card->alive(*f) && start_trace(*card, *f);
+}
+
+void trace_mark(Card*, std::uint64_t call) { trace_call(call); }
+
+bool trace_stop(Card* card, void (*each)(void*, const TraceRecord*), void* to, Failure* f) {
+  const Current current(*card);
+  return stop_trace(*card, each, to, *f);
+}
+
 // -- users' kernels
 Function* load(Card* card, const void* image, const char* name, Failure* f) {
   const Current current(*card);
@@ -273,6 +291,10 @@ const Table table = [] {
   t.drop = drop;
   t.start_clock = start_clock;
   t.stop_clock = stop_clock;
+  t.send = send;
+  t.trace_start = trace_start;
+  t.trace_call = trace_mark;
+  t.trace_stop = trace_stop;
   t.load = load;
   t.unload = unload;
   t.set_constant = set_constant;

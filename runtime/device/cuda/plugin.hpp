@@ -47,6 +47,12 @@ struct Shape {
   bool cooperative;
 };
 
+struct TraceRecord {
+  std::uint64_t call;                       // what trace_call() named; 0: nobody's, an upload
+  const char* name;                         // of the kernel; "copy in", "fill"
+  std::int64_t ns, bytes;                   // bytes: of a copy or a fill
+};
+
 struct Table {
   std::uint32_t struct_size = sizeof(Table);
 
@@ -78,6 +84,16 @@ struct Table {
   void (*drop)(Card*, Sequence*) = nullptr;                                  // any
   bool (*start_clock)(Card*, Failure*) = nullptr;
   bool (*stop_clock)(Card*, std::int64_t* ns, Failure*) = nullptr;
+
+  // Kernel by kernel, by CUPTI. false: it cannot here, and why. stop waits, and gives each record.
+  bool (*trace_start)(Card*, Failure*) = nullptr;
+  void (*trace_call)(Card*, std::uint64_t call) = nullptr;                   // from here on; 0: nobody's
+  bool (*trace_stop)(Card*, void (*each)(void* to, const TraceRecord*), void* to, Failure*) = nullptr;
+
+  // To another card's memory: after what this card was given, and after the other's work that `stamp` covers, before
+  // what the other is given from now on. This card's lane.
+  bool (*send)(Card*, Card* other, void* to, const void* from, std::size_t bytes, std::uint64_t stamp,
+               Failure*) = nullptr;
 
   // A user's kernel: its own module. `image` may go when it returns.
   Function* (*load)(Card*, const void* image, const char* name, Failure*) = nullptr;                     // any

@@ -10,6 +10,8 @@ struct Options {
   std::uint64_t seed = 1;              // of the order among streams that could go on
   int cards = 1;
   int version = 13000;
+  const char* model = "Stand-in GPU";               // of every card
+  bool peers = true;                   // a card's memory can be reached from another card
   std::size_t memory_bytes = std::size_t(1) << 30;   // of a card
   // Planted bugs, as a careless plug-in would have them: a wait that is missing or comes too early, a number that
   // is not brought up to date.
@@ -24,9 +26,21 @@ struct Options {
 
 struct Report {
   std::int64_t library_calls = 0, launches = 0, graph_launches = 0, graphs = 0, uploads = 0, numbers = 0;
+  std::int64_t peer_copies = 0, peers_enabled = 0;
   std::int64_t live_bytes = 0, pinned_bytes = 0, streams = 0, events = 0, modules = 0, contexts = 0;
   char wrong[400] = {};                // the first misuse: a copy outside of memory, a stream that waits for ever
 };
+
+// What CUPTI's stand-in sees: work when it is asked for, on the asking thread, and when it has run.
+struct Activity {
+  int kind = 0;                        // CUPTI_ACTIVITY_KIND_..: 1 a copy, 2 a fill, 10 a kernel
+  std::uint8_t how = 0;                // CUPTI_ACTIVITY_MEMCPY_KIND_..
+  const char* name = nullptr;
+  std::uint64_t bytes = 0, start = 0, end = 0;
+  std::uint32_t device = 0, correlation = 0;
+};
+using Watcher = void (*)(bool has_run, const Activity&);
+using Watch = void (*)(Watcher);            // "standin_watch"; null: nobody watches
 
 using Reset = void (*)(const Options*);     // "standin_reset": everything before is forgotten, memory too
 using Tell = void (*)(Report*);             // "standin_report"

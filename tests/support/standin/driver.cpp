@@ -14,7 +14,7 @@ using namespace device::cuda;
 
 namespace {
 
-thread_local int context_depth = 0;
+thread_local std::vector<int> contexts;              // cards, the current one last
 
 struct Module { void* library = nullptr; };
 struct Callable {
@@ -24,6 +24,7 @@ struct Callable {
 
 Stream& of(CUstream s) { return *reinterpret_cast<Stream*>(s); }
 Event& of(CUevent e) { return *reinterpret_cast<Event*>(e); }
+int card_of(CUcontext c) { return int(reinterpret_cast<std::uintptr_t>(c)) - 1; }
 char* at(CUdeviceptr p) { return reinterpret_cast<char*>(p); }
 
 // What every function begins with: the lock, a loss, a failure that the test asked for, the context.
@@ -38,7 +39,7 @@ struct Entered {
       if (is_loss(result)) w.lost = result;
     }
     if (result == cu::success) result = w.lost;
-    if (result == cu::success && wants_context && context_depth == 0) {
+    if (result == cu::success && wants_context && contexts.empty()) {
       w.wrong(std::string(name) + " without a context");
       result = 201;
     }
@@ -58,6 +59,24 @@ void move(char* to, const char* from, std::size_t bytes, bool to_device, bool fr
     return;
   }
   std::memmove(to, from, bytes);
+}
+
+// Onto the stream; whoever watches hears of it now and when it has run.
+CUresult add(CUstream s, Activity what, std::function<void()> run) {
+  World& w = world();
+  const auto watcher = w.watcher.load();
+  what.correlation = ++w.correlations;
+  what.device = std::uint32_t(of(s).card);
+  if (contexts.empty() || of(s).card != contexts.back()) w.wrong("a stream is used in another card's context");
+  if (!watcher || of(s).capturing) return w.add(of(s), std::move(run));
+  watcher(false, what);
+  return w.add(of(s), [what, run = std::move(run)]() mutable {
+    World& later = world();
+    run();
+    what.start = std::uint64_t(later.ran) * 1000;
+    what.end = what.start + 500;
+    if (const auto still = later.watcher.load()) still(true, what);
+  });
 }
 
 // Nothing of the kind may be asked for by the thread that captures; others may.
@@ -84,7 +103,7 @@ CUresult launch(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)
   std::copy(grid, grid + 3, run.grid);
   std::copy(block, block + 3, run.block);
   run.shared_bytes = shared;
-  return world().add(of(stream), [run, values, name = callable.name]() mutable {
+  return add(stream, {.kind = 10, .name = callable.name.c_str()}, [run, values, name = callable.name]() mutable {
     std::vector<void*> list;
     for (auto& v : values) list.push_back(v.data());
     run.arguments = list.data();
@@ -108,8 +127,9 @@ __attribute__((visibility("default"))) void standin_reset(const Options* o) { wo
 API standin_call(CUstream s, const std::function<void()>* run) {
   const std::lock_guard lock(world().mutex);
   ++world().report.library_calls;
-  return world().add(of(s), *run);
+  return add(s, {.kind = 10, .name = "a_library_kernel"}, *run);
 }
+__attribute__((visibility("default"))) void standin_watch(Watcher watcher) { world().watcher = watcher; }
 __attribute__((visibility("default"))) void standin_report(Report* r) {
   const std::lock_guard lock(world().mutex);
   *r = world().report;
@@ -131,7 +151,7 @@ API cuDeviceGet(CUdevice* d, int i) {
   return i >= 0 && i < w.options.cards ? cu::success : cu::invalid_device;
 }
 API cuDeviceGetName(char* name, int bytes, CUdevice) {
-  std::snprintf(name, std::size_t(bytes), "Stand-in GPU");
+  std::snprintf(name, std::size_t(bytes), "%s", world().options.model);
   return cu::success;
 }
 API cuDeviceGetUuid_v2(CUuuid* id, CUdevice d) {
@@ -160,8 +180,15 @@ API cuDevicePrimaryCtxRelease_v2(CUdevice) {
   --world().report.contexts;
   return cu::success;
 }
-API cuCtxPushCurrent_v2(CUcontext) { ++context_depth; return cu::success; }
-API cuCtxPopCurrent_v2(CUcontext*) { --context_depth; return cu::success; }
+API cuCtxPushCurrent_v2(CUcontext c) { contexts.push_back(card_of(c)); return cu::success; }
+API cuCtxPopCurrent_v2(CUcontext*) { contexts.pop_back(); return cu::success; }
+API cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) { *can = world().options.peers; return cu::success; }
+API cuCtxEnablePeerAccess(CUcontext, unsigned flags) {
+  ENTER();
+  if (flags || !w.options.peers) return cu::invalid_value;
+  ++w.report.peers_enabled;
+  return cu::success;
+}
 
 API cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   ENTER();
@@ -172,7 +199,7 @@ API cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 API cuMemAlloc_v2(CUdeviceptr* p, std::size_t bytes) {
   ENTER();
   if (captures()) return cu::capture_unsupported;
-  *p = reinterpret_cast<CUdeviceptr>(w.allocate(bytes));
+  *p = reinterpret_cast<CUdeviceptr>(w.allocate(bytes, contexts.back()));
   return *p ? cu::success : cu::out_of_memory;
 }
 API cuMemFree_v2(CUdeviceptr p) { ENTER(); return w.free(std::uintptr_t(p)) ? cu::success : cu::invalid_value; }
@@ -197,31 +224,43 @@ API cuMemFreeHost(void* p) {
 API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream s) {
   ENTER();
   ++w.report.uploads;
+  const Activity in{.kind = 1, .how = 1, .bytes = bytes};
   if (w.is_pinned(from, bytes))
-    return w.add(of(s), [=] { move(at(to), static_cast<const char*>(from), bytes, true, false); });
+    return add(s, in, [=] { move(at(to), static_cast<const char*>(from), bytes, true, false); });
   const auto* const first = static_cast<const char*>(from);
   auto copy = std::make_shared<std::vector<char>>(first, first + bytes);
-  return w.add(of(s), [=] { move(at(to), copy->data(), bytes, true, false); });
+  return add(s, in, [=] { move(at(to), copy->data(), bytes, true, false); });
 }
 API cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUstream s) {
   ENTER();
-  return w.add(of(s), [=] { move(static_cast<char*>(to), at(from), bytes, false, true); });
+  return add(s, {.kind = 1, .how = 2, .bytes = bytes},
+             [=] { move(static_cast<char*>(to), at(from), bytes, false, true); });
 }
 API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream s) {
   ENTER();
-  return w.add(of(s), [=] { move(at(to), at(from), bytes, true, true); });
+  if (w.card_of(to) != of(s).card || w.card_of(from) != of(s).card) w.wrong("a copy within a card leaves it");
+  return add(s, {.kind = 1, .how = 8, .bytes = bytes}, [=] { move(at(to), at(from), bytes, true, true); });
+}
+API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext there, CUdeviceptr from, CUcontext here, std::size_t bytes,
+                      CUstream s) {
+  ENTER();
+  ++w.report.peer_copies;
+  if (w.card_of(to) != card_of(there) || w.card_of(from) != card_of(here)) w.wrong("a peer copy names the wrong card");
+  return add(s, {.kind = 1, .how = 10, .bytes = bytes}, [=] { move(at(to), at(from), bytes, true, true); });
 }
 API cuMemsetD8Async(CUdeviceptr to, unsigned char byte, std::size_t n, CUstream s) {
   ENTER();
   if (!w.inside(to, n)) return cu::invalid_value;
-  return w.add(of(s), [=] { std::memset(at(to), byte, n); });
+  return add(s, {.kind = 2, .bytes = n}, [=] { std::memset(at(to), byte, n); });
 }
 API cuMemsetD32Async(CUdeviceptr to, unsigned word, std::size_t n, CUstream s) {
   ENTER();
   ++w.report.numbers;
   if (!w.inside(to, 4 * n) || to % 4) return cu::invalid_value;
   if (w.options.no_numbers) return cu::success;
-  return w.add(of(s), [=] { for (std::size_t i = 0; i < n; ++i) std::memcpy(at(to) + 4 * i, &word, 4); });
+  return add(s, {.kind = 2, .bytes = 4 * n}, [=] {
+    for (std::size_t i = 0; i < n; ++i) std::memcpy(at(to) + 4 * i, &word, 4);
+  });
 }
 
 API cuStreamCreate(CUstream* s, unsigned) {
@@ -229,6 +268,7 @@ API cuStreamCreate(CUstream* s, unsigned) {
   static constexpr unsigned weights[] = {1, 8, 64};
   auto* const made = new Stream;
   made->number = w.streams_made++;
+  made->card = contexts.back();
   made->weight = weights[w.random() % 3];
   w.streams.push_back(made);
   ++w.report.streams;
@@ -297,6 +337,7 @@ API cuGraphExecDestroy(CUgraphExec e) {
 API cuEventCreate(CUevent* e, unsigned) {
   ENTER();
   auto* const made = new Event;
+  made->card = contexts.back();
   w.events.insert(made);
   ++w.report.events;
   *e = reinterpret_cast<CUevent>(made);
@@ -312,6 +353,7 @@ API cuEventDestroy_v2(CUevent e) {
 API cuEventRecord(CUevent e, CUstream s) {
   ENTER();
   if (of(s).capturing) return cu::capture_unsupported;
+  if (of(s).card != of(e).card) w.wrong("an event is recorded on another card's stream");
   auto mark = of(e).mark = std::make_shared<Mark>();
   return w.add(of(s), [mark] {
     mark->done = true;

@@ -1,6 +1,7 @@
 #include "world.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace rille::test::standin {
@@ -10,7 +11,11 @@ constexpr int fresh_byte = 0xff, freed_byte = 0xfb;     // as f32: NaN, and -2.6
 }
 
 World& world() {
-  static auto* const w = new World;        // outlives the plug-in's static objects
+  static auto* const w = [] {              // outlives the plug-in's static objects
+    auto* const made = new World;
+    if (const char* cards = std::getenv("RILLE_STANDIN_CARDS")) made->options.cards = std::atoi(cards);
+    return made;
+  }();
   return *w;
 }
 
@@ -35,9 +40,9 @@ void World::wrong(const std::string& what) {
   if (!report.wrong[0]) std::snprintf(report.wrong, sizeof report.wrong, "%s", what.c_str());
 }
 
-char* World::allocate(std::size_t bytes) {
+char* World::allocate(std::size_t bytes, int card) {
   if (report.live_bytes + std::int64_t(bytes) > std::int64_t(options.memory_bytes)) return nullptr;
-  Range range{std::make_unique<char[]>(bytes + 256), bytes, false};
+  Range range{std::make_unique<char[]>(bytes + 256), bytes, false, card};
   std::memset(range.bytes.get(), fresh_byte, bytes + 256);
   char* const at = range.bytes.get() + (256 - reinterpret_cast<std::uintptr_t>(range.bytes.get()) % 256);
   memory[reinterpret_cast<std::uintptr_t>(at)] = std::move(range);
@@ -59,6 +64,13 @@ bool World::inside(std::uintptr_t at, std::size_t bytes) const {
   if (found == memory.begin()) return false;
   --found;
   return !found->second.freed && at + bytes <= found->first + found->second.size;
+}
+
+int World::card_of(std::uintptr_t at) const {
+  auto found = memory.upper_bound(at);
+  if (found == memory.begin()) return -1;
+  --found;
+  return at < found->first + found->second.size ? found->second.card : -1;
 }
 
 bool World::is_pinned(const void* p, std::size_t bytes) const {

@@ -6,6 +6,7 @@
 // One lock for all; a kernel runs under it, on the thread that waits.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -38,18 +39,23 @@ struct Task {
 struct Stream {
   std::deque<Task> tasks;
   unsigned number = 0;
+  int card = 0;
   unsigned weight = 1;                     // of its tasks in the draw
   bool capturing = false, broken = false;
   std::thread::id by;                      // who captures
   std::vector<std::function<void()>> captured;
 };
-struct Event { std::shared_ptr<Mark> mark; };
+struct Event {
+  std::shared_ptr<Mark> mark;
+  int card = 0;
+};
 struct Graph { std::vector<std::function<void()>> calls; };
 
 struct Range {
   std::unique_ptr<char[]> bytes;
   std::size_t size = 0;
   bool freed = false;
+  int card = 0;
 };
 
 class World {
@@ -65,13 +71,16 @@ class World {
   std::map<std::string, int> calls;
   unsigned streams_made = 0;
   std::int64_t ran = 0;
+  std::atomic<Watcher> watcher{nullptr};
+  std::uint32_t correlations = 0;
 
   void reset(const Options& o);
   void wrong(const std::string& what);
 
-  char* allocate(std::size_t bytes);       // filled with bytes that are no number
+  char* allocate(std::size_t bytes, int card);   // filled with bytes that are no number
   bool free(std::uintptr_t at);            // poisoned, and never given out again
   bool inside(std::uintptr_t at, std::size_t bytes) const;
+  int card_of(std::uintptr_t at) const;    // whose memory it is; -1: nobody's
   bool is_pinned(const void* at, std::size_t bytes) const;
 
   // Behind what the stream has; or into what it captures.

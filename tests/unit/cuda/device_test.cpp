@@ -235,17 +235,46 @@ TEST_CASE("a closed device leaves nothing in the driver", "[cuda]") {
   CHECK(std::string(left.wrong) == "");
 }
 
-TEST_CASE("a profile on a CUDA device counts its calls", "[cuda]") {
+ProfileReport profiled(Graph& g, const std::function<void()>& fn) {
+  g.profile_start();
+  fn();
+  std::promise<Result<ProfileReport>> done;
+  g.profile_stop([&](Result<ProfileReport> r) { done.set_value(std::move(r)); });
+  return get(done.get_future().get());
+}
+
+TEST_CASE("a profile on a CUDA device is of its own records", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto a = counted(*g, 64, 1), b = counted(*g, 4096, 2);
+  for (int i = 0; i < 2; ++i) {                        // a profile leaves nothing behind
+    const auto report = profiled(*g, [&] {
+      get(g->read_blocking(get(add(get(mul(a, a)), a))));
+      get(g->read_blocking(get(add(b, counted(*g, 4096, 3)))));
+    });
+    CHECK(report.timed_by == "cupti");
+    REQUIRE(report.rows.size() == 3);
+    for (const auto& r : report.rows) CHECK((r.calls == 1 && r.ns > 0));
+    std::map<std::string, KernelRow> kernels;
+    for (const auto& k : report.kernels) kernels[k.operations + "/" + k.name] = k;
+    const auto& adds = kernels["add/add_f32"];
+    CHECK((adds.calls == 2 && adds.ns > 0 && adds.cost.bytes == 3 * 4 * (64 + 4096)));
+    CHECK(kernels["mul/mul_f32"].calls == 1);
+    CHECK(kernels["/copy in"].cost.bytes == 4096 * 4);
+    CHECK(kernels["/copy out"].calls >= 2);
+  }
+}
+
+TEST_CASE("without CUPTI a profile times each operation by events, and says so", "[cuda]") {
+  ::setenv("RILLE_CUDA_WITHOUT", "cufft,cupti", 1);
   const Standin standin;
   const auto g = standin.graph();
   const auto a = counted(*g, 64, 1);
-  g->profile_start();
-  get(g->read_blocking(get(add(get(mul(a, a)), a))));
-  std::promise<Result<std::vector<ProfileRow>>> done;
-  g->profile_stop([&](Result<std::vector<ProfileRow>> r) { done.set_value(std::move(r)); });
-  const auto rows = get(done.get_future().get());
-  REQUIRE(rows.size() == 2);
-  for (const auto& r : rows) CHECK((r.calls == 1 && r.ns > 0));
+  const auto report = profiled(*g, [&] { get(g->read_blocking(get(add(get(mul(a, a)), a)))); });
+  ::unsetenv("RILLE_CUDA_WITHOUT");
+  CHECK((report.timed_by == "events" && report.why == "CUPTI is left out" && report.kernels.empty()));
+  REQUIRE(report.rows.size() == 2);
+  for (const auto& r : report.rows) CHECK((r.calls == 1 && r.ns > 0));
 }
 
 }  // namespace

@@ -1,0 +1,151 @@
+#include "runtime/device/cuda_libraries.hpp"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
+namespace rille::device {
+
+namespace {
+
+constexpr CudaPartInfo parts[] = {
+    {"cuBLASLt", "cublaslt", {"libcublasLt.so.13", "libcublasLt.so.12"}, "cublas",
+     "matrix products on GPUs by Rille's own kernels, which are slower"},
+    {"cuDNN", "cudnn", {"libcudnn.so.9"}, "cudnn",
+     "convolutions on GPUs by Rille's own kernels, which are slower"},
+    {"cuFFT", "cufft", {"libcufft.so.12", "libcufft.so.11"}, "cufft",
+     "Fourier transforms on GPUs by Rille's own kernels, which are slower for large and odd sizes"},
+    {"CUPTI", "cupti", {"libcupti.so.13", "libcupti.so.12"}, "cuda_cupti",
+     "dev:profile on GPUs times by events around each call and shows no kernels"},
+    {"NCCL", "nccl", {"libnccl.so.2"}, "nccl", "nothing now; collectives between GPUs will need it"},
+    {"NVRTC", "nvrtc", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, "cuda_nvrtc",
+     "on GPUs no user kernels (dev:kernel, k:cubin), and joined operations run one by one"}};
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string real(const std::string& path) {
+  char out[PATH_MAX];
+  return ::realpath(path.c_str(), out) ? out : "";
+}
+
+std::string parent(const std::string& path) {
+  const auto slash = path.find_last_of('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+struct Folder {
+  std::string path;
+  const char* source;
+};
+
+// Of the bundle that this code lies in (docs/design/bundle.md): it has a manifest.
+void add_bundle(std::vector<Folder>& out) {
+  Dl_info here;
+  if (!::dladdr(reinterpret_cast<const void*>(&add_bundle), &here) || !here.dli_fname) return;
+  const std::string root = parent(parent(real(here.dli_fname)));
+  if (root.empty() || ::access((root + "/MANIFEST.json").c_str(), R_OK) != 0) return;
+  for (const char* below : {"/lib/cuda/", "/lib/"}) out.push_back({root + below, "the bundle"});
+}
+
+void add_toolkit(std::vector<Folder>& out, const std::string& root, const char* source) {
+  if (root.empty()) return;
+  for (const char* below : {"/lib64/", "/lib/", "/targets/x86_64-linux/lib/", "/extras/CUPTI/lib64/", "/"})
+    out.push_back({root + below, source});
+}
+
+// Where Pythons keep their packages: the active environment's, that of the first python3 in $PATH, the user's, the
+// system's.
+std::vector<std::string> python_roots() {
+  std::vector<std::string> out = {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX")};
+  const std::string path = environment("PATH");
+  for (std::size_t at = 0; at < path.size();) {
+    const auto end = std::min(path.find(':', at), path.size());
+    const std::string python = path.substr(at, end - at) + "/python3";
+    at = end + 1;
+    if (::access(python.c_str(), X_OK) != 0) continue;
+    out.push_back(parent(parent(python)));
+    out.push_back(parent(parent(real(python))));
+    break;
+  }
+  if (const auto home = environment("HOME"); !home.empty()) out.push_back(home + "/.local");
+  out.insert(out.end(), {"/usr/local", "/usr"});
+  return out;
+}
+
+void add_wheels(std::vector<Folder>& out, const char* wheel) {
+  for (const auto& root : python_roots()) {
+    if (root.empty()) continue;
+    for (const std::string name : {"cu13", wheel}) {
+      glob_t found{};
+      if (::glob((root + "/lib/python3*/*-packages/nvidia/" + name + "/lib/").c_str(), 0, nullptr, &found) == 0)
+        for (std::size_t i = 0; i < found.gl_pathc; ++i) out.push_back({found.gl_pathv[i], "Python's wheels"});
+      ::globfree(&found);
+    }
+  }
+}
+
+CudaPartLoaded load(CudaPart part) {
+  CudaPartLoaded out;
+  auto files = files_of(part);
+  for (const char* file : info_of(part).files) if (file) files.push_back({file, "the loader"});
+  for (const auto& file : files) {
+    out.handle = ::dlopen(file.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!out.handle) {
+      const char* said = ::dlerror();
+      if (said && out.why.empty()) out.why = said;
+      continue;
+    }
+    out.source = file.source;
+    const link_map* map = nullptr;
+    out.path = ::dlinfo(out.handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0] ? map->l_name : file.path;
+    out.why.clear();
+    break;
+  }
+  return out;
+}
+
+}  // namespace
+
+const CudaPartInfo& info_of(CudaPart part) { return parts[int(part)]; }
+
+std::vector<CudaPartFile> files_of(CudaPart part) {
+  std::vector<Folder> folders;
+  add_bundle(folders);
+  add_toolkit(folders, environment("RILLE_CUDA_PATH"), "RILLE_CUDA_PATH");
+  add_wheels(folders, info_of(part).wheel);
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) add_toolkit(folders, environment(name), "the toolkit");
+  add_toolkit(folders, "/usr/local/cuda", "the toolkit");
+  std::vector<CudaPartFile> out;
+  for (const auto& folder : folders) {
+    for (const char* file : info_of(part).files)
+      if (file && ::access((folder.path + file).c_str(), R_OK) == 0) out.push_back({folder.path + file, folder.source});
+  }
+  return out;
+}
+
+const CudaPartLoaded& load_part(CudaPart part) {
+  static std::mutex mutex;
+  static CudaPartLoaded loaded[std::size(cuda_parts)];
+  static bool tried[std::size(cuda_parts)] = {};
+  const std::lock_guard lock(mutex);
+  const int i = int(part);
+  if (!tried[i]) loaded[i] = load(part);
+  tried[i] = true;
+  return loaded[i];
+}
+
+bool left_out(CudaPart part) {
+  const std::string without = "," + environment("RILLE_CUDA_WITHOUT") + ",";
+  return without.find("," + std::string(info_of(part).word) + ",") != std::string::npos;
+}
+
+}  // namespace rille::device

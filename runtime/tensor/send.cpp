@@ -1,0 +1,38 @@
+// A tensor's values to another device that this one can write to: nothing passes through this machine's memory.
+#include <utility>
+
+#include "runtime/tensor/ops.hpp"
+#include "runtime/tensor/record.hpp"
+
+namespace rille::tensor {
+
+Result<Tensor> Graph::send(const Tensor& t, Graph& to, std::function<void(Result<void>)> done, bool last_try) {
+  if (!t || tracing() || to.tracing() || t.impl()->storage->trace) {
+    return make_error(ErrorKind::state, "a tensor moves to another device inside a compiled function",
+                      "return the tensor and move it outside");
+  }
+  NoGrad guard(*this);
+  RILLE_TRY(const auto whole, contiguous(t.detach()));
+  Tensor made = make_tensor(to, whole.dtype(), whole.shape());
+  const auto bytes = made.size_bytes();
+  auto& storage = *made.impl()->storage;
+  RILLE_TRY(storage.buffer, to.device()->allocate(bytes));
+  flush();
+  const auto& impl = *whole.impl();
+  device_->lane().post([queue = impl_->queue, device = device_, from = impl.storage, w = impl.window,
+                        other = to.device_, target = storage.buffer, bytes, done = std::move(done),
+                        last_try](kernels::LaneState& lane) {
+    queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;
+    if (auto run = queue->run(*device, lane, last_try); !run) return done(std::move(run));
+    if (const auto first = std::exchange(queue->first_error, nullptr)) return done(Error(*first));
+    if (from->error) return done(Error(*from->error));
+    if (bytes == 0) return done(success());
+    if (!from->buffer) return done(make_error(ErrorKind::internal, "a tensor without a value was moved"));
+    const auto* const at = static_cast<const std::byte*>(from->buffer.data()) +
+                           std::size_t(w.offset) * rille::size_bytes(w.dtype);
+    done(device->send(*other, target, at, bytes));
+  });
+  return made;
+}
+
+}  // namespace rille::tensor
