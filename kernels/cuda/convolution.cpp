@@ -57,6 +57,11 @@ void run(Launcher& l, const char* kernel, Convolution& g, std::int64_t rows, std
   launch(l, kernel, {unsigned(tiles), unsigned(g.groups), unsigned(shares)}, {256}, 0, g);
 }
 
+bool by_library(const Call& c, Launcher& l, Launcher::Convolved::What what, const View& x, const View& w, const View& y,
+                const View* bias = nullptr) {
+  return l.convolve({what, &x, &w, &y, bias, c.attrs->i, c.attrs->i[tf32_at] == 1});
+}
+
 void zero(Launcher& l, const View& v) {
   if (v.data) l.fill(v.data, 0, std::size_t(v.count()) * size_bytes(v.dtype));
 }
@@ -66,6 +71,7 @@ void zero(Launcher& l, const View& v) {
 void convolutions(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &w = c.in[1], &y = c.out[0];
   if (y.count() == 0 || !fits(c, x, y)) return;
+  if (x.count() && by_library(c, l, Launcher::Convolved::forward, x, w, y, c.n_in == 3 ? &c.in[2] : nullptr)) return;
   Convolution g = geometry(c, x, w, y);
   g.out = y.data;
   if (c.n_in == 3) {
@@ -80,21 +86,18 @@ void convolution_input_grads(const Call& c, Launcher& l, const Names& names) {
   const View &dy = c.in[0], &w = c.in[1], &dx = c.out[0];
   if (dx.count() == 0 || !fits(c, dx, dy)) return;
   if (dy.count() == 0) return zero(l, dx);
+  if (by_library(c, l, Launcher::Convolved::input_grad, dx, w, dy)) return;
   Convolution g = geometry(c, dx, w, dy);
   g.out = dx.data;
   run(l, name_in(names, dx.dtype), g, g.ins, dx.shape[0] * dx.shape[2] * dx.shape[3],
       g.outs * w.shape[2] * w.shape[3], 1);
 }
 
-void convolution_weight_grads(const Call& c, Launcher& l, const Names& names) {
+namespace {
+
+void weight_grad(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &dy = c.in[1], &dw = c.out[0];
-  const View* const db = c.n_out == 2 && c.out[1].data ? &c.out[1] : nullptr;
-  if (dw.count() == 0 || !fits(c, x, dy)) return;
-  if (dy.count() == 0 || x.count() == 0) {
-    zero(l, dw);
-    if (db) zero(l, *db);
-    return;
-  }
+  if (by_library(c, l, Launcher::Convolved::weight_grad, x, dw, dy)) return;
   Convolution g = geometry(c, x, dw, dy);
   g.out = dw.data;
   const std::int64_t columns = dw.shape[1] * dw.shape[2] * dw.shape[3], inner = dy.shape[0] * dy.shape[2] * dy.shape[3];
@@ -110,6 +113,20 @@ void convolution_weight_grads(const Call& c, Launcher& l, const Names& names) {
   if (shares > 1)
     launch(l, name_in(RILLE_NAMES("fold_parts"), dw.dtype), grid_for(l, dw.count()), {threads}, 0, g.parts, dw.data,
            Long(dw.count()), int(shares));
+}
+
+}  // namespace
+
+void convolution_weight_grads(const Call& c, Launcher& l, const Names& names) {
+  const View &x = c.in[0], &dy = c.in[1], &dw = c.out[0];
+  const View* const db = c.n_out == 2 && c.out[1].data ? &c.out[1] : nullptr;
+  if (dw.count() == 0 || !fits(c, x, dy)) return;
+  if (dy.count() == 0 || x.count() == 0) {
+    zero(l, dw);
+    if (db) zero(l, *db);
+    return;
+  }
+  weight_grad(c, l, names);
   if (!db) return;
   View by_channel = dy;                           // [o, n, h, w]: summed over all but the first
   std::swap(by_channel.shape[0], by_channel.shape[1]);

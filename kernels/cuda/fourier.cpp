@@ -7,6 +7,9 @@ namespace {
 
 using Long = long long;
 
+// From this length on a library is asked: shorter ones are few passes of the own kernels.
+constexpr std::int64_t by_library = 64;
+
 // Complex numbers in two buffers that take turns.
 class Transform {
  public:
@@ -18,7 +21,7 @@ class Transform {
 
   // Along n of [outer, n, inner]. False: no memory.
   bool along(std::int64_t outer, std::int64_t n, std::int64_t inner, int sign) {
-    if (n == 1) return true;
+    if (n == 1 || (n >= by_library && l_.transform({now(), outer, n, inner, sign, wide_}))) return true;
     if ((n & (n - 1)) == 0) {
       passes(buffer_, outer, n, inner, sign);
       return true;

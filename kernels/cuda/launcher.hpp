@@ -40,6 +40,24 @@ class Launcher {
     bool accumulate = false, tf32 = false;
   };
   virtual bool product(const Product& p) = 0;
+  // Fourier transforms by a library. false: it has none for this, nothing has been touched. Complex numbers (f64 where
+  // `wide`) along n of [outer, n, inner], in place, by exp(sign 2 pi i k m / n); not divided by n.
+  struct Fourier {
+    void* data = nullptr;
+    std::int64_t outer = 1, n = 1, inner = 1;
+    int sign = -1;
+    bool wide = false;
+  };
+  virtual bool transform(const Fourier&) { return false; }
+  // Convolutions by a library. false: it has none for this. One of y (with `bias`), x and weight is written. `how`: as
+  // the operation's attributes, stride, padding, dilation (two of each), groups.
+  struct Convolved {
+    enum What { forward, input_grad, weight_grad } what = forward;
+    const View *x = nullptr, *weight = nullptr, *y = nullptr, *bias = nullptr;
+    const std::int64_t* how = nullptr;
+    bool tf32 = false;
+  };
+  virtual bool convolve(const Convolved&) { return false; }
 
  protected:
   ~Launcher() = default;

@@ -2,12 +2,7 @@
 // dimensions, strided batches, a bias along D's rows), given to the stand-in driver's stream. So what the plug-in says
 // about its matrices is checked by their products. TF32 rounds what it reads, as the hardware
 // does. Half types it declines, as the library may.
-#include <dlfcn.h>
-
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
+#include "library.hpp"
 
 namespace {
 
@@ -16,27 +11,10 @@ struct Layout { int type = 0; std::int64_t rows = 0, columns = 0, ld = 0, stride
 struct Result { std::uint64_t algorithm[8]; std::size_t scratch_bytes; int state; float waves; int reserved[4]; };
 constexpr int f32 = 0, f64 = 1, tf32 = 77;
 
-// Ten bits of mantissa, to the nearest, ties away from zero.
-double rounded(double x) {
-  float f = float(x);
-  std::uint32_t bits;
-  std::memcpy(&bits, &f, 4);
-  bits = (bits + 0x1000u) & ~0x1fffu;
-  std::memcpy(&f, &bits, 4);
-  return double(f);
-}
-
-using Call = int (*)(void* stream, const std::function<void()>* run);
-Call stand_in() {
-  const char* named = std::getenv("RILLE_CUDA_DRIVER");
-  void* library = named ? ::dlopen(named, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : nullptr;
-  return library ? reinterpret_cast<Call>(::dlsym(library, "standin_call")) : nullptr;
-}
-
 template <class T>
 void multiply(const Desc& o, const Layout& la, const Layout& lb, const Layout& ld, const T* a, const T* b, T* d,
               T beta) {
-  const auto read = [&](T x) { return o.compute == tf32 ? rounded(double(x)) : double(x); };
+  const auto read = [&](T x) { return o.compute == tf32 ? rille::test::to_tf32(double(x)) : double(x); };
   const std::int64_t inner = o.transpose_a ? la.rows : la.columns;
   for (std::int32_t batch = 0; batch < ld.batches; ++batch) {
     const T *at = a + batch * la.stride, *bt = b + batch * lb.stride;
@@ -61,7 +39,7 @@ extern "C" {
 #define API __attribute__((visibility("default"))) int
 
 API cublasLtCreate(void** handle) {
-  if (!stand_in()) return 1;                         // CUBLAS_STATUS_NOT_INITIALIZED
+  if (!rille::test::library_call()) return 1;                         // CUBLAS_STATUS_NOT_INITIALIZED
   *handle = new int(0);
   return 0;
 }
@@ -138,7 +116,7 @@ API cublasLtMatmul(void*, void* desc, const void*, const void* a, void* layout_a
     else multiply(o, la, lb, ld, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(d),
                   float(scale));
   };
-  return stand_in()(stream, &run);
+  return rille::test::library_call()(stream, &run);
 }
 
 }  // extern "C"

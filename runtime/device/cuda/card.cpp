@@ -78,6 +78,8 @@ void Card::close() {
     settle(ignored);
     drop_trace(*this);
     blas.reset();
+    fft.reset();
+    dnn.reset();
     scratch.reset();
     cells.reset();
     for (auto* s : {&up_small, &up_large, &down_small, &down_large, &down_fault}) if (*s) (*s)->close();

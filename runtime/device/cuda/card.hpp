@@ -18,6 +18,8 @@
 
 #include "kernels/cuda/launcher.hpp"
 #include "runtime/device/cuda/blas.hpp"
+#include "runtime/device/cuda/dnn.hpp"
+#include "runtime/device/cuda/fft.hpp"
 #include "runtime/device/cuda/staging.hpp"
 
 namespace rille::device::cuda {
@@ -106,6 +108,8 @@ struct Card {
   std::unordered_map<const void*, KernelHandle> kernels_by_name;       // texts live as long as the plug-in
   std::shared_ptr<Block> scratch;
   std::unique_ptr<Blas> blas = std::make_unique<Blas>();
+  std::unique_ptr<Fft> fft = std::make_unique<Fft>();
+  std::unique_ptr<Dnn> dnn = std::make_unique<Dnn>();
   bool capturing = false;
   CUevent clock[2] = {}, sent = nullptr;
   std::vector<CUcontext> met;                        // cards that it has sent to

@@ -65,7 +65,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
                        "an operation wants %zu bytes of working memory that it did not want before", bytes);
         return nullptr;
       }
-      retired_ = block;
+      retired_.push_back(block);
       auto grown = card_.allocate_block(std::max(used_ + bytes, block ? 2 * block->bytes : std::size_t(1) << 20), f_);
       good_ = grown != nullptr;
       if (grown) block = std::move(grown);
@@ -93,6 +93,24 @@ class CardLauncher final : public kernels::cuda::Launcher {
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
     return good_ && card_.blas->run(shape, *plan, p, memory, card_.stream());
   }
+  // In place: what fails half-way cannot be done again.
+  bool transform(const Fourier& f) override {
+    const auto* plan = good_ ? card_.fft->plan(f, !card_.capturing) : nullptr;
+    if (!plan) return false;
+    void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
+    good_ = good_ && (card_.fft->run(*plan, f, memory, card_.stream()) ||
+                      refuse(f_, int(ErrorKind::device), "RILLE_CUDA_WITHOUT=cufft leaves the library out",
+                             "cuFFT does not transform %lld numbers", static_cast<long long>(f.n)));
+    return true;
+  }
+  bool convolve(const Convolved& c) override {
+    DnnShape shape;
+    if (!good_ || !dnn_shape(c, shape)) return false;
+    const auto* plan = card_.dnn->plan(shape, !card_.capturing);
+    if (!plan) return false;
+    void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
+    return good_ && card_.dnn->run(shape, *plan, c, memory, card_.stream());
+  }
 
  private:
   Card& card_;
@@ -100,7 +118,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
   Failure& f_;
   bool good_ = true;
   std::size_t used_ = 0;
-  std::shared_ptr<Block> retired_;
+  std::vector<std::shared_ptr<Block>> retired_;      // what this operation was given before
 };
 
 }  // namespace

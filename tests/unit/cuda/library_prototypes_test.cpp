@@ -1,20 +1,28 @@
-// CUPTI's prototypes, numbers and records as declared in runtime/device/cuda/trace.hpp, beside NVIDIA's header where
-// there is one. Checked by compiling.
+// The prototypes, numbers and records of CUPTI, cuFFT and cuDNN as declared in runtime/device/cuda, beside NVIDIA's
+// headers where there are such. Checked by compiling.
 #include <catch2/catch.hpp>
 
-#if __has_include(<cupti.h>)
+#if __has_include(<cupti.h>) && __has_include(<cudnn.h>) && __has_include(<cufft.h>)
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#include <cudnn.h>
+#include <cufft.h>
 #include <cupti.h>
 
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
 
+#include "runtime/device/cuda/dnn.hpp"
+#include "runtime/device/cuda/fft.hpp"
 #include "runtime/device/cuda/trace.hpp"
 
 namespace {
 
 namespace ours = rille::device::cuda::cupti;
 using namespace ours;
+namespace cuda = rille::device::cuda;
+using CUstream = cuda::CUstream;
+using Choice = cuda::dnn::Choice;
 
 template <class A, class B>
 constexpr bool alike = std::is_pointer_v<A> == std::is_pointer_v<B> && sizeof(A) == sizeof(B) &&
@@ -27,11 +35,15 @@ struct Same<R (*)(A...), S (*)(B...)> : std::bool_constant<(alike<A, B> && ...) 
 struct Ours {
 #define RILLE_MEMBER(name, parameters) ours::Status(*name) parameters;
   RILLE_CUPTI(RILLE_MEMBER)
+  RILLE_FFT(RILLE_MEMBER)
+  RILLE_DNN(RILLE_MEMBER)
 #undef RILLE_MEMBER
 };
 #define RILLE_SAME(name, parameters) \
   static_assert(Same<decltype(Ours::name), decltype(&::name)>::value, "not as NVIDIA's header: " #name);
 RILLE_CUPTI(RILLE_SAME)
+RILLE_FFT(RILLE_SAME)
+RILLE_DNN(RILLE_SAME)
 
 static_assert(Same<ours::Request, CUpti_BuffersCallbackRequestFunc>::value &&
               Same<ours::Complete, CUpti_BuffersCallbackCompleteFunc>::value);
@@ -66,9 +78,31 @@ RILLE_AT(ours::External, external_kind, CUpti_ActivityExternalCorrelation, exter
 RILLE_AT(ours::External, id, CUpti_ActivityExternalCorrelation, externalId)
 RILLE_AT(ours::External, correlation, CUpti_ActivityExternalCorrelation, correlationId)
 
+static_assert(cuda::Fft::complex_32 == CUFFT_C2C && cuda::Fft::complex_64 == CUFFT_Z2Z && CUFFT_FORWARD == -1);
+
+using namespace cuda::dnn;
+static_assert(real_f32 == CUDNN_DATA_FLOAT && real_f64 == CUDNN_DATA_DOUBLE && real_f16 == CUDNN_DATA_HALF &&
+              real_bf16 == CUDNN_DATA_BFLOAT16 && math_default == CUDNN_DEFAULT_MATH &&
+              math_tensor == CUDNN_TENSOR_OP_MATH && math_converts == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION &&
+              math_fma == CUDNN_FMA_MATH && channels_first == CUDNN_TENSOR_NCHW &&
+              channels_last == CUDNN_TENSOR_NHWC && correlation == CUDNN_CROSS_CORRELATION &&
+              deterministic == CUDNN_DETERMINISTIC);
+#define RILLE_CHOICE(theirs)                                       \
+  static_assert(sizeof(Choice) == sizeof(theirs));                 \
+  RILLE_AT(Choice, algorithm, theirs, algo)                        \
+  RILLE_AT(Choice, status, theirs, status)                         \
+  RILLE_AT(Choice, bytes, theirs, memory)                          \
+  RILLE_AT(Choice, determinism, theirs, determinism)               \
+  RILLE_AT(Choice, math, theirs, mathType)
+RILLE_CHOICE(cudnnConvolutionFwdAlgoPerf_t)
+RILLE_CHOICE(cudnnConvolutionBwdDataAlgoPerf_t)
+RILLE_CHOICE(cudnnConvolutionBwdFilterAlgoPerf_t)
+
 }  // namespace
 
-TEST_CASE("CUPTI is declared as NVIDIA's header declares it", "[cuda]") { SUCCEED("it compiled"); }
+TEST_CASE("CUPTI, cuFFT and cuDNN are declared as NVIDIA's headers declare them", "[cuda]") { SUCCEED("it compiled"); }
 #else
-TEST_CASE("CUPTI is declared as NVIDIA's header declares it", "[cuda]") { WARN("no cupti.h here: not compared"); }
+TEST_CASE("CUPTI, cuFFT and cuDNN are declared as NVIDIA's headers declare them", "[cuda]") {
+  WARN("no headers here: not compared");
+}
 #endif
