@@ -363,20 +363,24 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads, request_queue_size = True, 256
 
 
+def start(kind, seed=1, lag=0.0, start_s=0.05):
+    """(server, what its user is told), serving on a thread."""
+    fake = kind(seed, lag, start_s)
+    server = Server(("127.0.0.1", 0), type("Handler", (Handler,), dict(fake=fake)))
+    server.fake, fake.url = fake, f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    return server, dict(port=server.server_port, settings=fake.settings(), env=fake.env(), secrets=fake.secrets(),
+                        temporary=fake.temporary())
+
+
 def main(kind):
     parser = argparse.ArgumentParser(description=f"A scripted fake of {kind.name}.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lag", type=float, default=0.0, help="seconds until describe and list know a new machine")
     parser.add_argument("--start", type=float, default=0.05, help="seconds until a machine runs")
     args = parser.parse_args()
-    fake = kind(args.seed, args.lag, args.start)
-    server = Server(("127.0.0.1", 0), type("Handler", (Handler, ), dict(fake=fake)))
-    fake.url = f"http://127.0.0.1:{server.server_port}"
-    print(
-        json.dumps(
-            dict(port=server.server_port, settings=fake.settings(), env=fake.env(), secrets=fake.secrets(),
-                 temporary=fake.temporary())), flush=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server, told = start(kind, args.seed, args.lag, args.start)
+    print(json.dumps(told), flush=True)
     sys.stdin.read()
-    fake.close()
+    server.fake.close()
     os._exit(0)

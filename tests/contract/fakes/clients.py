@@ -3,7 +3,9 @@
 Each has create, describe, list, terminate and the table CODES of what faults look like to it. `describe` gives the
 fake's own words for phases: starting, running, stopping, stopped, ending, or gone.
 """
-import http.client, json, pathlib, subprocess, sys
+import http.client, importlib, json, pathlib, subprocess, sys
+
+import base
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -15,15 +17,24 @@ class ApiError(Exception):
         self.status, self.code, self.headers, self.text = status, code, headers, text
 
 
-class FakeProcess:
-    """A fake in a process of its own, which ends with this one."""
+class FakeServer:
+    """A fake, on a thread of this process."""
 
     def __init__(self, name, *arguments):
-        self.process = subprocess.Popen([sys.executable, HERE / f"{name}.py", *map(str, arguments)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        told = json.loads(self.process.stdout.readline())
+        module = importlib.import_module(name)
+        self.server, told = base.start(getattr(module, name.capitalize()), *arguments)
+        self.take(told)
+
+    def take(self, told):
         self.port, self.settings, self.env, self.secrets = (told[k] for k in ("port", "settings", "env", "secrets"))
         self.temporary, self.connection = told["temporary"], None
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+        self.server.shutdown()
+        self.server.server_close()
+        self.server.fake.close()
 
     def send(self, method, path, headers=None, body=b""):
         """(status, headers, body) over one kept connection; ConnectionError where it breaks."""
@@ -52,6 +63,15 @@ class FakeProcess:
     def host(self):
         return f"127.0.0.1:{self.port}"
 
+
+class FakeProcess(FakeServer):
+    """A fake in a process of its own, which ends with this one."""
+
+    def __init__(self, name, *arguments):
+        self.process = subprocess.Popen([sys.executable, HERE / f"{name}.py", *map(str, arguments)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.take(json.loads(self.process.stdout.readline()))
+
     def close(self):
         if self.connection:
             self.connection.close()
@@ -71,6 +91,10 @@ class Client:
 
     def secret_names(self):
         return [k for k, v in self.credentials.items() if v in self.fake.secrets]
+
+    def sent(self, token):
+        """The token as it goes over the wire; "" where there is none."""
+        return token if self.token else ""
 
     def order(self, **request):
         """A create whose outcome is waited for, where the provider tells it later."""

@@ -97,6 +97,23 @@ class KnownAnswers(unittest.TestCase):
                           EMPTY, "1539084154", "2018-10-09", "cvm", key.replace("*" * 7, "EXAMPLE"))[1],
             "5da7a33f6993f0614b047e5df4582db9e9bf4672ba50567dba16c6ccf174c474")
 
+    def test_rs256(self):
+        n = int.from_bytes(s.unbase64url(
+            "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yR"
+            "T-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXB"
+            "dQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9ia"
+            "GNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ"), "big")
+        signature = s.unbase64url(
+            "cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9"
+            "uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB"
+            "_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rq"
+            "Vt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw")
+        message = (
+            b"eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19"
+            b"yb290Ijp0cnVlfQ")
+        self.assertTrue(s.rs256_verify(message, signature, n, 65537))
+        self.assertFalse(s.rs256_verify(message + b"x", signature, n, 65537))
+
     def test_huawei(self):
         headers = [("host", "service.endpoint.myhuaweicloud.com"), ("x-sdk-date", "20200608T023900Z")]
         for method, body, right in (("GET", b"", "cfb4171acec81de07d50e53d57eb77edd537414d66ddb1d7d780f128e12cd842"),

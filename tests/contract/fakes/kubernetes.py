@@ -361,7 +361,9 @@ class Kubernetes(Controllers, Fake):
             self.sync()
             self.events, self.oldest = [], self.version
         else:
-            return super().control(what, a)
+            told = super().control(what, a)
+            self.sync()
+            return told
         self.sync()
         return {}
 

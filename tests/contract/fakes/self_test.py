@@ -4,9 +4,9 @@ providers' signatures. usage: self_test.py [NAME ..]
 """
 import importlib, json, sys, time, unittest
 
-from clients import ApiError, FakeProcess
+from clients import ApiError, FakeProcess, FakeServer
 
-NAMES = ["aws", "alibaba", "tencent", "runpod", "kubernetes", "azure"]
+NAMES = ["aws", "alibaba", "tencent", "runpod", "kubernetes", "azure", "gcp", "huawei", "lambda", "vast"]
 
 
 class Case(unittest.TestCase):
@@ -14,7 +14,7 @@ class Case(unittest.TestCase):
     kind = fake = None
 
     def setUp(self):
-        self.fake = FakeProcess(self.kind.name)
+        self.fake = FakeServer(self.kind.name)
         self.client = self.kind(self.fake)
 
     def tearDown(self):
@@ -66,7 +66,7 @@ class Case(unittest.TestCase):
         self.assertTrue(all(o["alive"] is False or not o["billable"] for o in state["objects"]))
         create = [c for c in state["calls"] if c["operation"] == self.client.create_operation]
         self.equal((len(create), create[0]["status"] < 300), (1, True))
-        self.equal(create[0]["token"], self.client.token and "t-1" or "")
+        self.equal(create[0]["token"], self.client.sent("t-1"))
 
     def test_a_wrong_signature_is_refused(self):
         for secret in self.client.secret_names():
@@ -201,6 +201,19 @@ class Case(unittest.TestCase):
         self.turn(7200)
         m, unit_s = self.machine(id), self.fake.state()["billing"]["unit_s"]
         self.assertTrue(2 * m["price"] * 0.999 <= m["bill"] <= m["price"] * (7205 + unit_s) / 3600, (m, unit_s))
+
+    def test_in_a_process_of_its_own(self):
+        """It tells where it is, is the same for a seed, and ends with its parent."""
+        fakes = [FakeProcess(self.kind.name, "--seed", seed) for seed in (7, 7, 8)]
+        try:
+            client = self.kind(fakes[0], **fakes[0].env)
+            self.equal(client.list("x"), [])
+            self.assertTrue(all(s and s not in json.dumps(fakes[0].settings) for s in fakes[0].secrets))
+            self.assertTrue(fakes[0].secrets == fakes[1].secrets != fakes[2].secrets)
+        finally:
+            for fake in fakes:
+                fake.close()
+        self.equal([f.process.returncode for f in fakes], [0, 0, 0])
 
     def test_what_only_it_has(self):
         self.client.special(self)

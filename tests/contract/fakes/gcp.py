@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Google Compute Engine v1 with the token endpoint of service accounts (JWT, RS256) and the Cloud Billing catalogue.
+Here: tokens, paths, operations; gcp_compute.py has instances, gcp_more.py catalogue, prices, disks. An instance's name
+is unique in its zone; requestId makes a call once. What a requestId with another body does is nowhere said: here the
+first answer comes again. Stock runs out late, in the operation.
+"""
+import json, os, re, shutil, tempfile
+
+import signatures
+from base import Fake, Refusal, Reply, main
+from gcp_compute import Compute
+from gcp_more import TYPES, ZONES, More
+from rsa_key import EXPONENT, RsaKey
+
+SCOPES = {"https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/compute"}
+ROUTES = [
+    (m, re.compile("/compute/v1/projects/(?P<project>[^/]+)" + p), n)
+    for m, p, n in [("GET", "",
+                     "getProject"), ("GET", "/zones",
+                                     "listZones"), ("GET", "/regions",
+                                                    "listRegions"), ("GET", "/regions/(?P<region>[^/]+)", "getRegion"),
+                    ("GET", "/aggregated/(?P<kind>instances|machineTypes|acceleratorTypes|disks|operations)",
+                     "aggregated"),
+                    ("GET", "/zones/(?P<zone>[^/]+)/(?P<kind>instances|machineTypes|acceleratorTypes|disks|operations)",
+                     "list"), ("POST", "/zones/(?P<zone>[^/]+)/instances", "insertInstance"),
+                    ("GET", "/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)",
+                     "getInstance"), ("DELETE", "/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)", "deleteInstance"),
+                    ("POST",
+                     "/zones/(?P<zone>[^/]+)/instances/(?P<name>[^/]+)/(?P<action>stop|start|setMachineType|setLabels)",
+                     "actOnInstance"), ("GET", "/zones/(?P<zone>[^/]+)/operations/(?P<name>[^/]+)", "getOperation"),
+                    ("POST", "/zones/(?P<zone>[^/]+)/operations/(?P<name>[^/]+)/wait",
+                     "waitOperation"), ("GET", "/zones/(?P<zone>[^/]+)/disks/(?P<name>[^/]+)", "getDisk"),
+                    ("DELETE", "/zones/(?P<zone>[^/]+)/disks/(?P<name>[^/]+)",
+                     "deleteDisk"), (
+                         "GET", "/zones/(?P<zone>[^/]+)/machineTypes/(?P<name>[^/]+)",
+                         "getMachineType"), ("GET", "/global/images/family/(?P<name>[^/]+)", "getImageFromFamily")]
+]
+
+
+def refusal(status, reason, message, word, headers=None):
+    return Refusal(status, reason, message, headers, word=word)
+
+
+class Gcp(Compute, More, Fake):
+    name, notice, end = "gcp", 30.0, 1.0
+    billing = dict(unit_s=1, minimum_s=60, from_live=True, until="gone")
+    CREATES, LATE = ("insertInstance", ), ("capacity", )
+    REGIONS = {"us-central1": 1.0, "europe-west4": 1.1, "asia-east1": 1.15}
+    TYPES = TYPES
+    REFUSALS = {
+        "capacity": Refusal(
+            503, "ZONE_RESOURCE_POOL_EXHAUSTED", "The zone does not have enough resources available to fulfill "
+            "the request. Try a different zone, or try again later."),
+        "quota": refusal(403, "quotaExceeded", "Quota 'GPUS_ALL_REGIONS' exceeded. Limit: 1.0 globally.",
+                         "PERMISSION_DENIED"), "throttle": refusal(
+                             403, "rateLimitExceeded",
+                             "Quota exceeded for quota metric 'Queries' and limit 'Queries per "
+                             "minute' of service 'compute.googleapis.com'.", "PERMISSION_DENIED"),
+        "error": refusal(503, "backendError", "Internal error. Please try again or contact Google Support.",
+                         "UNAVAILABLE"),
+        "auth": refusal(401, "authError", "Request had invalid authentication credentials.", "UNAUTHENTICATED")
+    }
+
+    def prepare(self):
+        self.project, self.folder = "rille-fake", tempfile.mkdtemp(prefix="rille-fake-gcp-")
+        self.account, self.rsa = f"rille@{self.project}.iam.gserviceaccount.com", RsaKey(self.world.word(8))
+        self.tokens, self.operations, self.key_id = {}, {}, self.world.word(40)
+        self.world.token_lifetime = 3600
+
+    def settings(self):
+        path = os.path.join(self.folder, "key.json")
+        with open(path, "w") as f:
+            json.dump(
+                dict(type="service_account", project_id=self.project, private_key_id=self.key_id,
+                     private_key=self.rsa.pem, client_email=self.account, client_id="1", token_uri=self.url + "/token"),
+                f)
+        os.chmod(path, 0o600)
+        return dict(
+            endpoints=dict(token=self.url + "/token", compute=self.url + "/compute/v1", billing=self.url + "/v1",
+                           metadata=self.url + "/_metadata"), regions=sorted(ZONES), project=self.project,
+            zone="us-central1-a", image="projects/rille-fake/global/images/family/rille-gpu",
+            network="global/networks/default", credentials=path)
+
+    def env(self):
+        return dict(GOOGLE_APPLICATION_CREDENTIALS=os.path.join(self.folder, "key.json"),
+                    GOOGLE_CLOUD_PROJECT=self.project)
+
+    def secrets(self):
+        return [*self.rsa.pem.split("\n")[1:-2], *self.tokens]
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def parse(self, request):
+        if request.path == "/token":
+            return "token", {k: v for k, v in request.form() if k != "assertion"}
+        if request.path == "/v1/services/6F81-5844-456A/skus":
+            return "listSkus", dict(request.query)
+        for method, path, name in ROUTES:
+            self.place = path.fullmatch(request.path)
+            if self.place and method == request.method:
+                if name in ("aggregated", "list"):
+                    kind = self.place["kind"]
+                    name += kind[0].upper() + kind[1:]
+                if name == "actOnInstance":
+                    name = self.place["action"]
+                return name, dict(request.json() or {}, query=dict(request.query))
+        return "unknown", {}
+
+    def token_of(self, parameters, request):
+        return request.arg("requestId", "")
+
+    def verify(self, request):
+        if request.path == "/token":
+            return
+        given = request.header("Authorization")
+        if self.tokens.get(given.removeprefix("Bearer "), 0) < self.world.wall():
+            raise self.refusal("auth", {})
+
+    def render(self, r, request):
+        if request.path == "/token":
+            return Reply(
+                r.status,
+                dict(error=r.code if r.code.startswith("invalid") else "temporarily_unavailable",
+                     error_description=r.message), headers=r.headers)
+        return Reply(
+            r.status,
+            dict(error=dict(
+                code=r.status, message=r.message, status=r.more.get("word", "UNKNOWN"), errors=[
+                    dict(message=r.message, domain="usageLimits" if r.status == 403 else "global", reason=r.code)
+                ])), headers=r.headers)
+
+    def invalid(self, message):
+        return refusal(400, "invalid", message, "INVALID_ARGUMENT")
+
+    def absent(self, what):
+        return refusal(404, "notFound", f"The resource '{what}' was not found", "NOT_FOUND")
+
+    def run(self, operation, p, request):
+        if operation == "token":
+            return self.grant(request)
+        if operation == "listSkus":
+            return self.list_skus(request)
+        if operation == "unknown":
+            raise self.absent(request.path)
+        if self.place["project"] != self.project:
+            raise refusal(403, "forbidden", f"Required permission for 'projects/{self.place['project']}'",
+                          "PERMISSION_DENIED")
+        zone = self.place.groupdict().get("zone")
+        if zone and zone not in [z for zones in ZONES.values() for z in zones]:
+            raise self.invalid(f"Invalid value for field 'zone': '{zone}'. Unknown zone.")
+        if request.body and request.json() is None:
+            raise refusal(400, "parseError", "Parse Error", "INVALID_ARGUMENT")
+        if operation.startswith(("aggregated", "list")) and self.place.groupdict().get("kind"):
+            return self.listing(operation.startswith("aggregated"), request)
+        if operation in ("stop", "start", "setMachineType", "setLabels"):
+            return self.act(operation, request)
+        return getattr(self, operation)(request)
+
+    # Tokens.
+
+    def grant(self, request):
+        form = dict(request.form())
+        bad = lambda why, code="invalid_grant": Refusal(400, code, why)
+        if form.get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer":
+            raise bad("Invalid grant_type: " + str(form.get("grant_type")), "invalid_request")
+        try:
+            head, claims, signature = form.get("assertion", "").split(".")
+            told, sworn = (json.loads(signatures.unbase64url(part)) for part in (head, claims))
+            signature = signatures.unbase64url(signature)
+        except ValueError as e:
+            raise bad("Invalid JWT: it could not be parsed") from e
+        if told.get("alg") != "RS256" or sworn.get("iss") != self.account:
+            raise bad("Invalid grant: account not found")
+        if told.get("kid", self.key_id) != self.key_id or "=" in form["assertion"] or not signatures.rs256_verify(
+                f"{head}.{claims}".encode(), signature, self.rsa.modulus, EXPONENT):
+            raise bad("Invalid JWT Signature.")
+        if sworn.get("aud") not in (self.url + "/token", "https://oauth2.googleapis.com/token"):
+            raise bad("Invalid JWT: Failed audience check.")
+        if not set(str(sworn.get("scope", "")).split()) & SCOPES:
+            raise bad(f"Invalid OAuth scope or ID token audience provided: {sworn.get('scope')}", "invalid_scope")
+        begun, ends, now = sworn.get("iat", 0), sworn.get("exp", 0), self.world.wall()
+        if abs(now - begun) > 300 or not begun < ends <= begun + 3600:
+            raise bad(
+                "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. Check your "
+                "iat and exp values in the JWT claim.")
+        token = "ya29.c." + self.world.word(160)
+        self.tokens[token] = now + 3599
+        return Reply(200, dict(access_token=token, expires_in=3599, token_type="Bearer"))
+
+
+if __name__ == "__main__":
+    main(Gcp)

@@ -1,0 +1,71 @@
+"""A throw-away RSA key from a seed, and its PKCS#8 text: what a service account's file holds. Python has neither."""
+import base64, functools, random
+
+SMALL = [p for p in range(3, 2000, 2) if all(p % q for q in range(3, int(p**0.5) + 1, 2))]
+EXPONENT = 65537
+
+
+def prime(dice, bits):
+    while True:
+        base = dice.getrandbits(bits) | 1 | 3 << (bits - 2)
+        rests = [(base % p, p) for p in SMALL]
+        for step in range(0, 4000, 2):
+            n = base + step
+            if all(
+                (r + step) % p for r, p in rests) and pow(2, n - 1, n) == 1 == pow(3, n - 1, n) and (n - 1) % EXPONENT:
+                return n
+
+
+def der(tag, body):
+    size = len(body)
+    head = bytes([size]) if size < 128 else bytes([0x80 | (size.bit_length() + 7) // 8]) + size.to_bytes(
+        (size.bit_length() + 7) // 8, "big")
+    return bytes([tag]) + head + body
+
+
+def integer(n):
+    return der(2, n.to_bytes(n.bit_length() // 8 + 1, "big"))
+
+
+@functools.lru_cache
+def primes(seed, bits):
+    dice = random.Random(f"rsa-{seed}")
+    return prime(dice, bits), prime(dice, bits)
+
+
+class RsaKey:
+
+    def __init__(self, seed, bits=2048):
+        p, q = primes(seed, bits // 2)
+        self.modulus, self.private = p * q, pow(EXPONENT, -1, (p - 1) * (q - 1))
+        numbers = [
+            0, self.modulus, EXPONENT, self.private, p, q, self.private % (p - 1), self.private % (q - 1),
+            pow(q, -1, p)
+        ]
+        inner = der(0x30, b"".join(integer(n) for n in numbers))
+        algorithm = der(0x30, der(6, bytes.fromhex("2a864886f70d010101")) + der(5, b""))
+        text = base64.b64encode(der(0x30, integer(0) + algorithm + der(4, inner))).decode()
+        lines = "\n".join(text[i:i + 64] for i in range(0, len(text), 64))
+        self.pem = f"-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----\n"
+
+
+def numbers_of(pem):
+    """(modulus, private exponent) of such a text: for clients that sign."""
+    data = base64.b64decode("".join(pem.strip().split("\n")[1:-1]))
+    at = data.index(b"\x04", 20)
+
+    def element(at):
+        size, at = data[at + 1], at + 2
+        if size & 0x80:
+            count = size & 0x7f
+            size, at = int.from_bytes(data[at:at + count], "big"), at + count
+        return at, size
+
+    start, _ = element(at)
+    at, _ = element(start)
+    found = []
+    for _ in range(4):
+        at, size = element(at)
+        found.append(int.from_bytes(data[at:at + size], "big"))
+        at += size
+    return found[1], found[3]
