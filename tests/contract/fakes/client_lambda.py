@@ -61,6 +61,7 @@ class Lambda(Client):
         t.equal(self.call("GET", "/instances", authorization="Basic " + basic), [])
         t.code("global/invalid-parameters", lambda: self.create(ssh_key_names=["a", "b"]))
         t.code("global/not-found", lambda: self.call("GET", "/nothing"))
+        t.turn(13)
         t.fake.control("set", launch_interval=12)
         id = self.create(type=self.other, name="n")
         t.code("global/too-many-requests", lambda: self.create(type=self.other))
