@@ -48,8 +48,41 @@ static Row cast_row(DType from, DType to) {
   return row;
 }
 
+// Between a half type and f32, read and written as they are.
+template <DType half> static void narrowed_row(char* const* p, const int64_t* s, int64_t n, const double*) {
+  const float* x = reinterpret_cast<const float*>(p[0]);
+  uint16_t* y = reinterpret_cast<uint16_t*>(p[1]);
+  if (s[0] == 1) return narrow_row(half, x, y, s[1], n);
+  for (int64_t i = 0; i < n; ++i) y[i * s[1]] = half == DType::bf16 ? to_bf16(x[i * s[0]]) : to_f16(x[i * s[0]]);
+}
+template <DType half> static void widened_row(char* const* p, const int64_t* s, int64_t n, const double*) {
+  const uint16_t* x = reinterpret_cast<const uint16_t*>(p[0]);
+  float* y = reinterpret_cast<float*>(p[1]);
+  if (s[1] == 1) return widen_row(half, x, s[0], y, n);
+  for (int64_t i = 0; i < n; ++i) y[i * s[1]] = half == DType::bf16 ? from_bf16(x[i * s[0]]) : from_f16(x[i * s[0]]);
+}
+static Row half_cast_row(DType from, DType to) {
+  if (from == DType::f32 && is_half(to))
+    return to == DType::bf16 ? &narrowed_row<DType::bf16> : &narrowed_row<DType::f16>;
+  if (is_half(from) && to == DType::f32)
+    return from == DType::bf16 ? &widened_row<DType::bf16> : &widened_row<DType::f16>;
+  return nullptr;
+}
+
+// For rows that take half types as they are.
+static void walk_raw(const View& in, const View& out, Row row) {
+  const View* const views[2] = {&in, &out};
+  const auto nest = make_nest<2>(views);
+  for_rows(nest, [&](const int64_t* at, int64_t n) {
+    char* p[2] = {in.ptr<char>() + at[0] * int64_t(size_bytes(in.dtype)),
+                  out.ptr<char>() + at[1] * int64_t(size_bytes(out.dtype))};
+    row(p, nest.inner_stride, n, nullptr);
+  });
+}
+
 static void copy_view(const View& in, const View& out) {
   if (in.dtype != out.dtype) {
+    if (const Row row = half_cast_row(in.dtype, out.dtype)) return walk_raw(in, out, row);
     const View* const views[2] = {&in, &out};
     return walk<2>(views, cast_row(in.dtype, out.dtype), nullptr);
   }
@@ -59,15 +92,12 @@ static void copy_view(const View& in, const View& out) {
   const View* const views[2] = {&x, &y};
   if (size != 2) return walk<2>(views, size == 8 ? &copy_row<uint64_t> : size == 4 ? &copy_row<uint32_t>
                                                                                   : &copy_row<uint8_t>, nullptr);
-  const auto nest = make_nest<2>(views);
-  for_rows(nest, [&](const int64_t* at, int64_t n) {
-    char* p[2] = {x.ptr<char>() + at[0] * 2, y.ptr<char>() + at[1] * 2};
-    copy_row<uint16_t>(p, nest.inner_stride, n, nullptr);
-  });
+  walk_raw(x, y, &copy_row<uint16_t>);
 }
 
 void copy(const Call& c) {
-  if (!asked(c, cast_row(c.in[0].dtype, c.out[0].dtype))) copy_view(c.in[0], c.out[0]);
+  const Row half = half_cast_row(c.in[0].dtype, c.out[0].dtype);
+  if (!asked(c, half ? half : cast_row(c.in[0].dtype, c.out[0].dtype), half != nullptr)) copy_view(c.in[0], c.out[0]);
 }
 
 template <class T>
