@@ -176,6 +176,33 @@ void scatter_in_order(const Call& c, Launcher& l, const char* kernel) {
   });
 }
 
+// Of several numbers at one place the last one wins, as in order, but each number has a thread of its own. false: it is
+// not worth it, or too large.
+bool scatter_claimed(const Call& c, Launcher& l) {
+  const View &index = c.in[1], &src = c.in[2], &out = c.out[0];
+  const int dim = int(c.attrs->i[0]);
+  const std::int64_t m = index.count(), places = out.count(), lines = m / index.shape[dim];
+  if (index.shape[dim] < 8 || lines >= 1 << 17 || m >= units_max || places >= (std::int64_t(1) << 32)) return false;
+  auto* const owner = static_cast<unsigned*>(l.scratch(std::size_t(places) * 4));
+  if (!owner) {
+    c.fail("scatter: no memory for %lld places", (long long)places);
+    return true;
+  }
+  l.fill(owner, 0, std::size_t(places) * 4);
+  View from = src, to = out;
+  from.shape = to.shape = index.shape;
+  to.strides[dim] = 0;
+  const View* const views[3] = {&index, &from, &to};
+  each_windows<3>(l, views, c, 1, -1, [&](const Windows<3>& w) {
+    const unsigned type = unsigned(index.dtype);
+    const Long n = out.shape[dim], along = out.strides[dim];
+    launch(l, "scatter_claim", grid_for(l, w.units), {threads}, 0, w, type, n, along, owner);
+    launch(l, RILLE_SIZED("scatter_put", size_bytes(out.dtype)), grid_for(l, w.units), {threads}, 0, w, type, n, along,
+           static_cast<const unsigned*>(owner));
+  });
+  return true;
+}
+
 // Places of `out` by their sums: all numbers are sorted by the place they mean.
 bool scatter_sorted(const Call& c, Launcher& l) {
   const View &index = c.in[1], &src = c.in[2], &out = c.out[0];
@@ -220,7 +247,10 @@ void scatters(const Call& c, Launcher& l, const Names&) {
   copy_view(l, c.in[0], c.out[0]);
   if (c.in[1].count() == 0) return;
   const DType t = c.out[0].dtype;
-  if (!c.attrs->i[1]) return scatter_in_order(c, l, RILLE_SIZED("scatter", size_bytes(t)));
+  if (!c.attrs->i[1]) {
+    if (!scatter_claimed(c, l)) scatter_in_order(c, l, RILLE_SIZED("scatter", size_bytes(t)));
+    return;
+  }
   if (!scatter_sorted(c, l)) scatter_in_order(c, l, name_in(RILLE_NAMES("scatter_add"), t));
 }
 

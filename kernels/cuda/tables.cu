@@ -69,6 +69,30 @@ FOR_SIZES(SCATTER, scatter)
   }
 FOR_NUMBERS(SCATTER_ADD, scatter_add)
 
+// The same by as many threads as there are numbers. First each place of out learns the last of those that mean it (the
+// largest is the largest in any order), then only that one writes. Windows of the index's shape: index (contiguous),
+// src, out standing still along the dimension. An owner is a position, plus one.
+ENTRY(scatter_claim, 256, GIVEN Windows<3> w, unsigned id_type, Long n, Long along, unsigned* owner) {
+  each_unit<1>(w, [&](auto, const Long(&at)[3]) {
+    const Long id = id_at(w.data[0], id_type, at[0]);
+    if (id < 0 || id >= n) return report(w.fault, scatter_number, id, n, at[0]);
+    atomicMax(&owner[at[2] + id * along], unsigned(at[0]) + 1);
+  });
+}
+template <class T>
+DEVICE void scatter_put(const Windows<3>& w, unsigned id_type, Long n, Long along, const unsigned* owner) {
+  each_unit<1>(w, [&](auto, const Long(&at)[3]) {
+    const Long id = id_at(w.data[0], id_type, at[0]), place = at[2] + id * along;
+    if (id < 0 || id >= n || owner[place] != unsigned(at[0]) + 1) return;
+    static_cast<T*>(w.data[2])[place] = static_cast<const T*>(w.data[1])[at[1]];
+  });
+}
+#define PUT(op, size, T)                                                                                             \
+  ENTRY(scatter_put_##size, 256, GIVEN Windows<3> w, unsigned id_type, Long n, Long along, const unsigned* owner) { \
+    scatter_put<T>(w, id_type, n, along, owner);                                                                     \
+  }
+FOR_SIZES(PUT, scatter_put)
+
 // Windows of the index's shape: index (contiguous), out standing still along the dimension. A key is a place of out.
 ENTRY(scatter_keys, 256, GIVEN Windows<2> w, unsigned id_type, Long n, Long along, unsigned* keys, unsigned* places) {
   each_unit<1>(w, [&](auto, const Long(&at)[2]) {

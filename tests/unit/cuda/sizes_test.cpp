@@ -143,6 +143,8 @@ TEST_CASE("tables: numbers sorted in several tiles", "[unit][cuda][checked]") {
     const auto src = leaf_of(get(randn(g, dims({4, 90, 3}))), t);
     read(get(scatter(x, 1, index, src, true)));
     read(get(scatter(x, 1, index, src)));
+    read(get(scatter(get(permute(x, dims({2, 1, 0}))), 1, get(permute(index, dims({2, 1, 0}))),
+                     get(permute(src, dims({2, 1, 0}))))));
   }
   for (const DType t : numbers_of_all_types()) {
     compared.now(std::string("sort in ") + name_of(t));
@@ -339,6 +341,9 @@ TEST_CASE("numbers out of range are told in the CPU's words", "[unit][cuda][chec
   fails(gather(a, 1, i));
   fails(scatter(a, 0, i, get(zeros(g, dims({1, 2}))), true));
   fails(scatter(a, 0, i, get(zeros(g, dims({1, 2})))));
+  const auto many = get(from_numbers(g, dims({2, 9}), DType::i64,
+                                     {0, 1, 2, 1, 0, 2, 1, 1, 0, 2, 1, 0, 7, 1, 2, 0, 0, 1}));
+  fails(scatter(a, 1, many, get(ones(g, dims({2, 9})))));
   fails(index_select(a, 1, get(from_numbers(g, dims({1}), DType::i8, {-1}))));
   fails(embedding(a, get(from_numbers(g, dims({2}), DType::i64, {1, 2}))));
   fails(cross_entropy(a, get(from_numbers(g, dims({2}), DType::i64, {1, 3}))));
