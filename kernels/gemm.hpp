@@ -42,4 +42,9 @@ bool native_bf16();
 // stride 0 (broadcast). Each matrix has one unit stride among its last two, or is copied before by the caller.
 void matmul(const Call& c);
 
+// A product and the activation behind it. in: as matmul's; out: the activation's result, and the product where it is
+// wanted, too. attrs.i[0]: an Activation. On the CPU the bits are those of the two one by one.
+enum class Activation { none, relu, gelu };          // gelu: by tanh
+void matmul_activated(const Call& c);
+
 }  // namespace rille::kernels

@@ -26,9 +26,10 @@ end
 ---Results are bit-equal whichever way a call runs. What changes from call to call (a learning rate) must be a tensor on
 ---the device, as an optimizer's is.
 ---@param fn fun(...): Tensor? the function
----@param options? { check: boolean, recompute: string } check: trace every call and compare; recompute: what is
----computed again for the gradients rather than kept, for less memory: "none", "elementwise" (activations), "norms"
----(these, too)
+---@param options? { check: boolean, recompute: string, epilogues: boolean } check: trace every call and compare;
+---recompute: what is computed again for the gradients rather than kept, for less memory: "none", "elementwise"
+---(activations), "norms" (these, too); epilogues: on a GPU a linear layer and the gelu or relu behind it become one
+---call of cuBLASLt, whose results differ in the last bits
 ---@return Compiled called as fn; `:explain()` tells what is replayed
 ---@mark ephemeral
 ---@async
@@ -36,9 +37,10 @@ local function compile(fn, options)
   if type(fn) ~= "function" then
     require("rille").error { kind = "invalid", message = "rille.compile: expected a function, got " .. type(fn) }
   end
-  native.check_options(options, "rille.compile", { "check", "recompute" })
+  native.check_options(options, "rille.compile", { "check", "recompute", "epilogues" })
   options = options or {}
-  return setmetatable({ handle = native.compiled(options.check or false, options.recompute), fn = fn }, Compiled)
+  local handle = native.compiled(options.check or false, options.recompute, options.epilogues or false)
+  return setmetatable({ handle = handle, fn = fn }, Compiled)
 end
 
 Compiled.__call = function(self, ...) return run(self.handle, self.fn, native.compiled_begin(self.handle, ...)) end

@@ -15,11 +15,12 @@ struct CompiledHandle {
   std::unique_ptr<Compiled> on_device;   // there; made by the first call
   bool check = false;
   tensor::Recompute recompute = tensor::Recompute::none;
+  bool epilogues = false;
   std::uint64_t suspensions = 0;  // of the fiber when the call began
   bool traced = false;
 };
 
-// compiled(check, recompute) -> handle
+// compiled(check, recompute, epilogues) -> handle
 Result<int> compiled(lua_State* L) {
   tensor_state(L);
   const std::string_view level = lua_isnoneornil(L, 2) ? "none" : check_text(L, 2, "rille.compile: recompute");
@@ -28,7 +29,7 @@ Result<int> compiled(lua_State* L) {
                                                   : tensor::Recompute::norms;
   if (level != "none" && level != "elementwise" && level != "norms")
     raise_invalid(L, fmt::format("rille.compile: recompute is '{}'", level), "\"none\", \"elementwise\" or \"norms\"");
-  push_object(L, CompiledHandle{nullptr, nullptr, lua_toboolean(L, 1) != 0, recompute});
+  push_object(L, CompiledHandle{nullptr, nullptr, lua_toboolean(L, 1) != 0, recompute, lua_toboolean(L, 3) != 0});
   return 1;
 }
 
@@ -70,7 +71,7 @@ Result<int> begin(lua_State* L) {
   const auto on = inputs.empty() ? h.graph ? h.graph : state.graph : inputs[0].graph().shared_from_this();
   if (h.graph != on) {
     h.graph = on;
-    h.on_device = std::make_unique<Compiled>(on, h.check, h.recompute);
+    h.on_device = std::make_unique<Compiled>(on, h.check, h.recompute, h.epilogues);
   }
   auto next = h.on_device->begin(inputs, key);
   if (!next) return at_line(L, std::move(next).error());

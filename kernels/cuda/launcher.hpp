@@ -12,6 +12,7 @@
 
 #include "kernels/call.hpp"
 #include "kernels/cuda/params.h"
+#include "kernels/gemm.hpp"
 
 namespace rille::kernels::cuda {
 
@@ -38,6 +39,8 @@ class Launcher {
   struct Product {
     const View *a = nullptr, *b = nullptr, *bias = nullptr, *out = nullptr;
     bool accumulate = false, tf32 = false;
+    Activation activation = Activation::none;     // of what is written to out
+    const View* before = nullptr;                 // gets what the activation is of; null: nobody wants it
   };
   virtual bool product(const Product& p) = 0;
   // Fourier transforms by a library. false: it has none for this, nothing has been touched. Complex numbers (f64 where

@@ -85,6 +85,7 @@ void avg_pool_grads(const Call& c, Launcher& l, const Names& names);
 
 void fouriers(const Call& c, Launcher& l, const Names& names);     // fourier.cpp
 void products(const Call& c, Launcher& l, const Names& names);     // matmul.cpp
+void activated_products(const Call& c, Launcher& l, const Names& names);
 
 // tables.cpp
 void embeddings(const Call& c, Launcher& l, const Names& names);

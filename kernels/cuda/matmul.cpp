@@ -36,4 +36,26 @@ void products(const Call& c, Launcher& l, const Names& names) {
          0, p);
 }
 
+// One call of the library, whose epilogue sees the sum before it is rounded; or the product, then the activation.
+void activated_products(const Call& c, Launcher& l, const Names&) {
+  const View& before = c.out[c.n_out - 1];
+  const View &a = c.in[0], &b = c.in[1];
+  const auto activation = Activation(c.attrs->i[0]);
+  if (before.count() == 0) return;
+  if (a.shape[a.shape.n - 1] != 0) {
+    const Launcher::Product wanted{&a, &b, c.n_in == 3 ? &c.in[2] : nullptr, &c.out[0], false,
+                                   c.attrs->i[tf32_at] == 1, activation, c.n_out == 2 ? &before : nullptr};
+    if (l.product(wanted)) return;
+  }
+  Call one = c;
+  one.out = &before;
+  one.n_out = 1;
+  static constexpr Names matmul = RILLE_NAMES("matmul"), relu = RILLE_NAMES("relu"), gelu = RILLE_NAMES("gelu");
+  products(one, l, matmul);
+  one = c;
+  one.in = &before;
+  one.n_in = one.n_out = 1;
+  unary(one, l, activation == Activation::relu ? relu : gelu);
+}
+
 }  // namespace rille::kernels::cuda

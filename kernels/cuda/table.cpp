@@ -35,7 +35,7 @@ namespace {
   X(embedding, embeddings) X(embedding_grad, embedding_grads) X(embedding_add, embedding_adds) X(gather, gathers) \
   X(scatter, scatters) X(index_select, index_selects) X(index_add, index_adds) X(sort, sorts) X(tril, trils) \
   X(sum, sums) X(prod, prods) X(amax, amaxes) X(amin, amins) X(argmax, argmaxes) X(argmin, argmins) \
-  X(cumsum, cumsums) X(prod_grad, prod_grads) X(matmul, products) \
+  X(cumsum, cumsums) X(prod_grad, prod_grads) X(matmul, products) X(matmul_activated, activated_products) \
   X(attention, attentions) X(attention_grad, attention_grads) X(attention_masked, masked_attentions) \
   X(attention_masked_grad, masked_attention_grads) X(rope, ropes) \
   X(convolution, convolutions) X(convolution_grad_input, convolution_input_grads) \

@@ -1,6 +1,8 @@
 // Matrix products: cached oneDNN matmul primitives on the lane, dnnl_sgemm inside parallel kernels, loops for f64.
 #include "kernels/gemm.hpp"
 
+#include "kernels/elementwise.hpp"
+
 #include <cstring>
 #include <memory>
 #include <string>
@@ -197,6 +199,19 @@ void matmul(const Call& c) {
   } catch (const std::exception& e) {
     c.fail("matmul: oneDNN: %s", e.what());
   }
+}
+
+void matmul_activated(const Call& c) {
+  const View& before = c.out[c.n_out - 1];           // the result itself, where nobody wants the product
+  Call product = c;
+  product.out = &before;
+  product.n_out = 1;
+  matmul(product);
+  Call activation = c;
+  activation.in = &before;
+  activation.n_in = activation.n_out = 1;
+  if (Activation(c.attrs->i[0]) == Activation::relu) relu(activation);
+  else gelu(activation);
 }
 
 }  // namespace rille::kernels

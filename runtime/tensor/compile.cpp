@@ -53,6 +53,7 @@ struct Compiled::State {
   std::shared_ptr<Graph> graph;
   bool check = false;
   Recompute recompute = Recompute::none;
+  bool epilogues = false;
   bool plain = false;                              // the call in progress runs as it is: numbers are checked
   std::list<Variant> variants;                     // most recently used first
   Variant* current = nullptr;                      // of the call in progress; null: a new key
@@ -97,7 +98,8 @@ struct Compiled::State {
       v.cleared.push_back(!g.leaf->grad);
       if (g.leaf->grad) all.push_back(g.leaf->grad);
     }
-    RILLE_TRY(v.plan, make_plan(*notebook, all, {recompute, why_one_by_one().empty()}));
+    RILLE_TRY(v.plan, make_plan(*notebook, all, {recompute, why_one_by_one().empty(),
+                                                 epilogues && graph->device()->executor()}));
     return success();
   }
 
@@ -147,11 +149,12 @@ struct Compiled::State {
   }
 };
 
-Compiled::Compiled(std::shared_ptr<Graph> graph, bool check, Recompute recompute)
+Compiled::Compiled(std::shared_ptr<Graph> graph, bool check, Recompute recompute, bool epilogues)
     : state_(std::make_unique<State>()) {
   state_->graph = std::move(graph);
   state_->check = check;
   state_->recompute = recompute;
+  state_->epilogues = epilogues;
 }
 Compiled::~Compiled() { if (state_ && state_->notebook) abandon(); }
 Compiled::Compiled(Compiled&&) noexcept = default;

@@ -47,7 +47,10 @@ class Compiled {
   enum class Next { call, replayed };
   static constexpr std::size_t variant_limit = 32;   // keys kept; the least recently used goes
 
-  explicit Compiled(std::shared_ptr<Graph> graph, bool check = false, Recompute recompute = Recompute::none);
+  // epilogues: on a CUDA device a linear product and its activation become one call of cuBLASLt; the activation sees
+  // the sum before it is rounded, so results differ in their last bits.
+  explicit Compiled(std::shared_ptr<Graph> graph, bool check = false, Recompute recompute = Recompute::none,
+                    bool epilogues = false);
   ~Compiled();
   Compiled(Compiled&&) noexcept;
   Compiled& operator=(Compiled&&) noexcept;

@@ -1,5 +1,5 @@
-// What is changed in a trace before it is planned. Each pass keeps results bit for bit: a compiled call gives what the
-// same call gives uncompiled.
+// What is changed in a trace before it is planned. Each pass keeps results bit for bit, but for the one that is asked
+// for (epilogues.hpp): a compiled call gives what the same call gives uncompiled.
 #pragma once
 
 #include <functional>

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/tensor/epilogues.hpp"
 #include "runtime/tensor/fuse.hpp"
 #include "runtime/tensor/replay.hpp"
 
@@ -34,6 +35,7 @@ class Planner {
     RILLE_CHECK(keep_what_matters());
     if (options_.recompute != Recompute::none) live_ = recompute_late(live_, inner, options_.recompute, made_);
     for (const auto& storage : made_) made_ids_.insert(storage->id);
+    if (options_.epilogues) live_ = join_epilogues(live_, inner);
     if (options_.fuse) live_ = fuse_elementwise(live_, inner);
     measure_lifetimes();
     share_in_place();

@@ -48,7 +48,7 @@ Cost cost_of(const Op& op, const kernels::Call& c) {
   Cost cost;
   for (int i = 0; i < c.n_in; ++i) cost.bytes += bytes_of(c.in[i]);
   for (int i = 0; i < c.n_out; ++i) cost.bytes += bytes_of(c.out[i]);
-  if (&op == &op_of(OpId::matmul) || &op == &op_of(OpId::linear)) {
+  if (&op == &op_of(OpId::matmul) || &op == &op_of(OpId::linear) || &op == &op_of(OpId::linear_activated)) {
     cost.flops = 2.0 * double(c.out[0].count()) * double(c.in[0].shape[c.in[0].shape.n - 1]);
   } else if (&op == &op_of(OpId::attention)) {
     cost.flops = 2.0 * attention_pairs(c, c.in[0], c.in[1]) * double(c.in[0].shape[3] + c.in[2].shape[3]);

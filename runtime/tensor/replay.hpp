@@ -66,6 +66,7 @@ struct Plan {
 struct PlanOptions {
   Recompute recompute = Recompute::none;
   bool fuse = true;
+  bool epilogues = false;                          // epilogues.hpp
 };
 
 // invalid: a write into a constant. `results` are the function's; the leaves' new gradients follow them.

@@ -105,6 +105,7 @@ struct Op {
   X(multinomial, multinomial, none, nothing, false)          \
   X(matmul, matmul, matmul, inputs, false)                   \
   X(linear, matmul, linear, inputs, false)                   \
+  X(linear_activated, matmul_activated, none, nothing, false) \
   X(attention, attention, attention, both, false)            \
   X(attention_grad, attention_grad, none, nothing, false)    \
   X(attention_masked, attention_masked, attention_masked, both, false) \

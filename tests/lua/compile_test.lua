@@ -118,6 +118,13 @@ tap.test("recompute is one of three words", function()
   tap.raises("invalid", "recompute is 'all'", rille.compile, function() end, { recompute = "all" })
 end)
 
+tap.test("epilogues are for GPUs: on the CPU they change nothing", function()
+  local layer = rille.nn.linear(3, 4)
+  local plain, joined = rille.compile(function(x) return layer(x):gelu() end),
+    rille.compile(function(x) return layer(x):gelu() end, { epilogues = true })
+  for _ = 1, 3 do tap.equal(joined(dev:ones { 2, 3 }):totable(), plain(dev:ones { 2, 3 }):totable()) end
+end)
+
 tap.test("a launch reads what was computed once for two", function()
   local k = dev:kernel [[
     __global__ void add(int n, const float* x, float* y) { if (threadIdx.x < n) y[threadIdx.x] += x[threadIdx.x]; }

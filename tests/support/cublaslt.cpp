@@ -1,12 +1,19 @@
 // libcublasLt.so.13 for tests: plain loops over f32 and f64 in the library's own words (column-major, leading
-// dimensions, strided batches, a bias along D's rows), given to the stand-in driver's stream. So what the plug-in says
-// about its matrices is checked by their products. TF32 rounds what it reads, as the hardware
-// does. Half types it declines, as the library may.
+// dimensions, strided batches, a bias along D's rows, and activations), given to the stand-in driver's stream. So what
+// the plug-in says about its matrices is checked by their products. TF32 rounds what it reads, as the hardware does.
+// Half types it declines, as the library may.
+#include <cmath>
+
 #include "library.hpp"
 
 namespace {
 
-struct Desc { int compute = 0, scale = 0, transpose_a = 0, transpose_b = 0, epilogue = 1; const void* bias = nullptr; };
+struct Desc {
+  int compute = 0, scale = 0, transpose_a = 0, transpose_b = 0, epilogue = 1;
+  const void* bias = nullptr;
+  void* before = nullptr;
+  std::int64_t ld_before = 0;
+};
 struct Layout { int type = 0; std::int64_t rows = 0, columns = 0, ld = 0, stride = 0; std::int32_t batches = 1; };
 struct Result { std::uint64_t algorithm[8]; std::size_t scratch_bytes; int state; float waves; int reserved[4]; };
 constexpr int f32 = 0, f64 = 1, tf32 = 77;
@@ -25,7 +32,10 @@ void multiply(const Desc& o, const Layout& la, const Layout& lb, const Layout& l
         for (std::int64_t k = 0; k < inner; ++k)
           sum += read(at[o.transpose_a ? k + i * la.ld : i + k * la.ld]) *
                  read(bt[o.transpose_b ? j + k * lb.ld : k + j * lb.ld]);
-        if (o.epilogue == 4) sum += double(static_cast<const T*>(o.bias)[i]);
+        if (o.epilogue & 4) sum += double(static_cast<const T*>(o.bias)[i]);
+        if (o.epilogue & 128) static_cast<T*>(o.before)[i + j * o.ld_before] = T(sum);
+        if (o.epilogue & 2) sum = sum > 0 ? sum : 0;
+        if (o.epilogue & 32) sum /= 1 + std::exp(-1.5957691216057308 * (sum + 0.044715 * sum * sum * sum));
         T& to = dt[i + j * ld.ld];
         to = T(sum + (beta == 0 ? 0 : double(beta) * double(to)));
       }
@@ -49,7 +59,7 @@ API cublasLtDestroy(void* handle) {
 }
 API cublasLtMatmulDescCreate(void** desc, int compute, int scale) {
   if (compute != 68 && compute != 70 && compute != tf32) return 7;
-  *desc = new Desc{compute, scale, 0, 0, 1, nullptr};
+  *desc = new Desc{compute, scale};
   return 0;
 }
 API cublasLtMatmulDescDestroy(void* desc) {
@@ -59,8 +69,9 @@ API cublasLtMatmulDescDestroy(void* desc) {
 API cublasLtMatmulDescSetAttribute(void* desc, int what, const void* value, std::size_t bytes) {
   auto& d = *static_cast<Desc*>(desc);
   void* const to = what == 3 ? static_cast<void*>(&d.transpose_a) : what == 4 ? static_cast<void*>(&d.transpose_b)
+                   : what == 11 ? static_cast<void*>(&d.before) : what == 12 ? static_cast<void*>(&d.ld_before)
                    : what == 7 ? static_cast<void*>(&d.epilogue) : what == 8 ? static_cast<void*>(&d.bias) : nullptr;
-  if (!to || bytes != (what == 8 ? 8 : 4)) return 7;  // CUBLAS_STATUS_INVALID_VALUE
+  if (!to || bytes != (what == 8 || what == 11 || what == 12 ? 8 : 4)) return 7;  // CUBLAS_STATUS_INVALID_VALUE
   std::memcpy(to, value, bytes);
   return 0;
 }
@@ -97,6 +108,7 @@ API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void* a, void* b, void* c,
   const auto rows = o.transpose_a ? la.columns : la.rows, inner = o.transpose_a ? la.rows : la.columns;
   const auto columns = o.transpose_b ? lb.rows : lb.columns, inner_b = o.transpose_b ? lb.columns : lb.rows;
   if (rows != ld.rows || columns != ld.columns || inner != inner_b || c != d) return 7;
+  if (o.ld_before % 8 || (o.epilogue & 128 ? o.ld_before < ld.rows : o.ld_before != 0)) return 7;
   *found = (la.type == f32 || la.type == f64) && ld.type == la.type;
   *result = {};
   result->scratch_bytes = 1 << 12;

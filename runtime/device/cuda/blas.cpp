@@ -21,8 +21,10 @@ struct Result {                                      // cublasLtMatmulHeuristicR
   int reserved[4];
 };
 constexpr int operation_t = 1, compute_32f = 68, compute_64f = 70, compute_tf32 = 77, real_f32 = 0, real_f64 = 1,
-              real_f16 = 2, real_bf16 = 14, epilogue_bias = 4;
-constexpr int desc_transpose_a = 3, desc_transpose_b = 4, desc_epilogue = 7, desc_bias = 8;
+              real_f16 = 2, real_bf16 = 14;
+constexpr int epilogue_none = 1, epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32, epilogue_before = 128;
+constexpr int desc_transpose_a = 3, desc_transpose_b = 4, desc_epilogue = 7, desc_bias = 8, desc_before = 11,
+              desc_ld_before = 12;
 constexpr int layout_batches = 5, layout_stride = 6;
 constexpr int prefer_scratch = 1, prefer_align_a = 5, prefer_align_b = 6, prefer_align_c = 7, prefer_align_d = 8;
 constexpr std::size_t scratch_most = 32u << 20;
@@ -89,7 +91,8 @@ struct Described {
            !l.layout_create(&d, s.type_d, std::uint64_t(s.m), std::uint64_t(s.n), s.ldd);
     if (s.transpose_a) set(l.desc_set, desc, desc_transpose_a, operation_t);
     if (s.transpose_b) set(l.desc_set, desc, desc_transpose_b, operation_t);
-    if (s.bias) set(l.desc_set, desc, desc_epilogue, epilogue_bias);
+    if (s.epilogue != epilogue_none) set(l.desc_set, desc, desc_epilogue, s.epilogue);
+    if (s.ld_before) set(l.desc_set, desc, desc_ld_before, s.ld_before);
     if (s.batches == 1) return;
     const std::pair<void*, std::int64_t> strides[] = {{a, s.stride_a}, {b, s.stride_b}, {d, s.stride_d}};
     for (const auto& [layout, stride] : strides) {
@@ -167,6 +170,21 @@ unsigned alignment(const void* p) {
   return unsigned(std::min<std::uintptr_t>(at & (~at + 1), 256));
 }
 
+// The library's rules: a leading dimension that is a multiple of 8, 16 bytes of alignment; one matrix, as it is added.
+bool with_activation(const kernels::cuda::Launcher::Product& p, bool widens, BlasShape& s) {
+  if (s.batches != 1 || widens || p.out->dtype == DType::f64) return false;
+  s.epilogue = (s.bias ? epilogue_bias : 0) |
+               (p.activation == kernels::Activation::relu ? epilogue_relu : epilogue_gelu);
+  if (!p.before) return true;
+  Matrix before;
+  const int r = p.before->shape.n;
+  if (!read(*p.before, p.before->shape[r - 2], p.before->shape[r - 1], before) || before.flipped) return false;
+  s.epilogue |= epilogue_before;
+  s.ld_before = before.ld;
+  s.align_before = alignment(p.before->data);
+  return before.ld % 8 == 0 && s.align_before >= 16 && p.activation == kernels::Activation::gelu;
+}
+
 }  // namespace
 
 bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
@@ -211,6 +229,8 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
   s.stride_d = s.batches == 1 ? 0 : of_out;
   s.accumulate = p.accumulate;
   s.tf32 = p.tf32 && a.dtype == DType::f32;
+  if (s.bias) s.epilogue = epilogue_bias;
+  if (p.activation != kernels::Activation::none && !with_activation(p, widens, s)) return false;
   s.align_a = alignment(b.data);
   s.align_b = alignment(a.data);
   s.align_d = alignment(out.data);
@@ -229,7 +249,8 @@ Blas::~Blas() { if (handle_) library().destroy(handle_); }
 const Blas::Plan* Blas::plan(const BlasShape& s) {
   if (!ready()) return nullptr;
   std::int64_t numbers[] = {s.m, s.n, s.k, s.transpose_a, s.transpose_b, s.lda, s.ldb, s.ldd, s.batches, s.stride_a,
-                            s.stride_b, s.stride_d, s.type, s.type_d, s.bias, s.accumulate, s.tf32, s.align_a,
+                            s.stride_b, s.stride_d, s.type, s.type_d, s.epilogue, s.ld_before,
+                            s.align_before, s.accumulate, s.tf32, s.align_a,
                             s.align_b, s.align_d};
   const auto [found, fresh] = plans_.try_emplace(std::string(reinterpret_cast<const char*>(numbers), sizeof numbers));
   Plan& plan = found->second;
@@ -250,6 +271,7 @@ bool Blas::run(const BlasShape& s, const Plan& plan, const kernels::cuda::Launch
                CUstream stream) {
   Described d(s);
   if (s.bias) d.set(d.l.desc_set, d.desc, desc_bias, static_cast<const void*>(p.bias->data));
+  if (s.ld_before) d.set(d.l.desc_set, d.desc, desc_before, static_cast<const void*>(p.before->data));
   if (!d.good) return false;
   const float one = 1, none = 0;
   const double one_wide = 1, none_wide = 0;

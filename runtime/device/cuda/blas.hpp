@@ -25,6 +25,9 @@ struct BlasShape {
   std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_d = 0;
   int type = 0, type_d = 0;                          // cudaDataType
   bool bias = false, accumulate = false, tf32 = false;
+  int epilogue = 1;                                  // a sum of the library's flags
+  std::int64_t ld_before = 0;                        // of the matrix that gets what the activation is of; 0: none
+  unsigned align_before = 0;
   unsigned align_a = 0, align_b = 0, align_d = 0;    // of the addresses, in bytes
 };
 
