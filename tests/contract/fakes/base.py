@@ -366,9 +366,9 @@ class Server(http.server.ThreadingHTTPServer):
 def start(kind, seed=1, lag=0.0, start_s=0.05):
     """(server, what its user is told), serving on a thread."""
     fake = kind(seed, lag, start_s)
-    server = Server(("127.0.0.1", 0), type("Handler", (Handler,), dict(fake=fake)))
+    server = Server(("127.0.0.1", 0), type("Handler", (Handler, ), dict(fake=fake)))
     server.fake, fake.url = fake, f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05, ), daemon=True).start()
     return server, dict(port=server.server_port, settings=fake.settings(), env=fake.env(), secrets=fake.secrets(),
                         temporary=fake.temporary())
 

@@ -60,6 +60,9 @@ class FakeServer:
     def state(self):
         return self.control("state")
 
+    def url(self):
+        return "http://" + self.host()
+
     def host(self):
         return f"127.0.0.1:{self.port}"
 

@@ -124,8 +124,8 @@ def pod_view(m, now):
         state = dict(terminated=dict(exitCode=code, reason=reason, finishedAt=stamp(m.since)))
     container = (m.facts["spec"].get("containers") or [{}])[0]
     statuses = [
-        dict(name=container.get("name"), image=container.get("image"), ready=m.phase == "running", restartCount=0,
-             state=state)
+        dict(name=container.get("name"), image=container.get("image"), imageID="", ready=m.phase == "running",
+             restartCount=0, state=state)
     ] if state else []
     spec = dict(m.facts["spec"], **({"nodeName": m.facts["node"]} if m.facts["node"] else {}))
     return dict(

@@ -71,7 +71,8 @@ def alibaba_rpc(method, pairs, secret):
 
 
 def alibaba_acs3(method, path, query, headers, signed, payload_hash, secret):
-    joined = []
+    """In the query a plus is a space: Alibaba's own SDK sends it so, and signs %20."""
+    joined, query = [], query.replace("+", "%20")
     for name in signed:
         values = sorted(v.strip() for k, v in headers if k.lower() == name)
         joined.append(f"{name}:{','.join(values)}\n")
