@@ -1,10 +1,12 @@
 #include "runtime/base/time.hpp"
 
 #include <fmt/format.h>
+
 #include <time.h>
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 namespace rille {
 
@@ -73,6 +75,29 @@ std::string format_utc(std::int64_t wall_us) {
   gmtime_r(&seconds, &parts);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
                      parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+Result<std::int64_t> parse_utc(std::string_view text) {
+  tm parts{};
+  int used = 0;
+  const std::string copy(text);
+  const auto wrong = [&] {
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is no time in UTC", text), "as in 2026-11-21T02:03:04Z");
+  };
+  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6)
+    return wrong();
+  std::string_view rest = text.substr(static_cast<std::size_t>(used));
+  std::int64_t micros = 0;
+  if (rest.starts_with('.')) {
+    std::int64_t unit = 100'000;
+    for (rest.remove_prefix(1); !rest.empty() && rest[0] >= '0' && rest[0] <= '9'; rest.remove_prefix(1), unit /= 10)
+      micros += unit * (rest[0] - '0');
+  }
+  if (rest != "Z" && rest != "+00:00") return wrong();
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  return static_cast<std::int64_t>(timegm(&parts)) * 1'000'000 + micros;
 }
 
 }  // namespace rille

@@ -26,5 +26,7 @@ Result<std::int64_t> parse_duration_ms(std::string_view text);
 std::string format_duration_ms(std::int64_t ms);
 // 2026-11-21T02:03:04Z
 std::string format_utc(std::int64_t wall_us);
+// The same back, also with a fraction of a second or +00:00; invalid: anything else.
+Result<std::int64_t> parse_utc(std::string_view text);
 
 }  // namespace rille
