@@ -1,4 +1,4 @@
-// `rille agent connect|keeper|daemon|worker`: what runs on an instance. Started by Rille, not by people; but for
+// `rille agent build|connect|keeper|daemon|worker`: what runs on an instance. Started by Rille, not by people; but for
 // `rille agent notice`, for whatever there knows that the machine will be taken away.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,6 +6,7 @@
 #include "bindings/cli/app.hpp"
 #include "bindings/lua/worker.hpp"
 #include "runtime/agent/daemon.hpp"
+#include "runtime/base/build_id.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/store/instance_dir.hpp"
@@ -31,6 +32,10 @@ int agent_command(App& app, const std::vector<std::string>& words) {
     else if (words[i] == "--call") call = words[i + 1];
     else if (words[i] == "--in") in = words[i + 1];
   }
+  if (what == "build" && words.size() == 1) {
+    app.terminal.out(std::string(build_id()) + "\n");
+    return 0;
+  }
   if (what == "notice" && !directory.empty() && !in.empty()) {
     Result<> given = give_notice(app, directory, in);
     return given ? 0 : fail(app, given.error());
@@ -51,7 +56,7 @@ int agent_command(App& app, const std::vector<std::string>& words) {
     agent::DaemonOptions options;
     options.directory = directory;
     options.worker_argv = {app.self_exe, "agent", "worker"};
-    options.build = RILLE_VERSION;
+    options.build = build_id();
     Result<int> code = run_blocking(*app.loop, agent::run_daemon(*app.loop, options));
     return code ? *code : fail(app, code.error());
   }

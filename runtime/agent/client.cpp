@@ -151,9 +151,9 @@ Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec
                                                          ClientOptions options, CancelToken token) {
   if (token.cancelled()) co_return token.reason();
   SubprocessOptions start;
-  start.argv = channel.argv_prefix;
-  start.argv.insert(start.argv.end(), options.agent_argv.begin(), options.agent_argv.end());
-  start.argv.insert(start.argv.end(), {"connect", "--dir", channel.directory});
+  std::vector<std::string> words = options.agent_argv;
+  words.insert(words.end(), {"connect", "--dir", channel.directory});
+  start.argv = channel.command(words);
   start.in = start.out = start.err = SubprocessOptions::Output::stream;
   start.kill_on_drop = true;
   start.detached = true;  // Ctrl-C at the runner's terminal is the runner's

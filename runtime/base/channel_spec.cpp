@@ -6,7 +6,32 @@ Value ChannelSpec::to_value() const {
   Value::Array prefix(argv_prefix.begin(), argv_prefix.end());
   Value out;
   out.set("argv_prefix", std::move(prefix)).set("directory", directory);
+  if (quoted) out.set("quoted", true);
   return out;
+}
+
+std::vector<std::string> ChannelSpec::command(const std::vector<std::string>& words) const {
+  std::vector<std::string> out = argv_prefix;
+  if (!quoted) {
+    out.insert(out.end(), words.begin(), words.end());
+    return out;
+  }
+  std::string line;
+  for (const std::string& word : words) (line += line.empty() ? "" : " ") += shell_quote(word);
+  out.push_back(std::move(line));
+  return out;
+}
+
+std::string shell_quote(const std::string& word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'') out += "'\\''";
+    else out += c;
+  }
+  return out + "'";
 }
 
 Result<ChannelSpec> ChannelSpec::from_value(const Value& value) {
@@ -25,6 +50,7 @@ Result<ChannelSpec> ChannelSpec::from_value(const Value& value) {
       out.argv_prefix.push_back(*word);
     }
   }
+  out.quoted = value.boolean("quoted");
   out.directory = value.text("directory");
   if (out.directory.empty() || out.directory[0] != '/')
     return make_error(ErrorKind::invalid, "channel: directory is '" + out.directory + "', not an absolute path");

@@ -16,11 +16,17 @@ namespace rille {
 struct ChannelSpec {
   std::vector<std::string> argv_prefix;  // empty: this machine
   std::string directory;                 // the instance's directory, absolute, on the instance
+  // What follows the prefix is one word, quoted for a POSIX shell: ssh gives its words to one, joined by spaces.
+  bool quoted = false;
 
+  std::vector<std::string> command(const std::vector<std::string>& words) const;  // to be run there
   Value to_value() const;
   static Result<ChannelSpec> from_value(const Value& value);  // invalid: names the field
   friend bool operator==(const ChannelSpec&, const ChannelSpec&) = default;
 };
+
+// For a POSIX shell.
+std::string shell_quote(const std::string& word);
 
 // Every process of an instance has this in its environment, with the instance's directory as value, so that ending the
 // instance finds whatever has left its session and lost its parent.

@@ -22,6 +22,18 @@ std::string default_home() {
   return home.empty() ? "" : home + "/.local/state/rille";
 }
 
+std::string config_folder() {
+  if (std::string config = variable("XDG_CONFIG_HOME"); !config.empty()) return config + "/rille";
+  std::string home = variable("HOME");
+  return home.empty() ? "" : home + "/.config/rille";
+}
+
+std::string providers_file() {
+  if (std::string named = variable("RILLE_PROVIDERS"); !named.empty()) return named;
+  const std::string file = config_folder() + "/providers.json";
+  return access(file.c_str(), F_OK) == 0 ? file : "";
+}
+
 std::string find_program(const std::string& name) {
   std::string path = variable("PATH");
   if (path.empty()) path = "/usr/bin:/bin";
