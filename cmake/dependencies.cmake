@@ -12,6 +12,7 @@ pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(fftw3 REQUIRED IMPORTED_TARGET fftw3 fftw3f)
 pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(pugixml REQUIRED IMPORTED_TARGET pugixml)
 find_package(CLI11 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_path(RILLE_RAPIDJSON_DIR rapidjson/document.h REQUIRED)  # headers only
@@ -20,4 +21,5 @@ find_path(RILLE_DNNL_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(RILLE_DNNL_LIBRARY dnnl REQUIRED)
 
 set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::openssl
-  PkgConfig::sqlite3 PkgConfig::xxhash PkgConfig::fftw3 PkgConfig::pcre2 dnnl OpenMP::OpenMP_CXX Threads::Threads)
+  PkgConfig::sqlite3 PkgConfig::xxhash PkgConfig::fftw3 PkgConfig::pcre2 PkgConfig::pugixml dnnl OpenMP::OpenMP_CXX
+  Threads::Threads)

@@ -56,6 +56,7 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   engine::EngineOptions engine;
   engine.home = options.home && *options.home ? options.home : default_home();
   engine.self_exe = options.self_exe && *options.self_exe ? options.self_exe : find_program("rille");
+  engine.providers_file = providers_file();
   if (engine.home.empty())
     return make_error(ErrorKind::config, "there is no home for Rille's journal",
                       "set the option home, $RILLE_HOME or $HOME");

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "runtime/base/places.hpp"
+
 namespace rille::cli {
 
 Result<> open_engine(App& app) {
@@ -9,7 +11,7 @@ Result<> open_engine(App& app) {
   engine::EngineOptions options;
   options.home = app.home;
   options.self_exe = app.self_exe;
-  if (const char* remote = std::getenv("RILLE_REMOTE_PROVIDER")) options.remote_provider = remote;
+  options.providers_file = providers_file();
   if (const char* smtp = std::getenv("RILLE_SMTP_URL")) options.mail.url = smtp;
   if (const char* from = std::getenv("RILLE_SMTP_FROM")) options.mail.from = from;
   RILLE_TRY(app.engine, engine::Engine::open(*app.loop, std::move(options)));

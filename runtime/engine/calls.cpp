@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "runtime/agent/install.hpp"
 #include "runtime/base/id.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
@@ -103,11 +104,26 @@ Result<LeaseView> Calls::view(const std::string& lease_id) const {
   return to_view(*l, run_.loop().clock().wall_us());
 }
 
+// Looked for once by this process; brought there if need be.
+Async<std::vector<std::string>> Calls::agent_there(provider::Machine machine, CancelToken token) {
+  if (const auto known = installed_.find(machine.id); known != installed_.end()) co_return known->second;
+  agent::InstallOptions options;
+  options.self_exe = self_exe_;
+  options.cache = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";  // $RILLE_HOME/cache
+  RILLE_CO_TRY(std::vector<std::string> words,
+               co_await agent::install(run_.loop(), machine.channel, std::move(options), token));
+  installed_[machine.id] = words;
+  co_return words;
+}
+
 Async<std::unique_ptr<agent::AgentClient>> Calls::connect(provider::Machine machine, CancelToken token) {
   if (Simulation* world = run_.config_.simulation)
     co_return co_await world->agents.connect(run_.loop(), machine.id, token);
   agent::ClientOptions options;
   options.agent_argv = {self_exe_, "agent"};
+  if (!machine.channel.argv_prefix.empty()) {
+    RILLE_CO_TRY(options.agent_argv, co_await agent_there(machine, token));
+  }
   co_return co_await agent::AgentClient::connect(run_.loop(), machine.channel, options, token);
 }
 

@@ -70,6 +70,7 @@ class Calls {
   };
   static constexpr int reconnects_max = 20;  // in a row
   Async<std::unique_ptr<agent::AgentClient>> connect(provider::Machine machine, CancelToken token);
+  Async<std::vector<std::string>> agent_there(provider::Machine machine, CancelToken token);
   // One that can be worked with: where the lease's machine is lost and it wants another, on that, set up as this was.
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
   // losses.cpp
@@ -143,6 +144,7 @@ class Calls {
   RunImpl& run_;
   lease::Manager* leases_;
   std::string self_exe_;
+  std::map<std::string, std::vector<std::string>> installed_;  // by machine: how its agent is called
   std::unique_ptr<net::HttpClient> http_;  // made when the first URL is staged
   std::map<std::string, std::shared_ptr<agent::AgentClient>> clients_;
   std::map<std::string, std::map<std::string, std::string>> unwanted_;  // lease -> call key on the agent -> reason

@@ -13,11 +13,12 @@
 #include <tuple>
 
 #include "runtime/base/id.hpp"
+#include "runtime/base/places.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 #include "runtime/net/redact.hpp"
 #include "runtime/provider/local/local.hpp"
-#include "runtime/provider/remote/remote.hpp"
+#include "runtime/provider/providers.hpp"
 
 namespace rille::engine {
 
@@ -79,12 +80,8 @@ Result<> refuse_network_disk(const std::string& home) {
 // The identity that tags what this installation rents. It lies outside RILLE_HOME, so that a deleted or copied home
 // does not make two installations one, or one unknown to itself.
 Result<std::string> install_id() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path folder = config && *config
-                                     ? std::filesystem::path(config)
-                                     : std::filesystem::path(home && *home ? home : "/root") / ".config";
-  folder /= "rille";
+  std::string known = config_folder();
+  std::filesystem::path folder = known.empty() ? "/root/.config/rille" : known;
   std::filesystem::path file = folder / "install";
   std::error_code ec;
   std::filesystem::create_directories(folder, ec);
@@ -148,9 +145,9 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
   local.root = engine->options_.home;
 
   RILLE_CHECK(engine->registry_->add(provider::make_local_provider(loop, std::move(local))));
-  if (const std::string& settings = engine->options_.remote_provider; !settings.empty()) {
-    RILLE_TRY(std::unique_ptr<provider::Provider> remote, provider::make_remote_provider(loop, settings));
-    RILLE_CHECK(engine->registry_->add(std::move(remote)));
+  if (const std::string& settings = engine->options_.providers_file; !settings.empty()) {
+    RILLE_TRY(auto made, provider::make_providers(loop, settings, engine->options_.home));
+    for (auto& one : made) RILLE_CHECK(engine->registry_->add(std::move(one)));
   }
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
   engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,

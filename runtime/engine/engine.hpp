@@ -21,7 +21,7 @@ struct Simulation;
 struct EngineOptions {
   std::string home;        // RILLE_HOME; made when missing (mode 0700)
   std::string self_exe;    // the `rille` command, for agents on this machine
-  std::string remote_provider;  // the settings of a provider that is a web service; "": there is none
+  std::string providers_file;  // the settings of providers (provider/providers.hpp); "": `local` alone
   net::MailServer mail;    // for alerts by e-mail
 };
 

@@ -84,11 +84,10 @@ Async<provider::Offer> Manager::choose(const Terms& terms, const Refused& refuse
   std::optional<Error> failure;
   for (int attempt = 1; attempt <= offers_attempts_max; ++attempt) {
     failure.reset();
-    for (provider::Provider* p : registry_.all()) {
-      if (!terms.provider.empty() && p->name() != terms.provider) continue;
-      Result<std::vector<provider::Offer>> some = co_await p->offers(terms.query, token);
-      if (!some) failure = some.error();
-      else found.insert(found.end(), some->begin(), some->end());
+    std::vector<Asked> answers = co_await ask_all(terms, token);
+    for (const Asked& asked : answers) {
+      if (!asked.offers) failure = asked.offers.error();
+      else found.insert(found.end(), asked.offers->begin(), asked.offers->end());
     }
     // A provider that is out of order for a moment is asked again, unless others have something.
     if (!found.empty() || !failure || !failure->retryable || attempt == offers_attempts_max) break;
@@ -141,6 +140,7 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
   lease.expires_us = now + terms.ttl_ms * 1000;
   // A ttl is absolute: another machine does not lengthen it.
   if (before && before->ever_lived()) lease.expires_us = std::min(lease.expires_us, before->expires_us);
+  if (offer.spot) lease.request.cap_micros_per_hour = std::max<Micros>(0, lease.cap_micros_per_hour);
   lease.request.offer = std::move(offer);
   lease.request.token = lease.token;
   lease.request.orphan_after_ms = terms.orphan_after_ms;

@@ -10,10 +10,13 @@
 #include "runtime/lease/budget.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/lease/terms.hpp"
+#include "runtime/loop/together.hpp"
 
 namespace rille::lease {
 
 namespace {
+constexpr std::int64_t offers_patience_ms = 30'000;
 constexpr std::int64_t bills_settle_us = 40LL * 86'400'000'000;  // machines that ended earlier are not asked for again
 
 using provider::Machine;
@@ -171,15 +174,30 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   co_return machine;
 }
 
+// All at once: one that is slow or out of order does not keep the others back.
+Task<std::vector<Manager::Asked>> Manager::ask_all(Terms terms, CancelToken token) {
+  std::vector<Together<std::vector<provider::Offer>>> all;
+  std::vector<provider::Provider*> asked;
+  for (provider::Provider* p : registry_.all()) {
+    if (!terms.provider.empty() && p->name() != terms.provider) continue;
+    asked.push_back(p);
+    all.push_back({"asking '" + p->name() + "' for offers",
+                   [p, query = terms.query](CancelToken t) { return p->offers(query, t); }});
+  }
+  auto answers = co_await together(loop_, std::move(all), offers_patience_ms, token);
+  std::vector<Asked> out;
+  for (std::size_t i = 0; i < asked.size(); ++i) out.push_back({asked[i], std::move(answers[i])});
+  co_return out;
+}
+
 Async<Value> Manager::offers(Value query, CancelToken token) {
   RILLE_CO_TRY(Terms terms, read_terms(query));
   std::vector<provider::Offer> found;
   Value::Array out;
-  for (provider::Provider* p : registry_.all()) {
-    if (!terms.provider.empty() && p->name() != terms.provider) continue;
-    Result<std::vector<provider::Offer>> some = co_await p->offers(terms.query, token);
-    if (some) found.insert(found.end(), some->begin(), some->end());
-    else out.push_back(Value().set("provider", p->name()).set("error", some.error().message));
+  std::vector<Asked> answers = co_await ask_all(terms, token);
+  for (const Asked& asked : answers) {
+    if (asked.offers) found.insert(found.end(), asked.offers->begin(), asked.offers->end());
+    else out.push_back(Value().set("provider", asked.provider->name()).set("error", asked.offers.error().message));
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return a.price_micros_per_hour < b.price_micros_per_hour;

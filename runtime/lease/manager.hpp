@@ -160,6 +160,11 @@ class Manager {
   struct Refused;
   Result<std::optional<Lease>> unseen(const std::string& provider, const provider::Bill& bill) const;
   // acquire.cpp
+  struct Asked {
+    provider::Provider* provider;
+    Result<std::vector<provider::Offer>> offers;
+  };
+  Task<std::vector<Asked>> ask_all(Terms terms, CancelToken token);
   Async<provider::Offer> choose(const Terms& terms, const Refused& refused, CancelToken token);
   Async<Lease> plan(const Acquire& request, std::optional<Lease> before, const Refused& refused, CancelToken token);
   Async<Lease> create(Lease lease, Acquire request, Event event, CancelToken token);

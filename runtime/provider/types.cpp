@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "runtime/provider/gpus.hpp"
+
 namespace rille::provider {
 
 namespace {
@@ -149,7 +151,7 @@ Result<Offer> Offer::from_value(const Value& v) {
 
 bool Offer::matches(const OfferQuery& q) const {
   if (gpu_count == 0 ? !q.accepts_no_gpu() : lower(q.gpu) == "cpu") return false;
-  if (gpu_count > 0 && lower(q.gpu) != "any" && lower(gpu).find(lower(q.gpu)) == std::string::npos) return false;
+  if (gpu_count > 0 && lower(q.gpu) != "any" && !gpu_matches(gpu, gpu_memory_bytes, q.gpu)) return false;
   if (q.count > 0 && lower(q.gpu) != "cpu" && gpu_count != q.count) return false;
   if (q.max_price_micros_per_hour && (dollars() < 0 || dollars() > *q.max_price_micros_per_hour)) return false;
   return (q.region.empty() || q.region == region) && vcpus >= q.vcpus && memory_bytes >= q.memory_bytes;
@@ -159,6 +161,7 @@ Value CreateRequest::to_value() const {
   Value out;
   out.set("offer", offer.to_value()).set("tag", tag).set("token", token).set("expires_wall_us", expires_wall_us);
   out.set("orphan_after_ms", orphan_after_ms).set("hold_ms", hold_ms).set("disk_bytes", disk_bytes);
+  if (cap_micros_per_hour) out.set("cap_micros_per_hour", cap_micros_per_hour);
   if (!extra.is_null()) out.set("extra", extra);
   return out;
 }
@@ -172,6 +175,7 @@ Result<CreateRequest> CreateRequest::from_value(const Value& v) {
     return make_error(ErrorKind::invalid, "a request to create a machine needs a tag and a token: " + v.to_json());
   out.expires_wall_us = v.integer("expires_wall_us");
   out.orphan_after_ms = v.integer("orphan_after_ms", out.orphan_after_ms);
+  out.cap_micros_per_hour = v.integer("cap_micros_per_hour");
   out.hold_ms = v.integer("hold_ms", out.hold_ms);
   out.disk_bytes = v.integer("disk_bytes");
   out.extra = v["extra"];

@@ -85,8 +85,8 @@ cloud = subprocess.Popen([sys.executable, os.path.dirname(os.path.abspath(__file
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 cloud_url = f"http://127.0.0.1:{int(cloud.stdout.readline())}"
 urllib.request.urlopen(urllib.request.Request(cloud_url + "/calm", b"{}", {"Content-Type": "application/json"}))
-json.dump(dict(url=cloud_url, traits=dict(token_lifetime_ms=3_600_000, create_timeout_ms=1_200, visibility_lag_ms=250,
-                                          dead_man="provider")), open(root + "/remote.json", "w"))
+traits = dict(token_lifetime_ms=3_600_000, create_timeout_ms=1_200, visibility_lag_ms=250, dead_man="provider")
+json.dump(dict(remote=dict(url=cloud_url, traits=traits)), open(root + "/remote.json", "w"))
 
 
 class Home:
@@ -96,7 +96,7 @@ class Home:
         Home.number += 1
         self.path = f"{root}/home{Home.number}"
         self.env = dict(os.environ, RILLE_HOME=self.path, XDG_CONFIG_HOME=root + "/config", NO_COLOR="1",
-                        RILLE_REMOTE_PROVIDER=root + "/remote.json", **more)
+                        RILLE_PROVIDERS=root + "/remote.json", **more)
 
     def rille(self, *words):
         r = subprocess.run([rille, *words], env=self.env, capture_output=True, text=True, timeout=60, cwd=root)

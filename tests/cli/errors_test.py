@@ -74,8 +74,8 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
            r"in function 'top'\n.*:11: in the main chunk")
     script('local f = rille.spawn("f", function() return rille.step("tail", function() return 1 end) end)\nf:wait()')
     check("a step that is a tail call has a place", "script.lua:2" in run("show", "last")[1], run("show", "last")[1])
-    open(root + "/remote.json", "w").write('{"url": "http://127.0.0.1:1", "traits": {"token_lifetime": 5}}')
-    run_remote = lambda path: run("offers", RILLE_REMOTE_PROVIDER=root + path)
+    open(root + "/remote.json", "w").write('{"remote": {"url": "http://127.0.0.1:1", "traits": {"token_lifetime": 5}}}')
+    run_remote = lambda path: run("offers", RILLE_PROVIDERS=root + path)
     check("settings of a provider with an unknown trait", re.search("error \\(config\\).*token_lifetime = 5",
           run_remote("/remote.json")[1]), run_remote("/remote.json"))
     check("settings of a provider that are not there", "no-remote.json" in run_remote("/no-remote.json")[1])

@@ -17,10 +17,10 @@ cloud = subprocess.Popen([sys.executable, here + "/fake_cloud.py", str(o.seed)],
                          stdout=subprocess.PIPE, text=True)
 url = f"http://127.0.0.1:{int(cloud.stdout.readline())}"
 settings = root + "/remote.json"
-json.dump(dict(url=url, traits=dict(token_lifetime_ms=3_600_000, create_timeout_ms=1_200, visibility_lag_ms=250,
-                                    dead_man="provider")), open(settings, "w"))
+traits = dict(token_lifetime_ms=3_600_000, create_timeout_ms=1_200, visibility_lag_ms=250, dead_man="provider")
+json.dump(dict(remote=dict(url=url, traits=traits)), open(settings, "w"))
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1",
-           RILLE_REMOTE_PROVIDER=settings)
+           RILLE_PROVIDERS=settings)
 words = [os.path.abspath(o.rille)]
 
 

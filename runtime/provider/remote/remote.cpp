@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "runtime/base/value.hpp"
 #include "runtime/net/http.hpp"
@@ -161,21 +159,13 @@ Result<Traits> read_traits(const Value& v) {
 
 }  // namespace
 
-Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const std::string& settings_file) {
-  std::ifstream file(settings_file, std::ios::binary);
-  if (!file) return errno_error("read", settings_file, errno);
-  std::stringstream text;
-  text << file.rdbuf();
-  auto wrong = [&](std::string what) {
-    return make_error(ErrorKind::config, settings_file + ": " + std::move(what),
+Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const Value& settings) {
+  std::string url = settings.text("url");
+  if (!url.starts_with("http://") && !url.starts_with("https://"))
+    return make_error(ErrorKind::config, "remote: there is no url",
                       "write {\"url\": \"https://..\", \"traits\": {..}}");
-  };
-  Result<Value> settings = Value::from_json(text.str());
-  if (!settings) return wrong(settings.error().message);
-  std::string url = settings->text("url");
-  if (!url.starts_with("http://") && !url.starts_with("https://")) return wrong("there is no url");
   while (url.ends_with('/')) url.pop_back();
-  RILLE_TRY(Traits traits, read_traits((*settings)["traits"]));
+  RILLE_TRY(Traits traits, read_traits(settings["traits"]));
   return std::unique_ptr<Provider>(std::make_unique<Remote>(loop, std::move(url), traits));
 }
 

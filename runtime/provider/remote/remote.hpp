@@ -9,7 +9,7 @@
 
 namespace rille::provider {
 
-// `settings` is the JSON {"url": .., "traits": {..}}. invalid, io: it cannot be read, or says what nobody knows.
-Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const std::string& settings_file);
+// `settings`: {"url": .., "traits": {..}}. config: they say what nobody knows.
+Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const Value& settings);
 
 }  // namespace rille::provider

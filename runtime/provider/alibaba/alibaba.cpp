@@ -1,0 +1,254 @@
+#include "runtime/provider/alibaba/alibaba.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/base/time.hpp"
+#include "runtime/loop/together.hpp"
+#include "runtime/provider/alibaba/ecs.hpp"
+#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace alibaba;
+
+constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, prices_last_us = 5LL * 60'000'000;
+constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000;
+constexpr std::size_t user_data_bytes_max = 16 << 10, types_priced_max = 20;
+// AutoReleaseTime has to be half an hour ahead when the call arrives, which may be long after it was planned.
+constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
+constexpr std::int64_t notice_us = 5LL * 60'000'000;
+
+struct Settings {
+  std::string image, subnet, security_group, zone, disk_kind, kms_key;
+  std::int64_t disk_bytes = 100 * gb;
+  Value endpoints;
+};
+
+struct Account {
+  Account(Loop& loop, const std::string& metadata, cloud::SshKeys keys)
+      : access(std::move(keys)), chain(key_chain(loop, metadata)) {}
+  cloud::Access access;
+  cloud::CredentialChain chain;
+};
+
+MachineState state_of(const std::string& status) {
+  if (status == "Pending" || status == "Starting") return MachineState::pending;
+  if (status == "Running") return MachineState::live;
+  return MachineState::terminating;  // a stopped one keeps its disk, which costs money
+}
+
+// Three decimals, upwards: a cap that was rounded down would be below the price it came from.
+std::string price_text(Micros micros) {
+  return fmt::format("{}.{:03}", (micros + 999) / 1'000'000, (micros + 999) / 1'000 % 1'000);
+}
+
+class Region final : public cloud::RegionDriver {
+ public:
+  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
+      : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
+        ecs_(loop, account_->chain, name, settings_.endpoints) {}
+  const std::string& region() const override { return ecs_.region(); }
+  bool is_id(std::string_view id) const override { return id.starts_with("i-"); }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    if (types_.empty() || now_us - types_at_us_ > types_last_us) {
+      RILLE_CO_TRY(types_, co_await ecs_.types(token));
+      types_at_us_ = now_us;
+    }
+    OfferQuery but_price = query;
+    but_price.max_price_micros_per_hour.reset();
+    but_price.region.clear();
+    std::vector<Offer> fitting;
+    for (const Offer& type : types_)
+      if (type.matches(but_price)) fitting.push_back(type);
+    std::stable_sort(fitting.begin(), fitting.end(), [](const Offer& a, const Offer& b) {
+      const auto size = [](const Offer& o) { return std::pair(o.gpu_count * o.gpu_memory_bytes, o.vcpus); };
+      return size(a) < size(b);
+    });
+    if (fitting.size() > types_priced_max) fitting.resize(types_priced_max);
+    co_await learn_prices(fitting, query.spot, token);
+    std::vector<Offer> out;
+    for (Offer& offer : fitting) {
+      const auto at = prices_.find(price_key(offer.id, query.spot));
+      if (at == prices_.end()) continue;  // not sold here so
+      offer.price_micros_per_hour = at->second.second.micros_per_hour;
+      offer.currency = at->second.second.currency;
+      offer.disk_bytes_max = 32'000 * gb;
+      out.push_back(std::move(offer));
+    }
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    RILLE_CO_TRY(Parameters order, order_of(request, type));
+    Machine made;
+    RILLE_CO_TRY(made.id, co_await ecs_.run(std::move(order), token));
+    made.state = MachineState::pending;
+    made.tag = request.tag;
+    made.created_wall_us = loop_.clock().wall_us();
+    made.expires_wall_us = request.expires_wall_us;
+    co_return made;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    Machine gone;
+    Parameters asked{{"InstanceIds", "[\"" + id + "\"]"}};
+    RILLE_CO_TRY(const std::vector<Instance> found, co_await ecs_.describe(std::move(asked), token));
+    if (found.empty()) co_return gone;
+    co_return machine_of(found.front());
+  }
+
+  Async<std::vector<Machine>> list(std::string, CancelToken token) override {
+    Parameters asked{{"Tag.1.Key", tag_key}};
+    RILLE_CO_TRY(const std::vector<Instance> all, co_await ecs_.describe(std::move(asked), token));
+    std::vector<Machine> out;
+    for (const Instance& instance : all) {
+      RILLE_CO_TRY(Machine m, machine_of(instance));
+      out.push_back(std::move(m));
+    }
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    return ecs_.terminate(std::move(id), std::move(token));
+  }
+
+ private:
+  static std::string price_key(const std::string& type, bool spot) { return type + (spot ? ":spot" : ""); }
+
+  // A call per type; a type that is not sold so has no price, and is not offered.
+  Task<void> learn_prices(std::vector<Offer> fitting, bool spot, CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us(), lasts_us = spot ? prices_last_us : types_last_us;
+    std::vector<Together<Price>> asked;
+    std::vector<std::string> keys;
+    for (const Offer& offer : fitting) {
+      const std::string key = price_key(offer.id, spot);
+      const auto at = prices_.find(key);
+      if (at != prices_.end() && now_us - at->second.first < lasts_us) continue;
+      keys.push_back(key);
+      asked.push_back({"the price of " + key, [this, type = offer.id, spot](CancelToken t) {
+                         return ecs_.price(type, spot, t);
+                       }});
+    }
+    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      prices_.erase(keys[i]);
+      if (answers[i]) prices_[keys[i]] = {now_us, *answers[i]};
+    }
+  }
+
+  Result<Parameters> order_of(const CreateRequest& request, const std::string& type) const {
+    for (const auto& [name, value] : {std::pair("image", &settings_.image), std::pair("subnet", &settings_.subnet),
+                                      std::pair("security_group", &settings_.security_group)})
+      if (value->empty())
+        return make_error(ErrorKind::config, fmt::format("alibaba: region {} has no {}", region(), name),
+                          "name an image, a VSwitch (subnet) and a security group that lets port 22 in, in the "
+                          "provider's settings");
+    RILLE_TRY(const std::string user_data,
+              account_->access.user_data(request, false, user_data_bytes_max));
+    const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
+    Parameters out{{"ImageId", settings_.image},
+                   {"InstanceType", type},
+                   {"SecurityGroupId", settings_.security_group},
+                   {"VSwitchId", settings_.subnet},
+                   {"Amount", "1"},
+                   {"ClientToken", request.token},
+                   {"InstanceName", request.tag},
+                   {"UserData", user_data},
+                   {"InstanceChargeType", "PostPaid"},
+                   {"SystemDisk.Category", settings_.disk_kind},
+                   {"SystemDisk.Size", std::to_string((disk_bytes + gb - 1) / gb)},
+                   {"InternetMaxBandwidthOut", "100"},
+                   {"InternetChargeType", "PayByTraffic"},
+                   {"Tag.1.Key", tag_key},
+                   {"Tag.1.Value", request.tag}};
+    if (!settings_.zone.empty()) out.emplace_back("ZoneId", settings_.zone);
+    if (!settings_.kms_key.empty())
+      out.insert(out.end(), {{"SystemDisk.Encrypted", "true"}, {"SystemDisk.KMSKeyId", settings_.kms_key}});
+    if (request.expires_wall_us > 0)
+      out.emplace_back("AutoReleaseTime", format_utc(request.expires_wall_us + release_margin_us));
+    if (!request.offer.spot) return out;
+    const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
+    out.insert(out.end(), {{"SpotStrategy", most > 0 ? "SpotWithPriceLimit" : "SpotAsPriceGo"},
+                           {"SpotDuration", "0"},
+                           {"SpotInterruptionBehavior", "Terminate"}});
+    if (most > 0) out.emplace_back("SpotPriceLimit", price_text(most));
+    return out;
+  }
+
+  Result<Machine> machine_of(const Instance& instance) {
+    Machine m;
+    m.id = instance.id;
+    m.state = state_of(instance.status);
+    m.tag = instance.tag;
+    m.created_wall_us = instance.created_wall_us;
+    m.details.set("type", instance.type).set("zone", instance.zone);
+    // It says that it will be taken away, not when: five minutes after it began to say so.
+    if (instance.reclaimed) {
+      const auto [at, fresh] = notices_.emplace(instance.id, loop_.clock().wall_us() + notice_us);
+      m.notice_wall_us = at->second;
+    }
+    if (m.state != MachineState::live) return m;
+    if (instance.address.empty()) {
+      m.state = MachineState::pending;  // it has no address yet
+      return m;
+    }
+    m.details.set("address", instance.address);
+    RILLE_TRY(m.channel, account_->access.channel(instance.tag, instance.id, instance.address));
+    return m;
+  }
+
+  Loop& loop_;
+  std::shared_ptr<Account> account_;
+  Settings settings_;
+  Ecs ecs_;
+  std::vector<Offer> types_;
+  std::int64_t types_at_us_ = 0;
+  std::map<std::string, std::pair<std::int64_t, Price>> prices_;  // when asked, and what was said
+  std::map<std::string, std::int64_t> notices_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
+  const std::string usual = cloud::environment("ALIBABA_CLOUD_REGION_ID");
+  RILLE_TRY(const auto regions,
+            cloud::region_settings("alibaba", setup.settings, usual.empty() ? "cn-hangzhou" : usual));
+  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"].text("metadata"),
+                                                 std::move(keys));
+  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  for (const auto& [name, settings] : regions) {
+    cloud::SettingsReader read("alibaba", settings);
+    Settings s;
+    s.image = read.text("image");
+    s.subnet = read.text("subnet");
+    s.security_group = read.text("security_group");
+    s.zone = read.text("zone");
+    s.disk_kind = read.text("disk_kind", "cloud_essd");
+    s.kms_key = read.text("kms_key");
+    s.disk_bytes = read.bytes("disk", s.disk_bytes);
+    s.endpoints = read.object("endpoints");
+    RILLE_CHECK(read.done());
+    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
+  }
+  Traits traits;
+  traits.token_lifetime_ms = 24LL * 3'600'000;  // not confirmed: older documents say so
+  traits.visibility_lag_ms = 60'000;
+  traits.look_every_ms = 30'000;
+  traits.teardown_ms = release_margin_us / 1000;
+  traits.dead_man = DeadMan::provider;
+  traits.spot_notice_s = notice_us / 1'000'000;
+  traits.currency = "CNY";
+  return cloud::make_regional(setup.loop, "alibaba", std::move(traits), std::move(drivers));
+}
+
+}  // namespace rille::provider

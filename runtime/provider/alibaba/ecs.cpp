@@ -1,0 +1,228 @@
+#include "runtime/provider/alibaba/ecs.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "runtime/base/id.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/net/sign/alibaba.hpp"
+#include "runtime/provider/gpus.hpp"
+
+namespace rille::provider::alibaba {
+
+namespace {
+
+using cloud::Effect;
+using cloud::environment;
+using cloud::Trouble;
+
+constexpr const char* version = "2014-05-26";
+constexpr int pages_max = 200;
+
+constexpr cloud::Meaning meanings[] = {
+    {"OperationDenied.NoStock", Trouble::capacity},
+    {"Zone.NotOnSale", Trouble::capacity},
+    {"InvalidResourceType.NotSupported", Trouble::capacity},
+    {"OperationDenied.ZoneNotAllowed", Trouble::capacity},
+    {"OperationDenied.ZoneSystemCategoryNotMatch", Trouble::capacity},
+    {"InvalidInstanceType.NotSupported*", Trouble::capacity},
+    {"Invalid.PrivatePoolOptions.NoStock", Trouble::capacity},
+    {"LackResource", Trouble::capacity},
+    {"InvalidSpotPriceLimit.*", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
+    {"QuotaExceed.*", Trouble::quota, "ask for more in the Quota Center, or take another region"},
+    {"InvalidAccountStatus.NotEnoughBalance", Trouble::quota, "the account has not enough money"},
+    {"Account.Arrearage", Trouble::quota, "the account has debts"},
+    {"Throttling*", Trouble::throttle},
+    {"ServiceUnavailable", Trouble::transient},
+    {"InternalError", Trouble::transient},
+    {"OperationConflict", Trouble::transient},
+    {"IdempotentProcessing", Trouble::transient},
+    {"LastTokenProcessing", Trouble::transient},
+    {"IncorrectInstanceStatus.Initializing", Trouble::transient},
+    {"IdempotentParameterMismatch", Trouble::conflict},
+    {"IncorrectInstanceStatus", Trouble::conflict},
+    {"InvalidInstanceId.NotFound", Trouble::not_found},
+    {"Forbidden.InstanceNotFound", Trouble::not_found},
+    {"InvalidTimeStamp.Expired", Trouble::clock, "set this machine's clock"},
+    {"InvalidSecurityToken.Expired", Trouble::expired, "get new temporary keys"},
+    {"InvalidAccessKeyId.NotFound", Trouble::auth, "there is no such key: was it deleted?"},
+    {"SignatureDoesNotMatch", Trouble::auth, "the secret does not belong to the key id"},
+    {"SignatureNonceUsed", Trouble::transient},
+    {"Forbidden*", Trouble::auth, "the key's owner may not do this: docs/manual/providers/alibaba.md has the policy"},
+};
+
+cloud::Answer read_answer(const net::HttpResponse& response) {
+  cloud::Answer out;
+  Result<Value> value = Value::from_json(response.body);
+  if (value) out.value = std::move(*value);
+  if (response.ok() && value) return out;
+  out.code = out.value.text("Code", response.ok() ? "NotJson" : "");
+  out.message = out.value.text("Message");
+  // It tells what it wanted to be signed, with all parameters: too much for a person.
+  if (out.code == "SignatureDoesNotMatch") out.message = "the signature does not match";
+  out.request_id = out.value.text("RequestId");
+  return out;
+}
+
+cloud::ApiOptions options_here() {
+  cloud::ApiOptions out;
+  out.provider = "alibaba";
+  out.meanings = meanings;
+  out.read = read_answer;
+  out.sign = [](net::Parts parts, const net::Credentials& who, std::int64_t us) {
+    net::AlibabaCall call;
+    call.action = *parts.find_header("x-acs-action");
+    call.version = version;
+    call.nonce = random_hex(16);
+    return net::sign_alibaba(std::move(parts), who, call, us);
+  };
+  return out;
+}
+
+Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
+
+Micros micros_of(const Value& price) {
+  const double* number = price.as_number();
+  return number && *number > 0 ? static_cast<Micros>(std::llround(*number * 1e6)) : price_unknown;
+}
+
+// 2026-11-21T02:03Z, without seconds.
+std::int64_t minute_of(std::string text) {
+  if (text.size() == 17) text.insert(16, ":00");
+  const Result<std::int64_t> us = parse_utc(text);
+  return us ? *us : 0;
+}
+
+Instance read_instance(const Value& v) {
+  Instance out;
+  out.id = v.text("InstanceId");
+  out.status = v.text("Status");
+  out.zone = v.text("ZoneId");
+  out.type = v.text("InstanceType");
+  out.created_wall_us = minute_of(v.text("CreationTime"));
+  for (const Value& tag : list_of(v["Tags"]["Tag"]))
+    if (tag.text("TagKey") == tag_key) out.tag = tag.text("TagValue");
+  for (const Value& lock : list_of(v["OperationLocks"]["LockReason"]))
+    out.reclaimed = out.reclaimed || lock.text("LockReason") == "Recycling";
+  for (const Value& address : list_of(v["PublicIpAddress"]["IpAddress"]))
+    if (address.as_string()) out.address = *address.as_string();
+  if (out.address.empty()) out.address = v["EipAddress"].text("IpAddress");
+  return out;
+}
+
+Async<std::optional<cloud::FoundKeys>> from_environment(CancelToken) {
+  cloud::FoundKeys found;
+  found.keys = {environment("ALIBABA_CLOUD_ACCESS_KEY_ID"), environment("ALIBABA_CLOUD_ACCESS_KEY_SECRET"),
+                environment("ALIBABA_CLOUD_SECURITY_TOKEN")};
+  found.from = "the environment";
+  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
+  co_return found;
+}
+
+Async<std::optional<cloud::FoundKeys>> from_profile(CancelToken) {
+  std::string file = environment("ALIBABA_CLOUD_CREDENTIALS_FILE"), profile = environment("ALIBABA_CLOUD_PROFILE");
+  if (file.empty()) file = environment("HOME") + "/.alibabacloud/credentials";
+  if (!std::filesystem::exists(file)) co_return std::optional<cloud::FoundKeys>();
+  RILLE_CO_TRY(cloud::Ini ini, cloud::read_ini(file));
+  auto& section = ini[profile.empty() ? "default" : profile];
+  cloud::FoundKeys found;
+  found.keys = {section["access_key_id"], section["access_key_secret"], section["sts_token"]};
+  found.from = file;
+  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
+  co_return found;
+}
+
+}  // namespace
+
+cloud::CredentialChain key_chain(Loop& loop, const std::string&) {
+  std::vector<cloud::KeySource> sources{from_environment, from_profile};
+  return {loop, "alibaba", std::move(sources),
+          "set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET, or write ~/.alibabacloud/credentials"};
+}
+
+Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+    : region_(std::move(region)), url_(endpoints.text("ecs", fmt::format("https://ecs.{}.aliyuncs.com", region_))),
+      api_(loop, options_here(), keys) {}
+
+Async<Value> Ecs::call(std::string action, Parameters parameters, Effect effect, CancelToken token) {
+  net::Parts parts;
+  parts.method = "POST";
+  parts.scheme = url_.substr(0, url_.find("://"));
+  parts.host = url_.substr(url_.find("://") + 3);
+  parts.headers = {{"x-acs-action", action}};
+  parts.query = {{"RegionId", region_}};
+  for (auto& [key, value] : parameters) parts.query.emplace_back(std::move(key), std::move(value));
+  co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
+}
+
+Async<std::vector<Offer>> Ecs::types(CancelToken token) {
+  std::vector<Offer> out;
+  std::string next;
+  for (int page = 0; page < pages_max; ++page) {
+    Parameters asked{{"MaxResults", "100"}};
+    if (!next.empty()) asked.emplace_back("NextToken", next);
+    RILLE_CO_TRY(const Value answer, co_await call("DescribeInstanceTypes", std::move(asked), Effect::none, token));
+    for (const Value& v : list_of(answer["InstanceTypes"]["InstanceType"])) {
+      Offer offer;
+      offer.id = v.text("InstanceTypeId");
+      offer.vcpus = static_cast<int>(v.integer("CpuCoreCount"));
+      offer.memory_bytes = static_cast<std::int64_t>(v.number("MemorySize") * 1073741824.0);
+      offer.gpu_count = static_cast<int>(v.integer("GPUAmount"));
+      if (offer.gpu_count > 0) {
+        offer.gpu = gpu_model(v.text("GPUSpec"));
+        offer.gpu_memory_bytes = static_cast<std::int64_t>(v.number("GPUMemorySize") * 1073741824.0);
+      }
+      out.push_back(std::move(offer));
+    }
+    next = answer.text("NextToken");
+    if (next.empty()) co_return out;
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("DescribeInstanceTypes has more than {} pages", pages_max));
+}
+
+Async<Price> Ecs::price(std::string type, bool spot, CancelToken token) {
+  Parameters asked{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"}};
+  if (spot) asked.emplace_back("SpotStrategy", "SpotAsPriceGo");
+  RILLE_CO_TRY(const Value answer, co_await call("DescribePrice", std::move(asked), Effect::none, token));
+  const Value& said = answer["PriceInfo"]["Price"];
+  Price out;
+  out.currency = said.text("Currency");
+  out.micros_per_hour = micros_of(said["TradePrice"]);
+  for (const Value& part : list_of(said["DetailInfos"]["DetailInfo"]))
+    if (net::lower_case(part.text("Resource")) == "instancetype") out.micros_per_hour = micros_of(part["TradePrice"]);
+  co_return out;
+}
+
+Async<std::string> Ecs::run(Parameters parameters, CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters), Effect::lasting, token));
+  const Value::Array ids = list_of(answer["InstanceIdSets"]["InstanceIdSet"]);
+  if (ids.empty() || !ids[0].as_string())
+    co_return make_error(ErrorKind::integrity, "RunInstances: the answer names no instance: " + answer.to_json());
+  co_return *ids[0].as_string();
+}
+
+Async<std::vector<Instance>> Ecs::describe(Parameters parameters, CancelToken token) {
+  std::vector<Instance> out;
+  std::string next;
+  for (int page = 0; page < pages_max; ++page) {
+    Parameters asked = parameters;
+    asked.emplace_back("MaxResults", "100");
+    if (!next.empty()) asked.emplace_back("NextToken", next);
+    RILLE_CO_TRY(const Value answer, co_await call("DescribeInstances", std::move(asked), Effect::none, token));
+    for (const Value& v : list_of(answer["Instances"]["Instance"])) out.push_back(read_instance(v));
+    next = answer.text("NextToken");
+    if (next.empty()) co_return out;
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("DescribeInstances has more than {} pages", pages_max));
+}
+
+Async<> Ecs::terminate(std::string id, CancelToken token) {
+  Parameters asked{{"InstanceId.1", id}, {"Force", "true"}};
+  auto answer = co_await call("DeleteInstances", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+}  // namespace rille::provider::alibaba

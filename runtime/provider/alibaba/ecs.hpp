@@ -1,0 +1,50 @@
+// ECS's calls, as plain values. What ECS calls by its own names is known here and nowhere else. Loop thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/types.hpp"
+
+namespace rille::provider::alibaba {
+
+using Parameters = std::vector<std::pair<std::string, std::string>>;
+
+struct Price {
+  Micros micros_per_hour = price_unknown;
+  std::string currency;
+};
+
+struct Instance {
+  std::string id, status, tag, zone, type, address;
+  std::int64_t created_wall_us = 0;
+  bool reclaimed = false;               // the notice: it will be taken away within minutes
+};
+
+// As Alibaba's own tools find them: environment, ~/.alibabacloud/credentials, an instance's role.
+cloud::CredentialChain key_chain(Loop& loop, const std::string& metadata);
+
+class Ecs {
+ public:
+  Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
+
+  const std::string& region() const { return region_; }
+  Async<std::vector<Offer>> types(CancelToken token);   // without prices; id: the type's name
+  // Of the machine alone, without its disk.
+  Async<Price> price(std::string type, bool spot, CancelToken token);
+  Async<std::string> run(Parameters parameters, CancelToken token);  // the new instance's id
+  Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
+  Async<> terminate(std::string id, CancelToken token);
+
+ private:
+  Async<Value> call(std::string action, Parameters parameters, cloud::Effect effect, CancelToken token);
+
+  std::string region_, url_;
+  cloud::Api api_;
+};
+
+inline constexpr const char* tag_key = "rille";
+
+}  // namespace rille::provider::alibaba

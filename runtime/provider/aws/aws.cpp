@@ -1,0 +1,303 @@
+#include "runtime/provider/aws/aws.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/loop/together.hpp"
+#include "runtime/provider/aws/ec2.hpp"
+#include "runtime/provider/aws/keys.hpp"
+#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace aws;
+
+constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, prices_last_us = 5LL * 60'000'000;
+constexpr std::size_t user_data_bytes_max = 16 << 10, types_priced_max = 40;
+constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, billing_minimum_s = 60;
+
+// With NVIDIA's driver, Docker and its toolkit; Amazon's own, renewed by Amazon.
+constexpr const char* image_owner = "amazon";
+constexpr const char* image_pattern = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)*";
+
+struct Settings {
+  std::string image, subnet, security_group, instance_profile, kms_key, zone;
+  std::int64_t disk_bytes = 100 * gb;
+  Value endpoints;
+};
+
+// What all regions share.
+struct Account {
+  Account(Loop& loop, const std::string& metadata, cloud::SshKeys keys)
+      : access(std::move(keys)), chain(key_chain(loop, metadata)) {}
+  cloud::Access access;
+  cloud::CredentialChain chain;
+};
+
+MachineState state_of(const std::string& state) {
+  if (state == "pending") return MachineState::pending;
+  if (state == "running") return MachineState::live;
+  // A stopped one keeps its disk, which costs money; Rille stops none, and terminates what it finds.
+  return state == "terminated" ? MachineState::gone : MachineState::terminating;
+}
+
+class Region final : public cloud::RegionDriver {
+ public:
+  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
+      : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
+        ec2_(loop, account_->chain, name, settings_.endpoints) {}
+  const std::string& region() const override { return ec2_.region(); }
+  bool is_id(std::string_view id) const override { return id.starts_with("i-") || id.starts_with("vol-"); }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    if (types_.empty() || now_us - types_at_us_ > types_last_us) {
+      RILLE_CO_TRY(types_, co_await ec2_.types(token));
+      types_at_us_ = now_us;
+    }
+    // Prices are asked for what fits in all else, the smallest first, since each is a call.
+    OfferQuery but_price = query;
+    but_price.max_price_micros_per_hour.reset();
+    std::vector<Offer> fitting;
+    for (const InstanceType& type : types_) {
+      Offer offer = offer_of(type);
+      if ((!query.spot || type.spot) && offer.matches(but_price)) fitting.push_back(std::move(offer));
+    }
+    std::stable_sort(fitting.begin(), fitting.end(), [](const Offer& a, const Offer& b) {
+      const auto size = [](const Offer& o) { return std::pair(o.gpu_count * o.gpu_memory_bytes, o.vcpus); };
+      return size(a) < size(b);
+    });
+    if (fitting.size() > types_priced_max) fitting.resize(types_priced_max);
+    if (query.spot) RILLE_CO_CHECK(co_await learn_spot_prices(fitting, token));
+    else co_await learn_prices(fitting, token);
+    std::vector<Offer> out;
+    for (Offer& offer : fitting) {
+      const auto& known = query.spot ? spot_prices_ : prices_;
+      if (const auto at = known.find(offer.id); at != known.end()) offer.price_micros_per_hour = at->second.second;
+      if (query.spot && offer.price_micros_per_hour == price_unknown) continue;  // not sold here as spot
+      out.push_back(std::move(offer));
+    }
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    RILLE_CO_TRY(Parameters order, co_await order_of(request, type, token));
+    RILLE_CO_TRY(const Instance made, co_await ec2_.run(std::move(order), token));
+    co_return machine_of(made);
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    Machine gone;
+    if (id.starts_with("vol-")) {
+      RILLE_CO_TRY(const auto disks, co_await ec2_.loose_disks(token));
+      for (const auto& disk : disks)
+        if (disk.first == id) co_return machine_of(disk);
+      co_return gone;
+    }
+    Parameters asked{{"InstanceId.1", id}};
+    RILLE_CO_TRY(const std::vector<Instance> found, co_await ec2_.describe(std::move(asked), token));
+    if (found.empty()) co_return gone;
+    co_return machine_of(found.front());
+  }
+
+  // Disks that outlived their machine are listed, too: they cost money.
+  Async<std::vector<Machine>> list(std::string, CancelToken token) override {
+    Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"MaxResults", "1000"},
+                     {"Filter.2.Name", "instance-state-name"}};
+    int n = 0;
+    for (const char* state : {"pending", "running", "stopping", "stopped", "shutting-down"})
+      asked.emplace_back(fmt::format("Filter.2.Value.{}", ++n), state);
+    RILLE_CO_TRY(const std::vector<Instance> all, co_await ec2_.describe(std::move(asked), token));
+    std::vector<Machine> out;
+    for (const Instance& instance : all) {
+      RILLE_CO_TRY(Machine m, machine_of(instance));
+      out.push_back(std::move(m));
+    }
+    RILLE_CO_TRY(const auto disks, co_await ec2_.loose_disks(token));
+    for (const auto& disk : disks) out.push_back(machine_of(disk));
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    return id.starts_with("vol-") ? ec2_.delete_disk(std::move(id), std::move(token))
+                                  : ec2_.terminate(std::move(id), std::move(token));
+  }
+
+ private:
+  static Offer offer_of(const InstanceType& type) {
+    Offer offer;
+    offer.id = type.name;
+    offer.gpu = type.gpu;
+    offer.gpu_count = type.gpu_count;
+    offer.gpu_memory_bytes = type.gpu_memory_bytes;
+    offer.vcpus = type.vcpus;
+    offer.memory_bytes = type.memory_bytes;
+    offer.price_micros_per_hour = price_unknown;
+    offer.billing.minimum_s = billing_minimum_s;
+    offer.disk_bytes_max = 16'000 * gb;
+    return offer;
+  }
+
+  Async<> learn_spot_prices(std::vector<Offer> fitting, CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    std::vector<std::string> unknown;
+    for (const Offer& offer : fitting) {
+      const auto at = spot_prices_.find(offer.id);
+      if (at == spot_prices_.end() || now_us - at->second.first > prices_last_us) unknown.push_back(offer.id);
+    }
+    if (unknown.empty()) co_return success();
+    RILLE_CO_TRY(const auto said, co_await ec2_.spot_prices(unknown, token));
+    for (const std::string& type : unknown) spot_prices_.erase(type);
+    for (const auto& [type, price] : said) spot_prices_[type] = {now_us, price};
+    co_return success();
+  }
+
+  // One call per type. A price that cannot be had stays unknown: under a budget such an offer is not taken.
+  Task<void> learn_prices(std::vector<Offer> fitting, CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    std::vector<Together<std::optional<Micros>>> asked;
+    std::vector<std::string> types;
+    for (const Offer& offer : fitting) {
+      const std::string type = offer.id;
+      const auto at = prices_.find(type);
+      if (at != prices_.end() && now_us - at->second.first < types_last_us) continue;
+      types.push_back(type);
+      asked.push_back({"the price of " + type, [this, type](CancelToken t) { return ec2_.price(type, t); }});
+    }
+    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+    for (std::size_t i = 0; i < types.size(); ++i)
+      if (answers[i] && *answers[i]) prices_[types[i]] = {now_us, **answers[i]};
+  }
+
+  Async<Parameters> order_of(CreateRequest request, std::string type, CancelToken token) {
+    if (image_.empty()) image_ = settings_.image;
+    if (image_.empty()) {
+      RILLE_CO_TRY(image_, co_await ec2_.image(image_owner, image_pattern, token));
+    }
+    if (security_group_.empty()) security_group_ = settings_.security_group;
+    if (security_group_.empty()) {
+      RILLE_CO_TRY(security_group_, co_await ec2_.security_group("rille-ssh", token));
+    }
+    RILLE_CO_TRY(const std::string user_data,
+              account_->access.user_data(request, true, user_data_bytes_max));
+    const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
+    Parameters out{{"ImageId", image_},
+                   {"InstanceType", type},
+                   {"MinCount", "1"},
+                   {"MaxCount", "1"},
+                   {"ClientToken", request.token},
+                   {"UserData", user_data},
+                   {"InstanceInitiatedShutdownBehavior", "terminate"},
+                   {"MetadataOptions.HttpTokens", "required"},
+                   {"BlockDeviceMapping.1.DeviceName", "/dev/sda1"},
+                   {"BlockDeviceMapping.1.Ebs.VolumeSize", std::to_string((disk_bytes + gb - 1) / gb)},
+                   {"BlockDeviceMapping.1.Ebs.VolumeType", "gp3"},
+                   {"BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"},
+                   {"BlockDeviceMapping.1.Ebs.Encrypted", "true"}};
+    if (!settings_.zone.empty()) out.emplace_back("Placement.AvailabilityZone", settings_.zone);
+    if (!settings_.kms_key.empty()) out.emplace_back("BlockDeviceMapping.1.Ebs.KmsKeyId", settings_.kms_key);
+    if (!settings_.instance_profile.empty()) out.emplace_back("IamInstanceProfile.Name", settings_.instance_profile);
+    if (settings_.subnet.empty()) {
+      out.emplace_back("SecurityGroupId.1", security_group_);
+    } else {
+      out.insert(out.end(), {{"NetworkInterface.1.DeviceIndex", "0"},
+                             {"NetworkInterface.1.SubnetId", settings_.subnet},
+                             {"NetworkInterface.1.SecurityGroupId.1", security_group_},
+                             {"NetworkInterface.1.AssociatePublicIpAddress", "true"},
+                             {"NetworkInterface.1.DeleteOnTermination", "true"}});
+    }
+    if (request.offer.spot) {
+      out.insert(out.end(), {{"InstanceMarketOptions.MarketType", "spot"},
+                             {"InstanceMarketOptions.SpotOptions.SpotInstanceType", "one-time"},
+                             {"InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior", "terminate"}});
+      const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
+      if (most > 0)
+        out.emplace_back("InstanceMarketOptions.SpotOptions.MaxPrice",
+                         fmt::format("{}.{:06}", most / 1'000'000, most % 1'000'000));
+    }
+    int n = 0;
+    for (const char* kind : {"instance", "volume", "network-interface"}) {
+      const std::string at = fmt::format("TagSpecification.{}.", ++n);
+      out.insert(out.end(), {{at + "ResourceType", kind}, {at + "Tag.1.Key", tag_key},
+                             {at + "Tag.1.Value", request.tag}, {at + "Tag.2.Key", "Name"},
+                             {at + "Tag.2.Value", request.tag}});
+    }
+    co_return out;
+  }
+
+  Result<Machine> machine_of(const Instance& instance) const {
+    Machine m;
+    m.id = instance.id;
+    m.state = state_of(instance.state);
+    m.tag = instance.tag;
+    m.created_wall_us = instance.launched_wall_us;
+    m.details.set("type", instance.type).set("zone", instance.zone);
+    if (!instance.address.empty()) m.details.set("address", instance.address);
+    if (!instance.reason.empty()) m.details.set("reason", instance.reason);
+    if (m.state != MachineState::live) return m;
+    if (instance.address.empty()) {
+      m.state = MachineState::pending;  // it has no address yet
+      return m;
+    }
+    RILLE_TRY(m.channel, account_->access.channel(instance.tag, instance.id, instance.address));
+    return m;
+  }
+
+  static Machine machine_of(const std::pair<std::string, std::string>& disk) {
+    Machine m;
+    m.id = disk.first;
+    m.tag = disk.second;
+    m.state = MachineState::live;
+    return m;
+  }
+
+  Loop& loop_;
+  std::shared_ptr<Account> account_;
+  Settings settings_;
+  Ec2 ec2_;
+  std::vector<InstanceType> types_;
+  std::int64_t types_at_us_ = 0;
+  std::map<std::string, std::pair<std::int64_t, Micros>> prices_, spot_prices_;  // when asked, and what was said
+  std::string image_, security_group_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
+  std::string usual = cloud::environment("AWS_REGION");
+  if (usual.empty()) usual = cloud::environment("AWS_DEFAULT_REGION");
+  RILLE_TRY(const auto regions, cloud::region_settings("aws", setup.settings, usual.empty() ? "us-east-1" : usual));
+  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
+  const std::string metadata = setup.settings["endpoints"].text("metadata", "http://169.254.169.254");
+  const auto account = std::make_shared<Account>(setup.loop, metadata, std::move(keys));
+  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  for (const auto& [name, settings] : regions) {
+    cloud::SettingsReader read("aws", settings);
+    Settings s;
+    s.image = read.text("image");
+    s.subnet = read.text("subnet");
+    s.security_group = read.text("security_group");
+    s.zone = read.text("zone");
+    s.instance_profile = read.text("instance_profile");
+    s.kms_key = read.text("kms_key");
+    s.disk_bytes = read.bytes("disk", s.disk_bytes);
+    s.endpoints = read.object("endpoints");
+    RILLE_CHECK(read.done());
+    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
+  }
+  Traits traits;
+  traits.token_lifetime_ms = 24LL * 3'600'000;
+  traits.visibility_lag_ms = 60'000;
+  traits.billing_minimum_s = billing_minimum_s;
+  traits.look_every_ms = 30'000;
+  traits.dead_man = DeadMan::guest;  // its timer powers it off, and powering off terminates it
+  traits.spot_notice_s = 120;
+  return cloud::make_regional(setup.loop, "aws", std::move(traits), std::move(drivers));
+}
+
+}  // namespace rille::provider

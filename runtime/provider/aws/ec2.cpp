@@ -1,0 +1,339 @@
+#include "runtime/provider/aws/ec2.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "runtime/base/time.hpp"
+#include "runtime/net/sign/aws.hpp"
+#include "runtime/provider/gpus.hpp"
+
+namespace rille::provider::aws {
+
+namespace {
+
+using cloud::Effect;
+using cloud::Trouble;
+
+constexpr const char* version = "2016-11-15";
+constexpr int pages_max = 200;
+
+constexpr cloud::Meaning meanings[] = {
+    {"InsufficientInstanceCapacity", Trouble::capacity},
+    {"InsufficientHostCapacity", Trouble::capacity},
+    {"InsufficientReservedInstanceCapacity", Trouble::capacity},
+    {"InsufficientCapacityOnHost", Trouble::capacity},
+    {"InsufficientFreeAddressesInSubnet", Trouble::capacity},
+    {"UnfulfillableCapacity", Trouble::capacity},
+    {"Unsupported", Trouble::capacity},
+    {"SpotMaxPriceTooLow", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
+    {"VcpuLimitExceeded", Trouble::quota, "ask for more vCPUs: Service Quotas, EC2, or take another region"},
+    {"InstanceLimitExceeded", Trouble::quota, "ask for more: Service Quotas, EC2, or take another region"},
+    {"MaxSpotInstanceCountExceeded", Trouble::quota, "ask for more spot vCPUs: Service Quotas, EC2"},
+    {"VolumeLimitExceeded", Trouble::quota},
+    {"ResourceLimitExceeded", Trouble::quota},
+    {"PendingVerification", Trouble::quota, "Amazon checks the account: it takes some hours"},
+    {"OptInRequired", Trouble::quota, "the account has to accept this region or product first"},
+    {"RequestLimitExceeded", Trouble::throttle},
+    {"Throttling*", Trouble::throttle},
+    {"ThrottledException", Trouble::throttle},
+    {"RequestThrottled*", Trouble::throttle},
+    {"TooManyRequestsException", Trouble::throttle},
+    {"EC2ThrottledException", Trouble::throttle},
+    {"SlowDown", Trouble::throttle},
+    {"BandwidthLimitExceeded", Trouble::throttle},
+    {"LimitExceededException", Trouble::throttle},
+    {"PriorRequestNotComplete", Trouble::throttle},
+    {"RequestTimeout*", Trouble::transient},
+    {"InternalError", Trouble::transient},
+    {"Unavailable", Trouble::transient},
+    {"ServiceUnavailable", Trouble::transient},
+    {"RequestExpired", Trouble::clock, "set this machine's clock"},
+    {"RequestTimeTooSkewed", Trouble::clock, "set this machine's clock"},
+    {"ExpiredToken*", Trouble::expired, "sign in again: aws sso login, or new keys"},
+    {"AuthFailure", Trouble::auth, "Amazon does not take these keys: aws sts get-caller-identity says whose they are"},
+    {"SignatureDoesNotMatch", Trouble::auth, "the secret key does not belong to the key id"},
+    {"InvalidClientTokenId", Trouble::auth, "there is no such key: was it deleted?"},
+    {"UnauthorizedOperation", Trouble::auth, "the keys' owner may not do this: docs/manual/providers/aws.md has the "
+                                             "policy"},
+    {"Blocked", Trouble::auth},
+    {"IdempotentParameterMismatch", Trouble::conflict},
+    {"IdempotentInstanceTerminated", Trouble::capacity},
+    {"InvalidInstanceID.NotFound", Trouble::not_found},
+    {"InvalidVolume.NotFound", Trouble::not_found},
+};
+
+std::string host_of(const std::string& url) { return url.substr(url.find("://") + 3); }
+
+std::string domain(const std::string& region) {
+  return region.starts_with("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
+}
+
+cloud::Answer read_answer(const net::HttpResponse& response) {
+  cloud::Answer out;
+  Result<Value> value = cloud::read_xml(response.body);
+  if (!value) {
+    out.code = response.ok() ? "NotXml" : "";
+    out.message = value.error().message;
+    return out;
+  }
+  out.value = value->as_object() && !value->as_object()->empty() ? value->as_object()->begin()->second : Value();
+  if (response.ok()) return out;
+  const Value& error = out.value["Errors"]["Error"];
+  out.code = error.text("Code");
+  out.message = error.text("Message");
+  out.request_id = out.value.text("RequestID");
+  return out;
+}
+
+// Of the JSON services.
+cloud::Answer read_json(const net::HttpResponse& response) {
+  cloud::Answer out;
+  Result<Value> value = Value::from_json(response.body);
+  if (value) out.value = std::move(*value);
+  if (response.ok() && value) return out;
+  const std::string type = out.value.text("__type");
+  out.code = type.empty() ? "NotJson" : type.substr(type.find('#') == std::string::npos ? 0 : type.find('#') + 1);
+  out.message = out.value.text("message", out.value.text("Message"));
+  return out;
+}
+
+cloud::ApiOptions options_for(const std::string& region, const char* service,
+                              std::function<cloud::Answer(const net::HttpResponse&)> read) {
+  cloud::ApiOptions out;
+  out.provider = "aws";
+  out.meanings = meanings;
+  out.read = std::move(read);
+  out.sign = [region, name = std::string(service)](net::Parts parts, const net::Credentials& who, std::int64_t us) {
+    net::AwsScope scope;
+    scope.region = region;
+    scope.service = name;
+    return net::sign_aws(std::move(parts), who, scope, us);
+  };
+  return out;
+}
+
+net::Parts parts_for(const std::string& url) {
+  net::Parts parts;
+  parts.method = "POST";
+  parts.scheme = url.substr(0, url.find("://"));
+  parts.host = host_of(url);
+  if (const std::size_t slash = parts.host.find('/'); slash != std::string::npos) {
+    parts.path = parts.host.substr(slash);
+    parts.host.resize(slash);
+  }
+  return parts;
+}
+
+// "item" lists of one or none are read as texts or nothing.
+Value::Array list_of(const Value& v) {
+  if (v.as_array()) return *v.as_array();
+  return {};
+}
+
+std::int64_t number_of(const Value& v, const char* key) {
+  const std::string text = v.text(key);
+  return text.empty() ? 0 : std::strtoll(text.c_str(), nullptr, 10);
+}
+
+std::string tag_in(const Value& tags) {
+  for (const Value& tag : list_of(tags))
+    if (tag.text("key") == tag_key) return tag.text("value");
+  return "";
+}
+
+Instance read_instance(const Value& v) {
+  Instance out;
+  out.id = v.text("instanceId");
+  out.state = v["instanceState"].text("name");
+  out.tag = tag_in(v["tagSet"]);
+  out.token = v.text("clientToken");
+  out.zone = v["placement"].text("availabilityZone");
+  out.type = v.text("instanceType");
+  out.address = v.text("ipAddress");
+  out.reason = v["stateReason"].text("code");
+  out.spot = v.text("instanceLifecycle") == "spot";
+  if (const Result<std::int64_t> launched = parse_utc(v.text("launchTime"))) out.launched_wall_us = *launched;
+  return out;
+}
+
+Micros micros_of(const std::string& dollars) {
+  const double value = std::strtod(dollars.c_str(), nullptr);
+  return value > 0 ? static_cast<Micros>(std::llround(value * 1e6)) : price_unknown;
+}
+
+InstanceType read_type(const Value& v) {
+  InstanceType out;
+  out.name = v.text("instanceType");
+  out.vcpus = static_cast<int>(number_of(v["vCpuInfo"], "defaultVCpus"));
+  out.memory_bytes = number_of(v["memoryInfo"], "sizeInMiB") << 20;
+  for (const Value& use : list_of(v["supportedUsageClasses"]))
+    out.spot = out.spot || (use.as_string() && *use.as_string() == "spot");
+  const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
+  if (gpus.empty()) return out;
+  const std::string maker = gpus[0].text("manufacturer");
+  out.gpu = gpu_model((maker == "NVIDIA" ? "" : maker + " ") + gpus[0].text("name"));
+  out.gpu_count = static_cast<int>(number_of(gpus[0], "count"));
+  out.gpu_memory_bytes = number_of(gpus[0]["memoryInfo"], "sizeInMiB") << 20;
+  return out;
+}
+
+}  // namespace
+
+Ec2::Ec2(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+    : region_(std::move(region)),
+      ec2_(endpoints.text("ec2", fmt::format("https://ec2.{}.{}", region_, domain(region_)))),
+      pricing_(endpoints.text("pricing", "https://api.pricing.us-east-1.amazonaws.com")),
+      api_(loop, options_for(region_, "ec2", read_answer), keys),
+      pricing_api_(loop, options_for("us-east-1", "pricing", read_json), keys) {}
+
+Async<Value> Ec2::call(std::string action, Parameters parameters, Effect effect, CancelToken token) {
+  net::Query form{{"Action", action}, {"Version", version}};
+  for (auto& [key, value] : parameters) form.emplace_back(std::move(key), std::move(value));
+  net::Parts parts = parts_for(ec2_);
+  parts.headers = {{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8"}};
+  parts.body = net::join_query(form);
+  co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
+}
+
+// All pages' lists as one.
+Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::string list, CancelToken token) {
+  Value::Array all;
+  std::string next;
+  for (int page = 0; page < pages_max; ++page) {
+    Parameters asked = parameters;
+    if (!next.empty()) asked.emplace_back("NextToken", next);
+    RILLE_CO_TRY(const Value answer, co_await call(action, std::move(asked), Effect::none, token));
+    for (Value& item : list_of(answer[list])) all.push_back(std::move(item));
+    next = answer.text("nextToken");
+    if (next.empty()) co_return Value(std::move(all));
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("{} has more than {} pages", action, pages_max));
+}
+
+Async<std::vector<InstanceType>> Ec2::types(CancelToken token) {
+  Parameters asked{{"MaxResults", "100"}, {"Filter.1.Name", "processor-info.supported-architecture"},
+                   {"Filter.1.Value.1", "x86_64"}, {"Filter.2.Name", "current-generation"},
+                   {"Filter.2.Value.1", "true"}};
+  RILLE_CO_TRY(const Value all,
+               co_await page_through("DescribeInstanceTypes", std::move(asked), "instanceTypeSet", token));
+  std::vector<InstanceType> out;
+  for (const Value& v : *all.as_array()) out.push_back(read_type(v));
+  co_return out;
+}
+
+Async<std::map<std::string, Micros>> Ec2::spot_prices(std::vector<std::string> types, CancelToken token) {
+  const std::string now = format_utc(api_.now_us());
+  Parameters asked{{"ProductDescription.1", "Linux/UNIX"}, {"ProductDescription.2", "Linux/UNIX (Amazon VPC)"},
+                   {"StartTime", now}, {"EndTime", now}};
+  for (std::size_t i = 0; i < types.size(); ++i) asked.emplace_back(fmt::format("InstanceType.{}", i + 1), types[i]);
+  RILLE_CO_TRY(const Value all,
+               co_await page_through("DescribeSpotPriceHistory", std::move(asked), "spotPriceHistorySet", token));
+  std::map<std::string, Micros> out;  // of a type's zones the cheapest
+  for (const Value& v : *all.as_array()) {
+    const Micros price = micros_of(v.text("spotPrice"));
+    if (price == price_unknown) continue;
+    const auto [at, fresh] = out.emplace(v.text("instanceType"), price);
+    if (!fresh) at->second = std::min(at->second, price);
+  }
+  co_return out;
+}
+
+Async<std::optional<Micros>> Ec2::price(std::string type, CancelToken token) {
+  Value::Array filters;
+  for (const auto& [field, value] : {std::pair<const char*, std::string>{"instanceType", type},
+                                     {"regionCode", region_}, {"operatingSystem", "Linux"}, {"tenancy", "Shared"},
+                                     {"preInstalledSw", "NA"}, {"capacitystatus", "Used"},
+                                     {"licenseModel", "No License required"}})
+    filters.push_back(Value().set("Type", "TERM_MATCH").set("Field", field).set("Value", value));
+  Value body;
+  body.set("ServiceCode", "AmazonEC2").set("FormatVersion", "aws_v1").set("MaxResults", 100);
+  body.set("Filters", std::move(filters));
+  net::Parts parts = parts_for(pricing_);
+  parts.headers = {{"Content-Type", "application/x-amz-json-1.1"}, {"X-Amz-Target", "AWSPriceListService.GetProducts"}};
+  parts.body = body.to_json();
+  RILLE_CO_TRY(const Value answer, co_await pricing_api_.call("GetProducts", std::move(parts), Effect::none, token));
+  std::optional<Micros> least;
+  for (const Value& text : list_of(answer["PriceList"])) {
+    Result<Value> product = text.as_string() ? Value::from_json(*text.as_string()) : Result<Value>(text);
+    if (!product || !(*product)["terms"]["OnDemand"].as_object()) continue;
+    for (const auto& [term, of_term] : *(*product)["terms"]["OnDemand"].as_object()) {
+      if (!of_term["priceDimensions"].as_object()) continue;
+      for (const auto& [dimension, of_dimension] : *of_term["priceDimensions"].as_object()) {
+        const Micros price = micros_of(of_dimension["pricePerUnit"].text("USD"));
+        if (price != price_unknown) least = std::min(least.value_or(price), price);
+      }
+    }
+  }
+  co_return least;
+}
+
+Async<Instance> Ec2::run(Parameters parameters, CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters), Effect::lasting, token));
+  const Value::Array made = list_of(answer["instancesSet"]);
+  if (made.empty())
+    co_return make_error(ErrorKind::integrity, "RunInstances: the answer names no instance: " + answer.to_json());
+  co_return read_instance(made[0]);
+}
+
+Async<std::vector<Instance>> Ec2::describe(Parameters parameters, CancelToken token) {
+  RILLE_CO_TRY(const Value all,
+               co_await page_through("DescribeInstances", std::move(parameters), "reservationSet", token));
+  std::vector<Instance> out;
+  for (const Value& reservation : *all.as_array())
+    for (const Value& v : list_of(reservation["instancesSet"])) out.push_back(read_instance(v));
+  co_return out;
+}
+
+Async<> Ec2::terminate(std::string id, CancelToken token) {
+  Parameters asked{{"InstanceId.1", id}};
+  auto answer = co_await call("TerminateInstances", std::move(asked), Effect::none, token);
+  if (!answer && answer.error().http_status != 404) co_return answer.error();
+  co_return success();
+}
+
+Async<std::vector<std::pair<std::string, std::string>>> Ec2::loose_disks(CancelToken token) {
+  Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"Filter.2.Name", "status"},
+                   {"Filter.2.Value.1", "available"}};
+  RILLE_CO_TRY(const Value all, co_await page_through("DescribeVolumes", std::move(asked), "volumeSet", token));
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Value& v : *all.as_array()) out.emplace_back(v.text("volumeId"), tag_in(v["tagSet"]));
+  co_return out;
+}
+
+Async<> Ec2::delete_disk(std::string id, CancelToken token) {
+  Parameters asked{{"VolumeId", id}};
+  auto answer = co_await call("DeleteVolume", std::move(asked), Effect::none, token);
+  if (!answer && answer.error().http_status != 404) co_return answer.error();
+  co_return success();
+}
+
+Async<std::string> Ec2::image(std::string owner, std::string name_pattern, CancelToken token) {
+  Parameters asked{{"Owner.1", owner}, {"Filter.1.Name", "name"}, {"Filter.1.Value.1", name_pattern},
+                   {"Filter.2.Name", "state"}, {"Filter.2.Value.1", "available"}};
+  RILLE_CO_TRY(const Value answer, co_await call("DescribeImages", std::move(asked), Effect::none, token));
+  std::string id, newest;
+  for (const Value& v : list_of(answer["imagesSet"]))
+    if (v.text("creationDate") >= newest) newest = v.text("creationDate"), id = v.text("imageId");
+  if (id.empty())
+    co_return make_error(ErrorKind::config, fmt::format("region {} has no image '{}' of {}", region_, name_pattern,
+                                                        owner),
+                         "name one in the provider's settings: \"image\": \"ami-..\"");
+  co_return id;
+}
+
+Async<std::string> Ec2::security_group(std::string name, CancelToken token) {
+  Parameters asked{{"Filter.1.Name", "group-name"}, {"Filter.1.Value.1", name}};
+  RILLE_CO_TRY(const Value found, co_await call("DescribeSecurityGroups", std::move(asked), Effect::none, token));
+  const Value::Array groups = list_of(found["securityGroupInfo"]);
+  if (!groups.empty()) co_return groups[0].text("groupId");
+  Parameters make{{"GroupName", name}, {"GroupDescription", "ssh to machines that Rille rents"}};
+  RILLE_CO_TRY(const Value made, co_await call("CreateSecurityGroup", std::move(make), Effect::lasting, token));
+  const std::string id = made.text("groupId");
+  Parameters open{{"GroupId", id}, {"IpPermissions.1.IpProtocol", "tcp"}, {"IpPermissions.1.FromPort", "22"},
+                  {"IpPermissions.1.ToPort", "22"}, {"IpPermissions.1.IpRanges.1.CidrIp", "0.0.0.0/0"}};
+  RILLE_CO_CHECK(co_await call("AuthorizeSecurityGroupIngress", std::move(open), Effect::lasting, token));
+  co_return id;
+}
+
+}  // namespace rille::provider::aws

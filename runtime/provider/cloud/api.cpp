@@ -1,0 +1,133 @@
+#include "runtime/provider/cloud/api.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace rille::provider::cloud {
+
+namespace {
+
+constexpr int attempts_max = 5;
+constexpr std::int64_t base_ms = 500, cap_ms = 20'000, retry_after_max_ms = 60'000;
+constexpr std::int64_t skew_ignored_us = 2'000'000;
+
+ErrorKind kind_of(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::capacity: return ErrorKind::capacity;
+    case Trouble::quota:
+    case Trouble::throttle: return ErrorKind::quota;
+    case Trouble::transient: return ErrorKind::network;
+    case Trouble::auth:
+    case Trouble::expired:
+    case Trouble::clock: return ErrorKind::auth;
+    case Trouble::not_found:
+    case Trouble::conflict: return ErrorKind::state;
+    case Trouble::invalid: break;
+  }
+  return ErrorKind::invalid;
+}
+
+Trouble by_status(int status) {
+  if (status == 429) return Trouble::throttle;
+  if (status == 401 || status == 403) return Trouble::auth;
+  if (status == 404) return Trouble::not_found;
+  if (status == 409) return Trouble::conflict;
+  return status >= 500 ? Trouble::transient : Trouble::invalid;
+}
+
+bool fits(std::string_view pattern, std::string_view code) {
+  return pattern.ends_with('*') ? code.starts_with(pattern.substr(0, pattern.size() - 1)) : pattern == code;
+}
+
+}  // namespace
+
+Api::Api(Loop& loop, ApiOptions options, CredentialChain& credentials)
+    : loop_(loop), options_(std::move(options)), credentials_(credentials), http_(loop) {}
+
+void Api::learn_skew(const net::HttpResponse& response) {
+  const std::string date = response.header("date");
+  const std::int64_t now_us = loop_.clock().wall_us();
+  // The header's own parser tells how far a date is ahead; one that is behind it shows as ahead of an earlier now.
+  constexpr std::int64_t day_us = 86'400'000'000;
+  const std::int64_t ahead_ms = net::parse_retry_after_ms(date, now_us - day_us);
+  if (date.empty() || ahead_ms < 0) return;
+  const std::int64_t skew_us = ahead_ms * 1000 - day_us;
+  skew_us_ = std::llabs(skew_us) > skew_ignored_us ? skew_us : 0;
+}
+
+Error Api::understand(const std::string& operation, const net::HttpResponse& response, const Answer& answer,
+                      Trouble& trouble) const {
+  const auto meaning = std::find_if(options_.meanings.begin(), options_.meanings.end(),
+                                    [&](const Meaning& m) { return fits(m.code, answer.code); });
+  const bool known = meaning != options_.meanings.end();
+  trouble = known ? meaning->trouble : by_status(response.status);
+  const std::string said = answer.message.empty() ? fmt::format("HTTP status {}", response.status) : answer.message;
+  Error e = make_error(kind_of(trouble), fmt::format("{}: {}{}{}", operation, answer.code,
+                                                     answer.code.empty() ? "" : ": ", said),
+                       known ? meaning->hint : "");
+  e.provider = options_.provider;
+  e.operation = operation;
+  e.code = answer.code;
+  e.request_id = answer.request_id;
+  e.http_status = trouble == Trouble::throttle ? 429 : trouble == Trouble::not_found ? 404 : response.status;
+  e.retryable = trouble == Trouble::throttle || trouble == Trouble::transient;
+  const std::int64_t wait_ms = net::parse_retry_after_ms(response.header("retry-after"), loop_.clock().wall_us());
+  e.retry_after_ms = std::clamp<std::int64_t>(wait_ms, 0, retry_after_max_ms);
+  return e;
+}
+
+Async<Value> Api::attempt(const std::string& operation, net::Parts parts, CancelToken token, Trouble& trouble) {
+  RILLE_CO_TRY(const FoundKeys found, co_await credentials_.get(token));
+  net::HttpRequest request;
+  parts.put_into(request);
+  request.retry.attempts = 1;
+  request.redirects_max = 0;
+  request.total_timeout_ms = options_.timeout_ms;
+  const auto sign = [this, &parts, &found](net::HttpRequest& out) -> Result<> {
+    options_.sign(parts, found.keys, now_us()).put_into(out);
+    return success();
+  };
+  request.prepare = sign;
+  trouble = Trouble::transient;
+  Result<net::HttpResponse> response = co_await http_.send(std::move(request), token);
+  if (!response) {
+    Error e = response.error();
+    e.provider = options_.provider;
+    e.operation = operation;
+    if (e.kind == ErrorKind::cancelled || e.kind == ErrorKind::config) trouble = Trouble::invalid;
+    co_return e;
+  }
+  learn_skew(*response);
+  Answer answer = options_.read(*response);
+  if (response->ok() && answer.code.empty()) co_return std::move(answer.value);
+  co_return understand(operation, *response, answer, trouble);
+}
+
+Async<Value> Api::call(std::string operation, net::Parts parts, Effect effect, CancelToken token) {
+  bool corrected = false, renewed = false;
+  for (int n = 1;; ++n) {
+    Trouble trouble = Trouble::invalid;
+    const std::int64_t skew_before_us = skew_us_;
+    Result<Value> answer = co_await attempt(operation, parts, token, trouble);
+    if (answer || token.cancelled() || n == attempts_max) co_return answer;
+    if (trouble == Trouble::clock && !corrected && skew_us_ != skew_before_us) {
+      corrected = true;
+      continue;
+    }
+    if (trouble == Trouble::expired && !renewed) {
+      renewed = true;
+      credentials_.forget();
+      continue;
+    }
+    const bool again = trouble == Trouble::throttle || (trouble == Trouble::transient && effect == Effect::none);
+    if (!again) co_return answer;
+    const std::int64_t most_ms = std::min(cap_ms, base_ms << (n - 1));
+    std::uniform_int_distribution<std::int64_t> jitter(0, most_ms);
+    const std::int64_t wait_ms = std::max(answer.error().retry_after_ms, jitter(dice_));
+    RILLE_CO_CHECK(co_await sleep_for(loop_, wait_ms, token));
+  }
+}
+
+}  // namespace rille::provider::cloud

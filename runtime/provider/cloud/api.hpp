@@ -1,0 +1,86 @@
+// Api: one cloud's web service, as its driver calls it. It signs each attempt with a fresh date, understands the
+// service's error codes, waits when it is told to slow down, corrects the clock, and renews credentials that expired.
+//
+// Errors have provider, operation, code, http_status and request_id, and the kind that the lease layer decides by:
+//   capacity, quota    the offer, the account: another one may do
+//   auth, invalid, config
+//   network            5xx, or no answer: whether the call had an effect is unknown
+//   state              not found (http_status 404), or a conflict
+// Loop thread only. It must outlive its calls.
+#pragma once
+
+#include <functional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/value.hpp"
+#include "runtime/net/sign/parts.hpp"
+#include "runtime/provider/cloud/credentials.hpp"
+
+namespace rille::provider::cloud {
+
+enum class Trouble {
+  capacity,   // nothing left of this
+  quota,      // the account may not have more
+  throttle,   // asked too often; nothing was done
+  transient,  // their fault, for a moment
+  auth,       // who we are, or may do
+  expired,    // the credentials' time is over
+  clock,      // our clock is off
+  not_found,
+  conflict,   // the token was used with another request, the thing is in another state
+  invalid,
+};
+
+// What an error code means. "Prefix.*" stands for all that begin so; the first that fits counts.
+struct Meaning {
+  const char* code;
+  Trouble trouble;
+  const char* hint = "";
+};
+
+// An answer, read. `code` "": a success.
+struct Answer {
+  Value value;
+  std::string code, message, request_id;
+};
+
+struct ApiOptions {
+  std::string provider;
+  std::span<const Meaning> meanings;
+  std::function<Answer(const net::HttpResponse&)> read;
+  std::function<net::Parts(net::Parts, const net::Credentials&, std::int64_t wall_us)> sign;
+  std::int64_t timeout_ms = 60'000;  // of one attempt
+};
+
+// Whether a call may be sent again after an answer that leaves its effect open.
+enum class Effect { none, lasting };
+
+class Api {
+ public:
+  Api(Loop& loop, ApiOptions options, CredentialChain& credentials);
+
+  Async<Value> call(std::string operation, net::Parts parts, Effect effect, CancelToken token);
+  std::int64_t now_us() const { return loop_.clock().wall_us() + skew_us_; }  // by the service's clock
+
+ private:
+  Async<Value> attempt(const std::string& operation, net::Parts parts, CancelToken token, Trouble& trouble);
+  Error understand(const std::string& operation, const net::HttpResponse& response, const Answer& answer,
+                   Trouble& trouble) const;
+  void learn_skew(const net::HttpResponse& response);
+
+  Loop& loop_;
+  ApiOptions options_;
+  CredentialChain& credentials_;
+  net::HttpClient http_;
+  std::int64_t skew_us_ = 0;
+  std::minstd_rand dice_{std::random_device()()};  // for waits: their spread, nothing secret
+};
+
+// The service's XML as a Value: an element with children is an object, one without a text; several of one name, and
+// children named `item` or `member`, make a list. integrity: it is no XML.
+Result<Value> read_xml(const std::string& text);
+
+}  // namespace rille::provider::cloud

@@ -1,0 +1,81 @@
+#include "runtime/provider/cloud/first_boot.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/base/base64.hpp"
+
+namespace rille::provider::cloud {
+
+std::string first_boot_script(const FirstBoot& boot) {
+  Value machine;
+  machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
+  machine.set("orphan_after_ms", boot.orphan_after_ms).set("terminating", false);
+  std::string out = fmt::format(R"sh(#!/bin/sh
+set -u
+umask 077
+mkdir -p /root/.ssh {dir}/work
+echo {key} >>/root/.ssh/authorized_keys
+cat >/etc/ssh/ssh_host_ed25519_key <<'END'
+{host_private}END
+echo {host_public} >/etc/ssh/ssh_host_ed25519_key.pub
+systemctl restart ssh 2>/dev/null || systemctl restart sshd 2>/dev/null || service ssh restart
+printf '%s\n' {machine} >{dir}/machine.json
+)sh",
+                                fmt::arg("dir", instance_directory), fmt::arg("key", shell_quote(boot.authorized_key)),
+                                fmt::arg("host_private", boot.host_key.private_text),
+                                fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
+                                fmt::arg("machine", shell_quote(machine.to_json())));
+  if (!boot.powers_off || boot.expires_wall_us == 0) return out;
+  // A timer that a restart of the machine does not lose, and that fires at once when its time passed meanwhile.
+  const std::int64_t ends_s = boot.expires_wall_us / 1'000'000;
+  return out + fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'
+[Service]
+Type=oneshot
+ExecStart=/bin/systemctl --no-wall poweroff
+END
+cat >/etc/systemd/system/rille-end.timer <<END
+[Timer]
+OnCalendar=$(date -u -d @{} '+%Y-%m-%d %H:%M:%S') UTC
+Persistent=true
+AccuracySec=1s
+[Install]
+WantedBy=timers.target
+END
+systemctl daemon-reload
+systemctl enable --now rille-end.timer
+)sh", ends_s);
+}
+
+Result<std::string> Access::user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const {
+  FirstBoot boot;
+  boot.tag = request.tag;
+  boot.authorized_key = keys_.public_line();
+  boot.host_key = keys_.host_key(request.tag);
+  boot.expires_wall_us = request.expires_wall_us;
+  boot.orphan_after_ms = request.orphan_after_ms;
+  boot.powers_off = powers_off;
+  const std::string script = first_boot_script(boot);
+  if (script.size() > bytes_max)
+    return make_error(ErrorKind::invalid, fmt::format("user data of {} bytes, at most {}", script.size(), bytes_max));
+  return to_base64(script);
+}
+
+Result<ChannelSpec> Access::channel(const std::string& tag, const std::string& id, const std::string& address, int port,
+                                    const std::string& user) const {
+  const std::string alias = "rille-" + id;
+  RILLE_TRY(const std::string known_hosts, keys_.known_hosts(tag, alias));
+  ChannelSpec out;
+  out.argv_prefix = {"ssh", "-T", "-F", "none", "-i", keys_.identity_file(), "-p", std::to_string(port)};
+  for (const std::string& option :
+       {std::string("IdentitiesOnly=yes"), std::string("BatchMode=yes"), std::string("StrictHostKeyChecking=yes"),
+        std::string("HostKeyAlgorithms=ssh-ed25519"), "UserKnownHostsFile=" + known_hosts, "HostKeyAlias=" + alias,
+        std::string("GlobalKnownHostsFile=none"), std::string("ConnectTimeout=15"),
+        std::string("ServerAliveInterval=15"), std::string("ServerAliveCountMax=4")})
+    out.argv_prefix.insert(out.argv_prefix.end(), {"-o", option});
+  out.argv_prefix.push_back(user + "@" + address);
+  out.quoted = true;
+  out.directory = instance_directory;
+  return out;
+}
+
+}  // namespace rille::provider::cloud

@@ -1,0 +1,146 @@
+#include "runtime/provider/cloud/regional.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/loop/together.hpp"
+
+namespace rille::provider::cloud {
+
+namespace {
+
+constexpr std::int64_t offers_patience_ms = 30'000;
+constexpr std::string_view spot_mark = ":spot";
+
+class Regional final : public Provider {
+ public:
+  Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions)
+      : loop_(loop), name_(std::move(name)), traits_(std::move(traits)), regions_(std::move(regions)) {}
+  const std::string& name() const override { return name_; }
+  const Traits& traits() const override { return traits_; }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    std::vector<Together<std::vector<Offer>>> asked;
+    for (const auto& driver : regions_) {
+      if (!query.region.empty() && query.region != driver->region()) continue;
+      asked.push_back({"region " + driver->region(), [this, d = driver.get(), query](CancelToken t) {
+                         return offers_of(*d, query, t);
+                       }});
+    }
+    auto answers = co_await together(loop_, std::move(asked), offers_patience_ms, token);
+    std::vector<Offer> out;
+    std::optional<Error> failure;
+    for (Result<std::vector<Offer>>& answer : answers) {
+      if (answer) out.insert(out.end(), answer->begin(), answer->end());
+      else failure = answer.error();
+    }
+    if (out.empty() && failure) co_return named(*failure, "offers");
+    std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
+      const auto price = [](const Offer& o) { return static_cast<std::uint64_t>(o.price_micros_per_hour); };
+      return price(a) < price(b);  // unknown ones last
+    });
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, CancelToken token) override {
+    const auto [where, offer] = split(request.offer.id);
+    RILLE_CO_TRY(RegionDriver * driver, find(where));
+    std::string type = offer;
+    if (type.ends_with(spot_mark)) type.resize(type.size() - spot_mark.size());
+    Result<Machine> made = co_await driver->create(std::move(request), std::move(type), token);
+    if (!made) co_return named(made.error(), "create");
+    made->id = where + "/" + made->id;
+    co_return made;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    Machine gone;
+    gone.id = id;
+    const auto [where, own] = split(id);
+    if (!is_ours(own)) co_return gone;
+    RILLE_CO_TRY(RegionDriver * driver, find(where));
+    Result<Machine> found = co_await driver->describe(own, token);
+    if (!found && found.error().http_status == 404) co_return gone;
+    if (!found) co_return named(found.error(), "describe");
+    found->id = id;
+    co_return found;
+  }
+
+  Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    std::vector<Together<std::vector<Machine>>> asked;
+    for (const auto& driver : regions_)
+      asked.push_back({"region " + driver->region(), [d = driver.get(), tag_prefix](CancelToken t) {
+                         return d->list(tag_prefix, t);
+                       }});
+    auto answers = co_await together(loop_, std::move(asked), 0, token);
+    std::vector<Machine> out;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (!answers[i]) co_return named(answers[i].error(), "list");
+      for (Machine& m : *answers[i]) {
+        if (m.state == MachineState::gone || !m.tag.starts_with(tag_prefix)) continue;
+        m.id = regions_[i]->region() + "/" + m.id;
+        out.push_back(std::move(m));
+      }
+    }
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    const auto [where, own] = split(id);
+    if (!is_ours(own)) co_return success();
+    RILLE_CO_TRY(RegionDriver * driver, find(where));
+    Result<> done = co_await driver->terminate(own, token);
+    if (!done && done.error().http_status != 404) co_return named(done.error(), "terminate");
+    co_return success();
+  }
+
+ private:
+  Async<std::vector<Offer>> offers_of(RegionDriver& driver, OfferQuery query, CancelToken token) {
+    RILLE_CO_TRY(std::vector<Offer> all, co_await driver.offers(query, token));
+    std::vector<Offer> out;
+    for (Offer& offer : all) {
+      offer.provider = name_;
+      offer.region = driver.region();
+      offer.spot = query.spot;
+      offer.id = driver.region() + "/" + offer.id + (query.spot ? std::string(spot_mark) : "");
+      if (offer.matches(query)) out.push_back(std::move(offer));
+    }
+    co_return out;
+  }
+
+  Result<RegionDriver*> find(const std::string& name) const {
+    for (const auto& driver : regions_)
+      if (driver->region() == name) return driver.get();
+    return make_error(ErrorKind::config, fmt::format("the settings of {} have no region '{}' any more", name_, name),
+                      "put it back until what was rented there is released");
+  }
+
+  bool is_ours(const std::string& own) const { return !own.empty() && regions_.front()->is_id(own); }
+
+  static std::pair<std::string, std::string> split(const std::string& id) {
+    const std::size_t slash = id.find('/');
+    if (slash == std::string::npos) return {};
+    return {id.substr(0, slash), id.substr(slash + 1)};
+  }
+
+  Error named(Error error, const char* operation) const {
+    error.provider = name_;
+    if (error.operation.empty()) error.operation = operation;
+    return error;
+  }
+
+  Loop& loop_;
+  std::string name_;
+  Traits traits_;
+  std::vector<std::unique_ptr<RegionDriver>> regions_;
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,
+                                        std::vector<std::unique_ptr<RegionDriver>> regions) {
+  return std::make_unique<Regional>(loop, std::move(name), std::move(traits), std::move(regions));
+}
+
+}  // namespace rille::provider::cloud

@@ -1,0 +1,34 @@
+// RegionalProvider: a cloud with regions as one Provider. A driver writes RegionDriver, for one region and in the
+// region's own ids; here the regions are asked at once, ids get their region ("us-east-1/i-0123", and of offers
+// "us-east-1/p4d.24xlarge:spot"), errors their names, offers their order.
+// Loop thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/provider/provider.hpp"
+
+namespace rille::provider::cloud {
+
+class RegionDriver {
+ public:
+  virtual ~RegionDriver() = default;
+  virtual const std::string& region() const = 0;
+  // Whether an id looks like one of this cloud's: anything else is nobody's machine.
+  virtual bool is_id(std::string_view id) const = 0;
+  // Offer::id is the type's name alone; provider, region and spot are filled in by the caller. Those that do not match
+  // the query may be among them.
+  virtual Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) = 0;
+  virtual Async<Machine> create(CreateRequest request, std::string type, CancelToken token) = 0;
+  // A machine that is unknown: an error with http_status 404, or state gone.
+  virtual Async<Machine> describe(std::string id, CancelToken token) = 0;
+  virtual Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) = 0;
+  virtual Async<> terminate(std::string id, CancelToken token) = 0;
+};
+
+std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,
+                                        std::vector<std::unique_ptr<RegionDriver>> regions);
+
+}  // namespace rille::provider::cloud

@@ -1,0 +1,95 @@
+#include "runtime/provider/cloud/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::provider::cloud {
+
+const Value& SettingsReader::take(const char* field) {
+  known_.emplace_back(field);
+  return settings_[field];
+}
+
+void SettingsReader::refuse(const char* field, const char* wanted) {
+  if (wrong_) return;
+  wrong_ = make_error(ErrorKind::config, fmt::format("{}: {} = {}: {} is wanted", provider_, field,
+                                                     settings_[field].to_json(), wanted));
+}
+
+std::string SettingsReader::text(const char* field, std::string otherwise) {
+  const Value& v = take(field);
+  if (v.is_null()) return otherwise;
+  if (v.as_string()) return *v.as_string();
+  refuse(field, "a text");
+  return otherwise;
+}
+
+std::vector<std::string> SettingsReader::texts(const char* field, std::vector<std::string> otherwise) {
+  const Value& v = take(field);
+  if (v.is_null()) return otherwise;
+  std::vector<std::string> out;
+  const Value::Array* list = v.as_array();
+  for (std::size_t i = 0; list && i < list->size(); ++i)
+    if ((*list)[i].as_string()) out.push_back(*(*list)[i].as_string());
+  if (!list || out.empty() || out.size() != list->size()) refuse(field, "a list of texts");
+  return out.empty() ? otherwise : out;
+}
+
+std::int64_t SettingsReader::bytes(const char* field, std::int64_t otherwise) {
+  const Value& v = take(field);
+  if (v.is_null()) return otherwise;
+  const Result<std::int64_t> size = v.as_string() ? parse_size_bytes(*v.as_string())
+                                                  : Result<std::int64_t>(make_error(ErrorKind::config, ""));
+  if (!size) refuse(field, "a size as in \"100GB\"");
+  return size ? *size : otherwise;
+}
+
+Value SettingsReader::object(const char* field) {
+  const Value& v = take(field);
+  if (!v.is_null() && !v.as_object()) refuse(field, "an object");
+  return v.as_object() ? v : Value(Value::Object{});
+}
+
+Result<> SettingsReader::done() {
+  if (wrong_) return *wrong_;
+  if (!settings_.as_object()) return {};
+  for (const auto& [key, value] : *settings_.as_object()) {
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    const std::string near = did_you_mean(key, known_);
+    std::string all;
+    for (const std::string& name : known_) (all += all.empty() ? "" : " ") += name;
+    return make_error(ErrorKind::config, fmt::format("{}: nobody knows the field '{}'", provider_, key),
+                      near.empty() ? "its fields: " + all : fmt::format("did you mean '{}'?", near));
+  }
+  return {};
+}
+
+Result<std::vector<std::pair<std::string, Value>>> region_settings(const std::string& provider, const Value& settings,
+                                                                   const std::string& usual) {
+  Value common = settings.as_object() ? settings : Value(Value::Object{});
+  const Value regions = common["regions"];
+  common.as_object()->erase("regions");
+  std::vector<std::pair<std::string, Value>> out;
+  if (regions.is_null()) {
+    out.emplace_back(usual, common);
+  } else if (const Value::Array* names = regions.as_array()) {
+    for (const Value& name : *names)
+      if (name.as_string()) out.emplace_back(*name.as_string(), common);
+  } else if (regions.as_object()) {
+    for (const auto& [name, more] : *regions.as_object()) {
+      Value merged = common;
+      for (const auto& [key, value] : more.as_object() ? *more.as_object() : Value::Object()) merged.set(key, value);
+      out.emplace_back(name, std::move(merged));
+    }
+  }
+  if (out.empty())
+    return make_error(ErrorKind::config, fmt::format("{}: regions = {}", provider, regions.to_json()),
+                      "a list of names, or {\"NAME\": {what is different there}}");
+  return out;
+}
+
+}  // namespace rille::provider::cloud

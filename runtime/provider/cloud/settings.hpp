@@ -1,0 +1,39 @@
+// SettingsReader: a provider's part of the settings file, field by field. What is wrong is remembered, and told at the
+// end: the first wrong field, or one that nobody asked for, with the nearest name. Any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/value.hpp"
+
+namespace rille::provider::cloud {
+
+class SettingsReader {
+ public:
+  SettingsReader(std::string provider, const Value& settings) : provider_(std::move(provider)), settings_(settings) {}
+
+  std::string text(const char* field, std::string otherwise = "");
+  std::vector<std::string> texts(const char* field, std::vector<std::string> otherwise);
+  std::int64_t bytes(const char* field, std::int64_t otherwise);  // "100GB"
+  Value object(const char* field);
+  Result<> done();  // config
+
+ private:
+  const Value& take(const char* field);
+  void refuse(const char* field, const char* wanted);
+
+  std::string provider_;
+  const Value& settings_;
+  std::vector<std::string> known_;
+  std::optional<Error> wrong_;
+};
+
+// Each region's name and settings: `regions` is a list of names, or an object of names with what is different there;
+// the rest of the settings holds for all. Without it: the `usual` region. config: neither a list nor an object.
+Result<std::vector<std::pair<std::string, Value>>> region_settings(const std::string& provider, const Value& settings,
+                                                                   const std::string& usual);
+
+}  // namespace rille::provider::cloud

@@ -1,0 +1,72 @@
+#include "runtime/provider/gpus.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace rille::provider {
+
+namespace {
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> out(1);
+  for (char c : text) {
+    if (c == ' ' || c == '-' || c == '_' || c == '/' || c == ',') {
+      if (!out.back().empty()) out.emplace_back();
+    } else {
+      out.back() += c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+    }
+  }
+  if (out.back().empty()) out.pop_back();
+  // "80G" is "80GB", and "80 GB" one word.
+  for (std::string& word : out)
+    if (word.size() > 1 && word.back() == 'G' && word.find_first_not_of("0123456789") == word.size() - 1) word += 'B';
+  for (std::size_t i = 1; i < out.size(); ++i) {
+    const bool number = out[i - 1].find_first_not_of("0123456789") == std::string::npos;
+    if (!number || (out[i] != "GB" && out[i] != "G" && out[i] != "GIB")) continue;
+    out[i - 1] += "GB";
+    out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return out;
+}
+
+// Words that say nothing about the model.
+bool is_filler(const std::string& word) {
+  constexpr std::string_view fillers[] = {"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "SXM", "SXM2", "SXM3", "SXM4", "SXM5",
+                                          "PCIE", "NVL", "HBM2", "HBM2E", "HBM3", "HBM3E", "GPU", "TENSOR", "CORE"};
+  return std::find(std::begin(fillers), std::end(fillers), word) != std::end(fillers);
+}
+
+bool is_memory(const std::string& word) {
+  return word.size() > 2 && word.ends_with("GB") &&
+         word.find_first_not_of("0123456789") == word.size() - 2;
+}
+
+// What a GPU is sold as having: a card of 80 GB reports 79.65 GiB, and 141 GB are 131.3 GiB or 143771 MiB.
+bool is_size_of(const std::string& word, std::int64_t memory_bytes) {
+  const double gb = std::stod(word), bytes = static_cast<double>(memory_bytes);
+  const auto near = [gb](double n) { return std::abs(n - gb) <= 0.06 * gb; };
+  return memory_bytes > 0 && (near(bytes / 1e9) || near(bytes / 1073741824.0));
+}
+
+}  // namespace
+
+std::string gpu_model(std::string_view name) {
+  std::string out;
+  for (const std::string& word : words_of(name)) {
+    if (is_filler(word)) continue;
+    (out += out.empty() ? "" : " ") += word == "TI" ? "Ti" : word == "SUPER" ? "Super" : word;
+  }
+  return out;
+}
+
+bool gpu_matches(std::string_view model, std::int64_t memory_bytes, std::string_view asked) {
+  const std::vector<std::string> has = words_of(model);
+  for (const std::string& word : words_of(asked)) {
+    if (is_filler(word) || std::find(has.begin(), has.end(), word) != has.end()) continue;
+    if (!is_memory(word) || !is_size_of(word, memory_bytes)) return false;
+  }
+  return true;
+}
+
+}  // namespace rille::provider

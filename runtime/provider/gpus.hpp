@@ -1,0 +1,18 @@
+// Names of GPU models. Drivers, clouds and people write them differently: "NVIDIA A100-SXM4-80GB", "nvidia-a100-80gb",
+// "A100 80GB". Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rille::provider {
+
+// The model as Rille shows it: "A100 80GB", "RTX 4090", "H100". Without the maker, the product line and the socket.
+std::string gpu_model(std::string_view name);
+
+// Whether `asked` means this model. Every word of it has to be one of the model's, in any case and order; the memory of
+// one GPU counts as a word, too: "A100" and "A100-80GB" mean an "A100" with 80 GB, "A10" does not.
+bool gpu_matches(std::string_view model, std::int64_t memory_bytes, std::string_view asked);
+
+}  // namespace rille::provider

@@ -1,0 +1,31 @@
+// Which providers there are, and those that this user has set up: the one place that names each.
+//
+// Settings: a JSON file, an object with a field per provider, as {"ssh": {"hosts": ["me@gpu1"]}}. Each provider's page
+// in docs/manual/providers says what its part may hold. Never a secret: those come from where each cloud's own tools
+// keep them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/provider/provider.hpp"
+
+namespace rille::provider {
+
+// All names, in the order in which they are asked.
+const std::vector<std::string>& provider_names();
+
+// What each provider is made with.
+struct Setup {
+  Loop& loop;
+  std::string home;      // $RILLE_HOME: for what may be lost
+  std::string config;    // this installation's folder: for keys
+  Value settings;        // this provider's part of the file
+};
+
+// The providers of a settings file. io: it cannot be read; config: it says what nobody knows, with the nearest name.
+Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const std::string& settings_file,
+                                                              const std::string& home);
+
+}  // namespace rille::provider

@@ -1,0 +1,97 @@
+// What the provider `ssh` runs on a host, for a POSIX shell. $1 is the folder of its instances, "" for the usual one.
+#pragma once
+
+namespace rille::provider::ssh_scripts {
+
+constexpr int no_slot = 75, not_there = 74;  // exit codes
+
+// Begins each of the others.
+constexpr const char* begin = R"sh(set -u
+root=${1:-${XDG_STATE_HOME:-$HOME/.local/state}/rille/rented}
+live() {
+  now=$(date +%s) n=0
+  for file in "$root"/i-*/machine.json; do
+    [ -e "$file" ] || continue
+    ends=$(sed -n 's/.*"expires_wall_us":\([0-9]*\)[0-9]\{6\}[^0-9].*/\1/p' "$file")
+    [ -n "$ends" ] && [ "$ends" -gt 0 ] && [ "$ends" -le "$now" ] || n=$((n + 1))
+  done
+}
+)sh";
+
+// Says what the host has, a fact a line.
+constexpr const char* probe = R"sh(live
+echo "cpus $(getconf _NPROCESSORS_ONLN)"
+echo "memory $(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
+echo "live $n"
+nvidia-smi --query-gpu=memory.total,name --format=csv,noheader,nounits 2>/dev/null | sed 's/^/gpu /'
+exit 0
+)sh";
+
+// $2 the id, $3 the machine's file, $4 the slots. Gives the file that is there; 75: no slot is free.
+constexpr const char* create = R"sh(set -e
+umask 077
+mkdir -p "$root"
+exec 9>"$root/lock"
+flock 9
+if [ ! -e "$root/$2/machine.json" ]; then
+  live
+  [ "$n" -lt "$4" ] || exit 75
+  rm -rf "$root/.new-$2"
+  mkdir -p "$root/.new-$2/work"
+  printf '%s\n' "$3" >"$root/.new-$2/machine.json"
+  sync "$root/.new-$2/machine.json"
+  rm -rf "$root/$2"
+  mv "$root/.new-$2" "$root/$2"
+  sync "$root"
+fi
+echo "$root/$2"
+cat "$root/$2/machine.json"
+)sh";
+
+// $2 the id. Gives its folder and file; 74: there is none.
+constexpr const char* describe = R"sh([ -e "$root/$2/machine.json" ] || exit 74
+echo "$root/$2"
+cat "$root/$2/machine.json"
+if [ -e "$root/$2/notice.json" ]; then echo; cat "$root/$2/notice.json"; fi
+)sh";
+
+// The same of all, each after its folder.
+constexpr const char* list = R"sh(for file in "$root"/i-*/machine.json; do
+  [ -e "$file" ] || continue
+  echo "${file%/machine.json}"
+  cat "$file"
+  echo
+done
+)sh";
+
+// $2 the id. No agent starts after the mark; the agent's keeper ends what it left; then whatever bears the instance's
+// mark in its environment is killed until there is none; machine.json goes last.
+constexpr const char* terminate = R"sh(dir=$root/$2
+[ -e "$dir/machine.json" ] || { rm -rf "$dir"; exit 0; }
+sed 's/"terminating":false/"terminating":true/' "$dir/machine.json" >"$dir/machine.json.new" &&
+  mv "$dir/machine.json.new" "$dir/machine.json" || exit 1
+dir=$(cd "$dir" && pwd -P)
+marked() {
+  for entry in /proc/[0-9]*/environ; do
+    pid=${entry#/proc/}
+    pid=${pid%/environ}
+    [ "$pid" = "$$" ] || ! tr '\0' '\n' 2>/dev/null <"$entry" | grep -qxF "RILLE_INSTANCE=$dir" || echo "$pid"
+  done 2>/dev/null
+}
+is_keeper() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -q ' agent keeper '; }
+round=0
+while pids=$(marked) && [ -n "$pids" ]; do
+  round=$((round + 1))
+  [ "$round" -le 100 ] || { echo "processes that do not end: $pids" >&2; exit 1; }
+  for pid in $pids; do
+    if is_keeper "$pid" && [ "$round" -le 50 ]; then continue; fi
+    if [ "$round" -le 10 ]; then kill -TERM "$pid"; else kill -KILL "$pid"; fi 2>/dev/null
+  done
+  sleep 0.1
+done
+cd "$root" && find "$2" -mindepth 1 ! -name machine.json -delete 2>/dev/null
+find "$2" -mindepth 1 ! -name machine.json | grep -q . && { echo "files that stay in $dir" >&2; exit 1; }
+rm -rf "$root/$2"
+)sh";
+
+}  // namespace rille::provider::ssh_scripts

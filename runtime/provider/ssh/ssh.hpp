@@ -1,0 +1,15 @@
+// The provider of hosts that you own, reached by OpenSSH: the `ssh` command, with your keys, agent and ~/.ssh/config.
+// What is "rented" is a slot of a host: a folder there, with the tag in it from its first instant. A host needs a POSIX
+// shell with flock, /proc, tar and gzip; nothing is installed by root. docs/manual/providers/ssh.md.
+#pragma once
+
+#include <memory>
+
+#include "runtime/provider/providers.hpp"
+
+namespace rille::provider {
+
+// Settings: see read_ssh_hosts. config: they are wrong.
+Result<std::unique_ptr<Provider>> make_ssh_provider(Setup setup);
+
+}  // namespace rille::provider

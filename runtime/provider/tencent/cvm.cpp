@@ -1,0 +1,220 @@
+#include "runtime/provider/tencent/cvm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "runtime/base/time.hpp"
+#include "runtime/net/sign/tencent.hpp"
+#include "runtime/provider/gpus.hpp"
+
+namespace rille::provider::tencent {
+
+namespace {
+
+using cloud::Effect;
+using cloud::environment;
+using cloud::Trouble;
+
+constexpr const char* version = "2017-03-12";
+constexpr int page_rows = 100, rows_max = 20'000;
+
+constexpr cloud::Meaning meanings[] = {
+    {"ResourceInsufficient.*", Trouble::capacity},
+    {"ResourcesSoldOut.*", Trouble::capacity},
+    {"ResourceUnavailable.InstanceType", Trouble::capacity},
+    {"InvalidParameterValue.InsufficientOffering", Trouble::capacity},
+    {"UnsupportedOperation.NoInstanceTypeSupportSpot", Trouble::capacity},
+    {"UnsupportedOperation.SpotUnsupportedRegion", Trouble::capacity},
+    {"InvalidParameterValue.InsufficientPrice", Trouble::capacity,
+     "the market is above what you pay at most: raise max_price"},
+    {"LimitExceeded.*", Trouble::quota, "ask for more in the console's quota page, or take another region"},
+    {"InstancesQuotaLimitExceeded", Trouble::quota},
+    {"OverQuota", Trouble::quota},
+    {"InvalidAccount.InsufficientBalance", Trouble::quota, "the account has not enough money"},
+    {"RequestLimitExceeded*", Trouble::throttle},
+    {"InternalError", Trouble::transient},
+    {"InternalServerError", Trouble::transient},
+    {"ResourceUnavailable", Trouble::transient},
+    {"UnsupportedOperation.InstanceStatePending", Trouble::transient},
+    {"UnsupportedOperation.InstanceStateStarting", Trouble::transient},
+    {"UnsupportedOperation.InstanceStateTerminating", Trouble::not_found},  // asked to end before
+    {"InvalidInstanceId.NotFound", Trouble::not_found},
+    {"AuthFailure.SignatureExpire", Trouble::clock, "set this machine's clock"},
+    {"AuthFailure.TokenFailure", Trouble::expired, "get new temporary keys"},
+    {"AuthFailure.SecretIdNotFound", Trouble::auth, "there is no such key: was it deleted?"},
+    {"AuthFailure.SignatureFailure", Trouble::auth, "the secret key does not belong to the id"},
+    {"AuthFailure*", Trouble::auth},
+    {"UnauthorizedOperation*", Trouble::auth,
+     "the key's owner may not do this: docs/manual/providers/tencent.md has the policy"},
+};
+
+// Errors come with status 200.
+cloud::Answer read_answer(const net::HttpResponse& response) {
+  cloud::Answer out;
+  Result<Value> value = Value::from_json(response.body);
+  if (value) out.value = (*value)["Response"];
+  out.request_id = out.value.text("RequestId");
+  out.code = out.value["Error"].text("Code");
+  out.message = out.value["Error"].text("Message");
+  if (out.code.empty() && response.ok() && !out.value.as_object()) out.code = "NotJson";
+  return out;
+}
+
+cloud::ApiOptions options_for(const std::string& region) {
+  cloud::ApiOptions out;
+  out.provider = "tencent";
+  out.meanings = meanings;
+  out.read = read_answer;
+  out.sign = [region](net::Parts parts, const net::Credentials& who, std::int64_t us) {
+    net::TencentCall call;
+    call.service = "cvm";
+    call.action = *parts.find_header("X-TC-Action");
+    call.version = version;
+    call.region = region;
+    return net::sign_tencent(std::move(parts), who, call, us);
+  };
+  return out;
+}
+
+Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
+
+// CVM names the number of GPUs of a type, and their model in documents only:
+// https://www.tencentcloud.com/document/product/560/19701
+struct Family {
+  const char *name, *gpu;
+  std::int64_t gib;
+};
+constexpr Family families[] = {{"GN7", "T4", 16},      {"GN7vi", "T4", 16},    {"GN8", "P40", 24},
+                               {"GN10X", "V100", 32},  {"GN10Xp", "V100", 32}, {"GT4", "A100 40GB", 40},
+                               {"PNV4", "A10", 24},    {"GI3X", "T4", 16}};
+
+Instance read_instance(const Value& v) {
+  Instance out;
+  out.id = v.text("InstanceId");
+  out.state = v.text("InstanceState");
+  out.zone = v["Placement"].text("Zone");
+  out.type = v.text("InstanceType");
+  out.problem = v.text("LatestOperationErrorMsg");
+  for (const Value& tag : list_of(v["Tags"]))
+    if (tag.text("Key") == tag_key) out.tag = tag.text("Value");
+  for (const Value& address : list_of(v["PublicIpAddresses"]))
+    if (address.as_string()) out.address = *address.as_string();
+  if (const Result<std::int64_t> created = parse_utc(v.text("CreatedTime"))) out.created_wall_us = *created;
+  return out;
+}
+
+Async<std::optional<cloud::FoundKeys>> from_environment(CancelToken) {
+  cloud::FoundKeys found;
+  found.keys = {environment("TENCENTCLOUD_SECRET_ID"), environment("TENCENTCLOUD_SECRET_KEY"),
+                environment("TENCENTCLOUD_TOKEN")};
+  found.from = "the environment";
+  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
+  co_return found;
+}
+
+Async<std::optional<cloud::FoundKeys>> from_profile(CancelToken) {
+  const std::string file = environment("HOME") + "/.tencentcloud/credentials";
+  if (!std::filesystem::exists(file)) co_return std::optional<cloud::FoundKeys>();
+  RILLE_CO_TRY(cloud::Ini ini, cloud::read_ini(file));
+  auto& section = ini["default"];
+  cloud::FoundKeys found;
+  found.keys = {section["secret_id"], section["secret_key"], section["token"]};
+  found.from = file;
+  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
+  co_return found;
+}
+
+}  // namespace
+
+cloud::CredentialChain key_chain(Loop& loop) {
+  std::vector<cloud::KeySource> sources{from_environment, from_profile};
+  return {loop, "tencent", std::move(sources),
+          "set TENCENTCLOUD_SECRET_ID and TENCENTCLOUD_SECRET_KEY, or write ~/.tencentcloud/credentials"};
+}
+
+Cvm::Cvm(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+    : region_(std::move(region)), url_(endpoints.text("cvm", "https://cvm.tencentcloudapi.com")),
+      api_(loop, options_for(region_), keys) {}
+
+Async<Value> Cvm::call(std::string action, Value request, Effect effect, CancelToken token) {
+  net::Parts parts;
+  parts.method = "POST";
+  parts.scheme = url_.substr(0, url_.find("://"));
+  parts.host = url_.substr(url_.find("://") + 3);
+  parts.headers = {{"Content-Type", "application/json; charset=utf-8"}, {"X-TC-Action", action}};
+  parts.body = request.as_object() ? request.to_json() : "{}";
+  co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
+}
+
+Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken token) {
+  Value::Array filters{Value().set("Name", "instance-charge-type")
+                           .set("Values", Value::Array{Value(spot ? "SPOTPAID" : "POSTPAID_BY_HOUR")})};
+  if (!zone.empty()) filters.push_back(Value().set("Name", "zone").set("Values", Value::Array{Value(zone)}));
+  Value asked;
+  asked.set("Filters", std::move(filters));
+  RILLE_CO_TRY(const Value answer,
+               co_await call("DescribeZoneInstanceConfigInfos", std::move(asked), Effect::none, token));
+  std::map<std::string, Offer> cheapest;
+  for (const Value& v : list_of(answer["InstanceTypeQuotaSet"])) {
+    if (v.text("Status") != "SELL") continue;
+    Offer offer;
+    offer.id = v.text("InstanceType");
+    offer.vcpus = static_cast<int>(v.integer("Cpu"));
+    offer.memory_bytes = v.integer("Memory") << 30;
+    const double gpus = v.number("GpuCount");
+    if (gpus > 0 && gpus < 1) continue;  // a part of one
+    offer.gpu_count = static_cast<int>(gpus);
+    if (offer.gpu_count > 0) {
+      const std::string family = v.text("InstanceFamily");
+      const auto known = std::find_if(std::begin(families), std::end(families),
+                                      [&](const Family& f) { return family == f.name; });
+      const bool found = known != std::end(families);
+      offer.gpu = found ? known->gpu : gpu_model(family);
+      offer.gpu_memory_bytes = found ? known->gib << 30 : 0;
+    }
+    const double price = v["Price"].number("UnitPriceDiscount", v["Price"].number("UnitPrice"));
+    if (!(price > 0) || v["Price"].text("ChargeUnit") != "HOUR") continue;
+    offer.price_micros_per_hour = static_cast<Micros>(std::llround(price * 1e6));
+    const auto [at, fresh] = cheapest.emplace(offer.id, offer);
+    if (!fresh && offer.price_micros_per_hour < at->second.price_micros_per_hour) at->second = std::move(offer);
+  }
+  std::vector<Offer> out;
+  for (auto& [type, offer] : cheapest) out.push_back(std::move(offer));
+  co_return out;
+}
+
+Async<std::string> Cvm::run(Value request, CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(request), Effect::lasting, token));
+  const Value::Array ids = list_of(answer["InstanceIdSet"]);
+  if (ids.empty() || !ids[0].as_string())
+    co_return make_error(ErrorKind::integrity, "RunInstances: the answer names no instance: " + answer.to_json());
+  co_return *ids[0].as_string();
+}
+
+Async<std::vector<Instance>> Cvm::describe(Value request, CancelToken token) {
+  std::vector<Instance> out;
+  for (std::int64_t offset = 0; offset < rows_max;) {
+    Value asked = request;
+    asked.set("Offset", offset).set("Limit", page_rows);
+    RILLE_CO_TRY(const Value answer, co_await call("DescribeInstances", std::move(asked), Effect::none, token));
+    const Value::Array rows = list_of(answer["InstanceSet"]);
+    for (const Value& v : rows) out.push_back(read_instance(v));
+    offset += static_cast<std::int64_t>(rows.size());
+    if (rows.empty() || offset >= answer.integer("TotalCount")) co_return out;
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("DescribeInstances has more than {} rows", rows_max));
+}
+
+Async<> Cvm::terminate(std::string id, CancelToken token) {
+  Value asked;
+  asked.set("InstanceIds", Value::Array{Value(id)});
+  auto answer = co_await call("TerminateInstances", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+}  // namespace rille::provider::tencent

@@ -1,0 +1,40 @@
+// CVM's calls, as plain values. What CVM calls by its own names is known here and nowhere else. Loop thread only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/types.hpp"
+
+namespace rille::provider::tencent {
+
+struct Instance {
+  std::string id, state, tag, zone, type, address, problem;
+  std::int64_t created_wall_us = 0;
+};
+
+// As Tencent's own tools find them: environment, ~/.tencentcloud/credentials.
+cloud::CredentialChain key_chain(Loop& loop);
+
+class Cvm {
+ public:
+  Cvm(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
+
+  const std::string& region() const { return region_; }
+  // With prices; id: the type's name. Of a zone, "": the cheapest of all.
+  Async<std::vector<Offer>> sold(std::string zone, bool spot, CancelToken token);
+  Async<std::string> run(Value request, CancelToken token);                    // the new instance's id
+  Async<std::vector<Instance>> describe(Value request, CancelToken token);     // all pages
+  Async<> terminate(std::string id, CancelToken token);
+
+ private:
+  Async<Value> call(std::string action, Value request, cloud::Effect effect, CancelToken token);
+
+  std::string region_, url_;
+  cloud::Api api_;
+};
+
+inline constexpr const char* tag_key = "rille";
+
+}  // namespace rille::provider::tencent

@@ -1,0 +1,188 @@
+#include "runtime/provider/tencent/tencent.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/time.hpp"
+#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/tencent/cvm.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace tencent;
+
+constexpr std::int64_t gb = 1'000'000'000;
+constexpr std::size_t user_data_bytes_max = 16 << 10;
+// ActionTime has to be five minutes ahead when the call arrives, which may be long after it was planned.
+constexpr std::int64_t release_margin_us = 10LL * 60'000'000;
+
+struct Settings {
+  std::string image, vpc, subnet, security_group, zone, disk_kind;
+  std::int64_t disk_bytes = 100 * gb;
+  Value endpoints;
+};
+
+struct Account {
+  Account(Loop& loop, cloud::SshKeys keys) : access(std::move(keys)), chain(key_chain(loop)) {}
+  cloud::Access access;
+  cloud::CredentialChain chain;
+};
+
+MachineState state_of(const std::string& state) {
+  if (state == "PENDING" || state == "STARTING") return MachineState::pending;
+  if (state == "RUNNING" || state == "REBOOTING") return MachineState::live;
+  return MachineState::terminating;  // a stopped one, or one whose launch failed, is ended, too
+}
+
+class Region final : public cloud::RegionDriver {
+ public:
+  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
+      : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
+        cvm_(loop, account_->chain, name, settings_.endpoints) {}
+  const std::string& region() const override { return cvm_.region(); }
+  bool is_id(std::string_view id) const override { return id.starts_with("ins-"); }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    RILLE_CO_TRY(std::vector<Offer> out, co_await cvm_.sold(settings_.zone, query.spot, token));
+    for (Offer& offer : out) {
+      offer.currency = "CNY";
+      offer.disk_bytes_max = 16'000 * gb;
+    }
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    RILLE_CO_TRY(Value order, order_of(request, type));
+    Machine made;
+    RILLE_CO_TRY(made.id, co_await cvm_.run(std::move(order), token));
+    made.state = MachineState::pending;
+    made.tag = request.tag;
+    made.created_wall_us = loop_.clock().wall_us();
+    made.expires_wall_us = request.expires_wall_us;
+    co_return made;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    Machine gone;
+    Value asked;
+    asked.set("InstanceIds", Value::Array{Value(id)});
+    RILLE_CO_TRY(const std::vector<Instance> found, co_await cvm_.describe(std::move(asked), token));
+    if (found.empty()) co_return gone;
+    co_return machine_of(found.front());
+  }
+
+  Async<std::vector<Machine>> list(std::string, CancelToken token) override {
+    Value asked;
+    asked.set("Filters", Value::Array{Value().set("Name", "tag-key").set("Values", Value::Array{Value(tag_key)})});
+    RILLE_CO_TRY(const std::vector<Instance> all, co_await cvm_.describe(std::move(asked), token));
+    std::vector<Machine> out;
+    for (const Instance& instance : all) {
+      RILLE_CO_TRY(Machine m, machine_of(instance));
+      out.push_back(std::move(m));
+    }
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    return cvm_.terminate(std::move(id), std::move(token));
+  }
+
+ private:
+  Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
+    for (const auto& [name, value] : {std::pair("image", &settings_.image), std::pair("zone", &settings_.zone),
+                                      std::pair("security_group", &settings_.security_group)})
+      if (value->empty())
+        return make_error(ErrorKind::config, fmt::format("tencent: region {} has no {}", region(), name),
+                          "name a zone, an image and a security group that lets port 22 in, in the provider's "
+                          "settings");
+    RILLE_TRY(const std::string user_data,
+              account_->access.user_data(request, false, user_data_bytes_max));
+    const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
+    const Value tags(Value::Array{Value().set("Key", tag_key).set("Value", request.tag)});
+    Value out;
+    out.set("InstanceType", type).set("ImageId", settings_.image).set("InstanceCount", 1);
+    out.set("InstanceName", request.tag).set("ClientToken", request.token).set("UserData", user_data);
+    out.set("Placement", Value().set("Zone", settings_.zone));
+    out.set("SystemDisk", Value().set("DiskType", settings_.disk_kind).set("DiskSize", (disk_bytes + gb - 1) / gb));
+    out.set("SecurityGroupIds", Value::Array{Value(settings_.security_group)});
+    if (!settings_.subnet.empty())
+      out.set("VirtualPrivateCloud", Value().set("VpcId", settings_.vpc).set("SubnetId", settings_.subnet));
+    out.set("InternetAccessible", Value().set("InternetChargeType", "TRAFFIC_POSTPAID_BY_HOUR")
+                                      .set("InternetMaxBandwidthOut", 100).set("PublicIpAssigned", true));
+    out.set("TagSpecification", Value::Array{Value().set("ResourceType", "instance").set("Tags", tags)});
+    if (request.expires_wall_us > 0)
+      out.set("ActionTimer", Value().set("TimerAction", "TerminateInstances")
+                                 .set("ActionTime", format_utc(request.expires_wall_us + release_margin_us)));
+    out.set("InstanceChargeType", request.offer.spot ? "SPOTPAID" : "POSTPAID_BY_HOUR");
+    if (!request.offer.spot) return out;
+    const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
+    Value options;
+    options.set("SpotInstanceType", "one-time");
+    if (most > 0) options.set("MaxPrice", fmt::format("{}.{:06}", most / 1'000'000, most % 1'000'000));
+    out.set("InstanceMarketOptions", Value().set("MarketType", "spot").set("SpotOptions", std::move(options)));
+    return out;
+  }
+
+  Result<Machine> machine_of(const Instance& instance) const {
+    Machine m;
+    m.id = instance.id;
+    m.state = state_of(instance.state);
+    m.tag = instance.tag;
+    m.created_wall_us = instance.created_wall_us;
+    m.details.set("type", instance.type).set("zone", instance.zone);
+    if (!instance.problem.empty()) m.details.set("problem", instance.problem);
+    if (m.state != MachineState::live) return m;
+    if (instance.address.empty()) {
+      m.state = MachineState::pending;  // it has no address yet
+      return m;
+    }
+    m.details.set("address", instance.address);
+    RILLE_TRY(m.channel, account_->access.channel(instance.tag, instance.id, instance.address));
+    return m;
+  }
+
+  Loop& loop_;
+  std::shared_ptr<Account> account_;
+  Settings settings_;
+  Cvm cvm_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
+  const std::string usual = cloud::environment("TENCENTCLOUD_REGION");
+  RILLE_TRY(const auto regions,
+            cloud::region_settings("tencent", setup.settings, usual.empty() ? "ap-guangzhou" : usual));
+  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
+  const auto account = std::make_shared<Account>(setup.loop, std::move(keys));
+  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  for (const auto& [name, settings] : regions) {
+    cloud::SettingsReader read("tencent", settings);
+    Settings s;
+    s.image = read.text("image");
+    s.zone = read.text("zone");
+    s.vpc = read.text("vpc");
+    s.subnet = read.text("subnet");
+    s.security_group = read.text("security_group");
+    s.disk_kind = read.text("disk_kind", "CLOUD_BSSD");
+    s.disk_bytes = read.bytes("disk", s.disk_bytes);
+    s.endpoints = read.object("endpoints");
+    RILLE_CHECK(read.done());
+    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
+  }
+  Traits traits;
+  traits.token_lifetime_ms = 0;  // nowhere confirmed: what is uncertain is looked for by tag
+  traits.visibility_lag_ms = 60'000;
+  traits.teardown_ms = release_margin_us / 1000;
+  traits.dead_man = DeadMan::provider;
+  traits.spot_notice_s = 120;
+  traits.currency = "CNY";
+  return cloud::make_regional(setup.loop, "tencent", std::move(traits), std::move(drivers));
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,253 @@
+// What every provider promises to the lease layer (runtime/provider/provider.hpp), tried on its fake. usage:
+// RILLE_FAKE=aws contract. What a provider does not have (tokens, spot) is skipped by what its traits say.
+#include <set>
+
+#include "tests/contract/fake.hpp"
+
+using namespace rille;
+using namespace rille::provider;
+
+namespace {
+
+void check_named(const Error& e) {
+  INFO(e.message);
+  CHECK(e.provider == fake_name());
+  CHECK_FALSE(e.operation.empty());
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fake, "offers: what is sold, priced, in order, and only that") {
+  const std::vector<Offer> all = offers("any");
+  REQUIRE(all.size() >= 3);
+  for (const Offer& o : all) {
+    INFO(o.to_value().to_json());
+    CHECK(o.provider == fake_name());
+    CHECK(o.vcpus > 0);
+    CHECK(o.memory_bytes > 0);
+    CHECK_FALSE(o.region.empty());
+  }
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i].dollars() >= 0) CHECK(all[i - 1].dollars() <= all[i].dollars());
+  const std::vector<Offer> some = offers("A100");
+  REQUIRE_FALSE(some.empty());
+  for (const Offer& o : some) {
+    CHECK(o.gpu.find("A100") != std::string::npos);
+    CHECK(o.gpu_count > 0);
+    CHECK(o.gpu_memory_bytes >= 38'000'000'000);
+  }
+  CHECK(offers("A100-17GB").empty());
+  OfferQuery cheap;
+  cheap.gpu = "A100";
+  cheap.max_price_micros_per_hour = 1;
+  CHECK(wait(provider->offers(cheap, {})).value().empty());
+}
+
+TEST_CASE_METHOD(Fake, "a life: create, describe, list, terminate, and nothing is left") {
+  const CreateRequest request = order("life");
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message + " / " + made.error().hint);
+  CHECK(made->tag == request.tag);
+  const Machine live = until(made->id, MachineState::live);
+  CHECK(live.tag == request.tag);
+  CHECK_FALSE(live.channel.argv_prefix.empty());
+  CHECK(live.channel.directory[0] == '/');
+  const auto listed = wait(provider->list("rille-0123456789ab-", {})).value();
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0].id == made->id);
+  CHECK(listed[0].tag == request.tag);
+  CHECK(wait(provider->list("rille-other-", {})).value().empty());
+  CHECK(alive() >= 1);
+  REQUIRE(wait(provider->terminate(made->id, {})));
+  until(made->id, MachineState::gone);
+  REQUIRE(wait(provider->terminate(made->id, {})));
+  CHECK(wait(provider->list("rille-0123456789ab-", {})).value().empty());
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(Fake, "what is unknown is gone, and ending it succeeds") {
+  const auto made = wait(provider->create(order("vanish"), {}));
+  REQUIRE(made);
+  until(made->id, MachineState::live);
+  const Value state = control("state");
+  control("vanish", Value().set("id", (*state["machines"].as_array())[0].text("id")));
+  until(made->id, MachineState::gone);
+  CHECK(wait(provider->terminate(made->id, {})));
+  const auto stranger = wait(provider->describe("no-such-machine", {}));
+  REQUIRE(stranger);
+  CHECK(stranger->state == MachineState::gone);
+  CHECK(wait(provider->terminate("no-such-machine", {})));
+}
+
+TEST_CASE_METHOD(Fake, "a token makes one machine, by this process and by the next") {
+  if (provider->traits().token_lifetime_ms == 0) return;
+  const CreateRequest request = order("token");
+  const auto first = wait(provider->create(request, {}));
+  REQUIRE(first);
+  const auto again = wait(provider->create(request, {}));
+  REQUIRE(again);
+  CHECK(again->id == first->id);
+  const std::unique_ptr<Provider> other = make();
+  const auto by_other = wait(other->create(request, {}));
+  if (!by_other) FAIL(by_other.error().message);
+  CHECK(by_other->id == first->id);
+  CHECK(machines_made() == 1);
+  REQUIRE(wait(provider->terminate(first->id, {})));
+}
+
+TEST_CASE_METHOD(Fake, "an answer that was lost: the error leaves it open, and the tag finds the machine") {
+  for (const char* kind : {"drop_after", "error_after"}) {
+    INFO(kind);
+    const CreateRequest request = order(kind);
+    fault(kind, told["settings"].text("create", "*"), 1, Value().set("where", request.tag));
+    const auto lost = wait(provider->create(request, {}));
+    if (lost) {  // a retry inside the driver with the same token gave the machine: as good
+      CHECK(provider->traits().token_lifetime_ms > 0);
+    } else {
+      check_named(lost.error());
+      CHECK(lost.error().kind == ErrorKind::network);
+    }
+    std::vector<Machine> found;
+    for (int i = 0; i < 20 && found.empty(); ++i) {
+      found = wait(provider->list(request.tag, {})).value();
+      if (found.empty()) advance(10);
+    }
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].tag == request.tag);
+    REQUIRE(wait(provider->terminate(found[0].id, {})));
+    until(found[0].id, MachineState::gone);
+  }
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(Fake, "refusals of a create are told apart") {
+  const std::pair<const char*, ErrorKind> all[] = {{"capacity", ErrorKind::capacity}, {"quota", ErrorKind::quota}};
+  for (const auto& [kind, wanted] : all) {
+    INFO(kind);
+    const CreateRequest request = order(kind);
+    fault(kind);
+    const auto refused = wait(provider->create(request, {}));
+    REQUIRE_FALSE(refused);
+    check_named(refused.error());
+    CHECK(to_string(refused.error().kind) == to_string(wanted));
+    CHECK(refused.error().http_status != 429);
+  }
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(Fake, "asked too often: it waits, and asks again") {
+  const CreateRequest request = order("throttled");
+  fault("throttle", "*", 2);
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message);
+  CHECK(machines_made() == 1);
+  fault("throttle", "*", 2);
+  CHECK(wait(provider->describe(made->id, {})));
+  fault("throttle", "*", 1, Value().set("retry_after", 1));
+  CHECK(wait(provider->list("rille-", {})));
+  REQUIRE(wait(provider->terminate(made->id, {})));
+}
+
+TEST_CASE_METHOD(Fake, "reads are repeated after a failure of theirs") {
+  const auto made = wait(provider->create(order("flaky"), {}));
+  REQUIRE(made);
+  for (const char* kind : {"error", "drop"}) {
+    INFO(kind);
+    fault(kind, "*", 2);
+    CHECK(wait(provider->describe(made->id, {})));
+    fault(kind, "*", 2);
+    CHECK(wait(provider->list("rille-", {})));
+    fault(kind, "*", 1);
+    CHECK(wait(provider->terminate(made->id, {})));
+  }
+}
+
+TEST_CASE_METHOD(Fake, "keys that are refused are named as such, and not shown") {
+  fault("auth", "*", 1000);
+  OfferQuery query;
+  query.gpu = "A100";
+  const auto refused = wait(provider->offers(query, {}));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::auth);
+  check_named(refused.error());
+  const std::string shown = error_to_value(refused.error()).to_json();
+  for (const Value& secret : *told["secrets"].as_array()) CHECK(shown.find(*secret.as_string()) == std::string::npos);
+}
+
+TEST_CASE_METHOD(Fake, "a clock that is off by an hour is corrected") {
+  const CreateRequest request = order("clock");
+  fault("skew");
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message);
+  CHECK(wait(provider->describe(made->id, {})));
+  REQUIRE(wait(provider->terminate(made->id, {})));
+}
+
+TEST_CASE_METHOD(Fake, "lists have pages") {
+  std::set<std::string> ids;
+  const CreateRequest first = order("page");
+  for (int i = 0; i < 5; ++i) {
+    CreateRequest request = first;
+    request.token = derive_uuid({"page", std::to_string(i)});
+    request.tag += std::to_string(i);
+    const auto made = wait(provider->create(request, {}));
+    REQUIRE(made);
+    ids.insert(made->id);
+  }
+  control("set", Value().set("page_size", 2));
+  std::set<std::string> listed;
+  const auto all = wait(provider->list("rille-0123456789ab-page", {}));
+  if (!all) FAIL(all.error().message);
+  for (const Machine& m : *all) listed.insert(m.id);
+  CHECK(listed == ids);
+  fault("duplicates", "*", 100);
+  CHECK(wait(provider->list("rille-0123456789ab-page", {})).value().size() >= 5);
+  control("calm");
+  for (const std::string& id : ids) CHECK(wait(provider->terminate(id, {})));
+}
+
+TEST_CASE_METHOD(Fake, "a new machine that is not shown yet is no failure") {
+  control("set", Value().set("lag", 30));
+  const auto made = wait(provider->create(order("late"), {}));
+  if (!made) FAIL(made.error().message);
+  CHECK_FALSE(made->id.empty());
+  CHECK(wait(provider->describe(made->id, {})));  // gone, or pending: the lease layer knows the lag
+  advance(40);
+  until(made->id, MachineState::live);
+  CHECK(provider->traits().visibility_lag_ms >= 30'000);
+  REQUIRE(wait(provider->terminate(made->id, {})));
+}
+
+TEST_CASE_METHOD(Fake, "spot: its own price, a cap, and the day it is taken away") {
+  const std::vector<Offer> all = offers("any", true);
+  if (all.empty()) return;
+  for (const Offer& o : all) CHECK(o.spot);
+  const CreateRequest request = order("spot", true);
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message);
+  const Machine live = until(made->id, MachineState::live);
+  const Value state = control("state");
+  const Value& machine = (*state["machines"].as_array())[0];
+  CHECK(machine.boolean("spot"));
+  control("reclaim", Value().set("id", machine.text("id")).set("in_seconds", 5));
+  advance(10);
+  for (int i = 0; i < 20; ++i) {
+    const auto now = wait(provider->describe(made->id, {}));
+    REQUIRE(now);
+    if (now->state != MachineState::live) break;
+    advance(10);
+  }
+  CHECK(wait(provider->describe(made->id, {})).value().state != MachineState::live);
+  REQUIRE(wait(provider->terminate(made->id, {})));
+  until(made->id, MachineState::gone);
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(Fake, "cancelling ends the wait") {
+  fault("slow", "*", 1, Value().set("seconds", 30));
+  CancelSource stop;
+  Timer soon(*loop, 100, [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "enough")); });
+  const auto answer = wait(provider->list("rille-", stop.token()));
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().kind == ErrorKind::cancelled);
+}

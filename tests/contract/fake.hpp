@@ -1,0 +1,131 @@
+// A fake provider (tests/contract/fakes) in a process of its own, and the driver that talks to it. $RILLE_FAKE names
+// the provider. docs/design/fakes.md has the controls.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/base/id.hpp"
+#include "runtime/loop/subprocess.hpp"
+#include "runtime/net/http.hpp"
+#include "runtime/provider/providers.hpp"
+
+namespace rille::provider {
+
+inline std::string fake_name() {
+  const char* name = std::getenv("RILLE_FAKE");
+  return name ? name : "aws";
+}
+
+struct Fake {
+  std::unique_ptr<Loop> loop = Loop::create().value();
+  std::string root = std::filesystem::temp_directory_path() / ("rille-contract-" + random_hex(4));
+  std::unique_ptr<Subprocess> process;
+  Value told;                         // the fake's first line
+  std::unique_ptr<net::HttpClient> http;
+  std::unique_ptr<Provider> provider;
+
+  explicit Fake(std::vector<std::string> words = {}) {
+    std::filesystem::create_directories(root);
+    SubprocessOptions start;
+    start.argv = {"python3", "-B", std::string(RILLE_FAKES) + "/" + fake_name() + ".py"};
+    start.argv.insert(start.argv.end(), words.begin(), words.end());
+    start.in = start.out = SubprocessOptions::Output::stream;
+    start.kill_on_drop = true;
+    process = Subprocess::start(*loop, start).value();
+    std::string line;
+    char block[4096];
+    while (line.find('\n') == std::string::npos) {
+      const auto n = run_blocking(*loop, process->out()->read(block, sizeof block));
+      REQUIRE(n);
+      REQUIRE(*n > 0);
+      line.append(block, *n);
+    }
+    told = Value::from_json(line).value();
+    for (const auto& [name, value] : *told["env"].as_object()) setenv(name.c_str(), value.as_string()->c_str(), 1);
+    setenv("HOME", root.c_str(), 1);  // nobody's own files
+    http = std::make_unique<net::HttpClient>(*loop);
+    provider = make();
+  }
+  ~Fake() {
+    provider.reset();
+    for (const auto& [name, value] : *told["env"].as_object()) unsetenv(name.c_str());
+    std::filesystem::remove_all(root);
+  }
+
+  // Another one, as a second process would have it: nothing is remembered.
+  std::unique_ptr<Provider> make() {
+    Value settings = told["settings"];
+    // What is named there (image, network) is of the zone's region.
+    const std::string zone = settings.text("zone");
+    for (const Value& region : settings["regions"].as_array() ? *settings["regions"].as_array() : Value::Array())
+      if (zone.starts_with(*region.as_string())) settings.set("regions", Value::Array{region});
+    std::ofstream(root + "/providers.json") << Value().set(fake_name(), std::move(settings)).to_json();
+    setenv("XDG_CONFIG_HOME", root.c_str(), 1);
+    auto made = make_providers(*loop, root + "/providers.json", root + "/home");
+    if (!made) FAIL(made.error().message);
+    return std::move(made->front());
+  }
+
+  Value control(const std::string& what, Value with = Value(Value::Object{})) {
+    net::HttpRequest request;
+    request.method = what == "state" ? "GET" : "POST";
+    request.url = "http://127.0.0.1:" + std::to_string(told.integer("port")) + "/_fake/" + what;
+    if (what != "state") request.body = with.to_json();
+    auto answer = run_blocking(*loop, http->send(std::move(request)));
+    REQUIRE(answer);
+    INFO(answer->body);
+    REQUIRE(answer->ok());
+    return Value::from_json(answer->body).value();
+  }
+  void fault(const char* kind, const std::string& operation = "*", int times = 1, Value more = Value(Value::Object{})) {
+    more.set("kind", kind).set("operation", operation).set("times", times);
+    control("fault", std::move(more));
+  }
+  void advance(int seconds) { control("advance", Value().set("seconds", seconds)); }
+  std::int64_t alive() { return control("state").integer("alive"); }
+  std::size_t machines_made() { return control("state")["machines"].as_array()->size(); }
+  std::size_t calls() { return control("state")["calls"].as_array()->size(); }
+
+  template <class T>
+  auto wait(T task) {
+    return run_blocking(*loop, std::move(task));
+  }
+
+  std::vector<Offer> offers(const std::string& gpu = "A100", bool spot = false) {
+    OfferQuery query;
+    query.gpu = gpu;
+    query.spot = spot;
+    auto found = wait(provider->offers(query, {}));
+    if (!found) FAIL(found.error().message);
+    return std::move(*found);
+  }
+
+  CreateRequest order(const std::string& token, bool spot = false) {
+    const std::vector<Offer> all = offers("any", spot);
+    REQUIRE_FALSE(all.empty());
+    CreateRequest request;
+    request.offer = all.front();
+    request.token = derive_uuid({token});
+    request.tag = "rille-0123456789ab-" + token + "-g1-x1900000000";
+    request.expires_wall_us = loop->clock().wall_us() + 3600LL * 1'000'000;
+    if (spot) request.cap_micros_per_hour = request.offer.price_micros_per_hour * 2;
+    return request;
+  }
+
+  // Until it is what is asked for, with the fake's clock turned on meanwhile.
+  Machine until(const std::string& id, MachineState state) {
+    for (int i = 0; i < 60; ++i) {
+      const auto machine = wait(provider->describe(id, {}));
+      if (!machine) FAIL(machine.error().message);
+      if (machine->state == state) return *machine;
+      advance(10);
+    }
+    FAIL("machine " << id << " is never " << to_string(state));
+    return {};
+  }
+};
+
+}  // namespace rille::provider

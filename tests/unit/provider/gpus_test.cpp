@@ -1,0 +1,39 @@
+#include "runtime/provider/gpus.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace rille::provider;
+
+namespace {
+constexpr std::int64_t mib = 1 << 20;
+}
+
+TEST_CASE("names of GPU models, as drivers and clouds write them") {
+  CHECK(gpu_model("NVIDIA A100-SXM4-80GB") == "A100 80GB");
+  CHECK(gpu_model("nvidia-h100-80gb") == "H100 80GB");
+  CHECK(gpu_model("Tesla T4") == "T4");
+  CHECK(gpu_model("NVIDIA H100 80GB HBM3") == "H100 80GB");
+  CHECK(gpu_model("NVIDIA GeForce RTX 4090") == "RTX 4090");
+  CHECK(gpu_model("NVIDIA GeForce RTX 4070 Ti SUPER") == "RTX 4070 Ti Super");
+  CHECK(gpu_model("NVIDIA H200") == "H200");
+}
+
+TEST_CASE("a model is meant by its words, not by a part of one") {
+  CHECK(gpu_matches("A100 80GB", 81920 * mib, "A100"));
+  CHECK(gpu_matches("A100 80GB", 81920 * mib, "a100-80gb"));
+  CHECK(gpu_matches("A100 80GB", 81920 * mib, "NVIDIA A100-SXM4-80GB"));
+  CHECK_FALSE(gpu_matches("A100 80GB", 81920 * mib, "A10"));
+  CHECK_FALSE(gpu_matches("A100 40GB", 40536 * mib, "A100-80GB"));
+  CHECK(gpu_matches("RTX 4090", 24564 * mib, "4090"));
+  CHECK_FALSE(gpu_matches("RTX 4090", 24564 * mib, "RTX 4080"));
+  CHECK_FALSE(gpu_matches("L40S", 46068 * mib, "L4"));
+}
+
+TEST_CASE("the memory of one GPU is a word of its model") {
+  CHECK(gpu_matches("H100", 81559 * mib, "H100-80GB"));
+  CHECK(gpu_matches("H100", 81559 * mib, "H100 80 GB"));
+  CHECK_FALSE(gpu_matches("H100", 81559 * mib, "H100-94GB"));
+  CHECK(gpu_matches("H200", 143771 * mib, "H200-141GB"));
+  CHECK_FALSE(gpu_matches("H100", 0, "H100-80GB"));
+  CHECK_FALSE(gpu_matches("T4", 15360 * mib, "T4-x"));
+}
