@@ -157,6 +157,29 @@ bool Offer::matches(const OfferQuery& q) const {
   return (q.region.empty() || q.region == region) && vcpus >= q.vcpus && memory_bytes >= q.memory_bytes;
 }
 
+Result<Traits> read_traits(const Value& v, Traits otherwise) {
+  Traits& t = otherwise;
+  const std::pair<const char*, std::int64_t*> fields[] = {
+      {"token_lifetime_ms", &t.token_lifetime_ms}, {"create_timeout_ms", &t.create_timeout_ms},
+      {"visibility_lag_ms", &t.visibility_lag_ms}, {"billing_unit_s", &t.billing_unit_s},
+      {"billing_minimum_s", &t.billing_minimum_s}, {"look_every_ms", &t.look_every_ms},
+      {"teardown_ms", &t.teardown_ms},             {"spot_notice_s", &t.spot_notice_s}};
+  for (const auto& [key, value] : v.as_object() ? *v.as_object() : Value::Object()) {
+    const auto named = [&](const auto& f) { return key == f.first; };
+    const auto field = std::find_if(std::begin(fields), std::end(fields), named);
+    const auto who = std::find(dead_men.begin(), dead_men.end(), value.as_string() ? *value.as_string() : "");
+    if (key == "dead_man" && who != dead_men.end()) {
+      t.dead_man = static_cast<DeadMan>(who - dead_men.begin());
+    } else if (field == std::end(fields) || !value.as_number() || *value.as_number() < 0) {
+      return make_error(ErrorKind::config, fmt::format("the traits say {} = {}", key, value.to_json()),
+                        "they are whole numbers, and dead_man = \"provider\": see the manual's page on the provider");
+    } else {
+      *field->second = v.integer(key);
+    }
+  }
+  return t;
+}
+
 Value CreateRequest::to_value() const {
   Value out;
   out.set("offer", offer.to_value()).set("tag", tag).set("token", token).set("expires_wall_us", expires_wall_us);

@@ -29,6 +29,11 @@ struct Traits {
   std::string currency = "USD";
 };
 
+// The same with what `v` says otherwise: an object of these fields, times in milliseconds or seconds as they are named,
+// and dead_man = "provider", "guest", .. Null changes nothing. For what a provider's documents leave open, and for
+// tests. config: names the field.
+Result<Traits> read_traits(const Value& v, Traits otherwise);
+
 struct OfferQuery {
   std::string gpu = "any";              // "any": also none; "cpu": none; else a model, as in "A100"
   int count = 0;                        // GPUs per machine; 0: any number

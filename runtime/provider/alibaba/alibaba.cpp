@@ -248,6 +248,7 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = notice_us / 1'000'000;
   traits.currency = "CNY";
+  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return cloud::make_regional(setup.loop, "alibaba", std::move(traits), std::move(drivers));
 }
 

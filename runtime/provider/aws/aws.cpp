@@ -297,6 +297,7 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
   traits.look_every_ms = 30'000;
   traits.dead_man = DeadMan::guest;  // its timer powers it off, and powering off terminates it
   traits.spot_notice_s = 120;
+  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return cloud::make_regional(setup.loop, "aws", std::move(traits), std::move(drivers));
 }
 

@@ -73,6 +73,7 @@ Result<std::vector<std::pair<std::string, Value>>> region_settings(const std::st
   Value common = settings.as_object() ? settings : Value(Value::Object{});
   const Value regions = common["regions"];
   common.as_object()->erase("regions");
+  common.as_object()->erase("traits");
   std::vector<std::pair<std::string, Value>> out;
   if (regions.is_null()) {
     out.emplace_back(usual, common);

@@ -136,27 +136,6 @@ class Remote final : public Provider {
   net::HttpClient http_;
 };
 
-Result<Traits> read_traits(const Value& v) {
-  Traits t;
-  const std::pair<const char*, std::int64_t*> fields[] = {
-      {"token_lifetime_ms", &t.token_lifetime_ms}, {"create_timeout_ms", &t.create_timeout_ms},
-      {"visibility_lag_ms", &t.visibility_lag_ms}, {"billing_unit_s", &t.billing_unit_s},
-      {"billing_minimum_s", &t.billing_minimum_s}, {"look_every_ms", &t.look_every_ms},
-      {"teardown_ms", &t.teardown_ms},             {"spot_notice_s", &t.spot_notice_s}};
-  for (const auto& [key, value] : v.as_object() ? *v.as_object() : Value::Object()) {
-    auto field = std::find_if(std::begin(fields), std::end(fields), [&](const auto& f) { return key == f.first; });
-    if (key == "dead_man" && value.as_string() && *value.as_string() == "provider") {
-      t.dead_man = DeadMan::provider;
-    } else if (field == std::end(fields) || !value.as_number() || *value.as_number() < 0) {
-      return make_error(ErrorKind::config, fmt::format("the traits say {} = {}", key, value.to_json()),
-                        "they are whole numbers, and dead_man = \"provider\": see the manual's page on the provider");
-    } else {
-      *field->second = v.integer(key);
-    }
-  }
-  return t;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const Value& settings) {
@@ -165,7 +144,7 @@ Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const Value& 
     return make_error(ErrorKind::config, "remote: there is no url",
                       "write {\"url\": \"https://..\", \"traits\": {..}}");
   while (url.ends_with('/')) url.pop_back();
-  RILLE_TRY(Traits traits, read_traits(settings["traits"]));
+  RILLE_TRY(Traits traits, read_traits(settings["traits"], {}));
   return std::unique_ptr<Provider>(std::make_unique<Remote>(loop, std::move(url), traits));
 }
 
