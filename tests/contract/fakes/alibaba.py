@@ -62,6 +62,7 @@ class Alibaba(More, Fake):
         Type("ecs.c7.large", "", 0, 0, 2, 4, 393_000, 78_000)
     ]
     REFUSALS = {
+        "malformed": Refusal(400, "InvalidParameter"),
         "capacity": Refusal(
             403, "OperationDenied.NoStock", "The requested resource is sold out in the specified zone; "
             "try other types of resources or other regions and zones."),

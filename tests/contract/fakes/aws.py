@@ -28,6 +28,7 @@ class Aws(Ec2, Ec2Other, Fake):
         Type("m7i.large", "", 0, 0, 2, 8, 100_800, 40_300)
     ]
     REFUSALS = {
+        "malformed": Refusal(400, "InvalidParameterValue"),
         "capacity": Refusal(500, "InsufficientInstanceCapacity", "We currently do not have sufficient capacity in the "
                             "Availability Zone you requested."),
         "quota": Refusal(

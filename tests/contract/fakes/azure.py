@@ -6,7 +6,7 @@ Not here: certificates for tokens, interfaces made with the machine, scale sets.
 """
 import re
 
-from azure_compute import VIRTUAL_MACHINE, Compute
+from azure_compute import Compute
 from azure_more import IMAGE, More
 from base import Fake, Refusal, Reply, main
 from world import Type
@@ -43,6 +43,7 @@ class Azure(Compute, More, Fake):
         Type("Standard_D2s_v5", "", 0, 0, 2, 8, 96_000, 19_200, family="standardDSv5Family")
     ]
     REFUSALS = {
+        "malformed": Refusal(400, "InvalidParameter"),
         "capacity": Refusal(
             200, "AllocationFailed", "Allocation failed. We do not have sufficient capacity for the requested "
             "VM size in this region."),

@@ -4,67 +4,15 @@
 A fake derives from Fake and gives: parse (which operation is it), verify (is it signed), run (do it), render (a
 refusal in that provider's words) and REFUSALS (kind of fault -> refusal). All four run under one lock.
 """
-import argparse, base64, email.utils, http.server, json, os, re, socket, sys, threading, time, urllib.parse
+import argparse, base64, email.utils, http.server, json, os, re, socket, sys, threading, time, traceback, urllib.parse
 
+from message import Refusal, Reply, Request, unbase64
 from world import World
 
 BEFORE = ("drop", "error", "throttle", "auth", "capacity", "quota", "spot_price", "refuse")
 CREATE_ONLY = ("capacity", "quota", "spot_price", "vanish", "reclaim", "late_error")
+MALFORMED = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 KINDS = BEFORE + ("error_after", "drop_after", "slow", "skew", "vanish", "reclaim", "duplicates", "late_error")
-
-
-class Refusal(Exception):
-    """An error as the provider says it. `more` is what only one provider's error has."""
-
-    def __init__(self, status, code, message="", headers=None, **more):
-        super().__init__(code)
-        self.status, self.code, self.message, self.headers, self.more = status, code, message, headers or {}, more
-
-
-class Reply:
-
-    def __init__(self, status, body=b"", type="application/json", headers=None):
-        self.status, self.type, self.headers = status, type, dict(headers or {})
-        self.body = json.dumps(body).encode() if isinstance(body, (dict, list)) else \
-            body.encode() if isinstance(body, str) else body
-
-
-class Request:
-
-    def __init__(self, method, target, headers, body):
-        self.method, self.target, self.headers, self.body = method, target, headers, body
-        self.path, _, self.raw_query = target.partition("?")
-        self.query = urllib.parse.parse_qsl(self.raw_query, keep_blank_values=True)
-
-    def header(self, name, default=""):
-        return self.headers.get(name, default)
-
-    def arg(self, name, default=None):
-        return next((v for k, v in self.query if k == name), default)
-
-    def form(self):
-        return urllib.parse.parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True)
-
-    def json(self):
-        """The object in the body; None where it holds none."""
-        try:
-            value = json.loads(self.body) if self.body else {}
-        except ValueError:
-            return None
-        return value if isinstance(value, dict) else None
-
-
-def quote(text):
-    """Percent-encoding of everything but RFC 3986's unreserved characters."""
-    return urllib.parse.quote(text, safe="-_.~")
-
-
-def unbase64(text):
-    """The bytes, or None where it is not base64."""
-    try:
-        return base64.b64decode(text, validate=True)
-    except (ValueError, TypeError):
-        return None
 
 
 class Fake:
@@ -139,9 +87,12 @@ class Fake:
             self.calls.append(call)
             try:
                 operation, parameters = self.parse(request)
+                call.update(operation=operation, parameters=parameters)
+                call["token"] = self.token_of(parameters, request)
             except Refusal as r:
                 return self.end_call(call, self.render(r, request)), 0
-            call.update(operation=operation, parameters=parameters, token=self.token_of(parameters, request))
+            except MALFORMED as e:
+                return self.malformed(call, e, request), 0
             slow = self.take(("slow", ), operation, request)
             reply = self.perform(call, operation, parameters, request)
             return reply, (slow.get("seconds", 1) if slow else 0)
@@ -159,6 +110,8 @@ class Fake:
             reply = self.run(operation, parameters, request)
         except Refusal as r:
             return self.end_call(call, self.render(r, request))
+        except MALFORMED as e:
+            return self.malformed(call, e, request)
         self.world.tick()
         if self.created:
             for kind in ("vanish", "reclaim", "late_error"):
@@ -171,6 +124,12 @@ class Fake:
             call["fault"] = after["kind"]
             reply = None if after["kind"] == "drop_after" else self.render(self.refusal("error", after), request)
         return self.end_call(call, reply)
+
+    def malformed(self, call, error, request):
+        """A value of another type than the provider has there."""
+        call["fault"] = "malformed: " + traceback.format_exc(limit=-3)
+        return self.end_call(call, self.render(self.refusal("malformed", dict(message=f"malformed: {error!r}")),
+                                               request))
 
     def strike(self, machine, kind, in_seconds):
         if kind == "reclaim":
@@ -225,8 +184,10 @@ class Fake:
         world = self.world
         world.tick()
         if what == "state":
+            last = int(a.get("calls", len(self.calls)))
             return dict(world.view(), provider=self.name, currency=self.currency, billing=world.billing,
-                        secrets=self.secrets(), calls=self.calls, faults=[f for f in self.faults if f["times"] > 0])
+                        secrets=self.secrets(), calls=self.calls[len(self.calls) - last:],
+                        faults=[f for f in self.faults if f["times"] > 0])
         if what == "fault":
             if a.get("kind") not in KINDS:
                 raise ValueError(f"no such kind of fault: {a.get('kind')}; there are {', '.join(sorted(KINDS))}")
@@ -239,9 +200,9 @@ class Fake:
             world.clock_offset += a["seconds"] if a.get("wall") else 0
             world.tick()
         elif what == "reclaim":
-            self.reclaim(world.machines[a["id"]], a.get("in_seconds", world.notice))
+            self.reclaim(self.machine_of(a["id"]), a.get("in_seconds", world.notice))
         elif what == "vanish":
-            world.machines[a["id"]].vanish()
+            self.machine_of(a["id"]).vanish()
         elif what == "calm":
             self.faults, world.clock_offset = [], 0.0
         elif what == "set":
@@ -250,6 +211,10 @@ class Fake:
             raise ValueError(f"no such control: {what}")
         world.tick()
         return {}
+
+    def machine_of(self, id):
+        """By its id, or by a path that ends with it."""
+        return self.world.machines.get(id) or self.world.machines[id.rpartition("/")[2]]
 
     def reclaim(self, machine, in_seconds):
         machine.reclaim(in_seconds)
@@ -313,7 +278,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def control(self, request):
         try:
             with self.fake.lock:
-                return Reply(200, self.fake.control(request.path[len("/_fake/"):], request.json() or {}))
+                return Reply(
+                    200, self.fake.control(request.path[len("/_fake/"):], dict(request.query, **(request.json() or
+                                                                                                 {}))))
         except (KeyError, ValueError, TypeError) as e:
             return Reply(400, dict(error=f"{type(e).__name__}: {e}"))
 

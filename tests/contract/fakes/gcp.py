@@ -48,7 +48,7 @@ class Gcp(Compute, More, Fake):
     REGIONS = {"us-central1": 1.0, "europe-west4": 1.1, "asia-east1": 1.15}
     TYPES = TYPES
     REFUSALS = {
-        "capacity": Refusal(
+        "malformed": refusal(400, "invalid", "malformed", "INVALID_ARGUMENT"), "capacity": Refusal(
             503, "ZONE_RESOURCE_POOL_EXHAUSTED", "The zone does not have enough resources available to fulfill "
             "the request. Try a different zone, or try again later."),
         "quota": refusal(403, "quotaExceeded", "Quota 'GPUS_ALL_REGIONS' exceeded. Limit: 1.0 globally.",

@@ -56,6 +56,7 @@ class Huawei(More, Fake):
         Type("c7.large.2", "", 0, 0, 2, 4, 390_000, 78_000)
     ]
     REFUSALS = {
+        "malformed": Refusal(400, "Ecs.0005"),
         "capacity": Refusal(200, "Ecs.0219", "The flavor is sold out: no valid host was found."),
         "quota": Refusal(403, "Ecs.0319", "The quota of instances is exceeded."),
         "throttle": Refusal(429, "APIGW.0308", "The throttling threshold has been reached: policy user over ratelimit"),

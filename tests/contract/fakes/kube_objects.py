@@ -21,6 +21,19 @@ JOB = Rules("!apiVersion !kind " + META + "spec.backoffLimit spec.activeDeadline
             "spec.suspend spec.parallelism spec.completions spec.completionMode spec.podFailurePolicy.* "
             "spec.podReplacementPolicy spec.template.metadata.labels.* spec.template.metadata.annotations.* " +
             SPEC.format("spec.template."))
+TYPES_OF = {
+    name: kind for kind, names in {
+        (int, None): "backoffLimit activeDeadlineSeconds ttlSecondsAfterFinished parallelism completions containerPort "
+        "terminationGracePeriodSeconds",
+        (bool, None): "suspend hostNetwork stdin tty automountServiceAccountToken",
+        (dict, None): "metadata spec template labels annotations nodeSelector resources limits requests affinity "
+        "securityContext lifecycle",
+        (list, dict): "containers initContainers tolerations env volumes volumeMounts imagePullSecrets ports",
+        (list, str): "command args accessModes",
+        (str, None): "kind apiVersion name namespace image restartPolicy key operator effect value nodeName workingDir "
+        "priorityClassName imagePullPolicy serviceAccountName runtimeClassName completionMode",
+    }.items() for name in names.split()
+}
 CLAIM = Rules("!apiVersion !kind " + META + "spec.accessModes.N spec.storageClassName spec.resources.requests.storage")
 
 
@@ -61,6 +74,20 @@ def node_view(n):
 def gpus_of(spec):
     return sum(
         int((c.get("resources") or {}).get("limits", {}).get("nvidia.com/gpu", 0)) for c in spec.get("containers", []))
+
+
+def check_types(value, status, path=""):
+    """What Go's decoder says of a value of another type; maps whose keys are the user's own are not gone into."""
+    for key, part in value.items():
+        kind, of = TYPES_OF.get(key, (None, None))
+        parts = part if kind is list and type(part) is list else [part]
+        if kind and (type(part) is not kind or (of and any(type(p) is not of for p in parts))):
+            raise status(
+                400, f"json: cannot unmarshal {type(part).__name__} into Go struct field {path}{key} of type "
+                f"{kind.__name__}")
+        for p in parts if key not in ("labels", "annotations", "nodeSelector", "limits", "requests") else ():
+            if isinstance(p, dict):
+                check_types(p, status, f"{path}{key}.")
 
 
 def check_labels(meta, status):

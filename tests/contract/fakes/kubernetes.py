@@ -5,11 +5,11 @@ kubeconfig. Jobs make pods, pods are scheduled on nodes with free GPUs or stay P
 objects look like, kube_controllers.py what happens by itself. Stricter than the default: unknown fields are refused.
 No price, no discovery for kubectl, no exec.
 """
-import json, os, re, shutil, tempfile, threading, time
+import json, os, re, shutil, tempfile, time
 
 from base import Fake, Refusal, Reply, main
 from kube_controllers import Controllers
-from kube_objects import CLAIM, JOB, POD, PRODUCTS, check_labels, check_pod, gpus_of, kept
+from kube_objects import CLAIM, JOB, POD, PRODUCTS, check_labels, check_pod, check_types, gpus_of, kept
 from rules import flatten
 from world import Machine, Type, stamp
 
@@ -37,9 +37,11 @@ class Kubernetes(Controllers, Fake):
     TYPES = [Type(product, product, 8, gib, 32, 256, 0, None)
              for product, gib in PRODUCTS.items()] + [Type("cpu", "", 0, 0, 32, 256, 0, None)]
     REFUSALS = {
-        "capacity": status(500, "never sent: the pod stays Pending"), "quota": status(
-            403, "pods \"x\" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1, "
-            "used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8"),
+        "malformed": status(400,
+                            "malformed"), "capacity": status(500, "never sent: the pod stays Pending"), "quota": status(
+                                403,
+                                "pods \"x\" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1, "
+                                "used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8"),
         "throttle": status(429, "Too many requests, please try again later.", headers={"Retry-After": "1"}),
         "error": status(500,
                         "Internal error occurred: etcdserver: request timed out"), "auth": status(401, "Unauthorized")
@@ -48,7 +50,6 @@ class Kubernetes(Controllers, Fake):
     def prepare(self):
         self.key, self.folder = "k8s." + self.world.word(64), tempfile.mkdtemp(prefix="rille-fake-kube-")
         self.jobs, self.claims, self.version, self.events, self.seen, self.oldest = {}, {}, 1000, [], {}, 1000
-        self.uids, self.changed = {}, threading.Condition(self.lock)
 
     def settings(self):
         return dict(endpoints=dict(kubernetes=self.url), regions=["zone-a", "zone-b"], namespace="default",
@@ -142,6 +143,7 @@ class Kubernetes(Controllers, Fake):
             raise status(
                 400, f"the API version in the data ({p.get('apiVersion')}, {p.get('kind')}) does not match the "
                 f"expected API version ({version}, {kind})")
+        check_types(p, status)
         unknown = rules.unknown({k: v for k, v in flatten(p).items()})
         if unknown:
             raise status(400, f'strict decoding error: unknown field "{unknown}"')
@@ -272,7 +274,7 @@ class Kubernetes(Controllers, Fake):
                 yield json.dumps(
                     dict(type="BOOKMARK", object=dict(kind=kind[0], apiVersion=kind[1],
                                                       metadata=dict(resourceVersion=str(since))))).encode() + b"\n"
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     # Change and delete.
 
@@ -352,9 +354,9 @@ class Kubernetes(Controllers, Fake):
             place = next((k for k in self.jobs if k[1] == a["id"]), None)
             if place:
                 self.drop_job(place, "Background")
-            self.world.machines[a["id"]].vanish()
+            self.machine_of(a["id"]).vanish()
         elif what == "finish":
-            m = self.world.machines[a["id"]]
+            m = self.machine_of(a["id"])
             m.facts["exit"] = a.get("exit_code", 0)
             m.enter("finished", self.world.now(), "exit")
         elif what == "compact":

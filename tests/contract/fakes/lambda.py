@@ -39,6 +39,7 @@ class Lambda(Fake):
         Type("gpu_8x_h100_sxm5", "H100 (80 GB SXM5)", 8, 80, 208, 1800, 23_920_000, None)
     ]
     REFUSALS = {
+        "malformed": Refusal(400, "global/invalid-parameters"),
         "capacity": Refusal(400, "instance-operations/launch/insufficient-capacity",
                             "Not enough capacity to fulfill launch "
                             "request.",

@@ -51,7 +51,8 @@ class Runpod(GraphQL, Fake):
         Type("cpu3c", "", 0, 0, 1, 2, 30_000, None)
     ]
     REFUSALS = {
-        "capacity": problem(400, NO_ROOM), "quota": problem(402, "insufficient balance"), "throttle": problem(
+        "malformed": problem(422, "request does not match the contract"), "capacity": problem(400, NO_ROOM),
+        "quota": problem(402, "insufficient balance"), "throttle": problem(
             429, "rate limit exceeded",
             headers={"Retry-After": "5", "RateLimit": '"minute";r=0;t=5',
                      "RateLimit-Policy": '"minute";q=60;w=60'}), "error": problem(500, "internal server error"),

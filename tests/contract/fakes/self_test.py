@@ -2,7 +2,7 @@
 """Plays simple clients against every fake: what a provider promises, each fault, and the known answers of the
 providers' signatures. usage: self_test.py [NAME ..]
 """
-import importlib, json, sys, time, unittest
+import importlib, json, sys, time, unittest, urllib.parse
 
 from clients import ApiError, FakeProcess, FakeServer
 
@@ -148,7 +148,7 @@ class Case(unittest.TestCase):
     def test_a_clock_that_is_an_hour_off(self):
         self.fault("skew", seconds=3600)
         if "skew" in self.client.CODES:
-            e = self.code(self.client.CODES["skew"], lambda: self.client.create(token="t-1", tag="x"))
+            self.code(self.client.CODES["skew"], lambda: self.client.create(token="t-1", tag="x"))
         self.client.shift = 3600
         self.client.renew()
         self.client.create(token="t-1", tag="x")
@@ -202,6 +202,23 @@ class Case(unittest.TestCase):
         m, unit_s = self.machine(id), self.fake.state()["billing"]["unit_s"]
         self.assertTrue(2 * m["price"] * 0.999 <= m["bill"] <= m["price"] * (7205 + unit_s) / 3600, (m, unit_s))
 
+    def test_junk_is_refused(self):
+        """Whatever stands in the place of a parameter, there is an answer, and the fake lives on."""
+        fake, seen = self.fake.server.fake, []
+        parse = fake.parse
+        fake.parse = lambda request: seen.append(request) or parse(request)
+        self.client.create(token="t-1", tag="x")
+        create, headers = seen[-1], {k: v for k, v in seen[-1].headers.items() if k.lower() != "content-length"}
+        fake.world.recall = lambda *_: None
+        fake.verify = lambda request: None
+        statuses = set()
+        for target, body in junk(create):
+            status, _, text = self.fake.send(create.method, target, headers, body)
+            statuses.add(status)
+            self.assertNotIn(b"Traceback", text)
+        self.assertTrue(len(statuses) > 1 or self.kind.name == "tencent", statuses)
+        self.assertTrue(self.fake.state()["calls"][-1]["operation"], create.path)
+
     def test_in_a_process_of_its_own(self):
         """It tells where it is, is the same for a seed, and ends with its parent."""
         fakes = [FakeProcess(self.kind.name, "--seed", seed) for seed in (7, 7, 8)]
@@ -217,6 +234,32 @@ class Case(unittest.TestCase):
 
     def test_what_only_it_has(self):
         self.client.special(self)
+
+
+def places(value, path=()):
+    """The path of everything in a JSON value."""
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield path + (key, )
+        yield from places(part, path + (key, ))
+
+
+def junk(request):
+    """(target, body) of a create with something else in the place of each parameter."""
+    if request.body[:1] == b"{":
+        for path in places(json.loads(request.body)):
+            for wrong in (None, [], {}, "x", -1, 1.5, True, ["x"], {"x": {}}, [{"x": "y"}]):
+                body = at = json.loads(request.body)
+                for key in path[:-1]:
+                    at = at[key]
+                at[path[-1]] = wrong
+                yield request.target, json.dumps(body).encode()
+        return
+    pairs = urllib.parse.parse_qsl(request.body.decode() or request.raw_query, keep_blank_values=True)
+    for n in range(len(pairs)):
+        for key, wrong in ((pairs[n][0], ""), (pairs[n][0], "x"), (pairs[n][0], "-1"), (pairs[n][0] + ".1", "x"),
+                           ("x", "y")):
+            text = urllib.parse.urlencode(pairs[:n] + [(key, wrong)] + pairs[n + 1:])
+            yield (request.target, text.encode()) if request.body else (request.path + "?" + text, b"")
 
 
 def load(suite, loader, names):

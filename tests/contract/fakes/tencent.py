@@ -34,6 +34,7 @@ class Tencent(More, Fake):
         Type("S6.MEDIUM4", "", 0, 0, 2, 4, 290_000, 58_000)
     ]
     REFUSALS = {
+        "malformed": Refusal(200, "InvalidParameter"),
         "capacity": Refusal(200, "ResourceInsufficient.SpecifiedInstanceType", "The specified type of instance is "
                             "understocked."),
         "quota": Refusal(200, "LimitExceeded.InstanceQuota", "The quota for instances is exceeded."),

@@ -48,6 +48,7 @@ class Vast(Fake):
         Type("H100 SXM", "H100 SXM", 8, 80, 192, 2048, 17_600_000, 8_000_000)
     ]
     REFUSALS = {
+        "malformed": bad(400, "invalid_args", "malformed"),
         "capacity": bad(404, "no_such_ask", "error 404/3603: no_such_ask Instance type by id is not available."),
         "quota": bad(400, "insufficient_credit", "Your account lacks credit; see the billing page."),
         "throttle": bad(429, "", "API requests too frequent endpoint threshold=1.0"),

@@ -44,11 +44,9 @@ class Thing:
 
 
 def tag_of(tags, name):
-    """The tag that Rille gave: the first whose key speaks of it, else the machine's name."""
-    for key in sorted(tags):
-        if "rille" in key.lower():
-            return tags[key]
-    return name
+    """The tag that Rille gave: the shortest key that speaks of it, else the machine's name."""
+    keys = sorted((k for k in tags if "rille" in k.lower()), key=lambda k: (len(k), k))
+    return tags[keys[0]] if keys else name
 
 
 class Machine:
