@@ -10,6 +10,7 @@
 #include "runtime/base/places.hpp"
 #include "runtime/provider/alibaba/alibaba.hpp"
 #include "runtime/provider/aws/aws.hpp"
+#include "runtime/provider/huawei/huawei.hpp"
 #include "runtime/provider/remote/remote.hpp"
 #include "runtime/provider/ssh/ssh.hpp"
 #include "runtime/provider/tencent/tencent.hpp"
@@ -29,6 +30,7 @@ constexpr Row rows[] = {
     {"aws", make_aws_provider},
     {"alibaba", make_alibaba_provider},
     {"tencent", make_tencent_provider},
+    {"huawei", make_huawei_provider},
     {"remote", [](Setup s) { return make_remote_provider(s.loop, s.settings); }},
 };
 

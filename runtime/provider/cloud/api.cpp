@@ -78,6 +78,20 @@ Error Api::understand(const std::string& operation, const net::HttpResponse& res
   return e;
 }
 
+Error Api::failed_later(const std::string& operation, std::string code, std::string message) const {
+  Answer answer;
+  answer.code = std::move(code);
+  answer.message = std::move(message);
+  net::HttpResponse response;
+  response.status = 400;  // what no meaning is known of is a refusal
+  Trouble trouble = Trouble::invalid;
+  Error e = understand(operation, response, answer, trouble);
+  // Its "no such thing" is not about the machine, and it is over: waiting does not help the same call.
+  e.http_status = 0;
+  e.retryable = false;
+  return e;
+}
+
 Async<Value> Api::attempt(const std::string& operation, net::Parts parts, CancelToken token, Trouble& trouble) {
   RILLE_CO_TRY(const FoundKeys found, co_await credentials_.get(token));
   net::HttpRequest request;

@@ -63,6 +63,8 @@ class Api {
   Api(Loop& loop, ApiOptions options, CredentialChain& credentials);
 
   Async<Value> call(std::string operation, net::Parts parts, Effect effect, CancelToken token);
+  // The error of an operation that was accepted and failed later, as its outcome tells it.
+  Error failed_later(const std::string& operation, std::string code, std::string message) const;
   std::int64_t now_us() const { return loop_.clock().wall_us() + skew_us_; }  // by the service's clock
 
  private:

@@ -1,0 +1,56 @@
+// ECS's calls, as plain values, with those of IAM (projects) and BSS (prices) that renting needs. What Huawei calls by
+// its own names is known here and nowhere else. Loop thread only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/types.hpp"
+
+namespace rille::provider::huawei {
+
+struct Price {
+  Micros micros_per_hour = price_unknown;
+  std::string currency;
+};
+
+struct Server {
+  std::string id, status, task, tag, zone, type, address, problem;
+  std::int64_t created_wall_us = 0;
+};
+
+// As Huawei's SDKs find them: environment, ~/.huaweicloud/credentials.
+cloud::CredentialChain key_chain(Loop& loop);
+
+class Ecs {
+ public:
+  // `project`: "" asks IAM for the one that bears the region's name.
+  Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
+
+  const std::string& region() const { return region_; }
+  // Without prices; id: the flavor's name. Those that this zone ("": any) has now.
+  Async<std::vector<Offer>> flavors(std::string zone, bool spot, CancelToken token);
+  Async<Price> price(std::string flavor, std::string zone, bool spot, CancelToken token);
+  // Waits for the job: stock runs out there. A server that could not be made is deleted before the error is given.
+  Async<std::string> create(Value server, std::string client_token, CancelToken token);  // the new server's id
+  Async<Server> describe(std::string id, CancelToken token);
+  Async<std::vector<Server>> list(CancelToken token);  // all pages; those that bear our tag
+  Async<> remove(std::string id, CancelToken token);   // with its disks and its address
+
+ private:
+  Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
+                    CancelToken token, std::string client_token = "");
+  Async<std::string> project(CancelToken token);
+  Async<Value> finished(std::string job, std::int64_t limit_ms, CancelToken token);
+  Async<> clear(std::vector<std::string> ids, CancelToken token);
+  Error refused(Error error) const;
+
+  Loop& loop_;
+  std::string region_, project_, ecs_url_, iam_url_, bss_url_;
+  cloud::Api api_;
+};
+
+inline constexpr const char* tag_key = "rille";
+
+}  // namespace rille::provider::huawei

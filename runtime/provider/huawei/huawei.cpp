@@ -1,0 +1,236 @@
+#include "runtime/provider/huawei/huawei.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/base/time.hpp"
+#include "runtime/loop/together.hpp"
+#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/cloud/wait.hpp"
+#include "runtime/provider/huawei/ecs.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace huawei;
+
+constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000;
+constexpr std::int64_t price_lasts_us = 24LL * 3'600'000'000, spot_price_lasts_us = 5LL * 60'000'000;
+constexpr std::size_t user_data_bytes_max = 32 << 10, types_priced_max = 20, name_length_max = 64;
+// auto_terminate_time has to be half an hour ahead when the call arrives, which may be long after it was planned.
+constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
+
+struct Settings {
+  std::string project, image, vpc, subnet, security_group, zone, disk_kind, address_kind;
+  std::int64_t disk_bytes = 100 * gb;
+  Value endpoints;
+};
+
+struct Account {
+  Account(Loop& loop, cloud::SshKeys keys) : access(std::move(keys)), chain(key_chain(loop)) {}
+  cloud::Access access;
+  cloud::CredentialChain chain;
+};
+
+MachineState state_of(const Server& server) {
+  if (server.status == "BUILD") return MachineState::pending;
+  if (server.status == "DELETED") return MachineState::gone;
+  const bool runs = server.status == "ACTIVE" || server.status == "REBOOT" || server.status == "HARD_REBOOT";
+  const bool ends = server.task == "deleting" || server.task == "soft-deleting" || server.task == "powering-off";
+  return runs && !ends ? MachineState::live : MachineState::terminating;  // a stopped one keeps its disk
+}
+
+// Three decimals, upwards: a cap that was rounded down would be below the price it came from.
+std::string price_text(Micros micros) {
+  return fmt::format("{}.{:03}", (micros + 999) / 1'000'000, (micros + 999) / 1'000 % 1'000);
+}
+
+class Region final : public cloud::RegionDriver {
+ public:
+  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
+      : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
+        ecs_(loop, account_->chain, name, settings_.project, settings_.endpoints) {}
+  const std::string& region() const override { return ecs_.region(); }
+  bool is_id(std::string_view id) const override { return id.size() == 36 && id[8] == '-' && id[23] == '-'; }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    RILLE_CO_TRY(std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));
+    OfferQuery but_price = query;
+    but_price.max_price_micros_per_hour.reset();
+    but_price.region.clear();
+    but_price.spot = false;
+    std::erase_if(all, [&](const Offer& o) { return !o.matches(but_price); });
+    std::stable_sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) {
+      const auto size = [](const Offer& o) { return std::pair(o.gpu_count * o.gpu_memory_bytes, o.vcpus); };
+      return size(a) < size(b);
+    });
+    if (all.size() > types_priced_max) all.resize(types_priced_max);
+    co_await learn_prices(all, query.spot, token);
+    std::vector<Offer> out;
+    for (Offer& offer : all) {
+      const auto at = prices_.find(price_key(offer.id, query.spot));
+      if (at == prices_.end()) continue;
+      offer.price_micros_per_hour = at->second.second.micros_per_hour;
+      offer.currency = at->second.second.currency;
+      offer.disk_bytes_max = 1'000 * gb;
+      out.push_back(std::move(offer));
+    }
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    RILLE_CO_TRY(Value order, order_of(request, type));
+    Machine made;
+    RILLE_CO_TRY(made.id, co_await ecs_.create(std::move(order), request.token, token));
+    made.state = MachineState::pending;
+    made.tag = request.tag;
+    made.created_wall_us = loop_.clock().wall_us();
+    made.expires_wall_us = request.expires_wall_us;
+    co_return made;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    RILLE_CO_TRY(const Server found, co_await ecs_.describe(id, token));
+    co_return machine_of(found);
+  }
+
+  Async<std::vector<Machine>> list(std::string, CancelToken token) override {
+    RILLE_CO_TRY(const std::vector<Server> all, co_await ecs_.list(token));
+    std::vector<Machine> out;
+    for (const Server& server : all) {
+      RILLE_CO_TRY(Machine m, machine_of(server));
+      out.push_back(std::move(m));
+    }
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override { return ecs_.remove(std::move(id), std::move(token)); }
+
+ private:
+  static std::string price_key(const std::string& type, bool spot) { return type + (spot ? ":spot" : ""); }
+
+  // A call per type: one that has no price must not take the others' along.
+  Task<void> learn_prices(std::vector<Offer> fitting, bool spot, CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us(), lasts_us = spot ? spot_price_lasts_us : price_lasts_us;
+    std::vector<Together<Price>> asked;
+    std::vector<std::string> keys;
+    for (const Offer& offer : fitting) {
+      const std::string key = price_key(offer.id, spot);
+      const auto at = prices_.find(key);
+      if (at != prices_.end() && now_us - at->second.first < lasts_us) continue;
+      keys.push_back(key);
+      asked.push_back({"the price of " + key, [this, type = offer.id, spot](CancelToken t) {
+                         return ecs_.price(type, settings_.zone, spot, t);
+                       }});
+    }
+    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      prices_.erase(keys[i]);
+      if (answers[i]) prices_[keys[i]] = {now_us, *answers[i]};
+    }
+  }
+
+  Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
+    for (const auto& [name, value] :
+         {std::pair("zone", &settings_.zone), std::pair("image", &settings_.image), std::pair("vpc", &settings_.vpc),
+          std::pair("subnet", &settings_.subnet), std::pair("security_group", &settings_.security_group)})
+      if (value->empty())
+        return make_error(ErrorKind::config, fmt::format("huawei: region {} has no {}", region(), name),
+                          "name a zone, an image, a VPC, a subnet and a security group that lets port 22 in, in the "
+                          "provider's settings");
+    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
+    const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
+    Value out;
+    out.set("name", cloud::resource_name(request.tag, name_length_max)).set("flavorRef", type).set("count", 1);
+    out.set("imageRef", settings_.image).set("vpcid", settings_.vpc).set("availability_zone", settings_.zone);
+    out.set("nics", Value::Array{Value().set("subnet_id", settings_.subnet)});
+    out.set("security_groups", Value::Array{Value().set("id", settings_.security_group)});
+    out.set("root_volume", Value().set("volumetype", settings_.disk_kind).set("size", (disk_bytes + gb - 1) / gb));
+    out.set("user_data", user_data);
+    out.set("server_tags", Value::Array{Value().set("key", tag_key).set("value", request.tag)});
+    Value bandwidth;
+    bandwidth.set("size", 100).set("sharetype", "PER").set("chargemode", "traffic");
+    Value eip;
+    eip.set("iptype", settings_.address_kind).set("bandwidth", std::move(bandwidth));
+    out.set("publicip", Value().set("eip", std::move(eip)).set("delete_on_termination", true));
+    if (request.expires_wall_us > 0)
+      out.set("auto_terminate_time", format_utc(request.expires_wall_us + release_margin_us));
+    Value more;
+    more.set("chargingMode", 0).set("regionID", region());
+    if (request.offer.spot) {
+      const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
+      more.set("marketType", "spot").set("support_auto_recovery", "false");
+      if (most > 0) more.set("spotPrice", price_text(most));  // without one: the price on demand
+    }
+    out.set("extendparam", std::move(more));
+    return out;
+  }
+
+  Result<Machine> machine_of(const Server& server) const {
+    Machine m;
+    m.id = server.id;
+    m.state = state_of(server);
+    m.tag = server.tag;
+    m.created_wall_us = server.created_wall_us;
+    m.details.set("type", server.type).set("zone", server.zone);
+    if (!server.problem.empty()) m.details.set("problem", server.problem);
+    if (m.state != MachineState::live) return m;
+    if (server.address.empty()) {
+      m.state = MachineState::pending;  // it has no address yet
+      return m;
+    }
+    m.details.set("address", server.address);
+    RILLE_TRY(m.channel, account_->access.channel(server.tag, server.id, server.address));
+    return m;
+  }
+
+  Loop& loop_;
+  std::shared_ptr<Account> account_;
+  Settings settings_;
+  Ecs ecs_;
+  std::map<std::string, std::pair<std::int64_t, Price>> prices_;  // when asked, and what was said
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
+  const std::string usual = cloud::environment("HUAWEICLOUD_SDK_REGION_ID");
+  RILLE_TRY(const auto regions,
+            cloud::region_settings("huawei", setup.settings, usual.empty() ? "cn-north-4" : usual));
+  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
+  const auto account = std::make_shared<Account>(setup.loop, std::move(keys));
+  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  for (const auto& [name, settings] : regions) {
+    cloud::SettingsReader read("huawei", settings);
+    Settings s;
+    // A project is one region's: the variable can only mean one.
+    s.project = read.text("project", regions.size() == 1 ? cloud::environment("HUAWEICLOUD_SDK_PROJECT_ID") : "");
+    s.image = read.text("image");
+    s.zone = read.text("zone");
+    s.vpc = read.text("vpc");
+    s.subnet = read.text("subnet");
+    s.security_group = read.text("security_group");
+    s.disk_kind = read.text("disk_kind", "GPSSD");
+    s.address_kind = read.text("address_kind", "5_bgp");
+    s.disk_bytes = read.bytes("disk", s.disk_bytes);
+    s.endpoints = read.object("endpoints");
+    RILLE_CHECK(read.done());
+    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
+  }
+  Traits traits;
+  traits.token_lifetime_ms = 0;          // nowhere said: what is uncertain is looked for by tag
+  traits.create_timeout_ms = 360'000;    // create waits for its job
+  traits.visibility_lag_ms = 60'000;
+  traits.teardown_ms = release_margin_us / 1000;
+  traits.dead_man = DeadMan::provider;
+  traits.spot_notice_s = 300;
+  traits.currency = "CNY";
+  return cloud::make_regional(setup.loop, "huawei", std::move(traits), std::move(drivers));
+}
+
+}  // namespace rille::provider
