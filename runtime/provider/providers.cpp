@@ -10,6 +10,7 @@
 #include "runtime/base/places.hpp"
 #include "runtime/provider/alibaba/alibaba.hpp"
 #include "runtime/provider/aws/aws.hpp"
+#include "runtime/provider/gcp/gcp.hpp"
 #include "runtime/provider/huawei/huawei.hpp"
 #include "runtime/provider/remote/remote.hpp"
 #include "runtime/provider/ssh/ssh.hpp"
@@ -31,6 +32,7 @@ constexpr Row rows[] = {
     {"alibaba", make_alibaba_provider},
     {"tencent", make_tencent_provider},
     {"huawei", make_huawei_provider},
+    {"gcp", make_gcp_provider},
     {"remote", [](Setup s) { return make_remote_provider(s.loop, s.settings); }},
 };
 

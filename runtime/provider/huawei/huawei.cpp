@@ -230,6 +230,7 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 300;
   traits.currency = "CNY";
+  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return cloud::make_regional(setup.loop, "huawei", std::move(traits), std::move(drivers));
 }
 

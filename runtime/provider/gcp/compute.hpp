@@ -1,0 +1,64 @@
+// Compute Engine's calls, as plain values, with the price list of Cloud Billing. What Google calls by its own names is
+// known here and nowhere else. Loop thread only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/types.hpp"
+
+namespace rille::provider::gcp {
+
+struct Instance {
+  std::string zone, name, status, tag, type, address;
+  std::int64_t created_wall_us = 0;
+};
+
+struct Disk {
+  std::string zone, name, tag;
+  bool used = false;
+};
+
+class Compute {
+ public:
+  Compute(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
+
+  const std::string& region() const { return region_; }
+  // Without prices; id: "n1-standard-8+nvidia-tesla-t4:1" where GPUs are attached, else the type's name.
+  Async<std::vector<Offer>> types(std::string zone, CancelToken token);
+  // Nano-dollars per hour in this region: "N1 Core", "N1 Ram" (of a GiB), "T4" (of one).
+  Async<std::map<std::string, std::int64_t>> prices(bool spot, CancelToken token);
+  // Waits for the operation: stock runs out there. One of that name that is there already is it.
+  Async<> insert(std::string zone, Value instance, std::string request_id, CancelToken token);
+  Async<Instance> describe(std::string zone, std::string name, CancelToken token);
+  Async<std::vector<Instance>> list(CancelToken token);  // of the region, all pages, those that bear our label
+  Async<> remove(std::string zone, std::string name, CancelToken token);
+  Async<std::vector<Disk>> disks(CancelToken token);     // as list
+  Async<Disk> describe_disk(std::string zone, std::string name, CancelToken token);
+  Async<> remove_disk(std::string zone, std::string name, CancelToken token);
+
+ private:
+  Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
+                    CancelToken token);
+  Async<Value::Array> pages(std::string path, std::string kind, net::Query query, CancelToken token);
+
+  Loop& loop_;
+  std::string region_, url_, billing_url_;
+  cloud::Api api_;
+};
+
+inline constexpr const char* tag_key = "rille";
+inline constexpr const char* tag_item = "rille-tag";  // the same as metadata, for a tag that is no label
+
+// The price of an offer of types(), or price_unknown.
+Micros price_of(const Offer& offer, const std::map<std::string, std::int64_t>& prices);
+// What of an offer's id is the machine's type, and which GPUs are attached to it: ("", 0): none.
+struct TypeName {
+  std::string machine, gpu;
+  int count = 0;
+};
+TypeName read_type(const std::string& id);
+
+}  // namespace rille::provider::gcp

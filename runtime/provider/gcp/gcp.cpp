@@ -1,0 +1,285 @@
+#include "runtime/provider/gcp/gcp.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/base/base64.hpp"
+#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/cloud/wait.hpp"
+#include "runtime/provider/gcp/compute.hpp"
+#include "runtime/provider/gcp/keys.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace gcp;
+
+constexpr std::int64_t gb = 1'000'000'000;
+constexpr std::int64_t types_last_us = 24LL * 3'600'000'000;
+constexpr std::size_t user_data_bytes_max = 200 << 10, name_length_max = 63;
+// maxRunDuration counts from the machine's running, which is some minutes after the call.
+constexpr std::int64_t run_s_min = 30, run_s_max = 120LL * 86'400, release_margin_s = 300;
+
+struct Settings {
+  std::string zone, image, network, subnet, disk_kind;
+  std::int64_t disk_bytes = 100 * gb;
+  Value endpoints;
+};
+
+struct Account {
+  Account(Loop& loop, const std::string& key, const Value& endpoints, cloud::SshKeys keys)
+      : access(std::move(keys)), chain(key_chain(loop, key, endpoints)) {}
+  cloud::Access access;
+  cloud::CredentialChain chain;
+};
+
+MachineState state_of(const std::string& status) {
+  if (status == "PROVISIONING" || status == "STAGING" || status == "REPAIRING") return MachineState::pending;
+  if (status == "RUNNING") return MachineState::live;
+  return MachineState::terminating;  // TERMINATED is a stopped one, whose disk costs money
+}
+
+// A label's value; a tag that is none is made one, and stands in the metadata, too.
+std::string label_of(const std::string& tag) {
+  constexpr const char* allowed = "abcdefghijklmnopqrstuvwxyz0123456789-_";
+  const bool fits = tag.size() <= name_length_max && tag.find_first_not_of(allowed) == std::string::npos;
+  return fits ? tag : cloud::resource_name(tag, name_length_max);
+}
+
+// Google runs it at every start, as root, also where there is no cloud-init; ours is for the first. Its Debian images
+// refuse root.
+Result<std::string> startup_script(const std::string& base64) {
+  RILLE_TRY(std::string script, from_base64(base64));
+  const std::string once = fmt::format(
+      "[ -e {}/machine.json ] && exit 0\n"
+      "mkdir -p /etc/ssh/sshd_config.d\n"
+      "echo 'PermitRootLogin prohibit-password' >/etc/ssh/sshd_config.d/00-rille.conf\n",
+      cloud::instance_directory);
+  script.insert(script.find('\n') + 1, once);
+  return script;
+}
+
+class Region final : public cloud::RegionDriver {
+ public:
+  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, const std::string& project,
+         Settings settings)
+      : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
+        compute_(loop, account_->chain, name, project, settings_.endpoints) {}
+  const std::string& region() const override { return compute_.region(); }
+  bool is_id(std::string_view id) const override { return id.find('/') != id.npos; }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    RILLE_CO_CHECK(check_zone());
+    const std::int64_t now_us = loop_.clock().wall_us();
+    if (types_.empty() || now_us - types_at_us_ > types_last_us) {
+      RILLE_CO_TRY(types_, co_await compute_.types(settings_.zone, token));
+      types_at_us_ = now_us;
+    }
+    auto& [asked_us, prices] = prices_[query.spot];
+    if (prices.empty() || now_us - asked_us > types_last_us) {
+      RILLE_CO_TRY(prices, co_await compute_.prices(query.spot, token));
+      asked_us = now_us;
+    }
+    std::vector<Offer> out = types_;
+    for (Offer& offer : out) {
+      offer.price_micros_per_hour = price_of(offer, prices);
+      offer.disk_bytes_max = 64'000 * gb;
+      offer.billing = {1, 60, 0, true};
+    }
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    RILLE_CO_TRY(Value order, order_of(request, type));
+    Machine made;
+    made.id = settings_.zone + "/" + order.text("name");
+    RILLE_CO_CHECK(co_await compute_.insert(settings_.zone, std::move(order), request.token, token));
+    made.state = MachineState::pending;
+    made.tag = request.tag;
+    made.created_wall_us = loop_.clock().wall_us();
+    made.expires_wall_us = request.expires_wall_us;
+    co_return made;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    const Place place = read_id(id);
+    if (place.is_disk) {
+      RILLE_CO_TRY(const Disk disk, co_await compute_.describe_disk(place.zone, place.name, token));
+      co_return machine_of(disk);
+    }
+    RILLE_CO_TRY(const Instance found, co_await compute_.describe(place.zone, place.name, token));
+    co_return machine_of(found);
+  }
+
+  Async<std::vector<Machine>> list(std::string, CancelToken token) override {
+    RILLE_CO_TRY(const std::vector<Instance> all, co_await compute_.list(token));
+    std::vector<Machine> out;
+    for (const Instance& instance : all) {
+      RILLE_CO_TRY(Machine m, machine_of(instance));
+      out.push_back(std::move(m));
+    }
+    RILLE_CO_TRY(const std::vector<Disk> disks, co_await compute_.disks(token));
+    for (const Disk& disk : disks)
+      if (!disk.used) out.push_back(machine_of(disk));
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    Place place = read_id(id);
+    if (place.is_disk) return compute_.remove_disk(std::move(place.zone), std::move(place.name), std::move(token));
+    return compute_.remove(std::move(place.zone), std::move(place.name), std::move(token));
+  }
+
+ private:
+  // "ZONE/NAME", "ZONE/disks/NAME"
+  struct Place {
+    std::string zone, name;
+    bool is_disk = false;
+  };
+  static Place read_id(const std::string& id) {
+    const std::size_t first = id.find('/'), last = id.rfind('/');
+    return {id.substr(0, first), id.substr(last + 1), first != last};
+  }
+
+  Result<> check_zone() const {
+    if (settings_.zone.starts_with(region() + "-")) return success();
+    return make_error(ErrorKind::config, fmt::format("gcp: region {} has the zone '{}'", region(), settings_.zone),
+                      fmt::format("name one of its zones: {{\"regions\": {{\"{}\": {{\"zone\": \"{}-a\"}}}}}}",
+                                  region(), region()));
+  }
+
+  Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
+    RILLE_CHECK(check_zone());
+    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
+    RILLE_TRY(const std::string script, startup_script(user_data));
+    const std::string here = "zones/" + settings_.zone + "/";
+    const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
+    Value labels;
+    labels.set(tag_key, label_of(request.tag));
+    Value disk;
+    disk.set("sourceImage", settings_.image).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
+    disk.set("diskType", here + "diskTypes/" + settings_.disk_kind).set("labels", labels);
+    Value nic;
+    nic.set("accessConfigs", Value::Array{Value().set("type", "ONE_TO_ONE_NAT").set("name", "External NAT")});
+    if (!settings_.subnet.empty()) nic.set("subnetwork", settings_.subnet);
+    else nic.set("network", settings_.network);
+    const TypeName name = read_type(type);
+    Value out;
+    out.set("name", cloud::resource_name(request.tag, name_length_max));
+    out.set("machineType", here + "machineTypes/" + name.machine).set("labels", labels);
+    out.set("disks", Value::Array{Value().set("boot", true).set("autoDelete", true)
+                                      .set("initializeParams", std::move(disk))});
+    out.set("networkInterfaces", Value::Array{std::move(nic)});
+    if (name.count > 0)
+      out.set("guestAccelerators",
+              Value::Array{Value().set("acceleratorType", here + "acceleratorTypes/" + name.gpu)
+                               .set("acceleratorCount", name.count)});
+    Value items(Value::Array{Value().set("key", "startup-script").set("value", script),
+                             Value().set("key", tag_item).set("value", request.tag)});
+    out.set("metadata", Value().set("items", std::move(items)));
+    out.set("scheduling", scheduling_of(request));
+    return out;
+  }
+
+  Value scheduling_of(const CreateRequest& request) const {
+    Value out;
+    out.set("onHostMaintenance", "TERMINATE").set("automaticRestart", false);
+    if (request.offer.spot) out.set("provisioningModel", "SPOT");
+    if (request.offer.spot || request.expires_wall_us > 0) out.set("instanceTerminationAction", "DELETE");
+    if (request.expires_wall_us == 0) return out;
+    const std::int64_t left_s = (request.expires_wall_us - loop_.clock().wall_us()) / 1'000'000 + release_margin_s;
+    const std::string seconds = std::to_string(std::clamp(left_s, run_s_min, run_s_max));
+    return out.set("maxRunDuration", Value().set("seconds", seconds));
+  }
+
+  Result<Machine> machine_of(const Instance& instance) const {
+    Machine m;
+    m.id = instance.zone + "/" + instance.name;
+    m.state = state_of(instance.status);
+    m.tag = instance.tag;
+    m.created_wall_us = instance.created_wall_us;
+    m.details.set("type", instance.type).set("zone", instance.zone);
+    if (m.state != MachineState::live) return m;
+    if (instance.address.empty()) {
+      m.state = MachineState::pending;  // it has no address yet
+      return m;
+    }
+    m.details.set("address", instance.address);
+    RILLE_TRY(m.channel, account_->access.channel(instance.tag, instance.name, instance.address));
+    return m;
+  }
+
+  static Machine machine_of(const Disk& disk) {  // one that outlived its machine
+    Machine m;
+    m.id = disk.zone + "/disks/" + disk.name;
+    m.tag = disk.tag;
+    m.state = MachineState::live;
+    return m;
+  }
+
+  Loop& loop_;
+  std::shared_ptr<Account> account_;
+  Settings settings_;
+  Compute compute_;
+  std::vector<Offer> types_;
+  std::int64_t types_at_us_ = 0;
+  std::map<bool, std::pair<std::int64_t, std::map<std::string, std::int64_t>>> prices_;  // spot: when asked, what said
+};
+
+Result<std::string> project_of(const std::string& named, const std::string& key) {
+  if (!named.empty()) return named;
+  for (const char* variable : {"GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"})
+    if (std::string project = cloud::environment(variable); !project.empty()) return project;
+  if (const std::string file = key_file(key); !file.empty()) {
+    RILLE_TRY(const Value account, read_key_file(file));
+    for (const char* field : {"project_id", "quota_project_id"})
+      if (std::string project = account.text(field); !project.empty()) return project;
+  }
+  return make_error(ErrorKind::config, "gcp: which project?",
+                    "set GOOGLE_CLOUD_PROJECT, or \"project\" in the provider's settings");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
+  const std::string usual = cloud::environment("CLOUDSDK_COMPUTE_REGION");
+  RILLE_TRY(const auto regions,
+            cloud::region_settings("gcp", setup.settings, usual.empty() ? "us-central1" : usual));
+  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
+  const std::string key = setup.settings.text("credentials");
+  const auto account = std::make_shared<Account>(setup.loop, key, setup.settings["endpoints"], std::move(keys));
+  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  for (const auto& [name, settings] : regions) {
+    cloud::SettingsReader read("gcp", settings);
+    Settings s;
+    const std::string project = read.text("project");
+    read.text("credentials");
+    s.zone = read.text("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
+    s.image = read.text("image", "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64");
+    s.network = read.text("network", "global/networks/default");
+    s.subnet = read.text("subnet");
+    s.disk_kind = read.text("disk_kind", "pd-balanced");
+    s.disk_bytes = read.bytes("disk", s.disk_bytes);
+    s.endpoints = read.object("endpoints");
+    RILLE_CHECK(read.done());
+    RILLE_TRY(const std::string project_id, project_of(project, key));
+    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, project_id, std::move(s)));
+  }
+  Traits traits;
+  traits.token_lifetime_ms = 30LL * 60'000;  // 60 min are said; later the name alone keeps it one machine
+  traits.create_timeout_ms = 240'000;        // create waits for its operation
+  traits.visibility_lag_ms = 60'000;
+  traits.billing_minimum_s = 60;
+  traits.teardown_ms = release_margin_s * 1000;
+  traits.dead_man = DeadMan::provider;
+  traits.spot_notice_s = 30;
+  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
+  return cloud::make_regional(setup.loop, "gcp", std::move(traits), std::move(drivers));
+}
+
+}  // namespace rille::provider
