@@ -27,13 +27,17 @@ void RunLog::write(std::string_view text) {
 
 namespace {
 
+std::string price_of(const Value& e) {
+  if (e["price_per_hour"].is_null()) return "a price that is not known in dollars";
+  return format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5)) + " per hour";
+}
+
 void show_event(App& app, const Value& e) {
   if (app.json) return;
   std::string what = e.text("event");
   Terminal& t = app.terminal;
   if (what == "live")
-    t.note(fmt::format("rented {} from {} at {} per hour", e.text("name"), e.text("provider"),
-                       format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5))));
+    t.note(fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), price_of(e)));
   else if (what == "preempting")
     t.note(fmt::format("the machine of {} will be taken away at {}", e.text("name"),
                        format_utc(static_cast<std::int64_t>(e.number("deadline") * 1e6))));

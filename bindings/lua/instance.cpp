@@ -37,7 +37,11 @@ bool field(lua_State* L, std::string_view key) {
   if (key == "generation") return number(lease.generation);
   if (key == "vcpus") return number(lease.vcpus);
   if (key == "memory") return number(static_cast<double>(lease.memory_bytes));
-  if (key == "price") return number(static_cast<double>(lease.price_micros_per_hour) / 1e6);
+  if (key == "price") {
+    if (lease.price_micros_per_hour >= 0) return number(static_cast<double>(lease.price_micros_per_hour) / 1e6);
+    lua_pushnil(L);  // not known in dollars
+    return true;
+  }
   if (key == "spent") return number(static_cast<double>(lease.spent_micros) / 1e6);
   if (key == "expires") return number(static_cast<double>(lease.expires_wall_us) / 1e6);
   if (key == "spot") { push(L, lease.spot); return true; }
@@ -50,10 +54,12 @@ int to_string(lua_State* L) {
   auto lease = host.has_run() ? host.run().lease(box.id) : Result<engine::LeaseView>(make_error(ErrorKind::state, ""));
   if (!lease) push(L, fmt::format("Instance '{}'", box.name));
   else
-    push(L, fmt::format("Instance '{}' ({}, {}{}, {}/h, {})", box.name, lease->provider,
+    push(L, fmt::format("Instance '{}' ({}, {}{}, {}, {})", box.name, lease->provider,
                         lease->gpu.empty() ? "cpu" : lease->gpu,
                         lease->gpu_count > 1 ? fmt::format(":{}", lease->gpu_count) : "",
-                        format_dollars(lease->price_micros_per_hour), lease->state));
+                        lease->price_micros_per_hour < 0 ? "price unknown in dollars"
+                                                         : format_dollars(lease->price_micros_per_hour) + "/h",
+                        lease->state));
   return 1;
 }
 

@@ -200,7 +200,7 @@ Async<Value> Manager::offers(Value query, CancelToken token) {
     else out.push_back(Value().set("provider", asked.provider->name()).set("error", asked.offers.error().message));
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return a.price_micros_per_hour < b.price_micros_per_hour;
+    return static_cast<std::uint64_t>(a.dollars()) < static_cast<std::uint64_t>(b.dollars());  // unknown ones last
   });
   Value::Array all;
   for (const provider::Offer& o : found) all.push_back(o.view());

@@ -8,6 +8,7 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/lease/rows.hpp"
+#include "runtime/provider/gpus.hpp"
 
 namespace rille::lease {
 
@@ -139,6 +140,9 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle) {
   std::string hint = "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU";
   if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
   else if (obstacle) hint = "unguarded = true takes one that nobody ends";
+  else if (const std::string near = provider::nearest_gpu(terms.query.gpu); !near.empty() && terms.query.gpu != "any" &&
+           terms.query.gpu != "cpu")
+    hint = fmt::format("did you mean \"{}\"? {}", near, hint);
   std::string cap = terms.query.max_price_micros_per_hour
                         ? ", max_price = " + format_dollars(*terms.query.max_price_micros_per_hour)
                         : "";

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/units.hpp"
+
 namespace rille::provider {
 
 namespace {
@@ -58,6 +60,18 @@ std::string gpu_model(std::string_view name) {
     (out += out.empty() ? "" : " ") += word == "TI" ? "Ti" : word == "SUPER" ? "Super" : word;
   }
   return out;
+}
+
+std::string nearest_gpu(std::string_view asked) {
+  static const std::vector<std::string> models{
+      "T4", "L4", "L40", "L40S", "A10", "A10G", "A16", "A30", "A40", "A100", "V100", "H100", "H200", "B200", "B300",
+      "GB200", "P4", "P40", "P100", "RTX 3090", "RTX 4090", "RTX 5090", "RTX A4000", "RTX A5000", "RTX A6000",
+      "RTX 6000 ADA"};
+  const std::string model = gpu_model(asked);
+  if (model.empty()) return "";
+  for (const std::string& known : models)
+    if (gpu_matches(known, 0, model) || gpu_matches(model, 0, known)) return "";
+  return did_you_mean(model, models);
 }
 
 bool gpu_matches(std::string_view model, std::int64_t memory_bytes, std::string_view asked) {

@@ -13,7 +13,7 @@
 ---@field generation number 1, and one more for every replacement
 ---@field vcpus number processors
 ---@field memory number bytes
----@field price number dollars per hour
+---@field price? number dollars per hour; nil when it is not known in dollars
 ---@field spent number dollars until now
 ---@field expires number the end of its life, seconds since 1970
 ---@field spot boolean whether it can be taken back

@@ -57,13 +57,19 @@ def rille(*more):
 def run(run_id, after):
     child = subprocess.Popen([os.path.abspath(o.rille), "--json", *(["resume", run_id] if run_id else ["run", script])],
                              env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
+    if secrets_in(commands()):
+        failures.append("a secret stands in a command line")
     try:
         out, err = child.communicate(timeout=after if after is not None else 300)
     except subprocess.TimeoutExpired:
         child.send_signal(signal.SIGKILL)
-        child.communicate()
-        return None, "", ""
-    return child.returncode, out, err
+        out, err = child.communicate()
+        code = None
+    else:
+        code = child.returncode
+    if secrets_in(out + err):
+        failures.append(f"a secret is shown: {out[-900:]} {err[-900:]}")
+    return code, out, err
 
 
 def trouble():
@@ -71,6 +77,21 @@ def trouble():
     kind = dice.choice(["", "", "drop_after", "error_after", "throttle", "error", "drop", "capacity", "duplicates"])
     if kind:
         ask("fault", kind=kind, operation="*", times=dice.choice([1, 1, 2]))
+
+
+def secrets_in(text):
+    return [s for s in told["secrets"] if s.encode() in (text if isinstance(text, bytes) else text.encode())]
+
+
+def commands():
+    """The command lines of all processes, in which no secret may stand."""
+    lines = b""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines += file.read_bytes() + b"\n"
+        except OSError:
+            continue
+    return lines
 
 
 failures, began, kills, runs, well = [], time.time(), 0, 0, 0
@@ -115,8 +136,12 @@ try:
     missing = [m["id"] for m in state["machines"] if m["id"] not in names]
     if missing:
         failures.append(f"the ledger does not know {missing}; it knows {sorted(names)}")
+    files = [f for f in Path(root).rglob("*") if f.is_file()]
+    for file in files:
+        if secrets_in(file.read_bytes()):
+            failures.append(f"a secret stands in {file}")
     print(f"{o.provider}: {kills} kills, {runs} runs ({well} to their result), {len(tags)} machines, "
-          f"{len(state['calls'])} calls, {time.time() - began:.0f} s")
+          f"{len(state['calls'])} calls, no secret in {len(files)} files, {time.time() - began:.0f} s")
 finally:
     fake.stdin.close()
     fake.wait(10)

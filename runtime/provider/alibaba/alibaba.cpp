@@ -25,6 +25,14 @@ constexpr std::size_t user_data_bytes_max = 16 << 10, types_priced_max = 20;
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 constexpr std::int64_t notice_us = 5LL * 60'000'000;
 
+// For "did you mean" only: a newer region works as well.
+const char* const known_regions[] = {
+    "cn-qingdao", "cn-beijing", "cn-zhangjiakou", "cn-huhehaote", "cn-wulanchabu", "cn-hangzhou",
+    "cn-shanghai", "cn-nanjing", "cn-shenzhen", "cn-heyuan", "cn-guangzhou", "cn-chengdu", "cn-hongkong",
+    "ap-southeast-1", "ap-southeast-3", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7",
+    "ap-northeast-1", "ap-northeast-2", "us-west-1", "us-east-1", "eu-central-1", "eu-west-1", "me-east-1",
+    "me-central-1"};
+
 struct Settings {
   std::string image, subnet, security_group, zone, disk_kind, kms_key;
   std::int64_t disk_bytes = 100 * gb;
@@ -249,7 +257,8 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
   traits.spot_notice_s = notice_us / 1'000'000;
   traits.currency = "CNY";
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "alibaba", std::move(traits), std::move(drivers));
+  return cloud::make_regional(setup.loop, "alibaba", std::move(traits), std::move(drivers),
+                              {std::begin(known_regions), std::end(known_regions)});
 }
 
 }  // namespace rille::provider

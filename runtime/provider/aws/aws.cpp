@@ -25,6 +25,15 @@ constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, billing_minimum
 constexpr const char* image_owner = "amazon";
 constexpr const char* image_pattern = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)*";
 
+// For "did you mean" only: a newer region works as well.
+const char* const known_regions[] = {
+    "us-east-1", "us-east-2", "us-west-1", "us-west-2", "af-south-1", "ap-east-1", "ap-east-2",
+    "ap-south-1", "ap-south-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4",
+    "ap-southeast-5", "ap-southeast-7", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3",
+    "ca-central-1", "ca-west-1", "eu-central-1", "eu-central-2", "eu-west-1", "eu-west-2", "eu-west-3",
+    "eu-south-1", "eu-south-2", "eu-north-1", "il-central-1", "me-south-1", "me-central-1", "mx-central-1",
+    "sa-east-1", "cn-north-1", "cn-northwest-1", "us-gov-east-1", "us-gov-west-1"};
+
 struct Settings {
   std::string image, subnet, security_group, instance_profile, kms_key, zone;
   std::int64_t disk_bytes = 100 * gb;
@@ -298,7 +307,8 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
   traits.dead_man = DeadMan::guest;  // its timer powers it off, and powering off terminates it
   traits.spot_notice_s = 120;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "aws", std::move(traits), std::move(drivers));
+  return cloud::make_regional(setup.loop, "aws", std::move(traits), std::move(drivers),
+                              {std::begin(known_regions), std::end(known_regions)});
 }
 
 }  // namespace rille::provider

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/units.hpp"
 #include "runtime/loop/together.hpp"
 
 namespace rille::provider::cloud {
@@ -15,8 +16,10 @@ constexpr std::string_view spot_mark = ":spot";
 
 class Regional final : public Provider {
  public:
-  Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions)
-      : loop_(loop), name_(std::move(name)), traits_(std::move(traits)), regions_(std::move(regions)) {}
+  Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions,
+           std::vector<std::string> known)
+      : loop_(loop), name_(std::move(name)), traits_(std::move(traits)), regions_(std::move(regions)),
+        known_(std::move(known)) {}
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
@@ -97,7 +100,9 @@ class Regional final : public Provider {
 
  private:
   Async<std::vector<Offer>> offers_of(RegionDriver& driver, OfferQuery query, CancelToken token) {
-    RILLE_CO_TRY(std::vector<Offer> all, co_await driver.offers(query, token));
+    Result<std::vector<Offer>> answer = co_await driver.offers(query, token);
+    if (!answer) co_return in_region(answer.error(), driver.region());
+    std::vector<Offer>& all = *answer;
     std::vector<Offer> out;
     for (Offer& offer : all) {
       offer.provider = name_;
@@ -114,6 +119,15 @@ class Regional final : public Provider {
       if (driver->region() == name) return driver.get();
     return make_error(ErrorKind::config, fmt::format("the settings of {} have no region '{}' any more", name_, name),
                       "put it back until what was rented there is released");
+  }
+
+  // A region that is misspelt fails in each cloud's own way, and none says so.
+  Error in_region(Error error, const std::string& region) const {
+    const std::string near = did_you_mean(region, known_);
+    if (near.empty() || near == region) return error;
+    error.kind = ErrorKind::config;
+    error.hint = fmt::format("is '{}' a region? Did you mean '{}'?", region, near);
+    return error;
   }
 
   bool is_ours(const std::string& own) const { return !own.empty() && regions_.front()->is_id(own); }
@@ -134,13 +148,15 @@ class Regional final : public Provider {
   std::string name_;
   Traits traits_;
   std::vector<std::unique_ptr<RegionDriver>> regions_;
+  std::vector<std::string> known_;
 };
 
 }  // namespace
 
 std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,
-                                        std::vector<std::unique_ptr<RegionDriver>> regions) {
-  return std::make_unique<Regional>(loop, std::move(name), std::move(traits), std::move(regions));
+                                        std::vector<std::unique_ptr<RegionDriver>> regions,
+                                        std::vector<std::string> known) {
+  return std::make_unique<Regional>(loop, std::move(name), std::move(traits), std::move(regions), std::move(known));
 }
 
 }  // namespace rille::provider::cloud

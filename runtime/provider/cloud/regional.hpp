@@ -28,7 +28,9 @@ class RegionDriver {
   virtual Async<> terminate(std::string id, CancelToken token) = 0;
 };
 
+// `known`: names of regions, for "did you mean" when calls to one that is not among them fail.
 std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,
-                                        std::vector<std::unique_ptr<RegionDriver>> regions);
+                                        std::vector<std::unique_ptr<RegionDriver>> regions,
+                                        std::vector<std::string> known = {});
 
 }  // namespace rille::provider::cloud

@@ -21,6 +21,12 @@ constexpr std::size_t user_data_bytes_max = 16 << 10;
 // ActionTime has to be five minutes ahead when the call arrives, which may be long after it was planned.
 constexpr std::int64_t release_margin_us = 10LL * 60'000'000;
 
+// For "did you mean" only: a newer region works as well.
+const char* const known_regions[] = {
+    "ap-beijing", "ap-shanghai", "ap-guangzhou", "ap-nanjing", "ap-chengdu", "ap-chongqing", "ap-hongkong",
+    "ap-singapore", "ap-bangkok", "ap-jakarta", "ap-seoul", "ap-tokyo", "na-siliconvalley", "na-ashburn",
+    "sa-saopaulo", "eu-frankfurt"};
+
 struct Settings {
   std::string image, vpc, subnet, security_group, zone, disk_kind;
   std::int64_t disk_bytes = 100 * gb;
@@ -183,7 +189,8 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   traits.spot_notice_s = 120;
   traits.currency = "CNY";
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "tencent", std::move(traits), std::move(drivers));
+  return cloud::make_regional(setup.loop, "tencent", std::move(traits), std::move(drivers),
+                              {std::begin(known_regions), std::end(known_regions)});
 }
 
 }  // namespace rille::provider

@@ -29,6 +29,14 @@ TEST_CASE("a model is meant by its words, not by a part of one") {
   CHECK_FALSE(gpu_matches("L40S", 46068 * mib, "L4"));
 }
 
+TEST_CASE("a name that is nobody's has one that is near") {
+  CHECK(nearest_gpu("A1000") == "A100");
+  CHECK(nearest_gpu("h1000") == "H100");
+  CHECK(nearest_gpu("A100-80GB") == "");
+  CHECK(nearest_gpu("RTX 4080").empty() == false);
+  CHECK(nearest_gpu("Quantum 9").empty());
+}
+
 TEST_CASE("the memory of one GPU is a word of its model") {
   CHECK(gpu_matches("H100", 81559 * mib, "H100-80GB"));
   CHECK(gpu_matches("H100", 81559 * mib, "H100 80 GB"));
