@@ -67,20 +67,25 @@ class GraphQL:
 
         return dict(id=t.name, displayName=t.gpu, memoryInGb=t.gpu_gib, manufacturer="Nvidia", secureCloud=True,
                     communityCloud=True, securePrice=t.on_demand / 1e6, communityPrice=t.on_demand * 0.8 / 1e6,
-                    secureSpotPrice=t.spot / 1e6, communitySpotPrice=t.spot / 1e6, maxGpuCount=t.count,
-                    lowestPrice=lowest)
+                    secureSpotPrice=t.spot / 1e6, communitySpotPrice=t.spot / 1e6, maxGpuCount=t.count, cudaCores=7424,
+                    oneWeekPrice=None, oneMonthPrice=None, threeMonthPrice=None, lowestPrice=lowest)
 
     def pod_fields(self, m):
+        body, running = m.facts["body"], m.phase == "running"
         ports = [dict(ip="127.0.0.1", isIpPublic=True, privatePort=22, publicPort=self.world.ssh_port, type="tcp")]
-        tcp = "22/tcp" in (m.facts["body"].get("ports") or [])
-        runtime = dict(uptimeInSeconds=int(self.world.now() - m.since), ports=ports if tcp else [], gpus=[])
+        up, row = int(self.world.now() - m.since) if running else 0, self.types[m.type]
+        runtime = dict(uptimeInSeconds=up, ports=ports if "22/tcp" in (body.get("ports") or []) else [], gpus=[])
         status = {"stopping": "EXITED", "stopped": "EXITED", "ending": "TERMINATED"}.get(m.phase, "RUNNING")
-        return dict(
-            id=m.id, name=m.name, imageName=m.facts["body"].get("image",
-                                                                ""), desiredStatus=status, costPerHr=m.price / 1e6,
-            gpuCount=m.facts["count"], machineId="mach-" + m.id[:8], podType="INTERRUPTABLE" if m.spot else "RESERVED",
-            env=[], machine=dict(podHostId=m.id + "-64411eb2", gpuDisplayName=self.types[m.type].gpu,
-                                 location=m.region), runtime=runtime if m.phase == "running" else None)
+        machine = dict(podHostId=m.id + "-64411eb2", gpuDisplayName=row.gpu, location=m.region)
+        return dict(id=m.id, name=m.name, imageName=body.get("image", ""), desiredStatus=status,
+                    gpuCount=m.facts["count"], costPerHr=m.price / 1e6, machineId="mach-" + m.id[:8],
+                    podType="INTERRUPTABLE" if m.spot else "RESERVED",
+                    env=[f"{k}={v}" for k, v in (body.get("env") or {}).items()
+                         ], machine=machine, containerDiskInGb=body.get("disk", 50), dockerArgs=body.get("args", ""),
+                    dockerId=None, lastStatusChange="", port=None, memoryInGb=row.memory_gib,
+                    ports=",".join(body.get("ports") or
+                                   []), uptimeSeconds=up, vcpuCount=row.vcpus, volumeInGb=body.get("volumeInGb") or 0,
+                    volumeMountPath="/workspace", runtime=runtime if running else None)
 
     def query_pod(self, p):
         m = self.world.machines.get(p.get("podId"))
@@ -88,7 +93,7 @@ class GraphQL:
 
     def query_myself(self, p):
         return dict(id="user_fake", email="someone@example.org", clientBalance=100.0, pubKey="\n".join(self.ssh_keys),
-                    pods=[self.pod_fields(m) for m in self.listed()])
+                    networkVolumes=[], pods=[self.pod_fields(m) for m in self.listed()])
 
     def create(self, p, bid, kind):
         for name in set(p) - INPUT - ({"bidPerGpu"} if bid is not None else set()):

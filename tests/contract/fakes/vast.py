@@ -11,11 +11,11 @@ from world import Machine, Type
 
 CREATE = Rules(
     "image disk label runtype onstart args.N args_str env.* env price target_state cancel_unavail image_login vm "
-    "template_hash_id client_id use_jupyter_lab jupyter_dir lang_utf8 python_utf8 force extra")
-SEARCH = {"limit", "type", "order", "q"}
+    "template_hash_id client_id use_jupyter_lab jupyter_dir lang_utf8 python_utf8 force extra user")
+SEARCH = {"limit", "type", "order", "allocated_storage"}
 ROUTES = [("POST", r"/api/v0/bundles/", "searchOffers"), ("PUT", r"/api/v0/asks/(\d+)/", "createInstance"),
           ("GET", r"/api/v0/instances/(\d+)/", "showInstance"), ("GET", r"/api/v1/instances/?", "listInstances"),
-          ("PUT", r"/api/v0/instances/bid_price/(\d+)/", "changeBid"),
+          ("GET", r"/api/v0/instances/?", "listAll"), ("PUT", r"/api/v0/instances/bid_price/(\d+)/", "changeBid"),
           ("PUT", r"/api/v0/instances/(\d+)/", "manageInstance"),
           ("DELETE", r"/api/v0/instances/(\d+)/", "destroyInstance"), ("POST", r"/api/v0/ssh/", "createSshKey"),
           ("GET", r"/api/v0/ssh/", "listSshKeys"), ("POST", r"/api/v0/instances/(\d+)/ssh/", "attachSshKey"),
@@ -29,6 +29,11 @@ OPERATORS = {
     "eq": lambda a, b: a == b, "neq": lambda a, b: a != b, "gt": lambda a, b: a > b, "gte": lambda a, b: a >= b,
     "lt": lambda a, b: a < b, "lte": lambda a, b: a <= b, "in": lambda a, b: a in b, "notin": lambda a, b: a not in b
 }
+
+
+def like(have, wanted):
+    """A number that came as text, as the provider's own command sends it, is a number."""
+    return type(have)(wanted) if type(have) in (int, float) and isinstance(wanted, str) else wanted
 
 
 def bad(status, error, message, headers=None, **more):
@@ -79,11 +84,14 @@ class Vast(Fake):
             found = re.fullmatch(path, request.path)
             if found and method == request.method:
                 self.id = int(found.group(1)) if found.groups() else None
-                return name, dict(request.json() or {}, **dict(request.query), **({"id": self.id} if self.id else {}))
+                p = dict(request.json() or {}, **dict(request.query), **({"id": self.id} if self.id else {}))
+                p.pop("api_key", None)
+                return name, p
         return "unknown", {}
 
     def verify(self, request):
-        if request.header("Authorization") != "Bearer " + self.key:
+        """The key is in the header; the provider's own command still sends it in the query."""
+        if request.header("Authorization") != "Bearer " + self.key and request.arg("api_key") != self.key:
             raise self.refusal("auth", {})
 
     def render(self, r, request):
@@ -117,7 +125,8 @@ class Vast(Fake):
                     inet_down_cost=0.002, reliability=0.995, reliability2=0.995, geolocation=ask["place"],
                     cuda_max_good=12.8, driver_version="570.86", rentable=not none and not self.rented(ask),
                     rented=self.rented(ask), verified=True, verification="verified", duration=2_592_000.0,
-                    is_bid=kind == "bid", static_ip=True, direct_port_count=10, dlperf=50.0, external=False)
+                    is_bid=kind == "bid", static_ip=True, direct_port_count=10, dlperf=50.0,
+                    score=round(t.gpu_gib * t.count / price * 1e6, 1), external=False)
 
     def searchOffers(self, p, request):
         kind, rows = p.get("type", "ondemand"), []
@@ -130,7 +139,7 @@ class Vast(Fake):
                     continue
                 if field not in row or not isinstance(rule, dict) or set(rule) - set(OPERATORS):
                     raise bad(400, "invalid_args", f"error 400/3: {field} {rule}")
-                if not all(OPERATORS[o](row[field], v) for o, v in rule.items()):
+                if not all(OPERATORS[o](row[field], like(row[field], v)) for o, v in rule.items()):
                     break
             else:
                 rows.append(row)
@@ -195,8 +204,16 @@ class Vast(Fake):
             actual_status=None if early else STATUS[m.phase], cur_state=state, next_state=state,
             intended_status="stopped" if lost else m.facts["intended"], is_bid=m.spot, dph_total=m.price / 1e6,
             ssh_host="127.0.0.1", ssh_port=self.world.ssh_port, public_ipaddr="127.0.0.1",
-            ports={"22/tcp": [dict(HostIp="0.0.0.0", HostPort=str(self.world.ssh_port))]} if m.phase == "running" else
-            {}, status_msg="", image_uuid=m.facts["body"].get("image"), start_date=m.created, time_remaining="")
+            ports={"22/tcp": [dict(HostIp="0.0.0.0", HostPort=str(self.world.ssh_port))]}
+            if m.phase == "running" else {}, status_msg="",
+            extra_env=[[k, v] for k, v in (m.facts["body"].get("env") or {}).items()
+                       ], image_uuid=m.facts["body"].get("image"), start_date=m.created, time_remaining="")
+
+    def listAll(self, p, request):
+        """The list before version 1: no filter, no pages."""
+        return dict(instances=[
+            self.view(m) for m in self.world.machines.values() if m.listed() and m.visible() and m.phase != "gone"
+        ])
 
     def showInstance(self, p, request):
         return dict(instances=self.view(self.find()))

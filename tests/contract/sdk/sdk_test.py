@@ -10,21 +10,24 @@ HERE = pathlib.Path(__file__).resolve().parent
 PACKAGES = [
     "boto3", "aliyun-python-sdk-core", "aliyun-python-sdk-ecs", "alibabacloud_ecs20140526",
     "tencentcloud-sdk-python-cvm", "tencentcloud-sdk-python-sts", "huaweicloudsdkecs", "huaweicloudsdkiam",
-    "huaweicloudsdkbss", "kubernetes", "azure-mgmt-compute", "azure-identity", "google-cloud-compute"
+    "huaweicloudsdkbss", "kubernetes", "azure-mgmt-compute", "azure-identity", "google-cloud-compute", "runpod",
+    "vastai"
 ]
 
 
 def enter_venv(folder):
     if os.environ.get("RILLE_SDK_INSIDE"):
         return
+    for place, packages in ((folder, PACKAGES), (folder / "vast", ["vastai"])):  # whose packages exclude others'
+        if not (place / "ready").exists():
+            venv.create(place, with_pip=True, clear=True)
+            if subprocess.run(
+                [place / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check",
+                 *packages]).returncode:
+                print("skipped: cannot install", *packages)
+                sys.exit(77)
+            (place / "ready").touch()
     python = folder / "bin" / "python"
-    if not (folder / "ready").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        made = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES])
-        if made.returncode:
-            print("skipped: cannot install", *PACKAGES)
-            sys.exit(77)
-        (folder / "ready").touch()
     sys.exit(subprocess.run([python, *sys.argv], env=dict(os.environ, RILLE_SDK_INSIDE="1")).returncode)
 
 
@@ -33,6 +36,7 @@ if __name__ == "__main__":
 
 from sdk_base import DATA, Sdk  # noqa: E402
 from sdk_others import Azure, Gcp, Kubernetes  # noqa: E402,F401
+from sdk_rest import Runpod, Vast  # noqa: E402,F401
 from sdk_signers import Signers  # noqa: E402,F401
 
 
@@ -344,7 +348,7 @@ class Huawei(Sdk):
 
 
 if __name__ == "__main__":
-    every = ["Aws", "Alibaba", "Tencent", "Huawei", "Kubernetes", "Azure", "Gcp", "Signers"]
+    every = ["Aws", "Alibaba", "Tencent", "Huawei", "Kubernetes", "Azure", "Gcp", "Runpod", "Vast", "Signers"]
     names = [n.capitalize() for n in sys.argv[2:]] or every
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(globals()[n]) for n in names)
     sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
