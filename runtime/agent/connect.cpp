@@ -16,7 +16,7 @@ namespace rille::agent {
 namespace {
 
 constexpr std::int64_t start_ms_max = 30'000;
-constexpr std::int64_t retry_ms = 20;
+constexpr std::int64_t retry_ms = 20, ask_ms = 200;
 
 struct Bridge {
   Loop& loop;
@@ -49,7 +49,17 @@ Async<std::string> first_line(Stream& stream) {
   co_return line.substr(0, line.find('\n'));
 }
 
+// Where somebody else starts agents (D/agent.host), because what this process starts would end with it, as a job's
+// steps do: he is asked by a file with the program's name, which he removes when he has started it.
+Async<> ask_for_agent(Loop& loop, const ConnectOptions& options) {
+  const std::string request = options.directory + "/agent.request";
+  if (access(request.c_str(), F_OK) != 0)
+    RILLE_CO_CHECK(store::write_file_atomic(request, options.keeper_argv.front() + "\n", 0600));
+  co_return co_await sleep_for(loop, ask_ms);
+}
+
 Async<> start_agent(Loop& loop, const ConnectOptions& options) {
+  if (access((options.directory + "/agent.host").c_str(), F_OK) == 0) co_return co_await ask_for_agent(loop, options);
   SubprocessOptions start;
   start.argv = options.keeper_argv;
   start.argv.insert(start.argv.end(), {"--dir", options.directory});

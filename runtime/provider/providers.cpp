@@ -13,6 +13,7 @@
 #include "runtime/provider/gcp/gcp.hpp"
 #include "runtime/provider/huawei/huawei.hpp"
 #include "runtime/provider/remote/remote.hpp"
+#include "runtime/provider/slurm/slurm.hpp"
 #include "runtime/provider/ssh/ssh.hpp"
 #include "runtime/provider/tencent/tencent.hpp"
 
@@ -28,6 +29,7 @@ struct Row {
 // A new provider is a row here, and a folder beside this file.
 constexpr Row rows[] = {
     {"ssh", make_ssh_provider},
+    {"slurm", make_slurm_provider},
     {"aws", make_aws_provider},
     {"alibaba", make_alibaba_provider},
     {"tencent", make_tencent_provider},

@@ -19,6 +19,7 @@ class SettingsReader {
   std::vector<std::string> texts(const char* field, std::vector<std::string> otherwise);
   std::int64_t bytes(const char* field, std::int64_t otherwise);  // "100GB"
   Value object(const char* field);
+  Value any(const char* field) { return take(field); }  // the caller says what is wrong with it
   Result<> done();  // config
 
  private:

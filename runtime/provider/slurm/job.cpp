@@ -1,0 +1,176 @@
+#include "runtime/provider/slurm/job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+#include "runtime/base/channel_spec.hpp"
+#include "runtime/base/id.hpp"
+#include "runtime/provider/ssh/scripts.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+// What of the submitter's environment a job gets: where its programs and files are, and no secrets.
+constexpr const char* exported = "--export=HOME,PATH,USER,LOGNAME,SHELL,LANG,XDG_CACHE_HOME";
+
+// $dir, $end (seconds, 0: none), $patience (seconds), $machine (the file) and finish() are set before it.
+constexpr const char* keep_script = R"sh(
+[ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || exit 0  # whoever rented it has gone on without it
+mkdir "$root/$name" || exit 1
+mkdir "$root/$name/work"
+dir=$(cd "$root/$name" && pwd -P) || exit 1
+: >"$dir/agent.host"
+printf '%s\n' "$machine" >"$dir/machine.json.new"
+mv "$dir/machine.json.new" "$dir/machine.json"
+end_job() { trap '' TERM; kill "$pause" 2>/dev/null; finish; exit 0; }
+trap end_job TERM
+pause= used= rest=0.1
+quiet_until=$(($(date +%s) + patience))
+while [ -e "$dir/machine.json" ]; do
+  now=$(date +%s)
+  [ "$end" -eq 0 ] || [ "$now" -lt "$end" ] || break
+  if [ -e "$dir/agent.request" ]; then
+    program=$(cat "$dir/agent.request")
+    RILLE_INSTANCE=$dir "$program" agent keeper --dir "$dir" </dev/null >/dev/null 2>>"$dir/agent.log" &
+    rm -f "$dir/agent.request"
+    used=yes rest=1
+  fi
+  [ -n "$used" ] || [ "$now" -lt "$quiet_until" ] || break
+  sleep "$rest" &
+  pause=$!
+  wait "$pause"
+done
+end_job
+)sh";
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> out;
+  std::istringstream cells(line);
+  for (std::string cell; std::getline(cells, cell, '|');) {
+    cell.erase(cell.find_last_not_of(" \r") + 1);
+    out.push_back(std::move(cell));
+  }
+  return out;
+}
+
+std::int64_t number(const std::string& text) {
+  std::int64_t out = 0;
+  std::istringstream(text) >> out;
+  return out;
+}
+
+template <std::size_t N>
+bool one_of(const std::string& word, const char* const (&all)[N]) {
+  return std::any_of(std::begin(all), std::end(all), [&](const char* w) { return word.starts_with(w); });
+}
+
+struct Refusal {
+  const char* words;  // in what the command said
+  ErrorKind kind;
+  const char* hint;
+};
+
+// Others may have had an effect.
+constexpr Refusal refusals[] = {
+    {"node configuration is not available", ErrorKind::capacity, "no node of the partition has that much"},
+    {"partition configuration not available", ErrorKind::capacity, "the partition is down, or allows less: sinfo"},
+    {"nvalid partition", ErrorKind::config, "sinfo -s lists the partitions"},
+    {"nvalid account", ErrorKind::config, "`account` in the settings; sacctmgr show assoc user=$USER"},
+    {"nvalid qos", ErrorKind::config, "`qos` in the settings; sacctmgr show qos"},
+    {"nvalid generic resource", ErrorKind::config, "sinfo -o '%P %G' lists what nodes have"},
+    {"nvalid feature", ErrorKind::config, "`options` in the settings ask for it"},
+    {"ime limit", ErrorKind::config, "a shorter ttl, or a partition that allows it: sinfo -o '%P %l'"},
+    {"accounting/QOS policy", ErrorKind::quota, "release what is rented, or ask for less"},
+    {"group not permitted", ErrorKind::auth, "the partition is for other groups"},
+    {"ermission denied", ErrorKind::auth, "does `sbatch` work by hand there?"},
+    {"nrecognized option", ErrorKind::config, "`options` in the settings; Slurm 20.11 or newer is needed"},
+    {"ommand not found", ErrorKind::config, "Slurm's commands have to be in the PATH there; `via` says where that is"},
+};
+
+}  // namespace
+
+bool SlurmJob::ended() const {
+  static constexpr const char* last[] = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED",
+                                         "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED"};
+  return one_of(state, last);
+}
+
+bool SlurmJob::can_start() const {
+  static constexpr const char* never[] = {"PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig",
+                                          "BadConstraints", "DependencyNeverSatisfied", "JobHeld", "InvalidAccount",
+                                          "InvalidQOS", "AccountNotAllowed", "QOSNotAllowed", "launch failed"};
+  return state != "PENDING" || !one_of(reason, never);
+}
+
+std::vector<std::string> slurm_queue_words(const std::string& job) {
+  std::vector<std::string> out{"env", "SLURM_TIME_FORMAT=%s", "squeue", "-h", "-t", "all"};
+  if (job.empty()) out.push_back("--me");
+  else out.insert(out.end(), {"-j", job});
+  out.insert(out.end(), {"-O", "JobID:32|,State:32|,RestartCnt:16|,NodeList:256|,SubmitTime:32|,Partition:256|,"
+                               "Comment:256|,Reason:100|"});
+  return out;
+}
+
+std::vector<SlurmJob> read_slurm_queue(const std::string& text) {
+  std::vector<SlurmJob> out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::vector<std::string> cells = cells_of(line);
+    if (cells.size() < 8) continue;
+    out.push_back({cells[0], cells[1], cells[3], cells[5], cells[7], cells[6], number(cells[2]), number(cells[4])});
+  }
+  return out;
+}
+
+std::string slurm_folder(const std::string& tag) { return "rille-" + derive_hex({"slurm", tag}, 16); }
+
+std::vector<std::string> slurm_submit_words(const CreateRequest& request, const SlurmSettings& settings,
+                                            std::int64_t now_us) {
+  const SlurmAsk ask = slurm_ask(request.offer.id);
+  std::vector<std::string> out{"sbatch", "--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--chdir=/",
+                               "--output=/dev/null", exported, "--job-name=" + request.tag,
+                               "--comment=" + request.tag, "--partition=" + ask.partition,
+                               fmt::format("--cpus-per-task={}", std::max(1, request.offer.vcpus))};
+  if (request.offer.memory_bytes > 0) out.push_back(fmt::format("--mem={}M", request.offer.memory_bytes >> 20));
+  if (!ask.gres.empty()) out.push_back("--gres=" + ask.gres);
+  if (request.expires_wall_us > 0) {
+    const std::int64_t left_us = std::max<std::int64_t>(request.expires_wall_us - now_us, 1);
+    out.push_back(fmt::format("--time={}", (left_us + 59'999'999) / 60'000'000));
+  }
+  if (!settings.account.empty()) out.push_back("--account=" + settings.account);
+  if (!settings.qos.empty()) out.push_back("--qos=" + settings.qos);
+  out.insert(out.end(), settings.options.begin(), settings.options.end());
+  return out;
+}
+
+std::string slurm_script(const CreateRequest& request, const SlurmSettings& settings, std::int64_t now_us) {
+  Value machine;
+  machine.set("id", slurm_folder(request.tag)).set("tag", request.tag).set("created_wall_us", now_us);
+  machine.set("expires_wall_us", request.expires_wall_us).set("orphan_after_ms", request.orphan_after_ms);
+  machine.set("terminating", false);
+  const std::string end_all = std::string(ssh_scripts::begin) + ssh_scripts::terminate;
+  return fmt::format(
+      "#!/bin/sh\n# An instance of Rille (`rille leases`): it keeps this allocation until it is released.\numask 077\n"
+      "root={} name={} end={} patience={}\nmachine={}\nfinish() {{ sh -c {} sh \"$root\" \"$name\"; }}\n{}",
+      shell_quote(settings.directory), slurm_folder(request.tag), (request.expires_wall_us + 999'999) / 1'000'000,
+      std::max<std::int64_t>(60, request.orphan_after_ms / 1000), shell_quote(machine.to_json()), shell_quote(end_all),
+      keep_script);
+}
+
+Error slurm_error(const std::string& command, const CommandResult& result) {
+  std::string said = result.last_words();
+  for (const char* prefix : {": error: ", ": fatal: "})
+    if (const std::size_t at = said.find(prefix); at != std::string::npos) said.erase(0, at + 9);
+  const std::string what = fmt::format("{} refuses: {}", command, said.empty() ? result.status.text() : said);
+  for (const Refusal& r : refusals)
+    if (result.err.find(r.words) != std::string::npos) return make_error(r.kind, what, r.hint);
+  return make_error(ErrorKind::network, fmt::format("{} fails: {}", command,
+                                                    said.empty() ? result.status.text() : said),
+                    "does it work by hand?").with_retry();
+}
+
+}  // namespace rille::provider

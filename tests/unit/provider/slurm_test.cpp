@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "runtime/provider/slurm/cluster.hpp"
+#include "runtime/provider/slurm/job.hpp"
+
+using namespace rille;
+using namespace rille::provider;
+
+namespace {
+
+// As sinfo and squeue of Slurm 22.05 say it, with less padding.
+constexpr const char* sinfo =
+    "n1 |gpu* |mixed |4/28/0/32 |64000 |8000 |gpu:a100:4(S:0-1) |gpu:a100:1(IDX:0) |\n"
+    "n2 |gpu* |idle |0/32/0/32 |64000 |0 |gpu:a100:4(S:0-1) |gpu:a100:0(IDX:N/A) |\n"
+    "n2 |short |idle |0/32/0/32 |64000 |0 |gpu:a100:4(S:0-1) |gpu:a100:0(IDX:N/A) |\n"
+    "n3 |gpu* |down* |0/0/32/32 |64000 |0 |gpu:h100:8 |gpu:h100:0 |\n"
+    "n4 |gpu* |idle* |0/32/0/32 |64000 |0 |gpu:h100:8 |gpu:h100:0 |\n"
+    "c1 |cpu |allocated |8/0/0/8 |16000 |16000 |(null) |gpu:0 |\n";
+
+std::vector<Offer> offers(const SlurmSettings& settings, const Value& query) {
+  return slurm_offers(read_slurm_nodes(sinfo), settings, OfferQuery::from_value(query).value());
+}
+Value gpu(const char* words) { return Value().set("gpu", words); }
+
+std::string ids(const std::vector<Offer>& all) {
+  std::string out;
+  for (const Offer& o : all) (out += out.empty() ? "" : " ") += o.id;
+  return out;
+}
+
+CommandResult said(const char* text) {
+  CommandResult out;
+  out.status.code = 1;
+  out.err = text;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("slurm: GRES of several types, with sockets and indices") {
+  using Gpus = std::map<std::string, int>;
+  CHECK(read_slurm_gres("gpu:h100:4(S:0-1),gpu:a100:2") == Gpus{{"a100", 2}, {"h100", 4}});
+  CHECK(read_slurm_gres("gpu:8,shard:32,nic:mlx:2") == Gpus{{"", 8}});
+  CHECK(read_slurm_gres("gpu:h100:2(IDX:0,3)") == Gpus{{"h100", 2}});
+  CHECK(read_slurm_gres("(null)").empty());
+}
+
+TEST_CASE("slurm: what is offered is what a node can give, what is free first") {
+  SlurmSettings settings;
+  settings.price_micros_per_gpu_hour = 1'000'000;
+  settings.gpus["a100"] = "NVIDIA A100-SXM4-80GB";
+  CHECK(ids(offers(settings, gpu("A100-80GB"))) ==
+        "gpu/a100:1 short/a100:1 gpu/a100:2 short/a100:2 gpu/a100:4 short/a100:4");
+  const std::vector<Offer> three = offers(settings, gpu("A100:3"));
+  REQUIRE(ids(three) == "gpu/a100:3 short/a100:3");
+  CHECK(three[0].vcpus == 24);
+  CHECK(three[0].memory_bytes == 48000LL << 20);
+  CHECK(three[0].price_micros_per_hour == 3'000'000);
+  CHECK(three[0].region == "gpu");
+  CHECK(offers(settings, gpu("A100:5")).empty());
+  CHECK(offers(settings, gpu("H100")).empty());  // they do not answer
+  CHECK(ids(offers(settings, gpu("cpu"))) == "cpu");
+  settings.wait_ms = 0;
+  CHECK(offers(settings, gpu("cpu")).empty());
+  settings.partitions = {"short"};
+  CHECK(ids(offers(settings, gpu("A100:1"))) == "short/a100:1");
+  const std::vector<Offer> wide = offers(settings, gpu("A100:1").set("vcpus", 30));
+  REQUIRE(wide.size() == 1);
+  CHECK(wide[0].vcpus == 30);
+}
+
+TEST_CASE("slurm: a job's states, and those that cannot start") {
+  const std::vector<SlurmJob> jobs = read_slurm_queue(
+      "12 |RUNNING |0 |n1 |1795310496 |gpu |rille-a-b-g1-x1 |None |\n"
+      "13 |PENDING |1 | |1795310496 |gpu |rille-a-c-g1-x1 |BeginTime |\n"
+      "14 |PENDING |0 | |1795310496 |short |rille-a-d-g1-x1 |PartitionTimeLimit |\n"
+      "15 |NODE_FAIL |0 |n2 |1795310496 |gpu |rille-a-e-g1-x1 |None |\n"
+      "slurm_load_jobs error\n");
+  REQUIRE(jobs.size() == 4);
+  CHECK((jobs[0].id == "12" && jobs[0].tag == "rille-a-b-g1-x1" && jobs[0].nodes == "n1" && !jobs[0].ended()));
+  CHECK(jobs[0].submitted_s == 1795310496);
+  CHECK((jobs[1].restarts == 1 && jobs[1].can_start()));
+  CHECK_FALSE(jobs[2].can_start());
+  CHECK(jobs[3].ended());
+}
+
+TEST_CASE("slurm: what is submitted") {
+  CreateRequest request;
+  request.tag = "rille-0123-x-g1-x1900000000";
+  request.offer.id = "gpu/h100:2";
+  request.offer.vcpus = 8;
+  request.offer.memory_bytes = 3000LL << 20;
+  request.expires_wall_us = 1'000'000'000 + 90'000'000;
+  SlurmSettings settings;
+  settings.qos = "high";
+  settings.options = {"--nice"};
+  const std::vector<std::string> words = slurm_submit_words(request, settings, 1'000'000'000);
+  const auto has = [&](const char* word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  CHECK(words[0] == "sbatch");
+  CHECK(has("--partition=gpu"));
+  CHECK(has("--gres=gpu:h100:2"));
+  CHECK(has("--cpus-per-task=8"));
+  CHECK(has("--mem=3000M"));
+  CHECK(has("--time=2"));
+  CHECK(has("--qos=high"));
+  CHECK(has("--comment=rille-0123-x-g1-x1900000000"));
+  CHECK(words.back() == "--nice");
+  CHECK(slurm_ask("cpu").gres.empty());
+  CHECK(slurm_script(request, settings, 1'000'000'000).starts_with("#!/bin/sh\n"));
+}
+
+TEST_CASE("slurm: what refusals mean; what is not known may have had an effect") {
+  const auto kind = [](const char* text) { return slurm_error("sbatch", said(text)).kind; };
+  CHECK(kind("sbatch: error: Batch job submission failed: Requested node configuration is not available\n") ==
+        ErrorKind::capacity);
+  CHECK(kind("sbatch: error: Batch job submission failed: Invalid partition name specified\n") == ErrorKind::config);
+  CHECK(kind("sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)\n") ==
+        ErrorKind::quota);
+  CHECK(kind("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n") ==
+        ErrorKind::network);
+  const Error e = slurm_error("sbatch", said("sbatch: error: Unable to contact slurm controller (connect failure)\n"));
+  CHECK(e.retryable);
+  CHECK(e.message == "sbatch fails: Unable to contact slurm controller (connect failure)");
+}
+
+TEST_CASE("slurm: settings") {
+  const auto error = [](const char* json) {
+    const auto read = SlurmSettings::read(Value::from_json(json).value());
+    return read ? "" : read.error().message;
+  };
+  CHECK(error(R"({"price": 1, "wait": "10m", "gpus": {"a": "A100"}, "via": ["ssh", "x"]})").empty());
+  CHECK(error(R"({"wait": "soon"})").find("wait = 'soon'") != std::string::npos);
+  CHECK(error(R"({"price": "much"})").find("price") != std::string::npos);
+  CHECK(error(R"({"directory": "x"})").find("not absolute") != std::string::npos);
+}
