@@ -4,7 +4,8 @@
 A fake derives from Fake and gives: parse (which operation is it), verify (is it signed), run (do it), render (a
 refusal in that provider's words) and REFUSALS (kind of fault -> refusal). All four run under one lock.
 """
-import argparse, base64, email.utils, http.server, json, os, re, socket, sys, threading, time, traceback, urllib.parse
+import argparse, base64, email.utils, http.server, json, os, re, shutil, socket, ssl, sys, tempfile, threading
+import time, traceback, urllib.parse
 
 from message import Refusal, Reply, Request, unbase64
 from world import World
@@ -26,7 +27,7 @@ class Fake:
         self.world.notice, self.world.end = self.notice, self.end
         self.types = {t.name: t for t in self.TYPES}
         self.lock, self.faults, self.calls = threading.RLock(), [], []
-        self.url, self.created, self.duplicate, self.request_id = "", [], False, ""
+        self.ca, self.url, self.created, self.duplicate, self.request_id = "", "", [], False, ""
         self.prepare()
 
     def prepare(self):
@@ -327,17 +328,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    daemon_threads, request_queue_size = True, 256
+    daemon_threads, request_queue_size, folder = True, 256, None
 
 
-def start(kind, seed=1, lag=0.0, start_s=0.05):
+def with_tls(server, folder):
+    """Serves by https, with a certificate of its own; the path of it, for those who shall trust it."""
+    from rsa_key import RsaKey, self_signed
+    key, path = RsaKey("tls"), os.path.join(folder, "fake.pem")
+    with open(path, "w") as f:
+        f.write(self_signed(key, "127.0.0.1", time.time()))
+    with open(path + ".key", "w") as f:
+        f.write(key.pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path, path + ".key")
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    return path
+
+
+def start(kind, seed=1, lag=0.0, start_s=0.05, tls=False):
     """(server, what its user is told), serving on a thread."""
     fake = kind(seed, lag, start_s)
     server = Server(("127.0.0.1", 0), type("Handler", (Handler, ), dict(fake=fake)))
-    server.fake, fake.url = fake, f"http://127.0.0.1:{server.server_port}"
+    server.fake, fake.url = fake, f"http{'s' * tls}://127.0.0.1:{server.server_port}"
+    more = {}
+    if tls:
+        server.folder = tempfile.mkdtemp(prefix="rille-fake-tls-")
+        more["ca"] = fake.ca = with_tls(server, server.folder)
     threading.Thread(target=server.serve_forever, args=(0.05, ), daemon=True).start()
     return server, dict(port=server.server_port, settings=fake.settings(), env=fake.env(), secrets=fake.secrets(),
-                        temporary=fake.temporary())
+                        temporary=fake.temporary(), **more)
 
 
 def main(kind):
@@ -345,9 +364,13 @@ def main(kind):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lag", type=float, default=0.0, help="seconds until describe and list know a new machine")
     parser.add_argument("--start", type=float, default=0.05, help="seconds until a machine runs")
+    parser.add_argument("--tls", action="store_true",
+                        help="https, with a certificate of its own: `ca` in what it tells")
     args = parser.parse_args()
-    server, told = start(kind, args.seed, args.lag, args.start)
+    server, told = start(kind, args.seed, args.lag, args.start, args.tls)
     print(json.dumps(told), flush=True)
     sys.stdin.read()
     server.fake.close()
+    if server.folder:
+        shutil.rmtree(server.folder, ignore_errors=True)
     os._exit(0)

@@ -27,7 +27,7 @@ class FakeServer:
 
     def take(self, told):
         self.port, self.settings, self.env, self.secrets = (told[k] for k in ("port", "settings", "env", "secrets"))
-        self.temporary, self.connection = told["temporary"], None
+        self.temporary, self.connection, self.told = told["temporary"], None, told
 
     def close(self):
         if self.connection:

@@ -57,12 +57,13 @@ class Kubernetes(Controllers, Fake):
 
     def kubeconfig(self):
         path = os.path.join(self.folder, "config")
+        trust = {"certificate-authority": self.ca} if self.ca else {}
         with open(path, "w") as f:
             json.dump(
                 {
                     "apiVersion": "v1", "kind": "Config", "current-context": "fake", "contexts": [{
                         "name": "fake", "context": {"cluster": "fake", "user": "fake", "namespace": "default"}
-                    }], "clusters": [{"name": "fake", "cluster": {"server": self.url}}],
+                    }], "clusters": [{"name": "fake", "cluster": dict({"server": self.url}, **trust)}],
                     "users": [{"name": "fake", "user": {"token": self.key}}]
                 }, f)
         os.chmod(path, 0o600)

@@ -1,5 +1,7 @@
 """A throw-away RSA key from a seed, and its PKCS#8 text: what a service account's file holds. Python has neither."""
-import base64, functools, random
+import base64, functools, random, time
+
+import signatures
 
 SMALL = [p for p in range(3, 2000, 2) if all(p % q for q in range(3, int(p**0.5) + 1, 2))]
 EXPONENT = 65537
@@ -69,3 +71,26 @@ def numbers_of(pem):
         found.append(int.from_bytes(data[at:at + size], "big"))
         at += size
     return found[1], found[3]
+
+
+def oid(text):
+    return der(6, bytes.fromhex(text))
+
+
+def self_signed(key, address, now):
+    """PEM of a certificate for an IPv4 address that nobody vouches for, good for ten years around `now`."""
+    sign = der(0x30, oid("2a864886f70d01010b") + der(5, b""))  # sha256WithRSAEncryption
+    name = der(0x30, der(0x31, der(0x30, oid("550403") + der(12, b"A fake of Rille"))))
+    times = [time.strftime("%y%m%d%H%M%SZ", time.gmtime(now + years * 31_536_000)).encode() for years in (-5, 5)]
+    public = der(0x30, integer(key.modulus) + integer(EXPONENT))
+    spki = der(0x30, der(0x30, oid("2a864886f70d010101") + der(5, b"")) + der(3, b"\0" + public))
+    names = der(0x30, oid("551d11") + der(4, der(0x30, der(0x87, bytes(int(n) for n in address.split("."))))))
+    authority = der(0x30, oid("551d13") + der(1, b"\xff") + der(4, der(0x30, der(1, b"\xff"))))
+    told = der(
+        0x30,
+        der(0xa0, integer(2)) + integer(1) + sign + name + der(0x30, b"".join(der(23, t) for t in times)) + name +
+        spki + der(0xa3, der(0x30, names + authority)))
+    signature = signatures.rs256_sign(told, key.modulus, key.private)
+    text = base64.b64encode(der(0x30, told + sign + der(3, b"\0" + signature))).decode()
+    lines = "\n".join(text[i:i + 64] for i in range(0, len(text), 64))
+    return f"-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"

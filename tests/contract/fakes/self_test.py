@@ -2,7 +2,7 @@
 """Plays simple clients against every fake: what a provider promises, each fault, and the known answers of the
 providers' signatures. usage: self_test.py [NAME ..]
 """
-import importlib, json, sys, time, unittest, urllib.parse
+import importlib, json, ssl, sys, time, unittest, urllib.error, urllib.parse, urllib.request
 
 from clients import ApiError, FakeProcess, FakeServer
 
@@ -236,6 +236,22 @@ class Case(unittest.TestCase):
         self.client.special(self)
 
 
+class Tls(unittest.TestCase):
+
+    def test_a_certificate_of_its_own(self):
+        """Who does not know it refuses it; who does is answered."""
+        fake = FakeProcess("aws", "--tls")
+        try:
+            url = fake.settings["endpoints"]["ec2"] + "/_fake/state"
+            with self.assertRaises(urllib.error.URLError) as got:
+                urllib.request.urlopen(url, timeout=20)
+            self.assertIn("CERTIFICATE_VERIFY_FAILED", str(got.exception))
+            known = ssl.create_default_context(cafile=fake.told["ca"])
+            self.assertEqual(json.load(urllib.request.urlopen(url, timeout=20, context=known))["provider"], "aws")
+        finally:
+            fake.close()
+
+
 def places(value, path=()):
     """The path of everything in a JSON value."""
     for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
@@ -275,4 +291,5 @@ if __name__ == "__main__":
     load(suite, loader, sys.argv[1:] or NAMES)
     if not sys.argv[1:]:
         suite.addTests(loader.loadTestsFromName("known_answers"))
+        suite.addTests(loader.loadTestsFromTestCase(Tls))
     sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
