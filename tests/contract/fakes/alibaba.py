@@ -279,7 +279,7 @@ class Alibaba(More, Fake):
                     public=f"127.0.0.{number % 250}" if int(p.get("InternetMaxBandwidthOut", "0")) else None,
                     strategy=p.get("SpotStrategy", "NoSpot"), user_data=p.get("UserData", "")))
         if "AutoReleaseTime" in p:
-            m.expire(unstamp(p["AutoReleaseTime"]))
+            m.expire(unstamp(p["AutoReleaseTime"]) // 60 * 60)  # whole minutes, as its SDK documents
         disks = [("system", p.get("SystemDisk.Size", "40"), True)]
         disks += [("data", p.get(f"DataDisk.{n}.Size", "40"), p.get(f"DataDisk.{n}.DeleteWithInstance",
                                                                     "true") == "true") for n in range(1, 17) if any(

@@ -202,7 +202,7 @@ class More:
 
     def ModifyInstanceAutoReleaseTime(self, p):
         m = self.here(p["InstanceId"])
-        m.expire(unstamp(p["AutoReleaseTime"]) if p.get("AutoReleaseTime") else None)
+        m.expire(unstamp(p["AutoReleaseTime"]) // 60 * 60 if p.get("AutoReleaseTime") else None)
         return {}
 
     def wanted_tags(self, p):
