@@ -58,8 +58,10 @@ Async<std::string> Manager::end_machine(Lease lease) {
     if (!listed) trouble = listed.error();
     for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
       if (m.tag != lease.tag || m.state == MachineState::gone) continue;
-      if (m.state == MachineState::terminating || (targets.contains(m.id) && stale())) ending = true;
-      else if (targets.insert(m.id).second) fresh = true;
+      // Also what is ending already, if nobody here has asked for it: a disk that outlived its machine does not go by
+      // itself.
+      if (targets.insert(m.id).second) fresh = true;
+      else if (m.state == MachineState::terminating || stale()) ending = true;
       else if (!trouble) trouble = still_there();
     }
     bool absent = !trouble && !ending && !fresh;

@@ -10,6 +10,7 @@
 #include "runtime/base/places.hpp"
 #include "runtime/provider/alibaba/alibaba.hpp"
 #include "runtime/provider/aws/aws.hpp"
+#include "runtime/provider/azure/azure.hpp"
 #include "runtime/provider/gcp/gcp.hpp"
 #include "runtime/provider/huawei/huawei.hpp"
 #include "runtime/provider/remote/remote.hpp"
@@ -35,6 +36,7 @@ constexpr Row rows[] = {
     {"tencent", make_tencent_provider},
     {"huawei", make_huawei_provider},
     {"gcp", make_gcp_provider},
+    {"azure", make_azure_provider},
     {"remote", [](Setup s) { return make_remote_provider(s.loop, s.settings); }},
 };
 

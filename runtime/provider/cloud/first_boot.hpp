@@ -27,6 +27,7 @@ std::string first_boot_script(const FirstBoot& boot);
 class Access {
  public:
   explicit Access(SshKeys keys) : keys_(std::move(keys)) {}
+  const std::string& public_line() const { return keys_.public_line(); }  // what a machine has to let in
   // first_boot_script for this request, in base64. invalid: longer than the cloud takes.
   Result<std::string> user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const;
   // How the agent of the machine with that tag is reached, once it runs and has an address.

@@ -1,0 +1,62 @@
+// Resource Manager's calls, as plain values, with the retail prices. What Azure calls by its own names is known here
+// and nowhere else. Loop thread only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/types.hpp"
+
+namespace rille::provider::azure {
+
+inline constexpr const char* tag_key = "rille";
+inline constexpr std::string_view machines = "virtualMachines", disks = "disks", interfaces = "networkInterfaces",
+                                  addresses = "publicIPAddresses";
+
+struct Prices {
+  Micros on_demand = price_unknown, spot = price_unknown;
+};
+
+struct Resource {
+  std::string kind, name, tag, location;  // kind: one of those above
+};
+
+struct VirtualMachine {
+  std::string name, tag, type, location, provisioning, power, failure;  // failure: the code, of one that failed
+  std::int64_t created_wall_us = 0;
+};
+
+class Arm {
+ public:
+  Arm(Loop& loop, cloud::CredentialChain& keys, std::string region, const std::string& subscription,
+      const std::string& group, const Value& endpoints);
+
+  const std::string& region() const { return region_; }
+  // The path of a resource in our group, as other resources name it.
+  std::string id_of(std::string_view kind, const std::string& name) const;
+  // Without prices; id: the size's name.
+  Async<std::vector<Offer>> sizes(std::string zone, bool spot, CancelToken token);
+  Async<Prices> prices(std::string size, CancelToken token);
+  // Makes it, or finds that it is there, and waits until it is: an operation that fails later gives its error.
+  Async<> put(std::string kind, std::string name, Value body, CancelToken token);
+  Async<VirtualMachine> describe(std::string name, CancelToken token);
+  Async<Value> get(std::string kind, std::string name, CancelToken token);
+  Async<std::vector<Resource>> tagged(CancelToken token);      // of our group and region, all that bear our tag
+  Async<std::vector<Resource>> all_disks(CancelToken token);   // which bear no tag
+  // Gone, or never there: success. `wait`: until it is gone, some minutes at most.
+  Async<> remove(std::string kind, std::string name, bool wait, CancelToken token);
+  Error failed(const std::string& code, const std::string& name) const;
+
+ private:
+  Async<Value> call(std::string method, std::string url, Value body, CancelToken token);
+  Async<Value::Array> pages(std::string url, CancelToken token);
+  Async<> finished(Value answer, std::int64_t limit_ms, CancelToken token);
+
+  Loop& loop_;
+  std::string region_, base_url_, subscription_path_, group_path_, prices_url_;
+  cloud::CredentialChain nobody_;  // prices are for everybody: no token goes there
+  cloud::Api api_, prices_api_;
+};
+
+}  // namespace rille::provider::azure

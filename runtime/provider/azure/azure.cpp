@@ -1,0 +1,373 @@
+#include "runtime/provider/azure/azure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/loop/together.hpp"
+#include "runtime/provider/azure/arm.hpp"
+#include "runtime/provider/azure/keys.hpp"
+#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/cloud/wait.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace azure;
+
+constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, create_patience_ms = 300'000;
+constexpr std::int64_t sizes_last_us = 24LL * 3'600'000'000, prices_last_us = 60LL * 60'000'000;
+constexpr std::size_t user_data_bytes_max = 65'535, sizes_priced_max = 20, name_length_max = 60;
+constexpr const char* user = "rille";  // Azure wants one that is not root; nobody uses it
+
+struct Settings {
+  std::string resource_group, subnet, security_group, zone, disk_kind;
+  std::int64_t disk_bytes = 100 * gb;
+  Value image, endpoints;
+};
+
+struct Account {
+  Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
+      : access(std::move(keys)), chain(key_chain(loop, endpoints)) {}
+  cloud::Access access;
+  cloud::CredentialChain chain;
+};
+
+// What belongs to a machine is named after it.
+struct Names {
+  std::string machine, disk, interface, address;
+  explicit Names(const std::string& name)
+      : machine(name), disk(name + "-disk"), interface(name + "-nic"), address(name + "-ip") {}
+};
+
+std::string machine_of_part(const std::string& name) {
+  for (const char* end : {"-disk", "-nic", "-ip"})
+    if (name.ends_with(end)) return name.substr(0, name.size() - std::string_view(end).size());
+  return name;
+}
+
+bool is_under_way(const std::string& provisioning) {
+  return provisioning == "Creating" || provisioning == "Updating" || provisioning.empty();
+}
+
+MachineState state_of(const VirtualMachine& vm) {
+  if (vm.provisioning == "Deleting" || vm.provisioning == "Failed") return MachineState::terminating;
+  if (vm.power == "running") return MachineState::live;
+  if (vm.power.empty() || vm.power == "starting" || is_under_way(vm.provisioning)) return MachineState::pending;
+  return MachineState::terminating;  // stopped ones are charged for; deallocated ones keep disk and address
+}
+
+class Region final : public cloud::RegionDriver {
+ public:
+  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, const std::string& subscription,
+         Settings settings)
+      : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
+        arm_(loop, account_->chain, name, subscription, settings_.resource_group, settings_.endpoints) {}
+  const std::string& region() const override { return arm_.region(); }
+  bool is_id(std::string_view id) const override {
+    return id.find('/') != id.npos && std::set<std::string_view>{machines, disks, interfaces, addresses}.contains(
+                                          id.substr(0, id.find('/')));
+  }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    auto& [asked_us, sizes] = sizes_[query.spot];
+    if (sizes.empty() || now_us - asked_us > sizes_last_us) {
+      RILLE_CO_TRY(sizes, co_await arm_.sizes(settings_.zone, query.spot, token));
+      asked_us = now_us;
+    }
+    OfferQuery but_price = query;
+    but_price.max_price_micros_per_hour.reset();
+    but_price.region.clear();
+    but_price.spot = false;
+    std::vector<Offer> fitting;
+    for (const Offer& size : sizes)
+      if (size.matches(but_price)) fitting.push_back(size);
+    std::stable_sort(fitting.begin(), fitting.end(), [](const Offer& a, const Offer& b) {
+      const auto size = [](const Offer& o) { return std::pair(o.gpu_count * o.gpu_memory_bytes, o.vcpus); };
+      return size(a) < size(b);
+    });
+    if (fitting.size() > sizes_priced_max) fitting.resize(sizes_priced_max);
+    co_await learn_prices(fitting, token);
+    std::vector<Offer> out;
+    for (Offer& offer : fitting) {
+      const auto at = prices_.find(offer.id);
+      if (at == prices_.end()) continue;
+      offer.price_micros_per_hour = query.spot ? at->second.second.spot : at->second.second.on_demand;
+      if (offer.price_micros_per_hour == price_unknown) continue;  // not sold so
+      offer.disk_bytes_max = 4'095 * gb;
+      offer.billing.from_live = true;
+      out.push_back(std::move(offer));
+    }
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    const Names names(cloud::resource_name(request.tag, name_length_max));
+    RILLE_CO_TRY(Value order, order_of(request, type, names));
+    Machine made;
+    made.id = id_of(machines, names.machine);
+    made.tag = request.tag;
+    made.created_wall_us = loop_.clock().wall_us();
+    made.expires_wall_us = request.expires_wall_us;
+    const Result<MachineState> state = co_await make(names, request.tag, std::move(order), token);
+    if (state) {
+      made.state = *state;
+      co_return made;
+    }
+    if (token.cancelled() || state.error().kind == ErrorKind::network || state.error().kind == ErrorKind::timeout)
+      co_return state.error();
+    // It was refused for good: what was made for it costs money.
+    if (Result<> cleared = co_await clear(names, token); !cleared) {
+      Error e = make_error(ErrorKind::network, "what was made for a refused machine is perhaps still there: " +
+                                                   cleared.error().message);
+      co_return std::move(e).with_cause(state.error());
+    }
+    co_return state.error();
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    const auto [kind, name] = read_id(id);
+    if (kind == machines) {
+      RILLE_CO_TRY(const VirtualMachine vm, co_await arm_.describe(name, token));
+      co_return co_await machine_of(vm, token);
+    }
+    RILLE_CO_TRY(const Value there, co_await arm_.get(kind, name, token));
+    Resource part{kind, name, there["tags"].text(tag_key), region()};
+    if (kind == disks) part.tag = machine_of_part(name);
+    co_return left_over(part);
+  }
+
+  Async<std::vector<Machine>> list(std::string prefix, CancelToken token) override {
+    RILLE_CO_TRY(std::vector<Resource> all, co_await arm_.tagged(token));
+    RILLE_CO_TRY(std::vector<Resource> there, co_await arm_.all_disks(token));
+    for (Resource& disk : there) {  // a disk bears its machine's tag in its name, if at all
+      disk.tag = machine_of_part(disk.name);
+      if (disk.tag != disk.name && disk.tag.starts_with("rille-")) all.push_back(std::move(disk));
+    }
+    std::set<std::string> owners, seen;
+    for (const Resource& r : all)
+      if (r.kind == machines) owners.insert(net::lower_case(r.name));
+    std::vector<Machine> out;
+    std::vector<Together<Machine>> asked;
+    for (const Resource& r : all) {
+      if (!r.tag.starts_with(prefix) || !seen.insert(r.kind + "/" + net::lower_case(r.name)).second) continue;
+      if (r.kind == machines)
+        asked.push_back({"the machine " + r.name, [this, id = id_of(r.kind, r.name)](CancelToken t) {
+                           return describe(id, std::move(t));
+                         }});
+      else if (is_id(id_of(r.kind, r.name)) && !owners.contains(net::lower_case(machine_of_part(r.name))))
+        out.push_back(left_over(r));
+    }
+    const auto answers = co_await together(loop_, std::move(asked), 0, token);
+    for (const Result<Machine>& m : answers) {
+      if (!m && m.error().http_status == 404) continue;  // it went meanwhile
+      if (!m) co_return m.error();
+      out.push_back(*m);
+    }
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    const auto [kind, name] = read_id(id);
+    // An address cannot go before its interface has.
+    co_return co_await arm_.remove(kind, name, kind == interfaces, std::move(token));
+  }
+
+ private:
+  static std::string id_of(std::string_view kind, const std::string& name) { return fmt::format("{}/{}", kind, name); }
+  static std::pair<std::string, std::string> read_id(const std::string& id) {
+    const std::size_t slash = id.find('/');
+    return {id.substr(0, slash), id.substr(slash + 1)};
+  }
+
+  // A call per size; one that has no price is not sold here.
+  Task<void> learn_prices(std::vector<Offer> fitting, CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    std::vector<Together<Prices>> asked;
+    std::vector<std::string> sizes;
+    for (const Offer& offer : fitting) {
+      const auto at = prices_.find(offer.id);
+      if (at != prices_.end() && now_us - at->second.first < prices_last_us) continue;
+      sizes.push_back(offer.id);
+      asked.push_back({"the price of " + offer.id, [this, size = offer.id](CancelToken t) {
+                         return arm_.prices(size, std::move(t));
+                       }});
+    }
+    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      prices_.erase(sizes[i]);
+      if (answers[i]) prices_[sizes[i]] = {now_us, *answers[i]};
+    }
+  }
+
+  // Address, interface, machine: each is there before the next names it. All of them may have been made before.
+  Async<MachineState> make(const Names& names, std::string tag, Value order, CancelToken token) {
+    Value address = resource(tag), interface = resource(tag);
+    address.set("sku", Value().set("name", "Standard"));
+    address.set("properties", Value().set("publicIPAllocationMethod", "Static"));
+    if (!settings_.zone.empty()) address.set("zones", Value::Array{Value(settings_.zone)});
+    RILLE_CO_CHECK(co_await arm_.put(std::string(addresses), names.address, std::move(address), token));
+    Value ip, configuration;
+    ip.set("id", arm_.id_of(addresses, names.address)).set("properties", Value().set("deleteOption", "Delete"));
+    configuration.set("subnet", Value().set("id", settings_.subnet)).set("publicIPAddress", std::move(ip));
+    Value properties;
+    properties.set("ipConfigurations",
+                   Value::Array{Value().set("name", "ip").set("properties", std::move(configuration))});
+    properties.set("networkSecurityGroup", Value().set("id", settings_.security_group));
+    interface.set("properties", std::move(properties));
+    RILLE_CO_CHECK(co_await arm_.put(std::string(interfaces), names.interface, std::move(interface), token));
+    const Result<> put = co_await arm_.put(std::string(machines), names.machine, std::move(order), token);
+    // What is there and cannot be changed so was made by an earlier send.
+    if (!put && put.error().code != "PropertyChangeNotAllowed") co_return put.error();
+    cloud::Patience patience(loop_, create_patience_ms);
+    for (;;) {
+      const Result<VirtualMachine> vm = co_await arm_.describe(names.machine, token);
+      if (!vm && vm.error().http_status == 404) co_return MachineState::pending;  // not shown yet
+      if (!vm) co_return vm.error();
+      if (vm->provisioning == "Failed")
+        co_return arm_.failed(vm->failure.empty() ? "AllocationFailed" : vm->failure, names.machine);
+      if (vm->provisioning == "Deleting") co_return MachineState::terminating;
+      if (!is_under_way(vm->provisioning)) co_return MachineState::pending;
+      RILLE_CO_CHECK(co_await patience.next("the making of " + names.machine, token));
+    }
+  }
+
+  Async<> clear(const Names& names, CancelToken token) {
+    RILLE_CO_CHECK(co_await arm_.remove(std::string(machines), names.machine, true, token));
+    RILLE_CO_CHECK(co_await arm_.remove(std::string(interfaces), names.interface, true, token));
+    RILLE_CO_CHECK(co_await arm_.remove(std::string(addresses), names.address, true, token));
+    co_return co_await arm_.remove(std::string(disks), names.disk, true, token);
+  }
+
+  Value resource(const std::string& tag) const {
+    Value out;
+    out.set("location", region()).set("tags", Value().set(tag_key, tag));
+    return out;
+  }
+
+  Result<Value> order_of(const CreateRequest& request, const std::string& type, const Names& names) const {
+    for (const auto& [name, value] : {std::pair("resource_group", &settings_.resource_group),
+                                      std::pair("subnet", &settings_.subnet),
+                                      std::pair("security_group", &settings_.security_group)})
+      if (value->empty())
+        return make_error(ErrorKind::config, fmt::format("azure: region {} has no {}", region(), name),
+                          "name a resource group, and the full ids of a subnet and of a security group that lets port "
+                          "22 in, in the provider's settings");
+    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
+    const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
+    Value disk, key, linux_part, os, nic, properties;
+    disk.set("name", names.disk).set("createOption", "FromImage").set("deleteOption", "Delete");
+    disk.set("diskSizeGB", (disk_bytes + gb - 1) / gb);
+    disk.set("managedDisk", Value().set("storageAccountType", settings_.disk_kind));
+    key.set("path", fmt::format("/home/{}/.ssh/authorized_keys", user));
+    key.set("keyData", account_->access.public_line());
+    linux_part.set("disablePasswordAuthentication", true);
+    linux_part.set("ssh", Value().set("publicKeys", Value::Array{std::move(key)}));
+    os.set("computerName", names.machine).set("adminUsername", user).set("customData", user_data);
+    os.set("linuxConfiguration", std::move(linux_part));
+    nic.set("id", arm_.id_of(interfaces, names.interface));
+    nic.set("properties", Value().set("primary", true).set("deleteOption", "Delete"));
+    properties.set("hardwareProfile", Value().set("vmSize", type)).set("osProfile", std::move(os));
+    properties.set("storageProfile", Value().set("imageReference", settings_.image).set("osDisk", std::move(disk)));
+    properties.set("networkProfile", Value().set("networkInterfaces", Value::Array{std::move(nic)}));
+    if (request.offer.spot) {
+      const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
+      properties.set("priority", "Spot").set("evictionPolicy", "Delete");
+      properties.set("billingProfile", Value().set("maxPrice", most > 0 ? static_cast<double>(most) / 1e6 : -1.0));
+    }
+    Value out = resource(request.tag);
+    if (!settings_.zone.empty()) out.set("zones", Value::Array{Value(settings_.zone)});
+    out.set("properties", std::move(properties));
+    return out;
+  }
+
+  Async<Machine> machine_of(VirtualMachine vm, CancelToken token) {
+    Machine m;
+    m.id = id_of(machines, vm.name);
+    m.state = state_of(vm);
+    m.tag = vm.tag;
+    m.created_wall_us = vm.created_wall_us;
+    m.details.set("type", vm.type);
+    if (!vm.failure.empty()) m.details.set("problem", vm.failure);
+    if (m.state != MachineState::live) co_return m;
+    const Names names(vm.name);
+    const Result<Value> ip = co_await arm_.get(std::string(addresses), names.address, token);
+    if (!ip && ip.error().http_status != 404) co_return ip.error();
+    const std::string address = ip ? (*ip)["properties"].text("ipAddress") : "";
+    if (address.empty()) {
+      m.state = MachineState::pending;  // it has no address yet
+      co_return m;
+    }
+    m.details.set("address", address);
+    RILLE_CO_TRY(m.channel, account_->access.channel(vm.tag, vm.name, address));
+    co_return m;
+  }
+
+  // Without its machine. Never live: nobody must take it for the machine that is still being made.
+  static Machine left_over(const Resource& part) {
+    Machine m;
+    m.id = id_of(part.kind, part.name);
+    m.tag = part.tag;
+    m.state = MachineState::terminating;
+    m.details.set("problem", "left without its machine");
+    return m;
+  }
+
+  Loop& loop_;
+  std::shared_ptr<Account> account_;
+  Settings settings_;
+  Arm arm_;
+  std::map<bool, std::pair<std::int64_t, std::vector<Offer>>> sizes_;   // spot: when asked, and what was said
+  std::map<std::string, std::pair<std::int64_t, Prices>> prices_;
+};
+
+Value usual_image() {
+  Value out;
+  out.set("publisher", "Canonical").set("offer", "ubuntu-24_04-lts").set("sku", "server").set("version", "latest");
+  return out;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
+  const std::string usual = cloud::environment("AZURE_DEFAULTS_LOCATION");
+  RILLE_TRY(const auto regions, cloud::region_settings("azure", setup.settings, usual.empty() ? "eastus" : usual));
+  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
+  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  for (const auto& [name, settings] : regions) {
+    cloud::SettingsReader read("azure", settings);
+    Settings s;
+    const std::string subscription = read.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
+    s.resource_group = read.text("resource_group", cloud::environment("AZURE_DEFAULTS_GROUP"));
+    s.image = read.object("image");
+    s.subnet = read.text("subnet");
+    s.security_group = read.text("security_group");
+    s.zone = read.text("zone");
+    s.disk_kind = read.text("disk_kind", "Premium_LRS");
+    s.disk_bytes = read.bytes("disk", s.disk_bytes);
+    s.endpoints = read.object("endpoints");
+    RILLE_CHECK(read.done());
+    if (s.image.as_object()->empty()) s.image = usual_image();
+    if (subscription.empty())
+      return make_error(ErrorKind::config, "azure: which subscription?",
+                        "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings");
+    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, subscription, std::move(s)));
+  }
+  Traits traits;
+  traits.token_lifetime_ms = 30LL * 60'000;  // a name lasts as long as its machine; ours comes from the tag
+  traits.create_timeout_ms = 420'000;        // create waits for its operations
+  traits.visibility_lag_ms = 60'000;
+  traits.dead_man = DeadMan::none;           // powering off inside does not end the bill
+  traits.spot_notice_s = 30;
+  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
+  return cloud::make_regional(setup.loop, "azure", std::move(traits), std::move(drivers));
+}
+
+}  // namespace rille::provider
