@@ -133,7 +133,8 @@ try:
     leases = json.loads(rille("cost", "--json")[1] or "[]")
     known = [m for lease in leases for m in lease.get("machines", [])]
     names = {m["machine"].rpartition("/")[2] for m in known}
-    missing = [m["id"] for m in state["machines"] if m["id"] not in names]
+    # One that was refused late was never anybody's, and cost nothing.
+    missing = [m["id"] for m in state["machines"] if m["id"] not in names and not m["failed"]]
     if missing:
         failures.append(f"the ledger does not know {missing}; it knows {sorted(names)}")
     files = [f for f in Path(root).rglob("*") if f.is_file()]

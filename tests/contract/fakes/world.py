@@ -58,6 +58,7 @@ class Machine:
         self.created = world.now()
         self.visible_at, self.listed_at = self.created + world.lag, self.created + world.list_lag
         self.phase, self.since, self.reason, self.ended = "starting", self.created, "", None
+        self.failed = False  # it could not be made
         self.notice_at = self.reclaim_at = self.expires_at = None
         self.segments = []  # [from, to or None, micros per hour]
         self.plan = [(self.created + world.start, "running", "")]
@@ -105,6 +106,7 @@ class Machine:
         elif phase == "stopped":
             self.rest(at)
         elif phase == "failed":  # it was accepted and could not be made: it costs nothing and fades away
+            self.failed = True
             self.segments, self.plan = [], [(at + self.world.fade, "gone", reason)] if self.world.fade else []
         elif phase == "finished":  # by itself, what Kubernetes knows
             self.plan = []
@@ -161,7 +163,7 @@ class Machine:
         return dict(id=self.id, name=self.name, tag=tag_of(self.tags, self.name), tags=self.tags, state=self.phase,
                     reason=self.reason, spot=self.spot, type=self.type, region=self.region, zone=self.zone,
                     created=self.created, ended=self.ended, expires=self.expires_at, reclaim=self.reclaim_at,
-                    price=self.price, bill=self.bill())
+                    price=self.price, bill=self.bill(), failed=self.failed)
 
 
 class World:
