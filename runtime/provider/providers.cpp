@@ -13,10 +13,13 @@
 #include "runtime/provider/azure/azure.hpp"
 #include "runtime/provider/gcp/gcp.hpp"
 #include "runtime/provider/huawei/huawei.hpp"
+#include "runtime/provider/lambda/lambda.hpp"
 #include "runtime/provider/remote/remote.hpp"
+#include "runtime/provider/runpod/runpod.hpp"
 #include "runtime/provider/slurm/slurm.hpp"
 #include "runtime/provider/ssh/ssh.hpp"
 #include "runtime/provider/tencent/tencent.hpp"
+#include "runtime/provider/vast/vast.hpp"
 
 namespace rille::provider {
 
@@ -37,6 +40,9 @@ constexpr Row rows[] = {
     {"huawei", make_huawei_provider},
     {"gcp", make_gcp_provider},
     {"azure", make_azure_provider},
+    {"runpod", make_runpod_provider},
+    {"lambda", make_lambda_provider},
+    {"vast", make_vast_provider},
     {"remote", [](Setup s) { return make_remote_provider(s.loop, s.settings); }},
 };
 

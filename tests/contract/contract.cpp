@@ -185,13 +185,9 @@ TEST_CASE_METHOD(Fake, "a clock that is off by an hour is corrected") {
 
 TEST_CASE_METHOD(Fake, "lists have pages") {
   std::set<std::string> ids;
-  const CreateRequest first = order("page");
   for (int i = 0; i < 5; ++i) {
-    CreateRequest request = first;
-    request.token = derive_uuid({"page", std::to_string(i)});
-    request.tag += std::to_string(i);
-    const auto made = wait(provider->create(request, {}));
-    REQUIRE(made);
+    const auto made = wait(provider->create(order("page" + std::to_string(i)), {}));  // an offer may be one machine
+    if (!made) FAIL(made.error().message);
     ids.insert(made->id);
   }
   control("set", Value().set("page_size", 2));
@@ -240,6 +236,18 @@ TEST_CASE_METHOD(Fake, "spot: its own price, a cap, and the day it is taken away
   CHECK(wait(provider->describe(made->id, {})).value().state != MachineState::live);
   REQUIRE(wait(provider->terminate(made->id, {})));
   until(made->id, MachineState::gone);
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(Fake, "spot: a cap below the market is refused, and leaves nothing") {
+  if (offers("any", true).empty()) return;
+  CreateRequest request = order("low", true);
+  request.offer.price_micros_per_hour = request.cap_micros_per_hour = 1000;
+  const auto refused = wait(provider->create(request, {}));
+  REQUIRE_FALSE(refused);
+  check_named(refused.error());
+  INFO(refused.error().message);
+  CHECK(to_string(refused.error().kind) == to_string(ErrorKind::capacity));
   CHECK(alive() == 0);
 }
 

@@ -137,7 +137,8 @@ Async<Value> Api::call(std::string operation, net::Parts parts, Effect effect, C
     }
     const bool again = trouble == Trouble::throttle || (trouble == Trouble::transient && effect == Effect::none);
     if (!again) co_return answer;
-    const std::int64_t most_ms = std::min(cap_ms, base_ms << (n - 1));
+    const std::int64_t first_ms = trouble == Trouble::throttle ? options_.throttle_ms : base_ms;
+    const std::int64_t most_ms = std::min(cap_ms, first_ms << (n - 1));
     std::uniform_int_distribution<std::int64_t> jitter(0, most_ms);
     const std::int64_t wait_ms = std::max(answer.error().retry_after_ms, jitter(dice_));
     RILLE_CO_CHECK(co_await sleep_for(loop_, wait_ms, token));

@@ -6,6 +6,25 @@
 
 namespace rille::provider::cloud {
 
+namespace {
+
+constexpr const char* restarts_sshd =
+    "systemctl restart ssh 2>/dev/null || systemctl restart sshd 2>/dev/null || service ssh restart";
+constexpr const char* installs_sshd = R"sh([ -x /usr/sbin/sshd ] || { apt-get update -q &&
+  DEBIAN_FRONTEND=noninteractive apt-get install -qy openssh-server; } >/var/log/rille-boot.log 2>&1
+mkdir -p /etc/ssh /run/sshd
+)sh";
+constexpr const char* starts_sshd =
+    "service ssh restart 2>/dev/null || kill -HUP \"$(cat /run/sshd.pid 2>/dev/null)\" 2>/dev/null || /usr/sbin/sshd";
+
+Result<std::string> fitting(std::string script, std::size_t bytes_max) {
+  if (script.size() > bytes_max)
+    return make_error(ErrorKind::invalid, fmt::format("user data of {} bytes, at most {}", script.size(), bytes_max));
+  return script;
+}
+
+}  // namespace
+
 std::string first_boot_script(const FirstBoot& boot) {
   Value machine;
   machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
@@ -13,14 +32,16 @@ std::string first_boot_script(const FirstBoot& boot) {
   std::string out = fmt::format(R"sh(#!/bin/sh
 set -u
 umask 077
-mkdir -p /root/.ssh {dir}/work
+{install}mkdir -p /root/.ssh {dir}/work
 echo {key} >>/root/.ssh/authorized_keys
 cat >/etc/ssh/ssh_host_ed25519_key <<'END'
 {host_private}END
 echo {host_public} >/etc/ssh/ssh_host_ed25519_key.pub
-systemctl restart ssh 2>/dev/null || systemctl restart sshd 2>/dev/null || service ssh restart
+{start}
 printf '%s\n' {machine} >{dir}/machine.json
 )sh",
+                                fmt::arg("install", boot.container ? installs_sshd : ""),
+                                fmt::arg("start", boot.container ? starts_sshd : restarts_sshd),
                                 fmt::arg("dir", instance_directory), fmt::arg("key", shell_quote(boot.authorized_key)),
                                 fmt::arg("host_private", boot.host_key.private_text),
                                 fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
@@ -46,18 +67,27 @@ systemctl enable --now rille-end.timer
 )sh", ends_s);
 }
 
-Result<std::string> Access::user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const {
+FirstBoot Access::boot_of(const CreateRequest& request) const {
   FirstBoot boot;
   boot.tag = request.tag;
   boot.authorized_key = keys_.public_line();
   boot.host_key = keys_.host_key(request.tag);
   boot.expires_wall_us = request.expires_wall_us;
   boot.orphan_after_ms = request.orphan_after_ms;
+  return boot;
+}
+
+Result<std::string> Access::user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const {
+  FirstBoot boot = boot_of(request);
   boot.powers_off = powers_off;
-  const std::string script = first_boot_script(boot);
-  if (script.size() > bytes_max)
-    return make_error(ErrorKind::invalid, fmt::format("user data of {} bytes, at most {}", script.size(), bytes_max));
-  return to_base64(script);
+  RILLE_TRY(const std::string text, fitting(first_boot_script(boot), bytes_max));
+  return to_base64(text);
+}
+
+Result<std::string> Access::script(const CreateRequest& request, bool container, std::size_t bytes_max) const {
+  FirstBoot boot = boot_of(request);
+  boot.container = container;
+  return fitting(first_boot_script(boot), bytes_max);
 }
 
 Result<ChannelSpec> Access::channel(const std::string& tag, const std::string& id, const std::string& address, int port,

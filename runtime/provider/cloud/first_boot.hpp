@@ -18,6 +18,7 @@ struct FirstBoot {
   SshKey host_key;
   std::int64_t expires_wall_us = 0, orphan_after_ms = 0;
   bool powers_off = false;  // at the end of the ttl: where powering off ends the bill
+  bool container = false;   // no init system, perhaps no sshd: it is installed where it is missing, and started
 };
 
 // A script for /bin/sh, run as root. The same input gives the same bytes, as a repeated create call needs them.
@@ -30,11 +31,15 @@ class Access {
   const std::string& public_line() const { return keys_.public_line(); }  // what a machine has to let in
   // first_boot_script for this request, in base64. invalid: longer than the cloud takes.
   Result<std::string> user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const;
+  // The same as plain text, for a machine that powering off does not end. invalid: longer than the cloud takes.
+  Result<std::string> script(const CreateRequest& request, bool container, std::size_t bytes_max) const;
   // How the agent of the machine with that tag is reached, once it runs and has an address.
   Result<ChannelSpec> channel(const std::string& tag, const std::string& id, const std::string& address, int port = 22,
                               const std::string& user = "root") const;
 
  private:
+  FirstBoot boot_of(const CreateRequest& request) const;
+
   SshKeys keys_;
 };
 

@@ -26,8 +26,8 @@ class Regional final : public Provider {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     std::vector<Together<std::vector<Offer>>> asked;
     for (const auto& driver : regions_) {
-      if (!query.region.empty() && query.region != driver->region()) continue;
-      asked.push_back({"region " + driver->region(), [this, d = driver.get(), query](CancelToken t) {
+      if (!query.region.empty() && !driver->region().empty() && query.region != driver->region()) continue;
+      asked.push_back({label(*driver), [this, d = driver.get(), query](CancelToken t) {
                          return offers_of(*d, query, t);
                        }});
     }
@@ -53,14 +53,14 @@ class Regional final : public Provider {
     if (type.ends_with(spot_mark)) type.resize(type.size() - spot_mark.size());
     Result<Machine> made = co_await driver->create(std::move(request), std::move(type), token);
     if (!made) co_return named(made.error(), "create");
-    made->id = where + "/" + made->id;
+    made->id = id_of(*driver, made->id);
     co_return made;
   }
 
   Async<Machine> describe(std::string id, CancelToken token) override {
     Machine gone;
     gone.id = id;
-    const auto [where, own] = split(id);
+    const auto [where, own] = split_machine(id);
     if (!is_ours(own)) co_return gone;
     RILLE_CO_TRY(RegionDriver * driver, find(where));
     Result<Machine> found = co_await driver->describe(own, token);
@@ -73,7 +73,7 @@ class Regional final : public Provider {
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     std::vector<Together<std::vector<Machine>>> asked;
     for (const auto& driver : regions_)
-      asked.push_back({"region " + driver->region(), [d = driver.get(), tag_prefix](CancelToken t) {
+      asked.push_back({label(*driver), [d = driver.get(), tag_prefix](CancelToken t) {
                          return d->list(tag_prefix, t);
                        }});
     auto answers = co_await together(loop_, std::move(asked), 0, token);
@@ -82,7 +82,7 @@ class Regional final : public Provider {
       if (!answers[i]) co_return named(answers[i].error(), "list");
       for (Machine& m : *answers[i]) {
         if (m.state == MachineState::gone || !m.tag.starts_with(tag_prefix)) continue;
-        m.id = regions_[i]->region() + "/" + m.id;
+        m.id = id_of(*regions_[i], m.id);
         out.push_back(std::move(m));
       }
     }
@@ -90,7 +90,7 @@ class Regional final : public Provider {
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
-    const auto [where, own] = split(id);
+    const auto [where, own] = split_machine(id);
     if (!is_ours(own)) co_return success();
     RILLE_CO_TRY(RegionDriver * driver, find(where));
     Result<> done = co_await driver->terminate(own, token);
@@ -106,9 +106,9 @@ class Regional final : public Provider {
     std::vector<Offer> out;
     for (Offer& offer : all) {
       offer.provider = name_;
-      offer.region = driver.region();
+      if (!driver.region().empty()) offer.region = driver.region();
       offer.spot = query.spot;
-      offer.id = driver.region() + "/" + offer.id + (query.spot ? std::string(spot_mark) : "");
+      offer.id = offer.region + "/" + offer.id + (query.spot ? std::string(spot_mark) : "");
       if (offer.matches(query)) out.push_back(std::move(offer));
     }
     co_return out;
@@ -116,7 +116,7 @@ class Regional final : public Provider {
 
   Result<RegionDriver*> find(const std::string& name) const {
     for (const auto& driver : regions_)
-      if (driver->region() == name) return driver.get();
+      if (driver->region() == name || driver->region().empty()) return driver.get();
     return make_error(ErrorKind::config, fmt::format("the settings of {} have no region '{}' any more", name_, name),
                       "put it back until what was rented there is released");
   }
@@ -136,6 +136,16 @@ class Regional final : public Provider {
     const std::size_t slash = id.find('/');
     if (slash == std::string::npos) return {};
     return {id.substr(0, slash), id.substr(slash + 1)};
+  }
+
+  std::pair<std::string, std::string> split_machine(const std::string& id) const {
+    return regions_.front()->region().empty() ? std::pair(std::string(), id) : split(id);
+  }
+  static std::string id_of(const RegionDriver& driver, const std::string& own) {
+    return driver.region().empty() ? own : driver.region() + "/" + own;
+  }
+  std::string label(const RegionDriver& driver) const {
+    return driver.region().empty() ? name_ : "region " + driver.region();
   }
 
   Error named(Error error, const char* operation) const {

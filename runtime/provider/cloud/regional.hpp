@@ -1,6 +1,8 @@
 // RegionalProvider: a cloud with regions as one Provider. A driver writes RegionDriver, for one region and in the
 // region's own ids; here the regions are asked at once, ids get their region ("us-east-1/i-0123", and of offers
 // "us-east-1/p4d.24xlarge:spot"), errors their names, offers their order.
+// A cloud whose one address answers for all its places, so that a list names them all, is one driver whose region() is
+// "": its offers name their regions themselves, and its machines' ids stay as they are.
 // Loop thread only.
 #pragma once
 
@@ -18,8 +20,8 @@ class RegionDriver {
   virtual const std::string& region() const = 0;
   // Whether an id looks like one of this cloud's: anything else is nobody's machine.
   virtual bool is_id(std::string_view id) const = 0;
-  // Offer::id is the type's name alone; provider, region and spot are filled in by the caller. Those that do not match
-  // the query may be among them.
+  // Offer::id is the type's name alone; provider, spot, and region unless region() is "" are filled in by the caller.
+  // Those that do not match the query may be among them.
   virtual Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) = 0;
   virtual Async<Machine> create(CreateRequest request, std::string type, CancelToken token) = 0;
   // A machine that is unknown: an error with http_status 404, or state gone.

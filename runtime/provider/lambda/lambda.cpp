@@ -1,0 +1,140 @@
+#include "runtime/provider/lambda/lambda.hpp"
+
+#include <algorithm>
+
+#include "runtime/base/id.hpp"
+#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/lambda/instances.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace lambda;
+
+constexpr std::size_t user_data_bytes_max = 1'000'000, name_letters_max = 64;
+
+struct Settings {
+  std::string image, ssh_key;
+  std::vector<std::string> regions;    // none: all
+  Value endpoints;
+};
+
+MachineState state_of(const Instance& instance) {
+  if (instance.status == "booting") return MachineState::pending;
+  if (instance.status == "active") return instance.address.empty() ? MachineState::pending : MachineState::live;
+  if (instance.status == "terminated" || instance.status == "preempted") return MachineState::gone;
+  return MachineState::terminating;  // an unhealthy one costs as much as a healthy one, and is ended
+}
+
+class Cloud final : public cloud::RegionDriver {
+ public:
+  Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
+      : loop_(loop), public_line_(keys.public_line()), access_(std::move(keys)), chain_(key_chain(loop)),
+        settings_(std::move(settings)), instances_(loop, chain_, settings_.endpoints) {}
+  const std::string& region() const override { return everywhere_; }
+  bool is_id(std::string_view id) const override {
+    return std::all_of(id.begin(), id.end(), [](char c) { return (c >= 'a' && c <= 'f') || (c >= '0' && c <= '9'); });
+  }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    std::vector<Offer> out;
+    if (query.spot) co_return out;
+    RILLE_CO_TRY(out, co_await instances_.sold(token));
+    const auto& wanted = settings_.regions;
+    std::erase_if(out, [&wanted](const Offer& o) {
+      return !wanted.empty() && std::find(wanted.begin(), wanted.end(), o.region) == wanted.end();
+    });
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    RILLE_CO_TRY(const std::string script, access_.script(request, false, user_data_bytes_max));
+    // Lambda wants the name of a key, though ours comes by the script.
+    std::string key = settings_.ssh_key;
+    if (key.empty()) {
+      key = "rille-" + derive_hex({"key", public_line_}, 8);
+      RILLE_CO_CHECK(co_await instances_.offer_key(key, public_line_, token));
+    }
+    Value order;
+    order.set("region_name", request.offer.region).set("instance_type_name", std::move(type));
+    order.set("ssh_key_names", Value::Array{Value(key)}).set("user_data", script);
+    order.set("name", request.tag.substr(0, name_letters_max));
+    order.set("tags", Value::Array{Value().set("key", tag_key).set("value", request.tag)});
+    if (!settings_.image.empty()) order.set("image", Value().set("family", settings_.image));
+    Machine made;
+    RILLE_CO_TRY(made.id, co_await instances_.launch(std::move(order), token));
+    made.state = MachineState::pending;
+    made.tag = request.tag;
+    made.created_wall_us = loop_.clock().wall_us();
+    made.expires_wall_us = request.expires_wall_us;
+    co_return made;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    RILLE_CO_TRY(const Instance found, co_await instances_.describe(std::move(id), token));
+    co_return machine_of(found);
+  }
+
+  Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    RILLE_CO_TRY(const std::vector<Instance> all, co_await instances_.list(token));
+    std::vector<Machine> out;
+    for (const Instance& instance : all) {
+      if (instance.tag.empty() || !instance.tag.starts_with(tag_prefix)) continue;
+      RILLE_CO_TRY(Machine m, machine_of(instance));
+      out.push_back(std::move(m));
+    }
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    return instances_.terminate(std::move(id), std::move(token));
+  }
+
+ private:
+  Result<Machine> machine_of(const Instance& instance) const {
+    Machine m;
+    m.id = instance.id;
+    m.state = state_of(instance);
+    m.tag = instance.tag;
+    m.details.set("type", instance.type).set("region", instance.region);
+    if (instance.status == "unhealthy") m.details.set("problem", "Lambda says unhealthy");
+    if (m.state != MachineState::live) return m;
+    m.details.set("address", instance.address);
+    RILLE_TRY(m.channel, access_.channel(instance.tag, instance.id, instance.address));
+    return m;
+  }
+
+  Loop& loop_;
+  const std::string everywhere_;
+  std::string public_line_;
+  cloud::Access access_;
+  cloud::CredentialChain chain_;
+  Settings settings_;
+  Instances instances_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_lambda_provider(Setup setup) {
+  cloud::SettingsReader read("lambda", setup.settings);
+  Settings s;
+  s.image = read.text("image");
+  s.ssh_key = read.text("ssh_key");
+  s.regions = read.texts("regions", {});
+  s.endpoints = read.object("endpoints");
+  const Value said = read.object("traits");
+  RILLE_CHECK(read.done());
+  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
+  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  drivers.push_back(std::make_unique<Cloud>(setup.loop, std::move(keys), std::move(s)));
+  Traits traits;
+  traits.visibility_lag_ms = 60'000;
+  traits.billing_unit_s = 60;
+  RILLE_TRY(traits, read_traits(said, std::move(traits)));
+  return cloud::make_regional(setup.loop, "lambda", std::move(traits), std::move(drivers));
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,180 @@
+#include "runtime/provider/runpod/runpod.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/base64.hpp"
+#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/gpus.hpp"
+#include "runtime/provider/runpod/pods.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace runpod;
+
+constexpr std::int64_t gb = 1'000'000'000;
+constexpr std::size_t script_bytes_max = 8 << 10;
+constexpr Micros bid_above_percent = 10;  // above the least bid of the moment, so that it lasts a while
+
+struct Settings {
+  std::string image = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404";
+  std::vector<std::string> regions;    // none: all
+  std::int64_t disk_bytes = 50 * gb;
+  Value endpoints;
+};
+
+MachineState state_of(const Pod& pod) {
+  if (pod.status == "PROVISIONING" || pod.status == "STARTING") return MachineState::pending;
+  if (pod.status == "RUNNING") return pod.address.empty() ? MachineState::pending : MachineState::live;
+  return pod.status == "TERMINATED" ? MachineState::gone : MachineState::terminating;  // a stopped one is ended, too
+}
+
+class Cloud final : public cloud::RegionDriver {
+ public:
+  Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
+      : loop_(loop), access_(std::move(keys)), chain_(key_chain(loop)), settings_(std::move(settings)),
+        pods_(loop, chain_, settings_.endpoints) {}
+  const std::string& region() const override { return everywhere_; }
+  bool is_id(std::string_view id) const override {
+    return std::all_of(id.begin(), id.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+  }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    std::vector<Offer> out;
+    if (query.gpu == "cpu") co_return out;
+    std::vector<int> counts{1, 2, 4, 8};
+    if (query.count > 0) counts = {query.count};
+    RILLE_CO_TRY(const Shapes shapes, co_await pods_.shapes(counts, token));
+    for (const int count : counts) {
+      RILLE_CO_TRY(const std::vector<Sold> all, co_await pods_.sold(count, token));
+      for (const Sold& sold : all) {
+        const auto shape = shapes.find({sold.id, count});
+        add_offers(sold, count, shape == shapes.end() ? Shape() : shape->second, query.spot, out);
+      }
+    }
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    const std::size_t mark = type.rfind(" x");
+    if (mark == std::string::npos)
+      co_return make_error(ErrorKind::invalid, "'" + type + "' is no offer of runpod's", "take one from rille.offers");
+    RILLE_CO_TRY(const std::string script, access_.script(request, true, script_bytes_max));
+    Order order;
+    order.name = request.tag;
+    order.image = settings_.image;
+    // The image's own start, where it has one, keeps the container alive; else nothing has to.
+    order.start_command = fmt::format("sh -c 'echo {} | base64 -d | sh; [ -x /start.sh ] && exec /start.sh; "
+                                      "exec sleep infinity'", to_base64(script));
+    order.gpu = type.substr(0, mark);
+    order.center = request.offer.region;
+    order.count = request.offer.gpu_count;
+    order.disk_gb = ((request.disk_bytes ? request.disk_bytes : settings_.disk_bytes) + gb - 1) / gb;
+    if (request.offer.spot) order.bid_micros_per_gpu_hour = bid_of(request);
+    Machine made;
+    RILLE_CO_TRY(made.id, co_await pods_.create(std::move(order), token));
+    made.state = MachineState::pending;
+    made.tag = request.tag;
+    made.created_wall_us = loop_.clock().wall_us();
+    made.expires_wall_us = request.expires_wall_us;
+    co_return made;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    RILLE_CO_TRY(const Pod pod, co_await pods_.describe(std::move(id), token));
+    co_return machine_of(pod);
+  }
+
+  Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    RILLE_CO_TRY(const std::vector<Pod> all, co_await pods_.list(token));
+    std::vector<Machine> out;
+    for (const Pod& pod : all) {
+      if (!pod.name.starts_with(tag_prefix)) continue;
+      RILLE_CO_TRY(Machine m, machine_of(pod));
+      out.push_back(std::move(m));
+    }
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    return pods_.terminate(std::move(id), std::move(token));
+  }
+
+ private:
+  void add_offers(const Sold& sold, int count, const Shape& shape, bool spot, std::vector<Offer>& out) const {
+    const Micros each = spot ? shape.bid_micros_per_gpu_hour : sold.micros_per_gpu_hour;
+    if (each == 0) return;
+    for (const std::string& center : sold.centers) {
+      const auto& wanted = settings_.regions;
+      if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), center) == wanted.end()) continue;
+      Offer offer;
+      offer.id = fmt::format("{} x{}", sold.id, count);
+      offer.gpu = gpu_model(sold.id);
+      offer.gpu_count = count;
+      offer.gpu_memory_bytes = sold.memory_bytes;
+      offer.vcpus = shape.vcpus;
+      offer.memory_bytes = shape.memory_bytes;
+      offer.region = center;
+      offer.price_micros_per_hour = each * count;
+      offer.disk_bytes_max = 2'000 * gb;
+      out.push_back(std::move(offer));
+    }
+  }
+
+  // What is bid is what is paid. Never more than the lease has reserved.
+  static Micros bid_of(const CreateRequest& request) {
+    const Micros asked = std::max<Micros>(request.offer.price_micros_per_hour, 0);
+    Micros whole = asked + asked * bid_above_percent / 100;
+    if (request.cap_micros_per_hour > 0) whole = std::min(whole, request.cap_micros_per_hour);
+    return std::max<Micros>(whole / std::max(request.offer.gpu_count, 1), 1);
+  }
+
+  Result<Machine> machine_of(const Pod& pod) const {
+    Machine m;
+    m.id = pod.id;
+    m.state = state_of(pod);
+    m.tag = pod.name;
+    m.created_wall_us = pod.created_wall_us;
+    m.details.set("type", pod.type).set("region", pod.center);
+    if (pod.status == "ERROR") m.details.set("problem", "RunPod says ERROR");
+    if (m.state != MachineState::live) return m;
+    m.price_micros_per_hour = pod.micros_per_hour;
+    m.details.set("address", pod.address);
+    RILLE_TRY(m.channel, access_.channel(pod.name, pod.id, pod.address, pod.port));
+    return m;
+  }
+
+  Loop& loop_;
+  const std::string everywhere_;
+  cloud::Access access_;
+  cloud::CredentialChain chain_;
+  Settings settings_;
+  Pods pods_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_runpod_provider(Setup setup) {
+  cloud::SettingsReader read("runpod", setup.settings);
+  Settings s;
+  s.image = read.text("image", s.image);
+  s.regions = read.texts("regions", {});
+  s.disk_bytes = read.bytes("disk", s.disk_bytes);
+  s.endpoints = read.object("endpoints");
+  const Value said = read.object("traits");
+  RILLE_CHECK(read.done());
+  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
+  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  drivers.push_back(std::make_unique<Cloud>(setup.loop, std::move(keys), std::move(s)));
+  Traits traits;
+  traits.visibility_lag_ms = 60'000;
+  RILLE_TRY(traits, read_traits(said, std::move(traits)));
+  return cloud::make_regional(setup.loop, "runpod", std::move(traits), std::move(drivers));
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,146 @@
+#include "runtime/provider/vast/vast.hpp"
+
+#include <algorithm>
+
+#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/vast/market.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace vast;
+
+constexpr std::int64_t gb = 1'000'000'000;
+constexpr std::size_t script_bytes_max = 4048;  // what Vast's own tool warns of
+constexpr Micros bid_above_percent = 10;        // above the least bid of the moment, so that it lasts a while
+
+struct Settings {
+  std::string image = "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-devel";
+  std::vector<std::string> regions;    // none: all
+  std::int64_t disk_bytes = 50 * gb;
+  Value endpoints;
+};
+
+MachineState state_of(const Instance& instance) {
+  if (instance.stopped) return MachineState::terminating;  // its disk costs money: it is ended
+  const std::string& s = instance.status;
+  if (s == "running") return instance.address.empty() ? MachineState::pending : MachineState::live;
+  return s == "exited" || s == "stopped" || s == "offline" || s == "unknown" ? MachineState::terminating
+                                                                             : MachineState::pending;
+}
+
+class Cloud final : public cloud::RegionDriver {
+ public:
+  Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
+      : loop_(loop), access_(std::move(keys)), chain_(key_chain(loop)), settings_(std::move(settings)),
+        market_(loop, chain_, settings_.endpoints) {}
+  const std::string& region() const override { return everywhere_; }
+  bool is_id(std::string_view id) const override { return id.find_first_not_of("0123456789") == std::string::npos; }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    std::vector<Offer> out;
+    if (query.gpu == "cpu") co_return out;
+    RILLE_CO_TRY(out, co_await market_.asks(std::move(query), token));
+    const auto& wanted = settings_.regions;
+    std::erase_if(out, [&wanted](const Offer& o) {
+      return !wanted.empty() && std::none_of(wanted.begin(), wanted.end(), [&o](const std::string& place) {
+               return o.region == place || o.region.ends_with(", " + place);  // "Texas, US" is in "US"
+             });
+    });
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, std::string ask, CancelToken token) override {
+    RILLE_CO_TRY(const std::string script, access_.script(request, true, script_bytes_max));
+    const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
+    Value order;
+    order.set("image", settings_.image).set("disk", (disk_bytes + gb - 1) / gb).set("label", request.tag);
+    order.set("runtype", "ssh_direct").set("onstart", script).set("env", Value().set("-p 22:22", "1"));
+    order.set("target_state", "running").set("cancel_unavail", true);
+    if (request.offer.spot) order.set("price", static_cast<double>(bid_of(request)) / 1e6);
+    Machine made;
+    RILLE_CO_TRY(made.id, co_await market_.rent(std::move(ask), std::move(order), token));
+    made.state = MachineState::pending;
+    made.tag = request.tag;
+    made.created_wall_us = loop_.clock().wall_us();
+    made.expires_wall_us = request.expires_wall_us;
+    co_return made;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    Machine gone;
+    RILLE_CO_TRY(const Instance found, co_await market_.describe(std::move(id), token));
+    if (found.id.empty()) co_return gone;
+    co_return machine_of(found);
+  }
+
+  Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    RILLE_CO_TRY(const std::vector<Instance> all, co_await market_.list(token));
+    std::vector<Machine> out;
+    for (const Instance& instance : all) {
+      if (!instance.label.starts_with(tag_prefix)) continue;
+      RILLE_CO_TRY(Machine m, machine_of(instance));
+      out.push_back(std::move(m));
+    }
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    return market_.destroy(std::move(id), std::move(token));
+  }
+
+ private:
+  // Of the whole machine. What is bid is what is paid. Never more than the lease has reserved.
+  static Micros bid_of(const CreateRequest& request) {
+    const Micros asked = std::max<Micros>(request.offer.price_micros_per_hour, 0);
+    const Micros above = std::max<Micros>(asked + asked * bid_above_percent / 100, 1);
+    return request.cap_micros_per_hour > 0 ? std::min(above, request.cap_micros_per_hour) : above;
+  }
+
+  Result<Machine> machine_of(const Instance& instance) const {
+    Machine m;
+    m.id = instance.id;
+    m.state = state_of(instance);
+    m.tag = instance.label;
+    m.created_wall_us = instance.created_wall_us;
+    m.details.set("type", instance.type).set("region", instance.place);
+    if (instance.outbid) m.details.set("problem", "somebody has bid more");
+    if (m.state != MachineState::live) return m;
+    m.price_micros_per_hour = instance.micros_per_hour;
+    m.details.set("address", instance.address);
+    RILLE_TRY(m.channel, access_.channel(instance.label, instance.id, instance.address, instance.port));
+    return m;
+  }
+
+  Loop& loop_;
+  const std::string everywhere_;
+  cloud::Access access_;
+  cloud::CredentialChain chain_;
+  Settings settings_;
+  Market market_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_vast_provider(Setup setup) {
+  cloud::SettingsReader read("vast", setup.settings);
+  Settings s;
+  s.image = read.text("image", s.image);
+  s.regions = read.texts("regions", {});
+  s.disk_bytes = read.bytes("disk", s.disk_bytes);
+  s.endpoints = read.object("endpoints");
+  const Value said = read.object("traits");
+  RILLE_CHECK(read.done());
+  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
+  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  drivers.push_back(std::make_unique<Cloud>(setup.loop, std::move(keys), std::move(s)));
+  Traits traits;
+  traits.visibility_lag_ms = 60'000;
+  RILLE_TRY(traits, read_traits(said, std::move(traits)));
+  return cloud::make_regional(setup.loop, "vast", std::move(traits), std::move(drivers));
+}
+
+}  // namespace rille::provider

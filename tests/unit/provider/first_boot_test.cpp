@@ -1,0 +1,57 @@
+#include "runtime/provider/cloud/first_boot.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "runtime/base/base64.hpp"
+#include "runtime/base/id.hpp"
+#include "runtime/loop/loop.hpp"
+#include "runtime/loop/subprocess.hpp"
+
+using namespace rille;
+using namespace rille::provider;
+
+namespace {
+
+struct Folder {
+  std::string path = std::filesystem::temp_directory_path() / ("rille-boot-" + random_hex(4));
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Whether a shell understands it, without running it.
+bool parses(const std::string& script) {
+  const auto loop = Loop::create().value();
+  SubprocessOptions options;
+  options.argv = {"sh", "-n", "-c", script};
+  const auto shell = Subprocess::start(*loop, options).value();
+  const auto ended = run_blocking(*loop, shell->wait());
+  return ended && ended->code == 0;
+}
+
+}  // namespace
+
+TEST_CASE("first boot: the same request gives the same bytes; a container starts its own sshd") {
+  const Folder folder;
+  const cloud::Access access(cloud::SshKeys::open(folder.path).value());
+  CreateRequest request;
+  request.tag = "rille-0123456789ab-it's-g1";
+  request.expires_wall_us = 1'900'000'000'000'000;
+  const std::string machine = access.script(request, false, 1 << 14).value();
+  const std::string container = access.script(request, true, 1 << 14).value();
+  CHECK(access.script(request, true, 1 << 14).value() == container);
+  CHECK(to_base64(machine) == access.user_data(request, false, 1 << 14).value());
+  const std::string timed = from_base64(access.user_data(request, true, 1 << 14).value()).value();
+  for (const std::string& script : {machine, container, timed}) {
+    CHECK(parses(script));
+    CHECK(contains(script, "OPENSSH PRIVATE KEY"));
+    CHECK(contains(script, "authorized_keys"));
+    CHECK(contains(script, "1900000000000000"));
+  }
+  CHECK(contains(machine, "systemctl restart ssh"));
+  CHECK_FALSE(contains(machine, "apt-get"));
+  CHECK(contains(container, "openssh-server"));
+  CHECK_FALSE(contains(container, "systemctl"));
+  CHECK_FALSE(access.script(request, true, 100));
+}
