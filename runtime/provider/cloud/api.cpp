@@ -92,13 +92,15 @@ Error Api::failed_later(const std::string& operation, std::string code, std::str
   return e;
 }
 
-Async<Value> Api::attempt(const std::string& operation, net::Parts parts, CancelToken token, Trouble& trouble) {
+Async<Value> Api::attempt(const std::string& operation, net::Parts parts, Effect effect, CancelToken token,
+                          Trouble& trouble) {
   RILLE_CO_TRY(const FoundKeys found, co_await credentials_.get(token));
   net::HttpRequest request;
   parts.put_into(request);
   request.retry.attempts = 1;
   request.redirects_max = 0;
   request.total_timeout_ms = options_.timeout_ms;
+  if (effect == Effect::lasting) request.idempotent = false;  // also a PUT: never sent again over another connection
   const auto sign = [this, &parts, &found](net::HttpRequest& out) -> Result<> {
     options_.sign(parts, found.keys, now_us()).put_into(out);
     return success();
@@ -124,7 +126,7 @@ Async<Value> Api::call(std::string operation, net::Parts parts, Effect effect, C
   for (int n = 1;; ++n) {
     Trouble trouble = Trouble::invalid;
     const std::int64_t skew_before_us = skew_us_;
-    Result<Value> answer = co_await attempt(operation, parts, token, trouble);
+    Result<Value> answer = co_await attempt(operation, parts, effect, token, trouble);
     if (answer || token.cancelled() || n == attempts_max) co_return answer;
     if (trouble == Trouble::clock && !corrected && skew_us_ != skew_before_us) {
       corrected = true;

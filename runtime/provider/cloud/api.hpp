@@ -69,7 +69,8 @@ class Api {
   std::int64_t now_us() const { return loop_.clock().wall_us() + skew_us_; }  // by the service's clock
 
  private:
-  Async<Value> attempt(const std::string& operation, net::Parts parts, CancelToken token, Trouble& trouble);
+  Async<Value> attempt(const std::string& operation, net::Parts parts, Effect effect, CancelToken token,
+                       Trouble& trouble);
   Error understand(const std::string& operation, const net::HttpResponse& response, const Answer& answer,
                    Trouble& trouble) const;
   void learn_skew(const net::HttpResponse& response);
