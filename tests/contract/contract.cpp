@@ -240,7 +240,7 @@ TEST_CASE_METHOD(Fake, "spot: its own price, a cap, and the day it is taken away
 }
 
 TEST_CASE_METHOD(Fake, "spot: a cap below the market is refused, and leaves nothing") {
-  if (offers("any", true).empty()) return;
+  if (offers("any", true).empty() || fake_name() == "gcp") return;  // Google's spot machines know no cap
   CreateRequest request = order("low", true);
   request.offer.price_micros_per_hour = request.cap_micros_per_hour = 1000;
   const auto refused = wait(provider->create(request, {}));
