@@ -13,6 +13,7 @@
 #include "runtime/provider/azure/azure.hpp"
 #include "runtime/provider/gcp/gcp.hpp"
 #include "runtime/provider/huawei/huawei.hpp"
+#include "runtime/provider/kubernetes/kubernetes.hpp"
 #include "runtime/provider/lambda/lambda.hpp"
 #include "runtime/provider/remote/remote.hpp"
 #include "runtime/provider/runpod/runpod.hpp"
@@ -34,6 +35,7 @@ struct Row {
 constexpr Row rows[] = {
     {"ssh", make_ssh_provider},
     {"slurm", make_slurm_provider},
+    {"kubernetes", make_kubernetes_provider},
     {"aws", make_aws_provider},
     {"alibaba", make_alibaba_provider},
     {"tencent", make_tencent_provider},

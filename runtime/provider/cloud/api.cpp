@@ -41,10 +41,17 @@ bool fits(std::string_view pattern, std::string_view code) {
   return pattern.ends_with('*') ? code.starts_with(pattern.substr(0, pattern.size() - 1)) : pattern == code;
 }
 
+net::HttpOptions http_options(const std::string& ca_file) {
+  net::HttpOptions out;
+  out.ca_file = ca_file;
+  return out;
+}
+
 }  // namespace
 
 Api::Api(Loop& loop, ApiOptions options, CredentialChain& credentials)
-    : loop_(loop), options_(std::move(options)), credentials_(credentials), http_(loop) {}
+    : loop_(loop), options_(std::move(options)), credentials_(credentials),
+      http_(loop, http_options(options_.ca_file)) {}
 
 void Api::learn_skew(const net::HttpResponse& response) {
   const std::string date = response.header("date");

@@ -54,6 +54,7 @@ struct ApiOptions {
   std::function<net::Parts(net::Parts, const net::Credentials&, std::int64_t wall_us)> sign;
   std::int64_t timeout_ms = 60'000;  // of one attempt
   std::int64_t throttle_ms = 500;    // the first wait after "asked too often", at most; then twice that, and so on
+  std::string ca_file = {};          // of a service with a certificate of its own; "": the system's
 };
 
 // Whether a call may be sent again after an answer that leaves its effect open.

@@ -53,7 +53,7 @@ class Kubernetes(Controllers, Fake):
 
     def settings(self):
         return dict(endpoints=dict(kubernetes=self.url), regions=["zone-a", "zone-b"], namespace="default",
-                    image="rille/agent:1", kubeconfig=self.kubeconfig())
+                    image="rille/agent:1", wait="0s", kubeconfig=self.kubeconfig())
 
     def kubeconfig(self):
         path = os.path.join(self.folder, "config")

@@ -163,7 +163,8 @@ class Machine:
         return dict(id=self.id, name=self.name, tag=tag_of(self.tags, self.name), tags=self.tags, state=self.phase,
                     reason=self.reason, spot=self.spot, type=self.type, region=self.region, zone=self.zone,
                     created=self.created, ended=self.ended, expires=self.expires_at, reclaim=self.reclaim_at,
-                    price=self.price, bill=self.bill(), failed=self.failed)
+                    price=self.price, bill=self.bill(),
+                    failed=self.failed or ("node" in self.facts and not self.facts["node"]))  # no node was free
 
 
 class World:

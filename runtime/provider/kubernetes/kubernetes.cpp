@@ -1,0 +1,329 @@
+#include "runtime/provider/kubernetes/kubernetes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "runtime/base/time.hpp"
+#include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/kubernetes/access.hpp"
+#include "runtime/provider/kubernetes/objects.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using cloud::Effect;
+using cloud::Trouble;
+
+constexpr std::int64_t first_look_ms = 100, longest_look_ms = 5'000, take_back_ms = 60'000;
+constexpr int unseen_looks_max = 3;  // for a pod that is not shown yet
+constexpr int page_size = 500;
+
+constexpr cloud::Meaning meanings[] = {
+    {"ExceededQuota", Trouble::quota, "the namespace's quota: kubectl describe quota"},
+    {"AlreadyExists", Trouble::conflict, "two orders with one name"},
+    {"NotFound", Trouble::not_found, ""},
+    {"Unauthorized", Trouble::auth, "does `kubectl get pods` work with this kubeconfig?"},
+    {"Forbidden", Trouble::auth, "it needs jobs (create get list delete), pods (list) and pods/exec (create) in its "
+                                 "namespace, and nodes (list)"},
+};
+
+cloud::Answer read_answer(const net::HttpResponse& response) {
+  cloud::Answer out;
+  if (Result<Value> read = Value::from_json(response.body)) out.value = std::move(*read);
+  if (response.ok()) return out;
+  out.code = out.value.text("reason");
+  out.message = out.value.text("message");
+  if (out.message.find("exceeded quota") != std::string::npos) out.code = "ExceededQuota";
+  return out;
+}
+
+net::Parts sign(net::Parts parts, const net::Credentials& who, std::int64_t) {
+  if (!who.token.empty()) parts.set_header("Authorization", "Bearer " + who.token);
+  return parts;
+}
+
+struct Setting {
+  KubeSettings kube;
+  std::string kubeconfig, context_server, cache;
+};
+
+class Kubernetes final : public Provider {
+ public:
+  Kubernetes(Loop& loop, Setting setting, Traits traits)
+      : loop_(loop), setting_(std::move(setting)), traits_(std::move(traits)) {}
+  const std::string& name() const override { return name_; }
+  const Traits& traits() const override { return traits_; }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    std::vector<Offer> none;
+    if (query.spot) co_return none;
+    net::Query all;
+    RILLE_CO_TRY(const Value::Array nodes, co_await pages("nodes", "/api/v1/nodes", all, token));
+    Result<Value::Array> pods = co_await pages("pods", "/api/v1/pods", all, token);
+    if (!pods && pods.error().http_status != 403) co_return named(pods.error(), "offers");
+    co_return kube_offers(nodes, pods ? *pods : Value::Array(), setting_.kube, query);
+  }
+
+  // A pod that finds no node in time is taken back.
+  Async<Machine> create(CreateRequest request, CancelToken token) override {
+    RILLE_CO_CHECK(co_await open(token));
+    const std::string id = kube_name(request.tag);
+    Result<Value> made = co_await send("POST", "create", jobs(), kube_job(request, settings_, loop_.clock().wall_us()),
+                                       token);
+    if (!made && made.error().code != "AlreadyExists") co_return named(made.error(), "create");
+    const std::int64_t until_ms = now_ms() + settings_.wait_ms;
+    int unseen = 0;
+    for (std::int64_t rest_ms = first_look_ms;; rest_ms = std::min(2 * rest_ms, longest_look_ms)) {
+      const Result<Value> pod = co_await pod_of(id, token);
+      if (!pod && token.cancelled()) co_return pod.error();
+      const std::string why = pod ? kube_unschedulable(*pod) : "";
+      const bool seen = pod && !pod->is_null();
+      if ((seen && why.empty()) || (!seen && ++unseen > unseen_looks_max)) break;
+      if (seen && now_ms() >= until_ms) {
+        RILLE_CO_CHECK(co_await take_back(id, token));
+        co_return named(make_error(ErrorKind::capacity, fmt::format("no node takes '{}': {}", request.offer.id, why),
+                                   "`wait` in the settings says how long a rent waits for a node"), "create");
+      }
+      RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
+    }
+    Result<Machine> found = co_await describe(id, token);
+    if (found && found->state != MachineState::gone) co_return found;
+    Machine m;  // not shown yet
+    m.id = id;
+    m.tag = request.tag;
+    m.state = MachineState::pending;
+    m.expires_wall_us = request.expires_wall_us;
+    co_return m;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    Machine gone;
+    gone.id = id;
+    if (!is_ours(id)) co_return gone;
+    RILLE_CO_CHECK(co_await open(token));
+    Result<Value> job = co_await send("GET", "describe", jobs() + "/" + id, Value(), token);
+    if (!job && job.error().http_status != 404) co_return named(job.error(), "describe");
+    RILLE_CO_TRY(const Value pod, co_await pod_of(id, token));
+    co_return machine_of(id, job ? *job : Value(), pod);
+  }
+
+  Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    RILLE_CO_CHECK(co_await open(token));
+    net::Query ours{{"labelSelector", kube_tag_label}};
+    RILLE_CO_TRY(const Value::Array all, co_await pages("list", jobs(), ours, token));
+    RILLE_CO_TRY(const Value::Array every_pod, co_await pages("list", pods(), ours, token));
+    std::map<std::string, std::pair<Value, Value>> found;
+    for (const Value& pod : every_pod) {
+      Value& place = found[pod["metadata"]["labels"].text(kube_tag_label)].second;
+      if (place.is_null() || pod["metadata"].text("deletionTimestamp").empty()) place = pod;
+    }
+    for (const Value& job : all) found[job["metadata"].text("name")].first = job;
+    std::vector<Machine> out;
+    for (const auto& [id, both] : found) {
+      Machine m = machine_of(id, both.first, both.second);
+      if (m.state != MachineState::gone && m.tag.starts_with(tag_prefix)) out.push_back(std::move(m));
+    }
+    co_return out;
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    if (!is_ours(id)) co_return success();
+    RILLE_CO_CHECK(co_await open(token));
+    net::Parts parts = base("DELETE", jobs() + "/" + id);
+    parts.query.emplace_back("propagationPolicy", "Background");
+    Result<Value> done = co_await api_->call("terminate", std::move(parts), Effect::none, token);
+    if (!done && done.error().http_status != 404) co_return named(done.error(), "terminate");
+    co_return success();
+  }
+
+ private:
+  std::string jobs() const { return "/apis/batch/v1/namespaces/" + settings_.name_space + "/jobs"; }
+  std::string pods() const { return "/api/v1/namespaces/" + settings_.name_space + "/pods"; }
+  static bool is_ours(const std::string& id) {
+    return id.starts_with("rille-") && id.find_first_not_of("0123456789abcdef", 6) == std::string::npos;
+  }
+
+  // Comes back when nothing is left: a refusal promises that.
+  Async<> take_back(std::string id, CancelToken token) {
+    RILLE_CO_CHECK(co_await terminate(id, token));
+    const std::int64_t until_ms = now_ms() + take_back_ms;
+    for (std::int64_t rest_ms = first_look_ms;; rest_ms = std::min(2 * rest_ms, longest_look_ms)) {
+      RILLE_CO_TRY(const Machine m, co_await describe(id, token));
+      if (m.state == MachineState::gone) co_return success();
+      if (now_ms() >= until_ms)
+        co_return named(make_error(ErrorKind::network, fmt::format("the job '{}' that found no node does not end", id)),
+                        "create");
+      RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
+    }
+  }
+
+  // The cluster is looked for at the first call: it may take kubectl.
+  Async<> open(CancelToken token) {
+    if (api_) co_return success();
+    KubeAccess access;
+    if (setting_.context_server.empty()) {
+      Result<KubeAccess> found = co_await find_kube_access(loop_, setting_.kubeconfig, setting_.cache, token);
+      if (!found) co_return named(found.error(), "connect");
+      access = std::move(*found);
+    } else {
+      access.server = setting_.context_server;
+    }
+    if (api_) co_return success();  // by another call meanwhile
+    const std::size_t host = access.server.find("://");
+    const bool client_key = !access.user["client-key"].is_null() || !access.user["client-key-data"].is_null();
+    if (host == std::string::npos)
+      co_return named(make_error(ErrorKind::config, fmt::format("kubernetes: '{}' is no server", access.server),
+                                 "as in https://10.0.0.1:6443"), "connect");
+    if (client_key && access.user.text("token").empty())
+      co_return named(make_error(ErrorKind::config, "kubernetes: the kubeconfig's user has a client certificate only",
+                                 "run `kubectl proxy`, and set \"server\": \"http://127.0.0.1:8001\""), "connect");
+    scheme_ = access.server.substr(0, host);
+    host_ = access.server.substr(host + 3);
+    if (host_.ends_with('/')) host_.pop_back();
+    settings_ = setting_.kube;
+    if (settings_.name_space.empty()) settings_.name_space = access.name_space.empty() ? "default" : access.name_space;
+    user_ = access.user;
+    std::vector<cloud::KeySource> sources{[this](CancelToken t) { return keys(std::move(t)); }};
+    chain_ = std::make_unique<cloud::CredentialChain>(loop_, name_, std::move(sources), "kubectl config view");
+    cloud::ApiOptions options{.provider = name_, .meanings = meanings, .read = read_answer, .sign = sign};
+    options.ca_file = access.ca_file;
+    api_ = std::make_unique<cloud::Api>(loop_, std::move(options), *chain_);
+    co_return success();
+  }
+
+  Async<std::optional<cloud::FoundKeys>> keys(CancelToken token) {
+    if (!user_.is_null()) co_return co_await kube_token(loop_, user_, token);
+    co_return std::optional<cloud::FoundKeys>(std::in_place);
+  }
+
+  net::Parts base(const char* method, std::string path) const {
+    net::Parts out;
+    out.method = method;
+    out.scheme = scheme_;
+    out.host = host_;
+    out.path = std::move(path);
+    return out;
+  }
+
+  Async<Value> send(const char* method, std::string operation, std::string path, Value body, CancelToken token) {
+    net::Parts parts = base(method, std::move(path));
+    const bool lasting = !body.is_null();
+    if (lasting) {
+      parts.set_header("Content-Type", "application/json");
+      parts.body = body.to_json();
+    }
+    co_return co_await api_->call(std::move(operation), std::move(parts), lasting ? Effect::lasting : Effect::none,
+                                  token);
+  }
+
+  Async<Value::Array> pages(std::string operation, std::string path, net::Query query, CancelToken token) {
+    RILLE_CO_CHECK(co_await open(token));
+    Value::Array out;
+    std::string more;
+    do {
+      net::Parts parts = base("GET", path);
+      parts.query = query;
+      parts.query.emplace_back("limit", std::to_string(page_size));
+      if (!more.empty()) parts.query.emplace_back("continue", more);
+      Result<Value> page = co_await api_->call(operation, std::move(parts), Effect::none, token);
+      if (!page) co_return named(page.error(), operation.c_str());
+      const Value& items = (*page)["items"];
+      if (items.as_array()) out.insert(out.end(), items.as_array()->begin(), items.as_array()->end());
+      more = (*page)["metadata"].text("continue");
+    } while (!more.empty());
+    co_return out;
+  }
+
+  // Null: there is none. Of several the one that stays.
+  Async<Value> pod_of(std::string id, CancelToken token) {
+    net::Query of{{"labelSelector", std::string(kube_tag_label) + "=" + id}};
+    RILLE_CO_TRY(const Value::Array all, co_await pages("describe", pods(), of, token));
+    Value out;
+    for (const Value& pod : all)
+      if (out.is_null() || pod["metadata"].text("deletionTimestamp").empty()) out = pod;
+    co_return out;
+  }
+
+  Machine machine_of(const std::string& id, const Value& job, const Value& pod) const {
+    Machine m = kube_machine(job, pod);
+    m.id = id;
+    m.channel.argv_prefix = {"kubectl"};
+    if (!setting_.kubeconfig.empty()) m.channel.argv_prefix.push_back("--kubeconfig=" + setting_.kubeconfig);
+    if (!setting_.context_server.empty()) m.channel.argv_prefix.push_back("--server=" + setting_.context_server);
+    for (const std::string& word : {"--namespace=" + settings_.name_space, std::string("exec"), std::string("-i"),
+                                    pod["metadata"].text("name"), std::string("--")})
+      m.channel.argv_prefix.push_back(word);
+    m.channel.directory = kube_directory;
+    return m;
+  }
+
+  std::int64_t now_ms() const { return loop_.clock().monotonic_ns() / 1'000'000; }
+
+  Error named(Error error, const char* operation) const {
+    error.provider = name_;
+    if (error.operation.empty()) error.operation = operation;
+    return error;
+  }
+
+  Loop& loop_;
+  Setting setting_;
+  Traits traits_;
+  std::string name_ = "kubernetes", scheme_, host_;
+  KubeSettings settings_;  // with the context's namespace
+  Value user_;
+  std::unique_ptr<cloud::CredentialChain> chain_;
+  std::unique_ptr<cloud::Api> api_;
+};
+
+Error wrong(const std::string& what, std::string hint) {
+  return make_error(ErrorKind::config, "kubernetes: " + what, std::move(hint));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
+  cloud::SettingsReader read("kubernetes", setup.settings);
+  Setting s;
+  s.cache = setup.home + "/cache";
+  s.kubeconfig = read.text("kubeconfig");
+  s.context_server = read.text("server");
+  s.kube.name_space = read.text("namespace");
+  s.kube.image = read.text("image", "docker.io/library/debian:12-slim");
+  s.kube.priority_class = read.text("priority_class");
+  s.kube.service_account = read.text("service_account");
+  s.kube.zones = read.texts("regions", {});
+  s.kube.node_selector = read.object("node_selector");
+  s.kube.tolerations = read.any("tolerations");
+  const std::string wait = read.text("wait", "5m");
+  const Value price = read.any("price");
+  read.object("endpoints");
+  read.any("traits");
+  RILLE_CHECK(read.done());
+  if (!s.kube.tolerations.is_null() && !s.kube.tolerations.as_array())
+    return wrong("tolerations = " + s.kube.tolerations.to_json(), "a list, as in a pod's spec");
+  const Result<std::int64_t> wait_ms = parse_duration_ms(wait);
+  if (!wait_ms) return wrong(fmt::format("wait = '{}' is no time", wait), "as in \"5m\"; \"0s\": never");
+  s.kube.wait_ms = *wait_ms;
+  if (!price.is_null()) {
+    const Result<Micros> micros = price.as_number() ? micros_from_dollars(*price.as_number())
+                                                    : Result<Micros>(make_error(ErrorKind::config, ""));
+    if (!micros || *micros < 0) return wrong("price = " + price.to_json(), "dollars for a GPU and hour, as in 1.25");
+    s.kube.price_micros_per_gpu_hour = *micros;
+  }
+  Traits traits;
+  // The name is a token only as long as its Job is there: sent again after an end that nobody saw, it makes another.
+  traits.token_lifetime_ms = 0;
+  traits.visibility_lag_ms = 30'000;
+  traits.look_every_ms = 60'000;
+  traits.teardown_ms = 2 * 60'000;
+  traits.dead_man = DeadMan::provider;
+  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
+  return std::unique_ptr<Provider>(std::make_unique<Kubernetes>(setup.loop, std::move(s), std::move(traits)));
+}
+
+}  // namespace rille::provider

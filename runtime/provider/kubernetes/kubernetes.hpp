@@ -1,0 +1,13 @@
+// The provider `kubernetes`: a rent is a Job whose only pod keeps its GPUs until it is deleted or its deadline has
+// passed; the channel is `kubectl exec`. A Job's name comes from its tag, so a create that is repeated finds it.
+// See docs/manual/providers/kubernetes.md.
+#pragma once
+
+#include "runtime/provider/providers.hpp"
+
+namespace rille::provider {
+
+// config: what is wrong with the settings.
+Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup);
+
+}  // namespace rille::provider

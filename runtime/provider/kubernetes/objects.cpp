@@ -1,0 +1,222 @@
+#include "runtime/provider/kubernetes/objects.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "runtime/base/id.hpp"
+#include "runtime/provider/gpus.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+constexpr const char* gpu_resource = "nvidia.com/gpu";
+constexpr const char* product_label = "nvidia.com/gpu.product";
+constexpr const char* zone_label = "topology.kubernetes.io/zone";
+constexpr int small_machine_cpus = 4;
+constexpr std::int64_t deadline_margin_s = 60;
+
+struct Amount {
+  double cpus = 0, memory = 0, gpus = 0;
+  static Amount of(const Value& v) {
+    const auto read = [&](const char* key) {
+      const Value& one = v[key];
+      return one.as_string() ? read_quantity(*one.as_string()) : one.as_number() ? *one.as_number() : 0;
+    };
+    return {read("cpu"), read("memory"), read(gpu_resource)};
+  }
+  void take(const Amount& other) {
+    cpus -= other.cpus;
+    memory -= other.memory;
+    gpus -= other.gpus;
+  }
+};
+
+struct Node {
+  std::string zone, product;
+  std::int64_t gpu_memory_bytes = 0;
+  Amount all, free;
+};
+
+const Value::Array& items(const Value& v) {
+  static const Value::Array none;
+  return v.as_array() ? *v.as_array() : none;
+}
+
+bool has_condition(const Value& object, const char* type, const char* status) {
+  for (const Value& c : items(object["status"]["conditions"]))
+    if (c.text("type") == type && c.text("status") == status) return true;
+  return false;
+}
+
+std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::Array& pods) {
+  std::map<std::string, Node> out;
+  for (const Value& v : nodes) {
+    if (v["spec"].boolean("unschedulable") || !has_condition(v, "Ready", "True")) continue;
+    const Value& labels = v["metadata"]["labels"];
+    Node node;
+    node.zone = labels.text(zone_label);
+    node.product = labels.text(product_label);
+    const double mib = read_quantity(labels.text("nvidia.com/gpu.memory"));
+    node.gpu_memory_bytes = static_cast<std::int64_t>(mib) << 20;
+    node.all = node.free = Amount::of(v["status"]["allocatable"]);
+    out[v["metadata"].text("name")] = std::move(node);
+  }
+  for (const Value& v : pods) {
+    const auto node = out.find(v["spec"].text("nodeName"));
+    const std::string phase = v["status"].text("phase");
+    if (node == out.end() || phase == "Succeeded" || phase == "Failed") continue;
+    for (const Value& c : items(v["spec"]["containers"])) {
+      Amount used = Amount::of(c["resources"]["requests"]);
+      used.gpus = Amount::of(c["resources"]["limits"]).gpus;
+      node->second.free.take(used);
+    }
+  }
+  return out;
+}
+
+void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuery& query,
+                 std::map<std::string, Offer>& out) {
+  const int free = static_cast<int>(node.free.gpus), all = static_cast<int>(node.all.gpus);
+  std::vector<int> counts;
+  if (all == 0) counts.push_back(0);
+  else if (query.count > 0) counts.push_back(query.count);
+  else
+    for (int n = 1; n <= free; n *= 2) counts.push_back(n);
+  if (all > 0 && query.count == 0 && free > 0 && counts.back() != free) counts.push_back(free);
+  for (const int count : counts) {
+    if (count > free || (all > 0 && count == 0)) continue;
+    const double share = all > 0 ? double(count) / all : small_machine_cpus / std::max(1.0, node.all.cpus);
+    Offer o;
+    o.vcpus = std::max({1, query.vcpus, static_cast<int>(std::min(node.all.cpus * share, node.free.cpus))});
+    o.memory_bytes = std::max(query.memory_bytes,
+                              static_cast<std::int64_t>(std::min(node.all.memory * share, node.free.memory)));
+    if (o.vcpus > node.free.cpus || double(o.memory_bytes) > node.free.memory || o.memory_bytes <= 0) continue;
+    o.provider = "kubernetes";
+    o.region = node.zone.empty() ? "cluster" : node.zone;
+    o.id = node.zone + (count ? fmt::format("/{}:{}", node.product, count) : "/cpu");
+    o.gpu_count = count;
+    if (count > 0) {
+      o.gpu = node.product.empty() ? "GPU" : gpu_model(node.product);
+      o.gpu_memory_bytes = node.gpu_memory_bytes;
+    }
+    if (settings.price_micros_per_gpu_hour == price_unknown) o.price_micros_per_hour = price_unknown;
+    else o.price_micros_per_hour = settings.price_micros_per_gpu_hour * std::max(1, count);
+    if (o.matches(query)) out.emplace(o.id, std::move(o));
+  }
+}
+
+// Keeps the pod: until its folder is gone (the agent's own end), or the time is over.
+constexpr const char* keep_script = R"sh(umask 077
+mkdir -p "$1/work" && printf '%s\n' "$2" >"$1/machine.json" || exit 1
+trap 'exit 0' TERM
+while [ -e "$1/machine.json" ]; do
+  [ "$3" -eq 0 ] || [ "$(date +%s)" -lt "$3" ] || exit 0
+  sleep 1 &
+  wait $!
+done)sh";
+
+}  // namespace
+
+double read_quantity(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  static const std::map<std::string, double> units{
+      {"", 1}, {"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"Ki", 1024.0}, {"Mi", 1048576.0},
+      {"Gi", 1073741824.0}, {"Ti", 1099511627776.0}};
+  const auto unit = units.find(end);
+  return unit == units.end() ? 0 : number * unit->second;
+}
+
+std::vector<Offer> kube_offers(const Value::Array& nodes, const Value::Array& pods, const KubeSettings& settings,
+                               const OfferQuery& query) {
+  std::map<std::string, Offer> found;
+  for (const auto& [name, node] : read_nodes(nodes, pods)) {
+    const auto& zones = settings.zones;
+    if (!zones.empty() && std::find(zones.begin(), zones.end(), node.zone) == zones.end()) continue;
+    offer_sizes(node, settings, query, found);
+  }
+  std::vector<Offer> out;
+  for (auto& [id, offer] : found) out.push_back(std::move(offer));
+  std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
+    return a.price_micros_per_hour < b.price_micros_per_hour;
+  });
+  return out;
+}
+
+std::string kube_name(const std::string& tag) { return "rille-" + derive_hex({"kubernetes", tag}, 20); }
+
+Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::int64_t now_us) {
+  Value file;
+  file.set("id", kube_name(request.tag)).set("tag", request.tag).set("created_wall_us", now_us);
+  file.set("expires_wall_us", request.expires_wall_us).set("orphan_after_ms", request.orphan_after_ms);
+  file.set("terminating", false);
+  Value amounts;
+  amounts.set("cpu", std::to_string(request.offer.vcpus)).set("memory", std::to_string(request.offer.memory_bytes));
+  Value limits = amounts;
+  if (request.offer.gpu_count > 0) limits.set(gpu_resource, std::to_string(request.offer.gpu_count));
+  if (request.offer.gpu_count > 0) amounts.set(gpu_resource, std::to_string(request.offer.gpu_count));
+  Value container;
+  container.set("name", "rille").set("image", settings.image);
+  const std::string ends = std::to_string((request.expires_wall_us + 999'999) / 1'000'000);
+  container.set("command", Value::Array{"/bin/sh", "-c", keep_script, "sh", kube_directory, file.to_json(), ends});
+  container.set("resources", Value().set("limits", std::move(limits)).set("requests", std::move(amounts)));
+
+  Value selector = settings.node_selector.as_object() ? settings.node_selector : Value(Value::Object{});
+  const std::size_t slash = request.offer.id.find('/'), colon = request.offer.id.rfind(':');
+  if (slash > 0 && slash != std::string::npos) selector.set(zone_label, request.offer.id.substr(0, slash));
+  if (request.offer.gpu_count > 0 && colon > slash + 1)
+    selector.set(product_label, request.offer.id.substr(slash + 1, colon - slash - 1));
+  Value::Array tolerations = items(settings.tolerations);
+  if (request.offer.gpu_count > 0)
+    tolerations.push_back(Value().set("key", gpu_resource).set("operator", "Exists").set("effect", "NoSchedule"));
+  Value spec;
+  spec.set("restartPolicy", "Never").set("terminationGracePeriodSeconds", 10);
+  spec.set("automountServiceAccountToken", false);
+  spec.set("containers", Value::Array{std::move(container)}).set("nodeSelector", std::move(selector));
+  spec.set("tolerations", std::move(tolerations));
+  if (!settings.priority_class.empty()) spec.set("priorityClassName", settings.priority_class);
+  if (!settings.service_account.empty()) spec.set("serviceAccountName", settings.service_account);
+
+  const Value labels = Value().set(kube_tag_label, kube_name(request.tag));
+  const Value notes = Value().set(kube_tag_annotation, request.tag)
+                          .set("rille/expires", std::to_string(request.expires_wall_us));
+  Value job_spec;
+  job_spec.set("backoffLimit", 0).set("ttlSecondsAfterFinished", 300);
+  if (request.expires_wall_us > 0)
+    job_spec.set("activeDeadlineSeconds",
+                 std::max<std::int64_t>(1, (request.expires_wall_us - now_us) / 1'000'000) + deadline_margin_s);
+  job_spec.set("template", Value().set("metadata", Value().set("labels", labels).set("annotations", notes))
+                               .set("spec", std::move(spec)));
+  Value out;
+  out.set("apiVersion", "batch/v1").set("kind", "Job").set("spec", std::move(job_spec));
+  out.set("metadata", Value().set("name", kube_name(request.tag)).set("labels", labels).set("annotations", notes));
+  return out;
+}
+
+std::string kube_unschedulable(const Value& pod) {
+  for (const Value& c : items(pod["status"]["conditions"]))
+    if (c.text("type") == "PodScheduled" && c.text("status") == "False") return c.text("message", c.text("reason"));
+  return "";
+}
+
+Machine kube_machine(const Value& job, const Value& pod) {
+  Machine m;
+  const Value& notes = (job.is_null() ? pod : job)["metadata"]["annotations"];
+  m.tag = notes.text(kube_tag_annotation);
+  const std::string expires = notes.text("rille/expires", "0");
+  m.expires_wall_us = std::strtoll(expires.c_str(), nullptr, 10);
+  const std::string phase = pod["status"].text("phase");
+  if (job.is_null()) m.state = pod.is_null() ? MachineState::gone : MachineState::terminating;
+  else if (has_condition(job, "Failed", "True") || has_condition(job, "Complete", "True")) m.state = MachineState::gone;
+  else if (!pod["metadata"].text("deletionTimestamp").empty() || phase == "Failed" || phase == "Succeeded")
+    m.state = MachineState::terminating;
+  else m.state = phase == "Running" ? MachineState::live : MachineState::pending;
+  m.details.set("pod", pod["metadata"].text("name")).set("node", pod["spec"].text("nodeName"));
+  return m;
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,39 @@
+// The objects of Kubernetes that are read and made: nodes and pods into offers, an order into a Job, a Job and its pod
+// into a machine's state. Plain values and pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/provider/types.hpp"
+
+namespace rille::provider {
+
+struct KubeSettings {
+  std::string name_space, image, priority_class, service_account;
+  std::vector<std::string> zones;        // only these are offered; empty: all
+  Value node_selector, tolerations;      // more of both
+  Micros price_micros_per_gpu_hour = price_unknown;
+  std::int64_t wait_ms = 300'000;        // for a pod to find a node
+};
+
+constexpr const char* kube_tag_label = "rille-tag";
+constexpr const char* kube_tag_annotation = "rille/tag";  // the whole, where a label has no room
+constexpr const char* kube_directory = "/tmp/rille";      // of an instance, in its container
+
+// "1500m" -> 1.5; "2Gi" -> 2147483648. 0: it is no quantity.
+double read_quantity(const std::string& text);
+
+// Machines that fit on a node now: 1, 2, 4, .. GPUs up to all that are free, with their share of the rest.
+std::vector<Offer> kube_offers(const Value::Array& nodes, const Value::Array& pods, const KubeSettings& settings,
+                               const OfferQuery& query);
+
+std::string kube_name(const std::string& tag);
+Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::int64_t now_us);
+
+// `pod` null: there is none. Neither channel nor id.
+Machine kube_machine(const Value& job, const Value& pod);
+// Why no node takes the pod; "" if one does, or nobody has looked.
+std::string kube_unschedulable(const Value& pod);
+
+}  // namespace rille::provider

@@ -1,0 +1,86 @@
+#include <catch2/catch.hpp>
+
+#include "runtime/provider/kubernetes/objects.hpp"
+
+using namespace rille;
+using namespace rille::provider;
+
+namespace {
+
+Value json(const char* text) { return Value::from_json(text).value(); }
+
+const Value nodes = json(R"([
+  {"metadata": {"name": "a", "labels": {"topology.kubernetes.io/zone": "z", "nvidia.com/gpu.memory": "81920",
+    "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}],
+    "allocatable": {"cpu": "31500m", "memory": "64Gi", "nvidia.com/gpu": "4"}}},
+  {"metadata": {"name": "off"}, "spec": {"unschedulable": true}, "status": {
+    "conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "8", "memory": "64Gi"}}},
+  {"metadata": {"name": "ill"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}],
+    "allocatable": {"cpu": "8", "memory": "64Gi"}}}])");
+const Value pods = json(R"([
+  {"spec": {"nodeName": "a", "containers": [{"resources": {"requests": {"cpu": "2", "memory": "4Gi"},
+    "limits": {"nvidia.com/gpu": "1"}}}]}, "status": {"phase": "Running"}},
+  {"spec": {"nodeName": "a", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "3"}}}]},
+    "status": {"phase": "Succeeded"}}])");
+
+}  // namespace
+
+TEST_CASE("kubernetes: quantities") {
+  CHECK(read_quantity("1500m") == 1.5);
+  CHECK(read_quantity("2Gi") == 2147483648.0);
+  CHECK(read_quantity("3G") == 3e9);
+  CHECK(read_quantity("12") == 12);
+  CHECK(read_quantity("1x") == 0);
+}
+
+TEST_CASE("kubernetes: what is free on nodes that take pods") {
+  OfferQuery query;
+  query.gpu = "A100-80GB";
+  KubeSettings settings;
+  const std::vector<Offer> all = kube_offers(*nodes.as_array(), *pods.as_array(), settings, query);
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].id == "z/NVIDIA-A100-SXM4-80GB:1");
+  CHECK(all[0].vcpus == 7);
+  CHECK(all[0].memory_bytes == 16LL << 30);
+  CHECK(all[0].price_micros_per_hour == price_unknown);
+  CHECK(all[2].gpu_count == 3);
+  query.count = 4;
+  CHECK(kube_offers(*nodes.as_array(), *pods.as_array(), settings, query).empty());
+  query.gpu = "cpu";
+  CHECK(kube_offers(*nodes.as_array(), *pods.as_array(), settings, query).empty());
+}
+
+TEST_CASE("kubernetes: the Job that is ordered") {
+  CreateRequest request;
+  request.tag = "rille-0123-x-g1-x1900000000";
+  request.offer.id = "z/NVIDIA-A100-SXM4-80GB:2";
+  request.offer.gpu_count = 2;
+  request.offer.vcpus = 8;
+  request.offer.memory_bytes = 1LL << 34;
+  request.expires_wall_us = 100'000'000;
+  KubeSettings settings;
+  settings.image = "debian";
+  settings.priority_class = "low";
+  const Value job = kube_job(request, settings, 40'000'000);
+  CHECK(job["metadata"].text("name") == kube_name(request.tag));
+  CHECK(job["spec"].integer("activeDeadlineSeconds") == 120);
+  CHECK(job["spec"].integer("backoffLimit", -1) == 0);
+  const Value& pod = job["spec"]["template"]["spec"];
+  CHECK(pod["nodeSelector"].text("nvidia.com/gpu.product") == "NVIDIA-A100-SXM4-80GB");
+  CHECK(pod["nodeSelector"].text("topology.kubernetes.io/zone") == "z");
+  CHECK(pod.text("priorityClassName") == "low");
+  CHECK((*pod["containers"].as_array())[0]["resources"]["limits"].text("nvidia.com/gpu") == "2");
+  CHECK(kube_machine(job, Value()).tag == request.tag);
+  CHECK(kube_machine(job, Value()).state == MachineState::pending);
+}
+
+TEST_CASE("kubernetes: what a Job and its pod say of the machine") {
+  const Value job = json(R"({"status": {"active": 1}})"), running = json(R"({"status": {"phase": "Running"}})");
+  CHECK(kube_machine(job, running).state == MachineState::live);
+  CHECK(kube_machine(Value(), running).state == MachineState::terminating);
+  CHECK(kube_machine(Value(), Value()).state == MachineState::gone);
+  CHECK(kube_machine(json(R"({"status": {"conditions": [{"type": "Failed", "status": "True"}]}})"), running).state ==
+        MachineState::gone);
+  CHECK(kube_unschedulable(json(R"({"status": {"conditions": [{"type": "PodScheduled", "status": "False",
+    "message": "0/5 nodes"}]}})")) == "0/5 nodes");
+}
