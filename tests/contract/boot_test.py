@@ -59,7 +59,7 @@ return box:call("where", {{ args = 20 }}, function(n)
 end)""")
     runner = subprocess.Popen([rille, "--json", "run", root + "/rented.lua"], env=env, cwd=root, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    boot = None
+    boot = None  # a process namespace, too: what the agent has started ends with it
     try:
         end = time.monotonic() + 60
         data = None
@@ -68,14 +68,15 @@ end)""")
             time.sleep(0.05)
         check("the machine is given user data", data is not None, data)
         Path(root, "user-data").write_bytes(base64.b64decode(data or ""))
-        boot = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-c", BOOT, "sh", root,
+        boot = subprocess.Popen(["unshare", "-m", "--propagation", "private", "-p", "-f", "--mount-proc",
+                                 "--kill-child", "sh", "-c", BOOT, "sh", root,
                                  "other" if other_key else ""], stderr=open(root + "/boot.log", "w"))
         out, err = runner.communicate(timeout=150)
         return runner.returncode, out, err, state()["alive"]
     finally:
         runner.kill()
         if boot:
-            boot.terminate()
+            boot.kill()
             boot.wait(20)
         fake.stdin.close()
         fake.wait(10)
