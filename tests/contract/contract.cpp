@@ -1,5 +1,6 @@
 // What every provider promises to the lease layer (runtime/provider/provider.hpp), tried on its fake. usage:
 // RILLE_FAKE=aws contract. What a provider does not have (tokens, spot) is skipped by what its traits say.
+#include <algorithm>
 #include <set>
 
 #include "tests/contract/fake.hpp"
@@ -37,6 +38,12 @@ TEST_CASE_METHOD(Fake, "offers: what is sold, priced, in order, and only that") 
     CHECK(o.gpu_memory_bytes >= 38'000'000'000);
   }
   CHECK(offers("A100-17GB").empty());
+  OfferQuery there;
+  there.gpu = "A100";
+  there.region = some.front().region;
+  const std::vector<Offer> found = wait(provider->offers(there, {})).value();
+  CHECK(std::any_of(found.begin(), found.end(), [&](const Offer& o) { return o.id == some.front().id; }));
+  CHECK(std::all_of(found.begin(), found.end(), [&](const Offer& o) { return o.region == there.region; }));
   OfferQuery cheap;
   cheap.gpu = "A100";
   cheap.max_price_micros_per_hour = 1;

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "runtime/base/time.hpp"
-#include "runtime/loop/together.hpp"
 #include "runtime/provider/alibaba/ecs.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 
@@ -18,8 +18,8 @@ namespace {
 
 using namespace alibaba;
 
-constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, prices_last_us = 5LL * 60'000'000;
-constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000;
+constexpr std::int64_t types_last_us = 24LL * 3'600'000'000;
+constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10, types_priced_max = 20;
 // AutoReleaseTime has to be half an hour ahead when the call arrives, which may be long after it was planned.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
@@ -61,7 +61,8 @@ class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        ecs_(loop, account_->chain, name, settings_.endpoints) {}
+        ecs_(loop, account_->chain, name, settings_.endpoints),
+        prices_(loop, [this](std::string type, bool spot, CancelToken t) { return ecs_.price(type, spot, t); }) {}
   const std::string& region() const override { return ecs_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("i-"); }
 
@@ -71,27 +72,9 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(types_, co_await ecs_.types(token));
       types_at_us_ = now_us;
     }
-    OfferQuery but_price = query;
-    but_price.max_price_micros_per_hour.reset();
-    but_price.region.clear();
-    std::vector<Offer> fitting;
-    for (const Offer& type : types_)
-      if (type.matches(but_price)) fitting.push_back(type);
-    std::stable_sort(fitting.begin(), fitting.end(), [](const Offer& a, const Offer& b) {
-      const auto size = [](const Offer& o) { return std::pair(o.gpu_count * o.gpu_memory_bytes, o.vcpus); };
-      return size(a) < size(b);
-    });
-    if (fitting.size() > types_priced_max) fitting.resize(types_priced_max);
-    co_await learn_prices(fitting, query.spot, token);
-    std::vector<Offer> out;
-    for (Offer& offer : fitting) {
-      const auto at = prices_.find(price_key(offer.id, query.spot));
-      if (at == prices_.end()) continue;  // not sold here so
-      offer.price_micros_per_hour = at->second.second.micros_per_hour;
-      offer.currency = at->second.second.currency;
-      offer.disk_bytes_max = 32'000 * gb;
-      out.push_back(std::move(offer));
-    }
+    std::vector<Offer> out = co_await prices_.priced(cloud::smallest_fitting(types_, query, types_priced_max), query.spot,
+                                                     token);
+    for (Offer& offer : out) offer.disk_bytes_max = 32'000 * gb;
     co_return out;
   }
 
@@ -99,10 +82,6 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_TRY(Parameters order, order_of(request, type));
     Machine made;
     RILLE_CO_TRY(made.id, co_await ecs_.run(std::move(order), token));
-    made.state = MachineState::pending;
-    made.tag = request.tag;
-    made.created_wall_us = loop_.clock().wall_us();
-    made.expires_wall_us = request.expires_wall_us;
     co_return made;
   }
 
@@ -130,29 +109,6 @@ class Region final : public cloud::RegionDriver {
   }
 
  private:
-  static std::string price_key(const std::string& type, bool spot) { return type + (spot ? ":spot" : ""); }
-
-  // A call per type; a type that is not sold so has no price, and is not offered.
-  Task<void> learn_prices(std::vector<Offer> fitting, bool spot, CancelToken token) {
-    const std::int64_t now_us = loop_.clock().wall_us(), lasts_us = spot ? prices_last_us : types_last_us;
-    std::vector<Together<Price>> asked;
-    std::vector<std::string> keys;
-    for (const Offer& offer : fitting) {
-      const std::string key = price_key(offer.id, spot);
-      const auto at = prices_.find(key);
-      if (at != prices_.end() && now_us - at->second.first < lasts_us) continue;
-      keys.push_back(key);
-      asked.push_back({"the price of " + key, [this, type = offer.id, spot](CancelToken t) {
-                         return ecs_.price(type, spot, t);
-                       }});
-    }
-    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      prices_.erase(keys[i]);
-      if (answers[i]) prices_[keys[i]] = {now_us, *answers[i]};
-    }
-  }
-
   Result<Parameters> order_of(const CreateRequest& request, const std::string& type) const {
     for (const auto& [name, value] : {std::pair("image", &settings_.image), std::pair("subnet", &settings_.subnet),
                                       std::pair("security_group", &settings_.security_group)})
@@ -204,13 +160,7 @@ class Region final : public cloud::RegionDriver {
       const auto [at, fresh] = notices_.emplace(instance.id, loop_.clock().wall_us() + notice_us);
       m.notice_wall_us = at->second;
     }
-    if (m.state != MachineState::live) return m;
-    if (instance.address.empty()) {
-      m.state = MachineState::pending;  // it has no address yet
-      return m;
-    }
-    m.details.set("address", instance.address);
-    RILLE_TRY(m.channel, account_->access.channel(instance.tag, instance.id, instance.address));
+    RILLE_CHECK(account_->access.reach(m, instance.id, instance.address));
     return m;
   }
 
@@ -220,7 +170,7 @@ class Region final : public cloud::RegionDriver {
   Ecs ecs_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
-  std::map<std::string, std::pair<std::int64_t, Price>> prices_;  // when asked, and what was said
+  cloud::PriceBook prices_;
   std::map<std::string, std::int64_t> notices_;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "runtime/base/id.hpp"
 #include "runtime/base/time.hpp"
@@ -112,32 +111,16 @@ Instance read_instance(const Value& v) {
   return out;
 }
 
-Async<std::optional<cloud::FoundKeys>> from_environment(CancelToken) {
-  cloud::FoundKeys found;
-  found.keys = {environment("ALIBABA_CLOUD_ACCESS_KEY_ID"), environment("ALIBABA_CLOUD_ACCESS_KEY_SECRET"),
-                environment("ALIBABA_CLOUD_SECURITY_TOKEN")};
-  found.from = "the environment";
-  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
-  co_return found;
-}
-
-Async<std::optional<cloud::FoundKeys>> from_profile(CancelToken) {
-  std::string file = environment("ALIBABA_CLOUD_CREDENTIALS_FILE"), profile = environment("ALIBABA_CLOUD_PROFILE");
-  if (file.empty()) file = environment("HOME") + "/.alibabacloud/credentials";
-  if (!std::filesystem::exists(file)) co_return std::optional<cloud::FoundKeys>();
-  RILLE_CO_TRY(cloud::Ini ini, cloud::read_ini(file));
-  auto& section = ini[profile.empty() ? "default" : profile];
-  cloud::FoundKeys found;
-  found.keys = {section["access_key_id"], section["access_key_secret"], section["sts_token"]};
-  found.from = file;
-  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
-  co_return found;
-}
-
 }  // namespace
 
 cloud::CredentialChain key_chain(Loop& loop, const std::string&) {
-  std::vector<cloud::KeySource> sources{from_environment, from_profile};
+  std::string file = environment("ALIBABA_CLOUD_CREDENTIALS_FILE"), profile = environment("ALIBABA_CLOUD_PROFILE");
+  if (file.empty()) file = environment("HOME") + "/.alibabacloud/credentials";
+  if (profile.empty()) profile = "default";
+  std::vector<cloud::KeySource> sources{
+      cloud::keys_in_variables("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
+                               "ALIBABA_CLOUD_SECURITY_TOKEN"),
+      cloud::keys_in_ini({file, profile, "access_key_id", "access_key_secret", "sts_token"})};
   return {loop, "alibaba", std::move(sources),
           "set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET, or write ~/.alibabacloud/credentials"};
 }
@@ -182,12 +165,12 @@ Async<std::vector<Offer>> Ecs::types(CancelToken token) {
   co_return make_error(ErrorKind::integrity, fmt::format("DescribeInstanceTypes has more than {} pages", pages_max));
 }
 
-Async<Price> Ecs::price(std::string type, bool spot, CancelToken token) {
+Async<cloud::Price> Ecs::price(std::string type, bool spot, CancelToken token) {
   Parameters asked{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"}};
   if (spot) asked.emplace_back("SpotStrategy", "SpotAsPriceGo");
   RILLE_CO_TRY(const Value answer, co_await call("DescribePrice", std::move(asked), Effect::none, token));
   const Value& said = answer["PriceInfo"]["Price"];
-  Price out;
+  cloud::Price out;
   out.currency = said.text("Currency");
   out.micros_per_hour = micros_of(said["TradePrice"]);
   for (const Value& part : list_of(said["DetailInfos"]["DetailInfo"]))

@@ -6,16 +6,12 @@
 #include <vector>
 
 #include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/types.hpp"
 
 namespace rille::provider::alibaba {
 
 using Parameters = std::vector<std::pair<std::string, std::string>>;
-
-struct Price {
-  Micros micros_per_hour = price_unknown;
-  std::string currency;
-};
 
 struct Instance {
   std::string id, status, tag, zone, type, address;
@@ -33,7 +29,7 @@ class Ecs {
   const std::string& region() const { return region_; }
   Async<std::vector<Offer>> types(CancelToken token);   // without prices; id: the type's name
   // Of the machine alone, without its disk.
-  Async<Price> price(std::string type, bool spot, CancelToken token);
+  Async<cloud::Price> price(std::string type, bool spot, CancelToken token);
   Async<std::string> run(Parameters parameters, CancelToken token);  // the new instance's id
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
   Async<> terminate(std::string id, CancelToken token);

@@ -8,6 +8,7 @@
 #include "runtime/provider/aws/ec2.hpp"
 #include "runtime/provider/aws/keys.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 
@@ -69,19 +70,11 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(types_, co_await ec2_.types(token));
       types_at_us_ = now_us;
     }
-    // Prices are asked for what fits in all else, the smallest first, since each is a call.
-    OfferQuery but_price = query;
-    but_price.max_price_micros_per_hour.reset();
-    std::vector<Offer> fitting;
-    for (const InstanceType& type : types_) {
-      Offer offer = offer_of(type);
-      if ((!query.spot || type.spot) && offer.matches(but_price)) fitting.push_back(std::move(offer));
-    }
-    std::stable_sort(fitting.begin(), fitting.end(), [](const Offer& a, const Offer& b) {
-      const auto size = [](const Offer& o) { return std::pair(o.gpu_count * o.gpu_memory_bytes, o.vcpus); };
-      return size(a) < size(b);
-    });
-    if (fitting.size() > types_priced_max) fitting.resize(types_priced_max);
+    // Prices are asked for what fits in all else, since each is a call.
+    std::vector<Offer> all;
+    for (const InstanceType& type : types_)
+      if (!query.spot || type.spot) all.push_back(offer_of(type));
+    std::vector<Offer> fitting = cloud::smallest_fitting(all, query, types_priced_max);
     if (query.spot) RILLE_CO_CHECK(co_await learn_spot_prices(fitting, token));
     else co_await learn_prices(fitting, token);
     std::vector<Offer> out;
@@ -246,14 +239,8 @@ class Region final : public cloud::RegionDriver {
     m.tag = instance.tag;
     m.created_wall_us = instance.launched_wall_us;
     m.details.set("type", instance.type).set("zone", instance.zone);
-    if (!instance.address.empty()) m.details.set("address", instance.address);
     if (!instance.reason.empty()) m.details.set("reason", instance.reason);
-    if (m.state != MachineState::live) return m;
-    if (instance.address.empty()) {
-      m.state = MachineState::pending;  // it has no address yet
-      return m;
-    }
-    RILLE_TRY(m.channel, account_->access.channel(instance.tag, instance.id, instance.address));
+    RILLE_CHECK(account_->access.reach(m, instance.id, instance.address));
     return m;
   }
 

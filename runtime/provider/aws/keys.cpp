@@ -20,15 +20,6 @@ using Maybe = std::optional<FoundKeys>;
 
 constexpr std::int64_t metadata_timeout_ms = 1'000;
 
-Async<Maybe> from_environment(CancelToken) {
-  FoundKeys found;
-  found.keys = {environment("AWS_ACCESS_KEY_ID"), environment("AWS_SECRET_ACCESS_KEY"),
-                environment("AWS_SESSION_TOKEN")};
-  found.from = "the environment";
-  if (found.keys.id.empty() || found.keys.secret.empty()) co_return Maybe();
-  co_return found;
-}
-
 // The JSON that credential_process, containers and instances give.
 Result<FoundKeys> read_document(const Value& v, std::string from) {
   FoundKeys found;
@@ -140,7 +131,8 @@ Async<Maybe> from_container(std::shared_ptr<Metadata> m, CancelToken token) {
 cloud::CredentialChain key_chain(Loop& loop, const std::string& metadata) {
   const auto http = std::make_shared<Metadata>(loop);
   std::vector<cloud::KeySource> sources{
-      from_environment, [&loop](CancelToken token) { return from_profile(loop, token); },
+      cloud::keys_in_variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+      [&loop](CancelToken token) { return from_profile(loop, token); },
       [http](CancelToken token) { return from_container(http, token); }};
   if (!metadata.empty())
     sources.push_back([http, metadata](CancelToken token) { return from_instance(http, metadata, token); });

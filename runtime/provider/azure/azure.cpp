@@ -112,9 +112,6 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_TRY(Value order, order_of(request, type, names));
     Machine made;
     made.id = id_of(machines, names.machine);
-    made.tag = request.tag;
-    made.created_wall_us = loop_.clock().wall_us();
-    made.expires_wall_us = request.expires_wall_us;
     const Result<MachineState> state = co_await make(names, request.tag, std::move(order), token);
     if (state) {
       made.state = *state;
@@ -300,12 +297,7 @@ class Region final : public cloud::RegionDriver {
     const Result<Value> ip = co_await arm_.get(std::string(addresses), names.address, token);
     if (!ip && ip.error().http_status != 404) co_return ip.error();
     const std::string address = ip ? (*ip)["properties"].text("ipAddress") : "";
-    if (address.empty()) {
-      m.state = MachineState::pending;  // it has no address yet
-      co_return m;
-    }
-    m.details.set("address", address);
-    RILLE_CO_TRY(m.channel, account_->access.channel(vm.tag, vm.name, address));
+    RILLE_CO_CHECK(account_->access.reach(m, vm.name, address));
     co_return m;
   }
 

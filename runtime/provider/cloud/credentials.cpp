@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 namespace rille::provider::cloud {
@@ -14,6 +15,30 @@ constexpr std::int64_t renew_before_us = 5 * 60 * 1'000'000LL;
 std::string trimmed(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+using Maybe = std::optional<FoundKeys>;
+
+Maybe keys_or_none(net::Credentials keys, std::string from) {
+  if (keys.id.empty() || keys.secret.empty()) return {};
+  FoundKeys found;
+  found.keys = std::move(keys);
+  found.from = std::move(from);
+  return found;
+}
+
+Async<Maybe> read_variables(std::string id, std::string secret, std::string token) {
+  net::Credentials keys{environment(id.c_str()), environment(secret.c_str()), environment(token.c_str())};
+  co_return keys_or_none(std::move(keys), "the environment");
+}
+
+Async<Maybe> read_section(IniKeys where) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(where.file, ignored)) co_return Maybe();
+  RILLE_CO_TRY(Ini ini, read_ini(where.file));
+  auto& section = ini[where.section];
+  net::Credentials keys{section[where.id], section[where.secret], section[where.token]};
+  co_return keys_or_none(std::move(keys), where.file);
 }
 }  // namespace
 
@@ -36,6 +61,14 @@ Async<FoundKeys> CredentialChain::get(CancelToken token) {
 }
 
 void CredentialChain::forget() { found_.reset(); }
+
+KeySource keys_in_variables(std::string id, std::string secret, std::string token) {
+  return [=](CancelToken) { return read_variables(id, secret, token); };
+}
+
+KeySource keys_in_ini(IniKeys where) {
+  return [where = std::move(where)](CancelToken) { return read_section(where); };
+}
 
 std::string environment(const char* name) {
   const char* text = std::getenv(name);

@@ -37,6 +37,15 @@ class CredentialChain {
   std::optional<FoundKeys> found_;
 };
 
+// Keys in three variables of the environment; `token` is that of a temporary key. None, when one of the first two is.
+KeySource keys_in_variables(std::string id, std::string secret, std::string token);
+
+// A section of an INI file, and its fields.
+struct IniKeys {
+  std::string file, section, id, secret, token;
+};
+KeySource keys_in_ini(IniKeys where);  // no file, or no key in it: none. io: it cannot be read
+
 // A variable of the environment, or "".
 std::string environment(const char* name);
 

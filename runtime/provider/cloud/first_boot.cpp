@@ -108,4 +108,12 @@ Result<ChannelSpec> Access::channel(const std::string& tag, const std::string& i
   return out;
 }
 
+Result<> Access::reach(Machine& machine, const std::string& id, const std::string& address) const {
+  if (!address.empty()) machine.details.set("address", address);
+  if (machine.state != MachineState::live) return {};
+  if (address.empty()) machine.state = MachineState::pending;
+  else { RILLE_TRY(machine.channel, channel(machine.tag, id, address)); }
+  return {};
+}
+
 }  // namespace rille::provider::cloud

@@ -37,6 +37,9 @@ class Access {
   Result<ChannelSpec> channel(const std::string& tag, const std::string& id, const std::string& address, int port = 22,
                               const std::string& user = "root") const;
 
+  // The channel of a machine that has its tag. One that lives and has no address yet is pending still.
+  Result<> reach(Machine& machine, const std::string& id, const std::string& address) const;
+
  private:
   FirstBoot boot_of(const CreateRequest& request) const;
 

@@ -49,11 +49,19 @@ class Regional final : public Provider {
   Async<Machine> create(CreateRequest request, CancelToken token) override {
     const auto [where, offer] = split(request.offer.id);
     RILLE_CO_TRY(RegionDriver * driver, find(where));
+    Machine asked;
+    asked.tag = request.tag;
+    asked.created_wall_us = loop_.clock().wall_us();
+    asked.expires_wall_us = request.expires_wall_us;
     std::string type = offer;
     if (type.ends_with(spot_mark)) type.resize(type.size() - spot_mark.size());
     Result<Machine> made = co_await driver->create(std::move(request), std::move(type), token);
     if (!made) co_return named(made.error(), "create");
     made->id = id_of(*driver, made->id);
+    if (made->state == MachineState::gone) made->state = MachineState::pending;
+    if (made->tag.empty()) made->tag = asked.tag;
+    if (made->created_wall_us == 0) made->created_wall_us = asked.created_wall_us;
+    if (made->expires_wall_us == 0) made->expires_wall_us = asked.expires_wall_us;
     co_return made;
   }
 

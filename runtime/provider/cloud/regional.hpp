@@ -23,6 +23,7 @@ class RegionDriver {
   // Offer::id is the type's name alone; provider, spot, and region unless region() is "" are filled in by the caller.
   // Those that do not match the query may be among them.
   virtual Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) = 0;
+  // The id is enough: tag and times are the request's, and a state of gone stands for pending.
   virtual Async<Machine> create(CreateRequest request, std::string type, CancelToken token) = 0;
   // A machine that is unknown: an error with http_status 404, or state gone.
   virtual Async<Machine> describe(std::string id, CancelToken token) = 0;

@@ -60,8 +60,9 @@ std::string unhex(const std::string& text) {
 
 std::string bytes_of(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
 
-// The file's text, or `make`'s, written whole and first come first served.
+// The file's text; where there is none yet, this one, written whole and first come first served.
 Result<std::string> once(const std::string& path, const std::string& text) {
+  if (access(path.c_str(), F_OK) == 0) return store::read_file(path, 1 << 20);
   const std::string fresh = path + ".new-" + random_hex(4);
   RILLE_CHECK(store::write_file_atomic(fresh, text, 0600));
   const int linked = link(fresh.c_str(), path.c_str());

@@ -99,10 +99,6 @@ class Region final : public cloud::RegionDriver {
     Machine made;
     made.id = settings_.zone + "/" + order.text("name");
     RILLE_CO_CHECK(co_await compute_.insert(settings_.zone, std::move(order), request.token, token));
-    made.state = MachineState::pending;
-    made.tag = request.tag;
-    made.created_wall_us = loop_.clock().wall_us();
-    made.expires_wall_us = request.expires_wall_us;
     co_return made;
   }
 
@@ -204,13 +200,7 @@ class Region final : public cloud::RegionDriver {
     m.tag = instance.tag;
     m.created_wall_us = instance.created_wall_us;
     m.details.set("type", instance.type).set("zone", instance.zone);
-    if (m.state != MachineState::live) return m;
-    if (instance.address.empty()) {
-      m.state = MachineState::pending;  // it has no address yet
-      return m;
-    }
-    m.details.set("address", instance.address);
-    RILLE_TRY(m.channel, account_->access.channel(instance.tag, instance.name, instance.address));
+    RILLE_CHECK(account_->access.reach(m, instance.name, instance.address));
     return m;
   }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 
 #include "runtime/base/time.hpp"
 #include "runtime/net/sign/huawei.hpp"
@@ -120,32 +119,14 @@ Server read_server(const Value& v) {
   return out;
 }
 
-Async<std::optional<cloud::FoundKeys>> from_environment(CancelToken) {
-  cloud::FoundKeys found;
-  found.keys = {environment("HUAWEICLOUD_SDK_AK"), environment("HUAWEICLOUD_SDK_SK"),
-                environment("HUAWEICLOUD_SDK_SECURITY_TOKEN")};
-  found.from = "the environment";
-  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
-  co_return found;
-}
-
-Async<std::optional<cloud::FoundKeys>> from_profile(CancelToken) {
-  const std::string named = environment("HUAWEICLOUD_SDK_CREDENTIALS_FILE");
-  const std::string file = named.empty() ? environment("HOME") + "/.huaweicloud/credentials" : named;
-  if (!std::filesystem::exists(file)) co_return std::optional<cloud::FoundKeys>();
-  RILLE_CO_TRY(cloud::Ini ini, cloud::read_ini(file));
-  auto& section = ini["basic"];
-  cloud::FoundKeys found;
-  found.keys = {section["ak"], section["sk"], section["security_token"]};
-  found.from = file;
-  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
-  co_return found;
-}
-
 }  // namespace
 
 cloud::CredentialChain key_chain(Loop& loop) {
-  std::vector<cloud::KeySource> sources{from_environment, from_profile};
+  std::string file = environment("HUAWEICLOUD_SDK_CREDENTIALS_FILE");
+  if (file.empty()) file = environment("HOME") + "/.huaweicloud/credentials";
+  std::vector<cloud::KeySource> sources{
+      cloud::keys_in_variables("HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK", "HUAWEICLOUD_SDK_SECURITY_TOKEN"),
+      cloud::keys_in_ini({file, "basic", "ak", "sk", "security_token"})};
   return {loop, "huawei", std::move(sources),
           "set HUAWEICLOUD_SDK_AK and HUAWEICLOUD_SDK_SK, or write ~/.huaweicloud/credentials"};
 }
@@ -213,7 +194,7 @@ Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken 
   co_return out;
 }
 
-Async<Price> Ecs::price(std::string flavor, std::string zone, bool spot, CancelToken token) {
+Async<cloud::Price> Ecs::price(std::string flavor, std::string zone, bool spot, CancelToken token) {
   RILLE_CO_TRY(const std::string id, co_await project(token));
   Value product;
   product.set("id", "1").set("cloud_service_type", "hws.service.type.ec2");
@@ -225,7 +206,7 @@ Async<Price> Ecs::price(std::string flavor, std::string zone, bool spot, CancelT
   net::Query none;
   RILLE_CO_TRY(const Value answer, co_await call("POST", "bss/v2/bills/ratings/on-demand-resources", std::move(none),
                                                  std::move(asked), Effect::none, token));
-  Price out;
+  cloud::Price out;
   const double amount = answer.number("amount", -1);
   out.currency = answer.text("currency", "CNY");
   if (amount > 0) out.micros_per_hour = static_cast<Micros>(std::llround(amount * 1e6));

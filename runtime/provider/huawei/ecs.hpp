@@ -6,14 +6,10 @@
 #include <vector>
 
 #include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/types.hpp"
 
 namespace rille::provider::huawei {
-
-struct Price {
-  Micros micros_per_hour = price_unknown;
-  std::string currency;
-};
 
 struct Server {
   std::string id, status, task, tag, zone, type, address, problem;
@@ -31,7 +27,7 @@ class Ecs {
   const std::string& region() const { return region_; }
   // Without prices; id: the flavor's name. Those that this zone ("": any) has now.
   Async<std::vector<Offer>> flavors(std::string zone, bool spot, CancelToken token);
-  Async<Price> price(std::string flavor, std::string zone, bool spot, CancelToken token);
+  Async<cloud::Price> price(std::string flavor, std::string zone, bool spot, CancelToken token);
   // Waits for the job: stock runs out there. A server that could not be made is deleted before the error is given.
   Async<std::string> create(Value server, std::string client_token, CancelToken token);  // the new server's id
   Async<Server> describe(std::string id, CancelToken token);

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "runtime/base/time.hpp"
-#include "runtime/loop/together.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/wait.hpp"
@@ -19,8 +18,7 @@ namespace {
 
 using namespace huawei;
 
-constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000;
-constexpr std::int64_t price_lasts_us = 24LL * 3'600'000'000, spot_price_lasts_us = 5LL * 60'000'000;
+constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::size_t user_data_bytes_max = 32 << 10, types_priced_max = 20, name_length_max = 64;
 // auto_terminate_time has to be half an hour ahead when the call arrives, which may be long after it was planned.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
@@ -54,32 +52,18 @@ class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        ecs_(loop, account_->chain, name, settings_.project, settings_.endpoints) {}
+        ecs_(loop, account_->chain, name, settings_.project, settings_.endpoints),
+        prices_(loop, [this](std::string type, bool spot, CancelToken t) {
+          return ecs_.price(type, settings_.zone, spot, t);
+        }) {}
   const std::string& region() const override { return ecs_.region(); }
   bool is_id(std::string_view id) const override { return id.size() == 36 && id[8] == '-' && id[23] == '-'; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
-    RILLE_CO_TRY(std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));
-    OfferQuery but_price = query;
-    but_price.max_price_micros_per_hour.reset();
-    but_price.region.clear();
-    but_price.spot = false;
-    std::erase_if(all, [&](const Offer& o) { return !o.matches(but_price); });
-    std::stable_sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) {
-      const auto size = [](const Offer& o) { return std::pair(o.gpu_count * o.gpu_memory_bytes, o.vcpus); };
-      return size(a) < size(b);
-    });
-    if (all.size() > types_priced_max) all.resize(types_priced_max);
-    co_await learn_prices(all, query.spot, token);
-    std::vector<Offer> out;
-    for (Offer& offer : all) {
-      const auto at = prices_.find(price_key(offer.id, query.spot));
-      if (at == prices_.end()) continue;
-      offer.price_micros_per_hour = at->second.second.micros_per_hour;
-      offer.currency = at->second.second.currency;
-      offer.disk_bytes_max = 1'000 * gb;
-      out.push_back(std::move(offer));
-    }
+    RILLE_CO_TRY(const std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));
+    std::vector<Offer> out = co_await prices_.priced(cloud::smallest_fitting(all, query, types_priced_max), query.spot,
+                                                     token);
+    for (Offer& offer : out) offer.disk_bytes_max = 1'000 * gb;
     co_return out;
   }
 
@@ -87,10 +71,6 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_TRY(Value order, order_of(request, type));
     Machine made;
     RILLE_CO_TRY(made.id, co_await ecs_.create(std::move(order), request.token, token));
-    made.state = MachineState::pending;
-    made.tag = request.tag;
-    made.created_wall_us = loop_.clock().wall_us();
-    made.expires_wall_us = request.expires_wall_us;
     co_return made;
   }
 
@@ -112,29 +92,6 @@ class Region final : public cloud::RegionDriver {
   Async<> terminate(std::string id, CancelToken token) override { return ecs_.remove(std::move(id), std::move(token)); }
 
  private:
-  static std::string price_key(const std::string& type, bool spot) { return type + (spot ? ":spot" : ""); }
-
-  // A call per type: one that has no price must not take the others' along.
-  Task<void> learn_prices(std::vector<Offer> fitting, bool spot, CancelToken token) {
-    const std::int64_t now_us = loop_.clock().wall_us(), lasts_us = spot ? spot_price_lasts_us : price_lasts_us;
-    std::vector<Together<Price>> asked;
-    std::vector<std::string> keys;
-    for (const Offer& offer : fitting) {
-      const std::string key = price_key(offer.id, spot);
-      const auto at = prices_.find(key);
-      if (at != prices_.end() && now_us - at->second.first < lasts_us) continue;
-      keys.push_back(key);
-      asked.push_back({"the price of " + key, [this, type = offer.id, spot](CancelToken t) {
-                         return ecs_.price(type, settings_.zone, spot, t);
-                       }});
-    }
-    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      prices_.erase(keys[i]);
-      if (answers[i]) prices_[keys[i]] = {now_us, *answers[i]};
-    }
-  }
-
   Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
     for (const auto& [name, value] :
          {std::pair("zone", &settings_.zone), std::pair("image", &settings_.image), std::pair("vpc", &settings_.vpc),
@@ -179,13 +136,7 @@ class Region final : public cloud::RegionDriver {
     m.created_wall_us = server.created_wall_us;
     m.details.set("type", server.type).set("zone", server.zone);
     if (!server.problem.empty()) m.details.set("problem", server.problem);
-    if (m.state != MachineState::live) return m;
-    if (server.address.empty()) {
-      m.state = MachineState::pending;  // it has no address yet
-      return m;
-    }
-    m.details.set("address", server.address);
-    RILLE_TRY(m.channel, account_->access.channel(server.tag, server.id, server.address));
+    RILLE_CHECK(account_->access.reach(m, server.id, server.address));
     return m;
   }
 
@@ -193,7 +144,7 @@ class Region final : public cloud::RegionDriver {
   std::shared_ptr<Account> account_;
   Settings settings_;
   Ecs ecs_;
-  std::map<std::string, std::pair<std::int64_t, Price>> prices_;  // when asked, and what was said
+  cloud::PriceBook prices_;
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ MachineState state_of(const Instance& instance) {
 class Cloud final : public cloud::RegionDriver {
  public:
   Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
-      : loop_(loop), public_line_(keys.public_line()), access_(std::move(keys)), chain_(key_chain(loop)),
+      : public_line_(keys.public_line()), access_(std::move(keys)), chain_(key_chain(loop)),
         settings_(std::move(settings)), instances_(loop, chain_, settings_.endpoints) {}
   const std::string& region() const override { return everywhere_; }
   bool is_id(std::string_view id) const override {
@@ -66,10 +66,6 @@ class Cloud final : public cloud::RegionDriver {
     if (!settings_.image.empty()) order.set("image", Value().set("family", settings_.image));
     Machine made;
     RILLE_CO_TRY(made.id, co_await instances_.launch(std::move(order), token));
-    made.state = MachineState::pending;
-    made.tag = request.tag;
-    made.created_wall_us = loop_.clock().wall_us();
-    made.expires_wall_us = request.expires_wall_us;
     co_return made;
   }
 
@@ -107,7 +103,6 @@ class Cloud final : public cloud::RegionDriver {
     return m;
   }
 
-  Loop& loop_;
   const std::string everywhere_;
   std::string public_line_;
   cloud::Access access_;

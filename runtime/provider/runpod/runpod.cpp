@@ -37,7 +37,7 @@ MachineState state_of(const Pod& pod) {
 class Cloud final : public cloud::RegionDriver {
  public:
   Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
-      : loop_(loop), access_(std::move(keys)), chain_(key_chain(loop)), settings_(std::move(settings)),
+      : access_(std::move(keys)), chain_(key_chain(loop)), settings_(std::move(settings)),
         pods_(loop, chain_, settings_.endpoints) {}
   const std::string& region() const override { return everywhere_; }
   bool is_id(std::string_view id) const override {
@@ -78,10 +78,6 @@ class Cloud final : public cloud::RegionDriver {
     if (request.offer.spot) order.bid_micros_per_gpu_hour = bid_of(request);
     Machine made;
     RILLE_CO_TRY(made.id, co_await pods_.create(std::move(order), token));
-    made.state = MachineState::pending;
-    made.tag = request.tag;
-    made.created_wall_us = loop_.clock().wall_us();
-    made.expires_wall_us = request.expires_wall_us;
     co_return made;
   }
 
@@ -149,7 +145,6 @@ class Cloud final : public cloud::RegionDriver {
     return m;
   }
 
-  Loop& loop_;
   const std::string everywhere_;
   cloud::Access access_;
   cloud::CredentialChain chain_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 
 #include "runtime/base/time.hpp"
@@ -107,31 +106,13 @@ Instance read_instance(const Value& v) {
   return out;
 }
 
-Async<std::optional<cloud::FoundKeys>> from_environment(CancelToken) {
-  cloud::FoundKeys found;
-  found.keys = {environment("TENCENTCLOUD_SECRET_ID"), environment("TENCENTCLOUD_SECRET_KEY"),
-                environment("TENCENTCLOUD_TOKEN")};
-  found.from = "the environment";
-  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
-  co_return found;
-}
-
-Async<std::optional<cloud::FoundKeys>> from_profile(CancelToken) {
-  const std::string file = environment("HOME") + "/.tencentcloud/credentials";
-  if (!std::filesystem::exists(file)) co_return std::optional<cloud::FoundKeys>();
-  RILLE_CO_TRY(cloud::Ini ini, cloud::read_ini(file));
-  auto& section = ini["default"];
-  cloud::FoundKeys found;
-  found.keys = {section["secret_id"], section["secret_key"], section["token"]};
-  found.from = file;
-  if (found.keys.id.empty() || found.keys.secret.empty()) co_return std::optional<cloud::FoundKeys>();
-  co_return found;
-}
-
 }  // namespace
 
 cloud::CredentialChain key_chain(Loop& loop) {
-  std::vector<cloud::KeySource> sources{from_environment, from_profile};
+  const std::string file = environment("HOME") + "/.tencentcloud/credentials";
+  std::vector<cloud::KeySource> sources{
+      cloud::keys_in_variables("TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY", "TENCENTCLOUD_TOKEN"),
+      cloud::keys_in_ini({file, "default", "secret_id", "secret_key", "token"})};
   return {loop, "tencent", std::move(sources),
           "set TENCENTCLOUD_SECRET_ID and TENCENTCLOUD_SECRET_KEY, or write ~/.tencentcloud/credentials"};
 }

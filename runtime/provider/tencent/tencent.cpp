@@ -48,7 +48,7 @@ MachineState state_of(const std::string& state) {
 class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
-      : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
+      : account_(std::move(account)), settings_(std::move(settings)),
         cvm_(loop, account_->chain, name, settings_.endpoints) {}
   const std::string& region() const override { return cvm_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("ins-"); }
@@ -66,10 +66,6 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_TRY(Value order, order_of(request, type));
     Machine made;
     RILLE_CO_TRY(made.id, co_await cvm_.run(std::move(order), token));
-    made.state = MachineState::pending;
-    made.tag = request.tag;
-    made.created_wall_us = loop_.clock().wall_us();
-    made.expires_wall_us = request.expires_wall_us;
     co_return made;
   }
 
@@ -142,17 +138,10 @@ class Region final : public cloud::RegionDriver {
     m.created_wall_us = instance.created_wall_us;
     m.details.set("type", instance.type).set("zone", instance.zone);
     if (!instance.problem.empty()) m.details.set("problem", instance.problem);
-    if (m.state != MachineState::live) return m;
-    if (instance.address.empty()) {
-      m.state = MachineState::pending;  // it has no address yet
-      return m;
-    }
-    m.details.set("address", instance.address);
-    RILLE_TRY(m.channel, account_->access.channel(instance.tag, instance.id, instance.address));
+    RILLE_CHECK(account_->access.reach(m, instance.id, instance.address));
     return m;
   }
 
-  Loop& loop_;
   std::shared_ptr<Account> account_;
   Settings settings_;
   Cvm cvm_;

@@ -35,7 +35,7 @@ MachineState state_of(const Instance& instance) {
 class Cloud final : public cloud::RegionDriver {
  public:
   Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
-      : loop_(loop), access_(std::move(keys)), chain_(key_chain(loop)), settings_(std::move(settings)),
+      : access_(std::move(keys)), chain_(key_chain(loop)), settings_(std::move(settings)),
         market_(loop, chain_, settings_.endpoints) {}
   const std::string& region() const override { return everywhere_; }
   bool is_id(std::string_view id) const override { return id.find_first_not_of("0123456789") == std::string::npos; }
@@ -63,10 +63,6 @@ class Cloud final : public cloud::RegionDriver {
     if (request.offer.spot) order.set("price", static_cast<double>(bid_of(request)) / 1e6);
     Machine made;
     RILLE_CO_TRY(made.id, co_await market_.rent(std::move(ask), std::move(order), token));
-    made.state = MachineState::pending;
-    made.tag = request.tag;
-    made.created_wall_us = loop_.clock().wall_us();
-    made.expires_wall_us = request.expires_wall_us;
     co_return made;
   }
 
@@ -115,7 +111,6 @@ class Cloud final : public cloud::RegionDriver {
     return m;
   }
 
-  Loop& loop_;
   const std::string everywhere_;
   cloud::Access access_;
   cloud::CredentialChain chain_;
