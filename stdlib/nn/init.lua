@@ -33,13 +33,25 @@ local function walk(part, path, visit)
   end
 end
 
----The parameters: a list of { name =, tensor = }, in the order of their names.
+-- Replaces each tensor by change(tensor). What two parts share stays shared.
+local function for_each_once(part, change)
+  local changed = {}
+  walk(part, "", function(_, tensor, owner, key)
+    changed[tensor] = changed[tensor] or change(tensor)
+    owner[key] = changed[tensor]
+  end)
+end
+
+---The parameters: a list of { name =, tensor = }, in the order of their names. One that two parts share stands there
+---once, under its first name.
 ---@return { name: string, tensor: Tensor }[]
 ---@mark ephemeral
 function methods:parameters()
-  local list = {}
+  local list, seen = {}, {}
   walk(self, "", function(name, tensor)
-    if tensor.requires_grad then list[#list + 1] = { name = name, tensor = tensor } end
+    if not tensor.requires_grad or seen[tensor] then return end
+    seen[tensor] = true
+    list[#list + 1] = { name = name, tensor = tensor }
   end)
   return list
 end
@@ -72,19 +84,15 @@ function methods:to(target)
     if target ~= "f32" and target ~= "bf16" and target ~= "f16" and target ~= "f64" then
       invalid("model:to: '" .. target .. "' is no floating type", 'model:to("bf16")')
     end
-    walk(self, "", function(_, tensor, part, key)
-      if tensor.requires_grad then part[key] = tensor:detach():to(target):requires_grad_() end
+    for_each_once(self, function(tensor)
+      return tensor.requires_grad and tensor:detach():to(target):requires_grad_() or tensor
     end)
     return self
   end
   if type(target) ~= "userdata" and type(target) ~= "string" then
     invalid("model:to: expected a device or a type, got " .. tostring(target), "model:to(rille.device())")
   end
-  local moved = {}                               -- what two parts share stays shared
-  walk(self, "", function(_, tensor, part, key)
-    moved[tensor] = moved[tensor] or tensor:to(target)
-    part[key] = moved[tensor]
-  end)
+  for_each_once(self, function(tensor) return tensor:to(target) end)
   return self
 end
 

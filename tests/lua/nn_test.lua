@@ -130,6 +130,32 @@ tap.test("running statistics are state, not parameters", function()
   tap.equal(copy.running_mean:totable(), before)
 end)
 
+tap.test("what two parts share is one parameter, and stays shared", function()
+  local Twins = nn.class("Twins", {
+    init = function(self)
+      self.left, self.right = nn.linear(4, 4, { bias = false }), nn.linear(4, 4, { bias = false })
+      self.right.weight = self.left.weight
+    end,
+    forward = function(self, x) return self.right(self.left(x)) end,
+  })
+  local twins = Twins()
+  tap.equal(#twins:parameters(), 1)
+  tap.equal(twins:parameters()[1].name, "left.weight")
+  tap.equal(twins:count(), 16)
+  tap.equal(#twins:state(), 2)
+  for _, target in ipairs { "bf16", "f32", "cpu" } do
+    twins:to(target)
+    tap.ok(rawequal(twins.left.weight, twins.right.weight), target)
+    tap.ok(twins.left.weight.requires_grad, target)
+  end
+  -- One step moves it once. With x = 1 and weights of 0.5 each part gives it a gradient of 2.
+  local one = dev:ones { 1, 4 }
+  rille.no_grad(function() twins.left.weight:copy_(dev:full({ 4, 4 }, 0.5)) end)
+  twins(one):sum():backward()
+  rille.optim.sgd(twins:parameters(), { lr = 0.125 }):step()
+  tap.ok(math.abs(twins.left.weight:sum():item()) < 1e-6)
+end)
+
 tap.test("wrong options are named", function()
   tap.raises("invalid", "no size '1T'", nn.gpt2, { size = "1T" })
   tap.raises("invalid", "no depth 51", nn.resnet, { depth = 51 })
