@@ -26,10 +26,14 @@ end
 ---Results are bit-equal whichever way a call runs. What changes from call to call (a learning rate) must be a tensor on
 ---the device, as an optimizer's is.
 ---@param fn fun(...): Tensor? the function
----@param options? { check: boolean, recompute: string, epilogues: boolean } check: trace every call and compare;
+---
+---With `accumulate = n` each n calls are the parts of one batch: `backward` gives a part's share, so that the gradients
+---add up to those of the mean loss, and clipping, the optimizer's step and its averages happen in the n-th call only.
+---The function stays as it is: `loss:backward(); opt:step()`. `rille.train` takes n batches for each of its steps.
+---@param options? { check: boolean, recompute: string, epilogues: boolean, accumulate: integer } check: trace every call and compare;
 ---recompute: what is computed again for the gradients rather than kept, for less memory: "none", "elementwise"
 ---(activations), "norms" (these, too); epilogues: on a GPU a linear layer and the gelu or relu behind it become one
----call of cuBLASLt, whose results differ in the last bits
+---call of cuBLASLt, whose results differ in the last bits; accumulate: calls for one update (1)
 ---@return Compiled called as fn; `:explain()` tells what is replayed
 ---@mark ephemeral
 ---@async
@@ -37,10 +41,15 @@ local function compile(fn, options)
   if type(fn) ~= "function" then
     require("rille").error { kind = "invalid", message = "rille.compile: expected a function, got " .. type(fn) }
   end
-  native.check_options(options, "rille.compile", { "check", "recompute", "epilogues" })
+  native.check_options(options, "rille.compile", { "check", "recompute", "epilogues", "accumulate" })
   options = options or {}
-  local handle = native.compiled(options.check or false, options.recompute, options.epilogues or false)
-  return setmetatable({ handle = handle, fn = fn }, Compiled)
+  local parts = options.accumulate or 1
+  if type(parts) ~= "number" or parts < 1 or parts > 65536 or parts % 1 ~= 0 then
+    require("rille").error { kind = "invalid", message = "rille.compile: accumulate = " .. tostring(parts) ..
+      "; a whole number from 1 on is needed", hint = "how many batches make one update" }
+  end
+  local handle = native.compiled(options.check or false, options.recompute, options.epilogues or false, parts)
+  return setmetatable({ handle = handle, fn = fn, accumulate = parts }, Compiled)
 end
 
 Compiled.__call = function(self, ...) return run(self.handle, self.fn, native.compiled_begin(self.handle, ...)) end

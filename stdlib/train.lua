@@ -115,9 +115,23 @@ local function aside(fn, ...)
   return result
 end
 
+-- One step's loss: the mean of those of its batches. With the first tensor of the last batch.
+local function mean_loss(call, data, parts)
+  local total, batch
+  for _ = 1, parts do
+    batch = { data:next() }
+    local result = call(unpack(batch))
+    if native.kind(result) == nil then
+      invalid("rille.train: update gave " .. tostring(result) .. " instead of the loss, a tensor")
+    end
+    total = total and total + result or result
+  end
+  return total:item() / parts, batch[1]
+end
+
 ---@class rille.train.Options
 ---@field update fun(...: Tensor): Tensor a step: it takes what data:next() gives, gives the loss, and
----is usually made by `rille.compile`
+---is usually made by `rille.compile`; made with `accumulate = n`, it is called for n batches in each step
 ---@field data table gives batches by `next()`
 ---@field steps integer how many
 ---@field checkpoint? rille.train.CheckpointOptions none by default
@@ -163,25 +177,22 @@ function train.run(options)
   end
   local progress, seconds_to_go = meter(first, steps)
   local call = options.update
+  local parts = type(call) == "table" and rawget(call, "accumulate") or 1
   if options.check_numbers then
     local device = rille.device()
     call = function(...) return device:check_numbers(options.update, ...) end
   end
   for step = first + 1, steps do
     if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
-    local batch = { data:next() }
-    local result = call(unpack(batch))
-    if native.kind(result) == nil then
-      invalid("rille.train: update gave " .. tostring(result) .. " instead of the loss, a tensor")
-    end
-    loss = result:item()
+    local batch
+    loss, batch = mean_loss(call, data, parts)
     if loss ~= loss then
       rille.error { kind = "state", message = "the loss is not a number any more at step " .. step,
         hint = "lower the learning rate, or clip gradients: rille.optim.clip_grad_norm; check_numbers = true tells " ..
           "which operation it was" }
     end
-    if type(data) == "table" and rawget(data, "context") then progress(step, loss, batch[1]:numel(), "tokens")
-    else progress(step, loss, batch[1]:size(1), "samples") end
+    if type(data) == "table" and rawget(data, "context") then progress(step, loss, parts * batch:numel(), "tokens")
+    else progress(step, loss, parts * batch:size(1), "samples") end
     if log_every > 0 and (step % log_every == 0 or step == 1 or step == steps) then
       note(losses, step, loss)
       print(("step %5d  loss %.6f"):format(step, loss))

@@ -16,11 +16,12 @@ struct CompiledHandle {
   bool check = false;
   tensor::Recompute recompute = tensor::Recompute::none;
   bool epilogues = false;
+  int accumulate = 1;
   std::uint64_t suspensions = 0;  // of the fiber when the call began
   bool traced = false;
 };
 
-// compiled(check, recompute, epilogues) -> handle
+// compiled(check, recompute, epilogues, accumulate) -> handle
 Result<int> compiled(lua_State* L) {
   tensor_state(L);
   const std::string_view level = lua_isnoneornil(L, 2) ? "none" : check_text(L, 2, "rille.compile: recompute");
@@ -29,7 +30,8 @@ Result<int> compiled(lua_State* L) {
                                                   : tensor::Recompute::norms;
   if (level != "none" && level != "elementwise" && level != "norms")
     raise_invalid(L, fmt::format("rille.compile: recompute is '{}'", level), "\"none\", \"elementwise\" or \"norms\"");
-  push_object(L, CompiledHandle{nullptr, nullptr, lua_toboolean(L, 1) != 0, recompute, lua_toboolean(L, 3) != 0});
+  push_object(L, CompiledHandle{nullptr, nullptr, lua_toboolean(L, 1) != 0, recompute, lua_toboolean(L, 3) != 0,
+                                static_cast<int>(lua_tointeger(L, 4))});
   return 1;
 }
 
@@ -71,7 +73,7 @@ Result<int> begin(lua_State* L) {
   const auto on = inputs.empty() ? h.graph ? h.graph : state.graph : inputs[0].graph().shared_from_this();
   if (h.graph != on) {
     h.graph = on;
-    h.on_device = std::make_unique<Compiled>(on, h.check, h.recompute, h.epilogues);
+    h.on_device = std::make_unique<Compiled>(on, h.check, h.recompute, h.epilogues, h.accumulate);
   }
   auto next = h.on_device->begin(inputs, key);
   if (!next) return at_line(L, std::move(next).error());

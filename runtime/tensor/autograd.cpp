@@ -152,7 +152,9 @@ Result<void> backward(const Tensor& loss, const Tensor& given) {
   Graph& g = loss.graph();
   NoGrad guard(g);
   Tensor seed = given ? given.detach() : Tensor{};
-  if (!seed) { RILLE_TRY(seed, ones(g, loss.shape(), loss.dtype())); }
+  const double share = 1.0 / g.modes().parts;
+  if (!seed) { RILLE_TRY(seed, full(g, loss.shape(), share, loss.dtype())); }
+  else if (share != 1) { RILLE_TRY(seed, mul(seed, share)); }
   Walk walk;
   if (!loss.impl()->grad_fn) RILLE_CHECK(walk.give_leaf(loss.impl(), seed));
   else RILLE_CHECK(walk.give(loss.impl()->grad_fn, loss.impl()->output, seed));
@@ -174,6 +176,7 @@ Result<Tensor> clip_grad_norm(const std::vector<Tensor>& parameters, double max_
     return make_error(ErrorKind::invalid,
                       fmt::format("clip_grad_norm: a norm of {}: want a positive one", max_norm));
   Graph& g = parameters[0].graph();
+  if (!g.modes().last_part()) return zeros(g, {});
   const DType dtype = parameters[0].dtype() == DType::f64 ? DType::f64 : DType::f32;
   NoGrad guard(g);
   for (const auto& p : parameters) {

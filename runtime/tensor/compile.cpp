@@ -54,6 +54,7 @@ struct Compiled::State {
   bool check = false;
   Recompute recompute = Recompute::none;
   bool epilogues = false;
+  int part = 0, parts = 1;                         // of the next call, or that in progress
   bool plain = false;                              // the call in progress runs as it is: numbers are checked
   std::list<Variant> variants;                     // most recently used first
   Variant* current = nullptr;                      // of the call in progress; null: a new key
@@ -73,6 +74,23 @@ struct Compiled::State {
   void stop() {
     graph->impl().notebook = nullptr;
     graph->impl().trace = 0;
+  }
+
+  void set_part(int now, int of) {
+    auto modes = graph->modes();
+    modes.part = now;
+    modes.parts = of;
+    graph->set_modes(modes);
+  }
+
+  std::string part_key() const {
+    if (parts == 1) return "";
+    return fmt::format("|{} of {}", part == 0 ? "first" : part + 1 == parts ? "last" : "one", parts);
+  }
+
+  void part_done() {
+    set_part(0, 1);
+    part = (part + 1) % parts;
   }
 
   void restore_grads() {
@@ -149,12 +167,14 @@ struct Compiled::State {
   }
 };
 
-Compiled::Compiled(std::shared_ptr<Graph> graph, bool check, Recompute recompute, bool epilogues)
+Compiled::Compiled(std::shared_ptr<Graph> graph, bool check, Recompute recompute, bool epilogues,
+                   int accumulate)
     : state_(std::make_unique<State>()) {
   state_->graph = std::move(graph);
   state_->check = check;
   state_->recompute = recompute;
   state_->epilogues = epilogues;
+  state_->parts = accumulate;
 }
 Compiled::~Compiled() { if (state_ && state_->notebook) abandon(); }
 Compiled::Compiled(Compiled&&) noexcept = default;
@@ -185,8 +205,11 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
   s.inputs.clear();
   for (const auto& t : inputs) s.inputs.push_back(t.detach());
   s.plain = s.graph->checks_numbers();
-  if (s.plain) return Next::call;
-  s.key = key_of(s.inputs, key);
+  if (s.plain) {
+    s.set_part(s.part, s.parts);
+    return Next::call;
+  }
+  s.key = key_of(s.inputs, key + s.part_key());
   s.current = nullptr;
   for (auto it = s.variants.begin(); it != s.variants.end(); ++it) {
     if (!it->fits(s.key)) continue;
@@ -196,8 +219,10 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
   }
   if (s.current && s.current->plan && !s.check) {
     s.replay(*s.current);
+    s.part_done();
     return Next::replayed;
   }
+  s.set_part(s.part, s.parts);
   s.notebook = std::make_unique<Notebook>(s.graph->where_);
   for (const auto& t : s.inputs) s.notebook->seed_input(t);
   impl.notebook = s.notebook.get();
@@ -216,7 +241,7 @@ PlanInfo Compiled::info() const {
 
 void Compiled::abandon() {
   auto& s = *state_;
-  s.plain = false;
+  if (std::exchange(s.plain, false) || s.notebook) s.set_part(0, 1);
   if (!s.notebook) return;
   s.stop();
   if (s.tracing()) {
@@ -230,6 +255,7 @@ void Compiled::abandon() {
 Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
   auto& s = *state_;
   if (std::exchange(s.plain, false)) {
+    s.part_done();
     s.outputs.clear();
     for (const auto& t : results) s.outputs.push_back(t.detach());
     return s.outputs;
@@ -242,6 +268,7 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
   }
   if (!s.tracing()) {
     s.stop();
+    s.part_done();
     Variant v;
     v.key = s.key;
     s.learn(v);
@@ -270,6 +297,7 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
   }
   s.stop();
   s.restore_grads();
+  s.part_done();
   s.replay(v);
   s.notebook.reset();
   return s.outputs;

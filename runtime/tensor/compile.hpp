@@ -47,10 +47,11 @@ class Compiled {
   enum class Next { call, replayed };
   static constexpr std::size_t variant_limit = 32;   // keys kept; the least recently used goes
 
+  // accumulate: so many calls are the parts of one batch (Graph::Modes::parts), each the next one.
   // epilogues: on a CUDA device a linear product and its activation become one call of cuBLASLt; the activation sees
   // the sum before it is rounded, so results differ in their last bits.
   explicit Compiled(std::shared_ptr<Graph> graph, bool check = false, Recompute recompute = Recompute::none,
-                    bool epilogues = false);
+                    bool epilogues = false, int accumulate = 1);
   ~Compiled();
   Compiled(Compiled&&) noexcept;
   Compiled& operator=(Compiled&&) noexcept;

@@ -80,6 +80,11 @@ class Graph : public std::enable_shared_from_this<Graph> {
     bool grad_enabled = true;
     std::optional<DType> autocast;                        // products and convolutions of f32 operands are done in it
     bool tf32 = false;                                    // or stay f32 and may be rounded to TF32 by a GPU
+    // A batch in several parts: gradients of all add up to the mean's, and what follows backward (clipping, the
+    // optimiser's step, averages) happens with the last one only. Parts count from 0.
+    int part = 0, parts = 1;
+    bool first_part() const { return part == 0; }
+    bool last_part() const { return part + 1 == parts; }
   };
   const Modes& modes() const { return modes_; }
   void set_modes(const Modes& m) { modes_ = m; }

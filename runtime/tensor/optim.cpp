@@ -156,7 +156,7 @@ Result<Tensor> Optimizer::scaled(const Tensor& loss) {
 }
 
 Result<void> Optimizer::unscale() {
-  if (!scaling_ || scaled_ == Scaled::gradients) return success();
+  if (!scaling_ || scaled_ == Scaled::gradients || !step_.graph().modes().last_part()) return success();
   if (scaled_ == Scaled::no) {
     return make_error(ErrorKind::state, "the gradients belong to a loss that was not scaled",
                       "opt:scaled(loss):backward()");
@@ -180,6 +180,7 @@ Result<void> Optimizer::update(OpId op, kernels::Attrs attrs, std::vector<Tensor
 }
 
 Result<void> Optimizer::step() {
+  if (!step_.graph().modes().last_part()) return success();
   RILLE_CHECK(unscale());
   Graph& g = step_.graph();
   NoGrad guard(g);
@@ -211,11 +212,15 @@ Result<void> Optimizer::step() {
     RILLE_CHECK(record(g, OpId::loss_scale, attrs, {odd_}, {scale_, good_}, true));
     scaled_ = Scaled::no;
   }
-  zero_grad();
+  clear_grads();
   return success();
 }
 
 void Optimizer::zero_grad() {
+  if (step_.graph().modes().first_part()) clear_grads();
+}
+
+void Optimizer::clear_grads() {
   for (auto& group : groups_) for (auto& slot : group.slots) set_leaf_grad(slot.parameter.impl(), {});
 }
 

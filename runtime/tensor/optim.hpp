@@ -52,7 +52,8 @@ class Optimizer {
   static Result<Optimizer> create(std::vector<ParameterGroup> groups, std::optional<LossScaleOptions> scale = {});
 
   // Updates every parameter that has a .grad, then clears the .grad of all. Parameters without one stay as they are.
-  // state: with a loss scale, when scaled() was not called since the last step.
+  // Before the last part of a batch in parts (Graph::Modes) it does nothing, as unscale(); zero_grad() clears only in
+  // the first. state: with a loss scale, when scaled() was not called since the last step.
   Result<void> step();
   void zero_grad();
   // The loss times the loss scale. state: made without one.
@@ -76,6 +77,7 @@ class Optimizer {
   Result<void> add_group(ParameterGroup given, double first_lr);
   Result<Slot> add_slot(const std::string& name, const Tensor& p, const Update& update);
   Result<void> widen_grads();
+  void clear_grads();
   Result<void> apply(const Group& group, const Ready& r, const Adam& how);
   Result<void> apply(const Group& group, const Ready& r, const Sgd& how);
   Result<void> apply(const Group& group, const Ready& r, const Lion& how);

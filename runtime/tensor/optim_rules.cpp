@@ -114,6 +114,7 @@ Result<void> average_(const std::vector<Tensor>& averages, const std::vector<Ten
     return refuse(fmt::format("{} averages of {} values", averages.size(), values.size()));
   if (!(decay >= 0 && decay < 1)) return refuse(fmt::format("a decay of {}: it lies in [0, 1)", decay));
   Graph& g = averages[0].graph();
+  if (!g.modes().last_part()) return success();
   NoGrad guard(g);
   const DType dtype = averages[0].dtype();
   if (dtype != DType::f32 && dtype != DType::f64) return refuse(fmt::format("{}: want f32 or f64", name_of(dtype)));

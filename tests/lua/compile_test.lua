@@ -118,6 +118,80 @@ tap.test("recompute is one of three words", function()
   tap.raises("invalid", "recompute is 'all'", rille.compile, function() end, { recompute = "all" })
 end)
 
+-- One update of a whole batch, or of its parts; each with clipping and PyTorch's zero_grad at the beginning.
+local function trained(parts, how)
+  local model = rille.nn.linear(4, 3, { seed = 5 })
+  local opt = rille.optim.adamw(model:parameters(), { lr = 0.01, loss_scale = how == "scaled" or nil })
+  local average = rille.optim.ema(model, { decay = 0.5 })
+  local update = rille.compile(function(x, y)
+    opt:zero_grad()
+    local loss = model(x):cross_entropy(y)
+    if how == "scaled" then opt:scaled(loss):backward(); opt:unscale() else loss:backward() end
+    rille.optim.clip_grad_norm(model:parameters(), 0.1)
+    opt:step()
+    average:update()
+    return loss
+  end, { accumulate = parts, check = how == "checked" })
+  dev:seed(3)
+  local losses = {}
+  for step = 1, 6 do
+    local x, y, total = dev:randn { 8, 4 }, dev:randint { 8, high = 3 }, 0
+    for part = 1, parts do
+      local from, to = (part - 1) * 8 / parts + 1, part * 8 / parts
+      total = total + update(x:narrow(1, from, to - from + 1), y:narrow(1, from, to - from + 1)):item()
+    end
+    losses[step] = total / parts
+  end
+  local result = {}
+  for _, p in ipairs(model:parameters()) do
+    for _, row in ipairs(p.tensor:detach():reshape { -1 }:totable()) do result[#result + 1] = row end
+  end
+  average:apply(function()
+    for _, p in ipairs(model:parameters()) do
+      for _, row in ipairs(p.tensor:detach():reshape { -1 }:totable()) do result[#result + 1] = row end
+    end
+  end)
+  return losses, result
+end
+
+tap.test("a batch in parts gives the update of the whole", function()
+  for _, how in ipairs { "plain", "scaled", "checked" } do
+    local losses, values = trained(1, how)
+    for _, parts in ipairs { 2, 4 } do
+      local l, v = trained(parts, how)
+      for i = 1, #losses do tap.ok(math.abs(l[i] - losses[i]) < 1e-6, how) end
+      for i = 1, #values do tap.ok(math.abs(v[i] - values[i]) < 1e-5, ("%s, %d parts: %g, %g"):format(how, parts, v[i], values[i])) end
+    end
+  end
+end)
+
+tap.test("a part that fails is done again", function()
+  local weight = dev:zeros { 1, requires_grad = true }
+  local opt = rille.optim.sgd({ weight }, { lr = 1 })
+  local fails = false
+  local update = rille.compile(function(x)
+    if fails then error("mine") end
+    local loss = (weight * x):sum()
+    loss:backward()
+    opt:step()
+    return loss
+  end, { accumulate = 2 })
+  update(dev:full { 1, value = 2 })
+  fails = true
+  tap.raises(nil, "mine", update, dev:full { 1, value = 100 })
+  fails = false
+  tap.equal(weight:item(), 0)
+  update(dev:full { 1, value = 4 })
+  tap.equal(weight:item(), -3)
+  tap.equal(rawequal(weight.grad, nil), true)
+end)
+
+tap.test("accumulate is a whole number", function()
+  for _, bad in ipairs { 0, 1.5, "4" } do
+    tap.raises("invalid", "accumulate = " .. tostring(bad), rille.compile, function() end, { accumulate = bad })
+  end
+end)
+
 tap.test("epilogues are for GPUs: on the CPU they change nothing", function()
   local layer = rille.nn.linear(3, 4)
   local plain, joined = rille.compile(function(x) return layer(x):gelu() end),

@@ -23,7 +23,7 @@ for i = 1, 3000 do
 end
 local corpus = file("corpus.txt", table.concat(words))
 
-local function parts(seed)
+local function parts(seed, accumulate)
   local model = rille.nn.gpt { layers = 1, heads = 2, width = 16, context = 16, dropout = 0.1, seed = seed }:to(dev)
   local opt = rille.optim.adamw(model:parameters(), { lr = 5e-3 })
   local data = rille.data.bytes(corpus, { batch = 4, context = 16, seed = 3 })
@@ -33,12 +33,12 @@ local function parts(seed)
     loss:backward()
     opt:step()
     return loss
-  end)
+  end, { accumulate = accumulate })
   return model, opt, data, update
 end
 
-local function train(steps, directory, extra)
-  local model, opt, data, update = parts(1)
+local function train(steps, directory, extra, accumulate)
+  local model, opt, data, update = parts(1, accumulate)
   local options = { update = update, data = data, steps = steps, log_every = 1, checkpoint = directory and
     { every = 5, state = { model, opt, data }, directory = base .. "/" .. directory } or nil }
   for k, v in pairs(extra or {}) do options[k] = v end
@@ -131,6 +131,16 @@ tap.test("20 steps, and 10 + restart from the checkpoint + 10, have the same los
   tap.equal(rest.losses, whole.losses)
   tap.equal(ten.loss, whole.losses[10].loss)
   tap.equal(train(20, "resumed").loss, whole.loss)
+end)
+
+tap.test("steps of several batches: checkpoints lie between updates", function()
+  local whole, _, data = train(10, nil, nil, 2)
+  local _, _, single = train(20)
+  tap.equal(data:state().cursor, single:state().cursor)
+  train(5, "parts", nil, 2)
+  local rest = train(10, "parts", nil, 2)
+  tap.equal(rest.losses, whole.losses)
+  tap.equal(rest.loss, whole.loss)
 end)
 
 tap.test("stopped between checkpoints, it goes on from the last one, and evaluation changes nothing", function()
