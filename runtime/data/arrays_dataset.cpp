@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 
+#include "runtime/data/cursor.hpp"
 #include "runtime/data/permutation.hpp"
 #include "runtime/store/hash.hpp"
 
@@ -157,21 +157,10 @@ Value ArraysDataset::identity() const {
   return v;
 }
 
-Value ArraysDataset::state() const { return identity().set("cursor", std::to_string(cursor_)); }
+Value ArraysDataset::state() const { return state_of(identity(), cursor_); }
 
 Result<> ArraysDataset::restore(const Value& state) {
-  const Value ours = identity();
-  for (const auto& [key, value] : *ours.as_object())
-    if (!(state[key] == value))
-      return make_error(ErrorKind::state,
-                        fmt::format("cannot continue a data set whose {} was {}: it is {} now", key,
-                                    state[key].to_json(), value.to_json()),
-                        "open the data set with the same arrays and options as before");
-  const std::string cursor = state.text("cursor");
-  const auto [end, failed] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), cursor_);
-  if (failed != std::errc() || end != cursor.data() + cursor.size())
-    return make_error(ErrorKind::state,
-                      fmt::format("a data set's cursor cannot be {}", state["cursor"].to_json()));
+  RILLE_TRY(cursor_, cursor_of(identity(), state));
   return success();
 }
 

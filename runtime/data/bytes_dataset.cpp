@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/base/units.hpp"
+#include "runtime/data/cursor.hpp"
 #include "runtime/data/token_files.hpp"
 #include "runtime/store/file.hpp"
 #include "runtime/store/hash.hpp"
@@ -265,25 +266,10 @@ static Value identity(const BytesOptions& options, const std::string& digest) {
   return v;
 }
 
-Value BytesDataset::state() const {
-  return identity(data_->options, data_->digest).set("cursor", std::to_string(data_->cursor));
-}
+Value BytesDataset::state() const { return state_of(identity(data_->options, data_->digest), data_->cursor); }
 
 Result<> BytesDataset::restore(const Value& state) {
-  Value ours = identity(data_->options, data_->digest);
-  for (const auto& [key, value] : *ours.as_object())
-    if (!(state[key] == value))
-      return make_error(ErrorKind::state,
-                        fmt::format("cannot continue a data set whose {} was {}: it is {} now", key,
-                                    state[key].to_json(), value.to_json()),
-                        "open the data set with the same bytes and options as before");
-  std::string cursor = state.text("cursor");
-  std::uint64_t at = 0;
-  auto [end, failed] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), at);
-  if (failed != std::errc() || end != cursor.data() + cursor.size())
-    return make_error(ErrorKind::state,
-                      fmt::format("a data set's cursor cannot be {}", state["cursor"].to_json()));
-  data_->cursor = at;
+  RILLE_TRY(data_->cursor, cursor_of(identity(data_->options, data_->digest), state));
   return success();
 }
 
