@@ -9,7 +9,14 @@ pkg_check_modules(libcurl REQUIRED libcurl)  # its header; the library is loaded
 pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(fftw3 REQUIRED IMPORTED_TARGET fftw3 fftw3f)
+option(RILLE_FFTW "Fourier transforms on the CPU, by FFTW (GPL)" ON)
+if(RILLE_FFTW)
+  pkg_check_modules(fftw3 REQUIRED IMPORTED_TARGET fftw3 fftw3f)
+  set(fftw PkgConfig::fftw3)
+  set(RILLE_FFTW_PAIR fftw3=fftw3+fftw3f)      # for RilleConfig.cmake
+  set(RILLE_FFTW_MODULES "fftw3 fftw3f")       # for rille.pc
+  set_source_files_properties(kernels/generic/fourier.cpp PROPERTIES COMPILE_DEFINITIONS RILLE_FFTW)
+endif()
 pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(pugixml REQUIRED IMPORTED_TARGET pugixml)
@@ -21,5 +28,5 @@ find_path(RILLE_DNNL_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(RILLE_DNNL_LIBRARY dnnl REQUIRED)
 
 set(RILLE_DEPENDENCIES fmt::fmt PkgConfig::luajit PkgConfig::libuv PkgConfig::openssl
-  PkgConfig::sqlite3 PkgConfig::xxhash PkgConfig::fftw3 PkgConfig::pcre2 PkgConfig::pugixml dnnl OpenMP::OpenMP_CXX
-  Threads::Threads)
+  PkgConfig::sqlite3 PkgConfig::xxhash ${fftw} PkgConfig::pcre2 PkgConfig::pugixml dnnl
+  OpenMP::OpenMP_CXX Threads::Threads)

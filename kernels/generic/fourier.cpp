@@ -2,6 +2,14 @@
 // the lane. The transforms of a batch are shared out to the threads; one transform runs on one thread.
 #include "kernels/fourier.hpp"
 
+#ifndef RILLE_FFTW
+
+void rille::kernels::fourier_any(const Call& c) {
+  c.fail("fft: this Rille was built without FFTW (-D RILLE_FFTW=OFF)");
+}
+
+#else
+
 #include <cstring>
 #include <map>
 #include <tuple>
@@ -143,3 +151,5 @@ void fourier_any(const Call& c) {
 }
 
 }  // namespace rille::kernels
+
+#endif
