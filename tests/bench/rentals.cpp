@@ -95,11 +95,14 @@ double resident_kb() {
 double cpu_ms() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
-  const auto ms = [](const timeval& t) { return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3; };
+  const auto ms = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
   return ms(used.ru_utime) + ms(used.ru_stime);
 }
 
-Task<void> rent(lease::Manager& manager, lease::Acquire wanted, std::vector<std::string>& ids, int& failed, int& ended) {
+Task<void> rent(lease::Manager& manager, lease::Acquire wanted, std::vector<std::string>& ids, int& failed,
+                int& ended) {
   lease::Manager::Event quiet = [](const std::string&, Value) {};
   const Result<lease::Lease> got = co_await manager.acquire(std::move(wanted), quiet, {});
   if (got) ids.push_back(got->id);
@@ -156,8 +159,8 @@ int main(int argc, char** argv) {
   std::printf("{\"rentals\": %d, \"failed\": %d, \"alive_at_most\": %zu, \"alive_after\": %zu, \"rent_ms\": %.1f, "
               "\"rent_ideal_ms\": %.0f, \"rent_cpu_ms\": %.1f, \"release_ms\": %.1f, \"release_ideal_ms\": %.0f, "
               "\"ratio\": %.3f, \"kb_each\": %.1f}\n",
-              n, failed, cloud.most(), cloud.alive(), rented - begin, ideal_rent, rent_cpu, over - rented, ideal_release,
-              (over - begin) / (ideal_rent + ideal_release), (used - kb) / n);
+              n, failed, cloud.most(), cloud.alive(), rented - begin, ideal_rent, rent_cpu, over - rented,
+              ideal_release, (over - begin) / (ideal_rent + ideal_release), (used - kb) / n);
   std::filesystem::remove_all(folder);
   return failed == 0 && cloud.alive() == 0 ? 0 : 1;
 }

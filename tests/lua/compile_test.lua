@@ -160,7 +160,9 @@ tap.test("a batch in parts gives the update of the whole", function()
     for _, parts in ipairs { 2, 4 } do
       local l, v = trained(parts, how)
       for i = 1, #losses do tap.ok(math.abs(l[i] - losses[i]) < 1e-6, how) end
-      for i = 1, #values do tap.ok(math.abs(v[i] - values[i]) < 1e-5, ("%s, %d parts: %g, %g"):format(how, parts, v[i], values[i])) end
+      for i = 1, #values do
+        tap.ok(math.abs(v[i] - values[i]) < 1e-5, ("%s, %d parts: %g, %g"):format(how, parts, v[i], values[i]))
+      end
     end
   end
 end)

@@ -72,8 +72,8 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(types_, co_await ecs_.types(token));
       types_at_us_ = now_us;
     }
-    std::vector<Offer> out = co_await prices_.priced(cloud::smallest_fitting(types_, query, types_priced_max), query.spot,
-                                                     token);
+    std::vector<Offer> fitting = cloud::smallest_fitting(types_, query, types_priced_max);
+    std::vector<Offer> out = co_await prices_.priced(std::move(fitting), query.spot, token);
     for (Offer& offer : out) offer.disk_bytes_max = 32'000 * gb;
     co_return out;
   }

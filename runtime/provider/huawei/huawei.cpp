@@ -61,8 +61,8 @@ class Region final : public cloud::RegionDriver {
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));
-    std::vector<Offer> out = co_await prices_.priced(cloud::smallest_fitting(all, query, types_priced_max), query.spot,
-                                                     token);
+    std::vector<Offer> fitting = cloud::smallest_fitting(all, query, types_priced_max);
+    std::vector<Offer> out = co_await prices_.priced(std::move(fitting), query.spot, token);
     for (Offer& offer : out) offer.disk_bytes_max = 1'000 * gb;
     co_return out;
   }
