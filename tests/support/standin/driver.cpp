@@ -327,11 +327,12 @@ API cuGraphLaunch(CUgraphExec e, CUstream s) {
     for (auto call : graph->calls) call();        // a copy each time: a call must not change what the next one sees
   });
 }
+// What a lost device held goes with the process. Here it goes at once, so that a leak is one of the plug-in's.
 API cuGraphExecDestroy(CUgraphExec e) {
-  ENTER();
-  --w.report.graphs;
-  delete reinterpret_cast<std::shared_ptr<Graph>*>(e);
-  return cu::success;
+  const Entered entered(__func__);
+  if (entered.result == cu::success || world().lost) delete reinterpret_cast<std::shared_ptr<Graph>*>(e);
+  if (entered.result == cu::success) --world().report.graphs;
+  return entered.result;
 }
 
 API cuEventCreate(CUevent* e, unsigned) {
@@ -388,12 +389,12 @@ API cuModuleLoadData(CUmodule* m, const void* image) {
   return cu::success;
 }
 API cuModuleUnload(CUmodule m) {
-  ENTER();
+  const Entered entered(__func__);
   auto* const module = reinterpret_cast<Module*>(m);
-  if (module->library) ::dlclose(module->library);
-  delete module;
-  --w.report.modules;
-  return cu::success;
+  if (module->library && entered.result == cu::success) ::dlclose(module->library);
+  if (entered.result == cu::success || world().lost) delete module;
+  if (entered.result == cu::success) --world().report.modules;
+  return entered.result;
 }
 API cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   ENTER();
