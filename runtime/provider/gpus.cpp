@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/base/units.hpp"
+#include "runtime/provider/gpu_facts.hpp"
 
 namespace rille::provider {
 
@@ -63,14 +64,16 @@ std::string gpu_model(std::string_view name) {
 }
 
 std::string nearest_gpu(std::string_view asked) {
-  static const std::vector<std::string> models{
-      "T4", "L4", "L40", "L40S", "A10", "A10G", "A16", "A30", "A40", "A100", "V100", "H100", "H200", "B200", "B300",
-      "GB200", "P4", "P40", "P100", "RTX 3090", "RTX 4090", "RTX 5090", "RTX A4000", "RTX A5000", "RTX A6000",
-      "RTX 6000 ADA"};
   const std::string model = gpu_model(asked);
   if (model.empty()) return "";
-  for (const std::string& known : models)
+  std::vector<std::string> models;
+  for (const GpuFacts& row : gpu_facts()) {
+    std::string known(row.model);
+    const std::size_t last = known.rfind(' ');
+    if (last != known.npos && is_memory(known.substr(last + 1))) known.resize(last);  // "A100 80GB" is an A100
     if (gpu_matches(known, 0, model) || gpu_matches(model, 0, known)) return "";
+    models.push_back(std::move(known));
+  }
   return did_you_mean(model, models);
 }
 

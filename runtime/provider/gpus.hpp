@@ -15,7 +15,7 @@ std::string gpu_model(std::string_view name);
 // one GPU counts as a word, too: "A100" and "A100-80GB" mean an "A100" with 80 GB, "A10" does not.
 bool gpu_matches(std::string_view model, std::int64_t memory_bytes, std::string_view asked);
 
-// A model that clouds rent and whose name is near, for "did you mean". "" when `asked` is one of them, or near none.
+// A model of gpu_facts.hpp whose name is near, for "did you mean". "" when `asked` is one of them, or near none.
 std::string nearest_gpu(std::string_view asked);
 
 }  // namespace rille::provider

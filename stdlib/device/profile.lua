@@ -2,6 +2,7 @@
 -- formats what a compiled function's plan costs.
 local native = require "rille.native"
 local rille = require "rille"
+local aligned = require "rille.tools.aligned"
 
 local Profile = {}
 Profile.__index = Profile
@@ -29,23 +30,6 @@ local function cells_of(row, total)
   return cells
 end
 
--- Columns of texts: the first two to the left, numbers to the right.
-local function aligned(rows)
-  local widths, lines = {}, {}
-  for _, cells in ipairs(rows) do
-    for i, text in ipairs(cells) do widths[i] = math.max(widths[i] or 0, #text) end
-  end
-  for n, cells in ipairs(rows) do
-    local out = {}
-    for i, text in ipairs(cells) do
-      local space = (" "):rep(widths[i] - #text)
-      out[i] = i <= 2 and text .. space or space .. text
-    end
-    lines[n] = (table.concat(out, "  "):gsub("%s+$", ""))
-  end
-  return table.concat(lines, "\n")
-end
-
 local function table_of(rows, most, total)
   local head = { "operation", "shape", "calls", "bytes", "compute" }
   if total then head = { "operation", "shape", "ms", "share", "calls", "bytes", "compute", "GB/s", "GFLOP/s" } end
@@ -62,7 +46,7 @@ local function table_of(rows, most, total)
     rest.shape = ("%d more rows"):format(#rows - most)
     shown[#shown + 1] = cells_of(rest, total)
   end
-  return aligned(shown)
+  return aligned(shown, 2)
 end
 
 -- Kernels and copies as the device's records name them. Bytes and FLOPs are known of copies, and of kernels that were
@@ -79,7 +63,7 @@ local function kernels_of(rows, most)
       ("%.1f"):format(row.ms * 1e3 / row.calls), rate(row.bytes), rate(row.flops) }
   end
   if #rows > most then shown[#shown + 1] = { "others", ("%d more rows"):format(#rows - most) } end
-  return aligned(shown)
+  return aligned(shown, 2)
 end
 
 local how = { clock = "by the clock", cupti = "by the device's records (CUPTI)" }

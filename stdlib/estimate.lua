@@ -1,0 +1,173 @@
+-- rille.estimate: what a training or a service needs and costs, before anything is rented: FLOP, memory, machines,
+-- time, and money in each way to pay.
+local native = require "rille.native"
+local assume = require "rille.estimate.assume"
+local inference = require "rille.estimate.inference"
+local models = require "rille.estimate.models"
+local money = require "rille.estimate.money"
+local offers = require "rille.estimate.offers"
+local read = require "rille.estimate.read"
+local training = require "rille.estimate.training"
+local words = require "rille.estimate.words"
+
+local options_of = {
+  both = { "model", "params", "active_params", "layers", "width", "heads", "kv_heads", "vocab", "context",
+    "flops_per_sample", "precision", "batch", "offers", "rows", "assume" },
+  training = { "tokens", "epochs", "steps", "samples", "micro_batch", "optimizer", "deadline", "gpus" },
+  inference = { "requests_per_second", "prompt_tokens", "output_tokens", "latency" },
+}
+
+local function check(o)
+  local names = {}
+  for _, part in ipairs { "both", "training", "inference" } do
+    for _, name in ipairs(options_of[part]) do names[#names + 1] = name end
+  end
+  if type(o) ~= "table" then
+    read.invalid("expected a table of options", "rille.estimate { model = \"gpt2\", tokens = \"10B\" }")
+  end
+  native.check_options(o, "rille.estimate", names)
+  local mode = o.requests_per_second ~= nil and "inference" or "training"
+  local other = mode == "training" and "inference" or "training"
+  for _, name in ipairs(options_of[other]) do
+    if o[name] ~= nil then
+      read.invalid(("%s has no meaning for %s"):format(name, mode), mode == "training" and
+        "requests_per_second = makes it an estimate of inference" or "leave requests_per_second out for a training")
+    end
+  end
+  return mode
+end
+
+local function plan_for(group, work, model, assumed)
+  local make = work.mode == "training" and training.plan or inference.plan
+  local plan, why = make(work, model, group.facts, group.gpu_count, assumed)
+  if not plan then return nil, why end
+  plan.gpu, plan.gpus_each, plan.facts, plan.confirmed = group.gpu, group.gpu_count, group.facts.name,
+    group.facts.confirmed
+  plan.provider, plan.region = group.provider, group.region
+  plan.price_per_hour, plan.spot_price_per_hour = group.price_per_hour, group.spot_price_per_hour
+  money.add(plan, group, work, model, group.facts, assumed)
+  return plan
+end
+
+-- Cheapest first; those without a price after them, the fewest GPU hours first.
+local function before(a, b)
+  local x, y = a.cost.on_demand or a.cost.spot, b.cost.on_demand or b.cost.spot
+  if x and y and x ~= y then return x < y end
+  if (x == nil) ~= (y == nil) then return x ~= nil end
+  if a.gpu_hours ~= b.gpu_hours then return a.gpu_hours < b.gpu_hours end
+  if a.gpus ~= b.gpus then return a.gpus < b.gpus end
+  return words.machines_of(a) < words.machines_of(b)
+end
+
+local Estimate = { __tostring = words.print, __metatable = "Estimate" }
+
+local function result_of(work, model, rows, assumptions)
+  return { kind = work.mode, flops = work.flops, precision = work.precision, unit = work.unit, amount = work.total,
+    optimizer = work.optimizer, batch = work.batch, requests_per_second = work.requests_per_second,
+    prompt_tokens = work.prompt, output_tokens = work.output, memory = work.memory, rows = rows,
+    model = { name = model.name, kind = model.kind, params = model.params, layers = model.layers, width = model.width,
+      context = model.context }, plans = {}, skipped = {}, assumptions = assumptions }
+end
+
+---@class rille.estimate.Options
+---@field model? string a known model: "gpt2", "gpt2-xl", "llama-7b", "bert-large", "resnet50", "yolov8m", ..
+---@field params? number|string or any transformer of so many parameters: "7B"
+---@field active_params? number|string of a mixture of experts: those that work on one token
+---@field layers? integer of a transformer; by default from `params`, and so are `width`, `heads`, `kv_heads`, `vocab`
+---@field width? integer numbers in each token's vector
+---@field heads? integer of attention
+---@field kv_heads? integer of keys and values, where they are fewer
+---@field vocab? integer tokens that it knows
+---@field context? integer tokens that a sequence has
+---@field flops_per_sample? number|string with `params`: any network, by the FLOP of one forward pass over a sample
+---@field tokens? number|string to train on: "10B"; with `epochs`, in each
+---@field epochs? number over the data set
+---@field steps? number|string or so many steps of `batch`
+---@field samples? number|string images or sequences of the data set; ImageNet's and COCO's are known
+---@field batch? integer images or sequences in one step of all GPUs together: by default 1024 images, or the sequences
+---of 0.5M tokens, 2M from 1B parameters on, 4M from 10B on; for inference, requests at a time
+---@field micro_batch? integer images or sequences that one GPU works on at a time
+---@field precision? string "bf16" for training, "fp16" for inference; fp32, tf32, fp8; inference int8 and int4, too
+---@field optimizer? string "adamw", "lamb" or "sgd"; by default "sgd" for images, else "adamw"
+---@field deadline? string|number as many machines as it takes to be done by then: "24h"
+---@field gpus? integer exactly so many GPUs in all
+---@field requests_per_second? number makes it an estimate of inference
+---@field prompt_tokens? integer of a request, 512 by default; for an encoder its length
+---@field output_tokens? integer of an answer, 128 by default
+---@field latency? string|number the longest that an answer may take: "2s", "50ms"
+---@field offers? table a query as for `rille.offers`, or a list of offers; by default all that the providers have
+---@field rows? integer how many plans are printed, 12 by default
+---@field assume? table other values for what is taken for granted, by the names in `result.assumptions`
+
+---@class rille.estimate.Result
+---@field kind string "training" or "inference"
+---@field flops number of the whole training, or of one request
+---@field memory table `weights_bytes`, `gradients_bytes`, `optimizer_bytes`, `activations_bytes` or `cache_bytes`,
+---`headroom_bytes`, `total_bytes`, for `together` samples at a time
+---@field plans rille.estimate.Plan[] the ways to do it, the cheapest first
+---@field skipped table[] the machines that cannot do it: `gpu`, `gpu_count`, `provider`, `why`
+---@field recommendation string in words
+---@field assumptions table[] what is taken for granted: `name`, `value`, `given`, `why`; prints as a table
+
+---@class rille.estimate.Plan
+---@field gpu string as offered; `facts` is the name of its row in `rille.gpus()`
+---@field machines integer and `gpus` in all
+---@field hours number of work without interruptions; of a service those of a month
+---@field cost table dollars: `on_demand`, `spot`, `reserved_1y`, `reserved_3y`, `mix`, `buy`; nil where nobody knows
+---@field extras table dollars in all of these but `buy`: `storage`, `disks`, `snapshots`, `transfer`, `total`
+---@field spot? table `hours`, `interruptions` to expect, `lost_hours`; nil: interrupted before it has caught up
+---@field reserved table `["1y"]` and `["3y"]`: `price_per_hour`, `commitment`, and the use that it `pays_above`
+---@field buy? table `purchase`, `per_hour`, `cost`
+---@field utilization number part of the dense rate that is reckoned with
+---@field sharded? boolean the state of one copy is spread over GPUs; `split`: over how many each sample is
+---@field recompute? boolean activations are computed again in the backward pass
+---@field latency_s? number of a service: until an answer is complete; `batch` at a time, by `replicas`
+---@field requests_per_s? number that one replica answers at most
+
+---Estimates what a training or a service needs and costs: FLOP, memory, how many of which GPU, time, and money for each
+---offer: on demand, on spot with the interruptions to expect, reserved for one and three years, a mix of these, and
+---bought; with storage, disks, snapshots and transfer. It prints as a table with a recommendation in words. Offers are
+---asked of the providers, once on demand and once on spot, unless a list is given.
+---
+---Numbers are right within a factor of about 1.6 for what was checked (ResNet-50, BERT-large, GPT-2, Llama 2); see the
+---manual's page. `rille simulate` rehearses a whole script.
+---@param options rille.estimate.Options what is trained, or served
+---@return rille.estimate.Result result prints as a table with a recommendation
+---@mark durable
+---@async
+---@error invalid an unknown model or option, a number that cannot be, or nothing to do
+---@example
+---print(rille.estimate { model = "gpt2", tokens = "10B", deadline = "12h" })
+---print(rille.estimate { params = "7B", requests_per_second = 5, latency = "4s", offers = { gpu = "A100" } })
+local function estimate(options)
+  local mode = check(options)
+  local o = {}
+  for key, value in pairs(options) do o[key] = value end
+  local assumed, assumptions = assume.read(o.assume, mode)
+  local model = models.find(o)
+  local work = (mode == "training" and training or inference).work(o, model, assumed)
+  local rows = read.whole("rows", o.rows) or 12
+  local groups, unknown, unpriced = offers.gather(o.offers)
+  local result = result_of(work, model, rows, assumptions)
+  for _, group in ipairs(groups) do
+    local plan, why = plan_for(group, work, model, assumed)
+    if plan then result.plans[#result.plans + 1] = plan
+    else
+      table.insert(result.skipped, { gpu = group.gpu, gpu_count = group.gpu_count, provider = group.provider,
+        why = why })
+    end
+  end
+  for _, row in ipairs(unknown) do table.insert(result.skipped, row) end
+  table.sort(result.plans, before)
+  if model.guessed then
+    assume.note(assumptions, "shape", ("%d layers of %d"):format(model.layers, model.width),
+      "a transformer whose width is 128 times its layers")
+  end
+  if unpriced then
+    assume.note(assumptions, "offers", "none", "no provider offers a GPU: usual ones, without a price")
+  end
+  result.recommendation = words.recommend(result)
+  return setmetatable(result, Estimate)
+end
+
+return estimate

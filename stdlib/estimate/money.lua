@@ -1,0 +1,87 @@
+-- Internal: what a plan costs on demand, on spot, reserved, mixed, and bought, with data, disks and snapshots. Dollars.
+local money = {}
+
+-- Started units are paid for, and at least the minimum; of each machine.
+local function billed(offer, hours)
+  local unit = (offer.billing and offer.billing.unit_s or 1) / 3600
+  local least = (offer.billing and offer.billing.minimum_s or 0) / 3600
+  return math.max(math.ceil(hours / unit - 1e-9) * unit, least)
+end
+
+-- An interruption anywhere stops all machines: half of the time between two checkpoints is lost, and the restart.
+local function on_spot(plan, work, assumed)
+  local rate = assumed.spot_interruptions_per_hour * plan.machines
+  local lost = work.mode == "training" and (assumed.checkpoint_every / 2 + assumed.spot_restart) / 3600 or 0
+  local left = 1 - rate * lost
+  if left < 0.05 then return nil end  -- interrupted again before it has caught up
+  local hours = plan.hours / left
+  return { hours = hours, interruptions = rate * hours, lost_hours = hours - plan.hours }
+end
+
+-- Storage, disks, snapshots and transfer, beside the machines.
+local function extras(plan, work, model, assumed)
+  local months = plan.hours / 730
+  local training = work.mode == "training"
+  local data = training and (assumed.data_gb or work.data_gb) or 0
+  local checkpoint = training and work.checkpoint_bytes / 1e9 or 0
+  local disk = assumed.disk_gb or 50 + data + 3 * checkpoint + work.memory.weights_bytes / 1e9
+  local download = assumed.download_gb
+    or (training and model.params * 4 / 1e9 or work.requests_per_second * plan.hours * 3600 * 1e3 / 1e9)
+  local out = { storage = data * assumed.storage_price * months,
+    disks = plan.machines * disk * assumed.disk_price * months,
+    snapshots = training and assumed.snapshots * checkpoint * assumed.snapshot_price * (months + 1) or 0,
+    transfer = download * assumed.transfer_price }
+  out.total = out.storage + out.disks + out.snapshots + out.transfer
+  return out
+end
+
+-- Buying the GPUs and what they stand in. Without the disks and the transfer of a cloud.
+local function bought(plan, facts, assumed)
+  if facts.rough_price <= 0 then return nil end
+  local purchase = plan.gpus * facts.rough_price * (1 + assumed.buy_host)
+  local busy_hours = assumed.buy_years * 8760 * assumed.buy_use
+  local power = plan.gpus * facts.power_w * assumed.power_factor / 1000 * assumed.power_price
+  local per_hour = purchase * (1 + assumed.buy_upkeep * assumed.buy_years) / busy_hours + power
+  return { purchase = purchase, power_per_hour = power, per_hour = per_hour, cost = per_hour * plan.hours }
+end
+
+local function mixed(cost, mix)
+  local sum = 0
+  for name, share in pairs(mix) do
+    if share > 0 then
+      if not cost[name] then return nil end
+      sum = sum + share * cost[name]
+    end
+  end
+  return sum
+end
+
+-- Adds to the plan: cost, each with the extras; extras, spot, buy, reserved.
+function money.add(plan, offer, work, model, facts, assumed)
+  local demand = offer.price_per_hour
+  local spot = offer.spot_price_per_hour
+    or (demand and assumed.spot_discount and demand * (1 - assumed.spot_discount))
+  plan.spot = on_spot(plan, work, assumed)
+  plan.extras = extras(plan, work, model, assumed)
+  plan.buy = bought(plan, facts, assumed)
+  plan.reserved = {}
+  for term, years in pairs { ["1y"] = 1, ["3y"] = 3 } do
+    local price = offer["reserved_" .. term .. "_price_per_hour"]
+      or (demand and demand * (1 - assumed["reserved_" .. term .. "_discount"]))
+    plan.reserved[term] = price and { price_per_hour = price, commitment = price * plan.machines * 8760 * years,
+      pays_above = demand and demand > 0 and price / demand or nil }
+  end
+  local function machines_for(price, hours)
+    return price and hours and price * plan.machines * billed(offer, hours) + plan.extras.total or nil
+  end
+  local cost = { on_demand = machines_for(demand, plan.hours),
+    spot = machines_for(spot, plan.spot and plan.spot.hours), buy = plan.buy and plan.buy.cost }
+  for _, term in ipairs { "1y", "3y" } do
+    local reserved = plan.reserved[term]
+    cost["reserved_" .. term] = reserved and reserved.price_per_hour * plan.machines * plan.hours + plan.extras.total
+  end
+  cost.mix = mixed(cost, assumed.mix)
+  plan.cost = cost
+end
+
+return money

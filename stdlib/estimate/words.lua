@@ -1,0 +1,207 @@
+-- Internal: how an estimate reads: the table, and the recommendation in words.
+local aligned = require "rille.tools.aligned"
+
+local words = {}
+
+local function dollars(n)
+  if not n then return "-" end
+  if n == 0 then return "$0" end
+  if n >= 1e6 then return ("$%.2fM"):format(n / 1e6) end
+  return (n >= 100 and "$%.0f" or n >= 0.1 and "$%.2f" or "$%.4f"):format(n)
+end
+
+local function duration(hours)
+  local s = hours * 3600
+  if s < 1 then return ("%.0f ms"):format(s * 1e3) end
+  if s < 120 then return ("%.1f s"):format(s) end
+  if s < 7200 then return ("%.0f min"):format(s / 60) end
+  if hours < 72 then return ("%.1f h"):format(hours) end
+  return ("%.1f days"):format(hours / 24)
+end
+
+local units = { { 1e12, "T" }, { 1e9, "B" }, { 1e6, "M" } }
+
+-- "10B", as people write tokens and parameters.
+local function many(n)
+  for _, u in ipairs(units) do if n >= u[1] then return ("%.3g%s"):format(n / u[1], u[2]) end end
+  return ("%.0f"):format(n)
+end
+words.many = many
+
+local function power_of_ten(n) return (("%.3g"):format(n):gsub("e%+?(%-?)0*", "e%1")) end
+
+local function times(n) return (n < 10 and "%.2g" or "%.0f"):format(n) end
+
+local function gigabytes(bytes)
+  if bytes >= 1e12 then return ("%.3g TB"):format(bytes / 1e12) end
+  return (bytes < 1e9 and "%.2g GB" or "%.3g GB"):format(bytes / 1e9)
+end
+
+local function machines_of(plan)
+  if plan.gpus == 1 then return "one " .. plan.gpu end
+  local each = ("%d x %s"):format(plan.gpus_each, plan.gpu)
+  return plan.machines == 1 and each or ("%d machines of %s"):format(plan.machines, each)
+end
+words.machines_of = machines_of
+
+local function layout_of(plan, r)
+  local parts = {}
+  if plan.sharded then parts[1] = "sharded" elseif plan.gpus > 1 then parts[1] = "data parallel" end
+  if plan.split > 1 then parts[#parts + 1] = "split" end
+  if plan.recompute then parts[#parts + 1] = "recomputes" end
+  if plan.precision ~= r.precision then parts[#parts + 1] = plan.precision end
+  return #parts > 0 and table.concat(parts, ", ") or "-"
+end
+
+local costs = { { "ON DEMAND", "on_demand" }, { "SPOT", "spot" }, { "1 YEAR", "reserved_1y" },
+  { "3 YEARS", "reserved_3y" }, { "MIX", "mix" }, { "BOUGHT", "buy" } }
+
+local function table_of(result)
+  local plan_columns = result.kind == "training" and { "LAYOUT", "TIME", "INTERRUPTED" }
+    or { "REPLICAS", "BATCH", "LATENCY", "INTERRUPTED" }
+  local rows = { { "GPU", "FROM", "MACHINES" } }
+  for _, name in ipairs(plan_columns) do table.insert(rows[1], name) end
+  for _, cost in ipairs(costs) do table.insert(rows[1], cost[1]) end
+  for i = 1, math.min(#result.plans, result.rows) do
+    local plan = result.plans[i]
+    local place = plan.provider and plan.provider .. (plan.region and plan.region ~= "" and " " .. plan.region or "")
+    local row = { plan.gpu, place or "-", ("%d x %d"):format(plan.machines, plan.gpus_each) }
+    if result.kind == "training" then
+      row[4], row[5] = layout_of(plan, result), duration(plan.hours)
+    else
+      row[4] = ("%d of %d"):format(plan.replicas, plan.gpus_per_replica)
+      row[5], row[6] = tostring(plan.batch), duration(plan.latency_s / 3600)
+    end
+    row[#row + 1] = plan.cost.spot and plan.spot and times(plan.spot.interruptions) .. " times" or "-"
+    for _, cost in ipairs(costs) do row[#row + 1] = dollars(plan.cost[cost[2]]) end
+    rows[#rows + 1] = row
+  end
+  local text = aligned(rows, 2)
+  if #result.plans > result.rows then text = text .. ("\nand %d more"):format(#result.plans - result.rows) end
+  return text
+end
+
+local function memory_of(m, what)
+  local parts = { "weights " .. gigabytes(m.weights_bytes) }
+  for _, row in ipairs { { "gradients", "gradients_bytes" }, { "optimiser", "optimizer_bytes" },
+    { "key-value cache", "cache_bytes" }, { "activations", "activations_bytes" }, { "headroom", "headroom_bytes" } } do
+    if m[row[2]] then parts[#parts + 1] = row[1] .. " " .. gigabytes(m[row[2]]) end
+  end
+  return ("memory: %s = %s (%d %s at a time)"):format(table.concat(parts, " + "), gigabytes(m.total_bytes), m.together,
+    m.together == 1 and what:gsub("s$", "") or what)
+end
+
+local function title_of(r)
+  if r.kind == "training" then
+    return ("%s: training on %s %s in %s, %s FLOP"):format(r.model.name, many(r.amount), r.unit, r.precision,
+      power_of_ten(r.flops))
+  end
+  local each = r.prompt_tokens and (" of %d + %d tokens"):format(r.prompt_tokens, r.output_tokens) or ""
+  return ("%s: %g requests%s per second in %s, %s FLOP each; costs are per month"):format(r.model.name,
+    r.requests_per_second, each, r.precision, power_of_ten(r.flops))
+end
+
+-- The whole estimate as people read it.
+function words.print(r)
+  local together = r.kind == "training" and (r.unit == "tokens" and "sequences" or "images") or "requests"
+  local lines = { title_of(r), memory_of(r.memory, together), "" }
+  lines[#lines + 1] = #r.plans > 0 and table_of(r) or "(no machine fits)"
+  for i = 1, math.min(#r.skipped, 5) do
+    local s = r.skipped[i]
+    local from = s.provider and " from " .. s.provider or ""
+    lines[#lines + 1] = ("not: %d x %s%s: %s"):format(s.gpu_count, s.gpu, from, s.why)
+  end
+  if #r.skipped > 5 then lines[#lines + 1] = ("not: %d more, see result.skipped"):format(#r.skipped - 5) end
+  lines[#lines + 1] = ""
+  lines[#lines + 1] = r.recommendation
+  lines[#lines + 1] = ("All of it rests on %d assumptions: print(result.assumptions)"):format(#r.assumptions)
+  return table.concat(lines, "\n")
+end
+
+local function shape_of(plan)
+  if plan.gpus == 1 then return "one GPU is enough" end
+  if plan.machines == 1 then return ("one node of %d GPUs"):format(plan.gpus) end
+  return ("a cluster of %d machines with %d GPUs"):format(plan.machines, plan.gpus)
+end
+
+local function price_words(r, plan)
+  local out = {}
+  local per = r.kind == "inference" and " a month" or ""
+  if plan.cost.on_demand then out[1] = dollars(plan.cost.on_demand) .. per .. " on demand" end
+  if plan.cost.spot then
+    local often = (" with %s interruptions expected"):format(times(plan.spot.interruptions))
+    if r.kind == "training" then often = often .. (" that cost %s"):format(duration(plan.spot.lost_hours)) end
+    out[#out + 1] = dollars(plan.cost.spot) .. per .. " on spot" .. often
+  end
+  return #out > 0 and table.concat(out, ", ") or "no price is offered"
+end
+
+local function network_words(plan)
+  local n = plan.network
+  if not n then return end
+  local ethernet, rdma = n.bytes_per_step / 12.5e9, n.bytes_per_step / 400e9
+  local exchange = ("Each step of %s exchanges %s between its machines: "):format(duration(n.step_seconds / 3600),
+    gigabytes(n.bytes_per_step))
+  return exchange .. ("%s over Ethernet of 100 Gbit/s, %s over RDMA of 3.2 Tbit/s."):format(duration(ethernet / 3600),
+    duration(rdma / 3600)) .. (ethernet > 0.2 * n.step_seconds and " Take a cluster with RDMA." or " Ethernet will do.")
+end
+
+-- When the other ways to pay are worth it.
+local function commitment_words(plan)
+  local out = {}
+  local year = plan.reserved["1y"]
+  if year and year.pays_above and year.pays_above < 1 then
+    out[1] = ("A year's reservation (%s) pays from %.0f %% of use on."):format(dollars(year.commitment),
+      100 * year.pays_above)
+  end
+  if plan.buy and plan.cost.on_demand and plan.price_per_hour then
+    local saved = plan.price_per_hour * plan.machines - plan.buy.power_per_hour
+    if saved > 0 then
+      out[#out + 1] = ("Buying (roughly %s) pays after %.0f hours of use."):format(dollars(plan.buy.purchase),
+        plan.buy.purchase / saved)
+    end
+  end
+  return #out > 0 and table.concat(out, " ") or nil
+end
+
+local function rate(n) return (n < 100 and "%.3g" or "%.0f"):format(n) end
+
+-- Other plans that are worth a thought: one GPU, the cheapest on spot, and the fastest.
+local function other_words(r, best)
+  local single, fastest, on_spot = nil, best, best
+  for _, plan in ipairs(r.plans) do
+    if plan.gpus == 1 and not single then single = plan end
+    if plan.hours < fastest.hours then fastest = plan end
+    if plan.cost.spot and plan.cost.spot < (on_spot.cost.spot or math.huge) then on_spot = plan end
+  end
+  local out = {}
+  if best.gpus > 1 and single then out[1] = { "One GPU does it, too", single } end
+  if on_spot ~= best and on_spot ~= single then out[#out + 1] = { "The cheapest on spot", on_spot } end
+  if r.kind == "training" and fastest.hours < 0.7 * best.hours then out[#out + 1] = { "The fastest", fastest } end
+  for i, other in ipairs(out) do
+    local plan = other[2]
+    out[i] = ("%s: %s, %s, %s."):format(other[1], machines_of(plan), r.kind == "training" and duration(plan.hours)
+      or ("an answer in %s"):format(duration(plan.latency_s / 3600)), price_words(r, plan))
+  end
+  return #out > 0 and table.concat(out, "\n") or nil
+end
+
+-- What to take, and why. The plans are in the order of their cost.
+function words.recommend(r)
+  local best = r.plans[1]
+  if not best then
+    return "Nothing here can do it: take GPUs with more memory, a smaller micro_batch or precision, or more time."
+  end
+  local place = best.provider and (" from " .. best.provider) or ""
+  local how = r.kind == "training" and ("%s of work"):format(duration(best.hours))
+    or ("An answer in %s, %s requests per second at most"):format(duration(best.latency_s / 3600),
+      rate(best.requests_per_s * best.replicas))
+  local text = { ("Take %s%s: %s. %s; %s."):format(machines_of(best), place, shape_of(best), how,
+    price_words(r, best)) }
+  text[#text + 1] = network_words(best)
+  text[#text + 1] = other_words(r, best)
+  text[#text + 1] = commitment_words(best)
+  return table.concat(text, "\n")
+end
+
+return words

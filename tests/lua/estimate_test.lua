@@ -1,0 +1,213 @@
+-- run: durable
+-- rille.gpus and rille.estimate: against published runs, by their own arithmetic, and what they refuse.
+local rille = require "rille"
+local tap = require "tap"
+
+-- Hours of the plan for so many GPUs of one kind; no price, no provider.
+local function hours(gpu, each, options)
+  options.offers = { { gpu = gpu, gpu_count = each } }
+  local result = rille.estimate(options)
+  tap.equal(#result.plans, 1)
+  return result.plans[1].hours
+end
+
+local function near(what, got, published)
+  local ratio = got / published
+  tap.ok(ratio > 0.6 and ratio < 1.6, ("%s: %.2f h estimated, %.2f h published"):format(what, got, published))
+end
+
+-- llm.c: scripts/run_gpt2_124M.sh (18865 steps of 524288 tokens, about 300 ms each on 8 x A100 80GB SXM), and the same
+-- for 774M and 1558M; discussion 481: about 14 h on one A100 40GB PCIe.
+tap.test("GPT-2 as llm.c trained it", function()
+  local small = { model = "gpt2", steps = 18865, batch = 512 }
+  near("124M on 8 x A100", hours("A100-SXM4-80GB", 8, small), 94.3 / 60)
+  near("124M on one A100", hours("A100-PCIE-40GB", 1, small), 14)
+  near("774M on 8 x A100", hours("A100 80GB", 8, { model = "gpt2-large", steps = 286102, batch = 512 }), 135)
+  near("1558M on 8 x A100", hours("A100 80GB", 8, { model = "gpt2-xl", steps = 1e5, batch = 1024 }), 194.4)
+end)
+
+-- NVIDIA DeepLearningExamples, PyTorch/Classification/ConvNets/resnet50v1.5/README.md: images per second in training.
+tap.test("ResNet-50, 90 epochs, as NVIDIA trained it", function()
+  local images = 90 * 1281167
+  for _, run in ipairs { { "A100 80GB", 1, "bf16", 2470 }, { "A100 80GB", 8, "bf16", 16621 },
+    { "A100 80GB", 8, "tf32", 7248 }, { "V100 16GB", 1, "fp16", 1200 }, { "V100 16GB", 8, "fp16", 8322 },
+    { "V100 16GB", 8, "fp32", 2855 } } do
+    local got = hours(run[1], run[2], { model = "resnet50", epochs = 90, batch = 2048, precision = run[3] })
+    near(("%d x %s in %s"):format(run[2], run[1], run[3]), got, images / run[4] / 3600)
+  end
+end)
+
+-- NVIDIA DeepLearningExamples, PyTorch/LanguageModeling/BERT/README.md: 7038 steps of 65536 sequences of 128 tokens,
+-- then 1563 of 32768 of 512.
+tap.test("BERT-large as NVIDIA trained it", function()
+  local function both(gpu, gpus, precision)
+    local function phase(context, steps, batch)
+      return hours(gpu, 8, { model = "bert-large", context = context, steps = steps, batch = batch, gpus = gpus,
+        precision = precision, optimizer = "lamb" })
+    end
+    return phase(128, 7038, 65536) + phase(512, 1563, 32768)
+  end
+  local function published(short, long) return (7038 * 65536 / short + 1563 * 32768 / long) / 3600 end
+  near("8 x V100 in fp16", both("V100 32GB", 8, "fp16"), published(1746, 586))
+  near("8 x V100 in fp32", both("V100 32GB", 8, "fp32"), published(387, 149.6))
+  near("8 x A100 in tf32", both("A100 80GB", 8, "tf32"), published(2505, 860))
+  near("256 x A100 in fp16", both("A100 80GB", 256, "fp16"), 1.2)
+end)
+
+-- Meta's model card of Llama 2: 184320 and 1720320 GPU hours on A100 80GB for 2T tokens.
+tap.test("Llama 2 as Meta trained it", function()
+  local function on_1024(model)
+    return hours("A100 80GB", 8, { model = model, tokens = "2T", gpus = 1024, batch = 1024 })
+  end
+  near("7B", on_1024("llama-7b"), 184320 / 1024)
+  near("70B", on_1024("llama-70b"), 1720320 / 1024)
+end)
+
+-- The same page of NVIDIA on ResNet-50: images per second of inference at batch 128, latency at 32 on T4.
+tap.test("ResNet-50 answers as NVIDIA measured it", function()
+  local function plan(gpu, precision, batch)
+    return rille.estimate { model = "resnet50", requests_per_second = 1, batch = batch, precision = precision,
+      offers = { { gpu = gpu } } }.plans[1]
+  end
+  near("V100, fp16", 1 / plan("V100 16GB", "fp16", 128).requests_per_s, 1 / 3249)
+  near("V100, fp32", 1 / plan("V100 16GB", "fp32", 128).requests_per_s, 1 / 1229)
+  near("T4, fp16", 1 / plan("T4", "fp16", 128).requests_per_s, 1 / 1190)
+  near("T4, fp32", 1 / plan("T4", "fp32", 128).requests_per_s, 1 / 426)
+  near("T4, 32 at a time", plan("T4", "fp16", 32).latency_s, 29.54e-3)
+end)
+
+tap.test("FLOP and memory by hand", function()
+  local gpt = rille.estimate { model = "gpt2", tokens = 1e9, offers = { { gpu = "A100" } } }
+  tap.equal(gpt.flops, 1e9 * (6 * 124.4e6 + 12 * 12 * 768 * 1024))
+  local m = gpt.memory
+  tap.equal({ m.weights_bytes, m.gradients_bytes, m.optimizer_bytes }, { 2 * 124.4e6, 4 * 124.4e6, 12 * 124.4e6 })
+  tap.ok(math.abs(m.headroom_bytes - 0.2 * (m.state_bytes + m.activations_bytes)) < 1)
+  local epochs = rille.estimate { model = "gpt2", tokens = "1B", epochs = 3, offers = { { gpu = "A100" } } }
+  tap.equal(epochs.flops, 3 * gpt.flops)
+  local resnet = rille.estimate { model = "resnet50", epochs = 90, offers = { { gpu = "A100" } } }
+  tap.equal(resnet.flops, 90 * 1281167 * 3 * 8.2e9)
+end)
+
+tap.test("a model too large for one GPU is sharded, and one too large for all is told", function()
+  local big = rille.estimate { params = "7B", tokens = "1B", offers = { { gpu = "A100 80GB" } } }
+  tap.equal({ #big.plans, big.plans[1].sharded, big.plans[1].machines > 1 }, { 1, true, true })
+  tap.ok(big.plans[1].network.bytes_per_step > 0)
+  tap.ok(big.recommendation:find("RDMA", 1, true), big.recommendation)
+  local none = rille.estimate { model = "llama-70b", tokens = "1B", offers = { { gpu = "T4" } } }
+  tap.equal({ #none.plans, none.skipped[1].why }, { 0, "the activations of one sample do not fit into its memory" })
+  tap.ok(tostring(none):find("no machine fits", 1, true))
+end)
+
+local priced = { { gpu = "A100 80GB", price_per_hour = 2, provider = "x", region = "far" },
+  { gpu = "A100 80GB", price_per_hour = 1, provider = "x", spot = true },
+  { gpu = "A100 80GB", price_per_hour = 1.9, provider = "x", region = "near" } }
+
+tap.test("what it costs in each way to pay", function()
+  local none = { data_gb = 0, disk_gb = 0, snapshots = 0, download_gb = 0 }
+  local assume = { data_gb = 0, disk_gb = 0, snapshots = 0, download_gb = 0, spot_interruptions_per_hour = 0.5,
+    checkpoint_every = "20m", spot_restart = "20m", reserved_1y_discount = 0.5, mix = { on_demand = 0.5, spot = 0.5 } }
+  local r = rille.estimate { model = "gpt2", tokens = "10B", offers = priced, assume = assume }
+  local p = r.plans[1]
+  tap.equal({ #r.plans, p.region, p.price_per_hour, p.spot_price_per_hour }, { 1, "near", 1.9, 1 })
+  local function cents(n) return math.floor(n * 100 + 0.5) end
+  local billed = math.ceil(p.hours * 3600) / 3600
+  tap.equal(cents(p.cost.on_demand), cents(1.9 * billed))
+  tap.equal(cents(p.spot.hours), cents(p.hours / (1 - 0.5 * 0.5)))
+  tap.equal(cents(p.spot.interruptions), cents(0.5 * p.spot.hours))
+  tap.equal(cents(p.cost.spot), cents(math.ceil(p.spot.hours * 3600) / 3600))
+  tap.equal(cents(p.cost.reserved_1y), cents(0.95 * p.hours))
+  tap.equal(cents(p.cost.mix), cents((p.cost.on_demand + p.cost.spot) / 2))
+  tap.equal(cents(p.reserved["1y"].commitment), cents(0.95 * 8760))
+  tap.ok(p.buy.purchase > 10000 and p.cost.buy > 0)
+  tap.equal(p.extras.total, 0)
+  local stored = rille.estimate { model = "gpt2", tokens = "10B", offers = priced }
+  tap.ok(stored.plans[1].extras.storage > 0 and stored.plans[1].extras.snapshots > 0)
+  none.spot_interruptions_per_hour = 30
+  local never = rille.estimate { model = "gpt2", tokens = "10B", offers = priced, assume = none }.plans[1]
+  tap.equal({ never.spot, never.cost.spot, never.cost.mix }, {}, "interrupted before it catches up")
+end)
+
+tap.test("a deadline takes more machines, and gpus fixes their number", function()
+  local function machines(options)
+    options.model, options.tokens, options.offers = "gpt2", "10B", priced
+    local plans = rille.estimate(options).plans
+    return plans[1] and plans[1].machines
+  end
+  tap.equal(machines {}, 1)
+  tap.ok(machines { deadline = "4h" } > 3)
+  tap.equal(machines { gpus = 3 }, 3)
+  tap.equal(machines { deadline = "10s" }, nil)
+end)
+
+tap.test("a service: latency, replicas, months", function()
+  local function plan(options)
+    options.model, options.offers = options.model or "llama-7b", options.offers or priced
+    return rille.estimate(options).plans[1]
+  end
+  local calm, busy = plan { requests_per_second = 1 }, plan { requests_per_second = 100 }
+  tap.ok(busy.machines > calm.machines)
+  tap.equal(calm.hours, 730)
+  local quick = plan { requests_per_second = 1, latency = "3s" }
+  tap.ok(quick.latency_s <= 3 and quick.requests_per_s < calm.requests_per_s)
+  tap.equal(plan { requests_per_second = 1, latency = "10ms" }, nil)
+  local split = plan { model = "llama-70b", requests_per_second = 1, offers = { { gpu = "A100 80GB", gpu_count = 8 } } }
+  tap.equal({ split.gpus_per_replica, split.machines }, { 4, 1 })
+  tap.ok(plan { requests_per_second = 1, precision = "int4" }.token_s < calm.token_s)
+end)
+
+tap.test("it prints as a table, with advice and the assumptions", function()
+  local r = rille.estimate { model = "gpt2", tokens = "10B", offers = priced }
+  local text = tostring(r)
+  for _, part in ipairs { "gpt2: training on 10B tokens in bf16, 8.6e18 FLOP", "A100 80GB", "ON DEMAND", "SPOT",
+    "3 YEARS", "Take one A100 80GB from x: one GPU is enough.", "interruptions expected" } do
+    tap.ok(text:find(part, 1, true), part .. " is not in: " .. text)
+  end
+  local list = rille.estimate { model = "gpt2", tokens = 1, offers = priced, assume = { headroom = 0.5 } }.assumptions
+  local headroom
+  for _, a in ipairs(list) do if a.name == "headroom" then headroom = a end end
+  tap.equal({ headroom.value, headroom.given }, { "0.5", true })
+  tap.ok(tostring(list):find("* headroom", 1, true), tostring(list))
+end)
+
+tap.test("without a list it asks the providers", function()
+  local r = rille.estimate { model = "gpt2", tokens = "1B" }
+  tap.ok(#r.plans > 0)
+  tap.ok(#rille.estimate { model = "gpt2", tokens = "1B", offers = { gpu = "cpu" } }.plans > 0)
+end)
+
+tap.test("what cannot be is refused", function()
+  local function refuses(text, options) return tap.raises("invalid", text, rille.estimate, options) end
+  refuses("which model", {})
+  local err = refuses("no model 'gpt4' is known", { model = "gpt4", tokens = 1 })
+  tap.ok(err.hint:find("did you mean 'gpt2'", 1, true), err.hint)
+  refuses("how much work", { model = "gpt2" })
+  refuses("how much?", { model = "gpt2", epochs = 2 })
+  refuses("tokens = lots", { model = "gpt2", tokens = "lots" })
+  refuses("learns from images", { model = "resnet50", tokens = 1e9 })
+  refuses("has no meaning for training", { model = "gpt2", tokens = 1, latency = "1s" })
+  refuses("has no meaning for inference", { model = "gpt2", requests_per_second = 1, epochs = 2 })
+  refuses("answers in one pass", { model = "resnet50", requests_per_second = 1, output_tokens = 2 })
+  refuses("more than the context", { model = "gpt2", requests_per_second = 1, prompt_tokens = 1000 })
+  local precision = refuses("precision = bf17", { model = "gpt2", tokens = 1, precision = "bf17" })
+  tap.ok(precision.hint:find("did you mean 'bf16'", 1, true), precision.hint)
+  refuses("int8", { model = "gpt2", tokens = 1, precision = "int8" })
+  refuses("deadline = soon", { model = "gpt2", tokens = 1, deadline = "soon" })
+  refuses("tokns", { model = "gpt2", tokns = 1 })
+  refuses("hedroom", { model = "gpt2", tokens = 1, assume = { hedroom = 1 } })
+  refuses("add up to 0.5", { model = "gpt2", tokens = 1, assume = { mix = { spot = 0.5 } } })
+  refuses("headroom = 3", { model = "gpt2", tokens = 1, assume = { headroom = 3 } })
+  refuses("prise_per_hour", { model = "gpt2", tokens = 1, offers = { { gpu = "A100", prise_per_hour = 1 } } })
+  refuses("offers = A100", { model = "gpt2", tokens = 1, offers = "A100" })
+end)
+
+tap.test("the facts of GPUs", function()
+  local a100 = rille.gpus("NVIDIA A100-SXM4-80GB")
+  tap.equal({ a100.name, a100.capability, a100.flops.bf16, a100.memory_bytes }, { "A100 80GB SXM", 80, 312e12, 80e9 })
+  tap.equal(rille.gpus("T4").flops.bf16, nil)
+  tap.ok(tostring(a100):find("source: NVIDIA", 1, true))
+  tap.ok(#rille.gpus() > 30 and tostring(rille.gpus()):find("ARCHITECTURE", 1, true))
+  local err = tap.raises("invalid", "'A1000'", rille.gpus, "A1000")
+  tap.ok(err.hint:find("A100", 1, true), err.hint)
+end)
+
+tap.done()
