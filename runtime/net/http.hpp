@@ -81,6 +81,7 @@ struct HttpRequest {
 
 struct HttpOptions {
   std::string ca_file;  // "": $SSL_CERT_FILE, $CURL_CA_BUNDLE, or where distributions keep theirs
+  std::string client_certificate, client_key;  // PEM; of a client whom the server knows by a certificate
   bool proxy_from_environment = true;
   int connections_max = 64, connections_per_host_max = 16;
   std::uint64_t jitter_seed = 0;  // 0: random

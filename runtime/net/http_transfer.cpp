@@ -8,6 +8,7 @@
 
 #include "runtime/base/units.hpp"
 #include "runtime/net/http_core.hpp"
+#include "runtime/net/proxy.hpp"
 #include "runtime/net/redact.hpp"
 
 namespace rille::net {
@@ -134,6 +135,14 @@ Result<> HttpClient::Transfer::set_up() {
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
   set_safely(easy_, options.ca_file);
+  if (!options.client_certificate.empty()) {
+    auto in_memory = [&](CURLoption option, const std::string& pem) {
+      curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_COPY};
+      set(option, &blob);
+    };
+    in_memory(CURLOPT_SSLCERT_BLOB, options.client_certificate);
+    in_memory(CURLOPT_SSLKEY_BLOB, options.client_key);
+  }
   if (!options.proxy_from_environment) set(CURLOPT_PROXY, "");
   set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   set(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -309,6 +318,12 @@ Error HttpClient::Transfer::curl_error() {
   }
   e.code = fmt::format("curl {}", static_cast<int>(code_));
   e.retryable = again;
+  const Proxy proxy = core_->options().proxy_from_environment ? proxy_for(request_.url) : Proxy();
+  if (connected == 0 && !proxy.url.empty() && (e.kind == ErrorKind::network || e.kind == ErrorKind::timeout) &&
+      code_ != CURLE_PEER_FAILED_VERIFICATION) {
+    e.message += fmt::format(", by way of the proxy {} that {} names", proxy.url, proxy.variable);
+    e.hint = fmt::format("is that proxy right, and up? Unset {}, or name the host in NO_PROXY", proxy.variable);
+  }
   return e;
 }
 

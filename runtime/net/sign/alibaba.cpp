@@ -42,7 +42,7 @@ Parts sign_alibaba(Parts parts, const Credentials& who, const AlibabaCall& call,
   parts.set_header("x-acs-signature-nonce", call.nonce);
   parts.set_header("x-acs-content-sha256", payload);
   if (!who.token.empty()) parts.set_header("x-acs-security-token", who.token);
-  const Canonical headers = only(canonical_headers(parts), [](const std::string& name) {
+  const Canonical headers = only(canonical_headers(parts, {.sorted_values = true}), [](const std::string& name) {
     return name == "host" || name == "content-type" || name.starts_with("x-acs-");
   });
   parts.set_header("Authorization", alibaba_authorization(parts, who, headers, payload));
@@ -50,7 +50,9 @@ Parts sign_alibaba(Parts parts, const Credentials& who, const AlibabaCall& call,
 }
 
 std::string alibaba_rpc_signature(const std::string& method, const Query& query, const std::string& secret) {
-  const std::string text = method + "&%2F&" + percent_encode(canonical_query(query));
+  Query in_order = query;
+  std::sort(in_order.begin(), in_order.end());  // before they are encoded
+  const std::string text = method + "&%2F&" + percent_encode(join_query(in_order, "="));
   return to_base64(hmac_sha1(secret + "&", text));
 }
 

@@ -34,8 +34,22 @@ std::string normalized(std::string_view path) {
   return out;
 }
 
+Canonical signed_headers(const Parts& parts) { return canonical_headers(parts, {.one_space = true}); }
+
+// Segment by segment: "%2F" inside of a name stays what it is.
+std::string encoded_once(std::string_view path) {
+  std::string out;
+  for (;;) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    out += percent_encode(percent_decode(path.substr(0, end)));
+    if (end == path.size()) return out;
+    out += '/';
+    path.remove_prefix(end + 1);
+  }
+}
+
 std::string canonical_path(const Parts& parts, const AwsScope& scope) {
-  if (scope.s3()) return encode_path(percent_decode(parts.path));
+  if (scope.s3()) return encoded_once(parts.path);
   return encode_path(scope.normalize_path ? normalized(parts.path) : parts.path);
 }
 
@@ -63,7 +77,7 @@ Parts sign_aws(Parts parts, const Credentials& who, const AwsScope& scope, std::
   parts.set_header("X-Amz-Date", time);
   if (scope.s3()) parts.set_header("x-amz-content-sha256", payload);
   if (!who.token.empty() && scope.sign_token) parts.set_header("X-Amz-Security-Token", who.token);
-  const Canonical headers = canonical_headers(parts);
+  const Canonical headers = signed_headers(parts);
   const std::string canonical = aws_canonical_sha256(parts, scope, headers, payload);
   parts.set_header("Authorization", std::string(algorithm) + " Credential=" + who.id + "/" + scope_text(scope, time) +
                                         ", SignedHeaders=" + header_names(headers) +
@@ -75,7 +89,7 @@ Parts sign_aws(Parts parts, const Credentials& who, const AwsScope& scope, std::
 std::string presign_aws(Parts parts, const Credentials& who, const AwsScope& scope, std::int64_t wall_us,
                         std::int64_t expires_s) {
   const std::string time = compact_time(wall_us);
-  const Canonical headers = canonical_headers(parts);
+  const Canonical headers = signed_headers(parts);
   parts.query.insert(parts.query.end(), {{"X-Amz-Algorithm", algorithm},
                                          {"X-Amz-Credential", who.id + "/" + scope_text(scope, time)},
                                          {"X-Amz-Date", time},

@@ -1,5 +1,7 @@
 #include "runtime/net/sign/huawei.hpp"
 
+#include <algorithm>
+
 #include "runtime/base/id.hpp"
 
 namespace rille::net {
@@ -17,8 +19,10 @@ Canonical signed_headers(const Parts& parts) {
 std::string huawei_canonical_sha256(const Parts& parts) {
   const Canonical headers = signed_headers(parts);
   const std::string path = encode_path(percent_decode(parts.path));
+  Query query = parts.query;
+  std::sort(query.begin(), query.end());  // before they are encoded
   return sha256_hex(parts.method + "\n" + path + (path.ends_with('/') ? "" : "/") + "\n" +
-                    canonical_query(parts.query) + "\n" + header_lines(headers) + "\n" + header_names(headers) + "\n" +
+                    join_query(query, "=") + "\n" + header_lines(headers) + "\n" + header_names(headers) + "\n" +
                     sha256_hex(parts.body));
 }
 

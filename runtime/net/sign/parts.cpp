@@ -40,14 +40,20 @@ std::vector<std::pair<std::string, std::string>> encoded(const Query& query, std
   return out;
 }
 
+constexpr std::string_view spaces = " \t\n\r";
+
+std::string trimmed(std::string_view value) {
+  const std::size_t first = value.find_first_not_of(spaces);
+  if (first == std::string_view::npos) return "";
+  return std::string(value.substr(first, value.find_last_not_of(spaces) + 1 - first));
+}
+
 std::string one_spaced(std::string_view value) {
   std::string out;
   for (const char c : value) {
-    const bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-    if (!space) out += c;
-    else if (!out.empty() && out.back() != ' ') out += ' ';
+    if (spaces.find(c) == std::string_view::npos) out += c;
+    else if (out.empty() || out.back() != ' ') out += ' ';
   }
-  if (!out.empty() && out.back() == ' ') out.pop_back();
   return out;
 }
 
@@ -118,10 +124,13 @@ std::string canonical_query(const Query& query, std::string_view bare) {
   return joined(pairs);
 }
 
-Canonical canonical_headers(const Parts& parts) {
+Canonical canonical_headers(const Parts& parts, HeaderRules rules) {
   Canonical out{{"host", parts.host}};
-  for (const auto& [name, value] : parts.headers) out.emplace_back(lower_case(name), one_spaced(value));
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [name, value] : parts.headers)
+    out.emplace_back(lower_case(name), rules.one_space ? one_spaced(trimmed(value)) : trimmed(value));
+  std::stable_sort(out.begin(), out.end(), [&](const auto& a, const auto& b) {
+    return rules.sorted_values ? a < b : a.first < b.first;
+  });
   for (std::size_t i = 1; i < out.size();) {
     if (out[i].first != out[i - 1].first) {
       ++i;

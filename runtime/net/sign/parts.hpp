@@ -45,13 +45,16 @@ std::string percent_decode(std::string_view text);  // what is no %XX stays
 
 // "k=v&k2=v2", encoded. `bare`: what stands for a key without a value, "=" or "".
 std::string join_query(const Query& query, std::string_view bare = "");
-// The same in the order of encoded keys, then values.
+// The same in the order of encoded keys, then encoded values.
 std::string canonical_query(const Query& query, std::string_view bare = "=");
 
-// (name in lower case, trimmed value with inner whitespace made one space), by name. Those of one name are joined by
-// commas in their order. `host` is one of them.
+// (name in lower case, trimmed value), by name. Those of one name are joined by commas. `host` is one of them.
+struct HeaderRules {
+  bool one_space = false;      // for whitespace inside of a value
+  bool sorted_values = false;  // of one name; else in their order
+};
 using Canonical = std::vector<std::pair<std::string, std::string>>;
-Canonical canonical_headers(const Parts& parts);
+Canonical canonical_headers(const Parts& parts, HeaderRules rules = {});
 std::string header_lines(const Canonical& headers);  // "name:value\n" each
 std::string header_names(const Canonical& headers);  // "a;b;c"
 

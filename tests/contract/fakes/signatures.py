@@ -28,6 +28,11 @@ def canonical_query(pairs):
     return "&".join(f"{k}={v}" for k, v in sorted((quote(str(k)), quote(str(v))) for k, v in pairs))
 
 
+def query_in_order(pairs):
+    """Alibaba's RPC and Huawei sort before they encode."""
+    return "&".join(f"{quote(str(k))}={quote(str(v))}" for k, v in sorted(pairs))
+
+
 def canonical_headers(headers, signed, join=","):
     lines = []
     for name in signed:
@@ -66,7 +71,7 @@ def sigv4_key(secret, date, region, service):
 
 def alibaba_rpc(method, pairs, secret):
     """Signature version 1.0, over query and form together; there is no canonical request to hash."""
-    text = f"{method}&%2F&" + quote(canonical_query([(k, v) for k, v in pairs if k != "Signature"]))
+    text = f"{method}&%2F&" + quote(query_in_order([(k, v) for k, v in pairs if k != "Signature"]))
     return text, base64.b64encode(mac(secret + "&", text, "sha1")).decode()
 
 
@@ -90,13 +95,17 @@ def tencent_tc3(method, query, headers, signed, payload_hash, timestamp, date, s
     return sha256(request), mac(key, text).hex()
 
 
-def huawei(method, path, query, headers, signed, payload_hash, date, secret):
-    uri = "/".join(quote(urllib.parse.unquote(part)) for part in path.split("/"))
+def huawei(method, path, query, headers, signed, payload_hash, date, secret, id="", scope=""):
+    """With a scope (day/region/service) it is V11, whose key is derived by HKDF, salted with the id."""
+    uri = quote(urllib.parse.unquote(path), "/")
     lines = "".join(f"{n}:{next((v for k, v in headers if k.lower() == n), '').strip()}\n" for n in signed)
     request = "\n".join([
         method, uri if uri.endswith("/") else uri + "/",
-        canonical_query(pairs_of(query)), lines, ";".join(signed), payload_hash
+        query_in_order(pairs_of(query)), lines, ";".join(signed), payload_hash
     ])
+    if scope:
+        key = mac(mac(id, secret), scope + "\1").hex()
+        return sha256(request), mac(key, f"V11-HMAC-SHA256\n{date}\n{scope}\n{sha256(request)}").hex()
     return sha256(request), mac(secret, f"SDK-HMAC-SHA256\n{date}\n{sha256(request)}").hex()
 
 

@@ -1,8 +1,8 @@
 """The vendors' own SDKs rent from the fakes: what they send is accepted, what they get is parsed, refusals are theirs.
 
-usage: sdk_test.py VENV_FOLDER [NAME ..]. The SDKs come from PyPI into a virtual environment that is made there; exit
-code 77 = skipped. Each case: create, the same token again, describe, list in pages of two, a refusal, a wrong secret,
-terminate; then nothing is alive.
+usage: sdk_test.py VENV_FOLDER SIGN_TOOL [NAME ..]. The SDKs come from PyPI into a virtual environment that is made
+there; exit code 77 = skipped. Each case: create, the same token again, describe, list in pages of two, a refusal, a
+wrong secret, terminate; then nothing is alive.
 """
 import json, os, pathlib, subprocess, sys, unittest, venv
 
@@ -349,6 +349,7 @@ class Huawei(Sdk):
 
 if __name__ == "__main__":
     every = ["Aws", "Alibaba", "Tencent", "Huawei", "Kubernetes", "Azure", "Gcp", "Runpod", "Vast", "Signers"]
-    names = [n.capitalize() for n in sys.argv[2:]] or every
+    Signers.program = sys.argv[2]
+    names = [n.capitalize() for n in sys.argv[3:]] or every
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(globals()[n]) for n in names)
     sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())

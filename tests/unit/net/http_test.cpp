@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/net/proxy.hpp"
 #include "runtime/store/file.hpp"
 #include "tests/unit/net/scripted_server.hpp"
 #include "tests/unit/store/temp_dir.hpp"
@@ -369,6 +370,26 @@ TEST_CASE_METHOD(Fixture, "proxies come from the environment") {
   unsetenv("http_proxy");
   REQUIRE(got.ok());
   CHECK(got->body == "proxied http://nowhere.example/x");
+}
+
+TEST_CASE_METHOD(Fixture, "a proxy that is not there is named, without its password") {
+  options.proxy_from_environment = true;
+  setenv("http_proxy", "http://me:hidden@127.0.0.1:1", 1);
+  setenv("no_proxy", "local.example, .inner.example", 1);
+  const Error e = send({.url = "http://nowhere.example/x", .retry = {.attempts = 1}}).error();
+  CHECK(e.kind == ErrorKind::network);
+  contains(e.message, "by way of the proxy http://127.0.0.1:1");
+  contains(e.hint, "http_proxy");
+  CHECK((e.message + e.hint).find("hidden") == std::string::npos);
+  CHECK(proxy_for("http://nowhere.example").variable == "http_proxy");
+  CHECK(proxy_for("http://local.example:8080/x").url.empty());
+  CHECK(proxy_for("http://a.inner.example").url.empty());
+  CHECK(proxy_for("http://notinner.example").url == "http://127.0.0.1:1");
+  setenv("HTTPS_PROXY", "proxy.example:3128", 1);
+  CHECK(proxy_for("https://nowhere.example").url == "http://proxy.example:3128");
+  setenv("no_proxy", "*", 1);
+  CHECK(proxy_for("https://nowhere.example").url.empty());
+  for (const char* name : {"http_proxy", "HTTPS_PROXY", "no_proxy"}) unsetenv(name);
 }
 
 TEST_CASE_METHOD(Fixture, "what is not a web address or a header is refused") {

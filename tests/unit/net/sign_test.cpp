@@ -319,6 +319,30 @@ TEST_CASE("Huawei", "[sign]") {
         "enable=true&limit=1&multi=1&multi=2&multi=3&path=%2Ftmp%2F123&test=%E4%B8%80%20%28%26%3D%3F%21%23%25.%2A%29");
 }
 
+TEST_CASE("S3: an encoded slash inside of a name is no other slash", "[sign]") {  // the value is botocore's
+  const Parts parts = get("b.example.com", "/a%2Fb/c%20d");
+  CHECK(signature_in(sign_aws(parts, {"AK", "SK", ""}, {"us-east-1", "s3"}, 1795305600 * second)) ==
+        "18713fc4c0fcd45fb7c01029b906041a63bda2311dea56b4a72c00f81a440e36");
+}
+
+// The values are those of the vendors' SDKs; tests/contract/sdk compares thousands.
+TEST_CASE("Spaces inside of headers and names that encoding would reorder are signed as the vendors do", "[sign]") {
+  const Credentials who{"AK", "SK", ""};
+  const std::int64_t time = 1795305600 * second;
+  const Parts list = get("ecs.example.com", "/v1/a%2Fb",
+                         {{"k~", "1"}, {"k+", "2"}, {"k", "b+"}, {"k", "b~"}, {"k", ""}},
+                         {{"X-Note", " two  spaces "}});
+  CHECK(signature_in(sign_huawei(list, who, time)) ==
+        "ff121942b51e078a7b794b4a002c4b6ae7b7da29bac6cf758fbd1ebd78335897");
+  Parts post = get("ecs.aliyuncs.com", "/", {}, {{"x-acs-note", " two  spaces "}, {"X-Acs-Note", "before"}});
+  post.method = "POST";
+  CHECK(signature_in(sign_alibaba(post, who, {"A", "2014-05-26", "n"}, time)) ==
+        "f81517785a52dc11b462e8878508e7e5be9050c08441487ee5d50300ae501b3b");
+  const Parts rpc = get("ecs.aliyuncs.com", "/", {{"k~", "1"}, {"k+", "2"}, {"Format", "JSON"}, {"SignatureType", ""}});
+  CHECK(sign_alibaba_rpc(rpc, who, {"A", "2014-05-26", "n"}, time).query.back().second ==
+        "R/e5HxpSz8MEgvKunNgtWlH6/ls=");
+}
+
 TEST_CASE("JWT: RFC 7515, appendix A.2", "[sign]") {
   const std::string key =
     "-----BEGIN PRIVATE KEY-----\n"

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Kills a runner at its first boundary (boundary.c: a commit, a request, a piece of an answer), resumes it, then at its
+second, and so on until one ends before it is killed. It rents a machine of a fake, makes a call there and releases it.
+After each: the result is right, nothing that costs money is alive, nothing was rented twice under one tag. In the end
+the ledger is the fake's bill.
+
+The machine itself is a folder here (stubs/ssh), with a real agent in it.
+usage: boundary_kills.py RILLE BOUNDARY_SO PROVIDER [--every K] [--first N]"""
+import argparse, collections, json, os, signal, subprocess, sys, time
+from pathlib import Path
+
+here = Path(__file__).resolve().parent
+sys.path.insert(0, str(here))
+from user import User
+
+p = argparse.ArgumentParser()
+p.add_argument("rille")
+p.add_argument("shim")
+p.add_argument("provider")
+p.add_argument("--every", type=int, default=1, help="only each K-th boundary")
+p.add_argument("--first", type=int, default=1)
+o = p.parse_args()
+user = User(o.rille, o.provider, "--start", "0.02")
+user.ask("set", end=0.01)
+log = Path(user.root, "boundaries")
+machines = Path(user.root, "machines")
+base = dict(STUB_MACHINES=str(machines), PATH=f"{here}/stubs:{os.environ['PATH']}", RILLE_THREADS="1")
+SCRIPT = """
+local box = rille.rent("box", { provider = "%s", gpu = "A100", ttl = "2h", unguarded = true, price = %s })
+local sum = box:call("sum", { args = 20 }, function(n) return n + 22 end)
+box:release()
+return sum
+"""
+NAMES = dict(c="commit", s="request", r="answer")
+failures, killed, resumed, began = [], collections.Counter(), 0, time.time()
+
+
+def price():
+    """What the cheapest machine costs an hour, in the provider's currency, which the ledger then takes for dollars; a
+    cluster of one's own costs nothing."""
+    rows = json.loads(user.rille("offers", "--refresh", "--json", "--provider", o.provider, "--gpu", "A100")[1])
+    return min((r["price_per_hour"] for r in rows if "price_per_hour" in r), default=0)
+
+
+def newest():
+    rows = json.loads(user.rille("ps", "--json", "-n", "1", env=user.env(**base))[1] or "[]")
+    return (rows[0]["id"], rows[0]["state"]) if rows else ("", "")
+
+
+def agents():
+    """Processes of machines of this test."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"RILLE_INSTANCE={machines}".encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def end_agents():
+    for pid in agents():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def check_secrets():
+    for pid in agents():
+        try:
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            continue
+        if any(s.encode() in environ for s in user.secrets):
+            failures.append("a secret stands in the environment of an agent")
+
+
+def settled():
+    """The fake's state, once what it has said to be gone has also ended: that takes it a hundredth of a second."""
+    for _ in range(50):
+        state = user.ask("state")
+        if not state["alive"]:
+            break
+        time.sleep(0.02)
+    return state
+
+
+def one(n, cost):
+    """False: it ended before its n-th boundary."""
+    global resumed
+    before, made = newest(), len(user.ask("state")["machines"])
+    log.unlink(missing_ok=True)
+    shim = dict(base, LD_PRELOAD=os.path.abspath(o.shim), BOUNDARY_PORT=str(user.told["port"]), BOUNDARY_KILL=str(n),
+                BOUNDARY_LOG=str(log))
+    code, out, err = user.run(SCRIPT % (o.provider, cost), env=user.env(**shim))
+    check_secrets()
+    letters = log.read_text() if log.exists() else ""
+    where = f"boundary {n} ({NAMES.get(letters[-1:], '?')})"
+    if code != -signal.SIGKILL:
+        if code != 0 or len(letters) >= n:
+            failures.append(f"{where}: ended with {code}: {out[-900:]} {err[-900:]}")
+        return False
+    killed[NAMES[letters[-1]]] += 1
+    id, state = newest()
+    if (id, state) != before and state not in ("done", "failed", "cancelled"):
+        resumed += 1
+        code, out, err = user.rille("--json", "resume", id, env=user.env(**base), timeout=300)
+        result = json.loads(out).get("result") if out else None
+        if code != 0 or result != 42:
+            failures.append(f"{where}: resumed with {code}: {out[-900:]} {err[-900:]}")
+    elif id != before[0] and state != "done":
+        failures.append(f"{where}: the run is {state}")
+    state = settled()
+    if state["alive"]:
+        failures.append(f"{where}: {state['alive']} things that cost money are alive: {user.rille('leases')[1]}")
+    if len(state["machines"]) - made > 1:
+        failures.append(f"{where}: {len(state['machines']) - made} machines for one rent")
+    return True
+
+
+def check_bills():
+    """The ledger beside the fake's bill, machine by machine: never below it. It counts until the provider has said that
+    the machine is gone, which is known some time after it is so, or long after where the runner was dead meanwhile: for
+    that time, and one billing unit more on each side, it may be above. Gives how many are equal to the last micro."""
+    rows = json.loads(user.rille("cost", "--json", env=user.env(**base))[1] or "[]")
+    ledger = {m["machine"].rpartition("/")[2]: m for row in rows for m in row.get("machines", [])}
+    state, equal = user.ask("state"), 0
+    for m in state["machines"]:
+        known = ledger.get(m["id"])
+        if not known:
+            if not m["failed"]:
+                failures.append(f"the ledger does not know {m['id']}")
+            continue
+        apart = known["cost_micros"] - m["bill"]
+        later = max(0, known["seconds"] - (m["ended"] - m["created"])) + 2 * state["billing"]["unit_s"]
+        equal += apart == 0
+        if not 0 <= apart <= m["price"] * later / 3600 + 1:
+            failures.append(f"{m['id']}: the ledger says {known['cost_micros']}, the bill {m['bill']}; {known} {m}")
+    return equal
+
+
+try:
+    cost = price()
+    n = o.first
+    while not failures and one(n, cost):
+        n += o.every
+        end_agents()
+    tags = [m["tag"] for m in user.ask("state")["machines"]]
+    if len(set(tags)) != len(tags):
+        failures.append(f"rented twice under one tag: {sorted(t for t in tags if tags.count(t) > 1)}")
+    equal = check_bills()
+    leaks = user.leaks()
+    if leaks:
+        failures.append(f"a secret stands in {leaks}")
+    print(f"{o.provider}: killed at {sum(killed.values())} boundaries ({dict(killed)}), {resumed} resumed, "
+          f"{len(tags)} machines, of {equal} the ledger is the bill to the last micro, "
+          f"{len(user.ask('state')['calls'])} calls, {time.time() - began:.0f} s")
+finally:
+    end_agents()
+    for f in failures[:5]:
+        print("WRONG:", f)
+    if failures:
+        print("kept:", user.root)
+    user.close(keep=bool(failures))
+sys.exit(bool(failures))

@@ -1,0 +1,76 @@
+// Rille's signers as a filter, for signers.py: a request as a line of JSON in, that request signed as a line out.
+// In: vendor, method, host, path, query and headers (lists of pairs; a value of null: a key that stands alone), body,
+// id, secret, token, time_us, and what that vendor's signer wants beside. Out: url, headers, body. No request is sent.
+#include <cstdio>
+#include <iostream>
+
+#include "runtime/base/value.hpp"
+#include "runtime/net/sign/alibaba.hpp"
+#include "runtime/net/sign/aws.hpp"
+#include "runtime/net/sign/huawei.hpp"
+#include "runtime/net/sign/tencent.hpp"
+
+using rille::Value;
+using namespace rille::net;
+
+namespace {
+
+// Each pair of a list of them: both its texts, or nothing for a value of null.
+template <class Take>
+void each_pair(const Value& list, Take take) {
+  for (const Value& pair : *list.as_array())
+    take(*(*pair.as_array()).at(0).as_string(), (*pair.as_array()).at(1).as_string());
+}
+
+Parts read_parts(const Value& v) {
+  Parts parts;
+  parts.method = v.text("method");
+  parts.scheme = "http";
+  parts.host = v.text("host");
+  parts.path = v.text("path", "/");
+  parts.body = v.text("body");
+  each_pair(v["query"], [&](const std::string& key, const std::string* value) {
+    parts.query.emplace_back(key, value ? std::optional(*value) : std::nullopt);
+  });
+  each_pair(v["headers"], [&](const std::string& name, const std::string* value) {
+    parts.headers.emplace_back(name, *value);
+  });
+  return parts;
+}
+
+Parts sign(const Value& v) {
+  Parts parts = read_parts(v);
+  const Credentials who{v.text("id"), v.text("secret"), v.text("token")};
+  const std::string vendor = v.text("vendor");
+  const std::int64_t time_us = v.integer("time_us");
+  if (vendor == "aws") {
+    AwsScope scope{v.text("region"), v.text("service")};
+    return sign_aws(std::move(parts), who, scope, time_us);
+  }
+  const AlibabaCall alibaba{v.text("action"), v.text("version"), v.text("nonce")};
+  if (vendor == "alibaba") return sign_alibaba(std::move(parts), who, alibaba, time_us);
+  if (vendor == "alibaba_rpc") return sign_alibaba_rpc(std::move(parts), who, alibaba, time_us);
+  if (vendor == "tencent") {
+    const TencentCall call{v.text("service"), v.text("action"), v.text("version"), v.text("region"),
+                           v.boolean("sign_action")};
+    return sign_tencent(std::move(parts), who, call, time_us);
+  }
+  const HuaweiScope scope{v.text("region"), v.text("service")};
+  return sign_huawei(std::move(parts), who, time_us, scope);
+}
+
+}  // namespace
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    const rille::Result<Value> request = Value::from_json(line);
+    if (!request) {
+      std::cerr << request.error().message << "\n";
+      return 2;
+    }
+    const Parts done = sign(*request);
+    Value::Array headers;
+    for (const auto& [name, value] : done.headers) headers.push_back(Value::Array{name, value});
+    std::cout << Value().set("url", done.url()).set("headers", std::move(headers)).to_json() << std::endl;
+  }
+}
