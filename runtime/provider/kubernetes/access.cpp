@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "runtime/base/base64.hpp"
 #include "runtime/base/id.hpp"
 #include "runtime/loop/command.hpp"
@@ -18,16 +20,33 @@ Error wrong(std::string what, std::string hint = "kubectl config view --minify s
   return make_error(ErrorKind::config, "kubernetes: " + std::move(what), std::move(hint));
 }
 
+// Paths in a kubeconfig are relative to it.
+std::string beside(const std::string& kubeconfig, const std::string& path) {
+  if (path.empty()) return path;
+  return std::filesystem::path(kubeconfig).parent_path() / path;
+}
+
 // kubeconfig is YAML, and JSON is YAML as well.
 Async<Value> read_config(Loop& loop, std::string file, CancelToken token) {
-  RILLE_CO_TRY(const std::string text, store::read_file(file, 4 << 20));
-  if (Result<Value> read = Value::from_json(text); read && read->as_object()) co_return std::move(*read);
   CommandOptions view;
-  view.argv = {"kubectl", "config", "view", "--kubeconfig", file, "--raw", "--minify", "--flatten", "-o", "json"};
+  view.argv = {"kubectl", "config", "view", "--raw", "--minify", "--flatten", "-o", "json"};
+  if (file.find(':') == std::string::npos) {  // else several, which kubectl merges
+    RILLE_CO_TRY(const std::string text, store::read_file(file, 4 << 20));
+    if (Result<Value> read = Value::from_json(text); read && read->as_object()) co_return std::move(*read);
+    view.argv.insert(view.argv.end(), {"--kubeconfig", file});
+  }
   Result<CommandResult> done = co_await run_command(loop, std::move(view), token);
   if (!done) co_return wrong(fmt::format("'{}' needs kubectl to be read", file), "install kubectl");
   if (!done->ok()) co_return wrong(fmt::format("kubectl cannot read '{}': {}", file, done->last_words()));
   co_return Value::from_json(done->out);
+}
+
+// Of `key`, whose data stand in the file or in a file that it names, beside it unless its path is absolute.
+Result<std::string> pem_of(const Value& object, const std::string& key, const std::string& kubeconfig) {
+  if (const std::string data = object.text(key + "-data"); !data.empty()) return from_base64(data);
+  const std::string file = object.text(key);
+  if (file.empty()) return std::string();
+  return store::read_file(beside(kubeconfig, file), 1 << 20);
 }
 
 const Value& named(const Value& list, const std::string& name) {
@@ -72,7 +91,13 @@ Async<KubeAccess> find_kube_access(Loop& loop, std::string kubeconfig, std::stri
   if (cluster.boolean("insecure-skip-tls-verify"))
     co_return wrong(fmt::format("'{}' skips the verification of its server", kubeconfig),
                     "name the cluster's certificate: certificate-authority");
-  out.ca_file = cluster.text("certificate-authority");
+  if (const std::string file = out.user.text("tokenFile"); !file.empty())
+    out.user.set("tokenFile", beside(kubeconfig, file));
+  RILLE_CO_TRY(out.client_certificate, pem_of(out.user, "client-certificate", kubeconfig));
+  RILLE_CO_TRY(out.client_key, pem_of(out.user, "client-key", kubeconfig));
+  if (out.client_certificate.empty() != out.client_key.empty())
+    co_return wrong(fmt::format("'{}' has only one of client-certificate and client-key", kubeconfig));
+  out.ca_file = beside(kubeconfig, cluster.text("certificate-authority"));
   if (const std::string data = cluster.text("certificate-authority-data"); !data.empty()) {
     RILLE_CO_TRY(const std::string pem, from_base64(data));
     RILLE_CO_CHECK(store::make_directories(cache));

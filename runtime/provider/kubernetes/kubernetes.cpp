@@ -8,6 +8,7 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/kubernetes/access.hpp"
 #include "runtime/provider/kubernetes/objects.hpp"
@@ -28,8 +29,7 @@ constexpr cloud::Meaning meanings[] = {
     {"AlreadyExists", Trouble::conflict, "two orders with one name"},
     {"NotFound", Trouble::not_found, ""},
     {"Unauthorized", Trouble::auth, "does `kubectl get pods` work with this kubeconfig?"},
-    {"Forbidden", Trouble::auth, "it needs jobs (create get list delete), pods (list) and pods/exec (create) in its "
-                                 "namespace, and nodes (list)"},
+    {"Forbidden", Trouble::auth, "what it needs: rille doctor --provider kubernetes --policy"},
 };
 
 cloud::Answer read_answer(const net::HttpResponse& response) {
@@ -50,6 +50,7 @@ net::Parts sign(net::Parts parts, const net::Credentials& who, std::int64_t) {
 struct Setting {
   KubeSettings kube;
   std::string kubeconfig, context_server, cache;
+  std::vector<std::string> zones;        // only these are offered; empty: all
 };
 
 class Kubernetes final : public Provider {
@@ -62,11 +63,14 @@ class Kubernetes final : public Provider {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     std::vector<Offer> none;
     if (query.spot) co_return none;
-    net::Query all;
-    RILLE_CO_TRY(const Value::Array nodes, co_await pages("nodes", "/api/v1/nodes", all, token));
-    Result<Value::Array> pods = co_await pages("pods", "/api/v1/pods", all, token);
+    net::Query nothing;
+    RILLE_CO_TRY(const Value::Array nodes, co_await pages("nodes", "/api/v1/nodes", nothing, token));
+    Result<Value::Array> pods = co_await pages("pods", "/api/v1/pods", nothing, token);
     if (!pods && pods.error().http_status != 403) co_return named(pods.error(), "offers");
-    co_return kube_offers(nodes, pods ? *pods : Value::Array(), setting_.kube, query);
+    std::vector<Offer> all = kube_offers(nodes, pods ? *pods : Value::Array(), setting_.kube, query);
+    Result<std::vector<Offer>> there = cloud::only_there(name_, std::move(all), setting_.zones);
+    if (!there) co_return named(there.error(), "offers");
+    co_return there;
   }
 
   // A pod that finds no node in time is taken back.
@@ -141,6 +145,27 @@ class Kubernetes final : public Provider {
     co_return success();
   }
 
+  // A review of oneself, which everybody may ask for; older servers, which have none, still tell their version. Then
+  // what a rent needs first.
+  Async<Identity> check(CancelToken token) override {
+    RILLE_CO_CHECK(co_await open(token));
+    Value review;
+    review.set("apiVersion", "authentication.k8s.io/v1").set("kind", "SelfSubjectReview");
+    Result<Value> told = co_await send("POST", "check", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+                                       std::move(review), token);
+    if (!told && told.error().http_status != 404) co_return named(told.error(), "check");
+    net::Query ours{{"labelSelector", kube_tag_label}};
+    RILLE_CO_CHECK(co_await pages("check", jobs(), ours, token));
+    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_->get(token));
+    Identity out;
+    if (told) out.who = (*told)["status"]["userInfo"].text("username");
+    out.account = fmt::format("{}, namespace {}", host_, settings_.name_space);
+    out.from = found.from;
+    out.age_unknown = "a cluster does not tell it";
+    out.skew_us = api_->skew_us();
+    co_return out;
+  }
+
  private:
   std::string jobs() const { return "/apis/batch/v1/namespaces/" + settings_.name_space + "/jobs"; }
   std::string pods() const { return "/api/v1/namespaces/" + settings_.name_space + "/pods"; }
@@ -175,30 +200,30 @@ class Kubernetes final : public Provider {
     }
     if (api_) co_return success();  // by another call meanwhile
     const std::size_t host = access.server.find("://");
-    const bool client_key = !access.user["client-key"].is_null() || !access.user["client-key-data"].is_null();
     if (host == std::string::npos)
       co_return named(make_error(ErrorKind::config, fmt::format("kubernetes: '{}' is no server", access.server),
                                  "as in https://10.0.0.1:6443"), "connect");
-    if (client_key && access.user.text("token").empty())
-      co_return named(make_error(ErrorKind::config, "kubernetes: the kubeconfig's user has a client certificate only",
-                                 "run `kubectl proxy`, and set \"server\": \"http://127.0.0.1:8001\""), "connect");
     scheme_ = access.server.substr(0, host);
     host_ = access.server.substr(host + 3);
     if (host_.ends_with('/')) host_.pop_back();
     settings_ = setting_.kube;
     if (settings_.name_space.empty()) settings_.name_space = access.name_space.empty() ? "default" : access.name_space;
     user_ = access.user;
+    certified_ = !access.client_certificate.empty();
     std::vector<cloud::KeySource> sources{[this](CancelToken t) { return keys(std::move(t)); }};
     chain_ = std::make_unique<cloud::CredentialChain>(loop_, name_, std::move(sources), "kubectl config view");
     cloud::ApiOptions options{.provider = name_, .meanings = meanings, .read = read_answer, .sign = sign};
     options.ca_file = access.ca_file;
+    options.client_certificate = access.client_certificate;
+    options.client_key = access.client_key;
     api_ = std::make_unique<cloud::Api>(loop_, std::move(options), *chain_);
     co_return success();
   }
 
   Async<std::optional<cloud::FoundKeys>> keys(CancelToken token) {
-    if (!user_.is_null()) co_return co_await kube_token(loop_, user_, token);
-    co_return std::optional<cloud::FoundKeys>(std::in_place);
+    RILLE_CO_TRY(std::optional<cloud::FoundKeys> found, co_await kube_token(loop_, user_, token));
+    if (!found && (certified_ || user_.is_null())) found.emplace();  // the certificate says it, or nobody asks
+    co_return found;
   }
 
   net::Parts base(const char* method, std::string path) const {
@@ -258,6 +283,7 @@ class Kubernetes final : public Provider {
     for (const std::string& word : {"--namespace=" + settings_.name_space, std::string("exec"), std::string("-i"),
                                     pod["metadata"].text("name"), std::string("--")})
       m.channel.argv_prefix.push_back(word);
+    for (const std::string& word : kube_enter()) m.channel.argv_prefix.push_back(word);
     m.channel.directory = kube_directory;
     return m;
   }
@@ -276,6 +302,7 @@ class Kubernetes final : public Provider {
   std::string name_ = "kubernetes", scheme_, host_;
   KubeSettings settings_;  // with the context's namespace
   Value user_;
+  bool certified_ = false;
   std::unique_ptr<cloud::CredentialChain> chain_;
   std::unique_ptr<cloud::Api> api_;
 };
@@ -296,7 +323,7 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   s.kube.image = read.text("image", "docker.io/library/debian:12-slim");
   s.kube.priority_class = read.text("priority_class");
   s.kube.service_account = read.text("service_account");
-  s.kube.zones = read.texts("regions", {});
+  s.zones = read.texts("regions", {});
   s.kube.node_selector = read.object("node_selector");
   s.kube.tolerations = read.any("tolerations");
   const std::string wait = read.text("wait", "5m");

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "runtime/base/channel_spec.hpp"
 #include "runtime/base/id.hpp"
 #include "runtime/provider/gpus.hpp"
 
@@ -109,15 +110,26 @@ void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuer
   }
 }
 
-// Keeps the pod: until its folder is gone (the agent's own end), or the time is over.
+// Keeps the pod: until its folder is gone (the agent's own end), the time is over ($3, seconds), or nobody has come to
+// start an agent ($4, for so many seconds). 0: never.
 constexpr const char* keep_script = R"sh(umask 077
-mkdir -p "$1/work" && printf '%s\n' "$2" >"$1/machine.json" || exit 1
 trap 'exit 0' TERM
+mkdir -p "$1/work" && printf '%s\n' "$2" >"$1/machine.new" && mv "$1/machine.new" "$1/machine.json" || exit 1
+quiet_until=$(($(date +%s) + $4))
 while [ -e "$1/machine.json" ]; do
-  [ "$3" -eq 0 ] || [ "$(date +%s)" -lt "$3" ] || exit 0
+  now=$(date +%s)
+  [ "$3" -eq 0 ] || [ "$now" -lt "$3" ] || exit 0
+  [ "$4" -eq 0 ] || [ -e "$1/agent.lock" ] || [ "$now" -lt "$quiet_until" ] || exit 0
   sleep 1 &
   wait $!
 done)sh";
+
+constexpr const char* enter_script = R"sh(tries=50
+while [ ! -e "$0" ] && [ "$tries" -gt 0 ]; do
+  tries=$((tries - 1))
+  sleep 0.1
+done
+exec "$@")sh";
 
 }  // namespace
 
@@ -134,11 +146,7 @@ double read_quantity(const std::string& text) {
 std::vector<Offer> kube_offers(const Value::Array& nodes, const Value::Array& pods, const KubeSettings& settings,
                                const OfferQuery& query) {
   std::map<std::string, Offer> found;
-  for (const auto& [name, node] : read_nodes(nodes, pods)) {
-    const auto& zones = settings.zones;
-    if (!zones.empty() && std::find(zones.begin(), zones.end(), node.zone) == zones.end()) continue;
-    offer_sizes(node, settings, query, found);
-  }
+  for (const auto& [name, node] : read_nodes(nodes, pods)) offer_sizes(node, settings, query, found);
   std::vector<Offer> out;
   for (auto& [id, offer] : found) out.push_back(std::move(offer));
   std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
@@ -152,7 +160,7 @@ std::string kube_name(const std::string& tag) { return "rille-" + derive_hex({"k
 Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::int64_t now_us) {
   Value file;
   file.set("id", kube_name(request.tag)).set("tag", request.tag).set("created_wall_us", now_us);
-  file.set("expires_wall_us", request.expires_wall_us).set("orphan_after_ms", request.orphan_after_ms);
+  request.tell_end(file);
   file.set("terminating", false);
   Value amounts;
   amounts.set("cpu", std::to_string(request.offer.vcpus)).set("memory", std::to_string(request.offer.memory_bytes));
@@ -162,7 +170,9 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   Value container;
   container.set("name", "rille").set("image", settings.image);
   const std::string ends = std::to_string((request.expires_wall_us + 999'999) / 1'000'000);
-  container.set("command", Value::Array{"/bin/sh", "-c", keep_script, "sh", kube_directory, file.to_json(), ends});
+  const std::string patience = std::to_string((request.orphan_after_ms + 999) / 1000);
+  container.set("command", Value::Array{"/bin/sh", "-c", keep_script, "sh", kube_directory, file.to_json(), ends,
+                                        patience});
   container.set("resources", Value().set("limits", std::move(limits)).set("requests", std::move(amounts)));
 
   Value selector = settings.node_selector.as_object() ? settings.node_selector : Value(Value::Object{});
@@ -197,6 +207,10 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   return out;
 }
 
+std::vector<std::string> kube_enter() {
+  return {"/bin/sh", "-c", enter_script, std::string(kube_directory) + "/" + InstanceFile::name};
+}
+
 std::string kube_unschedulable(const Value& pod) {
   for (const Value& c : items(pod["status"]["conditions"]))
     if (c.text("type") == "PodScheduled" && c.text("status") == "False") return c.text("message", c.text("reason"));
@@ -217,6 +231,29 @@ Machine kube_machine(const Value& job, const Value& pod) {
   else m.state = phase == "Running" ? MachineState::live : MachineState::pending;
   m.details.set("pod", pod["metadata"].text("name")).set("node", pod["spec"].text("nodeName"));
   return m;
+}
+
+std::string kube_policy() {
+  return R"json({
+  "apiVersion": "v1", "kind": "List", "items": [
+    { "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+      "metadata": { "name": "rille", "namespace": "default" },
+      "rules": [
+        { "apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "list", "delete"] },
+        { "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"] },
+        { "apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"] } ] },
+    { "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+      "metadata": { "name": "rille", "namespace": "default" },
+      "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "rille" },
+      "subjects": [ { "kind": "ServiceAccount", "name": "rille", "namespace": "default" } ] },
+    { "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "rille" },
+      "rules": [ { "apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"] } ] },
+    { "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": "rille" },
+      "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "rille" },
+      "subjects": [ { "kind": "ServiceAccount", "name": "rille", "namespace": "default" } ] }
+  ]
+}
+)json";
 }
 
 }  // namespace rille::provider

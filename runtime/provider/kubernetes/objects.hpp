@@ -11,7 +11,6 @@ namespace rille::provider {
 
 struct KubeSettings {
   std::string name_space, image, priority_class, service_account;
-  std::vector<std::string> zones;        // only these are offered; empty: all
   Value node_selector, tolerations;      // more of both
   Micros price_micros_per_gpu_hour = price_unknown;
   std::int64_t wait_ms = 300'000;        // for a pod to find a node
@@ -31,8 +30,15 @@ std::vector<Offer> kube_offers(const Value::Array& nodes, const Value::Array& po
 std::string kube_name(const std::string& tag);
 Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::int64_t now_us);
 
+// The words before a command in the pod: it waits until the pod's script has made the instance's folder, since a pod
+// runs, and takes commands, before that.
+std::vector<std::string> kube_enter();
+
 // `pod` null: there is none. Neither channel nor id.
 Machine kube_machine(const Value& job, const Value& pod);
+// The least that it must be allowed, as objects for `kubectl apply`.
+std::string kube_policy();
+
 // Why no node takes the pod; "" if one does, or nobody has looked.
 std::string kube_unschedulable(const Value& pod);
 

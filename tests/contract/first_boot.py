@@ -1,0 +1,59 @@
+"""The first start of a rented machine on this one, in earnest: the user data that a driver has written is run as root
+in mount and process namespaces of its own, and an sshd is started on what it left there, at port 22 of the loopback.
+What it has started ends with the process that `begin` gives."""
+import base64, os, shutil, socket, subprocess
+from pathlib import Path
+
+BOOT = """set -e
+for folder in /root /etc/ssh /etc/systemd/system /var/lib/rille; do mount -t tmpfs none $folder; done
+PATH=$1/stubs:$PATH sh "$1/user-data"
+[ -z "$2" ] || { rm /etc/ssh/ssh_host_ed25519_key*; ssh-keygen -q -t ed25519 -N "" -f /etc/ssh/ssh_host_ed25519_key; }
+cp /var/lib/rille/instance/machine.json "$1/machine.json"
+ls /etc/systemd/system >"$1/units"
+exec SSHD -D -e -f "$1/sshd_config" """
+
+
+def sshd():
+    return shutil.which("sshd") or "/usr/sbin/sshd"
+
+
+def missing():
+    """Why it cannot be done here; "" if it can."""
+    with socket.socket() as s:
+        free = s.connect_ex(("127.0.0.1", 22)) != 0
+    namespace = os.getuid() == 0 and subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/root"],
+                                                    capture_output=True).returncode == 0
+    fits = free and namespace and os.path.exists(sshd())
+    return "" if fits else "it needs root, mount namespaces, sshd, and port 22"
+
+
+def prepare(root):
+    os.makedirs("/var/lib/rille", exist_ok=True)
+    os.makedirs("/run/sshd", exist_ok=True)
+    Path(root, "stubs").mkdir()
+    for name in ("systemctl", "service"):  # of this machine nothing is restarted
+        Path(root, "stubs", name).write_text("#!/bin/sh\nexit 0\n")
+        os.chmod(f"{root}/stubs/{name}", 0o755)
+    Path(root, "sshd_config").write_text(
+        "Port 22\nListenAddress 0.0.0.0\nHostKey /etc/ssh/ssh_host_ed25519_key\nPidFile none\nStrictModes no\n"
+        "UsePAM no\nAuthorizedKeysFile /root/.ssh/authorized_keys\nPermitRootLogin prohibit-password\n"
+        "PasswordAuthentication no\nKbdInteractiveAuthentication no\nLogLevel ERROR\n")
+
+
+def user_data(parameters):
+    """The user data among a call's parameters, however they are nested."""
+    for key, value in parameters.items() if isinstance(parameters, dict) else ():
+        if key.lower().replace("_", "") == "userdata" and value:
+            return value
+        if isinstance(value, dict) and user_data(value):
+            return user_data(value)
+    return None
+
+
+def begin(root, data, other_key=False):
+    """`data`: base64. `other_key`: the host has another key than its user data said."""
+    Path(root, "user-data").write_bytes(base64.b64decode(data))
+    with open(root + "/boot.log", "w") as log:
+        return subprocess.Popen(["unshare", "-m", "--propagation", "private", "-p", "-f", "--mount-proc",
+                                 "--kill-child", "sh", "-c", BOOT.replace("SSHD", sshd()), "sh", root,
+                                 "other" if other_key else ""], stderr=log)

@@ -1,0 +1,72 @@
+-- Train wherever there is room: this machine, a host of yours, a Slurm or Kubernetes cluster, a cloud. The script
+-- names none of them. It compares what there is to rent, takes the cheapest that fits, stages a text, trains a small
+-- GPT on it, brings the checkpoint home, validates it, and releases.
+--
+--   rille run workflows/rent_anywhere.lua                                 the cheapest of all that is set up
+--   rille run workflows/rent_anywhere.lua --provider slurm --gpu A100
+--   rille run workflows/rent_anywhere.lua --gpu H100 --spot --budget 20
+--   rille run workflows/rent_anywhere.lua --provider local --steps 50     here, to try it
+--
+-- Kill it at any point: the training goes on over there, and `rille resume last` joins it. What each line does, and how
+-- a provider is set up: docs/manual/rent-anywhere.md
+local rille = require "rille"
+
+local args = rille.args {
+  provider = "any", gpu = "any", spot = false, ttl = "6h", budget = 5.00,    -- what to rent, how long, dollars at most
+  data = "", steps = 300, seed = 1, out = "out/",                            -- what to train on, and where to put it
+}
+local text = args.data ~= "" and args.data or rille.script_directory .. "/../docs"
+rille.budget { limit = args.budget, alert = 0.8 }
+
+-- Choose: everything that fits, cheapest first.
+local wanted = { gpu = args.gpu, spot = args.spot, provider = args.provider ~= "any" and args.provider or nil }
+local offers = rille.offers(wanted)
+local found = #offers
+for i = found, 6, -1 do offers[i] = nil end
+print(offers)
+if found > #offers then print(("and %d more"):format(found - #offers)) end
+
+-- Rent: the first of them; where that is gone by now, the next. A spot machine that is lost is replaced by itself.
+wanted.ttl = args.ttl
+local box = rille.rent("trainer", wanted)
+print(("rented from %s in %s: %s, the cheapest of %d that fit"):format(box.provider, box.region,
+  box.price and ("$%.2f per hour"):format(box.price) or "at a price that is not known", found))
+
+-- Stage: checked by SHA-256, resumed where a transfer was cut.
+box:stage(text, "corpus")
+
+-- Train: the function travels there, with what it uses, and its work belongs to that machine from then on, whatever
+-- becomes of this process. Each checkpoint comes home as it is written.
+local sizes = { layers = 2, heads = 4, width = 64, context = 32 }
+local function network() return rille.nn.gpt(sizes) end
+local function corpus(seed) return rille.data.bytes("corpus", { batch = 8, context = sizes.context, seed = seed }) end
+
+local trained = box:call("train", { args = args, checkpoint = rille.home }, function(args)
+  local dev = rille.device()                                                 -- a GPU, or the CPU
+  print("training on " .. tostring(dev))
+  local data, model = corpus(args.seed), network():to(dev)
+  local opt = rille.optim.adamw(model:parameters(), { lr = 3e-3 })
+  local update = rille.compile(function(x, y)                                -- traced once, then replayed
+    local loss = model(x):cross_entropy(y)
+    loss:backward()
+    opt:step()
+    return loss
+  end)
+  local checkpoint = { every = 50, state = { model, opt, data } }
+  local result = rille.train { update = update, data = data, steps = args.steps, checkpoint = checkpoint }
+  return { loss = result.loss, steps = result.steps }
+end)
+
+-- Fetch, and validate: what was written is read again, and measured on the part of the text that was never trained on.
+box:get("checkpoints/latest", args.out)
+local validation = box:call("validate", { args = args }, function(args)
+  local model = network()
+  rille.checkpoint.load({ model }, "checkpoints")
+  return rille.train.validation(model:to(rille.device()), corpus(args.seed), { batches = 20 })
+end)
+
+box:release()                                                                -- nothing costs from here on
+print(("loss %.4f after %d steps, validation loss %.4f; the checkpoint is in %s"):format(trained.loss, trained.steps,
+  validation, args.out))
+print(("it cost $%.4f on %s"):format(box.spent, box.provider))
+return { loss = trained.loss, steps = trained.steps, validation = validation, provider = box.provider }
