@@ -212,6 +212,20 @@ Result<Value::Array> GpuTelemetry::read() {
   return out;
 }
 
+Result<double> GpuTelemetry::busy() const {
+  RILLE_TRY(const auto all, cards());
+  double sum = 0;
+  int told = 0;
+  for (Device d : all) {
+    Utilization now{};
+    if (!f_->nvmlDeviceGetUtilizationRates || f_->nvmlDeviceGetUtilizationRates(d, &now) != success) continue;
+    sum += double(now.gpu) / 100;
+    ++told;
+  }
+  if (told == 0) return make_error(ErrorKind::device, "no GPU tells how busy it is");
+  return sum / told;
+}
+
 Result<Value> GpuTelemetry::read(const std::string& uuid) {
   collect_events();
   Device d = nullptr;

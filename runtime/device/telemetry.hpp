@@ -27,6 +27,8 @@ class GpuTelemetry {
   static Result<GpuTelemetry> open();
   // Every GPU; of a divided one, its instances, too.
   Result<Value::Array> read();
+  // How busy they are, from 0 to 1: the mean of those that tell. device: none does. Quicker than a reading.
+  Result<double> busy() const;
   // One, by its uuid: "GPU-..", "MIG-..".
   Result<Value> read(const std::string& uuid);
 

@@ -65,7 +65,9 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
                                 std::int64_t leases_max, CancelToken token) {
   if (Simulation* world = run_.config_.simulation) {
     world->asked[lease::Manager::lease_id(run_.id(), key)] = options;
-    if (options.as_object()) options.as_object()->erase("provider");  // the simulated one answers for it
+    // The simulated one answers for it.
+    for (const char* named : {"provider", "providers"})
+      if (options.as_object()) options.as_object()->erase(named);
   }
   lease::Acquire request;
   request.key = std::move(key);

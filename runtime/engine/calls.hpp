@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "runtime/agent/client.hpp"
 #include "runtime/engine/run.hpp"
@@ -50,6 +51,10 @@ class Calls {
   Async<LeaseView> replace(std::string lease_id, Value options, std::string why, CancelToken token);
   // When its machine will be taken away, in seconds since 1970, or null.
   Async<Value> preempting(std::string lease_id, CancelToken token);
+  // What the machines of these leases do: a list in their order, of readings or { error }. usage.cpp
+  Async<Value> telemetry(std::vector<std::string> lease_ids, CancelToken token);
+  // Starts the agent of a lease that is to end when it is idle: it is the agent that sees that.
+  Task<void> wake(std::string lease_id);
   // What a lease's next machine must have, too: a row, once in the transaction that completes it. Specs: losses.cpp.
   static Value setup_of(const std::string& from, const std::string& to, const Value& options);
   static Value setup_of(const CallSpec& spec);
@@ -114,6 +119,10 @@ class Calls {
                             CancelToken token);
   bool others_work(const std::string& lease_id, std::int64_t generation) const;
   static Error not_live(const std::string& id, const std::optional<lease::Lease>& lease);
+  // usage.cpp
+  Async<Value> reading(std::string lease_id, CancelToken token);
+  Task<void> follow(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent);
+  std::set<std::pair<std::string, std::int64_t>> idle_;  // leases and generations whose agents have said so
   std::map<std::string, Notice> notices_;
   std::map<std::string, std::int64_t> watched_;  // lease -> generation
   std::map<std::string, std::map<std::string, Working>> working_;

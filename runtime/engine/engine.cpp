@@ -17,6 +17,7 @@
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 #include "runtime/net/redact.hpp"
+#include "runtime/provider/catalogue/cache.hpp"
 #include "runtime/provider/local/local.hpp"
 #include "runtime/provider/providers.hpp"
 
@@ -150,6 +151,8 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
     for (auto& one : made) RILLE_CHECK(engine->registry_->add(std::move(one)));
   }
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
+  RILLE_TRY(provider::OfferSettings told, provider::read_offer_settings(engine->options_.providers_file));
+  engine->leases_->set_rates(std::move(told.rates));
   engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,
                                            [e = engine.get()](const std::string& run) { return e->alive(run); });
   engine->alerts_ = std::make_unique<Alerts>(loop, *engine->journal_, engine->options_.mail);

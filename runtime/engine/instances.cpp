@@ -29,6 +29,8 @@ Error unsettled(Error rent, Error release) {
 Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   if (!leases_) co_return no_leases();
   Operation op{"offers", "offers", query, std::move(source)};
+  for (const char* named : {"provider", "providers"})  // the simulated one answers for it
+    if (config_.simulation && query.as_object()) query.as_object()->erase(named);
   Live live = [this, query](CancelToken token) { return leases_->offers(query, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
@@ -57,6 +59,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   if (slot.recorded && slot.recorded->ok()) {
     RILLE_CO_TRY(lease_id, of_fork(lease_id, (*slot.recorded)->text("lease")));
   }
+  const bool wakes = !slot.recorded && !options["idle_after"].is_null();
   // The scope holds it from here on, so that an interrupted rent is cleaned up, too.
   owner(f).leases.push_back(lease_id);
   Result<Value> outcome = Value();
@@ -82,6 +85,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     if (const Error* why = cancelled(id)) co_return *why;  // settling takes its time
     co_return e;
   }
+  if (wakes) loop_.spawn(calls_->wake(lease_id));
   co_return lease(lease_id);
 }
 
@@ -232,6 +236,24 @@ Async<Value> RunImpl::preempting(FiberId id, std::string lease_id, std::string s
   if (!leases_) co_return no_leases();
   Operation op{"preempting", "preempting", Value().set("lease", recorded_as(lease_id)), std::move(source)};
   Live live = [=, this](CancelToken token) { return calls_->preempting(lease_id, token); };
+  co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
+void RunImpl::keep_lease(FiberId id, const std::string& lease_id, ScopeId keeper) {
+  ScopeRecord* to = nullptr;
+  for (ScopeRecord* s = fiber(id).scope; s; s = s->parent)
+    if (s->id == keeper && !s->shielded) to = s;
+  if (!to) return;
+  for (ScopeRecord* s = fiber(id).scope; s != to; s = s->parent)
+    if (std::erase(s->leases, lease_id) > 0) to->leases.push_back(lease_id);
+}
+
+Async<Value> RunImpl::telemetry(FiberId id, std::vector<std::string> lease_ids, std::string source) {
+  if (!leases_) co_return no_leases();
+  Value::Array identity;
+  for (const std::string& lease : lease_ids) identity.push_back(recorded_as(lease));
+  Operation op{"telemetry", "telemetry", Value(std::move(identity)), std::move(source)};
+  Live live = [=, this](CancelToken token) { return calls_->telemetry(lease_ids, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 

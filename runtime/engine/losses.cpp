@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/base/id.hpp"
+#include "runtime/base/time.hpp"
 #include "runtime/engine/calls.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
@@ -23,6 +24,10 @@ bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "age
 }  // namespace
 
 Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& l) {
+  if (l && l->request.idle_after_ms > 0)
+    return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l->name, l->state),
+                      fmt::format("its machine ends when it is idle for {} (idle_after); on_loss = \"replace\" goes on "
+                                  "with another", format_duration_ms(l->request.idle_after_ms)));
   return make_error(ErrorKind::state,
                     fmt::format("lease '{}' is {}", l ? l->name : id, l ? l->state : "unknown"),
                     "its scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
@@ -58,6 +63,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease l, CancelTo
     if (made) {
       std::shared_ptr<agent::AgentClient> shared = std::move(*made);
       clients_[l.id] = shared;
+      if (l.request.idle_after_ms > 0 && !run_.config_.simulation)
+        run_.loop().spawn(follow(l.id, l.generation, shared));
       run_.journal_->enqueue([id = l.id, at = run_.now_us()](store::Db& db) {
         return lease::record_ready(db, id, at);
       }, run_.fence());

@@ -205,6 +205,14 @@ class Run : public FiberSink {
   virtual Async<> detach(FiberId, std::string /*lease_id*/, std::int64_t /*ttl_ms*/, std::string /*source*/) {
     co_return make_error(ErrorKind::state, "nothing is rented here");
   }
+  // The lease ends with that scope, which is around the fiber's, rather than with the one in which it was rented.
+  // Nothing happens when there is no such scope any more, or it is ending.
+  virtual void keep_lease(FiberId, const std::string& /*lease_id*/, ScopeId /*scope*/) {}
+  // What the machines of these leases do now: a reading for each, in their order, or { error } of those that cannot be
+  // asked. Its members: agent/usage.hpp.
+  virtual Async<Value> telemetry(FiberId, std::vector<std::string> /*lease_ids*/, std::string /*source*/) {
+    co_return make_error(ErrorKind::state, "nothing is rented here");
+  }
   virtual Result<LeaseView> lease(const std::string& lease_id) const = 0;
   virtual Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) = 0;
   virtual Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to,

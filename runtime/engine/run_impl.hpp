@@ -201,6 +201,8 @@ class RunImpl final : public Run {
   Async<Value> replace(FiberId fiber, std::string lease_id, Value options, std::string source) override;
   Async<Value> preempting(FiberId fiber, std::string lease_id, std::string source) override;
   Async<> detach(FiberId fiber, std::string lease_id, std::int64_t ttl_ms, std::string source) override;
+  void keep_lease(FiberId fiber, const std::string& lease_id, ScopeId scope) override;
+  Async<Value> telemetry(FiberId fiber, std::vector<std::string> lease_ids, std::string source) override;
   Result<LeaseView> lease(const std::string& lease_id) const override;
   Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) override;
   Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,

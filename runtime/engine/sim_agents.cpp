@@ -63,6 +63,7 @@ class SimAgent final : public agent::AgentClient {
       std::int64_t restored = all_.restored_[machine_][fresh.name];
       fresh.begun_with_us = fresh.told_us = std::min(fresh.work_us, std::max(fresh.begun_with_us, restored));
       known = std::move(fresh);
+      all_.cloud_.use(machine_, known.end_us());
     }
     agent::CallStatus status;
     status.state = agent::CallState::running;
@@ -139,6 +140,17 @@ class SimAgent final : public agent::AgentClient {
         all_.calls_.erase(it);
       }
     co_return co_await all_.place(loop_, "forget", true);
+  }
+
+  // Of a machine that is nothing but its calls: all of it works for them, or none.
+  Async<Value> describe(CancelToken) override {
+    RILLE_CO_CHECK(co_await all_.place(loop_, "describe", false));
+    if (broken()) co_return unreachable(machine_);
+    bool busy = false;
+    for (const auto& [key, call] : all_.calls_)
+      busy = busy || (call.machine == machine_ && !call.left_us && now_us() < call.end_us());
+    RILLE_CO_CHECK(co_await all_.place(loop_, "describe", true));
+    co_return Value().set("usage", Value().set("utilization", busy ? 1.0 : 0.0));
   }
 
   Async<agent::Transfer> put(std::string local, std::string remote, agent::TransferProgress,
@@ -228,6 +240,7 @@ class SimAgent final : public agent::AgentClient {
 
   Async<agent::Transfer> move(std::int64_t bytes, CancelToken token) {
     if (broken()) co_return unreachable(machine_);
+    all_.cloud_.use(machine_, now_us() + (100 + bytes / bytes_per_ms) * 1000);
     RILLE_CO_CHECK(co_await sleep_for(loop_, 100 + bytes / bytes_per_ms, token));
     if (broken()) co_return unreachable(machine_);
     agent::Transfer moved;

@@ -30,7 +30,7 @@ Result<Lessons> learn(store::Db& journal, const std::string& script);
 
 class SimAgents {
  public:
-  explicit SimAgents(const provider::sim::Cloud& cloud) : cloud_(cloud) {}
+  explicit SimAgents(provider::sim::Cloud& cloud) : cloud_(cloud) {}
 
   void learn(std::shared_ptr<const Lessons> lessons) { lessons_ = std::move(lessons); }
   // For those who only want to know what is rented: a call nobody knows anything of takes no time and gives nil.
@@ -67,7 +67,7 @@ class SimAgents {
   Result<std::int64_t> size_of(const std::string& local, const std::string& remote) const;
   const Learned* lesson(const std::string& kind, const std::string& name) const;
 
-  const provider::sim::Cloud& cloud_;
+  provider::sim::Cloud& cloud_;
   std::shared_ptr<const Lessons> lessons_ = std::make_shared<Lessons>();
   bool unknown_end_ = false;
   Gate gate_;

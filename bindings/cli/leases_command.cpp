@@ -1,0 +1,141 @@
+// `rille leases`: what is rented by the journal, and with --all-providers what the providers themselves show with the
+// tag of this installation.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bindings/cli/app.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+// Who ends a machine of that provider when its runner is lost for ever.
+std::string ended_by(const App& app, const std::string& provider) {
+  Result<provider::Provider*> p = app.engine->providers().find(provider);
+  if (!p) return "?";  // its settings are gone
+  return (*p)->traits().dead_man == provider::DeadMan::none
+             ? "nobody"
+             : std::string(provider::to_string((*p)->traits().dead_man));
+}
+
+std::string in_time(std::int64_t at_us, std::int64_t now_us) {
+  return at_us > now_us ? format_duration_ms((at_us - now_us) / 1000) : "expired";
+}
+
+// A machine that no lease of this home accounts for, and that goes on.
+bool is_orphan(const lease::Survey::Shown& s) {
+  return s.account != lease::Account::own && s.machine.state != provider::MachineState::terminating;
+}
+
+Value shown_value(const App& app, const lease::Survey::Shown& s, std::int64_t now_us) {
+  Value v;
+  v.set("provider", s.provider).set("machine", s.machine.id).set("tag", s.machine.tag);
+  v.set("machine_state", provider::to_string(s.machine.state)).set("account", lease::to_string(s.account));
+  v.set("ended_by", ended_by(app, s.provider));
+  if (s.machine.created_wall_us)
+    v.set("created", format_utc(s.machine.created_wall_us))
+        .set("age_s", (now_us - s.machine.created_wall_us) / 1'000'000);
+  if (s.expires_us) v.set("expires", format_utc(s.expires_us));
+  const std::int64_t price = s.row ? s.row->price_micros_per_hour : s.machine.price_micros_per_hour;
+  if (price >= 0) v.set("price_per_hour", static_cast<double>(price) / 1e6);
+  if (s.row) v.set("lease", s.row->id).set("name", s.row->name).set("run", s.row->run).set("state", s.row->state);
+  return v;
+}
+
+std::string machines_text(const App& app, const lease::Survey& survey, std::int64_t now_us) {
+  std::vector<std::vector<std::string>> rows{
+      {"LEASE", "NAME", "JOURNAL", "PROVIDER", "MACHINE", "PER HOUR", "AGE", "ENDED BY", "ENDS IN", "RUN"}};
+  for (const auto& s : survey.machines) {
+    const std::int64_t price = s.row ? s.row->price_micros_per_hour : s.machine.price_micros_per_hour;
+    const std::int64_t created_us = s.machine.created_wall_us;
+    rows.push_back({s.row ? s.row->id : "-", s.row ? s.row->name : "-",
+                    is_orphan(s)                       ? std::string(lease::to_string(s.account))
+                    : s.account == lease::Account::own ? s.row->state
+                                                       : "ending",
+                    s.provider, s.machine.id, price >= 0 ? format_dollars(price) : "?",
+                    created_us ? format_duration_ms(std::max<std::int64_t>(0, now_us - created_us) / 1000) : "?",
+                    ended_by(app, s.provider), s.expires_us ? in_time(s.expires_us, now_us) : "?",
+                    s.row ? s.row->run : "-"});
+  }
+  return rows.size() == 1 ? "the providers show nothing with the tag of this installation\n" : format_table(rows);
+}
+
+std::string remarks(const lease::Survey& survey) {
+  std::string out;
+  bool ends = false;
+  for (const auto& s : survey.machines) {
+    if (!is_orphan(s)) continue;
+    if (s.account == lease::Account::unknown)
+      out += fmt::format("machine {0} at {1} is in no journal here. If no other RILLE_HOME holds it, end it with "
+                         "`rille gc --unknown {0}`\n", s.machine.id, s.provider);
+    else ends = true;
+  }
+  if (ends) out += "what is settled, second or older is nobody's: `rille gc` ends it\n";
+  for (const auto& l : survey.unseen)
+    out += fmt::format("{} does not show the machine of {} ({}) of run {}: `rille gc` settles it\n", l.provider, l.name,
+                       l.machine_id, l.run);
+  for (const Error& e : survey.errors)
+    out += fmt::format("could not ask {} for its machines: {}\n", e.provider, e.message);
+  return out;
+}
+
+int all_providers(App& app) {
+  auto survey = run_blocking(*app.loop, app.engine->leases().survey({}));
+  if (!survey) return fail(app, survey.error());
+  const std::int64_t now_us = app.loop->clock().wall_us();
+  bool orphans = false;
+  Value::Array machines, unseen, errors;
+  for (const auto& s : survey->machines) {
+    orphans = orphans || is_orphan(s);
+    machines.push_back(shown_value(app, s, now_us));
+  }
+  for (const auto& l : survey->unseen) unseen.push_back(l.to_value(now_us));
+  for (const Error& e : survey->errors) errors.push_back(error_to_value(e));
+  if (app.json)
+    app.terminal.out(Value().set("machines", std::move(machines)).set("unseen", std::move(unseen))
+                         .set("errors", std::move(errors)).to_json_pretty() + "\n");
+  else
+    app.terminal.out(machines_text(app, *survey, now_us) + remarks(*survey));
+  return orphans || !survey->errors.empty() ? 3 : 0;
+}
+
+}  // namespace
+
+int leases_command(App& app, bool all, bool providers) {
+  if (providers) return all_providers(app);
+  auto leases = app.engine->leases().all(all);
+  if (!leases) return fail(app, leases.error());
+  std::int64_t now = app.loop->clock().wall_us();
+  if (app.json) {
+    Value::Array values;
+    for (const auto& l : *leases) {
+      Value v = l.to_value(now);
+      if (l.billable()) v.set("ended_by", ended_by(app, l.provider));
+      values.push_back(std::move(v));
+    }
+    app.terminal.out(Value(std::move(values)).to_json_pretty() + "\n");
+    return 0;
+  }
+  if (leases->empty()) {
+    app.terminal.out("no leases: nothing is rented\n");
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows{
+      {"LEASE", "NAME", "STATE", "PROVIDER", "MACHINE", "PER HOUR", "SPENT", "ENDS IN", "ENDED BY", "RUN"}};
+  for (const auto& l : *leases) {
+    Result<std::int64_t> ends = app.engine->leases().ends_us(l);
+    const bool announced = l.state == "live" && l.taken_us > now, over = l.state == "released";
+    rows.push_back({l.id, l.name, announced ? "preempting" : l.billable() && l.detached ? "detached" : l.state,
+                    l.provider, l.machine_id,
+                    format_dollars(l.price_micros_per_hour), format_dollars(l.spent_micros(now)),
+                    over ? "" : in_time(ends ? *ends : l.expires_us, now), over ? "" : ended_by(app, l.provider),
+                    l.run});
+  }
+  app.terminal.out(format_table(rows));
+  return 0;
+}
+
+}  // namespace rille::cli

@@ -1,0 +1,178 @@
+-- rille.autoscale: keeps a cluster as large as its work needs. The policy is policy.lua; here is what reads, decides,
+-- records and acts. Each decision is a step in the run's record, and what it adds or removes are ordinary leases.
+local native = require "rille.native"
+local rille = require "rille"
+local policy = require "rille.autoscale.policy"
+local flow = native.flow
+
+local autoscale = {}
+
+local known = { "metric", "above", "below", "target", "band", "step", "cooldown_out", "cooldown_in", "min", "max",
+  "interval", "window", "schedule", "name" }
+
+local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
+
+local function number(options, key, low, otherwise)
+  local value = options[key]
+  if value == nil then return otherwise end
+  if type(value) ~= "number" or not (value >= low) then
+    invalid(("rille.autoscale: %s = %s: a number from %g on is needed"):format(key, tostring(value), low))
+  end
+  return value
+end
+
+local function whole(options, key, otherwise)
+  local value = number(options, key, 1, otherwise)
+  if value and (value % 1 ~= 0 or value > 1000) then
+    invalid(("rille.autoscale: %s = %s: a whole number from 1 to 1000 is needed"):format(key, tostring(value)))
+  end
+  return value
+end
+
+local function seconds(options, key, otherwise)
+  if options[key] == nil then return otherwise end
+  return flow.seconds(options[key], "rille.autoscale: " .. key)
+end
+
+-- "08:30", in UTC, as seconds of the day.
+local function time_of_day(text, key)
+  local hour, minute = tostring(text):match("^(%d%d?):(%d%d)$")
+  hour, minute = tonumber(hour), tonumber(minute)
+  if not hour or hour > 24 or minute > 59 or hour * 60 + minute > 1440 then
+    invalid(("rille.autoscale: schedule: %s = %s: a time of day is needed"):format(key, tostring(text)),
+      'as in { from = "08:00", to = "20:00", min = 4 }, in UTC')
+  end
+  return hour * 3600 + minute * 60
+end
+
+local function schedule(list, p)
+  if list == nil then return nil end
+  if type(list) ~= "table" then invalid("rille.autoscale: schedule: expected a list, got " .. tostring(list)) end
+  local out = {}
+  for i, entry in ipairs(list) do
+    native.check_options(entry, "rille.autoscale: schedule", { "from", "to", "min", "max" })
+    local low, high = whole(entry, "min", nil), whole(entry, "max", nil)
+    if (low or p.min) > (high or p.max) then
+      invalid(("rille.autoscale: schedule: min = %d is more than max = %d"):format(low or p.min, high or p.max))
+    end
+    out[i] = { from = time_of_day(entry.from, "from"), to = time_of_day(entry.to, "to"), min = low, max = high }
+  end
+  return out
+end
+
+-- The policy with everything filled in, its durations in seconds.
+local function read(cluster, options)
+  if type(cluster) ~= "table" or not rawget(cluster, "_members") then
+    invalid("rille.autoscale: expected a cluster first, got " .. tostring(cluster),
+      'rille.autoscale(rille.cluster("gang", { .. }), { above = 0.8, below = 0.3, max = 8 })')
+  end
+  native.check_options(options, "rille.autoscale", known)
+  if type(options) ~= "table" then invalid("rille.autoscale: expected a table with the policy") end
+  local p = { metric = options.metric or "utilization", name = options.name or cluster.name .. " scale" }
+  if type(p.metric) ~= "function" and p.metric ~= "utilization" and p.metric ~= "queue" then
+    invalid("rille.autoscale: metric = " .. tostring(p.metric) .. " is not known",
+      'metric = "utilization", "queue", or a function of the cluster that gives a number')
+  end
+  p.above, p.below, p.target = number(options, "above", 0), number(options, "below", 0), number(options, "target", 0)
+  if p.target and (p.above or p.below) then
+    invalid("rille.autoscale: target goes without above and below", "target = 0.6 holds the metric near 0.6")
+  end
+  if not p.target and not p.above and not p.below then p.above, p.below = 0.8, 0.3 end
+  if p.target == 0 then invalid("rille.autoscale: target = 0: it must be more than nothing") end
+  if p.above and p.below and p.below >= p.above then
+    invalid(("rille.autoscale: below = %g is not less than above = %g"):format(p.below, p.above))
+  end
+  p.band, p.step = number(options, "band", 0, 0.1), whole(options, "step", 1)
+  p.min, p.max = whole(options, "min", 1), whole(options, "max", nil)
+  if not p.max then invalid("rille.autoscale: max is missing: how many instances there may be at most", "max = 8") end
+  if p.min > p.max then invalid(("rille.autoscale: min = %d is more than max = %d"):format(p.min, p.max)) end
+  p.cooldown_out, p.cooldown_in = seconds(options, "cooldown_out", 300), seconds(options, "cooldown_in", 600)
+  p.interval, p.window = seconds(options, "interval", 30), seconds(options, "window", 0)
+  if p.interval <= 0 then invalid("rille.autoscale: interval = 0: it must be longer than nothing") end
+  p.schedule = schedule(options.schedule, p)
+  return p
+end
+
+-- The mean of those that could be asked; nil when none could.
+local function utilization(cluster)
+  local ids = {}
+  for i, box in ipairs(cluster:boxes()) do ids[i] = box.id end
+  local sum, n = 0, 0
+  for _, reading in ipairs(flow.telemetry(ids)) do
+    if type(reading.utilization) == "number" then sum, n = sum + reading.utilization, n + 1 end
+  end
+  return n > 0 and sum / n or nil
+end
+
+local function value_of(cluster, p)
+  if p.metric == "utilization" then return utilization(cluster) end
+  if p.metric == "queue" then return cluster.waiting / math.max(1, cluster.count) end
+  local value = p.metric(cluster)
+  if value ~= nil and type(value) ~= "number" then
+    invalid("rille.autoscale: the metric gave " .. tostring(value) .. ", not a number or nil")
+  end
+  return value
+end
+
+local function look(cluster, p, state)
+  local count, value = cluster.count, value_of(cluster, p)
+  local seen = rille.step(p.name, function()
+    local now = rille.now()
+    local decision = policy.decide(p, state, count, now, value)
+    return { at = now, from = count, to = decision.wanted, value = value, mean = decision.mean, why = decision.why }
+  end)
+  if seen.to ~= count then
+    rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, count, seen.to, seen.why), seen)
+    local failed = flow.resize(cluster, seen.to)
+    if failed then
+      rille.log(("%s: not all as it should be: %s"):format(cluster.name, failed.message), { count = cluster.count })
+    end
+  end
+  return policy.after(p, state, count, seen.at, seen.value, { wanted = seen.to })
+end
+
+---@class rille.autoscale.Options
+---@field metric? string|function "utilization" (the default): of the GPUs, or of the processors where there are none,
+---from 0 to 1, the mean of the cluster; "queue": items of `cluster:map` that wait, per instance; or a function of the
+---cluster that gives a number, or nil when there is none
+---@field above? number add while the metric is above this, 0.8 by default
+---@field below? number remove while it is below this, 0.3 by default
+---@field target? number instead of both: hold the metric near this
+---@field band? number how far it may be from the target, as a part of it, 0.1 by default
+---@field step? integer how many are added or removed at a time, 1 by default; not with a target
+---@field cooldown_out? string|number how long after a change none is added, 300 seconds by default
+---@field cooldown_in? string|number how long after a change none is removed, 600 seconds by default
+---@field min? integer never fewer, 1 by default
+---@field max integer never more
+---@field interval? string|number how often it looks, 30 seconds by default
+---@field window? string|number the mean of the readings of so long counts; by default the last one alone
+---@field schedule? table other bounds at times of day (UTC): { { from = "08:00", to = "20:00", min = 4 }, .. }
+---@field name? string of its steps in the record, the cluster's name and "scale" by default
+
+---Adds instances to a cluster while its metric is high, and removes some while it is low, as long as the body of the
+---present scope runs. `rille.autoscale(cluster, options)` is the same.
+---
+---Each look is a step of the run. It goes on wherever the run goes on: `rille watch` resumes one whose process died.
+---@param cluster Cluster what `rille.cluster` gave
+---@param options rille.autoscale.Options the policy
+---@return Fiber handle `handle:cancel()` ends it earlier
+---@mark durable
+---@async
+---@error invalid an unknown option, bounds that contradict each other, no cluster
+---@example
+---rille.autoscale(gang, { above = 0.8, below = 0.3, cooldown_out = 300, cooldown_in = 600, min = 1, max = 8 })
+function autoscale.run(cluster, options)
+  local p = read(cluster, options)
+  local handle = rille.spawn(p.name, function()
+    local state = { readings = {} }
+    while not cluster.released do
+      state = look(cluster, p, state)
+      rille.sleep(p.name, p.interval)
+    end
+  end)
+  flow.background(handle)
+  table.insert(rawget(cluster, "_scalers"), handle)
+  return handle
+end
+
+return setmetatable(autoscale, { __call = function(_, cluster, options) return autoscale.run(cluster, options) end })

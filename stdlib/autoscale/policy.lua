@@ -1,0 +1,78 @@
+-- Internal: how many instances a cluster should have. Pure functions of a policy, what was seen, and the time: an
+-- autoscaler records what `decide` gave, so a resumed run never asks it twice about the same instant.
+--
+-- A state is { changed = when the count was last changed (seconds), readings = { { at =, value = }, .. } }.
+local policy = {}
+
+local day = 86400
+
+-- The bounds that hold at this time of day (UTC); the first entry of the schedule that covers it counts.
+function policy.bounds(p, now)
+  local time = now % day
+  for _, entry in ipairs(p.schedule or {}) do
+    local inside
+    if entry.from <= entry.to then inside = time >= entry.from and time < entry.to
+    else inside = time >= entry.from or time < entry.to end
+    if inside then return entry.min or p.min, entry.max or p.max end
+  end
+  return p.min, p.max
+end
+
+-- The mean of the readings that still count, the newest among them: those of the window, and of the present count.
+function policy.mean(p, state, now, value)
+  local sum, n = value, 1
+  for _, reading in ipairs(state.readings) do
+    local counts = reading.at > now - p.window and (not state.changed or reading.at > state.changed)
+    if counts then sum, n = sum + reading.value, n + 1 end
+  end
+  return sum / n
+end
+
+local function target_count(p, count, mean)
+  local ratio = mean / p.target
+  if math.abs(ratio - 1) <= p.band then return count end
+  return math.max(1, math.ceil(count * ratio - 1e-9))
+end
+
+local function step_count(p, count, mean)
+  if p.above and mean > p.above then return count + p.step end
+  if p.below and mean < p.below then return count - p.step end
+  return count
+end
+
+-- What the count should be, and why, in words. `value`: what was read now; nil when nothing could be read, and then
+-- only the bounds count. Bounds heed no cool-down: they are the user's word, not a guess from readings.
+function policy.decide(p, state, count, now, value)
+  local low, high = policy.bounds(p, now)
+  if count < low then return { wanted = low, why = ("fewer than %d"):format(low) } end
+  if count > high then return { wanted = high, why = ("more than %d"):format(high) } end
+  if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then
+    return { wanted = count, why = "no reading" }
+  end
+  local mean = policy.mean(p, state, now, value)
+  local wanted = p.target and target_count(p, count, mean) or step_count(p, count, mean)
+  local bounded = math.min(math.max(wanted, low), high)
+  local function stay(why) return { wanted = count, mean = mean, why = why } end
+  if wanted == count then return stay("steady") end
+  if bounded == count then return stay(wanted > count and "at the maximum" or "at the minimum") end
+  local pause = bounded > count and p.cooldown_out or p.cooldown_in
+  if state.changed and now - state.changed < pause then return stay("cools down") end
+  local limit = p.target and ("target %g"):format(p.target) or
+    bounded > count and ("above %g"):format(p.above) or ("below %g"):format(p.below)
+  return { wanted = bounded, mean = mean, why = limit }
+end
+
+-- The state after a decision: what it was made from, and whether the count changes now. A new table.
+function policy.after(p, state, count, now, value, decision)
+  if decision.wanted ~= count then return { changed = now, readings = {} } end
+  local readings = {}
+  for _, reading in ipairs(state.readings) do
+    if reading.at > now - p.window then readings[#readings + 1] = reading end
+  end
+  if type(value) == "number" and value == value and p.window > 0 then
+    readings[#readings + 1] = { at = now, value = value }
+  end
+  return { changed = state.changed, readings = readings }
+end
+
+return policy

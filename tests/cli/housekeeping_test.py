@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""What ends a machine that nobody uses, and what is rented that the journal does not know: `idle_after`, decided by the
+agent, with and without a runner; `rille leases --all-providers` on the fake of a cloud.
+usage: housekeeping_test.py RILLE FAKES"""
+import glob, json, os, shutil, signal, subprocess, sys, tempfile, urllib.request
+
+from tap import check, finish
+
+rille, fakes = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+root = tempfile.mkdtemp(prefix="rille-keep-")
+home = root + "/home"
+env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=root + "/config", HOME=root, NO_COLOR="1")
+
+
+def run(*words, **more):
+    r = subprocess.run([rille, *words], env=dict(env, **more), capture_output=True, text=True, timeout=60, cwd=root)
+    return r.returncode, r.stdout + r.stderr
+
+
+def script(name, source):
+    path = f"{root}/{name}.lua"
+    open(path, "w").write('local rille = require "rille"\n' + source)
+    return path
+
+
+def leases(**more):
+    return json.loads(run("leases", "--json", **more)[1])
+
+
+def instances():
+    return glob.glob(home + "/instances/i-*")
+
+
+def begin(path):
+    """The run's process, once it has said that it is ready."""
+    p = subprocess.Popen([rille, "run", path], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                         cwd=root)
+    while p.stdout.readline() != "ready\n":
+        pass
+    return p
+
+
+try:
+    # idle_below = 1: whatever this machine's processors do, only calls and files count.
+    idle = script("idle", """local box = rille.rent("box", { gpu = "cpu", idle_after = "1s", idle_below = 1 })
+print(box:call("add", function() return 1 end))
+while box.state ~= "released" do rille.sleep("20ms") end
+print(box.state)
+local ok, err = pcall(box.call, box, "more", function() return 2 end)
+print(ok, err.kind, err.message, err.hint)
+local other = rille.rent("other", { gpu = "cpu", idle_after = "1s", idle_below = 1, on_loss = "replace" })
+while other.state == "live" do rille.sleep("20ms") end
+print(other:call("again", function() return "again" end), other.generation)
+print(other:telemetry().cpu_percent ~= nil or "no reading yet")
+""")
+    code, out = run("run", idle)
+    check("an idle machine is released while its run goes on", code == 0 and "1\nreleased\n" in out, out)
+    check("and whoever uses it then is told why", "is released" in out and "idle for 1.0s (idle_after)" in out, out)
+    check("with on_loss = replace the next call gets another", "again\t2\n" in out, out)
+    check("nothing is left", not instances() and not leases(), instances())
+    events = json.loads(run("logs", "--json", "last")[1])
+    check("the trail says so", sum(e["event"] == "idle" for e in events) == 2, [e["event"] for e in events])
+
+    busy = script("busy", """local box = rille.rent("box", { gpu = "cpu", idle_after = "1s", idle_below = 1 })
+print(box:call("long", function() local n = 0 for i = 1, 30 do rille.sleep("100ms") n = n + 1 end return n end))
+""")
+    code, out = run("run", busy)
+    check("a machine where a call runs is not idle", code == 0 and "30\n" in out, out)
+
+    waits = script("waits", """local box = rille.rent("box", { gpu = "cpu", idle_after = "2s", idle_below = 1 })
+box:call("add", function() return 1 end)
+box:telemetry()                          -- by now the agent knows that the result has been fetched
+print("ready")
+rille.sleep("1h")""")
+    p = begin(waits)
+    p.kill()
+    p.wait()
+    while instances():
+        pass
+    check("without a runner the agent ends it by itself", len(leases()) == 1, leases())
+    code, out = run("leases", "--all-providers")
+    check("a lease whose machine is gone is shown", code == 0 and "does not show the machine of box" in out, out)
+    code, out = run("gc")
+    check("and the reaper settles it", code == 0 and not leases(), out)
+    for option, said in [("idle_below = 2", "a number from 0 to 1"), ('idle_after = "soon"', "idle_after"),
+                         ('max_age = "1h"', "ttl is the age"), ('idle_aftr = "1h"', "did you mean idle_after")]:
+        code, out = run("run", script("wrong", f'rille.rent("b", {{ gpu = "cpu", {option} }})'))
+        check(f"rent refuses {option}", code == 1 and said in out, out)
+
+    code, out = run("leases", "--all-providers")
+    check("nothing there: nothing is shown", code == 0 and "show nothing" in out, out)
+    p = begin(script("rents", """rille.rent("box", { gpu = "cpu" })
+print("ready")
+rille.sleep("1h")"""))
+    code, out = run("leases")
+    check("rille leases says who ends it when all else fails", "ENDED BY" in out and "guest" in out, out)
+    check("in JSON, too", leases()[0]["ended_by"] == "guest", leases())
+    code, out = run("leases", "--all-providers")
+    check("a machine of a lease is known", code == 0 and " live " in out and "guest" in out, out)
+    p.send_signal(signal.SIGINT)
+    p.wait(timeout=60)
+
+    # A cloud that two homes of one installation share.
+    fake = subprocess.Popen([sys.executable, "-B", fakes + "/aws.py", "--start", "0.02"], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+    try:
+        told = json.loads(fake.stdout.readline())
+        settings = dict(told["settings"], traits=dict(create_timeout_ms=1_500, visibility_lag_ms=300),
+                        regions=["us-east-1"])
+        open(root + "/providers.json", "w").write(json.dumps({"aws": settings}))
+        env.update(told["env"], RILLE_PROVIDERS=root + "/providers.json")
+        p = begin(script("cloud", """rille.rent("trainer", { provider = "aws", gpu = "T4", count = 1, ttl = "2h" })
+print("ready")
+rille.signal("end")"""))
+        code, out = run("leases", "--all-providers", "--json")
+        survey = json.loads(out)
+        mine = [m for m in survey["machines"] if m["provider"] == "aws"]
+        check("a rented machine is its lease's own", code == 0 and len(mine) == 1 and mine[0]["account"] == "own" and
+              mine[0]["name"] == "trainer" and mine[0]["price_per_hour"] > 0, out)
+        elsewhere = dict(RILLE_HOME=root + "/other")
+        code, out = run("leases", "--all-providers", **elsewhere)
+        machine = mine[0]["machine"]
+        check("another home does not know it: shown, and exit code 3", code == 3 and "unknown" in out and
+              f"rille gc --unknown {machine}" in out, out)
+        code, out = run("leases", "--all-providers", "--json", **elsewhere)
+        unknown = json.loads(out)["machines"]
+        check("in JSON with its tag, age and end", code == 3 and unknown[0]["account"] == "unknown" and
+              unknown[0]["tag"].startswith("rille-") and "expires" in unknown[0] and "lease" not in unknown[0], out)
+        code, out = run("gc", "--unknown", machine, **elsewhere)
+        check("gc --unknown ends it", code == 0 and "released" in out, out)
+        code, out = run("leases", "--all-providers", **elsewhere)
+        check("then it is gone, or ends", code == 0 and "gc" not in out, out)
+        run("signal", "last", "end")
+        p.communicate(timeout=60)
+        check("and its own run ends well", p.returncode == 0 and not leases(), run("leases"))
+        ask = f"http://127.0.0.1:{told['port']}/_fake/fault"
+        fault = json.dumps(dict(kind="auth", operation="*", times=50)).encode()
+        urllib.request.urlopen(urllib.request.Request(ask, fault), timeout=20).read()
+        code, out = run("leases", "--all-providers")
+        check("a provider that cannot be asked is said, and exit code 3", code == 3 and "could not ask aws" in out, out)
+    finally:
+        fake.stdin.close()
+        fake.wait(10)
+finally:
+    shutil.rmtree(root, ignore_errors=True)
+finish()
