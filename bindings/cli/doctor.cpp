@@ -8,20 +8,17 @@
 #include <filesystem>
 #include <thread>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/doctor.hpp"
 #include "bindings/host/lua.hpp"
 #include "runtime/base/places.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cuda.hpp"
 #include "runtime/device/cuda_libraries.hpp"
+#include "runtime/provider/providers.hpp"
 
 namespace rille::cli {
 
 namespace {
-
-struct Check {
-  std::string what, state, found, costs;  // state: ok, missing, warning
-};
 
 Check program(const char* name, const char* what, const char* costs) {
   std::string file = find_program(name);
@@ -109,6 +106,9 @@ Check disk(const std::string& home) {
 }
 
 Check journal(App& app) {
+  const std::string file = providers_file();
+  if (!file.empty() && !provider::make_providers(*app.loop, file, app.home))
+    return {"journal", "warning", "not opened: the settings of the providers are wrong", "see the row `providers`"};
   if (Result<> r = open_engine(app); !r) return {"journal", "missing", r.error().message, r.error().hint};
   if (Result<> r = app.engine->journal().check(); !r) return {"journal", "missing", r.error().message, r.error().hint};
   auto runs = app.engine->runs(1'000'000);
@@ -122,13 +122,23 @@ Check journal(App& app) {
           ""};
 }
 
-Check credential(const char* provider, const char* variable, const char* file) {
-  const char* home = std::getenv("HOME");
-  std::string path = home ? fmt::format("{}/{}", home, file) : "";
-  if (std::getenv(variable)) return {fmt::format("{} credentials", provider), "ok", fmt::format("${}", variable), ""};
-  if (!path.empty() && std::filesystem::exists(path)) return {fmt::format("{} credentials", provider), "ok", path, ""};
-  return {fmt::format("{} credentials", provider), "missing", "",
-          fmt::format("nothing now: this version rents from `local` only; {} comes later", provider)};
+// One row for each provider that the settings name. Nobody is asked: that is `rille doctor --provider NAME`.
+void add_providers(App& app, std::vector<Check>& checks) {
+  const std::string file = providers_file();
+  const std::string all = file.empty() ? "local" : "local, and those of " + file;
+  checks.push_back({"providers", "ok", all, file.empty() ? "other machines than this one: docs/manual/providers" : ""});
+  if (file.empty()) return;
+  const auto made = provider::make_providers(*app.loop, file, app.home);
+  if (!made) {
+    checks.back() = {"providers", "missing", made.error().message, made.error().hint};
+    return;
+  }
+  for (const auto& one : *made) {
+    const auto about = provider::about_provider(one->name());
+    const std::string tried = about ? about->verified : "", dead_man(to_string(one->traits().dead_man));
+    checks.push_back({one->name(), "ok", fmt::format("verified: {}; dead man: {}", tried, dead_man),
+                      fmt::format("its keys are tried by `rille doctor --provider {}`", one->name())});
+  }
 }
 
 }  // namespace
@@ -149,26 +159,31 @@ int doctor_command(App& app) {
   checks.push_back(toolkit());
   for (const auto part : device::cuda_parts) checks.push_back(cuda_library(part));
   checks.push_back(program("c++", "C++ compiler", "user kernels on the CPU: dev:kernel"));
-  checks.push_back(program("ssh", "ssh", "nothing now; the ssh provider will need it"));
+  checks.push_back(program("ssh", "ssh", "machines of all providers but local, slurm and kubernetes"));
   checks.push_back(disk(app.home));
   checks.push_back(journal(app));
-  checks.push_back(credential("aws", "AWS_ACCESS_KEY_ID", ".aws/credentials"));
-  checks.push_back(credential("gcp", "GOOGLE_APPLICATION_CREDENTIALS",
-                              ".config/gcloud/application_default_credentials.json"));
-  checks.push_back(credential("azure", "AZURE_CLIENT_ID", ".azure/azureProfile.json"));
-  checks.push_back(credential("runpod", "RUNPOD_API_KEY", ".runpod/config.toml"));
+  add_providers(app, checks);
   bool broken = false;
-  Value::Array json;
-  std::vector<std::vector<std::string>> rows{{"", "", "FOUND", "WITHOUT IT"}};
-  for (const Check& c : checks) {
+  for (const Check& c : checks)
     broken = broken || (c.state == "missing" &&
-                        (c.what == "journal" || c.what == "state folder" || c.what == "oneDNN"));
-    json.push_back(Value().set("what", c.what).set("state", c.state).set("found", c.found).set("costs", c.costs));
-    rows.push_back({c.what, c.state, c.found.empty() ? "-" : c.found, c.costs});
-  }
-  if (app.json) app.terminal.out(Value(std::move(json)).to_json_pretty() + "\n");
-  else app.terminal.out(format_table(rows));
+                        (c.what == "journal" || c.what == "state folder" || c.what == "oneDNN" ||
+                         c.what == "providers"));
+  if (app.json) app.terminal.out(Value(checks_value(checks)).to_json_pretty() + "\n");
+  else app.terminal.out(checks_table(checks, "WITHOUT IT"));
   return broken ? 1 : 0;
+}
+
+Value::Array checks_value(const std::vector<Check>& checks) {
+  Value::Array out;
+  for (const Check& c : checks)
+    out.push_back(Value().set("what", c.what).set("state", c.state).set("found", c.found).set("costs", c.costs));
+  return out;
+}
+
+std::string checks_table(const std::vector<Check>& checks, const std::string& last) {
+  std::vector<std::vector<std::string>> rows{{"", "", "FOUND", last}};
+  for (const Check& c : checks) rows.push_back({c.what, c.state, c.found.empty() ? "-" : c.found, c.costs});
+  return format_table(rows);
 }
 
 }  // namespace rille::cli

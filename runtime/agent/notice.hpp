@@ -1,6 +1,6 @@
 // NoticeSource: how an instance learns, on the instance, that it will be taken away. One implementation for each place
-// where that is said: here a file, which `rille agent notice` or whatever watches the machine writes. A cloud's
-// metadata service becomes another with its provider. The provider's own word (Machine::notice_wall_us) is the runner's
+// where that is said: a file, which `rille agent notice` or whatever watches the machine writes, and the metadata
+// service of a cloud, which the machine's file names. The provider's own word (Machine::notice_wall_us) is the runner's
 // affair.
 // Loop thread only; look() is called once per tick of the agent and must not hold it up.
 #pragma once
@@ -22,5 +22,8 @@ class NoticeSource {
 
 // D/notice.json: {"deadline_wall_us": ..}. A file that cannot be read is no notice.
 std::unique_ptr<NoticeSource> notice_file(std::string directory);
+
+// Asked every five seconds, beside the agent's other work. Null: a cloud whose machines are not told, or no address.
+std::unique_ptr<NoticeSource> notice_of_metadata(Loop& loop, const std::string& cloud, std::string url);
 
 }  // namespace rille::agent

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "runtime/loop/loop.hpp"
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/types.hpp"
 
 namespace rille::provider {
@@ -39,6 +40,16 @@ class Provider {
   // Optional. What it has charged so far, for those machines that it has a bill for; also for ended ones, and for those
   // of which no journal knows. A provider without bills gives none: estimates then stay estimates.
   virtual Async<std::vector<Bill>> bill(BillQuery query, CancelToken token);
+  // What follows is optional, too: a provider without it fails with invalid, "NAME has no ..", for which is_lack holds.
+  // A harmless call that proves the credentials, in each region that is set up.
+  virtual Async<Identity> check(CancelToken token);
+  // Of a region, "": of all that are set up. What matters for GPUs, and the whole.
+  virtual Async<std::vector<Quota>> quotas(std::string region, CancelToken token);
+  // Makes a live machine one of another type: stops it, and starts it again. Its disk stays, what ran on it ends, and
+  // its address and price may be others. One that cannot become that type goes on as it was, with the refusal.
+  virtual Async<Machine> resize(std::string id, std::string type, CancelToken token);
+  // What spot machines that fit the query have cost since then, oldest first.
+  virtual Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token);
 };
 
 // The providers of one runtime, by name. Owns them.

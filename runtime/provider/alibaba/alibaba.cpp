@@ -6,10 +6,13 @@
 #include <map>
 
 #include "runtime/base/time.hpp"
+#include "runtime/loop/together.hpp"
 #include "runtime/provider/alibaba/ecs.hpp"
+#include "runtime/provider/alibaba/ram.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 
 namespace rille::provider {
@@ -19,7 +22,7 @@ namespace {
 using namespace alibaba;
 
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000;
-constexpr std::int64_t gb = 1'000'000'000;
+constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10, types_priced_max = 20;
 // AutoReleaseTime has to be half an hour ahead when the call arrives, which may be long after it was planned.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
@@ -41,7 +44,7 @@ struct Settings {
 
 struct Account {
   Account(Loop& loop, const std::string& metadata, cloud::SshKeys keys)
-      : access(std::move(keys)), chain(key_chain(loop, metadata)) {}
+      : access(std::move(keys), "alibaba", metadata), chain(key_chain(loop, metadata)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -61,19 +64,14 @@ class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        ecs_(loop, account_->chain, name, settings_.endpoints),
+        ecs_(loop, account_->chain, name, settings_.endpoints), ram_(loop, account_->chain, settings_.endpoints),
         prices_(loop, [this](std::string type, bool spot, CancelToken t) { return ecs_.price(type, spot, t); }) {}
   const std::string& region() const override { return ecs_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("i-"); }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
-    const std::int64_t now_us = loop_.clock().wall_us();
-    if (types_.empty() || now_us - types_at_us_ > types_last_us) {
-      RILLE_CO_TRY(types_, co_await ecs_.types(token));
-      types_at_us_ = now_us;
-    }
-    std::vector<Offer> fitting = cloud::smallest_fitting(types_, query, types_priced_max);
-    std::vector<Offer> out = co_await prices_.priced(std::move(fitting), query.spot, token);
+    RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));
+    RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query.spot, token));
     for (Offer& offer : out) offer.disk_bytes_max = 32'000 * gb;
     co_return out;
   }
@@ -108,7 +106,61 @@ class Region final : public cloud::RegionDriver {
     return ecs_.terminate(std::move(id), std::move(token));
   }
 
+  // Who they are is told by STS, which is everywhere; that they reach this region, by a call there.
+  Async<Identity> check(CancelToken token) override {
+    RILLE_CO_TRY(const Identity out, co_await ram_.identity(token));
+    RILLE_CO_CHECK(co_await ecs_.quotas(token));
+    co_return out;
+  }
+
+  Async<std::vector<Quota>> quotas(CancelToken token) override { return ecs_.quotas(std::move(token)); }
+
+  Async<> resize(std::string id, std::string type, CancelToken token) override {
+    cloud::Resizing how;
+    how.power = [this, id](CancelToken t) { return power(id, std::move(t)); };
+    how.stop = [this, id](CancelToken t) { return ecs_.stop(id, std::move(t)); };
+    how.change = [this, id, type](CancelToken t) { return ecs_.change_type(id, type, std::move(t)); };
+    how.start = [this, id](CancelToken t) { return ecs_.start(id, std::move(t)); };
+    co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
+  }
+
+  // A call per type; of those that are not sold so there is no history.
+  Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token) override {
+    RILLE_CO_TRY(const std::vector<Offer> fitting, co_await fitting_types(query, token));
+    std::vector<Together<std::vector<PricePoint>>> asked;
+    for (const Offer& offer : fitting)
+      asked.push_back({"the prices of " + offer.id, [this, type = offer.id, since_us](CancelToken t) {
+                         return ecs_.spot_history(type, since_us, std::move(t));
+                       }});
+    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+    std::vector<PricePoint> out;
+    for (const Result<std::vector<PricePoint>>& answer : answers) {
+      if (!answer && answer.error().kind != ErrorKind::state && answer.error().kind != ErrorKind::invalid)
+        co_return answer.error();
+      if (answer) out.insert(out.end(), answer->begin(), answer->end());
+    }
+    co_return out;
+  }
+
  private:
+  Async<std::vector<Offer>> fitting_types(OfferQuery query, CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    if (types_.empty() || now_us - types_at_us_ > types_last_us) {
+      RILLE_CO_TRY(types_, co_await ecs_.types(token));
+      types_at_us_ = now_us;
+    }
+    co_return cloud::smallest_fitting(types_, std::move(query), types_priced_max);
+  }
+
+  Async<cloud::Power> power(std::string id, CancelToken token) {
+    Parameters asked{{"InstanceIds", "[\"" + id + "\"]"}};
+    RILLE_CO_TRY(const std::vector<Instance> found, co_await ecs_.describe(std::move(asked), token));
+    const std::string status = found.empty() ? "" : found.front().status;
+    if (status == "Running") co_return cloud::Power::running;
+    if (status == "Stopped") co_return cloud::Power::stopped;
+    co_return status.empty() ? cloud::Power::gone : cloud::Power::between;
+  }
+
   Result<Parameters> order_of(const CreateRequest& request, const std::string& type) const {
     for (const auto& [name, value] : {std::pair("image", &settings_.image), std::pair("subnet", &settings_.subnet),
                                       std::pair("security_group", &settings_.security_group)})
@@ -168,6 +220,7 @@ class Region final : public cloud::RegionDriver {
   std::shared_ptr<Account> account_;
   Settings settings_;
   Ecs ecs_;
+  Ram ram_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
   cloud::PriceBook prices_;
@@ -181,8 +234,8 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
   RILLE_TRY(const auto regions,
             cloud::region_settings("alibaba", setup.settings, usual.empty() ? "cn-hangzhou" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"].text("metadata"),
-                                                 std::move(keys));
+  const std::string metadata = setup.settings["endpoints"].text("metadata", "http://100.100.100.200");
+  const auto account = std::make_shared<Account>(setup.loop, metadata, std::move(keys));
   std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
   for (const auto& [name, settings] : regions) {
     cloud::SettingsReader read("alibaba", settings);

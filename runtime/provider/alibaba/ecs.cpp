@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "runtime/base/id.hpp"
 #include "runtime/base/time.hpp"
@@ -49,7 +51,8 @@ constexpr cloud::Meaning meanings[] = {
     {"InvalidAccessKeyId.NotFound", Trouble::auth, "there is no such key: was it deleted?"},
     {"SignatureDoesNotMatch", Trouble::auth, "the secret does not belong to the key id"},
     {"SignatureNonceUsed", Trouble::transient},
-    {"Forbidden*", Trouble::auth, "the key's owner may not do this: docs/manual/providers/alibaba.md has the policy"},
+    {"Forbidden*", Trouble::auth, "the key's owner may not do this: rille doctor --provider alibaba --policy"},
+    {"NoPermission", Trouble::auth, "the key's owner may not do this: rille doctor --provider alibaba --policy"},
 };
 
 cloud::Answer read_answer(const net::HttpResponse& response) {
@@ -62,21 +65,6 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   // It tells what it wanted to be signed, with all parameters: too much for a person.
   if (out.code == "SignatureDoesNotMatch") out.message = "the signature does not match";
   out.request_id = out.value.text("RequestId");
-  return out;
-}
-
-cloud::ApiOptions options_here() {
-  cloud::ApiOptions out;
-  out.provider = "alibaba";
-  out.meanings = meanings;
-  out.read = read_answer;
-  out.sign = [](net::Parts parts, const net::Credentials& who, std::int64_t us) {
-    net::AlibabaCall call;
-    call.action = *parts.find_header("x-acs-action");
-    call.version = version;
-    call.nonce = random_hex(16);
-    return net::sign_alibaba(std::move(parts), who, call, us);
-  };
   return out;
 }
 
@@ -125,16 +113,36 @@ cloud::CredentialChain key_chain(Loop& loop, const std::string&) {
           "set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET, or write ~/.alibabacloud/credentials"};
 }
 
-Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
-    : region_(std::move(region)), url_(endpoints.text("ecs", fmt::format("https://ecs.{}.aliyuncs.com", region_))),
-      api_(loop, options_here(), keys) {}
+cloud::ApiOptions api_options(std::string api_version) {
+  cloud::ApiOptions out;
+  out.provider = "alibaba";
+  out.meanings = meanings;
+  out.read = read_answer;
+  out.sign = [api_version = std::move(api_version)](net::Parts parts, const net::Credentials& who, std::int64_t us) {
+    net::AlibabaCall call;
+    call.action = *parts.find_header("x-acs-action");
+    call.version = api_version;
+    call.nonce = random_hex(16);
+    return net::sign_alibaba(std::move(parts), who, call, us);
+  };
+  return out;
+}
 
-Async<Value> Ecs::call(std::string action, Parameters parameters, Effect effect, CancelToken token) {
+net::Parts parts_for(const std::string& url, const std::string& action) {
   net::Parts parts;
   parts.method = "POST";
-  parts.scheme = url_.substr(0, url_.find("://"));
-  parts.host = url_.substr(url_.find("://") + 3);
+  parts.scheme = url.substr(0, url.find("://"));
+  parts.host = url.substr(url.find("://") + 3);
   parts.headers = {{"x-acs-action", action}};
+  return parts;
+}
+
+Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+    : region_(std::move(region)), url_(endpoints.text("ecs", fmt::format("https://ecs.{}.aliyuncs.com", region_))),
+      api_(loop, api_options(version), keys) {}
+
+Async<Value> Ecs::call(std::string action, Parameters parameters, Effect effect, CancelToken token) {
+  net::Parts parts = parts_for(url_, action);
   parts.query = {{"RegionId", region_}};
   for (auto& [key, value] : parameters) parts.query.emplace_back(std::move(key), std::move(value));
   co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
@@ -206,6 +214,77 @@ Async<> Ecs::terminate(std::string id, CancelToken token) {
   auto answer = co_await call("DeleteInstances", std::move(asked), Effect::none, token);
   if (!answer) co_return answer.error();
   co_return success();
+}
+
+// It goes on being charged for, and so keeps its place.
+Async<> Ecs::stop(std::string id, CancelToken token) {
+  Parameters asked{{"InstanceId", id}, {"StoppedMode", "KeepCharging"}};
+  auto answer = co_await call("StopInstance", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+Async<> Ecs::change_type(std::string id, std::string type, CancelToken token) {
+  Parameters asked{{"InstanceId", id}, {"InstanceType", type}};
+  auto answer = co_await call("ModifyInstanceSpec", std::move(asked), Effect::lasting, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+Async<> Ecs::start(std::string id, CancelToken token) {
+  Parameters asked{{"InstanceId", id}};
+  auto answer = co_await call("StartInstance", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t since_us, CancelToken token) {
+  std::vector<PricePoint> out;
+  std::int64_t offset = 0;
+  for (int page = 0; page < pages_max; ++page) {
+    Parameters asked{{"NetworkType", "vpc"}, {"InstanceType", type}, {"StartTime", format_utc(since_us)},
+                     {"EndTime", format_utc(api_.now_us())}, {"Offset", std::to_string(offset)}};
+    RILLE_CO_TRY(const Value answer, co_await call("DescribeSpotPriceHistory", std::move(asked), Effect::none, token));
+    for (const Value& v : list_of(answer["SpotPrices"]["SpotPriceType"])) {
+      PricePoint point;
+      point.type = v.text("InstanceType");
+      point.zone = v.text("ZoneId");
+      point.currency = answer.text("Currency");
+      point.from_wall_us = minute_of(v.text("Timestamp"));
+      point.micros_per_hour = micros_of(v["SpotPrice"]);
+      if (point.from_wall_us > 0 && point.micros_per_hour != price_unknown) out.push_back(std::move(point));
+    }
+    offset = answer.integer("NextOffset");
+    if (offset == 0) co_return out;
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("DescribeSpotPriceHistory has more than {} pages", pages_max));
+}
+
+Async<std::vector<Quota>> Ecs::quotas(CancelToken token) {
+  constexpr std::tuple<const char*, const char*, const char*> kinds[] = {
+      {"by use, vCPUs", "max-postpaid-instance-vcpu-count", "used-postpaid-instance-vcpu-count"},
+      {"spot, vCPUs", "max-spot-instance-vcpu-count", "used-spot-instance-vcpu-count"}};
+  Parameters asked;
+  for (const auto& [name, most, used] : kinds)
+    for (const char* attribute : {most, used})
+      asked.emplace_back(fmt::format("AttributeName.{}", asked.size() + 1), attribute);
+  RILLE_CO_TRY(const Value answer, co_await call("DescribeAccountAttributes", std::move(asked), Effect::none, token));
+  std::map<std::string, double> told;
+  for (const Value& v : list_of(answer["AccountAttributeItems"]["AccountAttributeItem"])) {
+    const Value::Array values = list_of(v["AttributeValues"]["ValueItem"]);
+    if (!values.empty()) told[v.text("AttributeName")] = std::strtod(values[0].text("Value").c_str(), nullptr);
+  }
+  std::vector<Quota> out;
+  for (const auto& [name, most, used] : kinds) {
+    if (!told.contains(most)) continue;
+    Quota quota;
+    quota.region = region_;
+    quota.name = name;
+    quota.limit = told[most];
+    if (told.contains(used)) quota.used = told[used];
+    out.push_back(std::move(quota));
+  }
+  co_return out;
 }
 
 }  // namespace rille::provider::alibaba

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/types.hpp"
@@ -18,6 +19,10 @@ struct Instance {
   std::int64_t created_wall_us = 0;
   bool reclaimed = false;               // the notice: it will be taken away within minutes
 };
+
+// How Alibaba's services are called: signed, and understood; and a call of one.
+cloud::ApiOptions api_options(std::string api_version);
+net::Parts parts_for(const std::string& url, const std::string& action);
 
 // As Alibaba's own tools find them: environment, ~/.alibabacloud/credentials, an instance's role.
 cloud::CredentialChain key_chain(Loop& loop, const std::string& metadata);
@@ -33,6 +38,12 @@ class Ecs {
   Async<std::string> run(Parameters parameters, CancelToken token);  // the new instance's id
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
   Async<> terminate(std::string id, CancelToken token);
+  // The type of a stopped one can be changed.
+  Async<> stop(std::string id, CancelToken token);
+  Async<> change_type(std::string id, std::string type, CancelToken token);
+  Async<> start(std::string id, CancelToken token);
+  Async<std::vector<PricePoint>> spot_history(std::string type, std::int64_t since_us, CancelToken token);
+  Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
   Async<Value> call(std::string action, Parameters parameters, cloud::Effect effect, CancelToken token);

@@ -6,10 +6,12 @@
 
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/aws/ec2.hpp"
+#include "runtime/provider/aws/iam.hpp"
 #include "runtime/provider/aws/keys.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 
 namespace rille::provider {
@@ -44,7 +46,7 @@ struct Settings {
 // What all regions share.
 struct Account {
   Account(Loop& loop, const std::string& metadata, cloud::SshKeys keys)
-      : access(std::move(keys)), chain(key_chain(loop, metadata)) {}
+      : access(std::move(keys), "aws", metadata), chain(key_chain(loop, metadata)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -60,21 +62,13 @@ class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        ec2_(loop, account_->chain, name, settings_.endpoints) {}
+        ec2_(loop, account_->chain, name, settings_.endpoints),
+        iam_(loop, account_->chain, name, settings_.endpoints) {}
   const std::string& region() const override { return ec2_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("i-") || id.starts_with("vol-"); }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
-    const std::int64_t now_us = loop_.clock().wall_us();
-    if (types_.empty() || now_us - types_at_us_ > types_last_us) {
-      RILLE_CO_TRY(types_, co_await ec2_.types(token));
-      types_at_us_ = now_us;
-    }
-    // Prices are asked for what fits in all else, since each is a call.
-    std::vector<Offer> all;
-    for (const InstanceType& type : types_)
-      if (!query.spot || type.spot) all.push_back(offer_of(type));
-    std::vector<Offer> fitting = cloud::smallest_fitting(all, query, types_priced_max);
+    RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));
     if (query.spot) RILLE_CO_CHECK(co_await learn_spot_prices(fitting, token));
     else co_await learn_prices(fitting, token);
     std::vector<Offer> out;
@@ -130,7 +124,55 @@ class Region final : public cloud::RegionDriver {
                                   : ec2_.terminate(std::move(id), std::move(token));
   }
 
+  Async<Identity> check(CancelToken token) override { return iam_.identity(std::move(token)); }
+  Async<std::vector<Quota>> quotas(CancelToken token) override {
+    RILLE_CO_TRY(std::vector<Quota> out, co_await iam_.quotas(token));
+    for (Quota& quota : out) quota.region = region();
+    co_return out;
+  }
+
+  Async<> resize(std::string id, std::string type, CancelToken token) override {
+    cloud::Resizing how;
+    how.power = [this, id](CancelToken t) { return power(id, std::move(t)); };
+    how.stop = [this, id](CancelToken t) { return ec2_.stop(id, std::move(t)); };
+    how.change = [this, id, type](CancelToken t) { return ec2_.change_type(id, type, std::move(t)); };
+    how.start = [this, id](CancelToken t) { return ec2_.start(id, std::move(t)); };
+    co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
+  }
+
+  Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token) override {
+    query.spot = true;
+    RILLE_CO_TRY(const std::vector<Offer> fitting, co_await fitting_types(query, token));
+    std::vector<std::string> names;
+    for (const Offer& offer : fitting) names.push_back(offer.id);
+    std::vector<PricePoint> none;
+    if (names.empty()) co_return none;
+    co_return co_await ec2_.spot_history(std::move(names), since_us, std::move(token));
+  }
+
  private:
+  // What fits but for its price, which is a call for each.
+  Async<std::vector<Offer>> fitting_types(OfferQuery query, CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    if (types_.empty() || now_us - types_at_us_ > types_last_us) {
+      RILLE_CO_TRY(types_, co_await ec2_.types(token));
+      types_at_us_ = now_us;
+    }
+    std::vector<Offer> all;
+    for (const InstanceType& type : types_)
+      if (!query.spot || type.spot) all.push_back(offer_of(type));
+    co_return cloud::smallest_fitting(all, std::move(query), types_priced_max);
+  }
+
+  Async<cloud::Power> power(std::string id, CancelToken token) {
+    Parameters asked{{"InstanceId.1", id}};
+    RILLE_CO_TRY(const std::vector<Instance> found, co_await ec2_.describe(std::move(asked), token));
+    const std::string state = found.empty() ? "terminated" : found.front().state;
+    if (state == "running") co_return cloud::Power::running;
+    if (state == "stopped") co_return cloud::Power::stopped;
+    co_return state == "terminated" || state == "shutting-down" ? cloud::Power::gone : cloud::Power::between;
+  }
+
   static Offer offer_of(const InstanceType& type) {
     Offer offer;
     offer.id = type.name;
@@ -142,6 +184,9 @@ class Region final : public cloud::RegionDriver {
     offer.price_micros_per_hour = price_unknown;
     offer.billing.minimum_s = billing_minimum_s;
     offer.disk_bytes_max = 16'000 * gb;
+    offer.network_gbps = type.network_gbps;
+    if (type.efa) offer.rdma = "efa";
+    offer.disk_kind = type.own_disk ? "nvme" : "network";
     return offer;
   }
 
@@ -256,6 +301,7 @@ class Region final : public cloud::RegionDriver {
   std::shared_ptr<Account> account_;
   Settings settings_;
   Ec2 ec2_;
+  Iam iam_;
   std::vector<InstanceType> types_;
   std::int64_t types_at_us_ = 0;
   std::map<std::string, std::pair<std::int64_t, Micros>> prices_, spot_prices_;  // when asked, and what was said

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "runtime/base/time.hpp"
 #include "runtime/net/sign/aws.hpp"
@@ -54,9 +55,14 @@ constexpr cloud::Meaning meanings[] = {
     {"AuthFailure", Trouble::auth, "Amazon does not take these keys: aws sts get-caller-identity says whose they are"},
     {"SignatureDoesNotMatch", Trouble::auth, "the secret key does not belong to the key id"},
     {"InvalidClientTokenId", Trouble::auth, "there is no such key: was it deleted?"},
-    {"UnauthorizedOperation", Trouble::auth, "the keys' owner may not do this: docs/manual/providers/aws.md has the "
-                                             "policy"},
+    {"UnauthorizedOperation", Trouble::auth, "the keys' owner may not do this: rille doctor --provider aws "
+                                             "--policy"},
     {"Blocked", Trouble::auth},
+    {"AccessDenied*", Trouble::auth, "the keys' owner may not do this: rille doctor --provider aws --policy"},
+    {"UnrecognizedClientException", Trouble::auth, "there is no such key: was it deleted?"},
+    {"InvalidSignatureException", Trouble::clock, "set this machine's clock"},
+    {"IncorrectInstanceState", Trouble::conflict},
+    {"UnsupportedOperation", Trouble::conflict},
     {"IdempotentParameterMismatch", Trouble::conflict},
     {"IdempotentInstanceTerminated", Trouble::capacity},
     {"InvalidInstanceID.NotFound", Trouble::not_found},
@@ -64,10 +70,6 @@ constexpr cloud::Meaning meanings[] = {
 };
 
 std::string host_of(const std::string& url) { return url.substr(url.find("://") + 3); }
-
-std::string domain(const std::string& region) {
-  return region.starts_with("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
-}
 
 cloud::Answer read_answer(const net::HttpResponse& response) {
   cloud::Answer out;
@@ -79,10 +81,11 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   }
   out.value = value->as_object() && !value->as_object()->empty() ? value->as_object()->begin()->second : Value();
   if (response.ok()) return out;
-  const Value& error = out.value["Errors"]["Error"];
+  const bool wrapped = !out.value["Errors"].is_null();  // EC2's; STS and IAM have one without a list
+  const Value& error = wrapped ? out.value["Errors"]["Error"] : out.value["Error"];
   out.code = error.text("Code");
   out.message = error.text("Message");
-  out.request_id = out.value.text("RequestID");
+  out.request_id = out.value.text("RequestID", out.value.text("RequestId"));
   return out;
 }
 
@@ -96,33 +99,6 @@ cloud::Answer read_json(const net::HttpResponse& response) {
   out.code = type.empty() ? "NotJson" : type.substr(type.find('#') == std::string::npos ? 0 : type.find('#') + 1);
   out.message = out.value.text("message", out.value.text("Message"));
   return out;
-}
-
-cloud::ApiOptions options_for(const std::string& region, const char* service,
-                              std::function<cloud::Answer(const net::HttpResponse&)> read) {
-  cloud::ApiOptions out;
-  out.provider = "aws";
-  out.meanings = meanings;
-  out.read = std::move(read);
-  out.sign = [region, name = std::string(service)](net::Parts parts, const net::Credentials& who, std::int64_t us) {
-    net::AwsScope scope;
-    scope.region = region;
-    scope.service = name;
-    return net::sign_aws(std::move(parts), who, scope, us);
-  };
-  return out;
-}
-
-net::Parts parts_for(const std::string& url) {
-  net::Parts parts;
-  parts.method = "POST";
-  parts.scheme = url.substr(0, url.find("://"));
-  parts.host = host_of(url);
-  if (const std::size_t slash = parts.host.find('/'); slash != std::string::npos) {
-    parts.path = parts.host.substr(slash);
-    parts.host.resize(slash);
-  }
-  return parts;
 }
 
 // "item" lists of one or none are read as texts or nothing.
@@ -162,6 +138,15 @@ Micros micros_of(const std::string& dollars) {
   return value > 0 ? static_cast<Micros>(std::llround(value * 1e6)) : price_unknown;
 }
 
+// "100 Gigabit", "4x 100 Gigabit"; "Up to 10 Gigabit", "High": nothing that it always has.
+double network_of(const std::string& words) {
+  double times = 1, each = 0;
+  char* end = nullptr;
+  each = std::strtod(words.c_str(), &end);
+  if (*end == 'x') times = std::exchange(each, std::strtod(end + 1, &end));
+  return std::string_view(end) == " Gigabit" ? times * each : 0;
+}
+
 InstanceType read_type(const Value& v) {
   InstanceType out;
   out.name = v.text("instanceType");
@@ -169,6 +154,9 @@ InstanceType read_type(const Value& v) {
   out.memory_bytes = number_of(v["memoryInfo"], "sizeInMiB") << 20;
   for (const Value& use : list_of(v["supportedUsageClasses"]))
     out.spot = out.spot || (use.as_string() && *use.as_string() == "spot");
+  out.network_gbps = network_of(v["networkInfo"].text("networkPerformance"));
+  out.efa = v["networkInfo"].text("efaSupported") == "true";
+  out.own_disk = v.text("instanceStorageSupported") == "true";
   const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
   if (gpus.empty()) return out;
   const std::string maker = gpus[0].text("manufacturer");
@@ -180,12 +168,42 @@ InstanceType read_type(const Value& v) {
 
 }  // namespace
 
+cloud::ApiOptions api_options(const std::string& region, const char* service, bool json) {
+  cloud::ApiOptions out;
+  out.provider = "aws";
+  out.meanings = meanings;
+  out.read = json ? read_json : read_answer;
+  out.sign = [region, name = std::string(service)](net::Parts parts, const net::Credentials& who, std::int64_t us) {
+    net::AwsScope scope;
+    scope.region = region;
+    scope.service = name;
+    return net::sign_aws(std::move(parts), who, scope, us);
+  };
+  return out;
+}
+
+net::Parts parts_for(const std::string& url) {
+  net::Parts parts;
+  parts.method = "POST";
+  parts.scheme = url.substr(0, url.find("://"));
+  parts.host = host_of(url);
+  if (const std::size_t slash = parts.host.find('/'); slash != std::string::npos) {
+    parts.path = parts.host.substr(slash);
+    parts.host.resize(slash);
+  }
+  return parts;
+}
+
+std::string domain_of(const std::string& region) {
+  return region.starts_with("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
+}
+
 Ec2::Ec2(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
     : region_(std::move(region)),
-      ec2_(endpoints.text("ec2", fmt::format("https://ec2.{}.{}", region_, domain(region_)))),
+      ec2_(endpoints.text("ec2", fmt::format("https://ec2.{}.{}", region_, domain_of(region_)))),
       pricing_(endpoints.text("pricing", "https://api.pricing.us-east-1.amazonaws.com")),
-      api_(loop, options_for(region_, "ec2", read_answer), keys),
-      pricing_api_(loop, options_for("us-east-1", "pricing", read_json), keys) {}
+      api_(loop, api_options(region_, "ec2", false), keys),
+      pricing_api_(loop, api_options("us-east-1", "pricing", true), keys) {}
 
 Async<Value> Ec2::call(std::string action, Parameters parameters, Effect effect, CancelToken token) {
   net::Query form{{"Action", action}, {"Version", version}};
@@ -235,6 +253,26 @@ Async<std::map<std::string, Micros>> Ec2::spot_prices(std::vector<std::string> t
     if (price == price_unknown) continue;
     const auto [at, fresh] = out.emplace(v.text("instanceType"), price);
     if (!fresh) at->second = std::min(at->second, price);
+  }
+  co_return out;
+}
+
+Async<std::vector<PricePoint>> Ec2::spot_history(std::vector<std::string> types, std::int64_t since_us,
+                                                 CancelToken token) {
+  Parameters asked{{"ProductDescription.1", "Linux/UNIX"}, {"ProductDescription.2", "Linux/UNIX (Amazon VPC)"},
+                   {"StartTime", format_utc(since_us)}, {"EndTime", format_utc(api_.now_us())}};
+  for (std::size_t i = 0; i < types.size(); ++i) asked.emplace_back(fmt::format("InstanceType.{}", i + 1), types[i]);
+  RILLE_CO_TRY(const Value all,
+               co_await page_through("DescribeSpotPriceHistory", std::move(asked), "spotPriceHistorySet", token));
+  std::vector<PricePoint> out;
+  for (const Value& v : *all.as_array()) {
+    PricePoint point;
+    point.type = v.text("instanceType");
+    point.zone = v.text("availabilityZone");
+    point.micros_per_hour = micros_of(v.text("spotPrice"));
+    const Result<std::int64_t> from = parse_utc(v.text("timestamp"));
+    if (from) point.from_wall_us = *from;
+    if (from && point.micros_per_hour != price_unknown) out.push_back(std::move(point));
   }
   co_return out;
 }
@@ -289,6 +327,28 @@ Async<> Ec2::terminate(std::string id, CancelToken token) {
   Parameters asked{{"InstanceId.1", id}};
   auto answer = co_await call("TerminateInstances", std::move(asked), Effect::none, token);
   if (!answer && answer.error().http_status != 404) co_return answer.error();
+  co_return success();
+}
+
+// Each may be sent again: a stopped one stays stopped, and a type is set, not added.
+Async<> Ec2::stop(std::string id, CancelToken token) {
+  Parameters asked{{"InstanceId.1", id}};
+  auto answer = co_await call("StopInstances", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+Async<> Ec2::change_type(std::string id, std::string type, CancelToken token) {
+  Parameters asked{{"InstanceId", id}, {"InstanceType.Value", type}};
+  auto answer = co_await call("ModifyInstanceAttribute", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+Async<> Ec2::start(std::string id, CancelToken token) {
+  Parameters asked{{"InstanceId.1", id}};
+  auto answer = co_await call("StartInstances", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
   co_return success();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/types.hpp"
 
@@ -19,6 +20,8 @@ struct InstanceType {
   int gpu_count = 0, vcpus = 0;
   std::int64_t gpu_memory_bytes = 0, memory_bytes = 0;
   bool spot = false;
+  double network_gbps = 0;              // 0: it may burst to more than it always has
+  bool efa = false, own_disk = false;   // can have an Elastic Fabric Adapter; has disks in the machine
 };
 
 struct Instance {
@@ -26,6 +29,11 @@ struct Instance {
   std::int64_t launched_wall_us = 0;
   bool spot = false;
 };
+
+// How Amazon's services are called: signed, and understood. `json`: those that speak it.
+cloud::ApiOptions api_options(const std::string& region, const char* service, bool json);
+net::Parts parts_for(const std::string& url);
+std::string domain_of(const std::string& region);  // "amazonaws.com"
 
 class Ec2 {
  public:
@@ -36,12 +44,18 @@ class Ec2 {
   Async<std::vector<InstanceType>> types(CancelToken token);
   // Dollars per hour by the type's name; of those that are not in it the price is not known.
   Async<std::map<std::string, Micros>> spot_prices(std::vector<std::string> types, CancelToken token);
+  // What they cost as spot since then, all zones.
+  Async<std::vector<PricePoint>> spot_history(std::vector<std::string> types, std::int64_t since_us, CancelToken token);
   Async<std::optional<Micros>> price(std::string type, CancelToken token);
 
   Async<Instance> run(Parameters parameters, CancelToken token);
   // Those that the parameters name or filter, all pages.
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);
   Async<> terminate(std::string id, CancelToken token);
+  // The type of a stopped one can be changed.
+  Async<> stop(std::string id, CancelToken token);
+  Async<> change_type(std::string id, std::string type, CancelToken token);
+  Async<> start(std::string id, CancelToken token);
   // Disks that bear a tag of ours and belong to no machine: (id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
   Async<> delete_disk(std::string id, CancelToken token);

@@ -40,7 +40,7 @@ constexpr cloud::Meaning meanings[] = {
     {"InternalServerError", Trouble::transient},
     {"ExpiredAuthenticationToken", Trouble::expired},
     {"InvalidAuthenticationToken", Trouble::expired},
-    {"AuthorizationFailed", Trouble::auth, "docs/manual/providers/azure.md has the role"},
+    {"AuthorizationFailed", Trouble::auth, "rille doctor --provider azure --policy has the role"},
     {"RequestDisallowedByPolicy", Trouble::auth, "a policy of the subscription forbids it"},
     {"ReadOnlyDisabledSubscription", Trouble::auth, "the subscription is disabled"},
     {"PropertyChangeNotAllowed", Trouble::conflict},

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/types.hpp"
 
@@ -47,6 +48,12 @@ class Arm {
   // Gone, or never there: success. `wait`: until it is gone, some minutes at most.
   Async<> remove(std::string kind, std::string name, bool wait, CancelToken token);
   Error failed(const std::string& code, const std::string& name) const;
+  // account.cpp
+  Async<Identity> identity(CancelToken token);  // the subscription; whose the token is stands in the token
+  Async<std::vector<Quota>> quotas(CancelToken token);
+  // Of a machine. "deallocate", "start"; the size of a deallocated one can be changed. They wait until it is done.
+  Async<> act(std::string name, std::string action, CancelToken token);
+  Async<> change_size(std::string name, std::string size, CancelToken token);
 
  private:
   Async<Value> call(std::string method, std::string url, Value body, CancelToken token);
@@ -58,5 +65,8 @@ class Arm {
   cloud::CredentialChain nobody_;  // prices are for everybody: no token goes there
   cloud::Api api_, prices_api_;
 };
+
+// The least that a role must be allowed.
+std::string policy();
 
 }  // namespace rille::provider::azure

@@ -11,6 +11,7 @@
 #include "runtime/provider/azure/keys.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 
@@ -25,6 +26,16 @@ constexpr std::int64_t sizes_last_us = 24LL * 3'600'000'000, prices_last_us = 60
 constexpr std::size_t user_data_bytes_max = 65'535, sizes_priced_max = 20, name_length_max = 60;
 constexpr const char* user = "rille";  // Azure wants one that is not root; nobody uses it
 
+// For "did you mean" only: a newer region works as well.
+const char* const known_regions[] = {
+    "eastus", "eastus2", "centralus", "northcentralus", "southcentralus", "westcentralus", "westus", "westus2",
+    "westus3", "canadacentral", "canadaeast", "brazilsouth", "mexicocentral", "northeurope", "westeurope",
+    "francecentral", "germanywestcentral", "italynorth", "norwayeast", "polandcentral", "spaincentral",
+    "swedencentral", "switzerlandnorth", "uksouth", "ukwest", "uaenorth", "qatarcentral", "israelcentral",
+    "southafricanorth", "centralindia", "southindia", "westindia", "eastasia", "southeastasia", "japaneast",
+    "japanwest", "koreacentral", "koreasouth", "australiaeast", "australiasoutheast", "australiacentral",
+    "newzealandnorth", "indonesiacentral", "malaysiawest"};
+
 struct Settings {
   std::string resource_group, subnet, security_group, zone, disk_kind;
   std::int64_t disk_bytes = 100 * gb;
@@ -33,7 +44,8 @@ struct Settings {
 
 struct Account {
   Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
-      : access(std::move(keys)), chain(key_chain(loop, endpoints)) {}
+      : access(std::move(keys), "azure", endpoints.text("metadata", "http://169.254.169.254")),
+        chain(key_chain(loop, endpoints)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -80,6 +92,9 @@ class Region final : public cloud::RegionDriver {
     if (sizes.empty() || now_us - asked_us > sizes_last_us) {
       RILLE_CO_TRY(sizes, co_await arm_.sizes(settings_.zone, query.spot, token));
       asked_us = now_us;
+      if (sizes.empty())
+        co_return make_error(ErrorKind::config, fmt::format("azure: location '{}' sells no machines", region()),
+                             "is it one? `az account list-locations` names them");
     }
     OfferQuery but_price = query;
     but_price.max_price_micros_per_hour.reset();
@@ -176,7 +191,38 @@ class Region final : public cloud::RegionDriver {
     co_return co_await arm_.remove(kind, name, kind == interfaces, std::move(token));
   }
 
+  Async<Identity> check(CancelToken token) override {
+    RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));
+    RILLE_CO_TRY(Identity out, co_await arm_.identity(token));
+    RILLE_CO_CHECK(co_await arm_.quotas(token));  // a subscription is everywhere; a location is asked for its own
+    out.from = found.from;
+    out.who = owner_of(found.keys.token);
+    if (out.who.empty() && found.from == "the environment")
+      out.who = "application " + cloud::environment("AZURE_CLIENT_ID");
+    co_return out;
+  }
+
+  Async<std::vector<Quota>> quotas(CancelToken token) override { return arm_.quotas(std::move(token)); }
+
+  Async<> resize(std::string id, std::string type, CancelToken token) override {
+    const std::string name = read_id(id).second;
+    cloud::Resizing how;
+    how.power = [this, name](CancelToken t) { return power(name, std::move(t)); };
+    how.stop = [this, name](CancelToken t) { return arm_.act(name, "deallocate", std::move(t)); };
+    how.change = [this, name, type](CancelToken t) { return arm_.change_size(name, type, std::move(t)); };
+    how.start = [this, name](CancelToken t) { return arm_.act(name, "start", std::move(t)); };
+    co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
+  }
+
  private:
+  Async<cloud::Power> power(std::string name, CancelToken token) {
+    const Result<VirtualMachine> vm = co_await arm_.describe(name, token);
+    if (!vm && vm.error().http_status == 404) co_return cloud::Power::gone;
+    if (!vm) co_return vm.error();
+    if (vm->power == "running") co_return cloud::Power::running;
+    co_return vm->power == "deallocated" ? cloud::Power::stopped : cloud::Power::between;
+  }
+
   static std::string id_of(std::string_view kind, const std::string& name) { return fmt::format("{}/{}", kind, name); }
   static std::pair<std::string, std::string> read_id(const std::string& id) {
     const std::size_t slash = id.find('/');
@@ -359,7 +405,8 @@ Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
   traits.dead_man = DeadMan::none;           // powering off inside does not end the bill
   traits.spot_notice_s = 30;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "azure", std::move(traits), std::move(drivers));
+  return cloud::make_regional(setup.loop, "azure", std::move(traits), std::move(drivers),
+                              {std::begin(known_regions), std::end(known_regions)});
 }
 
 }  // namespace rille::provider

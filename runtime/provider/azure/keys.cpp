@@ -1,7 +1,9 @@
 #include "runtime/provider/azure/keys.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "runtime/base/base64.hpp"
 #include "runtime/loop/command.hpp"
 #include "runtime/provider/cloud/bearer.hpp"
 
@@ -45,6 +47,22 @@ Async<Maybe> from_az(Loop& loop, std::string resource, CancelToken token) {
 }
 
 }  // namespace
+
+std::string owner_of(const std::string& access_token) {
+  const std::size_t first = access_token.find('.'), second = access_token.find('.', first + 1);
+  if (first == std::string::npos || second == std::string::npos) return "";
+  std::string middle = access_token.substr(first + 1, second - first - 1);
+  std::replace(middle.begin(), middle.end(), '-', '+');
+  std::replace(middle.begin(), middle.end(), '_', '/');
+  middle.append((4 - middle.size() % 4) % 4, '=');
+  const Result<std::string> text = from_base64(middle);
+  const Result<Value> claims = text ? Value::from_json(*text) : Result<Value>(text.error());
+  if (!claims) return "";
+  for (const auto& [claim, word] : {std::pair("upn", "user "), std::pair("appid", "application "),
+                                    std::pair("oid", "object ")})
+    if (const std::string name = claims->text(claim); !name.empty()) return word + name;
+  return "";
+}
 
 cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints) {
   const std::string login = endpoints.text("login", "https://login.microsoftonline.com");

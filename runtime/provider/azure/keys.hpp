@@ -9,4 +9,7 @@ namespace rille::provider::azure {
 
 cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints);
 
+// Whose an access token is, from what stands in it; "": it does not tell.
+std::string owner_of(const std::string& access_token);
+
 }  // namespace rille::provider::azure

@@ -37,13 +37,29 @@ Trouble by_status(int status) {
   return status >= 500 ? Trouble::transient : Trouble::invalid;
 }
 
+// Where the code's meaning has no hint of its own.
+std::string usual_hint(Trouble trouble, const std::string& provider) {
+  switch (trouble) {
+    case Trouble::capacity: return "another region or another kind of machine may have some: `rille offers`";
+    case Trouble::quota: return "ask for a higher quota, or take another region";
+    case Trouble::auth: return "are the keys right, and may they do this? docs/manual/providers/" + provider + ".md";
+    case Trouble::expired: return "get new temporary keys, or sign in again";
+    case Trouble::clock: return "set this machine's clock";
+    case Trouble::throttle: return "it is asked too often, perhaps by others of this account: try again later";
+    case Trouble::transient: return provider + " is out of order for the moment: try again later";
+    default: return "";
+  }
+}
+
 bool fits(std::string_view pattern, std::string_view code) {
   return pattern.ends_with('*') ? code.starts_with(pattern.substr(0, pattern.size() - 1)) : pattern == code;
 }
 
-net::HttpOptions http_options(const std::string& ca_file) {
+net::HttpOptions http_options(const ApiOptions& options) {
   net::HttpOptions out;
-  out.ca_file = ca_file;
+  out.ca_file = options.ca_file;
+  out.client_certificate = options.client_certificate;
+  out.client_key = options.client_key;
   return out;
 }
 
@@ -51,7 +67,7 @@ net::HttpOptions http_options(const std::string& ca_file) {
 
 Api::Api(Loop& loop, ApiOptions options, CredentialChain& credentials)
     : loop_(loop), options_(std::move(options)), credentials_(credentials),
-      http_(loop, http_options(options_.ca_file)) {}
+      http_(loop, http_options(options_)) {}
 
 void Api::learn_skew(const net::HttpResponse& response) {
   const std::string date = response.header("date");
@@ -71,9 +87,10 @@ Error Api::understand(const std::string& operation, const net::HttpResponse& res
   const bool known = meaning != options_.meanings.end();
   trouble = known ? meaning->trouble : by_status(response.status);
   const std::string said = answer.message.empty() ? fmt::format("HTTP status {}", response.status) : answer.message;
-  Error e = make_error(kind_of(trouble), fmt::format("{}: {}{}{}", operation, answer.code,
+  const std::string hint = known ? meaning->hint : "";
+  Error e = make_error(kind_of(trouble), fmt::format("{} {}: {}{}{}", options_.provider, operation, answer.code,
                                                      answer.code.empty() ? "" : ": ", said),
-                       known ? meaning->hint : "");
+                       hint.empty() ? usual_hint(trouble, options_.provider) : hint);
   e.provider = options_.provider;
   e.operation = operation;
   e.code = answer.code;
@@ -117,6 +134,7 @@ Async<Value> Api::attempt(const std::string& operation, net::Parts parts, Effect
   Result<net::HttpResponse> response = co_await http_.send(std::move(request), token);
   if (!response) {
     Error e = response.error();
+    e.message = fmt::format("{} {}: {}", options_.provider, operation, e.message);
     e.provider = options_.provider;
     e.operation = operation;
     if (e.kind == ErrorKind::cancelled || e.kind == ErrorKind::config) trouble = Trouble::invalid;

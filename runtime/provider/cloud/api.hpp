@@ -55,6 +55,7 @@ struct ApiOptions {
   std::int64_t timeout_ms = 60'000;  // of one attempt
   std::int64_t throttle_ms = 500;    // the first wait after "asked too often", at most; then twice that, and so on
   std::string ca_file = {};          // of a service with a certificate of its own; "": the system's
+  std::string client_certificate = {}, client_key = {};  // PEM; where it knows its clients by certificates
 };
 
 // Whether a call may be sent again after an answer that leaves its effect open.
@@ -68,6 +69,7 @@ class Api {
   // The error of an operation that was accepted and failed later, as its outcome tells it.
   Error failed_later(const std::string& operation, std::string code, std::string message) const;
   std::int64_t now_us() const { return loop_.clock().wall_us() + skew_us_; }  // by the service's clock
+  std::int64_t skew_us() const { return skew_us_; }  // of that clock, ahead of ours; 0: less than two seconds
 
  private:
   Async<Value> attempt(const std::string& operation, net::Parts parts, Effect effect, CancelToken token,

@@ -29,6 +29,11 @@ std::string first_boot_script(const FirstBoot& boot) {
   Value machine;
   machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
   machine.set("orphan_after_ms", boot.orphan_after_ms).set("terminating", false);
+  if (!boot.metadata.empty()) machine.set("notice", Value().set("cloud", boot.cloud).set("url", boot.metadata));
+  if (boot.idle_after_ms) machine.set("idle_after_ms", boot.idle_after_ms).set("idle_below", boot.idle_below);
+  const bool powers_off = boot.powers_off && boot.expires_wall_us != 0;
+  // By the unit that is made below: where that is not installed, an agent ends no machine.
+  if (powers_off) machine.set("end", Value::Array{"/bin/systemctl", "--no-block", "start", "rille-end.service"});
   std::string out = fmt::format(R"sh(#!/bin/sh
 set -u
 umask 077
@@ -46,7 +51,7 @@ printf '%s\n' {machine} >{dir}/machine.json
                                 fmt::arg("host_private", boot.host_key.private_text),
                                 fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
                                 fmt::arg("machine", shell_quote(machine.to_json())));
-  if (!boot.powers_off || boot.expires_wall_us == 0) return out;
+  if (!powers_off) return out;
   // A timer that a restart of the machine does not lose, and that fires at once when its time passed meanwhile.
   const std::int64_t ends_s = boot.expires_wall_us / 1'000'000;
   return out + fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'
@@ -74,6 +79,9 @@ FirstBoot Access::boot_of(const CreateRequest& request) const {
   boot.host_key = keys_.host_key(request.tag);
   boot.expires_wall_us = request.expires_wall_us;
   boot.orphan_after_ms = request.orphan_after_ms;
+  if (request.offer.spot) boot.cloud = cloud_, boot.metadata = metadata_;
+  boot.idle_after_ms = request.idle_after_ms;
+  boot.idle_below = request.idle_below;
   return boot;
 }
 

@@ -16,8 +16,10 @@ inline constexpr const char* instance_directory = "/var/lib/rille/instance";
 struct FirstBoot {
   std::string tag, authorized_key;
   SshKey host_key;
-  std::int64_t expires_wall_us = 0, orphan_after_ms = 0;
+  std::int64_t expires_wall_us = 0, orphan_after_ms = 0, idle_after_ms = 0;
+  double idle_below = 0;
   bool powers_off = false;  // at the end of the ttl: where powering off ends the bill
+  std::string cloud, metadata;  // of a spot machine: where it is told of its end (agent/notice.hpp)
   bool container = false;   // no init system, perhaps no sshd: it is installed where it is missing, and started
 };
 
@@ -28,6 +30,9 @@ std::string first_boot_script(const FirstBoot& boot);
 class Access {
  public:
   explicit Access(SshKeys keys) : keys_(std::move(keys)) {}
+  // `metadata`: the address of the cloud's metadata service, for spot machines; "": they do not ask it.
+  Access(SshKeys keys, std::string cloud, std::string metadata)
+      : keys_(std::move(keys)), cloud_(std::move(cloud)), metadata_(std::move(metadata)) {}
   const std::string& public_line() const { return keys_.public_line(); }  // what a machine has to let in
   // first_boot_script for this request, in base64. invalid: longer than the cloud takes.
   Result<std::string> user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const;
@@ -44,6 +49,7 @@ class Access {
   FirstBoot boot_of(const CreateRequest& request) const;
 
   SshKeys keys_;
+  std::string cloud_, metadata_;
 };
 
 }  // namespace rille::provider::cloud

@@ -1,6 +1,7 @@
 #include "runtime/provider/cloud/prices.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/loop/together.hpp"
 
@@ -23,7 +24,7 @@ std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery 
   return out;
 }
 
-Task<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, bool spot, CancelToken token) {
+Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, bool spot, CancelToken token) {
   const std::int64_t now_us = loop_.clock().wall_us();
   std::vector<Together<Price>> asked;
   std::vector<std::string> types;
@@ -36,9 +37,11 @@ Task<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, bool spot,
                      }});
   }
   const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+  std::optional<Error> failure;
   for (std::size_t i = 0; i < types.size(); ++i) {
     known_.erase({types[i], spot});
     if (answers[i]) known_[{types[i], spot}] = {now_us, *answers[i]};
+    else failure = answers[i].error();
   }
   std::vector<Offer> out;
   for (Offer& offer : offers) {
@@ -48,6 +51,7 @@ Task<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, bool spot,
     offer.currency = at->second.price.currency;
     out.push_back(std::move(offer));
   }
+  if (out.empty() && failure) co_return *failure;
   co_return out;
 }
 

@@ -26,8 +26,9 @@ class PriceBook {
   using Ask = std::function<Async<Price>(std::string type, bool spot, CancelToken token)>;
   PriceBook(Loop& loop, Ask ask) : loop_(loop), ask_(std::move(ask)) {}
 
-  // The same offers with their prices. One whose price cannot be had is not sold so, and is left out.
-  Task<std::vector<Offer>> priced(std::vector<Offer> offers, bool spot, CancelToken token);
+  // The same offers with their prices. One whose price cannot be had is not sold so, and is left out; where that is
+  // true of all: why.
+  Async<std::vector<Offer>> priced(std::vector<Offer> offers, bool spot, CancelToken token);
 
  private:
   struct Known {

@@ -1,6 +1,7 @@
 #include "runtime/provider/cloud/regional.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -11,7 +12,7 @@ namespace rille::provider::cloud {
 
 namespace {
 
-constexpr std::int64_t offers_patience_ms = 30'000;
+constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000;
 constexpr std::string_view spot_mark = ":spot";
 
 class Regional final : public Provider {
@@ -26,7 +27,7 @@ class Regional final : public Provider {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     std::vector<Together<std::vector<Offer>>> asked;
     for (const auto& driver : regions_) {
-      if (!query.region.empty() && !driver->region().empty() && query.region != driver->region()) continue;
+      if (!driver->region().empty() && !query.accepts_region(driver->region())) continue;
       asked.push_back({label(*driver), [this, d = driver.get(), query](CancelToken t) {
                          return offers_of(*d, query, t);
                        }});
@@ -106,7 +107,72 @@ class Regional final : public Provider {
     co_return success();
   }
 
+  // One region that answers proves the credentials; the others are told of.
+  Async<Identity> check(CancelToken token) override {
+    std::vector<Together<Identity>> asked;
+    for (const auto& driver : regions_)
+      asked.push_back({label(*driver), [d = driver.get()](CancelToken t) { return d->check(t); }});
+    const auto answers = co_await together(loop_, std::move(asked), check_patience_ms, token);
+    std::optional<Identity> out;
+    for (const Result<Identity>& answer : answers)
+      if (answer && !out) out = *answer;
+    if (!out) co_return named(in_region(answers.front().error(), regions_.front()->region()), "check");
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      const std::string& region = regions_[i]->region();
+      AskedRegion one{region, {}};
+      if (!answers[i]) one.problem = named(in_region(answers[i].error(), region), "check");
+      if (!region.empty()) out->regions.push_back(std::move(one));
+    }
+    co_return *out;
+  }
+
+  Async<std::vector<Quota>> quotas(std::string region, CancelToken token) override {
+    const auto ask = [](RegionDriver& d, CancelToken t) { return d.quotas(std::move(t)); };
+    return of_regions<Quota>(std::move(region), "quotas", ask, std::move(token));
+  }
+
+  Async<Machine> resize(std::string id, std::string type, CancelToken token) override {
+    const auto [where, own] = split_machine(id);
+    if (!is_ours(own))
+      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is no machine of {}", id, name_)), "resize");
+    RILLE_CO_TRY(RegionDriver * driver, find(where));
+    const std::string mine = own;
+    Result<> done = co_await driver->resize(mine, std::move(type), token);
+    if (!done) co_return named(done.error(), "resize");
+    co_return co_await describe(std::move(id), std::move(token));
+  }
+
+  Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token) override {
+    std::string region = query.region;
+    const auto ask = [query, since_us](RegionDriver& d, CancelToken t) {
+      return d.price_history(query, since_us, std::move(t));
+    };
+    auto answer = co_await of_regions<PricePoint>(std::move(region), "price history", ask, std::move(token));
+    if (answer)
+      std::stable_sort(answer->begin(), answer->end(), [](const PricePoint& a, const PricePoint& b) {
+        return a.from_wall_us < b.from_wall_us;
+      });
+    co_return answer;
+  }
+
  private:
+  // All of one region, or of all; one that fails fails the whole, since a part would be taken for it.
+  template <class T, class F>
+  Async<std::vector<T>> of_regions(std::string region, const char* operation, F ask, CancelToken token) {
+    std::vector<Together<std::vector<T>>> asked;
+    for (const auto& driver : regions_)
+      if (region.empty() || driver->region().empty() || region == driver->region())
+        asked.push_back({label(*driver), [d = driver.get(), ask](CancelToken t) { return ask(*d, std::move(t)); }});
+    if (asked.empty()) co_return find(region).error();
+    auto answers = co_await together(loop_, std::move(asked), offers_patience_ms, token);
+    std::vector<T> out;
+    for (Result<std::vector<T>>& answer : answers) {
+      if (!answer) co_return named(answer.error(), operation);
+      out.insert(out.end(), answer->begin(), answer->end());
+    }
+    co_return out;
+  }
+
   Async<std::vector<Offer>> offers_of(RegionDriver& driver, OfferQuery query, CancelToken token) {
     Result<std::vector<Offer>> answer = co_await driver.offers(query, token);
     if (!answer) co_return in_region(answer.error(), driver.region());
@@ -157,6 +223,7 @@ class Regional final : public Provider {
   }
 
   Error named(Error error, const char* operation) const {
+    error = tell_lack(std::move(error), name_);
     error.provider = name_;
     if (error.operation.empty()) error.operation = operation;
     return error;
@@ -170,6 +237,36 @@ class Regional final : public Provider {
 };
 
 }  // namespace
+
+Async<Identity> RegionDriver::check(CancelToken) { co_return lacks("", "call that proves its credentials"); }
+Async<std::vector<Quota>> RegionDriver::quotas(CancelToken) { co_return lacks("", "quotas"); }
+Async<> RegionDriver::resize(std::string, std::string, CancelToken) {
+  co_return lacks("", "way to make a machine another type");
+}
+Async<std::vector<PricePoint>> RegionDriver::price_history(OfferQuery, std::int64_t, CancelToken) {
+  co_return lacks("", "price history");
+}
+
+Result<std::vector<Offer>> only_there(const std::string& provider, std::vector<Offer> offers,
+                                      const std::vector<std::string>& wanted) {
+  if (wanted.empty() || offers.empty()) return offers;
+  std::vector<std::string> seen;
+  for (const Offer& o : offers)
+    if (std::find(seen.begin(), seen.end(), o.region) == seen.end()) seen.push_back(o.region);
+  std::erase_if(offers, [&](const Offer& o) {
+    return std::none_of(wanted.begin(), wanted.end(), [&o](const std::string& place) {
+      return o.region == place || o.region.ends_with(", " + place);
+    });
+  });
+  if (!offers.empty()) return offers;
+  std::string near;
+  for (const std::string& name : wanted)
+    if (near.empty()) near = did_you_mean(name, seen);
+  return make_error(ErrorKind::capacity,
+                    fmt::format("{} has nothing in the regions of its settings: {}", provider, fmt::join(wanted, "; ")),
+                    near.empty() ? fmt::format("there is some in: {}", fmt::join(seen, "; "))
+                                 : fmt::format("did you mean '{}'?", near));
+}
 
 std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,
                                         std::vector<std::unique_ptr<RegionDriver>> regions,

@@ -29,7 +29,17 @@ class RegionDriver {
   virtual Async<Machine> describe(std::string id, CancelToken token) = 0;
   virtual Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) = 0;
   virtual Async<> terminate(std::string id, CancelToken token) = 0;
+  // As Provider's, of this region; each is optional. `regions` is filled in by the caller.
+  virtual Async<Identity> check(CancelToken token);
+  virtual Async<std::vector<Quota>> quotas(CancelToken token);
+  virtual Async<> resize(std::string id, std::string type, CancelToken token);
+  virtual Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token);
 };
+
+// Those of the offers whose region is one of `wanted` ("US" is also "Texas, US"); all, where none is named. capacity:
+// there are offers, but all elsewhere: names where.
+Result<std::vector<Offer>> only_there(const std::string& provider, std::vector<Offer> offers,
+                                      const std::vector<std::string>& wanted);
 
 // `known`: names of regions, for "did you mean" when calls to one that is not among them fail.
 std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,

@@ -17,7 +17,7 @@ using cloud::Effect;
 using cloud::Trouble;
 
 constexpr int rows_per_page = 500, pages_max = 200;
-constexpr std::int64_t insert_patience_ms = 180'000;
+constexpr std::int64_t insert_patience_ms = 180'000, act_patience_ms = 300'000;
 
 constexpr cloud::Meaning meanings[] = {
     {"ZONE_RESOURCE_POOL_EXHAUSTED*", Trouble::capacity},
@@ -38,8 +38,8 @@ constexpr cloud::Meaning meanings[] = {
     {"authError", Trouble::expired},
     {"notFound", Trouble::not_found},
     {"alreadyExists", Trouble::conflict},
-    {"IAM_PERMISSION_DENIED", Trouble::auth, "docs/manual/providers/gcp.md has the permissions"},
-    {"forbidden", Trouble::auth, "docs/manual/providers/gcp.md has the permissions"},
+    {"IAM_PERMISSION_DENIED", Trouble::auth, "rille doctor --provider gcp --policy has the permissions"},
+    {"forbidden", Trouble::auth, "rille doctor --provider gcp --policy has the permissions"},
     {"accessNotConfigured", Trouble::auth, "switch the project's Compute Engine API on"},
 };
 
@@ -152,7 +152,8 @@ Compute::Compute(Loop& loop, cloud::CredentialChain& keys, std::string region, s
                  const Value& endpoints)
     : loop_(loop), region_(std::move(region)),
       url_(endpoints.text("compute", "https://compute.googleapis.com/compute/v1") + "/projects/" + project),
-      billing_url_(endpoints.text("billing", "https://cloudbilling.googleapis.com/v1")), api_(loop, options(), keys) {}
+      billing_url_(endpoints.text("billing", "https://cloudbilling.googleapis.com/v1")),
+      iam_url_(endpoints.text("iam", "https://iam.googleapis.com/v1")), api_(loop, options(), keys) {}
 
 Async<Value> Compute::call(std::string method, std::string path, net::Query query, Value body, Effect effect,
                            CancelToken token) {
@@ -275,8 +276,12 @@ Async<> Compute::insert(std::string zone, Value instance, std::string request_id
     if (there && !there->tag.empty()) co_return success();
   }
   if (!answer) co_return answer.error();
-  Value operation = std::move(*answer);
-  cloud::Patience patience(loop_, insert_patience_ms);
+  co_return co_await finished(zone, std::move(*answer), insert_patience_ms, "operation insert", std::move(token));
+}
+
+Async<> Compute::finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what,
+                          CancelToken token) {
+  cloud::Patience patience(loop_, limit_ms);
   while (operation.text("status") != "DONE") {
     RILLE_CO_CHECK(co_await patience.next("operation " + operation.text("name"), token));
     net::Query none;
@@ -285,7 +290,15 @@ Async<> Compute::insert(std::string zone, Value instance, std::string request_id
   }
   const Value::Array errors = list_of(operation["error"]["errors"]);
   if (errors.empty()) co_return success();
-  co_return api_.failed_later("operation insert", errors[0].text("code"), errors[0].text("message"));
+  co_return api_.failed_later(what, errors[0].text("code"), errors[0].text("message"));
+}
+
+Async<> Compute::act(std::string zone, std::string name, std::string action, Value body, CancelToken token) {
+  net::Query none;
+  RILLE_CO_TRY(Value answer, co_await call("POST", "/zones/" + zone + "/instances/" + name + "/" + action,
+                                           std::move(none), std::move(body), Effect::lasting, token));
+  std::string what = "operation " + action;
+  co_return co_await finished(zone, std::move(answer), act_patience_ms, std::move(what), std::move(token));
 }
 
 Async<Instance> Compute::describe(std::string zone, std::string name, CancelToken token) {

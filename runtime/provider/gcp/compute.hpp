@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/types.hpp"
 
@@ -38,16 +39,25 @@ class Compute {
   Async<std::vector<Disk>> disks(CancelToken token);     // as list
   Async<Disk> describe_disk(std::string zone, std::string name, CancelToken token);
   Async<> remove_disk(std::string zone, std::string name, CancelToken token);
+  // "stop", "start", "setMachineType"; waits for the operation.
+  Async<> act(std::string zone, std::string name, std::string action, Value body, CancelToken token);
+  // account.cpp. `account`, `key_id`: of a service account; "": others are not told of.
+  Async<Identity> identity(std::string account, std::string key_id, CancelToken token);
+  Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
+  Async<> finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what, CancelToken token);
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
                     CancelToken token);
   Async<Value::Array> pages(std::string path, std::string kind, net::Query query, CancelToken token);
 
   Loop& loop_;
-  std::string region_, url_, billing_url_;
+  std::string region_, url_, billing_url_, iam_url_;
   cloud::Api api_;
 };
+
+// The least that a role must be allowed.
+std::string policy();
 
 inline constexpr const char* tag_key = "rille";
 inline constexpr const char* tag_item = "rille-tag";  // the same as metadata, for a tag that is no label

@@ -8,6 +8,7 @@
 #include "runtime/base/base64.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/gcp/compute.hpp"
@@ -25,6 +26,16 @@ constexpr std::size_t user_data_bytes_max = 200 << 10, name_length_max = 63;
 // maxRunDuration counts from the machine's running, which is some minutes after the call.
 constexpr std::int64_t run_s_min = 30, run_s_max = 120LL * 86'400, release_margin_s = 300;
 
+// For "did you mean" only: a newer region works as well.
+const char* const known_regions[] = {
+    "us-central1", "us-east1", "us-east4", "us-east5", "us-south1", "us-west1", "us-west2", "us-west3",
+    "us-west4", "northamerica-northeast1", "northamerica-northeast2", "northamerica-south1",
+    "southamerica-east1", "southamerica-west1", "europe-west1", "europe-west2", "europe-west3", "europe-west4",
+    "europe-west6", "europe-west8", "europe-west9", "europe-west10", "europe-west12", "europe-central2",
+    "europe-north1", "europe-north2", "europe-southwest1", "asia-east1", "asia-east2", "asia-northeast1",
+    "asia-northeast2", "asia-northeast3", "asia-south1", "asia-south2", "asia-southeast1", "asia-southeast2",
+    "australia-southeast1", "australia-southeast2", "me-west1", "me-central1", "me-central2", "africa-south1"};
+
 struct Settings {
   std::string zone, image, network, subnet, disk_kind;
   std::int64_t disk_bytes = 100 * gb;
@@ -33,8 +44,10 @@ struct Settings {
 
 struct Account {
   Account(Loop& loop, const std::string& key, const Value& endpoints, cloud::SshKeys keys)
-      : access(std::move(keys)), chain(key_chain(loop, key, endpoints)) {}
+      : access(std::move(keys), "gcp", endpoints.text("metadata", "http://metadata.google.internal")), named_key(key),
+        chain(key_chain(loop, key, endpoints)) {}
   cloud::Access access;
+  std::string named_key;  // the file that the settings name
   cloud::CredentialChain chain;
 };
 
@@ -131,6 +144,35 @@ class Region final : public cloud::RegionDriver {
     return compute_.remove(std::move(place.zone), std::move(place.name), std::move(token));
   }
 
+  Async<Identity> check(CancelToken token) override {
+    std::string who, key_id;
+    if (const std::string file = key_file(account_->named_key); !file.empty()) {
+      RILLE_CO_TRY(const Value told, read_key_file(file));
+      who = told.text("client_email");
+      key_id = told.text("private_key_id");
+    }
+    RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));
+    RILLE_CO_TRY(Identity out, co_await compute_.identity(std::move(who), std::move(key_id), token));
+    out.from = found.from;
+    co_return out;
+  }
+
+  Async<std::vector<Quota>> quotas(CancelToken token) override { return compute_.quotas(std::move(token)); }
+
+  // What is attached to a machine stays attached to it.
+  Async<> resize(std::string id, std::string type, CancelToken token) override {
+    const Place place = read_id(id);
+    if (read_type(type).count > 0)
+      co_return make_error(ErrorKind::invalid, fmt::format("'{}' has GPUs attached, which a resize cannot do", type),
+                           "take a type that has its GPUs inside, as a2-highgpu-1g");
+    cloud::Resizing how;
+    how.power = [this, place](CancelToken t) { return power(place, std::move(t)); };
+    how.stop = [this, place](CancelToken t) { return compute_.act(place.zone, place.name, "stop", Value(), t); };
+    how.change = [this, place, type](CancelToken t) { return change_type(place, type, std::move(t)); };
+    how.start = [this, place](CancelToken t) { return compute_.act(place.zone, place.name, "start", Value(), t); };
+    co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
+  }
+
  private:
   // "ZONE/NAME", "ZONE/disks/NAME"
   struct Place {
@@ -142,9 +184,23 @@ class Region final : public cloud::RegionDriver {
     return {id.substr(0, first), id.substr(last + 1), first != last};
   }
 
+  Async<cloud::Power> power(Place place, CancelToken token) {
+    const Result<Instance> found = co_await compute_.describe(place.zone, place.name, token);
+    if (!found && found.error().http_status == 404) co_return cloud::Power::gone;
+    if (!found) co_return found.error();
+    if (found->status == "RUNNING") co_return cloud::Power::running;
+    co_return found->status == "TERMINATED" ? cloud::Power::stopped : cloud::Power::between;
+  }
+
+  Async<> change_type(Place place, std::string type, CancelToken token) {
+    Value body;
+    body.set("machineType", "zones/" + place.zone + "/machineTypes/" + type);
+    co_return co_await compute_.act(place.zone, place.name, "setMachineType", std::move(body), std::move(token));
+  }
+
   Result<> check_zone() const {
     if (settings_.zone.starts_with(region() + "-")) return success();
-    return make_error(ErrorKind::config, fmt::format("gcp: region {} has the zone '{}'", region(), settings_.zone),
+    return make_error(ErrorKind::config, fmt::format("gcp: region {} is given the zone '{}'", region(), settings_.zone),
                       fmt::format("name one of its zones: {{\"regions\": {{\"{}\": {{\"zone\": \"{}-a\"}}}}}}",
                                   region(), region()));
   }
@@ -269,7 +325,8 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 30;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "gcp", std::move(traits), std::move(drivers));
+  return cloud::make_regional(setup.loop, "gcp", std::move(traits), std::move(drivers),
+                              {std::begin(known_regions), std::end(known_regions)});
 }
 
 }  // namespace rille::provider

@@ -20,7 +20,7 @@ using cloud::environment;
 using cloud::Trouble;
 
 constexpr int page_rows = 100, pages_max = 200;
-constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000;
+constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
 
 constexpr cloud::Meaning meanings[] = {
     {"Ecs.0219", Trouble::capacity},
@@ -315,6 +315,19 @@ Async<> Ecs::remove(std::string id, CancelToken token) {
                               Effect::none, token);
   if (!answer) co_return answer.error();
   co_return success();
+}
+
+Async<> Ecs::resize(std::string id, std::string flavor, CancelToken token) {
+  Value how, asked;
+  how.set("flavorRef", std::move(flavor)).set("mode", "withStopServer");
+  asked.set("resize", std::move(how));
+  net::Query none;
+  const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers/" + id + "/resize",
+                                             std::move(none), std::move(asked), Effect::lasting, token);
+  if (!answer) co_return refused(answer.error());
+  RILLE_CO_TRY(const Value told, co_await finished(answer->text("job_id"), resize_patience_ms, token));
+  if (told.text("status") == "SUCCESS") co_return success();
+  co_return refused(api_.failed_later("job resizeServer", told.text("error_code"), told.text("fail_reason")));
 }
 
 }  // namespace rille::provider::huawei

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/types.hpp"
@@ -33,6 +34,11 @@ class Ecs {
   Async<Server> describe(std::string id, CancelToken token);
   Async<std::vector<Server>> list(CancelToken token);  // all pages; those that bear our tag
   Async<> remove(std::string id, CancelToken token);   // with its disks and its address
+  // Stops it, changes it and starts it again; waits for that job.
+  Async<> resize(std::string id, std::string flavor, CancelToken token);
+  // account.cpp
+  Async<Identity> identity(std::string key_id, CancelToken token);
+  Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
@@ -46,6 +52,9 @@ class Ecs {
   std::string region_, project_, ecs_url_, iam_url_, bss_url_;
   cloud::Api api_;
 };
+
+// The least that the keys must be allowed.
+std::string policy();
 
 inline constexpr const char* tag_key = "rille";
 

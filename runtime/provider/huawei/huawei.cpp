@@ -23,6 +23,12 @@ constexpr std::size_t user_data_bytes_max = 32 << 10, types_priced_max = 20, nam
 // auto_terminate_time has to be half an hour ahead when the call arrives, which may be long after it was planned.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 
+// For "did you mean" only: a newer region works as well.
+const char* const known_regions[] = {
+    "cn-north-1", "cn-north-4", "cn-north-9", "cn-east-2", "cn-east-3", "cn-south-1", "cn-south-2",
+    "cn-southwest-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "af-south-1",
+    "la-north-2", "la-south-2", "na-mexico-1", "sa-brazil-1", "tr-west-1"};
+
 struct Settings {
   std::string project, image, vpc, subnet, security_group, zone, disk_kind, address_kind;
   std::int64_t disk_bytes = 100 * gb;
@@ -30,7 +36,9 @@ struct Settings {
 };
 
 struct Account {
-  Account(Loop& loop, cloud::SshKeys keys) : access(std::move(keys)), chain(key_chain(loop)) {}
+  Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
+      : access(std::move(keys), "huawei", endpoints.text("metadata", "http://169.254.169.254")),
+        chain(key_chain(loop)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -61,8 +69,12 @@ class Region final : public cloud::RegionDriver {
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));
+    if (all.empty() && !query.spot)
+      co_return make_error(ErrorKind::config, fmt::format("huawei: region '{}' sells nothing in the zone '{}'",
+                                                          region(), settings_.zone),
+                           "is it a zone of that region?");
     std::vector<Offer> fitting = cloud::smallest_fitting(all, query, types_priced_max);
-    std::vector<Offer> out = co_await prices_.priced(std::move(fitting), query.spot, token);
+    RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query.spot, token));
     for (Offer& offer : out) offer.disk_bytes_max = 1'000 * gb;
     co_return out;
   }
@@ -90,6 +102,20 @@ class Region final : public cloud::RegionDriver {
   }
 
   Async<> terminate(std::string id, CancelToken token) override { return ecs_.remove(std::move(id), std::move(token)); }
+
+  Async<Identity> check(CancelToken token) override {
+    RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));
+    RILLE_CO_CHECK(co_await ecs_.quotas(token));  // who may not do this is not let in
+    RILLE_CO_TRY(Identity out, co_await ecs_.identity(found.keys.id, token));
+    out.from = found.from;
+    if (!found.keys.token.empty()) out.age_unknown = "temporary keys, which end by themselves";
+    co_return out;
+  }
+
+  Async<std::vector<Quota>> quotas(CancelToken token) override { return ecs_.quotas(std::move(token)); }
+  Async<> resize(std::string id, std::string type, CancelToken token) override {
+    return ecs_.resize(std::move(id), std::move(type), std::move(token));
+  }
 
  private:
   Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
@@ -154,7 +180,7 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   RILLE_TRY(const auto regions,
             cloud::region_settings("huawei", setup.settings, usual.empty() ? "cn-north-4" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, std::move(keys));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
   std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
   for (const auto& [name, settings] : regions) {
     cloud::SettingsReader read("huawei", settings);
@@ -182,7 +208,8 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   traits.spot_notice_s = 300;
   traits.currency = "CNY";
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "huawei", std::move(traits), std::move(drivers));
+  return cloud::make_regional(setup.loop, "huawei", std::move(traits), std::move(drivers),
+                              {std::begin(known_regions), std::end(known_regions)});
 }
 
 }  // namespace rille::provider

@@ -165,4 +165,12 @@ Async<> Instances::offer_key(std::string name, std::string public_line, CancelTo
   co_return success();
 }
 
+Async<Identity> Instances::identity(CancelToken token) {
+  RILLE_CO_CHECK(co_await list(token));
+  Identity out;
+  out.age_unknown = "Lambda does not tell it";
+  out.skew_us = api_.skew_us();
+  co_return out;
+}
+
 }  // namespace rille::provider::lambda

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/types.hpp"
 
@@ -27,6 +28,7 @@ class Instances {
   Async<Instance> describe(std::string id, CancelToken token);               // http_status 404
   Async<std::vector<Instance>> list(CancelToken token);
   Async<> terminate(std::string id, CancelToken token);                      // http_status 404
+  Async<Identity> identity(CancelToken token);                               // Lambda tells no names
   // Puts the key there under that name, unless the name is there.
   Async<> offer_key(std::string name, std::string public_line, CancelToken token);
 

@@ -43,11 +43,7 @@ class Cloud final : public cloud::RegionDriver {
     std::vector<Offer> out;
     if (query.spot) co_return out;
     RILLE_CO_TRY(out, co_await instances_.sold(token));
-    const auto& wanted = settings_.regions;
-    std::erase_if(out, [&wanted](const Offer& o) {
-      return !wanted.empty() && std::find(wanted.begin(), wanted.end(), o.region) == wanted.end();
-    });
-    co_return out;
+    co_return cloud::only_there("lambda", std::move(out), settings_.regions);
   }
 
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
@@ -87,6 +83,13 @@ class Cloud final : public cloud::RegionDriver {
 
   Async<> terminate(std::string id, CancelToken token) override {
     return instances_.terminate(std::move(id), std::move(token));
+  }
+
+  Async<Identity> check(CancelToken token) override {
+    RILLE_CO_TRY(Identity out, co_await instances_.identity(token));
+    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_.get(token));
+    out.from = found.from;
+    co_return out;
   }
 
  private:

@@ -224,4 +224,19 @@ Async<> Pods::terminate(std::string id, CancelToken token) {
   co_return success();
 }
 
+// Both services have to take the key.
+Async<Identity> Pods::identity(CancelToken token) {
+  Value none{Value::Object{}};
+  RILLE_CO_TRY(const Value answer, co_await ask("myself", "query { myself { id email clientBalance } }",
+                                                std::move(none), Effect::none, token));
+  RILLE_CO_CHECK(co_await list(token));
+  Identity out;
+  const Value& me = answer["myself"];
+  out.who = me.text("email");
+  out.account = fmt::format("{}, balance ${:.2f}", me.text("id"), me.number("clientBalance"));
+  out.age_unknown = "RunPod does not tell it";
+  out.skew_us = rest_.skew_us();
+  co_return out;
+}
+
 }  // namespace rille::provider::runpod

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/types.hpp"
 
@@ -54,6 +55,7 @@ class Pods {
   Async<Pod> describe(std::string id, CancelToken token);     // http_status 404
   Async<std::vector<Pod>> list(CancelToken token);
   Async<> terminate(std::string id, CancelToken token);       // http_status 404
+  Async<Identity> identity(CancelToken token);
 
  private:
   Async<Value> ask(std::string operation, std::string query, Value variables, cloud::Effect effect, CancelToken token);

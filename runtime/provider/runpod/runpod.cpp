@@ -57,7 +57,7 @@ class Cloud final : public cloud::RegionDriver {
         add_offers(sold, count, shape == shapes.end() ? Shape() : shape->second, query.spot, out);
       }
     }
-    co_return out;
+    co_return cloud::only_there("runpod", std::move(out), settings_.regions);
   }
 
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
@@ -101,13 +101,18 @@ class Cloud final : public cloud::RegionDriver {
     return pods_.terminate(std::move(id), std::move(token));
   }
 
+  Async<Identity> check(CancelToken token) override {
+    RILLE_CO_TRY(Identity out, co_await pods_.identity(token));
+    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_.get(token));
+    out.from = found.from;
+    co_return out;
+  }
+
  private:
   void add_offers(const Sold& sold, int count, const Shape& shape, bool spot, std::vector<Offer>& out) const {
     const Micros each = spot ? shape.bid_micros_per_gpu_hour : sold.micros_per_gpu_hour;
     if (each == 0) return;
     for (const std::string& center : sold.centers) {
-      const auto& wanted = settings_.regions;
-      if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), center) == wanted.end()) continue;
       Offer offer;
       offer.id = fmt::format("{} x{}", sold.id, count);
       offer.gpu = gpu_model(sold.id);

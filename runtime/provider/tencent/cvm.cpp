@@ -18,7 +18,6 @@ using cloud::Effect;
 using cloud::environment;
 using cloud::Trouble;
 
-constexpr const char* version = "2017-03-12";
 constexpr int page_rows = 100, rows_max = 20'000;
 
 constexpr cloud::Meaning meanings[] = {
@@ -48,7 +47,7 @@ constexpr cloud::Meaning meanings[] = {
     {"AuthFailure.SignatureFailure", Trouble::auth, "the secret key does not belong to the id"},
     {"AuthFailure*", Trouble::auth},
     {"UnauthorizedOperation*", Trouble::auth,
-     "the key's owner may not do this: docs/manual/providers/tencent.md has the policy"},
+     "the key's owner may not do this: rille doctor --provider tencent --policy"},
 };
 
 // Errors come with status 200.
@@ -60,22 +59,6 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   out.code = out.value["Error"].text("Code");
   out.message = out.value["Error"].text("Message");
   if (out.code.empty() && response.ok() && !out.value.as_object()) out.code = "NotJson";
-  return out;
-}
-
-cloud::ApiOptions options_for(const std::string& region) {
-  cloud::ApiOptions out;
-  out.provider = "tencent";
-  out.meanings = meanings;
-  out.read = read_answer;
-  out.sign = [region](net::Parts parts, const net::Credentials& who, std::int64_t us) {
-    net::TencentCall call;
-    call.service = "cvm";
-    call.action = *parts.find_header("X-TC-Action");
-    call.version = version;
-    call.region = region;
-    return net::sign_tencent(std::move(parts), who, call, us);
-  };
   return out;
 }
 
@@ -117,17 +100,38 @@ cloud::CredentialChain key_chain(Loop& loop) {
           "set TENCENTCLOUD_SECRET_ID and TENCENTCLOUD_SECRET_KEY, or write ~/.tencentcloud/credentials"};
 }
 
-Cvm::Cvm(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
-    : region_(std::move(region)), url_(endpoints.text("cvm", "https://cvm.tencentcloudapi.com")),
-      api_(loop, options_for(region_), keys) {}
+cloud::ApiOptions api_options(std::string service, std::string version, std::string region) {
+  cloud::ApiOptions out;
+  out.provider = "tencent";
+  out.meanings = meanings;
+  out.read = read_answer;
+  out.sign = [service, version, region](net::Parts parts, const net::Credentials& who, std::int64_t us) {
+    net::TencentCall call;
+    call.service = service;
+    call.action = *parts.find_header("X-TC-Action");
+    call.version = version;
+    call.region = region;
+    return net::sign_tencent(std::move(parts), who, call, us);
+  };
+  return out;
+}
 
-Async<Value> Cvm::call(std::string action, Value request, Effect effect, CancelToken token) {
+net::Parts parts_for(const std::string& url, const std::string& action, std::string body) {
   net::Parts parts;
   parts.method = "POST";
-  parts.scheme = url_.substr(0, url_.find("://"));
-  parts.host = url_.substr(url_.find("://") + 3);
+  parts.scheme = url.substr(0, url.find("://"));
+  parts.host = url.substr(url.find("://") + 3);
   parts.headers = {{"Content-Type", "application/json; charset=utf-8"}, {"X-TC-Action", action}};
-  parts.body = request.as_object() ? request.to_json() : "{}";
+  parts.body = std::move(body);
+  return parts;
+}
+
+Cvm::Cvm(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+    : region_(std::move(region)), url_(endpoints.text("cvm", "https://cvm.tencentcloudapi.com")),
+      api_(loop, api_options("cvm", "2017-03-12", region_), keys) {}
+
+Async<Value> Cvm::call(std::string action, Value request, Effect effect, CancelToken token) {
+  net::Parts parts = parts_for(url_, action, request.as_object() ? request.to_json() : "{}");
   co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
 }
 
@@ -196,6 +200,47 @@ Async<> Cvm::terminate(std::string id, CancelToken token) {
   auto answer = co_await call("TerminateInstances", std::move(asked), Effect::none, token);
   if (!answer) co_return answer.error();
   co_return success();
+}
+
+Async<> Cvm::act(std::string action, std::string id, Value more, Effect effect, CancelToken token) {
+  more.set("InstanceIds", Value::Array{Value(id)});
+  auto answer = co_await call(std::move(action), std::move(more), effect, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+// It goes on being charged for, and so keeps its place.
+Async<> Cvm::stop(std::string id, CancelToken token) {
+  Value how;
+  how.set("StopType", "SOFT_FIRST").set("StoppedMode", "KEEP_CHARGING");
+  return act("StopInstances", std::move(id), std::move(how), Effect::none, std::move(token));
+}
+
+Async<> Cvm::change_type(std::string id, std::string type, CancelToken token) {
+  Value how;
+  how.set("InstanceType", std::move(type));
+  return act("ResetInstancesType", std::move(id), std::move(how), Effect::lasting, std::move(token));
+}
+
+Async<> Cvm::start(std::string id, CancelToken token) {
+  return act("StartInstances", std::move(id), Value(Value::Object{}), Effect::none, std::move(token));
+}
+
+// Machines of a zone, not processors.
+Async<std::vector<Quota>> Cvm::quotas(CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await call("DescribeAccountQuota", Value(), Effect::none, token));
+  const Value& sets = answer["AccountQuotaOverview"]["AccountQuota"];
+  std::vector<Quota> out;
+  for (const auto& [set, name] : {std::pair("PostPaidQuotaSet", "by use"), std::pair("SpotPaidQuotaSet", "spot")})
+    for (const Value& v : list_of(sets[set])) {
+      Quota quota;
+      quota.region = region_;
+      quota.name = fmt::format("{}, machines in {}", name, v.text("Zone"));
+      quota.limit = v.number("TotalQuota");
+      quota.used = v.number("UsedQuota", -1);
+      out.push_back(std::move(quota));
+    }
+  co_return out;
 }
 
 }  // namespace rille::provider::tencent

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/types.hpp"
 
@@ -13,6 +14,10 @@ struct Instance {
   std::string id, state, tag, zone, type, address, problem;
   std::int64_t created_wall_us = 0;
 };
+
+// How Tencent's services are called: signed, and understood; and a call of one.
+cloud::ApiOptions api_options(std::string service, std::string version, std::string region);
+net::Parts parts_for(const std::string& url, const std::string& action, std::string body);
 
 // As Tencent's own tools find them: environment, ~/.tencentcloud/credentials.
 cloud::CredentialChain key_chain(Loop& loop);
@@ -27,8 +32,14 @@ class Cvm {
   Async<std::string> run(Value request, CancelToken token);                    // the new instance's id
   Async<std::vector<Instance>> describe(Value request, CancelToken token);     // all pages
   Async<> terminate(std::string id, CancelToken token);
+  // The type of a stopped one can be changed.
+  Async<> stop(std::string id, CancelToken token);
+  Async<> change_type(std::string id, std::string type, CancelToken token);
+  Async<> start(std::string id, CancelToken token);
+  Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
+  Async<> act(std::string action, std::string id, Value more, cloud::Effect effect, CancelToken token);
   Async<Value> call(std::string action, Value request, cloud::Effect effect, CancelToken token);
 
   std::string region_, url_;

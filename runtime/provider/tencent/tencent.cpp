@@ -7,7 +7,9 @@
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/tencent/cam.hpp"
 #include "runtime/provider/tencent/cvm.hpp"
 
 namespace rille::provider {
@@ -34,7 +36,9 @@ struct Settings {
 };
 
 struct Account {
-  Account(Loop& loop, cloud::SshKeys keys) : access(std::move(keys)), chain(key_chain(loop)) {}
+  Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
+      : access(std::move(keys), "tencent", endpoints.text("metadata", "http://metadata.tencentyun.com")),
+        chain(key_chain(loop)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -48,8 +52,9 @@ MachineState state_of(const std::string& state) {
 class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
-      : account_(std::move(account)), settings_(std::move(settings)),
-        cvm_(loop, account_->chain, name, settings_.endpoints) {}
+      : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
+        cvm_(loop, account_->chain, name, settings_.endpoints),
+        cam_(loop, account_->chain, name, settings_.endpoints) {}
   const std::string& region() const override { return cvm_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("ins-"); }
 
@@ -94,7 +99,35 @@ class Region final : public cloud::RegionDriver {
     return cvm_.terminate(std::move(id), std::move(token));
   }
 
+  // Who they are is told by STS, which is everywhere; that they reach this region, by a call there.
+  Async<Identity> check(CancelToken token) override {
+    RILLE_CO_TRY(const Identity out, co_await cam_.identity(token));
+    RILLE_CO_CHECK(co_await cvm_.quotas(token));
+    co_return out;
+  }
+
+  Async<std::vector<Quota>> quotas(CancelToken token) override { return cvm_.quotas(std::move(token)); }
+
+  Async<> resize(std::string id, std::string type, CancelToken token) override {
+    cloud::Resizing how;
+    how.power = [this, id](CancelToken t) { return power(id, std::move(t)); };
+    how.stop = [this, id](CancelToken t) { return cvm_.stop(id, std::move(t)); };
+    how.change = [this, id, type](CancelToken t) { return cvm_.change_type(id, type, std::move(t)); };
+    how.start = [this, id](CancelToken t) { return cvm_.start(id, std::move(t)); };
+    co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
+  }
+
  private:
+  Async<cloud::Power> power(std::string id, CancelToken token) {
+    Value asked;
+    asked.set("InstanceIds", Value::Array{Value(id)});
+    RILLE_CO_TRY(const std::vector<Instance> found, co_await cvm_.describe(std::move(asked), token));
+    const std::string state = found.empty() ? "" : found.front().state;
+    if (state == "RUNNING") co_return cloud::Power::running;
+    if (state == "STOPPED") co_return cloud::Power::stopped;
+    co_return state.empty() || state == "TERMINATING" ? cloud::Power::gone : cloud::Power::between;
+  }
+
   Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
     for (const auto& [name, value] : {std::pair("image", &settings_.image), std::pair("zone", &settings_.zone),
                                       std::pair("security_group", &settings_.security_group)})
@@ -142,9 +175,11 @@ class Region final : public cloud::RegionDriver {
     return m;
   }
 
+  Loop& loop_;
   std::shared_ptr<Account> account_;
   Settings settings_;
   Cvm cvm_;
+  Cam cam_;
 };
 
 }  // namespace
@@ -154,7 +189,7 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   RILLE_TRY(const auto regions,
             cloud::region_settings("tencent", setup.settings, usual.empty() ? "ap-guangzhou" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, std::move(keys));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
   std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
   for (const auto& [name, settings] : regions) {
     cloud::SettingsReader read("tencent", settings);

@@ -83,6 +83,10 @@ std::optional<Offer> read_ask(const Value& v, bool spot) {
   out.region = v.text("geolocation");
   const double price = spot ? v.number("min_bid", v.number("dph_total")) : v.number("dph_total");
   out.price_micros_per_hour = micros(price);
+  // "H100 SXM" stands on a board with NVLink; the model's own name does not say so.
+  if (out.gpu_count > 1 && v.text("gpu_name").find("SXM") != std::string::npos) out.interconnect = "nvlink";
+  if (const double cuda = v.number("cuda_max_good"); cuda > 0) out.cuda_max = fmt::format("{:.1f}", cuda);
+  out.driver = v.text("driver_version");
   out.disk_bytes_max = static_cast<std::int64_t>(v.number("disk_space") * 1e9);
   out.disk_micros_per_gb_hour = micros(v.number("storage_cost") / hours_per_month);
   if (out.id.empty() || out.gpu_count < 1 || out.region.empty() || out.region.find('/') != std::string::npos ||
@@ -205,6 +209,17 @@ Async<> Market::destroy(std::string id, CancelToken token) {
   auto answer = co_await call("destroyInstance", std::move(parts), Effect::none, token);
   if (!answer) co_return answer.error();
   co_return success();
+}
+
+Async<Identity> Market::identity(CancelToken token) {
+  net::Parts parts = cloud::json_request("GET", url_, "/v0/users/current/");
+  RILLE_CO_TRY(const Value answer, co_await call("showUser", std::move(parts), Effect::none, token));
+  Identity out;
+  out.who = answer.text("email", answer.text("username"));
+  out.account = fmt::format("{}, credit ${:.2f}", id_of(answer["id"]), answer.number("credit"));
+  out.age_unknown = "Vast does not tell it";
+  out.skew_us = api_.skew_us();
+  co_return out;
 }
 
 }  // namespace rille::provider::vast

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/types.hpp"
 
@@ -33,6 +34,7 @@ class Market {
   Async<Instance> describe(std::string id, CancelToken token);                 // http_status 404
   Async<std::vector<Instance>> list(CancelToken token);                        // all pages
   Async<> destroy(std::string id, CancelToken token);                          // http_status 404
+  Async<Identity> identity(CancelToken token);
 
  private:
   Async<Value> call(std::string operation, net::Parts parts, cloud::Effect effect, CancelToken token);

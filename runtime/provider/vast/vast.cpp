@@ -44,13 +44,7 @@ class Cloud final : public cloud::RegionDriver {
     std::vector<Offer> out;
     if (query.gpu == "cpu") co_return out;
     RILLE_CO_TRY(out, co_await market_.asks(std::move(query), token));
-    const auto& wanted = settings_.regions;
-    std::erase_if(out, [&wanted](const Offer& o) {
-      return !wanted.empty() && std::none_of(wanted.begin(), wanted.end(), [&o](const std::string& place) {
-               return o.region == place || o.region.ends_with(", " + place);  // "Texas, US" is in "US"
-             });
-    });
-    co_return out;
+    co_return cloud::only_there("vast", std::move(out), settings_.regions);
   }
 
   Async<Machine> create(CreateRequest request, std::string ask, CancelToken token) override {
@@ -86,6 +80,13 @@ class Cloud final : public cloud::RegionDriver {
 
   Async<> terminate(std::string id, CancelToken token) override {
     return market_.destroy(std::move(id), std::move(token));
+  }
+
+  Async<Identity> check(CancelToken token) override {
+    RILLE_CO_TRY(Identity out, co_await market_.identity(token));
+    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_.get(token));
+    out.from = found.from;
+    co_return out;
   }
 
  private:

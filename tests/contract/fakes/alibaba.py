@@ -10,6 +10,7 @@ from alibaba_more import RULES, ZONES, More
 from base import Fake, Refusal, Reply, main, unbase64
 from world import Machine, Type, stamp, unstamp
 
+VERSIONS = {"GetCallerIdentity": "2015-04-01", "ListAccessKeys": "2015-05-01"}  # of STS and RAM
 COMMON = {
     "Action", "Version", "Format", "AccessKeyId", "SignatureMethod", "SignatureVersion", "SignatureNonce",
     "SignatureType", "Timestamp", "Signature", "SecurityToken"
@@ -85,7 +86,8 @@ class Alibaba(More, Fake):
         self.named = {}
 
     def settings(self):
-        return dict(endpoints=dict(ecs=self.url, metadata=self.url + "/_metadata"), regions=sorted(ZONES), image=IMAGE,
+        endpoints = dict(ecs=self.url, sts=self.url, ram=self.url, metadata=self.url + "/_metadata")
+        return dict(endpoints=endpoints, regions=sorted(ZONES), image=IMAGE,
                     subnet="vsw-bp1fake000000000000i", security_group=GROUP, zone="cn-hangzhou-i")
 
     def env(self):
@@ -105,6 +107,11 @@ class Alibaba(More, Fake):
             p.update(request.form())
         p = {k: v.lower() if v in ("True", "False") else v for k, v in p.items()}  # the older SDK says Python's words
         return request.header("x-acs-action") or p.get("Action", ""), {k: v for k, v in p.items() if k not in COMMON}
+
+    def needs(self, operation, parameters):
+        if operation in VERSIONS:
+            return ["ram:ListAccessKeys"] if operation == "ListAccessKeys" else []
+        return ["ecs:" + operation] + ["ecs:TagResources"] * (operation == "RunInstances" and "Tag.1.Key" in parameters)
 
     def token_of(self, parameters, request):
         return parameters.get("ClientToken", "")
@@ -180,7 +187,7 @@ class Alibaba(More, Fake):
         if operation not in RULES:
             raise Refusal(404, "InvalidAction.NotFound",
                           "Specified api is not found, please check your url and method.")
-        if self.version != "2014-05-26":
+        if self.version != VERSIONS.get(operation, "2014-05-26"):
             raise Refusal(400, "InvalidVersion", "Specified parameter Version is not valid.")
         rules = RULES[operation]
         if rules.missing(p):

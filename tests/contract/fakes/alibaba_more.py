@@ -55,6 +55,8 @@ RULES = {
         "DescribeDisks": "!RegionId DiskIds InstanceId Status Tag.N.Key Tag.N.Value PageNumber PageSize MaxResults "
         "NextToken",
         "DeleteDisk": "RegionId !DiskId",
+        "GetCallerIdentity": "",
+        "ListAccessKeys": "UserName",
     }.items()
 }
 BAD_CURSOR = Refusal(400, "InvalidParameter.NextToken", "The specified NextToken is invalid.")
@@ -248,9 +250,21 @@ class More:
 
     def DescribeAccountAttributes(self, p):
         names = [v for k, v in p.items() if k.startswith("AttributeName.")] or ["max-postpaid-instance-vcpu-count"]
+        used = {s: sum(self.types[m.type].vcpus for m in self.world.alive() if m.region == self.region and m.spot == s)
+                for s in (True, False)}
+        value = lambda n: str(1000 if n.startswith("max-") else used["-spot-" in n])
         return dict(AccountAttributeItems=dict(AccountAttributeItem=[
-            dict(AttributeName=n, AttributeValues=dict(ValueItem=[dict(Value="1000")])) for n in names
+            dict(AttributeName=n, AttributeValues=dict(ValueItem=[dict(Value=value(n))])) for n in names
         ]))
+
+    def GetCallerIdentity(self, p):
+        return dict(AccountId="1000000000000001", Arn="acs:ram::1000000000000001:user/rille", IdentityType="RAMUser",
+                    PrincipalId="200000000000000001", UserId="200000000000000001")
+
+    def ListAccessKeys(self, p):
+        rows = [dict(AccessKeyId=k, Status="Active", CreateDate=at) for k, at in (
+            ("LTAI5tOtherOtherOtherOther", "2020-01-01T00:00:00Z"), (self.key, stamp(self.key_made())))]
+        return dict(AccessKeys=dict(AccessKey=rows))
 
     def DescribeDisks(self, p):
         tags = self.wanted_tags(p)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Amazon EC2 with Price List, Service Quotas and STS on one port; the service is read from the credential's scope.
+"""Amazon EC2 with Price List, Service Quotas, STS and IAM on one port; the service is read from the credential's scope.
 Here: credentials and SigV4. aws_wire.py has EC2's protocol, aws_ec2.py its instances, aws_more.py all the rest. Facts:
 EC2 query protocol 2016-11-15, and errors and states as in section 1 of the project's provider facts.
 """
@@ -7,7 +7,7 @@ import re
 
 import signatures
 from aws_ec2 import Ec2
-from aws_more import Ec2Other, json_service, sts
+from aws_more import Ec2Other, json_service, who
 from aws_wire import ALLOWED, GROUPS, IMAGES, RULES, ZONES, tree, xml
 from base import Fake, Refusal, Reply, main
 from world import Type, unstamp
@@ -48,12 +48,13 @@ class Aws(Ec2, Ec2Other, Fake):
         self.key, self.secret = "AKIA" + word(16, upper), word(40, mixed)
         self.key2, self.secret2, self.session = "ASIA" + word(16, upper), word(40, mixed), word(320, mixed) + "=="
         self.keys = {self.key: (self.secret, None), self.key2: (self.secret2, self.session)}
-        self.account, self.spot_requests, self.named = "123456789012", {}, {}
+        self.account, self.spot_requests, self.named, self.groups = "123456789012", {}, {}, {}
 
     def settings(self):
+        services = ("ec2", "pricing", "servicequotas", "sts", "iam")
         return dict(
             endpoints={s: self.url
-                       for s in ("ec2", "pricing", "servicequotas", "sts")} | dict(metadata=self.url + "/_metadata"),
+                       for s in services} | dict(metadata=self.url + "/_metadata"),
             regions=sorted(ZONES), image=next(iter(IMAGES)), subnet="subnet-0aaaaaaaaaaaaaaa1",
             security_group=next(iter(GROUPS)), zone="us-east-1a")
 
@@ -78,6 +79,12 @@ class Aws(Ec2, Ec2Other, Fake):
             return target.rpartition(".")[2], request.json() or {}
         parameters = dict(request.form() if request.method == "POST" else request.query)
         return parameters.get("Action", ""), parameters
+
+    def needs(self, operation, parameters):
+        if operation == "GetCallerIdentity":  # everybody may
+            return []
+        tags = operation == "RunInstances" and any(k.startswith("TagSpecification.") for k in parameters)
+        return [f"{self.service}:{operation}"] + ["ec2:CreateTags"] * tags
 
     def token_of(self, parameters, request):
         return str(parameters.get("ClientToken", ""))
@@ -123,9 +130,9 @@ class Aws(Ec2, Ec2Other, Fake):
             return Reply(400 if r.status in (401, 403) else r.status, {"__type": code, "message": r.message},
                          "application/x-amz-json-1.1", r.headers)
         error = dict(Code=r.code, Message=r.message)
-        if self.service == "sts":
+        if self.service in ("sts", "iam"):
             body = xml({"Error": dict(Type="Sender", **error), "RequestId": self.request_id})
-            body = f'<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">{body}</ErrorResponse>'
+            body = f'<ErrorResponse xmlns="https://{self.service}.amazonaws.com/doc/">{body}</ErrorResponse>'
         else:
             body = xml({"Response": {"Errors": {"Error": error}, "RequestID": self.request_id}})
         return Reply(r.status, f'<?xml version="1.0" encoding="UTF-8"?>\n{body}', "text/xml;charset=UTF-8", r.headers)
@@ -133,8 +140,8 @@ class Aws(Ec2, Ec2Other, Fake):
     def run(self, operation, parameters, request):
         if request.header("X-Amz-Target"):
             return json_service(self, request, parameters)
-        if self.service == "sts":
-            return sts(self, operation, parameters)
+        if self.service in ("sts", "iam"):
+            return who(self, operation, parameters, request)
         if operation not in ALLOWED:
             raise Refusal(400, "InvalidAction", f"The action {operation} is not valid for this web service.")
         if parameters.get("Version") != "2016-11-15":

@@ -63,7 +63,7 @@ class Ec2:
                 400, "InvalidParameterCombination", "Network interfaces and an instance-level subnet ID or "
                 "security groups may not be specified on the same request")
         for group in seq(p.get("SecurityGroupId")) + seq(nic.get("SecurityGroupId")):
-            if group not in GROUPS:
+            if group not in GROUPS | set(self.groups):
                 raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{group}' does not exist")
         self.check_user_data(p)
         if zone and zone not in ZONES[self.region]:

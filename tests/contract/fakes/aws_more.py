@@ -245,9 +245,24 @@ class Ec2Other:
         ])
 
     def DescribeSecurityGroups(self, p):
-        return dict(securityGroupInfo=[
-            dict(groupId=g, groupName="default", vpcId="vpc-0aaaaaaaaaaaaaaa1") for g in sorted(GROUPS)
-        ])
+        there = dict({g: "default" for g in GROUPS}, **{g: n for g, (n, r) in self.groups.items() if r == self.region})
+        rows = [(g, n) for g, n in sorted(there.items()) if g in seq(p.get("GroupId")) or not p.get("GroupId")]
+        rows = self.kept(p, rows, lambda r: {"group-id": [r[0]], "group-name": [r[1]]})
+        return dict(securityGroupInfo=[dict(groupId=g, groupName=n, vpcId="vpc-0aaaaaaaaaaaaaaa1") for g, n in rows])
+
+    def CreateSecurityGroup(self, p):
+        if (p["GroupName"], self.region) in self.groups.values() or p["GroupName"] == "default":
+            raise Refusal(400, "InvalidGroup.Duplicate", f"The security group '{p['GroupName']}' already exists")
+        self.effect()
+        id = "sg-" + self.world.word(17)
+        self.groups[id] = (p["GroupName"], self.region)
+        return dict(groupId=id, **{"return": True})
+
+    def AuthorizeSecurityGroupIngress(self, p):
+        if p["GroupId"] not in GROUPS | set(self.groups):
+            raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{p['GroupId']}' does not exist")
+        self.effect()
+        return {"return": True}
 
     def metadata(self, request, machine, path):
         """IMDSv2: a token first. The address is URL/_metadata/INSTANCE in place of http://169.254.169.254."""
@@ -322,13 +337,30 @@ def products(fake, p):
     return dict(FormatVersion="aws_v1", PriceList=rows, **({"NextToken": more} if more else {}))
 
 
-def sts(fake, operation, p):
-    if operation != "GetCallerIdentity" or p.get("Version") != "2011-06-15":
+def who(fake, operation, p, request):
+    """STS and IAM. A key that lasts may ask for its own user's keys; a temporary one has to name a user."""
+    version = {"sts": "2011-06-15", "iam": "2010-05-08"}[fake.service]
+    known = {"sts": "GetCallerIdentity", "iam": "ListAccessKeys"}[fake.service]
+    if operation != known or p.get("Version") != version:
         raise Refusal(400, "InvalidAction", f"Could not find operation {operation} for version {p.get('Version')}")
-    body = xml(
-        dict(
-            GetCallerIdentityResult=dict(Arn=f"arn:aws:iam::{fake.account}:user/rille", UserId="AIDACKCEVSQ6C2EXAMPLE",
-                                         Account=fake.account), ResponseMetadata=dict(RequestId=fake.request_id)))
-    return Reply(
-        200, f'<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">{body}'
-        "</GetCallerIdentityResponse>", "text/xml")
+    if set(p) - {"Action", "Version", "MaxItems", "Marker"}:
+        raise Refusal(400, "ValidationError", f"Unknown parameters: {sorted(p)}")
+    if operation == "GetCallerIdentity":
+        result = dict(Arn=f"arn:aws:iam::{fake.account}:user/rille", UserId="AIDACKCEVSQ6C2EXAMPLE",
+                      Account=fake.account)
+    elif request.header("X-Amz-Security-Token"):
+        raise Refusal(400, "ValidationError", "Must specify userName when calling with non-User credentials")
+    else:
+        made = stamp(fake.key_made())
+        rows = "".join(
+            f"<member>{xml(dict(UserName='rille', AccessKeyId=k, Status='Active', CreateDate=at))}</member>"
+            for k, at in (("AKIAIOSFODNN7EXAMPLE", "2020-01-01T00:00:00Z"), (fake.key, made)))
+        body = f"<IsTruncated>false</IsTruncated><AccessKeyMetadata>{rows}</AccessKeyMetadata>"
+        return Reply(200, wrapped(operation, fake.service, version, body, fake.request_id), "text/xml")
+    return Reply(200, wrapped(operation, fake.service, version, xml(result), fake.request_id), "text/xml")
+
+
+def wrapped(operation, service, version, body, request_id):
+    return (f'<{operation}Response xmlns="https://{service}.amazonaws.com/doc/{version}/"><{operation}Result>{body}'
+            f"</{operation}Result><ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata>"
+            f"</{operation}Response>")

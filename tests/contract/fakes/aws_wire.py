@@ -54,6 +54,9 @@ ALLOWED = {  # what each action takes; a leading ! is required
     "DescribeRegions": "RegionName.N AllRegions DryRun Filter.N.Name Filter.N.Value.N",
     "DescribeAvailabilityZones": "ZoneName.N AllAvailabilityZones DryRun Filter.N.Name Filter.N.Value.N",
     "DescribeSubnets": "SubnetId.N " + PAGES, "DescribeSecurityGroups": "GroupId.N GroupName.N " + PAGES,
+    "CreateSecurityGroup": "!GroupName !GroupDescription VpcId DryRun " + TAGS,
+    "AuthorizeSecurityGroupIngress": "!GroupId IpPermissions.N.IpProtocol IpPermissions.N.FromPort "
+    "IpPermissions.N.ToPort IpPermissions.N.IpRanges.N.CidrIp DryRun " + TAGS,
 }
 RULES = {action: Rules(names) for action, names in ALLOWED.items()}
 

@@ -60,6 +60,27 @@ class Azure(Compute, More, Fake):
                               "The current spot price is higher than maxPrice."),
     }
 
+    NEEDS = {
+        "subscription": "Microsoft.Resources/subscriptions/read",
+        "listResources": "Microsoft.Resources/subscriptions/resources/read",
+        "listSkus": "Microsoft.Compute/skus/read", "listUsages": "Microsoft.Compute/locations/usages/read",
+        "deallocate": "Microsoft.Compute/virtualMachines/deallocate/action",
+        "start": "Microsoft.Compute/virtualMachines/start/action",
+        "putVirtualMachine": "Microsoft.Compute/disks/write Microsoft.Network/networkInterfaces/join/action",
+        "putNetworkInterface": "Microsoft.Network/virtualNetworks/subnets/join/action "
+        "Microsoft.Network/networkSecurityGroups/join/action Microsoft.Network/publicIPAddresses/join/action"
+    }
+
+    def needs(self, operation, parameters):
+        """A resource's verb is read, write or delete; what it refers to has to be joined."""
+        type = (self.place["type"] or "") if getattr(self, "place", None) and operation != "token" else ""
+        if operation == "getOperation":
+            return [type + "/operations/read"]
+        verb = next((v for p, v in (("put", "write"), ("patch", "write"), ("delete", "delete"), ("get", "read"),
+                                    ("list", "read")) if operation.startswith(p)), None)
+        own = [f"{type}/{verb}"] if verb and self.place["group"] and type else []
+        return own + super().needs(operation, parameters)
+
     def prepare(self):
         self.tenant, self.client, self.subscription = (self.world.uuid() for _ in range(3))
         self.secret = self.world.word(3) + "8Q~" + self.world.word(34, "abcdefghijkLMNOPQRSTUVWXYZ0123456789.~-")

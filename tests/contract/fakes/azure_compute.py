@@ -48,7 +48,8 @@ class Compute:
         """An answer that says where its outcome will be told."""
         id = self.world.uuid()
         self.operations[id] = dict(kind=kind, machine=machine, started=self.world.now(), **more)
-        url = (f"{self.url}/subscriptions/{self.subscription}/providers/Microsoft.Compute/locations/{location}/"
+        provider = (self.place["type"] or "Microsoft.Compute").partition("/")[0]
+        url = (f"{self.url}/subscriptions/{self.subscription}/providers/{provider}/locations/{location}/"
                f"operations/{id}?api-version=2024-07-01")
         return Reply(
             status, body, headers={

@@ -156,7 +156,7 @@ class More:
         return Reply(
             200,
             dict(id=f"/subscriptions/{self.subscription}", subscriptionId=self.subscription, state="Enabled",
-                 displayName="fake"))
+                 tenantId=self.tenant, displayName="fake"))
 
     def do_getResourceGroup(self, request):
         name = self.place["group"]

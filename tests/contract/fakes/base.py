@@ -21,13 +21,16 @@ class Fake:
     notice, end = 120.0, 1.0
     TYPES, REGIONS = [], {}  # the catalogue; region -> what it costs there times
     REFUSALS, CREATES, LATE = {}, (), ()  # LATE: kinds of faults that the operation takes itself
+    NEEDS = {}  # operation -> the permissions that it takes, in one string, as the provider's policies name them
+    key_age_days = 30
 
     def __init__(self, seed, lag, start):
         self.world = World(self.name, seed, lag, start, self.billing)
         self.world.notice, self.world.end = self.notice, self.end
         self.types = {t.name: t for t in self.TYPES}
         self.lock, self.faults, self.calls = threading.RLock(), [], []
-        self.ca, self.url, self.created, self.duplicate, self.request_id = "", "", [], False, ""
+        self.needed = set()
+        self.certified, self.ca, self.url, self.created, self.duplicate, self.request_id = "", "", "", [], False, ""
         self.prepare()
 
     def prepare(self):
@@ -90,6 +93,7 @@ class Fake:
                 operation, parameters = self.parse(request)
                 call.update(operation=operation, parameters=parameters)
                 call["token"] = self.token_of(parameters, request)
+                self.needed |= set(self.needs(operation, parameters))
             except Refusal as r:
                 return self.end_call(call, self.render(r, request)), 0
             except MALFORMED as e:
@@ -146,6 +150,14 @@ class Fake:
     def token_of(self, parameters, request):
         return ""
 
+    def needs(self, operation, parameters):
+        """What its caller has to be allowed."""
+        return self.NEEDS.get(operation, "").split()
+
+    def key_made(self):
+        """When the key was made with which the user calls."""
+        return self.world.wall() - self.key_age_days * 86400
+
     # Helps for the fakes.
 
     def made(self, machine):
@@ -188,7 +200,7 @@ class Fake:
             last = int(a.get("calls", len(self.calls)))
             return dict(world.view(), provider=self.name, currency=self.currency, billing=world.billing,
                         secrets=self.secrets(), calls=self.calls[len(self.calls) - last:],
-                        faults=[f for f in self.faults if f["times"] > 0])
+                        faults=[f for f in self.faults if f["times"] > 0], needed=sorted(self.needed))
         if what == "fault":
             if a.get("kind") not in KINDS:
                 raise ValueError(f"no such kind of fault: {a.get('kind')}; there are {', '.join(sorted(KINDS))}")
@@ -237,6 +249,8 @@ class Fake:
                     world.list_lag = value
             elif key == "billing":
                 world.billing.update(value)
+            elif key == "key_age_days":
+                self.key_age_days = value
             else:
                 raise ValueError(f"no such setting: {key}")
 
@@ -290,6 +304,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with self.fake.lock:
             self.fake.world.tick()
             machine = self.fake.world.machines.get(urllib.parse.unquote(id))
+            if id == "only":  # as a machine asks that cannot know its id before it is made
+                machine = next((m for m in self.fake.world.machines.values() if m.phase == "running"), None)
             if not machine or machine.phase != "running":
                 return Reply(404, "", "text/plain")
             return self.fake.metadata(request, machine, "/" + path)
@@ -331,21 +347,31 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads, request_queue_size, folder = True, 256, None
 
 
-def with_tls(server, folder):
-    """Serves by https, with a certificate of its own; the path of it, for those who shall trust it."""
+def certificate(folder, name):
+    """Makes a certificate, and beside it its key."""
     from rsa_key import RsaKey, self_signed
-    key, path = RsaKey("tls"), os.path.join(folder, "fake.pem")
+    key, path = RsaKey(name), os.path.join(folder, name + ".pem")
     with open(path, "w") as f:
         f.write(self_signed(key, "127.0.0.1", time.time()))
     with open(path + ".key", "w") as f:
         f.write(key.pem)
+    return path
+
+
+def with_tls(server, folder, client=""):
+    """Serves by https, with a certificate of its own; the path of it, for those who shall trust it. With `client`, a
+    certificate's path, only to who has its key."""
+    path = certificate(folder, "tls")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path, path + ".key")
+    if client:
+        context.load_verify_locations(client)
+        context.verify_mode = ssl.CERT_REQUIRED
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     return path
 
 
-def start(kind, seed=1, lag=0.0, start_s=0.05, tls=False):
+def start(kind, seed=1, lag=0.0, start_s=0.05, tls=False, certified=False):
     """(server, what its user is told), serving on a thread."""
     fake = kind(seed, lag, start_s)
     server = Server(("127.0.0.1", 0), type("Handler", (Handler, ), dict(fake=fake)))
@@ -353,7 +379,8 @@ def start(kind, seed=1, lag=0.0, start_s=0.05, tls=False):
     more = {}
     if tls:
         server.folder = tempfile.mkdtemp(prefix="rille-fake-tls-")
-        more["ca"] = fake.ca = with_tls(server, server.folder)
+        fake.certified = certificate(server.folder, "client") if certified else ""
+        more["ca"] = fake.ca = with_tls(server, server.folder, fake.certified)
     threading.Thread(target=server.serve_forever, args=(0.05, ), daemon=True).start()
     return server, dict(port=server.server_port, settings=fake.settings(), env=fake.env(), secrets=fake.secrets(),
                         temporary=fake.temporary(), **more)
@@ -366,8 +393,10 @@ def main(kind):
     parser.add_argument("--start", type=float, default=0.05, help="seconds until a machine runs")
     parser.add_argument("--tls", action="store_true",
                         help="https, with a certificate of its own: `ca` in what it tells")
+    parser.add_argument("--certified", action="store_true",
+                        help="with --tls: only for a client with a certificate (kubernetes: in its kubeconfig)")
     args = parser.parse_args()
-    server, told = start(kind, args.seed, args.lag, args.start, args.tls)
+    server, told = start(kind, args.seed, args.lag, args.start, args.tls, args.certified)
     print(json.dumps(told), flush=True)
     sys.stdin.read()
     server.fake.close()

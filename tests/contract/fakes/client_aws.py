@@ -127,6 +127,16 @@ class Aws(Client):
         t.code("InvalidAction", lambda: self.call("RunInstance"))
         t.equal(
             self.call("GetCallerIdentity", service="sts", version="2011-06-15").find(".//Account").text, "123456789012")
+        keys = self.call("ListAccessKeys", service="iam", version="2010-05-08").findall(".//member")
+        t.equal([k.find("AccessKeyId").text == self.credentials["AWS_ACCESS_KEY_ID"] for k in keys], [False, True])
+        t.code("ValidationError", lambda: Aws(t.fake, **t.fake.temporary).call(
+            "ListAccessKeys", service="iam", version="2010-05-08"))
+        t.equal({"iam:ListAccessKeys", "ec2:RunInstances", "ec2:CreateTags"} <= set(t.fake.state()["needed"]), True)
+        group = self.call("CreateSecurityGroup", {"GroupName": "g", "GroupDescription": "x"}).find(".//groupId").text
+        t.code("InvalidGroup.Duplicate",
+               lambda: self.call("CreateSecurityGroup", {"GroupName": "g", "GroupDescription": "x"}))
+        found = self.call("DescribeSecurityGroups", {"Filter.1.Name": "group-name", "Filter.1.Value.1": "g"})
+        t.equal([g.text for g in found.findall(".//groupId")], [group])
         t.code(
             "InvalidClientTokenId", lambda: Aws(t.fake, AWS_ACCESS_KEY_ID="AKIAX").call(
                 "GetCallerIdentity", service="sts", version="2011-06-15"))

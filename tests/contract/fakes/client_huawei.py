@@ -106,6 +106,9 @@ class Huawei(Client):
             self.call("GET", "/v3/projects", query="name=cn-north-4")["projects"][0]["id"], t.fake.settings["project"])
         t.equal(len(Huawei(t.fake, **t.fake.temporary).call("GET", "/v3/projects")["projects"]), 3)
         t.code("APIGW.0301", lambda: Huawei(t.fake, HUAWEICLOUD_SDK_AK="x").list("x"))
+        own = "/v3.0/OS-CREDENTIAL/credentials/"
+        t.equal(self.call("GET", own + self.credentials["HUAWEICLOUD_SDK_AK"])["credential"]["status"], "active")
+        t.code("IAM.0004", lambda: self.call("GET", own + "other"))
         t.code("APIGW.0101", lambda: self.call("GET", "/v1/{p}/nothing"))
         t.equal(self.price(""), 10_760_000)
         flavors = {f["id"]: f for f in self.call("GET", "/v1/{p}/cloudservers/flavors")["flavors"]}

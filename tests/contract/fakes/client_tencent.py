@@ -93,6 +93,9 @@ class Tencent(Client):
         t.code("InvalidAction", lambda: self.call("DescribeInstancesXxx"))
         t.code("NoSuchVersion", lambda: self.call("DescribeZones", version="2017-03-13"))
         t.equal(self.call("GetCallerIdentity", service="sts", version="2018-08-13")["Type"], "CAMUser")
+        keys = self.call("ListAccessKeys", service="cam", version="2019-01-16")["AccessKeys"]
+        t.equal([k["AccessKeyId"] == self.credentials["TENCENTCLOUD_SECRET_ID"] for k in keys], [False, True])
+        t.equal({"cam:ListAccessKeys", "cvm:DescribeZones"} <= set(t.fake.state()["needed"]), True)
         t.code("InvalidParameterValue.InvalidUserDataFormat", lambda: self.create(UserData="*"))
         t.code("DryRunOperation", lambda: self.create(DryRun=True))
         t.code("InvalidFilterValue.LimitExceeded",

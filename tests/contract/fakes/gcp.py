@@ -4,13 +4,14 @@ Here: tokens, paths, operations; gcp_compute.py has instances, gcp_more.py catal
 is unique in its zone; requestId makes a call once. What a requestId with another body does is nowhere said: here the
 first answer comes again. Stock runs out late, in the operation.
 """
-import json, os, re, shutil, tempfile
+import json, os, re, shutil, tempfile, urllib.parse
 
 import signatures
 from base import Fake, Refusal, Reply, main
 from gcp_compute import Compute
 from gcp_more import TYPES, ZONES, More
 from rsa_key import EXPONENT, RsaKey
+from world import stamp
 
 SCOPES = {"https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/compute"}
 ROUTES = [
@@ -61,6 +62,19 @@ class Gcp(Compute, More, Fake):
         "auth": refusal(401, "authError", "Request had invalid authentication credentials.", "UNAUTHENTICATED")
     }
 
+    NEEDS = {
+        "getProject": "compute.projects.get", "getRegion": "compute.regions.get",
+        "listMachineTypes": "compute.machineTypes.list", "listAcceleratorTypes": "compute.acceleratorTypes.list",
+        "insertInstance": "compute.instances.create compute.instances.setLabels compute.instances.setMetadata "
+        "compute.disks.create compute.disks.setLabels compute.images.useReadOnly compute.subnetworks.use "
+        "compute.subnetworks.useExternalIp", "getInstance": "compute.instances.get",
+        "aggregatedInstances": "compute.instances.list", "aggregatedDisks": "compute.disks.list",
+        "getDisk": "compute.disks.get", "deleteDisk": "compute.disks.delete",
+        "deleteInstance": "compute.instances.delete", "getOperation": "compute.zoneOperations.get",
+        "stop": "compute.instances.stop", "start": "compute.instances.start",
+        "setMachineType": "compute.instances.setMachineType", "getServiceAccountKey": "iam.serviceAccountKeys.get"
+    }
+
     def prepare(self):
         self.project, self.folder = "rille-fake", tempfile.mkdtemp(prefix="rille-fake-gcp-")
         self.account, self.rsa = f"rille@{self.project}.iam.gserviceaccount.com", RsaKey(self.world.word(8))
@@ -77,6 +91,7 @@ class Gcp(Compute, More, Fake):
         os.chmod(path, 0o600)
         return dict(
             endpoints=dict(token=self.url + "/token", compute=self.url + "/compute/v1", billing=self.url + "/v1",
+                           iam=self.url + "/v1",
                            metadata=self.url + "/_metadata"), regions=sorted(ZONES), project=self.project,
             zone="us-central1-a", image="projects/rille-fake/global/images/family/rille-gpu",
             network="global/networks/default", credentials=path)
@@ -96,6 +111,8 @@ class Gcp(Compute, More, Fake):
             return "token", {k: v for k, v in request.form() if k != "assertion"}
         if request.path == "/v1/services/6F81-5844-456A/skus":
             return "listSkus", dict(request.query)
+        if urllib.parse.unquote(request.path) == f"/v1/projects/-/serviceAccounts/{self.account}/keys/{self.key_id}":
+            return "getServiceAccountKey", {}
         for method, path, name in ROUTES:
             self.place = path.fullmatch(request.path)
             if self.place and method == request.method:
@@ -141,6 +158,8 @@ class Gcp(Compute, More, Fake):
             return self.grant(request)
         if operation == "listSkus":
             return self.list_skus(request)
+        if operation == "getServiceAccountKey":
+            return self.service_account_key(request)
         if operation == "unknown":
             raise self.absent(request.path)
         if self.place["project"] != self.project:
@@ -156,6 +175,13 @@ class Gcp(Compute, More, Fake):
         if operation in ("stop", "start", "setMachineType", "setLabels"):
             return self.act(operation, request)
         return getattr(self, operation)(request)
+
+    def service_account_key(self, request):
+        return Reply(
+            200,
+            dict(name=request.path.removeprefix("/v1/"), keyAlgorithm="KEY_ALG_RSA_2048", keyOrigin="GOOGLE_PROVIDED",
+                 keyType="USER_MANAGED", validAfterTime=stamp(self.key_made()),
+                 validBeforeTime="9999-12-31T23:59:59Z"))
 
     # Tokens.
 

@@ -18,7 +18,9 @@ STATES = {
 P = "(?P<project>[0-9a-f]{32})"
 ROUTES = [
     (m, re.compile(p), n) for m, p, n in
-    [("GET", "/v3/projects", "listProjects"), ("POST", "/v2/bills/ratings/on-demand-resources",
+    [("GET", "/v3/projects", "listProjects"),
+     ("GET", "/v3[.]0/OS-CREDENTIAL/credentials/(?P<id>[^/]+)", "showCredential"),
+     ("POST", "/v2/bills/ratings/on-demand-resources",
                                                "ratePrices"), ("GET", f"/v1/{P}/cloudservers/flavors", "listFlavors"),
      ("GET", f"/v1/{P}/cloudservers/flavor-sell-policies",
       "listSellPolicies"), ("GET", f"/v1/{P}/cloudservers/limits",
@@ -63,6 +65,15 @@ class Huawei(More, Fake):
         "error": Refusal(500, "Ecs.0000", "Request error. Try again later or contact customer service."),
         "auth": Refusal(401, "APIGW.0301", "Incorrect IAM authentication information: x-security-token expired"),
         "spot_price": Refusal(400, "Ecs.0005", "spotPrice is lower than the current price."),
+    }
+
+    NEEDS = {
+        "listProjects": "iam:projects:listProjects", "ratePrices": "bss:discount:view",
+        "listFlavors": "ecs:cloudServerFlavors:get", "showLimits": "ecs:cloudServerQuotas:get",
+        "createServers": "ecs:cloudServers:create evs:volumes:create vpc:publicIps:create",
+        "listServers": "ecs:cloudServers:list", "showServer": "ecs:cloudServers:get",
+        "deleteServers": "ecs:cloudServers:delete evs:volumes:delete vpc:publicIps:delete",
+        "resizeServer": "ecs:cloudServers:resize"
     }
 
     def prepare(self):

@@ -3,6 +3,7 @@ import json
 
 from base import Refusal, Reply
 from rules import Rules
+from world import stamp
 
 ZONES = {
     "cn-north-4": ["cn-north-4a", "cn-north-4b"], "cn-east-3": ["cn-east-3a"], "ap-southeast-3": ["ap-southeast-3a"]
@@ -100,6 +101,14 @@ class More:
                      official_website_amount=price))
         return 200, dict(amount=total, discount_amount=0, official_website_amount=total, measure_id=1,
                          currency=self.currency, product_rating_results=rows)
+
+    def showCredential(self, p, request):
+        """One's own, which everybody may ask for."""
+        if self.place["id"] != self.key:
+            raise Refusal(404, "IAM.0004", f"Could not find credential: {self.place['id']}.")
+        made = stamp(self.key_made(), "%Y-%m-%dT%H:%M:%S.123000Z")
+        return 200, dict(credential=dict(user_id="u" * 32, access=self.key, status="active", create_time=made,
+                                         last_use_time=made, description=""))
 
     def showLimits(self, p, request):
         most = 100 if self.world.quota is None else self.world.quota

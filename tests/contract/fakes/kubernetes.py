@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """A Kubernetes API server as far as a client that rents GPUs needs it: nodes, pods, jobs, claims; get, list with pages
 and selectors, watch with bookmarks and 410, create, merge patch, delete with its propagation. A bearer token in a
-kubeconfig. Jobs make pods, pods are scheduled on nodes with free GPUs or stay Pending. kube_objects.py says what
-objects look like, kube_controllers.py what happens by itself. Stricter than the default: unknown fields are refused.
-No price, no discovery for kubectl, no exec.
+kubeconfig, or a client certificate. Jobs make pods, pods are scheduled on nodes with free GPUs or stay Pending.
+kube_objects.py says what objects look like, kube_controllers.py what happens by itself. Stricter than the default:
+unknown fields are refused. No price, no discovery for kubectl, no exec.
 """
-import json, os, re, shutil, tempfile, time
+import base64, json, os, re, shutil, tempfile, time
 
 from base import Fake, Refusal, Reply, main
 from kube_controllers import Controllers
@@ -57,14 +57,18 @@ class Kubernetes(Controllers, Fake):
 
     def kubeconfig(self):
         path = os.path.join(self.folder, "config")
-        trust = {"certificate-authority": self.ca} if self.ca else {}
+        trust, user = {"certificate-authority": self.ca} if self.ca else {}, {"token": self.key}
+        if self.certified:  # one in a file beside it, one in it
+            shutil.copy(self.certified, self.folder)
+            with open(self.certified + ".key", "rb") as f:
+                user = {"client-certificate": "client.pem", "client-key-data": base64.b64encode(f.read()).decode()}
         with open(path, "w") as f:
             json.dump(
                 {
                     "apiVersion": "v1", "kind": "Config", "current-context": "fake", "contexts": [{
                         "name": "fake", "context": {"cluster": "fake", "user": "fake", "namespace": "default"}
                     }], "clusters": [{"name": "fake", "cluster": dict({"server": self.url}, **trust)}],
-                    "users": [{"name": "fake", "user": {"token": self.key}}]
+                    "users": [{"name": "fake", "user": user}]
                 }, f)
         os.chmod(path, 0o600)
         return path
@@ -80,10 +84,21 @@ class Kubernetes(Controllers, Fake):
 
     # The wire.
 
+    def needs(self, operation, parameters):
+        """The channel of what is created is kubectl's, which gets the pod and opens an exec there."""
+        if not self.place:
+            return []
+        group = "batch/" if self.plural == "jobs" else ""
+        verb = operation[:next(i for i, c in enumerate(operation) if c.isupper())]
+        channel = ["pods:get", "pods/exec:create"] if operation == "createJob" else []
+        return [f"{group}{self.plural}:{verb}"] + channel
+
     def parse(self, request):
         self.place = PATH.fullmatch(request.path)
         body = request.json() if request.body else {}
         if not self.place:
+            if request.path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
+                return "selfSubjectReview", body
             return {"/version": "version", "/api": "discovery", "/apis": "discovery"
                     }.get(request.path,
                           "selfSubjectAccessReview" if "selfsubjectaccessreviews" in request.path else "unknown"), body
@@ -99,7 +114,7 @@ class Kubernetes(Controllers, Fake):
         return ((parameters or {}).get("metadata") or {}).get("name", "") if request.method == "POST" else ""
 
     def verify(self, request):
-        if request.header("Authorization") != "Bearer " + self.key:
+        if not self.certified and request.header("Authorization") != "Bearer " + self.key:
             raise status(401, "Unauthorized")
 
     def render(self, r, request):
@@ -113,6 +128,11 @@ class Kubernetes(Controllers, Fake):
         if not self.place:
             if operation == "version":
                 return Reply(200, dict(major="1", minor="31", gitVersion="v1.31.2"))
+            if operation == "selfSubjectReview":
+                if p.get("kind") != "SelfSubjectReview" or p.get("apiVersion") != "authentication.k8s.io/v1":
+                    raise status(400, f"the object provided is no SelfSubjectReview: {p}")
+                user = dict(username="system:serviceaccount:default:rille", groups=["system:authenticated"])
+                return Reply(201, dict(p, status=dict(userInfo=user)))
             if operation == "selfSubjectAccessReview":
                 return Reply(201, dict(p, status=dict(allowed=True)))
             if operation == "discovery":

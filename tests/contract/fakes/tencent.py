@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tencent Cloud CVM 2017-03-12 with disks (CBS) and STS: TC3-HMAC-SHA256, JSON, errors with HTTP status 200.
+"""Tencent Cloud CVM 2017-03-12 with disks (CBS), STS and CAM: TC3-HMAC-SHA256, JSON, errors with HTTP status 200.
 Here: the wire and instances; tencent_more.py has the catalogue and the rest. What a client token with another request
 does is nowhere said: here the first answer comes again.
 """
@@ -15,7 +15,7 @@ STATES = {
     "starting": "PENDING", "running": "RUNNING", "stopping": "STOPPING", "stopped": "STOPPED", "ending": "TERMINATING",
     "failed": "LAUNCH_FAILED"
 }
-VERSIONS = {"cvm": "2017-03-12", "cbs": "2017-03-12", "sts": "2018-08-13"}
+VERSIONS = {"cvm": "2017-03-12", "cbs": "2017-03-12", "sts": "2018-08-13", "cam": "2019-01-16"}
 
 
 class Tencent(More, Fake):
@@ -78,6 +78,9 @@ class Tencent(More, Fake):
         self.service = (re.search(r"/([a-z]+)/tc3_request", request.header("Authorization")) or [0, "cvm"])[1]
         return operation, {} if p is None else p
 
+    def needs(self, operation, parameters):
+        return [] if operation == "GetCallerIdentity" else [f"{self.service}:{operation}"]  # which everybody may call
+
     def token_of(self, parameters, request):
         return str(parameters.get("ClientToken", ""))
 
@@ -130,7 +133,7 @@ class Tencent(More, Fake):
         if not rules:
             raise Refusal(200, "InvalidAction", f"The API `{operation}` does not exist.")
         self.region = request.header("X-TC-Region")
-        if self.region not in ZONES and self.service != "sts":
+        if self.region not in ZONES and self.service not in ("sts", "cam"):
             raise Refusal(200, "UnsupportedRegion" if self.region else "MissingParameter", f"X-TC-Region {self.region}")
         flat = flatten(p) if p else {}
         if rules.unknown(flat):

@@ -1,6 +1,7 @@
 """What tencent.py has beside instances: catalogue with prices and stock, keys, disks, quotas, identity."""
 from base import Refusal
 from rules import Rules
+from world import stamp
 
 ZONES = {
     "ap-guangzhou": ["ap-guangzhou-6", "ap-guangzhou-7"], "ap-shanghai": ["ap-shanghai-5"],
@@ -44,6 +45,7 @@ RULES = {
         ("cbs", "DescribeDisks"): FILTERS + "DiskIds.N Offset Limit",
         ("cbs", "TerminateDisks"): "!DiskIds.N DeleteSnapshot",
         ("sts", "GetCallerIdentity"): "",
+        ("cam", "ListAccessKeys"): "TargetUin",
     }.items()
 }
 
@@ -198,3 +200,10 @@ class More:
     def GetCallerIdentity(self, p):
         return dict(Arn="qcs::cam::uin/100000000001:uin/100000000001", AccountId="100000000001", UserId="100000000001",
                     PrincipalId="100000000001", Type="CAMUser")
+
+    def ListAccessKeys(self, p):
+        form = "%Y-%m-%d %H:%M:%S"
+        return dict(AccessKeys=[
+            dict(AccessKeyId="AKIDotherotherother", Status="Active", CreateTime="2020-01-01 00:00:00"),
+            dict(AccessKeyId=self.key, Status="Active", CreateTime=stamp(self.key_made(), form))
+        ])

@@ -62,6 +62,11 @@ class Vast(Fake):
                                                                               "The bid is below the minimum.")
     }
 
+    NEEDS = {
+        "searchOffers": "misc", "showUser": "user_read", "createInstance": "instance_write",
+        "destroyInstance": "instance_write", "showInstance": "instance_read", "listInstances": "instance_read"
+    }
+
     def prepare(self):
         self.key, self.world.pays_bid = self.world.word(64), True
         self.asks, self.ssh_keys, self.next = {}, [], 1_234_567

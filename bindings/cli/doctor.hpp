@@ -1,0 +1,22 @@
+// What the parts of `rille doctor` have in common: rows of what was looked at.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/cli/app.hpp"
+
+namespace rille::cli {
+
+struct Check {
+  std::string what, state, found, costs;  // state: ok, missing, warning, unknown
+};
+
+Value::Array checks_value(const std::vector<Check>& checks);
+std::string checks_table(const std::vector<Check>& checks, const std::string& last);  // `last`: head of `costs`
+
+// doctor_provider.cpp. One that the settings do not name is made with none. invalid: nobody has heard of it.
+Result<std::unique_ptr<provider::Provider>> provider_by_name(App& app, const std::string& name);
+
+}  // namespace rille::cli

@@ -1,0 +1,67 @@
+#include "runtime/provider/alibaba/ram.hpp"
+
+#include "runtime/base/time.hpp"
+#include "runtime/provider/alibaba/ecs.hpp"
+
+namespace rille::provider::alibaba {
+
+namespace {
+
+using cloud::Effect;
+
+constexpr const char* policy_text = R"json({
+  "Version": "1",
+  "Statement": [
+    { "Effect": "Allow", "Resource": "*",
+      "Action": ["ecs:DescribeInstanceTypes", "ecs:DescribePrice", "ecs:DescribeSpotPriceHistory",
+                 "ecs:DescribeInstances", "ecs:DescribeAccountAttributes", "ecs:RunInstances",
+                 "ecs:TagResources", "ram:ListAccessKeys"] },
+    { "Effect": "Allow", "Resource": "*",
+      "Action": ["ecs:DeleteInstances", "ecs:StopInstance", "ecs:StartInstance", "ecs:ModifyInstanceSpec"],
+      "Condition": { "StringLike": { "acs:ResourceTag/rille": "rille-*" } } }
+  ]
+}
+)json";
+
+}  // namespace
+
+Ram::Ram(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints)
+    : keys_(keys), sts_url_(endpoints.text("sts", "https://sts.aliyuncs.com")),
+      ram_url_(endpoints.text("ram", "https://ram.aliyuncs.com")), sts_(loop, api_options("2015-04-01"), keys),
+      ram_(loop, api_options("2015-05-01"), keys) {}
+
+Async<Identity> Ram::identity(CancelToken token) {
+  net::Parts asked = parts_for(sts_url_, "GetCallerIdentity");
+  RILLE_CO_TRY(const Value told, co_await sts_.call("GetCallerIdentity", std::move(asked), Effect::none, token));
+  Identity out;
+  out.who = told.text("Arn");
+  out.account = told.text("AccountId");
+  out.skew_us = sts_.skew_us();
+  RILLE_CO_TRY(const cloud::FoundKeys found, co_await keys_.get(token));
+  out.from = found.from;
+  if (found.keys.token.empty()) co_return co_await with_age(std::move(out), found.keys.id, std::move(token));
+  out.age_unknown = "temporary keys, which end by themselves";
+  co_return out;
+}
+
+// A policy that does not let its owner ask is no failure.
+Async<Identity> Ram::with_age(Identity who, std::string key_id, CancelToken token) {
+  net::Parts asked = parts_for(ram_url_, "ListAccessKeys");
+  const Result<Value> answer = co_await ram_.call("ListAccessKeys", std::move(asked), Effect::none, token);
+  if (!answer && token.cancelled()) co_return answer.error();
+  if (!answer) {
+    who.age_unknown = answer.error().message;
+    co_return who;
+  }
+  const Value& rows = (*answer)["AccessKeys"]["AccessKey"];
+  for (const Value& row : rows.as_array() ? *rows.as_array() : Value::Array()) {
+    const Result<std::int64_t> made = parse_utc(row.text("CreateDate"));
+    if (row.text("AccessKeyId") == key_id && made) who.key_made_wall_us = *made;
+  }
+  if (who.key_made_wall_us == 0) who.age_unknown = "RAM does not list this key";
+  co_return who;
+}
+
+std::string policy() { return policy_text; }
+
+}  // namespace rille::provider::alibaba

@@ -1,0 +1,133 @@
+#include "runtime/provider/aws/iam.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/base/time.hpp"
+#include "runtime/provider/aws/ec2.hpp"
+
+namespace rille::provider::aws {
+
+namespace {
+
+using cloud::Effect;
+
+constexpr int pages_max = 50;
+
+// IAM is one service of a partition, with a region of its own to be signed for.
+std::string iam_region(const std::string& region) {
+  if (region.starts_with("cn-")) return "cn-north-1";
+  return region.starts_with("us-gov-") ? "us-gov-west-1" : "us-east-1";
+}
+
+std::string iam_address(const std::string& region) {
+  if (region.starts_with("cn-")) return "https://iam.cn-north-1.amazonaws.com.cn";
+  return region.starts_with("us-gov-") ? "https://iam.us-gov.amazonaws.com" : "https://iam.amazonaws.com";
+}
+
+net::Parts form_for(const std::string& url, net::Query fields) {
+  net::Parts out = parts_for(url);
+  out.headers = {{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8"}};
+  out.body = net::join_query(fields);
+  return out;
+}
+
+// "Running On-Demand P instances", "All G and VT Spot Instance Requests", in vCPUs.
+bool is_of_gpus(const std::string& name) {
+  const bool counts = (name.starts_with("Running On-Demand ") && name.ends_with(" instances")) ||
+                      (name.starts_with("All ") && name.ends_with(" Spot Instance Requests"));
+  return counts && (name.find(" P ") != std::string::npos || name.find(" P4, ") != std::string::npos ||
+                    name.find(" P5") != std::string::npos || name.find(" G and VT ") != std::string::npos);
+}
+
+constexpr const char* policy_text = R"json({
+  "Version": "2012-10-17",
+  "Statement": [
+    { "Effect": "Allow", "Resource": "*",
+      "Action": ["ec2:DescribeInstanceTypes", "ec2:DescribeSpotPriceHistory", "ec2:DescribeInstances",
+                 "ec2:DescribeVolumes", "ec2:DescribeImages", "ec2:DescribeSecurityGroups",
+                 "ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:RunInstances",
+                 "pricing:GetProducts", "servicequotas:ListServiceQuotas"] },
+    { "Effect": "Allow", "Resource": "arn:aws:iam::*:user/${aws:username}", "Action": "iam:ListAccessKeys" },
+    { "Effect": "Allow", "Resource": "*", "Action": "ec2:CreateTags",
+      "Condition": { "StringEquals": { "ec2:CreateAction": "RunInstances" } } },
+    { "Effect": "Allow", "Resource": "*",
+      "Action": ["ec2:TerminateInstances", "ec2:StopInstances", "ec2:StartInstances",
+                 "ec2:ModifyInstanceAttribute", "ec2:DeleteVolume"],
+      "Condition": { "StringLike": { "ec2:ResourceTag/rille": "rille-*" } } }
+  ]
+}
+)json";
+
+}  // namespace
+
+Iam::Iam(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+    : keys_(keys), sts_url_(endpoints.text("sts", fmt::format("https://sts.{}.{}", region, domain_of(region)))),
+      iam_url_(endpoints.text("iam", iam_address(region))),
+      quotas_url_(endpoints.text("servicequotas",
+                                 fmt::format("https://servicequotas.{}.{}", region, domain_of(region)))),
+      sts_(loop, api_options(region, "sts", false), keys),
+      iam_(loop, api_options(iam_region(region), "iam", false), keys),
+      quotas_(loop, api_options(region, "servicequotas", true), keys) {}
+
+Async<Identity> Iam::identity(CancelToken token) {
+  net::Parts asked = form_for(sts_url_, {{"Action", "GetCallerIdentity"}, {"Version", "2011-06-15"}});
+  RILLE_CO_TRY(const Value answer, co_await sts_.call("GetCallerIdentity", std::move(asked), Effect::none, token));
+  const Value& told = answer["GetCallerIdentityResult"];
+  Identity out;
+  out.who = told.text("Arn");
+  out.account = told.text("Account");
+  out.skew_us = sts_.skew_us();
+  RILLE_CO_TRY(const cloud::FoundKeys found, co_await keys_.get(token));
+  out.from = found.from;
+  if (found.keys.token.empty()) co_return co_await with_age(std::move(out), found.keys.id, std::move(token));
+  out.age_unknown = "temporary keys, which end by themselves";
+  co_return out;
+}
+
+// A policy that does not let its owner ask is no failure.
+Async<Identity> Iam::with_age(Identity who, std::string key_id, CancelToken token) {
+  net::Parts asked = form_for(iam_url_, {{"Action", "ListAccessKeys"}, {"Version", "2010-05-08"}});
+  const Result<Value> answer = co_await iam_.call("ListAccessKeys", std::move(asked), Effect::none, token);
+  if (!answer && token.cancelled()) co_return answer.error();
+  if (!answer) {
+    who.age_unknown = answer.error().message;
+    co_return who;
+  }
+  const Value& rows = (*answer)["ListAccessKeysResult"]["AccessKeyMetadata"];
+  for (const Value& row : rows.as_array() ? *rows.as_array() : Value::Array()) {
+    const Result<std::int64_t> made = parse_utc(row.text("CreateDate"));
+    if (row.text("AccessKeyId") == key_id && made) who.key_made_wall_us = *made;
+  }
+  if (who.key_made_wall_us == 0) who.age_unknown = "IAM does not list this key";
+  co_return who;
+}
+
+Async<std::vector<Quota>> Iam::quotas(CancelToken token) {
+  std::vector<Quota> out;
+  std::string next;
+  for (int page = 0; page < pages_max; ++page) {
+    Value body;
+    body.set("ServiceCode", "ec2").set("MaxResults", 100);
+    if (!next.empty()) body.set("NextToken", next);
+    net::Parts asked = parts_for(quotas_url_);
+    asked.headers = {{"Content-Type", "application/x-amz-json-1.1"},
+                     {"X-Amz-Target", "ServiceQuotasV20190624.ListServiceQuotas"}};
+    asked.body = body.to_json();
+    RILLE_CO_TRY(const Value answer, co_await quotas_.call("ListServiceQuotas", std::move(asked), Effect::none, token));
+    for (const Value& row : answer["Quotas"].as_array() ? *answer["Quotas"].as_array() : Value::Array()) {
+      Quota quota;
+      quota.name = row.text("QuotaName");
+      quota.limit = row.number("Value");
+      if (!is_of_gpus(quota.name)) continue;
+      quota.name += ", vCPUs";
+      out.push_back(std::move(quota));
+    }
+    next = answer.text("NextToken");
+    if (next.empty()) co_return out;
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("ListServiceQuotas has more than {} pages", pages_max));
+}
+
+std::string policy() { return policy_text; }
+
+}  // namespace rille::provider::aws

@@ -1,0 +1,32 @@
+// Who we are at Amazon and what we may rent: STS, IAM and Service Quotas, as plain values. Loop thread only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/provider/account.hpp"
+#include "runtime/provider/cloud/api.hpp"
+
+namespace rille::provider::aws {
+
+class Iam {
+ public:
+  // `endpoints`: "sts", "iam" and "servicequotas" by other addresses than Amazon's.
+  Iam(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
+
+  // Asks the region's STS, which everybody may; and IAM for the age of a key that lasts.
+  Async<Identity> identity(CancelToken token);
+  Async<std::vector<Quota>> quotas(CancelToken token);  // of GPU machines
+
+ private:
+  Async<Identity> with_age(Identity who, std::string key_id, CancelToken token);
+
+  cloud::CredentialChain& keys_;
+  std::string sts_url_, iam_url_, quotas_url_;
+  cloud::Api sts_, iam_, quotas_;
+};
+
+// The least that the keys must be allowed.
+std::string policy();
+
+}  // namespace rille::provider::aws

@@ -1,0 +1,73 @@
+#include "runtime/provider/tencent/cam.hpp"
+
+#include "runtime/base/time.hpp"
+#include "runtime/provider/tencent/cvm.hpp"
+
+namespace rille::provider::tencent {
+
+namespace {
+
+using cloud::Effect;
+
+constexpr const char* policy_text = R"json({
+  "version": "2.0",
+  "statement": [
+    { "effect": "allow", "resource": "*",
+      "action": ["cvm:DescribeZoneInstanceConfigInfos", "cvm:DescribeInstances", "cvm:DescribeAccountQuota",
+                 "cvm:RunInstances", "cam:ListAccessKeys"] },
+    { "effect": "allow", "resource": "*",
+      "action": ["cvm:TerminateInstances", "cvm:StopInstances", "cvm:StartInstances", "cvm:ResetInstancesType"],
+      "condition": { "string_like": { "qcs:resource_tag/rille": "rille-*" } } }
+  ]
+}
+)json";
+
+// "2019-12-25 14:53:03"
+std::int64_t time_of(std::string text) {
+  if (text.size() != 19) return 0;
+  text[10] = 'T';
+  const Result<std::int64_t> us = parse_utc(text + "Z");
+  return us ? *us : 0;
+}
+
+}  // namespace
+
+Cam::Cam(Loop& loop, cloud::CredentialChain& keys, const std::string& region, const Value& endpoints)
+    : keys_(keys), sts_url_(endpoints.text("sts", "https://sts.tencentcloudapi.com")),
+      cam_url_(endpoints.text("cam", "https://cam.tencentcloudapi.com")),
+      sts_(loop, api_options("sts", "2018-08-13", region), keys),
+      cam_(loop, api_options("cam", "2019-01-16", region), keys) {}
+
+Async<Identity> Cam::identity(CancelToken token) {
+  net::Parts asked = parts_for(sts_url_, "GetCallerIdentity", "{}");
+  RILLE_CO_TRY(const Value told, co_await sts_.call("GetCallerIdentity", std::move(asked), Effect::none, token));
+  Identity out;
+  out.who = told.text("Arn");
+  out.account = told.text("AccountId");
+  out.skew_us = sts_.skew_us();
+  RILLE_CO_TRY(const cloud::FoundKeys found, co_await keys_.get(token));
+  out.from = found.from;
+  if (found.keys.token.empty()) co_return co_await with_age(std::move(out), found.keys.id, std::move(token));
+  out.age_unknown = "temporary keys, which end by themselves";
+  co_return out;
+}
+
+// A policy that does not let its owner ask is no failure.
+Async<Identity> Cam::with_age(Identity who, std::string key_id, CancelToken token) {
+  net::Parts asked = parts_for(cam_url_, "ListAccessKeys", "{}");
+  const Result<Value> answer = co_await cam_.call("ListAccessKeys", std::move(asked), Effect::none, token);
+  if (!answer && token.cancelled()) co_return answer.error();
+  if (!answer) {
+    who.age_unknown = answer.error().message;
+    co_return who;
+  }
+  const Value& rows = (*answer)["AccessKeys"];
+  for (const Value& row : rows.as_array() ? *rows.as_array() : Value::Array())
+    if (row.text("AccessKeyId") == key_id) who.key_made_wall_us = time_of(row.text("CreateTime"));
+  if (who.key_made_wall_us == 0) who.age_unknown = "CAM does not list this key";
+  co_return who;
+}
+
+std::string policy() { return policy_text; }
+
+}  // namespace rille::provider::tencent

@@ -1,0 +1,30 @@
+// Who we are at Tencent Cloud: STS and CAM, as plain values. Loop thread only.
+#pragma once
+
+#include <string>
+
+#include "runtime/provider/account.hpp"
+#include "runtime/provider/cloud/api.hpp"
+
+namespace rille::provider::tencent {
+
+class Cam {
+ public:
+  // `endpoints`: "sts" and "cam" by other addresses than Tencent's.
+  Cam(Loop& loop, cloud::CredentialChain& keys, const std::string& region, const Value& endpoints);
+
+  // Asks STS, which everybody may; and CAM for the age of a key that lasts.
+  Async<Identity> identity(CancelToken token);
+
+ private:
+  Async<Identity> with_age(Identity who, std::string key_id, CancelToken token);
+
+  cloud::CredentialChain& keys_;
+  std::string sts_url_, cam_url_;
+  cloud::Api sts_, cam_;
+};
+
+// The least that the keys must be allowed.
+std::string policy();
+
+}  // namespace rille::provider::tencent
