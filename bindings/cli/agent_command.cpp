@@ -26,11 +26,12 @@ Result<> give_notice(App& app, const std::string& directory, const std::string& 
 }  // namespace
 
 int agent_command(App& app, const std::vector<std::string>& words) {
-  std::string what = words.empty() ? "" : words[0], directory, call, in;
+  std::string what = words.empty() ? "" : words[0], directory, call, in, line;
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
     if (words[i] == "--dir") directory = words[i + 1];
     else if (words[i] == "--call") call = words[i + 1];
     else if (words[i] == "--in") in = words[i + 1];
+    else if (words[i] == "--line") line = words[i + 1];
   }
   if (what == "build" && words.size() == 1) {
     app.terminal.out(std::string(build_id()) + "\n");
@@ -48,6 +49,7 @@ int agent_command(App& app, const std::vector<std::string>& words) {
     lua::WorkerOptions options;
     options.directory = directory;
     options.call_key = call;
+    options.standard_line = line == "standard";
     options.full_tracebacks = app.trace;
     Result<int> code = run_blocking(*app.loop, lua::run_worker(*app.loop, options));
     return code ? *code : fail(app, code.error());

@@ -57,13 +57,14 @@ Result<std::string> go_back(App& app, const RunArguments& arguments);
 int ps_command(App& app, int limit, bool with_children);
 int show_command(App& app, const std::string& run);
 int logs_command(App& app, const std::string& run, bool follow);
-int leases_command(App& app, bool all);
 int release_command(App& app, const std::string& lease_or_run);
 int abandon_command(App& app, const std::string& run);  // what the second Ctrl-C leaves to a new process
 // now: a run whose leases end at once; unknown: a machine in no journal that ends; "" = none
 int gc_command(App& app, const std::string& now, const std::string& unknown);
-int offers_command(App& app, const Value& query);
 int signal_command(App& app, const std::string& run, const std::string& name, const std::string& value);
+
+// leases_command.cpp: of the journal, also released ones (all); or as the providers show them
+int leases_command(App& app, bool all, bool providers);
 
 // cost_commands.cpp
 int cost_command(App& app, const std::string& run, const std::string& by, bool reconcile);  // by: "", run tag month ..
@@ -81,6 +82,15 @@ int agent_command(App& app, const std::vector<std::string>& words);
 // doctor.cpp
 int audit_command(App& app, const std::string& run, const std::string& kept);
 int doctor_command(App& app);
+// doctor_provider.cpp. `name`: or "all", those of the settings.
+int doctor_provider_command(App& app, const std::string& name, bool with_policy);
+// doctor_live.cpp
+struct LiveArguments {
+  std::string provider, gpu = "any";
+  double max_cost = 0.5, price = -1;   // dollars, and dollars per hour; -1: as the provider says
+  bool spot = false;
+};
+int doctor_live_command(App& app, const LiveArguments& arguments);
 // top_command.cpp
 struct TopArguments {
   std::string interval = "1s";

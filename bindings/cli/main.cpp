@@ -12,6 +12,7 @@
 #include <iostream>
 
 #include "bindings/cli/app.hpp"
+#include "bindings/cli/offers.hpp"
 #include "bindings/cli/simulate.hpp"
 #include "bindings/cli/usage.hpp"
 #include "bindings/cli/watch.hpp"
@@ -141,9 +142,9 @@ int run_main(App& app, int argc, char** argv) {
   cli.add_flag("--json", app.json, "print data as JSON");
   cli.fallthrough();
   RunArguments run;
-  std::string id, name, value, gpu, provider, code;
+  std::string id, name, value, code;
   int limit = 20;
-  bool follow = false, abandoned = false, all = false, spot = false;
+  bool follow = false, abandoned = false, all = false, providers = false;
   cli.add_option("-e", code, "run this Lua");
   auto* run_cmd = cli.add_subcommand("run", "run a workflow: rille run FILE [--x 1 ..]");
   run_cmd->add_option("FILE", run.file, "the script")->required();
@@ -174,6 +175,7 @@ int run_main(App& app, int argc, char** argv) {
   logs->add_flag("-f,--follow", follow, "go on until it ends");
   auto* leases = cli.add_subcommand("leases", "what is rented now");
   leases->add_flag("--all", all, "released ones, too");
+  leases->add_flag("--all-providers", providers, "ask the providers what there is, also what no journal here knows");
   auto* release = cli.add_subcommand("release", "end a lease, or all leases of a run");
   release->add_option("LEASE|RUN", id, "which")->required();
   release->add_flag("--abandoned", abandoned, "")->group("");  // not for people: see abandon()
@@ -219,9 +221,8 @@ int run_main(App& app, int argc, char** argv) {
   audit->add_option("RUN", id, "one run only");
   audit->add_option("--kept", name, "a hash that you noted down earlier: it must still be in the trail");
   auto* offers = cli.add_subcommand("offers", "what can be rented");
-  offers->add_option("--gpu", gpu, "model and count, e.g. A100:8; `any`; `cpu`");
-  offers->add_option("--provider", provider, "one provider only");
-  offers->add_flag("--spot", spot, "spot prices");
+  OffersArguments wished;
+  add_offers_options(*offers, wished);
   auto* signal = with_run("signal", "answer a waiting run");
   signal->add_option("NAME", name, "which signal")->required();
   signal->add_option("VALUE", value, "JSON, or a string");
@@ -239,6 +240,20 @@ int run_main(App& app, int argc, char** argv) {
   auto* plan = cli.add_subcommand("plan", "what a script would rent, and what that costs");
   plan->add_option("FILE", rehearse.file, "the script; its own options follow")->required();
   auto* doctor = cli.add_subcommand("doctor", "what is present, what is missing, what that costs");
+  LiveArguments live;
+  std::string doctor_for;
+  bool policy = false;
+  auto* doctor_of = doctor->add_option("--provider", doctor_for, "try the keys of one provider, or of `all`");
+  doctor->add_flag("--policy", policy, "the least that its keys must be allowed, as a document")->needs(doctor_of);
+  auto* doctor_live =
+      doctor->add_option("--live", live.provider, "rent its cheapest machine for some minutes, and try everything");
+  doctor->add_option("--max-cost", live.max_cost, "dollars that this may cost at most (0.50)")
+      ->needs(doctor_live)->check(CLI::PositiveNumber);
+  doctor->add_option("--gpu", live.gpu, "model and count, e.g. T4:1; else any, also none")->needs(doctor_live);
+  doctor->add_option("--price", live.price, "dollars per hour, where the provider says none in dollars")
+      ->needs(doctor_live)->check(CLI::NonNegativeNumber);
+  doctor->add_flag("--spot", live.spot, "a spot machine")->needs(doctor_live);
+  doctor_of->excludes(doctor_live);
   TopArguments topping;
   auto* top = cli.add_subcommand("top", "what this machine's processors and GPUs do now, again and again");
   top->add_option("--interval", topping.interval, "between two readings")->capture_default_str();
@@ -261,6 +276,8 @@ int run_main(App& app, int argc, char** argv) {
     return 2;
   }
   if (app.json) app.terminal.keep_out_for_data();
+  if (doctor->parsed() && !live.provider.empty()) return doctor_live_command(app, live);
+  if (doctor->parsed() && !doctor_for.empty()) return doctor_provider_command(app, doctor_for, policy);
   if (doctor->parsed()) return doctor_command(app);
   if (top->parsed()) return top_command(app, topping);
   if (!deadline.empty()) {
@@ -272,13 +289,14 @@ int run_main(App& app, int argc, char** argv) {
   if (cli.count("-e") > 0) run.code = code;
   if (run_cmd->parsed() && asks_for_help(words.script)) return script_help_command(app, run.file);
   if (run.code || run_cmd->parsed() || resume->parsed() || fork->parsed()) return run_command(app, run);
+  if (offers->parsed()) return offers_command(app, wished);
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   if (plan->parsed()) return plan_command(app, rehearse.file, rehearse.script_arguments);
   if (ps->parsed()) return ps_command(app, limit, all);
   if (invalidate->parsed()) return invalidate_command(app, id, name);
   if (show->parsed()) return show_command(app, id);
   if (logs->parsed()) return logs_command(app, id, follow);
-  if (leases->parsed()) return leases_command(app, all);
+  if (leases->parsed()) return leases_command(app, all, providers);
   if (release->parsed()) return abandoned ? abandon_command(app, id) : release_command(app, id);
   if (gc->parsed()) return gc_command(app, id, name);
   if (watch->parsed()) return watch_command(app, watching);
@@ -290,13 +308,6 @@ int run_main(App& app, int argc, char** argv) {
   if (budget->parsed()) return budget_command(app);
   if (audit->parsed()) return audit_command(app, id, name);
   if (signal->parsed()) return signal_command(app, id, name, value.empty() ? "true" : value);
-  if (offers->parsed()) {
-    Value query;
-    if (!gpu.empty()) query.set("gpu", gpu);
-    if (!provider.empty()) query.set("provider", provider);
-    if (spot) query.set("spot", true);
-    return offers_command(app, query);
-  }
   (void)repl;
   return repl_command(app, "");
 }

@@ -16,6 +16,11 @@ struct Line {
   std::int64_t ttl_ms = 0, used_ms = 0;
 };
 
+// Per hour; below 0: nobody knows.
+double dollars_of(const Value& offer) {
+  return offer.number(offer["currency"].is_null() ? "price_per_hour" : "dollars_per_hour", -1);
+}
+
 // The cheapest offer of those who are there, or the simulated cloud's idea of it.
 Line plan_line(App& app, const Rented& r) {
   const lease::Lease& l = r.lease;
@@ -31,12 +36,12 @@ Line plan_line(App& app, const Rented& r) {
   const Value* best = nullptr;
   if (offers)
     for (const Value& o : *offers->as_array())
-      if (!best && o["price_per_hour"].as_number()) best = &o;
+      if (!best && dollars_of(o) >= 0) best = &o;
   if (best) {
     line.provider = best->text("provider");
     line.offer = best->text("id");
     line.region = best->text("region");
-    line.price = micros_from_dollars(best->number("price_per_hour")).value();
+    line.price = micros_from_dollars(dollars_of(*best)).value();
   } else {
     line.note = "nobody here has it: the price is the simulated cloud's";
   }

@@ -131,37 +131,6 @@ int logs_command(App& app, const std::string& id, bool follow) {
   }
 }
 
-int leases_command(App& app, bool all) {
-  auto leases = app.engine->leases().all(all);
-  if (!leases) return fail(app, leases.error());
-  if (app.json) {
-    std::vector<Value> values;
-    for (const auto& l : *leases) values.push_back(lease_value(app, l));
-    return print_json(app, values);
-  }
-  if (leases->empty()) {
-    app.terminal.out("no leases: nothing is rented\n");
-    return 0;
-  }
-  std::int64_t now = app.loop->clock().wall_us();
-  std::vector<std::vector<std::string>> rows{
-      {"LEASE", "NAME", "STATE", "PROVIDER", "MACHINE", "PER HOUR", "SPENT", "ENDS IN", "RUN"}};
-  for (const auto& l : *leases) {
-    Result<std::int64_t> ends = app.engine->leases().ends_us(l);
-    std::int64_t ends_us = ends ? *ends : l.expires_us;
-    const bool announced = l.state == "live" && l.taken_us > now;
-    rows.push_back({l.id, l.name, announced ? "preempting" : l.billable() && l.detached ? "detached" : l.state,
-                    l.provider, l.machine_id,
-                    format_dollars(l.price_micros_per_hour), format_dollars(l.spent_micros(now)),
-                    l.state == "released" ? ""
-                    : ends_us > now       ? format_duration_ms((ends_us - now) / 1000)
-                                          : "expired",
-                    l.run});
-  }
-  app.terminal.out(format_table(rows));
-  return 0;
-}
-
 int abandon_command(App& app, const std::string& run) {
   lease::Manager::Event tell = [&app](const std::string& event, Value data) {
     if (event == "released") app.terminal.note("released " + data.text("name"));
@@ -273,42 +242,6 @@ int gc_command(App& app, const std::string& now, const std::string& unknown) {
   if (!report) return fail(app, report.error());
   app.terminal.out(app.json ? gc_value(app, *report).to_json_pretty() + "\n" : gc_text(app, *report));
   return report->failed.empty() && report->errors.empty() ? 0 : 3;
-}
-
-namespace {
-
-// In its own currency, since nobody here knows what that is in dollars.
-std::string price_of(const Value& offer) {
-  auto price = micros_from_dollars(offer.number("price_per_hour"));
-  if (offer["price_per_hour"].is_null() || !price) return "unknown";
-  std::string currency = offer.text("currency");
-  return currency.empty() ? format_dollars(*price) : format_dollars(*price).substr(1) + " " + currency;
-}
-
-}  // namespace
-
-int offers_command(App& app, const Value& query) {
-  auto offers = run_blocking(*app.loop, app.engine->leases().offers(query, {}));
-  if (!offers) return fail(app, offers.error());
-  if (app.json) {
-    app.terminal.out(offers->to_json_pretty() + "\n");
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows{
-      {"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT", "PER HOUR"}};
-  for (const Value& o : *offers->as_array()) {
-    if (o["error"].as_string()) {
-      rows.push_back({o.text("provider"), "error: " + o.text("error")});
-      continue;
-    }
-    rows.push_back({o.text("provider"), o.text("id"), o.text("gpu", "-"),
-                    fmt::format("{}", o.integer("gpu_count")), fmt::format("{}", o.integer("vcpus")),
-                    format_size_bytes(o.integer("memory_bytes")), o.text("region"),
-                    o.boolean("spot") ? "spot" : "", price_of(o)});
-  }
-  if (rows.size() == 1) app.terminal.out("no offers match\n");
-  else app.terminal.out(format_table(rows));
-  return 0;
 }
 
 int signal_command(App& app, const std::string& run, const std::string& name, const std::string& value) {

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "bindings/cli/reaper.hpp"
 #include "bindings/cli/session.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
@@ -66,34 +65,6 @@ int finish(Session& s) {
     return 3;
   }
   return r ? 0 : exit_code(r.error());
-}
-
-int drive(Session& s, FunctionRef main, const std::string& title) {
-  Interrupts handler(
-      *s.app.loop, [](void* i) { static_cast<host::Interrupter*>(i)->arm(); }, &s.interrupter,
-      [&s](int count) {
-        if (s.result) {
-          s.hurried = true;
-        } else if (count == 1) {
-          s.app.terminal.note("interrupted: cleaning up (Ctrl-C again to stop at once)");
-          s.run->cancel(make_error(ErrorKind::cancelled, "interrupted by Ctrl-C"));
-        } else {
-          abandon(s);
-        }
-      },
-      [&s](int signal) { suspend(s, signal); }, abandon_words(s));
-  s.signals = &handler;
-  if (!title.empty()) s.app.terminal.note(title);  // from here on Ctrl-C cleans up
-  s.app.loop->spawn([](Session& session, FunctionRef f) -> Task<void> {
-    Value none;
-    session.result.emplace(co_await session.run->execute(*session.host, f, none));
-  }(s, main));
-  std::optional<Reaper> reaper;
-  if (s.run->mode() == engine::Mode::durable) reaper.emplace(s.app);
-  s.app.loop->run_until([&] { return s.result.has_value(); });
-  int code = finish(s);
-  if (reaper) reaper->at_exit([&s] { return s.hurried; });
-  return code;
 }
 
 }  // namespace
@@ -198,7 +169,8 @@ int run_command(App& app, const RunArguments& arguments) {
       arguments.resume.empty()       ? fmt::format("run {}", s.run->id())
       : arguments.fork_from.empty() ? fmt::format("resuming run {}", s.run->id())
                                     : fmt::format("run {}, forked", s.run->id());
-  return drive(s, *main, (one_liner && arguments.resume.empty()) || app.json ? "" : title);
+  if ((one_liner && arguments.resume.empty()) || app.json) title.clear();
+  return drive(s, *main, title, [&s] { return finish(s); });
 }
 
 }  // namespace rille::cli

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "bindings/cli/reaper.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
 #include "runtime/base/time.hpp"
@@ -128,6 +129,34 @@ Result<> make_host(Session& s, const std::string& directory, host::Rules rules, 
   s.host->bind_run(*s.run);
   s.interrupter.add(s.host.get());
   return {};
+}
+
+int drive(Session& s, FunctionRef main, const std::string& title, const std::function<int()>& then) {
+  Interrupts handler(
+      *s.app.loop, [](void* i) { static_cast<host::Interrupter*>(i)->arm(); }, &s.interrupter,
+      [&s](int count) {
+        if (s.result) {
+          s.hurried = true;
+        } else if (count == 1) {
+          s.app.terminal.note("interrupted: cleaning up (Ctrl-C again to stop at once)");
+          s.run->cancel(make_error(ErrorKind::cancelled, "interrupted by Ctrl-C"));
+        } else {
+          abandon(s);
+        }
+      },
+      [&s](int signal) { suspend(s, signal); }, abandon_words(s));
+  s.signals = &handler;
+  if (!title.empty()) s.app.terminal.note(title);  // from here on Ctrl-C cleans up
+  s.app.loop->spawn([](Session& session, FunctionRef f) -> Task<void> {
+    Value none;
+    session.result.emplace(co_await session.run->execute(*session.host, f, none));
+  }(s, main));
+  std::optional<Reaper> reaper;
+  if (s.run->mode() == engine::Mode::durable) reaper.emplace(s.app);
+  s.app.loop->run_until([&] { return s.result.has_value(); });
+  int code = then();
+  if (reaper) reaper->at_exit([&s] { return s.hurried; });
+  return code;
 }
 
 std::vector<std::string> abandon_words(const Session& s) {

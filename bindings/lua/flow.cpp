@@ -43,6 +43,9 @@ end
 -- is noted. A defer that only an error calls for is passed over while all is well.
 local function unwind(data, scope, ok, ...)
   core.caught()
+  if scope.background then
+    for _, id in ipairs(scope.background) do core.cancel(id, "the body of its scope has ended") end
+  end
   local failure
   if not ok then failure = (...) end
   local settled, err = pcall(core.scope_settle, scope.id, ok, failure)
@@ -271,6 +274,29 @@ function words.pool(name, options, fn)
   return leave_pool(name, core.pool_enter(name, options), xpcall(fn, trace))
 end
 
+-- For modules in Lua (rille.native) -----------------------------------------------------------------------------------
+
+core.flow = { keep_lease = core.keep_lease, telemetry = core.telemetry, seconds = core.seconds }
+
+function core.flow.scope_id() return core.fiber_data().scope.id end
+
+-- The fiber serves the body of the present scope: it is cancelled when that ends, rather than waited for.
+function core.flow.background(handle)
+  local scope = core.fiber_data().scope
+  scope.background = scope.background or {}
+  scope.background[#scope.background + 1] = handle.id
+end
+
+-- The index of the first to end, recorded.
+function core.flow.first_ended(handles)
+  local ids = {}
+  for i, handle in ipairs(handles) do ids[i] = handle.id end
+  return core.join_any(ids, true)
+end
+
+-- Until it is cancelled.
+function core.flow.rest() core.join_any({}, false) end
+
 -- Steps ---------------------------------------------------------------------------------------------------------------
 
 local function after_body(ticket, fn, ok, ...)
@@ -363,14 +389,15 @@ end
 -- Lists that print as tables ------------------------------------------------------------------------------------------
 
 local column_order = { "name", "provider", "id", "gpu", "gpu_count", "gpu_memory_bytes", "vcpus", "memory_bytes",
-  "region", "spot", "price_per_hour", "state" }
+  "interconnect", "rdma", "network_gbps", "region", "compliance", "spot", "price_per_hour", "currency",
+  "dollars_per_hour", "price_per_tflop", "price_per_gpu_gb", "tokens_per_dollar", "state" }
 
 local function cell(key, v)
   if v == nil then return "-" end
   if type(v) == "boolean" then return v and "yes" or "no" end
-  if type(v) == "number" and key:find("price") then return ("$%.4g"):format(v) end
-  if type(v) == "number" and key:find("memory") then return ("%.4g GB"):format(v / 1e9) end
-  if type(v) == "table" then return "..." end
+  if type(v) == "number" and (key:find("price") or key == "dollars_per_hour") then return ("$%.4g"):format(v) end
+  if type(v) == "number" and (key:find("memory") or key:find("bytes")) then return ("%.4g GB"):format(v / 1e9) end
+  if type(v) == "table" then return type(v[1]) == "string" and table.concat(v, " ") or "..." end
   return tostring(v)
 end
 
@@ -378,7 +405,9 @@ local function print_list(list)
   if #list == 0 then return "(none)" end
   local present, columns = {}, {}
   for _, row in ipairs(list) do
-    if type(row) == "table" then for key in core.raw_pairs(row) do present[key] = true end end
+    for key, v in core.raw_pairs(type(row) == "table" and row or {}) do
+      if type(v) ~= "table" or type(v[1]) == "string" then present[key] = true end  -- parts have no room in a cell
+    end
   end
   for _, key in ipairs(column_order) do
     if present[key] then columns[#columns + 1], present[key] = key, nil end
@@ -418,6 +447,7 @@ int open_flow(lua_State* L) {
   add_fiber_functions(L);
   add_step_functions(L);
   add_pool_functions(L);
+  add_cluster_functions(L);
   load_ours(L, flow_source, "=[rille.flow]");
   lua_insert(L, 2);
   lua_pushvalue(L, 1);

@@ -120,6 +120,15 @@ Result<int> get(lua_State* L) {
                push_decoded, Waits::engine);
 }
 
+// An image's name: nothing that an engine would take for an option.
+std::string check_image(lua_State* L, int index, const std::string& what) {
+  std::string image = option_text(L, index, "container").value_or("");
+  if (!image.empty() && (image[0] == '-' || image.find_first_of(" \t\n") != std::string::npos))
+    raise_invalid(L, fmt::format("{}: container = '{}' is no image", what, image),
+                  "container = \"docker.io/pytorch/pytorch:latest\"");
+  return image;
+}
+
 // box:call(name, [options,] function or module name)
 Result<int> call(lua_State* L) {
   Verb v = begin_verb(L, "call");
@@ -129,9 +138,9 @@ Result<int> call(lua_State* L) {
   std::string what = fmt::format("box:call '{}'", spec.name);
   int function = lua_gettop(L) >= 4 && !lua_isnil(L, 4) ? 4 : 3;
   Value args;
-  std::string checkpoint;
+  std::string checkpoint, image;
   if (function == 4) {
-    check_options(L, 3, "box:call", {"args", "checkpoint", "timeout", "setup", "sim"});
+    check_options(L, 3, "box:call", {"args", "checkpoint", "container", "timeout", "setup", "sim"});
     if (lua_istable(L, 3)) {
       RILLE_TRY(spec.sim, read_sim(L, 3, what));
       lua_getfield(L, 3, "args");
@@ -140,6 +149,7 @@ Result<int> call(lua_State* L) {
       checkpoint = option_text(L, 3, "checkpoint").value_or("");
       spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
       spec.setup = option_bool(L, 3, "setup", false);
+      image = check_image(L, 3, what);
     }
   } else if (lua_istable(L, 3)) {
     return make_error(ErrorKind::invalid, what + ": the function is missing",
@@ -151,10 +161,14 @@ Result<int> call(lua_State* L) {
   if (!checkpoint.empty()) spec.payload.set("checkpoint", checkpoint);
   spec.keep_checkpoints = !checkpoint.empty() && checkpoint == v.run.home();
   spec.identity = shipped.identity + "\n" + args.to_json();
+  if (!image.empty()) {
+    spec.payload.set("container", image);
+    spec.identity += "\n" + image;
+  }
   return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), push_decoded, Waits::engine);
 }
 
-// box:exec(name, {argv=, env=, timeout=, check=})
+// box:exec(name, {argv=, env=, container=, timeout=, check=})
 Result<int> exec(lua_State* L) {
   Verb v = begin_verb(L, "exec");
   Instance& box = self(L, "box:exec");
@@ -162,10 +176,8 @@ Result<int> exec(lua_State* L) {
   spec.kind = "exec";
   spec.name = check_name(L, 2, "exec");
   check_table(L, 3, "box:exec");
-  refuse_options(L, 3, "box:exec",
-                 {{"container", "start it yourself: argv = { \"docker\", \"run\", .. }"},
-                  {"ports", "no provider here opens ports"}});
-  check_options(L, 3, "box:exec", {"argv", "env", "timeout", "check", "setup", "sim"});
+  refuse_options(L, 3, "box:exec", {{"ports", "no provider here opens ports"}});
+  check_options(L, 3, "box:exec", {"argv", "env", "container", "timeout", "check", "setup", "sim"});
   RILLE_TRY(spec.sim, read_sim(L, 3, fmt::format("box:exec '{}'", spec.name)));
   spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
   bool check = option_bool(L, 3, "check", true);
@@ -182,6 +194,8 @@ Result<int> exec(lua_State* L) {
   for (const Value& word : *argv) text.push_back(word.as_string() ? word : Value(fmt::format("{}", *word.as_number())));
   spec.payload.set("argv", Value(std::move(text)));
   if (!options["env"].is_null()) spec.payload.set("env", options["env"]);
+  const std::string image = check_image(L, 3, fmt::format("box:exec '{}'", spec.name));
+  if (!image.empty()) spec.payload.set("container", image);
   spec.identity = spec.payload.to_json();
   std::string name = spec.name;
   return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), [name, check](lua_State* l, Value result) {
@@ -226,6 +240,18 @@ Result<int> replace(lua_State* L) {
 int preempting(lua_State* L) {
   Verb v = begin_verb(L, "preempting");
   return await(L, v.run.preempting(v.id, self(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
+}
+
+// box:telemetry(): what the machine's processors and GPUs do; raises where they cannot be asked
+int telemetry(lua_State* L) {
+  Verb v = begin_verb(L, "telemetry");
+  std::vector<std::string> one(1, self(L, "box:telemetry").id);
+  return await(L, v.run.telemetry(v.id, std::move(one), v.source), [](lua_State* l, Value readings) {
+    const Value::Array* all = readings.as_array();
+    Value reading = all && !all->empty() ? all->front() : Value();
+    if (!reading["error"].is_null()) raise(l, error_from_value(reading["error"]));
+    return push_decoded(l, std::move(reading));
+  }, Waits::engine);
 }
 
 // box:detach(ttl)
@@ -284,6 +310,7 @@ int open_instance(lua_State* L) {
                             {"release", bind<release>},
                             {"replace", bind<replace>},
                             {"preempting", bind<preempting>},
+                            {"telemetry", bind<telemetry>},
                             {"detach", bind<detach>}},
           .metamethods = {{"__tostring", bind<to_string>}},
           .field = field,

@@ -469,9 +469,12 @@ int open_tensor(lua_State* L) {
   add_data_natives(L);
   add_array_natives(L);
   add_checkpoint_natives(L);
+  add_gpu_natives(L);
   push_rille_core(L);
-  lua_getfield(L, -1, "trace");
-  lua_setfield(L, native, "trace");
+  for (const char* name : {"trace", "did_you_mean", "flow"}) {
+    lua_getfield(L, -1, name);
+    lua_setfield(L, native, name);
+  }
   lua_getfield(L, -1, "computed");
   set_functions(L, {{"script_directory", bind<script_directory>}});
   lua_pop(L, 1);

@@ -102,6 +102,7 @@ void add_compile_natives(lua_State* L);
 void add_data_natives(lua_State* L);
 void add_array_natives(lua_State* L);
 void add_checkpoint_natives(lua_State* L);
+void add_gpu_natives(lua_State* L);
 
 int open_tensor(lua_State* L);                  // for HostOptions::open
 

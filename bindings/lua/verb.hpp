@@ -54,5 +54,6 @@ void add_scope_functions(lua_State* L);  // to the table of primitives on top
 void add_fiber_functions(lua_State* L);
 void add_step_functions(lua_State* L);
 void add_pool_functions(lua_State* L);
+void add_cluster_functions(lua_State* L);
 
 }  // namespace rille::lua

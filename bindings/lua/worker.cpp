@@ -59,8 +59,11 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
 }  // namespace
 
 Async<int> run_worker(Loop& loop, WorkerOptions options) {
-  RILLE_CO_TRY(std::unique_ptr<agent::WorkerChannel> channel,
-               agent::WorkerChannel::open(loop, options.directory, options.call_key));
+  using agent::WorkerChannel;
+  Result<std::unique_ptr<WorkerChannel>> opened =
+      options.standard_line ? WorkerChannel::open_standard(loop, options.directory, options.call_key)
+                            : WorkerChannel::open(loop, options.directory, options.call_key);
+  RILLE_CO_TRY(std::unique_ptr<WorkerChannel> channel, std::move(opened));
   Result<Value> result = co_await run_call(loop, *channel, options);
   RILLE_CO_CHECK(co_await channel->finish(std::move(result)));
   co_return 0;

@@ -6,12 +6,14 @@
 #include <cstdlib>
 
 #include "runtime/agent/paths.hpp"
+#include "runtime/base/places.hpp"
 #include "runtime/loop/process_tree.hpp"
 
 namespace rille::agent {
 
 namespace {
 constexpr std::int64_t leave_after_result_ms = 10'000;  // for a worker to end by itself
+constexpr std::int64_t remove_container_ms = 30'000;
 constexpr const char* call_environment = "RILLE_CALL";
 
 // How often the kernel has ended a process for memory, on the whole machine; /proc/vmstat has it since Linux 4.13.
@@ -71,7 +73,7 @@ Async<> Call::changed(std::uint64_t seen, CancelToken token) {
   co_return co_await done;
 }
 
-Result<WorkerStart> Call::plan() const {
+Result<WorkerStart> Call::plan() {
   WorkerStart out;
   const std::string& home = site_.options.directory;
   out.directory = home + "/work";
@@ -96,7 +98,35 @@ Result<WorkerStart> Call::plan() const {
   }
   out.env.emplace_back(instance_environment, home);
   out.env.emplace_back(call_environment, files_.directory());
+  if (!image().empty()) RILLE_CHECK(contain(out));
   return out;
+}
+
+std::string Call::image() const {
+  return (is_exec() ? record_.spec : record_.spec["payload"]).text("container");
+}
+
+// The same in a container. What bears our marks there is found and killed as anything else, where we may see it.
+Result<> Call::contain(WorkerStart& start) {
+  RILLE_TRY(ContainerEngine engine, find_container_engine());
+  ContainerStart inside;
+  inside.name = "rille-" + call_id(record_.key).substr(0, 16) + "-" + std::to_string(record_.attempt);
+  inside.image = image();
+  inside.instance = site_.options.directory;
+  inside.directory = start.directory;
+  for (const auto& [name, value] : start.env) inside.variables.push_back(name);
+  inside.gpus = container_gpus(std::getenv("CUDA_VISIBLE_DEVICES"));
+  inside.argv = std::move(start.argv);
+  if (!is_exec()) {  // Rille comes along, and the call's own folder
+    const std::string bundle = bundle_folder();
+    inside.readable = {bundle.empty() ? store::parent_path(inside.argv.front()) : bundle, files_.directory()};
+    inside.argv.insert(inside.argv.end(), {"--line", "standard"});
+    inside.input = start.standard = true;
+  }
+  RILLE_CHECK(note_container(inside.instance, inside.name, engine));
+  container_ = NotedContainer{inside.name, engine.program};
+  start.argv = container_command(engine, inside);
+  return {};
 }
 
 Result<> Call::start(CallRecord record) {
@@ -112,10 +142,12 @@ Result<> Call::start(CallRecord record) {
   beneath_.clear();
   outcome_.reset();
   unsaved_outcome_.reset();
+  container_.reset();
   oom_kills_ = oom_kills();
   auto planned = plan();
   auto started = planned ? start_worker(*planned) : Result<StartedWorker>(planned.error());
   if (!started) {
+    if (container_) forget_container(site_.options.directory, container_->name);
     finish(outcome_to_value(std::move(started).error()));
     return {};
   }
@@ -247,6 +279,8 @@ void Call::cancel(Error reason, std::int64_t grace_ms) {
 }
 
 Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
+  if (self->container_ && exit.signal == 0 && exit.code > 128 && !self->is_exec())
+    exit = {0, exit.code - 128};  // as its engine tells a signal
   self->pid_ = 0;
   self->limit_.reset();
   self->deadline_.reset();
@@ -262,7 +296,25 @@ Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
   self->deadline_.reset();  // the result may have come in those last frames
   bool clean = self->is_exec() ? !self->cancel_reason_ : self->outcome_.has_value();
   if (!clean) self->kill_rest(0);
+  if (self->container_) co_await end_container(self, clean && exit.signal == 0);
   self->finish(self->outcome_of(exit));
+}
+
+// The command that started it may have been killed beside it. What does not go now is left to the keeper.
+Task<void> Call::end_container(std::shared_ptr<Call> self, bool by_itself) {
+  bool gone = by_itself;  // and the engine has removed it
+  WorkerStart removal;
+  removal.argv = removal_command(*self->container_);
+  removal.directory = "/";
+  auto started = gone ? Result<StartedWorker>(StartedWorker()) : start_worker(removal);
+  if (!gone && started) {
+    Future<ExitStatus> ended(self->site_.loop);
+    self->site_.children.on_exit(started->pid, [ended](ExitStatus exit) { ended.set(exit); });
+    Timer limit(self->site_.loop, remove_container_ms, [pid = started->pid] { kill(-pid, SIGKILL); });
+    const ExitStatus exit = co_await ended;
+    gone = exit.code == 0 && exit.signal == 0;
+  }
+  if (gone) forget_container(self->site_.options.directory, self->container_->name);
 }
 
 Value Call::outcome_of(const ExitStatus& exit) {
@@ -271,6 +323,11 @@ Value Call::outcome_of(const ExitStatus& exit) {
     Error e = *cancel_reason_;
     return outcome_to_value(std::move(e).with_resource(record_.key));
   }
+  if (container_ && exit.code == container_not_started && exit.signal == 0)
+    return outcome_to_value(make_error(ErrorKind::config,
+                                       fmt::format("{} could not start the image '{}'", container_->program,
+                                                   image()),
+                                       "its last lines:" + files_.last_lines()));
   if (is_exec()) {
     Value value;
     value.set("code", exit.code).set("signal", exit.signal);

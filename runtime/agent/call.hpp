@@ -10,6 +10,7 @@
 
 #include "runtime/agent/call_files.hpp"
 #include "runtime/agent/connection.hpp"
+#include "runtime/agent/container.hpp"
 #include "runtime/agent/daemon.hpp"
 #include "runtime/agent/worker_process.hpp"
 #include "runtime/loop/process_tree.hpp"
@@ -53,7 +54,9 @@ class Call : public std::enable_shared_from_this<Call> {
   const Value& checkpoint() const { return checkpoint_; }
 
  private:
-  Result<WorkerStart> plan() const;
+  Result<WorkerStart> plan();
+  Result<> contain(WorkerStart& start);
+  std::string image() const;                 // of the container that it wants, or ""
   bool is_exec() const { return record_.spec.text("kind") == "exec"; }
   std::string marker() const;
   void bump();
@@ -65,6 +68,7 @@ class Call : public std::enable_shared_from_this<Call> {
   static Task<void> read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream> output);
   static Task<void> read_line(std::shared_ptr<Call> self, std::shared_ptr<Connection> line);
   static Task<void> ended(std::shared_ptr<Call> self, ExitStatus exit);
+  static Task<void> end_container(std::shared_ptr<Call> self, bool by_itself);
   void hear(const Frame& frame);
 
   Site site_;
@@ -91,6 +95,7 @@ class Call : public std::enable_shared_from_this<Call> {
   std::optional<Value> outcome_;             // given by the worker
   std::optional<Value> unsaved_outcome_;     // the disk refused it
   std::vector<ProcessId> beneath_;  // the worker, when it was cancelled: not all need bear our environment
+  std::optional<NotedContainer> container_;  // that the program runs in
   std::int64_t oom_kills_ = 0;
 };
 

@@ -119,8 +119,8 @@ class AgentClient {
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
   Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});   // recursive, sorted
 
-  // {uptime_s, calls = {{key, state}..}, load, cores, memory_free_bytes, disk_free_bytes, ..}
-  Async<Value> describe(CancelToken token = {});
+  // {uptime_s, calls = {{key, state}..}, load, cores, memory_free_bytes, disk_free_bytes, usage (usage.hpp), ..}
+  virtual Async<Value> describe(CancelToken token = {});
   Async<> shutdown(CancelToken token = {});     // ends the agent and everything beneath it; the directory stays
 
  protected:

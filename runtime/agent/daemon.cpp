@@ -10,13 +10,17 @@
 #include <cerrno>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
 #include "runtime/agent/call_table.hpp"
+#include "runtime/agent/container.hpp"
 #include "runtime/agent/dead_man.hpp"
 #include "runtime/agent/notice.hpp"
 #include "runtime/agent/session.hpp"
 #include "runtime/agent/starter.hpp"
+#include "runtime/agent/usage.hpp"
 #include "runtime/base/id.hpp"
+#include "runtime/base/time.hpp"
 #include "runtime/loop/process_tree.hpp"
 #include "runtime/store/instance_dir.hpp"
 
@@ -26,7 +30,7 @@ namespace {
 
 constexpr std::size_t sessions_max = 64;
 
-enum class End { asked, expired };
+enum class End { asked, expired, idle };
 
 class Daemon {
  public:
@@ -57,17 +61,21 @@ class Daemon {
     if (machine_.terminating)
       return make_error(ErrorKind::state, "instance '" + machine_.id + "' is being terminated", "rent another one");
     dead_man_.emplace(machine_, loop_.clock().wall_us());
+    usage_.emplace(loop_);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     RILLE_TRY(children_, Children::watch(loop_, [this](int) { end(End::asked); }));
     RILLE_CHECK(store::make_directories(options_.directory + "/work"));
     Call::Site site{loop_, options_, *children_};
     calls_ = std::make_unique<CallTable>(site);
     RILLE_CHECK(calls_->load());
-    notices_ = notice_file(options_.directory);
+    notices_.push_back(notice_file(options_.directory));
+    const Value told = file ? (*file)["notice"] : Value();
+    auto service = notice_of_metadata(loop_, told.text("cloud"), told.text("url"));
+    if (service) notices_.push_back(std::move(service));
     process_ = random_hex(8);
     started_us_ = loop_.clock().wall_us();
     host_.emplace(Host{loop_, options_, *calls_, [this] { return hello(); }, [this] { return describe(); },
-                       [this] { end(End::asked); }});
+                       [this] { end(End::asked); }, [this] { used_ = true; }});
     return listen();
   }
 
@@ -84,10 +92,12 @@ class Daemon {
       co_await *sessions_changed_;
     }
     RILLE_CO_CHECK(children_->end_all(marker()));
+    RILLE_CO_CHECK(end_containers(options_.directory));
     listener_.reset();
     // The mark first: when we are killed in between, the next terminate finds a machine that is going.
-    if (how == End::expired) RILLE_CO_CHECK(remove_all());
-    co_return 0;
+    if (how == End::asked) co_return 0;
+    RILLE_CO_CHECK(remove_all());
+    co_return end_machine();
   }
 
  private:
@@ -138,9 +148,17 @@ class Daemon {
       now.wall_us = self.loop_.clock().wall_us();
       now.busy = !self.sessions_.empty() || self.calls_->running() > 0;
       now.unfetched = self.calls_->unfetched() > 0;
-      if (self.dead_man_->look(now) != DeadMan::Verdict::live) self.end(End::expired);
-      Result<std::optional<std::int64_t>> notice = co_await self.notices_->look(self.stop_.token());
-      if (notice && *notice) self.calls_->notice(**notice);  // a source that is out of order is asked again
+      self.usage_->look(now.wall_us);
+      now.used = std::exchange(self.used_, false) || self.calls_->running() > 0 ||
+                 self.usage_->utilization().value_or(0) > self.machine_.idle_below;
+      const DeadMan::Verdict verdict = self.dead_man_->look(now);
+      if (verdict != DeadMan::Verdict::live) self.end(verdict == DeadMan::Verdict::idle ? End::idle : End::expired);
+      for (const auto& source : self.notices_) {
+        Result<std::optional<std::int64_t>> notice = co_await source->look(self.stop_.token());
+        if (!notice || !*notice) continue;  // a source that is out of order is asked again
+        self.calls_->notice(**notice);
+        break;  // one deadline, not two in turn
+      }
       struct stat there{}, held{};
       fstat(self.lock_.get(), &held);
       if (stat(self.lock_path_.c_str(), &there) < 0 || there.st_ino != held.st_ino) self.end(End::asked);
@@ -151,6 +169,12 @@ class Daemon {
   void end(End how) { ended_.set(how); }
 
   Error farewell(End how) const {
+    if (how == End::idle) {
+      Error e = make_error(ErrorKind::state, "the instance was idle for " + format_duration_ms(machine_.idle_after_ms) +
+                                                 " and has removed itself", "idle_after of rille.rent says how long");
+      e.code = "idle";
+      return e;
+    }
     if (how == End::expired)
       return make_error(ErrorKind::state, "the instance has reached its end and removed itself",
                         "rent with a longer ttl");
@@ -160,6 +184,16 @@ class Daemon {
   Result<> remove_all() {
     RILLE_CHECK(store::mark_terminating(options_.directory));
     return store::remove_instance_directory(options_.directory);
+  }
+
+  // Where ending what runs here does not end the machine, something else has to.
+  int end_machine() const {
+    if (machine_.end.empty()) return 0;
+    std::vector<char*> words;
+    for (const std::string& word : machine_.end) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    execv(words[0], words.data());
+    return 1;
   }
 
   Value hello() const {
@@ -180,6 +214,7 @@ class Daemon {
     if (statvfs(options_.directory.c_str(), &disk) == 0)
       v.set("disk_free_bytes", static_cast<std::int64_t>(disk.f_bavail) * static_cast<std::int64_t>(disk.f_frsize));
     v.set("channels", static_cast<std::int64_t>(sessions_.size())).set("expires_wall_us", machine_.expires_wall_us);
+    v.set("usage", usage_->to_value());
     return v;
   }
 
@@ -187,12 +222,14 @@ class Daemon {
   DaemonOptions options_;
   InstanceFile machine_;
   std::optional<DeadMan> dead_man_;
+  std::optional<Usage> usage_;
+  bool used_ = false;                  // since the dead man has looked
   std::string lock_path_, process_;
   std::int64_t started_us_ = 0;
   store::Fd lock_, directory_;
   std::unique_ptr<Children> children_;
   std::unique_ptr<CallTable> calls_;
-  std::unique_ptr<NoticeSource> notices_;
+  std::vector<std::unique_ptr<NoticeSource>> notices_;
   std::optional<Host> host_;
   std::unique_ptr<Listener> listener_;
   std::set<std::shared_ptr<Session>> sessions_;

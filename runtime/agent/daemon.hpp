@@ -1,12 +1,14 @@
 // The agent on an instance: one process per instance directory D that owns the calls there and outlives every channel.
 //
-//   D/machine.json       what the machine is (base/channel_spec.hpp); without it there is no dead man's switch
+//   D/machine.json       what the machine is (base/channel_spec.hpp), and where a spot machine is told of its end:
+//                        "notice": {"cloud", "url"}; without the file there is no dead man's switch
 //   D/agent.lock         flock'ed while an agent lives; {pid, start_time} of the last one
 //   D/agent.tree         flock'ed while a keeper lives; the keeper and all beneath it, as last seen (process_tree.hpp)
 //   D/agent.sock, .log   its socket (0600) and its standard error
 //   D/agent.host         there is somebody who starts agents here; D/agent.request asks for one (connect.cpp)
 //   D/fence.json         the highest epoch and generation seen
 //   D/notice.json        when the machine will be taken away, if somebody has said so (notice.hpp)
+//   D/containers/NAME    a container that runs for a call, and by which engine (container.hpp)
 //   D/calls/ID/          spec.json, log, events.json (last progress and checkpoint), result.json; ID comes from the key
 //   D/work/              where workers run and files are staged
 //

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "runtime/agent/container.hpp"
 #include "runtime/agent/daemon.hpp"
 #include "runtime/agent/starter.hpp"
 #include "runtime/loop/process_tree.hpp"
@@ -44,6 +45,7 @@ class Keeper {
     ProcessMatch left{{}, std::string(instance_environment) + "=" + options_.directory, true,
                       decode_processes(before)};
     RILLE_CHECK(kill_processes(left, 10'000));
+    RILLE_CHECK(end_containers(options_.directory));
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     note();
     return true;
@@ -66,6 +68,7 @@ class Keeper {
       ended = co_await with_deadline(loop, options_.tick_ms, {}, "the agent's end", wait);
     }
     RILLE_CO_CHECK(kill_processes({{getpid()}, {}, false}, 60'000));
+    RILLE_CO_CHECK(end_containers(options_.directory));
     note();
     co_return ended->signal ? 128 + ended->signal : ended->code;
   }

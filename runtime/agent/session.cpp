@@ -64,6 +64,8 @@ Task<void> Session::serve(std::shared_ptr<Session> self) {
 void Session::dispatch(Frame frame) {
   std::int64_t id = frame.header.integer("id");
   std::string op = frame.header.text("op");
+  const bool asks = op == "describe" || op == "status" || op == "attach" || op == "detach";
+  if (!asks && host_.used) host_.used();
   if (FileServer::handles(op)) {
     file_requests_.push_back(std::move(frame));
     if (!serving_files_) host_.loop.spawn(serve_files(shared_from_this()));

@@ -21,6 +21,7 @@ struct Host {                      // what a session needs of its agent; outlive
   std::function<Value()> hello;    // instance, process, pid, started_wall_us
   std::function<Result<Value>()> describe;
   std::function<void()> shutdown;
+  std::function<void()> used;      // a request that is more than a question
 };
 
 class Session : public std::enable_shared_from_this<Session> {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -76,15 +77,39 @@ Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(Loop& loop, std::stri
     return make_error(ErrorKind::state, fmt::format("there is no agent at descriptor {}", fd),
                       "workers are started by `rille agent`");
   fcntl(fd, F_SETFD, FD_CLOEXEC);  // what the call starts has no part in it
+  RILLE_TRY(auto state, load(loop, std::move(directory), std::move(call_key)));
+  RILLE_TRY(auto stream, Stream::adopt(loop, fd));
+  state->line = Connection::over(loop, std::move(stream));
+  loop.spawn(State::read(state));
+  return std::unique_ptr<WorkerChannel>(new WorkerChannel(std::move(state)));
+}
+
+Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open_standard(Loop& loop, std::string directory,
+                                                                    std::string call_key) {
+  RILLE_TRY(auto state, load(loop, std::move(directory), std::move(call_key)));
+  const int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3);
+  store::Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (in < 0 || out < 0 || dup2(2, 1) < 0 || dup2(null.get(), 0) < 0)
+    return errno_error("open", "standard input and output", errno);
+  struct Streams {
+    std::unique_ptr<Stream> in, out;
+  };
+  auto both = std::make_shared<Streams>();
+  RILLE_TRY(both->in, Stream::adopt(loop, in));
+  RILLE_TRY(both->out, Stream::adopt(loop, out));
+  state->line = Connection::over(loop, *both->in, *both->out, both);
+  loop.spawn(State::read(state));
+  return std::unique_ptr<WorkerChannel>(new WorkerChannel(std::move(state)));
+}
+
+Result<std::shared_ptr<WorkerChannel::State>> WorkerChannel::load(Loop& loop, std::string directory,
+                                                                  std::string call_key) {
   auto state = std::make_shared<State>(loop);
   CallFiles files(directory + "/calls/" + call_id(call_key));
   RILLE_TRY(state->record, files.load());
   state->last_checkpoint = files.events()["checkpoint"];
   state->directory = std::move(directory);
-  RILLE_TRY(auto stream, Stream::adopt(loop, fd));
-  state->line = Connection::over(loop, std::move(stream));
-  loop.spawn(State::read(state));
-  return std::unique_ptr<WorkerChannel>(new WorkerChannel(std::move(state)));
+  return state;
 }
 
 WorkerChannel::~WorkerChannel() { state_->line->close(make_error(ErrorKind::state, "the worker has closed its line")); }

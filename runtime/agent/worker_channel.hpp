@@ -20,6 +20,8 @@ class WorkerChannel {
   // state: no agent at that descriptor; io: the spec cannot be read.
   static Result<std::unique_ptr<WorkerChannel>> open(Loop& loop, std::string directory, std::string call_key,
                                                      int fd = 3);
+  // In a container: the line is the standard input and output, and what is printed from here on is standard error.
+  static Result<std::unique_ptr<WorkerChannel>> open_standard(Loop& loop, std::string directory, std::string call_key);
   ~WorkerChannel();
 
   const Value& spec() const;                    // as given to start
@@ -48,6 +50,7 @@ class WorkerChannel {
 
  private:
   struct State;
+  static Result<std::shared_ptr<State>> load(Loop& loop, std::string directory, std::string call_key);
   explicit WorkerChannel(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };

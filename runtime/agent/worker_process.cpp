@@ -23,8 +23,10 @@ Result<StartedWorker> start_worker(const WorkerStart& start) {
   store::Fd line_ours(line[0]), line_theirs(line[1]);
   store::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   Spawn program{start.argv, start.env, start.directory, {}, true, true};
-  program.files = {{null.get(), 0}, {output_out.get(), 1}, {output_out.get(), 2}};
-  if (start.line) program.files.emplace_back(line_theirs.get(), 3);
+  const bool standard = start.line && start.standard;
+  program.files = {{standard ? line_theirs.get() : null.get(), 0},
+                   {standard ? line_theirs.get() : output_out.get(), 1}, {output_out.get(), 2}};
+  if (start.line && !standard) program.files.emplace_back(line_theirs.get(), 3);
   StartedWorker out;
   RILLE_TRY(out.pid, spawn(program));
   out.output = std::move(output_in);

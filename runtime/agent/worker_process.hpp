@@ -24,6 +24,7 @@ struct WorkerStart {
   std::vector<std::pair<std::string, std::string>> env;   // added to ours
   std::string directory;
   bool line = false;
+  bool standard = false;  // the line is its standard input and output, for a container has no descriptor 3
 };
 
 struct StartedWorker {

@@ -63,6 +63,11 @@ Result<InstanceFile> InstanceFile::from_value(const Value& value) {
   if (out.id.empty()) return make_error(ErrorKind::integrity, std::string(name) + " has no id: " + value.to_json());
   out.expires_wall_us = value.integer("expires_wall_us");
   out.orphan_after_ms = value.integer("orphan_after_ms", out.orphan_after_ms);
+  out.idle_after_ms = value.integer("idle_after_ms");
+  out.idle_below = value.number("idle_below", out.idle_below);
+  if (const Value::Array* words = value["end"].as_array())
+    for (const Value& word : *words)
+      if (const std::string* text = word.as_string()) out.end.push_back(*text);
   out.terminating = value.boolean("terminating");
   return out;
 }

@@ -37,6 +37,9 @@ struct InstanceFile {
   std::string id;
   std::int64_t expires_wall_us = 0;               // the dead man's switch; 0: none
   std::int64_t orphan_after_ms = 30 * 60 * 1000;  // how long without a runner, a running call or an unfetched result
+  std::int64_t idle_after_ms = 0;                 // how long unused, whoever is connected; 0: for ever
+  double idle_below = 0.05;                       // no busier than this is unused, if no call runs
+  std::vector<std::string> end;                   // what the agent becomes once it has ended all here; empty: nothing
   bool terminating = false;                       // no agent may start here any more
 
   static Result<InstanceFile> from_value(const Value& value);

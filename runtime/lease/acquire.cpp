@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "runtime/base/id.hpp"
@@ -9,6 +10,7 @@
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/provider/catalogue/rank.hpp"
 
 namespace rille::lease {
 
@@ -16,6 +18,8 @@ namespace {
 
 constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the call that it announces
 constexpr int create_attempts_max = 5, offers_attempts_max = 4;
+constexpr std::size_t refusals_max = 100;            // offers that one rent tries
+constexpr std::int64_t list_lasts_us = 60'000'000;   // of offers, while one rent goes through it
 
 using provider::Machine;
 using provider::MachineState;
@@ -41,11 +45,6 @@ bool can_resend(const Lease& lease, const provider::Traits& traits, std::int64_t
   return age_us < traits.token_lifetime_ms * 1000 / 2 && age_us < (lease.expires_us - lease.created_us) / 2;
 }
 
-// By the gigabyte that has begun.
-Micros disk_price(const provider::Offer& offer, std::int64_t disk_bytes) {
-  return offer.disk_micros_per_gb_hour * ((disk_bytes + 999'999'999) / 1'000'000'000);
-}
-
 }  // namespace
 
 Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
@@ -67,56 +66,91 @@ Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
     co_return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state),
                          "rent again under another name");
   Lease lease;
+  Refused refused;
   if (!fresh) {
     lease = std::move(*known);
   } else {
-    Refused none;
-    RILLE_CO_TRY(lease, co_await plan(request, std::move(known), none, token));
+    RILLE_CO_TRY(lease, co_await plan(request, std::move(known), refused, token));
     event("rent", lease.to_value(now_us()));
   }
-  co_return co_await create(std::move(lease), std::move(request), std::move(event), std::move(token));
+  co_return co_await create(std::move(lease), std::move(request), std::move(refused), std::move(event),
+                            std::move(token));
 }
 
-// The cheapest offer that can be taken. Where a region had nothing left, other regions come first; where a price is not
-// known, those whose price is.
-Async<provider::Offer> Manager::choose(const Terms& terms, const Refused& refused, CancelToken token) {
-  std::vector<provider::Offer> found, offers;
-  std::optional<Error> failure;
-  for (int attempt = 1; attempt <= offers_attempts_max; ++attempt) {
-    failure.reset();
-    std::vector<Asked> answers = co_await ask_all(terms, token);
+// What there is, asked for once per lease and minute: failing over goes through the list. A provider that is out of
+// order for a moment is asked again, unless others have something.
+Async<std::vector<provider::Offer>> Manager::list(const Terms& terms, CancelToken token) {
+  for (int attempt = 1;; ++attempt) {
+    std::optional<Error> failure;
+    std::vector<provider::Offer> found;
+    RILLE_CO_TRY(const std::vector<Asked> answers, co_await ask(terms.query, token));
     for (const Asked& asked : answers) {
       if (!asked.offers) failure = asked.offers.error();
       else found.insert(found.end(), asked.offers->begin(), asked.offers->end());
     }
-    // A provider that is out of order for a moment is asked again, unless others have something.
-    if (!found.empty() || !failure || !failure->retryable || attempt == offers_attempts_max) break;
+    if (!found.empty() || !failure) co_return found;
+    if (!failure->retryable || attempt == offers_attempts_max) co_return *failure;
     std::int64_t ms = std::clamp<std::int64_t>(failure->retry_after_ms, 500LL << attempt, 30'000);
     RILLE_CO_CHECK(co_await pause(ms, token));
   }
-  const bool any = !found.empty();
+}
+
+// The best offer that can be taken, by the rank that was asked for. Where a region had nothing left, other regions come
+// first; where a price is not known, those whose price is.
+Async<provider::Offer> Manager::choose(const Terms& terms, Refused& refused, CancelToken token) {
+  const auto takes = [&](const provider::Offer& o, const char*& obstacle) {
+    Result<provider::Provider*> provider = registry_.find(o.provider);
+    if (!provider) return false;
+    if (const char* why = terms.obstacle(o, (*provider)->traits())) obstacle = why;
+    else return !refused.covers(o);
+    return false;
+  };
   const char* obstacle = nullptr;
-  for (provider::Offer& o : found) {
-    RILLE_CO_TRY(provider::Provider * provider, registry_.find(o.provider));
-    if (const char* why = terms.obstacle(o, provider->traits())) obstacle = why;
-    else if (!refused.offers.contains({o.provider, o.id})) offers.push_back(std::move(o));
+  const auto takes_it = [&](const provider::Offer& o) { return takes(o, obstacle); };
+  const bool old = now_us() - refused.listed_us > list_lasts_us || now_us() < refused.listed_us;
+  if (old || std::none_of(refused.listed.begin(), refused.listed.end(), takes_it)) {
+    RILLE_CO_TRY(refused.listed, co_await list(terms, token));
+    refused.listed_us = now_us();
   }
-  if (offers.empty() && !any && failure) co_return *failure;
-  if (offers.empty()) co_return nothing_to_rent(terms, any && !obstacle, obstacle);
+  std::vector<provider::Offer> offers;
+  obstacle = nullptr;
+  std::copy_if(refused.listed.begin(), refused.listed.end(), std::back_inserter(offers), takes_it);
+  if (offers.empty()) {
+    std::vector<provider::Offer> others;
+    if (refused.listed.empty()) others = co_await elsewhere(terms, token);
+    co_return nothing_to_rent(terms, !refused.listed.empty() && !obstacle, obstacle, others);
+  }
   auto rank = [&](const provider::Offer& o) {
-    Micros price = terms.price_of(o);
+    const Micros price = terms.price_of(o), with_disk = price < 0 ? price : price + terms.disk_of(o);
+    const provider::GpuWorth worth = provider::gpu_worth(terms.query, o.gpu, o.gpu_memory_bytes);
     return std::tuple(refused.last.contains({o.provider, o.id}), refused.regions.contains({o.provider, o.region}),
-                      price < 0, price + disk_price(o, terms.disk_bytes));
+                      recent_->has(o, now_us()), provider::merit(terms.query.rank, with_disk, o.gpu_count, worth),
+                      price < 0, with_disk);
   };
   co_return *std::min_element(offers.begin(), offers.end(),
                               [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
 }
 
+// What there would be at any price and anywhere, where either was asked for.
+Task<std::vector<provider::Offer>> Manager::elsewhere(Terms terms, CancelToken token) {
+  std::vector<provider::Offer> out;
+  provider::OfferQuery& query = terms.query;
+  if (!query.max_price_micros_per_hour && query.region.empty() && query.regions.empty()) co_return out;
+  query.max_price_micros_per_hour.reset();
+  query.region.clear();
+  query.regions.clear();
+  const Result<std::vector<Asked>> answers = co_await ask(query, token);
+  if (!answers) co_return out;
+  for (const Asked& asked : *answers)
+    if (asked.offers) out.insert(out.end(), asked.offers->begin(), asked.offers->end());
+  co_return out;
+}
+
 // Chooses an offer and commits what will be asked for, with its money, before a byte leaves. `before` is the row of the
 // generation that came to nothing. Each generation has a token and a tag of its own.
-Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, const Refused& refused,
+Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, Refused& refused,
                            CancelToken token) {
-  RILLE_CO_TRY(Terms terms, read_terms(request.options));
+  RILLE_CO_TRY(Terms terms, terms_of(request.options));
   RILLE_CO_TRY(provider::Offer offer, co_await choose(terms, refused, token));
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer.provider));
 
@@ -135,15 +169,20 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
   lease.provider = offer.provider;
   lease.price_micros_per_hour = terms.price_of(offer);
   lease.cap_micros_per_hour = terms.cap_of(offer);
-  lease.disk_micros_per_hour = disk_price(offer, terms.disk_bytes);
+  lease.disk_micros_per_hour = terms.disk_of(offer);
   lease.token = derive_uuid({"token", lease.id, std::to_string(lease.generation), offer.id});
   lease.expires_us = now + terms.ttl_ms * 1000;
   // A ttl is absolute: another machine does not lengthen it.
   if (before && before->ever_lived()) lease.expires_us = std::min(lease.expires_us, before->expires_us);
-  if (offer.spot) lease.request.cap_micros_per_hour = std::max<Micros>(0, lease.cap_micros_per_hour);
+  // The provider is told in its own currency; where that has no rate, it is not told.
+  if (offer.spot)
+    lease.request.cap_micros_per_hour =
+        std::max<Micros>(0, offer.from_dollars(lease.cap_micros_per_hour, terms.query.rates));
   lease.request.offer = std::move(offer);
   lease.request.token = lease.token;
   lease.request.orphan_after_ms = terms.orphan_after_ms;
+  lease.request.idle_after_ms = terms.idle_after_ms;
+  lease.request.idle_below = terms.idle_below;
   lease.request.hold_ms = terms.hold_ms;
   lease.request.disk_bytes = terms.disk_bytes;
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
@@ -168,8 +207,7 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
 // Sends the create call, or finds out what became of one that was sent. At most one machine per generation: a request
 // is sent again only with a token that the provider remembers; without, the next generation needs proof that this one
 // made nothing.
-Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelToken token) {
-  Refused refused;
+Async<Lease> Manager::create(Lease lease, Acquire request, Refused refused, Event event, CancelToken token) {
   bool unanswered = lease.state == "creating";  // something was sent whose answer is not known
   for (int attempt = 1;; ++attempt) {
     RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
@@ -219,25 +257,33 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Event event, CancelTo
         if (found) co_return co_await adopt(std::move(lease), std::move(*found), request.fence, std::move(event));
       }
       refusal = made.error();
-      if (!ended) refused.add(lease.request.offer, *refusal);
+      if (!ended) refused.add(lease.request.offer, *refusal), recent_->add(lease.request.offer, *refusal, now_us());
       event("refused", error_to_value(*refusal));
       if (!ended) attempt = 0;
     } else if (attempt >= create_attempts_max) {
       co_return *refusal;
     }
+    if (refused.offers.size() >= refusals_max) co_return co_await give_up(std::move(lease), *refusal, request.fence);
     // Nothing was made: the next generation, with the next offer if this one refused.
     unanswered = false;
     Result<Lease> next = co_await plan(request, lease, refused, token);
     if (!next) {
       if (is_lost(next.error())) co_return next.error();
-      lease.state = "released";
-      lease.released_us = now_us();
+      Error why = next.error().kind == ErrorKind::capacity ? *refusal : next.error();
       lease.error = refusal->message;
-      RILLE_CO_CHECK(co_await save(lease, request.fence));
-      co_return next.error().kind == ErrorKind::capacity ? *refusal : next.error();
+      co_return co_await give_up(std::move(lease), std::move(why), request.fence);
     }
     lease = std::move(*next);
   }
+}
+
+// No machine was made, and none will be: the row says so.
+Async<Lease> Manager::give_up(Lease lease, Error why, store::Fence fence) {
+  lease.state = "released";
+  lease.released_us = now_us();
+  if (lease.error.empty()) lease.error = why.message;
+  RILLE_CO_CHECK(co_await save(lease, std::move(fence)));
+  co_return why;
 }
 
 // The provider has given a machine: it is the lease's, unless the row says by now that it shall end.

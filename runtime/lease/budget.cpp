@@ -119,7 +119,9 @@ Error no_price(const Lease& l, const Money& m) {
   return make_error(ErrorKind::budget,
                     fmt::format("'{}' cannot be rented under {}: of offer {} at {} {}", l.name, m.name, o.id,
                                 o.provider, why),
-                    "say what it costs: price = dollars per hour");
+                    o.currency == "USD" ? "say what it costs: price = dollars per hour"
+                                        : fmt::format("say what it costs: price = dollars per hour, or rates = {{ {} = "
+                                                      "dollars for one }}", o.currency));
 }
 
 }  // namespace

@@ -8,10 +8,13 @@
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/lease/budget.hpp"
+#include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/lease/terms.hpp"
 #include "runtime/loop/together.hpp"
+#include "runtime/provider/catalogue/known.hpp"
+#include "runtime/provider/catalogue/rank.hpp"
 
 namespace rille::lease {
 
@@ -63,7 +66,8 @@ Value Lease::to_value(std::int64_t now_us) const {
 }
 
 Manager::Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks)
-    : loop_(loop), journal_(journal), registry_(registry), install_(std::move(install)), hooks_(std::move(hooks)) {}
+    : loop_(loop), journal_(journal), registry_(registry), install_(std::move(install)), hooks_(std::move(hooks)),
+      recent_(std::make_shared<Recent>()) {}
 
 std::string Manager::lease_id(const std::string& run, const std::string& key) {
   return "l-" + derive_hex({"lease", run, key}, 12);
@@ -174,37 +178,50 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   co_return machine;
 }
 
+Result<Terms> Manager::terms_of(const Value& options) const {
+  RILLE_TRY(Terms terms, read_terms(options));
+  terms.query.rates.insert(rates_.begin(), rates_.end());  // those of the query come first
+  return terms;
+}
+
 // All at once: one that is slow or out of order does not keep the others back.
-Task<std::vector<Manager::Asked>> Manager::ask_all(Terms terms, CancelToken token) {
+Async<std::vector<Manager::Asked>> Manager::ask(provider::OfferQuery query, CancelToken token) {
+  for (const std::string& name : query.providers) RILLE_CO_CHECK(registry_.find(name));
   std::vector<Together<std::vector<provider::Offer>>> all;
-  std::vector<provider::Provider*> asked;
+  std::vector<Asked> out;
   for (provider::Provider* p : registry_.all()) {
-    if (!terms.provider.empty() && p->name() != terms.provider) continue;
-    asked.push_back(p);
+    if (!query.accepts_provider(p->name())) continue;
+    out.push_back({p->name(), std::vector<provider::Offer>()});
     all.push_back({"asking '" + p->name() + "' for offers",
-                   [p, query = terms.query](CancelToken t) { return p->offers(query, t); }});
+                   [p, query](CancelToken t) { return p->offers(query, t); }});
   }
   auto answers = co_await together(loop_, std::move(all), offers_patience_ms, token);
-  std::vector<Asked> out;
-  for (std::size_t i = 0; i < asked.size(); ++i) out.push_back({asked[i], std::move(answers[i])});
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i].offers = std::move(answers[i]);
+    if (!out[i].offers) continue;
+    for (provider::Offer& o : *out[i].offers) provider::complete(o);
+    std::erase_if(*out[i].offers, [&](const provider::Offer& o) { return !o.matches(query); });
+  }
   co_return out;
 }
 
 Async<Value> Manager::offers(Value query, CancelToken token) {
-  RILLE_CO_TRY(Terms terms, read_terms(query));
+  RILLE_CO_TRY(Terms terms, terms_of(query));
   std::vector<provider::Offer> found;
-  Value::Array out;
-  std::vector<Asked> answers = co_await ask_all(terms, token);
+  Value::Array errors, all;
+  RILLE_CO_TRY(const std::vector<Asked> answers, co_await ask(terms.query, token));
   for (const Asked& asked : answers) {
-    if (asked.offers) found.insert(found.end(), asked.offers->begin(), asked.offers->end());
-    else out.push_back(Value().set("provider", asked.provider->name()).set("error", asked.offers.error().message));
+    if (asked.offers) {
+      found.insert(found.end(), asked.offers->begin(), asked.offers->end());
+      continue;
+    }
+    const Error& e = asked.offers.error();
+    errors.push_back(Value().set("provider", asked.provider).set("error", e.message));
+    errors.back().set("kind", to_string(e.kind)).set("hint", e.hint);
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return static_cast<std::uint64_t>(a.dollars()) < static_cast<std::uint64_t>(b.dollars());  // unknown ones last
-  });
-  Value::Array all;
-  for (const provider::Offer& o : found) all.push_back(o.view());
-  all.insert(all.end(), out.begin(), out.end());
+  provider::sort_by_rank(found, terms.query);
+  for (const provider::Offer& o : found) all.push_back(provider::ranked_view(o, terms.query));
+  all.insert(all.end(), errors.begin(), errors.end());
   co_return Value(std::move(all));
 }
 

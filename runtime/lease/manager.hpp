@@ -98,6 +98,25 @@ struct ReapRequest {
   std::string unknown;             // a machine with our tag that is in no journal, and ends all the same
 };
 
+// How the journal accounts for a machine that bears our tag: it is its lease's own; a second one of that; one of an
+// older generation; of a lease that was released; of none that is known here.
+enum class Account { own, second, older, settled, unknown };
+std::string_view to_string(Account account);
+
+// What the providers show, and what the journal says of it; nothing is ended.
+struct Survey {
+  struct Shown {
+    std::string provider;
+    provider::Machine machine;
+    Account account = Account::unknown;
+    std::optional<Lease> row;
+    std::int64_t expires_us = 0;   // by its tag
+  };
+  std::vector<Shown> machines;
+  std::vector<Lease> unseen;       // rows that should have a machine which their provider does not show
+  std::vector<Error> errors;       // providers that could not be asked
+};
+
 // What tests replace: time, and the instants at which a process may die.
 struct Hooks {
   Hooks() = default;
@@ -127,6 +146,10 @@ class Manager {
   // longer holds does: the lease belongs to another runner.
   Async<> release(std::string id, Event event, store::Fence fence = {});
 
+  // The agent has said that the machine of that generation was idle, and has ended itself: the lease is released, or,
+  // where it wants another machine, waits without one until it is used.
+  Async<> end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence);
+
   Result<std::optional<Lease>> find(const std::string& id) const;
   Result<std::vector<Lease>> of_run(const std::string& run) const;
   Result<std::vector<Lease>> all(bool with_released) const;
@@ -144,10 +167,21 @@ class Manager {
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
   // How often its provider wants to be asked whether its machine will be taken away; 0: not.
   std::int64_t look_every_ms(const Lease& lease) const;
-  // Offers of all providers, or of the one named in the query; a failing provider is an entry with an error, not a
-  // failure.
+  // Offers of all providers, or of those named in the query, best first by its rank; a failing provider is an entry
+  // with an error, not a failure.
   Async<Value> offers(Value query, CancelToken token);
+  // What each of those providers that the query accepts says, at once; whole: see catalogue/known.hpp. invalid: names a
+  // provider that is not there.
+  struct Asked {
+    std::string provider;
+    Result<std::vector<provider::Offer>> offers;
+  };
+  Async<std::vector<Asked>> ask(provider::OfferQuery query, CancelToken token);
+  // What currencies are worth where a query does not say it.
+  void set_rates(provider::Rates rates) { rates_ = std::move(rates); }
 
+  // Asks every provider for everything with the tag of this installation.
+  Async<Survey> survey(CancelToken token);
   // Releases what no run will: leases of ended runs, expired ones, those held for too long, unfinished releases; ends
   // machines that live although their row says otherwise.
   Async<ReapReport> reap(ReapRequest request);
@@ -158,16 +192,16 @@ class Manager {
 
  private:
   struct Refused;
+  struct Recent;
   Result<std::optional<Lease>> unseen(const std::string& provider, const provider::Bill& bill) const;
   // acquire.cpp
-  struct Asked {
-    provider::Provider* provider;
-    Result<std::vector<provider::Offer>> offers;
-  };
-  Task<std::vector<Asked>> ask_all(Terms terms, CancelToken token);
-  Async<provider::Offer> choose(const Terms& terms, const Refused& refused, CancelToken token);
-  Async<Lease> plan(const Acquire& request, std::optional<Lease> before, const Refused& refused, CancelToken token);
-  Async<Lease> create(Lease lease, Acquire request, Event event, CancelToken token);
+  Result<Terms> terms_of(const Value& options) const;  // with this home's rates
+  Async<std::vector<provider::Offer>> list(const Terms& terms, CancelToken token);
+  Task<std::vector<provider::Offer>> elsewhere(Terms terms, CancelToken token);
+  Async<provider::Offer> choose(const Terms& terms, Refused& refused, CancelToken token);
+  Async<Lease> plan(const Acquire& request, std::optional<Lease> before, Refused& refused, CancelToken token);
+  Async<Lease> give_up(Lease lease, Error why, store::Fence fence);
+  Async<Lease> create(Lease lease, Acquire request, Refused refused, Event event, CancelToken token);
   Async<Lease> adopt(Lease lease, provider::Machine machine, store::Fence fence, Event event);
   Async<std::optional<provider::Machine>> find_machine(Lease lease, bool until_proof, CancelToken token);
   Async<> save(Lease& lease, store::Fence fence);
@@ -189,6 +223,8 @@ class Manager {
   provider::Registry& registry_;
   std::string install_;
   Hooks hooks_;
+  provider::Rates rates_;
+  std::shared_ptr<Recent> recent_;     // what was refused lately, by whichever lease
 };
 
 }  // namespace rille::lease

@@ -123,10 +123,8 @@ Async<> Manager::end_stray(Machine machine, std::string provider, ReapRequest re
       co_return success();
     }
   } else {
-    bool settled = row->tag == machine.tag && row->state == "released";
-    bool second = row->tag == machine.tag && row->state == "live" && row->machine_id != machine.id;
-    bool older = row->tag != machine.tag && tag->generation < row->generation;
-    if (settled) {
+    const Account account = account_of(row, machine, *tag);
+    if (account == Account::settled) {
       // The row is wrong. It is opened again, so that the machine is counted and shown until it has really ended.
       row->state = "releasing";
       row->released_us = 0;
@@ -148,8 +146,8 @@ Async<> Manager::end_stray(Machine machine, std::string provider, ReapRequest re
       (r ? report.released : report.failed).push_back(std::move(*row));
       co_return success();
     }
-    if (!second && !older) co_return success();  // the row's own
-    if (second && request.in_background && request.alive(row->run)) co_return success();
+    if (account == Account::own) co_return success();
+    if (account == Account::second && request.in_background && request.alive(row->run)) co_return success();
     stray.id = row->id;
     stray.run = row->run;
     stray.name = row->name;

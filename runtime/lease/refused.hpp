@@ -1,22 +1,66 @@
 // What renting has learnt about offers while it looks for one. Private to runtime/lease.
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/lease/manager.hpp"
+#include "runtime/provider/reach.hpp"
 
 namespace rille::lease {
 
-// Offers that have refused this lease, which are not asked again, and the regions that had nothing left or took the
-// last machine away, which are asked last; `last` of all those from which that machine was.
+// Of one lease: offers that have refused it and those that would for the same reason, which are not asked again; the
+// regions that had nothing left or took the last machine away, which are asked last; `last` of all those from which
+// that machine was. And the list that they were taken from, which serves for the next one, too.
 struct Manager::Refused {
+  Refused() = default;                 // not an aggregate: see loop/task.hpp
+  struct Block {
+    provider::Reach reach;
+    provider::Offer offer;
+  };
   std::set<std::pair<std::string, std::string>> offers, regions, last;
+  std::vector<Block> blocks;           // beyond the offer
+  std::vector<provider::Offer> listed;
+  std::int64_t listed_us = 0;
 
   void add(const provider::Offer& o, const Error& why) {
     offers.emplace(o.provider, o.id);
     if (why.kind == ErrorKind::capacity) regions.emplace(o.provider, o.region);
+    const provider::Reach reach = provider::reach_of(why);
+    if (reach != provider::Reach::offer) blocks.push_back({reach, o});
+  }
+
+  bool covers(const provider::Offer& o) const {
+    const auto blocks_it = [&o](const Block& b) {
+      const provider::Offer& was = b.offer;
+      if (o.provider != was.provider) return false;
+      if (b.reach == provider::Reach::account) return true;
+      if (o.region != was.region) return false;
+      if (b.reach == provider::Reach::region) return true;
+      return o.gpu == was.gpu && o.spot == was.spot && o.gpu_count >= was.gpu_count && o.vcpus >= was.vcpus;
+    };
+    return offers.contains({o.provider, o.id}) || std::any_of(blocks.begin(), blocks.end(), blocks_it);
+  }
+};
+
+// Offers that had nothing left for any lease of this process a moment ago: others come first. It ends by itself.
+struct Manager::Recent {
+  static constexpr std::int64_t lasts_us = 180'000'000;
+  static constexpr std::size_t most = 1000;
+  std::map<std::pair<std::string, std::string>, std::int64_t> until_us;
+
+  void add(const provider::Offer& o, const Error& why, std::int64_t now_us) {
+    if (why.kind != ErrorKind::capacity) return;
+    std::erase_if(until_us, [now_us](const auto& one) { return one.second <= now_us; });
+    if (until_us.size() < most) until_us[{o.provider, o.id}] = now_us + lasts_us;
+  }
+  bool has(const provider::Offer& o, std::int64_t now_us) const {
+    const auto at = until_us.find({o.provider, o.id});
+    return at != until_us.end() && at->second > now_us;
   }
 };
 

@@ -88,8 +88,8 @@ Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
     for (const auto& [key, value] : *other) again.options.set(key, value);
   again.fence = request.fence;
   again.leases_max = request.leases_max;
+  Refused refused;
   if (lease.state == "released" || lease.state == "intent") {
-    Refused refused;
     if (ever_lived) {  // it has just taken one away
       refused.regions.emplace(lease.provider, lease.request.offer.region);
       refused.last.emplace(lease.provider, lease.request.offer.id);
@@ -97,7 +97,8 @@ Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
     RILLE_CO_TRY(lease, co_await plan(again, lease, refused, token));
     event("replace", lease.to_value(now_us()));
   }
-  co_return co_await create(std::move(lease), std::move(again), std::move(event), std::move(token));
+  co_return co_await create(std::move(lease), std::move(again), std::move(refused), std::move(event),
+                            std::move(token));
 }
 
 // A run's lease that outlives it: from here on it is the home's. The machine's own switch and the money are set for its

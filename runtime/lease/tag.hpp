@@ -19,6 +19,9 @@ std::string tag_of(const std::string& install, const Lease& lease);
 // Nothing for what no Rille has written.
 std::optional<Tag> read_tag(const std::string& install, std::string_view tag);
 
+// What the row, found by the tag and read after the machine was listed, says of the machine.
+Account account_of(const std::optional<Lease>& row, const provider::Machine& machine, const Tag& tag);
+
 // When a list without the machine proves that the lease's request has made none: until then it may be under way, or
 // made and not shown.
 std::int64_t absence_proven_us(const Lease& lease, const provider::Traits& traits);

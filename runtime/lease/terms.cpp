@@ -35,7 +35,7 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
 }
 
 const std::vector<std::string>& durations() {
-  static const std::vector<std::string> names = {"ttl", "min_ttl", "orphan_after", "hold_ttl"};
+  static const std::vector<std::string> names = {"ttl", "min_ttl", "orphan_after", "idle_after", "hold_ttl"};
   return names;
 }
 
@@ -55,6 +55,10 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     if (const double* n = value.as_number()) terms.disk_bytes = static_cast<std::int64_t>(*n);
     else if (!value.as_string()) return wrong("a size", "disk = \"200GB\"");
     else { RILLE_TRY(terms.disk_bytes, parse_size_bytes(*value.as_string())); }
+  } else if (key == "idle_below") {
+    if (!value.as_number() || !(*value.as_number() >= 0 && *value.as_number() <= 1))
+      return wrong("a number from 0 to 1", "idle_below = 0.05: up to 5 % of its GPUs, or of its processors");
+    terms.idle_below = *value.as_number();
   } else if (key == "unguarded") {
     if (!value.as_bool()) return wrong("true or false", "");
     terms.unguarded = *value.as_bool();
@@ -71,9 +75,10 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
 Error unknown_option(const std::string& key, const std::vector<std::string>& all) {
   static const std::map<std::string, std::string> ahead = {
       {"budget", "a budget is of the whole run: rille.budget { limit = 5.00 }"},
-      {"container", "no provider here starts containers; start one with box:exec"},
-      {"image", "no provider here takes images; install with box:exec"},
+      {"container", "say it where it runs: box:exec(\"train\", { container = \"image\", argv = { .. } })"},
+      {"image", "name it in the provider's settings; or box:exec(\"train\", { container = \"image\", argv = { .. } })"},
       {"ports", "no provider here opens ports"},
+      {"max_age", "ttl is the age at which it ends, whatever it does: ttl = \"6h\""},
       {"detach", "say it of the box: box:detach(\"24h\")"},
       {"setup", "say it where it is run: box:exec(\"setup\", { argv = { .. }, setup = true })"}};
   if (auto it = ahead.find(key); it != ahead.end())
@@ -88,10 +93,11 @@ Error unknown_option(const std::string& key, const std::vector<std::string>& all
 
 Result<Terms> read_terms(const Value& options) {
   std::vector<std::string> all = durations();
-  all.insert(all.end(), {"provider", "price", "disk", "unguarded", "on_loss"});
+  all.insert(all.end(), {"provider", "price", "disk", "unguarded", "on_loss", "idle_below"});
   all.insert(all.end(), provider::OfferQuery::fields().begin(), provider::OfferQuery::fields().end());
   Terms terms;
   Value query;
+  std::string from;  // the one provider
   if (const Value::Object* o = options.as_object()) {
     for (const auto& [key, value] : *o) {
       if (!among(all, key)) return unknown_option(key, all);
@@ -99,8 +105,8 @@ Result<Terms> read_terms(const Value& options) {
       if (key == "provider") {
         if (!value.as_string())
           return make_error(ErrorKind::invalid, "provider must be a name", "e.g. provider = \"local\"");
-        terms.provider = *value.as_string();
-      } else if (among({"price", "disk", "unguarded", "on_loss"}, key)) {
+        from = *value.as_string();
+      } else if (among({"price", "disk", "unguarded", "on_loss", "idle_below"}, key)) {
         RILLE_CHECK(read_own(key, value, terms));
       } else {
         query.set(key, value);
@@ -110,15 +116,20 @@ Result<Terms> read_terms(const Value& options) {
   RILLE_CHECK(read_duration(options, "ttl", terms.ttl_ms));
   RILLE_CHECK(read_duration(options, "min_ttl", terms.min_ttl_ms));
   RILLE_CHECK(read_duration(options, "orphan_after", terms.orphan_after_ms));
+  RILLE_CHECK(read_duration(options, "idle_after", terms.idle_after_ms));
   RILLE_CHECK(read_duration(options, "hold_ttl", terms.hold_ms));
   terms.min_ttl_ms = std::min(terms.min_ttl_ms, terms.ttl_ms);
   RILLE_TRY(terms.query, provider::OfferQuery::from_value(query));
+  if (!from.empty() && !terms.query.accepts_provider(from))
+    return make_error(ErrorKind::invalid, fmt::format("provider = \"{}\" is not among providers", from),
+                      "say one of the two");
+  if (!from.empty()) terms.query.providers = {from};
   if (options["on_loss"].is_null()) terms.replace = terms.query.spot;
   return terms;
 }
 
 Micros Terms::price_of(const provider::Offer& offer) const {
-  Micros known = offer.dollars();
+  Micros known = offer.dollars(query.rates);
   return known < 0 && price_micros_per_hour ? *price_micros_per_hour : known;
 }
 
@@ -128,14 +139,54 @@ Micros Terms::cap_of(const provider::Offer& offer) const {
   return offer.spot && price >= 0 ? std::max(price, query.max_price_micros_per_hour.value_or(price)) : price;
 }
 
+// By the gigabyte that has begun. Where the currency has no rate the number is all there is.
+Micros Terms::disk_of(const provider::Offer& offer) const {
+  const Micros price = offer.disk_micros_per_gb_hour * ((disk_bytes + 999'999'999) / 1'000'000'000);
+  const Micros dollars = offer.in_dollars(price, query.rates);
+  return dollars < 0 ? price : dollars;
+}
+
 const char* Terms::obstacle(const provider::Offer& offer, const provider::Traits& traits) const {
   if (disk_bytes > offer.disk_bytes_max) return "with such a disk";
   if (!unguarded && traits.dead_man == provider::DeadMan::none) return "that is ended when its runner is lost for ever";
   return nullptr;
 }
 
-Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle) {
-  std::string where = terms.provider.empty() ? "any provider" : "provider '" + terms.provider + "'";
+namespace {
+
+// What to change where only the price or the region is in the way; "" where that does not help.
+std::string nearest_hint(const Terms& terms, const std::vector<provider::Offer>& others) {
+  std::vector<std::string> regions;
+  const provider::Offer* cheapest = nullptr;  // in the region that was asked for
+  for (const provider::Offer& o : others) {
+    if (std::find(regions.begin(), regions.end(), o.region) == regions.end()) regions.push_back(o.region);
+    if (!terms.query.accepts_region(o.region)) continue;
+    const auto price = [](const provider::Offer& offer) { return static_cast<std::uint64_t>(offer.dollars()); };
+    if (!cheapest || price(o) < price(*cheapest)) cheapest = &o;
+  }
+  if (regions.empty()) return "";
+  if (cheapest && cheapest->dollars() >= 0)
+    return fmt::format("the cheapest that fits is {} at {} an hour: raise max_price", cheapest->id,
+                       format_dollars(cheapest->dollars()));
+  if (cheapest)
+    return fmt::format("{} would fit, but max_price is in dollars, and its price {}: leave max_price out, and say "
+                       "price = dollars per hour", cheapest->id, cheapest->currency == "USD" ? "is not known"
+                                                                     : "is in " + cheapest->currency);
+  const std::vector<std::string>& wanted = terms.query.regions;
+  const std::string near = did_you_mean(wanted.empty() ? terms.query.region : wanted.front(), regions);
+  std::string all;
+  for (const std::string& region : regions) (all += all.empty() ? "" : ", ") += region;
+  return near.empty() ? "there is some in: " + all : fmt::format("did you mean region = \"{}\"?", near);
+}
+
+}  // namespace
+
+Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
+                      const std::vector<provider::Offer>& others) {
+  const std::vector<std::string>& named = terms.query.providers;
+  std::string where = named.empty()       ? "any provider"
+                      : named.size() == 1 ? "provider '" + named.front() + "'"
+                                          : fmt::format("each of {}", fmt::join(named, ", "));
   const char* more = refused ? " that it would give" : "";
   std::string hint = "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU";
   if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
@@ -143,11 +194,18 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle) {
   else if (const std::string near = provider::nearest_gpu(terms.query.gpu); !near.empty() && terms.query.gpu != "any" &&
            terms.query.gpu != "cpu")
     hint = fmt::format("did you mean \"{}\"? {}", near, hint);
+  std::string wishes = terms.query.region.empty() ? "" : ", region = \"" + terms.query.region + "\"";
+  for (const auto& [name, list] : {std::pair("regions", &terms.query.regions),
+                                   std::pair("compliance", &terms.query.compliance)})
+    if (!list->empty()) wishes += fmt::format(", {} = {}", name, fmt::join(*list, ", "));
+  if (!terms.query.interconnect.empty()) wishes += ", interconnect = " + terms.query.interconnect;
+  if (terms.query.network_gbps > 0) wishes += fmt::format(", network_gbps = {}", terms.query.network_gbps);
+  if (const std::string near = nearest_hint(terms, others); !near.empty()) hint = near;
   std::string cap = terms.query.max_price_micros_per_hour
                         ? ", max_price = " + format_dollars(*terms.query.max_price_micros_per_hour)
                         : "";
   return make_error(ErrorKind::capacity,
-                    fmt::format("{} has nothing for gpu = \"{}\"{}{}{}", where, terms.query.gpu, cap, more,
+                    fmt::format("{} has nothing for gpu = \"{}\"{}{}{}{}", where, terms.query.gpu, wishes, cap, more,
                                 obstacle ? std::string(" ") + obstacle : std::string()),
                     hint);
 }

@@ -8,19 +8,21 @@ namespace rille::lease {
 
 struct Terms {
   provider::OfferQuery query;
-  std::string provider;               // "" = any
   std::int64_t ttl_ms = 24 * 3'600'000;
   std::int64_t min_ttl_ms = 10 * 60'000;
   std::int64_t orphan_after_ms = 30 * 60'000;
+  std::int64_t idle_after_ms = 0;     // 0: however long nobody uses it
+  double idle_below = 0.05;           // at most so busy is unused
   std::int64_t hold_ms = 12 * 3'600'000;  // for a run that stands still: one that was suspended or has diverged
   std::int64_t disk_bytes = 0;        // 0: what comes with the offer
   std::optional<Micros> price_micros_per_hour;  // what it costs where the provider does not say so in dollars
   bool unguarded = false;             // also where nobody ends a machine whose runner is lost
   bool replace = false;               // when the machine is lost, go on with another
 
-  // What an offer costs per hour, or price_unknown; and the most that this may become.
+  // In dollars: what an offer costs per hour, or price_unknown; and the most that this may become.
   Micros price_of(const provider::Offer& offer) const;
   Micros cap_of(const provider::Offer& offer) const;
+  Micros disk_of(const provider::Offer& offer) const;  // of the disk that is ordered with it, per hour
   // Null, or why it cannot be taken at all: its disk, or its dead man.
   const char* obstacle(const provider::Offer& offer, const provider::Traits& traits) const;
 };
@@ -28,6 +30,8 @@ struct Terms {
 // invalid: names the option, with did-you-mean for unknown ones.
 Result<Terms> read_terms(const Value& options);
 
-Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle);
+// `others`: what there would be at another price or in another region, for the hint.
+Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
+                      const std::vector<provider::Offer>& others);
 
 }  // namespace rille::lease

@@ -9,16 +9,23 @@
 
 #include "runtime/base/places.hpp"
 #include "runtime/provider/alibaba/alibaba.hpp"
+#include "runtime/provider/alibaba/ram.hpp"
 #include "runtime/provider/aws/aws.hpp"
+#include "runtime/provider/aws/iam.hpp"
+#include "runtime/provider/azure/arm.hpp"
 #include "runtime/provider/azure/azure.hpp"
+#include "runtime/provider/gcp/compute.hpp"
 #include "runtime/provider/gcp/gcp.hpp"
+#include "runtime/provider/huawei/ecs.hpp"
 #include "runtime/provider/huawei/huawei.hpp"
 #include "runtime/provider/kubernetes/kubernetes.hpp"
+#include "runtime/provider/kubernetes/objects.hpp"
 #include "runtime/provider/lambda/lambda.hpp"
 #include "runtime/provider/remote/remote.hpp"
 #include "runtime/provider/runpod/runpod.hpp"
 #include "runtime/provider/slurm/slurm.hpp"
 #include "runtime/provider/ssh/ssh.hpp"
+#include "runtime/provider/tencent/cam.hpp"
 #include "runtime/provider/tencent/tencent.hpp"
 #include "runtime/provider/vast/vast.hpp"
 
@@ -29,23 +36,39 @@ namespace {
 struct Row {
   const char* name;
   Result<std::unique_ptr<Provider>> (*make)(Setup);
+  const char* verified;
+  std::string (*policy)();
 };
+
+template <const auto& text>
+std::string say() {
+  return std::string(text) + "\n";
+}
+
+constexpr char whoever[] = "Whoever may log in there by ssh with a key may use it.";
+constexpr char slurm_user[] = "Whoever may submit jobs to the cluster may use it.";
+constexpr char runpod_key[] =
+    "A key that may read and write pods, by REST and by GraphQL: made in RunPod's console, Settings, API keys.";
+constexpr char lambda_key[] = "Lambda's keys may do all that the account may: there is no lesser one.";
+constexpr char vast_key[] =
+    R"({ "api": { "misc": {}, "user_read": {}, "instance_read": {}, "instance_write": {} } })";
+constexpr char remote_says[] = "What its own server asks for.";
 
 // A new provider is a row here, and a folder beside this file.
 constexpr Row rows[] = {
-    {"ssh", make_ssh_provider},
-    {"slurm", make_slurm_provider},
-    {"kubernetes", make_kubernetes_provider},
-    {"aws", make_aws_provider},
-    {"alibaba", make_alibaba_provider},
-    {"tencent", make_tencent_provider},
-    {"huawei", make_huawei_provider},
-    {"gcp", make_gcp_provider},
-    {"azure", make_azure_provider},
-    {"runpod", make_runpod_provider},
-    {"lambda", make_lambda_provider},
-    {"vast", make_vast_provider},
-    {"remote", [](Setup s) { return make_remote_provider(s.loop, s.settings); }},
+    {"ssh", make_ssh_provider, "a real sshd", say<whoever>},
+    {"slurm", make_slurm_provider, "a real Slurm of four nodes", say<slurm_user>},
+    {"kubernetes", make_kubernetes_provider, "fake", kube_policy},
+    {"aws", make_aws_provider, "fake", aws::policy},
+    {"alibaba", make_alibaba_provider, "fake", alibaba::policy},
+    {"tencent", make_tencent_provider, "fake", tencent::policy},
+    {"huawei", make_huawei_provider, "fake", huawei::policy},
+    {"gcp", make_gcp_provider, "fake", gcp::policy},
+    {"azure", make_azure_provider, "fake", azure::policy},
+    {"runpod", make_runpod_provider, "fake", say<runpod_key>},
+    {"lambda", make_lambda_provider, "fake", say<lambda_key>},
+    {"vast", make_vast_provider, "fake", say<vast_key>},
+    {"remote", [](Setup s) { return make_remote_provider(s.loop, s.settings); }, "itself", say<remote_says>},
 };
 
 std::string hint_for(const std::string& name) {
@@ -55,7 +78,25 @@ std::string hint_for(const std::string& name) {
   return near.empty() ? "there are: " + all : fmt::format("did you mean '{}'?", near);
 }
 
+const Row* row_of(const std::string& name) {
+  const auto is_named = [&name](const Row& row) { return name == row.name; };
+  const Row* row = std::find_if(std::begin(rows), std::end(rows), is_named);
+  return row == std::end(rows) ? nullptr : row;
+}
+
 }  // namespace
+
+Result<About> about_provider(const std::string& name) {
+  if (name == "local") return About{"itself", "This machine's own user: nobody has to be let in.\n"};
+  if (const Row* row = row_of(name)) return About{row->verified, row->policy()};
+  return make_error(ErrorKind::invalid, fmt::format("there is no provider '{}'", name), hint_for(name));
+}
+
+Result<std::unique_ptr<Provider>> make_provider(const std::string& name, Setup setup) {
+  if (const Row* row = row_of(name)) return row->make(std::move(setup));
+  return make_error(ErrorKind::invalid, fmt::format("there is no provider '{}' that has settings", name),
+                    hint_for(name));
+}
 
 const std::vector<std::string>& provider_names() {
   static const std::vector<std::string> names = [] {
@@ -81,9 +122,17 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
   if (!settings->as_object())
     return wrong("it is no object", "an object with a field per provider: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
   for (const auto& [name, part] : *settings->as_object()) {
-    const auto is_named = [n = name](const Row& row) { return n == row.name; };
-    const Row* row = std::find_if(std::begin(rows), std::end(rows), is_named);
-    if (row == std::end(rows))
+    if (name == "rates") {
+      if (const Result<Rates> rates = read_rates(part); !rates) return wrong(rates.error().message, rates.error().hint);
+      continue;
+    }
+    if (name == "local") {  // always there, and nothing to say of it
+      if (!part.as_object() || !part.as_object()->empty())
+        return wrong("local = " + part.to_json() + ": this machine takes no settings", "write {}, or leave it out");
+      continue;
+    }
+    const Row* row = row_of(name);
+    if (!row)
       return wrong(fmt::format("there is no provider '{}'", name), hint_for(name));
     Result<std::unique_ptr<Provider>> made = row->make({loop, home, config_folder(), part});
     if (!made) {

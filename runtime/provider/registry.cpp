@@ -4,6 +4,18 @@ namespace rille::provider {
 
 Async<std::vector<Bill>> Provider::bill(BillQuery, CancelToken) { co_return std::vector<Bill>(); }
 
+Async<Identity> Provider::check(CancelToken) { co_return lacks(name(), "account: nobody has to be let in"); }
+
+Async<std::vector<Quota>> Provider::quotas(std::string, CancelToken) { co_return lacks(name(), "quotas"); }
+
+Async<Machine> Provider::resize(std::string, std::string, CancelToken) {
+  co_return lacks(name(), "way to make a machine another type");
+}
+
+Async<std::vector<PricePoint>> Provider::price_history(OfferQuery, std::int64_t, CancelToken) {
+  co_return lacks(name(), "price history");
+}
+
 Result<> Registry::add(std::unique_ptr<Provider> provider) {
   for (const auto& p : providers_)
     if (p->name() == provider->name())

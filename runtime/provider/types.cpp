@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-
-#include "runtime/provider/gpus.hpp"
 
 namespace rille::provider {
 
@@ -15,83 +12,27 @@ namespace {
 constexpr std::array<std::string_view, 4> dead_men = {"provider", "guest", "credential", "none"};
 constexpr std::array<std::string_view, 4> states = {"pending", "live", "terminating", "gone"};
 
-Error wrong(const char* field, const Value& value, const char* wanted) {
-  return make_error(ErrorKind::invalid, fmt::format("{} = {}: {} is wanted", field, value.to_json(), wanted));
-}
-
-Result<int> whole_number(const Value& value, const char* field, int most) {
-  const double* n = value.as_number();
-  if (!n || *n < 0 || *n > most || *n != std::floor(*n))
-    return wrong(field, value, fmt::format("a whole number up to {}", most).c_str());
-  return static_cast<int>(*n);
-}
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
-// "A100:8" -> model and count.
-Result<> read_gpu(const Value& value, OfferQuery& out) {
-  const std::string* text = value.as_string();
-  if (!text || text->empty()) return wrong("gpu", value, "\"any\", \"cpu\" or a model such as \"A100\" or \"A100:8\"");
-  std::size_t colon = text->find(':');
-  out.gpu = text->substr(0, colon);
-  if (colon == std::string::npos) return {};
-  std::string_view digits = std::string_view(*text).substr(colon + 1);
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.count);
-  if (error != std::errc() || end != digits.data() + digits.size() || out.count < 1 || out.gpu.empty())
-    return wrong("gpu", value, "a count after the colon, as in \"A100:8\"");
-  return {};
-}
+// The words and numbers that only some offers have.
+constexpr std::pair<const char*, std::string Offer::*> words[] = {
+    {"gpu_vendor", &Offer::gpu_vendor}, {"interconnect", &Offer::interconnect}, {"rdma", &Offer::rdma},
+    {"disk_kind", &Offer::disk_kind},   {"driver", &Offer::driver},             {"cuda_max", &Offer::cuda_max}};
 }  // namespace
+
+double rate_of(std::string_view currency, const Rates& rates) {
+  if (currency == "USD") return 1;
+  const auto at = rates.find(std::string(currency));
+  return at == rates.end() ? 0 : at->second;
+}
+
+Micros convert(Micros amount, double rate) {
+  constexpr double most = 9e15;
+  const double out = static_cast<double>(amount) * rate;
+  if (amount < 0 || !(rate > 0) || !(out < most)) return price_unknown;
+  return rate == 1 ? amount : static_cast<Micros>(std::llround(out));
+}
 
 std::string_view to_string(DeadMan who) { return dead_men[static_cast<std::size_t>(who)]; }
 std::string_view to_string(MachineState state) { return states[static_cast<std::size_t>(state)]; }
-
-const std::vector<std::string>& OfferQuery::fields() {
-  static const std::vector<std::string> names = {"gpu", "count", "spot", "max_price", "region", "vcpus", "memory"};
-  return names;
-}
-
-bool OfferQuery::accepts_no_gpu() const { return (lower(gpu) == "any" && count == 0) || lower(gpu) == "cpu"; }
-
-Result<OfferQuery> OfferQuery::from_value(const Value& value) {
-  OfferQuery out;
-  if (value.is_null() || (value.as_array() && value.as_array()->empty())) return out;
-  const Value::Object* object = value.as_object();
-  if (!object) return wrong("offers", value, "a table of options");
-  for (const auto& [key, field] : *object) {
-    if (key == "gpu") {
-      RILLE_CHECK(read_gpu(field, out));
-    } else if (key == "spot") {
-      if (!field.as_bool()) return wrong("spot", field, "true or false");
-      out.spot = *field.as_bool();
-    } else if (key == "max_price") {
-      if (!field.as_number() || !(*field.as_number() >= 0)) return wrong("max_price", field, "dollars per hour");
-      RILLE_TRY(out.max_price_micros_per_hour, micros_from_dollars(*field.as_number()));
-    } else if (key == "region") {
-      if (!field.as_string()) return wrong("region", field, "a name");
-      out.region = *field.as_string();
-    } else if (key == "memory") {
-      if (const double* n = field.as_number()) out.memory_bytes = static_cast<std::int64_t>(*n);
-      else if (!field.as_string()) return wrong("memory", field, "a size such as \"32GB\"");
-      else { RILLE_TRY(out.memory_bytes, parse_size_bytes(*field.as_string())); }
-    } else if (key == "vcpus") {
-      RILLE_TRY(out.vcpus, whole_number(field, "vcpus", 1 << 20));
-    } else if (key != "count") {
-      std::string near = did_you_mean(key, fields());
-      return make_error(ErrorKind::invalid, "there is no option '" + key + "' for offers",
-                        near.empty() ? "there are " + fmt::format("{}", fmt::join(fields(), ", "))
-                                     : "did you mean '" + near + "'?");
-    }
-  }
-  if (const Value& count = value["count"]; !count.is_null()) {
-    RILLE_TRY(out.count, whole_number(count, "count", 4096));
-  }
-  return out;
-}
 
 Value Billing::to_value() const {
   Value out;
@@ -117,7 +58,18 @@ Value Offer::to_value() const {
   if (currency != "USD") out.set("currency", currency);
   if (billing != Billing()) out.set("billing", billing.to_value());
   if (disk_bytes_max) out.set("disk_bytes_max", disk_bytes_max).set("disk_micros_per_gb_hour", disk_micros_per_gb_hour);
+  for (const auto& [name, field] : words)
+    if (!(this->*field).empty()) out.set(name, this->*field);
+  if (network_gbps > 0) out.set("network_gbps", network_gbps);
+  if (!compliance.empty()) out.set("compliance", Value::Array(compliance.begin(), compliance.end()));
   return out;
+}
+
+Micros Offer::in_dollars(Micros amount, const Rates& rates) const { return convert(amount, rate_of(currency, rates)); }
+
+Micros Offer::from_dollars(Micros amount, const Rates& rates) const {
+  const double rate = rate_of(currency, rates);
+  return rate > 0 ? convert(amount, 1 / rate) : price_unknown;
 }
 
 Value Offer::view() const {
@@ -146,15 +98,12 @@ Result<Offer> Offer::from_value(const Value& v) {
   out.billing = Billing::from_value(v["billing"]);
   out.disk_bytes_max = v.integer("disk_bytes_max");
   out.disk_micros_per_gb_hour = v.integer("disk_micros_per_gb_hour");
+  for (const auto& [name, field] : words) out.*field = v.text(name);
+  out.network_gbps = std::max(0.0, v.number("network_gbps"));
+  if (const Value::Array* tags = v["compliance"].as_array())
+    for (const Value& tag : *tags)
+      if (tag.as_string()) out.compliance.push_back(*tag.as_string());
   return out;
-}
-
-bool Offer::matches(const OfferQuery& q) const {
-  if (gpu_count == 0 ? !q.accepts_no_gpu() : lower(q.gpu) == "cpu") return false;
-  if (gpu_count > 0 && lower(q.gpu) != "any" && !gpu_matches(gpu, gpu_memory_bytes, q.gpu)) return false;
-  if (q.count > 0 && lower(q.gpu) != "cpu" && gpu_count != q.count) return false;
-  if (q.max_price_micros_per_hour && (dollars() < 0 || dollars() > *q.max_price_micros_per_hour)) return false;
-  return (q.region.empty() || q.region == region) && vcpus >= q.vcpus && memory_bytes >= q.memory_bytes;
 }
 
 Result<Traits> read_traits(const Value& v, Traits otherwise) {
@@ -184,6 +133,7 @@ Value CreateRequest::to_value() const {
   Value out;
   out.set("offer", offer.to_value()).set("tag", tag).set("token", token).set("expires_wall_us", expires_wall_us);
   out.set("orphan_after_ms", orphan_after_ms).set("hold_ms", hold_ms).set("disk_bytes", disk_bytes);
+  if (idle_after_ms) out.set("idle_after_ms", idle_after_ms).set("idle_below", idle_below);
   if (cap_micros_per_hour) out.set("cap_micros_per_hour", cap_micros_per_hour);
   if (!extra.is_null()) out.set("extra", extra);
   return out;
@@ -198,11 +148,18 @@ Result<CreateRequest> CreateRequest::from_value(const Value& v) {
     return make_error(ErrorKind::invalid, "a request to create a machine needs a tag and a token: " + v.to_json());
   out.expires_wall_us = v.integer("expires_wall_us");
   out.orphan_after_ms = v.integer("orphan_after_ms", out.orphan_after_ms);
+  out.idle_after_ms = v.integer("idle_after_ms");
+  out.idle_below = v.number("idle_below", out.idle_below);
   out.cap_micros_per_hour = v.integer("cap_micros_per_hour");
   out.hold_ms = v.integer("hold_ms", out.hold_ms);
   out.disk_bytes = v.integer("disk_bytes");
   out.extra = v["extra"];
   return out;
+}
+
+void CreateRequest::tell_end(Value& instance_file) const {
+  instance_file.set("expires_wall_us", expires_wall_us).set("orphan_after_ms", orphan_after_ms);
+  if (idle_after_ms) instance_file.set("idle_after_ms", idle_after_ms).set("idle_below", idle_below);
 }
 
 Value Machine::to_value() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,24 +35,52 @@ struct Traits {
 // tests. config: names the field.
 Result<Traits> read_traits(const Value& v, Traits otherwise);
 
+// What comes first in a list of offers. Where a number is not known (the price, the GPU's speed) the offer comes last.
+enum class Rank {
+  price,              // dollars per hour
+  price_per_tflop,    // per dense TFLOP/s of all its GPUs, in bfloat16, or half where a GPU has no bfloat16
+  price_per_gpu_gb,   // per GB of GPU memory
+  tokens_per_dollar,  // by what the asker has measured: OfferQuery::tokens_per_second
+};
+std::string_view to_string(Rank rank);
+
+using Rates = std::map<std::string, double>;  // dollars for one unit of a currency: {CNY = 0.14}
+double rate_of(std::string_view currency, const Rates& rates);  // 0: nobody knows; 1 of "USD"
+
 struct OfferQuery {
   std::string gpu = "any";              // "any": also none; "cpu": none; else a model, as in "A100"
+  bool runnable = false;                // "any" was said: a GPU that Rille's plug-in runs, or this machine without one
   int count = 0;                        // GPUs per machine; 0: any number
   bool spot = false;
   std::optional<Micros> max_price_micros_per_hour;
   std::string region;                   // "": anywhere
   int vcpus = 0;                        // at least
   std::int64_t memory_bytes = 0;        // at least
+  std::vector<std::string> regions, providers;  // one of these; none: any
+  std::string interconnect;             // "": any; what each means: catalogue/known.hpp
+  std::vector<std::string> compliance;  // all of these tags
+  double network_gbps = 0;              // at least
+  Rank rank = Rank::price;
+  Rates rates;
+  std::map<std::string, double> tokens_per_second;  // of one GPU of that model
 
-  // Fields gpu ("A100", "A100:8"), count, spot, max_price (dollars per hour), region, vcpus, memory ("32GB").
-  // Null gives the defaults. invalid: an unknown field, with the nearest known one; a wrong type.
+  // Fields gpu ("A100", "A100:8"), count, spot, max_price (dollars per hour), region, vcpus, memory ("32GB"), and those
+  // above by their names. Null gives the defaults. invalid: an unknown field or word, with the nearest known one; a
+  // wrong type.
   static Result<OfferQuery> from_value(const Value& value);
   static const std::vector<std::string>& fields();  // for callers that mix the query with their own options
   // Whether gpu asks for none or does not mind having none.
   bool accepts_no_gpu() const;
+  bool accepts_region(std::string_view name) const;
+  bool accepts_provider(std::string_view name) const;
 };
 
+// {"CNY": 0.14}, of a query or the settings file. invalid: not a number above 0, not a currency.
+Result<Rates> read_rates(const Value& value);
+
 constexpr Micros price_unknown = -1;
+// At that rate; price_unknown where either is not known, or beyond what is ever asked.
+Micros convert(Micros amount, double rate);
 
 // How time turns into money: started units of unit_s, at least minimum_s, and at least minimum_micros.
 struct Billing {
@@ -78,9 +107,19 @@ struct Offer {
   Billing billing;
   std::int64_t disk_bytes_max = 0;      // what CreateRequest::disk_bytes may ask for; 0: no disk can be ordered
   Micros disk_micros_per_gb_hour = 0;   // of an ordered disk, which ends with its machine
+  // What the driver was told, or a table knows (catalogue/known.hpp); "" and 0: nobody knows.
+  std::string gpu_vendor;               // "nvidia", "amd", ..
+  std::string interconnect;             // between its GPUs: "pcie", "nvlink", "nvswitch", "xgmi"
+  std::string rdma;                     // between machines: "infiniband", "roce", "efa", "erdma"
+  double network_gbps = 0;              // that it surely has
+  std::string disk_kind;                // of the disk that comes with it: "nvme" in the machine, else "network"
+  std::string driver, cuda_max;         // the GPUs' driver, and the newest CUDA that it runs: "550.54", "12.4"
+  std::vector<std::string> compliance;  // tags of its provider's region
 
-  // In micro-dollars, or price_unknown: nobody here knows what a yuan costs today.
-  Micros dollars() const { return currency == "USD" ? price_micros_per_hour : price_unknown; }
+  // In micro-dollars, or price_unknown: nobody here knows what a yuan costs today, but for who gives a rate.
+  Micros dollars(const Rates& rates = {}) const { return in_dollars(price_micros_per_hour, rates); }
+  Micros in_dollars(Micros amount, const Rates& rates) const;
+  Micros from_dollars(Micros amount, const Rates& rates) const;  // into its currency
   Value to_value() const;              // as journaled
   Value view() const;                  // as people see it: price_per_hour in dollars, absent when unknown
   static Result<Offer> from_value(const Value& value);
@@ -95,6 +134,8 @@ struct CreateRequest {
   std::string token;                    // the same token gives the same machine
   std::int64_t expires_wall_us = 0;     // absolute; 0: none
   std::int64_t orphan_after_ms = 30 * 60 * 1000;
+  std::int64_t idle_after_ms = 0;       // 0: however long nobody uses it
+  double idle_below = 0.05;
   std::int64_t hold_ms = 12 * 3'600'000;  // not sent: how long it is kept for a run that stands still
   std::int64_t disk_bytes = 0;          // 0: the provider's default
   Micros cap_micros_per_hour = 0;       // of a spot machine: what it may cost at most, as reserved; 0: not told
@@ -102,6 +143,8 @@ struct CreateRequest {
 
   Value to_value() const;
   static Result<CreateRequest> from_value(const Value& value);
+  // What InstanceFile says about the machine's end.
+  void tell_end(Value& instance_file) const;
 };
 
 enum class MachineState { pending, live, terminating, gone };

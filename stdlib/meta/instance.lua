@@ -70,6 +70,7 @@ function Instance:call(name, options, fn) end
 ---@class Instance.CallOptions
 ---@field args? any the function's argument
 ---@field checkpoint? string where checkpoints of the call are kept; `rille.home` brings them to this side
+---@field container? string the image of a container to run it in, with the instance's GPUs and its work folder
 ---@field timeout? string the longest that it may take
 ---@field setup? boolean also on each further machine of the lease, before anything else runs there
 ---@field sim? table for `rille simulate`: `duration`, `result`, `checkpoint_every`
@@ -82,6 +83,7 @@ function Instance:call(name, options, fn) end
 ---@async
 ---@error state the program failed, unless `check = false`
 ---@error timeout the program took longer than its limit
+---@error config the container's image could not be started, or the instance has no docker and no podman
 ---@example
 --- box:exec("version", { argv = { "python3", "--version" } })
 function Instance:exec(name, options) end
@@ -89,6 +91,7 @@ function Instance:exec(name, options) end
 ---@class Instance.ExecOptions
 ---@field argv table the program and its arguments, one word each
 ---@field env? table variables added to its environment
+---@field container? string the image of a container to run it in, with the instance's GPUs and its work folder
 ---@field timeout? string the longest that it may take
 ---@field check? boolean false gives a failing exit code back instead of raising
 ---@field setup? boolean also on each further machine of the lease, before anything else runs there
@@ -123,6 +126,26 @@ function Instance:replace(options) end
 ---@example
 --- if box:preempting() then print("this machine will be taken away") end
 function Instance:preempting() end
+
+--- Tells how busy the machine is, as a mean over the last minute; recorded.
+---
+--- It is what its agent sees: the whole machine, whoever works there. A machine that has just come up may not tell yet.
+---@return Instance.Usage usage what is known; the rest is left out
+---@mark durable
+---@async
+---@error network the instance cannot be reached
+---@error state the lease is released
+---@example
+--- local usage = box:telemetry()
+--- print(usage.utilization)
+function Instance:telemetry() end
+
+---@class Instance.Usage
+---@field utilization? number from 0 to 1: of its GPUs, or of its processors where no GPU tells
+---@field gpu_percent? number the last reading of its GPUs, the mean of them
+---@field cpu_percent? number the last reading of its processors
+---@field memory_used_bytes? number in use
+---@field memory_total_bytes? number in all
 
 --- Lets the lease outlive its scope and its run. It ends after `ttl`, or with `rille release`.
 ---@param ttl string how much longer it lives, at most as long as it was rented for

@@ -151,18 +151,30 @@ function Database:query(sql, ...) end
 function rille.rent(name, options) end
 
 ---@class rille.RentOptions
----@field gpu? string "any" (the default: a GPU or none), "cpu", a model as in "A100", or a model and a count as in
----"A100:8"
+---@field gpu? string "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model as in "A100", or a model
+---and a count as in "A100:8"; without it a GPU or none
 ---@field count? number GPUs per machine
 ---@field spot? boolean true accepts machines that can be taken back
 ---@field max_price? number dollars per hour
 ---@field region? string where; anywhere by default
 ---@field vcpus? number at least so many
 ---@field memory? string at least so much, as in "32GB"
+---@field regions? string|table in one of these regions
+---@field providers? string|table from one of these providers
+---@field interconnect? string between the GPUs "pcie", "nvlink" (also with switches), "nvswitch", "xgmi"; between
+---machines "rdma" (any), "infiniband", "roce", "efa", "erdma"
+---@field compliance? string|table all of these tags: "gdpr", "hipaa", "mlps3", "fedramp"
+---@field network_gbps? number gigabits per second at least
+---@field rank? string what comes first: "price" (the default), "price_per_tflop", "price_per_gpu_gb", or
+---"tokens_per_dollar"
+---@field rates? table what currencies are worth in dollars, as in { CNY = 0.14 }
+---@field tokens_per_second? table what you measured on one GPU, as in { H100 = 9500 }: for rank "tokens_per_dollar"
 ---@field provider? string only this provider, as in "local"
 ---@field ttl? string the longest that it may live; a budget can shorten it
 ---@field min_ttl? string refuse a shorter life than this
 ---@field orphan_after? string how long the instance waits for a lost runner before it ends itself
+---@field idle_after? string end it when nobody has used it for so long: no call, no file, no busier than `idle_below`
+---@field idle_below? number how busy an unused machine may be, from 0 to 1, by default 0.05
 ---@field disk? string a disk to order with the machine, as in "200GB"
 ---@field price? number dollars per hour, where the provider does not say so
 ---@field on_loss? string "replace" goes on with another machine when this one is lost, "fail" raises an error
@@ -183,24 +195,35 @@ function rille.rent(name, options) end
 --- if not box then print("no capacity: " .. err.message) end
 function rille.try_rent(name, options) end
 
---- Lists what can be rented, cheapest first.
+--- Lists what can be rented, best first.
 ---@param query? rille.OfferQuery what to look for; everything by default
 ---@return table offers a list that prints as a table
 ---@mark durable
 ---@async
 ---@error invalid an unknown field of the query
 ---@example
---- print(rille.offers { gpu = "A100", max_price = 3 })
+--- print(rille.offers { gpu = "A100:8", interconnect = "nvswitch", rank = "price_per_tflop" })
 function rille.offers(query) end
 
 ---@class rille.OfferQuery
----@field gpu? string "any", "cpu", a model, or a model and a count as in "A100:8"
+---@field gpu? string "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model, or a model and a count as
+---in "A100:8"; without it all there is
 ---@field count? number GPUs per machine
 ---@field spot? boolean true for machines that can be taken back
 ---@field max_price? number dollars per hour
 ---@field region? string where; anywhere by default
 ---@field vcpus? number at least so many
 ---@field memory? string at least so much, as in "32GB"
+---@field regions? string|table in one of these regions
+---@field providers? string|table from one of these providers
+---@field interconnect? string between the GPUs "pcie", "nvlink" (also with switches), "nvswitch", "xgmi"; between
+---machines "rdma" (any), "infiniband", "roce", "efa", "erdma"
+---@field compliance? string|table all of these tags: "gdpr", "hipaa", "mlps3", "fedramp"
+---@field network_gbps? number gigabits per second at least
+---@field rank? string what comes first: "price" (the default), "price_per_tflop", "price_per_gpu_gb", or
+---"tokens_per_dollar"
+---@field rates? table what currencies are worth in dollars, as in { CNY = 0.14 }
+---@field tokens_per_second? table what you measured on one GPU, as in { H100 = 9500 }: for rank "tokens_per_dollar"
 
 --- Runs a function in a scope: what it rents and spawns ends with it, however it ends.
 ---

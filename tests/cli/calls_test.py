@@ -41,12 +41,12 @@ code, out = run("uncaught", 'box:exec("slow", { argv = { "sleep", "1000" }, time
 check("uncaught, the command's exit code is a timeout's", code == 124 and "'slow' took longer" in out, (code, out))
 
 code, out = run("options", """
-for _, name in ipairs { "container", "ports", "heartbeat" } do
+for _, name in ipairs { "ports", "heartbeat" } do
   local ok, err = pcall(box.exec, box, "x", { argv = { "true" }, [name] = "1" })
   print(name, ok, err.kind, err.message)
 end
 """)
-for name in ("container", "ports", "heartbeat"):
+for name in ("ports", "heartbeat"):
     check(f"{name} is refused by its name", f"{name}\tfalse\tinvalid" in out and f"'{name}'" in out, out)
 
 leases = subprocess.run([rille, "leases", "--json"], env=env, capture_output=True, text=True).stdout

@@ -34,6 +34,7 @@ end"""
 
 # What to write before, and the call itself. Its result is recorded by a step, and must be the same when replayed.
 BOX = 'local box = rille.rent("box", { gpu = "cpu", provider = "local" })'
+GANG = 'local gang = rille.cluster("gang", { gpu = "cpu", provider = "local" })'
 FIBER = 'local fiber = rille.spawn("child", function() return 7 end)'
 CTX = 'rille.step("s", {{ effect = "tx", db = "{root}/x.db" }}, function(_, c) math.kept = c end)'
 CALLS = {
@@ -41,6 +42,8 @@ CALLS = {
     "rille.rent": ("", 'rille.rent("x", { gpu = "cpu", provider = "local" }).name'),
     "rille.try_rent": ("", 'rille.try_rent("x", { gpu = "cpu", provider = "local" }).name'),
     "rille.offers": ("", 'rille.offers { provider = "local" }[1].id'),
+    "rille.estimate": ("", 'rille.estimate { model = "gpt2", tokens = 1e9 }.flops'),
+    "rille.gpus": ("", 'rille.gpus("A100").name'),
     "rille.race": ("", 'rille.race { a = function() return 1 end, b = function() return 2 end }'),
     "rille.sleep": ("", 'rille.sleep("x", "1ms")'),
     "rille.patched": ("", 'rille.patched("x")'),
@@ -58,6 +61,13 @@ CALLS = {
     "Instance:detach": (BOX, 'box:detach("1h")'),
     "Instance:preempting": (BOX, "box:preempting()"),
     "Instance:describe": (BOX, "box:describe().name"),
+    "Instance:telemetry": (BOX, "box:telemetry().memory_total_bytes"),
+    "rille.cluster": ("", 'rille.cluster("x", { gpu = "cpu", provider = "local" }).name'),
+    "Cluster:map": (GANG, 'gang:map("x", { 1, 2 }, function(_, n) return n end)[2]'),
+    "Cluster:each": (GANG, 'gang:each("x", function(box) return box.name end)[1]'),
+    "Cluster:boxes": (GANG, "gang:boxes()[1].name"),
+    "Cluster:resize": (GANG, "gang:resize(2)"),
+    "Cluster:release": (GANG, "gang:release()"),
     "rille.args": ("", "rille.args { n = 3 }.n"),
     "rille.scope": ("", 'rille.scope("x", function() return 3 end)'),
     "rille.defer": ("", "rille.defer(function() end)"),
@@ -82,8 +92,10 @@ local function flat(v)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 """
-KIND = {"rille.try_rent": "rent", "Instance:stage": "stage", "Instance:get": "get"}
-NO_ENTRY = {"rille.budget": "a row of the run", "Instance:describe": "asked anew each time"}
+KIND = {"rille.try_rent": "rent", "Instance:stage": "stage", "Instance:get": "get", "rille.estimate": "offers",
+        "Cluster:map": "race", "Cluster:each": "race"}
+NO_ENTRY = {"rille.budget": "a row of the run", "Instance:describe": "asked anew each time",
+            **dict.fromkeys(["rille.cluster", "Cluster:resize", "Cluster:release"], "in fibers, one per instance")}
 LIVE_IN_STEPS = {"rille.sleep", "rille.now", "Instance:describe"}
 
 

@@ -1,11 +1,13 @@
 // A fake provider (tests/contract/fakes) in a process of its own, and the driver that talks to it. $RILLE_FAKE names
-// the provider. docs/design/fakes.md has the controls.
+// the provider; $RILLE_FAKE_FILE another fake of it, which $RILLE_FAKE_PYTHON runs. docs/design/fakes.md has the
+// controls.
 #pragma once
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "runtime/base/id.hpp"
 #include "runtime/loop/subprocess.hpp"
@@ -14,9 +16,16 @@
 
 namespace rille::provider {
 
-inline std::string fake_name() {
-  const char* name = std::getenv("RILLE_FAKE");
-  return name ? name : "aws";
+inline std::string variable(const char* name, const std::string& otherwise) {
+  const char* text = std::getenv(name);
+  return text ? text : otherwise;
+}
+inline std::string fake_name() { return variable("RILLE_FAKE", "aws"); }
+
+// What all fakes of this process have asked their callers to be allowed.
+inline std::set<std::string>& needed_so_far() {
+  static std::set<std::string> all;
+  return all;
 }
 
 struct Fake {
@@ -30,7 +39,8 @@ struct Fake {
   explicit Fake(std::vector<std::string> words = {}) {
     std::filesystem::create_directories(root);
     SubprocessOptions start;
-    start.argv = {"python3", "-B", std::string(RILLE_FAKES) + "/" + fake_name() + ".py"};
+    start.argv = {variable("RILLE_FAKE_PYTHON", "python3"), "-B",
+                  std::string(RILLE_FAKES) + "/" + variable("RILLE_FAKE_FILE", fake_name()) + ".py"};
     start.argv.insert(start.argv.end(), words.begin(), words.end());
     start.in = start.out = SubprocessOptions::Output::stream;
     start.kill_on_drop = true;
@@ -51,13 +61,15 @@ struct Fake {
   }
   ~Fake() {
     provider.reset();
+    learn_needs();
     for (const auto& [name, value] : *told["env"].as_object()) unsetenv(name.c_str());
     std::filesystem::remove_all(root);
   }
 
   // Another one, as a second process would have it: nothing is remembered.
-  std::unique_ptr<Provider> make() {
+  std::unique_ptr<Provider> make(const std::vector<std::string>& without = {}) {
     Value settings = told["settings"];
+    for (const std::string& name : without) settings.as_object()->erase(name);
     // What is named there (image, network) is of the zone's region.
     const std::string zone = settings.text("zone");
     for (const Value& region : settings["regions"].as_array() ? *settings["regions"].as_array() : Value::Array())
@@ -79,6 +91,14 @@ struct Fake {
     INFO(answer->body);
     REQUIRE(answer->ok());
     return Value::from_json(answer->body).value();
+  }
+  void learn_needs() {  // no REQUIRE: a destructor calls it
+    net::HttpRequest request;
+    request.url = "http://127.0.0.1:" + std::to_string(told.integer("port")) + "/_fake/state?calls=0";
+    const auto answer = run_blocking(*loop, http->send(std::move(request)));
+    const Result<Value> state = answer ? Value::from_json(answer->body) : Result<Value>(answer.error());
+    if (!state || !(*state)["needed"].as_array()) return;
+    for (const Value& one : *(*state)["needed"].as_array()) needed_so_far().insert(*one.as_string());
   }
   void fault(const char* kind, const std::string& operation = "*", int times = 1, Value more = Value(Value::Object{})) {
     more.set("kind", kind).set("operation", operation).set("times", times);

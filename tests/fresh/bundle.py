@@ -180,7 +180,7 @@ def test_here(archive, scratch):
         if row["path"].startswith("lib/"):
             open(os.path.join(hostile, os.path.basename(row["path"])), "w").close()
     ok, text = place.rille("doctor", LD_LIBRARY_PATH=hostile)
-    check("LD_LIBRARY_PATH does not replace its libraries", ok and "libcurl             ok" in text, text)
+    check("LD_LIBRARY_PATH does not replace its libraries", ok and re.search(r"libcurl +ok", text), text)
 
     if make_driver(scratch + "/driver"):
         ok, text = place.rille("doctor", LD_LIBRARY_PATH=scratch + "/driver", LD_DEBUG="libs")

@@ -72,7 +72,7 @@ struct LocalStore {
     chmod(fresh.c_str(), 0700);
     Value file;
     file.set("id", id).set("tag", request.tag).set("token", request.token).set("created_wall_us", now_us);
-    file.set("expires_wall_us", request.expires_wall_us).set("orphan_after_ms", request.orphan_after_ms);
+    request.tell_end(file);
     file.set("offer", request.offer.to_value());
     RILLE_CHECK(store::write_machine(fresh, file));
     // An empty directory (the last instant of a terminate) is replaced by the rename; a full one is another's create.

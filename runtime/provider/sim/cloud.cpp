@@ -21,11 +21,12 @@ std::int64_t earliest(std::initializer_list<std::int64_t> instants) {
 }
 }  // namespace
 
-std::int64_t Box::end_us() const { return earliest({gone_us, lost_us, expires_us}); }
+std::int64_t Box::idle_us() const { return idle_after_us ? std::max(live_us, busy_until_us) + idle_after_us : 0; }
+std::int64_t Box::end_us() const { return earliest({gone_us, lost_us, expires_us, idle_us()}); }
 bool Box::alive(std::int64_t at_us) const { return at_us >= landed_us && (!end_us() || at_us < end_us()); }
 bool Box::preempted(std::int64_t at_us) const {
   return place.spot && lost_us && lost_us <= at_us && lost_us >= live_us &&
-         lost_us == earliest({terminated_us, lost_us, expires_us});
+         lost_us == earliest({terminated_us, lost_us, expires_us, idle_us()});
 }
 
 Cloud::Cloud(const Clock& clock, Options options)
@@ -122,6 +123,7 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
   box.asked_us = now;
   box.landed_us = now + late_us;
   box.expires_us = request.expires_wall_us;
+  box.idle_after_us = request.idle_after_ms * 1000;
   foresee(box);
   ++counts.created;
   boxes_.push_back(std::move(box));
@@ -166,6 +168,11 @@ std::vector<Box>::iterator Cloud::locate(const std::string& id) {
   std::from_chars(digits, id.data() + id.size(), number);
   bool known = number >= 1 && number <= boxes_.size() && boxes_[number - 1].id == id;
   return known ? boxes_.begin() + static_cast<std::ptrdiff_t>(number - 1) : boxes_.end();
+}
+
+void Cloud::use(const std::string& id, std::int64_t until_us) {
+  auto it = locate(id);
+  if (it != boxes_.end() && it->alive(now_us())) it->busy_until_us = std::max(it->busy_until_us, until_us);
 }
 
 const Box* Cloud::find(const std::string& id) const {
@@ -214,7 +221,7 @@ Micros Cloud::price_at(const Box& box, std::int64_t at_us) const {
 
 // From live to the first of: told to end, taken away, expired. A unit that has begun counts.
 Micros Cloud::bill_micros(const Box& box, std::int64_t until_us) const {
-  std::int64_t end = earliest({box.terminated_us, box.lost_us, box.expires_us});
+  std::int64_t end = earliest({box.terminated_us, box.lost_us, box.expires_us, box.idle_us()});
   if (!end || end > until_us) end = until_us;
   if (end <= box.live_us) return 0;
   std::int64_t unit_us = options_.billing_unit_s * 1'000'000;

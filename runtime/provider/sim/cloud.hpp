@@ -26,10 +26,12 @@ struct Box {
   std::int64_t notice_us = 0, lost_us = 0;  // of a preemption, or of a machine that never comes up
   std::int64_t announced_us = 0;       // when it will be lost, by the notice
   std::int64_t expires_us = 0;
+  std::int64_t idle_after_us = 0, busy_until_us = 0;  // how long it may stand unused; 0: for ever
   std::int64_t terminated_us = 0, gone_us = 0;  // as the user asked, and when that has been done
   bool told_there = false;             // the notice is to be had on the machine, too, and at once
   bool forgotten = false;              // unknown to describe once it is gone
 
+  std::int64_t idle_us() const;        // when it ends if nobody uses it any more; 0: never
   std::int64_t end_us() const;         // when it stops to be; 0: not foreseen
   bool alive(std::int64_t at_us) const;
   bool preempted(std::int64_t at_us) const;
@@ -59,6 +61,8 @@ class Cloud {
 
   // From now on calls succeed and nothing is lost; what has been thrown already stays.
   void end_faults() { options_.faults = {}, options_.scarcity = 0, options_.preemptions = 0; }
+  // The machine is in use until then, if it is alive now; as its agent sees it.
+  void use(const std::string& id, std::int64_t until_us);
   // Null: there is none of that id.
   const Box* find(const std::string& id) const;
   const std::vector<Box>& boxes() const { return boxes_; }

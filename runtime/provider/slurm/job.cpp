@@ -150,7 +150,7 @@ std::vector<std::string> slurm_submit_words(const CreateRequest& request, const 
 std::string slurm_script(const CreateRequest& request, const SlurmSettings& settings, std::int64_t now_us) {
   Value machine;
   machine.set("id", slurm_folder(request.tag)).set("tag", request.tag).set("created_wall_us", now_us);
-  machine.set("expires_wall_us", request.expires_wall_us).set("orphan_after_ms", request.orphan_after_ms);
+  request.tell_end(machine);
   machine.set("terminating", false);
   const std::string end_all = std::string(ssh_scripts::begin) + ssh_scripts::terminate;
   return fmt::format(

@@ -100,7 +100,7 @@ class Ssh final : public Provider {
     const std::string instance = "i-" + derive_hex({"ssh", host.name, request.token}, 16);
     Value file;
     file.set("id", id_of(host, instance)).set("tag", request.tag).set("created_wall_us", loop_.clock().wall_us());
-    file.set("expires_wall_us", request.expires_wall_us).set("orphan_after_ms", request.orphan_after_ms);
+    request.tell_end(file);
     file.set("terminating", false);
     probes_[i].reset();
     RILLE_CO_CHECK(note_host(request.tag, host.name));

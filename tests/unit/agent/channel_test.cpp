@@ -193,6 +193,26 @@ TEST_CASE("the dead man: expiry always, orphans only when nothing runs and nothi
   CHECK(DeadMan(machine, 0).look({1000 * day, false, false}) == V::live);
 }
 
+TEST_CASE("the dead man: unused for too long, whoever is connected") {
+  constexpr std::int64_t minute = 60'000'000;
+  using V = DeadMan::Verdict;
+  InstanceFile machine;
+  machine.orphan_after_ms = 30 * 60'000;
+  machine.idle_after_ms = 10 * 60'000;
+  DeadMan idle(machine, 0);
+  CHECK(idle.look({9 * minute, true, false, false}) == V::live);
+  CHECK(idle.look({10 * minute, true, false, true}) == V::live);   // a call has run
+  CHECK(idle.look({19 * minute, true, false, false}) == V::live);
+  CHECK(idle.look({20 * minute, true, false, false}) == V::idle);  // though a runner is connected
+  DeadMan unfetched(machine, 0);
+  CHECK(unfetched.look({25 * minute, false, true, false}) == V::live);
+  CHECK(unfetched.look({34 * minute, false, false, false}) == V::orphaned);
+  DeadMan set_back(machine, 100 * minute);
+  CHECK(set_back.look({5 * minute, true, false, false}) == V::live);
+  CHECK(set_back.look({14 * minute, true, false, false}) == V::live);
+  CHECK(set_back.look({15 * minute, true, false, false}) == V::idle);
+}
+
 namespace {
 struct TimedFixture : AgentFixture {
   TimedFixture() {
@@ -216,6 +236,30 @@ TEST_CASE_METHOD(TimedFixture, "an agent whose time is up removes its instance a
   CHECK(end.error().message.find("reached its end") != std::string::npos);
   CHECK(eventually([&] { return !alive(pid); }));
   CHECK(processes().empty());
+  CHECK_FALSE(std::filesystem::exists(directory));
+}
+
+TEST_CASE_METHOD(TimedFixture, "an agent that nobody uses says so, removes its instance, and ends its machine") {
+  write(directory + "/machine.json", R"({"id":"i-test","idle_after_ms":1000000,"idle_below":1,"end":["/bin/sh","-c",)"
+                                     R"("touch )" + temp.file("ended") + R"("]})");
+  auto client = connect();
+  std::int64_t pid = client->info().pid, now_us = 1'000'000;
+  REQUIRE(wait(client->start(request("k", hold()))).ok());
+  for (int i = 0; i < 3; ++i) {           // a call runs: however late it is
+    turn(now_us += 2'000'000'000);
+    CHECK(wait(client->describe())->integer("channels") == 1);
+  }
+  REQUIRE(wait(client->cancel("k", "done", 0)).ok());
+  REQUIRE(wait(client->attach("k", 0, {})).ok());
+  REQUIRE(wait(client->acknowledge("k")).ok());
+  CHECK(eventually([&] {
+    turn(now_us += 400'000'000);
+    return !alive(pid);
+  }));
+  auto end = wait(client->wait_broken());
+  CHECK(end.error().code == "idle");
+  CHECK(end.error().message.find("was idle for 16m40s") != std::string::npos);
+  CHECK(eventually([&] { return std::filesystem::exists(temp.file("ended")); }));
   CHECK_FALSE(std::filesystem::exists(directory));
 }
 

@@ -50,8 +50,24 @@ TEST_CASE("first boot: the same request gives the same bytes; a container starts
     CHECK(contains(script, "1900000000000000"));
   }
   CHECK(contains(machine, "systemctl restart ssh"));
+  CHECK(contains(timed, "rille-end.service\"]"));  // the agent may end the machine, too
+  CHECK_FALSE(contains(machine, "rille-end"));
   CHECK_FALSE(contains(machine, "apt-get"));
   CHECK(contains(container, "openssh-server"));
   CHECK_FALSE(contains(container, "systemctl"));
   CHECK_FALSE(access.script(request, true, 100));
+}
+
+TEST_CASE("first boot: a spot machine is told where its cloud tells of its end; others ask nobody") {
+  const Folder folder;
+  const cloud::Access access(cloud::SshKeys::open(folder.path).value(), "aws", "http://169.254.169.254");
+  CreateRequest request;
+  request.tag = "rille-0123456789ab-a-g1";
+  CHECK_FALSE(contains(access.script(request, false, 1 << 14).value(), "notice"));
+  request.offer.spot = true;
+  const std::string script = access.script(request, false, 1 << 14).value();
+  CHECK(parses(script));
+  CHECK(contains(script, R"("notice":{"cloud":"aws","url":"http://169.254.169.254"})"));
+  const cloud::Access silent(cloud::SshKeys::open(folder.path).value(), "aws", "");
+  CHECK_FALSE(contains(silent.script(request, false, 1 << 14).value(), "notice"));
 }

@@ -70,6 +70,10 @@ TEST_CASE("kubernetes: the Job that is ordered") {
   CHECK(pod["nodeSelector"].text("topology.kubernetes.io/zone") == "z");
   CHECK(pod.text("priorityClassName") == "low");
   CHECK((*pod["containers"].as_array())[0]["resources"]["limits"].text("nvidia.com/gpu") == "2");
+  const Value::Array& command = *(*pod["containers"].as_array())[0]["command"].as_array();
+  CHECK(command[4] == Value("/tmp/rille"));
+  CHECK(command[6] == Value("100"));   // it ends then
+  CHECK(command[7] == Value("1800"));  // and when nobody has come for so long
   CHECK(kube_machine(job, Value()).tag == request.tag);
   CHECK(kube_machine(job, Value()).state == MachineState::pending);
 }

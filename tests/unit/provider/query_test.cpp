@@ -1,7 +1,10 @@
 #include <catch2/catch.hpp>
+#include <limits>
 
-#include "runtime/provider/provider.hpp"
+#include "runtime/provider/catalogue/known.hpp"
+#include "runtime/provider/catalogue/rank.hpp"
 #include "runtime/provider/local/local.hpp"
+#include "runtime/provider/provider.hpp"
 
 using namespace rille;
 using namespace rille::provider;
@@ -87,4 +90,138 @@ TEST_CASE("a registry finds by name and suggests the nearest") {
   auto missing = registry.find("locla");
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().hint == "did you mean 'local'?");
+}
+
+TEST_CASE("a query reads the wishes that Rille itself sorts out") {
+  auto q = query(R"({"regions":["eu","us"],"providers":"aws","compliance":["GDPR"],"interconnect":"NVLink",
+                     "network_gbps":100,"rank":"price_per_gpu_gb","rates":{"CNY":0.14}})").value();
+  CHECK(q.regions == std::vector<std::string>{"eu", "us"});
+  CHECK(q.providers == std::vector<std::string>{"aws"});
+  CHECK(q.compliance == std::vector<std::string>{"gdpr"});
+  CHECK(q.interconnect == "nvlink");
+  CHECK(q.network_gbps == 100);
+  CHECK(q.rank == Rank::price_per_gpu_gb);
+  CHECK(q.rates == Rates{{"CNY", 0.14}});
+  CHECK(query(R"({"gpu":"any"})").value().runnable);
+  CHECK_FALSE(query("{}").value().runnable);
+
+  const auto hint_of = [](const char* json) { return query(json).error().hint; };
+  CHECK(hint_of(R"({"interconnect":"nvlnk"})") == "did you mean 'nvlink'?");
+  CHECK(hint_of(R"({"compliance":["gpdr"]})") == "did you mean 'gdpr'?");
+  CHECK(hint_of(R"({"rank":"price_per_tflops"})") == "did you mean 'price_per_tflop'?");
+  CHECK(hint_of(R"({"intreconnect":"nvlink"})") == "did you mean 'interconnect'?");
+  for (const char* bad :
+       {R"({"regions":7})", R"({"regions":["a",7]})", R"({"interconnect":1})", R"({"network_gbps":"fast"})",
+        R"({"rates":{"CNY":-1}})", R"({"rates":{"CNY":"0.14"}})", R"({"rates":{"yuan":0.14}})",
+        R"({"rates":{"USD":2}})", R"({"rates":["CNY"]})", R"({"rank":"tokens_per_dollar"})",
+        R"({"tokens_per_second":{"H100":0}})", R"({"rank":"cheapest"})"}) {
+    INFO(bad);
+    CHECK_FALSE(query(bad).ok());
+  }
+}
+
+TEST_CASE("gpu = any means a GPU that the plug-in runs, or this machine without one") {
+  Offer o;
+  o.provider = "aws";
+  o.region = "us-east-1";
+  const auto fits = [&o](const char* json) { return o.matches(query(json).value()); };
+  CHECK(fits("{}"));
+  CHECK_FALSE(fits(R"({"gpu":"any"})"));  // a processor in a cloud
+  for (const char* own : {"local", "ssh"}) {
+    o.provider = own;
+    CHECK(fits(R"({"gpu":"any"})"));
+  }
+  o.provider = "aws";
+  o.gpu_count = 1;
+  for (const auto& [model, runs] : {std::pair("T4", true), std::pair("A100 80GB", true), std::pair("B200", true),
+                                    std::pair("RTX 5090", true), std::pair("V100", false), std::pair("P100", false),
+                                    std::pair("MI300X", false), std::pair("", false)}) {
+    INFO(model);
+    o.gpu = model;
+    CHECK(fits("{}"));
+    CHECK(fits(R"({"gpu":"any"})") == runs);
+  }
+}
+
+TEST_CASE("what the tables know of a type and a region is in its offer") {
+  Offer p4;
+  p4.provider = "aws";
+  p4.region = "eu-central-1";
+  p4.id = "eu-central-1/p4d.24xlarge:spot";
+  p4.gpu = "A100";
+  p4.gpu_count = 8;
+  CHECK(p4.matches(query(R"({"interconnect":"nvswitch","network_gbps":400,"compliance":["gdpr","hipaa"]})").value()));
+  CHECK(p4.matches(query(R"({"interconnect":"efa"})").value()));
+  CHECK(p4.matches(query(R"({"interconnect":"nvlink"})").value()));
+  CHECK_FALSE(p4.matches(query(R"({"interconnect":"infiniband"})").value()));
+  CHECK_FALSE(p4.matches(query(R"({"network_gbps":401})").value()));
+  CHECK_FALSE(p4.matches(query(R"({"compliance":"mlps3"})").value()));
+  complete(p4);
+  CHECK(p4.gpu_vendor == "nvidia");
+  CHECK(p4.disk_kind == "nvme");
+  CHECK(Offer::from_value(p4.to_value()).value().to_value() == p4.to_value());
+  // What the provider said itself stays.
+  Offer told = p4;
+  told.interconnect = "pcie";
+  complete(told);
+  CHECK(told.interconnect == "pcie");
+
+  Offer london = p4;
+  london.region = "eu-west-2";
+  london.compliance.clear();
+  complete(london);
+  CHECK(london.compliance == std::vector<std::string>{"hipaa"});
+  CHECK(compliance_of("alibaba", "cn-hangzhou") == std::vector<std::string>{"mlps3"});
+  CHECK(compliance_of("alibaba", "cn-hongkong").empty());
+  CHECK(compliance_of("vast", "Berlin, DE") == std::vector<std::string>{"gdpr"});
+  CHECK(compliance_of("ssh", "eu-central-1").empty());
+  // Before a driver's offer has its region, only its type is judged.
+  Offer type;
+  type.id = "p4d.24xlarge";
+  type.gpu = "A100";
+  type.gpu_count = 8;
+  CHECK(type.matches(query(R"({"region":"eu-central-1","compliance":"gdpr","interconnect":"nvswitch"})").value()));
+  CHECK_FALSE(type.matches(query(R"({"interconnect":"roce"})").value()));
+}
+
+TEST_CASE("an offer of an old journal is read, and a new one has no more than it knows") {
+  const Value old = Value::from_json(R"({"provider":"p","id":"x","gpu":"A100","gpu_count":1,"gpu_memory_bytes":1,
+      "vcpus":2,"memory_bytes":3,"region":"r","spot":false,"price_micros_per_hour":4})").value();
+  CHECK(Offer::from_value(old).value().to_value() == old);
+}
+
+TEST_CASE("prices are converted by a rate that somebody gave, and ranks put the unknown last") {
+  Offer yuan;
+  yuan.provider = yuan.id = "y";
+  yuan.price_micros_per_hour = 10'000'000;
+  yuan.currency = "CNY";
+  CHECK(yuan.dollars() == price_unknown);
+  CHECK(yuan.dollars({{"CNY", 0.14}}) == 1'400'000);
+  CHECK(yuan.from_dollars(1'400'000, {{"CNY", 0.14}}) == 10'000'000);
+  CHECK(yuan.from_dollars(1, {}) == price_unknown);
+  CHECK(convert(std::numeric_limits<Micros>::max(), 1e300) == price_unknown);
+  CHECK_FALSE(yuan.matches(query(R"({"max_price":2})").value()));
+  CHECK(yuan.matches(query(R"({"max_price":2,"rates":{"CNY":0.14}})").value()));
+  CHECK(ranked_view(yuan, query(R"({"rates":{"CNY":0.14}})").value()).number("dollars_per_hour") == 1.4);
+
+  Offer a100 = yuan, h100 = yuan, odd = yuan;
+  a100.currency = h100.currency = odd.currency = "USD";
+  a100.id = "a100", a100.gpu = "A100", a100.gpu_count = 8, a100.gpu_memory_bytes = 80'000'000'000;
+  h100.id = "h100", h100.gpu = "H100", h100.gpu_count = 8, h100.gpu_memory_bytes = 80'000'000'000;
+  odd.id = "odd", odd.gpu = "QQ7", odd.gpu_count = 8;
+  a100.price_micros_per_hour = 20'000'000, h100.price_micros_per_hour = 30'000'000;
+  const auto order = [&](const char* json) {
+    std::vector<Offer> all{yuan, odd, h100, a100};
+    sort_by_rank(all, query(json).value());
+    std::string out;
+    for (const Offer& o : all) (out += out.empty() ? "" : " ") += o.id;
+    return out;
+  };
+  CHECK(order("{}") == "odd a100 h100 y");
+  CHECK(order(R"({"rank":"price_per_tflop"})") == "h100 a100 y odd");
+  CHECK(order(R"({"rank":"price_per_gpu_gb"})") == "a100 h100 y odd");
+  CHECK(order(R"({"rank":"tokens_per_dollar","tokens_per_second":{"A100":4000}})") == "a100 y odd h100");
+  const OfferQuery q = query(R"({"rank":"tokens_per_dollar","tokens_per_second":{"A100":4000}})").value();
+  CHECK(ranked_view(a100, q).number("tokens_per_dollar") == Approx(4000.0 * 8 * 3600 / 20));
+  CHECK(ranked_view(h100, q)["tokens_per_dollar"].is_null());
 }

@@ -1,0 +1,25 @@
+// `rille offers`: see offers_command.cpp.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "bindings/cli/app.hpp"
+
+namespace rille::cli {
+
+struct OffersArguments {
+  std::string gpu, memory, interconnect, rank, max_age = "10m";
+  std::vector<std::string> providers, regions, compliance, rates, tokens;  // rates: "CNY=0.14"; tokens: "H100=9500"
+  double max_price = -1, network_gbps = 0;  // -1: none
+  int count = 0, vcpus = 0;
+  std::size_t limit = 100;                  // rows; 0: all
+  bool spot = false, refresh = false;
+};
+
+void add_offers_options(CLI::App& command, OffersArguments& arguments);
+// Opens the engine only when somebody has to be asked.
+int offers_command(App& app, const OffersArguments& arguments);
+
+}  // namespace rille::cli

@@ -1,0 +1,255 @@
+// `rille offers`: what can be rented, from what was told a moment ago where that will do, else from the providers; the
+// engine, its journal and the providers' drivers are opened only then.
+#include "bindings/cli/offers.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/base/places.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/provider/catalogue/cache.hpp"
+#include "runtime/provider/catalogue/known.hpp"
+#include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/provider/local/local.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+using provider::Offer;
+using provider::OfferQuery;
+using provider::OfferSource;
+using provider::Rank;
+
+// "CNY=0.14" -> {CNY: 0.14}
+Result<Value> read_pairs(const char* option, const std::vector<std::string>& words) {
+  Value out = Value::Object{};
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    char* end = nullptr;
+    const double number = equals == std::string::npos ? 0 : std::strtod(word.c_str() + equals + 1, &end);
+    if (!end || end == word.c_str() + equals + 1 || *end || equals == 0)
+      return make_error(ErrorKind::invalid, fmt::format("{} {}: NAME=NUMBER is wanted", option, word));
+    out.set(word.substr(0, equals), number);
+  }
+  return out;
+}
+
+Result<OfferQuery> query_of(const OffersArguments& a) {
+  Value v = Value::Object{};
+  if (!a.gpu.empty()) v.set("gpu", a.gpu);
+  if (a.count > 0) v.set("count", a.count);
+  if (a.spot) v.set("spot", true);
+  if (a.max_price >= 0) v.set("max_price", a.max_price);
+  if (a.vcpus > 0) v.set("vcpus", a.vcpus);
+  if (!a.memory.empty()) v.set("memory", a.memory);
+  if (!a.interconnect.empty()) v.set("interconnect", a.interconnect);
+  if (a.network_gbps > 0) v.set("network_gbps", a.network_gbps);
+  if (!a.rank.empty()) v.set("rank", a.rank);
+  for (const auto& [name, list] : {std::pair("providers", &a.providers), std::pair("regions", &a.regions),
+                                   std::pair("compliance", &a.compliance)})
+    if (!list->empty()) v.set(name, Value::Array(list->begin(), list->end()));
+  RILLE_TRY(Value rates, read_pairs("--rate", a.rates));
+  RILLE_TRY(Value tokens, read_pairs("--tokens", a.tokens));
+  v.set("rates", std::move(rates)).set("tokens_per_second", std::move(tokens));
+  return OfferQuery::from_value(v);
+}
+
+struct Listed {
+  std::vector<Offer> offers;
+  std::size_t matching = 0;
+  std::vector<std::pair<std::string, Error>> errors;        // of providers
+  std::map<std::string, std::int64_t> told_us;              // those answered from the cache
+};
+
+// Asks those, keeps what they say, and adds what matches.
+Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& sources,
+             std::vector<std::string> names, provider::OfferCache& cache, Listed& out) {
+  RILLE_CHECK(open_engine(app));
+  OfferQuery asked = provider::to_be_kept(query);
+  asked.providers = std::move(names);
+  RILLE_TRY(auto answers, run_blocking(*app.loop, app.engine->leases().ask(asked, {})));
+  std::vector<provider::OfferCache::Answer> kept;
+  for (auto& answer : answers) {
+    if (!answer.offers) {
+      out.errors.emplace_back(answer.provider, answer.offers.error());
+      continue;
+    }
+    for (const Offer& o : *answer.offers)
+      if (o.matches(query)) out.offers.push_back(o), ++out.matching;
+    for (const OfferSource& s : sources)
+      if (s.provider == answer.provider) kept.push_back({s, std::move(*answer.offers)});
+  }
+  if (kept.empty()) return {};
+  if (Result<> stored = cache.store(kept, query, app.loop->clock().wall_us()); !stored)
+    app.terminal.note("these prices are not kept: " + stored.error().message);
+  return {};
+}
+
+Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferSettings& settings,
+                       std::int64_t max_age_us, std::size_t limit) {
+  Listed out;
+  provider::OfferCache cache(app.home);
+  const std::int64_t now_us = app.loop->clock().wall_us();
+  std::vector<std::size_t> parts;
+  std::vector<std::string> missing;
+  for (const std::string& name : query.providers) {  // one that nobody knows: the registry has the error
+    const auto is_it = [&name](const OfferSource& s) { return s.provider == name; };
+    if (name != "local" && std::none_of(settings.sources.begin(), settings.sources.end(), is_it))
+      missing.push_back(name);
+  }
+  for (const OfferSource& source : settings.sources) {
+    if (!query.accepts_provider(source.provider)) continue;
+    const auto part = cache.fresh(source, query, now_us, max_age_us);
+    if (!part) {
+      missing.push_back(source.provider);
+      continue;
+    }
+    parts.push_back(*part);
+    out.told_us[source.provider] = cache.part(*part).time_us;
+  }
+  provider::Catalogue::Found found = cache.find(parts, query, limit);
+  out.offers = std::move(found.offers);
+  out.matching = found.matching;
+  if (!missing.empty()) RILLE_CHECK(ask(app, query, settings.sources, std::move(missing), cache, out));
+  if (query.accepts_provider("local")) {
+    const auto local = provider::make_local_provider(*app.loop, {app.home});
+    RILLE_TRY(std::vector<Offer> own, run_blocking(*app.loop, local->offers(query, {})));
+    out.matching += own.size();
+    out.offers.insert(out.offers.end(), own.begin(), own.end());
+  }
+  provider::sort_by_rank(out.offers, query);
+  if (limit > 0 && out.offers.size() > limit) out.offers.resize(limit);
+  return out;
+}
+
+// In its own currency where nobody has said what that is in dollars.
+std::string price_of(const Offer& o, const OfferQuery& q) {
+  if (o.price_micros_per_hour < 0) return "unknown";
+  const Micros dollars = o.dollars(q.rates);
+  return dollars >= 0 ? format_dollars(dollars)
+                      : format_dollars(o.price_micros_per_hour).substr(1) + " " + o.currency;
+}
+
+// "nvswitch, efa, 3200 Gbps"
+std::string links_of(const Offer& o) {
+  std::vector<std::string> parts;
+  for (const std::string& word : {o.interconnect, o.rdma})
+    if (!word.empty()) parts.push_back(word);
+  if (o.network_gbps > 0) parts.push_back(fmt::format("{:g} Gbps", o.network_gbps));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string table_of(const Listed& listed, const OfferQuery& query) {
+  const bool linked = std::any_of(listed.offers.begin(), listed.offers.end(),
+                                  [](const Offer& o) { return !links_of(o).empty(); });
+  std::vector<std::vector<std::string>> rows{
+      {"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT"}};
+  if (linked) rows[0].emplace_back("LINKS");
+  rows[0].emplace_back("PER HOUR");
+  const std::string ranked(to_string(query.rank));
+  if (query.rank != Rank::price)
+    rows[0].emplace_back(query.rank == Rank::price_per_tflop    ? "PER TFLOP"
+                         : query.rank == Rank::price_per_gpu_gb ? "PER GPU GB"
+                                                                : "TOKENS PER $");
+  for (const Offer& o : listed.offers) {
+    std::vector<std::string> row{o.provider, o.id, o.gpu.empty() ? "-" : o.gpu, fmt::format("{}", o.gpu_count),
+                                 fmt::format("{}", o.vcpus), format_size_bytes(o.memory_bytes), o.region,
+                                 o.spot ? "spot" : ""};
+    if (linked) row.push_back(links_of(o));
+    row.push_back(price_of(o, query));
+    if (query.rank != Rank::price) {
+      const Value number = ranked_view(o, query)[ranked];
+      row.push_back(!number.as_number()                        ? "unknown"
+                    : query.rank == Rank::tokens_per_dollar ? fmt::format("{:.4g}", *number.as_number())
+                                                            : fmt::format("${:.4g}", *number.as_number()));
+    }
+    rows.push_back(std::move(row));
+  }
+  for (const auto& [name, error] : listed.errors) rows.push_back({name, "error: " + error.message});
+  return rows.size() == 1 ? "no offers match\n" : format_table(rows);
+}
+
+// "prices of 3m ago: aws, gcp"
+std::string ages_of(const Listed& listed, std::int64_t now_us) {
+  std::map<std::string, std::vector<std::string>> by_age;
+  for (const auto& [name, told_us] : listed.told_us)
+    by_age[format_duration_ms((now_us - told_us) / 1'000'000 * 1000)].push_back(name);
+  std::vector<std::string> parts;
+  for (const auto& [age, names] : by_age)
+    parts.push_back(fmt::format("prices of {} ago: {}", age, fmt::join(names, ", ")));
+  return parts.empty() ? "" : fmt::format("{}; rille offers --refresh asks again", fmt::join(parts, "; "));
+}
+
+std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t now_us) {
+  Value::Array all;
+  for (const Offer& o : listed.offers) {
+    Value v = ranked_view(o, query);
+    if (const auto told = listed.told_us.find(o.provider); told != listed.told_us.end())
+      v.set("age_seconds", (now_us - told->second) / 1'000'000);
+    all.push_back(std::move(v));
+  }
+  for (const auto& [name, error] : listed.errors) {
+    all.push_back(Value().set("provider", name).set("error", error.message));
+    all.back().set("kind", to_string(error.kind)).set("hint", error.hint);
+  }
+  return Value(std::move(all)).to_json_pretty() + "\n";
+}
+
+}  // namespace
+
+void add_offers_options(CLI::App& command, OffersArguments& a) {
+  command.add_option("--gpu", a.gpu, "model and count, e.g. A100:8; `any`: one that Rille runs on; `cpu`");
+  command.add_option("--count", a.count, "GPUs per machine")->check(CLI::Range(1, 4096));
+  command.add_flag("--spot", a.spot, "machines that can be taken back");
+  command.add_option("--max-price", a.max_price, "dollars per hour")->check(CLI::NonNegativeNumber);
+  command.add_option("--vcpus", a.vcpus, "at least")->check(CLI::PositiveNumber);
+  command.add_option("--memory", a.memory, "at least, e.g. 64GB");
+  command.add_option("--provider", a.providers, "of these providers only")->delimiter(',');
+  command.add_option("--region", a.regions, "in these regions only")->delimiter(',');
+  command.add_option("--interconnect", a.interconnect, "nvlink, nvswitch, rdma, infiniband, efa, ..");
+  command.add_option("--network", a.network_gbps, "gigabits per second at least")->check(CLI::PositiveNumber);
+  command.add_option("--compliance", a.compliance, "gdpr, hipaa, mlps3, fedramp")->delimiter(',');
+  command.add_option("--rank", a.rank, "price, price_per_tflop, price_per_gpu_gb, tokens_per_dollar");
+  command.add_option("--rate", a.rates, "what a currency is worth in dollars, e.g. CNY=0.14")->delimiter(',');
+  command.add_option("--tokens", a.tokens, "tokens per second that you measured on one GPU, e.g. H100=9500")
+      ->delimiter(',');
+  command.add_option("--max-age", a.max_age, "how old a price may be")->capture_default_str();
+  command.add_flag("--refresh", a.refresh, "ask the providers now");
+  command.add_option("--limit", a.limit, "rows at most; 0: all")->capture_default_str();
+}
+
+int offers_command(App& app, const OffersArguments& arguments) {
+  Result<OfferQuery> query = query_of(arguments);
+  if (!query) return fail(app, query.error());
+  Result<std::int64_t> max_age_ms = arguments.refresh ? Result<std::int64_t>(-1) : parse_duration_ms(arguments.max_age);
+  if (!max_age_ms) return fail(app, max_age_ms.error());
+  Result<provider::OfferSettings> settings = provider::read_offer_settings(providers_file());
+  if (!settings) {
+    Result<> opened = open_engine(app);  // says more about what is wrong with the file
+    return fail(app, opened ? settings.error() : opened.error());
+  }
+  query->rates.insert(settings->rates.begin(), settings->rates.end());
+  const std::size_t limit = app.json && arguments.limit == OffersArguments().limit ? 0 : arguments.limit;
+  Result<Listed> listed = collect(app, *query, *settings, *max_age_ms * 1000, limit);
+  if (!listed) return fail(app, listed.error());
+  const std::int64_t now_us = app.loop->clock().wall_us();
+  const bool nothing = listed->offers.empty() && !listed->errors.empty();
+  const int code = nothing ? exit_code(listed->errors.front().second) : 0;
+  if (app.json) {
+    app.terminal.out(json_of(*listed, *query, now_us));
+    return code;
+  }
+  if (!nothing) app.terminal.out(table_of(*listed, *query));
+  for (const auto& [name, error] : listed->errors) app.terminal.error(error, app.trace);
+  if (listed->matching > listed->offers.size())
+    app.terminal.note(fmt::format("{} more: --limit 0 shows all", listed->matching - listed->offers.size()));
+  if (const std::string ages = ages_of(*listed, now_us); !ages.empty()) app.terminal.note(ages);
+  return code;
+}
+
+}  // namespace rille::cli

@@ -1,0 +1,139 @@
+#include "runtime/provider/catalogue/cache.hpp"
+
+#include <algorithm>
+
+#include "runtime/base/id.hpp"
+#include "runtime/store/file.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+constexpr std::int64_t kept_us = 24LL * 3'600'000'000;
+constexpr std::size_t parts_max = 64, kept_rows_max = 1'000'000;
+constexpr std::int64_t settings_bytes_max = 16 << 20;
+
+// Those that ask the price of what fits best only (aws, alibaba, huawei, azure), that give the cheapest thousand
+// (vast), and those that cut machines to the wish (runpod, slurm, kubernetes).
+bool answers_narrowly(const std::string& provider) {
+  constexpr std::string_view names[] = {"aws", "alibaba", "huawei", "azure", "vast", "runpod", "slurm", "kubernetes"};
+  return std::find(std::begin(names), std::end(names), provider) != std::end(names);
+}
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+Value scope_value(const OfferQuery& q) {
+  Value out = Value::Object{};
+  if (lower(q.gpu) != "any") out.set("gpu", lower(q.gpu));
+  if (q.runnable) out.set("runnable", true);
+  if (q.count > 0) out.set("count", q.count);
+  if (q.spot) out.set("spot", true);
+  if (!q.region.empty()) out.set("region", q.region);
+  if (!q.regions.empty()) {
+    std::vector<std::string> sorted = q.regions;
+    std::sort(sorted.begin(), sorted.end());
+    out.set("regions", Value::Array(sorted.begin(), sorted.end()));
+  }
+  if (q.vcpus > 0) out.set("vcpus", q.vcpus);
+  if (q.memory_bytes > 0) out.set("memory", q.memory_bytes);
+  if (!q.interconnect.empty()) out.set("interconnect", q.interconnect);
+  if (q.network_gbps > 0) out.set("network_gbps", q.network_gbps);
+  return out;
+}
+
+}  // namespace
+
+Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
+  OfferSettings out;
+  if (settings_file.empty()) return out;
+  RILLE_TRY(const std::string text, store::read_file(settings_file, settings_bytes_max));
+  RILLE_TRY(const Value settings, Value::from_json(text));
+  if (!settings.as_object()) return make_error(ErrorKind::config, settings_file + ": it is no object");
+  for (const auto& [name, part] : *settings.as_object()) {
+    if (name == "rates") {
+      RILLE_TRY(out.rates, read_rates(part));
+    } else if (name != "local") {
+      out.sources.push_back({name, derive_hex({"settings", name, part.to_json()}, 16)});
+    }
+  }
+  return out;
+}
+
+std::string scope_of(const OfferQuery& query) { return scope_value(query).to_json(); }
+
+OfferQuery to_be_kept(OfferQuery query) {
+  query.max_price_micros_per_hour.reset();
+  query.compliance.clear();
+  query.providers.clear();
+  query.rates.clear();
+  query.rank = Rank::price;
+  query.tokens_per_second.clear();
+  return query;
+}
+
+bool covers(const std::string& provider, const std::string& scope, const OfferQuery& query) {
+  const Value asked = scope_value(query);
+  if (scope == asked.to_json()) return true;
+  if (answers_narrowly(provider)) return false;
+  const Result<Value> had = Value::from_json(scope);
+  if (!had || !had->as_object() || had->boolean("spot") != query.spot) return false;
+  // Each thing that it was narrowed by, the query wants as well.
+  const auto wanted = [&](const auto& field) { return asked[field.first] == field.second; };
+  return std::all_of(had->as_object()->begin(), had->as_object()->end(), wanted);
+}
+
+OfferCache::OfferCache(std::string home) : path_(home + "/cache/offers") {
+  if (Result<Catalogue> found = Catalogue::open(path_)) catalogue_ = std::move(*found);
+}
+
+std::optional<std::size_t> OfferCache::fresh(const OfferSource& source, const OfferQuery& query, std::int64_t now_us,
+                                             std::int64_t max_age_us) const {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; catalogue_ && i < catalogue_->parts().size(); ++i) {
+    const CataloguePart& p = part(i);
+    const std::int64_t age_us = now_us - p.time_us;  // below 0: the clock was set back
+    if (p.provider != source.provider || p.settings != source.settings || age_us < 0 || age_us > max_age_us) continue;
+    if ((!best || p.time_us > part(*best).time_us) && covers(p.provider, p.scope, query)) best = i;
+  }
+  return best;
+}
+
+Catalogue::Found OfferCache::find(std::span<const std::size_t> parts, const OfferQuery& query,
+                                  std::size_t limit) const {
+  return catalogue_ ? catalogue_->find(parts, query, limit) : Catalogue::Found();
+}
+
+Result<> OfferCache::store(const std::vector<Answer>& answers, const OfferQuery& query, std::int64_t now_us) {
+  if (Result<Catalogue> newer = Catalogue::open(path_)) catalogue_ = std::move(*newer);  // another may have written
+  const OfferQuery asked = to_be_kept(query);
+  CatalogueWriter writer;
+  std::size_t parts = 0, rows = 0;
+  for (const Answer& a : answers) {
+    if (rows + a.offers.size() > kept_rows_max || parts >= parts_max) continue;
+    RILLE_CHECK(writer.add({a.source.provider, scope_of(asked), a.source.settings, now_us}, a.offers));
+    rows += a.offers.size(), ++parts;
+  }
+  std::vector<const CataloguePart*> old;
+  for (std::size_t i = 0; catalogue_ && i < catalogue_->parts().size(); ++i) old.push_back(&part(i));
+  std::stable_sort(old.begin(), old.end(), [](const auto* a, const auto* b) { return a->time_us > b->time_us; });
+  for (const CataloguePart* p : old) {
+    const auto replaced = [&](const Answer& a) {
+      return a.source.provider == p->provider && (a.source.settings != p->settings || p->scope == scope_of(asked));
+    };
+    const bool over = now_us - p->time_us > kept_us || now_us < p->time_us;
+    if (over || std::any_of(answers.begin(), answers.end(), replaced)) continue;
+    if (rows + p->count > kept_rows_max || parts >= parts_max) continue;
+    RILLE_CHECK(writer.add(*p, catalogue_->offers(*p)));
+    rows += p->count, ++parts;
+  }
+  RILLE_CHECK(store::make_directories(store::parent_path(path_)));
+  RILLE_CHECK(store::write_file_atomic(path_, writer.finish(), 0600));
+  RILLE_TRY(catalogue_, Catalogue::open(path_));
+  return {};
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,227 @@
+// What is asked for, as a script or the command says it, and whether an offer has it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "runtime/provider/catalogue/known.hpp"
+#include "runtime/provider/gpus.hpp"
+#include "runtime/provider/types.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> ranks = {"price", "price_per_tflop", "price_per_gpu_gb", "tokens_per_dollar"};
+
+Error wrong(std::string_view field, const Value& value, std::string_view wanted) {
+  return make_error(ErrorKind::invalid, fmt::format("{} = {}: {} is wanted", field, value.to_json(), wanted));
+}
+
+Error unknown_word(std::string_view field, const std::string& word, const std::vector<std::string>& known) {
+  const std::string near = did_you_mean(word, known);
+  return make_error(ErrorKind::invalid, fmt::format("{} = \"{}\": nobody knows that", field, word),
+                    near.empty() ? fmt::format("there are {}", fmt::join(known, ", "))
+                                 : fmt::format("did you mean '{}'?", near));
+}
+
+Result<int> whole_number(const Value& value, const char* field, int most) {
+  const double* n = value.as_number();
+  if (!n || *n < 0 || *n > most || *n != std::floor(*n))
+    return wrong(field, value, fmt::format("a whole number up to {}", most));
+  return static_cast<int>(*n);
+}
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// "A100:8" -> model and count.
+Result<> read_gpu(const Value& value, OfferQuery& out) {
+  const std::string* text = value.as_string();
+  if (!text || text->empty()) return wrong("gpu", value, "\"any\", \"cpu\" or a model such as \"A100\" or \"A100:8\"");
+  std::size_t colon = text->find(':');
+  out.gpu = text->substr(0, colon);
+  out.runnable = lower(out.gpu) == "any";
+  if (colon == std::string::npos) return {};
+  std::string_view digits = std::string_view(*text).substr(colon + 1);
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.count);
+  if (error != std::errc() || end != digits.data() + digits.size() || out.count < 1 || out.gpu.empty())
+    return wrong("gpu", value, "a count after the colon, as in \"A100:8\"");
+  return {};
+}
+
+// One, or a list.
+Result<std::vector<std::string>> read_names(const char* field, const Value& value) {
+  std::vector<std::string> out;
+  if (const std::string* one = value.as_string()) out.push_back(*one);
+  const Value::Array none, *list = value.as_array();
+  for (const Value& item : list ? *list : none)
+    if (item.as_string() && !item.as_string()->empty()) out.push_back(*item.as_string());
+  if (!(value.as_string() || list) || (list && out.size() != list->size()))
+    return wrong(field, value, "a name or a list of names");
+  return out;
+}
+
+Result<std::map<std::string, double>> read_numbers(const char* field, const Value& value, const char* wanted) {
+  std::map<std::string, double> out;
+  const bool empty_list = value.as_array() && value.as_array()->empty();  // {} of Lua
+  if (!value.as_object() && !empty_list && !value.is_null()) return wrong(field, value, wanted);
+  for (const auto& [key, number] : value.as_object() ? *value.as_object() : Value::Object()) {
+    if (!number.as_number() || !(*number.as_number() > 0) || !std::isfinite(*number.as_number()))
+      return wrong(fmt::format("{}.{}", field, key), number, wanted);
+    out[key] = *number.as_number();
+  }
+  return out;
+}
+
+Result<> read_sieve(const std::string& key, const Value& field, OfferQuery& out) {
+  if (key == "regions") {
+    RILLE_TRY(out.regions, read_names("regions", field));
+  } else if (key == "providers") {
+    RILLE_TRY(out.providers, read_names("providers", field));
+  } else if (key == "compliance") {
+    RILLE_TRY(out.compliance, read_names("compliance", field));
+    for (std::string& tag : out.compliance) {
+      tag = lower(tag);
+      const std::vector<std::string>& all = compliance_tags();
+      if (std::find(all.begin(), all.end(), tag) == all.end()) return unknown_word("compliance", tag, all);
+    }
+  } else if (key == "interconnect") {
+    if (!field.as_string()) return wrong("interconnect", field, "a word such as \"nvlink\" or \"rdma\"");
+    out.interconnect = lower(*field.as_string());
+    const std::vector<std::string>& all = interconnect_words();
+    if (std::find(all.begin(), all.end(), out.interconnect) == all.end())
+      return unknown_word("interconnect", *field.as_string(), all);
+  } else {
+    if (!field.as_number() || !(*field.as_number() >= 0)) return wrong("network_gbps", field, "gigabits per second");
+    out.network_gbps = *field.as_number();
+  }
+  return {};
+}
+
+Result<> read_order(const std::string& key, const Value& field, OfferQuery& out) {
+  if (key == "rank") {
+    if (!field.as_string()) return wrong("rank", field, "a word such as \"price_per_tflop\"");
+    const auto at = std::find(ranks.begin(), ranks.end(), *field.as_string());
+    if (at == ranks.end()) return unknown_word("rank", *field.as_string(), {ranks.begin(), ranks.end()});
+    out.rank = static_cast<Rank>(at - ranks.begin());
+  } else if (key == "rates") {
+    RILLE_TRY(out.rates, read_rates(field));
+  } else {
+    RILLE_TRY(out.tokens_per_second,
+              read_numbers("tokens_per_second", field, "what one GPU was measured to do, as in { H100 = 9500 }"));
+  }
+  return {};
+}
+
+Result<> read_field(const std::string& key, const Value& field, OfferQuery& out) {
+  if (key == "gpu") return read_gpu(field, out);
+  if (key == "spot") {
+    if (!field.as_bool()) return wrong("spot", field, "true or false");
+    out.spot = *field.as_bool();
+  } else if (key == "max_price") {
+    if (!field.as_number() || !(*field.as_number() >= 0)) return wrong("max_price", field, "dollars per hour");
+    RILLE_TRY(out.max_price_micros_per_hour, micros_from_dollars(*field.as_number()));
+  } else if (key == "region") {
+    if (!field.as_string()) return wrong("region", field, "a name");
+    out.region = *field.as_string();
+  } else if (key == "memory") {
+    if (const double* n = field.as_number()) out.memory_bytes = static_cast<std::int64_t>(*n);
+    else if (!field.as_string()) return wrong("memory", field, "a size such as \"32GB\"");
+    else { RILLE_TRY(out.memory_bytes, parse_size_bytes(*field.as_string())); }
+  } else if (key == "vcpus") {
+    RILLE_TRY(out.vcpus, whole_number(field, "vcpus", 1 << 20));
+  } else if (key == "rank" || key == "rates" || key == "tokens_per_second") {
+    return read_order(key, field, out);
+  } else if (key != "count") {
+    return read_sieve(key, field, out);
+  }
+  return {};
+}
+
+bool among(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+std::string_view to_string(Rank rank) { return ranks[static_cast<std::size_t>(rank)]; }
+
+Result<Rates> read_rates(const Value& value) {
+  RILLE_TRY(Rates rates, read_numbers("rates", value, "dollars for one unit of a currency, as in { CNY = 0.14 }"));
+  for (const auto& [currency, rate] : rates) {
+    const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+    if (currency.size() != 3 || !std::all_of(currency.begin(), currency.end(), is_capital) || currency == "USD")
+      return make_error(ErrorKind::invalid, fmt::format("rates: '{}' is no currency to convert", currency),
+                        "by their codes, as in rates = { CNY = 0.14, EUR = 1.08 }");
+  }
+  return rates;
+}
+
+const std::vector<std::string>& OfferQuery::fields() {
+  static const std::vector<std::string> names = {
+      "gpu",       "count",        "spot",       "max_price",    "region", "vcpus", "memory",           "regions",
+      "providers", "interconnect", "compliance", "network_gbps", "rank",   "rates", "tokens_per_second"};
+  return names;
+}
+
+bool OfferQuery::accepts_no_gpu() const { return (lower(gpu) == "any" && count == 0) || lower(gpu) == "cpu"; }
+
+bool OfferQuery::accepts_region(std::string_view name) const {
+  return (region.empty() || region == name) && (regions.empty() || among(regions, name));
+}
+
+bool OfferQuery::accepts_provider(std::string_view name) const { return providers.empty() || among(providers, name); }
+
+Result<OfferQuery> OfferQuery::from_value(const Value& value) {
+  OfferQuery out;
+  if (value.is_null() || (value.as_array() && value.as_array()->empty())) return out;
+  const Value::Object* object = value.as_object();
+  if (!object) return wrong("offers", value, "a table of options");
+  for (const auto& [key, field] : *object) {
+    if (!among(fields(), key)) {
+      std::string near = did_you_mean(key, fields());
+      return make_error(ErrorKind::invalid, "there is no option '" + key + "' for offers",
+                        near.empty() ? "there are " + fmt::format("{}", fmt::join(fields(), ", "))
+                                     : "did you mean '" + near + "'?");
+    }
+    RILLE_CHECK(read_field(key, field, out));
+  }
+  if (const Value& count = value["count"]; !count.is_null()) {
+    RILLE_TRY(out.count, whole_number(count, "count", 4096));
+  }
+  if (out.rank == Rank::tokens_per_dollar && out.tokens_per_second.empty())
+    return make_error(ErrorKind::invalid, "rank = \"tokens_per_dollar\" goes by what you have measured",
+                      "add tokens_per_second = { H100 = 9500, A100 = 4100 }: of one GPU, for your model");
+  return out;
+}
+
+bool Offer::matches(const OfferQuery& q) const {
+  const std::string asked = lower(q.gpu);
+  if (gpu_count == 0 ? !q.accepts_no_gpu() : asked == "cpu") return false;
+  if (gpu_count > 0 && asked != "any" && !gpu_matches(gpu, gpu_memory_bytes, q.gpu)) return false;
+  if (q.runnable && !(gpu_count > 0 ? runs_plugin(gpu, gpu_memory_bytes) : is_own_cpu(provider))) return false;
+  if (q.count > 0 && asked != "cpu" && gpu_count != q.count) return false;
+  if (vcpus < q.vcpus || memory_bytes < q.memory_bytes) return false;
+  const bool placed = !provider.empty();  // a driver sorts its types out before they have a provider and a region
+  if (placed && !q.accepts_region(region)) return false;
+  if (q.max_price_micros_per_hour) {
+    const Micros price = dollars(q.rates);
+    if (price < 0 || price > *q.max_price_micros_per_hour) return false;
+  }
+  if (q.interconnect.empty() && q.network_gbps <= 0 && q.compliance.empty()) return true;
+  Offer whole = *this;
+  complete(whole);
+  if (!q.interconnect.empty() && !has_interconnect(whole.interconnect, whole.rdma, q.interconnect)) return false;
+  const auto has = [&whole](const std::string& tag) { return among(whole.compliance, tag); };
+  if (placed && !std::all_of(q.compliance.begin(), q.compliance.end(), has)) return false;
+  return whole.network_gbps >= q.network_gbps;
+}
+
+}  // namespace rille::provider

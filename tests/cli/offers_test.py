@@ -1,0 +1,165 @@
+"""`rille offers` and its memory: who is asked, what is answered from the cache, how old it is, and who is missing.
+usage: offers_test.py RILLE"""
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.dirname(__file__))
+from tap import check, finish  # noqa: E402
+
+rille = os.path.abspath(sys.argv[1])
+root = tempfile.mkdtemp(prefix="rille-offers-")
+env = {**os.environ, "RILLE_HOME": root + "/home", "XDG_CONFIG_HOME": root + "/config",
+       "RILLE_PROVIDERS": root + "/providers.json"}
+
+
+def offer(name, **more):
+    return {"provider": "x", "id": name, "gpu": "A100", "gpu_count": 8, "gpu_memory_bytes": 80 << 30, "vcpus": 96,
+            "memory_bytes": 1 << 40, "region": "here", "spot": False, "price_micros_per_hour": 20_000_000, **more}
+
+
+class Cloud(http.server.BaseHTTPRequestHandler):
+    asked = 0
+    fail = False
+    stock = [offer("a100x8", interconnect="nvswitch", rdma="efa", network_gbps=400, compliance=["gdpr"]),
+             offer("h100x8", gpu="H100", price_micros_per_hour=30_000_000),
+             offer("yuan", gpu_count=4, currency="CNY", price_micros_per_hour=70_000_000),
+             offer("t4", gpu="T4", gpu_count=1, gpu_memory_bytes=16 << 30, price_micros_per_hour=500_000)]
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        Cloud.asked += 1
+        body = {"error": {"kind": "auth", "message": "no such key"}} if Cloud.fail else {"offers": Cloud.stock}
+        data = json.dumps(body).encode()
+        self.send_response(401 if Cloud.fail else 200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cloud)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def settings(**more):
+    with open(root + "/providers.json", "w") as f:
+        json.dump({"remote": {"url": f"http://127.0.0.1:{server.server_port}", "traits": {"dead_man": "provider"}},
+                   **more}, f)
+
+
+def run(*words):
+    r = subprocess.run([rille, *words], env=env, capture_output=True, text=True, timeout=120)
+    return r.returncode, r.stdout, r.stderr
+
+
+def offers(*words):
+    code, out, err = run("--json", "offers", *words)
+    assert code == 0, (code, out, err)
+    return json.loads(out)
+
+
+def ids(*words):
+    return [o["id"] for o in offers("--provider", "remote", *words)]
+
+
+try:
+    settings()
+    first = offers()
+    check("the first time everybody is asked", Cloud.asked == 1 and {o["provider"] for o in first} ==
+          {"local", "remote"}, first)
+    check("the home has a cache of it, and no journal was needed for the next", os.path.exists(root +
+          "/home/cache/offers"))
+    os.rename(root + "/home/journal.db", root + "/journal.gone")
+    again = offers()
+    check("the second time nobody is asked, and the journal is not opened",
+          Cloud.asked == 1 and not os.path.exists(root + "/home/journal.db"), again)
+    same = [o for o in again if o["provider"] == "remote"]
+    check("the answer is the same, with its age", [{k: v for k, v in o.items() if k != "age_seconds"} for o in same] ==
+          [o for o in first if o["provider"] == "remote"] and all(o["age_seconds"] >= 0 for o in same), again)
+    code, out, err = run("offers")
+    check("the table says how old the prices are", "ago: remote" in err and "nvswitch, efa, 400 Gbps" in out and
+          Cloud.asked == 1, (out, err))
+
+    check("a narrower question is answered by the same cache", ids("--gpu", "A100:8") == ["a100x8"] and
+          Cloud.asked == 1)
+    check("by links", ids("--interconnect", "nvlink") == ["a100x8"])
+    check("by rules", ids("--compliance", "gdpr") == ["a100x8"])
+    check("by network", ids("--network", "400") == ["a100x8"])
+    check("by region: nothing", ids("--region", "elsewhere") == [])
+    check("by price, which yuan have none of without a rate", ids("--max-price", "25") == ["t4", "a100x8"])
+    check("and with one", ids("--max-price", "25", "--rate", "CNY=0.14") == ["t4", "yuan", "a100x8"])
+    check("a price per TFLOP", ids("--rank", "price_per_tflop", "--gpu", "any") == ["h100x8", "t4", "a100x8", "yuan"],
+          offers("--rank", "price_per_tflop", "--gpu", "any"))
+    check("tokens per dollar, by what was measured",
+          ids("--rank", "tokens_per_dollar", "--tokens", "T4=100,H100=9500") == ["h100x8", "t4", "a100x8", "yuan"],
+          offers("--rank", "tokens_per_dollar", "--tokens", "T4=100,H100=9500"))
+    check("so far one call", Cloud.asked == 1, Cloud.asked)
+    code, out, err = run("offers", "--limit", "2", "--rank", "price_per_gpu_gb")
+    check("rows are limited, and the rest is counted", len(out.splitlines()) == 3 and "3 more" in err, (out, err))
+
+    offers("--refresh")
+    check("--refresh asks", Cloud.asked == 2)
+    offers("--max-age", "0s")
+    check("and so does an age of nothing", Cloud.asked == 3)
+    offers("--spot")
+    check("spot prices are another question", Cloud.asked == 4)
+    settings(rates={"CNY": 0.14})
+    check("a rate in the settings holds, and asks nobody", ids("--max-price", "25") == ["t4", "yuan", "a100x8"] and
+          Cloud.asked == 4)
+    yuan = [o for o in offers() if o["id"] == "yuan"][0]
+    check("an offer that is converted says both", yuan["currency"] == "CNY" and yuan["price_per_hour"] == 70 and
+          abs(yuan["dollars_per_hour"] - 9.8) < 1e-9, yuan)
+
+    for damage in (lambda b: b[:100], lambda b: b"x" * 5000, lambda b: b[:-9] + b"?" + b[-8:]):
+        with open(root + "/home/cache/offers", "rb") as f:
+            whole = f.read()
+        with open(root + "/home/cache/offers", "wb") as f:
+            f.write(damage(whole))
+        before = Cloud.asked
+        got = ids()
+        check("a damaged cache counts as none, and is written anew", len(got) == 4 and Cloud.asked == before + 1 and
+              ids() == got and Cloud.asked == before + 1, got)
+
+    Cloud.fail = True
+    failing = offers("--refresh")
+    check("a provider that fails stands in the table, beside the others",
+          any(o.get("error") and o["provider"] == "remote" for o in failing) and
+          any(o["provider"] == "local" and "id" in o for o in failing), failing)
+    before = Cloud.asked
+    offers("--max-age", "0s")
+    check("and is asked again the next time", Cloud.asked == before + 1)
+    check("what it said before is still there for those whom its age suits", len(ids("--max-age", "1h")) == 4)
+    Cloud.fail = False
+
+    with open(root + "/providers.json", "w") as f:
+        json.dump({"remote": {"url": f"http://127.0.0.1:{server.server_port}/", "traits": {"dead_man": "provider"}}}, f)
+    before = Cloud.asked
+    offers()
+    check("other settings are another source", Cloud.asked == before + 1)
+
+    for words, kind, hint in ((("--interconnect", "nvlnk"), "invalid", "nvlink"),
+                              (("--compliance", "gpdr"), "invalid", "gdpr"),
+                              (("--rank", "price_per_tflops"), "invalid", "price_per_tflop"),
+                              (("--provider", "remot"), "invalid", "remote"),
+                              (("--rate", "CNY"), "invalid", ""), (("--max-age", "soon"), "invalid", ""),
+                              (("--rank", "tokens_per_dollar"), "invalid", "tokens_per_second")):
+        code, out, _ = run("--json", "offers", *words)
+        error = json.loads(out).get("error", {})
+        check("offers " + " ".join(words), code == 1 and error.get("kind") == kind and hint in error.get("hint", ""),
+              (code, out))
+    with open(root + "/providers.json", "w") as f:
+        f.write('{"rates": {"yuan": 1}}')
+    code, out, err = run("offers")
+    check("a rate in the settings that is none", code == 1 and "yuan" in err and "config" in err, (code, err))
+finally:
+    server.shutdown()
+    shutil.rmtree(root, ignore_errors=True)
+finish()

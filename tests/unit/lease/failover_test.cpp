@@ -1,0 +1,240 @@
+// From the ranked list to a machine: which offer is tried next after each kind of refusal, with a token of its own.
+#include <set>
+
+#include "runtime/lease/terms.hpp"
+#include "runtime/provider/reach.hpp"
+#include "tests/unit/lease/cloud.hpp"
+
+using namespace rille;
+using namespace rille::lease;
+using namespace rille::lease::test;
+
+namespace {
+
+// A provider whose offers and refusals the test writes down.
+class Shop final : public provider::Provider {
+ public:
+  explicit Shop(std::string name) : name_(std::move(name)) { traits_.dead_man = provider::DeadMan::provider; }
+  const std::string& name() const override { return name_; }
+  const provider::Traits& traits() const override { return traits_; }
+
+  provider::Offer& sell(const std::string& id, const std::string& gpu, int count, double price,
+                        const std::string& region = "east") {
+    provider::Offer o;
+    o.provider = name_;
+    o.id = id;
+    o.gpu = gpu;
+    o.gpu_count = count;
+    o.gpu_memory_bytes = 80LL << 30;
+    o.vcpus = 12 * count;
+    o.memory_bytes = 64LL << 30;
+    o.region = region;
+    o.price_micros_per_hour = static_cast<Micros>(price * 1e6);
+    stock.push_back(o);
+    return stock.back();
+  }
+  void refuse(const std::string& id, ErrorKind kind, const std::string& code = "") {
+    Error e = make_error(kind, id + " is refused");
+    e.provider = name_;
+    e.code = code;
+    refusals[id] = e;
+  }
+
+  Async<std::vector<provider::Offer>> offers(provider::OfferQuery query, CancelToken) override {
+    ++asked;
+    if (out_of_order) co_return *out_of_order;
+    std::vector<provider::Offer> out;
+    for (const provider::Offer& o : stock)
+      if (o.matches(query)) out.push_back(o);
+    co_return out;
+  }
+  Async<provider::Machine> create(provider::CreateRequest request, CancelToken) override {
+    tried.push_back(request.offer.id);
+    tokens.insert(request.token);
+    last = request;
+    if (const auto at = refusals.find(request.offer.id); at != refusals.end()) co_return at->second;
+    provider::Machine m;
+    m.id = "m-" + std::to_string(tried.size());
+    m.tag = request.tag;
+    m.state = provider::MachineState::live;
+    machines.push_back(m);
+    co_return m;
+  }
+  Async<provider::Machine> describe(std::string id, CancelToken) override {
+    provider::Machine gone;
+    gone.id = id;
+    for (const provider::Machine& m : machines)
+      if (m.id == id) co_return m;
+    co_return gone;
+  }
+  Async<std::vector<provider::Machine>> list(std::string, CancelToken) override { co_return machines; }
+  Async<> terminate(std::string id, CancelToken) override {
+    std::erase_if(machines, [&id](const provider::Machine& m) { return m.id == id; });
+    co_return success();
+  }
+
+  std::vector<provider::Offer> stock;
+  std::map<std::string, Error> refusals;
+  std::vector<std::string> tried;
+  std::set<std::string> tokens;
+  std::vector<provider::Machine> machines;
+  std::optional<provider::CreateRequest> last;
+  std::optional<Error> out_of_order;
+  int asked = 0;
+
+ private:
+  std::string name_;
+  provider::Traits traits_;
+};
+
+struct Street : World {
+  Street() { run("r"); }
+  Shop& open(const std::string& name) {
+    auto made = std::make_unique<Shop>(name);
+    Shop& shop = *made;
+    REQUIRE(registry.add(std::move(made)).ok());
+    return shop;
+  }
+  Result<Lease> want(const char* options, const std::string& name = "box") {
+    auto r = rent(wanted("r", name, Value::from_json(options).value()));
+    REQUIRE(r);
+    return *r;
+  }
+};
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a rent goes down the ranked list, with a new token for each offer") {
+  Street s;
+  Shop& shop = s.open("shop");
+  shop.sell("a100", "A100", 1, 2.0);     // 6.4 millidollars per TFLOP
+  shop.sell("h100", "H100", 1, 3.0);     // 3.0
+  shop.sell("t4", "T4", 1, 0.5).gpu_memory_bytes = 16LL << 30;  // 7.7
+  for (const char* id : {"a100", "h100", "t4"}) shop.refuse(id, ErrorKind::capacity);
+  const Result<Lease> none = s.want(R"({"gpu": "any", "rank": "price_per_tflop"})");
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().kind == ErrorKind::capacity);
+  CHECK(none.error().message == "t4 is refused");
+  CHECK(shop.tried == Names{"h100", "a100", "t4"});
+  CHECK(shop.tokens.size() == 3);
+  CHECK(s.row(Manager::lease_id("r", "main/box#1")).state == "released");
+
+  shop.tried.clear();
+  REQUIRE_FALSE(s.want(R"({"gpu": "any"})", "second").ok());
+  CHECK(shop.tried == Names{"t4", "a100", "h100"});
+}
+
+TEST_CASE("the list is asked for once, and a provider that is out of order holds nobody up") {
+  Street s;
+  Shop &shop = s.open("shop"), &broken = s.open("broken");
+  broken.out_of_order = make_error(ErrorKind::network, "no route").with_retry();
+  for (int i = 0; i < 6; ++i) {
+    const std::string id = "n" + std::to_string(i);
+    shop.sell(id, "A100", 1, 1.0 + i, "region-" + std::to_string(i));
+    if (i < 5) shop.refuse(id, ErrorKind::capacity);
+  }
+  const Result<Lease> got = s.want(R"({"gpu": "A100"})");
+  REQUIRE(got.ok());
+  CHECK(got->request.offer.id == "n5");
+  CHECK(shop.asked == 1);
+  CHECK(broken.asked == 1);
+}
+
+TEST_CASE("where a region has nothing left, other regions come first") {
+  Street s;
+  Shop& shop = s.open("shop");
+  shop.sell("east-small", "A100", 1, 1.0, "east");
+  shop.sell("east-large", "A100", 2, 1.1, "east");
+  shop.sell("west", "A100", 1, 1.5, "west");
+  shop.refuse("east-small", ErrorKind::capacity);
+  REQUIRE(s.want(R"({"gpu": "A100"})").ok());
+  CHECK(shop.tried == Names{"east-small", "west"});
+}
+
+TEST_CASE("a refusal blocks what it speaks of") {
+  Street s;
+  Shop &aws = s.open("aws"), &other = s.open("other");
+  const auto fill = [&] {
+    aws.sell("e-8", "A100", 8, 1.0, "east");
+    aws.sell("e-16", "A100", 16, 1.1, "east");
+    aws.sell("e-1", "A100", 1, 1.2, "east");
+    aws.sell("e-h", "H100", 8, 1.3, "east");
+    aws.sell("w-8", "A100", 8, 1.4, "west");
+    other.sell("o", "A100", 8, 9.0);
+  };
+  fill();
+  SECTION("a quota: what is as large or larger, of that GPU, there") {
+    for (const char* id : {"e-8", "e-1", "e-h", "w-8"}) aws.refuse(id, ErrorKind::quota, "VcpuLimitExceeded");
+    REQUIRE(s.want(R"({"gpu": "any"})").ok());
+    CHECK(aws.tried == Names{"e-8", "e-1", "e-h", "w-8"});
+  }
+  SECTION("a region that this account has not opened") {
+    aws.refuse("e-8", ErrorKind::quota, "OptInRequired");
+    REQUIRE(s.want(R"({"gpu": "A100"})").ok());
+    CHECK(aws.tried == Names{"e-8", "w-8"});
+  }
+  SECTION("an account that is being checked, or keys that are not taken") {
+    const bool checked = GENERATE(true, false);
+    aws.refuse("e-8", checked ? ErrorKind::quota : ErrorKind::auth, checked ? "PendingVerification" : "AuthFailure");
+    REQUIRE(s.want(R"({"gpu": "A100"})").ok());
+    CHECK(aws.tried == Names{"e-8"});
+    CHECK(other.tried == Names{"o"});
+  }
+  SECTION("a right that this type alone lacks") {
+    aws.refuse("e-8", ErrorKind::auth, "UnauthorizedOperation");
+    REQUIRE(s.want(R"({"gpu": "A100"})").ok());
+    CHECK(aws.tried == Names{"e-8", "e-16"});
+  }
+}
+
+TEST_CASE("what was refused to one lease a moment ago comes last for the next") {
+  Street s;
+  Shop& shop = s.open("shop");
+  shop.sell("cheap", "A100", 1, 1.0, "east");
+  shop.sell("dear", "A100", 1, 2.0, "west");
+  shop.refuse("cheap", ErrorKind::capacity);
+  REQUIRE(s.want(R"({"gpu": "A100"})", "first").ok());
+  REQUIRE(s.want(R"({"gpu": "A100"})", "second").ok());
+  CHECK(shop.tried == Names{"cheap", "dear", "dear"});
+  s.clock.us += 181'000'000;
+  REQUIRE(s.want(R"({"gpu": "A100"})", "third").ok());
+  CHECK(shop.tried == Names{"cheap", "dear", "dear", "cheap", "dear"});
+}
+
+TEST_CASE("offers in another currency are compared, reserved and capped by the rate that the user gives") {
+  Street s;
+  Shop& shop = s.open("shop");
+  provider::Offer& yuan = shop.sell("yuan", "A100", 1, 10.0);
+  yuan.currency = "CNY";
+  yuan.spot = true;
+  shop.sell("dollar", "A100", 1, 2.0).spot = true;
+  const Result<Lease> plain = s.want(R"({"gpu": "A100", "spot": true})", "plain");
+  REQUIRE(plain.ok());
+  CHECK(plain->request.offer.id == "dollar");
+  const Result<Lease> rated =
+      s.want(R"({"gpu": "A100", "spot": true, "rates": {"CNY": 0.125}, "max_price": 1.5, "ttl": "1h"})", "rated");
+  REQUIRE(rated.ok());
+  CHECK(rated->request.offer.id == "yuan");
+  CHECK(rated->price_micros_per_hour == 1'250'000);
+  CHECK(rated->cap_micros_per_hour == 1'500'000);
+  CHECK(shop.last->cap_micros_per_hour == 12'000'000);  // as its provider counts
+  s.manager->set_rates({{"CNY", 0.1}});
+  const Result<Lease> set = s.want(R"({"gpu": "A100", "spot": true})", "set up");
+  REQUIRE(set.ok());
+  CHECK(set->price_micros_per_hour == 1'000'000);
+}
+
+TEST_CASE("a provider that is not there is named, with the nearest") {
+  Street s;
+  s.open("runpod");
+  for (const char* options : {R"({"provider": "runpood"})", R"({"providers": ["runpood"]})"}) {
+    const Result<Lease> r = s.want(options);
+    REQUIRE_FALSE(r.ok());
+    CHECK(r.error().kind == ErrorKind::invalid);
+    CHECK(r.error().hint == "did you mean 'runpod'?");
+  }
+  CHECK(read_terms(Value::from_json(R"({"provider": "a", "providers": ["b"]})").value()).error().kind ==
+        ErrorKind::invalid);
+}

@@ -1,0 +1,162 @@
+// The catalogue file: what goes in comes out, a query finds what Offer::matches accepts, and no junk is believed.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <cstdlib>
+
+#include "runtime/provider/catalogue/cache.hpp"
+#include "runtime/provider/catalogue/layout.hpp"
+#include "runtime/provider/catalogue/rank.hpp"
+#include "tests/unit/provider/catalogue_offers.hpp"
+
+using namespace rille;
+using namespace rille::provider;
+using namespace rille::provider::test;
+
+namespace {
+
+constexpr std::int64_t now_us = 1'800'000'000'000'000, minute_us = 60'000'000;
+
+OfferQuery query(const char* json) {
+  Result<OfferQuery> q = OfferQuery::from_value(Value::from_json(json).value());
+  if (!q) FAIL(q.error().summary());
+  return *q;
+}
+
+CataloguePart part(const std::string& provider, const OfferQuery& asked = {}) {
+  CataloguePart p;
+  p.provider = provider;
+  p.scope = scope_of(asked);
+  p.time_us = now_us;
+  return p;
+}
+
+std::string bytes_of(const std::vector<std::pair<CataloguePart, std::vector<Offer>>>& parts) {
+  CatalogueWriter writer;
+  for (const auto& [p, offers] : parts) REQUIRE(writer.add(p, offers).ok());
+  return writer.finish();
+}
+
+struct TempDir {
+  std::string path;
+  TempDir() {
+    char name[] = "/tmp/rille-catalogue-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~TempDir() { std::filesystem::remove_all(path); }
+};
+
+}  // namespace
+
+TEST_CASE("offers come out of the catalogue as they went in") {
+  const std::vector<Offer> aws = random_offers(300, 1, "aws", false), vast = random_offers(200, 2, "vast", true);
+  const Catalogue c = Catalogue::from_bytes(bytes_of({{part("aws"), aws}, {part("vast"), vast}})).value();
+  REQUIRE(c.parts().size() == 2);
+  CHECK(c.rows() == 500);
+  for (const auto& [n, offers] : {std::pair(0, &aws), std::pair(1, &vast)}) {
+    const std::vector<Offer> out = c.offers(c.parts()[n]);
+    REQUIRE(out.size() == offers->size());
+    for (std::size_t i = 0; i < out.size(); ++i) REQUIRE(out[i].to_value() == (*offers)[i].to_value());
+  }
+}
+
+TEST_CASE("a query of the catalogue finds what matches, in the order of its rank") {
+  const std::vector<Offer> aws = random_offers(2000, 3, "aws", false), local = random_offers(200, 4, "local", false);
+  const Catalogue c = Catalogue::from_bytes(bytes_of({{part("aws"), aws}, {part("local"), local}})).value();
+  std::vector<Offer> all = aws;
+  all.insert(all.end(), local.begin(), local.end());
+  const std::size_t both[] = {0, 1};
+  for (const char* json :
+       {"{}", R"({"gpu":"any"})", R"({"gpu":"cpu"})", R"({"gpu":"A100"})", R"({"gpu":"A100-80GB:8"})",
+        R"({"gpu":"any","count":4})", R"({"max_price":3})", R"({"max_price":3,"rates":{"CNY":0.14}})",
+        R"({"rates":{"CNY":0.14}})", R"({"regions":["us-east-1","eu-west-2"]})", R"({"region":"ap-1"})",
+        R"({"providers":"local"})", R"({"interconnect":"nvlink"})", R"({"interconnect":"rdma"})",
+        R"({"interconnect":"efa"})", R"({"interconnect":"pcie"})", R"({"compliance":"gdpr"})",
+        R"({"compliance":["hipaa","gdpr"]})", R"({"network_gbps":200})", R"({"vcpus":64,"memory":"256GB"})",
+        R"({"rank":"price_per_tflop"})", R"({"rank":"price_per_gpu_gb","gpu":"H100"})",
+        R"({"rank":"tokens_per_dollar","tokens_per_second":{"H100":9500,"A100 40GB":3000,"A100":4000}})"}) {
+    INFO(json);
+    const OfferQuery q = query(json);
+    std::vector<Offer> expected;
+    for (const Offer& o : all)
+      if (o.matches(q) && q.accepts_provider(o.provider)) expected.push_back(o);
+    sort_by_rank(expected, q);
+    const Catalogue::Found found = c.find(both, q);
+    CHECK(found.matching == expected.size());
+    CHECK_FALSE(expected.empty());
+    REQUIRE(found.offers.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      REQUIRE(found.offers[i].to_value() == expected[i].to_value());
+    const Catalogue::Found few = c.find(both, q, 5);
+    CHECK(few.matching == expected.size());
+    CHECK(few.offers.size() == std::min<std::size_t>(5, expected.size()));
+    CHECK(few.offers.back().id == expected[few.offers.size() - 1].id);
+  }
+}
+
+TEST_CASE("a catalogue that is torn, foreign or of another version is refused") {
+  const std::string sound = bytes_of({{part("aws"), random_offers(20, 5, "aws", false)}});
+  REQUIRE(Catalogue::from_bytes(sound).ok());
+  const auto refused = [](std::string_view bytes) {
+    const Result<Catalogue> c = Catalogue::from_bytes(bytes);
+    return !c && c.error().kind == ErrorKind::integrity;
+  };
+  for (std::size_t size = 0; size < sound.size(); size += 7) REQUIRE(refused(sound.substr(0, size)));
+  REQUIRE(refused(sound + "x"));
+  for (std::size_t at = 0; at < sound.size(); ++at) {
+    std::string flipped = sound;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x40);
+    REQUIRE(refused(flipped));
+  }
+  CHECK(refused("SQLite format 3"));
+  CHECK(refused(std::string(4096, '\0')));
+  CHECK(Catalogue::open("/nonexistent/offers").error().kind == ErrorKind::io);
+}
+
+TEST_CASE("an answer is used while it is fresh, for its settings, and for what was asked") {
+  TempDir home;
+  const OfferSource gcp{"gcp", "s1"}, aws{"aws", "s2"};
+  const OfferQuery everything, a100 = query(R"({"gpu":"A100"})"), spot = query(R"({"spot":true})");
+  {
+    OfferCache cache(home.path);
+    CHECK_FALSE(cache.fresh(gcp, everything, now_us, minute_us));
+    REQUIRE(cache.store({{gcp, random_offers(50, 6, "gcp", false)}, {aws, random_offers(50, 7, "aws", false)}},
+                        everything, now_us).ok());
+  }
+  OfferCache cache(home.path);
+  CHECK(cache.fresh(gcp, everything, now_us + minute_us, minute_us));
+  CHECK_FALSE(cache.fresh(gcp, everything, now_us + minute_us + 1, minute_us));
+  CHECK_FALSE(cache.fresh(gcp, everything, now_us - 1, minute_us));  // the clock was set back
+  CHECK_FALSE(cache.fresh({"gcp", "other"}, everything, now_us, minute_us));
+  CHECK_FALSE(cache.fresh(gcp, spot, now_us, minute_us));
+  // Google lists all that it has; Amazon's prices are asked for what fits the question best.
+  CHECK(cache.fresh(gcp, a100, now_us, minute_us));
+  CHECK_FALSE(cache.fresh(aws, a100, now_us, minute_us));
+  // What Rille itself sorts out does not matter to the answer.
+  CHECK(cache.fresh(aws, query(R"({"max_price":2,"compliance":"gdpr","rank":"price_per_tflop"})"), now_us, minute_us));
+
+  REQUIRE(cache.store({{aws, random_offers(9, 8, "aws", false)}}, a100, now_us + 5).ok());
+  REQUIRE(cache.store({{aws, random_offers(9, 9, "aws", false)}}, a100, now_us + 6).ok());
+  const auto at = cache.fresh(aws, a100, now_us + 7, minute_us);
+  REQUIRE(at);
+  CHECK(cache.part(*at).time_us == now_us + 6);
+  CHECK(cache.fresh(aws, everything, now_us + 7, minute_us));
+  const std::size_t one[] = {*at};
+  CHECK(cache.find(one, everything, 0).matching == 9);
+
+  // Other settings: what was told before is of no use any more; and nothing is kept for ever.
+  REQUIRE(cache.store({{{"aws", "s3"}, {}}}, everything, now_us + 8).ok());
+  CHECK_FALSE(cache.fresh(aws, a100, now_us + 8, minute_us));
+  REQUIRE(cache.store({{{"aws", "s3"}, {}}}, everything, now_us + 25 * 60 * minute_us).ok());
+  CHECK_FALSE(cache.fresh(gcp, everything, now_us + 25 * 60 * minute_us, 100 * 60 * minute_us));
+}
+
+TEST_CASE("a cache that is damaged counts as none, and is written anew") {
+  TempDir home;
+  const OfferSource gcp{"gcp", "s"};
+  std::filesystem::create_directories(home.path + "/cache");
+  REQUIRE(store::write_file_atomic(home.path + "/cache/offers", "not a catalogue").ok());
+  OfferCache cache(home.path);
+  CHECK_FALSE(cache.fresh(gcp, {}, now_us, minute_us));
+  REQUIRE(cache.store({{gcp, random_offers(3, 1, "gcp", false)}}, {}, now_us).ok());
+  CHECK(OfferCache(home.path).fresh(gcp, {}, now_us, minute_us));
+}
