@@ -23,20 +23,33 @@ void add(Money& money, const Lease& l, std::int64_t now_us) {
   ++money.held;
 }
 
-Result<> add_all(store::Db& db, Money& money, std::string_view where, std::initializer_list<store::SqlValue> values,
+// A lease of the first generation whose machine costs no more than was reserved: before its end, at no price above its
+// cap. Most are such, and need not be read one by one. One parameter: now.
+constexpr const char* within_reservation =
+    "(state<>'released' AND generation=1 AND expires_us>=? AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
+    "s.lease=leases.id AND s.part<>'disk' AND (s.amount_micros IS NOT NULL OR "
+    "s.micros_per_hour>leases.cap_micros_per_hour)))";
+
+// `where` has the parameters in `values` but for the last one, which is now.
+Result<> add_all(store::Db& db, Money& money, const std::string& where, std::initializer_list<store::SqlValue> values,
                  std::int64_t now_us) {
-  RILLE_TRY(std::vector<Lease> leases, read_leases(db, where, values));
-  for (const Lease& l : leases) add(money, l, now_us);
+  const std::string sums = "SELECT COUNT(*),IFNULL(SUM(reserved_micros),0) FROM leases " + where + " AND ";
+  RILLE_CHECK(db.query(sums + within_reservation, values, [&](const store::Row& row) {
+    money.held += row.integer(0);
+    money.reserved += row.integer(1);
+  }));
+  RILLE_TRY(std::vector<Lease> others, read_leases(db, where + " AND NOT " + within_reservation, values));
+  for (const Lease& l : others) add(money, l, now_us);
   return {};
 }
 
 Result<> add_month(store::Db& db, Money& money, const std::string& but, std::int64_t now_us) {
-  return add_all(db, money, "WHERE id<>? AND (released_us IS NULL OR released_us>=?)", {but, month_start_us(now_us)},
-                 now_us);
+  return add_all(db, money, "WHERE id<>? AND (released_us IS NULL OR released_us>=?)",
+                 {but, month_start_us(now_us), now_us}, now_us);
 }
 
 Result<> add_tag(store::Db& db, Money& money, const std::string& tag, const std::string& but, std::int64_t now_us) {
-  return add_all(db, money, "WHERE id<>? AND run IN (SELECT id FROM runs WHERE tag=?)", {but, tag}, now_us);
+  return add_all(db, money, "WHERE id<>? AND run IN (SELECT id FROM runs WHERE tag=?)", {but, tag, now_us}, now_us);
 }
 
 // Of a run and of those that its script has started.
@@ -44,7 +57,7 @@ Result<> add_family(store::Db& db, Money& money, const std::string& run, const s
   return add_all(db, money,
                  "WHERE id<>? AND run IN (WITH RECURSIVE family(id) AS (SELECT ? UNION SELECT runs.id FROM runs "
                  "JOIN family ON runs.parent=family.id AND runs.parent<>'') SELECT id FROM family)",
-                 {but, run}, now_us);
+                 {but, run, now_us}, now_us);
 }
 
 Money named(std::string scope, Micros limit) {
@@ -127,7 +140,7 @@ Error no_price(const Lease& l, const Money& m) {
 }  // namespace
 
 Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, const std::string& but,
-                                       std::int64_t now_us) {
+                                       std::int64_t now_us, bool own) {
   std::vector<Money> out;
   std::string tag;
   Micros month = -1;
@@ -143,10 +156,9 @@ Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, co
                            if (out.empty()) tag = row.text(2);
                            parent = row.text(3);
                          }));
-    if (out.empty() || m.limit >= 0) {
-      RILLE_CHECK(add_family(db, m, id, but, now_us));
-      out.push_back(std::move(m));
-    }
+    const bool counts = m.limit >= 0 || (out.empty() && own);
+    if (counts) RILLE_CHECK(add_family(db, m, id, but, now_us));
+    if (counts || out.empty()) out.push_back(std::move(m));
   }
   RILLE_TRY(std::vector<Limited> limits, read_limits(db));
   for (Limited& l : limits) {
@@ -171,7 +183,7 @@ Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us) {
 
 Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
                  std::int64_t now_us) {
-  RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us));
+  RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us, leases_max >= 0));
   // What its earlier machines have cost is spent, whatever becomes of this one.
   Micros before = 0;
   for (const Tenure& t : lease.tenures) before += t.cost(now_us);

@@ -11,9 +11,9 @@ namespace rille::lease {
 
 // What bounds a run: its own budget first, which is there without a limit, too, then its parents', its tag's, and the
 // month's. A run's counts what the runs that it has started spend. Without the lease `but`. A lease counts in the month
-// in which it ends.
+// in which it ends. `own`: the run's own is counted even without a limit.
 Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, const std::string& but,
-                                       std::int64_t now_us);
+                                       std::int64_t now_us, bool own = true);
 // All limits of the home, with what is spent and reserved.
 Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us);
 
