@@ -1,7 +1,7 @@
 // What the lease layer adds to a provider: N rentals at once from a cloud in C++ each of whose calls takes 50 ms, then
 // their releases. Ideal is the calls of one after another and no work in between: offers and create; terminate,
-// describe and list. usage: bench_rentals [N=1000] [FOLDER]; prints one line of JSON. The journal is written as ever
-// (WAL, synchronous=FULL), in FOLDER.
+// describe and list. usage: bench_rentals [N=1000] [FOLDER] [DOLLARS]; prints one line of JSON. The journal is written
+// as ever (WAL, synchronous=FULL), in FOLDER. With DOLLARS the run has that budget, which each rent is held against.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -125,9 +125,10 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(folder);
   const std::unique_ptr<Loop> loop = Loop::create().value();
   const std::unique_ptr<store::Journal> journal = store::Journal::open(*loop, folder + "/journal.db").value();
-  store::Journal::Write run = [](store::Db& db) {
-    return db.script("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                     "VALUES('r','t','durable','running',1,'{}',0,0,'h',1)");
+  const std::string budget = argc > 3 ? std::to_string(std::atoll(argv[3]) * 1'000'000) : "NULL";
+  store::Journal::Write run = [&budget](store::Db& db) {
+    return db.script(("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,budget_micros) "
+                      "VALUES('r','t','durable','running',1,'{}',0,0,'h',1," + budget + ")").c_str());
   };
   if (!run_blocking(*loop, journal->commit(run))) return 1;
   provider::Registry registry;
