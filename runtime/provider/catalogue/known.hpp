@@ -34,10 +34,10 @@ bool is_own_cpu(std::string_view provider);
 
 // known_types.cpp
 struct KnownType {
-  const char *provider, *type;  // "p4d.24xlarge", or "g4dn.*": all that begin so
-  const char *interconnect, *rdma;
+  std::string_view provider, type;  // "p4d.24xlarge", or "g4dn.*": all that begin so
+  std::string_view interconnect, rdma;
   double network_gbps;
-  const char* disk_kind;
+  std::string_view disk_kind;
 };
 const KnownType* find_known_type(std::string_view provider, std::string_view type);
 

@@ -18,8 +18,8 @@ namespace rille::provider {
 namespace {
 
 struct Rule {
-  const char *provider, *region;  // "cn-*": all that begin so; "*, DE": all that end so; "*"
-  const char* tag;                // "-hipaa": not it, whatever stands below
+  std::string_view provider, region;  // "cn-*": all that begin so; "*, DE": all that end so; "*"
+  std::string_view tag;               // "-hipaa": not it, whatever stands below
 };
 
 // In order; of one tag the first that fits counts.
@@ -100,16 +100,18 @@ const std::vector<std::string>& compliance_tags() {
 }
 
 std::vector<std::string> compliance_of(std::string_view provider, std::string_view region) {
+  const std::vector<std::string>& tags = compliance_tags();
   std::vector<std::string> out;
-  for (const std::string& tag : compliance_tags()) {
-    const auto speaks_of = [&](const Rule& r) {
-      std::string_view said = r.tag;
-      if (said.starts_with('-')) said.remove_prefix(1);
-      return provider == r.provider && said == tag && fits(r.region, region);
-    };
-    const Rule* rule = std::find_if(std::begin(rules), std::end(rules), speaks_of);
-    if (rule != std::end(rules) && *rule->tag != '-') out.push_back(tag);
+  unsigned decided = 0;  // a bit for each tag
+  for (const Rule& r : rules) {
+    if (r.provider != provider || !fits(r.region, region)) continue;
+    const bool denied = r.tag.starts_with('-');
+    const auto tag = std::find(tags.begin(), tags.end(), denied ? r.tag.substr(1) : r.tag);
+    const unsigned bit = 1u << (tag - tags.begin());
+    if (!(decided & bit) && !denied) out.push_back(*tag);
+    decided |= bit;
   }
+  std::sort(out.begin(), out.end());
   return out;
 }
 
