@@ -95,7 +95,8 @@ end
 ---@field prompt_tokens? integer of a request, 512 by default; for an encoder its length
 ---@field output_tokens? integer of an answer, 128 by default
 ---@field latency? string|number the longest that an answer may take: "2s", "50ms"
----@field offers? table a query as for `rille.offers`, or a list of offers; by default all that the providers have
+---@field offers? table a query as for `rille.offers`, or a list of offers; by default all GPUs that the providers
+---have and Rille runs on. A price in another currency counts where `rates` say what that is in dollars
 ---@field rows? integer how many plans are printed, 12 by default
 ---@field assume? table other values for what is taken for granted, by the names in `result.assumptions`
 
@@ -105,7 +106,8 @@ end
 ---@field memory table `weights_bytes`, `gradients_bytes`, `optimizer_bytes`, `activations_bytes` or `cache_bytes`,
 ---`headroom_bytes`, `total_bytes`, for `together` samples at a time
 ---@field plans rille.estimate.Plan[] the ways to do it, the cheapest first
----@field skipped table[] the machines that cannot do it: `gpu`, `gpu_count`, `provider`, `why`
+---@field skipped table[] the machines that cannot do it: `gpu`, `gpu_count`, `provider`, `why`; before them the
+---providers that failed: `provider`, `why`, `error` (its kind), `hint`
 ---@field recommendation string in words
 ---@field assumptions table[] what is taken for granted: `name`, `value`, `given`, `why`; prints as a table
 
@@ -147,7 +149,7 @@ local function estimate(options)
   local model = models.find(o)
   local work = (mode == "training" and training or inference).work(o, model, assumed)
   local rows = read.whole("rows", o.rows) or 12
-  local groups, unknown, unpriced = offers.gather(o.offers)
+  local groups, skipped, notes = offers.gather(o.offers)
   local result = result_of(work, model, rows, assumptions)
   for _, group in ipairs(groups) do
     local plan, why = plan_for(group, work, model, assumed)
@@ -157,15 +159,13 @@ local function estimate(options)
         why = why })
     end
   end
-  for _, row in ipairs(unknown) do table.insert(result.skipped, row) end
+  for i, row in ipairs(skipped) do table.insert(result.skipped, row.error and i or #result.skipped + 1, row) end
   table.sort(result.plans, before)
   if model.guessed then
     assume.note(assumptions, "shape", ("%d layers of %d"):format(model.layers, model.width),
       "a transformer whose width is 128 times its layers")
   end
-  if unpriced then
-    assume.note(assumptions, "offers", "none", "no provider offers a GPU: usual ones, without a price")
-  end
+  for _, note in ipairs(notes) do assume.note(assumptions, note[1], note[2], note[3]) end
   result.recommendation = words.recommend(result)
   return setmetatable(result, Estimate)
 end

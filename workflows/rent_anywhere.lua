@@ -20,9 +20,15 @@ rille.budget { limit = args.budget, alert = 0.8 }
 
 -- Choose: everything that fits, cheapest first.
 local wanted = { gpu = args.gpu, spot = args.spot, provider = args.provider ~= "any" and args.provider or nil }
-local offers = rille.offers(wanted)
-local found = #offers
-for i = found, 6, -1 do offers[i] = nil end
+local offers, found = rille.offers(wanted), 0
+for i, offer in ipairs(offers) do
+  offers[i] = nil
+  if offer.error then print(("%s cannot say: %s"):format(offer.provider, offer.error))
+  else
+    found = found + 1
+    if found <= 5 then offers[found] = offer end
+  end
+end
 print(offers)
 if found > #offers then print(("and %d more"):format(found - #offers)) end
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bindings/cli/app.hpp"
+#include "runtime/provider/types.hpp"
 
 namespace rille::cli {
 
@@ -21,5 +22,11 @@ struct OffersArguments {
 void add_offers_options(CLI::App& command, OffersArguments& arguments);
 // Opens the engine only when somebody has to be asked.
 int offers_command(App& app, const OffersArguments& arguments);
+
+// Where nothing was found: offers_hint.cpp. "": it knows no better.
+std::string gpu_hint(const provider::OfferQuery& query);  // the model that was meant
+provider::OfferQuery anywhere_at_any_price(provider::OfferQuery query);
+// `others`: what that finds. The region that was meant, or what the cheapest costs.
+std::string nearest_hint(const provider::OfferQuery& query, const std::vector<provider::Offer>& others);
 
 }  // namespace rille::cli

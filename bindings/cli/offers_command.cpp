@@ -200,6 +200,16 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
   return Value(std::move(all)).to_json_pretty() + "\n";
 }
 
+// To people, where nothing matches. Without the region and the price it may be another question, so others are asked.
+void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings,
+                        std::int64_t max_age_us) {
+  if (const std::string hint = gpu_hint(query); !hint.empty()) return app.terminal.note(hint);
+  if (!query.max_price_micros_per_hour && query.region.empty() && query.regions.empty()) return;
+  Result<Listed> others = collect(app, anywhere_at_any_price(query), settings, max_age_us, 0);
+  if (!others) return;
+  if (const std::string hint = nearest_hint(query, others->offers); !hint.empty()) app.terminal.note(hint);
+}
+
 }  // namespace
 
 void add_offers_options(CLI::App& command, OffersArguments& a) {
@@ -246,6 +256,7 @@ int offers_command(App& app, const OffersArguments& arguments) {
   }
   if (!nothing) app.terminal.out(table_of(*listed, *query));
   for (const auto& [name, error] : listed->errors) app.terminal.error(error, app.trace);
+  if (listed->offers.empty() && listed->errors.empty()) say_what_to_change(app, *query, *settings, *max_age_ms * 1000);
   if (listed->matching > listed->offers.size())
     app.terminal.note(fmt::format("{} more: --limit 0 shows all", listed->matching - listed->offers.size()));
   if (const std::string ages = ages_of(*listed, now_us); !ages.empty()) app.terminal.note(ages);

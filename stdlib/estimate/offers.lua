@@ -5,7 +5,8 @@ local rille = require "rille"
 local read = require "rille.estimate.read"
 
 local fields = { "gpu", "gpu_count", "gpu_memory_bytes", "price_per_hour", "spot_price_per_hour",
-  "reserved_1y_price_per_hour", "reserved_3y_price_per_hour", "provider", "region", "spot", "billing" }
+  "reserved_1y_price_per_hour", "reserved_3y_price_per_hour", "provider", "region", "spot", "billing", "currency",
+  "dollars_per_hour" }
 
 -- Without any offer the usual GPUs stand for themselves, without a price.
 local usual = { { "T4", 1 }, { "L4", 1 }, { "A10", 1 }, { "RTX 4090", 1 }, { "L40S", 1 }, { "A100 80GB", 1 },
@@ -16,32 +17,43 @@ local function check(offer, index)
     read.invalid(("offers[%d] is no table"):format(index), "offers = { { gpu = \"A100 80GB\", gpu_count = 8, " ..
       "price_per_hour = 20 } }, or what rille.offers gave")
   end
+  if offer.error ~= nil then return end  -- rille.offers has a row for each provider that failed
   if offer.id == nil then native.check_options(offer, ("rille.estimate's offers[%d]"):format(index), fields) end
   if offer.gpu ~= nil and type(offer.gpu) ~= "string" then
     read.invalid(("offers[%d].gpu = %s; a name is needed"):format(index, tostring(offer.gpu)))
   end
-  for _, key in ipairs { "price_per_hour", "spot_price_per_hour", "reserved_1y_price_per_hour",
+  for _, key in ipairs { "price_per_hour", "dollars_per_hour", "spot_price_per_hour", "reserved_1y_price_per_hour",
     "reserved_3y_price_per_hour" } do
     read.count(("offers[%d].%s"):format(index, key), offer[key], 0)
   end
   read.whole(("offers[%d].gpu_count"):format(index), offer.gpu_count ~= 0 and offer.gpu_count or nil)
 end
 
--- Both kinds, unless the query says which.
-local function ask(query)
+-- Both kinds, unless the query says which. GPUs unless it says what: many providers price only the first types that
+-- fit, and without a word about GPUs these are small machines that have none.
+local function ask(query, of)
   local all = {}
   for _, spot in ipairs { false, true } do
     if query.spot == nil or query.spot == spot then
       local q = {}
       for key, value in pairs(query) do q[key] = value end
-      q.spot = spot
-      for _, offer in ipairs(rille.offers(q)) do all[#all + 1] = offer end
+      q.spot, q.gpu = spot, q.gpu or "any"
+      for _, offer in ipairs(of(q)) do all[#all + 1] = offer end
     end
   end
   return all
 end
 
 local function cheaper(new, old) return new and (not old or new < old) end
+
+-- What one unit of the offer's prices is in dollars; nil where nobody has said.
+local function rate_of(offer)
+  if not offer.currency or offer.currency == "USD" then return 1 end
+  local price, dollars = offer.price_per_hour, offer.dollars_per_hour
+  return dollars and price and price > 0 and dollars / price or nil
+end
+
+local function in_dollars(price, rate) return price and rate and price * rate or nil end
 
 local function merge(list)
   local groups, by_key = {}, {}
@@ -54,8 +66,9 @@ local function merge(list)
         provider = offer.provider }
       by_key[key], groups[#groups + 1] = group, group
     end
-    local price = offer.price_per_hour
-    local spot_price = offer.spot_price_per_hour or (offer.spot and price or nil)
+    local rate = rate_of(offer)
+    local price = offer.dollars_per_hour or in_dollars(offer.price_per_hour, rate)
+    local spot_price = in_dollars(offer.spot_price_per_hour, rate) or (offer.spot and price or nil)
     if offer.spot then price = nil end
     if cheaper(price, group.price_per_hour) then
       group.price_per_hour, group.region, group.billing = price, offer.region, offer.billing
@@ -64,16 +77,62 @@ local function merge(list)
       group.spot_price_per_hour, group.spot_region = spot_price, offer.region
     end
     for _, term in ipairs { "reserved_1y_price_per_hour", "reserved_3y_price_per_hour" } do
-      if cheaper(offer[term], group[term]) then group[term] = offer[term] end
+      local reserved = in_dollars(offer[term], rate)
+      if cheaper(reserved, group[term]) then group[term] = reserved end
     end
   end
   for _, group in ipairs(groups) do group.region = group.region or group.spot_region end
   return groups
 end
 
-local offers = {}
+-- The offers of machines with GPUs, and a row for each provider that failed, once.
+local function sort_out(list)
+  local with_gpu, failed, seen = {}, {}, {}
+  for _, offer in ipairs(list) do
+    if offer.error ~= nil then
+      local why = tostring(offer.error)
+      local key = tostring(offer.provider) .. "|" .. why
+      if not seen[key] then
+        seen[key], failed[#failed + 1] = true, { provider = offer.provider, why = why, error = offer.kind or "unknown",
+          hint = offer.hint }
+      end
+    elseif offer.gpu and offer.gpu ~= "" and offer.gpu_count ~= 0 then
+      with_gpu[#with_gpu + 1] = offer
+    end
+  end
+  return with_gpu, failed
+end
 
--- A list of kinds of machines, each with `facts`; and the names of those that nothing is known of.
+-- "CNY, EUR": the currencies of those whose price counts as unknown; nil: none.
+local function foreign(list)
+  local names = {}
+  for _, offer in ipairs(list) do
+    if not rate_of(offer) and not offer.dollars_per_hour and not names[offer.currency] then
+      names[offer.currency], names[#names + 1] = true, offer.currency
+    end
+  end
+  table.sort(names)
+  return #names > 0 and table.concat(names, ", ") or nil
+end
+
+local function note_on(with_gpu, failed, notes)
+  if #with_gpu == 0 then
+    local why = #failed == 0 and "no provider offers a GPU"
+      or ("no offer of a GPU, and %d of the providers failed, see result.skipped"):format(#failed)
+    notes[#notes + 1] = { "offers", "none", why .. ": usual ones, without a price" }
+  end
+  local currencies = foreign(with_gpu)
+  if currencies then
+    notes[#notes + 1] = { "rates", "unknown", ("prices in %s count as unknown: say rates = { %s = dollars } in the " ..
+      "query, or in the providers' settings"):format(currencies, currencies:match("^[^,]+")) }
+  end
+  return notes
+end
+
+local offers = { ask = ask }
+
+-- A list of kinds of machines, each with `facts`; those that it cannot be, and why: providers that failed, GPUs that
+-- nothing is known of; and what to note among the assumptions: name, value, why.
 function offers.gather(given)
   if given ~= nil and type(given) ~= "table" then
     read.invalid(("offers = %s; a query or a list is needed"):format(tostring(given)), "offers = { gpu = \"A100\" }")
@@ -82,24 +141,21 @@ function offers.gather(given)
   if list then
     for i, offer in ipairs(list) do check(offer, i) end
   else
-    list = ask(given or {})
+    list = ask(given or {}, rille.offers)
   end
-  local with_gpu = {}
-  for _, offer in ipairs(list) do
-    if offer.gpu and offer.gpu ~= "" and offer.gpu_count ~= 0 then with_gpu[#with_gpu + 1] = offer end
-  end
-  local groups, found, unknown = merge(with_gpu), {}, {}
-  local unpriced = #groups == 0
-  if unpriced then
+  local with_gpu, skipped = sort_out(list)
+  local notes = note_on(with_gpu, skipped, {})
+  local groups, found = merge(with_gpu), {}
+  if #groups == 0 then
     for i, row in ipairs(usual) do groups[i] = { gpu = row[1], gpu_count = row[2] } end
   end
   for _, group in ipairs(groups) do
     group.facts = native.gpu_facts(group.gpu, group.gpu_memory_bytes)
     if group.facts then found[#found + 1] = group
-    else unknown[#unknown + 1] = { gpu = group.gpu, gpu_count = group.gpu_count, provider = group.provider,
+    else skipped[#skipped + 1] = { gpu = group.gpu, gpu_count = group.gpu_count, provider = group.provider,
       why = "nothing is known of this GPU: see rille.gpus()" } end
   end
-  return found, unknown, unpriced
+  return found, skipped, notes
 end
 
 return offers

@@ -109,7 +109,8 @@ function words.print(r)
   for i = 1, math.min(#r.skipped, 5) do
     local s = r.skipped[i]
     local from = s.provider and " from " .. s.provider or ""
-    lines[#lines + 1] = ("not: %d x %s%s: %s"):format(s.gpu_count, s.gpu, from, s.why)
+    local what = s.gpu and ("%d x %s%s"):format(s.gpu_count, s.gpu, from) or s.provider or "a provider"
+    lines[#lines + 1] = ("not: %s: %s"):format(what, s.why)
   end
   if #r.skipped > 5 then lines[#lines + 1] = ("not: %d more, see result.skipped"):format(#r.skipped - 5) end
   lines[#lines + 1] = ""

@@ -105,6 +105,23 @@ try:
     code, out, err = run("offers", "--limit", "2", "--rank", "price_per_gpu_gb")
     check("rows are limited, and the rest is counted", len(out.splitlines()) == 3 and "3 more" in err, (out, err))
 
+    def hint(*words):
+        code, out, err = run("offers", "--provider", "remote", *words)
+        return (code, out) == (0, "no offers match\n") and err
+
+    for words, wanted in ((("--gpu", "H1O0"), "did you mean --gpu H100?"),
+                          (("--gpu", "h1o0:8"), "did you mean --gpu H100?"),
+                          (("--region", "hre"), "did you mean --region here?"),
+                          (("--region", "far,away"), "there is some in: here"),
+                          (("--gpu", "A100", "--count", "8", "--max-price", "3"),
+                           "the cheapest that fits is a100x8 at $20.00 an hour: raise --max-price"),
+                          (("--gpu", "A100:4", "--max-price", "3"), "--rate CNY=DOLLARS"),
+                          (("--gpu", "A100:4", "--max-price", "3", "--rate", "CNY=0.1"), "yuan at $7.00 an hour")):
+        check("nothing, and what to change: " + " ".join(words), wanted in (hint(*words) or ""),
+              run("offers", "--provider", "remote", *words))
+    check("nor where there is no better", "did you mean" not in hint("--gpu", "B200"))
+    check("all of it from the cache", Cloud.asked == 1, Cloud.asked)
+
     offers("--refresh")
     check("--refresh asks", Cloud.asked == 2)
     offers("--max-age", "0s")

@@ -175,6 +175,54 @@ tap.test("without a list it asks the providers", function()
   tap.ok(#rille.estimate { model = "gpt2", tokens = "1B", offers = { gpu = "cpu" } }.plans > 0)
 end)
 
+local function noted(r, name)
+  for _, a in ipairs(r.assumptions) do if a.name == name then return a.why end end
+end
+
+tap.test("a price in another currency is none in dollars, unless a rate says what it is", function()
+  local function plans(...)
+    local r = rille.estimate { model = "gpt2", tokens = "1B", offers = { ... } }
+    return r.plans, noted(r, "rates")
+  end
+  local function yuan(more)  -- as rille.offers gives it
+    local o = { provider = "alibaba", id = "x", gpu = "A100 80GB", gpu_count = 1, region = "cn-beijing",
+      currency = "CNY", price_per_hour = 14 }
+    for key, value in pairs(more or {}) do o[key] = value end
+    return o
+  end
+  local unknown, why = plans(yuan())
+  tap.equal({ #unknown, unknown[1].price_per_hour, unknown[1].cost.on_demand }, { 1 })
+  tap.ok(why:find("CNY", 1, true), why)
+  local converted, none = plans(yuan { dollars_per_hour = 2, spot_price_per_hour = 7 })
+  tap.equal({ converted[1].price_per_hour, converted[1].spot_price_per_hour, none }, { 2, 1 })
+  tap.equal(plans(yuan { dollars_per_hour = 2, spot = true })[1].spot_price_per_hour, 2)
+  local both = plans(yuan { provider = "y", price_per_hour = 1 }, yuan { provider = "d", currency = false })
+  tap.equal({ both[1].provider, both[1].price_per_hour }, { "d", 14 }, "one yuan is not cheaper than 14 dollars")
+end)
+
+tap.test("a provider that fails is shown, and is not taken for one that has nothing", function()
+  local broken = { provider = "aws", error = "no such key", kind = "auth", hint = "see doctor" }
+  local r = rille.estimate { model = "gpt2", tokens = "1B", offers = { broken, broken } }
+  tap.equal({ r.skipped[1].provider, r.skipped[1].why, r.skipped[1].error, #r.skipped }, { "aws", "no such key",
+    "auth", 1 })
+  tap.ok(tostring(r):find("not: aws: no such key", 1, true), tostring(r))
+  local why = noted(r, "offers")
+  tap.ok(why:find("1 of the providers failed", 1, true) and not why:find("no provider offers", 1, true), why)
+  local beside = rille.estimate { model = "llama-70b", tokens = "1B", offers = { { gpu = "T4" }, broken } }
+  tap.equal({ beside.skipped[1].provider, beside.skipped[2].gpu, noted(beside, "offers") }, { "aws", "T4" })
+end)
+
+tap.test("it asks for GPUs, unless the query says what for", function()
+  local ask = require "rille.estimate.offers".ask
+  local function asked(query)
+    local all = {}
+    ask(query, function(q) all[#all + 1] = q; return {} end)
+    return all
+  end
+  tap.equal(asked {}, { { gpu = "any", spot = false }, { gpu = "any", spot = true } })
+  tap.equal(asked { gpu = "A100", spot = true }, { { gpu = "A100", spot = true } })
+end)
+
 tap.test("what cannot be is refused", function()
   local function refuses(text, options) return tap.raises("invalid", text, rille.estimate, options) end
   refuses("which model", {})

@@ -48,6 +48,16 @@ def to_its_end(place, words):
     nothing_left(place, "after it")
 
 
+def beside_one_that_fails(place, data):
+    settings = Path(root, "failing.json")
+    settings.write_text('{"remote": {"url": "http://127.0.0.1:9", "traits": {"dead_man": "provider"}}}')
+    env = {**place.env, "RILLE_PROVIDERS": str(settings)}
+    r = subprocess.run([rille, "run", script, "--data", data, "--steps", "20"], env=env, capture_output=True, text=True,
+                       timeout=200, cwd=root)
+    check("one that fails is named, not counted", r.returncode == 0 and "remote cannot say: " in r.stdout and
+          "the cheapest of 1 that fit" in r.stdout and "more" not in r.stdout.split("rented from")[0], r)
+
+
 def killed(place, words):
     said = Path(root, "said")
     with said.open("w") as file:
@@ -99,6 +109,8 @@ try:
         words = ["--provider", provider, "--data", root + "/text", *place.words]
         to_its_end(place, words)
         killed(place, words)
+        if name == "local":
+            beside_one_that_fails(place, root + "/text")
         if name == "kubernetes":
             check_jobs(place)
 finally:
