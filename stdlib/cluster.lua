@@ -62,27 +62,39 @@ end
 -- What may pass: there is nothing to rent at present, or it is not allowed to now.
 local passing = { capacity = true, quota = true, budget = true, network = true, timeout = true }
 
+-- From here on it is a member, whatever becomes of those that were rented with it. In the order of the numbers, and
+-- with work at once.
+local function join(self, number, box)
+  flow.keep_lease(box.id, self._scope)  -- it outlives the fiber that rented it
+  local at = #self._members + 1
+  while at > 1 and self._members[at - 1].number > number do at = at - 1 end
+  table.insert(self._members, at, { number = number, box = box, jobs = 0 })
+  ring(self)
+end
+
+local function is_released(self)
+  local _, err = pcall(rille.error, { kind = "state", message = ("cluster '%s' is released"):format(self.name),
+    hint = "make another one" })
+  return err
+end
+
 -- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out; gives their first error.
+-- Who has joined stays when another one fails. What does not join is released with the fiber that rented it.
 local function grow(self, count, tolerant)
   local numbers = {}
   for i = 1, count do numbers[i] = self._next + i - 1 end
   self._next = self._next + count
   local made = rille.map(self.name, numbers, { key = function(number) return number end }, function(number)
     local ok, got = pcall(raise_one, self, number)
+    if ok and self._released then return { failed = is_released(self) } end
     if ok then
-      flow.keep_lease(got.id, self._scope)  -- it outlives this fiber
-      return { box = got }
+      join(self, number, got)
+      return {}
     end
     if tolerant and type(got) == "table" and passing[got.kind] then return { failed = got } end
     error(got, 0)
   end)
-  local failed
-  for i, one in ipairs(made) do
-    failed = failed or one.failed
-    if one.box then self._members[#self._members + 1] = { number = numbers[i], box = one.box, jobs = 0 } end
-  end
-  ring(self)
-  return failed
+  for _, one in ipairs(made) do if one.failed then return one.failed end end
 end
 
 -- The newest first, and of those that work none before one that does not. Who works ends its job first.
@@ -261,6 +273,7 @@ end
 
 ---Brings the cluster to so many instances: rents more at the same time, or releases some.
 ---
+---Each joins once it is set up. When a `setup` fails, those that have joined stay, and the others are released.
 ---Those that have no work go first, the newest of them before the others; one that works ends its job before it goes.
 ---@param count integer how many, from 1 on
 ---@mark durable
@@ -277,7 +290,7 @@ function methods:resize(count)
   if failed then error(failed, 0) end
 end
 
----Releases all its instances, and ends what scales it.
+---Releases all its instances, and ends what scales it. One that is still being rented is released when it is there.
 ---@mark durable
 ---@async
 ---@error network a provider cannot be reached; the release goes on being tried
@@ -292,9 +305,7 @@ end
 
 -- For cluster:resize and the autoscaler: that something cannot be rented or released now is given back, not raised.
 function flow.resize(self, count)
-  if self._released then
-    rille.error { kind = "state", message = ("cluster '%s' is released"):format(self.name), hint = "make another one" }
-  end
+  if self._released then error(is_released(self), 0) end
   local have = #staying(self)
   for i = #self._members, 1, -1 do               -- who is still there is wanted again
     local member = self._members[i]
