@@ -78,23 +78,36 @@ local function is_released(self)
   return err
 end
 
+-- One that was to come has come, or will not: gives whether it is wanted.
+local function arrive(self)
+  local key = self._unwanted > 0 and "_unwanted" or "_coming"
+  self[key] = self[key] - 1
+  return key == "_coming"
+end
+
 -- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out; gives their first error.
 -- Who has joined stays when another one fails. What does not join is released with the fiber that rented it.
 local function grow(self, count, tolerant)
   local numbers = {}
   for i = 1, count do numbers[i] = self._next + i - 1 end
-  self._next = self._next + count
-  local made = rille.map(self.name, numbers, { key = function(number) return number end }, function(number)
+  self._next, self._coming = self._next + count, self._coming + count
+  local awaited = count
+  local function one(number)
     local ok, got = pcall(raise_one, self, number)
+    local wanted = arrive(self)
+    awaited = awaited - 1
     if ok and self._released then return { failed = is_released(self) } end
     if ok then
-      join(self, number, got)
+      if wanted then join(self, number, got) end
       return {}
     end
     if tolerant and type(got) == "table" and passing[got.kind] then return { failed = got } end
     error(got, 0)
-  end)
-  for _, one in ipairs(made) do if one.failed then return one.failed end end
+  end
+  local ok, made = pcall(rille.map, self.name, numbers, { key = function(number) return number end }, one)
+  for _ = 1, awaited do arrive(self) end  -- those that were cancelled before they began
+  if not ok then error(made, 0) end
+  for _, each in ipairs(made) do if each.failed then return each.failed end end
 end
 
 -- The newest first, and of those that work none before one that does not. Who works ends its job first.
@@ -273,6 +286,7 @@ end
 
 ---Brings the cluster to so many instances: rents more at the same time, or releases some.
 ---
+---Instances that another `resize` is renting count, too: the last one to be called says how many there will be.
 ---Each joins once it is set up. When a `setup` fails, those that have joined stay, and the others are released.
 ---Those that have no work go first, the newest of them before the others; one that works ends its job before it goes.
 ---@param count integer how many, from 1 on
@@ -306,11 +320,16 @@ end
 -- For cluster:resize and the autoscaler: that something cannot be rented or released now is given back, not raised.
 function flow.resize(self, count)
   if self._released then error(is_released(self), 0) end
-  local have = #staying(self)
+  local have = #staying(self) + self._coming
   for i = #self._members, 1, -1 do               -- who is still there is wanted again
     local member = self._members[i]
     if have < count and member.leaving and not member.parting then member.leaving, have = nil, have + 1 end
   end
+  -- So are those that another resize is renting; and of these none is kept before one that is there has to go.
+  local again = math.min(self._unwanted, math.max(count - have, 0))
+  local refused = math.min(self._coming, math.max(have - count, 0))
+  self._unwanted, self._coming = self._unwanted - again + refused, self._coming + again - refused
+  have = have + again - refused
   if have < count then return grow(self, count - have, true) end
   if have > count then return shrink(self, have - count) end
 end
@@ -367,7 +386,7 @@ local function cluster(name, options)
   rent.count, rent.setup = nil, nil
   if setup ~= nil then check_fn("rille.cluster: setup", setup) end
   local self = setmetatable({ name = name, _options = rent, _setup = setup or false, _scope = 0, _members = {},
-    _next = 1, _bells = {}, _scalers = {}, _waiting = 0, _released = false }, Cluster)
+    _next = 1, _coming = 0, _unwanted = 0, _bells = {}, _scalers = {}, _waiting = 0, _released = false }, Cluster)
   rille.scope(name, function()                   -- when one cannot be had, this scope releases the others
     self._scope = flow.scope_id()
     grow(self, count, false)

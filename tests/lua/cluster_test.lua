@@ -163,6 +163,34 @@ tap.test("an autoscaler that is cancelled during growth leaves no instance outsi
   tap.equal({ seen[1].state, seen[2].state }, { "released", "released" })
 end)
 
+tap.test("two resizes at once rent no more than the larger, and the last one counts", function()
+  local gang, seen, go = nil, {}, false
+  local function setup(box, n)
+    seen[n] = box
+    while n > 1 and not go do rille.sleep("1ms") end
+  end
+  gang = rille.cluster("gang", { count = 1, gpu = "cpu", setup = setup })
+  rille.all { function() gang:resize(3) end, function() gang:resize(4) end, function() go = true end }
+  tap.equal({ gang.count, #seen }, { 4, 4 })
+  go, seen = false, {}
+  rille.all {
+    function() gang:resize(6) end,
+    function()
+      while not (seen[5] and seen[6]) do rille.sleep("1ms") end
+      gang:resize(2)                            -- the two that come are refused, and two of the four go
+      gang:resize(3)                            -- one of the two is wanted after all
+      go = true
+    end,
+  }
+  tap.equal({ gang.count, #names(gang) }, { 3, 3 })
+  tap.equal({ (seen[5].state == "live") ~= (seen[6].state == "live"), seen[7] == nil }, { true, true })
+  gang._options = { gpu = "B300:64", provider = "local" }
+  tap.raises("capacity", "has nothing", gang.resize, gang, 5)
+  gang._options = { gpu = "cpu" }
+  gang:resize(4)                                -- what could not be had no longer counts
+  tap.equal(gang.count, 4)
+end)
+
 tap.test("what joins gets work before the others are there", function()
   local gang, worked
   local function setup(_, n)
