@@ -62,27 +62,52 @@ end
 -- What may pass: there is nothing to rent at present, or it is not allowed to now.
 local passing = { capacity = true, quota = true, budget = true, network = true, timeout = true }
 
+-- From here on it is a member, whatever becomes of those that were rented with it. In the order of the numbers, and
+-- with work at once.
+local function join(self, number, box)
+  flow.keep_lease(box.id, self._scope)  -- it outlives the fiber that rented it
+  local at = #self._members + 1
+  while at > 1 and self._members[at - 1].number > number do at = at - 1 end
+  table.insert(self._members, at, { number = number, box = box, jobs = 0 })
+  ring(self)
+end
+
+local function is_released(self)
+  local _, err = pcall(rille.error, { kind = "state", message = ("cluster '%s' is released"):format(self.name),
+    hint = "make another one" })
+  return err
+end
+
+-- One that was to come has come, or will not: gives whether it is wanted.
+local function arrive(self)
+  local key = self._unwanted > 0 and "_unwanted" or "_coming"
+  self[key] = self[key] - 1
+  return key == "_coming"
+end
+
 -- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out; gives their first error.
+-- Who has joined stays when another one fails. What does not join is released with the fiber that rented it.
 local function grow(self, count, tolerant)
   local numbers = {}
   for i = 1, count do numbers[i] = self._next + i - 1 end
-  self._next = self._next + count
-  local made = rille.map(self.name, numbers, { key = function(number) return number end }, function(number)
+  self._next, self._coming = self._next + count, self._coming + count
+  local awaited = count
+  local function one(number)
     local ok, got = pcall(raise_one, self, number)
+    local wanted = arrive(self)
+    awaited = awaited - 1
+    if ok and self._released then return { failed = is_released(self) } end
     if ok then
-      flow.keep_lease(got.id, self._scope)  -- it outlives this fiber
-      return { box = got }
+      if wanted then join(self, number, got) end
+      return {}
     end
     if tolerant and type(got) == "table" and passing[got.kind] then return { failed = got } end
     error(got, 0)
-  end)
-  local failed
-  for i, one in ipairs(made) do
-    failed = failed or one.failed
-    if one.box then self._members[#self._members + 1] = { number = numbers[i], box = one.box, jobs = 0 } end
   end
-  ring(self)
-  return failed
+  local ok, made = pcall(rille.map, self.name, numbers, { key = function(number) return number end }, one)
+  for _ = 1, awaited do arrive(self) end  -- those that were cancelled before they began
+  if not ok then error(made, 0) end
+  for _, each in ipairs(made) do if each.failed then return each.failed end end
 end
 
 -- The newest first, and of those that work none before one that does not. Who works ends its job first.
@@ -261,6 +286,8 @@ end
 
 ---Brings the cluster to so many instances: rents more at the same time, or releases some.
 ---
+---Instances that another `resize` is renting count, too: the last one to be called says how many there will be.
+---Each joins once it is set up. When a `setup` fails, those that have joined stay, and the others are released.
 ---Those that have no work go first, the newest of them before the others; one that works ends its job before it goes.
 ---@param count integer how many, from 1 on
 ---@mark durable
@@ -277,7 +304,7 @@ function methods:resize(count)
   if failed then error(failed, 0) end
 end
 
----Releases all its instances, and ends what scales it.
+---Releases all its instances, and ends what scales it. One that is still being rented is released when it is there.
 ---@mark durable
 ---@async
 ---@error network a provider cannot be reached; the release goes on being tried
@@ -292,14 +319,17 @@ end
 
 -- For cluster:resize and the autoscaler: that something cannot be rented or released now is given back, not raised.
 function flow.resize(self, count)
-  if self._released then
-    rille.error { kind = "state", message = ("cluster '%s' is released"):format(self.name), hint = "make another one" }
-  end
-  local have = #staying(self)
+  if self._released then error(is_released(self), 0) end
+  local have = #staying(self) + self._coming
   for i = #self._members, 1, -1 do               -- who is still there is wanted again
     local member = self._members[i]
     if have < count and member.leaving and not member.parting then member.leaving, have = nil, have + 1 end
   end
+  -- So are those that another resize is renting; and of these none is kept before one that is there has to go.
+  local again = math.min(self._unwanted, math.max(count - have, 0))
+  local refused = math.min(self._coming, math.max(have - count, 0))
+  self._unwanted, self._coming = self._unwanted - again + refused, self._coming + again - refused
+  have = have + again - refused
   if have < count then return grow(self, count - have, true) end
   if have > count then return shrink(self, have - count) end
 end
@@ -356,7 +386,7 @@ local function cluster(name, options)
   rent.count, rent.setup = nil, nil
   if setup ~= nil then check_fn("rille.cluster: setup", setup) end
   local self = setmetatable({ name = name, _options = rent, _setup = setup or false, _scope = 0, _members = {},
-    _next = 1, _bells = {}, _scalers = {}, _waiting = 0, _released = false }, Cluster)
+    _next = 1, _coming = 0, _unwanted = 0, _bells = {}, _scalers = {}, _waiting = 0, _released = false }, Cluster)
   rille.scope(name, function()                   -- when one cannot be had, this scope releases the others
     self._scope = flow.scope_id()
     grow(self, count, false)

@@ -106,6 +106,106 @@ tap.test("what joins in another fiber stays with the cluster's scope", function(
   tap.equal({ gang.count, gang:boxes()[2].state }, { 2, "live" })
 end)
 
+tap.test("when a setup fails, who has joined stays and the others are released", function()
+  local gang, fails, seen = nil, true, {}
+  local function setup(box, n)
+    seen[n] = box
+    if n == 3 and fails then
+      while gang.count < 2 do rille.sleep("1ms") end
+      rille.error { kind = "io", message = "on purpose" }
+    elseif n == 4 and fails then
+      rille.sleep("1h")
+    end
+  end
+  gang = rille.cluster("gang", { count = 1, gpu = "cpu", setup = setup })
+  tap.raises("io", "on purpose", gang.resize, gang, 4)
+  tap.equal({ names(gang)[1], names(gang)[2], gang.count }, { "gang-1", "gang-2", 2 })
+  tap.equal({ seen[2].state, seen[3].state }, { "live", "released" })
+  if seen[4] then tap.equal(seen[4].state, "released") end
+  tap.equal(gang:each("name", function(box) return box.name end), { "gang-1", "gang-2" })
+  fails = false
+  gang:resize(3)
+  tap.equal(names(gang), { "gang-1", "gang-2", "gang-5" })
+  gang:release()
+  for _, box in pairs(seen) do tap.equal(box.state, "released") end
+end)
+
+tap.test("a release during growth leaves nothing alive", function()
+  local gang, seen, grown = nil, {}, nil
+  local function setup(box, n)
+    seen[n] = box
+    while n == 2 and not gang.released do rille.sleep("1ms") end
+  end
+  gang = rille.cluster("gang", { count = 1, gpu = "cpu", setup = setup })
+  local grows = rille.spawn("grows", function() grown = { pcall(gang.resize, gang, 3) } end)
+  while gang.count < 2 do rille.sleep("1ms") end
+  tap.equal(names(gang), { "gang-1", "gang-3" })
+  gang:release()
+  grows:wait()
+  tap.equal({ grown[1], grown[2].kind, gang.count, #seen }, { false, "state", 0, 3 })
+  for _, box in ipairs(seen) do tap.equal(box.state, "released") end
+end)
+
+tap.test("an autoscaler that is cancelled during growth leaves no instance outside the cluster", function()
+  local gang, seen = nil, {}
+  local function setup(box, n)
+    seen[n] = box
+    if n == 3 then rille.sleep("1h") end
+  end
+  gang = rille.cluster("gang", { count = 1, gpu = "cpu", setup = setup })
+  local scaler = rille.autoscale(gang, { metric = function() return 1 end, max = 3, step = 2, interval = "1ms",
+    cooldown_out = 0 })
+  while gang.count < 2 or not seen[3] do rille.sleep("1ms") end
+  scaler:cancel("enough")
+  pcall(scaler.wait, scaler)
+  tap.equal({ gang.count, seen[2].state, seen[3].state }, { 2, "live", "released" })
+  gang:release()
+  tap.equal({ seen[1].state, seen[2].state }, { "released", "released" })
+end)
+
+tap.test("two resizes at once rent no more than the larger, and the last one counts", function()
+  local gang, seen, go = nil, {}, false
+  local function setup(box, n)
+    seen[n] = box
+    while n > 1 and not go do rille.sleep("1ms") end
+  end
+  gang = rille.cluster("gang", { count = 1, gpu = "cpu", setup = setup })
+  rille.all { function() gang:resize(3) end, function() gang:resize(4) end, function() go = true end }
+  tap.equal({ gang.count, #seen }, { 4, 4 })
+  go, seen = false, {}
+  rille.all {
+    function() gang:resize(6) end,
+    function()
+      while not (seen[5] and seen[6]) do rille.sleep("1ms") end
+      gang:resize(2)                            -- the two that come are refused, and two of the four go
+      gang:resize(3)                            -- one of the two is wanted after all
+      go = true
+    end,
+  }
+  tap.equal({ gang.count, #names(gang) }, { 3, 3 })
+  tap.equal({ (seen[5].state == "live") ~= (seen[6].state == "live"), seen[7] == nil }, { true, true })
+  gang._options = { gpu = "B300:64", provider = "local" }
+  tap.raises("capacity", "has nothing", gang.resize, gang, 5)
+  gang._options = { gpu = "cpu" }
+  gang:resize(4)                                -- what could not be had no longer counts
+  tap.equal(gang.count, 4)
+end)
+
+tap.test("what joins gets work before the others are there", function()
+  local gang, worked
+  local function setup(_, n)
+    while n == 3 and not worked do rille.sleep("1ms") end
+  end
+  gang = rille.cluster("gang", { count = 1, gpu = "cpu", setup = setup })
+  local grows = rille.spawn("grows", function() gang:resize(3) end)
+  gang:map("item", { 1, 2 }, function(box, item)
+    if item == 2 then worked = box.name end
+    while not worked do rille.sleep("1ms") end
+  end)
+  grows:wait()
+  tap.equal({ worked, gang.count }, { "gang-2", 3 })
+end)
+
 tap.test("an autoscaler follows the queue, up and down again; what joins gets work at once", function()
   local gang = rille.cluster("gang", { count = 1, gpu = "cpu" })
   local most = 0
