@@ -10,6 +10,7 @@
 #include "runtime/provider/azure/arm.hpp"
 #include "runtime/provider/azure/keys.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
@@ -96,18 +97,7 @@ class Region final : public cloud::RegionDriver {
         co_return make_error(ErrorKind::config, fmt::format("azure: location '{}' sells no machines", region()),
                              "is it one? `az account list-locations` names them");
     }
-    OfferQuery but_price = query;
-    but_price.max_price_micros_per_hour.reset();
-    but_price.region.clear();
-    but_price.spot = false;
-    std::vector<Offer> fitting;
-    for (const Offer& size : sizes)
-      if (size.matches(but_price)) fitting.push_back(size);
-    std::stable_sort(fitting.begin(), fitting.end(), [](const Offer& a, const Offer& b) {
-      const auto size = [](const Offer& o) { return std::pair(o.gpu_count * o.gpu_memory_bytes, o.vcpus); };
-      return size(a) < size(b);
-    });
-    if (fitting.size() > sizes_priced_max) fitting.resize(sizes_priced_max);
+    std::vector<Offer> fitting = cloud::smallest_fitting(sizes, query, sizes_priced_max);
     co_await learn_prices(fitting, token);
     std::vector<Offer> out;
     for (Offer& offer : fitting) {

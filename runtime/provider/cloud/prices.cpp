@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "runtime/loop/together.hpp"
 
@@ -14,13 +15,41 @@ constexpr std::int64_t lasts_us = 24LL * 3'600'000'000, spot_lasts_us = 5LL * 60
 std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query, std::size_t most) {
   query.max_price_micros_per_hour.reset();
   query.region.clear();  // types do not name the region that they were asked of
-  std::vector<Offer> out;
-  std::copy_if(types.begin(), types.end(), std::back_inserter(out), [&](const Offer& o) { return o.matches(query); });
-  std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
-    const auto size = [](const Offer& o) { return std::pair(o.gpu_count * o.gpu_memory_bytes, o.vcpus); };
-    return size(a) < size(b);
+  using Model = std::pair<std::string, std::int64_t>;  // the GPU and its memory
+  std::map<Model, std::map<int, std::vector<Offer>>> models;
+  for (const Offer& o : types)
+    if (o.matches(query)) models[{o.gpu, o.gpu_memory_bytes}][o.gpu_count].push_back(o);
+  struct Group {
+    std::size_t nth = 0;  // among its model's numbers of GPUs
+    const std::vector<Offer>* offers = nullptr;
+  };
+  std::vector<Group> groups;
+  for (auto& [model, by_count] : models) {
+    std::size_t nth = 0;
+    for (auto& [count, offers] : by_count) {
+      std::stable_sort(offers.begin(), offers.end(), [](const Offer& a, const Offer& b) {
+        return std::pair(a.vcpus, a.memory_bytes) < std::pair(b.vcpus, b.memory_bytes);
+      });
+      groups.push_back({nth++, &offers});
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+    const auto place = [](const Group& g) {
+      const Offer& o = g.offers->front();
+      return std::tuple(g.nth, o.gpu_count == 0, o.gpu_count * o.gpu_memory_bytes);
+    };
+    return place(a) < place(b);
   });
-  if (out.size() > most) out.resize(most);
+  std::vector<Offer> out;
+  bool more = true;
+  for (std::size_t round = 0; more; ++round) {
+    more = false;
+    for (const Group& g : groups) {
+      if (round >= g.offers->size() || out.size() >= most) continue;
+      out.push_back((*g.offers)[round]);
+      more = true;
+    }
+  }
   return out;
 }
 

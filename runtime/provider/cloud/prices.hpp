@@ -18,7 +18,9 @@ struct Price {
   std::string currency;
 };
 
-// Those of one region's types that fit in all but the price: the smallest first, and not more than `most`.
+// Those of one region's types that fit in all but the price, and not more than `most`. No price is known yet, so no
+// kind may crowd out another: of each GPU and number of GPUs the smallest type, then of each the next one. Every GPU
+// has its turn before those types without one, and before larger numbers of the same.
 std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query, std::size_t most);
 
 class PriceBook {
