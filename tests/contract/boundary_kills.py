@@ -147,6 +147,9 @@ try:
     while not failures and one(n, cost):
         n += o.every
         end_agents()
+    never = sorted(set(NAMES.values()) - set(killed))
+    if never and not failures:
+        failures.append(f"never killed at a {' or a '.join(never)}: does {o.shim} see them?")
     tags = [m["tag"] for m in user.ask("state")["machines"]]
     if len(set(tags)) != len(tags):
         failures.append(f"rented twice under one tag: {sorted(t for t in tags if tags.count(t) > 1)}")
