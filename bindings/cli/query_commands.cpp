@@ -90,8 +90,8 @@ int show_command(App& app, const std::string& id) {
   if (run->args.as_object() && !run->args.as_object()->empty()) out += "args     " + run->shown_args().to_json() + "\n";
   if (!run->result.is_null()) out += "result   " + run->result.to_json() + "\n";
   if (run->error) out += "error    " + run->error->summary() + "\n";
-  std::vector<Value> rows = timeline(*run, *entries, *leases, app.loop->clock().wall_us());
-  if (!rows.empty()) out += "\n" + timeline_table(rows, app.terminal.width());
+  const std::vector<Value> times = timeline(*run, *entries, *leases, app.loop->clock().wall_us());
+  if (!times.empty()) out += "\n" + timeline_table(times, app.terminal.width());
   if (!children->empty()) {
     std::vector<std::vector<std::string>> rows{{"RUN THAT IT STARTED", "STATE", "TOOK", "SCRIPT"}};
     for (const auto& c : *children) {
