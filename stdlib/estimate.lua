@@ -131,8 +131,8 @@ end
 ---bought; with storage, disks, snapshots and transfer. It prints as a table with a recommendation in words. Offers are
 ---asked of the providers, once on demand and once on spot, unless a list is given.
 ---
----Numbers are right within a factor of about 1.6 for what was checked (ResNet-50, BERT-large, GPT-2, Llama 2); see the
----manual's page. `rille simulate` rehearses a whole script.
+---Its constants are fitted to published runs (ResNet-50, BERT-large, GPT-2, Llama 2), which it meets within a factor of
+---1.6; how far it is off elsewhere is not known. See the manual's page. `rille simulate` rehearses a whole script.
 ---@param options rille.estimate.Options what is trained, or served
 ---@return rille.estimate.Result result prints as a table with a recommendation
 ---@mark durable
