@@ -37,7 +37,14 @@ local function check(o)
   return mode
 end
 
+-- The network that the offer tells of counts, unless another is assumed.
+local function with_network(assumed, group)
+  if assumed.network_gbps or not group.network_gbps then return assumed end
+  return setmetatable({ network_gbps = group.network_gbps }, { __index = assumed })
+end
+
 local function plan_for(group, work, model, assumed)
+  assumed = with_network(assumed, group)
   local make = work.mode == "training" and training.plan or inference.plan
   local plan, why = make(work, model, group.facts, group.gpu_count, assumed)
   if not plan then return nil, why end
