@@ -37,7 +37,14 @@ local function check(o)
   return mode
 end
 
+-- The network that the offer tells of counts, unless another is assumed.
+local function with_network(assumed, group)
+  if assumed.network_gbps or not group.network_gbps then return assumed end
+  return setmetatable({ network_gbps = group.network_gbps }, { __index = assumed })
+end
+
 local function plan_for(group, work, model, assumed)
+  assumed = with_network(assumed, group)
   local make = work.mode == "training" and training.plan or inference.plan
   local plan, why = make(work, model, group.facts, group.gpu_count, assumed)
   if not plan then return nil, why end
@@ -131,8 +138,8 @@ end
 ---bought; with storage, disks, snapshots and transfer. It prints as a table with a recommendation in words. Offers are
 ---asked of the providers, once on demand and once on spot, unless a list is given.
 ---
----Numbers are right within a factor of about 1.6 for what was checked (ResNet-50, BERT-large, GPT-2, Llama 2); see the
----manual's page. `rille simulate` rehearses a whole script.
+---Its constants are fitted to published runs (ResNet-50, BERT-large, GPT-2, Llama 2), which it meets within a factor of
+---1.6; how far it is off elsewhere is not known. See the manual's page. `rille simulate` rehearses a whole script.
 ---@param options rille.estimate.Options what is trained, or served
 ---@return rille.estimate.Result result prints as a table with a recommendation
 ---@mark durable

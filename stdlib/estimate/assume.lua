@@ -13,8 +13,8 @@ local known = {
     "training" },
   { "pcie_gb_per_s", 12, "count", "that GPUs of one machine without NVLink exchange; half of it hides behind the " ..
     "computing", "training" },
-  { "network_gbps", nil, "count", "between machines: 3200 where they have 8 GPUs with NVLink (RDMA), else 25; half " ..
-    "of it hides", "training" },
+  { "network_gbps", nil, "count", "between machines: what the offer says; else 3200 where they have 8 GPUs with " ..
+    "NVLink (RDMA), else 25; half of it hides", "training" },
   { "sharded_efficiency", 0.9, "share", "where one copy of the model is spread over several GPUs: a guess" },
   { "machines_max", 128, "whole", "the most machines that a plan may have" },
   { "headroom", 0.2, "share", "of the memory needed, added for fragments and libraries" },

@@ -1,11 +1,11 @@
 -- Internal: what a plan costs on demand, on spot, reserved, mixed, and bought, with data, disks and snapshots. Dollars.
 local money = {}
 
--- Started units are paid for, and at least the minimum; of each machine.
-local function billed(offer, hours)
-  local unit = (offer.billing and offer.billing.unit_s or 1) / 3600
-  local least = (offer.billing and offer.billing.minimum_s or 0) / 3600
-  return math.max(math.ceil(hours / unit - 1e-9) * unit, least)
+-- What one machine costs: started units are paid for, at least the least time, and at least the least amount.
+local function billed(billing, price, hours)
+  local unit = (billing and billing.unit_s or 1) / 3600
+  local least = (billing and billing.minimum_s or 0) / 3600
+  return math.max(price * math.max(math.ceil(hours / unit - 1e-9) * unit, least), billing and billing.minimum or 0)
 end
 
 -- An interruption anywhere stops all machines: half of the time between two checkpoints is lost, and the restart.
@@ -71,11 +71,12 @@ function money.add(plan, offer, work, model, facts, assumed)
     plan.reserved[term] = price and { price_per_hour = price, commitment = price * plan.machines * 8760 * years,
       pays_above = demand and demand > 0 and price / demand or nil }
   end
-  local function machines_for(price, hours)
-    return price and hours and price * plan.machines * billed(offer, hours) + plan.extras.total or nil
+  local function machines_for(price, hours, billing)
+    return price and hours and plan.machines * billed(billing, price, hours) + plan.extras.total or nil
   end
-  local cost = { on_demand = machines_for(demand, plan.hours),
-    spot = machines_for(spot, plan.spot and plan.spot.hours), buy = plan.buy and plan.buy.cost }
+  local cost = { on_demand = machines_for(demand, plan.hours, offer.billing),
+    spot = machines_for(spot, plan.spot and plan.spot.hours, offer.spot_billing or offer.billing),
+    buy = plan.buy and plan.buy.cost }
   for _, term in ipairs { "1y", "3y" } do
     local reserved = plan.reserved[term]
     cost["reserved_" .. term] = reserved and reserved.price_per_hour * plan.machines * plan.hours + plan.extras.total

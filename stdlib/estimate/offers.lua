@@ -6,7 +6,7 @@ local read = require "rille.estimate.read"
 
 local fields = { "gpu", "gpu_count", "gpu_memory_bytes", "price_per_hour", "spot_price_per_hour",
   "reserved_1y_price_per_hour", "reserved_3y_price_per_hour", "provider", "region", "spot", "billing", "currency",
-  "dollars_per_hour" }
+  "dollars_per_hour", "network_gbps" }
 
 -- Without any offer the usual GPUs stand for themselves, without a price.
 local usual = { { "T4", 1 }, { "L4", 1 }, { "A10", 1 }, { "RTX 4090", 1 }, { "L40S", 1 }, { "A100 80GB", 1 },
@@ -22,8 +22,8 @@ local function check(offer, index)
   if offer.gpu ~= nil and type(offer.gpu) ~= "string" then
     read.invalid(("offers[%d].gpu = %s; a name is needed"):format(index, tostring(offer.gpu)))
   end
-  for _, key in ipairs { "price_per_hour", "dollars_per_hour", "spot_price_per_hour", "reserved_1y_price_per_hour",
-    "reserved_3y_price_per_hour" } do
+  for _, key in ipairs { "price_per_hour", "dollars_per_hour", "network_gbps", "spot_price_per_hour",
+    "reserved_1y_price_per_hour", "reserved_3y_price_per_hour" } do
     read.count(("offers[%d].%s"):format(index, key), offer[key], 0)
   end
   read.whole(("offers[%d].gpu_count"):format(index), offer.gpu_count ~= 0 and offer.gpu_count or nil)
@@ -55,6 +55,12 @@ end
 
 local function in_dollars(price, rate) return price and rate and price * rate or nil end
 
+-- With its least amount in dollars.
+local function billing_of(offer, rate)
+  local b = offer.billing
+  return b and { unit_s = b.unit_s, minimum_s = b.minimum_s, minimum = (b.minimum_micros or 0) / 1e6 * (rate or 0) }
+end
+
 local function merge(list)
   local groups, by_key = {}, {}
   for _, offer in ipairs(list) do
@@ -63,7 +69,7 @@ local function merge(list)
     local group = by_key[key]
     if not group then
       group = { gpu = offer.gpu, gpu_count = offer.gpu_count or 1, gpu_memory_bytes = offer.gpu_memory_bytes,
-        provider = offer.provider }
+        provider = offer.provider, spot_network_gbps = offer.network_gbps }
       by_key[key], groups[#groups + 1] = group, group
     end
     local rate = rate_of(offer)
@@ -71,17 +77,22 @@ local function merge(list)
     local spot_price = in_dollars(offer.spot_price_per_hour, rate) or (offer.spot and price or nil)
     if offer.spot then price = nil end
     if cheaper(price, group.price_per_hour) then
-      group.price_per_hour, group.region, group.billing = price, offer.region, offer.billing
+      group.price_per_hour, group.region, group.billing = price, offer.region, billing_of(offer, rate)
+      group.network_gbps = offer.network_gbps
     end
     if cheaper(spot_price, group.spot_price_per_hour) then
       group.spot_price_per_hour, group.spot_region = spot_price, offer.region
+      group.spot_billing, group.spot_network_gbps = billing_of(offer, rate), offer.network_gbps
     end
     for _, term in ipairs { "reserved_1y_price_per_hour", "reserved_3y_price_per_hour" } do
       local reserved = in_dollars(offer[term], rate)
       if cheaper(reserved, group[term]) then group[term] = reserved end
     end
   end
-  for _, group in ipairs(groups) do group.region = group.region or group.spot_region end
+  for _, group in ipairs(groups) do
+    group.region = group.region or group.spot_region
+    group.network_gbps = group.network_gbps or group.spot_network_gbps
+  end
   return groups
 end
 

@@ -80,7 +80,7 @@ try:
     check("quotas are told", any("P instances" in q["name"] and q["limit"] == 768 for q in one["quotas"]), one)
     check("the clock is right", out["clock"]["state"] == "ok", out["clock"])
     check("dead man and verification are told", out["dead man"]["found"].startswith("guest") and
-          out["verified"]["found"] == "fake", out)
+          out["verified"]["found"] == "fake and moto, signer = vendor SDK", out)
     check("no secret is shown", not any(s in text for s in told["secrets"]))
     check("nothing was rented", not any(c["operation"] == "RunInstances" for c in control("state")["calls"]))
     control("set", key_age_days=91)

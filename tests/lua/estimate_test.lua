@@ -212,6 +212,28 @@ tap.test("a provider that fails is shown, and is not taken for one that has noth
   tap.equal({ beside.skipped[1].provider, beside.skipped[2].gpu, noted(beside, "offers") }, { "aws", "T4" })
 end)
 
+tap.test("the least that a machine costs, and the network that its offer tells of, count", function()
+  local assume = { data_gb = 0, disk_gb = 0, snapshots = 0, download_gb = 0 }
+  local function plan(more, options)
+    local o = { gpu = "A100 80GB", gpu_count = 8, price_per_hour = 16 }
+    for key, value in pairs(more) do o[key] = value end
+    local e = { model = "gpt2", tokens = "1B", assume = assume, offers = { o } }
+    for key, value in pairs(options or {}) do e[key] = value end
+    return rille.estimate(e).plans[1]
+  end
+  local least = { unit_s = 1, minimum_s = 0, minimum_micros = 500e6 }
+  tap.ok(plan {}.cost.on_demand < 100)
+  tap.equal(plan { billing = least }.cost.on_demand, 500)
+  tap.equal(plan({ billing = least }, { gpus = 16 }).cost.on_demand, 1000)
+  tap.equal(plan { billing = least, spot = true }.cost.spot, 500)
+  tap.equal(plan { billing = least, currency = "CNY", dollars_per_hour = 1.6 }.cost.on_demand, 50)
+  local function hours(more, options) return plan(more, options or { model = "llama-7b", gpus = 64 }).hours end
+  tap.equal(hours { network_gbps = 3200 }, hours {})
+  tap.ok(hours { network_gbps = 10 } > 1.5 * hours {})
+  local given = { data_gb = 0, network_gbps = 3200 }
+  tap.equal(hours({ network_gbps = 10 }, { model = "llama-7b", gpus = 64, assume = given }), hours {})
+end)
+
 tap.test("it asks for GPUs, unless the query says what for", function()
   local ask = require "rille.estimate.offers".ask
   local function asked(query)

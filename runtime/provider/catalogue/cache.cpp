@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/id.hpp"
+#include "runtime/provider/cloud/credentials.hpp"
 #include "runtime/store/file.hpp"
 
 namespace rille::provider {
@@ -18,6 +19,41 @@ constexpr std::int64_t settings_bytes_max = 16 << 20;
 bool answers_narrowly(const std::string& provider) {
   constexpr std::string_view names[] = {"aws", "alibaba", "huawei", "azure", "vast", "runpod", "slurm", "kubernetes"};
   return std::find(std::begin(names), std::end(names), provider) != std::end(names);
+}
+
+// What of the environment says where, as whom and for which account a driver asks, beside its settings. What the files
+// that it names or that lie in HOME say is not looked at.
+struct Variables {
+  const char* provider;
+  std::vector<const char*> names;
+};
+const std::vector<Variables>& variables() {
+  static const std::vector<Variables> all{
+      {"aws", {"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE",
+               "AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"}},
+      {"alibaba", {"ALIBABA_CLOUD_REGION_ID", "ALIBABA_CLOUD_PROFILE", "ALIBABA_CLOUD_CREDENTIALS_FILE",
+                   "ALIBABA_CLOUD_ACCESS_KEY_ID"}},
+      {"tencent", {"TENCENTCLOUD_REGION", "TENCENTCLOUD_SECRET_ID"}},
+      {"huawei", {"HUAWEICLOUD_SDK_REGION_ID", "HUAWEICLOUD_SDK_PROJECT_ID", "HUAWEICLOUD_SDK_CREDENTIALS_FILE",
+                  "HUAWEICLOUD_SDK_AK"}},
+      {"gcp", {"GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "CLOUDSDK_COMPUTE_REGION", "CLOUDSDK_COMPUTE_ZONE",
+               "GOOGLE_APPLICATION_CREDENTIALS"}},
+      {"azure", {"AZURE_SUBSCRIPTION_ID", "AZURE_DEFAULTS_LOCATION", "AZURE_DEFAULTS_GROUP", "AZURE_TENANT_ID",
+                 "AZURE_CLIENT_ID"}},
+      {"kubernetes", {"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}},
+      {"runpod", {"RUNPOD_API_KEY"}},
+      {"lambda", {"LAMBDA_API_KEY"}},
+      {"vast", {"VAST_API_KEY"}}};
+  return all;
+}
+
+// A hash of them; the values themselves are kept nowhere.
+std::string environment_of(const std::string& provider) {
+  std::string chain = derive_hex({cloud::environment("HOME")}, 64);
+  for (const Variables& v : variables())
+    if (provider == v.provider)
+      for (const char* name : v.names) chain = derive_hex({chain, name, cloud::environment(name)}, 64);
+  return chain;
 }
 
 std::string lower(std::string text) {
@@ -57,7 +93,7 @@ Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
     if (name == "rates") {
       RILLE_TRY(out.rates, read_rates(part));
     } else if (name != "local") {
-      out.sources.push_back({name, derive_hex({"settings", name, part.to_json()}, 16)});
+      out.sources.push_back({name, derive_hex({"settings", name, part.to_json(), environment_of(name)}, 16)});
     }
   }
   return out;

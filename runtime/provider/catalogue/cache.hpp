@@ -12,7 +12,8 @@
 
 namespace rille::provider {
 
-// A provider that is set up, and a fingerprint of how: another region or account is another source.
+// A provider that is set up, and a fingerprint of how, by its settings and the environment: another region or account
+// is another source. What a file of credentials says is not part of it, its name is.
 struct OfferSource {
   std::string provider, settings;
 };

@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <cstdlib>
+#include <map>
+#include <optional>
 
 #include "runtime/provider/catalogue/cache.hpp"
 #include "runtime/provider/catalogue/layout.hpp"
@@ -148,6 +150,38 @@ TEST_CASE("an answer is used while it is fresh, for its settings, and for what w
   CHECK_FALSE(cache.fresh(aws, a100, now_us + 8, minute_us));
   REQUIRE(cache.store({{{"aws", "s3"}, {}}}, everything, now_us + 25 * 60 * minute_us).ok());
   CHECK_FALSE(cache.fresh(gcp, everything, now_us + 25 * 60 * minute_us, 100 * 60 * minute_us));
+}
+
+TEST_CASE("another region or account of the environment is another source") {
+  TempDir home;
+  const std::string file = home.path + "/providers.json";
+  REQUIRE(store::write_file_atomic(file, R"({"aws": {}, "gcp": {}, "vast": {}})").ok());
+  const auto prints = [&file] {
+    std::map<std::string, std::string> out;
+    const Result<OfferSettings> settings = read_offer_settings(file);
+    REQUIRE(settings);
+    for (const OfferSource& s : settings->sources) out[s.provider] = s.settings;
+    return out;
+  };
+  const auto before = prints();
+  REQUIRE(before.size() == 3);
+  CHECK(prints() == before);
+  for (const auto& [name, provider] : {std::pair("AWS_REGION", "aws"), {"AWS_PROFILE", "aws"},
+                                       {"AWS_ACCESS_KEY_ID", "aws"}, {"CLOUDSDK_COMPUTE_REGION", "gcp"},
+                                       {"GOOGLE_CLOUD_PROJECT", "gcp"}, {"VAST_API_KEY", "vast"}}) {
+    INFO(name);
+    const char* text = std::getenv(name);
+    const std::optional<std::string> old = text ? std::optional<std::string>(text) : std::nullopt;
+    setenv(name, "another-one", 1);
+    auto now = prints();
+    if (old) setenv(name, old->c_str(), 1);
+    else unsetenv(name);
+    CHECK(now[provider] != before.at(provider));
+    CHECK(now[provider].find("another-one") == std::string::npos);
+    now[provider] = before.at(provider);  // and of the others nothing has changed
+    CHECK(now == before);
+  }
+  CHECK(prints() == before);
 }
 
 TEST_CASE("a cache that is damaged counts as none, and is written anew") {
