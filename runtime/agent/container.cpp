@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 
 #include "runtime/base/places.hpp"
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // docker before 27 and podman fail for a name that they do not know; then nothing of that name may be left.
-constexpr int removal_ms_max = 30'000;
+constexpr int poll_ms = 10, killed_ms_max = 1000;  // a killed one that does not go waits for a disk or a device
 constexpr const char* remove_script = R"sh("$1" rm -f "$2" >/dev/null 2>&1 && exit 0
 ! "$1" container inspect "$2" >/dev/null 2>&1)sh";
 
@@ -115,22 +116,39 @@ std::vector<std::string> removal_command(const NotedContainer& container) {
   return {"/bin/sh", "-c", remove_script, "sh", container.program, container.name};
 }
 
-Result<> end_containers(const std::string& instance) {
-  for (const NotedContainer& one : noted_containers(instance)) {
+Result<> end_containers(const std::string& instance, int limit_ms) {
+  struct Removal {
+    NotedContainer of;
+    pid_t pid;
+  };
+  std::vector<Removal> running;
+  std::optional<Error> first;
+  const auto failed = [&first](const NotedContainer& one) {
+    if (!first)
+      first = make_error(ErrorKind::state, fmt::format("the container '{}' does not end", one.name),
+                         fmt::format("{} rm -f {}", one.program, one.name));
+  };
+  for (NotedContainer& one : noted_containers(instance)) {
     Spawn removal;
     removal.argv = removal_command(one);
     removal.session = true;
-    RILLE_TRY(const pid_t pid, spawn(removal));
-    int status = 0, waited_ms = 0;
-    for (; ::waitpid(pid, &status, WNOHANG) == 0; waited_ms += 10) {
-      if (waited_ms >= removal_ms_max) ::kill(-pid, SIGKILL);
-      ::usleep(10'000);
-    }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      return make_error(ErrorKind::state, fmt::format("the container '{}' does not end", one.name),
-                        fmt::format("{} rm -f {}", one.program, one.name));
-    forget_container(instance, one.name);
+    if (const Result<pid_t> pid = spawn(removal)) running.push_back({std::move(one), *pid});
+    else if (!first) first = pid.error();
   }
+  for (int waited_ms = 0; !running.empty() && waited_ms < limit_ms + killed_ms_max; waited_ms += poll_ms) {
+    std::erase_if(running, [&](const Removal& r) {
+      int status = 0;
+      const pid_t ended = ::waitpid(r.pid, &status, WNOHANG);
+      if (ended == 0 && waited_ms >= limit_ms) ::kill(-r.pid, SIGKILL);
+      if (ended == 0) return false;
+      if (ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) forget_container(instance, r.of.name);
+      else failed(r.of);
+      return true;
+    });
+    if (!running.empty()) ::usleep(poll_ms * 1000);
+  }
+  for (const Removal& r : running) failed(r.of);
+  if (first) return *first;
   return {};
 }
 

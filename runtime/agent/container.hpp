@@ -50,7 +50,7 @@ struct NotedContainer {
 std::vector<NotedContainer> noted_containers(const std::string& instance);
 // Ends it and removes it. Exit code 0: it is gone, or there was none.
 std::vector<std::string> removal_command(const NotedContainer& container);
-// Removes all that are noted. state: one is still there.
-Result<> end_containers(const std::string& instance);
+// Removes all that are noted, at the same time, all within the limit. state: one is still there; the others are gone.
+Result<> end_containers(const std::string& instance, int limit_ms = 30'000);
 
 }  // namespace rille::agent

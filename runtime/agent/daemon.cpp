@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <utility>
@@ -91,12 +92,18 @@ class Daemon {
       sessions_changed_.emplace(loop_);
       co_await *sessions_changed_;
     }
-    RILLE_CO_CHECK(children_->end_all(marker()));
-    RILLE_CO_CHECK(end_containers(options_.directory));
+    const Result<> processes = children_->end_all(marker());
+    const Result<> containers = end_containers(options_.directory);
     listener_.reset();
-    // The mark first: when we are killed in between, the next terminate finds a machine that is going.
-    if (how == End::asked) co_return 0;
-    RILLE_CO_CHECK(remove_all());
+    if (how == End::asked) {  // whoever asked can do something about it
+      RILLE_CO_CHECK(processes);
+      RILLE_CO_CHECK(containers);
+      co_return 0;
+    }
+    // Nobody is there to look, and the machine costs money: whatever does not end here, ends with it.
+    note(processes);
+    note(containers);
+    note(remove_all());
     co_return end_machine();
   }
 
@@ -181,6 +188,11 @@ class Daemon {
     return make_error(ErrorKind::network, "the agent was told to end").with_retry();
   }
 
+  static void note(const Result<>& done) {  // in D/agent.log
+    if (!done) fprintf(stderr, "%s\n", done.error().summary().c_str());
+  }
+
+  // The mark first: when we are killed in between, the next terminate finds a machine that is going.
   Result<> remove_all() {
     RILLE_CHECK(store::mark_terminating(options_.directory));
     return store::remove_instance_directory(options_.directory);

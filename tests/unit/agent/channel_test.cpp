@@ -263,6 +263,22 @@ TEST_CASE_METHOD(TimedFixture, "an agent that nobody uses says so, removes its i
   CHECK_FALSE(std::filesystem::exists(directory));
 }
 
+TEST_CASE_METHOD(TimedFixture, "a container that does not end keeps no agent from ending its machine") {
+  write(directory + "/machine.json", R"({"id":"i-test","expires_wall_us":5000000,"end":["/bin/sh","-c",)"
+                                     R"("touch )" + temp.file("ended") + R"("]})");
+  const std::string engine = temp.file("docker");
+  write(engine, "#!/bin/sh\necho $1 >>" + temp.file("asked") + "\n[ $1 = container ]\n");  // still there
+  std::filesystem::permissions(engine, std::filesystem::perms::owner_all);
+  auto client = connect();
+  std::filesystem::create_directories(directory + "/containers");
+  write(directory + "/containers/rille-a-1", engine);
+  turn(5'000'000);
+  wait(client->wait_broken()).ok();
+  CHECK(eventually([&] { return std::filesystem::exists(temp.file("ended")); }));
+  CHECK(read(temp.file("asked")) == "rm\ncontainer\n");
+  CHECK_FALSE(std::filesystem::exists(directory));
+}
+
 TEST_CASE_METHOD(TimedFixture, "an agent that nobody visits any more removes its instance") {
   write(directory + "/machine.json", R"({"id":"i-test","orphan_after_ms":1000000})");
   auto client = connect();

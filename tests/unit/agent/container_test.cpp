@@ -105,3 +105,22 @@ TEST_CASE("container: what is noted is ended, and forgotten when it is gone") {
   CHECK(end_containers(temp.path).error().message.find("rille-a-2") != std::string::npos);
   CHECK(noted_containers(temp.path).size() == 1);
 }
+
+TEST_CASE("container: an engine that hangs holds up no other, and not for longer than the limit") {
+  TempDir temp;
+  const std::string hangs = temp.file("hangs"), works = temp.file("works"), log = temp.file("log");
+  std::ofstream(hangs) << "#!/bin/sh\necho $3 >>" << log << "\nsleep 1000\n";
+  std::ofstream(works) << "#!/bin/sh\nexit 0\n";
+  for (const std::string& file : {hangs, works})
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  for (const char* name : {"rille-a-1", "rille-a-2", "rille-a-3"})
+    REQUIRE(note_container(temp.path, name, {hangs, false}).ok());
+  REQUIRE(note_container(temp.path, "rille-b", {works, false}).ok());
+  CHECK(end_containers(temp.path, 2000).error().message.find("rille-a-") != std::string::npos);
+  std::vector<std::string> begun;
+  std::ifstream said(log);
+  for (std::string line; std::getline(said, line);) begun.push_back(line);
+  std::sort(begun.begin(), begun.end());
+  CHECK(begun == std::vector<std::string>{"rille-a-1", "rille-a-2", "rille-a-3"});  // all had the same time
+  CHECK(noted_containers(temp.path).size() == 3);
+}
