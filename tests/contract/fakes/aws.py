@@ -55,8 +55,8 @@ class Aws(Ec2, Ec2Other, Fake):
         return dict(
             endpoints={s: self.url
                        for s in services} | dict(metadata=self.url + "/_metadata"),
-            regions=sorted(ZONES), image=next(iter(IMAGES)), subnet="subnet-0aaaaaaaaaaaaaaa1",
-            security_group=next(iter(GROUPS)), zone="us-east-1a")
+            regions=sorted(z for z in ZONES if not z.startswith("cn-")), image=next(iter(IMAGES)),
+            subnet="subnet-0aaaaaaaaaaaaaaa1", security_group=next(iter(GROUPS)), zone="us-east-1a")
 
     def env(self):
         return dict(AWS_ACCESS_KEY_ID=self.key, AWS_SECRET_ACCESS_KEY=self.secret, AWS_DEFAULT_REGION="us-east-1")
