@@ -49,6 +49,7 @@ class Aws(Ec2, Ec2Other, Fake):
         self.key2, self.secret2, self.session = "ASIA" + word(16, upper), word(40, mixed), word(320, mixed) + "=="
         self.keys = {self.key: (self.secret, None), self.key2: (self.secret2, self.session)}
         self.account, self.spot_requests, self.named, self.groups = "123456789012", {}, {}, {}
+        self.rules, self.hidden_groups = {}, 0  # of security groups
 
     def settings(self):
         services = ("ec2", "pricing", "servicequotas", "sts", "iam")
