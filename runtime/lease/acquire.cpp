@@ -121,11 +121,12 @@ Async<provider::Offer> Manager::choose(const Terms& terms, Refused& refused, Can
     co_return nothing_to_rent(terms, !refused.listed.empty() && !obstacle, obstacle, others);
   }
   auto rank = [&](const provider::Offer& o) {
-    const Micros price = terms.price_of(o), with_disk = price < 0 ? price : price + terms.disk_of(o);
+    const Micros price = terms.price_of(o), disk = terms.disk_of(o);
+    const Micros with_disk = price < 0 || disk < 0 ? provider::price_unknown : price + disk;
     const provider::GpuWorth worth = provider::gpu_worth(terms.query, o.gpu, o.gpu_memory_bytes);
     return std::tuple(refused.last.contains({o.provider, o.id}), refused.regions.contains({o.provider, o.region}),
                       recent_->has(o, now_us()), provider::merit(terms.query.rank, with_disk, o.gpu_count, worth),
-                      price < 0, with_disk);
+                      with_disk < 0, with_disk);
   };
   co_return *std::min_element(offers.begin(), offers.end(),
                               [&](const auto& a, const auto& b) { return rank(a) < rank(b); });

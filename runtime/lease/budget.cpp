@@ -127,14 +127,15 @@ Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked)
 
 Error no_price(const Lease& l, const Money& m) {
   const provider::Offer& o = l.request.offer;
-  std::string why = o.currency == "USD" ? "the price is not known"
-                                        : fmt::format("the price is in {}, which is not converted", o.currency);
-  return make_error(ErrorKind::budget,
-                    fmt::format("'{}' cannot be rented under {}: of offer {} at {} {}", l.name, m.name, o.id,
-                                o.provider, why),
-                    o.currency == "USD" ? "say what it costs: price = dollars per hour"
-                                        : fmt::format("say what it costs: price = dollars per hour, or rates = {{ {} = "
-                                                      "dollars for one }}", o.currency));
+  const bool disk = l.cap_micros_per_hour >= 0;  // only the disk's is missing, which no option says
+  std::string why = fmt::format("the price {}{}", disk ? "of its disk " : "", o.currency == "USD"
+                                    ? "is not known"
+                                    : fmt::format("is in {}, which is not converted", o.currency));
+  std::string hint = disk ? "" : "say what it costs: price = dollars per hour";
+  if (o.currency != "USD")
+    hint += fmt::format("{}rates = {{ {} = dollars for one }}", disk ? "say " : ", or ", o.currency);
+  return make_error(ErrorKind::budget, fmt::format("'{}' cannot be rented under {}: of offer {} at {} {}", l.name,
+                                                   m.name, o.id, o.provider, why), hint);
 }
 
 }  // namespace
@@ -198,7 +199,7 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
     if (m.limit >= 0 && (!tightest || left_of(m) < left_of(*tightest))) tightest = &m;
   const std::int64_t ttl_ms = (lease.expires_us - now_us) / 1000;
   std::int64_t ms = ttl_ms;
-  const bool known = lease.cap_micros_per_hour >= 0;
+  const bool known = lease.cap_micros_per_hour >= 0 && lease.disk_micros_per_hour >= 0;
   auto cost = [&](std::int64_t length_ms) {
     return billed_micros(lease.request.offer.billing, lease.cap_micros_per_hour, lease.disk_micros_per_hour, length_ms);
   };

@@ -23,7 +23,7 @@ Micros micros_of(__int128 micro_ms) { return static_cast<Micros>((micro_ms + ms_
 
 Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk, std::int64_t ms) {
   __int128 machine = static_cast<__int128>(std::max<Micros>(price, 0)) * billed_ms(billing, ms);
-  return std::max(micros_of(machine), billing.minimum_micros) + cost_micros(disk, ms);
+  return std::max(micros_of(machine), billing.minimum_micros) + cost_micros(std::max<Micros>(disk, 0), ms);
 }
 
 // Summed exactly, and rounded up once for each part.

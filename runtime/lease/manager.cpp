@@ -51,7 +51,7 @@ Value Lease::to_value(std::int64_t now_us) const {
   v.set("machine", machine_id).set("created", format_utc(created_us)).set("expires", format_utc(expires_us));
   if (price_micros_per_hour >= 0) v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
   v.set("spent", static_cast<double>(spent_micros(now_us)) / 1e6);
-  if (disk_micros_per_hour) v.set("disk_price_per_hour", static_cast<double>(disk_micros_per_hour) / 1e6);
+  if (disk_micros_per_hour > 0) v.set("disk_price_per_hour", static_cast<double>(disk_micros_per_hour) / 1e6);
   v.set("reserved", static_cast<double>(billable() ? reserved_micros : 0) / 1e6);
   Value::Array held;
   for (const Tenure& t : tenures) held.push_back(t.to_value(now_us));

@@ -139,11 +139,10 @@ Micros Terms::cap_of(const provider::Offer& offer) const {
   return offer.spot && price >= 0 ? std::max(price, query.max_price_micros_per_hour.value_or(price)) : price;
 }
 
-// By the gigabyte that has begun. Where the currency has no rate the number is all there is.
+// By the gigabyte that has begun; price_unknown where it costs something in a currency without a rate.
 Micros Terms::disk_of(const provider::Offer& offer) const {
   const Micros price = offer.disk_micros_per_gb_hour * ((disk_bytes + 999'999'999) / 1'000'000'000);
-  const Micros dollars = offer.in_dollars(price, query.rates);
-  return dollars < 0 ? price : dollars;
+  return price == 0 ? 0 : offer.in_dollars(price, query.rates);
 }
 
 const char* Terms::obstacle(const provider::Offer& offer, const provider::Traits& traits) const {
@@ -161,13 +160,15 @@ std::string nearest_hint(const Terms& terms, const std::vector<provider::Offer>&
   for (const provider::Offer& o : others) {
     if (std::find(regions.begin(), regions.end(), o.region) == regions.end()) regions.push_back(o.region);
     if (!terms.query.accepts_region(o.region)) continue;
-    const auto price = [](const provider::Offer& offer) { return static_cast<std::uint64_t>(offer.dollars()); };
+    const auto price = [&terms](const provider::Offer& offer) {  // an unknown one is above all
+      return static_cast<std::uint64_t>(offer.dollars(terms.query.rates));
+    };
     if (!cheapest || price(o) < price(*cheapest)) cheapest = &o;
   }
   if (regions.empty()) return "";
-  if (cheapest && cheapest->dollars() >= 0)
+  if (cheapest && cheapest->dollars(terms.query.rates) >= 0)
     return fmt::format("the cheapest that fits is {} at {} an hour: raise max_price", cheapest->id,
-                       format_dollars(cheapest->dollars()));
+                       format_dollars(cheapest->dollars(terms.query.rates)));
   if (cheapest)
     return fmt::format("{} would fit, but max_price is in dollars, and its price {}: leave max_price out, and say "
                        "price = dollars per hour", cheapest->id, cheapest->currency == "USD" ? "is not known"

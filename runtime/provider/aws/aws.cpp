@@ -70,9 +70,10 @@ class Region final : public cloud::RegionDriver {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));
     if (query.spot) RILLE_CO_CHECK(co_await learn_spot_prices(fitting, token));
-    else co_await learn_prices(fitting, token);
+    else if (currency_ == "USD") co_await learn_prices(fitting, token);  // China's regions are not in that list
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
+      offer.currency = currency_;
       const auto& known = query.spot ? spot_prices_ : prices_;
       if (const auto at = known.find(offer.id); at != known.end()) offer.price_micros_per_hour = at->second.second;
       if (query.spot && offer.price_micros_per_hour == price_unknown) continue;  // not sold here as spot
@@ -302,6 +303,7 @@ class Region final : public cloud::RegionDriver {
   Settings settings_;
   Ec2 ec2_;
   Iam iam_;
+  const std::string currency_ = region().starts_with("cn-") ? "CNY" : "USD";
   std::vector<InstanceType> types_;
   std::int64_t types_at_us_ = 0;
   std::map<std::string, std::pair<std::int64_t, Micros>> prices_, spot_prices_;  // when asked, and what was said

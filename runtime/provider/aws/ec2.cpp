@@ -382,18 +382,35 @@ Async<std::string> Ec2::image(std::string owner, std::string name_pattern, Cance
   co_return id;
 }
 
+// Another rent, or another process, may be making the same group: whoever comes second takes what is there. One that
+// lets nobody in was left by a crash; one with rules is as its owner wants it.
 Async<std::string> Ec2::security_group(std::string name, CancelToken token) {
+  RILLE_CO_TRY(Value group, co_await find_group(name, token));
+  if (group.is_null()) {
+    Parameters make{{"GroupName", name}, {"GroupDescription", "ssh to machines that Rille rents"}};
+    Result<Value> made = co_await call("CreateSecurityGroup", std::move(make), Effect::lasting, token);
+    if (made) {
+      group = std::move(*made);
+    } else {
+      if (made.error().code != "InvalidGroup.Duplicate") co_return made.error();
+      RILLE_CO_TRY(group, co_await find_group(name, token));
+      if (group.is_null()) co_return made.error();
+    }
+  }
+  const std::string id = group.text("groupId");
+  if (!list_of(group["ipPermissions"]).empty()) co_return id;
+  Parameters open{{"GroupId", id}, {"IpPermissions.1.IpProtocol", "tcp"}, {"IpPermissions.1.FromPort", "22"},
+                  {"IpPermissions.1.ToPort", "22"}, {"IpPermissions.1.IpRanges.1.CidrIp", "0.0.0.0/0"}};
+  const auto opened = co_await call("AuthorizeSecurityGroupIngress", std::move(open), Effect::lasting, token);
+  if (!opened && opened.error().code != "InvalidPermission.Duplicate") co_return opened.error();
+  co_return id;
+}
+
+Async<Value> Ec2::find_group(std::string name, CancelToken token) {
   Parameters asked{{"Filter.1.Name", "group-name"}, {"Filter.1.Value.1", name}};
   RILLE_CO_TRY(const Value found, co_await call("DescribeSecurityGroups", std::move(asked), Effect::none, token));
   const Value::Array groups = list_of(found["securityGroupInfo"]);
-  if (!groups.empty()) co_return groups[0].text("groupId");
-  Parameters make{{"GroupName", name}, {"GroupDescription", "ssh to machines that Rille rents"}};
-  RILLE_CO_TRY(const Value made, co_await call("CreateSecurityGroup", std::move(make), Effect::lasting, token));
-  const std::string id = made.text("groupId");
-  Parameters open{{"GroupId", id}, {"IpPermissions.1.IpProtocol", "tcp"}, {"IpPermissions.1.FromPort", "22"},
-                  {"IpPermissions.1.ToPort", "22"}, {"IpPermissions.1.IpRanges.1.CidrIp", "0.0.0.0/0"}};
-  RILLE_CO_CHECK(co_await call("AuthorizeSecurityGroupIngress", std::move(open), Effect::lasting, token));
-  co_return id;
+  co_return groups.empty() ? Value() : groups[0];
 }
 
 }  // namespace rille::provider::aws

@@ -65,6 +65,7 @@ class Ec2 {
 
  private:
   Async<Value> call(std::string action, Parameters parameters, cloud::Effect effect, CancelToken token);
+  Async<Value> find_group(std::string name, CancelToken token);  // null: there is none
   Async<Value> page_through(std::string action, Parameters parameters, std::string list, CancelToken token);
 
   std::string region_, ec2_, pricing_;

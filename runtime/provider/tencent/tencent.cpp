@@ -30,7 +30,7 @@ const char* const known_regions[] = {
     "sa-saopaulo", "eu-frankfurt"};
 
 struct Settings {
-  std::string image, vpc, subnet, security_group, zone, disk_kind;
+  std::string image, vpc, subnet, security_group, zone, disk_kind, currency;
   std::int64_t disk_bytes = 100 * gb;
   Value endpoints;
 };
@@ -61,7 +61,7 @@ class Region final : public cloud::RegionDriver {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> out, co_await cvm_.sold(settings_.zone, query.spot, token));
     for (Offer& offer : out) {
-      offer.currency = "CNY";
+      offer.currency = settings_.currency;
       offer.disk_bytes_max = 16'000 * gb;
     }
     co_return out;
@@ -202,7 +202,11 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
     s.disk_kind = read.text("disk_kind", "CLOUD_BSSD");
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
     s.endpoints = read.object("endpoints");
+    s.currency = read.text("currency", "CNY");
     RILLE_CHECK(read.done());
+    if (s.currency != "CNY" && s.currency != "USD")  // the API names none: prices are in the account's
+      return make_error(ErrorKind::config, fmt::format("tencent: currency = \"{}\"", s.currency),
+                        "\"CNY\", or \"USD\" for an account of the international site");
     drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
   }
   Traits traits;
@@ -211,7 +215,7 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   traits.teardown_ms = release_margin_us / 1000;
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 120;
-  traits.currency = "CNY";
+  traits.currency = setup.settings.text("currency", "CNY");
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return cloud::make_regional(setup.loop, "tencent", std::move(traits), std::move(drivers),
                               {std::begin(known_regions), std::end(known_regions)});

@@ -49,14 +49,15 @@ class Aws(Ec2, Ec2Other, Fake):
         self.key2, self.secret2, self.session = "ASIA" + word(16, upper), word(40, mixed), word(320, mixed) + "=="
         self.keys = {self.key: (self.secret, None), self.key2: (self.secret2, self.session)}
         self.account, self.spot_requests, self.named, self.groups = "123456789012", {}, {}, {}
+        self.rules, self.hidden_groups = {}, 0  # of security groups
 
     def settings(self):
         services = ("ec2", "pricing", "servicequotas", "sts", "iam")
         return dict(
             endpoints={s: self.url
                        for s in services} | dict(metadata=self.url + "/_metadata"),
-            regions=sorted(ZONES), image=next(iter(IMAGES)), subnet="subnet-0aaaaaaaaaaaaaaa1",
-            security_group=next(iter(GROUPS)), zone="us-east-1a")
+            regions=sorted(z for z in ZONES if not z.startswith("cn-")), image=next(iter(IMAGES)),
+            subnet="subnet-0aaaaaaaaaaaaaaa1", security_group=next(iter(GROUPS)), zone="us-east-1a")
 
     def env(self):
         return dict(AWS_ACCESS_KEY_ID=self.key, AWS_SECRET_ACCESS_KEY=self.secret, AWS_DEFAULT_REGION="us-east-1")

@@ -244,11 +244,22 @@ class Ec2Other:
             for i, z in rows
         ])
 
+    def set(self, values):
+        """hidden_groups: so many lists of groups show none, as before another process has made one."""
+        self.hidden_groups = values.pop("hidden_groups", 0)
+        super().set(values)
+
     def DescribeSecurityGroups(self, p):
         there = dict({g: "default" for g in GROUPS}, **{g: n for g, (n, r) in self.groups.items() if r == self.region})
         rows = [(g, n) for g, n in sorted(there.items()) if g in seq(p.get("GroupId")) or not p.get("GroupId")]
         rows = self.kept(p, rows, lambda r: {"group-id": [r[0]], "group-name": [r[1]]})
-        return dict(securityGroupInfo=[dict(groupId=g, groupName=n, vpcId="vpc-0aaaaaaaaaaaaaaa1") for g, n in rows])
+        if self.hidden_groups > 0:
+            self.hidden_groups, rows = self.hidden_groups - 1, []
+        rules = lambda g: [dict(ipProtocol=r[0], fromPort=r[1], toPort=r[2], ipRanges=[dict(cidrIp=r[3])])
+                           for r in sorted(self.rules.get(g, []))] or None
+        return dict(securityGroupInfo=[
+            dict(groupId=g, groupName=n, vpcId="vpc-0aaaaaaaaaaaaaaa1", ipPermissions=rules(g)) for g, n in rows
+        ])
 
     def CreateSecurityGroup(self, p):
         if (p["GroupName"], self.region) in self.groups.values() or p["GroupName"] == "default":
@@ -261,7 +272,14 @@ class Ec2Other:
     def AuthorizeSecurityGroupIngress(self, p):
         if p["GroupId"] not in GROUPS | set(self.groups):
             raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{p['GroupId']}' does not exist")
-        self.effect()
+        there = self.rules.setdefault(p["GroupId"], set())
+        for rule in seq(p.get("IpPermissions")):
+            for at in seq(rule.get("IpRanges")):
+                one = (rule.get("IpProtocol"), rule.get("FromPort"), rule.get("ToPort"), at.get("CidrIp"))
+                if one in there:
+                    raise Refusal(400, "InvalidPermission.Duplicate", f"the specified rule {one} already exists")
+                self.effect()
+                there.add(one)
         return {"return": True}
 
     def metadata(self, request, machine, path):

@@ -6,7 +6,7 @@ from rules import Rules
 
 ZONES = {
     "us-east-1": ["us-east-1a", "us-east-1b"], "us-west-2": ["us-west-2a", "us-west-2b"],
-    "eu-central-1": ["eu-central-1a"]
+    "eu-central-1": ["eu-central-1a"], "cn-north-1": ["cn-north-1a"]  # really an account of its own
 }
 IMAGES = {"ami-0a1b2c3d4e5f60718": "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) 20260901"}
 SUBNETS = {

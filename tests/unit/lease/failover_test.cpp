@@ -226,6 +226,34 @@ TEST_CASE("offers in another currency are compared, reserved and capped by the r
   CHECK(set->price_micros_per_hour == 1'000'000);
 }
 
+TEST_CASE("what is too dear in another currency is told in dollars where there is a rate") {
+  Street s;
+  Shop& shop = s.open("shop");
+  shop.sell("yuan", "A100", 1, 10.0).currency = "CNY";
+  const Result<Lease> rated = s.want(R"({"gpu": "A100", "rates": {"CNY": 0.125}, "max_price": 1})", "rated");
+  REQUIRE_FALSE(rated.ok());
+  CHECK(rated.error().hint == "the cheapest that fits is yuan at $1.25 an hour: raise max_price");
+  const Result<Lease> plain = s.want(R"({"gpu": "A100", "max_price": 1})", "plain");
+  REQUIRE_FALSE(plain.ok());
+  CHECK_THAT(plain.error().hint, Catch::Contains("its price is in CNY: leave max_price out"));
+  shop.sell("dollar", "A100", 1, 2.0);  // what is known is told, though ten yuan may be less
+  const Result<Lease> either = s.want(R"({"gpu": "A100", "max_price": 1})", "either");
+  REQUIRE_FALSE(either.ok());
+  CHECK_THAT(either.error().hint, Catch::Contains("dollar at $2"));
+}
+
+TEST_CASE("a disk whose price is in a currency without a rate is not taken for dollars") {
+  const auto terms = [](const char* options) { return read_terms(Value::from_json(options).value()).value(); };
+  provider::Offer offer;
+  offer.currency = "CNY";
+  offer.disk_micros_per_gb_hour = 1'000;
+  CHECK(terms(R"({"disk": "100GB"})").disk_of(offer) == provider::price_unknown);
+  CHECK(terms(R"({"disk": "100GB", "rates": {"CNY": 0.125}})").disk_of(offer) == 12'500);
+  CHECK(terms("{}").disk_of(offer) == 0);
+  offer.currency = "USD";
+  CHECK(terms(R"({"disk": "100GB"})").disk_of(offer) == 100'000);
+}
+
 TEST_CASE("a provider that is not there is named, with the nearest") {
   Street s;
   s.open("runpod");

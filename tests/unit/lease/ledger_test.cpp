@@ -136,6 +136,28 @@ TEST_CASE("a reservation counts the cap of a spot price, the disk, whole units a
   CHECK_THAT(e.message, Catch::Contains("with such a disk"));
 }
 
+TEST_CASE("under a budget a disk's price needs a rate, too") {
+  World w;
+  w.run("r", "running", 100'000'000);
+  w.cloud.currency = "CNY";
+  w.cloud.disk_bytes_max = 1'000'000'000'000;
+  w.cloud.disk_micros_per_gb_hour = 1'000;
+  Error e = refused(w, "box", Value().set("disk", "100GB").set("price", 1.5));
+  CHECK(e.kind == ErrorKind::budget);
+  CHECK_THAT(e.message, Catch::Contains("the price of its disk is in CNY, which is not converted"));
+  CHECK(e.hint == "say rates = { CNY = dollars for one }");
+  Lease l = rented(w, "box", Value().set("disk", "100GB").set("price", 1.5).set("rates", Value().set("CNY", 0.1)));
+  CHECK(l.disk_micros_per_hour == 10'000);
+  World free;  // no budget: nothing to hold it against
+  free.run("r");
+  free.cloud.currency = "CNY";
+  free.cloud.disk_bytes_max = 1'000'000'000'000;
+  free.cloud.disk_micros_per_gb_hour = 1'000;
+  Lease unknown = rented(free, "box", Value().set("disk", "100GB").set("price", 1.5).set("ttl", "1h"));
+  CHECK(unknown.disk_micros_per_hour == provider::price_unknown);
+  CHECK(unknown.reserved_micros == 1'500'000);
+}
+
 TEST_CASE("the tightest of the run's, the tag's and the month's budget shortens the lease, or refuses it by name") {
   World w;
   w.run("r", "running", 50'000'000);
