@@ -2,7 +2,8 @@
  * on the disk), a request that has left for the provider, or a piece of an answer that has arrived: between two of
  * these nothing happens that anybody else could see, or that outlasts the process.
  * BOUNDARY_PORT: the provider's; BOUNDARY_KILL: N, 0 for never; BOUNDARY_LOG: a file that gets a letter for each, in
- * order (c, s, r). What the runner starts is left alone. */
+ * order (c, s, r); BOUNDARY_ONLY: one of these letters: the others are not counted. What the runner starts is left
+ * alone. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -20,6 +21,7 @@
 
 static int port, log_fd = -1;
 static long kill_at;
+static char only;
 static atomic_long count;
 
 __attribute__((constructor)) static void begin(void) {
@@ -27,6 +29,8 @@ __attribute__((constructor)) static void begin(void) {
   port = text ? atoi(text) : 0;
   text = getenv("BOUNDARY_KILL");
   kill_at = text ? atol(text) : 0;
+  text = getenv("BOUNDARY_ONLY");
+  only = text ? text[0] : '\0';
   text = getenv("BOUNDARY_LOG");
   if (text) log_fd = open(text, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   unsetenv("LD_PRELOAD");
@@ -34,9 +38,9 @@ __attribute__((constructor)) static void begin(void) {
 
 static void boundary(char what) {
   const int saved = errno;
-  const long n = atomic_fetch_add(&count, 1) + 1;
+  const long n = only && only != what ? 0 : atomic_fetch_add(&count, 1) + 1;
   if (log_fd >= 0 && write(log_fd, &what, 1) != 1) abort();
-  if (n == kill_at) kill(getpid(), SIGKILL);
+  if (n > 0 && n == kill_at) kill(getpid(), SIGKILL);
   errno = saved;
 }
 

@@ -6,7 +6,7 @@ the ledger is the fake's bill.
 
 The machine itself is a folder here (stubs/ssh), with a real agent in it.
 usage: boundary_kills.py RILLE BOUNDARY_SO PROVIDER [--every K] [--first N]"""
-import argparse, collections, json, os, signal, subprocess, sys, time
+import argparse, collections, json, math, os, signal, subprocess, sys, time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -33,6 +33,7 @@ return sum
 """
 NAMES = dict(c="commit", s="request", r="answer")
 failures, killed, resumed, began = [], collections.Counter(), 0, time.time()
+spans = {}  # machine -> (when its run began, when it had ended for good), by this test's clock, which is the fake's
 
 
 def price():
@@ -87,20 +88,22 @@ def settled():
     return state
 
 
-def one(n, cost):
-    """False: it ended before its n-th boundary."""
+def one(n, cost, only=""):
+    """False: it ended before its n-th boundary, or its n-th of that letter."""
     global resumed
-    before, made = newest(), len(user.ask("state")["machines"])
+    before, made, start = newest(), len(user.ask("state")["machines"]), time.time()
     log.unlink(missing_ok=True)
     shim = dict(base, LD_PRELOAD=os.path.abspath(o.shim), BOUNDARY_PORT=str(user.told["port"]), BOUNDARY_KILL=str(n),
-                BOUNDARY_LOG=str(log))
+                BOUNDARY_LOG=str(log), BOUNDARY_ONLY=only)
     code, out, err = user.run(SCRIPT % (o.provider, cost), env=user.env(**shim))
     check_secrets()
     letters = log.read_text() if log.exists() else ""
     where = f"boundary {n} ({NAMES.get(letters[-1:], '?')})"
     if code != -signal.SIGKILL:
-        if code != 0 or len(letters) >= n:
+        if code != 0 or (letters.count(only) if only else len(letters)) >= n:
             failures.append(f"{where}: ended with {code}: {out[-900:]} {err[-900:]}")
+        if check_end("not killed", start, made) == 0 and code == 0:
+            failures.append("the run that was not killed rented no machine")
         return False
     killed[NAMES[letters[-1]]] += 1
     id, state = newest()
@@ -112,18 +115,35 @@ def one(n, cost):
             failures.append(f"{where}: resumed with {code}: {out[-900:]} {err[-900:]}")
     elif id != before[0] and state != "done":
         failures.append(f"{where}: the run is {state}")
-    state = settled()
-    if state["alive"]:
-        failures.append(f"{where}: {state['alive']} things that cost money are alive: {user.rille('leases')[1]}")
-    if len(state["machines"]) - made > 1:
-        failures.append(f"{where}: {len(state['machines']) - made} machines for one rent")
+    check_end(where, start, made)
     return True
 
 
+def check_end(where, start, made):
+    """What is true after each run. Gives how many machines it has had."""
+    end, state = time.time(), settled()
+    if state["alive"]:
+        failures.append(f"{where}: {state['alive']} things that cost money are alive: {user.rille('leases')[1]}")
+    new = state["machines"][made:]
+    if len(new) > 1:
+        failures.append(f"{where}: {len(new)} machines for one rent")
+    spans.update({m["id"]: (start, end) for m in new})
+    return len(new)
+
+
+def most_micros(m, billing):
+    """What a ledger can ask for the machine that counts from the begin of its run to the end of it, or of its resume.
+    Where a minimum or a long unit covers both, this is the bill. Else it cannot be, killed or not: the ledger counts
+    until the provider has said that the machine is gone, which a second may begin before, and clouds tell the time of
+    creation in whole seconds."""
+    start, end = spans[m["id"]]
+    units = math.ceil((end - math.floor(start)) / billing["unit_s"])
+    return math.ceil(m["price"] * max(units * billing["unit_s"], billing["minimum_s"]) / 3600)
+
+
 def check_bills():
-    """The ledger beside the fake's bill, machine by machine: never below it. It counts until the provider has said that
-    the machine is gone, which is known some time after it is so, or long after where the runner was dead meanwhile: for
-    that time, and one billing unit more on each side, it may be above. Gives how many are equal to the last micro."""
+    """The ledger beside the fake's bill, machine by machine: never below it, nor above what its run has lasted. Gives
+    how many are equal to the last micro."""
     rows = json.loads(user.rille("cost", "--json", env=user.env(**base))[1] or "[]")
     ledger = {m["machine"].rpartition("/")[2]: m for row in rows for m in row.get("machines", [])}
     state, equal = user.ask("state"), 0
@@ -134,10 +154,11 @@ def check_bills():
                 failures.append(f"the ledger does not know {m['id']}")
             continue
         apart = known["cost_micros"] - m["bill"]
-        later = max(0, known["seconds"] - (m["ended"] - m["created"])) + 2 * state["billing"]["unit_s"]
         equal += apart == 0
-        if not 0 <= apart <= m["price"] * later / 3600 + 1:
-            failures.append(f"{m['id']}: the ledger says {known['cost_micros']}, the bill {m['bill']}; {known} {m}")
+        most = most_micros(m, state["billing"])
+        if apart < 0 or known["cost_micros"] > most:
+            failures.append(f"{m['id']}: the ledger says {known['cost_micros']}, the bill {m['bill']}, which can be "
+                            f"{most} at most; {known} {m}")
     return equal
 
 
@@ -147,9 +168,13 @@ try:
     while not failures and one(n, cost):
         n += o.every
         end_agents()
+    for letter, name in NAMES.items():  # what each K-th has passed over
+        if not failures and not killed[name]:
+            one(1, cost, letter)
+            end_agents()
     never = sorted(set(NAMES.values()) - set(killed))
     if never and not failures:
-        failures.append(f"never killed at a {' or a '.join(never)}: does {o.shim} see them?")
+        failures.append(f"never killed at: {', '.join(never)}: does {o.shim} see them?")
     tags = [m["tag"] for m in user.ask("state")["machines"]]
     if len(set(tags)) != len(tags):
         failures.append(f"rented twice under one tag: {sorted(t for t in tags if tags.count(t) > 1)}")
