@@ -59,7 +59,8 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   if (slot.recorded && slot.recorded->ok()) {
     RILLE_CO_TRY(lease_id, of_fork(lease_id, (*slot.recorded)->text("lease")));
   }
-  const bool wakes = !slot.recorded && !options["idle_after"].is_null();
+  // After a resume, too; not that of a fork's origin, which is its run's to end.
+  const bool wakes = !options["idle_after"].is_null() && lease_id == lease::Manager::lease_id(config_.id, slot.key);
   // The scope holds it from here on, so that an interrupted rent is cleaned up, too.
   owner(f).leases.push_back(lease_id);
   Result<Value> outcome = Value();

@@ -3,6 +3,8 @@
 // runner, told so as the channel's last word, has the machine released by its provider.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/engine/calls.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
@@ -12,6 +14,9 @@ namespace rille::engine {
 
 namespace {
 constexpr std::int64_t patience_ms = 10'000;  // with each of several; one alone may still be coming up
+
+// How long until something that failed is tried again.
+std::int64_t again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
 }  // namespace
 
 // Not worth another machine, or minutes of waiting for this one.
@@ -35,30 +40,53 @@ Async<Value> Calls::telemetry(std::vector<std::string> lease_ids, CancelToken to
   co_return Value(std::move(out));
 }
 
+// Tries until its agent is connected; reach() follows it then.
 Task<void> Calls::wake(std::string lease_id) {
   if (run_.config_.simulation) co_return;
-  (void)co_await known_client(std::move(lease_id), closed_.token());
+  auto alive = run_.alive_;
+  const CancelToken closed = closed_.token();
+  for (int attempt = 0;; ++attempt) {
+    auto agent = co_await known_client(lease_id, closed);
+    if (!*alive || closed.cancelled() || agent || agent.error().code == "machine_lost") co_return;
+    Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
+    if (row && (!*row || (*row)->state != "live")) co_return;
+    Result<> slept = co_await sleep_for(run_.loop(), again_ms(attempt), closed);
+    if (!slept || !*alive) co_return;
+  }
 }
 
 Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent) {
   auto alive = run_.alive_;
-  Result<> broken = co_await agent->wait_broken(closed_.token());
-  if (!*alive || broken || broken.error().code != "idle") co_return;
+  const CancelToken closed = closed_.token();
+  Result<> broken = co_await agent->wait_broken(closed);
+  if (!*alive || closed.cancelled() || broken) co_return;
+  if (broken.error().code != "idle") {  // it was the connection: the machine may be idle later
+    agent.reset();
+    Result<> slept = co_await sleep_for(run_.loop(), again_ms(0), closed);
+    if (slept && *alive) run_.loop().spawn(wake(std::move(lease_id)));
+    co_return;
+  }
   if (!idle_.insert({lease_id, generation}).second) co_return;  // there was another connection
   clients_.erase(lease_id);
-  Result<> turn = co_await enter(lease_id, closed_.token());    // whoever wants another machine waits for the end
-  if (!turn) co_return;
   run_.event("idle", Value().set("lease", lease_id).set("generation", generation)
                          .set("message", broken.error().message));
   lease::Manager::Event event = [this, alive](const std::string& e, Value data) {
     if (*alive) run_.event(e, std::move(data));
   };
-  store::Fence fence = run_.fence();
-  Result<> ended = co_await leases_->end_idle(lease_id, generation, std::move(event), std::move(fence));
-  if (*alive) leave(lease_id);
-  if (*alive && !ended)                  // whoever uses it next, or the reaper, meets it gone
-    run_.event("warning", Value().set("what", "an idle machine could not be released")
-                              .set("message", ended.error().message));
+  for (int attempt = 0;; ++attempt) {
+    Result<> turn = co_await enter(lease_id, closed);  // whoever wants another machine waits for the end
+    if (!turn || !*alive) co_return;
+    store::Fence fence = run_.fence();
+    Result<> ended = co_await leases_->end_idle(lease_id, generation, event, std::move(fence));
+    if (!*alive) co_return;
+    leave(lease_id);
+    if (ended) co_return;
+    if (attempt == 0)
+      run_.event("warning", Value().set("what", "an idle machine could not be released; it is tried again")
+                                .set("message", ended.error().message));
+    Result<> slept = co_await sleep_for(run_.loop(), again_ms(attempt), closed);
+    if (!slept || !*alive) co_return;
+  }
 }
 
 }  // namespace rille::engine

@@ -106,8 +106,11 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
 
 Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence) {
   RILLE_CO_TRY(std::optional<Lease> found, find(id));
-  if (!found || found->state != "live" || found->generation != generation) co_return success();
-  if (replaces(*found) && !found->detached) found->replacing = "it was idle";
+  if (!found || found->generation != generation) co_return success();
+  // Called again after a failure, it goes on with what that has left.
+  const bool again = found->state == "releasing" && !found->error.empty();
+  if (found->state != "live" && !again) co_return success();
+  if (!again && replaces(*found) && !found->detached) found->replacing = "it was idle";
   Result<> ended = co_await end_lease(std::move(*found), std::move(event), std::move(fence));
   if (!ended && is_moved(ended.error())) co_return success();
   co_return ended;

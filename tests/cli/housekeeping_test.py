@@ -82,6 +82,30 @@ rille.sleep("1h")""")
     check("a lease whose machine is gone is shown", code == 0 and "does not show the machine of box" in out, out)
     code, out = run("gc")
     check("and the reaper settles it", code == 0 and not leases(), out)
+    # Nobody uses the box any more after these: only who follows it learns that it has ended itself. No loop is endless.
+    follows = """local box = rille.rent("box", { gpu = "cpu", idle_after = "%ds", idle_below = 1 })
+print("ready")
+for _ = 1, 400 do if box.state == "live" then rille.sleep("50ms") end end
+print(box.state)
+"""
+    p = begin(script("resumes", follows % 5))
+    p.kill()
+    p.wait()
+    run_id = json.loads(run("ps", "--json")[1])[0]["id"]
+    code, out = run("resume", run_id)
+    check("a resumed run follows what it has rented before", code == 0 and "released" in out, out)
+
+    p = begin(script("breaks", follows % 3))
+    locks = []
+    while not locks:                         # the agent's process, once it holds its lock
+        texts = [open(f).read() for f in glob.glob(home + "/instances/i-*/agent.lock")]
+        locks = [text for text in texts if text.endswith("\n")]
+    os.kill(json.loads(locks[0])["pid"], signal.SIGKILL)
+    out = p.stdout.read()
+    check("an agent that has died is started again, and sees that its machine is idle",
+          p.wait() == 0 and "released" in out, out)
+    check("of both nothing is left", not instances() and not leases(), instances())
+
     for option, said in [("idle_below = 2", "a number from 0 to 1"), ('idle_after = "soon"', "idle_after"),
                          ('max_age = "1h"', "ttl is the age"), ('idle_aftr = "1h"', "did you mean idle_after")]:
         code, out = run("run", script("wrong", f'rille.rent("b", {{ gpu = "cpu", {option} }})'))

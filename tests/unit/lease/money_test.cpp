@@ -372,6 +372,28 @@ TEST_CASE("released waits for the provider's last word") {
   CHECK(w.billable() == 0);
 }
 
+TEST_CASE("the end of an idle machine can be tried again") {
+  World w;
+  w.run("r");
+  const bool replace = GENERATE(false, true);
+  Value options{Value::Object{}};
+  if (replace) options.set("on_loss", "replace");
+  const Lease l = rented(w, "box", options);
+  const auto end = [&] {
+    Manager::Event quiet = [](const std::string&, Value) {};
+    return w.drive(w.manager->end_idle(l.id, l.generation, quiet, {}));
+  };
+  w.cloud.fail_terminates = 1000;
+  CHECK_FALSE(end()->ok());
+  CHECK(w.row(l.id).state == "releasing");
+  CHECK_FALSE(end()->ok());  // not taken for done
+  w.cloud.fail_terminates = 0;
+  CHECK(end()->ok());
+  CHECK(w.row(l.id).state == "released");
+  CHECK(w.row(l.id).replacing.empty() == !replace);
+  CHECK(w.billable() == 0);
+}
+
 TEST_CASE("a provider that cannot be asked is told of") {
   World w;
   w.cloud.fail_lists = 1;
