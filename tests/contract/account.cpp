@@ -1,9 +1,7 @@
 // What a provider tells of the account that it is used with, and what else it may have: quotas, a history of prices,
-// another type for a machine. Each is optional, and tried where it is there. Last, what all of contract.cpp and this
+// another type for a machine. Each is optional; fake.hpp says who has it. Last, what all of contract.cpp and this
 // file has called is held against the policy document.
 #include "runtime/provider/account.hpp"
-
-#include <map>
 
 #include "tests/contract/fake.hpp"
 
@@ -15,8 +13,10 @@ namespace {
 constexpr std::int64_t day_us = 24LL * 3'600'000'000;
 
 template <class T>
-bool is_not_there(const Result<T>& answer) {
-  if (answer || !is_lack(answer.error())) return false;
+bool is_not_there(const Result<T>& answer, bool expected) {
+  const bool lacks = !answer && is_lack(answer.error());
+  REQUIRE(lacks == !expected);
+  if (!lacks) return false;
   INFO(answer.error().message);
   CHECK(answer.error().kind == ErrorKind::invalid);
   CHECK(answer.error().message.starts_with(fake_name() + " has no "));
@@ -111,7 +111,7 @@ TEST_CASE_METHOD(Fake, "check: a clock that is off is told") {
 
 TEST_CASE_METHOD(Fake, "quotas: what may be rented, by region") {
   const auto all = wait(provider->quotas("", {}));
-  if (is_not_there(all)) return;
+  if (is_not_there(all, has().quotas)) return;
   if (!all) FAIL(all.error().message);
   REQUIRE_FALSE(all->empty());
   for (const Quota& quota : *all) {
@@ -134,7 +134,7 @@ TEST_CASE_METHOD(Fake, "price history: what spot machines of a kind have cost, o
   query.gpu = "A100";
   const std::int64_t since_us = loop->clock().wall_us() - 6LL * 3'600'000'000;
   const auto all = wait(provider->price_history(query, since_us, {}));
-  if (is_not_there(all)) return;
+  if (is_not_there(all, has().history)) return;
   if (!all) FAIL(all.error().message);
   std::set<std::string> types;
   for (const Offer& o : offers("A100", true)) types.insert(own_id(o.id).substr(0, own_id(o.id).find(':')));
@@ -166,7 +166,7 @@ TEST_CASE_METHOD(Fake, "resize: the machine is the same, its type another; a ref
   }
   REQUIRE_FALSE(type.empty());
   const auto changed = wait(provider->resize(made->id, type, {}));
-  if (is_not_there(changed)) {
+  if (is_not_there(changed, has().resize)) {
     REQUIRE(wait(provider->terminate(made->id, {})));
     return;
   }
@@ -193,6 +193,7 @@ TEST_CASE_METHOD(Fake, "resize: the machine is the same, its type another; a ref
 TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing else") {
   const std::string text = about_provider(fake_name()).value().policy;
   const Result<Value> document = Value::from_json(text);
+  REQUIRE(static_cast<bool>(document) == has().policy);
   if (!document) {  // a cloud whose keys cannot be restricted by a document
     CHECK(text.find(' ') != std::string::npos);
     return;

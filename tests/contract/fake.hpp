@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "runtime/base/id.hpp"
@@ -21,6 +22,36 @@ inline std::string variable(const char* name, const std::string& otherwise) {
   return text ? text : otherwise;
 }
 inline std::string fake_name() { return variable("RILLE_FAKE", "aws"); }
+
+// What each driver has beyond what all must have: one that loses some of it must not pass by being skipped.
+struct Has {
+  bool tokens = false;     // a create's token is heeded by the cloud
+  bool spot = false, cap = false;  // spot offers; a highest price for them
+  bool notice = false;     // the machine is told before it is taken
+  bool quotas = false, resize = false, history = false;
+  bool policy = false;     // a document that restricts keys
+};
+
+inline const Has& has() {
+  static const std::map<std::string, Has> all{
+      {"aws", {.tokens = true, .spot = true, .cap = true, .notice = true, .quotas = true, .resize = true,
+               .history = true, .policy = true}},
+      {"alibaba", {.tokens = true, .spot = true, .cap = true, .notice = true, .quotas = true, .resize = true,
+                   .history = true, .policy = true}},
+      {"tencent", {.spot = true, .cap = true, .notice = true, .quotas = true, .resize = true, .policy = true}},
+      {"huawei", {.spot = true, .cap = true, .notice = true, .quotas = true, .resize = true, .policy = true}},
+      {"gcp", {.tokens = true, .spot = true, .notice = true, .quotas = true, .resize = true, .policy = true}},
+      {"azure", {.tokens = true, .spot = true, .cap = true, .notice = true, .quotas = true, .resize = true,
+                 .policy = true}},
+      {"runpod", {.spot = true, .cap = true}},
+      {"lambda", {}},
+      {"vast", {.spot = true, .cap = true, .policy = true}},
+      {"kubernetes", {.policy = true}}};
+  const auto mine = all.find(fake_name());
+  INFO(fake_name() << " is missing in the table of what each has");
+  REQUIRE(mine != all.end());
+  return mine->second;
+}
 
 // What all fakes of this process have asked their callers to be allowed.
 inline std::set<std::string>& needed_so_far() {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/base/units.hpp"
 #include "runtime/loop/together.hpp"
@@ -12,7 +13,7 @@ namespace rille::provider::cloud {
 
 namespace {
 
-constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000;
+constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000, list_patience_ms = 30'000;
 constexpr std::string_view spot_mark = ":spot";
 
 class Regional final : public Provider {
@@ -85,14 +86,15 @@ class Regional final : public Provider {
       asked.push_back({label(*driver), [d = driver.get(), tag_prefix](CancelToken t) {
                          return d->list(tag_prefix, t);
                        }});
-    auto answers = co_await together(loop_, std::move(asked), 0, token);
+    auto answers = co_await together(loop_, std::move(asked), list_patience_ms, token);
     std::vector<Machine> out;
+    std::set<std::string> seen;
     for (std::size_t i = 0; i < answers.size(); ++i) {
       if (!answers[i]) co_return named(answers[i].error(), "list");
       for (Machine& m : *answers[i]) {
         if (m.state == MachineState::gone || !m.tag.starts_with(tag_prefix)) continue;
         m.id = id_of(*regions_[i], m.id);
-        out.push_back(std::move(m));
+        if (seen.insert(m.id).second) out.push_back(std::move(m));  // a page may repeat what the one before has shown
       }
     }
     co_return out;
