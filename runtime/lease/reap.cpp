@@ -8,6 +8,8 @@ namespace rille::lease {
 
 namespace {
 
+constexpr std::int64_t list_patience_ms = 60'000;
+
 using provider::Machine;
 using provider::MachineState;
 
@@ -86,10 +88,13 @@ Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
   co_return success();
 }
 
-// What the providers have that the rows do not account for.
+// What the providers have that the rows do not account for. One after the other: a list that waited for a slow provider
+// would show machines that have been released meanwhile.
 Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
   for (provider::Provider* p : registry_.all()) {
-    Result<std::vector<Machine>> machines = co_await p->list(tag_prefix(install_), {});
+    const auto list = [p, prefix = tag_prefix(install_)](CancelToken t) { return p->list(prefix, std::move(t)); };
+    Result<std::vector<Machine>> machines =
+        co_await with_deadline(loop_, list_patience_ms, {}, "asking " + p->name() + " for its machines", list);
     if (!machines) {
       Error e = machines.error();
       e.provider = p->name();
