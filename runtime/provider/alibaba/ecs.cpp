@@ -17,6 +17,7 @@ namespace {
 
 using cloud::Effect;
 using cloud::environment;
+using cloud::list_of;
 using cloud::Trouble;
 
 constexpr const char* version = "2014-05-26";
@@ -67,8 +68,6 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   out.request_id = out.value.text("RequestId");
   return out;
 }
-
-Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
 
 Micros micros_of(const Value& price) {
   const double* number = price.as_number();

@@ -2,6 +2,7 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/provider/alibaba/ecs.hpp"
+#include "runtime/provider/cloud/key_age.hpp"
 
 namespace rille::provider::alibaba {
 
@@ -44,22 +45,15 @@ Async<Identity> Ram::identity(CancelToken token) {
   co_return out;
 }
 
-// A policy that does not let its owner ask is no failure.
 Async<Identity> Ram::with_age(Identity who, std::string key_id, CancelToken token) {
   net::Parts asked = parts_for(ram_url_, "ListAccessKeys");
   const Result<Value> answer = co_await ram_.call("ListAccessKeys", std::move(asked), Effect::none, token);
   if (!answer && token.cancelled()) co_return answer.error();
-  if (!answer) {
-    who.age_unknown = answer.error().message;
-    co_return who;
-  }
-  const Value& rows = (*answer)["AccessKeys"]["AccessKey"];
-  for (const Value& row : rows.as_array() ? *rows.as_array() : Value::Array()) {
-    const Result<std::int64_t> made = parse_utc(row.text("CreateDate"));
-    if (row.text("AccessKeyId") == key_id && made) who.key_made_wall_us = *made;
-  }
-  if (who.key_made_wall_us == 0) who.age_unknown = "RAM does not list this key";
-  co_return who;
+  Result<Value::Array> rows = Value::Array();
+  if (answer) rows = cloud::list_of((*answer)["AccessKeys"]["AccessKey"]);
+  else rows = answer.error();
+  const cloud::KeyList how{"RAM", "CreateDate", parse_utc};
+  co_return cloud::with_key_age(std::move(who), key_id, rows, how);
 }
 
 std::string policy() { return policy_text; }

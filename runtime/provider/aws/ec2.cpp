@@ -14,6 +14,7 @@ namespace rille::provider::aws {
 namespace {
 
 using cloud::Effect;
+using cloud::list_of;
 using cloud::Trouble;
 
 constexpr const char* version = "2016-11-15";
@@ -99,12 +100,6 @@ cloud::Answer read_json(const net::HttpResponse& response) {
   out.code = type.empty() ? "NotJson" : type.substr(type.find('#') == std::string::npos ? 0 : type.find('#') + 1);
   out.message = out.value.text("message", out.value.text("Message"));
   return out;
-}
-
-// "item" lists of one or none are read as texts or nothing.
-Value::Array list_of(const Value& v) {
-  if (v.as_array()) return *v.as_array();
-  return {};
 }
 
 std::int64_t number_of(const Value& v, const char* key) {

@@ -4,6 +4,7 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/provider/aws/ec2.hpp"
+#include "runtime/provider/cloud/key_age.hpp"
 
 namespace rille::provider::aws {
 
@@ -84,22 +85,15 @@ Async<Identity> Iam::identity(CancelToken token) {
   co_return out;
 }
 
-// A policy that does not let its owner ask is no failure.
 Async<Identity> Iam::with_age(Identity who, std::string key_id, CancelToken token) {
   net::Parts asked = form_for(iam_url_, {{"Action", "ListAccessKeys"}, {"Version", "2010-05-08"}});
   const Result<Value> answer = co_await iam_.call("ListAccessKeys", std::move(asked), Effect::none, token);
   if (!answer && token.cancelled()) co_return answer.error();
-  if (!answer) {
-    who.age_unknown = answer.error().message;
-    co_return who;
-  }
-  const Value& rows = (*answer)["ListAccessKeysResult"]["AccessKeyMetadata"];
-  for (const Value& row : rows.as_array() ? *rows.as_array() : Value::Array()) {
-    const Result<std::int64_t> made = parse_utc(row.text("CreateDate"));
-    if (row.text("AccessKeyId") == key_id && made) who.key_made_wall_us = *made;
-  }
-  if (who.key_made_wall_us == 0) who.age_unknown = "IAM does not list this key";
-  co_return who;
+  Result<Value::Array> rows = Value::Array();
+  if (answer) rows = cloud::list_of((*answer)["ListAccessKeysResult"]["AccessKeyMetadata"]);
+  else rows = answer.error();
+  const cloud::KeyList how{"IAM", "CreateDate", parse_utc};
+  co_return cloud::with_key_age(std::move(who), key_id, rows, how);
 }
 
 Async<std::vector<Quota>> Iam::quotas(CancelToken token) {

@@ -15,6 +15,7 @@ namespace rille::provider::azure {
 namespace {
 
 using cloud::Effect;
+using cloud::list_of;
 using cloud::Trouble;
 
 constexpr int pages_max = 200;
@@ -45,8 +46,6 @@ constexpr cloud::Meaning meanings[] = {
     {"ReadOnlyDisabledSubscription", Trouble::auth, "the subscription is disabled"},
     {"PropertyChangeNotAllowed", Trouble::conflict},
 };
-
-Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
 
 cloud::Answer read_answer(const net::HttpResponse& response) {
   cloud::Answer out;

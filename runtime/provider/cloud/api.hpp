@@ -86,6 +86,9 @@ class Api {
   std::minstd_rand dice_{std::random_device()()};  // for waits: their spread, nothing secret
 };
 
+// The elements of a list in an answer; of anything else, none.
+inline Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
+
 // The service's XML as a Value: an element with children is an object, one without a text; several of one name, and
 // children named `item` or `member`, make a list. integrity: it is no XML.
 Result<Value> read_xml(const std::string& text);

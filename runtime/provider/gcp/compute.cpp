@@ -14,6 +14,7 @@ namespace rille::provider::gcp {
 namespace {
 
 using cloud::Effect;
+using cloud::list_of;
 using cloud::Trouble;
 
 constexpr int rows_per_page = 500, pages_max = 200;
@@ -42,8 +43,6 @@ constexpr cloud::Meaning meanings[] = {
     {"forbidden", Trouble::auth, "rille doctor --provider gcp --policy has the permissions"},
     {"accessNotConfigured", Trouble::auth, "switch the project's Compute Engine API on"},
 };
-
-Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
 
 cloud::Answer read_answer(const net::HttpResponse& response) {
   cloud::Answer out;

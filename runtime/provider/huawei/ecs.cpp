@@ -17,6 +17,7 @@ namespace {
 
 using cloud::Effect;
 using cloud::environment;
+using cloud::list_of;
 using cloud::Trouble;
 
 constexpr int page_rows = 100, pages_max = 200;
@@ -58,8 +59,6 @@ cloud::ApiOptions options() {
   };
   return out;
 }
-
-Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
 
 // The number in a text or a number.
 std::int64_t number_of(const Value& v) {

@@ -12,6 +12,7 @@ namespace rille::provider::lambda {
 namespace {
 
 using cloud::Effect;
+using cloud::list_of;
 using cloud::Trouble;
 
 constexpr cloud::Meaning meanings[] = {
@@ -50,8 +51,6 @@ cloud::ApiOptions options() {
   out.throttle_ms = 2'000;  // a launch per 12 s, a call per second, and no word of when to come again
   return out;
 }
-
-Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
 
 // "A100 (40 GB SXM4)" says both.
 std::pair<std::string, std::int64_t> gpu_of(std::string words) {

@@ -12,6 +12,7 @@ namespace rille::provider::runpod {
 namespace {
 
 using cloud::Effect;
+using cloud::list_of;
 using cloud::Trouble;
 
 constexpr const char* ssh_port = "22/tcp";
@@ -84,8 +85,6 @@ cloud::ApiOptions options_for(cloud::Answer (*read)(const net::HttpResponse&)) {
   out.sign = cloud::bear_plain_key;
   return out;
 }
-
-Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
 
 Micros micros(double dollars) { return dollars > 0 ? static_cast<Micros>(std::llround(dollars * 1e6)) : 0; }
 

@@ -1,6 +1,7 @@
 #include "runtime/provider/tencent/cam.hpp"
 
 #include "runtime/base/time.hpp"
+#include "runtime/provider/cloud/key_age.hpp"
 #include "runtime/provider/tencent/cvm.hpp"
 
 namespace rille::provider::tencent {
@@ -23,11 +24,9 @@ constexpr const char* policy_text = R"json({
 )json";
 
 // "2019-12-25 14:53:03"
-std::int64_t time_of(std::string text) {
-  if (text.size() != 19) return 0;
-  text[10] = 'T';
-  const Result<std::int64_t> us = parse_utc(text + "Z");
-  return us ? *us : 0;
+Result<std::int64_t> time_of(std::string text) {
+  if (text.size() == 19) text[10] = 'T';
+  return parse_utc(text + "Z");
 }
 
 }  // namespace
@@ -52,20 +51,15 @@ Async<Identity> Cam::identity(CancelToken token) {
   co_return out;
 }
 
-// A policy that does not let its owner ask is no failure.
 Async<Identity> Cam::with_age(Identity who, std::string key_id, CancelToken token) {
   net::Parts asked = parts_for(cam_url_, "ListAccessKeys", "{}");
   const Result<Value> answer = co_await cam_.call("ListAccessKeys", std::move(asked), Effect::none, token);
   if (!answer && token.cancelled()) co_return answer.error();
-  if (!answer) {
-    who.age_unknown = answer.error().message;
-    co_return who;
-  }
-  const Value& rows = (*answer)["AccessKeys"];
-  for (const Value& row : rows.as_array() ? *rows.as_array() : Value::Array())
-    if (row.text("AccessKeyId") == key_id) who.key_made_wall_us = time_of(row.text("CreateTime"));
-  if (who.key_made_wall_us == 0) who.age_unknown = "CAM does not list this key";
-  co_return who;
+  Result<Value::Array> rows = Value::Array();
+  if (answer) rows = cloud::list_of((*answer)["AccessKeys"]);
+  else rows = answer.error();
+  const cloud::KeyList how{"CAM", "CreateTime", time_of};
+  co_return cloud::with_key_age(std::move(who), key_id, rows, how);
 }
 
 std::string policy() { return policy_text; }

@@ -16,6 +16,7 @@ namespace {
 
 using cloud::Effect;
 using cloud::environment;
+using cloud::list_of;
 using cloud::Trouble;
 
 constexpr int page_rows = 100, rows_max = 20'000;
@@ -61,8 +62,6 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   if (out.code.empty() && response.ok() && !out.value.as_object()) out.code = "NotJson";
   return out;
 }
-
-Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
 
 // CVM names the number of GPUs of a type, and their model in documents only:
 // https://www.tencentcloud.com/document/product/560/19701

@@ -15,6 +15,7 @@ namespace rille::provider::vast {
 namespace {
 
 using cloud::Effect;
+using cloud::list_of;
 using cloud::Trouble;
 
 constexpr int asks_max = 1000, page_rows = 25, pages_max = 800;
@@ -44,7 +45,6 @@ constexpr Known known[] = {
     {"RTX 2080 Ti", 11},  {"Tesla T4", 16},   {"Tesla V100", 16},  {"Tesla V100", 32},   {"Tesla P100", 16},
 };
 
-Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }
 Value rule(const char* how, Value what) { return Value().set(how, std::move(what)); }
 Micros micros(double dollars) { return static_cast<Micros>(std::llround(dollars * 1e6)); }
 
