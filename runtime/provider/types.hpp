@@ -104,6 +104,8 @@ struct Offer {
   bool spot = false;
   Micros price_micros_per_hour = 0;     // in millionths of `currency`; price_unknown: the provider does not say
   std::string currency = "USD";
+  // What an hour of it costs who is bound for a year, or three, whatever was paid in advance spread over the term.
+  Micros reserved_1y_micros_per_hour = price_unknown, reserved_3y_micros_per_hour = price_unknown;
   Billing billing;
   std::int64_t disk_bytes_max = 0;      // what CreateRequest::disk_bytes may ask for; 0: no disk can be ordered
   Micros disk_micros_per_gb_hour = 0;   // of an ordered disk, which ends with its machine
