@@ -6,7 +6,8 @@
 
 RILLE_KERNEL(increment)     // out[0] += 1, 0-d i64
 // in: step (0-d i64), lr (0-d), g[n]; out, in place: p[n], m[n], v[n]. attrs.f: beta1, beta2, eps, weight decay;
-// i[1]: 1 adds the decay to the gradient (Adam), 0 takes it from the parameter (AdamW)
+// i[1]: 1 adds the decay to the gradient (Adam), 0 takes it from the parameter (AdamW). Where the parameters are f32,
+// each gradient may be f16 or bf16.
 RILLE_KERNEL(adamw)
 // in: lr (0-d), g[n]; out, in place: p[n], then momentum[n] if attrs.f[0] (momentum) != 0. attrs.f: momentum,
 // decay; i[1]: nesterov; i[3]: 1 takes the decay from the parameter, 0 adds it to the gradient

@@ -5,16 +5,19 @@ namespace rille::kernels::cuda {
 
 namespace {
 
-// go(table, pieces) for `n` tensors, up to tensors_max at a time. data(role, i): the view that has the role.
-template <class Data, class Go>
-void each_table(std::int64_t n, int roles, const Data& data, const Go& go) {
+constexpr auto every = [](std::int64_t) { return true; };
+
+// go(table, pieces) for those of `n` tensors that are wanted, up to tensors_max at a time. data(role, i): the view that
+// has the role.
+template <class Data, class Go, class Wanted = decltype(every)>
+void each_table(std::int64_t n, int roles, const Data& data, const Go& go, const Wanted& wanted = every) {
   for (std::int64_t first = 0; first < n;) {
     Tensors t{};
     std::int64_t pieces = 0;
     for (; first < n && t.count < tensors_max; ++first) {
       const View& main = data(0, first);
       const std::int64_t elements = main.count();
-      if (elements == 0) continue;
+      if (elements == 0 || !wanted(first)) continue;
       bool packed = true;
       for (int role = 0; role < roles; ++role) {
         t.data[role][t.count] = data(role, first).data;
@@ -47,10 +50,15 @@ void adamws(const Call& c, Launcher& l, const Names&) {
   const auto view = [&](int role, std::int64_t i) -> const View& {
     return role == 3 ? c.in[2 + i] : c.out[role * n + i];
   };
-  each_table(n, 4, view, [&](const Tensors& t, std::int64_t pieces) {
-    launch(l, typed(c.out[0].dtype, "adamw_f32", "adamw_f64"), {unsigned(pieces)}, {threads}, 0, t, c.in[0].data,
-           c.in[1].data, how);
-  });
+  const DType own = c.out[0].dtype;
+  for (const DType type : {own, DType::f16, DType::bf16}) {
+    const char* const plain = typed(own, "adamw_f32", "adamw_f64");
+    const char* const kernel = type == DType::f16 ? "adamw_f32_f16" : type == DType::bf16 ? "adamw_f32_bf16" : plain;
+    const auto go = [&](const Tensors& t, std::int64_t pieces) {
+      launch(l, kernel, {unsigned(pieces)}, {threads}, 0, t, c.in[0].data, c.in[1].data, how);
+    };
+    each_table(n, 4, view, go, [&](std::int64_t i) { return view(3, i).dtype == type; });
+  }
 }
 
 namespace {

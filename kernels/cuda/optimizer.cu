@@ -33,8 +33,9 @@ template <class T> DEVICE T* memory(const Tensors& t, const Place& p, int role, 
 DEVICE bool skipped(const Update& how) { return how.skip && *how.skip != 0.0f; }
 
 // The step's corrections are computed once a block: step and learning rate lie in device memory, so that a captured
-// graph sees new ones. Roles: parameter, first and second moment, gradient.
-template <class T> DEVICE void adamw(const Tensors& t, const Long* step, const T* lr_at, const Update& how) {
+// graph sees new ones. Roles: parameter, first and second moment, gradient (of type G).
+template <class T, class G = T>
+DEVICE void adamw(const Tensors& t, const Long* step, const T* lr_at, const Update& how) {
   __shared__ T keep_, rate_, root_;
   if (skipped(how)) return;
   if (threadIdx.x == 0) {
@@ -53,7 +54,7 @@ template <class T> DEVICE void adamw(const Tensors& t, const Long* step, const T
     load_wide<T, V>(memory<T>(t, place, 0, at), p);
     load_wide<T, V>(memory<T>(t, place, 1, at), m);
     load_wide<T, V>(memory<T>(t, place, 2, at), v);
-    load_wide<T, V>(memory<T>(t, place, 3, at), g);
+    load_wide<G, V>(memory<G>(t, place, 3, at), g);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const T d = g[i] + l2 * p[i];
@@ -205,6 +206,13 @@ template <class T> DEVICE void clip(const Tensors& t, const T* norm, double limi
   ENTRY(clip_##name, 256, GIVEN Tensors t, const T* norm, double limit) { clip<T>(t, norm, limit); }
 OPTIMIZER(f32, float)
 OPTIMIZER(f64, double)
+
+ENTRY(adamw_f32_f16, 256, GIVEN Tensors t, const Long* step, const float* lr, GIVEN Update how) {
+  adamw<float, Half>(t, step, lr, how);
+}
+ENTRY(adamw_f32_bf16, 256, GIVEN Tensors t, const Long* step, const float* lr, GIVEN Update how) {
+  adamw<float, Brain>(t, step, lr, how);
+}
 
 ENTRY(increment, 32, Long* number, const float* skip) {
   if (threadIdx.x == 0 && !(skip && *skip != 0.0f)) ++*number;

@@ -1,4 +1,6 @@
 // f16 and bf16 for kernels that know f32: copies before, copies after.
+#include <algorithm>
+
 #include "kernels/copy.hpp"
 
 namespace rille::kernels {
@@ -9,23 +11,50 @@ constexpr int most_operands = 16;
 
 std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+// A window's dimensions as they lie in memory, the widest step first: a copy in that order runs along memory. Where
+// elements share their places (steps of 0), the dimensions stay as they are.
+struct Order {
+  int at[max_rank];
+  explicit Order(const View& v) {
+    bool apart = true;
+    for (int d = 0; d < v.shape.n; ++d) {
+      at[d] = d;
+      apart = apart && (v.shape[d] == 1 || v.strides[d] > 0);
+    }
+    if (apart) std::stable_sort(at, at + v.shape.n, [&](int x, int y) { return v.strides[x] > v.strides[y]; });
+  }
+  View of(const View& v) const {
+    View turned = v;
+    for (int d = 0; d < v.shape.n; ++d) {
+      turned.shape[d] = v.shape[at[d]];
+      turned.strides[d] = v.strides[at[d]];
+    }
+    return turned;
+  }
+};
+
+// A window on `memory`, in f32, dense, whose elements lie in the order of `v`.
 View wide(const View& v, char* memory) {
+  const Order order(v);
   View w = v;
   w.data = memory;
   w.dtype = DType::f32;
   std::int64_t step = 1;
-  for (int d = v.shape.n - 1; d >= 0; --d) {
-    w.strides[d] = step;
-    step *= v.shape[d];
+  for (int i = v.shape.n - 1; i >= 0; --i) {
+    w.strides[order.at[i]] = step;
+    step *= v.shape[order.at[i]];
   }
   return w;
 }
 
-void convert(const Call& c, const View& from, const View& to) {
+// `half` and its wide copy, in one direction or the other.
+void convert(const Call& c, const View& half, const View& from, const View& to) {
+  const Order order(half);
+  const View in = order.of(from), out = order.of(to);
   Call one = c;
-  one.in = &from;
+  one.in = &in;
   one.n_in = 1;
-  one.out = &to;
+  one.out = &out;
   one.n_out = 1;
   copy(one);
 }
@@ -48,13 +77,13 @@ void widened(const Call& c, Kernel kernel) {
     if (!half(v)) continue;
     views[i] = wide(v, memory);
     memory += padded(std::size_t(v.count()) * 4);
-    if (i < c.n_in) convert(c, v, views[i]);
+    if (i < c.n_in) convert(c, v, v, views[i]);
   }
   Call inner = c;
   inner.in = views;
   inner.out = views + c.n_in;
   kernel(inner);
-  for (int i = 0; i < c.n_out; ++i) if (half(c.out[i])) convert(c, views[c.n_in + i], c.out[i]);
+  for (int i = 0; i < c.n_out; ++i) if (half(c.out[i])) convert(c, c.out[i], views[c.n_in + i], c.out[i]);
 }
 
 }  // namespace rille::kernels

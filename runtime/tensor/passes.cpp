@@ -139,4 +139,30 @@ Nodes accumulate_rows(const Nodes& nodes, const IsTemporary& temporary) {
   return out;
 }
 
+Nodes leave_gradients_narrow(const Nodes& nodes, const IsTemporary& temporary) {
+  const Uses uses(nodes);
+  Nodes out = nodes;
+  for (auto& node : out) {
+    if (!node || node->op != &op_of(OpId::adamw)) continue;
+    std::vector<Input> in = node->in;
+    for (std::size_t i = 2; i < 2 + std::size_t(node->attrs.i[0]); ++i) {
+      const Storage& wide = *in[i].storage;
+      if (!temporary(wide.id) || !whole(in[i].window, wide.bytes) || in[i].window.dtype != DType::f32 ||
+          uses.readers.at(wide.id) != 1 || !uses.writer.contains(wide.id) || !uses.written_once(wide.id))
+        continue;
+      auto& made = out[uses.writer.at(wide.id)];
+      if (!made || made->op != &op_of(OpId::cast)) continue;
+      const Input& narrow = made->in[0];
+      if (!is_half(narrow.window.dtype) || !whole(narrow.window, narrow.storage->bytes) ||
+          uses.updated.contains(narrow.storage->id) || !uses.writer.contains(narrow.storage->id))
+        continue;
+      in[i] = narrow;
+      made = nullptr;
+    }
+    node = with_inputs(node, in);
+  }
+  std::erase(out, nullptr);
+  return out;
+}
+
 }  // namespace rille::tensor

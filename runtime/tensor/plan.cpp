@@ -31,7 +31,7 @@ class Planner {
     plan_->recorded = notebook_.nodes().size();
     number_outputs();
     const IsTemporary inner = [this](std::uint64_t id) { return temporary(id); };
-    nodes_ = accumulate_rows(share_common(notebook_.nodes(), inner), inner);
+    nodes_ = leave_gradients_narrow(accumulate_rows(share_common(notebook_.nodes(), inner), inner), inner);
     RILLE_CHECK(keep_what_matters());
     if (options_.recompute != Recompute::none) live_ = recompute_late(live_, inner, options_.recompute, made_);
     for (const auto& storage : made_) made_ids_.insert(storage->id);

@@ -87,6 +87,43 @@ TEST_CASE("the gradient of a table that is used twice has the same bits, compile
   }
 }
 
+TEST_CASE("AdamW is given half gradients as they are, and gives the bits of the uncompiled step", "[unit][tensor]") {
+  for (const DType half : {DType::bf16, DType::f16}) {
+    for (const bool clipped : {false, true}) {
+      std::vector<std::vector<double>> got;
+      for (const bool compiled : {false, true}) {
+        auto g = new_graph();
+        g->manual_seed(7);
+        auto modes = g->modes();
+        modes.autocast = half;
+        g->set_modes(modes);
+        auto w = get(randn(*g, dims({40, 30}))), b = get(randn(*g, dims({40})));
+        const auto x = get(randn(*g, dims({9, 30})));
+        for (Tensor* t : {&w, &b}) get(t->set_requires_grad(true));
+        auto opt = get(Optimizer::create({{{{"w", w}, {"b", b}}, 0.1, 0.01}}));
+        const auto fn = [&](const std::vector<Tensor>& in) {
+          const auto y = get(cast(get(linear(in[0], w, b)), DType::f32)), loss = get(sum(get(mul(y, y))));
+          get(backward(loss));
+          if (clipped) get(clip_grad_norm({w, b}, 1));
+          get(opt.step());
+          return std::vector<Tensor>{loss.detach()};
+        };
+        Compiled c(g);
+        for (int i = 0; i < 5; ++i) {
+          if (compiled) (void)get(call(c, {x}, fn));
+          else (void)fn({x});
+        }
+        got.push_back(numbers(w));
+        if (!compiled) continue;
+        int casts = 0;                               // of x, w and b; where they are clipped, of their gradients too
+        for (const auto& row : c.info().costs) if (row.name == "cast") casts += int(row.calls);
+        CHECK(casts == (clipped ? 5 : 3));
+      }
+      CHECK(got[0] == got[1]);
+    }
+  }
+}
+
 TEST_CASE("shapes, keys and memory shared by arguments make variants", "[unit][tensor]") {
   auto g = new_graph();
   Compiled c(g);
