@@ -24,6 +24,7 @@ local offers, found = rille.offers(wanted), 0
 for i, offer in ipairs(offers) do
   offers[i] = nil
   if offer.error then print(("%s cannot say: %s"):format(offer.provider, offer.error))
+  elseif offer.note then print(("%s: %s"):format(offer.provider, offer.note))
   else
     found = found + 1
     if found <= 5 then offers[found] = offer end

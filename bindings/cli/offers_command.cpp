@@ -64,7 +64,14 @@ struct Listed {
   std::size_t matching = 0;
   std::vector<std::pair<std::string, Error>> errors;        // of providers
   std::map<std::string, std::int64_t> told_us;              // those answered from the cache
+  std::map<std::string, std::int64_t> unpriced;             // types of a provider whose prices were not asked
 };
+
+Error in_region(const provider::AskedRegion& region) {
+  Error out = *region.problem;
+  out.message = fmt::format("region {}: {}", region.region, out.message);
+  return out;
+}
 
 // Asks those, keeps what they say, and adds what matches.
 Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& sources,
@@ -81,8 +88,12 @@ Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& 
     }
     for (const Offer& o : *answer.offers)
       if (o.matches(query)) out.offers.push_back(o), ++out.matching;
+    if (answer.left_out.unpriced) out.unpriced[answer.provider] = answer.left_out.unpriced;
+    for (const provider::AskedRegion& region : answer.left_out.unasked)
+      out.errors.emplace_back(answer.provider, in_region(region));
+    if (!answer.left_out.unasked.empty()) continue;  // a part is not kept: it would be taken for the whole
     for (const OfferSource& s : sources)
-      if (s.provider == answer.provider) kept.push_back({s, std::move(*answer.offers)});
+      if (s.provider == answer.provider) kept.push_back({s, std::move(*answer.offers), answer.left_out.unpriced});
   }
   if (kept.empty()) return {};
   if (Result<> stored = cache.store(kept, query, app.loop->clock().wall_us()); !stored)
@@ -111,6 +122,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
     }
     parts.push_back(*part);
     out.told_us[source.provider] = cache.part(*part).time_us;
+    if (const std::int64_t n = cache.part(*part).unpriced) out.unpriced[source.provider] = n;
   }
   provider::Catalogue::Found found = cache.find(parts, query, limit);
   out.offers = std::move(found.offers);
@@ -170,8 +182,10 @@ std::string table_of(const Listed& listed, const OfferQuery& query) {
     }
     rows.push_back(std::move(row));
   }
-  for (const auto& [name, error] : listed.errors) rows.push_back({name, "error: " + error.message});
-  return rows.size() == 1 ? "no offers match\n" : format_table(rows);
+  std::string out = rows.size() == 1 ? "no offers match\n" : format_table(rows);
+  for (const auto& [name, types] : listed.unpriced)
+    out += fmt::format("{}: {}\n", name, provider::unpriced_note(types));
+  return out;
 }
 
 // "prices of 3m ago: aws, gcp"
@@ -197,6 +211,8 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
     all.push_back(Value().set("provider", name).set("error", error.message));
     all.back().set("kind", to_string(error.kind)).set("hint", error.hint);
   }
+  for (const auto& [name, types] : listed.unpriced)
+    all.push_back(Value().set("provider", name).set("unpriced", types).set("note", provider::unpriced_note(types)));
   return Value(std::move(all)).to_json_pretty() + "\n";
 }
 
@@ -255,7 +271,11 @@ int offers_command(App& app, const OffersArguments& arguments) {
     return code;
   }
   if (!nothing) app.terminal.out(table_of(*listed, *query));
-  for (const auto& [name, error] : listed->errors) app.terminal.error(error, app.trace);
+  for (const auto& [name, error] : listed->errors) {
+    Error said = error;
+    if (!said.message.starts_with(name)) said.message = name + ": " + said.message;
+    app.terminal.error(said, app.trace);
+  }
   if (listed->offers.empty() && listed->errors.empty()) say_what_to_change(app, *query, *settings, *max_age_ms * 1000);
   if (listed->matching > listed->offers.size())
     app.terminal.note(fmt::format("{} more: --limit 0 shows all", listed->matching - listed->offers.size()));

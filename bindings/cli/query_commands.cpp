@@ -229,6 +229,7 @@ std::string gc_text(const App& app, const lease::ReapReport& report) {
                        l.expires_us > now ? fmt::format(" until {}", format_utc(l.expires_us)) : "");
   for (const Error& e : report.errors)
     out += fmt::format("could not ask {} for its machines: {}\n", e.provider, e.message);
+  if (!report.errors.empty()) out += "what is there is not known: `rille gc` again, when it answers\n";
   return out.empty() ? "nothing to clean up\n" : out;
 }
 

@@ -54,8 +54,12 @@ Async<> reap(App& app) {
   };
   for (const auto& l : report.released) lease("released", l);
   for (const auto& l : report.failed) lease("not_released", l);
-  if (!report.errors.empty()) co_return report.errors.front();
-  co_return success();
+  if (report.errors.empty()) co_return success();
+  Error e = report.errors.front();
+  for (std::size_t i = 1; i < report.errors.size(); ++i)
+    e.message += fmt::format("; {}: {}", report.errors[i].provider, report.errors[i].message);
+  e.message = fmt::format("{}: {}; asked again within a minute", e.provider, e.message);
+  co_return e;
 }
 
 // A process of its own session, which no Ctrl-C here reaches, and which outlives us.

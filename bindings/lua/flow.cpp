@@ -392,17 +392,36 @@ local column_order = { "name", "provider", "id", "gpu", "gpu_count", "gpu_memory
   "interconnect", "rdma", "network_gbps", "region", "compliance", "spot", "price_per_hour", "currency",
   "dollars_per_hour", "price_per_tflop", "price_per_gpu_gb", "tokens_per_dollar", "state" }
 
-local function cell(key, v)
+-- A price per hour is in the currency of its row; what is per something else has been converted.
+local function cell(key, v, row)
   if v == nil then return "-" end
   if type(v) == "boolean" then return v and "yes" or "no" end
-  if type(v) == "number" and (key:find("price") or key == "dollars_per_hour") then return ("$%.4g"):format(v) end
+  if type(v) == "number" and (key:find("price") or key == "dollars_per_hour") then
+    local foreign = key:find("price_per_hour$") or key == "disk_price_per_gb_hour"
+    if foreign and row.currency and row.currency ~= "USD" then return ("%.4g %s"):format(v, row.currency) end
+    return ("$%.4g"):format(v)
+  end
   if type(v) == "number" and (key:find("memory") or key:find("bytes")) then return ("%.4g GB"):format(v / 1e9) end
   if type(v) == "table" then return type(v[1]) == "string" and table.concat(v, " ") or "..." end
   return tostring(v)
 end
 
-local function print_list(list)
-  if #list == 0 then return "(none)" end
+-- "aws, us-east-1: no such key; set ..": what stands in a list for who failed, or for what was left out.
+local function remark(row)
+  if type(row) ~= "table" or row.id ~= nil or row.provider == nil or not (row.error or row.note) then return nil end
+  local where = row.provider .. (row.region and ", " .. row.region or "")
+  local text = row.note or (row.kind and "error (" .. row.kind .. "): " or "error: ") .. row.error
+  return where .. ": " .. text .. (row.hint and row.hint ~= "" and "\n  hint: " .. row.hint or "")
+end
+
+local function print_list(whole)
+  if #whole == 0 then return "(none)" end
+  local list, remarks = {}, {}
+  for _, row in ipairs(whole) do
+    local text = remark(row)
+    if text then remarks[#remarks + 1] = text else list[#list + 1] = row end
+  end
+  if #list == 0 then return table.concat(remarks, "\n") end
   local present, columns = {}, {}
   for _, row in ipairs(list) do
     for key, v in core.raw_pairs(type(row) == "table" and row or {}) do
@@ -418,7 +437,7 @@ local function print_list(list)
   for c, key in ipairs(columns) do lines[1][c] = key:gsub("_bytes$", ""):gsub("_", " "):upper() end
   for r, row in ipairs(list) do
     lines[r + 1] = {}
-    for c, key in ipairs(columns) do lines[r + 1][c] = cell(key, row[key]) end
+    for c, key in ipairs(columns) do lines[r + 1][c] = cell(key, row[key], row) end
   end
   for _, line in ipairs(lines) do
     for c, text in ipairs(line) do widths[c] = math.max(widths[c] or 0, #text) end
@@ -427,6 +446,7 @@ local function print_list(list)
     for c, text in ipairs(line) do line[c] = c < #line and text .. (" "):rep(widths[c] - #text) or text end
     lines[r] = table.concat(line, "  ")
   end
+  for _, text in ipairs(remarks) do lines[#lines + 1] = text end
   return table.concat(lines, "\n")
 end
 

@@ -13,6 +13,7 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t look_again_ns = 60'000'000'000;  // at a run that is left alone
+constexpr std::int64_t again_ms = 60'000;               // after a turn of the reaper that could not ask everybody
 constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 3'600'000'000;
 
 std::int64_t pause_us(std::int64_t tries) {
@@ -44,8 +45,8 @@ Async<> Watch::run(CancelToken token) {
   while (true) {
     std::int64_t now_ns = loop_.clock().monotonic_ns();
     if (gc_ns == INT64_MIN || now_ns >= gc_ns) {
-      gc_ns = now_ns + options_.gc_ms * 1'000'000;
       RILLE_CO_CHECK(co_await reap());
+      gc_ns = now_ns + (reaped_ ? options_.gc_ms : std::min(options_.gc_ms, again_ms)) * 1'000'000;
     }
     RILLE_CO_CHECK(co_await look());
     if (token.cancelled()) co_return token.reason();
@@ -58,6 +59,7 @@ Async<> Watch::run(CancelToken token) {
 
 Async<> Watch::reap() {
   Result<> done = co_await world_.reap();
+  reaped_ = done.ok();
   if (!done) failed("the reaper", done.error());
   co_return success();
 }

@@ -17,7 +17,8 @@ namespace rille::engine {
 struct WatchOptions {
   WatchOptions() = default;            // not an aggregate: see loop/task.hpp
   std::int64_t look_ms = 2'000;        // between two looks, at most
-  std::int64_t gc_ms = 300'000;        // between two turns of the reaper
+  std::int64_t gc_ms = 300'000;        // between two turns of the reaper; a minute at most after one that could not
+                                       // ask everybody
   bool resumes = true;                 // runs whose process died
   int tries_max = 5;                   // of one run, without its record growing meanwhile
   std::int64_t resume_within_ms = 86'400'000;  // after its last sign of life
@@ -56,6 +57,7 @@ class Watch {
   WatchOptions options_;
   WatchWorld world_;
   Schedules schedules_;
+  bool reaped_ = true;                 // by the last turn, wholly: else it is taken again soon
   std::string last_failure_;           // told once while it stays the same
   std::map<std::string, std::int64_t> left_alone_;  // runs, until when by the monotonic clock: not looked at each time
   std::set<std::string> interrupted_;  // once each: a second time would cut their cleanup short

@@ -312,7 +312,8 @@ Async<std::optional<Machine>> Manager::find_machine(Lease lease, bool until_proo
   std::int64_t proof_us = absence_proven_us(lease, provider->traits());
   while (true) {
     std::int64_t asked_us = now_us();
-    RILLE_CO_TRY(std::vector<Machine> machines, co_await provider->list(lease.tag, token));
+    RILLE_CO_TRY(std::vector<Machine> machines,
+                 co_await machines_of(provider, lease.request.offer.region, lease.tag, token));
     std::erase_if(machines, [&](const Machine& m) {
       return m.tag != lease.tag || m.state == MachineState::gone || m.state == MachineState::terminating;
     });

@@ -86,7 +86,7 @@ struct ReapReport {
   std::vector<Lease> revived;      // machines that lived although their row was settled: ended, or in `failed`, too
   std::vector<Lease> unknown;      // machines with our tag and no row; left alone
   std::vector<Held> held;
-  std::vector<Error> errors;       // providers that could not be asked
+  std::vector<Error> errors;       // providers, and regions of others, that could not be asked
 };
 
 struct ReapRequest {
@@ -110,11 +110,16 @@ struct Survey {
     provider::Machine machine;
     Account account = Account::unknown;
     std::optional<Lease> row;
-    std::int64_t expires_us = 0;   // by its tag
+    std::int64_t generation = 0, expires_us = 0;  // by its tag; 0: it is not to be read
   };
   std::vector<Shown> machines;
   std::vector<Lease> unseen;       // rows that should have a machine which their provider does not show
-  std::vector<Error> errors;       // providers that could not be asked
+  std::vector<Error> errors;       // providers, and regions of others, that could not be asked
+  std::set<std::pair<std::string, std::string>> silent;  // the same, by their names; region "": all of it
+
+  void could_not_ask(const std::string& provider, const std::string& region, Error why);
+  bool hears(const std::string& provider, const std::string& region) const;  // whether that region has answered
+  void add(Survey part);
 };
 
 // What tests replace: time, and the instants at which a process may die.
@@ -167,20 +172,21 @@ class Manager {
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
   // How often its provider wants to be asked whether its machine will be taken away; 0: not.
   std::int64_t look_every_ms(const Lease& lease) const;
-  // Offers of all providers, or of those named in the query, best first by its rank; a failing provider is an entry
-  // with an error, not a failure.
+  // Offers of all providers, or of those named in the query, best first by its rank. A failing provider is an entry
+  // with an error, not a failure, and so is a region that fails; what was left out is an entry with a note.
   Async<Value> offers(Value query, CancelToken token);
   // What each of those providers that the query accepts says, at once; whole: see catalogue/known.hpp. invalid: names a
   // provider that is not there.
   struct Asked {
     std::string provider;
     Result<std::vector<provider::Offer>> offers;
+    provider::LeftOut left_out;
   };
   Async<std::vector<Asked>> ask(provider::OfferQuery query, CancelToken token);
   // What currencies are worth where a query does not say it.
   void set_rates(provider::Rates rates) { rates_ = std::move(rates); }
 
-  // Asks every provider for everything with the tag of this installation.
+  // Asks every provider for everything with the tag of this installation, all at once.
   Async<Survey> survey(CancelToken token);
   // Releases what no run will: leases of ended runs, expired ones, those held for too long, unfinished releases; ends
   // machines that live although their row says otherwise.
@@ -215,8 +221,13 @@ class Manager {
   // reap.cpp
   Result<std::optional<Held>> standing(const Lease& lease, const ReapRequest& request) const;
   Async<> reap_rows(const ReapRequest& request, ReapReport& report);
+  Async<bool> reap_place(std::vector<Lease> leases, const ReapRequest& request, ReapReport& report);
   Async<> reap_machines(const ReapRequest& request, ReapReport& report);
-  Async<> end_stray(provider::Machine machine, std::string provider, ReapRequest request, ReapReport& report);
+  Async<bool> reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report);
+  Async<> end_stray(Survey::Shown shown, const ReapRequest& request, ReapReport& report);
+  Async<> end_settled(Lease row, provider::Machine machine, ReapReport& report);
+  // survey.cpp: of one provider
+  Async<Survey> shown_by(provider::Provider* provider, CancelToken token);
 
   Loop& loop_;
   store::Journal& journal_;

@@ -1,14 +1,14 @@
 // The reaper: ends the leases that no run will end, and machines that the rows do not account for.
 #include <algorithm>
+#include <map>
 
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/loop/together.hpp"
 
 namespace rille::lease {
 
 namespace {
-
-constexpr std::int64_t list_patience_ms = 60'000;
 
 using provider::Machine;
 using provider::MachineState;
@@ -64,8 +64,22 @@ Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequ
   return std::optional<Held>(std::move(held));
 }
 
+// Place by place at once: a region that does not answer holds back what is rented there, and nothing else.
 Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
   RILLE_CO_TRY(std::vector<Lease> leases, all(false));
+  std::map<std::pair<std::string, std::string>, std::vector<Lease>> places;
+  for (Lease& lease : leases) places[{lease.provider, lease.request.offer.region}].push_back(std::move(lease));
+  std::vector<Together<bool>> asked;
+  for (auto& [place, rows] : places)
+    asked.push_back({place.first, [this, &there = rows, &request, &report](CancelToken) {
+                       return reap_place(std::move(there), request, report);
+                     }});
+  const auto done = co_await together(loop_, std::move(asked), 0, {});
+  for (const Result<bool>& one : done) RILLE_CO_CHECK(one);
+  co_return success();
+}
+
+Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& request, ReapReport& report) {
   for (Lease& lease : leases) {
     RILLE_CO_TRY(std::optional<Held> held, standing(lease, request));
     if (!held) continue;
@@ -85,42 +99,39 @@ Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
     if (!r) lease.error = r.error().message;
     (r ? report.released : report.failed).push_back(std::move(lease));
   }
-  co_return success();
+  co_return true;
 }
 
-// What the providers have that the rows do not account for. One after the other: a list that waited for a slow provider
-// would show machines that have been released meanwhile.
+// What the providers have that the rows do not account for; all are asked at once, and each answer is acted upon as it
+// comes.
 Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
-  for (provider::Provider* p : registry_.all()) {
-    const auto list = [p, prefix = tag_prefix(install_)](CancelToken t) { return p->list(prefix, std::move(t)); };
-    Result<std::vector<Machine>> machines =
-        co_await with_deadline(loop_, list_patience_ms, {}, "asking " + p->name() + " for its machines", list);
-    if (!machines) {
-      Error e = machines.error();
-      e.provider = p->name();
-      report.errors.push_back(std::move(e));
-      continue;
-    }
-    for (Machine& m : *machines)
-      if (m.state != MachineState::gone) RILLE_CO_CHECK(co_await end_stray(std::move(m), p->name(), request, report));
-  }
+  std::vector<Together<bool>> asked;
+  for (provider::Provider* p : registry_.all())
+    asked.push_back({p->name(), [this, p, &request, &report](CancelToken) { return reap_at(p, request, report); }});
+  const auto done = co_await together(loop_, std::move(asked), 0, {});
+  for (const Result<bool>& one : done) RILLE_CO_CHECK(one);
   co_return success();
 }
 
-Async<> Manager::end_stray(Machine machine, std::string provider, ReapRequest request, ReapReport& report) {
-  std::optional<Tag> tag = read_tag(install_, machine.tag);
-  std::optional<Lease> row;
-  if (tag) {
-    // Read after the list: the row is never older than what the list shows.
-    RILLE_CO_TRY(row, find(tag->lease));
-  }
+Async<bool> Manager::reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report) {
+  RILLE_CO_TRY(Survey survey, co_await shown_by(provider, {}));
+  for (Error& e : survey.errors) report.errors.push_back(std::move(e));
+  for (Survey::Shown& one : survey.machines) RILLE_CO_CHECK(co_await end_stray(std::move(one), request, report));
+  co_return true;
+}
+
+Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, ReapReport& report) {
+  const Machine& machine = shown.machine;
+  if (shown.account == Account::own) co_return success();
+  if (shown.account == Account::settled)
+    co_return co_await end_settled(std::move(*shown.row), std::move(shown.machine), report);
   Lease stray;
-  stray.provider = provider;
+  stray.provider = shown.provider;
   stray.machine_id = machine.id;
   stray.tag = machine.tag;
   stray.live_us = machine.created_wall_us;
-  stray.expires_us = tag ? tag->expires_us : 0;
-  if (!row) {
+  stray.expires_us = shown.expires_us;
+  if (!shown.row) {
     // Ours by its tag, in no journal: another home may own it until its own tag says that it has expired.
     bool expired = stray.expires_us != 0 && now_us() > stray.expires_us;
     if (!expired && machine.id != request.unknown) {
@@ -128,47 +139,47 @@ Async<> Manager::end_stray(Machine machine, std::string provider, ReapRequest re
       co_return success();
     }
   } else {
-    const Account account = account_of(row, machine, *tag);
-    if (account == Account::settled) {
-      // The row is wrong. It is opened again, so that the machine is counted and shown until it has really ended.
-      row->state = "releasing";
-      row->released_us = 0;
-      row->machine_id = machine.id;
-      if (!row->live_us) row->live_us = machine.created_wall_us ? machine.created_wall_us : row->created_us;
-      row->error = "the provider has the machine, although it was released";
-      if (Result<> saved = co_await save(*row, {}); !saved && is_lost(saved.error())) co_return success();
-      report.revived.push_back(*row);
-      // Not release(): a lease that is about to get another machine still is.
-      Result<> r = success();
-      store::Fence nobody;
-      Lease opened = *row;
-      if (row->seen.state == "releasing") r = co_await end_lease(std::move(opened), nullptr, std::move(nobody));
-      if (!r && is_moved(r.error())) r = success();  // whoever has moved it ends its machines
-      // A journal that cannot be written still says `released`: the machine ends all the same.
-      if (r && row->seen.state == "released")
-        if (Result<std::string> ended = co_await end_machine(*row); !ended) r = ended.error();
-      if (!r) row->error = r.error().message;
-      (r ? report.released : report.failed).push_back(std::move(*row));
-      co_return success();
-    }
-    if (account == Account::own) co_return success();
-    if (account == Account::second && request.in_background && request.alive(row->run)) co_return success();
-    stray.id = row->id;
-    stray.run = row->run;
-    stray.name = row->name;
-    stray.generation = tag->generation;
-    stray.request.offer = row->request.offer;
-    stray.price_micros_per_hour = row->price_micros_per_hour;
+    const Lease& row = *shown.row;
+    if (shown.account == Account::second && request.in_background && request.alive(row.run)) co_return success();
+    stray.id = row.id;
+    stray.run = row.run;
+    stray.name = row.name;
+    stray.generation = shown.generation;
+    stray.request.offer = row.request.offer;
+    stray.price_micros_per_hour = row.price_micros_per_hour;
     report.revived.push_back(stray);
   }
-  Result<> r = co_await end_one(machine.id, provider);
-  if (r && row) {
+  Result<> r = co_await end_one(machine.id, shown.provider);
+  if (r && shown.row) {
     auto ended = std::make_shared<Lease>(stray);
     store::Journal::Write count = [ended, at = now_us()](store::Db& db) { return record_stray(db, *ended, at); };
     (void)co_await journal_.commit(std::move(count));  // what it cost is worth a row; its end does not depend on it
   }
   if (!r) stray.error = r.error().message;
   (r ? report.released : report.failed).push_back(std::move(stray));
+  co_return success();
+}
+
+// The row is wrong. It is opened again, so that the machine is counted and shown until it has really ended.
+Async<> Manager::end_settled(Lease row, Machine machine, ReapReport& report) {
+  row.state = "releasing";
+  row.released_us = 0;
+  row.machine_id = machine.id;
+  if (!row.live_us) row.live_us = machine.created_wall_us ? machine.created_wall_us : row.created_us;
+  row.error = "the provider has the machine, although it was released";
+  if (Result<> saved = co_await save(row, {}); !saved && is_lost(saved.error())) co_return success();
+  report.revived.push_back(row);
+  // Not release(): a lease that is about to get another machine still is.
+  Result<> r = success();
+  store::Fence nobody;
+  Lease opened = row;
+  if (row.seen.state == "releasing") r = co_await end_lease(std::move(opened), nullptr, std::move(nobody));
+  if (!r && is_moved(r.error())) r = success();  // whoever has moved it ends its machines
+  // A journal that cannot be written still says `released`: the machine ends all the same.
+  if (r && row.seen.state == "released")
+    if (Result<std::string> ended = co_await end_machine(row); !ended) r = ended.error();
+  if (!r) row.error = r.error().message;
+  (r ? report.released : report.failed).push_back(std::move(row));
   co_return success();
 }
 

@@ -54,7 +54,8 @@ Async<std::string> Manager::end_machine(Lease lease) {
       if (machine->state == MachineState::terminating || (there && stale())) ending = true;
       else if (machine->state != MachineState::gone && !trouble) trouble = still_there();
     }
-    Result<std::vector<Machine>> listed = co_await provider->list(lease.tag, {});
+    Result<std::vector<Machine>> listed =
+        co_await machines_of(provider, lease.request.offer.region, lease.tag, {});
     if (!listed) trouble = listed.error();
     for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
       if (m.tag != lease.tag || m.state == MachineState::gone) continue;

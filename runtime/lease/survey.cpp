@@ -1,4 +1,7 @@
-// What the providers show with our tag, held beside the rows.
+// What the providers show with our tag, held beside the rows: the one account of strays. `rille leases` shows it, the
+// reaper acts upon it.
+#include <fmt/format.h>
+
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/loop/together.hpp"
@@ -28,51 +31,84 @@ Account account_of(const std::optional<Lease>& row, const provider::Machine& mac
   return Account::own;
 }
 
-Async<Survey> Manager::survey(CancelToken token) {
-  using Machines = std::vector<provider::Machine>;
-  const std::int64_t began_us = now_us();
-  std::vector<Together<Machines>> asked;
-  std::vector<provider::Provider*> providers = registry_.all();
-  for (provider::Provider* p : providers)
-    asked.push_back({"asking " + p->name() + " for its machines",
-                     [p, prefix = tag_prefix(install_)](CancelToken t) { return p->list(prefix, std::move(t)); }});
-  std::vector<Result<Machines>> answers = co_await together(loop_, std::move(asked), patience_ms, token);
-  if (token.cancelled()) co_return token.reason();
+void Survey::could_not_ask(const std::string& provider, const std::string& region, Error why) {
+  why.provider = provider;
+  if (!region.empty()) why.message = fmt::format("region {}: {}", region, why.message);
+  errors.push_back(std::move(why));
+  silent.emplace(provider, region);
+}
+
+bool Survey::hears(const std::string& provider, const std::string& region) const {
+  return !silent.contains({provider, ""}) && !silent.contains({provider, region});
+}
+
+void Survey::add(Survey part) {
+  const auto move_all = [](auto& from, auto& to) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  move_all(part.machines, machines);
+  move_all(part.unseen, unseen);
+  move_all(part.errors, errors);
+  silent.merge(part.silent);
+}
+
+// The rows are read right after the answer: never older than what they are held against, and hardly younger, since a
+// list that waits would show machines that have been released meanwhile.
+Async<Survey> Manager::shown_by(provider::Provider* provider, CancelToken token) {
   Survey out;
-  RILLE_CO_TRY(std::vector<Lease> rows, all(false));  // after the lists: never older than what they show
-  std::set<std::string> answered, shown;
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (!answers[i]) {
-      out.errors.push_back(answers[i].error());
-      out.errors.back().provider = providers[i]->name();
-      continue;
-    }
-    answered.insert(providers[i]->name());
-    for (provider::Machine& m : *answers[i]) {
-      std::optional<Tag> tag = read_tag(install_, m.tag);
-      if (!tag || m.state == provider::MachineState::gone) continue;
-      Survey::Shown one;
-      one.provider = providers[i]->name();
+  const std::string name = provider->name(), what = "asking " + name + " for its machines";
+  const auto list = [provider, prefix = tag_prefix(install_)](CancelToken t) {
+    return provider->list_in("", prefix, std::move(t));
+  };
+  Result<provider::Listing> listed = co_await with_deadline(loop_, patience_ms, token, what, list);
+  if (!listed) {
+    out.could_not_ask(name, "", listed.error());
+    co_return out;
+  }
+  for (provider::AskedRegion& region : listed->unasked)
+    out.could_not_ask(name, region.region, std::move(*region.problem));
+  for (provider::Machine& m : listed->machines) {
+    if (m.state == provider::MachineState::gone) continue;
+    Survey::Shown one;
+    one.provider = name;
+    if (const std::optional<Tag> tag = read_tag(install_, m.tag)) {
       RILLE_CO_TRY(one.row, find(tag->lease));
       one.account = account_of(one.row, m, *tag);
+      one.generation = tag->generation;
       one.expires_us = tag->expires_us;
-      shown.insert(m.tag);
-      one.machine = std::move(m);
-      out.machines.push_back(std::move(one));
     }
+    one.machine = std::move(m);
+    out.machines.push_back(std::move(one));
   }
+  co_return out;
+}
+
+Async<Survey> Manager::survey(CancelToken token) {
+  const std::int64_t began_us = now_us();
+  std::vector<Together<Survey>> asked;
+  for (provider::Provider* p : registry_.all())
+    asked.push_back({p->name(), [this, p](CancelToken t) { return shown_by(p, std::move(t)); }});
+  std::vector<Result<Survey>> answers = co_await together(loop_, std::move(asked), 0, token);
+  if (token.cancelled()) co_return token.reason();
+  Survey out;
+  for (Result<Survey>& answer : answers) {
+    RILLE_CO_CHECK(answer);
+    out.add(std::move(*answer));
+  }
+  RILLE_CO_TRY(std::vector<Lease> rows, all(false));  // after the lists: never older than what they show
+  std::set<std::string> shown;
+  for (const Survey::Shown& one : out.machines) shown.insert(one.machine.tag);
   for (Lease& row : rows) {
     Result<provider::Provider*> p = registry_.find(row.provider);
     if (!p) {  // its settings have gone: nobody can ask for its machine
-      out.errors.push_back(p.error());
-      out.errors.back().provider = row.provider;
+      if (out.hears(row.provider, "")) out.could_not_ask(row.provider, "", p.error());
       continue;
     }
     const bool visible = row.live_us && row.live_us + (*p)->traits().visibility_lag_ms * 1000 <= began_us;
-    if (row.state == "live" && visible && answered.contains(row.provider) && !shown.contains(row.tag))
-      out.unseen.push_back(std::move(row));
+    const bool heard = out.hears(row.provider, row.request.offer.region);
+    if (row.state == "live" && visible && heard && !shown.contains(row.tag)) out.unseen.push_back(std::move(row));
   }
-  co_return std::move(out);
+  co_return out;
 }
 
 }  // namespace rille::lease

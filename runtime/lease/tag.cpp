@@ -34,4 +34,12 @@ std::int64_t absence_proven_us(const Lease& lease, const provider::Traits& trait
   return made_by_us + traits.visibility_lag_ms * 1000;
 }
 
+Async<std::vector<provider::Machine>> machines_of(provider::Provider* provider, std::string region, std::string tag,
+                                                  CancelToken token) {
+  RILLE_CO_TRY(provider::Listing listed,
+               co_await provider->list_in(std::move(region), std::move(tag), std::move(token)));
+  if (!listed.unasked.empty()) co_return std::move(*listed.unasked.front().problem);
+  co_return std::move(listed.machines);
+}
+
 }  // namespace rille::lease

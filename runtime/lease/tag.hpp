@@ -26,4 +26,9 @@ Account account_of(const std::optional<Lease>& row, const provider::Machine& mac
 // made and not shown.
 std::int64_t absence_proven_us(const Lease& lease, const provider::Traits& traits);
 
+// What bears the lease's tag: a tag belongs to one request, and so to the region of its offer. Others are not asked,
+// and need not be in order.
+Async<std::vector<provider::Machine>> machines_of(provider::Provider* provider, std::string region, std::string tag,
+                                                  CancelToken token);
+
 }  // namespace rille::lease

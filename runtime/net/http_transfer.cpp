@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "runtime/base/text.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/net/http_core.hpp"
 #include "runtime/net/proxy.hpp"
@@ -22,12 +23,6 @@ constexpr int ticks_per_stall = 4;
 bool has_control(std::string_view s) {
   return std::any_of(s.begin(), s.end(),
                      [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; });
-}
-
-std::string lower(std::string_view s) {
-  std::string out(s);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
 }
 
 std::string_view trim(std::string_view s) {
@@ -178,7 +173,7 @@ Result<> HttpClient::Transfer::set_headers() {
       return failure(ErrorKind::invalid,
                      fmt::format("the header '{}' has characters that a header cannot have",
                                  has_control(name) ? "?" : name));
-    has_type |= lower(name) == "content-type";
+    has_type |= lower_case(name) == "content-type";
     lines.push_back(value.empty() ? name + ";" : name + ": " + value);
   }
   if (!has_type) lines.push_back("Content-Type:");  // libcurl would claim a form
@@ -245,7 +240,7 @@ bool HttpClient::Transfer::head_line(std::string_view line) {
   if (!text.empty()) {
     std::size_t colon = text.find(':');
     if (colon != std::string_view::npos)
-      response_.headers.emplace_back(lower(trim(text.substr(0, colon))), trim(text.substr(colon + 1)));
+      response_.headers.emplace_back(lower_case(trim(text.substr(0, colon))), trim(text.substr(colon + 1)));
     return true;
   }
   if (response_.status < 200) return true;

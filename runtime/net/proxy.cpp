@@ -1,27 +1,21 @@
 #include "runtime/net/proxy.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
+#include "runtime/base/text.hpp"
 #include "runtime/net/redact.hpp"
 
 namespace rille::net {
 
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
-
 std::string host_of(std::string_view url) {
   url.remove_prefix(url.find("://") + 3);
   url = url.substr(0, url.find_first_of("/?#"));
   if (const std::size_t at = url.rfind('@'); at != std::string_view::npos) url.remove_prefix(at + 1);
-  if (url.starts_with('[')) return lower(url.substr(1, url.find(']') - 1));
-  return lower(url.substr(0, url.find(':')));
+  if (url.starts_with('[')) return lower_case(url.substr(1, url.find(']') - 1));
+  return lower_case(url.substr(0, url.find(':')));
 }
 
 // Names in the list, parted by commas or spaces, mean themselves and what is below them.
@@ -32,7 +26,7 @@ bool excepted(const std::string& host) {
   if (rest == "*") return true;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find_first_of(", "), rest.size());
-    std::string name = lower(rest.substr(0, end));
+    std::string name = lower_case(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (name.starts_with('.')) name.erase(0, 1);
     if (!name.empty() && (host == name || host.ends_with("." + name))) return true;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "runtime/base/text.hpp"
 
 namespace rille::net {
 
@@ -11,8 +12,7 @@ namespace {
 bool speaks_of_secret(std::string_view name) {
   static constexpr std::array<std::string_view, 9> words = {"sig",        "token", "secret", "passw",  "pwd",
                                                             "credential", "key",   "auth",   "session"};
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(name);
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view w) { return lower.find(w) != std::string::npos; });
 }
@@ -54,8 +54,7 @@ std::string redact_url(std::string_view url) {
 }
 
 bool is_secret_header(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(name);
   return lower.find("cookie") != std::string::npos || speaks_of_secret(lower);
 }
 

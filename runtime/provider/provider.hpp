@@ -27,6 +27,12 @@
 
 namespace rille::provider {
 
+// What was found, and the regions that could not be asked: of those nothing is known.
+struct Listing {
+  std::vector<Machine> machines;
+  std::vector<AskedRegion> unasked;     // each with its problem
+};
+
 class Provider {
  public:
   virtual ~Provider() = default;
@@ -37,6 +43,9 @@ class Provider {
   virtual Async<Machine> describe(std::string id, CancelToken token) = 0;
   virtual Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) = 0;  // all states but gone
   virtual Async<> terminate(std::string id, CancelToken token) = 0;
+  // As list, of one region or, "", of all, where one that does not answer hides nothing of the others: it is named.
+  // Fails where nobody answers at all. Without an own one: list, which asks everywhere.
+  virtual Async<Listing> list_in(std::string region, std::string tag_prefix, CancelToken token);
   // Optional. What it has charged so far, for those machines that it has a bill for; also for ended ones, and for those
   // of which no journal knows. A provider without bills gives none: estimates then stay estimates.
   virtual Async<std::vector<Bill>> bill(BillQuery query, CancelToken token);

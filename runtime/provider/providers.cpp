@@ -38,6 +38,7 @@ struct Row {
   Result<std::unique_ptr<Provider>> (*make)(Setup);
   const char* verified;
   std::string (*policy)();
+  Manner manner = {};
 };
 
 template <const auto& text>
@@ -57,17 +58,17 @@ constexpr char remote_says[] = "What its own server asks for.";
 // A new provider is a row here, and a folder beside this file.
 constexpr Row rows[] = {
     {"ssh", make_ssh_provider, "a real sshd", say<whoever>},
-    {"slurm", make_slurm_provider, "a real Slurm of four nodes", say<slurm_user>},
-    {"kubernetes", make_kubernetes_provider, "fake", kube_policy},
-    {"aws", make_aws_provider, "fake and moto, signer = vendor SDK", aws::policy},
-    {"alibaba", make_alibaba_provider, "fake, signer = vendor SDK", alibaba::policy},
-    {"tencent", make_tencent_provider, "fake, signer = vendor SDK", tencent::policy},
-    {"huawei", make_huawei_provider, "fake, signer = vendor SDK", huawei::policy},
-    {"gcp", make_gcp_provider, "fake", gcp::policy},
-    {"azure", make_azure_provider, "fake", azure::policy},
-    {"runpod", make_runpod_provider, "fake", say<runpod_key>},
-    {"lambda", make_lambda_provider, "fake", say<lambda_key>},
-    {"vast", make_vast_provider, "fake", say<vast_key>},
+    {"slurm", make_slurm_provider, "a real Slurm of four nodes", say<slurm_user>, slurm_manner},
+    {"kubernetes", make_kubernetes_provider, "fake", kube_policy, kubernetes_manner},
+    {"aws", make_aws_provider, "fake and moto, signer = vendor SDK", aws::policy, aws_manner},
+    {"alibaba", make_alibaba_provider, "fake, signer = vendor SDK", alibaba::policy, alibaba_manner},
+    {"tencent", make_tencent_provider, "fake, signer = vendor SDK", tencent::policy, tencent_manner},
+    {"huawei", make_huawei_provider, "fake, signer = vendor SDK", huawei::policy, huawei_manner},
+    {"gcp", make_gcp_provider, "fake", gcp::policy, gcp_manner},
+    {"azure", make_azure_provider, "fake", azure::policy, azure_manner},
+    {"runpod", make_runpod_provider, "fake", say<runpod_key>, runpod_manner},
+    {"lambda", make_lambda_provider, "fake", say<lambda_key>, lambda_manner},
+    {"vast", make_vast_provider, "fake", say<vast_key>, vast_manner},
     {"remote", [](Setup s) { return make_remote_provider(s.loop, s.settings); }, "itself", say<remote_says>},
 };
 
@@ -78,13 +79,19 @@ std::string hint_for(const std::string& name) {
   return near.empty() ? "there are: " + all : fmt::format("did you mean '{}'?", near);
 }
 
-const Row* row_of(const std::string& name) {
-  const auto is_named = [&name](const Row& row) { return name == row.name; };
+const Row* row_of(std::string_view name) {
+  const auto is_named = [name](const Row& row) { return name == row.name; };
   const Row* row = std::find_if(std::begin(rows), std::end(rows), is_named);
   return row == std::end(rows) ? nullptr : row;
 }
 
 }  // namespace
+
+const Manner& manner_of(std::string_view provider) {
+  static constexpr Manner none;
+  const Row* row = row_of(provider);
+  return row ? row->manner : none;
+}
 
 Result<About> about_provider(const std::string& name) {
   if (name == "local") return About{"itself", "This machine's own user: nobody has to be let in.\n"};
@@ -119,6 +126,7 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
   };
   Result<Value> settings = Value::from_json(text.str());
   if (!settings) return wrong(settings.error().message, "it is JSON: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
+  if (settings->as_array() && settings->as_array()->empty()) return out;  // as Lua writes an empty table
   if (!settings->as_object())
     return wrong("it is no object", "an object with a field per provider: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
   for (const auto& [name, part] : *settings->as_object()) {

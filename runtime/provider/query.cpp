@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "runtime/base/text.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/gpus.hpp"
 #include "runtime/provider/types.hpp"
@@ -35,19 +36,13 @@ Result<int> whole_number(const Value& value, const char* field, int most) {
   return static_cast<int>(*n);
 }
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 // "A100:8" -> model and count.
 Result<> read_gpu(const Value& value, OfferQuery& out) {
   const std::string* text = value.as_string();
   if (!text || text->empty()) return wrong("gpu", value, "\"any\", \"cpu\" or a model such as \"A100\" or \"A100:8\"");
   std::size_t colon = text->find(':');
   out.gpu = text->substr(0, colon);
-  out.runnable = lower(out.gpu) == "any";
+  out.runnable = lower_case(out.gpu) == "any";
   if (colon == std::string::npos) return {};
   std::string_view digits = std::string_view(*text).substr(colon + 1);
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.count);
@@ -88,13 +83,13 @@ Result<> read_sieve(const std::string& key, const Value& field, OfferQuery& out)
   } else if (key == "compliance") {
     RILLE_TRY(out.compliance, read_names("compliance", field));
     for (std::string& tag : out.compliance) {
-      tag = lower(tag);
+      tag = lower_case(tag);
       const std::vector<std::string>& all = compliance_tags();
       if (std::find(all.begin(), all.end(), tag) == all.end()) return unknown_word("compliance", tag, all);
     }
   } else if (key == "interconnect") {
     if (!field.as_string()) return wrong("interconnect", field, "a word such as \"nvlink\" or \"rdma\"");
-    out.interconnect = lower(*field.as_string());
+    out.interconnect = lower_case(*field.as_string());
     const std::vector<std::string>& all = interconnect_words();
     if (std::find(all.begin(), all.end(), out.interconnect) == all.end())
       return unknown_word("interconnect", *field.as_string(), all);
@@ -171,7 +166,7 @@ const std::vector<std::string>& OfferQuery::fields() {
   return names;
 }
 
-bool OfferQuery::accepts_no_gpu() const { return (lower(gpu) == "any" && count == 0) || lower(gpu) == "cpu"; }
+bool OfferQuery::accepts_no_gpu() const { return (lower_case(gpu) == "any" && count == 0) || lower_case(gpu) == "cpu"; }
 
 bool OfferQuery::accepts_region(std::string_view name) const {
   return (region.empty() || region == name) && (regions.empty() || among(regions, name));
@@ -203,7 +198,7 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
 }
 
 bool Offer::matches(const OfferQuery& q) const {
-  const std::string asked = lower(q.gpu);
+  const std::string asked = lower_case(q.gpu);
   if (gpu_count == 0 ? !q.accepts_no_gpu() : asked == "cpu") return false;
   if (gpu_count > 0 && asked != "any" && !gpu_matches(gpu, gpu_memory_bytes, q.gpu)) return false;
   if (q.runnable && !(gpu_count > 0 ? runs_plugin(gpu, gpu_memory_bytes) : is_own_cpu(provider))) return false;

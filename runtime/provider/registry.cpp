@@ -2,6 +2,12 @@
 
 namespace rille::provider {
 
+Async<Listing> Provider::list_in(std::string, std::string tag_prefix, CancelToken token) {
+  Listing out;
+  RILLE_CO_TRY(out.machines, co_await list(std::move(tag_prefix), std::move(token)));
+  co_return out;
+}
+
 Async<std::vector<Bill>> Provider::bill(BillQuery, CancelToken) { co_return std::vector<Bill>(); }
 
 Async<Identity> Provider::check(CancelToken) { co_return lacks(name(), "account: nobody has to be let in"); }

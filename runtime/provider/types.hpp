@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/channel_spec.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/provider/account.hpp"
 
 namespace rille::provider {
 
@@ -47,6 +49,12 @@ std::string_view to_string(Rank rank);
 using Rates = std::map<std::string, double>;  // dollars for one unit of a currency: {CNY = 0.14}
 double rate_of(std::string_view currency, const Rates& rates);  // 0: nobody knows; 1 of "USD"
 
+// What an answer leaves out. The copies of one question share it; loop thread only.
+struct LeftOut {
+  std::int64_t unpriced = 0;            // types that fit as well, whose price was not asked for: a call each
+  std::vector<AskedRegion> unasked;     // those that did not answer, where others did
+};
+
 struct OfferQuery {
   std::string gpu = "any";              // "any": also none; "cpu": none; else a model, as in "A100"
   bool runnable = false;                // "any" was said: a GPU that Rille's plug-in runs, or this machine without one
@@ -63,6 +71,7 @@ struct OfferQuery {
   Rank rank = Rank::price;
   Rates rates;
   std::map<std::string, double> tokens_per_second;  // of one GPU of that model
+  std::shared_ptr<LeftOut> left_out;    // where a driver says so; null: nobody reads it
 
   // Fields gpu ("A100", "A100:8"), count, spot, max_price (dollars per hour), region, vcpus, memory ("32GB"), and those
   // above by their names. Null gives the defaults. invalid: an unknown field or word, with the nearest known one; a

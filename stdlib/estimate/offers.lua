@@ -17,7 +17,7 @@ local function check(offer, index)
     read.invalid(("offers[%d] is no table"):format(index), "offers = { { gpu = \"A100 80GB\", gpu_count = 8, " ..
       "price_per_hour = 20 } }, or what rille.offers gave")
   end
-  if offer.error ~= nil then return end  -- rille.offers has a row for each provider that failed
+  if offer.error ~= nil or offer.note ~= nil then return end  -- rille.offers has rows for what failed, or was left out
   if offer.id == nil then native.check_options(offer, ("rille.estimate's offers[%d]"):format(index), fields) end
   if offer.gpu ~= nil and type(offer.gpu) ~= "string" then
     read.invalid(("offers[%d].gpu = %s; a name is needed"):format(index, tostring(offer.gpu)))
@@ -96,9 +96,9 @@ local function merge(list)
   return groups
 end
 
--- The offers of machines with GPUs, and a row for each provider that failed, once.
+-- The offers of machines with GPUs, a row for each provider that failed, once, and what was left out.
 local function sort_out(list)
-  local with_gpu, failed, seen = {}, {}, {}
+  local with_gpu, failed, seen, notes = {}, {}, {}, {}
   for _, offer in ipairs(list) do
     if offer.error ~= nil then
       local why = tostring(offer.error)
@@ -107,11 +107,13 @@ local function sort_out(list)
         seen[key], failed[#failed + 1] = true, { provider = offer.provider, why = why, error = offer.kind or "unknown",
           hint = offer.hint }
       end
+    elseif offer.note ~= nil then
+      notes[#notes + 1] = { "offers", tostring(offer.provider), tostring(offer.note) }
     elseif offer.gpu and offer.gpu ~= "" and offer.gpu_count ~= 0 then
       with_gpu[#with_gpu + 1] = offer
     end
   end
-  return with_gpu, failed
+  return with_gpu, failed, notes
 end
 
 -- "CNY, EUR": the currencies of those whose price counts as unknown; nil: none.
@@ -154,8 +156,8 @@ function offers.gather(given)
   else
     list = ask(given or {}, rille.offers)
   end
-  local with_gpu, skipped = sort_out(list)
-  local notes = note_on(with_gpu, skipped, {})
+  local with_gpu, skipped, left_out = sort_out(list)
+  local notes = note_on(with_gpu, skipped, left_out)
   local groups, found = merge(with_gpu), {}
   if #groups == 0 then
     for i, row in ipairs(usual) do groups[i] = { gpu = row[1], gpu_count = row[2] } end

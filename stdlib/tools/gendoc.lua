@@ -35,8 +35,11 @@ local function list_files()
   return files
 end
 
--- "rille.meta.instance" -> "instance", "rille.nn.gpt" -> "nn.gpt", "rille.meta.rille" -> "rille"
-local function page_of(module) return (module:gsub("^rille%.meta%.", ""):gsub("^rille%.", "")) end
+-- "rille.meta.instance" -> "instance", "rille.nn.gpt" -> "nn.gpt", "rille.meta.rille" -> "rille". The words of a script
+-- stand in several files, rille_step.lua and so on, and on one page.
+local function page_of(module)
+  return (module:gsub("^rille%.meta%.rille_%w+$", "rille"):gsub("^rille%.meta%.", ""):gsub("^rille%.", ""))
+end
 
 local function is_internal(module) return module:find("^rille%.tools") ~= nil end
 
@@ -143,8 +146,10 @@ end
 
 local function all_pages(index, files)
   local modules, by_module, pages = {}, {}, {}
+  local first = {}
+  for _, file in ipairs(files) do first[page_of(file.name)] = first[page_of(file.name)] or file.name end
   for _, name in ipairs(index.order) do
-    local module = index.entries[name].module
+    local module = first[page_of(index.entries[name].module)]
     by_module[module] = by_module[module] or {}
     table.insert(by_module[module], name)
   end

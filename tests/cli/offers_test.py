@@ -150,6 +150,9 @@ try:
     check("a provider that fails stands in the table, beside the others",
           any(o.get("error") and o["provider"] == "remote" for o in failing) and
           any(o["provider"] == "local" and "id" in o for o in failing), failing)
+    code, out, err = run("offers", "--max-age", "0s")
+    check("a table has offers only; who failed is said beside it, by name", code == 0 and "such key" not in out and
+          "local" in out and "remote" in err and "no such key" in err, (out, err))
     before = Cloud.asked
     offers("--max-age", "0s")
     check("and is asked again the next time", Cloud.asked == before + 1)

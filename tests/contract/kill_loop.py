@@ -2,10 +2,11 @@
 """Kills runs that rent from a fake provider, at random moments and with random trouble there, and resumes them. In the
 end nothing that costs money may be alive, nothing may have been rented twice under one tag, and the ledger must know
 every machine. usage: kill_loop.py RILLE PROVIDER [--kills N] [--seed N]"""
-import argparse, json, os, random, shutil, signal, subprocess, sys, tempfile, time, urllib.request
+import argparse, json, random, signal, subprocess, sys, time
 from pathlib import Path
 
-here = Path(__file__).resolve().parent
+from user import User
+
 p = argparse.ArgumentParser()
 p.add_argument("rille")
 p.add_argument("provider")
@@ -13,18 +14,9 @@ p.add_argument("--kills", type=int, default=15)
 p.add_argument("--seed", type=int, default=1)
 o = p.parse_args()
 dice = random.Random(o.seed)
-root = tempfile.mkdtemp(prefix="rille-kills-")
-fake = subprocess.Popen([sys.executable, "-B", str(here / "fakes" / (o.provider + ".py")), "--start", "0.02"],
-                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-told = json.loads(fake.stdout.readline())
-settings = dict(told["settings"], traits=dict(create_timeout_ms=1_500, visibility_lag_ms=300))
-zone = settings.get("zone", "")
-settings["regions"] = [r for r in settings.get("regions", []) if zone.startswith(r)] or settings.get("regions", [])
-if not settings["regions"]:
-    del settings["regions"]
-Path(root, "providers.json").write_text(json.dumps({o.provider: settings}))
-env = dict(os.environ, **told["env"], RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", HOME=root,
-           NO_COLOR="1", RILLE_PROVIDERS=root + "/providers.json")
+user = User(o.rille, o.provider, "--start", "0.02")
+root, told, ask = user.root, user.told, user.ask
+Path(root, "providers.json").write_text(json.dumps({o.provider: user.settings()}))
 script = root + "/rented.lua"
 Path(script).write_text(f"""
 local rille = require "rille"
@@ -42,21 +34,13 @@ return sum
 """)
 
 
-def ask(what, **more):
-    url = f"http://127.0.0.1:{told['port']}/_fake/{what}"
-    body = None if what == "state" else json.dumps(more).encode()
-    return json.loads(urllib.request.urlopen(urllib.request.Request(url, body), timeout=20).read())
-
-
 def rille(*more):
-    r = subprocess.run([os.path.abspath(o.rille), *more], env=env, capture_output=True, text=True, timeout=300,
-                       cwd=root)
-    return r.returncode, r.stdout, r.stderr
+    return user.rille(*more, timeout=300)
 
 
 def run(run_id, after):
-    child = subprocess.Popen([os.path.abspath(o.rille), "--json", *(["resume", run_id] if run_id else ["run", script])],
-                             env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
+    child = subprocess.Popen([user.program, "--json", *(["resume", run_id] if run_id else ["run", script])],
+                             env=user.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
     if secrets_in(commands()):
         failures.append("a secret stands in a command line")
     try:
@@ -67,8 +51,7 @@ def run(run_id, after):
         code = None
     else:
         code = child.returncode
-    if secrets_in(out + err):
-        failures.append(f"a secret is shown: {out[-900:]} {err[-900:]}")
+    user.shown.append(out + err)
     return code, out, err
 
 
@@ -80,7 +63,7 @@ def trouble():
 
 
 def secrets_in(text):
-    return [s for s in told["secrets"] if s.encode() in (text if isinstance(text, bytes) else text.encode())]
+    return [s for s in user.secrets if s.encode() in text]
 
 
 def commands():
@@ -137,19 +120,15 @@ try:
     missing = [m["id"] for m in state["machines"] if m["id"] not in names and not m["failed"]]
     if missing:
         failures.append(f"the ledger does not know {missing}; it knows {sorted(names)}")
-    files = [f for f in Path(root).rglob("*") if f.is_file()]
-    for file in files:
-        if secrets_in(file.read_bytes()):
-            failures.append(f"a secret stands in {file}")
+    failures += [f"a secret is shown, or stands in: {place}" for place in user.leaks()]
     print(f"{o.provider}: {kills} kills, {runs} runs ({well} to their result), {len(tags)} machines, "
-          f"{len(state['calls'])} calls, no secret in {len(files)} files, {time.time() - began:.0f} s")
+          f"{len(state['calls'])} calls, {time.time() - began:.0f} s")
 finally:
-    fake.stdin.close()
-    fake.wait(10)
+    user.close(keep=True)
 for f in failures:
     print("WRONG:", f)
 if failures:
     print(f"kept: {root}; again: kill_loop.py {o.rille} {o.provider} --kills {o.kills} --seed {o.seed}")
 else:
-    shutil.rmtree(root)
+    user.remove()
 sys.exit(bool(failures))

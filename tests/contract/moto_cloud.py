@@ -10,15 +10,9 @@ HEADERS = {"Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/ec
            "Signature=x", "Content-Type": "application/x-www-form-urlencoded"}
 
 
-def enter(folder):
-    """Runs this program again where moto can be; 77: it cannot."""
+def environment(folder):
+    """The folder of the virtual environment that has moto, made where it is not; 77: it cannot be."""
     folder = Path(folder)
-    if os.environ.get("RILLE_MOTO"):
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        return
-    if subprocess.run(["unshare", "-n", "ip", "link", "set", "lo", "up"], capture_output=True).returncode:
-        print("skipped: it needs root, network namespaces, and ip")
-        sys.exit(77)
     if not (folder / "ready").exists():
         venv.create(folder, with_pip=True, clear=True)
         pip = [folder / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "moto[server,ec2]"]
@@ -26,6 +20,18 @@ def enter(folder):
             print("skipped: cannot install moto")
             sys.exit(77)
         (folder / "ready").touch()
+    return folder
+
+
+def enter(folder):
+    """Runs this program again where moto can be; 77: it cannot."""
+    if os.environ.get("RILLE_MOTO"):
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        return
+    if subprocess.run(["unshare", "-n", "ip", "link", "set", "lo", "up"], capture_output=True).returncode:
+        print("skipped: it needs root, network namespaces, and ip")
+        sys.exit(77)
+    folder = environment(folder)
     os.execvpe("unshare", ["unshare", "-n", sys.executable, *sys.argv],
                dict(os.environ, RILLE_MOTO=str(folder / "bin/moto_server")))
 

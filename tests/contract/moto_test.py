@@ -15,23 +15,16 @@ Not shown there, but on the scripted fake:
 - release twice in a subnet of one's own: moto then misses the interface that it has deleted itself
 - the first start: moto runs no user data
 """
-import os, re, subprocess, sys, venv
+import os, re, subprocess, sys
 from pathlib import Path
 
-PACKAGES = ["moto[server,ec2]"]
 CASES = ["offers*", "a life*", "what is unknown*", "lists have pages"]
 here = Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent / "cli"))
+from moto_cloud import environment
 from tap import check, finish
 
-folder, contract = Path(sys.argv[1]), sys.argv[2]
-if not (folder / "ready").exists():
-    venv.create(folder, with_pip=True, clear=True)
-    if subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                       *PACKAGES]).returncode:
-        print("skipped: cannot install", *PACKAGES)
-        sys.exit(77)
-    (folder / "ready").touch()
+folder, contract = environment(sys.argv[1]), sys.argv[2]
 env = dict(os.environ, RILLE_FAKE="aws", RILLE_FAKE_FILE="aws_moto", RILLE_FAKE_PYTHON=str(folder / "bin" / "python"))
 for case in CASES:
     done = subprocess.run([contract, case], env=env, capture_output=True, text=True, timeout=300)

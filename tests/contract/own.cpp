@@ -59,6 +59,38 @@ TEST_CASE_METHOD(OfAws, "aws: in China's regions prices are in yuan, and on dema
   CHECK(asked("GetProducts") == 0);
 }
 
+TEST_CASE_METHOD(Fake, "gcp: a machine ends at an instant, which a request that is sent again names as well") {
+  if (fake_name() != "gcp") return;
+  CreateRequest request = order("ends");
+  REQUIRE(wait(provider->create(request, {})));
+  const Value machine = (*control("state")["machines"].as_array())[0];
+  CHECK(machine.number("expires") == static_cast<double>(request.expires_wall_us / 1'000'000 + 300));
+
+  request = order("later");
+  request.expires_wall_us = loop->clock().wall_us() + 121LL * 86'400 * 1'000'000;
+  const auto refused = wait(provider->create(request, {}));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::invalid);
+  CHECK(refused.error().message.find("120 days") != std::string::npos);
+  CHECK(machines_made() == 1);
+}
+
+TEST_CASE_METHOD(Fake, "alibaba: a notice without a time counts from when it was not there yet") {
+  if (fake_name() != "alibaba") return;
+  const auto made = wait(provider->create(order("notice", true), {}));
+  if (!made) FAIL(made.error().message);
+  until(made->id, MachineState::live);
+  CHECK(wait(provider->describe(made->id, {}))->notice_wall_us == 0);
+  const std::int64_t calm_us = loop->clock().wall_us(), notice_us = 300LL * 1'000'000;
+  (void)wait(sleep_for(*loop, 5));
+  control("reclaim", Value().set("id", (*control("state")["machines"].as_array())[0].text("id")));
+  const auto told_of = wait(provider->describe(made->id, {}));
+  REQUIRE(told_of);
+  CHECK(told_of->notice_wall_us > 0);
+  CHECK(told_of->notice_wall_us <= calm_us + notice_us);
+  CHECK(wait(provider->describe(made->id, {}))->notice_wall_us == told_of->notice_wall_us);  // it stands
+}
+
 TEST_CASE_METHOD(Fake, "tencent: the account's currency is what the settings say") {
   if (fake_name() != "tencent") return;
   for (const Offer& o : offers()) CHECK(o.currency == "CNY");
@@ -75,4 +107,18 @@ TEST_CASE_METHOD(Fake, "tencent: the account's currency is what the settings say
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().kind == ErrorKind::config);
   CHECK(wrong.error().message.find("currency = \"EUR\"") != std::string::npos);
+
+  Value mixed = settings, regions = Value::Object{};
+  regions.set("ap-guangzhou", Value().set("currency", "USD")).set("ap-singapore", Value::Object{});
+  mixed.set("currency", "CNY").set("regions", regions);
+  std::ofstream(root + "/mixed.json") << Value().set("tencent", mixed).to_json();
+  const auto two = make_providers(*loop, root + "/mixed.json", root + "/home");
+  REQUIRE_FALSE(two);
+  CHECK(two.error().kind == ErrorKind::config);
+  CHECK(two.error().message.find("ap-singapore") != std::string::npos);
+  regions.set("ap-singapore", Value().set("currency", "USD"));
+  std::ofstream(root + "/one.json") << Value().set("tencent", mixed.set("regions", regions)).to_json();
+  const auto one = make_providers(*loop, root + "/one.json", root + "/home");
+  REQUIRE(one);
+  CHECK(one->front()->traits().currency == "USD");
 }

@@ -22,7 +22,10 @@ class User:
         self.fake.stdin.close()
         self.fake.wait(10)
         if not keep:
-            shutil.rmtree(self.root, ignore_errors=True)
+            self.remove()
+
+    def remove(self):
+        shutil.rmtree(self.root, ignore_errors=True)
 
     def ask(self, what, **more):
         """A control of the fake."""

@@ -13,7 +13,8 @@ local function module(name, file)
 end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
-local described = { "instance", "device", "kernel", "optimizer", "tensor",
+local described = { "rille_step", "rille_fiber", "rille_wait", "rille_say",
+  "instance", "device", "kernel", "optimizer", "tensor",
   "tensor_elementwise", "tensor_reduce", "tensor_network", "tensor_shape", "tensor_index",
   "tensor_image" }
 for _, name in ipairs(described) do

@@ -154,13 +154,6 @@ std::string header_names(const Canonical& headers) {
   return out;
 }
 
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 32);
-  return out;
-}
-
 std::string hmac_sha256(std::string_view key, std::string_view text) { return hmac(EVP_sha256(), key, text); }
 std::string hmac_sha1(std::string_view key, std::string_view text) { return hmac(EVP_sha1(), key, text); }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/text.hpp"
 #include "runtime/net/http.hpp"
 
 namespace rille::net {
@@ -58,7 +59,7 @@ Canonical canonical_headers(const Parts& parts, HeaderRules rules = {});
 std::string header_lines(const Canonical& headers);  // "name:value\n" each
 std::string header_names(const Canonical& headers);  // "a;b;c"
 
-std::string lower_case(std::string_view text);
+using rille::lower_case;
 
 // Bytes, not hexadecimal.
 std::string hmac_sha256(std::string_view key, std::string_view text);

@@ -23,7 +23,7 @@ using namespace alibaba;
 
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000;
-constexpr std::size_t user_data_bytes_max = 16 << 10, types_priced_max = 20;
+constexpr std::size_t user_data_bytes_max = 16 << 10;
 // AutoReleaseTime has to be half an hour ahead when the call arrives, which may be long after it was planned.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 constexpr std::int64_t notice_us = 5LL * 60'000'000;
@@ -53,11 +53,6 @@ MachineState state_of(const std::string& status) {
   if (status == "Pending" || status == "Starting") return MachineState::pending;
   if (status == "Running") return MachineState::live;
   return MachineState::terminating;  // a stopped one keeps its disk, which costs money
-}
-
-// Three decimals, upwards: a cap that was rounded down would be below the price it came from.
-std::string price_text(Micros micros) {
-  return fmt::format("{}.{:03}", (micros + 999) / 1'000'000, (micros + 999) / 1'000 % 1'000);
 }
 
 class Region final : public cloud::RegionDriver {
@@ -132,7 +127,7 @@ class Region final : public cloud::RegionDriver {
       asked.push_back({"the prices of " + offer.id, [this, type = offer.id, since_us](CancelToken t) {
                          return ecs_.spot_history(type, since_us, std::move(t));
                        }});
-    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+    const auto answers = co_await cloud::in_batches(loop_, std::move(asked), patience_ms, token);
     std::vector<PricePoint> out;
     for (const Result<std::vector<PricePoint>>& answer : answers) {
       if (!answer && answer.error().kind != ErrorKind::state && answer.error().kind != ErrorKind::invalid)
@@ -149,7 +144,7 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(types_, co_await ecs_.types(token));
       types_at_us_ = now_us;
     }
-    co_return cloud::smallest_fitting(types_, std::move(query), types_priced_max);
+    co_return cloud::smallest_fitting(types_, std::move(query));
   }
 
   Async<cloud::Power> power(std::string id, CancelToken token) {
@@ -196,7 +191,7 @@ class Region final : public cloud::RegionDriver {
     out.insert(out.end(), {{"SpotStrategy", most > 0 ? "SpotWithPriceLimit" : "SpotAsPriceGo"},
                            {"SpotDuration", "0"},
                            {"SpotInterruptionBehavior", "Terminate"}});
-    if (most > 0) out.emplace_back("SpotPriceLimit", price_text(most));
+    if (most > 0) out.emplace_back("SpotPriceLimit", cloud::price_text(most));
     return out;
   }
 
@@ -207,14 +202,27 @@ class Region final : public cloud::RegionDriver {
     m.tag = instance.tag;
     m.created_wall_us = instance.created_wall_us;
     m.details.set("type", instance.type).set("zone", instance.zone);
-    // It says that it will be taken away, not when: five minutes after it began to say so.
-    if (instance.reclaimed) {
-      const auto [at, fresh] = notices_.emplace(instance.id, loop_.clock().wall_us() + notice_us);
-      m.notice_wall_us = at->second;
-    }
+    m.notice_wall_us = notice_of(instance);
     RILLE_CHECK(account_->access.reach(m, instance.id, instance.address));
     return m;
   }
+
+  // The list says that a machine will be taken away, not when: "in about five minutes" after it began to say so
+  // (https://www.alibabacloud.com/help/faq-detail/48269.htm). That was after it was last seen without the notice; who
+  // has never seen it so counts from now, and may have less time. The machine's own metadata service names the instant.
+  std::int64_t notice_of(const Instance& instance) {
+    constexpr std::size_t looks_max = 10'000;
+    if (looks_.size() > looks_max) looks_.clear();
+    const std::int64_t now_us = loop_.clock().wall_us();
+    Look& look = looks_.try_emplace(instance.id, Look{now_us, 0}).first->second;
+    if (!instance.reclaimed) look = {now_us, 0};
+    else if (!look.notice_us) look.notice_us = look.calm_us + notice_us;
+    return look.notice_us;
+  }
+
+  struct Look {
+    std::int64_t calm_us = 0, notice_us = 0;  // when it was last seen without a notice; what the notice came to
+  };
 
   Loop& loop_;
   std::shared_ptr<Account> account_;
@@ -224,7 +232,7 @@ class Region final : public cloud::RegionDriver {
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
   cloud::PriceBook prices_;
-  std::map<std::string, std::int64_t> notices_;
+  std::map<std::string, Look> looks_;
 };
 
 }  // namespace

@@ -4,11 +4,24 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
 
 // Settings: regions, zone, image, subnet, security_group, disk, disk_kind, kms_key, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup);
+
+inline constexpr const char* alibaba_variables[] = {
+    "ALIBABA_CLOUD_REGION_ID", "ALIBABA_CLOUD_PROFILE", "ALIBABA_CLOUD_CREDENTIALS_FILE",
+    "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ROLE_ARN", "ALIBABA_CLOUD_ECS_METADATA"};
+inline constexpr FarRefusal alibaba_refusals[] = {
+    {"Zone.NotOnSale", Reach::region},
+    {"OperationDenied.ZoneNotAllowed", Reach::region},
+    {"OperationDenied.ZoneSystemCategoryNotMatch", Reach::region},
+    {"InvalidAccountStatus.NotEnoughBalance", Reach::account},
+    {"Account.Arrearage", Reach::account}};
+// Prices are asked of a hundred types a region.
+inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals};
 
 }  // namespace rille::provider

@@ -21,7 +21,7 @@ namespace {
 using namespace aws;
 
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, prices_last_us = 5LL * 60'000'000;
-constexpr std::size_t user_data_bytes_max = 16 << 10, types_priced_max = 40;
+constexpr std::size_t user_data_bytes_max = 16 << 10;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, billing_minimum_s = 60;
 
 // With NVIDIA's driver, Docker and its toolkit; Amazon's own, renewed by Amazon.
@@ -162,7 +162,7 @@ class Region final : public cloud::RegionDriver {
     std::vector<Offer> all;
     for (const InstanceType& type : types_)
       if (!query.spot || type.spot) all.push_back(offer_of(type));
-    co_return cloud::smallest_fitting(all, std::move(query), types_priced_max);
+    co_return cloud::smallest_fitting(all, std::move(query));
   }
 
   Async<cloud::Power> power(std::string id, CancelToken token) {
@@ -217,7 +217,7 @@ class Region final : public cloud::RegionDriver {
       types.push_back(type);
       asked.push_back({"the price of " + type, [this, type](CancelToken t) { return ec2_.price(type, t); }});
     }
-    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+    const auto answers = co_await cloud::in_batches(loop_, std::move(asked), patience_ms, token);
     for (std::size_t i = 0; i < types.size(); ++i)
       if (answers[i] && *answers[i]) prices_[types[i]] = {now_us, **answers[i]};
   }

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
@@ -11,5 +12,18 @@ namespace rille::provider {
 // Settings: regions, zone, image, subnet, security_group, instance_profile, disk, kms_key, endpoints. config: they are
 // wrong.
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup);
+
+inline constexpr const char* aws_variables[] = {
+    "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI"};
+inline constexpr FarRefusal aws_refusals[] = {
+    {"InsufficientFreeAddressesInSubnet", Reach::region},
+    {"OptInRequired", Reach::region},
+    {"PendingVerification", Reach::account},
+    {"InstanceLimitExceeded", Reach::offer},
+    {"VolumeLimitExceeded", Reach::region}};
+// Prices are asked of a hundred types a region.
+inline constexpr Manner aws_manner{true, aws_variables, aws_refusals};
 
 }  // namespace rille::provider

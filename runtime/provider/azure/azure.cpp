@@ -24,7 +24,7 @@ using namespace azure;
 
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, create_patience_ms = 300'000;
 constexpr std::int64_t sizes_last_us = 24LL * 3'600'000'000, prices_last_us = 60LL * 60'000'000;
-constexpr std::size_t user_data_bytes_max = 65'535, sizes_priced_max = 20, name_length_max = 60;
+constexpr std::size_t user_data_bytes_max = 65'535, name_length_max = 60;
 constexpr const char* user = "rille";  // Azure wants one that is not root; nobody uses it
 
 // For "did you mean" only: a newer region works as well.
@@ -97,7 +97,7 @@ class Region final : public cloud::RegionDriver {
         co_return make_error(ErrorKind::config, fmt::format("azure: location '{}' sells no machines", region()),
                              "is it one? `az account list-locations` names them");
     }
-    std::vector<Offer> fitting = cloud::smallest_fitting(sizes, query, sizes_priced_max);
+    std::vector<Offer> fitting = cloud::smallest_fitting(sizes, query);
     co_await learn_prices(fitting, token);
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
@@ -232,7 +232,7 @@ class Region final : public cloud::RegionDriver {
                          return arm_.prices(size, std::move(t));
                        }});
     }
-    const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+    const auto answers = co_await cloud::in_batches(loop_, std::move(asked), patience_ms, token);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       prices_.erase(sizes[i]);
       if (answers[i]) prices_[sizes[i]] = {now_us, *answers[i]};

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
@@ -11,5 +12,11 @@ namespace rille::provider {
 // Settings: regions, subscription, resource_group, image, subnet, security_group, zone, disk, disk_kind, endpoints.
 // config: they are wrong.
 Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup);
+
+inline constexpr const char* azure_variables[] = {
+    "AZURE_SUBSCRIPTION_ID", "AZURE_DEFAULTS_LOCATION", "AZURE_DEFAULTS_GROUP", "AZURE_TENANT_ID", "AZURE_CLIENT_ID"};
+inline constexpr FarRefusal azure_refusals[] = {{"AzureSpotFeatureNotEnabledForSubscription", Reach::account}};
+// Prices are asked of a hundred sizes a region.
+inline constexpr Manner azure_manner{true, azure_variables, azure_refusals};
 
 }  // namespace rille::provider

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "runtime/base/id.hpp"
+#include "runtime/base/text.hpp"
 #include "runtime/provider/cloud/credentials.hpp"
+#include "runtime/provider/manner.hpp"
 #include "runtime/store/file.hpp"
 
 namespace rille::provider {
@@ -14,57 +16,17 @@ constexpr std::int64_t kept_us = 24LL * 3'600'000'000;
 constexpr std::size_t parts_max = 64, kept_rows_max = 1'000'000;
 constexpr std::int64_t settings_bytes_max = 16 << 20;
 
-// Those that ask the price of what fits best only (aws, alibaba, huawei, azure), that give the cheapest thousand
-// (vast), and those that cut machines to the wish (runpod, slurm, kubernetes).
-bool answers_narrowly(const std::string& provider) {
-  constexpr std::string_view names[] = {"aws", "alibaba", "huawei", "azure", "vast", "runpod", "slurm", "kubernetes"};
-  return std::find(std::begin(names), std::end(names), provider) != std::end(names);
-}
-
-// What of the environment says where, as whom and for which account a driver asks, beside its settings. What the files
-// that it names or that lie in HOME say is not looked at.
-struct Variables {
-  const char* provider;
-  std::vector<const char*> names;
-};
-const std::vector<Variables>& variables() {
-  static const std::vector<Variables> all{
-      {"aws", {"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE",
-               "AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"}},
-      {"alibaba", {"ALIBABA_CLOUD_REGION_ID", "ALIBABA_CLOUD_PROFILE", "ALIBABA_CLOUD_CREDENTIALS_FILE",
-                   "ALIBABA_CLOUD_ACCESS_KEY_ID"}},
-      {"tencent", {"TENCENTCLOUD_REGION", "TENCENTCLOUD_SECRET_ID"}},
-      {"huawei", {"HUAWEICLOUD_SDK_REGION_ID", "HUAWEICLOUD_SDK_PROJECT_ID", "HUAWEICLOUD_SDK_CREDENTIALS_FILE",
-                  "HUAWEICLOUD_SDK_AK"}},
-      {"gcp", {"GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "CLOUDSDK_COMPUTE_REGION", "CLOUDSDK_COMPUTE_ZONE",
-               "GOOGLE_APPLICATION_CREDENTIALS"}},
-      {"azure", {"AZURE_SUBSCRIPTION_ID", "AZURE_DEFAULTS_LOCATION", "AZURE_DEFAULTS_GROUP", "AZURE_TENANT_ID",
-                 "AZURE_CLIENT_ID"}},
-      {"kubernetes", {"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}},
-      {"runpod", {"RUNPOD_API_KEY"}},
-      {"lambda", {"LAMBDA_API_KEY"}},
-      {"vast", {"VAST_API_KEY"}}};
-  return all;
-}
-
-// A hash of them; the values themselves are kept nowhere.
+// A hash of its variables; the values themselves are kept nowhere.
 std::string environment_of(const std::string& provider) {
   std::string chain = derive_hex({cloud::environment("HOME")}, 64);
-  for (const Variables& v : variables())
-    if (provider == v.provider)
-      for (const char* name : v.names) chain = derive_hex({chain, name, cloud::environment(name)}, 64);
+  for (const char* name : manner_of(provider).variables)
+    chain = derive_hex({chain, name, cloud::environment(name)}, 64);
   return chain;
-}
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
 }
 
 Value scope_value(const OfferQuery& q) {
   Value out = Value::Object{};
-  if (lower(q.gpu) != "any") out.set("gpu", lower(q.gpu));
+  if (lower_case(q.gpu) != "any") out.set("gpu", lower_case(q.gpu));
   if (q.runnable) out.set("runnable", true);
   if (q.count > 0) out.set("count", q.count);
   if (q.spot) out.set("spot", true);
@@ -88,6 +50,7 @@ Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
   if (settings_file.empty()) return out;
   RILLE_TRY(const std::string text, store::read_file(settings_file, settings_bytes_max));
   RILLE_TRY(const Value settings, Value::from_json(text));
+  if (settings.as_array() && settings.as_array()->empty()) return out;
   if (!settings.as_object()) return make_error(ErrorKind::config, settings_file + ": it is no object");
   for (const auto& [name, part] : *settings.as_object()) {
     if (name == "rates") {
@@ -114,7 +77,7 @@ OfferQuery to_be_kept(OfferQuery query) {
 bool covers(const std::string& provider, const std::string& scope, const OfferQuery& query) {
   const Value asked = scope_value(query);
   if (scope == asked.to_json()) return true;
-  if (answers_narrowly(provider)) return false;
+  if (manner_of(provider).narrow) return false;
   const Result<Value> had = Value::from_json(scope);
   if (!had || !had->as_object() || had->boolean("spot") != query.spot) return false;
   // Each thing that it was narrowed by, the query wants as well.
@@ -150,7 +113,9 @@ Result<> OfferCache::store(const std::vector<Answer>& answers, const OfferQuery&
   std::size_t parts = 0, rows = 0;
   for (const Answer& a : answers) {
     if (rows + a.offers.size() > kept_rows_max || parts >= parts_max) continue;
-    RILLE_CHECK(writer.add({a.source.provider, scope_of(asked), a.source.settings, now_us}, a.offers));
+    CataloguePart part{a.source.provider, scope_of(asked), a.source.settings, now_us};
+    part.unpriced = a.unpriced;
+    RILLE_CHECK(writer.add(std::move(part), a.offers));
     rows += a.offers.size(), ++parts;
   }
   std::vector<const CataloguePart*> old;

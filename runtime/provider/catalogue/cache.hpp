@@ -47,6 +47,7 @@ class OfferCache {
   struct Answer {
     OfferSource source;
     std::vector<Offer> offers;
+    std::int64_t unpriced = 0;         // what it leaves out: LeftOut
   };
   // Puts the answers to to_be_kept(query) in the place of what they make superfluous, and drops what is old.
   Result<> store(const std::vector<Answer>& answers, const OfferQuery& query, std::int64_t now_us);

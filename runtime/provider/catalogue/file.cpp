@@ -6,6 +6,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "runtime/base/text.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/catalogue/layout.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
@@ -54,12 +55,6 @@ bool take(std::string_view& rest, std::uint64_t n, std::span<const T>& out) {
   return true;
 }
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 }  // namespace
 
 Catalogue::Catalogue() = default;
@@ -104,7 +99,8 @@ Result<Catalogue> Catalogue::check(std::unique_ptr<View> view) {
   Catalogue out;
   for (const layout::Part& p : view->parts)
     out.parts_.push_back({std::string(view->text(p.provider)), std::string(view->text(p.scope)),
-                          std::string(view->text(p.settings)), p.time_us, p.first, p.count});
+                          std::string(view->text(p.settings)), p.time_us, p.first, p.count,
+                          std::max<std::int64_t>(p.unpriced, 0)});
   out.view_ = std::move(view);
   return out;
 }
@@ -199,7 +195,7 @@ Catalogue::Found Catalogue::find(std::span<const std::size_t> parts, const Offer
                                  std::size_t limit) const {
   const View& view = *view_;
   Verdicts v;
-  const std::string asked = lower(query.gpu);
+  const std::string asked = lower_case(query.gpu);
   v.cpu = asked == "cpu";
   for (const layout::Gpu& g : view.gpus) {
     const std::string_view model = view.text(g.model);

@@ -25,6 +25,7 @@ struct CataloguePart {
   std::string settings;     // a fingerprint of what the provider was set up with
   std::int64_t time_us = 0; // of the answer
   std::uint32_t first = 0, count = 0;  // its rows; the writer sets them
+  std::int64_t unpriced = 0;           // what the answer left out: LeftOut
 };
 
 class CatalogueWriter {

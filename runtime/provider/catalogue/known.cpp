@@ -72,6 +72,6 @@ bool has_interconnect(std::string_view interconnect, std::string_view rdma, std:
   return asked == interconnect || asked == rdma;
 }
 
-bool is_own_cpu(std::string_view provider) { return provider == "local" || provider == "ssh" || provider == "sim"; }
+bool is_own_cpu(std::string_view provider) { return provider == "local" || provider == "sim"; }
 
 }  // namespace rille::provider

@@ -28,8 +28,7 @@ std::vector<std::string> compliance_of(std::string_view provider, std::string_vi
 const GpuFacts* known_gpu(std::string_view model, std::int64_t memory_bytes);
 // Whether Rille's plug-in runs on a GPU of that model: compute capability 7.5 to 12.x.
 bool runs_plugin(std::string_view model, std::int64_t memory_bytes);
-// Machines without a GPU that gpu = "any" accepts: one's own (this one, hosts by ssh), and what stands for them in a
-// simulation.
+// Machines without a GPU that gpu = "any" accepts: this one, and what stands for it in a simulation.
 bool is_own_cpu(std::string_view provider);
 
 // known_types.cpp

@@ -8,7 +8,7 @@
 namespace rille::provider::layout {
 
 constexpr char magic[8] = {'R', 'I', 'L', 'L', 'E', 'C', 'A', 'T'};
-constexpr std::uint32_t version = 1, byte_order = 0x01020304;
+constexpr std::uint32_t version = 2, byte_order = 0x01020304;
 
 struct Header {
   char magic[8];
@@ -27,6 +27,7 @@ struct Part {
   Text provider, scope, settings;
   std::int64_t time_us;
   std::uint32_t first, count;
+  std::int64_t unpriced;
 };
 
 struct Gpu {
@@ -52,7 +53,7 @@ struct Row {
   std::int64_t memory_bytes, price_micros_per_hour, disk_bytes_max, disk_micros_per_gb_hour;
 };
 
-static_assert(sizeof(Header) == 88 && sizeof(Part) == 40 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&
+static_assert(sizeof(Header) == 88 && sizeof(Part) == 48 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&
               sizeof(Billing) == 32 && sizeof(Row) == 80);
 static_assert(std::is_trivially_copyable_v<Row> && std::is_trivially_copyable_v<Header>);
 

@@ -1,5 +1,7 @@
 #include "runtime/provider/catalogue/rank.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -50,6 +52,11 @@ void sort_by_rank(std::vector<Offer>& offers, const OfferQuery& query) {
   out.reserve(offers.size());
   for (const auto& [m, i] : order) out.push_back(std::move(offers[i]));
   offers = std::move(out);
+}
+
+std::string unpriced_note(std::int64_t types) {
+  return fmt::format("{} further type{}, whose price was not asked: name a GPU, a region or a size", types,
+                     types == 1 ? " fits" : "s fit");
 }
 
 Value ranked_view(const Offer& offer, const OfferQuery& query) {

@@ -27,4 +27,7 @@ void sort_by_rank(std::vector<Offer>& offers, const OfferQuery& query);
 // goes by: price_per_tflop, price_per_gpu_gb (dollars per hour) or tokens_per_dollar.
 Value ranked_view(const Offer& offer, const OfferQuery& query);
 
+// "37 further types fit, whose price was not asked: name a GPU, a region or a size". For people.
+std::string unpriced_note(std::int64_t types);
+
 }  // namespace rille::provider

@@ -71,7 +71,8 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
   if (t.rows.size() + offers.size() > rows_max)
     return make_error(ErrorKind::invalid, fmt::format("a catalogue holds {} offers at most", rows_max));
   t.parts.push_back({t.shared(part.provider), t.shared(part.scope), t.shared(part.settings), part.time_us,
-                     static_cast<std::uint32_t>(t.rows.size()), static_cast<std::uint32_t>(offers.size())});
+                     static_cast<std::uint32_t>(t.rows.size()), static_cast<std::uint32_t>(offers.size()),
+                     part.unpriced});
   for (const Offer& o : offers) {
     layout::Row r{};
     r.id = t.put(o.id);

@@ -1,15 +1,19 @@
 #include "runtime/provider/cloud/prices.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <tuple>
-
-#include "runtime/loop/together.hpp"
 
 namespace rille::provider::cloud {
 
 namespace {
 constexpr std::int64_t lasts_us = 24LL * 3'600'000'000, spot_lasts_us = 5LL * 60'000'000, patience_ms = 30'000;
+}
+
+std::string price_text(Micros micros) {
+  return fmt::format("{}.{:03}", (micros + 999) / 1'000'000, (micros + 999) / 1'000 % 1'000);
 }
 
 std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query, std::size_t most) {
@@ -41,6 +45,11 @@ std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery 
     return place(a) < place(b);
   });
   std::vector<Offer> out;
+  if (query.left_out) {
+    std::size_t fitting = 0;
+    for (const Group& g : groups) fitting += g.offers->size();
+    if (fitting > most) query.left_out->unpriced += static_cast<std::int64_t>(fitting - most);
+  }
   bool more = true;
   for (std::size_t round = 0; more; ++round) {
     more = false;
@@ -65,7 +74,7 @@ Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, bool spot
                        return ask_(type, spot, t);
                      }});
   }
-  const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+  const auto answers = co_await in_batches(loop_, std::move(asked), patience_ms, token);
   std::optional<Error> failure;
   for (std::size_t i = 0; i < types.size(); ++i) {
     known_.erase({types[i], spot});

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/loop/loop.hpp"
+#include "runtime/loop/together.hpp"
 #include "runtime/provider/types.hpp"
 
 namespace rille::provider::cloud {
@@ -18,10 +18,32 @@ struct Price {
   std::string currency;
 };
 
-// Those of one region's types that fit in all but the price, and not more than `most`. No price is known yet, so no
-// kind may crowd out another: of each GPU and number of GPUs the smallest type, then of each the next one. Every GPU
-// has its turn before those types without one, and before larger numbers of the same.
-std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query, std::size_t most);
+// Three decimals, upwards: a cap that was rounded down would be below the price it came from.
+std::string price_text(Micros micros);
+
+// More than any cloud has types with GPUs that Rille runs on: what is left out of an answer are types without one.
+constexpr std::size_t types_priced_max = 100;
+
+// Those of one region's types that fit in all but the price, not more than `most`; query.left_out counts the others. No
+// price is known yet, so no kind may crowd out another: of each GPU and number of GPUs the smallest type, then of each
+// the next one. Every GPU has its turn before those types without one, and before larger numbers of the same.
+std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query,
+                                    std::size_t most = types_priced_max);
+
+// together(), a few at a time: services count the calls of a second. `patience_ms` is that of each few.
+template <class T>
+Task<std::vector<Result<T>>> in_batches(Loop& loop, std::vector<Together<T>> all, std::int64_t patience_ms,
+                                        CancelToken token) {
+  constexpr std::size_t at_once = 20;
+  std::vector<Result<T>> out;
+  for (std::size_t from = 0; from < all.size(); from += at_once) {
+    std::vector<Together<T>> few;
+    for (std::size_t i = from; i < all.size() && i < from + at_once; ++i) few.push_back(std::move(all[i]));
+    std::vector<Result<T>> answers = co_await together(loop, std::move(few), patience_ms, token);
+    for (Result<T>& answer : answers) out.push_back(std::move(answer));
+  }
+  co_return out;
+}
 
 class PriceBook {
  public:

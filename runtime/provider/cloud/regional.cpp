@@ -27,20 +27,23 @@ class Regional final : public Provider {
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     std::vector<Together<std::vector<Offer>>> asked;
+    std::vector<std::string> names;
     for (const auto& driver : regions_) {
       if (!driver->region().empty() && !query.accepts_region(driver->region())) continue;
+      names.push_back(driver->region());
       asked.push_back({label(*driver), [this, d = driver.get(), query](CancelToken t) {
                          return offers_of(*d, query, t);
                        }});
     }
     auto answers = co_await together(loop_, std::move(asked), offers_patience_ms, token);
     std::vector<Offer> out;
-    std::optional<Error> failure;
-    for (Result<std::vector<Offer>>& answer : answers) {
-      if (answer) out.insert(out.end(), answer->begin(), answer->end());
-      else failure = answer.error();
+    std::vector<AskedRegion> unasked;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (answers[i]) out.insert(out.end(), answers[i]->begin(), answers[i]->end());
+      else unasked.push_back({names[i], named(answers[i].error(), "offers")});
     }
-    if (out.empty() && failure) co_return named(*failure, "offers");
+    if (out.empty() && !unasked.empty()) co_return *unasked.back().problem;
+    if (query.left_out) query.left_out->unasked = std::move(unasked);
     std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
       const auto price = [](const Offer& o) { return static_cast<std::uint64_t>(o.price_micros_per_hour); };
       return price(a) < price(b);  // unknown ones last
@@ -80,23 +83,37 @@ class Regional final : public Provider {
     co_return found;
   }
 
+  // All or nothing: a part would be taken for the whole.
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
-    std::vector<Together<std::vector<Machine>>> asked;
+    RILLE_CO_TRY(Listing all, co_await list_in("", std::move(tag_prefix), std::move(token)));
+    if (!all.unasked.empty()) co_return *all.unasked.front().problem;
+    co_return std::move(all.machines);
+  }
+
+  Async<Listing> list_in(std::string region, std::string tag_prefix, CancelToken token) override {
+    std::vector<RegionDriver*> drivers;
     for (const auto& driver : regions_)
-      asked.push_back({label(*driver), [d = driver.get(), tag_prefix](CancelToken t) {
-                         return d->list(tag_prefix, t);
-                       }});
+      if (region.empty() || driver->region().empty() || region == driver->region()) drivers.push_back(driver.get());
+    if (drivers.empty()) co_return named(find(region).error(), "list");
+    std::vector<Together<std::vector<Machine>>> asked;
+    for (RegionDriver* d : drivers)
+      asked.push_back({label(*d), [d, tag_prefix](CancelToken t) { return d->list(tag_prefix, t); }});
     auto answers = co_await together(loop_, std::move(asked), list_patience_ms, token);
-    std::vector<Machine> out;
+    Listing out;
     std::set<std::string> seen;
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (!answers[i]) co_return named(answers[i].error(), "list");
+      if (!answers[i]) {
+        out.unasked.push_back({drivers[i]->region(), named(answers[i].error(), "list")});
+        continue;
+      }
       for (Machine& m : *answers[i]) {
         if (m.state == MachineState::gone || !m.tag.starts_with(tag_prefix)) continue;
-        m.id = id_of(*regions_[i], m.id);
-        if (seen.insert(m.id).second) out.push_back(std::move(m));  // a page may repeat what the one before has shown
+        m.id = id_of(*drivers[i], m.id);
+        // A page may repeat what the one before has shown.
+        if (seen.insert(m.id).second) out.machines.push_back(std::move(m));
       }
     }
+    if (out.unasked.size() == drivers.size()) co_return *out.unasked.front().problem;
     co_return out;
   }
 

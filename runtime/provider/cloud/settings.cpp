@@ -35,7 +35,7 @@ std::vector<std::string> SettingsReader::texts(const char* field, std::vector<st
   const Value::Array* list = v.as_array();
   for (std::size_t i = 0; list && i < list->size(); ++i)
     if ((*list)[i].as_string()) out.push_back(*(*list)[i].as_string());
-  if (!list || out.empty() || out.size() != list->size()) refuse(field, "a list of texts");
+  if (!list || out.size() != list->size()) refuse(field, "a list of texts");
   return out.empty() ? otherwise : out;
 }
 
@@ -75,7 +75,9 @@ Result<std::vector<std::pair<std::string, Value>>> region_settings(const std::st
   common.as_object()->erase("regions");
   common.as_object()->erase("traits");
   std::vector<std::pair<std::string, Value>> out;
-  if (regions.is_null()) {
+  const bool empty = (regions.as_array() && regions.as_array()->empty()) ||
+                     (regions.as_object() && regions.as_object()->empty());
+  if (regions.is_null() || empty) {
     out.emplace_back(usual, common);
   } else if (const Value::Array* names = regions.as_array()) {
     for (const Value& name : *names)

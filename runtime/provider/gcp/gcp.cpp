@@ -6,6 +6,7 @@
 #include <map>
 
 #include "runtime/base/base64.hpp"
+#include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/resize.hpp"
@@ -23,8 +24,9 @@ using namespace gcp;
 constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000;
 constexpr std::size_t user_data_bytes_max = 200 << 10, name_length_max = 63;
-// maxRunDuration counts from the machine's running, which is some minutes after the call.
-constexpr std::int64_t run_s_min = 30, run_s_max = 120LL * 86'400, release_margin_s = 300;
+// An instant, not a duration: a request that is sent again is the same one. It is at most so far away:
+// https://cloud.google.com/compute/docs/instances/limit-vm-runtime
+constexpr std::int64_t run_s_max = 120LL * 86'400, release_margin_s = 300;
 
 // For "did you mean" only: a newer region works as well.
 const char* const known_regions[] = {
@@ -207,6 +209,9 @@ class Region final : public cloud::RegionDriver {
 
   Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
     RILLE_CHECK(check_zone());
+    if (request.expires_wall_us / 1'000'000 - loop_.clock().wall_us() / 1'000'000 > run_s_max - release_margin_s)
+      return make_error(ErrorKind::invalid, "gcp: ends a machine by itself after 120 days at the latest",
+                        "rent for less: ttl = \"2000h\"");
     RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
     RILLE_TRY(const std::string script, startup_script(user_data));
     const std::string here = "zones/" + settings_.zone + "/";
@@ -244,9 +249,7 @@ class Region final : public cloud::RegionDriver {
     if (request.offer.spot) out.set("provisioningModel", "SPOT");
     if (request.offer.spot || request.expires_wall_us > 0) out.set("instanceTerminationAction", "DELETE");
     if (request.expires_wall_us == 0) return out;
-    const std::int64_t left_s = (request.expires_wall_us - loop_.clock().wall_us()) / 1'000'000 + release_margin_s;
-    const std::string seconds = std::to_string(std::clamp(left_s, run_s_min, run_s_max));
-    return out.set("maxRunDuration", Value().set("seconds", seconds));
+    return out.set("terminationTime", format_utc(request.expires_wall_us + release_margin_s * 1'000'000));
   }
 
   Result<Machine> machine_of(const Instance& instance) const {

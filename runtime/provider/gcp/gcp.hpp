@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
@@ -11,5 +12,11 @@ namespace rille::provider {
 // Settings: regions, project, zone, image, network, subnet, disk, disk_kind, credentials, endpoints.
 // config: they are wrong.
 Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup);
+
+inline constexpr const char* gcp_variables[] = {
+    "GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "CLOUDSDK_COMPUTE_REGION", "CLOUDSDK_COMPUTE_ZONE",
+    "GOOGLE_APPLICATION_CREDENTIALS"};
+inline constexpr FarRefusal gcp_refusals[] = {{"REGION_RESOURCE_POOL_EXHAUSTED", Reach::region}};
+inline constexpr Manner gcp_manner{false, gcp_variables, gcp_refusals};
 
 }  // namespace rille::provider

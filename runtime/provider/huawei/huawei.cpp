@@ -19,7 +19,7 @@ namespace {
 using namespace huawei;
 
 constexpr std::int64_t gb = 1'000'000'000;
-constexpr std::size_t user_data_bytes_max = 32 << 10, types_priced_max = 20, name_length_max = 64;
+constexpr std::size_t user_data_bytes_max = 32 << 10, name_length_max = 64;
 // auto_terminate_time has to be half an hour ahead when the call arrives, which may be long after it was planned.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 
@@ -51,11 +51,6 @@ MachineState state_of(const Server& server) {
   return runs && !ends ? MachineState::live : MachineState::terminating;  // a stopped one keeps its disk
 }
 
-// Three decimals, upwards: a cap that was rounded down would be below the price it came from.
-std::string price_text(Micros micros) {
-  return fmt::format("{}.{:03}", (micros + 999) / 1'000'000, (micros + 999) / 1'000 % 1'000);
-}
-
 class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
@@ -73,7 +68,7 @@ class Region final : public cloud::RegionDriver {
       co_return make_error(ErrorKind::config, fmt::format("huawei: region '{}' sells nothing in the zone '{}'",
                                                           region(), settings_.zone),
                            "is it a zone of that region?");
-    std::vector<Offer> fitting = cloud::smallest_fitting(all, query, types_priced_max);
+    std::vector<Offer> fitting = cloud::smallest_fitting(all, query);
     RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query.spot, token));
     for (Offer& offer : out) offer.disk_bytes_max = 1'000 * gb;
     co_return out;
@@ -148,7 +143,7 @@ class Region final : public cloud::RegionDriver {
     if (request.offer.spot) {
       const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
       more.set("marketType", "spot").set("support_auto_recovery", "false");
-      if (most > 0) more.set("spotPrice", price_text(most));  // without one: the price on demand
+      if (most > 0) more.set("spotPrice", cloud::price_text(most));  // without one: the price on demand
     }
     out.set("extendparam", std::move(more));
     return out;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
@@ -11,5 +12,12 @@ namespace rille::provider {
 // Settings: regions, project, zone, image, vpc, subnet, security_group, disk, disk_kind, address_kind, endpoints.
 // config: they are wrong.
 Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup);
+
+inline constexpr const char* huawei_variables[] = {
+    "HUAWEICLOUD_SDK_REGION_ID", "HUAWEICLOUD_SDK_PROJECT_ID", "HUAWEICLOUD_SDK_CREDENTIALS_FILE",
+    "HUAWEICLOUD_SDK_AK",
+    "HUAWEICLOUD_SDK_IDP_ID"};
+// Prices are asked of a hundred types a region.
+inline constexpr Manner huawei_manner{true, huawei_variables};
 
 }  // namespace rille::provider

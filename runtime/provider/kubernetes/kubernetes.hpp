@@ -3,11 +3,17 @@
 // See docs/manual/providers/kubernetes.md.
 #pragma once
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
 
 // config: what is wrong with the settings.
 Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup);
+
+inline constexpr const char* kubernetes_variables[] = {"KUBECONFIG", "KUBERNETES_SERVICE_HOST",
+                                                       "KUBERNETES_SERVICE_PORT"};
+// Pods are cut to the wish.
+inline constexpr Manner kubernetes_manner{true, kubernetes_variables};
 
 }  // namespace rille::provider

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/id.hpp"
-#include "runtime/provider/cloud/first_boot.hpp"
-#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/everywhere.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/lambda/instances.hpp"
 
@@ -29,12 +28,11 @@ MachineState state_of(const Instance& instance) {
   return MachineState::terminating;  // an unhealthy one costs as much as a healthy one, and is ended
 }
 
-class Cloud final : public cloud::RegionDriver {
+class Cloud final : public cloud::Everywhere {
  public:
   Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
-      : public_line_(keys.public_line()), access_(std::move(keys)), chain_(key_chain(loop)),
-        settings_(std::move(settings)), instances_(loop, chain_, settings_.endpoints) {}
-  const std::string& region() const override { return everywhere_; }
+      : Everywhere(std::move(keys), key_chain(loop)), settings_(std::move(settings)),
+        instances_(loop, chain_, settings_.endpoints) {}
   bool is_id(std::string_view id) const override {
     return std::all_of(id.begin(), id.end(), [](char c) { return (c >= 'a' && c <= 'f') || (c >= '0' && c <= '9'); });
   }
@@ -51,8 +49,8 @@ class Cloud final : public cloud::RegionDriver {
     // Lambda wants the name of a key, though ours comes by the script.
     std::string key = settings_.ssh_key;
     if (key.empty()) {
-      key = "rille-" + derive_hex({"key", public_line_}, 8);
-      RILLE_CO_CHECK(co_await instances_.offer_key(key, public_line_, token));
+      key = "rille-" + derive_hex({"key", access_.public_line()}, 8);
+      RILLE_CO_CHECK(co_await instances_.offer_key(key, access_.public_line(), token));
     }
     Value order;
     order.set("region_name", request.offer.region).set("instance_type_name", std::move(type));
@@ -72,27 +70,16 @@ class Cloud final : public cloud::RegionDriver {
 
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Instance> all, co_await instances_.list(token));
-    std::vector<Machine> out;
-    for (const Instance& instance : all) {
-      if (instance.tag.empty() || !instance.tag.starts_with(tag_prefix)) continue;
-      RILLE_CO_TRY(Machine m, machine_of(instance));
-      out.push_back(std::move(m));
-    }
-    co_return out;
+    co_return tagged(all, &Instance::tag, tag_prefix, [this](const Instance& one) { return machine_of(one); });
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
     return instances_.terminate(std::move(id), std::move(token));
   }
 
-  Async<Identity> check(CancelToken token) override {
-    RILLE_CO_TRY(Identity out, co_await instances_.identity(token));
-    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_.get(token));
-    out.from = found.from;
-    co_return out;
-  }
-
  private:
+  Async<Identity> identity(CancelToken token) override { return instances_.identity(std::move(token)); }
+
   Result<Machine> machine_of(const Instance& instance) const {
     Machine m;
     m.id = instance.id;
@@ -106,10 +93,6 @@ class Cloud final : public cloud::RegionDriver {
     return m;
   }
 
-  const std::string everywhere_;
-  std::string public_line_;
-  cloud::Access access_;
-  cloud::CredentialChain chain_;
   Settings settings_;
   Instances instances_;
 };
@@ -125,14 +108,10 @@ Result<std::unique_ptr<Provider>> make_lambda_provider(Setup setup) {
   s.endpoints = read.object("endpoints");
   const Value said = read.object("traits");
   RILLE_CHECK(read.done());
-  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
-  drivers.push_back(std::make_unique<Cloud>(setup.loop, std::move(keys), std::move(s)));
   Traits traits;
   traits.visibility_lag_ms = 60'000;
   traits.billing_unit_s = 60;
-  RILLE_TRY(traits, read_traits(said, std::move(traits)));
-  return cloud::make_regional(setup.loop, "lambda", std::move(traits), std::move(drivers));
+  return cloud::make_everywhere<Cloud>("lambda", std::move(setup), std::move(s), said, std::move(traits));
 }
 
 }  // namespace rille::provider

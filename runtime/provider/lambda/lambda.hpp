@@ -3,11 +3,18 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/provider.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
 
 Result<std::unique_ptr<Provider>> make_lambda_provider(Setup setup);
+
+inline constexpr const char* lambda_variables[] = {"LAMBDA_API_KEY"};
+inline constexpr FarRefusal lambda_refusals[] = {
+    {"global/account-inactive", Reach::account},
+    {"global/quota-exceeded", Reach::account}};
+inline constexpr Manner lambda_manner{false, lambda_variables, lambda_refusals};
 
 }  // namespace rille::provider

@@ -5,8 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/base64.hpp"
-#include "runtime/provider/cloud/first_boot.hpp"
-#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/everywhere.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/gpus.hpp"
 #include "runtime/provider/runpod/pods.hpp"
@@ -19,7 +18,6 @@ using namespace runpod;
 
 constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::size_t script_bytes_max = 8 << 10;
-constexpr Micros bid_above_percent = 10;  // above the least bid of the moment, so that it lasts a while
 
 struct Settings {
   std::string image = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404";
@@ -34,12 +32,11 @@ MachineState state_of(const Pod& pod) {
   return pod.status == "TERMINATED" ? MachineState::gone : MachineState::terminating;  // a stopped one is ended, too
 }
 
-class Cloud final : public cloud::RegionDriver {
+class Cloud final : public cloud::Everywhere {
  public:
   Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
-      : access_(std::move(keys)), chain_(key_chain(loop)), settings_(std::move(settings)),
+      : Everywhere(std::move(keys), key_chain(loop)), settings_(std::move(settings)),
         pods_(loop, chain_, settings_.endpoints) {}
-  const std::string& region() const override { return everywhere_; }
   bool is_id(std::string_view id) const override {
     return std::all_of(id.begin(), id.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
   }
@@ -75,7 +72,8 @@ class Cloud final : public cloud::RegionDriver {
     order.center = request.offer.region;
     order.count = request.offer.gpu_count;
     order.disk_gb = ((request.disk_bytes ? request.disk_bytes : settings_.disk_bytes) + gb - 1) / gb;
-    if (request.offer.spot) order.bid_micros_per_gpu_hour = bid_of(request);
+    if (request.offer.spot)
+      order.bid_micros_per_gpu_hour = std::max<Micros>(bid_of(request) / std::max(order.count, 1), 1);
     Machine made;
     RILLE_CO_TRY(made.id, co_await pods_.create(std::move(order), token));
     co_return made;
@@ -88,27 +86,16 @@ class Cloud final : public cloud::RegionDriver {
 
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Pod> all, co_await pods_.list(token));
-    std::vector<Machine> out;
-    for (const Pod& pod : all) {
-      if (!pod.name.starts_with(tag_prefix)) continue;
-      RILLE_CO_TRY(Machine m, machine_of(pod));
-      out.push_back(std::move(m));
-    }
-    co_return out;
+    co_return tagged(all, &Pod::name, tag_prefix, [this](const Pod& one) { return machine_of(one); });
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
     return pods_.terminate(std::move(id), std::move(token));
   }
 
-  Async<Identity> check(CancelToken token) override {
-    RILLE_CO_TRY(Identity out, co_await pods_.identity(token));
-    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_.get(token));
-    out.from = found.from;
-    co_return out;
-  }
-
  private:
+  Async<Identity> identity(CancelToken token) override { return pods_.identity(std::move(token)); }
+
   void add_offers(const Sold& sold, int count, const Shape& shape, bool spot, std::vector<Offer>& out) const {
     const Micros each = spot ? shape.bid_micros_per_gpu_hour : sold.micros_per_gpu_hour;
     if (each == 0) return;
@@ -127,14 +114,6 @@ class Cloud final : public cloud::RegionDriver {
     }
   }
 
-  // What is bid is what is paid. Never more than the lease has reserved.
-  static Micros bid_of(const CreateRequest& request) {
-    const Micros asked = std::max<Micros>(request.offer.price_micros_per_hour, 0);
-    Micros whole = asked + asked * bid_above_percent / 100;
-    if (request.cap_micros_per_hour > 0) whole = std::min(whole, request.cap_micros_per_hour);
-    return std::max<Micros>(whole / std::max(request.offer.gpu_count, 1), 1);
-  }
-
   Result<Machine> machine_of(const Pod& pod) const {
     Machine m;
     m.id = pod.id;
@@ -150,9 +129,6 @@ class Cloud final : public cloud::RegionDriver {
     return m;
   }
 
-  const std::string everywhere_;
-  cloud::Access access_;
-  cloud::CredentialChain chain_;
   Settings settings_;
   Pods pods_;
 };
@@ -168,13 +144,9 @@ Result<std::unique_ptr<Provider>> make_runpod_provider(Setup setup) {
   s.endpoints = read.object("endpoints");
   const Value said = read.object("traits");
   RILLE_CHECK(read.done());
-  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
-  drivers.push_back(std::make_unique<Cloud>(setup.loop, std::move(keys), std::move(s)));
   Traits traits;
   traits.visibility_lag_ms = 60'000;
-  RILLE_TRY(traits, read_traits(said, std::move(traits)));
-  return cloud::make_regional(setup.loop, "runpod", std::move(traits), std::move(drivers));
+  return cloud::make_everywhere<Cloud>("runpod", std::move(setup), std::move(s), said, std::move(traits));
 }
 
 }  // namespace rille::provider

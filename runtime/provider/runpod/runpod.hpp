@@ -4,11 +4,19 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/provider.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
 
 Result<std::unique_ptr<Provider>> make_runpod_provider(Setup setup);
+
+inline constexpr const char* runpod_variables[] = {"RUNPOD_API_KEY"};
+inline constexpr FarRefusal runpod_refusals[] = {
+    {"no-money", Reach::account},
+    {"402", Reach::account}};
+// Pods are cut to the wish.
+inline constexpr Manner runpod_manner{true, runpod_variables, runpod_refusals};
 
 }  // namespace rille::provider

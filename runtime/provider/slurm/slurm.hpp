@@ -3,11 +3,15 @@
 // It has no tokens: a job bears its tag as name and comment. See docs/manual/providers/slurm.md.
 #pragma once
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
 
 // config: what is wrong with the settings.
 Result<std::unique_ptr<Provider>> make_slurm_provider(Setup setup);
+
+// Jobs are cut to the wish.
+inline constexpr Manner slurm_manner{true};
 
 }  // namespace rille::provider

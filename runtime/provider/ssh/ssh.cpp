@@ -83,12 +83,14 @@ class Ssh final : public Provider {
       asked.push_back({"host " + hosts_[i].name, [this, i](CancelToken t) { return offer_of(i, t); }});
     const std::vector<Result<Offer>> answers = co_await together(loop_, std::move(asked), command_timeout_ms, token);
     std::vector<Offer> out;
-    std::optional<Error> failure;
-    for (const Result<Offer>& answer : answers) {
-      if (!answer) failure = answer.error();
+    std::vector<AskedRegion> unasked;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      const Result<Offer>& answer = answers[i];
+      if (!answer) unasked.push_back({place_of(hosts_[i]), named(answer.error(), "offers")});
       else if (!answer->id.empty() && answer->matches(query)) out.push_back(*answer);
     }
-    if (out.empty() && failure) co_return named(*failure, "offers");
+    if (out.empty() && !unasked.empty()) co_return std::move(*unasked.back().problem);
+    if (query.left_out) query.left_out->unasked = std::move(unasked);
     for (Offer& o : out) o.spot = query.spot;  // nobody takes it away: it is as good as spot
     std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) { return a.dollars() < b.dollars(); });
     co_return out;
@@ -130,22 +132,35 @@ class Ssh final : public Provider {
     co_return machines.empty() ? gone : std::move(machines[0]);
   }
 
-  // A host that is not reached makes it fail: what is not seen there might be there. A tag whose create this home has
-  // sent is on the host to which it was sent, and only that one is asked.
+  // A host that is not reached makes it fail: what is not seen there might be there.
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    RILLE_CO_TRY(Listing all, co_await list_in("", std::move(tag_prefix), std::move(token)));
+    if (!all.unasked.empty()) co_return std::move(*all.unasked.front().problem);
+    co_return std::move(all.machines);
+  }
+
+  // A tag whose create this home has sent is on the host to which it was sent, and only that one is asked.
+  Async<Listing> list_in(std::string, std::string tag_prefix, CancelToken token) override {
     std::vector<Together<std::vector<Machine>>> asked;
+    std::vector<std::string> places;
     const std::string noted = noted_host(tag_prefix);
     const bool known = find(noted).ok();
-    for (const SshHost& host : hosts_)
-      if (!known || host.name == noted)
-        asked.push_back({"host " + host.name, [this, &host](CancelToken t) { return list_of(host, t); }});
-    auto answers = co_await together(loop_, std::move(asked), command_timeout_ms, token);
-    std::vector<Machine> out;
-    for (Result<std::vector<Machine>>& answer : answers) {
-      if (!answer) co_return named(answer.error(), "list");
-      for (Machine& m : *answer)
-        if (m.tag.starts_with(tag_prefix)) out.push_back(std::move(m));
+    for (const SshHost& host : hosts_) {
+      if (known && host.name != noted) continue;
+      asked.push_back({"host " + host.name, [this, &host](CancelToken t) { return list_of(host, t); }});
+      places.push_back(place_of(host));
     }
+    auto answers = co_await together(loop_, std::move(asked), command_timeout_ms, token);
+    Listing out;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (!answers[i]) {
+        out.unasked.push_back({places[i], named(answers[i].error(), "list")});
+        continue;
+      }
+      for (Machine& m : *answers[i])
+        if (m.tag.starts_with(tag_prefix)) out.machines.push_back(std::move(m));
+    }
+    if (!places.empty() && out.unasked.size() == places.size()) co_return std::move(*out.unasked.front().problem);
     co_return out;
   }
 
@@ -161,6 +176,8 @@ class Ssh final : public Provider {
   }
 
  private:
+  static const std::string& place_of(const SshHost& host) { return host.region.empty() ? host.name : host.region; }
+
   // Where a create is sent, written down before it is. Lost notes cost nothing but questions to all hosts.
   std::string note_of(const std::string& tag) const { return notes_ + "/" + derive_hex({"ssh", tag}, 16); }
   Result<> note_host(const std::string& tag, const std::string& host) const {
@@ -233,7 +250,7 @@ class Ssh final : public Provider {
       offer.gpu = probe.gpu;
       offer.gpu_memory_bytes = probe.gpu_memory_bytes;
     }
-    offer.region = host.region.empty() ? host.name : host.region;
+    offer.region = place_of(host);
     offer.price_micros_per_hour = host.price_micros_per_hour;
     co_return offer;
   }

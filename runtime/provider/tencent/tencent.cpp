@@ -191,6 +191,7 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
   std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
+  std::string currency;
   for (const auto& [name, settings] : regions) {
     cloud::SettingsReader read("tencent", settings);
     Settings s;
@@ -207,6 +208,11 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
     if (s.currency != "CNY" && s.currency != "USD")  // the API names none: prices are in the account's
       return make_error(ErrorKind::config, fmt::format("tencent: currency = \"{}\"", s.currency),
                         "\"CNY\", or \"USD\" for an account of the international site");
+    if (currency.empty()) currency = s.currency;
+    if (s.currency != currency)
+      return make_error(ErrorKind::config, fmt::format("tencent: region {} is paid in {}, another one in {}", name,
+                                                       s.currency, currency),
+                        "an account has one currency: say it once, beside \"regions\"");
     drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
   }
   Traits traits;
@@ -215,7 +221,7 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   traits.teardown_ms = release_margin_us / 1000;
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 120;
-  traits.currency = setup.settings.text("currency", "CNY");
+  traits.currency = currency;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return cloud::make_regional(setup.loop, "tencent", std::move(traits), std::move(drivers),
                               {std::begin(known_regions), std::end(known_regions)});

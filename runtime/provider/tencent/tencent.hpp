@@ -4,11 +4,19 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
 
 // Settings: regions, zone, image, vpc, subnet, security_group, disk, disk_kind, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup);
+
+inline constexpr const char* tencent_variables[] = {"TENCENTCLOUD_REGION", "TENCENTCLOUD_SECRET_ID",
+                                                    "TKE_ROLE_ARN", "TCCLI_PROFILE"};
+inline constexpr FarRefusal tencent_refusals[] = {
+    {"UnsupportedOperation.SpotUnsupportedRegion", Reach::region},
+    {"InvalidAccount.InsufficientBalance", Reach::account}};
+inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals};
 
 }  // namespace rille::provider

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/provider/cloud/first_boot.hpp"
-#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/everywhere.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/vast/market.hpp"
 
@@ -15,7 +14,6 @@ using namespace vast;
 
 constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::size_t script_bytes_max = 4048;  // what Vast's own tool warns of
-constexpr Micros bid_above_percent = 10;        // above the least bid of the moment, so that it lasts a while
 
 struct Settings {
   std::string image = "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-devel";
@@ -32,12 +30,11 @@ MachineState state_of(const Instance& instance) {
                                                                              : MachineState::pending;
 }
 
-class Cloud final : public cloud::RegionDriver {
+class Cloud final : public cloud::Everywhere {
  public:
   Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
-      : access_(std::move(keys)), chain_(key_chain(loop)), settings_(std::move(settings)),
+      : Everywhere(std::move(keys), key_chain(loop)), settings_(std::move(settings)),
         market_(loop, chain_, settings_.endpoints) {}
-  const std::string& region() const override { return everywhere_; }
   bool is_id(std::string_view id) const override { return id.find_first_not_of("0123456789") == std::string::npos; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
@@ -69,33 +66,15 @@ class Cloud final : public cloud::RegionDriver {
 
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Instance> all, co_await market_.list(token));
-    std::vector<Machine> out;
-    for (const Instance& instance : all) {
-      if (!instance.label.starts_with(tag_prefix)) continue;
-      RILLE_CO_TRY(Machine m, machine_of(instance));
-      out.push_back(std::move(m));
-    }
-    co_return out;
+    co_return tagged(all, &Instance::label, tag_prefix, [this](const Instance& one) { return machine_of(one); });
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
     return market_.destroy(std::move(id), std::move(token));
   }
 
-  Async<Identity> check(CancelToken token) override {
-    RILLE_CO_TRY(Identity out, co_await market_.identity(token));
-    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_.get(token));
-    out.from = found.from;
-    co_return out;
-  }
-
  private:
-  // Of the whole machine. What is bid is what is paid. Never more than the lease has reserved.
-  static Micros bid_of(const CreateRequest& request) {
-    const Micros asked = std::max<Micros>(request.offer.price_micros_per_hour, 0);
-    const Micros above = std::max<Micros>(asked + asked * bid_above_percent / 100, 1);
-    return request.cap_micros_per_hour > 0 ? std::min(above, request.cap_micros_per_hour) : above;
-  }
+  Async<Identity> identity(CancelToken token) override { return market_.identity(std::move(token)); }
 
   Result<Machine> machine_of(const Instance& instance) const {
     Machine m;
@@ -112,9 +91,6 @@ class Cloud final : public cloud::RegionDriver {
     return m;
   }
 
-  const std::string everywhere_;
-  cloud::Access access_;
-  cloud::CredentialChain chain_;
   Settings settings_;
   Market market_;
 };
@@ -130,13 +106,9 @@ Result<std::unique_ptr<Provider>> make_vast_provider(Setup setup) {
   s.endpoints = read.object("endpoints");
   const Value said = read.object("traits");
   RILLE_CHECK(read.done());
-  RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
-  drivers.push_back(std::make_unique<Cloud>(setup.loop, std::move(keys), std::move(s)));
   Traits traits;
   traits.visibility_lag_ms = 60'000;
-  RILLE_TRY(traits, read_traits(said, std::move(traits)));
-  return cloud::make_regional(setup.loop, "vast", std::move(traits), std::move(drivers));
+  return cloud::make_everywhere<Cloud>("vast", std::move(setup), std::move(s), said, std::move(traits));
 }
 
 }  // namespace rille::provider

@@ -4,11 +4,17 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/provider.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
 
 Result<std::unique_ptr<Provider>> make_vast_provider(Setup setup);
+
+inline constexpr const char* vast_variables[] = {"VAST_API_KEY"};
+inline constexpr FarRefusal vast_refusals[] = {{"insufficient_credit", Reach::account}};
+// It gives its cheapest thousand.
+inline constexpr Manner vast_manner{true, vast_variables, vast_refusals};
 
 }  // namespace rille::provider

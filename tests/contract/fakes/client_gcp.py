@@ -3,6 +3,7 @@ import http.client, json, threading, time, urllib.parse, uuid
 
 import rsa_key, signatures
 from clients import ApiError, Client
+from world import stamp
 
 PHASES = {
     "PROVISIONING": "starting", "STAGING": "starting", "RUNNING": "running", "STOPPING": "ending",
@@ -162,6 +163,14 @@ class Gcp(Client):
         id = self.create(
             tag="short", scheduling=dict(onHostMaintenance="TERMINATE", automaticRestart=False,
                                          instanceTerminationAction="DELETE", maxRunDuration=dict(seconds="600")))
+        t.turn(590)
+        t.equal(self.describe(id), "running")
+        t.turn(20)
+        t.equal((self.describe(id), t.machine(id)["reason"]), ("gone", "expired"))
+        at = stamp(t.now() + 600)
+        id = self.create(
+            tag="until", scheduling=dict(onHostMaintenance="TERMINATE", automaticRestart=False,
+                                         instanceTerminationAction="DELETE", terminationTime=at))
         t.turn(590)
         t.equal(self.describe(id), "running")
         t.turn(20)

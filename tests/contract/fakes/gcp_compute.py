@@ -3,7 +3,7 @@ import re, uuid
 
 from base import Refusal, Reply
 from rules import Rules, flatten
-from world import Machine, stamp
+from world import Machine, stamp, unstamp
 
 TIME = "%Y-%m-%dT%H:%M:%S.000-00:00"
 INSTANCE = Rules(
@@ -107,8 +107,10 @@ class Compute:
             Machine(self.world, p["name"], type, zone[:-2], zone, spot, self.price(type, spot, zone[:-2]), p["name"],
                     p.get("labels") or {}, None, body=p, number=str(10**18 + len(self.world.machines))))
         scheduling = p.get("scheduling") or {}
-        if scheduling.get("maxRunDuration"):
-            at = m.created + int(scheduling["maxRunDuration"]["seconds"])
+        if scheduling.get("maxRunDuration") or scheduling.get("terminationTime"):
+            at = unstamp(scheduling.get("terminationTime"))
+            if at is None:
+                at = m.created + int(scheduling["maxRunDuration"]["seconds"])
             if scheduling["instanceTerminationAction"] == "DELETE":
                 m.expire(at)
             else:
@@ -178,6 +180,12 @@ class Compute:
             if not seconds.isdigit() or not 30 <= int(seconds) <= 120 * 86400 or "instanceTerminationAction" not in s:
                 raise self.invalid(
                     "maxRunDuration is between 30 seconds and 120 days, and needs instanceTerminationAction.")
+        if s.get("terminationTime"):
+            at = unstamp(s["terminationTime"])
+            if at is None or not 30 <= at - self.world.now() <= 120 * 86400 or "instanceTerminationAction" not in s or \
+                    s.get("maxRunDuration"):
+                raise self.invalid("terminationTime is 30 seconds to 120 days ahead, needs instanceTerminationAction "
+                                   "and stands alone.")
 
     def find(self, name, zone):
         m = self.world.machines.get(name)

@@ -22,7 +22,7 @@ struct Home {
   std::set<std::string> alive;
   std::vector<std::string> started, told, interrupted;
   std::map<std::string, std::string> scripts{{"/x.lua", "one"}};
-  int reaped = 0;
+  int reaped = 0, reaps_fail = 0;
   WatchOptions options;
 
   struct Process {
@@ -45,6 +45,7 @@ struct Home {
     world.interrupt = [this](const std::string& run) { interrupted.push_back(run); };
     world.reap = [this]() -> Async<> {
       ++reaped;
+      if (reaps_fail > 0 && reaps_fail--) co_return make_error(ErrorKind::network, "a region does not answer");
       co_return success();
     };
     world.read = [this](const std::string& path) -> Result<std::string> {
@@ -103,6 +104,16 @@ TEST_CASE("each due instant is one run, whoever looks and however often") {
   home.watch_for(hour_ms);
   CHECK(home.take_started() == Runs{"hourly-20261121T160000Z"});
   CHECK(home.reaped > 12 * 5);
+}
+
+TEST_CASE("a turn of the reaper that could not ask everybody is soon followed by another") {
+  Home home;
+  home.watch_for(200'000);
+  CHECK(home.reaped == 1);
+  home.reaped = 0;
+  home.reaps_fail = 2;
+  home.watch_for(200'000);
+  CHECK(home.reaped == 3);
 }
 
 TEST_CASE("two that watch at a time start a run once") {

@@ -43,6 +43,7 @@ class Shop final : public provider::Provider {
   Async<std::vector<provider::Offer>> offers(provider::OfferQuery query, CancelToken) override {
     ++asked;
     if (out_of_order) co_return *out_of_order;
+    if (query.left_out) *query.left_out = left_out;
     std::vector<provider::Offer> out;
     for (const provider::Offer& o : stock)
       if (o.matches(query)) out.push_back(o);
@@ -80,6 +81,7 @@ class Shop final : public provider::Provider {
   std::vector<provider::Machine> machines;
   std::optional<provider::CreateRequest> last;
   std::optional<Error> out_of_order;
+  provider::LeftOut left_out;
   int asked = 0;
 
  private:
@@ -140,6 +142,30 @@ TEST_CASE("the list is asked for once, and a provider that is out of order holds
   CHECK(got->request.offer.id == "n5");
   CHECK(shop.asked == 1);
   CHECK(broken.asked == 1);
+}
+
+TEST_CASE("a list of offers says what it leaves out, after the offers") {
+  Street s;
+  Shop &shop = s.open("shop"), &whole = s.open("whole");
+  shop.sell("a100", "A100", 1, 2.0);
+  whole.sell("h100", "H100", 1, 1.0);
+  shop.left_out.unpriced = 37;
+  shop.left_out.unasked.push_back({"far", make_error(ErrorKind::auth, "no such key", "set one")});
+  auto listed = s.drive(s.manager->offers(Value().set("gpu", "any"), {}));
+  REQUIRE(listed);
+  REQUIRE(listed->ok());
+  const Value::Array& rows = *(*listed)->as_array();
+  REQUIRE(rows.size() == 4);           // the machines of "cloud" have no GPU
+  CHECK(rows[0].text("id") == "h100");
+  CHECK(rows[1].text("id") == "a100");
+  CHECK(rows[2].text("provider") == "shop");
+  CHECK(rows[2].text("region") == "far");
+  CHECK(rows[2].text("error") == "no such key");
+  CHECK(rows[2].text("kind") == "auth");
+  CHECK(rows[2].text("hint") == "set one");
+  CHECK(rows[3].text("provider") == "shop");
+  CHECK(rows[3].integer("unpriced") == 37);
+  CHECK(rows[3].text("note") == "37 further types fit, whose price was not asked: name a GPU, a region or a size");
 }
 
 TEST_CASE("where a region has nothing left, other regions come first") {

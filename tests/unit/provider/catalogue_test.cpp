@@ -51,8 +51,12 @@ struct TempDir {
 
 TEST_CASE("offers come out of the catalogue as they went in") {
   const std::vector<Offer> aws = random_offers(300, 1, "aws", false), vast = random_offers(200, 2, "vast", true);
-  const Catalogue c = Catalogue::from_bytes(bytes_of({{part("aws"), aws}, {part("vast"), vast}})).value();
+  CataloguePart partial = part("aws");
+  partial.unpriced = 37;
+  const Catalogue c = Catalogue::from_bytes(bytes_of({{partial, aws}, {part("vast"), vast}})).value();
   REQUIRE(c.parts().size() == 2);
+  CHECK(c.parts()[0].unpriced == 37);
+  CHECK(c.parts()[1].unpriced == 0);
   CHECK(c.rows() == 500);
   for (const auto& [n, offers] : {std::pair(0, &aws), std::pair(1, &vast)}) {
     const std::vector<Offer> out = c.offers(c.parts()[n]);
@@ -137,10 +141,11 @@ TEST_CASE("an answer is used while it is fresh, for its settings, and for what w
   CHECK(cache.fresh(aws, query(R"({"max_price":2,"compliance":"gdpr","rank":"price_per_tflop"})"), now_us, minute_us));
 
   REQUIRE(cache.store({{aws, random_offers(9, 8, "aws", false)}}, a100, now_us + 5).ok());
-  REQUIRE(cache.store({{aws, random_offers(9, 9, "aws", false)}}, a100, now_us + 6).ok());
+  REQUIRE(cache.store({{aws, random_offers(9, 9, "aws", false), 4}}, a100, now_us + 6).ok());
   const auto at = cache.fresh(aws, a100, now_us + 7, minute_us);
   REQUIRE(at);
   CHECK(cache.part(*at).time_us == now_us + 6);
+  CHECK(cache.part(*at).unpriced == 4);
   CHECK(cache.fresh(aws, everything, now_us + 7, minute_us));
   const std::size_t one[] = {*at};
   CHECK(cache.find(one, everything, 0).matching == 9);

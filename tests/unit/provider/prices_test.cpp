@@ -65,6 +65,28 @@ TEST_CASE("before prices are known no kind of type crowds out another") {
   CHECK(smallest_fitting({}, query, 20).empty());
 }
 
+TEST_CASE("a cap is told upwards") {
+  CHECK(cloud::price_text(1'000'000) == "1.000");
+  CHECK(cloud::price_text(1'234'001) == "1.235");
+  CHECK(cloud::price_text(999'999) == "1.000");
+  CHECK(cloud::price_text(1) == "0.001");
+}
+
+TEST_CASE("types whose price is not asked are counted") {
+  OfferQuery query;
+  query.left_out = std::make_shared<LeftOut>();
+  const std::size_t all = market().size();
+  CHECK(smallest_fitting(market(), query, 20).size() == 20);
+  CHECK(query.left_out->unpriced == static_cast<std::int64_t>(all) - 20);
+  CHECK(smallest_fitting(market(), query, 120).size() == 120);  // another region of the same question
+  CHECK(query.left_out->unpriced == 2 * static_cast<std::int64_t>(all) - 140);
+  query.left_out->unpriced = 0;
+  query.gpu = "any";
+  query.runnable = true;  // as "any" is read
+  CHECK(smallest_fitting(market(), query).size() == 67);
+  CHECK(query.left_out->unpriced == 0);
+}
+
 TEST_CASE("types whose price is asked fit in all but price and region") {
   OfferQuery query;
   query.gpu = "cpu";

@@ -127,10 +127,11 @@ TEST_CASE("gpu = any means a GPU that the plug-in runs, or this machine without 
   const auto fits = [&o](const char* json) { return o.matches(query(json).value()); };
   CHECK(fits("{}"));
   CHECK_FALSE(fits(R"({"gpu":"any"})"));  // a processor in a cloud
-  for (const char* own : {"local", "ssh"}) {
-    o.provider = own;
-    CHECK(fits(R"({"gpu":"any"})"));
-  }
+  o.provider = "ssh";
+  CHECK_FALSE(fits(R"({"gpu":"any"})"));  // a host of one's own without a GPU is "cpu"
+  CHECK(fits(R"({"gpu":"cpu"})"));
+  o.provider = "local";
+  CHECK(fits(R"({"gpu":"any"})"));
   o.provider = "aws";
   o.gpu_count = 1;
   for (const auto& [model, runs] : {std::pair("T4", true), std::pair("A100 80GB", true), std::pair("B200", true),

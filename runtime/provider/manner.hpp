@@ -1,0 +1,32 @@
+// Manner: what must be known of a provider before it is made, and by its name alone: a row that each driver fills in
+// its own header, and providers.cpp gathers. Plain constants; any thread.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "runtime/provider/reach.hpp"
+
+namespace rille::provider {
+
+// Where a refusal reaches farther, or less far, than its kind says (reach.hpp). The driver's table of meanings has the
+// codes' sources.
+struct FarRefusal {
+  std::string_view code;
+  Reach reach;
+};
+
+struct Manner {
+  // Its answer to a question serves the same question only (catalogue/cache.hpp): it lists what is nearest to it, or
+  // cuts its machines to the wish.
+  bool narrow = false;
+  // What of the environment says where, as whom and for which account it asks, beside its settings. What the files say
+  // that these name, or that lie in HOME, is not looked at.
+  std::span<const char* const> variables = {};
+  std::span<const FarRefusal> refusals = {};
+};
+
+// Of a provider that nobody knows, as a test's: none of these.
+const Manner& manner_of(std::string_view provider);
+
+}  // namespace rille::provider

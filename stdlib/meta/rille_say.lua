@@ -1,0 +1,66 @@
+---@meta rille
+--- What a run tells: its log, its output, its progress, its errors. Adds to `rille.lua`, and stands on its page.
+
+---@class rille
+local rille = {}
+
+--- Writes a line to the run's log, with fields.
+---@param message string what happened
+---@param fields? table names with values that JSON can hold
+---@mark ephemeral
+---@example
+--- rille.log("epoch done", { loss = 2.31 })
+function rille.log(message, fields) end
+
+--- Prints its arguments, as the global `print` does: to the run's output and its log.
+---@param ... any what to print
+---@mark ephemeral
+function rille.print(...) end
+
+--- Shows how far the work is. On a terminal it is one line that renews itself.
+---@param state rille.Progress what is done
+---@mark ephemeral
+---@error invalid an unknown field
+---@example
+--- rille.progress { what = "train", done = 120, total = 300, unit = "steps", loss = 2.31 }
+function rille.progress(state) end
+
+---@class rille.Progress
+---@field what? string the name of the work
+---@field done? number how much is done
+---@field total? number how much there is
+---@field unit? string of done and total
+---@field loss? number the latest loss
+---@field rate? number units per second, or `rate_unit` per second
+---@field rate_unit? string what the rate counts, when not `unit`
+---@field seconds_left? number expected
+---@field message? string a short remark
+---@field metrics? table further numbers by name
+
+--- Raises a structured error, with the fields that Rille's own errors have.
+---@param fields rille.Error at least the message
+---@mark deterministic
+---@example
+--- rille.error { kind = "state", message = "the model is empty", hint = "train it first" }
+function rille.error(fields) end
+
+---@class rille.Error
+---@field kind? rille.ErrorKind "invalid" by default
+---@field message string what failed
+---@field hint? string what to do about it
+---@field retryable? boolean whether a step may try again
+---@field retry_after? number seconds to wait first
+---@field provider? string whose service failed
+---@field operation? string what was asked of it
+---@field code? string its own code for the failure
+---@field http_status? number its status
+---@field request_id? string its name for the request
+---@field resource? string what the error is about
+---@field cause? table the error behind this one
+
+--- What kind of failure an error is.
+---@alias rille.ErrorKind
+---| "invalid"|"config"|"auth"|"quota"|"capacity"|"network"|"timeout"|"cancelled"
+---| "budget"|"state"|"io"|"integrity"|"device"|"memory"|"divergence"|"internal"
+
+return rille

@@ -1,0 +1,67 @@
+// What the settings of a provider may say, and how it is refused.
+#include "runtime/provider/cloud/settings.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/provider/catalogue/cache.hpp"
+#include "runtime/provider/providers.hpp"
+
+using namespace rille;
+using namespace rille::provider;
+using cloud::SettingsReader;
+
+namespace {
+
+Value json(const char* text) { return Value::from_json(text).value(); }
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("an empty list says as much as none") {
+  const Value some = json(R"({"regions": [], "zones": ["a"]})"), none = json(R"({"regions": []})");
+  SettingsReader read("p", some);
+  CHECK(read.texts("regions", {}).empty());
+  CHECK(read.texts("zones", {}) == Names{"a"});
+  CHECK(read.done().ok());
+  SettingsReader other("p", none);
+  CHECK(other.texts("regions", {"usual"}) == Names{"usual"});
+
+  for (const char* text : {R"({})", R"({"regions": []})", R"({"regions": {}})"}) {
+    CAPTURE(text);
+    const auto regions = cloud::region_settings("p", json(text), "usual").value();
+    REQUIRE(regions.size() == 1);
+    CHECK(regions[0].first == "usual");
+  }
+}
+
+TEST_CASE("a list that holds what is no name is refused, with what it is") {
+  for (const char* text : {R"({"regions": [1]})", R"({"regions": "east"})", R"({"regions": ["east", null]})"}) {
+    CAPTURE(text);
+    const Value settings = json(text);
+    SettingsReader read("p", settings);
+    (void)read.texts("regions", {});
+    const Result<> done = read.done();
+    REQUIRE_FALSE(done.ok());
+    CHECK(done.error().kind == ErrorKind::config);
+    CHECK(done.error().message.find("a list of texts is wanted") != std::string::npos);
+  }
+  CHECK_FALSE(cloud::region_settings("p", json(R"({"regions": [1]})"), "usual").ok());
+}
+
+TEST_CASE("a file of settings that is an empty list sets up nobody") {
+  char folder[] = "/tmp/rille-settings-XXXXXX";
+  const std::string file = std::string(mkdtemp(folder)) + "/providers.json";
+  const auto loop = Loop::create().value();
+  for (const auto& [text, sound] : {std::pair("[]", true), std::pair("{}", true), std::pair("[1]", false)}) {
+    CAPTURE(text);
+    std::ofstream(file) << text;
+    const auto made = make_providers(*loop, file, folder);
+    REQUIRE(made.ok() == sound);
+    if (sound) CHECK(made->empty());
+    CHECK(read_offer_settings(file).ok() == sound);
+  }
+  std::filesystem::remove_all(folder);
+}
