@@ -2,8 +2,9 @@
  * on the disk), a request that has left for the provider, or a piece of an answer that has arrived: between two of
  * these nothing happens that anybody else could see, or that outlasts the process.
  * BOUNDARY_PORT: the provider's; BOUNDARY_KILL: N, 0 for never; BOUNDARY_LOG: a file that gets a letter for each, in
- * order (c, s, r); BOUNDARY_ONLY: one of these letters: the others are not counted. What the runner starts is left
- * alone. */
+ * order (c, s, r); BOUNDARY_ONLY: one of these letters: the others are not counted. With BOUNDARY_COMMANDS, where the
+ * provider is reached by commands, as ssh and sbatch: one that has been started (x), and one whose end was seen (e).
+ * What the runner starts is left alone. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -11,15 +12,18 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-static int port, log_fd = -1;
+static int port, log_fd = -1, commands;
 static long kill_at;
 static char only;
 static atomic_long count;
@@ -27,6 +31,7 @@ static atomic_long count;
 __attribute__((constructor)) static void begin(void) {
   const char* text = getenv("BOUNDARY_PORT");
   port = text ? atoi(text) : 0;
+  commands = getenv("BOUNDARY_COMMANDS") != NULL;
   text = getenv("BOUNDARY_KILL");
   kill_at = text ? atol(text) : 0;
   text = getenv("BOUNDARY_ONLY");
@@ -90,4 +95,22 @@ ssize_t recv(int fd, void* data, size_t size, int flags) {
   const ssize_t n = REAL(recv)(fd, data, size, flags);
   if (n > 0 && is_provider(fd)) boundary('r');
   return n;
+}
+
+/* The runner asks for this right after a program was started (loop/subprocess.cpp). */
+long syscall(long number, ...) {
+  long a[6];
+  va_list list;
+  va_start(list, number);
+  for (int i = 0; i < 6; ++i) a[i] = va_arg(list, long);
+  va_end(list);
+  const long r = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  if (commands && number == SYS_pidfd_open && r >= 0) boundary('x');
+  return r;
+}
+
+int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
+  const int r = REAL(waitid)(type, id, info, options);
+  if (commands && r == 0 && info && info->si_pid != 0) boundary('e');
+  return r;
 }

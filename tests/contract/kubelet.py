@@ -60,7 +60,8 @@ def missing():
 
 class Kubelet:
     def __init__(self, *words):
-        self.words, self.running, self.ended, self.stop = words, {}, set(), threading.Event()
+        self.words, self.running, self.stop = words, {}, threading.Event()
+        self.ended, self.told = set(), set()
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="rille-kubelet-")
@@ -97,12 +98,16 @@ class Kubelet:
             wanted = {}
             for pod in self.pods():
                 meta = pod["metadata"]
-                if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in meta:
+                if pod["status"]["phase"] == "Running":
                     wanted[meta["namespace"] + "." + meta["name"]] = pod
-            for name in set(wanted) - set(self.running) - self.ended:
+            ending = {name for name, pod in wanted.items() if "deletionTimestamp" in pod["metadata"]}
+            for name in set(wanted) - set(self.running) - self.ended - ending:
                 self.begin(name, wanted[name])
             for name, process in list(self.running.items()):
-                if process.poll() is not None and name in wanted:
+                if name in ending - self.told:  # from now on its grace runs, at whose end its pod is gone
+                    self.told.add(name)
+                    self.tell(name)
+                if process.poll() is not None and name in set(wanted) - ending:
                     self.ask("finish", id=wanted[name]["metadata"]["labels"]["job-name"],
                              exit_code=process.returncode)
                 if process.poll() is not None or name not in wanted:
@@ -122,19 +127,16 @@ class Kubelet:
             Path(self.folder, "new").write_text(children.read_text().split()[0])
             os.rename(f"{self.folder}/new", f"{self.folder}/pods/{name}")
 
+    def tell(self, name):
+        """The container's first process is asked to end."""
+        file = Path(self.folder, "pods", name)
+        if file.exists() and self.running[name].poll() is None:
+            os.kill(int(file.read_text()), signal.SIGTERM)
+
     def end(self, name):
-        """As a kubelet ends a container: asked by SIGTERM, killed after its grace."""
-        process, file = self.running.pop(name), Path(self.folder, "pods", name)
+        process = self.running.pop(name)
         self.ended.add(name)
-        if file.exists():
-            inside = int(file.read_text())
-            file.unlink()
-            if process.poll() is None:
-                os.kill(inside, signal.SIGTERM)
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    pass
+        Path(self.folder, "pods", name).unlink(missing_ok=True)
         process.kill()  # and by --kill-child all that is in it
         process.wait(10)
 

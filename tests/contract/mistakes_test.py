@@ -22,19 +22,21 @@ TYPOS["lambda"] = "us-esat-1"
 # the driver itself asks for.
 EXPIRED = dict(aws=dict(code="ExpiredToken", status=400), alibaba=dict(code="InvalidSecurityToken.Expired", status=403),
                tencent=dict(code="AuthFailure.TokenFailure", status=200))
+# What they list by the place has nothing elsewhere; whether there is such a place, they do not say.
+LISTED = ("runpod", "lambda", "vast", "kubernetes")
 RENT = 'local box = rille.rent("box", { provider = "%s", unguarded = true, %s })\nreturn box:describe().name\n'
 user = User(rille, provider)
 
 
-def mistake(name, done, kinds, *words, code=1):
-    """The command has failed with one message, of one of these kinds, in which these words stand."""
+def mistake(name, done, kind, *words, code=1):
+    """The command has failed with one message, of this kind, in which these words stand."""
     status, out, err = done
     errors = errors_in(err)
     text = " | ".join(errors[0]) if errors else ""
     missing = [w for w in words if w.lower() not in text.lower()]
     hinted = bool(errors) and len(errors[0][2]) > 10
-    well = status == code and len(errors) == 1 and errors[0][0] in kinds.split() and not missing and hinted
-    check(f"{name}: {kinds}, one message, a hint", well, dict(status=status, missing=missing, out=out, err=err))
+    well = status == code and len(errors) == 1 and errors[0][0] == kind and not missing and hinted
+    check(f"{name}: {kind}, one message, a hint", well, dict(status=status, missing=missing, out=out, err=err))
     if show:
         print(f"--- {provider}, {name}: exit {status}\n{out[-300:]}{err}")
 
@@ -81,7 +83,9 @@ def free_port():
 def who_we_are():
     bare = user.settings(**{name: None for name in ("credentials", "kubeconfig")})
     nobody = user.env(**{name: None for name in user.told["env"]})
-    mistake("no credentials", offers(env=nobody, settings=bare), "auth config", provider)
+    # Of a cluster one does not even know where it is.
+    mistake("no credentials", offers(env=nobody, settings=bare), "config" if provider == "kubernetes" else "auth",
+            provider)
     env, settings = wrong_secret()
     mistake("a wrong secret", offers(env=env, settings=settings), "auth", provider)
     if provider in EXPIRED:
@@ -99,11 +103,11 @@ def what_is_wanted():
     # Where a call lists all regions, one of which nothing is heard may also be full.
     zone = dict(gcp=typo + "-a", huawei=typo + "a", alibaba=typo + "-i").get(provider)
     mistake("a region that does not exist", offers(settings=user.settings(regions=[typo], zone=zone)),
-            "config capacity", typo)
+            "capacity" if provider in LISTED else "config", typo)
     mistake("a GPU that does not exist", rent('gpu = "H1O0"'), "capacity", "H1O0", 'did you mean "H100"')
     mistake("a cap below the market", rent('gpu = "A100", max_price = 0.0001'), "capacity", "A100", "max_price")
     user.ask("set", quota=0)
-    mistake("no quota", rent('gpu = "A100"'), "quota capacity", provider)
+    mistake("no quota", rent('gpu = "A100"'), "quota", provider)
     user.ask("set", quota=None)
     alive = user.ask("state")["alive"]
     check("nothing was rented by mistake", alive == 0, alive)

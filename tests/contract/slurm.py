@@ -1,6 +1,7 @@
 """A real Slurm of four nodes on this machine, in a temporary folder, with a munge of its own: three nodes with four
-GPUs (by name; their files are terminals), one without. It needs root. `with Slurm() as cluster:`; cluster.env has
-what Slurm's commands need."""
+GPUs (by name; their files are terminals), one without. Jobs of the partition `high` take the nodes of those of `low`,
+after a grace of 30 s, and of `rude`, at once. It needs root. `with Slurm() as cluster:`; cluster.env has what Slurm's
+commands need; more lines for slurm.conf are Slurm's words."""
 import os, shutil, signal, socket, subprocess, tempfile, time
 from pathlib import Path
 
@@ -28,7 +29,8 @@ def free_ports(count):
 
 
 class Slurm:
-    def __init__(self):
+    def __init__(self, *lines):
+        self.lines = "\n".join(lines)
         self.folder = tempfile.mkdtemp(prefix="rille-slurm-")
         self.env = dict(os.environ, SLURM_CONF=f"{self.folder}/slurm.conf",
                         PATH=os.environ["PATH"] + ":" + SBIN)
@@ -67,10 +69,16 @@ AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 ReturnToService=2
 KillWait=10
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+{self.lines}
 {nodes}
-PartitionName=gpu Nodes=fake[1-3] Default=YES MaxTime=24:00:00 State=UP
-PartitionName=short Nodes=fake[1-3] MaxTime=10 State=UP
-PartitionName=cpu Nodes=fake4 MaxTime=INFINITE State=UP
+PartitionName=gpu Nodes=fake[1-3] Default=YES MaxTime=24:00:00 PreemptMode=OFF State=UP
+PartitionName=short Nodes=fake[1-3] MaxTime=10 PreemptMode=OFF State=UP
+PartitionName=cpu Nodes=fake4 MaxTime=INFINITE PreemptMode=OFF State=UP
+PartitionName=low Nodes=fake[1-3] MaxTime=60 PreemptMode=REQUEUE GraceTime=30 State=UP
+PartitionName=rude Nodes=fake[1-3] MaxTime=60 PreemptMode=REQUEUE State=UP
+PartitionName=high Nodes=fake[1-3] MaxTime=60 PriorityTier=10 PreemptMode=OFF State=UP
 """)
         Path(f, "gres.conf").write_text("AutoDetect=off\nNodeName=fake[1-3] Name=gpu Type=h100 Count=4 "
                                         "File=/dev/tty[0-3]\n")
@@ -117,6 +125,20 @@ PartitionName=cpu Nodes=fake4 MaxTime=INFINITE State=UP
     def jobs(self):
         """Those that have not ended: their states."""
         return self.run("squeue", "-h", "-o", "%T", check=False).split()
+
+    def ours(self):
+        """All jobs of Rille that are still known: (number, state, node, start, end), in seconds, by their start."""
+        rows = [[cell.strip() for cell in line.split("|")] for line in self.run(
+            "env", "SLURM_TIME_FORMAT=%s", "squeue", "-h", "-t", "all", "-O",
+            "Name:200|,JobID:20|,State:20|,NodeList:60|,StartTime:20|,EndTime:20|").splitlines()]
+        jobs = [(int(r[1]), r[2], r[3], *(int(t) if t.isdigit() else 0 for t in r[4:6])) for r in rows
+                if r[0].startswith("rille-")]
+        return sorted(jobs, key=lambda job: job[3])
+
+    def take(self, node):
+        """A job that wants all of a node and may have it; its number."""
+        return self.run("sbatch", "--parsable", "--exclusive", "-p", "high", "-w", node, "-t", "30", "-o", "/dev/null",
+                        "--wrap", "sleep 900").strip()
 
     def down(self, node):
         self.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")

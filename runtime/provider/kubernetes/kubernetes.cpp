@@ -23,6 +23,7 @@ using cloud::Trouble;
 constexpr std::int64_t first_look_ms = 100, longest_look_ms = 5'000, take_back_ms = 60'000;
 constexpr int unseen_looks_max = 3;  // for a pod that is not shown yet
 constexpr int page_size = 500;
+constexpr std::int64_t grace_ms_max = 3'600'000;
 
 constexpr cloud::Meaning meanings[] = {
     {"ExceededQuota", Trouble::quota, "the namespace's quota: kubectl describe quota"},
@@ -275,7 +276,7 @@ class Kubernetes final : public Provider {
   }
 
   Machine machine_of(const std::string& id, const Value& job, const Value& pod) const {
-    Machine m = kube_machine(job, pod);
+    Machine m = kube_machine(job, pod, loop_.clock().wall_us());
     m.id = id;
     m.channel.argv_prefix = {"kubectl"};
     if (!setting_.kubeconfig.empty()) m.channel.argv_prefix.push_back("--kubeconfig=" + setting_.kubeconfig);
@@ -326,7 +327,7 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   s.zones = read.texts("regions", {});
   s.kube.node_selector = read.object("node_selector");
   s.kube.tolerations = read.any("tolerations");
-  const std::string wait = read.text("wait", "5m");
+  const std::string wait = read.text("wait", "5m"), grace = read.text("grace", "30s");
   const Value price = read.any("price");
   read.object("endpoints");
   read.any("traits");
@@ -336,6 +337,10 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   const Result<std::int64_t> wait_ms = parse_duration_ms(wait);
   if (!wait_ms) return wrong(fmt::format("wait = '{}' is no time", wait), "as in \"5m\"; \"0s\": never");
   s.kube.wait_ms = *wait_ms;
+  const Result<std::int64_t> grace_ms = parse_duration_ms(grace);
+  if (!grace_ms || *grace_ms < 1'000 || *grace_ms > grace_ms_max)
+    return wrong(fmt::format("grace = '{}'", grace), "as in \"30s\": 1 s to 1 h, what a pod that is evicted has left");
+  s.kube.grace_s = *grace_ms / 1'000;
   if (!price.is_null()) {
     const Result<Micros> micros = price.as_number() ? micros_from_dollars(*price.as_number())
                                                     : Result<Micros>(make_error(ErrorKind::config, ""));
@@ -347,7 +352,7 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   traits.token_lifetime_ms = 0;
   traits.visibility_lag_ms = 30'000;
   traits.look_every_ms = 60'000;
-  traits.teardown_ms = 2 * 60'000;
+  traits.teardown_ms = 90'000 + s.kube.grace_s * 1'000;  // what follows the ttl until the Job's own deadline has come
   traits.dead_man = DeadMan::provider;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return std::unique_ptr<Provider>(std::make_unique<Kubernetes>(setup.loop, std::move(s), std::move(traits)));

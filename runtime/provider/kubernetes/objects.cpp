@@ -8,6 +8,7 @@
 
 #include "runtime/base/channel_spec.hpp"
 #include "runtime/base/id.hpp"
+#include "runtime/base/time.hpp"
 #include "runtime/provider/gpus.hpp"
 
 namespace rille::provider {
@@ -111,15 +112,28 @@ void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuer
 }
 
 // Keeps the pod: until its folder is gone (the agent's own end), the time is over ($3, seconds), or nobody has come to
-// start an agent ($4, for so many seconds). 0: never.
+// start an agent ($4, for so many seconds). 0: never. Told to end, it is at once when no call is there; else the agent
+// is told of it, and the calls have what the pod is given ($5, seconds) to save their work and to be fetched. Whether
+// that is an eviction or a release cannot be seen from within.
 constexpr const char* keep_script = R"sh(umask 077
-trap 'exit 0' TERM
-mkdir -p "$1/work" && printf '%s\n' "$2" >"$1/machine.new" && mv "$1/machine.new" "$1/machine.json" || exit 1
+dir=$1 grace=$5 leaving=
+told() {
+  [ -z "$leaving" ] || return 0
+  leaving=$(($(date +%s) + grace))
+  printf '{"deadline_wall_us":%s000000}\n' "$leaving" >"$dir/notice.new" && mv "$dir/notice.new" "$dir/notice.json"
+}
+works() {
+  for call in "$dir"/calls/*/spec.json; do [ ! -e "$call" ] || return 0; done
+  return 1
+}
+trap told TERM
+mkdir -p "$dir/work" && printf '%s\n' "$2" >"$dir/machine.new" && mv "$dir/machine.new" "$dir/machine.json" || exit 1
 quiet_until=$(($(date +%s) + $4))
-while [ -e "$1/machine.json" ]; do
+while [ -e "$dir/machine.json" ]; do
   now=$(date +%s)
   [ "$3" -eq 0 ] || [ "$now" -lt "$3" ] || exit 0
-  [ "$4" -eq 0 ] || [ -e "$1/agent.lock" ] || [ "$now" -lt "$quiet_until" ] || exit 0
+  [ "$4" -eq 0 ] || [ -e "$dir/agent.lock" ] || [ "$now" -lt "$quiet_until" ] || exit 0
+  [ -z "$leaving" ] || { works && [ "$now" -lt "$leaving" ]; } || exit 0
   sleep 1 &
   wait $!
 done)sh";
@@ -172,7 +186,7 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   const std::string ends = std::to_string((request.expires_wall_us + 999'999) / 1'000'000);
   const std::string patience = std::to_string((request.orphan_after_ms + 999) / 1000);
   container.set("command", Value::Array{"/bin/sh", "-c", keep_script, "sh", kube_directory, file.to_json(), ends,
-                                        patience});
+                                        patience, std::to_string(settings.grace_s)});
   container.set("resources", Value().set("limits", std::move(limits)).set("requests", std::move(amounts)));
 
   Value selector = settings.node_selector.as_object() ? settings.node_selector : Value(Value::Object{});
@@ -184,7 +198,7 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   if (request.offer.gpu_count > 0)
     tolerations.push_back(Value().set("key", gpu_resource).set("operator", "Exists").set("effect", "NoSchedule"));
   Value spec;
-  spec.set("restartPolicy", "Never").set("terminationGracePeriodSeconds", 10);
+  spec.set("restartPolicy", "Never").set("terminationGracePeriodSeconds", settings.grace_s);
   spec.set("automountServiceAccountToken", false);
   spec.set("containers", Value::Array{std::move(container)}).set("nodeSelector", std::move(selector));
   spec.set("tolerations", std::move(tolerations));
@@ -217,19 +231,25 @@ std::string kube_unschedulable(const Value& pod) {
   return "";
 }
 
-Machine kube_machine(const Value& job, const Value& pod) {
+Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   Machine m;
   const Value& notes = (job.is_null() ? pod : job)["metadata"]["annotations"];
   m.tag = notes.text(kube_tag_annotation);
   const std::string expires = notes.text("rille/expires", "0");
   m.expires_wall_us = std::strtoll(expires.c_str(), nullptr, 10);
-  const std::string phase = pod["status"].text("phase");
+  const std::string phase = pod["status"].text("phase"), ends = pod["metadata"].text("deletionTimestamp");
+  const Result<std::int64_t> ends_us = parse_utc(ends);  // when its grace is over, not when it began
+  const bool evicted = !job.is_null() && job["metadata"].text("deletionTimestamp").empty() && phase == "Running" &&
+                       ends_us && now_us < *ends_us;
   if (job.is_null()) m.state = pod.is_null() ? MachineState::gone : MachineState::terminating;
+  else if (evicted) m.state = MachineState::live;
   else if (has_condition(job, "Failed", "True") || has_condition(job, "Complete", "True")) m.state = MachineState::gone;
-  else if (!pod["metadata"].text("deletionTimestamp").empty() || phase == "Failed" || phase == "Succeeded")
-    m.state = MachineState::terminating;
+  else if (!ends.empty() || phase == "Failed" || phase == "Succeeded") m.state = MachineState::terminating;
   else m.state = phase == "Running" ? MachineState::live : MachineState::pending;
+  if (evicted) m.notice_wall_us = *ends_us;
   m.details.set("pod", pod["metadata"].text("name")).set("node", pod["spec"].text("nodeName"));
+  for (const Value& c : items(pod["status"]["conditions"]))
+    if (c.text("type") == "DisruptionTarget" && c.text("status") == "True") m.details.set("evicted", c.text("reason"));
   return m;
 }
 

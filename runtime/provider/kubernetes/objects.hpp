@@ -14,6 +14,7 @@ struct KubeSettings {
   Value node_selector, tolerations;      // more of both
   Micros price_micros_per_gpu_hour = price_unknown;
   std::int64_t wait_ms = 300'000;        // for a pod to find a node
+  std::int64_t grace_s = 30;             // that a pod has to end which is told to
 };
 
 constexpr const char* kube_tag_label = "rille-tag";
@@ -34,8 +35,9 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
 // runs, and takes commands, before that.
 std::vector<std::string> kube_enter();
 
-// `pod` null: there is none. Neither channel nor id.
-Machine kube_machine(const Value& job, const Value& pod);
+// `pod` null: there is none. Neither channel nor id. A pod that shall end though its Job stays is evicted: a machine
+// that lives, with a notice, until its grace is over.
+Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us);
 // The least that it must be allowed, as objects for `kubectl apply`.
 std::string kube_policy();
 

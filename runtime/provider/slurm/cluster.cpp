@@ -1,6 +1,7 @@
 #include "runtime/provider/slurm/cluster.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <sstream>
 
 #include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/gpus.hpp"
 
@@ -111,6 +113,7 @@ Result<SlurmSettings> SlurmSettings::read(const Value& settings) {
   out.directory = reader.text("directory", out.directory);
   const std::string wait = reader.text("wait", "5m");
   const Value gpus = reader.object("gpus"), price = reader.any("price");
+  reader.any("traits");
   RILLE_CHECK(reader.done());
   for (const auto& [type, model] : *gpus.as_object()) {
     if (!model.as_string()) return wrong(fmt::format("gpus.{} is no text", type), "as in {\"a100\": \"A100 80GB\"}");
@@ -128,6 +131,20 @@ Result<SlurmSettings> SlurmSettings::read(const Value& settings) {
     out.price_micros_per_gpu_hour = std::llround(*dollars * 1e6);
   }
   return out;
+}
+
+Result<> SlurmSettings::partitions_in(const std::vector<SlurmNode>& nodes) const {
+  std::vector<std::string> there;
+  for (const SlurmNode& node : nodes)
+    if (std::find(there.begin(), there.end(), node.partition) == there.end()) there.push_back(node.partition);
+  for (const std::string& name : partitions) {
+    if (std::find(there.begin(), there.end(), name) != there.end()) continue;
+    const std::string near = did_you_mean(name, there);
+    return wrong(fmt::format("there is no partition '{}'", name),
+                 near.empty() ? fmt::format("`partitions` in the settings; there are: {}", fmt::join(there, ", "))
+                              : fmt::format("did you mean '{}'?", near));
+  }
+  return {};
 }
 
 bool SlurmNode::usable() const {

@@ -9,6 +9,8 @@
 
 namespace rille::provider {
 
+struct SlurmNode;
+
 struct SlurmSettings {
   std::vector<std::string> via;          // words before each of Slurm's commands: {"ssh", "login"}; empty: here
   std::vector<std::string> partitions;   // only these are offered; empty: all
@@ -20,6 +22,7 @@ struct SlurmSettings {
   std::int64_t wait_ms = 300'000;        // for a job to start; 0: only what is free is offered
 
   static Result<SlurmSettings> read(const Value& settings);  // config: names the field
+  Result<> partitions_in(const std::vector<SlurmNode>& nodes) const;  // config: one of them is in none
 };
 
 // A node in a partition.

@@ -17,6 +17,9 @@ namespace {
 // What of the submitter's environment a job gets: where its programs and files are, and no secrets.
 constexpr const char* exported = "--export=HOME,PATH,USER,LOGNAME,SHELL,LANG,XDG_CACHE_HOME";
 
+constexpr std::int64_t warned_s = 120;           // before a job's end its script is told
+constexpr std::int64_t deadline_minutes_more = 5;  // beyond the time that a rent waits in the queue
+
 // $dir, $end (seconds, 0: none), $patience (seconds), $machine (the file) and finish() are set before it.
 constexpr const char* keep_script = R"sh(
 [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || exit 0  # whoever rented it has gone on without it
@@ -28,6 +31,13 @@ printf '%s\n' "$machine" >"$dir/machine.json.new"
 mv "$dir/machine.json.new" "$dir/machine.json"
 end_job() { trap '' TERM; kill "$pause" 2>/dev/null; finish; exit 0; }
 trap end_job TERM
+notice() {  # only a job that is preempted has such a time; one whose own time is nearly over has none
+  told=$(SLURM_TIME_FORMAT=%s squeue -h -j "$SLURM_JOB_ID" -O 'EndTime:32|,PreemptTime:32|' 2>/dev/null | tr -d ' ')
+  case $told in [0-9]*\|[0-9]*\|) ;; *) return 0 ;; esac
+  printf '{"deadline_wall_us":%s000000}\n' "${told%%|*}" >"$dir/notice.json.new" &&
+    mv "$dir/notice.json.new" "$dir/notice.json"
+}
+trap notice USR1
 pause= used= rest=0.1
 quiet_until=$(($(date +%s) + patience))
 while [ -e "$dir/machine.json" ]; do
@@ -69,27 +79,55 @@ bool one_of(const std::string& word, const char* const (&all)[N]) {
 }
 
 struct Refusal {
-  const char* words;  // in what the command said
+  const char* said;   // by the command
   ErrorKind kind;
   const char* hint;
+  const char* about = "";  // which of its options this is about
 };
 
-// Others may have had an effect.
+// Others may have had an effect. The first that fits counts.
 constexpr Refusal refusals[] = {
-    {"node configuration is not available", ErrorKind::capacity, "no node of the partition has that much"},
-    {"partition configuration not available", ErrorKind::capacity, "the partition is down, or allows less: sinfo"},
-    {"nvalid partition", ErrorKind::config, "sinfo -s lists the partitions"},
-    {"nvalid account", ErrorKind::config, "`account` in the settings; sacctmgr show assoc user=$USER"},
-    {"nvalid qos", ErrorKind::config, "`qos` in the settings; sacctmgr show qos"},
-    {"nvalid generic resource", ErrorKind::config, "sinfo -o '%P %G' lists what nodes have"},
-    {"nvalid feature", ErrorKind::config, "`options` in the settings ask for it"},
-    {"ime limit", ErrorKind::config, "a shorter ttl, or a partition that allows it: sinfo -o '%P %l'"},
-    {"accounting/QOS policy", ErrorKind::quota, "release what is rented, or ask for less"},
-    {"group not permitted", ErrorKind::auth, "the partition is for other groups"},
+    {"node configuration is not available", ErrorKind::capacity, "no node of the partition has that much",
+     "--partition= --gres= --cpus-per-task= --mem="},
+    {"partition configuration not available", ErrorKind::capacity, "the partition is down, or allows less: sinfo",
+     "--partition="},
+    {"nvalid partition", ErrorKind::config, "sinfo -s lists the partitions", "--partition="},
+    {"nvalid account", ErrorKind::config, "`account` in the settings; sacctmgr show assoc user=$USER lists yours",
+     "--account= --partition="},
+    {"nvalid qos", ErrorKind::config, "`qos` in the settings; sacctmgr show qos lists them", "--qos= --account="},
+    {"nvalid generic resource", ErrorKind::config, "sinfo -o '%P %G' lists what nodes have", "--gres="},
+    {"nvalid feature", ErrorKind::config, "`options` in the settings ask for it", "--constraint="},
+    {"ime limit", ErrorKind::config, "a shorter ttl, or a partition that allows it: sinfo -o '%P %l'",
+     "--time= --partition="},
+    {"accounting/QOS policy", ErrorKind::quota, "release what is rented, or ask for less", "--qos= --account="},
+    {"group not permitted", ErrorKind::auth, "the partition is for other groups", "--partition="},
+    {"Host key verification failed", ErrorKind::config, "connect once by hand, and compare its fingerprint"},
+    {"ermission denied (", ErrorKind::auth, "the ssh of `via` has to work without a password: -o BatchMode=yes"},
     {"ermission denied", ErrorKind::auth, "does `sbatch` work by hand there?"},
     {"nrecognized option", ErrorKind::config, "`options` in the settings; Slurm 20.11 or newer is needed"},
     {"ommand not found", ErrorKind::config, "Slurm's commands have to be in the PATH there; `via` says where that is"},
+    {": not found", ErrorKind::config, "Slurm's commands have to be in the PATH there; `via` says where that is"},
+    {"not establish a configuration source", ErrorKind::config,
+     "there is no slurm.conf: SLURM_CONF names it, or `via` leads to a login node"},
 };
+
+// Nobody knows what became of the command, but where to look.
+constexpr Refusal silences[] = {
+    {"contact slurm controller", ErrorKind::network, "`scontrol ping` there says whether Slurm's controller is up"},
+    {"unge", ErrorKind::network, "is munged running there? Slurm signs with it: munge -n | unmunge"},
+    {"ould not resolve hostname", ErrorKind::network, "`via` in the settings names the login node"},
+    {"onnection refused", ErrorKind::network, "is the login node of `via` up?"},
+};
+
+// " (--partition=gpu --account=x)": what of the command's words a refusal is about.
+std::string asked_for(const Refusal& refusal, const std::vector<std::string>& words) {
+  std::string out;
+  std::istringstream options(refusal.about);
+  for (std::string option; options >> option;)
+    for (const std::string& word : words)
+      if (word.starts_with(option)) out += (out.empty() ? "" : " ") + word;
+  return out.empty() ? out : " (" + out + ")";
+}
 
 }  // namespace
 
@@ -111,7 +149,7 @@ std::vector<std::string> slurm_queue_words(const std::string& job) {
   if (job.empty()) out.push_back("--me");
   else out.insert(out.end(), {"-j", job});
   out.insert(out.end(), {"-O", "JobID:32|,State:32|,RestartCnt:16|,NodeList:256|,SubmitTime:32|,Partition:256|,"
-                               "Comment:256|,Reason:100|"});
+                               "Comment:256|,Reason:100|,EndTime:32|,PreemptTime:32|"});
   return out;
 }
 
@@ -120,8 +158,9 @@ std::vector<SlurmJob> read_slurm_queue(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const std::vector<std::string> cells = cells_of(line);
-    if (cells.size() < 8) continue;
-    out.push_back({cells[0], cells[1], cells[3], cells[5], cells[7], cells[6], number(cells[2]), number(cells[4])});
+    if (cells.size() < 10) continue;
+    out.push_back({cells[0], cells[1], cells[3], cells[5], cells[7], cells[6], number(cells[2]), number(cells[4]),
+                   number(cells[8]), number(cells[9])});
   }
   return out;
 }
@@ -134,12 +173,16 @@ std::vector<std::string> slurm_submit_words(const CreateRequest& request, const 
   std::vector<std::string> out{"sbatch", "--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--chdir=/",
                                "--output=/dev/null", exported, "--job-name=" + request.tag,
                                "--comment=" + request.tag, "--partition=" + ask.partition,
-                               fmt::format("--cpus-per-task={}", std::max(1, request.offer.vcpus))};
+                               fmt::format("--cpus-per-task={}", std::max(1, request.offer.vcpus)),
+                               fmt::format("--signal=B:USR1@{}", warned_s)};
   if (request.offer.memory_bytes > 0) out.push_back(fmt::format("--mem={}M", request.offer.memory_bytes >> 20));
   if (!ask.gres.empty()) out.push_back("--gres=" + ask.gres);
   if (request.expires_wall_us > 0) {
-    const std::int64_t left_us = std::max<std::int64_t>(request.expires_wall_us - now_us, 1);
-    out.push_back(fmt::format("--time={}", (left_us + 59'999'999) / 60'000'000));
+    const auto minutes = [](std::int64_t us) { return (us + 59'999'999) / 60'000'000; };
+    const std::int64_t time = minutes(std::max<std::int64_t>(request.expires_wall_us - now_us, 1));
+    out.push_back(fmt::format("--time={}", time));
+    out.push_back(fmt::format("--deadline=now+{}minutes",
+                              time + minutes(settings.wait_ms * 1'000) + deadline_minutes_more));
   }
   if (!settings.account.empty()) out.push_back("--account=" + settings.account);
   if (!settings.qos.empty()) out.push_back("--qos=" + settings.qos);
@@ -161,16 +204,17 @@ std::string slurm_script(const CreateRequest& request, const SlurmSettings& sett
       keep_script);
 }
 
-Error slurm_error(const std::string& command, const CommandResult& result) {
+Error slurm_error(const std::string& command, const CommandResult& result, const std::vector<std::string>& words) {
   std::string said = result.last_words();
   for (const char* prefix : {": error: ", ": fatal: "})
     if (const std::size_t at = said.find(prefix); at != std::string::npos) said.erase(0, at + 9);
-  const std::string what = fmt::format("{} refuses: {}", command, said.empty() ? result.status.text() : said);
+  if (said.empty()) said = result.status.text();
+  const auto has = [&result](const Refusal& r) { return result.err.find(r.said) != std::string::npos; };
   for (const Refusal& r : refusals)
-    if (result.err.find(r.words) != std::string::npos) return make_error(r.kind, what, r.hint);
-  return make_error(ErrorKind::network, fmt::format("{} fails: {}", command,
-                                                    said.empty() ? result.status.text() : said),
-                    "does it work by hand?").with_retry();
+    if (has(r)) return make_error(r.kind, fmt::format("{} refuses: {}{}", command, said, asked_for(r, words)), r.hint);
+  const Refusal* const known = std::find_if(std::begin(silences), std::end(silences), has);
+  return make_error(ErrorKind::network, fmt::format("{} fails: {}", command, said),
+                    known == std::end(silences) ? "does it work by hand?" : known->hint).with_retry();
 }
 
 }  // namespace rille::provider

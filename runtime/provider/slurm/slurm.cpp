@@ -29,20 +29,17 @@ std::string id_of(const std::string& job, const std::string& tag) { return job +
 
 class Slurm final : public Provider {
  public:
-  Slurm(Loop& loop, SlurmSettings settings) : loop_(loop), settings_(std::move(settings)) {
-    traits_.create_timeout_ms = command_timeout_ms;
-    traits_.visibility_lag_ms = 2'000;
-    traits_.look_every_ms = 60'000;
-    traits_.teardown_ms = 5 * 60'000;  // a limit in whole minutes, the grace of a kill, a busy controller
-    traits_.dead_man = DeadMan::provider;
-  }
+  Slurm(Loop& loop, SlurmSettings settings, Traits traits)
+      : loop_(loop), settings_(std::move(settings)), traits_(std::move(traits)) {}
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(const CommandResult done, co_await run(slurm_node_words(), "", token));
     if (!done.ok()) co_return named(slurm_error("sinfo", done), "offers");
-    co_return slurm_offers(read_slurm_nodes(done.out), settings_, query);
+    const std::vector<SlurmNode> nodes = read_slurm_nodes(done.out);
+    if (Result<> there = settings_.partitions_in(nodes); !there) co_return named(there.error(), "offers");
+    co_return slurm_offers(nodes, settings_, query);
   }
 
   // Comes back when the job runs. One that does not start in time is taken back: others may have room.
@@ -50,9 +47,9 @@ class Slurm final : public Provider {
     if (request.tag.empty()) co_return named(make_error(ErrorKind::invalid, "create needs a tag"), "create");
     const std::int64_t now_us = loop_.clock().wall_us();
     std::string script = slurm_script(request, settings_, now_us);
-    RILLE_CO_TRY(const CommandResult done,
-                 co_await run(slurm_submit_words(request, settings_, now_us), std::move(script), token));
-    if (!done.ok()) co_return named(slurm_error("sbatch", done), "create");
+    const std::vector<std::string> words = slurm_submit_words(request, settings_, now_us);
+    RILLE_CO_TRY(const CommandResult done, co_await run(words, std::move(script), token));
+    if (!done.ok()) co_return named(slurm_error("sbatch", done, words), "create");
     const std::string job = done.out.substr(0, done.out.find_first_not_of("0123456789"));
     if (job.empty())
       co_return named(make_error(ErrorKind::network, "sbatch gives no number: '" + done.out + "'"), "create");
@@ -96,8 +93,13 @@ class Slurm final : public Provider {
     for (std::int64_t rest_ms = first_look_ms;; rest_ms = std::min(2 * rest_ms, longest_look_ms)) {
       Result<std::optional<SlurmJob>> job = co_await look(id, token);
       if (!job && !job.error().retryable) co_return job.error();
-      if (job && *job && ((*job)->state == "RUNNING" || (*job)->ended())) co_return machine_of(**job);
-      const bool never = job && *job && !(*job)->can_start();
+      const bool back = job && *job && (*job)->sent_back() && !(*job)->ended();
+      if (job && *job && (*job)->ended() && (*job)->nodes.empty())
+        co_return make_error(ErrorKind::capacity, fmt::format("job {} was dropped from the queue ({})", (*job)->id,
+                                                              (*job)->state),
+                             "it could not begin in time any more, or somebody has cancelled it");
+      if (job && *job && !back && ((*job)->state == "RUNNING" || (*job)->ended())) co_return machine_of(**job);
+      const bool never = back || (job && *job && !(*job)->can_start());
       if (never || now_ms() >= until_ms) {
         RILLE_CO_CHECK(co_await terminate(id, token));
         const std::string reason = job && *job ? (*job)->reason : "unknown";
@@ -112,6 +114,9 @@ class Slurm final : public Provider {
   }
 
   Error cannot_start(const SlurmJob& job, const CreateRequest& request) const {
+    if (job.sent_back())
+      return make_error(ErrorKind::capacity, fmt::format("job {} was sent back to the queue ({})", job.id, job.reason),
+                        "others want its nodes, or one of them is out of order: sinfo -R");
     if (job.reason.starts_with("PartitionTimeLimit") || job.reason.starts_with("PartitionConfig"))
       return make_error(ErrorKind::config,
                         fmt::format("partition '{}' does not allow '{}' for {} ({})", job.partition, request.offer.id,
@@ -134,17 +139,20 @@ class Slurm final : public Provider {
     co_return std::optional<SlurmJob>();
   }
 
-  // One that was sent back to the queue has lost its node and what was there: it is as good as gone.
+  // One that was sent back to the queue has lost its node and what was there: it is as good as gone. The lease layer
+  // ends it before it asks for another, and should it start once more its script ends at once.
   Machine machine_of(const SlurmJob& job) const {
     Machine m;
     m.id = id_of(job.id, job.tag);
     m.tag = job.tag;
     if (job.ended()) m.state = MachineState::gone;
-    else if (job.restarts > 0 || (job.state != "RUNNING" && job.state != "PENDING" && job.state != "CONFIGURING" &&
+    else if (job.sent_back() || (job.state != "RUNNING" && job.state != "PENDING" && job.state != "CONFIGURING" &&
                                   job.state != "SUSPENDED"))
       m.state = MachineState::terminating;
     else m.state = job.state == "RUNNING" ? MachineState::live : MachineState::pending;
     m.created_wall_us = job.submitted_s * 1'000'000;
+    if (m.state == MachineState::live && job.preempted_s > 0)  // its grace has begun: it ends then
+      m.notice_wall_us = std::max(job.ends_s, job.preempted_s) * 1'000'000;
     m.channel.argv_prefix = settings_.via;
     m.channel.quoted = !settings_.via.empty();
     const std::string wanted = "--jobid=" + job.id;
@@ -183,15 +191,22 @@ class Slurm final : public Provider {
 
   Loop& loop_;
   SlurmSettings settings_;
-  std::string name_ = "slurm";
   Traits traits_;
+  std::string name_ = "slurm";
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_slurm_provider(Setup setup) {
   RILLE_TRY(SlurmSettings settings, SlurmSettings::read(setup.settings));
-  return std::unique_ptr<Provider>(std::make_unique<Slurm>(setup.loop, std::move(settings)));
+  Traits traits;
+  traits.create_timeout_ms = command_timeout_ms;
+  traits.visibility_lag_ms = 2'000;
+  traits.look_every_ms = 60'000;
+  traits.teardown_ms = 5 * 60'000;  // a limit in whole minutes, the grace of a kill, a busy controller
+  traits.dead_man = DeadMan::provider;
+  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
+  return std::unique_ptr<Provider>(std::make_unique<Slurm>(setup.loop, std::move(settings), std::move(traits)));
 }
 
 }  // namespace rille::provider

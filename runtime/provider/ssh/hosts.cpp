@@ -5,11 +5,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/provider/cloud/settings.hpp"
+
 namespace rille::provider {
 
 namespace {
 
 constexpr const char* known[] = {"address", "name", "port", "identity", "directory", "region", "slots", "price"};
+constexpr const char* numbers[] = {"port", "slots", "price"};  // the others are texts
+
+template <std::size_t N>
+bool is_one_of(const std::string& word, const char* const (&all)[N]) {
+  return std::find(std::begin(all), std::end(all), word) != std::end(all);
+}
 
 Error wrong(const std::string& host, std::string what, std::string hint = {}) {
   return make_error(ErrorKind::config, fmt::format("ssh host '{}': {}", host, what),
@@ -32,9 +40,14 @@ Result<SshHost> read_host(const Value& v) {
     host.region = v.text("region");
     host.port = static_cast<int>(v.integer("port"));
     host.slots = static_cast<int>(v.integer("slots", 1));
-    for (const auto& [key, value] : *v.as_object())
-      if (std::find(std::begin(known), std::end(known), key) == std::end(known))
-        return wrong(host.name, fmt::format("nobody knows the field '{}'", key));
+    for (const auto& [key, value] : *v.as_object()) {
+      if (!is_one_of(key, known)) return wrong(host.name, fmt::format("nobody knows the field '{}'", key));
+      if (value.is_null()) continue;
+      const bool number = is_one_of(key, numbers);
+      if (number ? !value.as_number() : !value.as_string())
+        return wrong(host.name, fmt::format("{} = {}", key, value.to_json()),
+                     number ? "a number is wanted, without quotes" : "a text is wanted");
+    }
     if (const double* price = v["price"].as_number()) {
       if (!(*price >= 0)) return wrong(host.name, fmt::format("a price of {} dollars per hour", *price));
       host.price_micros_per_hour = std::llround(*price * 1e6);
@@ -66,14 +79,16 @@ std::vector<std::string> SshHost::prefix() const {
 }
 
 Result<std::vector<SshHost>> read_ssh_hosts(const Value& settings) {
+  cloud::SettingsReader reader("ssh", settings);
+  const Value listed = reader.any("hosts");
+  const std::vector<std::string> options = reader.texts("options", {});
+  reader.any("traits");
+  RILLE_CHECK(reader.done());
   std::vector<SshHost> out;
-  const Value::Array* hosts = settings["hosts"].as_array();
+  const Value::Array* hosts = listed.as_array();
   if (!hosts || hosts->empty())
     return make_error(ErrorKind::config, "the provider ssh has no hosts",
                       "as in {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
-  std::vector<std::string> options;
-  if (const Value::Array* given = settings["options"].as_array())
-    for (const Value& word : *given) options.push_back(word.as_string() ? *word.as_string() : word.to_json());
   for (const Value& v : *hosts) {
     RILLE_TRY(SshHost host, read_host(v));
     const auto same = [&](const SshHost& h) { return h.name == host.name; };

@@ -3,7 +3,7 @@
 
 namespace rille::provider::ssh_scripts {
 
-constexpr int no_slot = 75, not_there = 74;  // exit codes
+constexpr int no_slot = 75, not_there = 74, no_folder = 73, no_program = 127;  // exit codes
 
 // Begins each of the others.
 constexpr const char* begin = R"sh(set -u
@@ -27,10 +27,12 @@ nvidia-smi --query-gpu=memory.total,name --format=csv,noheader,nounits 2>/dev/nu
 exit 0
 )sh";
 
-// $2 the id, $3 the machine's file, $4 the slots. Gives the file that is there; 75: no slot is free.
+// $2 the id, $3 the machine's file, $4 the slots. Gives the file that is there; 75: no slot is free; 73: the folder
+// cannot be made, or written.
 constexpr const char* create = R"sh(set -e
 umask 077
-mkdir -p "$root"
+mkdir -p "$root" || exit 73
+[ -w "$root" ] || { echo "$root is not writable" >&2; exit 73; }
 exec 9>"$root/lock"
 flock 9
 if [ ! -e "$root/$2/machine.json" ]; then

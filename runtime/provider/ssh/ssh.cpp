@@ -21,21 +21,43 @@ constexpr std::int64_t command_timeout_ms = 60'000, probe_lasts_ms = 30'000;
 
 std::string id_of(const SshHost& host, const std::string& instance) { return host.name + "/" + instance; }
 
-// What ssh's own words mean to its user.
+// What ssh-keygen -R calls the host: "[gpu1]:2222".
+std::string known_as(const SshHost& host) {
+  const std::string name = host.address.substr(host.address.find('@') + 1);
+  return host.port ? fmt::format("'[{}]:{}'", name, host.port) : name;
+}
+
+// What ssh's own words mean to its user. Those that may be others in a minute are worth another try.
 Error unreachable(const SshHost& host, const CommandResult& result) {
-  const std::string said = result.last_words();
+  const std::string said = result.last_words(), key = host.identity.empty() ? "~/.ssh/id_*" : host.identity;
   const auto has = [&](const char* part) { return result.err.find(part) != std::string::npos; };
+  if (has("IDENTIFICATION HAS CHANGED"))
+    return make_error(ErrorKind::config,
+                      fmt::format("the key of host '{}' is not the one that ssh knows: it is another machine, or was "
+                                  "installed anew", host.address),
+                      fmt::format("if you know why: ssh-keygen -R {}, then connect once by hand and compare its "
+                                  "fingerprint", known_as(host)));
   if (has("Host key verification failed"))
     return make_error(ErrorKind::config, fmt::format("ssh does not know the key of host '{}'", host.address),
                       fmt::format("connect once by hand, and compare its fingerprint: ssh {}", host.address));
+  if (has("UNPROTECTED PRIVATE KEY"))
+    return make_error(ErrorKind::config, fmt::format("ssh does not use the key '{}' for host '{}': others may read it",
+                                                     key, host.address),
+                      fmt::format("chmod 600 {}", key));
+  if (has("Permission denied") && has("not accessible"))
+    return make_error(ErrorKind::config, fmt::format("there is no key '{}' for host '{}'", key, host.address),
+                      "`identity` in the host's settings names a private key's file");
   if (has("Permission denied"))
     return make_error(ErrorKind::auth, fmt::format("host '{}' refuses your key: {}", host.address, said),
-                      fmt::format("this has to work without a password: ssh -o BatchMode=yes {} true", host.address));
-  if (has("Could not resolve hostname"))
+                      fmt::format("this has to work without a password: ssh -o BatchMode=yes {} true; is the user "
+                                  "right, and a key with a passphrase in ssh-agent (ssh-add)?", host.address));
+  if (has("Could not resolve hostname") && !has("Temporary failure"))
     return make_error(ErrorKind::config, fmt::format("there is no host '{}': {}", host.address, said),
                       "its address stands in the provider's settings");
   return make_error(ErrorKind::network, fmt::format("host '{}' is not reached: {}", host.address,
-                                                    said.empty() ? result.status.text() : said)).with_retry();
+                                                    said.empty() ? result.status.text() : said),
+                    has("Connection refused") ? "it is on, but no sshd listens there: is `port` in its settings right?"
+                                              : fmt::format("is it on? ssh {} shows more", host.address)).with_retry();
 }
 
 struct Probe {
@@ -68,12 +90,9 @@ Probe read_probe(const std::string& text) {
 
 class Ssh final : public Provider {
  public:
-  Ssh(Loop& loop, std::vector<SshHost> hosts, std::string notes)
-      : loop_(loop), hosts_(std::move(hosts)), notes_(std::move(notes)), probes_(hosts_.size()) {
-    traits_.token_lifetime_ms = 10LL * 365 * 86'400'000;  // the folder's name comes from it
-    traits_.create_timeout_ms = command_timeout_ms;
-    traits_.dead_man = DeadMan::guest;
-  }
+  Ssh(Loop& loop, std::vector<SshHost> hosts, std::string notes, Traits traits)
+      : loop_(loop), hosts_(std::move(hosts)), notes_(std::move(notes)), probes_(hosts_.size()),
+        traits_(std::move(traits)) {}
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
@@ -293,7 +312,15 @@ class Ssh final : public Provider {
     return out;
   }
 
+  // What the host lacks is not there the next time either.
   Error script_failed(const SshHost& host, const CommandResult& result) const {
+    if (result.status.code == ssh_scripts::no_folder)
+      return make_error(ErrorKind::config, fmt::format("host '{}' has no place for instances: {}", host.name,
+                                                       result.last_words()),
+                        "`directory` in the host's settings names one that you may write there");
+    if (result.status.code == ssh_scripts::no_program)
+      return make_error(ErrorKind::config, fmt::format("host '{}' lacks a program: {}", host.name, result.last_words()),
+                        "it needs a POSIX shell with flock, sed, find, tar and gzip");
     return make_error(ErrorKind::io, fmt::format("on host '{}' a command ended with {}: {}", host.name,
                                                  result.status.text(), result.last_words())).with_retry();
   }
@@ -308,16 +335,21 @@ class Ssh final : public Provider {
   std::vector<SshHost> hosts_;
   std::string notes_;
   std::vector<std::optional<Probe>> probes_;
-  std::string name_ = "ssh";
   Traits traits_;
+  std::string name_ = "ssh";
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_ssh_provider(Setup setup) {
   RILLE_TRY(std::vector<SshHost> hosts, read_ssh_hosts(setup.settings));
+  Traits traits;
+  traits.token_lifetime_ms = 10LL * 365 * 86'400'000;  // the folder's name comes from it
+  traits.create_timeout_ms = command_timeout_ms;
+  traits.dead_man = DeadMan::guest;
+  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return std::unique_ptr<Provider>(
-      std::make_unique<Ssh>(setup.loop, std::move(hosts), setup.home + "/cache/ssh-hosts"));
+      std::make_unique<Ssh>(setup.loop, std::move(hosts), setup.home + "/cache/ssh-hosts", std::move(traits)));
 }
 
 }  // namespace rille::provider

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "runtime/base/time.hpp"
 #include "runtime/provider/kubernetes/objects.hpp"
 
 using namespace rille;
@@ -74,17 +75,44 @@ TEST_CASE("kubernetes: the Job that is ordered") {
   CHECK(command[4] == Value("/tmp/rille"));
   CHECK(command[6] == Value("100"));   // it ends then
   CHECK(command[7] == Value("1800"));  // and when nobody has come for so long
-  CHECK(kube_machine(job, Value()).tag == request.tag);
-  CHECK(kube_machine(job, Value()).state == MachineState::pending);
+  CHECK(command[8] == Value("30"));    // and so long after it was told to
+  CHECK(pod.integer("terminationGracePeriodSeconds") == 30);
+  CHECK(kube_machine(job, Value(), 0).tag == request.tag);
+  CHECK(kube_machine(job, Value(), 0).state == MachineState::pending);
 }
 
 TEST_CASE("kubernetes: what a Job and its pod say of the machine") {
   const Value job = json(R"({"status": {"active": 1}})"), running = json(R"({"status": {"phase": "Running"}})");
-  CHECK(kube_machine(job, running).state == MachineState::live);
-  CHECK(kube_machine(Value(), running).state == MachineState::terminating);
-  CHECK(kube_machine(Value(), Value()).state == MachineState::gone);
-  CHECK(kube_machine(json(R"({"status": {"conditions": [{"type": "Failed", "status": "True"}]}})"), running).state ==
+  CHECK(kube_machine(job, running, 0).state == MachineState::live);
+  CHECK(kube_machine(Value(), running, 0).state == MachineState::terminating);
+  CHECK(kube_machine(Value(), Value(), 0).state == MachineState::gone);
+  CHECK(kube_machine(json(R"({"status": {"conditions": [{"type": "Failed", "status": "True"}]}})"), running, 0).state ==
         MachineState::gone);
   CHECK(kube_unschedulable(json(R"({"status": {"conditions": [{"type": "PodScheduled", "status": "False",
     "message": "0/5 nodes"}]}})")) == "0/5 nodes");
+}
+
+TEST_CASE("kubernetes: a pod that shall end though its Job stays has a notice, until its grace is over") {
+  const Value job = json(R"({"status": {"active": 1}})");
+  const Value evicted = json(R"({"metadata": {"name": "p", "deletionTimestamp": "2026-11-22T10:00:30Z"},
+    "status": {"phase": "Running", "conditions": [{"type": "DisruptionTarget", "status": "True",
+    "reason": "EvictionByEvictionAPI"}]}})");
+  const std::int64_t ends_us = parse_utc("2026-11-22T10:00:30Z").value(), before_us = ends_us - 1'000'000;
+  const Machine there = kube_machine(job, evicted, before_us);
+  CHECK(there.state == MachineState::live);
+  CHECK(there.notice_wall_us == ends_us);
+  CHECK(there.details.text("evicted") == "EvictionByEvictionAPI");
+  CHECK(kube_machine(job, evicted, ends_us).state == MachineState::terminating);
+  CHECK(kube_machine(job, evicted, ends_us).notice_wall_us == 0);
+  // Older clusters call the Job failed as soon as its pod shall end.
+  const Value failed = json(R"({"status": {"conditions": [{"type": "Failed", "status": "True"}]}})");
+  CHECK(kube_machine(failed, evicted, before_us).notice_wall_us == ends_us);
+  CHECK(kube_machine(failed, evicted, ends_us).state == MachineState::gone);
+  // What we have released is no eviction, nor is what somebody deletes with its Job.
+  CHECK(kube_machine(Value(), evicted, before_us).state == MachineState::terminating);
+  const Value deleted = json(R"({"metadata": {"deletionTimestamp": "2026-11-22T10:00:00Z"}})");
+  CHECK(kube_machine(deleted, evicted, before_us).state == MachineState::terminating);
+  const Value pending = json(R"({"metadata": {"deletionTimestamp": "2026-11-22T10:00:30Z"},
+    "status": {"phase": "Pending"}})");
+  CHECK(kube_machine(job, pending, before_us).state == MachineState::terminating);
 }

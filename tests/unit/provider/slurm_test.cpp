@@ -72,15 +72,17 @@ TEST_CASE("slurm: what is offered is what a node can give, what is free first") 
 
 TEST_CASE("slurm: a job's states, and those that cannot start") {
   const std::vector<SlurmJob> jobs = read_slurm_queue(
-      "12 |RUNNING |0 |n1 |1795310496 |gpu |rille-a-b-g1-x1 |None |\n"
-      "13 |PENDING |1 | |1795310496 |gpu |rille-a-c-g1-x1 |BeginTime |\n"
-      "14 |PENDING |0 | |1795310496 |short |rille-a-d-g1-x1 |PartitionTimeLimit |\n"
-      "15 |NODE_FAIL |0 |n2 |1795310496 |gpu |rille-a-e-g1-x1 |None |\n"
+      "12 |RUNNING |0 |n1 |1795310496 |gpu |rille-a-b-g1-x1 |None |1795310526 |1795310500 |\n"
+      "13 |PENDING |1 | |1795310496 |gpu |rille-a-c-g1-x1 |BeginTime |N/A |N/A |\n"
+      "14 |PENDING |0 | |1795310496 |short |rille-a-d-g1-x1 |PartitionTimeLimit |N/A |N/A |\n"
+      "15 |NODE_FAIL |0 |n2 |1795310496 |gpu |rille-a-e-g1-x1 |None |1795310500 |N/A |\n"
       "slurm_load_jobs error\n");
   REQUIRE(jobs.size() == 4);
   CHECK((jobs[0].id == "12" && jobs[0].tag == "rille-a-b-g1-x1" && jobs[0].nodes == "n1" && !jobs[0].ended()));
   CHECK(jobs[0].submitted_s == 1795310496);
-  CHECK((jobs[1].restarts == 1 && jobs[1].can_start()));
+  CHECK((jobs[0].ends_s == 1795310526 && jobs[0].preempted_s == 1795310500));
+  CHECK((jobs[1].sent_back() && jobs[1].can_start()));
+  CHECK(jobs[3].preempted_s == 0);
   CHECK_FALSE(jobs[2].can_start());
   CHECK(jobs[3].ended());
 }
@@ -102,7 +104,9 @@ TEST_CASE("slurm: what is submitted") {
   CHECK(has("--gres=gpu:h100:2"));
   CHECK(has("--cpus-per-task=8"));
   CHECK(has("--mem=3000M"));
+  CHECK(has("--no-requeue"));
   CHECK(has("--time=2"));
+  CHECK(has("--deadline=now+12minutes"));  // and the queue, and a margin
   CHECK(has("--qos=high"));
   CHECK(has("--comment=rille-0123-x-g1-x1900000000"));
   CHECK(words.back() == "--nice");
@@ -122,6 +126,35 @@ TEST_CASE("slurm: what refusals mean; what is not known may have had an effect")
   const Error e = slurm_error("sbatch", said("sbatch: error: Unable to contact slurm controller (connect failure)\n"));
   CHECK(e.retryable);
   CHECK(e.message == "sbatch fails: Unable to contact slurm controller (connect failure)");
+  CHECK(e.hint.find("scontrol ping") != std::string::npos);
+}
+
+TEST_CASE("slurm: a refusal names what was asked for") {
+  const std::vector<std::string> words{"sbatch", "--partition=gpu", "--mem=1M", "--account=proj9", "--partition=big"};
+  const auto message = [&](const char* text) { return slurm_error("sbatch", said(text), words).message; };
+  CHECK(message("sbatch: error: Batch job submission failed: Invalid account or account/partition combination "
+                "specified\n") == "sbatch refuses: Batch job submission failed: Invalid account or account/partition "
+                                  "combination specified (--account=proj9 --partition=gpu --partition=big)");
+  CHECK(message("sbatch: unrecognized option '--x'\n") == "sbatch refuses: sbatch: unrecognized option '--x'");
+  CHECK(message("sbatch: error: Slurm temporarily unable to accept job\n").find("--") == std::string::npos);
+}
+
+TEST_CASE("slurm: a partition of the settings that there is not, with the nearest one") {
+  SlurmSettings settings;
+  const std::vector<SlurmNode> nodes = read_slurm_nodes(sinfo);
+  CHECK(settings.partitions_in(nodes));
+  settings.partitions = {"short", "cpu"};
+  CHECK(settings.partitions_in(nodes));
+  settings.partitions = {"cpu", "shrot"};
+  const Result<> near = settings.partitions_in(nodes);
+  REQUIRE_FALSE(near);
+  CHECK(near.error().kind == ErrorKind::config);
+  CHECK(near.error().message == "slurm: there is no partition 'shrot'");
+  CHECK(near.error().hint == "did you mean 'short'?");
+  settings.partitions = {"nope"};
+  const Result<> far = settings.partitions_in(nodes);
+  REQUIRE_FALSE(far);
+  CHECK(far.error().hint.find("gpu, short, cpu") != std::string::npos);
 }
 
 TEST_CASE("slurm: settings") {
