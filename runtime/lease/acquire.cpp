@@ -2,24 +2,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <tuple>
 
 #include "runtime/base/id.hpp"
 #include "runtime/lease/budget.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
-#include "runtime/provider/catalogue/rank.hpp"
 
 namespace rille::lease {
 
 namespace {
 
 constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the call that it announces
-constexpr int create_attempts_max = 5, offers_attempts_max = 4;
+constexpr int create_attempts_max = 5;
 constexpr std::size_t refusals_max = 100;            // offers that one rent tries
-constexpr std::int64_t list_lasts_us = 60'000'000;   // of offers, while one rent goes through it
 
 using provider::Machine;
 using provider::MachineState;
@@ -77,86 +73,18 @@ Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
                             std::move(token));
 }
 
-// What there is, asked for once per lease and minute: failing over goes through the list. A provider that is out of
-// order for a moment is asked again, unless others have something.
-Async<std::vector<provider::Offer>> Manager::list(const Terms& terms, CancelToken token) {
-  for (int attempt = 1;; ++attempt) {
-    std::optional<Error> failure;
-    std::vector<provider::Offer> found;
-    RILLE_CO_TRY(const std::vector<Asked> answers, co_await ask(terms.query, token));
-    for (const Asked& asked : answers) {
-      if (!asked.offers) failure = asked.offers.error();
-      else found.insert(found.end(), asked.offers->begin(), asked.offers->end());
-    }
-    if (!found.empty() || !failure) co_return found;
-    if (!failure->retryable || attempt == offers_attempts_max) co_return *failure;
-    std::int64_t ms = std::clamp<std::int64_t>(failure->retry_after_ms, 500LL << attempt, 30'000);
-    RILLE_CO_CHECK(co_await pause(ms, token));
-  }
-}
-
-// The best offer that can be taken, by the rank that was asked for. Where a region had nothing left, other regions come
-// first; where a price is not known, those whose price is.
-Async<provider::Offer> Manager::choose(const Terms& terms, Refused& refused, CancelToken token) {
-  const auto takes = [&](const provider::Offer& o, const char*& obstacle) {
-    Result<provider::Provider*> provider = registry_.find(o.provider);
-    if (!provider) return false;
-    if (const char* why = terms.obstacle(o, (*provider)->traits())) obstacle = why;
-    else return !refused.covers(o);
-    return false;
-  };
-  const char* obstacle = nullptr;
-  const auto takes_it = [&](const provider::Offer& o) { return takes(o, obstacle); };
-  const bool old = now_us() - refused.listed_us > list_lasts_us || now_us() < refused.listed_us;
-  if (old || std::none_of(refused.listed.begin(), refused.listed.end(), takes_it)) {
-    RILLE_CO_TRY(refused.listed, co_await list(terms, token));
-    refused.listed_us = now_us();
-  }
-  std::vector<provider::Offer> offers;
-  obstacle = nullptr;
-  std::copy_if(refused.listed.begin(), refused.listed.end(), std::back_inserter(offers), takes_it);
-  if (offers.empty()) {
-    std::vector<provider::Offer> others;
-    if (refused.listed.empty()) others = co_await elsewhere(terms, token);
-    co_return nothing_to_rent(terms, !refused.listed.empty() && !obstacle, obstacle, others);
-  }
-  auto rank = [&](const provider::Offer& o) {
-    const Micros price = terms.price_of(o), disk = terms.disk_of(o);
-    const Micros with_disk = price < 0 || disk < 0 ? provider::price_unknown : price + disk;
-    const provider::GpuWorth worth = provider::gpu_worth(terms.query, o.gpu, o.gpu_memory_bytes);
-    return std::tuple(refused.last.contains({o.provider, o.id}), refused.regions.contains({o.provider, o.region}),
-                      recent_->has(o, now_us()), provider::merit(terms.query.rank, with_disk, o.gpu_count, worth),
-                      with_disk < 0, with_disk);
-  };
-  co_return *std::min_element(offers.begin(), offers.end(),
-                              [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-}
-
-// What there would be at any price and anywhere, where either was asked for.
-Task<std::vector<provider::Offer>> Manager::elsewhere(Terms terms, CancelToken token) {
-  std::vector<provider::Offer> out;
-  provider::OfferQuery& query = terms.query;
-  if (!query.max_price_micros_per_hour && query.region.empty() && query.regions.empty()) co_return out;
-  query.max_price_micros_per_hour.reset();
-  query.region.clear();
-  query.regions.clear();
-  const Result<std::vector<Asked>> answers = co_await ask(query, token);
-  if (!answers) co_return out;
-  for (const Asked& asked : *answers)
-    if (asked.offers) out.insert(out.end(), asked.offers->begin(), asked.offers->end());
-  co_return out;
-}
-
 // Chooses an offer and commits what will be asked for, with its money, before a byte leaves. `before` is the row of the
-// generation that came to nothing. Each generation has a token and a tag of its own.
+// generation that came to nothing. Each generation has a token and a tag of its own. The row says `creating` at once,
+// for a create call follows; the lease that is given says `intent`, for nothing has left yet.
 Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, Refused& refused,
                            CancelToken token) {
-  RILLE_CO_TRY(Terms terms, terms_of(request.options));
-  RILLE_CO_TRY(provider::Offer offer, co_await choose(terms, refused, token));
+  RILLE_CO_TRY(const Wish wish, wish_of(request.options));
+  RILLE_CO_TRY(provider::Offer offer, co_await choose(wish, refused, token));
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer.provider));
 
+  const Terms& terms = *wish.terms;
   std::int64_t now = now_us();
-  auto planned = std::make_shared<Lease>(), kept = std::make_shared<Lease>();
+  auto planned = std::make_shared<Lease>();
   Lease& lease = *planned;
   lease.id = before ? before->id : lease_id(request.fence.run, request.key);
   lease.run = request.fence.run;
@@ -166,7 +94,8 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
   lease.generation = before ? before->generation + 1 : 1;
   if (before) lease.seen = before->seen, lease.replacing = before->replacing;
   lease.created_us = now;
-  lease.state = "intent";
+  lease.state = "creating";
+  lease.send_by_us = now + send_window_us;
   lease.provider = offer.provider;
   lease.price_micros_per_hour = terms.price_of(offer);
   lease.cap_micros_per_hour = terms.cap_of(offer);
@@ -188,21 +117,22 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
   lease.request.disk_bytes = terms.disk_bytes;
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
   std::int64_t most = request.leases_max;
-  store::Journal::Write write = [planned, kept, terms, most, teardown_ms, now,
+  store::Journal::Write write = [planned, terms = wish.terms, most, teardown_ms, now, until = lease.expires_us,
                                  install = install_](store::Db& db) -> Result<> {
-    Lease l = *planned;  // anew each time: the journal may try a write twice
-    RILLE_TRY(l.tenures, read_tenures(db, l.id));
-    RILLE_CHECK(reserve(db, l, terms, most, teardown_ms, now));
+    Lease& l = *planned;
+    l.expires_us = until;  // the journal may try a write twice
+    l.tenures.clear();
+    if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
+    RILLE_CHECK(reserve(db, l, *terms, most, teardown_ms, now));
     l.tag = l.request.tag = tag_of(install, l);
     l.request.expires_wall_us = l.expires_us;
-    RILLE_CHECK(write_lease(db, l));
-    *kept = std::move(l);
-    return {};
+    return write_lease(db, l);
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), request.fence));
-  kept->seen = {kept->state, kept->generation, request.fence.epoch};
+  lease.seen = {lease.state, lease.generation, request.fence.epoch};
+  lease.state = "intent";
   if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
-  co_return std::move(*kept);
+  co_return std::move(lease);
 }
 
 // Sends the create call, or finds out what became of one that was sent. At most one machine per generation: a request
@@ -226,11 +156,16 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Refused refused, Even
       if (!resendable)
         refusal = make_error(ErrorKind::capacity, "the create call of '" + lease.name + "' came to nothing");
     }
-    if (token.cancelled()) co_return token.reason();
+    if (token.cancelled()) {
+      if (lease.state == "intent") (void)co_await save(lease, request.fence);  // settled without asking the provider
+      co_return token.reason();
+    }
     if (!refusal) {
+      if (lease.state != "intent") {  // else its row was written for this
+        lease.send_by_us = now_us() + send_window_us;
+        RILLE_CO_CHECK(co_await save(lease, request.fence));
+      }
       lease.state = "creating";
-      lease.send_by_us = now_us() + send_window_us;
-      RILLE_CO_CHECK(co_await save(lease, request.fence));
       // The commit may have taken long, or the machine slept: what is sent late is not covered by the row's proof.
       if (now_us() >= lease.send_by_us) {
         if (attempt < create_attempts_max) continue;

@@ -6,59 +6,13 @@
 #include <utility>
 
 #include "runtime/base/time.hpp"
-#include "runtime/lease/rows.hpp"
+#include "runtime/lease/tally.hpp"
 
 namespace rille::lease {
 
 namespace {
 
 std::string counted(std::int64_t leases) { return fmt::format("{} lease{}", leases, leases == 1 ? "" : "s"); }
-
-void add(Money& money, const Lease& l, std::int64_t now_us) {
-  if (!l.billable()) {
-    money.spent += l.spent_micros(now_us);
-    return;
-  }
-  money.reserved += l.committed_micros(now_us);
-  ++money.held;
-}
-
-// A lease of the first generation whose machine costs no more than was reserved: before its end, at no price above its
-// cap. Most are such, and need not be read one by one. One parameter: now.
-constexpr const char* within_reservation =
-    "(state<>'released' AND generation=1 AND expires_us>=? AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
-    "s.lease=leases.id AND s.part<>'disk' AND (s.amount_micros IS NOT NULL OR "
-    "s.micros_per_hour>leases.cap_micros_per_hour)))";
-
-// `where` has the parameters in `values` but for the last one, which is now.
-Result<> add_all(store::Db& db, Money& money, const std::string& where, std::initializer_list<store::SqlValue> values,
-                 std::int64_t now_us) {
-  const std::string sums = "SELECT COUNT(*),IFNULL(SUM(reserved_micros),0) FROM leases " + where + " AND ";
-  RILLE_CHECK(db.query(sums + within_reservation, values, [&](const store::Row& row) {
-    money.held += row.integer(0);
-    money.reserved += row.integer(1);
-  }));
-  RILLE_TRY(std::vector<Lease> others, read_leases(db, where + " AND NOT " + within_reservation, values));
-  for (const Lease& l : others) add(money, l, now_us);
-  return {};
-}
-
-Result<> add_month(store::Db& db, Money& money, const std::string& but, std::int64_t now_us) {
-  return add_all(db, money, "WHERE id<>? AND (released_us IS NULL OR released_us>=?)",
-                 {but, month_start_us(now_us), now_us}, now_us);
-}
-
-Result<> add_tag(store::Db& db, Money& money, const std::string& tag, const std::string& but, std::int64_t now_us) {
-  return add_all(db, money, "WHERE id<>? AND run IN (SELECT id FROM runs WHERE tag=?)", {but, tag, now_us}, now_us);
-}
-
-// Of a run and of those that its script has started.
-Result<> add_family(store::Db& db, Money& money, const std::string& run, const std::string& but, std::int64_t now_us) {
-  return add_all(db, money,
-                 "WHERE id<>? AND run IN (WITH RECURSIVE family(id) AS (SELECT ? UNION SELECT runs.id FROM runs "
-                 "JOIN family ON runs.parent=family.id AND runs.parent<>'') SELECT id FROM family)",
-                 {but, run, now_us}, now_us);
-}
 
 Money named(std::string scope, Micros limit) {
   Money m;
@@ -68,9 +22,8 @@ Money named(std::string scope, Micros limit) {
   return m;
 }
 
-Result<> fill(store::Db& db, Money& money, const std::string& but, std::int64_t now_us) {
-  if (money.scope == "month") return add_month(db, money, but, now_us);
-  return add_tag(db, money, money.scope.substr(4), but, now_us);
+Tally tally_of(const Money& money, std::int64_t now_us) {
+  return money.scope == "month" ? tally_of_month(now_us) : tally_of_tag(money.scope.substr(4));
 }
 
 struct Limited {
@@ -141,8 +94,11 @@ Error no_price(const Lease& l, const Money& m) {
 }  // namespace
 
 Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, const std::string& but,
-                                       std::int64_t now_us, bool own) {
+                                       std::int64_t now_us, bool own, Count count) {
   std::vector<Money> out;
+  const auto add = [&](Money& money, const Tally& tally) {
+    return count == Count::kept ? add_kept(db, money, tally, now_us) : add_all(db, money, tally, but, now_us);
+  };
   std::string tag;
   Micros month = -1;
   // Its own, and those of the runs that it is a part of.
@@ -158,7 +114,7 @@ Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, co
                            parent = row.text(3);
                          }));
     const bool counts = m.limit >= 0 || (out.empty() && own);
-    if (counts) RILLE_CHECK(add_family(db, m, id, but, now_us));
+    if (counts) RILLE_CHECK(add(m, tally_of_family(id)));
     if (counts || out.empty()) out.push_back(std::move(m));
   }
   RILLE_TRY(std::vector<Limited> limits, read_limits(db));
@@ -168,7 +124,7 @@ Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, co
   }
   if (month >= 0) out.push_back(named("month", month));
   for (Money& m : out)
-    if (!m.scope.starts_with("run")) RILLE_CHECK(fill(db, m, but, now_us));
+    if (!m.scope.starts_with("run")) RILLE_CHECK(add(m, tally_of(m, now_us)));
   return out;
 }
 
@@ -176,7 +132,7 @@ Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us) {
   RILLE_TRY(std::vector<Limited> limits, read_limits(db));
   std::vector<Money> out;
   for (Limited& l : limits) {
-    RILLE_CHECK(fill(db, l.money, "", now_us));
+    RILLE_CHECK(add_all(db, l.money, tally_of(l.money, now_us), "", now_us));
     out.push_back(std::move(l.money));
   }
   return out;
@@ -184,7 +140,8 @@ Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us) {
 
 Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
                  std::int64_t now_us) {
-  RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us, leases_max >= 0));
+  const Count count = lease.seen.state.empty() ? Count::kept : Count::anew;  // one that has a row is not to be counted
+  RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us, leases_max >= 0, count));
   // What its earlier machines have cost is spent, whatever becomes of this one.
   Micros before = 0;
   for (const Tenure& t : lease.tenures) before += t.cost(now_us);
@@ -225,7 +182,7 @@ Result<std::vector<Alert>> take_alerts(store::Db& db, std::int64_t now_us) {
   for (Limited& l : limits) {
     const std::string when = l.money.scope == "month" ? month_of(now_us) : "once";
     if (l.alert_percent <= 0 || l.alerted == when) continue;
-    RILLE_CHECK(fill(db, l.money, "", now_us));
+    RILLE_CHECK(add_kept(db, l.money, tally_of(l.money, now_us), now_us));
     __int128 used = l.money.spent + l.money.reserved;
     if (used * 100 < static_cast<__int128>(l.money.limit) * l.alert_percent) continue;
     RILLE_CHECK(db.run("UPDATE budgets SET alerted=? WHERE scope=?", {when, l.money.scope}));

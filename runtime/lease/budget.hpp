@@ -11,9 +11,10 @@ namespace rille::lease {
 
 // What bounds a run: its own budget first, which is there without a limit, too, then its parents', its tag's, and the
 // month's. A run's counts what the runs that it has started spend. Without the lease `but`. A lease counts in the month
-// in which it ends. `own`: the run's own is counted even without a limit.
+// in which it ends. `own`: the run's own is counted even without a limit. kept: see add_kept; `but` has no row then.
+enum class Count { anew, kept };
 Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, const std::string& but,
-                                       std::int64_t now_us, bool own = true);
+                                       std::int64_t now_us, bool own = true, Count count = Count::anew);
 // All limits of the home, with what is spent and reserved.
 Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us);
 

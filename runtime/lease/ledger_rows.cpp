@@ -1,4 +1,6 @@
 // The ledger's rows: the one place that knows the columns of `machines` and `segments`.
+#include <algorithm>
+
 #include "runtime/lease/ledger.hpp"
 #include "runtime/lease/manager.hpp"
 
@@ -65,12 +67,15 @@ Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease
 
 Result<> record_tenure(store::Db& db, const Lease& l) {
   if (!l.live_us || l.machine_id.empty()) return {};
-  // The provider knows best since when; but not before it was asked.
-  std::int64_t made = l.machine ? l.machine->created_wall_us : 0;
+  const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
   bool begun = false;
-  RILLE_CHECK(begin_tenure(db, l, made >= l.created_us && made <= l.live_us ? made : l.live_us, begun));
+  if (std::none_of(l.tenures.begin(), l.tenures.end(), is_its)) {
+    // The provider knows best since when; but not before it was asked.
+    std::int64_t made = l.machine ? l.machine->created_wall_us : 0;
+    RILLE_CHECK(begin_tenure(db, l, made >= l.created_us && made <= l.live_us ? made : l.live_us, begun));
+  }
   if (l.state == "released") return end_tenures(db, l.id, l.released_us);
-  if (begun) return {};
+  if (begun || l.seen.state != "released") return {};
   // A row that was settled too early: it costs on.
   RILLE_CHECK(db.run("UPDATE segments SET to_us=NULL WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
                      "amount_micros IS NULL AND to_us=(SELECT to_us FROM machines WHERE lease=?1 AND generation=?2 AND "

@@ -67,7 +67,12 @@ Value Lease::to_value(std::int64_t now_us) const {
 
 Manager::Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks)
     : loop_(loop), journal_(journal), registry_(registry), install_(std::move(install)), hooks_(std::move(hooks)),
-      recent_(std::make_shared<Recent>()) {}
+      recent_(std::make_shared<Recent>()), search_(std::make_shared<Search>()) {}
+
+void Manager::set_rates(provider::Rates rates) {
+  rates_ = std::move(rates);
+  search_->last = Wish();  // was read with others
+}
 
 std::string Manager::lease_id(const std::string& run, const std::string& key) {
   return "l-" + derive_hex({"lease", run, key}, 12);

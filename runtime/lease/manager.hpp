@@ -1,6 +1,6 @@
-// Leases: what a run holds on rented machines. Each move of a lease (intent -> creating -> live -> releasing ->
-// released) is committed before the call it announces; names and tokens are derived, never random; a row alone is
-// enough to find and terminate its machine, with no script. Released means that the provider says so.
+// Leases: what a run holds on rented machines. Each move of a lease (creating -> live -> releasing -> released; intent:
+// nothing was sent) is committed before the call it announces; names and tokens are derived, never random; a row alone
+// is enough to find and terminate its machine, with no script. Released means that the provider says so.
 // The rules and the failures that they answer: docs/design/leases.md. Loop thread only.
 #pragma once
 
@@ -184,7 +184,7 @@ class Manager {
   };
   Async<std::vector<Asked>> ask(provider::OfferQuery query, CancelToken token);
   // What currencies are worth where a query does not say it.
-  void set_rates(provider::Rates rates) { rates_ = std::move(rates); }
+  void set_rates(provider::Rates rates);
 
   // Asks every provider for everything with the tag of this installation, all at once.
   Async<Survey> survey(CancelToken token);
@@ -199,12 +199,19 @@ class Manager {
  private:
   struct Refused;
   struct Recent;
+  struct Wish;
+  struct Search;
+  using Offers = std::shared_ptr<const std::vector<provider::Offer>>;
   Result<std::optional<Lease>> unseen(const std::string& provider, const provider::Bill& bill) const;
-  // acquire.cpp
   Result<Terms> terms_of(const Value& options) const;  // with this home's rates
-  Async<std::vector<provider::Offer>> list(const Terms& terms, CancelToken token);
+  // choose.cpp
+  Result<Wish> wish_of(const Value& options);
+  Async<Offers> list(const Wish& wish, CancelToken token);
+  Async<std::vector<provider::Offer>> ask_until_answered(const Terms& terms, CancelToken token);
   Task<std::vector<provider::Offer>> elsewhere(Terms terms, CancelToken token);
-  Async<provider::Offer> choose(const Terms& terms, Refused& refused, CancelToken token);
+  const provider::Offer* best_of(const Terms& terms, const Refused& refused, const char*& obstacle) const;
+  Async<provider::Offer> choose(const Wish& wish, Refused& refused, CancelToken token);
+  // acquire.cpp
   Async<Lease> plan(const Acquire& request, std::optional<Lease> before, Refused& refused, CancelToken token);
   Async<Lease> give_up(Lease lease, Error why, store::Fence fence);
   Async<Lease> create(Lease lease, Acquire request, Refused refused, Event event, CancelToken token);
@@ -214,6 +221,7 @@ class Manager {
   Async<> pause(std::int64_t ms, CancelToken token = {});
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
   // release.cpp
+  Result<std::optional<Lease>> find_to_end(const std::string& id) const;
   Async<> end_lease(Lease lease, Event event, store::Fence fence);
   Async<std::string> end_machine(Lease lease);  // the id of a machine that it has met; "": there was none
   void tell(const Event& event, const char* what, const Lease& lease);
@@ -236,6 +244,7 @@ class Manager {
   Hooks hooks_;
   provider::Rates rates_;
   std::shared_ptr<Recent> recent_;     // what was refused lately, by whichever lease
+  std::shared_ptr<Search> search_;     // what is being looked for now
 };
 
 }  // namespace rille::lease

@@ -1,14 +1,17 @@
-// What renting has learnt about offers while it looks for one. Private to runtime/lease.
+// What renting looks for, and what it has learnt about offers meanwhile. Private to runtime/lease.
 #pragma once
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/lease/manager.hpp"
+#include "runtime/lease/terms.hpp"
 #include "runtime/provider/reach.hpp"
 
 namespace rille::lease {
@@ -22,10 +25,15 @@ struct Manager::Refused {
     provider::Reach reach;
     provider::Offer offer;
   };
-  std::set<std::pair<std::string, std::string>> offers, regions, last;
+  using Names = std::set<std::pair<std::string, std::string>>;
+  Names offers, regions, last;
   std::vector<Block> blocks;           // beyond the offer
-  std::vector<provider::Offer> listed;
+  Offers listed;                       // null: not asked for yet
   std::int64_t listed_us = 0;
+
+  static bool has(const Names& names, const std::string& provider, const std::string& name) {
+    return !names.empty() && names.contains({provider, name});
+  }
 
   void add(const provider::Offer& o, const Error& why) {
     offers.emplace(o.provider, o.id);
@@ -43,7 +51,7 @@ struct Manager::Refused {
       if (b.reach == provider::Reach::region) return true;
       return o.gpu == was.gpu && o.spot == was.spot && o.gpu_count >= was.gpu_count && o.vcpus >= was.vcpus;
     };
-    return offers.contains({o.provider, o.id}) || std::any_of(blocks.begin(), blocks.end(), blocks_it);
+    return has(offers, o.provider, o.id) || std::any_of(blocks.begin(), blocks.end(), blocks_it);
   }
 };
 
@@ -59,9 +67,28 @@ struct Manager::Recent {
     if (until_us.size() < most) until_us[{o.provider, o.id}] = now_us + lasts_us;
   }
   bool has(const provider::Offer& o, std::int64_t now_us) const {
+    if (until_us.empty()) return false;
     const auto at = until_us.find({o.provider, o.id});
     return at != until_us.end() && at->second > now_us;
   }
+};
+
+// The options of a rent, as text and as they were read.
+struct Manager::Wish {
+  Wish() = default;                    // not an aggregate: see loop/task.hpp
+  std::string options;
+  std::shared_ptr<const Terms> terms;
+};
+
+// What this process asks its providers for now, by the options of rent: who wants the same meanwhile waits for that
+// answer. And the options that were read last, for many rents often have the same.
+struct Manager::Search {
+  struct Asking {
+    std::vector<Future<bool>> waiting;
+    std::optional<Result<Offers>> answer;  // none when all is over: whoever asked was cancelled, or is no more
+  };
+  std::map<std::string, std::shared_ptr<Asking>> asking;
+  Wish last;
 };
 
 }  // namespace rille::lease

@@ -89,7 +89,7 @@ void Manager::tell(const Event& event, const char* what, const Lease& lease) {
 
 Async<> Manager::release(std::string id, Event event, store::Fence fence) {
   for (int moves = 0;; ++moves) {
-    RILLE_CO_TRY(std::optional<Lease> found, find(id));
+    RILLE_CO_TRY(std::optional<Lease> found, find_to_end(id));
     if (!found)
       co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id),
                            "list them with `rille leases`");
@@ -103,6 +103,17 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
     Result<> ended = co_await end_lease(std::move(*found), event, fence);
     if (ended || !is_moved(ended.error()) || moves >= moves_max) co_return ended;
   }
+}
+
+// A machine that is in the ledger ends without a look at its request. One that comes to light only then is entered with
+// the billing of its offer.
+Result<std::optional<Lease>> Manager::find_to_end(const std::string& id) const {
+  RILLE_TRY(std::vector<Lease> rows, read_leases(journal_.reader(), "WHERE id=?", {id}, Parts::brief));
+  if (rows.empty()) return std::optional<Lease>();
+  const Lease& l = rows.front();
+  const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
+  if (std::none_of(l.tenures.begin(), l.tenures.end(), is_its)) return find(id);
+  return std::optional<Lease>(std::move(rows.front()));
 }
 
 Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence) {

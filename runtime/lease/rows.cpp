@@ -5,7 +5,7 @@
 namespace rille::lease {
 
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
-                                       std::initializer_list<store::SqlValue> values) {
+                                       std::initializer_list<store::SqlValue> values, Parts parts) {
   std::vector<Lease> out;
   Result<> parsed;
   std::string sql =
@@ -44,6 +44,7 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
     l.replacing = row.text(25);
     l.run_tag = row.text(26);
     l.taken_us = row.null(27) ? 0 : row.integer(27);
+    if (parts == Parts::brief) return out.push_back(std::move(l));
     auto read = [&](int column, auto from_value, auto store) {
       Result<Value> v = Value::from_json(row.text(column));
       auto typed = v ? from_value(*v) : decltype(from_value(*v))(v.error());
@@ -88,6 +89,73 @@ Result<> check_seen(store::Db& db, const Lease& l) {
   return e;
 }
 
+store::SqlValue or_null(const std::string& s) {
+  return s.empty() ? store::SqlValue() : store::SqlValue(std::string_view(s));
+}
+store::SqlValue or_null(std::int64_t us) { return us ? store::SqlValue(us) : store::SqlValue(); }
+
+// Wrote no row although the one that is there is the one that was seen.
+Error unwritten(const Lease& l) {
+  return make_error(ErrorKind::internal, fmt::format("the row of lease '{}' ({}) could not be written", l.name, l.id));
+}
+
+Result<> write_generation(store::Db& db, const Lease& l) {
+  const std::string request = l.request.to_value().to_json(), options = l.options.to_json();
+  const std::string machine = l.machine ? l.machine->to_value().to_json() : std::string();
+  const bool first = l.seen.state.empty();
+  if (!first) RILLE_CHECK(check_seen(db, l));
+  constexpr const char* columns =
+      "INTO leases(id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,"
+      "price_micros_per_hour,created_us,send_by_us,live_us,expires_us,released_us,detached,error,"
+      "options,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
+      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+  static const std::string add = std::string("INSERT OR IGNORE ") + columns;
+  static const std::string renew = std::string("INSERT OR REPLACE ") + columns;
+  RILLE_CHECK(db.run(first ? add : renew, {l.id,
+                                           l.run,
+                                           l.name,
+                                           l.scope,
+                                           l.generation,
+                                           l.provider,
+                                           l.state,
+                                           request,
+                                           l.token,
+                                           l.tag,
+                                           or_null(machine),
+                                           or_null(l.machine_id),
+                                           l.price_micros_per_hour,
+                                           l.created_us,
+                                           or_null(l.send_by_us),
+                                           or_null(l.live_us),
+                                           l.expires_us,
+                                           or_null(l.released_us),
+                                           std::int64_t{l.detached},
+                                           or_null(l.error),
+                                           options,
+                                           l.cap_micros_per_hour,
+                                           l.disk_micros_per_hour,
+                                           l.reserved_micros,
+                                           or_null(l.replacing)}));
+  if (db.changes() == 1) return {};
+  RILLE_CHECK(check_seen(db, l));
+  return unwritten(l);
+}
+
+Result<> write_move(store::Db& db, const Lease& l) {
+  const bool answered = l.machine && l.state == "live" && l.seen.state != "live";
+  const std::string machine = answered ? l.machine->to_value().to_json() : std::string();
+  RILLE_CHECK(db.run(
+      "UPDATE leases SET state=?5,machine=COALESCE(?6,machine),machine_id=?7,send_by_us=?8,live_us=?9,expires_us=?10,"
+      "released_us=?11,detached=?12,error=?13,replacing=?14 WHERE id=?1 AND state=?2 AND generation=?3 AND "
+      "(SELECT epoch FROM runs WHERE runs.id=leases.run)=?4",
+      {l.id, l.seen.state, l.seen.generation, l.seen.epoch, l.state, or_null(machine), or_null(l.machine_id),
+       or_null(l.send_by_us), or_null(l.live_us), l.expires_us, or_null(l.released_us), std::int64_t{l.detached},
+       or_null(l.error), or_null(l.replacing)}));
+  if (db.changes() == 1) return {};
+  RILLE_CHECK(check_seen(db, l));
+  return unwritten(l);
+}
+
 }  // namespace
 
 bool is_moved(const Error& e) { return e.code == "lease_moved"; }
@@ -96,46 +164,9 @@ bool is_moved(const Error& e) { return e.code == "lease_moved"; }
 bool is_lost(const Error& e) { return e.kind == ErrorKind::state; }
 
 Result<> write_lease(store::Db& db, const Lease& l) {
-  RILLE_CHECK(check_seen(db, l));
-  std::string request = l.request.to_value().to_json();
-  std::string machine = l.machine ? l.machine->to_value().to_json() : std::string();
-  auto or_null = [](const std::string& s) {
-    return s.empty() ? store::SqlValue() : store::SqlValue(std::string_view(s));
-  };
-  auto or_null_us = [](std::int64_t us) { return us ? store::SqlValue(us) : store::SqlValue(); };
-  std::string options = l.options.to_json();
-  RILLE_CHECK(record_tenure(db, l));
-  return db.run(
-      "INSERT OR REPLACE INTO "
-      "leases(id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,"
-      "price_micros_per_hour,created_us,send_by_us,live_us,expires_us,released_us,detached,error,"
-      "options,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
-      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-      {l.id,
-       l.run,
-       l.name,
-       l.scope,
-       l.generation,
-       l.provider,
-       l.state,
-       request,
-       l.token,
-       l.tag,
-       or_null(machine),
-       or_null(l.machine_id),
-       l.price_micros_per_hour,
-       l.created_us,
-       or_null_us(l.send_by_us),
-       or_null_us(l.live_us),
-       l.expires_us,
-       or_null_us(l.released_us),
-       std::int64_t{l.detached},
-       or_null(l.error),
-       options,
-       l.cap_micros_per_hour,
-       l.disk_micros_per_hour,
-       l.reserved_micros,
-       or_null(l.replacing)});
+  if (l.seen.state.empty() || l.seen.generation != l.generation) RILLE_CHECK(write_generation(db, l));
+  else RILLE_CHECK(write_move(db, l));
+  return record_tenure(db, l);
 }
 
 }  // namespace rille::lease

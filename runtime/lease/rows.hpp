@@ -5,9 +5,12 @@
 
 namespace rille::lease {
 
+// brief: without its request, its options and the provider's answer, whose JSON is most of the work.
+enum class Parts { whole, brief };
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
-                                       std::initializer_list<store::SqlValue> values);
+                                       std::initializer_list<store::SqlValue> values, Parts parts = Parts::whole);
 // Compare and set: writes only over the row that `lease.seen` describes. state, code lease_moved: it is another now.
+// Of the same generation only what moves is written: not its request and its options, nor the money that was reserved.
 Result<> write_lease(store::Db& db, const Lease& lease);
 // Whether an error says that, or that the whole run has another runner: the writer has lost, and nothing was written.
 bool is_moved(const Error& error);

@@ -13,9 +13,6 @@ namespace {
 void pause() { __builtin_ia32_pause(); }
 constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000;
 constexpr std::int64_t log_bytes_kept = 256 << 10;
-Journal::SharedFence shared(Fence fence) {
-  return fence.run.empty() ? nullptr : std::make_shared<const Fence>(std::move(fence));
-}
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::open(Loop& loop, const std::string& path) {
@@ -99,6 +96,14 @@ void Journal::turn_over() {
     notify = waits_ == Waits::for_the_turn;
   }
   if (notify) wake_.notify_one();
+}
+
+// The writer compares one that many writes share once per transaction.
+Journal::SharedFence Journal::shared(Fence fence) {
+  if (fence.run.empty()) return nullptr;
+  if (!last_fence_ || last_fence_->epoch != fence.epoch || last_fence_->run != fence.run)
+    last_fence_ = std::make_shared<const Fence>(std::move(fence));
+  return last_fence_;
 }
 
 void Journal::enqueue(Write write, Fence fence) { enqueue(std::move(write), shared(std::move(fence))); }

@@ -84,6 +84,7 @@ class Journal {
   enum class Waits { not_at_all, for_work, for_more_lazy_rows, for_the_turn };
   static constexpr std::int64_t lazy_ms = 5;
   Journal(Loop& loop, std::shared_ptr<Db> writer, std::shared_ptr<Db> reader, bool threaded);
+  SharedFence shared(Fence fence);
   void push_inline(std::unique_ptr<Queued> row);
   void write_inline();
   bool lives(bool written);
@@ -104,7 +105,8 @@ class Journal {
   Gate gate_;                          // these three: in memory only
   std::unique_ptr<Timer> lazily_;
   const bool threaded_;
-  bool turn_posted_ = false;           // the loop's
+  bool turn_posted_ = false;           // the loop's, as the next
+  SharedFence last_fence_;             // of the last write that had one: most writes have the same
   std::mutex mutex_;                   // guards what follows
   std::condition_variable wake_, idle_;
   Batch queue_;

@@ -104,7 +104,7 @@ try:
                          cwd=root)
     while p.stdout.readline() != "ready\n":
         pass
-    journal("CREATE TRIGGER full BEFORE INSERT ON leases BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END")
+    journal("CREATE TRIGGER full BEFORE UPDATE ON leases BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END")
     run("signal", "last", "go")
     out = p.communicate(timeout=60)[0]
     check("a journal that cannot be written does not keep a machine alive", p.returncode == 3 and not instances() and

@@ -354,7 +354,7 @@ TEST_CASE("a rent that fails and cannot be settled says both, and its scope trie
     auto loop = Loop::create().value();
     auto journal = store::Journal::open(*loop, world.dir.path + "/journal.db").value();
     store::Journal::Write full = [](store::Db& db) {
-      return db.script("CREATE TRIGGER full BEFORE INSERT ON leases WHEN NEW.state='live' "
+      return db.script("CREATE TRIGGER full BEFORE UPDATE ON leases WHEN NEW.state='live' "
                        "BEGIN SELECT RAISE(ABORT,'database or disk is full'); END");
     };
     REQUIRE(run_blocking(*loop, journal->commit(full)));

@@ -71,7 +71,7 @@ TEST_CASE("a journal that cannot be written does not keep a machine alive") {
   World w;
   w.run("r");
   Lease l = rented(w);
-  w.sql("CREATE TRIGGER full BEFORE INSERT ON leases BEGIN SELECT RAISE(ABORT,'database or disk is full'); END");
+  w.sql("CREATE TRIGGER full BEFORE UPDATE ON leases BEGIN SELECT RAISE(ABORT,'database or disk is full'); END");
   auto r = w.release(l.id);
   REQUIRE_FALSE(r->ok());
   CHECK(w.billable() == 0);
@@ -90,7 +90,7 @@ TEST_CASE("a create whose answer could not be recorded is found by its tag when 
   World w;
   w.cloud.traits.visibility_lag_ms = 20'000;
   w.run("r");
-  w.sql("CREATE TRIGGER full BEFORE INSERT ON leases WHEN NEW.state='live' "
+  w.sql("CREATE TRIGGER full BEFORE UPDATE ON leases WHEN NEW.state='live' "
         "BEGIN SELECT RAISE(ABORT,'database or disk is full'); END;");
   REQUIRE_FALSE(w.rent(w.wanted("r", "box"))->ok());
   REQUIRE(w.billable() == 1);
@@ -201,7 +201,7 @@ TEST_CASE("with tokens a lost answer is asked for by tag, then sent again with t
   SECTION("but not when half the token's life is over") {
     w.cloud.traits.visibility_lag_ms = 30'000;
     w.cloud.fail_creates = 1;
-    w.die_at = w.places + 3;  // planned, announced, about to be sent
+    w.die_at = w.places + 2;  // announced, about to be sent
     REQUIRE_FALSE(w.rent(w.wanted("r", "late")));
     w.restart();
     w.die_at = -1;
@@ -222,7 +222,7 @@ TEST_CASE("what is sent later than its row allows is announced anew") {
   Hooks hooks;
   hooks.pause = [&](std::int64_t ms, CancelToken token) { return w.pause(ms, token); };
   hooks.written = [&]() -> Async<> {
-    if (++written == 2) w.clock.us += hour_us;
+    if (++written == 1) w.clock.us += hour_us;
     co_return success();
   };
   w.manager = std::make_unique<Manager>(*w.loop, *w.journal, w.registry, "0123456789ab", hooks);
@@ -434,7 +434,7 @@ TEST_CASE("a machine that may not show yet is pending, not gone") {
 TEST_CASE("a machine whose create was never answered is counted, and its end is in the audit trail") {
   World w;
   w.run("r");
-  w.die_at = w.places + 4;  // planned, announced, made; dead before the answer
+  w.die_at = w.places + 3;  // announced, about to be sent, made; dead before the answer
   REQUIRE_FALSE(w.rent(w.wanted("r", "box")));
   REQUIRE(w.billable() == 1);
   w.restart();
@@ -455,7 +455,7 @@ TEST_CASE("a token whose machine was ended elsewhere gives the next generation")
   World w;
   w.cloud.traits.token_lifetime_ms = 24 * 3'600'000;
   w.run("r");
-  w.die_at = w.places + 4;
+  w.die_at = w.places + 3;
   REQUIRE_FALSE(w.rent(w.wanted("r", "box")));
   w.restart();
   w.cloud.boxes.begin()->second.gone_us = w.clock.us;
@@ -464,11 +464,11 @@ TEST_CASE("a token whose machine was ended elsewhere gives the next generation")
   CHECK(w.billable() == 1);
 }
 
-TEST_CASE("an intent that was left behind is planned anew, with its expiry and its money") {
+TEST_CASE("what was announced and never sent is planned anew, with its expiry and its money") {
   World w;
   w.cloud.traits.token_lifetime_ms = 240 * 3'600'000;
   w.run("r");
-  w.die_at = w.places + (GENERATE(1, 2));  // after the intent; after it was announced, before it was sent
+  w.die_at = w.places + (GENERATE(1, 2));  // after it was announced; when it is about to be sent
   REQUIRE_FALSE(w.rent(w.wanted("r", "box", Value().set("ttl", "1h"))));
   w.restart();
   w.clock.us += 2 * hour_us;
@@ -477,4 +477,31 @@ TEST_CASE("an intent that was left behind is planned anew, with its expiry and i
   CHECK(l.expires_us > w.clock.us);
   CHECK(l.request.expires_wall_us == l.expires_us);
   CHECK(w.cloud.creates == 1);
+}
+
+TEST_CASE("a rent that is cancelled before it is sent is settled without the provider") {
+  World w;
+  w.cloud.traits.visibility_lag_ms = 120'000;
+  w.run("r");
+  CancelSource source;
+  Hooks hooks;
+  hooks.pause = [&](std::int64_t ms, CancelToken token) { return w.pause(ms, token); };
+  hooks.written = [&]() -> Async<> {
+    source.cancel(make_error(ErrorKind::cancelled, "enough"));
+    co_return success();
+  };
+  w.manager = std::make_unique<Manager>(*w.loop, *w.journal, w.registry, "0123456789ab", hooks);
+  Manager::Event quiet = [](const std::string&, Value) {};
+  auto rent = w.drive(w.manager->acquire(w.wanted("r", "box"), quiet, source.token()));
+  REQUIRE(rent);
+  REQUIRE_FALSE(rent->ok());
+  CHECK(rent->error().kind == ErrorKind::cancelled);
+  const std::string id = Manager::lease_id("r", "main/box#1");
+  CHECK(w.row(id).state == "intent");
+  w.cloud.fail_lists = 1000;
+  const std::int64_t before = w.clock.us;
+  REQUIRE(w.release(id)->ok());
+  CHECK(w.row(id).state == "released");
+  CHECK(w.clock.us == before);
+  CHECK(w.cloud.creates + w.cloud.terminates == 0);
 }

@@ -1,0 +1,148 @@
+// What there is to rent, and which of it is taken.
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <tuple>
+
+#include "runtime/lease/refused.hpp"
+#include "runtime/provider/catalogue/rank.hpp"
+
+namespace rille::lease {
+
+namespace {
+constexpr int offers_attempts_max = 4;
+constexpr std::int64_t list_lasts_us = 60'000'000;  // of offers, while one rent goes through it
+}  // namespace
+
+Result<Manager::Wish> Manager::wish_of(const Value& options) {
+  std::string text = options.to_json();
+  if (!search_->last.terms || search_->last.options != text) {
+    RILLE_TRY(Terms terms, terms_of(options));
+    search_->last.terms = std::make_shared<const Terms>(std::move(terms));
+    search_->last.options = std::move(text);
+  }
+  return search_->last;
+}
+
+// What there is, asked for once per lease and minute, for failing over goes through the list; and once for all leases
+// that want the same in the same moment. A provider bounds how often it may be asked, and each answer takes its time.
+Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
+  for (;;) {
+    const auto under_way = search_->asking.find(wish.options);
+    if (under_way == search_->asking.end()) break;
+    const std::shared_ptr<Search::Asking> asking = under_way->second;
+    Future<bool> over(loop_);
+    asking->waiting.push_back(over);
+    const auto registration = token.on_cancel([over](const Error&) { over.set(true); });
+    co_await over;
+    if (token.cancelled()) co_return token.reason();
+    if (asking->answer) co_return *asking->answer;
+  }
+  // However this one ends, the others go on: with its answer, or one of them asks.
+  struct Over {
+    Over(std::shared_ptr<Search> s, const std::string& o)
+        : search(std::move(s)), options(o), asking(std::make_shared<Search::Asking>()) {
+      search->asking[options] = asking;
+    }
+    Over(const Over&) = delete;
+    ~Over() {
+      search->asking.erase(options);
+      for (const Future<bool>& one : asking->waiting) one.set(true);
+    }
+    std::shared_ptr<Search> search;
+    std::string options;
+    std::shared_ptr<Search::Asking> asking;
+  };
+  Over mine(search_, wish.options);
+  Result<std::vector<provider::Offer>> found = co_await ask_until_answered(*wish.terms, token);
+  std::optional<Result<Offers>> out;
+  if (found) out.emplace(std::make_shared<const std::vector<provider::Offer>>(std::move(*found)));
+  else out.emplace(found.error());
+  if (found || !token.cancelled()) mine.asking->answer = out;
+  co_return std::move(*out);
+}
+
+// A provider that is out of order for a moment is asked again, unless others have something.
+Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& terms, CancelToken token) {
+  for (int attempt = 1;; ++attempt) {
+    std::optional<Error> failure;
+    std::vector<provider::Offer> found;
+    RILLE_CO_TRY(std::vector<Asked> answers, co_await ask(terms.query, token));
+    for (Asked& asked : answers) {
+      if (!asked.offers) failure = asked.offers.error();
+      else std::move(asked.offers->begin(), asked.offers->end(), std::back_inserter(found));
+    }
+    if (!found.empty() || !failure) co_return found;
+    if (!failure->retryable || attempt == offers_attempts_max) co_return *failure;
+    std::int64_t ms = std::clamp<std::int64_t>(failure->retry_after_ms, 500LL << attempt, 30'000);
+    RILLE_CO_CHECK(co_await pause(ms, token));
+  }
+}
+
+// Of those that can be taken the best, by the rank that was asked for; null: none. Where a region had nothing left,
+// other regions come first; where a price is not known, those whose price is.
+const provider::Offer* Manager::best_of(const Terms& terms, const Refused& refused, const char*& obstacle) const {
+  const provider::Provider* provider = nullptr;
+  const auto takes = [&](const provider::Offer& o) {
+    if (!provider || provider->name() != o.provider) {
+      Result<provider::Provider*> found = registry_.find(o.provider);
+      if (!found) return false;
+      provider = *found;
+    }
+    const char* why = terms.obstacle(o, provider->traits());
+    if (why) obstacle = why;
+    return !why && !refused.covers(o);
+  };
+  const bool by_price = terms.query.rank == provider::Rank::price;
+  const auto rank = [&](const provider::Offer& o) {
+    const Micros price = terms.price_of(o), disk = terms.disk_of(o);
+    const Micros with_disk = price < 0 || disk < 0 ? provider::price_unknown : price + disk;
+    provider::GpuWorth worth;
+    if (!by_price) worth = provider::gpu_worth(terms.query, o.gpu, o.gpu_memory_bytes);
+    return std::tuple(Refused::has(refused.last, o.provider, o.id), Refused::has(refused.regions, o.provider, o.region),
+                      recent_->has(o, now_us()), provider::merit(terms.query.rank, with_disk, o.gpu_count, worth),
+                      with_disk < 0, with_disk);
+  };
+  const provider::Offer* best = nullptr;
+  std::optional<decltype(rank(*best))> least;
+  for (const provider::Offer& o : *refused.listed) {
+    if (!takes(o)) continue;
+    auto r = rank(o);
+    if (!least || r < *least) least = r, best = &o;
+  }
+  return best;
+}
+
+Async<provider::Offer> Manager::choose(const Wish& wish, Refused& refused, CancelToken token) {
+  const Terms& terms = *wish.terms;
+  const bool old = !refused.listed || now_us() - refused.listed_us > list_lasts_us || now_us() < refused.listed_us;
+  const char* obstacle = nullptr;
+  const provider::Offer* best = old ? nullptr : best_of(terms, refused, obstacle);
+  if (!best) {
+    RILLE_CO_TRY(refused.listed, co_await list(wish, token));
+    refused.listed_us = now_us();
+    obstacle = nullptr;
+    best = best_of(terms, refused, obstacle);
+  }
+  if (best) co_return *best;
+  std::vector<provider::Offer> others;
+  if (refused.listed->empty()) others = co_await elsewhere(terms, token);
+  co_return nothing_to_rent(terms, !refused.listed->empty() && !obstacle, obstacle, others);
+}
+
+// What there would be at any price and anywhere, where either was asked for.
+Task<std::vector<provider::Offer>> Manager::elsewhere(Terms terms, CancelToken token) {
+  std::vector<provider::Offer> out;
+  provider::OfferQuery& query = terms.query;
+  if (!query.max_price_micros_per_hour && query.region.empty() && query.regions.empty()) co_return out;
+  query.max_price_micros_per_hour.reset();
+  query.region.clear();
+  query.regions.clear();
+  const Result<std::vector<Asked>> answers = co_await ask(query, token);
+  if (!answers) co_return out;
+  for (const Asked& asked : *answers)
+    if (asked.offers) out.insert(out.end(), asked.offers->begin(), asked.offers->end());
+  co_return out;
+}
+
+}  // namespace rille::lease

@@ -1,0 +1,29 @@
+// What the leases of one budget have cost and may still cost. Private to runtime/lease.
+#pragma once
+
+#include <string>
+
+#include "runtime/lease/manager.hpp"
+
+namespace rille::lease {
+
+// Which leases a budget counts.
+struct Tally {
+  std::string key;                     // tells them apart: "run:ID", "tag:NAME", "month:BEGINNING"
+  std::string leases;                  // the condition on their rows, of ?1
+  std::string runs;                    // a query of their runs (column id), of ?1; with the run '': of any
+  std::string text;                    // ?1, or else:
+  std::int64_t number = 0;
+};
+Tally tally_of_family(const std::string& run);  // of a run and of those that its script has started
+Tally tally_of_tag(const std::string& tag);
+Tally tally_of_month(std::int64_t now_us);
+
+// Adds them to `money`, without the lease `but`.
+Result<> add_all(store::Db& db, Money& money, const Tally& tally, const std::string& but, std::int64_t now_us);
+// The same without `but`, in a transaction of the journal's writer: counted once, and then kept on its connection as
+// rows are written there, so that the next rent need not count all over. Whatever else may have changed the sum
+// (another process, a price, a lease that ends) has it counted again.
+Result<> add_kept(store::Db& writer, Money& money, const Tally& tally, std::int64_t now_us);
+
+}  // namespace rille::lease

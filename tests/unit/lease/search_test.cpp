@@ -1,0 +1,138 @@
+// Rents that want the same at the same moment ask once.
+#include "tests/unit/lease/cloud.hpp"
+
+using namespace rille;
+using namespace rille::lease;
+using namespace rille::lease::test;
+
+namespace {
+
+// Answers when the test says so.
+class Counter final : public provider::Provider {
+ public:
+  explicit Counter(Loop& loop) : loop_(loop) { traits_.dead_man = provider::DeadMan::provider; }
+  const std::string& name() const override { return name_; }
+  const provider::Traits& traits() const override { return traits_; }
+
+  Async<std::vector<provider::Offer>> offers(provider::OfferQuery, CancelToken token) override {
+    ++asked;
+    Future<Result<>> open(loop_);
+    asking.push_back(open);
+    auto registration = token.on_cancel([open](const Error& why) { open.set(why); });
+    RILLE_CO_CHECK(co_await open);
+    provider::Offer o;
+    o.provider = name_;
+    o.id = "one";
+    o.price_micros_per_hour = 1;
+    co_return std::vector<provider::Offer>{o};
+  }
+  Async<provider::Machine> create(provider::CreateRequest request, CancelToken) override {
+    provider::Machine m;
+    m.id = "m-" + std::to_string(++made);
+    m.tag = request.tag;
+    m.state = provider::MachineState::live;
+    co_return m;
+  }
+  Async<provider::Machine> describe(std::string id, CancelToken) override {
+    provider::Machine gone;
+    gone.id = id;
+    co_return gone;
+  }
+  Async<std::vector<provider::Machine>> list(std::string, CancelToken) override {
+    co_return std::vector<provider::Machine>();
+  }
+  Async<> terminate(std::string, CancelToken) override { co_return success(); }
+
+  std::vector<Future<Result<>>> asking;
+  int asked = 0, made = 0;
+
+ private:
+  Loop& loop_;
+  provider::Traits traits_;
+  std::string name_ = "counter";
+};
+
+struct Queue {
+  World w;
+  provider::Registry registry;
+  Counter* counter = nullptr;
+  std::unique_ptr<Manager> manager;
+  std::vector<Result<Lease>> results;
+
+  Queue() {
+    auto owned = std::make_unique<Counter>(*w.loop);
+    counter = owned.get();
+    (void)registry.add(std::move(owned));
+    manager = std::make_unique<Manager>(*w.loop, *w.journal, registry, "0123456789ab");
+    w.run("r");
+  }
+  void rent(const std::string& name, Value options, CancelToken token = {}) {
+    const auto one = [](Manager& m, Acquire a, CancelToken t, std::vector<Result<Lease>>& out) -> Task<void> {
+      Manager::Event quiet = [](const std::string&, Value) {};
+      auto r = co_await m.acquire(std::move(a), quiet, t);
+      out.push_back(std::move(r));
+    };
+    w.loop->spawn(one(*manager, w.wanted("r", name, std::move(options)), token, results));
+  }
+  void until(std::size_t n) {
+    w.loop->run_until([&] { return results.size() == n; });
+  }
+  void open(std::size_t i, Result<> with = success()) { counter->asking.at(i).set(std::move(with)); }
+};
+
+Value any() { return Value().set("gpu", "any").set("ttl", "1h"); }
+
+}  // namespace
+
+TEST_CASE("rents that want the same at the same moment ask once, and others for themselves") {
+  Queue q;
+  for (int i = 0; i < 5; ++i) q.rent("box" + std::to_string(i), any());
+  q.rent("longer", any().set("ttl", "2h"));
+  CHECK(q.counter->asked == 2);
+  q.open(1);
+  q.until(1);
+  CHECK(q.results[0].value().name == "longer");
+  q.open(0);
+  q.until(6);
+  for (const auto& r : q.results) CHECK(r.ok());
+  CHECK(q.counter->asked == 2);
+  CHECK(q.counter->made == 6);
+  q.rent("later", any());  // nobody asks now: what was heard is of another time
+  CHECK(q.counter->asked == 3);
+  q.open(2);
+  q.until(7);
+}
+
+TEST_CASE("where the one that asks is cancelled, the next asks, and what a provider refuses all hear") {
+  Queue q;
+  CancelSource first, second;
+  q.rent("first", any(), first.token());
+  q.rent("second", any(), second.token());
+  q.rent("third", any());
+  q.rent("fourth", any());
+  second.cancel(make_error(ErrorKind::cancelled, "not this one"));
+  q.until(1);
+  CHECK(q.results[0].error().message == "not this one");
+  CHECK(q.counter->asked == 1);
+  first.cancel(make_error(ErrorKind::cancelled, "nor this"));
+  q.until(2);
+  CHECK(q.results[1].error().message == "nor this");
+  q.w.loop->run_until([&] { return q.counter->asked == 2; });
+  q.open(1, make_error(ErrorKind::auth, "the key is not known"));
+  q.until(4);
+  for (const std::size_t i : {2UL, 3UL}) CHECK(q.results[i].error().message == "the key is not known");
+  CHECK(q.counter->asked == 2);
+}
+
+TEST_CASE("a process that ends while others wait for its question leaves nothing behind") {
+  Queue q;
+  q.rent("first", any());
+  q.rent("second", any());
+  q.w.loop->abandon_tasks();
+  CHECK(q.counter->asked == 1);
+  q.rent("third", any());
+  CHECK(q.counter->asked == 2);
+  q.open(1);
+  q.until(1);
+  CHECK(q.results[0].ok());
+}
