@@ -24,6 +24,7 @@ end
 --- print(y.dtype)
 local function autocast(dtype, fn, ...)
   local before = native.set_autocast(dtype)
+  native.autocast_used = dtype  -- for who measures what is trained so: stdlib/tools/meter.lua
   return restore(before, xpcall(fn, native.trace, ...))
 end
 

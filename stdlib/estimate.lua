@@ -139,7 +139,7 @@ end
 ---asked of the providers, once on demand and once on spot, unless a list is given.
 ---
 ---Its constants are fitted to published runs (ResNet-50, BERT-large, GPT-2, Llama 2), which it meets within a factor of
----1.6; how far it is off elsewhere is not known. See the manual's page. `rille simulate` rehearses a whole script.
+---1.6; on eight others it is off by up to 1.8. See the manual's page. `rille simulate` rehearses a whole script.
 ---@param options rille.estimate.Options what is trained, or served
 ---@return rille.estimate.Result result prints as a table with a recommendation
 ---@mark durable

@@ -4,11 +4,12 @@
 local native = require "rille.native"
 local rille = require "rille"
 local checkpoint = require "rille.checkpoint"
+local meters = require "rille.tools.meter"
 
 local train = {}
 
 local known = { "update", "data", "steps", "checkpoint", "evaluate", "evaluate_every", "log_every", "schedule",
-  "optimizer", "check_numbers" }
+  "optimizer", "check_numbers", "workload", "model" }
 
 local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
 
@@ -26,6 +27,12 @@ local function check(options)
   end
   if options.schedule and not options.optimizer then
     invalid("rille.train: a schedule needs the optimizer whose rate it sets", "optimizer = opt")
+  end
+  if options.workload ~= nil and (type(options.workload) ~= "string" or options.workload == "") then
+    invalid("rille.train: workload = " .. tostring(options.workload) .. "; a name is needed")
+  end
+  if options.model ~= nil and not meters.is_module(options.model) then
+    invalid("rille.train: model = " .. tostring(options.model) .. "; a module is needed")
   end
   local save = options.checkpoint
   native.check_options(save, "rille.train's checkpoint", { "every", "state", "keep", "keep_every", "directory", "dir" })
@@ -83,13 +90,13 @@ end
 -- Tokens or samples per second over the last steps, and the time left, for the progress line.
 local function meter(first, steps)
   local began, told = native.clock(), 0
-  return function(step, loss, items, unit)
+  return function(step, loss, items, unit, measured)
     local now = native.clock()
     if now - told < 0.2 and step < steps then return end
     told = now
     local rate = (step - first) / math.max(1e-9, now - began)
     rille.progress { what = "train", done = step, total = steps, unit = "steps", loss = loss, rate = rate * items,
-      rate_unit = unit,
+      rate_unit = unit, measured = measured,
       seconds_left = (steps - step) / math.max(rate, 1e-9) }
   end, function(step) return (steps - step) * (native.clock() - began) / math.max(1, step - first) end
 end
@@ -129,6 +136,15 @@ local function mean_loss(call, data, parts)
   return total:item() / parts, batch[1]
 end
 
+-- How fast the steps are; of the model that is given, or is in the checkpoints.
+local function measuring(options, unit)
+  local model = options.model
+  for _, part in pairs(options.checkpoint and options.checkpoint.state or {}) do
+    model = model or (meters.is_module(part) and part or nil)
+  end
+  return meters.new { workload = options.workload, unit = unit, model = model }
+end
+
 ---@class rille.train.Options
 ---@field update fun(...: Tensor): Tensor a step: it takes what data:next() gives, gives the loss, and
 ---is usually made by `rille.compile`; made with `accumulate = n`, it is called for n batches in each step
@@ -140,6 +156,8 @@ end
 ---@field log_every? integer 10 by default; 0 is silent
 ---@field schedule? fun(step: integer): number the rate of `optimizer`
 ---@field optimizer? Optimizer whose rate the schedule sets
+---@field workload? string the name under which its speed is kept, by default that of the script: see `rille.measure`
+---@field model? Module whose size is kept with it; by default the first in `checkpoint.state`
 ---@field check_numbers? boolean looks for the operation that makes the first NaN, as `dev:check_numbers` does: slow
 
 ---@class rille.train.CheckpointOptions
@@ -155,6 +173,10 @@ end
 ---With `checkpoint`, a call that finds a checkpoint in the directory goes on from it. Each published checkpoint also
 ---goes to who called (`box:call`). When the machine will be taken away (`rille.preempting`), one is written at once,
 ---and where the lease goes on with another machine, the call moves there.
+---
+---On a rented machine it measures itself: the median of its steps' tokens (samples, where the data has no `context`)
+---per second is kept under the name of the `workload`, and `rille.offers` can rank by that name. Checkpoints and
+---evaluations are not in it.
 ---@param options rille.train.Options what to train, and how long
 ---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], checkpoint: string? } result
 ---@mark ephemeral
@@ -182,17 +204,22 @@ function train.run(options)
     local device = rille.device()
     call = function(...) return device:check_numbers(options.update, ...) end
   end
+  local unit = type(data) == "table" and rawget(data, "context") and "tokens" or "samples"
+  local speed = measuring(options, unit)
   for step = first + 1, steps do
     if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
     local batch
+    speed:begin()
     loss, batch = mean_loss(call, data, parts)
     if loss ~= loss then
       rille.error { kind = "state", message = "the loss is not a number any more at step " .. step,
         hint = "lower the learning rate, or clip gradients: rille.optim.clip_grad_norm; check_numbers = true tells " ..
           "which operation it was" }
     end
-    if type(data) == "table" and rawget(data, "context") then progress(step, loss, parts * batch:numel(), "tokens")
-    else progress(step, loss, parts * batch:size(1), "samples") end
+    local items = parts * (unit == "tokens" and batch:numel() or batch:size(1))
+    speed:step(items)
+    if step == steps then speed:sum_up() end
+    progress(step, loss, items, unit, not options.check_numbers and speed.report or nil)
     if log_every > 0 and (step % log_every == 0 or step == 1 or step == steps) then
       note(losses, step, loss)
       print(("step %5d  loss %.6f"):format(step, loss))

@@ -16,12 +16,17 @@ struct OffersArguments {
   double max_price = -1, network_gbps = 0;  // -1: none
   int count = 0, vcpus = 0;
   std::size_t limit = 100;                  // rows; 0: all
+  std::string workload;
+  bool estimated = false, measured = false;
   bool spot = false, refresh = false;
 };
 
 void add_offers_options(CLI::App& command, OffersArguments& arguments);
 // Opens the engine only when somebody has to be asked.
 int offers_command(App& app, const OffersArguments& arguments);
+
+// `rille offers --measured`: what trainings were measured to do, of one workload or of all. offers_measured.cpp
+int measured_command(App& app, const std::string& workload);
 
 // Where nothing was found: offers_hint.cpp. "": it knows no better.
 std::string gpu_hint(const provider::OfferQuery& query);  // the model that was meant

@@ -14,6 +14,7 @@
 #include "runtime/provider/catalogue/cache.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/provider/catalogue/workload.hpp"
 #include "runtime/provider/local/local.hpp"
 
 namespace rille::cli {
@@ -24,6 +25,7 @@ using provider::Offer;
 using provider::OfferQuery;
 using provider::OfferSource;
 using provider::Rank;
+using provider::Workload;
 
 // "CNY=0.14" -> {CNY: 0.14}
 Result<Value> read_pairs(const char* option, const std::vector<std::string>& words) {
@@ -39,7 +41,8 @@ Result<Value> read_pairs(const char* option, const std::vector<std::string>& wor
   return out;
 }
 
-Result<OfferQuery> query_of(const OffersArguments& a) {
+// `workload`: what it is ranked by, where the arguments name one.
+Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& workload) {
   Value v = Value::Object{};
   if (!a.gpu.empty()) v.set("gpu", a.gpu);
   if (a.count > 0) v.set("count", a.count);
@@ -56,6 +59,9 @@ Result<OfferQuery> query_of(const OffersArguments& a) {
   RILLE_TRY(Value rates, read_pairs("--rate", a.rates));
   RILLE_TRY(Value tokens, read_pairs("--tokens", a.tokens));
   v.set("rates", std::move(rates)).set("tokens_per_second", std::move(tokens));
+  if (!a.workload.empty()) v.set("workload", a.workload);
+  if (a.estimated) v.set("estimated", true);
+  RILLE_TRY(workload, Workload::resolve(app.home, v));
   return OfferQuery::from_value(v);
 }
 
@@ -65,6 +71,7 @@ struct Listed {
   std::vector<std::pair<std::string, Error>> errors;        // of providers
   std::map<std::string, std::int64_t> told_us;              // those answered from the cache
   std::map<std::string, std::int64_t> unpriced;             // types of a provider whose prices were not asked
+  Workload workload;                                        // what they are ranked by, where one is named
 };
 
 Error in_region(const provider::AskedRegion& region) {
@@ -156,6 +163,15 @@ std::string links_of(const Offer& o) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// What the rank goes by, and where a workload's number comes from.
+void add_merit(std::vector<std::string>& row, const Offer& o, const OfferQuery& query, const Workload& workload) {
+  const Value number = ranked_view(o, query)[to_string(query.rank)];
+  row.push_back(!number.as_number()                     ? std::string(workload.named() ? "-" : "unknown")
+                : query.rank == Rank::tokens_per_dollar ? fmt::format("{:.4g}", *number.as_number())
+                                                        : fmt::format("${:.4g}", *number.as_number()));
+  if (workload.named()) row.emplace_back(workload.source_of(o.gpu, o.gpu_memory_bytes));
+}
+
 std::string table_of(const Listed& listed, const OfferQuery& query) {
   const bool linked = std::any_of(listed.offers.begin(), listed.offers.end(),
                                   [](const Offer& o) { return !links_of(o).empty(); });
@@ -163,23 +179,19 @@ std::string table_of(const Listed& listed, const OfferQuery& query) {
       {"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT"}};
   if (linked) rows[0].emplace_back("LINKS");
   rows[0].emplace_back("PER HOUR");
-  const std::string ranked(to_string(query.rank));
   if (query.rank != Rank::price)
     rows[0].emplace_back(query.rank == Rank::price_per_tflop    ? "PER TFLOP"
                          : query.rank == Rank::price_per_gpu_gb ? "PER GPU GB"
+                         : listed.workload.unit() == "samples"  ? "SAMPLES PER $"
                                                                 : "TOKENS PER $");
+  if (listed.workload.named()) rows[0].emplace_back("FROM");
   for (const Offer& o : listed.offers) {
     std::vector<std::string> row{o.provider, o.id, o.gpu.empty() ? "-" : o.gpu, fmt::format("{}", o.gpu_count),
                                  fmt::format("{}", o.vcpus), format_size_bytes(o.memory_bytes), o.region,
                                  o.spot ? "spot" : ""};
     if (linked) row.push_back(links_of(o));
     row.push_back(price_of(o, query));
-    if (query.rank != Rank::price) {
-      const Value number = ranked_view(o, query)[ranked];
-      row.push_back(!number.as_number()                        ? "unknown"
-                    : query.rank == Rank::tokens_per_dollar ? fmt::format("{:.4g}", *number.as_number())
-                                                            : fmt::format("${:.4g}", *number.as_number()));
-    }
+    if (query.rank != Rank::price) add_merit(row, o, query, listed.workload);
     rows.push_back(std::move(row));
   }
   std::string out = rows.size() == 1 ? "no offers match\n" : format_table(rows);
@@ -213,7 +225,9 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
   }
   for (const auto& [name, types] : listed.unpriced)
     all.push_back(Value().set("provider", name).set("unpriced", types).set("note", provider::unpriced_note(types)));
-  return Value(std::move(all)).to_json_pretty() + "\n";
+  Value out(std::move(all));
+  listed.workload.mark(out);
+  return out.to_json_pretty() + "\n";
 }
 
 // To people, where nothing matches. Without the region and the price it may be another question, so others are asked.
@@ -244,13 +258,18 @@ void add_offers_options(CLI::App& command, OffersArguments& a) {
   command.add_option("--rate", a.rates, "what a currency is worth in dollars, e.g. CNY=0.14")->delimiter(',');
   command.add_option("--tokens", a.tokens, "tokens per second that you measured on one GPU, e.g. H100=9500")
       ->delimiter(',');
+  command.add_option("--workload", a.workload, "by what rille.train measured under this name, per dollar");
+  command.add_flag("--estimated", a.estimated, "other GPUs by their TFLOPs, in proportion");
+  command.add_flag("--measured", a.measured, "list what was measured instead of offers");
   command.add_option("--max-age", a.max_age, "how old a price may be")->capture_default_str();
   command.add_flag("--refresh", a.refresh, "ask the providers now");
   command.add_option("--limit", a.limit, "rows at most; 0: all")->capture_default_str();
 }
 
 int offers_command(App& app, const OffersArguments& arguments) {
-  Result<OfferQuery> query = query_of(arguments);
+  if (arguments.measured) return measured_command(app, arguments.workload);
+  Workload workload;
+  Result<OfferQuery> query = query_of(app, arguments, workload);
   if (!query) return fail(app, query.error());
   Result<std::int64_t> max_age_ms = arguments.refresh ? Result<std::int64_t>(-1) : parse_duration_ms(arguments.max_age);
   if (!max_age_ms) return fail(app, max_age_ms.error());
@@ -263,6 +282,7 @@ int offers_command(App& app, const OffersArguments& arguments) {
   const std::size_t limit = app.json && arguments.limit == OffersArguments().limit ? 0 : arguments.limit;
   Result<Listed> listed = collect(app, *query, *settings, *max_age_ms * 1000, limit);
   if (!listed) return fail(app, listed.error());
+  listed->workload = std::move(workload);
   const std::int64_t now_us = app.loop->clock().wall_us();
   const bool nothing = listed->offers.empty() && !listed->errors.empty();
   const int code = nothing ? exit_code(listed->errors.front().second) : 0;

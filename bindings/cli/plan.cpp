@@ -5,6 +5,7 @@
 #include "bindings/cli/simulate.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/provider/catalogue/workload.hpp"
 
 namespace rille::cli {
 
@@ -32,7 +33,9 @@ Line plan_line(App& app, const Rented& r) {
   line.offer = l.request.offer.id;
   line.region = l.request.offer.region;
   line.price = l.price_micros_per_hour;
-  auto offers = run_blocking(*app.loop, app.engine->leases().offers(r.options, {}));
+  Value options = r.options;
+  if (!provider::Workload::resolve(app.home, options)) provider::Workload::leave_out(options);  // then by the price
+  auto offers = run_blocking(*app.loop, app.engine->leases().offers(std::move(options), {}));
   const Value* best = nullptr;
   if (offers)
     for (const Value& o : *offers->as_array())

@@ -8,8 +8,10 @@
 
 #include "runtime/agent/install.hpp"
 #include "runtime/base/id.hpp"
+#include "runtime/engine/measuring.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
+#include "runtime/provider/catalogue/workload.hpp"
 
 namespace rille::engine {
 
@@ -36,6 +38,12 @@ LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
   v.expires_wall_us = l.expires_us;
   v.spent_micros = l.spent_micros(now_us);
   return v;
+}
+
+// "scripts/train_gpt.lua" -> "train_gpt"; where there is no file, the call's name.
+std::string workload_of(const std::string& script, const std::string& call) {
+  const std::filesystem::path path(script);
+  return path.has_extension() ? path.stem().string() : call;
 }
 
 }  // namespace
@@ -68,6 +76,12 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
     // The simulated one answers for it.
     for (const char* named : {"provider", "providers"})
       if (options.as_object()) options.as_object()->erase(named);
+    provider::Workload::leave_out(options);
+  }
+  if (Result<provider::Workload> by = provider::Workload::resolve(home_of(run_.config_.home), options); !by) {
+    RILLE_CO_TRY(std::optional<lease::Lease> begun, leases_->find(lease::Manager::lease_id(run_.id(), key)));
+    if (!begun) co_return by.error();
+    provider::Workload::leave_out(options);  // what has been sent is followed up, whatever became of the file
   }
   lease::Acquire request;
   request.key = std::move(key);
@@ -111,7 +125,7 @@ Async<std::vector<std::string>> Calls::agent_there(provider::Machine machine, Ca
   if (const auto known = installed_.find(machine.id); known != installed_.end()) co_return known->second;
   agent::InstallOptions options;
   options.self_exe = self_exe_;
-  options.cache = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";  // $RILLE_HOME/cache
+  options.cache = home_of(run_.config_.home) + "/cache";
   RILLE_CO_TRY(std::vector<std::string> words,
                co_await agent::install(run_.loop(), machine.channel, std::move(options), token));
   installed_[machine.id] = words;
@@ -190,12 +204,15 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
   agent::StartRequest request = start_request(spec, call_key(lease_id, key), 0);
   std::int64_t offset = 0;
   int breaks = 0;
+  Measuring measuring(home_of(run_.config_.home), run_.id(), workload_of(run_.config_.script, spec.name));
   agent::AttachHandlers callbacks;
   callbacks.log = [&](std::string_view text, std::int64_t at) {
     offset = at + static_cast<std::int64_t>(text.size());
     if (run_.hooks().print) run_.hooks().print(text);
   };
   callbacks.progress = [&](const Value& p) {
+    if (Result<> kept = measuring.hear(p, run_.loop().clock().wall_us()); !kept)
+      run_.event("warning", Value().set("what", "how fast it trains is not kept").set("message", kept.error().message));
     if (run_.hooks().progress) run_.hooks().progress(p);
   };
   auto keeper = std::make_shared<Keeper>();
@@ -223,6 +240,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
         postponed.until_us = request.after_attempt = 0;
       }
       request.generation = keeper->generation = ran_on = l->generation;
+      measuring.on(*l);
     }
     working_[lease_id][request.call_key] = {agent, request.generation, spec.keep_checkpoints};
     watch_for_notice(*l);

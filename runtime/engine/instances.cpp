@@ -1,10 +1,11 @@
 // The durable verbs that concern instances: each is admitted by the journal first and recorded when done.
 #include <fmt/format.h>
 
-
 #include "runtime/base/units.hpp"
 #include "runtime/engine/calls.hpp"
+#include "runtime/engine/measuring.hpp"
 #include "runtime/engine/run_impl.hpp"
+#include "runtime/provider/catalogue/workload.hpp"
 
 namespace rille::engine {
 
@@ -24,6 +25,14 @@ Error unsettled(Error rent, Error release) {
   if (!rent.cause) rent.cause = std::make_shared<const Error>(std::move(release));
   return rent;
 }
+
+// Ranked by what was measured here, where the query names a workload.
+Async<Value> list_offers(lease::Manager* leases, std::string home, Value query, CancelToken token) {
+  RILLE_CO_TRY(const provider::Workload workload, provider::Workload::resolve(home, query));
+  RILLE_CO_TRY(Value list, co_await leases->offers(std::move(query), std::move(token)));
+  workload.mark(list);
+  co_return list;
+}
 }  // namespace
 
 Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
@@ -31,7 +40,10 @@ Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   Operation op{"offers", "offers", query, std::move(source)};
   for (const char* named : {"provider", "providers"})  // the simulated one answers for it
     if (config_.simulation && query.as_object()) query.as_object()->erase(named);
-  Live live = [this, query](CancelToken token) { return leases_->offers(query, token); };
+  if (config_.simulation) provider::Workload::leave_out(query);
+  Live live = [this, query](CancelToken token) {
+    return list_offers(leases_, home_of(config_.home), query, std::move(token));
+  };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 

@@ -193,7 +193,8 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
   }
   if (out.rank == Rank::tokens_per_dollar && out.tokens_per_second.empty())
     return make_error(ErrorKind::invalid, "rank = \"tokens_per_dollar\" goes by what you have measured",
-                      "add tokens_per_second = { H100 = 9500, A100 = 4100 }: of one GPU, for your model");
+                      "add workload = \"NAME\", as rille.train measured it, or tokens_per_second = { H100 = 9500 }: of "
+                      "one GPU, for your model");
   return out;
 }
 

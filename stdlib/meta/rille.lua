@@ -70,6 +70,8 @@ function rille.rent(name, options) end
 ---"tokens_per_dollar"
 ---@field rates? table what currencies are worth in dollars, as in { CNY = 0.14 }
 ---@field tokens_per_second? table what you measured on one GPU, as in { H100 = 9500 }: for rank "tokens_per_dollar"
+---@field workload? string for that rank: what `rille.train` measured under this name; `tokens_per_second` overrides it
+---@field estimated? boolean true takes GPUs that it was not measured on by their TFLOPs, in proportion
 ---@field provider? string only this provider, as in "local"
 ---@field ttl? string the longest that it may live; a budget can shorten it
 ---@field min_ttl? string refuse a shorter life than this
@@ -97,12 +99,15 @@ function rille.rent(name, options) end
 function rille.try_rent(name, options) end
 
 --- Lists what can be rented, best first.
+---
+--- With a `workload` each offer has `tokens_from` beside `tokens_per_dollar`: "given", "measured", "estimated", or "not
+--- measured"; the last come last.
 ---@param query? rille.OfferQuery what to look for; everything by default
 ---@return table offers a list that prints as a table; after the offers a row with `error` for each provider, or region
 ---of one, that could not be asked, and one with `note` where types were left out
 ---@mark durable
 ---@async
----@error invalid an unknown field of the query
+---@error invalid an unknown field of the query, or a workload that was never measured
 ---@example
 --- print(rille.offers { gpu = "A100:8", interconnect = "nvswitch", rank = "price_per_tflop" })
 function rille.offers(query) end
@@ -126,6 +131,8 @@ function rille.offers(query) end
 ---"tokens_per_dollar"
 ---@field rates? table what currencies are worth in dollars, as in { CNY = 0.14 }
 ---@field tokens_per_second? table what you measured on one GPU, as in { H100 = 9500 }: for rank "tokens_per_dollar"
+---@field workload? string for that rank: what `rille.train` measured under this name; `tokens_per_second` overrides it
+---@field estimated? boolean true takes GPUs that it was not measured on by their TFLOPs, in proportion
 
 --- In a call on a rented machine: the seconds until that will be taken away, or nil while nobody has said so. The
 --- second value is true where the lease goes on with another machine: then save a checkpoint and call `rille.leave()`.

@@ -36,6 +36,7 @@ function rille.progress(state) end
 ---@field seconds_left? number expected
 ---@field message? string a short remark
 ---@field metrics? table further numbers by name
+---@field measured? table how fast it trains, as `rille.train` and `rille.measure` tell it
 
 --- Raises a structured error, with the fields that Rille's own errors have.
 ---@param fields rille.Error at least the message

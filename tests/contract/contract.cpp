@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/provider/catalogue/known.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -48,6 +49,31 @@ TEST_CASE_METHOD(Fake, "offers: what is sold, priced, in order, and only that") 
   cheap.gpu = "A100";
   cheap.max_price_micros_per_hour = 1;
   CHECK(wait(provider->offers(cheap, {})).value().empty());
+}
+
+// By what the provider tells, or else by Rille's tables: docs/manual/choosing.md says which.
+TEST_CASE_METHOD(Fake, "offers: what lies in a machine, what joins it to others, and which rules it keeps") {
+  const std::string cloud = fake_name();
+  if (cloud != "aws" && cloud != "azure" && cloud != "gcp" && cloud != "alibaba") return;
+  const Offer* largest = nullptr;
+  std::vector<Offer> all = offers("any");
+  for (Offer& o : all) {
+    complete(o);
+    INFO(o.to_value().to_json());
+    if (o.gpu_count == 0) continue;
+    CHECK(o.gpu_vendor == "nvidia");
+    // On Azure's older sizes the machine's own disk is of a kind that nobody tells.
+    if (cloud != "azure" || o.gpu_memory_bytes > 40'000'000'000) CHECK_FALSE(o.disk_kind.empty());
+    CHECK_FALSE(o.compliance.empty());
+    if (!largest || o.price_micros_per_hour > largest->price_micros_per_hour) largest = &o;
+  }
+  REQUIRE(largest);
+  INFO(largest->to_value().to_json());
+  CHECK(largest->gpu_count == 8);
+  CHECK(largest->interconnect == "nvswitch");
+  CHECK(largest->network_gbps > 0);
+  if (cloud != "gcp") CHECK_FALSE(largest->rdma.empty());
+  CHECK(largest->cuda_max.empty());    // no limit that is known: its driver is the image's
 }
 
 TEST_CASE_METHOD(Fake, "a life: create, describe, list, terminate, and nothing is left") {

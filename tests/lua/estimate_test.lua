@@ -76,6 +76,42 @@ tap.test("ResNet-50 answers as NVIDIA measured it", function()
   near("T4, 32 at a time", plan("T4", "fp16", 32).latency_s, 29.54e-3)
 end)
 
+-- Nothing was fitted to these, and nothing is to be: they say how far off the estimate is where it was not tried.
+-- docs/manual/estimate.md has the ratios.
+local function held_out(what, got, published, low, high)
+  local ratio = got / published
+  tap.ok(ratio > low and ratio < high, ("%s: %.3g estimated, %.3g published, %.2f"):format(what, got, published, ratio))
+end
+
+tap.test("trainings that nothing was fitted to", function()
+  -- TinyLlama's README: 22B tokens in 32 hours with 8 A100 of 40 GB; 24k tokens per second on each.
+  held_out("TinyLlama", hours("A100 40GB", 8, { model = "tinyllama", tokens = "22B", batch = 1024 }), 32, 0.9, 1.5)
+  -- BLOOM (Le Scao et al. 2022): 366B tokens, 384 A100 80GB, 1,082,990 GPU hours, with what was lost to failures.
+  held_out("BLOOM 176B", 384 * hours("A100 80GB", 8, { params = 176.247e9, layers = 70, width = 14336, heads = 112,
+    vocab = 250680, context = 2048, tokens = "366B", batch = 2048, gpus = 384 }), 1082990, 0.6, 1.2)
+  -- Meta's model card of Llama 3: 1.3M and 6.4M GPU hours on H100 80GB for more than 15T tokens. On how many is not
+  -- said: 1024 are taken.
+  local function hours_on_h100(model)
+    return 1024 * hours("H100 80GB", 8, { model = model, tokens = "15T", gpus = 1024, batch = 2048 })
+  end
+  held_out("Llama 3 8B", hours_on_h100("llama-3-8b"), 1.3e6, 0.4, 1)
+  held_out("Llama 3 70B", hours_on_h100("llama-3-70b"), 6.4e6, 0.7, 1.4)
+end)
+
+-- gpt-fast's README: tokens per second of one text on A100 80GB (held to 330 W), after a prompt of 5 tokens.
+tap.test("text that is generated as nothing was fitted to", function()
+  local function each_s(model, precision, gpus)
+    local plan = rille.estimate { model = model, precision = precision, batch = 1, requests_per_second = 0.01,
+      prompt_tokens = 5, output_tokens = 200, offers = { { gpu = "A100 80GB", gpu_count = gpus } } }.plans[1]
+    tap.equal(plan.gpus_per_replica, gpus)
+    return plan.token_s
+  end
+  held_out("Llama 2 7B in bf16", each_s("llama-7b", "bf16", 1), 1 / 104.9, 0.8, 1.4)
+  held_out("Llama 2 7B in int8", each_s("llama-7b", "int8", 1), 1 / 155.58, 0.6, 1.2)
+  held_out("Llama 2 7B in int4", each_s("llama-7b", "int4", 1), 1 / 196.8, 0.4, 1)
+  held_out("Llama 2 70B on four", each_s("llama-70b", "bf16", 4), 1 / 38.01, 0.8, 1.4)
+end)
+
 tap.test("FLOP and memory by hand", function()
   local gpt = rille.estimate { model = "gpt2", tokens = 1e9, offers = { { gpu = "A100" } } }
   tap.equal(gpt.flops, 1e9 * (6 * 124.4e6 + 12 * 12 * 768 * 1024))

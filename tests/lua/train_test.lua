@@ -280,4 +280,67 @@ tap.test("products in bf16, parameters and gradients in f32", function()
   for _ = 1, 3 do tap.equal(rille.autocast("bf16", step, x).dtype, "bf16") end  -- a key of its own
 end)
 
+-- A clock that a test turns, and a meter by it.
+local function turned(options)
+  local now = 100
+  local meter = require("rille.tools.meter").new(options or {}, function() return now end)
+  return meter, function(seconds) now = now + seconds end
+end
+
+tap.test("a meter: the median of the steps, without the first ones", function()
+  local meter, pass = turned { workload = "w", unit = "samples", model = rille.nn.linear(3, 5), precision = "bf16" }
+  local news = 0
+  meter:begin()
+  for i = 1, 24 do
+    pass(i <= 5 and 60 or 0.5)
+    news = news + (meter:step(10) and 1 or 0)
+  end
+  tap.equal({ news, meter.report, meter:sum_up() }, { 0 }, "19 steps are too few")
+  pass(500)  -- one that was interrupted does not move a median
+  tap.equal(meter:step(10), true)
+  local report = meter.report
+  tap.equal({ report.rate, report.steps, report.batch, report.unit }, { 20, 20, 10, "samples" })
+  tap.equal({ report.workload, report.params, report.precision, report.device }, { "w", 20, "bf16", dev.kind })
+end)
+
+tap.test("a meter sums up once in half a minute, over the last steps", function()
+  local meter, pass = turned()
+  meter:begin()
+  for _ = 1, 25 do
+    pass(1)
+    meter:step(1)
+  end
+  local first, news = meter.report, 0
+  for _ = 1, 280 do
+    pass(0.1)
+    news = news + (meter:step(1) and 1 or 0)
+  end
+  tap.equal({ news, meter.report, first.rate }, { 0, first, 1 })
+  for _ = 1, 900 do
+    pass(0.1)
+    news = news + (meter:step(1) and 1 or 0)
+  end
+  tap.ok(news >= 3 and news <= 4, news)
+  tap.ok(math.abs(meter:sum_up().rate - 10) < 1e-6, "the slow ones are too long ago")
+  tap.equal(meter.report.steps, 20 + 280 + 900)
+  -- What is no step is left out, and a step that takes no time is no division by nothing.
+  pass(1000)
+  meter:begin()
+  meter:step(1)
+  tap.ok(meter.rates[(meter.count - 1) % 500 + 1] < math.huge)
+end)
+
+tap.test("measuring a loop of one's own, and what it refuses", function()
+  local step = rille.measure { items = 64, workload = "own" }
+  for _ = 1, 30 do step() end
+  step(32)
+  tap.raises("invalid", "did you mean 'workload'", rille.measure, { worklod = "x" })
+  tap.raises("invalid", "how many tokens", rille.measure {})
+  tap.raises("invalid", "a name is needed", rille.measure, { workload = "" })
+  tap.raises("invalid", "unit = images", rille.measure, { unit = "images" })
+  tap.raises("invalid", "a module is needed", rille.measure, { model = {} })
+  tap.raises("invalid", "workload = 7", rille.train, { update = print, data = {}, steps = 3, workload = 7 })
+  tap.raises("invalid", "a module is needed", rille.train, { update = print, data = {}, steps = 3, model = 7 })
+end)
+
 tap.done()

@@ -164,6 +164,10 @@ Async<std::vector<Offer>> Ecs::types(CancelToken token) {
         offer.gpu = gpu_model(v.text("GPUSpec"));
         offer.gpu_memory_bytes = static_cast<std::int64_t>(v.number("GPUMemorySize") * 1073741824.0);
       }
+      offer.network_gbps = v.number("InstanceBandwidthTx") / 1e6;  // in kbit/s, without bursts
+      if (v.integer("EriQuantity") > 0) offer.rdma = "erdma";
+      if (v.integer("LocalStorageAmount") == 0) offer.disk_kind = "network";
+      else if (v.text("LocalStorageCategory").find("ssd") != std::string::npos) offer.disk_kind = "nvme";
       out.push_back(std::move(offer));
     }
     next = answer.text("NextToken");

@@ -207,6 +207,9 @@ Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, CancelToken to
       else if (name == "MemoryGB") offer.memory_bytes = std::llround(std::atof(value.c_str()) * (1 << 30));
       else if (name == "GPUs") gpus = std::atoi(value.c_str());
       else if (name == "LowPriorityCapable") interruptible = value == "True";
+      else if (name == "RdmaEnabled" && value == "True") offer.rdma = "infiniband";
+      else if (name == "NvmeDiskSizeInMiB" && std::atof(value.c_str()) > 0) offer.disk_kind = "nvme";
+      else if (name == "MaxResourceVolumeMB" && value == "0" && offer.disk_kind.empty()) offer.disk_kind = "network";
     }
     if (read_gpus(offer, gpus) && (interruptible || !spot)) out.push_back(std::move(offer));
   }

@@ -57,6 +57,10 @@ void complete(Offer& o) {
   if (o.gpu_count > 1 && o.interconnect.empty())  // a card that has no other way, on whatever board it stands
     if (const GpuFacts* facts = known_gpu(o.gpu, o.gpu_memory_bytes); facts && facts->nvlink_bytes_per_s == 0)
       o.interconnect = "pcie";
+  // Toolkits that are newer than this know nothing of Volta and what came before: CUDA 13.0's release notes.
+  if (o.gpu_count > 0 && o.cuda_max.empty())
+    if (const GpuFacts* facts = known_gpu(o.gpu, o.gpu_memory_bytes); facts && facts->capability < capability_least)
+      o.cuda_max = "12.9";
   if (o.compliance.empty()) o.compliance = compliance_of(o.provider, o.region);
 }
 

@@ -12,7 +12,7 @@
 
 namespace rille::provider {
 
-// Fills the empty ones of an offer's gpu_vendor, interconnect, rdma, network_gbps, disk_kind and compliance.
+// Fills the empty ones of an offer's gpu_vendor, interconnect, rdma, network_gbps, disk_kind, cuda_max and compliance.
 void complete(Offer& offer);
 
 // The words of OfferQuery::interconnect: "pcie", "nvlink" (also with switches), "nvswitch", "xgmi" between the GPUs of

@@ -23,11 +23,18 @@ GpuWorth gpu_worth(const OfferQuery& query, std::string_view model, std::int64_t
   if (facts) out.tflops = (facts->bf16 > 0 ? facts->bf16 : facts->fp16) / 1e12;
   out.gb = static_cast<double>(memory_bytes) / 1e9;
   if (memory_bytes <= 0 && facts) out.gb = facts->memory_bytes / 1e9;
-  std::size_t words = 0;  // "A100 80GB" says more than "A100"
-  for (const auto& [name, number] : query.tokens_per_second)
-    if (name.size() > words && gpu_matches(model, memory_bytes, name))
-      words = name.size(), out.tokens_per_second = number;
+  const std::string_view name = number_for(query.tokens_per_second, model, memory_bytes);
+  if (!name.empty()) out.tokens_per_second = query.tokens_per_second.at(std::string(name));
   return out;
+}
+
+// "A100 80GB" says more than "A100".
+std::string_view number_for(const std::map<std::string, double>& numbers, std::string_view model,
+                            std::int64_t memory_bytes) {
+  std::string_view best;
+  for (const auto& [name, number] : numbers)
+    if (name.size() > best.size() && gpu_matches(model, memory_bytes, name)) best = name;
+  return best;
 }
 
 double merit(Rank rank, Micros dollars, int gpu_count, const GpuWorth& worth) {

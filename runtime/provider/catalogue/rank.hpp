@@ -1,6 +1,8 @@
 // Which offer comes first: the merit of each by the query's rank. Pure functions; any thread.
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +17,10 @@ struct GpuWorth {
   double tokens_per_second = 0;  // as the query says
 };
 GpuWorth gpu_worth(const OfferQuery& query, std::string_view model, std::int64_t memory_bytes);
+// The key of the number that is meant for a GPU, in a table such as OfferQuery::tokens_per_second; "": none. Into
+// `numbers`.
+std::string_view number_for(const std::map<std::string, double>& numbers, std::string_view model,
+                            std::int64_t memory_bytes);
 
 // The smaller, the better; infinity: not known, so it comes last. `dollars` may be price_unknown.
 double merit(Rank rank, Micros dollars, int gpu_count, const GpuWorth& worth);

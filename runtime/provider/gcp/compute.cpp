@@ -207,6 +207,7 @@ Async<std::vector<Offer>> Compute::types(std::string zone, CancelToken token) {
     offer.id = v.text("name");
     offer.vcpus = static_cast<int>(v.integer("guestCpus"));
     offer.memory_bytes = v.integer("memoryMb") << 20;
+    if (v["bundledLocalSsds"].integer("partitionCount") > 0) offer.disk_kind = "nvme";
     for (const Value& inside : list_of(v["accelerators"]))
       set_gpus(offer, inside.text("guestAcceleratorType"), static_cast<int>(inside.integer("guestAcceleratorCount")));
     out.push_back(offer);

@@ -71,6 +71,8 @@ class More:
     def type_view(self, t, zone):
         builtin = dict(
             accelerators=[dict(guestAcceleratorType=t.gpu, guestAcceleratorCount=t.count)]) if t.count else {}
+        if t.name.startswith(("a3-", "a2-ultra")):
+            builtin["bundledLocalSsds"] = dict(defaultInterface="NVME", partitionCount=t.count)
         return dict(kind="compute#machineType", name=t.name, guestCpus=t.vcpus, memoryMb=t.memory_gib * 1024, zone=zone,
                     selfLink=self.link(f"zones/{zone}/machineTypes/{t.name}"), **builtin)
 

@@ -166,6 +166,11 @@ TEST_CASE("what the tables know of a type and a region is in its offer") {
   told.interconnect = "pcie";
   complete(told);
   CHECK(told.interconnect == "pcie");
+  CHECK(told.cuda_max.empty());
+  Offer old = p4;
+  old.gpu = "V100";
+  complete(old);
+  CHECK(old.cuda_max == "12.9");
 
   Offer london = p4;
   london.region = "eu-west-2";

@@ -1,0 +1,53 @@
+// `rille offers --measured`: how fast trainings were, and on what.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bindings/cli/offers.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/provider/catalogue/measured.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+using provider::Measurement;
+
+// "124M"
+std::string many(double n) {
+  if (n <= 0) return "-";
+  for (const auto& [size, letter] : {std::pair(1e12, 'T'), std::pair(1e9, 'B'), std::pair(1e6, 'M')})
+    if (n >= size) return fmt::format("{:.3g}{}", n / size, letter);
+  return fmt::format("{:.0f}", n);
+}
+
+std::string table_of(const std::vector<Measurement>& list) {
+  std::vector<std::vector<std::string>> rows{{"WORKLOAD", "GPU", "COUNT", "FROM", "PRECISION", "BATCH", "PARAMS",
+                                              "STEPS", "PER SECOND AND GPU", "PER $", "MEASURED"}};
+  for (const Measurement& m : list)
+    rows.push_back({m.workload, m.gpu.empty() ? "cpu" : m.gpu, fmt::format("{}", m.gpu_count),
+                    m.provider + " " + m.offer, m.precision.empty() ? "-" : m.precision, many(m.batch),
+                    many(static_cast<double>(m.params)), fmt::format("{}", m.steps),
+                    fmt::format("{:.4g} {}", m.per_second, m.unit), many(m.per_dollar()), format_utc(m.at_us)});
+  return format_table(rows);
+}
+
+}  // namespace
+
+int measured_command(App& app, const std::string& workload) {
+  Result<std::vector<Measurement>> list = provider::measurements(app.home);
+  if (!list) return fail(app, list.error());
+  std::erase_if(*list, [&](const Measurement& m) { return !workload.empty() && m.workload != workload; });
+  if (app.json) {
+    Value::Array all;
+    for (const Measurement& m : *list) all.push_back(m.to_value());
+    app.terminal.out(Value(std::move(all)).to_json_pretty() + "\n");
+    return 0;
+  }
+  app.terminal.out(list->empty() ? "nothing was measured yet: rille.train on a rented machine measures itself\n"
+                                 : table_of(*list));
+  return 0;
+}
+
+}  // namespace rille::cli

@@ -1,0 +1,66 @@
+-- Internal: how fast a training loop is: the median of its steps. For rille.train and rille.measure; the run that
+-- called keeps what is told in its home (runtime/engine/measuring.hpp).
+local native = require "rille.native"
+local rille = require "rille"
+
+local skipped = 5      -- the first steps compile, capture, and try algorithms
+local least = 20       -- that a median needs
+local kept = 500       -- the last so many count
+local pause = 30       -- seconds between two sums: a step itself pays for two looks at the clock
+
+local Meter = {}
+Meter.__index = Meter
+
+local meter = { skipped = skipped, least = least }
+
+-- options: workload, unit, model, precision. clock: of seconds, native.clock by default.
+function meter.new(options, clock)
+  return setmetatable({ options = options, clock = clock or native.clock, rates = {}, seen = 0, count = 0, told = 0 },
+    Meter)
+end
+
+function meter.is_module(value)
+  return type(value) == "table" and getmetatable(value) ~= nil and type(value.parameters) == "function"
+    and type(value.count) == "function"
+end
+
+-- A step begins, after something that is none.
+function Meter:begin() self.at = self.clock() end
+
+-- A step of so many tokens or samples has ended, and the next begins. Gives whether there is news to tell.
+function Meter:step(items)
+  local now = self.clock()
+  self.seen, self.items = self.seen + 1, items
+  if self.at and self.seen > skipped then
+    self.rates[self.count % kept + 1] = items / math.max(now - self.at, 1e-9)
+    self.count = self.count + 1
+  end
+  self.at = now
+  if self.count < least or (self.count > least and now - self.told < pause) then return false end
+  self:sum_up()
+  return true
+end
+
+local function median_of(list, n)
+  local sorted = {}
+  for i = 1, n do sorted[i] = list[i] end
+  table.sort(sorted)
+  local middle = math.floor((n + 1) / 2)
+  return n % 2 == 1 and sorted[middle] or (sorted[middle] + sorted[middle + 1]) / 2
+end
+
+-- { workload =, rate =, unit =, steps =, batch =, params =, precision =, device = }; nil while there are too few steps.
+function Meter:sum_up()
+  if self.count < least or (self.report and self.report.steps == self.count) then return self.report end
+  local o = self.options
+  if o.model and not self.params then self.params = o.model:count() end
+  local first = o.model and o.model:parameters()[1]
+  self.told = self.at
+  self.report = { workload = o.workload, unit = o.unit or "tokens", steps = self.count, batch = self.items,
+    rate = median_of(self.rates, math.min(self.count, kept)), params = self.params,
+    precision = o.precision or native.autocast_used or (first and first.tensor.dtype) or nil,
+    device = rille.device().kind }
+  return self.report
+end
+
+return meter
