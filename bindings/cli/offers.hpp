@@ -18,7 +18,8 @@ struct OffersArguments {
   std::size_t limit = 100;                  // rows; 0: all
   std::string workload;
   bool estimated = false, measured = false;
-  bool spot = false, refresh = false;
+  bool spot = false, refresh = false, history = false;
+  std::string since = "7d";                 // of the history
 };
 
 void add_offers_options(CLI::App& command, OffersArguments& arguments);
@@ -27,6 +28,8 @@ int offers_command(App& app, const OffersArguments& arguments);
 
 // `rille offers --measured`: what trainings were measured to do, of one workload or of all. offers_measured.cpp
 int measured_command(App& app, const std::string& workload);
+// `rille offers --history`: history_command.cpp.
+int history_command(App& app, const OffersArguments& arguments);
 
 // Where nothing was found: offers_hint.cpp. "": it knows no better.
 std::string gpu_hint(const provider::OfferQuery& query);  // the model that was meant

@@ -264,9 +264,12 @@ void add_offers_options(CLI::App& command, OffersArguments& a) {
   command.add_option("--max-age", a.max_age, "how old a price may be")->capture_default_str();
   command.add_flag("--refresh", a.refresh, "ask the providers now");
   command.add_option("--limit", a.limit, "rows at most; 0: all")->capture_default_str();
+  CLI::Option* history = command.add_flag("--history", a.history, "what spot machines have cost, type by type");
+  command.add_option("--since", a.since, "how far back, e.g. 7d")->capture_default_str()->needs(history);
 }
 
 int offers_command(App& app, const OffersArguments& arguments) {
+  if (arguments.history) return history_command(app, arguments);
   if (arguments.measured) return measured_command(app, arguments.workload);
   Workload workload;
   Result<OfferQuery> query = query_of(app, arguments, workload);

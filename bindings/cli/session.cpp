@@ -44,6 +44,10 @@ void show_event(App& app, const Value& e) {
                        format_utc(static_cast<std::int64_t>(e.number("deadline") * 1e6))));
   else if (what == "replacing")
     t.note(fmt::format("{} goes to another machine", e.text("name")));
+  else if (what == "resizing")
+    t.note(fmt::format("{} stops, to become {}", e.text("name"), e.text("becomes")));
+  else if (what == "resized")
+    t.note(fmt::format("{} is {} now, at {}", e.text("name"), e.text("type"), price_of(e)));
   else if (what == "released")
     t.note(fmt::format("released {}", e.text("name")));
   else if (what == "staged")

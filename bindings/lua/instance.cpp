@@ -236,6 +236,18 @@ Result<int> replace(lua_State* L) {
                [](lua_State*, Value) { return 0; }, Waits::engine);
 }
 
+// box:resize(options)
+Result<int> resize(lua_State* L) {
+  Verb v = begin_verb(L, "resize");
+  Instance& box = self(L, "box:resize");
+  check_table(L, 2, "box:resize's options");
+  RILLE_TRY(Value options, to_value(L, 2, "box:resize"));
+  if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
+  if (!options.as_object()) return make_error(ErrorKind::invalid, "box:resize: its options are named");
+  return await(L, v.run.resize(v.id, box.id, std::move(options), v.source),
+               [](lua_State*, Value) { return 0; }, Waits::engine);
+}
+
 // box:preempting(): when its machine will be taken away, or nil
 int preempting(lua_State* L) {
   Verb v = begin_verb(L, "preempting");
@@ -309,6 +321,7 @@ int open_instance(lua_State* L) {
                             {"exec", bind<exec>},
                             {"release", bind<release>},
                             {"replace", bind<replace>},
+                            {"resize", bind<resize>},
                             {"preempting", bind<preempting>},
                             {"telemetry", bind<telemetry>},
                             {"detach", bind<detach>}},

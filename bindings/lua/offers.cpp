@@ -1,25 +1,38 @@
-// rille.offers { gpu = "A100" }: what there is to rent, cheapest first, as a list that prints as a table.
+// rille.offers { gpu = "A100" }: what there is to rent, cheapest first; rille.price_history { gpu = "A100" }: what it has
+// cost. Lists that print as tables.
 #include "bindings/lua/verb.hpp"
 
 namespace rille::lua {
 
 namespace {
 
+Result<Value> read_query(lua_State* L, const char* what) {
+  Value query{Value::Object{}};
+  if (lua_isnoneornil(L, 1)) return query;
+  check_table(L, 1, what);
+  RILLE_TRY(query, to_value(L, 1, what));
+  if (query.as_array() && query.as_array()->empty()) query = Value(Value::Object{});
+  return query;
+}
+
+int push_list(lua_State* L, Value list) {
+  push_rille_core(L);
+  lua_getfield(L, -1, "list_view");
+  push_value(L, list);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
 Result<int> offers(lua_State* L) {
   Verb v = begin_verb(L, "offers");
-  Value query{Value::Object{}};
-  if (!lua_isnoneornil(L, 1)) {
-    check_table(L, 1, "rille.offers");
-    RILLE_TRY(query, to_value(L, 1, "rille.offers"));
-    if (query.as_array() && query.as_array()->empty()) query = Value(Value::Object{});
-  }
-  return await(L, v.run.offers(v.id, std::move(query), v.source), [](lua_State* l, Value list) {
-    push_rille_core(l);
-    lua_getfield(l, -1, "list_view");
-    push_value(l, list);
-    lua_call(l, 1, 1);
-    return 1;
-  }, Waits::engine);
+  RILLE_TRY(Value query, read_query(L, "rille.offers"));
+  return await(L, v.run.offers(v.id, std::move(query), v.source), push_list, Waits::engine);
+}
+
+Result<int> price_history(lua_State* L) {
+  Verb v = begin_verb(L, "price_history");
+  RILLE_TRY(Value query, read_query(L, "rille.price_history"));
+  return await(L, v.run.price_history(v.id, std::move(query), v.source), push_list, Waits::engine);
 }
 
 }  // namespace
@@ -28,6 +41,7 @@ int open_offers(lua_State* L) {
   lua_settop(L, 1);
   lua_newtable(L);
   set_async(L, "offers", bind<offers>);
+  set_async(L, "price_history", bind<price_history>);
   add_words(L, 1);
   return 0;
 }

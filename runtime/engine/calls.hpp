@@ -49,6 +49,8 @@ class Calls {
   Async<Value> get(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
   // Another machine for the lease, whatever becomes of this one; `options` differ from those of the rent.
   Async<LeaseView> replace(std::string lease_id, Value options, std::string why, CancelToken token);
+  // Another type for its machine, while nothing runs there. resizing.cpp
+  Async<LeaseView> resize(std::string lease_id, Value options, CancelToken token);
   // When its machine will be taken away, in seconds since 1970, or null.
   Async<Value> preempting(std::string lease_id, CancelToken token);
   // What the machines of these leases do: a list in their order, of readings or { error }. usage.cpp
@@ -88,6 +90,8 @@ class Calls {
   void leave(const std::string& lease_id);
   Async<> move_on(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
   Async<> move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
+  Async<> resize_alone(std::string lease_id, Value options, CancelToken token);
+  Async<> end_resize(std::string lease_id, CancelToken token);  // that was begun, by whomever
   struct Setup { std::int64_t n = 0; std::string spec; };
   Result<std::vector<Setup>> owed_setups(const std::string& lease_id, std::int64_t generation) const;
   Async<> set_up(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,

@@ -47,6 +47,15 @@ Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
+Async<Value> RunImpl::price_history(FiberId id, Value query, std::string source) {
+  if (!leases_) co_return no_leases();
+  Operation op{"price_history", "price_history", query, std::move(source)};
+  for (const char* named : {"provider", "providers"})  // the simulated one answers for it
+    if (config_.simulation && query.as_object()) query.as_object()->erase(named);
+  Live live = [this, query](CancelToken token) { return leases_->price_history(query, token); };
+  co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
 // A fork has rows of its own for the leases that it rents anew; the record names those of its origin. The row of any
 // other lease in its record is its origin's.
 Result<std::string> RunImpl::of_fork(const std::string& own, const std::string& recorded) {
@@ -241,6 +250,18 @@ Async<Value> RunImpl::replace(FiberId id, std::string lease_id, Value options, s
   Live live = [=, this](CancelToken token) -> Async<Value> {
     RILLE_CO_TRY(LeaseView now, co_await calls_->replace(lease_id, options, "asked for", token));
     co_return Value().set("generation", now.generation);
+  };
+  co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
+Async<Value> RunImpl::resize(FiberId id, std::string lease_id, Value options, std::string source) {
+  if (!leases_) co_return no_leases();
+  Value identity;
+  identity.set("lease", recorded_as(lease_id)).set("options", options);
+  Operation op{"resize", "resize", std::move(identity), std::move(source)};
+  Live live = [=, this](CancelToken token) -> Async<Value> {
+    RILLE_CO_TRY(LeaseView now, co_await calls_->resize(lease_id, options, token));
+    co_return Value().set("machine", now.machine_id);
   };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }

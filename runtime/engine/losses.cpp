@@ -24,6 +24,9 @@ bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "age
 }  // namespace
 
 Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& l) {
+  if (l && l->state == "resizing")
+    return make_error(ErrorKind::state, fmt::format("the machine of lease '{}' becomes another type", l->name),
+                      "it can be used once box:resize is over");
   if (l && l->request.idle_after_ms > 0)
     return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l->name, l->state),
                       fmt::format("its machine ends when it is idle for {} (idle_after); on_loss = \"replace\" goes on "
@@ -109,6 +112,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
       bool expired = run_.now_us() >= l->expires_us;
       if (!is_loss(agent.error()) || expired || !lease::Manager::replaces(*l)) co_return agent.error();
       why = agent.error().message;
+    } else if (l && l->state == "resizing") {
+      RILLE_CO_CHECK(co_await end_resize(lease_id, token));
+      continue;
     } else if (!l || l->replacing.empty()) {
       co_return not_live(lease_id, l);
     }
@@ -120,7 +126,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
 
 Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
-  if (!l || token.cancelled() || !lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;
+  if (!l || token.cancelled()) co_return false;
+  if (l->state == "resizing") co_return true;  // what ran there has ended: it goes on once that is over
+  if (!lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;
   if (l->generation != generation || l->state != "live") co_return l->generation != generation || !l->replacing.empty();
   Result<provider::Machine> machine = co_await leases_->describe(*l, token);
   bool gone = machine && (machine->state == provider::MachineState::gone ||
@@ -189,6 +197,7 @@ Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::st
 }
 
 Async<LeaseView> Calls::replace(std::string lease_id, Value options, std::string why, CancelToken token) {
+  RILLE_CO_CHECK(co_await end_resize(lease_id, token));
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || (l->state != "live" && l->replacing.empty())) co_return not_live(lease_id, l);
   RILLE_CO_CHECK(co_await move_on(lease_id, l->generation, std::move(why), std::move(options), token));

@@ -146,7 +146,7 @@ bool Calls::others_work(const std::string& lease_id, std::int64_t generation) co
 // For the script: what is known, or what the provider says now. A provider that is out of order says nothing.
 Async<Value> Calls::preempting(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
-  if (!l || (l->state != "live" && l->replacing.empty())) co_return not_live(lease_id, l);
+  if (!l || (!l->has_machine() && l->replacing.empty())) co_return not_live(lease_id, l);
   if (l->state != "live") co_return Value();
   recall_notice(*l);
   Result<provider::Machine> machine = co_await leases_->describe(*l, token);

@@ -148,7 +148,8 @@ Result<Engine::Place> Engine::cut_at(const RunRow& row, const std::string& key, 
     for (const Mark& m : marks) {
       if (m.seq >= first->seq || m.lease.empty()) continue;
       const Machine& machine = machines[m.lease];
-      bool held = machine.state == "live" || machine.state == "creating" || machine.state == "intent";
+      bool held = machine.state == "live" || machine.state == "resizing" || machine.state == "creating" ||
+                  machine.state == "intent";
       if (open == Open::keep && held) continue;
       if (machine.state == "released" && machine.released_us <= closed_us) continue;
       if (open == Open::rerent && !machine.state.empty()) {

@@ -195,10 +195,12 @@ class RunImpl final : public Run {
   Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise,
                       std::string source) override;
   Async<Value> offers(FiberId fiber, Value query, std::string source) override;
+  Async<Value> price_history(FiberId fiber, Value query, std::string source) override;
   Result<> set_budget(FiberId fiber, const Value& options) override;
   Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) override;
   Async<> release(FiberId fiber, std::string lease_id, std::string source) override;
   Async<Value> replace(FiberId fiber, std::string lease_id, Value options, std::string source) override;
+  Async<Value> resize(FiberId fiber, std::string lease_id, Value options, std::string source) override;
   Async<Value> preempting(FiberId fiber, std::string lease_id, std::string source) override;
   Async<> detach(FiberId fiber, std::string lease_id, std::int64_t ttl_ms, std::string source) override;
   void keep_lease(FiberId fiber, const std::string& lease_id, ScopeId scope) override;

@@ -40,9 +40,10 @@ Error unreachable(const std::string& machine) {
 // One connection. It breaks when the machine goes.
 class SimAgent final : public agent::AgentClient {
  public:
-  SimAgent(Loop& loop, SimAgents& all, std::string machine) : loop_(loop), all_(all), machine_(std::move(machine)) {}
+  SimAgent(Loop& loop, SimAgents& all, std::string machine)
+      : loop_(loop), all_(all), machine_(std::move(machine)), stopped_us_(box().stopped_us) {}
 
-  bool broken() const override { return !box().alive(now_us()); }
+  bool broken() const override { return !box().alive(now_us()) || box().stopped_us != stopped_us_; }
 
   Async<agent::CallStatus> start(agent::StartRequest request, CancelToken token) override {
     RILLE_CO_CHECK(co_await all_.place(loop_, "start", false));
@@ -53,7 +54,7 @@ class SimAgent final : public agent::AgentClient {
       co_return make_error(ErrorKind::state, fmt::format("the call belongs to generation {} and epoch {} by now",
                                                          known.generation, known.epoch));
     known.epoch = request.epoch;
-    const bool again = known.left_us && request.after_attempt;
+    const bool again = (known.left_us && request.after_attempt) || all_.stopped(known);
     if (known.machine != machine_ || again) {
       RILLE_CO_TRY(SimAgents::Call fresh, all_.plan(request));
       fresh.machine = machine_;
@@ -80,7 +81,7 @@ class SimAgent final : public agent::AgentClient {
       if (token.cancelled()) co_return token.reason();
       auto it = all_.calls_.find(key);
       if (broken()) co_return unreachable(machine_);
-      if (it == all_.calls_.end() || it->second.machine != machine_) co_return status;
+      if (it == all_.calls_.end() || it->second.machine != machine_ || all_.stopped(it->second)) co_return status;
       SimAgents::Call& call = it->second;
       tell_checkpoint(call, handlers);
       if (call.left_us) {
@@ -252,6 +253,7 @@ class SimAgent final : public agent::AgentClient {
   Loop& loop_;
   SimAgents& all_;
   std::string machine_;
+  std::int64_t stopped_us_;            // of the machine, when this connection was made: a later stop breaks it
   std::map<std::string, CancelSource> naps_;  // of attaches, by call
 };
 
@@ -275,11 +277,18 @@ Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::s
   co_return made;
 }
 
+// The machine has become another type while it worked: what was published before is on its disk.
+bool SimAgents::stopped(const Call& call) const {
+  const provider::sim::Box* box = cloud_.find(call.machine);
+  return box && box->stopped_us > call.started_us && call.end_us() > box->stopped_us;
+}
+
 // What it has done here, until now or until its machine went.
 std::int64_t SimAgents::work_until_end_us(const Call& call) const {
   const provider::sim::Box* box = cloud_.find(call.machine);
   std::int64_t until = cloud_.now_us();
   if (box && box->end_us()) until = std::min(until, box->end_us());
+  if (stopped(call)) until = std::min(until, box->stopped_us);
   if (call.left_us) until = std::min(until, call.left_us);
   return std::clamp<std::int64_t>(until - call.started_us, 0, call.work_us - call.begun_with_us);
 }

@@ -77,6 +77,7 @@ class SimAgents {
   std::string home_;
   std::int64_t done_us_ = 0, useful_us_ = 0;   // work of calls that are not in calls_ any more
 
+  bool stopped(const Call& call) const;
   std::int64_t work_until_end_us(const Call& call) const;
   void drop(const Call& call);
 };

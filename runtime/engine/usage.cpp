@@ -49,7 +49,7 @@ Task<void> Calls::wake(std::string lease_id) {
     auto agent = co_await known_client(lease_id, closed);
     if (!*alive || closed.cancelled() || agent || agent.error().code == "machine_lost") co_return;
     Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
-    if (row && (!*row || (*row)->state != "live")) co_return;
+    if (row && (!*row || !(*row)->has_machine())) co_return;
     Result<> slept = co_await sleep_for(run_.loop(), again_ms(attempt), closed);
     if (!slept || !*alive) co_return;
   }

@@ -20,19 +20,6 @@ constexpr std::size_t refusals_max = 100;            // offers that one rent tri
 using provider::Machine;
 using provider::MachineState;
 
-// Whether the provider has surely not made a machine: only then may the next offer be tried.
-bool definitive(const Error& e) {
-  if (e.http_status == 429) return false;  // asked too often: that says nothing about the offer
-  switch (e.kind) {
-    case ErrorKind::capacity:
-    case ErrorKind::quota:
-    case ErrorKind::auth:
-    case ErrorKind::invalid:
-    case ErrorKind::config: return true;
-    default: return false;
-  }
-}
-
 // A token is good for half the time that the provider remembers it; and the machine should have half its life before
 // it, for its expiry is in the request.
 bool can_resend(const Lease& lease, const provider::Traits& traits, std::int64_t now_us) {
@@ -180,7 +167,7 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Refused refused, Even
         made = make_error(ErrorKind::capacity, fmt::format("the machine of '{}' ({}) has ended already", lease.name,
                                                            made->id));
       if (token.cancelled()) co_return token.reason();
-      if (!definitive(made.error())) {
+      if (!is_definitive(made.error())) {
         unanswered = true;
         if (attempt >= create_attempts_max) co_return made.error();  // release() settles the row
         RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));

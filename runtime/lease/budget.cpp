@@ -170,6 +170,43 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
   return {};
 }
 
+Result<> reserve_change(store::Db& db, Lease& lease, std::int64_t teardown_ms, std::int64_t now_us) {
+  constexpr std::int64_t surely_over_us = 600'000'000;
+  Change& to = *lease.change;
+  RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us, false));
+  Micros before = 0, asked = 0;
+  for (const Tenure& t : lease.tenures) {
+    if (t.generation == lease.generation) asked += t.cost(now_us + surely_over_us);
+    else before += t.cost(now_us);
+  }
+  const std::int64_t left_ms = std::max<std::int64_t>(0, lease.expires_us - now_us) / 1000;
+  asked += billed_micros(to.offer.billing, to.cap_micros_per_hour, lease.disk_micros_per_hour, left_ms + teardown_ms);
+  const Money* tightest = nullptr;
+  for (Money& m : scopes) {
+    m.spent += before;
+    if (m.limit >= 0 && (!tightest || left_of(m) < left_of(*tightest))) tightest = &m;
+  }
+  if (tightest && to.cap_micros_per_hour < 0)
+    return make_error(ErrorKind::budget,
+                      fmt::format("'{}' cannot become {} under {}: its price is not known in dollars", lease.name,
+                                  to.offer.id, tightest->name),
+                      "say what it costs: price = dollars per hour");
+  if (tightest && asked > lease.reserved_micros && asked > left_of(*tightest)) {
+    Error e = make_error(
+        ErrorKind::budget,
+        fmt::format("making '{}' {} at {} per hour would exceed {} of {}: until its end it may cost {}, and {} are "
+                    "left for it", lease.name, to.offer.id, format_dollars(to.cap_micros_per_hour), tightest->name,
+                    format_dollars(tightest->limit), format_dollars(asked), format_dollars(left_of(*tightest))),
+        "raise the budget, or choose a cheaper type");
+    e.code = tightest->scope;
+    return e;
+  }
+  to.reserved_before = lease.reserved_micros;
+  to.reserved_after = asked;
+  lease.reserved_micros = std::max(lease.reserved_micros, asked);
+  return {};
+}
+
 Result<> set_limit(store::Db& db, const Limit& limit) {
   if (limit.micros < 0) return db.run("DELETE FROM budgets WHERE scope=?", {limit.scope});
   return db.run("INSERT OR REPLACE INTO budgets(scope,limit_micros,alert_percent,alert_url) VALUES(?,?,?,?)",

@@ -25,6 +25,11 @@ Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us);
 Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
                  std::int64_t now_us);
 
+// Reserves for a lease whose machine becomes what its `change` says: what it has cost until that is surely over, then
+// the new price until its expiry. Never less than before, for it may stay as it was. Refuses (kind budget) what is more
+// than that and than what the tightest budget leaves; the lease is not shortened, for its machine's own end stands.
+Result<> reserve_change(store::Db& db, Lease& lease, std::int64_t teardown_ms, std::int64_t now_us);
+
 // A limit of the home: scope "month" or "tag:NAME"; -1 removes it.
 struct Limit {
   std::string scope, alert_url;

@@ -19,6 +19,34 @@ std::int64_t billed_ms(const provider::Billing& b, std::int64_t ms) {
 
 Micros micros_of(__int128 micro_ms) { return static_cast<Micros>((micro_ms + ms_per_hour - 1) / ms_per_hour); }
 
+// A machine that became another type is billed as one machine after the other: of which a segment is.
+std::size_t part_of(const Tenure& t, const Segment& s) {
+  return static_cast<std::size_t>(std::count_if(t.restarts.begin(), t.restarts.end(),
+                                                [&s](const Restart& r) { return r.from_us <= s.from_us; }));
+}
+
+// What the machine itself has cost as that one, without its disk.
+Micros part_cost(const Tenure& t, std::size_t part, std::int64_t begin, std::int64_t end) {
+  const provider::Billing& billing = part ? t.restarts[part - 1].billing : t.billing;
+  const std::int64_t from = part ? t.restarts[part - 1].from_us : begin;
+  std::int64_t until = t.restarts.empty() ? end : from;
+  __int128 machine = 0;
+  Micros last_price = 0;
+  bool metered = false;
+  for (const Segment& s : t.segments) {
+    if (s.amount || s.part == "disk" || part_of(t, s) != part) continue;
+    const std::int64_t to = std::min(s.to_us ? s.to_us : end, end);
+    last_price = std::max<Micros>(s.micros_per_hour, 0);
+    machine += static_cast<__int128>(last_price) * (std::max<std::int64_t>(0, to - std::max(s.from_us, from)) / 1000);
+    until = std::max(until, to);
+    metered = true;
+  }
+  if (!metered) return 0;
+  const std::int64_t ms = std::max<std::int64_t>(0, until - from) / 1000;
+  machine += static_cast<__int128>(last_price) * (billed_ms(billing, ms) - ms);
+  return std::max(micros_of(machine), billing.minimum_micros);
+}
+
 }  // namespace
 
 Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk, std::int64_t ms) {
@@ -26,31 +54,20 @@ Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk
   return std::max(micros_of(machine), billing.minimum_micros) + cost_micros(std::max<Micros>(disk, 0), ms);
 }
 
-// Summed exactly, and rounded up once for each part.
+// Summed exactly, and rounded up once for each part, and for each type that the machine was.
 Micros Tenure::cost(std::int64_t now_us) const {
   const std::int64_t end = to_us ? to_us : std::max(now_us, from_us);
   // Since when it could be used may not be known: then it counts from its creation.
   const std::int64_t begin = billing.from_live && ready_us ? std::min(ready_us, end) : from_us;
-  __int128 machine = 0, disk = 0;
-  Micros last_price = 0, amount = 0;
-  bool metered = false;
+  __int128 disk = 0;
+  Micros amount = 0;
   for (const Segment& s : segments) {
-    if (s.amount) {
-      amount += *s.amount;
-      continue;
-    }
-    const bool on_disk = s.part == "disk";
-    std::int64_t from = on_disk ? s.from_us : std::max(s.from_us, begin);
-    std::int64_t to = std::min(s.to_us ? s.to_us : end, end);
-    Micros price = std::max<Micros>(s.micros_per_hour, 0);
-    (on_disk ? disk : machine) += static_cast<__int128>(price) * (std::max<std::int64_t>(0, to - from) / 1000);
-    if (!on_disk) last_price = price, metered = true;
+    if (s.amount) amount += *s.amount;
+    else if (s.part == "disk")
+      disk += static_cast<__int128>(std::max<Micros>(s.micros_per_hour, 0)) *
+              (std::max<std::int64_t>(0, std::min(s.to_us ? s.to_us : end, end) - s.from_us) / 1000);
   }
-  if (metered) {
-    std::int64_t ms = std::max<std::int64_t>(0, end - begin) / 1000;
-    machine += static_cast<__int128>(last_price) * (billed_ms(billing, ms) - ms);
-    amount += std::max(micros_of(machine), billing.minimum_micros);
-  }
+  for (std::size_t part = 0; part <= restarts.size(); ++part) amount += part_cost(*this, part, begin, end);
   return amount + micros_of(disk);
 }
 

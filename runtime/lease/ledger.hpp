@@ -22,6 +22,12 @@ struct Segment {
   std::optional<Micros> amount;             // as billed; then there is one segment only
 };
 
+// From when on a machine was billed anew, since it became another type: by units and a minimum of their own.
+struct Restart {
+  std::int64_t from_us = 0;
+  provider::Billing billing;
+};
+
 // One machine of a lease, from its creation to its end.
 struct Tenure {
   std::int64_t generation = 1;
@@ -31,6 +37,7 @@ struct Tenure {
   std::int64_t ready_us = 0;                // could be used from then on; 0: not yet
   std::int64_t busy_us = 0, busy_since_us = 0;
   std::vector<Segment> segments;
+  std::vector<Restart> restarts;            // in the order of time; of the segments that begin from then on
 
   Micros cost(std::int64_t now_us) const;
   bool reconciled() const { return !segments.empty() && segments.front().amount; }
@@ -59,6 +66,12 @@ Result<> end_tenures(store::Db& db, const std::string& lease, std::int64_t now_u
 Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us);
 // The price has moved.
 Result<> record_price(store::Db& db, const Lease& lease, Micros micros_per_hour, std::int64_t now_us);
+// The machine is about to become what lease.change says: from change.from_us on both prices count, for nobody here knows
+// when the provider ends the one and begins the other.
+Result<> record_change(store::Db& db, const Lease& lease);
+// It has become that by now_us: the price before counts no more. Or it has not: the other one never did.
+Result<> record_changed(store::Db& db, const Lease& lease, std::int64_t from_us, std::int64_t now_us);
+Result<> record_unchanged(store::Db& db, const Lease& lease, std::int64_t from_us);
 // It can be used; something runs on it, or nothing any more.
 Result<> record_ready(store::Db& db, const std::string& lease, std::int64_t now_us);
 Result<> record_busy(store::Db& db, const std::string& lease, bool busy, std::int64_t now_us);

@@ -1,5 +1,6 @@
 // The ledger's rows: the one place that knows the columns of `machines` and `segments`.
 #include <algorithm>
+#include <functional>
 
 #include "runtime/lease/ledger.hpp"
 #include "runtime/lease/manager.hpp"
@@ -26,6 +27,31 @@ Result<> begin_tenure(store::Db& db, const Lease& l, std::int64_t from_us, bool&
   return {};
 }
 
+// What is billed anew stands beside the first billing, in the same column.
+Result<> write_restarts(store::Db& db, const Lease& l, const std::function<void(Value::Array&)>& change) {
+  std::string text;
+  RILLE_CHECK(db.query("SELECT billing FROM machines WHERE lease=? AND generation=? AND machine_id=?",
+                       {l.id, l.generation, l.machine_id}, [&](const store::Row& row) { text = row.text(0); }));
+  RILLE_TRY(Value billing, Value::from_json(text));
+  Value::Array restarts;
+  if (const Value::Array* known = billing["restarts"].as_array()) restarts = *known;
+  change(restarts);
+  const std::string changed = billing.set("restarts", std::move(restarts)).to_json();
+  return db.run("UPDATE machines SET billing=? WHERE lease=? AND generation=? AND machine_id=?",
+                {changed, l.id, l.generation, l.machine_id});
+}
+
+void read_billing(const Value& v, Tenure& t) {
+  t.billing = provider::Billing::from_value(v);
+  const Value::Array none, *restarts = v["restarts"].as_array();
+  for (const Value& r : restarts ? *restarts : none) {
+    Restart restart;
+    restart.from_us = r.integer("from_us");
+    restart.billing = provider::Billing::from_value(r);
+    t.restarts.push_back(restart);
+  }
+}
+
 }  // namespace
 
 Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease) {
@@ -39,7 +65,7 @@ Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease
         t.provider = row.text(1);
         t.region = row.text(2);
         t.machine_id = row.text(3);
-        if (Result<Value> billing = Value::from_json(row.text(4))) t.billing = provider::Billing::from_value(*billing);
+        if (Result<Value> billing = Value::from_json(row.text(4))) read_billing(*billing, t);
         t.from_us = row.integer(5);
         t.to_us = row.integer(6);
         t.ready_us = row.integer(7);
@@ -105,6 +131,32 @@ Result<> record_price(store::Db& db, const Lease& l, Micros micros_per_hour, std
                      "AND to_us IS NULL", {now_us, l.id, l.generation, l.machine_id}));
   if (db.changes() == 0) return {};  // it is over, or billed
   return open_segment(db, l, "machine", micros_per_hour, now_us);
+}
+
+// Until when it was not usable can no longer be told: from here on it has been since its creation.
+Result<> record_change(store::Db& db, const Lease& l) {
+  const Change& to = *l.change;
+  const auto add = [&to](Value::Array& restarts) {
+    restarts.push_back(to.offer.billing.to_value().set("from_us", to.from_us));
+  };
+  RILLE_CHECK(write_restarts(db, l, add));
+  RILLE_CHECK(db.run("UPDATE machines SET ready_us=from_us WHERE lease=? AND generation=? AND machine_id=? AND "
+                     "ready_us IS NULL", {l.id, l.generation, l.machine_id}));
+  return open_segment(db, l, "machine", to.price_micros_per_hour, to.from_us);
+}
+
+Result<> record_changed(store::Db& db, const Lease& l, std::int64_t from_us, std::int64_t now_us) {
+  return db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND "
+                "to_us IS NULL AND from_us<?", {now_us, l.id, l.generation, l.machine_id, from_us});
+}
+
+Result<> record_unchanged(store::Db& db, const Lease& l, std::int64_t from_us) {
+  const auto remove = [from_us](Value::Array& restarts) {
+    std::erase_if(restarts, [from_us](const Value& r) { return r.integer("from_us") == from_us; });
+  };
+  RILLE_CHECK(write_restarts(db, l, remove));
+  return db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND from_us=? "
+                "AND amount_micros IS NULL", {l.id, l.generation, l.machine_id, from_us});
 }
 
 Result<> record_ready(store::Db& db, const std::string& lease, std::int64_t now_us) {

@@ -15,6 +15,7 @@
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/provider/type_of.hpp"
 
 namespace rille::lease {
 
@@ -58,6 +59,7 @@ Value Lease::to_value(std::int64_t now_us) const {
   if (!held.empty()) v.set("machines", std::move(held));
   if (!run_tag.empty()) v.set("tag", run_tag);
   if (!replacing.empty()) v.set("replacing", replacing);
+  if (state == "resizing" && change) v.set("becomes", provider::type_of(change->offer));
   if (taken_us > now_us && state == "live") v.set("preempting", format_utc(taken_us));
   if (released_us) v.set("released", format_utc(released_us));
   if (detached) v.set("detached", true);

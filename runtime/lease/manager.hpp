@@ -18,6 +18,19 @@
 
 namespace rille::lease {
 
+// What a lease's machine is to become, from before its provider is asked until that is over: a part of its row.
+struct Change {
+  Change() = default;                  // not an aggregate: see loop/task.hpp
+  provider::Offer offer;
+  Micros price_micros_per_hour = 0, cap_micros_per_hour = 0;
+  std::int64_t from_us = 0;            // when both prices began to count
+  Micros reserved_before = 0, reserved_after = 0;
+  Value options;                       // of rent, from then on: enough to rent such a machine again
+
+  Value to_value() const;
+  static Result<Change> from_value(const Value& value);
+};
+
 // One row of the table `leases`.
 struct Lease {
   std::string id, run, name, scope, provider, state, token, tag, machine_id, error;
@@ -29,6 +42,7 @@ struct Lease {
   Micros reserved_micros = 0;          // for this generation, until its end
   Value options;                       // of rent: enough to rent again
   std::string replacing;               // why this generation is given up for another
+  std::optional<Change> change;        // in state `resizing`
   bool detached = false;
   std::vector<Tenure> tenures;         // its machines so far; read with the row
   std::string run_tag;                 // read with the row
@@ -40,6 +54,7 @@ struct Lease {
   } seen;
 
   bool billable() const { return state != "released"; }
+  bool has_machine() const { return state == "live" || state == "resizing"; }  // that should be there
   bool ever_lived() const { return !tenures.empty() || live_us; }
   // What its machines have cost by `now_us`, estimates until reconciled with the provider.
   Micros spent_micros(std::int64_t now_us) const;
@@ -72,6 +87,13 @@ struct Replace {
   Value options;                   // that differ from those of the rent; null: none
   store::Fence fence;
   std::int64_t leases_max = -1;
+};
+
+struct Resize {
+  Resize() = default;
+  std::string id;
+  Value options;                   // gpu count vcpus memory interconnect network_gbps type max_price price; null: none
+  store::Fence fence;
 };
 
 // What nobody ends now, and when it will end.
@@ -144,6 +166,12 @@ class Manager {
   // has left it. Errors as acquire; state: it is over, or its ttl is.
   Async<Lease> replace(Replace request, Event event, CancelToken token);
   static bool replaces(const Lease& lease);  // when its machine is lost, by its options
+  // Makes the lease's machine one of another type that fits the options, or first ends what a process before has left
+  // of that. Its disk stays, what ran on it ends. One that fits already, or null options: nothing happens. invalid:
+  // options; its provider cannot (provider::is_lack). capacity: no such type, or no room for it. budget: it would cost
+  // more than is left. The machine goes on as it was then; where even that is not known, the row stays `resizing`, the
+  // error says so, and the next call goes on with it.
+  Async<Lease> resize(Resize request, Event event, CancelToken token);
   // From now on the home owns it, and ends it after ttl_ms. invalid: that is longer than it was rented for.
   Async<Lease> detach(std::string id, std::int64_t ttl_ms, store::Fence fence);
   // Terminates and waits for the provider's word. Success when it is released already. Heeds no cancellation. A
@@ -175,6 +203,10 @@ class Manager {
   // Offers of all providers, or of those named in the query, best first by its rank. A failing provider is an entry
   // with an error, not a failure, and so is a region that fails; what was left out is an entry with a note.
   Async<Value> offers(Value query, CancelToken token);
+  // What spot machines have cost: a list with an object per provider and type, as provider::TypeHistory says it. The
+  // query: gpu count vcpus memory region provider(s), and `since`, "7d". Providers without a history are left out, but
+  // for those that are named; a failing one is an entry with an error.
+  Async<Value> price_history(Value query, CancelToken token);
   // What each of those providers that the query accepts says, at once; whole: see catalogue/known.hpp. invalid: names a
   // provider that is not there.
   struct Asked {
@@ -220,6 +252,15 @@ class Manager {
   Async<> save(Lease& lease, store::Fence fence);
   Async<> pause(std::int64_t ms, CancelToken token = {});
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
+  // resize.cpp
+  using Ledger = std::function<Result<>(store::Db&, Lease&)>;
+  Async<> save_with(Lease& lease, store::Fence fence, Ledger ledger);
+  Async<Lease> plan_change(Lease lease, Resize request, CancelToken token);
+  Async<provider::Offer> choose_type(Lease lease, Terms terms, std::string type, CancelToken token);
+  Async<Lease> carry_out(Lease lease, bool unanswered, store::Fence fence, Event event, CancelToken token);
+  Async<Lease> look_after(Lease lease, Error why, bool unanswered, store::Fence fence, Event event);
+  Async<Lease> changed(Lease lease, provider::Machine machine, store::Fence fence, Event event);
+  Async<Lease> unchanged(Lease lease, Error why, store::Fence fence, Event event);
   // release.cpp
   Result<std::optional<Lease>> find_to_end(const std::string& id) const;
   Async<> end_lease(Lease lease, Event event, store::Fence fence);

@@ -84,7 +84,7 @@ Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& re
     RILLE_CO_TRY(std::optional<Held> held, standing(lease, request));
     if (!held) continue;
     bool vanished = false;
-    if (held->until_us && lease.state == "live" && !request.only_due) {
+    if (held->until_us && lease.has_machine() && !request.only_due) {
       Result<Machine> machine = co_await describe(lease, {});
       vanished = machine && machine->state == MachineState::gone;
     }

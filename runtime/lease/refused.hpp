@@ -16,6 +16,19 @@
 
 namespace rille::lease {
 
+// Whether the provider has surely not done it: only then may the next offer be tried.
+inline bool is_definitive(const Error& e) {
+  if (e.http_status == 429) return false;  // asked too often: that says nothing about the offer
+  switch (e.kind) {
+    case ErrorKind::capacity:
+    case ErrorKind::quota:
+    case ErrorKind::auth:
+    case ErrorKind::invalid:
+    case ErrorKind::config: return true;
+    default: return false;
+  }
+}
+
 // Of one lease: offers that have refused it and those that would for the same reason, which are not asked again; the
 // regions that had nothing left or took the last machine away, which are asked last; `last` of all those from which
 // that machine was. And the list that they were taken from, which serves for the next one, too.

@@ -53,7 +53,11 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
         parsed = make_error(ErrorKind::integrity,
                             "the journal's row of lease " + l.id + " is not valid: " + typed.error().message);
     };
-    read(7, provider::CreateRequest::from_value, [&](provider::CreateRequest r) { l.request = std::move(r); });
+    auto request = [&l](const Value& v) -> Result<provider::CreateRequest> {
+      if (!v["change"].is_null()) { RILLE_TRY(l.change, Change::from_value(v["change"])); }
+      return provider::CreateRequest::from_value(v);
+    };
+    read(7, request, [&](provider::CreateRequest r) { l.request = std::move(r); });
     auto as_it_is = [](const Value& v) { return Result<Value>(v); };
     read(21, as_it_is, [&](Value v) { l.options = std::move(v); });
     if (!row.null(10)) read(10, provider::Machine::from_value, [&](provider::Machine m) { l.machine = std::move(m); });
@@ -100,7 +104,9 @@ Error unwritten(const Lease& l) {
 }
 
 Result<> write_generation(store::Db& db, const Lease& l) {
-  const std::string request = l.request.to_value().to_json(), options = l.options.to_json();
+  Value asked = l.request.to_value();
+  if (l.change) asked.set("change", l.change->to_value());
+  const std::string request = asked.to_json(), options = l.options.to_json();
   const std::string machine = l.machine ? l.machine->to_value().to_json() : std::string();
   const bool first = l.seen.state.empty();
   if (!first) RILLE_CHECK(check_seen(db, l));
@@ -164,7 +170,9 @@ bool is_moved(const Error& e) { return e.code == "lease_moved"; }
 bool is_lost(const Error& e) { return e.kind == ErrorKind::state; }
 
 Result<> write_lease(store::Db& db, const Lease& l) {
-  if (l.seen.state.empty() || l.seen.generation != l.generation) RILLE_CHECK(write_generation(db, l));
+  // A change of type moves the request, the price and the reservation, too.
+  const bool whole = l.seen.generation != l.generation || l.change || l.seen.state == "resizing";
+  if (l.seen.state.empty() || whole) RILLE_CHECK(write_generation(db, l));
   else RILLE_CHECK(write_move(db, l));
   return record_tenure(db, l);
 }

@@ -26,7 +26,7 @@ std::string_view to_string(Account account) {
 Account account_of(const std::optional<Lease>& row, const provider::Machine& machine, const Tag& tag) {
   if (!row) return Account::unknown;
   if (row->tag == machine.tag && row->state == "released") return Account::settled;
-  if (row->tag == machine.tag && row->state == "live" && row->machine_id != machine.id) return Account::second;
+  if (row->tag == machine.tag && row->has_machine() && row->machine_id != machine.id) return Account::second;
   if (row->tag != machine.tag && tag.generation < row->generation) return Account::older;
   return Account::own;
 }
@@ -106,7 +106,7 @@ Async<Survey> Manager::survey(CancelToken token) {
     }
     const bool visible = row.live_us && row.live_us + (*p)->traits().visibility_lag_ms * 1000 <= began_us;
     const bool heard = out.hears(row.provider, row.request.offer.region);
-    if (row.state == "live" && visible && heard && !shown.contains(row.tag)) out.unseen.push_back(std::move(row));
+    if (row.has_machine() && visible && heard && !shown.contains(row.tag)) out.unseen.push_back(std::move(row));
   }
   co_return out;
 }

@@ -116,6 +116,33 @@ function Instance:release() end
 --- box:replace { region = "eu-west-1" }
 function Instance:replace(options) end
 
+--- Makes the machine one of another type: it stops, is changed, and starts again.
+---
+--- Its disk stays, with all that was put there; what runs on it ends, and its address may be another. The new type is
+--- looked for where the machine stands, at its provider. A machine that fits already stays as it is. One that cannot be
+--- changed goes on as it was, and the error says why. From then on a machine that takes its place is like the new one.
+---@param options Instance.ResizeOptions what the machine shall be
+---@mark durable
+---@async
+---@error invalid the provider cannot do that, or not with a spot machine
+---@error capacity there is no such type where the machine stands, or none is left
+---@error budget it would cost more than a budget leaves until the lease's end
+---@error state something runs on it; or the lease is released
+---@example
+--- box:resize { gpu = "A100:8", max_price = 40 }
+function Instance:resize(options) end
+
+---@class Instance.ResizeOptions
+---@field gpu? string a model, or a model and a count as in "A100:8"; "cpu" for none
+---@field count? number GPUs
+---@field type? string the provider's own name, as in "p4d.24xlarge"; with `gpu` beside it, both must hold
+---@field vcpus? number processors, at least
+---@field memory? string at least, as in "64GB"
+---@field interconnect? string as of `rille.rent`
+---@field network_gbps? number gigabits per second, at least
+---@field max_price? number dollars per hour, at most; by default that of the rent
+---@field price? number dollars per hour, where the provider does not say so
+
 --- Tells whether the provider, or something on the machine, has said that it will be taken away.
 ---
 --- Calls are told by themselves; with `on_loss = "replace"` the lease moves by itself, too.

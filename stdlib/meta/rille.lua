@@ -112,6 +112,30 @@ function rille.try_rent(name, options) end
 --- print(rille.offers { gpu = "A100:8", interconnect = "nvswitch", rank = "price_per_tflop" })
 function rille.offers(query) end
 
+--- Tells what spot machines have cost, type by type, at each provider that keeps that.
+---
+--- Each row has `provider`, `type`, `currency`, `zones`, `points`, `from` (since when anything is known), the prices per
+--- hour `lowest`, `median`, `highest` and `now`, and `samples`: up to 24 prices of the cheapest zone, at equal distances
+--- until now. A provider that could not be asked is a row with `error`.
+---@param query? rille.PriceHistoryQuery which machines, and how far back
+---@return table history a list that prints as a table
+---@mark durable
+---@async
+---@error invalid an unknown field of the query, or a provider that is not there
+---@example
+--- print(rille.price_history { gpu = "A100", since = "7d" })
+function rille.price_history(query) end
+
+---@class rille.PriceHistoryQuery
+---@field gpu? string "any", "cpu", a model, or a model and a count as in "A100:8"
+---@field count? number GPUs per machine
+---@field vcpus? number processors, at least
+---@field memory? string at least, as in "32GB"
+---@field region? string only there
+---@field provider? string only this provider
+---@field providers? table only these
+---@field since? string how far back, by default "7d"
+
 ---@class rille.OfferQuery
 ---@field gpu? string "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model, or a model and a count as
 ---in "A100:8"; without it all there is

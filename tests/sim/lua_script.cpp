@@ -45,6 +45,12 @@ const std::vector<Script>& lua_scripts() {
       o.sold_out = {"b200x8", "h200x8@us-east", "h200x8@us-west"};
       return o;
     };
+    s.push_back(lua_script("resize", R"({"count":8,"gpu":"A100 80GB","refused":"capacity","small":"looked"})"));
+    s.back().cloud = [] {
+      Options o = Options::calm(1);
+      o.sold_out = {"b200x8"};
+      return o;
+    };
     s.push_back(lua_script("preemption", R"({"loss":1.31})"));
     s.back().cloud = [] {
       Options o = Options::calm(1);

@@ -112,9 +112,10 @@ class Region final : public cloud::RegionDriver {
 
   Async<> resize(std::string id, std::string type, CancelToken token) override {
     cloud::Resizing how;
-    how.power = [this, id](CancelToken t) { return power(id, std::move(t)); };
+    how.type = std::move(type);
+    how.look = [this, id](CancelToken t) { return standing(id, std::move(t)); };
     how.stop = [this, id](CancelToken t) { return ecs_.stop(id, std::move(t)); };
-    how.change = [this, id, type](CancelToken t) { return ecs_.change_type(id, type, std::move(t)); };
+    how.change = [this, id](std::string to, CancelToken t) { return ecs_.change_type(id, to, std::move(t)); };
     how.start = [this, id](CancelToken t) { return ecs_.start(id, std::move(t)); };
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
@@ -147,13 +148,18 @@ class Region final : public cloud::RegionDriver {
     co_return cloud::smallest_fitting(types_, std::move(query));
   }
 
-  Async<cloud::Power> power(std::string id, CancelToken token) {
+  Async<cloud::Standing> standing(std::string id, CancelToken token) {
     Parameters asked{{"InstanceIds", "[\"" + id + "\"]"}};
     RILLE_CO_TRY(const std::vector<Instance> found, co_await ecs_.describe(std::move(asked), token));
-    const std::string status = found.empty() ? "" : found.front().status;
-    if (status == "Running") co_return cloud::Power::running;
-    if (status == "Stopped") co_return cloud::Power::stopped;
-    co_return status.empty() ? cloud::Power::gone : cloud::Power::between;
+    cloud::Standing out;
+    if (found.empty()) co_return out;
+    const std::string& status = found.front().status;
+    out.type = found.front().type;
+    out.power = status == "Running"   ? cloud::Power::running
+                : status == "Stopped" ? cloud::Power::stopped
+                : status.empty()      ? cloud::Power::gone
+                                      : cloud::Power::between;
+    co_return out;
   }
 
   Result<Parameters> order_of(const CreateRequest& request, const std::string& type) const {

@@ -134,9 +134,10 @@ class Region final : public cloud::RegionDriver {
 
   Async<> resize(std::string id, std::string type, CancelToken token) override {
     cloud::Resizing how;
-    how.power = [this, id](CancelToken t) { return power(id, std::move(t)); };
+    how.type = std::move(type);
+    how.look = [this, id](CancelToken t) { return standing(id, std::move(t)); };
     how.stop = [this, id](CancelToken t) { return ec2_.stop(id, std::move(t)); };
-    how.change = [this, id, type](CancelToken t) { return ec2_.change_type(id, type, std::move(t)); };
+    how.change = [this, id](std::string to, CancelToken t) { return ec2_.change_type(id, to, std::move(t)); };
     how.start = [this, id](CancelToken t) { return ec2_.start(id, std::move(t)); };
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
@@ -165,13 +166,17 @@ class Region final : public cloud::RegionDriver {
     co_return cloud::smallest_fitting(all, std::move(query));
   }
 
-  Async<cloud::Power> power(std::string id, CancelToken token) {
+  Async<cloud::Standing> standing(std::string id, CancelToken token) {
     Parameters asked{{"InstanceId.1", id}};
     RILLE_CO_TRY(const std::vector<Instance> found, co_await ec2_.describe(std::move(asked), token));
-    const std::string state = found.empty() ? "terminated" : found.front().state;
-    if (state == "running") co_return cloud::Power::running;
-    if (state == "stopped") co_return cloud::Power::stopped;
-    co_return state == "terminated" || state == "shutting-down" ? cloud::Power::gone : cloud::Power::between;
+    cloud::Standing out;
+    if (found.empty()) co_return out;
+    const std::string& state = found.front().state;
+    out.type = found.front().type;
+    if (state == "running") out.power = cloud::Power::running;
+    else if (state == "stopped") out.power = cloud::Power::stopped;
+    else if (state != "terminated" && state != "shutting-down") out.power = cloud::Power::between;
+    co_return out;
   }
 
   static Offer offer_of(const InstanceType& type) {

@@ -197,20 +197,27 @@ class Region final : public cloud::RegionDriver {
   Async<> resize(std::string id, std::string type, CancelToken token) override {
     const std::string name = read_id(id).second;
     cloud::Resizing how;
-    how.power = [this, name](CancelToken t) { return power(name, std::move(t)); };
+    how.type = std::move(type);
+    how.look = [this, name](CancelToken t) { return standing(name, std::move(t)); };
     how.stop = [this, name](CancelToken t) { return arm_.act(name, "deallocate", std::move(t)); };
-    how.change = [this, name, type](CancelToken t) { return arm_.change_size(name, type, std::move(t)); };
+    how.change = [this, name](std::string to, CancelToken t) {
+      return arm_.change_size(name, std::move(to), std::move(t));
+    };
     how.start = [this, name](CancelToken t) { return arm_.act(name, "start", std::move(t)); };
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
 
  private:
-  Async<cloud::Power> power(std::string name, CancelToken token) {
+  Async<cloud::Standing> standing(std::string name, CancelToken token) {
     const Result<VirtualMachine> vm = co_await arm_.describe(name, token);
-    if (!vm && vm.error().http_status == 404) co_return cloud::Power::gone;
+    cloud::Standing out;
+    if (!vm && vm.error().http_status == 404) co_return out;
     if (!vm) co_return vm.error();
-    if (vm->power == "running") co_return cloud::Power::running;
-    co_return vm->power == "deallocated" ? cloud::Power::stopped : cloud::Power::between;
+    out.type = vm->type;
+    out.power = vm->power == "running"       ? cloud::Power::running
+                : vm->power == "deallocated" ? cloud::Power::stopped
+                                             : cloud::Power::between;
+    co_return out;
   }
 
   static std::string id_of(std::string_view kind, const std::string& name) { return fmt::format("{}/{}", kind, name); }

@@ -168,9 +168,12 @@ class Region final : public cloud::RegionDriver {
       co_return make_error(ErrorKind::invalid, fmt::format("'{}' has GPUs attached, which a resize cannot do", type),
                            "take a type that has its GPUs inside, as a2-highgpu-1g");
     cloud::Resizing how;
-    how.power = [this, place](CancelToken t) { return power(place, std::move(t)); };
+    how.type = std::move(type);
+    how.look = [this, place](CancelToken t) { return standing(place, std::move(t)); };
     how.stop = [this, place](CancelToken t) { return compute_.act(place.zone, place.name, "stop", Value(), t); };
-    how.change = [this, place, type](CancelToken t) { return change_type(place, type, std::move(t)); };
+    how.change = [this, place](std::string to, CancelToken t) {
+      return change_type(place, std::move(to), std::move(t));
+    };
     how.start = [this, place](CancelToken t) { return compute_.act(place.zone, place.name, "start", Value(), t); };
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
@@ -186,12 +189,16 @@ class Region final : public cloud::RegionDriver {
     return {id.substr(0, first), id.substr(last + 1), first != last};
   }
 
-  Async<cloud::Power> power(Place place, CancelToken token) {
+  Async<cloud::Standing> standing(Place place, CancelToken token) {
     const Result<Instance> found = co_await compute_.describe(place.zone, place.name, token);
-    if (!found && found.error().http_status == 404) co_return cloud::Power::gone;
+    cloud::Standing out;
+    if (!found && found.error().http_status == 404) co_return out;
     if (!found) co_return found.error();
-    if (found->status == "RUNNING") co_return cloud::Power::running;
-    co_return found->status == "TERMINATED" ? cloud::Power::stopped : cloud::Power::between;
+    out.type = found->type;
+    out.power = found->status == "RUNNING"      ? cloud::Power::running
+                : found->status == "TERMINATED" ? cloud::Power::stopped
+                                                : cloud::Power::between;
+    co_return out;
   }
 
   Async<> change_type(Place place, std::string type, CancelToken token) {

@@ -108,8 +108,11 @@ class Region final : public cloud::RegionDriver {
   }
 
   Async<std::vector<Quota>> quotas(CancelToken token) override { return ecs_.quotas(std::move(token)); }
+  // A job that a process before has started may have done it.
   Async<> resize(std::string id, std::string type, CancelToken token) override {
-    return ecs_.resize(std::move(id), std::move(type), std::move(token));
+    RILLE_CO_TRY(const Server now, co_await ecs_.describe(id, token));
+    if (now.type == type && now.status == "ACTIVE") co_return success();
+    co_return co_await ecs_.resize(std::move(id), std::move(type), std::move(token));
   }
 
  private:

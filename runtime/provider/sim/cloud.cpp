@@ -19,6 +19,13 @@ std::int64_t earliest(std::initializer_list<std::int64_t> instants) {
     if (t && (!out || t < out)) out = t;
   return out;
 }
+
+Error nothing_left(const Place& place) {
+  Error e = make_error(ErrorKind::capacity, fmt::format("{} has no {} left in {}", place.spot ? "spot" : "on demand",
+                                                        place.type->id, place.region->id));
+  e.code = "InsufficientCapacity";
+  return e;
+}
 }  // namespace
 
 std::int64_t Box::idle_us() const { return idle_after_us ? std::max(live_us, busy_until_us) + idle_after_us : 0; }
@@ -36,24 +43,35 @@ Cloud::Cloud(const Clock& clock, Options options)
       market_(dice_.of("market"), options.scarcity),
       origin_us_(clock.wall_us() - clock.monotonic_ns() / 1000) {}
 
+Offer Cloud::offer_of(const Place& place) const {
+  Offer o;
+  o.provider = "sim";
+  o.id = offer_id(place);
+  o.gpu = place.type->gpu;
+  o.gpu_count = place.type->gpu_count;
+  o.gpu_memory_bytes = place.type->gpu_memory_bytes;
+  o.vcpus = place.type->vcpus;
+  o.memory_bytes = place.type->memory_bytes;
+  o.region = place.region->id;
+  o.spot = place.spot;
+  o.price_micros_per_hour = market_.price_micros_per_hour(place, now_us());
+  o.billing.unit_s = options_.billing_unit_s;
+  o.billing.minimum_s = options_.billing_minimum_s;
+  o.billing.from_live = true;
+  return o;
+}
+
+bool Cloud::has_none(const Place& place) const {
+  return options_.sold_out.contains(place.type->id) || options_.sold_out.contains(offer_id(place)) ||
+         market_.sold_out(place, now_us()) ||
+         dice_.chance(options_.faults.refuse, "refuse", static_cast<std::uint64_t>(counts.calls));
+}
+
 std::vector<Offer> Cloud::offers(const OfferQuery& query) const {
   std::vector<Offer> out;
   for (const Place& place : all_places()) {
     if (place.spot != query.spot) continue;
-    Offer o;
-    o.provider = "sim";
-    o.id = offer_id(place);
-    o.gpu = place.type->gpu;
-    o.gpu_count = place.type->gpu_count;
-    o.gpu_memory_bytes = place.type->gpu_memory_bytes;
-    o.vcpus = place.type->vcpus;
-    o.memory_bytes = place.type->memory_bytes;
-    o.region = place.region->id;
-    o.spot = place.spot;
-    o.price_micros_per_hour = market_.price_micros_per_hour(place, now_us());
-    o.billing.unit_s = options_.billing_unit_s;
-    o.billing.minimum_s = options_.billing_minimum_s;
-    o.billing.from_live = true;
+    Offer o = offer_of(place);
     if (o.matches(query)) out.push_back(std::move(o));
   }
   std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
@@ -105,14 +123,9 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
   if (!place.type)
     return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no offer '{}'", request.offer.id),
                       "see what there is with `rille offers`");
-  if (options_.sold_out.contains(place.type->id) || options_.sold_out.contains(request.offer.id) ||
-      market_.sold_out(place, now) ||
-      dice_.chance(options_.faults.refuse, "refuse", static_cast<std::uint64_t>(counts.calls))) {
+  if (has_none(place)) {
     ++counts.refused;
-    Error e = make_error(ErrorKind::capacity, fmt::format("{} has no {} left in {}", place.spot ? "spot" : "on demand",
-                                                          place.type->id, place.region->id));
-    e.code = "InsufficientCapacity";
-    return e;
+    return nothing_left(place);
   }
   Box box;
   box.id = fmt::format("{}{}", id_prefix, boxes_.size() + 1);
@@ -152,7 +165,9 @@ Machine Cloud::view(const Box& box) {
   m.expires_wall_us = box.expires_us;
   m.channel.argv_prefix = {"sim"};
   m.channel.directory = "/sim/" + box.id;
-  m.details.set("region", box.place.region->id).set("type", box.place.type->id);
+  const bool before = !box.before.empty() && seen < box.stopped_us;
+  m.details.set("region", box.place.region->id);
+  m.details.set("type", before ? box.before.back().place.type->id : box.place.type->id);
   if (box.notice_us && now >= box.notice_us) m.notice_wall_us = box.announced_us;
   m.price_micros_per_hour = price_at(box, seen);
   m.state = gone                                              ? MachineState::gone
@@ -212,6 +227,59 @@ void Cloud::terminate(const std::string& id) {
   it->gone_us = now + 1000 * dice_.between(most / 2, most, "shutdown", call);
 }
 
+// It stops at once and comes up again in the time that a start takes. On demand the price stands still, so what it was
+// has cost what it cost.
+Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
+  auto it = locate(id);
+  const std::int64_t now = now_us();
+  if (it == boxes_.end() || it->terminated_us || !it->alive(now)) {
+    Error e = make_error(ErrorKind::state, fmt::format("there is no machine '{}' any more", id));
+    e.http_status = 404;
+    return e;
+  }
+  Box& box = *it;
+  if (type == box.place.type->id) return view(box);
+  Place place;
+  for (const Place& one : all_places())
+    if (type == one.type->id && one.region == box.place.region && !one.spot) place = one;
+  if (!place.type)
+    return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no type '{}'", type),
+                      "see what there is with `rille offers`");
+  if (box.place.spot) return make_error(ErrorKind::invalid, "a spot machine cannot be stopped, nor resized");
+  if (has_none(place)) {
+    ++counts.refused;
+    return nothing_left(place);
+  }
+  Stint was;
+  was.place = box.place;
+  was.price_micros_per_hour = box.price_micros_per_hour;
+  was.from_us = box.live_us;
+  was.to_us = std::max(now, box.live_us);
+  box.before.push_back(was);
+  box.place = place;
+  box.price_micros_per_hour = market_.price_micros_per_hour(place, now);
+  box.stopped_us = now;
+  box.live_us = was.to_us + 1000 * (options_.shutdown_ms + options_.provisioning_ms / 2);
+  ++counts.resized;
+  return view(box);
+}
+
+// By the hour, as the cheapest place of each type has it: enough for who looks back.
+std::vector<PricePoint> Cloud::price_history(const OfferQuery& query, std::int64_t since_us) const {
+  std::vector<PricePoint> out;
+  for (std::int64_t at = since_us - since_us % hour_us; at <= now_us(); at += hour_us)
+    for (const Place& place : all_places()) {
+      if (!place.spot || at < 0 || !offer_of(place).matches(query)) continue;
+      PricePoint point;
+      point.type = place.type->id;
+      point.zone = place.region->id;
+      point.from_wall_us = at;
+      point.micros_per_hour = market_.price_micros_per_hour(place, at);
+      out.push_back(std::move(point));
+    }
+  return out;
+}
+
 // Spot is priced anew each hour of the machine's life; on demand the price stands still.
 Micros Cloud::price_at(const Box& box, std::int64_t at_us) const {
   if (!box.place.spot || at_us < box.live_us) return box.price_micros_per_hour;
@@ -223,11 +291,17 @@ Micros Cloud::price_at(const Box& box, std::int64_t at_us) const {
 Micros Cloud::bill_micros(const Box& box, std::int64_t until_us) const {
   std::int64_t end = earliest({box.terminated_us, box.lost_us, box.expires_us, box.idle_us()});
   if (!end || end > until_us) end = until_us;
-  if (end <= box.live_us) return 0;
-  std::int64_t unit_us = options_.billing_unit_s * 1'000'000;
-  std::int64_t used_us = std::max(end - box.live_us, options_.billing_minimum_s * 1'000'000);
-  used_us = (used_us + unit_us - 1) / unit_us * unit_us;
+  const std::int64_t unit_us = options_.billing_unit_s * 1'000'000;
+  const auto billed_us = [&](std::int64_t us) {
+    us = std::max(us, options_.billing_minimum_s * 1'000'000);
+    return (us + unit_us - 1) / unit_us * unit_us;
+  };
   Micros sum = 0;
+  for (const Stint& was : box.before)
+    if (const std::int64_t to = std::min(was.to_us, end); to > was.from_us)
+      sum += cost_micros(was.price_micros_per_hour, billed_us(to - was.from_us) / 1000);
+  if (end <= box.live_us) return sum;
+  const std::int64_t used_us = billed_us(end - box.live_us);
   for (std::int64_t from_us = 0; from_us < used_us; from_us += hour_us)
     sum += cost_micros(price_at(box, box.live_us + from_us), std::min(hour_us, used_us - from_us) / 1000);
   return sum;

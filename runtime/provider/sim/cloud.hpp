@@ -9,10 +9,18 @@
 #include <vector>
 
 #include "runtime/base/time.hpp"
+#include "runtime/provider/account.hpp"
 #include "runtime/provider/sim/market.hpp"
 #include "runtime/provider/sim/options.hpp"
 
 namespace rille::provider::sim {
+
+// What a machine was before it became another type, while it was billed as that.
+struct Stint {
+  Place place;
+  Micros price_micros_per_hour = 0;
+  std::int64_t from_us = 0, to_us = 0;
+};
 
 // A machine and all that will happen to it. Instants of the cloud's own clock; 0: never.
 struct Box {
@@ -22,7 +30,9 @@ struct Box {
   std::int64_t asked_us = 0;           // when the create call came
   std::int64_t landed_us = 0;          // when it took effect
   std::int64_t shown_us = 0;           // from when list and describe may name it
-  std::int64_t live_us = 0;
+  std::int64_t live_us = 0;            // of the type that it is now
+  std::int64_t stopped_us = 0;         // when it last stopped, to become that; what ran there has ended
+  std::vector<Stint> before;
   std::int64_t notice_us = 0, lost_us = 0;  // of a preemption, or of a machine that never comes up
   std::int64_t announced_us = 0;       // when it will be lost, by the notice
   std::int64_t expires_us = 0;
@@ -40,7 +50,7 @@ struct Box {
 // How often each thing has happened: what a torture must have seen.
 struct Counts {
   int calls = 0, created = 0, token_hits = 0, refused = 0, throttled = 0, errors = 0, lost_replies = 0, late = 0,
-      stillborn = 0, lies = 0, slow = 0, unseen_terminates = 0, stale_views = 0;
+      resized = 0, stillborn = 0, lies = 0, slow = 0, unseen_terminates = 0, stale_views = 0;
 };
 
 class Cloud {
@@ -57,6 +67,9 @@ class Cloud {
   Machine describe(const std::string& id);
   std::vector<Machine> list(const std::string& tag_prefix);
   void terminate(const std::string& id);
+  // state, http_status 404: there is none; invalid: no such type, or it is a spot machine; capacity: nothing left.
+  Result<Machine> resize(const std::string& id, const std::string& type);
+  std::vector<PricePoint> price_history(const OfferQuery& query, std::int64_t since_us) const;
   std::vector<Bill> bills(const BillQuery& query) const;
 
   // From now on calls succeed and nothing is lost; what has been thrown already stays.
@@ -82,6 +95,8 @@ class Cloud {
   Machine view(const Box& box);
   std::int64_t stale_us();
   void foresee(Box& box);
+  bool has_none(const Place& place) const;
+  Offer offer_of(const Place& place) const;
 
   const Clock& clock_;
   Options options_;

@@ -64,6 +64,22 @@ class Sim final : public Provider {
     co_return success();
   }
 
+  Async<Machine> resize(std::string id, std::string type, CancelToken token) override {
+    RILLE_CO_TRY(std::uint64_t call, co_await arrive("resize", token));
+    Result<Machine> changed = cloud_.resize(id, type);
+    RILLE_CO_CHECK(co_await answer("resize", call, token));
+    if (!changed) co_return named(changed.error(), "resize");
+    co_return changed;
+  }
+
+  Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token) override {
+    RILLE_CO_TRY(std::uint64_t call, co_await arrive("price history", token));
+    std::vector<PricePoint> found = cloud_.price_history(query, since_us - loop_.clock().wall_us() + cloud_.now_us());
+    for (PricePoint& p : found) p.from_wall_us += loop_.clock().wall_us() - cloud_.now_us();
+    RILLE_CO_CHECK(co_await answer("price history", call, token));
+    co_return found;
+  }
+
   Async<std::vector<Bill>> bill(BillQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::uint64_t call, co_await arrive("bill", token));
     std::vector<Bill> found = cloud_.bills(query);

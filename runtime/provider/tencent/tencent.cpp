@@ -110,22 +110,27 @@ class Region final : public cloud::RegionDriver {
 
   Async<> resize(std::string id, std::string type, CancelToken token) override {
     cloud::Resizing how;
-    how.power = [this, id](CancelToken t) { return power(id, std::move(t)); };
+    how.type = std::move(type);
+    how.look = [this, id](CancelToken t) { return standing(id, std::move(t)); };
     how.stop = [this, id](CancelToken t) { return cvm_.stop(id, std::move(t)); };
-    how.change = [this, id, type](CancelToken t) { return cvm_.change_type(id, type, std::move(t)); };
+    how.change = [this, id](std::string to, CancelToken t) { return cvm_.change_type(id, to, std::move(t)); };
     how.start = [this, id](CancelToken t) { return cvm_.start(id, std::move(t)); };
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
 
  private:
-  Async<cloud::Power> power(std::string id, CancelToken token) {
+  Async<cloud::Standing> standing(std::string id, CancelToken token) {
     Value asked;
     asked.set("InstanceIds", Value::Array{Value(id)});
     RILLE_CO_TRY(const std::vector<Instance> found, co_await cvm_.describe(std::move(asked), token));
-    const std::string state = found.empty() ? "" : found.front().state;
-    if (state == "RUNNING") co_return cloud::Power::running;
-    if (state == "STOPPED") co_return cloud::Power::stopped;
-    co_return state.empty() || state == "TERMINATING" ? cloud::Power::gone : cloud::Power::between;
+    cloud::Standing out;
+    if (found.empty()) co_return out;
+    const std::string& state = found.front().state;
+    out.type = found.front().type;
+    if (state == "RUNNING") out.power = cloud::Power::running;
+    else if (state == "STOPPED") out.power = cloud::Power::stopped;
+    else if (!state.empty() && state != "TERMINATING") out.power = cloud::Power::between;
+    co_return out;
   }
 
   Result<Value> order_of(const CreateRequest& request, const std::string& type) const {

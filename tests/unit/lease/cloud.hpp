@@ -32,6 +32,13 @@ struct Cloud {
   struct Box {
     std::string tag, token;
     std::int64_t made_us = 0, shown_us = 0, gone_us = 0;  // gone_us: when a terminate takes effect; 0: none
+    std::string type;
+    bool stopped = false;
+    struct Stint {                     // to_us 0: it goes on
+      std::string type;
+      std::int64_t from_us = 0, to_us = 0;
+    };
+    std::vector<Stint> stints;
   };
   provider::Traits traits;
   Cloud() { traits.dead_man = provider::DeadMan::provider; }
@@ -50,6 +57,9 @@ struct Cloud {
   int lose_replies = 0, refuse = 0, fail_creates = 0, fail_terminates = 0, fail_lists = 0;
   std::int64_t land_late_us = 0;       // of machines whose reply was lost
   std::int64_t shutdown_us = 0;
+  bool resizable = true;
+  int resizes = 0, refuse_resizes = 0, strand_resizes = 0, lose_resizes = 0;  // strand: it is stopped, and stays so
+  std::function<void(std::int64_t us)> pass;  // time, while a machine stops and starts
   bool forgets = true;                 // a gone machine is unknown to describe (else: known, with its tag)
   std::function<void()> before_create; // what happens elsewhere while the call is on its way
 
@@ -67,6 +77,29 @@ struct Cloud {
     boxes[id] = {tag, token, now, shown, 0};
     ++made[tag];
     return id;
+  }
+  Micros price_of(const std::string& type) const { return price_micros_per_hour * (type == "large" ? 2 : 1); }
+  void stop(Box& box, std::int64_t now) {
+    box.stopped = true;
+    box.stints.back().to_us = now;
+  }
+  void start(Box& box, const std::string& type, std::int64_t now) {
+    box.stopped = false;
+    box.type = type;
+    box.stints.push_back({type, now, 0});
+  }
+  // By the second, each stint as a machine of its own.
+  Micros bill(const std::string& id, std::int64_t now) const {
+    const Box& box = boxes.at(id);
+    Micros sum = 0;
+    for (const Box::Stint& s : box.stints) {
+      std::int64_t to = s.to_us ? s.to_us : now;
+      if (box.gone_us) to = std::min(to, box.gone_us);
+      const std::int64_t unit_us = billing.unit_s * 1'000'000, us = std::max<std::int64_t>(0, to - s.from_us);
+      const std::int64_t billed_us = std::max((us + unit_us - 1) / unit_us * unit_us, billing.minimum_s * 1'000'000);
+      sum += cost_micros(price_of(s.type), billed_us / 1000);
+    }
+    return sum;
   }
 };
 
@@ -106,7 +139,10 @@ class CloudProvider final : public provider::Provider {
       if (cloud_.traits.token_lifetime_ms > 0 && box.token == request.token) id = known;
     bool lose = cloud_.lose_replies > 0 && cloud_.lose_replies--;
     std::int64_t now = now_us(), at = now + (lose ? cloud_.land_late_us : 0);
-    if (id.empty()) id = cloud_.put(request.tag, request.token, at, at + cloud_.traits.visibility_lag_ms * 1000);
+    if (id.empty()) {
+      id = cloud_.put(request.tag, request.token, at, at + cloud_.traits.visibility_lag_ms * 1000);
+      cloud_.start(cloud_.boxes[id], request.offer.id, at);
+    }
     Cloud::Box& box = cloud_.boxes[id];  // one that was on its way has landed when the cloud names it
     box.made_us = std::min(box.made_us, at);
     box.shown_us = std::min(box.shown_us, at + cloud_.traits.visibility_lag_ms * 1000);
@@ -163,6 +199,33 @@ class CloudProvider final : public provider::Provider {
     co_return success();
   }
 
+  // A process that dies while it is stopped leaves it so.
+  Async<provider::Machine> resize(std::string id, std::string type, CancelToken) override {
+    RILLE_CO_CHECK(co_await place_());
+    if (!cloud_.resizable) co_return provider::lacks(name_, "way to make a machine another type");
+    ++cloud_.resizes;
+    if (!cloud_.alive(id, now_us())) {
+      Error e = make_error(ErrorKind::state, "there is no such machine any more");
+      e.http_status = 404;
+      co_return e;
+    }
+    Cloud::Box& box = cloud_.boxes[id];
+    bool refused = false;
+    if (box.stopped || box.type != type) {
+      if (!box.stopped) cloud_.stop(box, now_us());
+      if (cloud_.pass) cloud_.pass(20'000'000);
+      RILLE_CO_CHECK(co_await place_());
+      if (cloud_.strand_resizes > 0 && cloud_.strand_resizes--) co_return lost();
+      refused = type != box.type && cloud_.refuse_resizes > 0 && cloud_.refuse_resizes--;
+      cloud_.start(box, refused ? box.type : type, now_us());
+      if (cloud_.pass) cloud_.pass(10'000'000);
+      RILLE_CO_CHECK(co_await place_());
+    }
+    if (refused) co_return make_error(ErrorKind::capacity, "no room for it");
+    if (cloud_.lose_resizes > 0 && cloud_.lose_resizes--) co_return lost();
+    co_return machine(id);
+  }
+
  private:
   static Error lost() { return make_error(ErrorKind::network, "connection reset by peer").with_retry(); }
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
@@ -177,7 +240,8 @@ class CloudProvider final : public provider::Provider {
     if (!cloud_.alive(id, now_us()) && cloud_.forgets) return m;
     m.tag = box.tag;
     m.created_wall_us = box.made_us;
-    m.state = !box.gone_us                        ? provider::MachineState::live
+    m.details.set("type", box.type);
+    m.state = !box.gone_us && !box.stopped        ? provider::MachineState::live
               : cloud_.alive(id, now_us()) ? provider::MachineState::terminating
                                                   : provider::MachineState::gone;
     return m;
@@ -291,6 +355,14 @@ struct World {
   std::optional<Result<Lease>> rent(Acquire a) {
     Manager::Event quiet = [](const std::string&, Value) {};
     return drive(manager->acquire(std::move(a), quiet, {}));
+  }
+  std::optional<Result<Lease>> resize(const std::string& id, Value options, std::int64_t epoch = 1) {
+    Resize wanted;
+    wanted.id = id;
+    wanted.options = std::move(options);
+    wanted.fence = store::Fence("r", epoch);
+    Manager::Event quiet = [](const std::string&, Value) {};
+    return drive(manager->resize(std::move(wanted), quiet, {}));
   }
   std::optional<Result<>> release(const std::string& id, store::Fence fence = {}) {
     Manager::Event quiet = [](const std::string&, Value) {};

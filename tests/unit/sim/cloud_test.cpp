@@ -168,3 +168,53 @@ TEST_CASE("a seed is a world: the same one twice, another one next to it") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) CHECK(history(seed) == history(seed));
   CHECK(history(1) != history(2));
 }
+
+TEST_CASE("a machine becomes another type: it comes up anew, and each type has its own bill") {
+  sim::Options options = sim::Options::calm(3);
+  options.billing_minimum_s = 600;
+  World w(options);
+  auto made = w.create("a");  // h100x8
+  REQUIRE(made);
+  w.time.pass(3'600'000);
+  const Micros before = w.cloud.bill_micros();
+  const auto resize = [&](const char* type) { return w.run(w.provider->resize(made->id, type, {})); };
+  REQUIRE(resize("h100x8"));
+  CHECK(w.cloud.counts.resized == 0);
+  const auto changed = resize("a100-80x8");
+  REQUIRE(changed);
+  CHECK(changed->state == MachineState::pending);
+  w.time.pass(3'600'000);
+  const auto now = w.run(w.provider->describe(made->id, {}));
+  REQUIRE(now);
+  CHECK(now->state == MachineState::live);
+  CHECK(now->details.text("type") == "a100-80x8");
+  const Box& box = *w.cloud.find(made->id);
+  REQUIRE(box.before.size() == 1);
+  const std::int64_t old_ms = (box.before[0].to_us - box.before[0].from_us) / 1000;
+  CHECK(w.cloud.bill_micros(box, box.live_us) >= before);
+  CHECK(w.cloud.bill_micros(box, box.live_us) - cost_micros(31'920'000, old_ms) < 10'000);  // a second that has begun
+  CHECK(w.cloud.bill_micros(box, box.live_us + 1'000'000) - w.cloud.bill_micros(box, box.live_us) ==
+        cost_micros(29'360'000, 600'000));
+  CHECK(resize("no-such").error().kind == ErrorKind::invalid);
+  REQUIRE(w.run(w.provider->terminate(made->id, {})));
+  CHECK(resize("h100x8").error().http_status == 404);
+
+  auto spot = w.create("b", true);
+  REQUIRE(spot);
+  w.time.pass(600'000);
+  CHECK(w.run(w.provider->resize(spot->id, "a100-80x8", {})).error().kind == ErrorKind::invalid);
+}
+
+TEST_CASE("the history of spot prices is what the market was") {
+  World w(sim::Options::calm(4));
+  w.time.pass(48LL * 3'600'000);
+  OfferQuery query = OfferQuery::from_value(Value().set("gpu", "H100:8").set("spot", true)).value();
+  const auto points = w.run(w.provider->price_history(query, w.time.wall_us() - 24LL * 3'600'000'000, {}));
+  REQUIRE(points);
+  CHECK(points->size() >= 4 * 24);
+  for (const PricePoint& p : *points) {
+    CHECK(p.type == "h100x8");
+    CHECK(p.micros_per_hour > 0);
+    CHECK(p.micros_per_hour < 31'920'000 * 13 / 10);
+  }
+}
