@@ -188,6 +188,7 @@ int run_main(App& app, int argc, char** argv) {
   watch->add_option("--resume-within", watching.resume_within, "leave runs alone that are silent for longer (24h)");
   watch->add_option("--tries", watching.tries, "of a run that gets no further (5)")->check(CLI::Range(1, 1000));
   watch->add_flag("--no-resume", watching.no_resume, "start schedules only");
+  watch->add_option("--take", watching.take, "RUN: the watch goes on with this suspended run; and nothing else");
   watch->add_flag("--once", watching.once, "do what is due now, and end");
   auto* schedule = cli.add_subcommand("schedule", "scripts that `rille watch` starts again and again");
   engine::Schedule timed;

@@ -124,9 +124,23 @@ Result<engine::WatchOptions> read_options(const WatchArguments& arguments) {
   return o;
 }
 
+// `rille watch --take RUN`
+int take_command(App& app, const std::string& id) {
+  Result<engine::RunRow> run = app.engine->run(id);
+  if (!run) return fail(app, run.error());
+  const std::int64_t now_us = app.loop->clock().wall_us();
+  if (Result<> r = run_blocking(*app.loop, engine::hand_over(app.engine->journal(), run->id, now_us)); !r)
+    return fail(app, r.error());
+  if (app.json) app.terminal.out(Value().set("run", run->id).set("handed_over", true).to_json_pretty() + "\n");
+  else app.terminal.out(fmt::format("{}: the watch goes on with it\n", run->id));
+  if (!engine::RunLock::held(app.engine->home() + "/watch")) app.terminal.note("nothing watches now: rille watch");
+  return 0;
+}
+
 }  // namespace
 
 int watch_command(App& app, const WatchArguments& arguments) {
+  if (!arguments.take.empty()) return take_command(app, arguments.take);
   Result<engine::WatchOptions> options = read_options(arguments);
   if (!options) return fail(app, options.error()), 2;
   Result<engine::RunLock> lock = take_watch(app);

@@ -1,6 +1,7 @@
-// rille.offers { gpu = "A100" }: what there is to rent, cheapest first; rille.price_history { gpu = "A100" }: what it has
-// cost. Lists that print as tables.
+// rille.offers { gpu = "A100" }: what there is to rent, cheapest first; rille.price_history { gpu = "A100" }: what it
+// has cost. Lists that print as tables.
 #include "bindings/lua/verb.hpp"
+#include "runtime/engine/machines.hpp"
 
 namespace rille::lua {
 
@@ -32,7 +33,8 @@ Result<int> offers(lua_State* L) {
 Result<int> price_history(lua_State* L) {
   Verb v = begin_verb(L, "price_history");
   RILLE_TRY(Value query, read_query(L, "rille.price_history"));
-  return await(L, v.run.price_history(v.id, std::move(query), v.source), push_list, Waits::engine);
+  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
+  return await(L, machines->price_history(v.id, std::move(query), v.source), push_list, Waits::engine);
 }
 
 }  // namespace

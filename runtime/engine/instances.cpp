@@ -35,6 +35,11 @@ Async<Value> list_offers(lease::Manager* leases, std::string home, Value query, 
 }
 }  // namespace
 
+Result<Machines*> machines_of(Run& run) {
+  if (auto* machines = dynamic_cast<Machines*>(&run)) return machines;
+  return no_leases();
+}
+
 Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   if (!leases_) co_return no_leases();
   Operation op{"offers", "offers", query, std::move(source)};

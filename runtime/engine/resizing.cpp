@@ -20,7 +20,7 @@ Result<Value> rehearsed(Value options) {
   for (const char* other : {"gpu", "vcpus", "memory"})
     if (!options[other].is_null()) return options;
   Error e = make_error(ErrorKind::config, fmt::format("the simulated cloud has no type '{}'", type),
-                       "say beside it what it is, as in type = \"p4d.24xlarge\", gpu = \"A100:8\": then both must hold");
+                       "say beside it what it is, as in type = \"p4d.24xlarge\", gpu = \"A100:8\"");
   e.code = "no_simulation";
   return e;
 }
@@ -57,7 +57,10 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   Result<lease::Lease> now = co_await leases_->resize(std::move(wanted), std::move(event), token);
   const Result<> done = now ? success() : Result<>(now.error());
   if (!*alive) co_return done;
-  if (asked) clients_.erase(lease_id);  // its agent has ended, and its address may be another
+  if (asked) {  // its agent has ended; its address may be another, and what was not on its disk is gone
+    clients_.erase(lease_id);
+    installed_.erase(before->machine_id);
+  }
   if (!done) co_return done;
   run_.alert_budgets();
   if (asked && now->request.idle_after_ms > 0) run_.loop().spawn(wake(lease_id));

@@ -189,19 +189,12 @@ class Run : public FiberSink {
   virtual Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise,
                               std::string source) = 0;
   virtual Async<Value> offers(FiberId fiber, Value query, std::string source) = 0;  // list of offer objects
-  virtual Async<Value> price_history(FiberId, Value /*query*/, std::string /*source*/) {  // list of objects
-    co_return make_error(ErrorKind::state, "nothing is rented here");
-  }
   virtual Result<> set_budget(FiberId fiber, const Value& options) = 0;
 
   virtual Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) = 0;
   virtual Async<> release(FiberId fiber, std::string lease_id, std::string source) = 0;
   // Another machine for the lease, of the next generation, set up as this one was; gives { generation }.
   virtual Async<Value> replace(FiberId, std::string /*lease_id*/, Value /*options*/, std::string /*source*/) {
-    co_return make_error(ErrorKind::state, "nothing is rented here");
-  }
-  // The lease's machine becomes one of another type; gives { machine }.
-  virtual Async<Value> resize(FiberId, std::string /*lease_id*/, Value /*options*/, std::string /*source*/) {
     co_return make_error(ErrorKind::state, "nothing is rented here");
   }
   // When its machine will be taken away, in seconds since 1970; null: nobody has said so.

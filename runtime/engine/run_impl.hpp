@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "runtime/base/deadline.hpp"
+#include "runtime/engine/machines.hpp"
 #include "runtime/engine/replay.hpp"
 #include "runtime/engine/run.hpp"
 #include "runtime/engine/run_lock.hpp"
@@ -143,7 +144,7 @@ struct RunConfig {
   std::string seed;                    // whose random numbers: "" = its own
 };
 
-class RunImpl final : public Run {
+class RunImpl final : public Run, public Machines {
  public:
   RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::Manager* leases, Replay replay);
   ~RunImpl() override;

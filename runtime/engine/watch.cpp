@@ -26,8 +26,25 @@ std::int64_t pause_us(std::int64_t tries) {
 struct Watch::Candidate {
   std::string id, script, why;
   bool fresh = false;                  // a schedule's, never started
+  bool handed = false;                 // suspended, and handed over since
   std::int64_t tries = 0, next_us = 0, seen = 0, entries = 0, alive_us = 0;
 };
+
+Async<> hand_over(store::Journal& journal, std::string run, std::int64_t now_us) {
+  auto taken = std::make_shared<bool>(false);
+  store::Journal::Write write = [run, now_us, taken](store::Db& db) -> Result<> {
+    RILLE_CHECK(db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) "
+                       "SELECT id,0,?2,0,'handed over '||epoch FROM runs "
+                       "WHERE id=?1 AND state='suspended' AND mode='durable' AND parent='' AND epoch>0",
+                       {run, now_us}));
+    *taken = db.changes() == 1;
+    return {};
+  };
+  RILLE_CO_CHECK(co_await journal.commit(std::move(write)));
+  if (*taken) co_return success();
+  co_return make_error(ErrorKind::invalid, fmt::format("run {} is not suspended", run),
+                       "the watch resumes by itself what was killed; rille ps says what each run does");
+}
 
 Watch::Watch(Loop& loop, store::Journal& journal, WatchOptions options, WatchWorld world)
     : loop_(loop), journal_(journal), options_(options), world_(std::move(world)), schedules_(loop, journal) {}
@@ -98,16 +115,20 @@ Result<std::vector<Watch::Candidate>> Watch::candidates() const {
   std::vector<Candidate> out;
   RILLE_CHECK(journal_.reader().query(
       "SELECT r.id,r.script,r.state,r.updated_us,COALESCE(w.tries,0),COALESCE(w.next_us,0),COALESCE(w.seen,0),"
-      "COALESCE(w.why,''),COALESCE(e.id & 0xffffffff,0),COALESCE(e.ended_us,0) "
+      "COALESCE(w.why,''),COALESCE(e.id & 0xffffffff,0),COALESCE(e.ended_us,0),r.epoch "
       "FROM runs r LEFT JOIN watched w ON w.run=r.id LEFT JOIN entries e ON e.id=(SELECT max(id) FROM entries "
       "WHERE id>=(r.number<<32) AND id<((r.number+1)<<32)) WHERE r.mode='durable' AND r.parent='' AND "
-      "(r.state='running' OR (r.state='suspended' AND r.epoch=0 AND w.run IS NOT NULL)) ORDER BY r.number",
+      "(r.state='running' OR (r.state='suspended' AND w.run IS NOT NULL AND (r.epoch=0 OR "
+      "w.why='handed over '||r.epoch))) ORDER BY r.number",
       {}, [&](const store::Row& row) {
         Candidate c;
-        c.id = row.text(0), c.script = row.text(1), c.fresh = row.text(2) == "suspended";
+        const bool suspended = row.text(2) == "suspended";
+        c.id = row.text(0), c.script = row.text(1), c.fresh = suspended && row.integer(10) == 0;
+        c.handed = suspended && !c.fresh;
         c.alive_us = std::max(row.integer(3), row.integer(9));
         c.tries = row.integer(4), c.next_us = row.integer(5), c.seen = row.integer(6), c.why = row.text(7);
         c.entries = row.integer(8);
+        if (c.handed) c.alive_us = std::max(c.alive_us, c.next_us);  // when that was
         out.push_back(std::move(c));
       }));
   return out;
@@ -140,12 +161,14 @@ Async<> Watch::revive(Candidate c) {
   if (!why.empty() && why == c.why) co_return success();  // people have been told
   std::int64_t tries = why.empty() ? c.tries + 1 : c.tries;
   std::int64_t next_us = why.empty() ? now_us() + pause_us(tries - 1) : 0;
+  // One that was handed over stays so until it runs: its epoch is another then.
+  const std::string noted = why.empty() && c.handed ? c.why : why;
   // Before it starts: what kills this process, too, counts. It may have ended since it was looked at.
   auto mine = std::make_shared<bool>(false);
-  store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, why, mine](store::Db& db) -> Result<> {
+  store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, noted, mine](store::Db& db) -> Result<> {
     RILLE_CHECK(db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) "
                        "SELECT id,?2,?3,?4,?5 FROM runs WHERE id=?1 AND state IN ('running','suspended')",
-                       {id, tries, next_us, seen, why}));
+                       {id, tries, next_us, seen, noted}));
     *mine = db.changes() == 1;
     return {};
   };

@@ -36,6 +36,10 @@ struct WatchWorld {
   std::function<void(const Value& event)> tell;                // {event = started | skipped | ..}
 };
 
+// A run that was suspended is the watch's from now on: it resumes it as if its process had died. Once: when it is
+// suspended again, that is left to people again. invalid: it is no suspended run.
+Async<> hand_over(store::Journal& journal, std::string run, std::int64_t now_us);
+
 class Watch {
  public:
   Watch(Loop& loop, store::Journal& journal, WatchOptions options, WatchWorld world);

@@ -38,7 +38,8 @@ Result<History> read_query(const Value& v) {
   if (const double* seconds = v["since"].as_number()) out.since_ms = static_cast<std::int64_t>(*seconds * 1000);
   else if (const std::string* text = v["since"].as_string()) { RILLE_TRY(out.since_ms, parse_duration_ms(*text)); }
   else if (!v["since"].is_null())
-    return make_error(ErrorKind::invalid, "since = " + v["since"].to_json() + ": a duration is wanted", "since = \"7d\"");
+    return make_error(ErrorKind::invalid, "since = " + v["since"].to_json() + ": a duration is wanted",
+                      "since = \"7d\"");
   if (out.since_ms <= 0 || out.since_ms > since_ms_max)
     return make_error(ErrorKind::invalid, "since: a duration up to 366 days is wanted", "since = \"7d\"");
   RILLE_TRY(out.query, provider::OfferQuery::from_value(query));

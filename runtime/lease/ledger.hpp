@@ -66,8 +66,8 @@ Result<> end_tenures(store::Db& db, const std::string& lease, std::int64_t now_u
 Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us);
 // The price has moved.
 Result<> record_price(store::Db& db, const Lease& lease, Micros micros_per_hour, std::int64_t now_us);
-// The machine is about to become what lease.change says: from change.from_us on both prices count, for nobody here knows
-// when the provider ends the one and begins the other.
+// The machine is about to become what lease.change says: from change.from_us on both prices count, for nobody here
+// knows when the provider ends the one and begins the other.
 Result<> record_change(store::Db& db, const Lease& lease);
 // It has become that by now_us: the price before counts no more. Or it has not: the other one never did.
 Result<> record_changed(store::Db& db, const Lease& lease, std::int64_t from_us, std::int64_t now_us);

@@ -206,7 +206,8 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                         ? ", max_price = " + format_dollars(*terms.query.max_price_micros_per_hour)
                         : "";
   return make_error(ErrorKind::capacity,
-                    fmt::format("{} has nothing for gpu = \"{}\"{}{}{}{}", where, terms.query.gpu, wishes, cap, more,
+                    fmt::format("{} has nothing for gpu = \"{}{}\"{}{}{}{}", where, terms.query.gpu,
+                                terms.query.count > 0 ? fmt::format(":{}", terms.query.count) : "", wishes, cap, more,
                                 obstacle ? std::string(" ") + obstacle : std::string()),
                     hint);
 }

@@ -37,7 +37,8 @@ TypeHistory summed(const std::map<std::string, Line>& zones, std::int64_t since_
   std::int64_t whole_us = 0;
   for (const auto& [zone, line] : zones)
     for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::int64_t from = std::max(line[i].first, since_us), to = i + 1 < line.size() ? line[i + 1].first : now_us;
+      const std::int64_t from = std::max(line[i].first, since_us);
+      const std::int64_t to = i + 1 < line.size() ? line[i + 1].first : now_us;
       if (to < from) continue;  // over before that time
       ++out.points;
       out.from_us = std::min(out.from_us, from);

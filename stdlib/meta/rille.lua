@@ -114,9 +114,9 @@ function rille.offers(query) end
 
 --- Tells what spot machines have cost, type by type, at each provider that keeps that.
 ---
---- Each row has `provider`, `type`, `currency`, `zones`, `points`, `from` (since when anything is known), the prices per
---- hour `lowest`, `median`, `highest` and `now`, and `samples`: up to 24 prices of the cheapest zone, at equal distances
---- until now. A provider that could not be asked is a row with `error`.
+--- Each row has `provider`, `type`, `currency`, `zones`, `points`, `from` (since when anything is known), the prices
+--- per hour `lowest`, `median`, `highest` and `now`, and `samples`: up to 24 prices of the cheapest zone, at equal
+--- distances until now. A provider that could not be asked is a row with `error`.
 ---@param query? rille.PriceHistoryQuery which machines, and how far back
 ---@return table history a list that prints as a table
 ---@mark durable

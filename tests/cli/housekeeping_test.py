@@ -157,6 +157,21 @@ rille.signal("end")"""))
         run("signal", "last", "end")
         p.communicate(timeout=60)
         check("and its own run ends well", p.returncode == 0 and not leases(), run("leases"))
+        nowhere = dict(endpoints=dict(settings["endpoints"], ec2="http://127.0.0.1:1"))
+        regions = {"us-east-1": {}, "eu-west-1": nowhere}
+        open(root + "/providers.json", "w").write(json.dumps({"aws": dict(settings, regions=regions)}))
+        code, out = run("offers", "--provider", "aws", "--gpu", "T4")
+        check("a region that does not answer is named beside the offers of the others", code == 0 and
+              "us-east-1/" in out and "aws: region eu-west-1: " in out, out)
+        code, out = run("run", script("there", """local box = rille.rent("there", { provider = "aws", gpu = "T4",
+  count = 1, ttl = "2h", region = "us-east-1" })
+box:release()
+print(box.state)"""))
+        check("and holds back no release", code == 0 and "released\n" in out, out)
+        code, out = run("gc")
+        check("gc says what it could not see, and exit code 3", code == 3 and
+              "could not ask aws for its machines: region eu-west-1: " in out and "again" in out, out)
+        open(root + "/providers.json", "w").write(json.dumps({"aws": settings}))
         ask = f"http://127.0.0.1:{told['port']}/_fake/fault"
         fault = json.dumps(dict(kind="auth", operation="*", times=50)).encode()
         urllib.request.urlopen(urllib.request.Request(ask, fault), timeout=20).read()

@@ -74,6 +74,7 @@ return { answer = v }
     test("budget", has="limit_micros")
     test("audit", has="events")
     test("offers", has="provider")
+    test("offers", "--history")
     test("schedule", "add", "nightly", "0 3 * * *", "ends.lua", bare=True)
     test("schedule", has="name")
     test("schedule", "remove", "nightly", bare=True)

@@ -148,5 +148,47 @@ check("a run is resumed", "resumed run" in out, out)
 check("and ends", until("done", lambda: runs(script=dies, state="done")), runs(script=dies))
 check("what was done is not done again", lines("first") == ["x"] and lines("second") == ["x"], lines("first"))
 
+# A run that was suspended is left to people, until it is handed over: then once.
+waits = script("waits", """
+print("ready")
+local v = rille.signal("go")
+rille.signal("on")
+return v""")
+p = subprocess.Popen([rille, "run", waits], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                     cwd=root)
+p.stdout.readline()
+p.send_signal(signal.SIGTERM)
+p.wait(timeout=30)
+held = [r["id"] for r in runs(state="suspended") if r["script"] == waits][0]
+
+
+def state():
+    return [r["state"] for r in runs(id=held)][0]
+
+
+code, out = run("watch", "--once")
+check("a suspended run is left alone", code == 0 and held not in out and state() == "suspended", out)
+code, out = run("watch", "--take", held)
+check("it is handed over, and nothing else happens", code == 0 and "goes on with it" in out and
+      "nothing watches now" in out and state() == "suspended", out)
+run("signal", held, "go", "5")
+code, out = run("watch", "--once")
+check("the watch resumes it", code == 0 and "resumed run " + held in out, out)
+check("and it goes on", until("past go", lambda: any(
+    e["name"] == "go" for e in json.loads(run("show", held, "--json")[1])["entries"])) and
+      state() == "running", state())
+code, out = run("watch", "--take", held)
+check("what runs cannot be handed over", code == 1 and "is not suspended" in out, out)
+os.kill(int(open(f"{root}/home/runs/{held}/lock").read()), signal.SIGTERM)
+check("suspended once more", until("suspended", lambda: state() == "suspended"), state())
+code, out = run("watch", "--once")
+check("it is left to people again", code == 0 and held not in out and state() == "suspended", out)
+code, out = run("watch", "--take", held, "--json")
+check("as data", code == 0 and json.loads(out[:out.rindex("}") + 1]) == {"handed_over": True, "run": held}, out)
+run("signal", held, "on", "1")
+code, out = run("watch", "--once")
+check("and comes to its end", until("done", lambda: state() == "done"), (out, state()))
+check("a run that is over cannot be handed over", run("watch", "--take", held)[0] == 1)
+
 shutil.rmtree(root)
 finish()

@@ -4,8 +4,9 @@ second, and so on until one ends before it is killed. It rents a machine of a fa
 After each: the result is right, nothing that costs money is alive, nothing was rented twice under one tag. In the end
 the ledger is the fake's bill.
 
-The machine itself is a folder here (stubs/ssh), with a real agent in it.
-usage: boundary_kills.py RILLE BOUNDARY_SO PROVIDER [--every K] [--first N]"""
+The machine itself is a folder here (stubs/ssh), with a real agent in it. With --resize it becomes another type between
+two calls.
+usage: boundary_kills.py RILLE BOUNDARY_SO PROVIDER [--every K] [--first N] [--resize]"""
 import argparse, collections, json, math, os, signal, subprocess, sys, time
 from pathlib import Path
 
@@ -19,6 +20,7 @@ p.add_argument("shim")
 p.add_argument("provider")
 p.add_argument("--every", type=int, default=1, help="only each K-th boundary")
 p.add_argument("--first", type=int, default=1)
+p.add_argument("--resize", action="store_true")
 o = p.parse_args()
 user = User(o.rille, o.provider, "--start", "0.02")
 user.ask("set", end=0.01)
@@ -28,19 +30,35 @@ base = dict(STUB_MACHINES=str(machines), PATH=f"{here}/stubs:{os.environ['PATH']
 SCRIPT = """
 local box = rille.rent("box", { provider = "%s", gpu = "A100", ttl = "2h", unguarded = true, price = %s })
 local sum = box:call("sum", { args = 20 }, function(n) return n + 22 end)
+%s
 box:release()
 return sum
+"""
+RESIZE = """
+box:resize { type = "%s", price = %s }
+box:call("more", { args = 20 }, function(n) return n + 22 end)
 """
 NAMES = dict(c="commit", s="request", r="answer")
 failures, killed, resumed, began = [], collections.Counter(), 0, time.time()
 spans = {}  # machine -> (when its run began, when it had ended for good), by this test's clock, which is the fake's
 
 
-def price():
-    """What the cheapest machine costs an hour, in the provider's currency, which the ledger then takes for dollars; a
-    cluster of one's own costs nothing."""
-    rows = json.loads(user.rille("offers", "--refresh", "--json", "--provider", o.provider, "--gpu", "A100")[1])
-    return min((r["price_per_hour"] for r in rows if "price_per_hour" in r), default=0)
+def offers(*words):
+    rows = json.loads(user.rille("offers", "--refresh", "--json", "--provider", o.provider, *words)[1])
+    return sorted((r for r in rows if "price_per_hour" in r), key=lambda r: r["price_per_hour"])
+
+
+def prices():
+    """What the cheapest machine costs an hour, in the provider's currency, which the ledger then takes for dollars (a
+    cluster of one's own costs nothing); what it becomes, as a line of the script, and what that costs."""
+    found = offers("--gpu", "A100")
+    first = found[0] if found else dict(price_per_hour=0)
+    if not o.resize:
+        return first["price_per_hour"], "", 0
+    other = next(r for r in offers() if r["region"] == first["region"] and r["id"] != first["id"] and "+" not in r["id"]
+                 and not r.get("spot"))
+    type = other["id"].partition("/")[2]
+    return first["price_per_hour"], RESIZE % (type, other["price_per_hour"]), other["price_per_hour"]
 
 
 def newest():
@@ -88,14 +106,14 @@ def settled():
     return state
 
 
-def one(n, cost, only=""):
+def one(n, only=""):
     """False: it ended before its n-th boundary, or its n-th of that letter."""
     global resumed
     before, made, start = newest(), len(user.ask("state")["machines"]), time.time()
     log.unlink(missing_ok=True)
     shim = dict(base, LD_PRELOAD=os.path.abspath(o.shim), BOUNDARY_PORT=str(user.told["port"]), BOUNDARY_KILL=str(n),
                 BOUNDARY_LOG=str(log), BOUNDARY_ONLY=only)
-    code, out, err = user.run(SCRIPT % (o.provider, cost), env=user.env(**shim))
+    code, out, err = user.run(SCRIPT % (o.provider, cost, then), env=user.env(**shim))
     check_secrets()
     letters = log.read_text() if log.exists() else ""
     where = f"boundary {n} ({NAMES.get(letters[-1:], '?')})"
@@ -138,7 +156,8 @@ def most_micros(m, billing):
     creation in whole seconds."""
     start, end = spans[m["id"]]
     units = math.ceil((end - math.floor(start)) / billing["unit_s"])
-    return math.ceil(m["price"] * max(units * billing["unit_s"], billing["minimum_s"]) / 3600)
+    micros = (cost + dear) * 1e6 if o.resize else m["price"]  # as if it had been both all the time
+    return math.ceil(micros * max(units * billing["unit_s"], billing["minimum_s"]) / 3600)
 
 
 def check_bills():
@@ -163,14 +182,14 @@ def check_bills():
 
 
 try:
-    cost = price()
+    cost, then, dear = prices()
     n = o.first
-    while not failures and one(n, cost):
+    while not failures and one(n):
         n += o.every
         end_agents()
     for letter, name in NAMES.items():  # what each K-th has passed over
         if not failures and not killed[name]:
-            one(1, cost, letter)
+            one(1, letter)
             end_agents()
     never = sorted(set(NAMES.values()) - set(killed))
     if never and not failures:

@@ -78,8 +78,9 @@ def of_ssh(place):
     mistake("a user that there is not", rent(at(address="nosuchuser@127.0.0.1"), "cpu"), "auth",
             "nosuchuser@127.0.0.1", "is the user right")
     mistake("a key that is not there", offers(at(identity=root + "/none")), "config", root + "/none", "`identity`")
-    os.chmod(root + "/other", 0o644)
-    mistake("a key that others may read", offers(at(identity=root + "/other")), "config", root + "/other", "chmod 600")
+    shutil.copy(good["identity"], root + "/open")
+    os.chmod(root + "/open", 0o644)
+    mistake("a key that others may read", offers(at(identity=root + "/open")), "config", root + "/open", "chmod 600")
     mistake("a host that does not listen", offers(at(port=free_port())), "network", "is not reached", "`port`")
     # Two dots: no server of names has to be asked to know that there is none.
     mistake("a host that there is not", offers(at(address="me@gpu1..lab")), "config", "there is no host",
@@ -123,7 +124,8 @@ def of_slurm(place):
     shutil.copy(cluster.folder + "/gres.conf", root)
     mistake("a controller that is down", offers(good, SLURM_CONF=root + "/down.conf"), "network",
             "Unable to contact slurm controller", "scontrol ping")
-    mistake("a partition that there is not", offers(with_(partitions=["gpu", "nope"])), "config", "'nope'", "cpu, gpu")
+    mistake("a partition that there is not", offers(with_(partitions=["gpu", "nope"])), "config", "'nope'",
+            "gpu, short")
     mistake("a partition that is misspelt", rent(with_(partitions=["shrot"]), "H100:2"), "config", "'shrot'",
             "did you mean 'short'")
     mistake("a GPU that does not exist", rent(good, "H1O0"), "capacity", "H1O0", 'did you mean "H100"')

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A scheduler takes a rented machine away: on a real Slurm for a job of a higher priority, with a grace and without, by
 `scontrol requeue`, and while no runner is there; on the fake Kubernetes by an eviction. Each time the run goes on from
-its checkpoint on another machine, no two of its jobs run at once, and none is left. usage: taken_test.py RILLE PLACE"""
+its checkpoint on another machine, no two of its jobs run at once, and none is left.
+usage: taken_test.py RILLE slurm|kubernetes [--all]     without --all, on Slurm: one with a grace, one sent back"""
 import json, os, shutil, sqlite3, subprocess, sys, tempfile, time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ rille, name = os.path.abspath(sys.argv[1]), sys.argv[2]
 if why := PLACES[name].missing():
     print("skipped: " + why)
     sys.exit(77)
-STEPS = 800
+STEPS = 500
 # Counts, saves, and says in the end at which step each of its machines has begun.
 COUNT = """local rille = require "rille"
 local box = rille.rent("b", { provider = "%s", gpu = "%s", ttl = "30m", on_loss = "replace" })
@@ -140,12 +141,14 @@ def by_priority(place, partition, what, **more):
             check(f"{what}: it went on from its last checkpoint", len(began) == 2 and began[1] > 0 and
                   began[1] % 50 == 0 and not left, (began, left))
         cluster.run("scancel", block)
-        one_after_the_other(cluster, before, what)
+        jobs = one_after_the_other(cluster, before, what)
+        if partition == "rude":
+            check(f"{what}: by Slurm, which has not queued it again", jobs[0][1] == "PREEMPTED", jobs)
         nothing_left(place, what)
 
 
 def sent_back(place):
-    """By an operator, though the settings let him."""
+    """By an operator, where the settings allow it."""
     cluster, before, what = place.cluster, newest(place.cluster), "sent back to the queue"
     with Run(place, "H100:2", partitions=["gpu"], options=["--requeue"]) as run:
         run.until_saved()
@@ -154,6 +157,10 @@ def sent_back(place):
         check(f"{what}: it went on from its last checkpoint", len(began) == 2 and began[1] > 0, began)
         one_after_the_other(cluster, before, what)
         nothing_left(place, what)
+
+
+def not_sent_back(place):
+    cluster = place.cluster
     with Run(place, "H100:2", partitions=["gpu"]) as run:
         run.until_saved()
         job = str(running(cluster)[0][0])
@@ -230,8 +237,11 @@ def given_up(place):
 def on_slurm(root):
     with PLACES["slurm"](root) as place:
         by_priority(place, "low", "with a grace")
-        by_priority(place, "rude", "at once")
         sent_back(place)
+        if "--all" not in sys.argv:
+            return
+        by_priority(place, "rude", "at once")
+        not_sent_back(place)
         unwatched(place)
         given_up(place)
     told_on_the_node(root)

@@ -257,7 +257,8 @@ const char* const must_have_happened[] = {
     "died after agent attach", "died before agent forget", "died after agent forget", "died before agent put",
     "died after agent put", "died before agent get", "died after agent get", "died before agent preempt",
     "died after agent preempt", "event call_left", "resumed", "left alone", "reaped a lease", "second generation",
-    "event call_moved", "died after provider resize", "event resized", "event not_resized", "event refused", "a machine came and went unseen", "so was the estimate"};
+    "event call_moved", "died after provider resize", "event resized", "event not_resized", "event refused",
+    "a machine came and went unseen", "so was the estimate"};
 
 int tell_one(const Script& script, const Schedule& schedule) {
   Calm calm = calm_run(script);

@@ -51,6 +51,15 @@ elif name == "raytrace":
     pixel = lambda x, y: tuple(rows[y * 193 + 1 + 3 * x:][:3])
     assert pixel(2, 2)[2] > pixel(2, 2)[0], pixel(2, 2)          # the sky is blue
     assert pixel(18, 22)[0] > 2 * pixel(18, 22)[2], pixel(18, 22)  # the left sphere is red
+elif name == "bench":
+    small = ["--layers", "1", "--heads", "1", "--width", "16", "--context", "16", "--batch", "2", "--steps", "40"]
+    result = run("--gpus", "cpu,B200", "--name", "tiny", *small)
+    assert result["tried"] == ["cpu", "B200"] and list(result["failed"]) == ["B200"], result
+    assert "nothing for gpu" in result["failed"]["B200"], result
+    measured = json.loads(subprocess.run([rille, "--json", "offers", "--measured"], env=env, capture_output=True,
+                                         text=True, check=True).stdout)
+    assert [(m["workload"], m["steps"], m["batch"], m["unit"]) for m in measured] == [("tiny", 35, 32, "tokens")]
+    assert not json.loads(subprocess.run([rille, "--json", "leases"], env=env, capture_output=True, text=True).stdout)
 elif name == "mlp":
     result = run("--steps", "150", "--noise", "0.2")
     assert result["accuracy"] > 0.8, result

@@ -130,7 +130,7 @@ std::string_view Workload::source_of(std::string_view gpu, std::int64_t memory_b
 void Workload::mark(Value& offers) const {
   if (!named() || !offers.as_array()) return;
   for (Value& offer : *offers.as_array())
-    if (offer["error"].is_null())
+    if (!offer["id"].is_null())        // others say what became of a provider
       offer.set("tokens_from", source_of(offer.text("gpu"), offer.integer("gpu_memory_bytes")));
 }
 

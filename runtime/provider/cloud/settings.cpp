@@ -16,8 +16,12 @@ const Value& SettingsReader::take(const char* field) {
 
 void SettingsReader::refuse(const char* field, const char* wanted) {
   if (wrong_) return;
+  const std::string_view what = wanted;
+  const char* const example = what == "a text" ? "\"..\"" : what == "an object" ? "{..}" : "[\"..\", \"..\"]";
   wrong_ = make_error(ErrorKind::config, fmt::format("{}: {} = {}: {} is wanted", provider_, field,
-                                                     settings_[field].to_json(), wanted));
+                                                     settings_[field].to_json(), wanted),
+                      what.starts_with("a size") ? "with its unit, in quotes"
+                                                 : fmt::format("as in \"{}\": {}", field, example));
 }
 
 std::string SettingsReader::text(const char* field, std::string otherwise) {

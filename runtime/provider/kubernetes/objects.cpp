@@ -112,9 +112,9 @@ void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuer
 }
 
 // Keeps the pod: until its folder is gone (the agent's own end), the time is over ($3, seconds), or nobody has come to
-// start an agent ($4, for so many seconds). 0: never. Told to end, it is at once when no call is there; else the agent
-// is told of it, and the calls have what the pod is given ($5, seconds) to save their work and to be fetched. Whether
-// that is an eviction or a release cannot be seen from within.
+// start an agent ($4, for so many seconds). 0: never. Told to end, it does so at once when no call runs; else the agent
+// is told of it, and the calls have what the pod is given ($5, seconds) to save their work; so has the work of those
+// that have left, to be fetched. Whether that is an eviction or a release cannot be seen from within.
 constexpr const char* keep_script = R"sh(umask 077
 dir=$1 grace=$5 leaving=
 told() {
@@ -123,7 +123,11 @@ told() {
   printf '{"deadline_wall_us":%s000000}\n' "$leaving" >"$dir/notice.new" && mv "$dir/notice.new" "$dir/notice.json"
 }
 works() {
-  for call in "$dir"/calls/*/spec.json; do [ ! -e "$call" ] || return 0; done
+  for call in "$dir"/calls/*; do
+    [ -e "$call/spec.json" ] || continue
+    [ -e "$call/result.json" ] || return 0
+    case $(cat "$call/result.json") in *'"code":"preempted"'*) return 0 ;; esac
+  done
   return 1
 }
 trap told TERM

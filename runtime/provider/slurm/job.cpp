@@ -97,9 +97,9 @@ constexpr Refusal refusals[] = {
     {"nvalid qos", ErrorKind::config, "`qos` in the settings; sacctmgr show qos lists them", "--qos= --account="},
     {"nvalid generic resource", ErrorKind::config, "sinfo -o '%P %G' lists what nodes have", "--gres="},
     {"nvalid feature", ErrorKind::config, "`options` in the settings ask for it", "--constraint="},
+    {"accounting/QOS policy", ErrorKind::quota, "release what is rented, or ask for less", "--qos= --account="},
     {"ime limit", ErrorKind::config, "a shorter ttl, or a partition that allows it: sinfo -o '%P %l'",
      "--time= --partition="},
-    {"accounting/QOS policy", ErrorKind::quota, "release what is rented, or ask for less", "--qos= --account="},
     {"group not permitted", ErrorKind::auth, "the partition is for other groups", "--partition="},
     {"Host key verification failed", ErrorKind::config, "connect once by hand, and compare its fingerprint"},
     {"ermission denied (", ErrorKind::auth, "the ssh of `via` has to work without a password: -o BatchMode=yes"},
@@ -118,6 +118,19 @@ constexpr Refusal silences[] = {
     {"ould not resolve hostname", ErrorKind::network, "`via` in the settings names the login node"},
     {"onnection refused", ErrorKind::network, "is the login node of `via` up?"},
 };
+
+// What follows may be advice, as "Try 'sbatch --help'".
+std::string line_with(const std::string& text, const char* words) {
+  const std::size_t at = text.find(words);
+  const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1: the first line
+  return text.substr(begin, text.find('\n', at) - begin);
+}
+
+std::string plain(std::string said) {
+  for (const char* prefix : {": error: ", ": fatal: "})
+    if (const std::size_t at = said.find(prefix); at != std::string::npos) said.erase(0, at + 9);
+  return said;
+}
 
 // " (--partition=gpu --account=x)": what of the command's words a refusal is about.
 std::string asked_for(const Refusal& refusal, const std::vector<std::string>& words) {
@@ -167,6 +180,10 @@ std::vector<SlurmJob> read_slurm_queue(const std::string& text) {
 
 std::string slurm_folder(const std::string& tag) { return "rille-" + derive_hex({"slurm", tag}, 16); }
 
+std::int64_t slurm_minutes(const CreateRequest& request, std::int64_t now_us) {
+  return (std::max<std::int64_t>(request.expires_wall_us - now_us, 1) + 59'999'999) / 60'000'000;
+}
+
 std::vector<std::string> slurm_submit_words(const CreateRequest& request, const SlurmSettings& settings,
                                             std::int64_t now_us) {
   const SlurmAsk ask = slurm_ask(request.offer.id);
@@ -178,11 +195,9 @@ std::vector<std::string> slurm_submit_words(const CreateRequest& request, const 
   if (request.offer.memory_bytes > 0) out.push_back(fmt::format("--mem={}M", request.offer.memory_bytes >> 20));
   if (!ask.gres.empty()) out.push_back("--gres=" + ask.gres);
   if (request.expires_wall_us > 0) {
-    const auto minutes = [](std::int64_t us) { return (us + 59'999'999) / 60'000'000; };
-    const std::int64_t time = minutes(std::max<std::int64_t>(request.expires_wall_us - now_us, 1));
+    const std::int64_t time = slurm_minutes(request, now_us), wait = (settings.wait_ms + 59'999) / 60'000;
     out.push_back(fmt::format("--time={}", time));
-    out.push_back(fmt::format("--deadline=now+{}minutes",
-                              time + minutes(settings.wait_ms * 1'000) + deadline_minutes_more));
+    out.push_back(fmt::format("--deadline=now+{}minutes", time + wait + deadline_minutes_more));
   }
   if (!settings.account.empty()) out.push_back("--account=" + settings.account);
   if (!settings.qos.empty()) out.push_back("--qos=" + settings.qos);
@@ -197,7 +212,8 @@ std::string slurm_script(const CreateRequest& request, const SlurmSettings& sett
   machine.set("terminating", false);
   const std::string end_all = std::string(ssh_scripts::begin) + ssh_scripts::terminate;
   return fmt::format(
-      "#!/bin/sh\n# An instance of Rille (`rille leases`): it keeps this allocation until it is released.\numask 077\n"
+      "#!/bin/sh\ntrap : USR1\n"
+      "# An instance of Rille (`rille leases`): it keeps this allocation until it is released.\numask 077\n"
       "root={} name={} end={} patience={}\nmachine={}\nfinish() {{ sh -c {} sh \"$root\" \"$name\"; }}\n{}",
       shell_quote(settings.directory), slurm_folder(request.tag), (request.expires_wall_us + 999'999) / 1'000'000,
       std::max<std::int64_t>(60, request.orphan_after_ms / 1000), shell_quote(machine.to_json()), shell_quote(end_all),
@@ -205,13 +221,13 @@ std::string slurm_script(const CreateRequest& request, const SlurmSettings& sett
 }
 
 Error slurm_error(const std::string& command, const CommandResult& result, const std::vector<std::string>& words) {
-  std::string said = result.last_words();
-  for (const char* prefix : {": error: ", ": fatal: "})
-    if (const std::size_t at = said.find(prefix); at != std::string::npos) said.erase(0, at + 9);
-  if (said.empty()) said = result.status.text();
   const auto has = [&result](const Refusal& r) { return result.err.find(r.said) != std::string::npos; };
   for (const Refusal& r : refusals)
-    if (has(r)) return make_error(r.kind, fmt::format("{} refuses: {}{}", command, said, asked_for(r, words)), r.hint);
+    if (has(r))
+      return make_error(r.kind, fmt::format("{} refuses: {}{}", command, plain(line_with(result.err, r.said)),
+                                            asked_for(r, words)), r.hint);
+  std::string said = plain(result.last_words());
+  if (said.empty()) said = result.status.text();
   const Refusal* const known = std::find_if(std::begin(silences), std::end(silences), has);
   return make_error(ErrorKind::network, fmt::format("{} fails: {}", command, said),
                     known == std::end(silences) ? "does it work by hand?" : known->hint).with_retry();

@@ -29,6 +29,9 @@ std::vector<SlurmJob> read_slurm_queue(const std::string& text);
 // The instance's folder on its node. Its name comes from the tag, so the queue alone says where it is.
 std::string slurm_folder(const std::string& tag);
 
+// The time limit of a job that is sent then: what is left until the machine's end, rounded up, since Slurm counts so.
+std::int64_t slurm_minutes(const CreateRequest& request, std::int64_t now_us);
+
 // The words of sbatch, whose standard input is slurm_script(). At most one such job ever runs, and none waits for ever:
 // Slurm must not start it again (--no-requeue), and drops it when it could not begin any more (--deadline).
 std::vector<std::string> slurm_submit_words(const CreateRequest& request, const SlurmSettings& settings,

@@ -53,7 +53,7 @@ class Slurm final : public Provider {
     const std::string job = done.out.substr(0, done.out.find_first_not_of("0123456789"));
     if (job.empty())
       co_return named(make_error(ErrorKind::network, "sbatch gives no number: '" + done.out + "'"), "create");
-    Result<Machine> made = co_await started(id_of(job, request.tag), request, token);
+    Result<Machine> made = co_await started(id_of(job, request.tag), request, now_us, token);
     if (!made) co_return named(made.error(), "create");
     made->expires_wall_us = request.expires_wall_us;
     co_return made;
@@ -88,7 +88,7 @@ class Slurm final : public Provider {
   }
 
  private:
-  Async<Machine> started(std::string id, const CreateRequest& request, CancelToken token) {
+  Async<Machine> started(std::string id, const CreateRequest& request, std::int64_t sent_us, CancelToken token) {
     const std::int64_t until_ms = now_ms() + std::max<std::int64_t>(settings_.wait_ms, command_timeout_ms);
     for (std::int64_t rest_ms = first_look_ms;; rest_ms = std::min(2 * rest_ms, longest_look_ms)) {
       Result<std::optional<SlurmJob>> job = co_await look(id, token);
@@ -103,7 +103,7 @@ class Slurm final : public Provider {
       if (never || now_ms() >= until_ms) {
         RILLE_CO_CHECK(co_await terminate(id, token));
         const std::string reason = job && *job ? (*job)->reason : "unknown";
-        co_return never ? cannot_start(**job, request)
+        co_return never ? cannot_start(**job, request, sent_us)
                         : make_error(ErrorKind::capacity,
                                      fmt::format("job {} has not started within {} ({})", read_id(id).job,
                                                  format_duration_ms(settings_.wait_ms), reason),
@@ -113,14 +113,14 @@ class Slurm final : public Provider {
     }
   }
 
-  Error cannot_start(const SlurmJob& job, const CreateRequest& request) const {
+  Error cannot_start(const SlurmJob& job, const CreateRequest& request, std::int64_t sent_us) const {
     if (job.sent_back())
       return make_error(ErrorKind::capacity, fmt::format("job {} was sent back to the queue ({})", job.id, job.reason),
                         "others want its nodes, or one of them is out of order: sinfo -R");
     if (job.reason.starts_with("PartitionTimeLimit") || job.reason.starts_with("PartitionConfig"))
       return make_error(ErrorKind::config,
                         fmt::format("partition '{}' does not allow '{}' for {} ({})", job.partition, request.offer.id,
-                                    format_duration_ms((request.expires_wall_us - loop_.clock().wall_us()) / 1000),
+                                    format_duration_ms(slurm_minutes(request, sent_us) * 60'000),
                                     job.reason),
                         "a shorter ttl, or another partition: sinfo -o '%P %l'");
     return make_error(ErrorKind::config, fmt::format("job {} cannot start: {}", job.id, job.reason),

@@ -58,7 +58,8 @@ Result<SshHost> read_host(const Value& v) {
   if (host.address[0] == '-' || host.address.find_first_of(" \t\n'\"") != std::string::npos)
     return wrong(host.name, fmt::format("'{}' is no address", host.address), "as in me@gpu1.example.org");
   if (host.name.find('/') != std::string::npos) return wrong(host.name, "a name has no '/'", "give it another `name`");
-  if (host.slots < 1) return wrong(host.name, fmt::format("slots = {}", host.slots), "at least 1");
+  if (host.slots < 1)
+    return wrong(host.name, fmt::format("slots = {}", host.slots), "how many instances at once: 1 or more");
   if (host.port < 0 || host.port > 65535) return wrong(host.name, fmt::format("port = {}", host.port), "1 to 65535");
   if (!host.directory.empty() && host.directory[0] != '/')
     return wrong(host.name, fmt::format("directory '{}' is not absolute", host.directory), "begin it with '/'");

@@ -1,5 +1,5 @@
-// A lease's machine becomes another type: what is in the journal, what it costs, and what becomes of it when the process
-// dies at any place.
+// A lease's machine becomes another type: what is in the journal, what it costs, and what becomes of it when the
+// process dies at any place.
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;

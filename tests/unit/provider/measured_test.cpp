@@ -116,8 +116,8 @@ TEST_CASE("a workload ranks by what was measured, whoever offers the GPU") {
   CHECK(workload.source_of("T4", std::int64_t{16} << 30) == "not measured");
   CHECK(workload.source_of("", 0) == "not measured");
 
-  Value list(Value::Array{options(R"({"gpu":"H100","gpu_memory_bytes":85899345920})"), options(R"({"gpu":""})"),
-                          options(R"({"error":"no keys"})")});
+  Value list(Value::Array{options(R"({"id":"a","gpu":"H100","gpu_memory_bytes":85899345920})"),
+                          options(R"({"id":"b","gpu":""})"), options(R"({"provider":"x","error":"no keys"})")});
   workload.mark(list);
   CHECK((*list.as_array())[0].text("tokens_from") == "measured");
   CHECK((*list.as_array())[1].text("tokens_from") == "not measured");

@@ -96,19 +96,19 @@ TEST_CASE("whichever call fails, the machine runs in the end, and success means 
   Scripted calm;
   REQUIRE(calm.resize());
   REQUIRE(calm.calls > 6);
-  for (const bool takes_effect : {false, true})
-    for (const bool refused : {false, true})
-      for (int n = 1; n <= calm.calls; ++n) {
-        INFO("call " << n << (takes_effect ? ", whose answer is lost" : "") << (refused ? ", refused" : ""));
-        Scripted s;
-        s.fail_at = n;
-        s.takes_effect = takes_effect;
-        if (refused) s.failure = make_error(ErrorKind::invalid, "no such type here");
-        const Result<> done = s.resize();
-        CHECK(s.power == Power::running);
-        CHECK(done.ok() == (s.type == "large"));
-        if (!done) CHECK(done.error().message == s.failure.message);
-      }
+  enum { lost_call, lost_answer, refused };
+  for (const int how : {lost_call, lost_answer, refused})
+    for (int n = 1; n <= calm.calls; ++n) {
+      INFO("call " << n << (how == lost_answer ? ", whose answer is lost" : how == refused ? ", refused" : ""));
+      Scripted s;
+      s.fail_at = n;
+      s.takes_effect = how == lost_answer;
+      if (how == refused) s.failure = make_error(ErrorKind::invalid, "no such type here");
+      const Result<> done = s.resize();
+      CHECK(s.power == Power::running);
+      CHECK(done.ok() == (s.type == "large"));
+      if (!done) CHECK(done.error().message == s.failure.message);
+    }
 }
 
 TEST_CASE("a type that has no room is given up for the one before") {

@@ -119,8 +119,8 @@ TEST_CASE("slurm: what refusals mean; what is not known may have had an effect")
   CHECK(kind("sbatch: error: Batch job submission failed: Requested node configuration is not available\n") ==
         ErrorKind::capacity);
   CHECK(kind("sbatch: error: Batch job submission failed: Invalid partition name specified\n") == ErrorKind::config);
-  CHECK(kind("sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)\n") ==
-        ErrorKind::quota);
+  CHECK(kind("sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, "
+             "user's size and/or time limits)\n") == ErrorKind::quota);
   CHECK(kind("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n") ==
         ErrorKind::network);
   const Error e = slurm_error("sbatch", said("sbatch: error: Unable to contact slurm controller (connect failure)\n"));
@@ -135,7 +135,8 @@ TEST_CASE("slurm: a refusal names what was asked for") {
   CHECK(message("sbatch: error: Batch job submission failed: Invalid account or account/partition combination "
                 "specified\n") == "sbatch refuses: Batch job submission failed: Invalid account or account/partition "
                                   "combination specified (--account=proj9 --partition=gpu --partition=big)");
-  CHECK(message("sbatch: unrecognized option '--x'\n") == "sbatch refuses: sbatch: unrecognized option '--x'");
+  CHECK(message("sbatch: unrecognized option '--x'\nTry \"sbatch --help\" for more information\n") ==
+        "sbatch refuses: sbatch: unrecognized option '--x'");
   CHECK(message("sbatch: error: Slurm temporarily unable to accept job\n").find("--") == std::string::npos);
 }
 
