@@ -83,8 +83,8 @@ void write(Writer& out, const Value& v) {
     }
     out.StartObject();
     for (const auto& [key, item] : *o) {
-      std::string shown = !key.empty() && key.front() == '$' ? "$" + key : key;
-      out.Key(shown.data(), static_cast<rapidjson::SizeType>(shown.size()));
+      if (key.starts_with('$')) out.Key(("$" + key).c_str(), static_cast<rapidjson::SizeType>(key.size() + 1));
+      else out.Key(key.data(), static_cast<rapidjson::SizeType>(key.size()));
       write(out, item);
     }
     out.EndObject();

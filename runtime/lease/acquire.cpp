@@ -104,13 +104,13 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
   lease.request.disk_bytes = terms.disk_bytes;
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
   std::int64_t most = request.leases_max;
-  store::Journal::Write write = [planned, terms = wish.terms, most, teardown_ms, now, until = lease.expires_us,
+  store::Journal::Write write = [planned, wanted = wish.terms, most, teardown_ms, now, until = lease.expires_us,
                                  install = install_](store::Db& db) -> Result<> {
     Lease& l = *planned;
     l.expires_us = until;  // the journal may try a write twice
     l.tenures.clear();
     if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
-    RILLE_CHECK(reserve(db, l, *terms, most, teardown_ms, now));
+    RILLE_CHECK(reserve(db, l, *wanted, most, teardown_ms, now));
     l.tag = l.request.tag = tag_of(install, l);
     l.request.expires_wall_us = l.expires_us;
     return write_lease(db, l);

@@ -1,15 +1,18 @@
 // The ledger's rows: the one place that knows the columns of `machines` and `segments`.
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "runtime/lease/ledger.hpp"
 #include "runtime/lease/manager.hpp"
+#include "runtime/lease/tally.hpp"
 
 namespace rille::lease {
 
 namespace {
 
 Result<> open_segment(store::Db& db, const Lease& l, const char* part, Micros price, std::int64_t from_us) {
+  if (price > l.cap_micros_per_hour) touch(db, l.id);
   return db.run("INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
                 "VALUES(?,?,?,?,?,?,'estimate')",
                 {l.id, l.generation, l.machine_id, std::string_view(part), from_us, price});
@@ -36,20 +39,34 @@ Result<> write_restarts(store::Db& db, const Lease& l, const std::function<void(
   Value::Array restarts;
   if (const Value::Array* known = billing["restarts"].as_array()) restarts = *known;
   change(restarts);
+  touch(db, l.id);                     // its cost is another now
   const std::string changed = billing.set("restarts", std::move(restarts)).to_json();
   return db.run("UPDATE machines SET billing=? WHERE lease=? AND generation=? AND machine_id=?",
                 {changed, l.id, l.generation, l.machine_id});
 }
 
-void read_billing(const Value& v, Tenure& t) {
-  t.billing = provider::Billing::from_value(v);
-  const Value::Array none, *restarts = v["restarts"].as_array();
-  for (const Value& r : restarts ? *restarts : none) {
-    Restart restart;
-    restart.from_us = r.integer("from_us");
-    restart.billing = provider::Billing::from_value(r);
-    t.restarts.push_back(restart);
+// How a machine is billed, and from when on anew. Most are billed as the one before.
+struct Billed {
+  provider::Billing first;
+  std::vector<Restart> restarts;
+};
+const Billed& billed_as(std::string text) {
+  thread_local std::string last;
+  thread_local Billed billed;
+  if (text == last) return billed;
+  billed = {};
+  if (const Result<Value> read = Value::from_json(text)) {
+    billed.first = provider::Billing::from_value(*read);
+    const Value::Array none, *restarts = (*read)["restarts"].as_array();
+    for (const Value& r : restarts ? *restarts : none) {
+      Restart restart;
+      restart.from_us = r.integer("from_us");
+      restart.billing = provider::Billing::from_value(r);
+      billed.restarts.push_back(restart);
+    }
   }
+  last = std::move(text);
+  return billed;
 }
 
 }  // namespace
@@ -57,37 +74,44 @@ void read_billing(const Value& v, Tenure& t) {
 Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease) {
   std::vector<Tenure> out;
   RILLE_CHECK(db.query(
-      "SELECT generation,provider,region,machine_id,billing,from_us,to_us,ready_us,busy_us,busy_since_us "
-      "FROM machines WHERE lease=? ORDER BY generation,from_us,machine_id",
+      "SELECT m.generation,m.machine_id,m.provider,m.region,m.billing,m.from_us,m.to_us,m.ready_us,m.busy_us,"
+      "m.busy_since_us,s.part,s.from_us,s.to_us,s.micros_per_hour,s.amount_micros FROM machines m LEFT JOIN segments s "
+      "ON s.lease=m.lease AND s.generation=m.generation AND s.machine_id=m.machine_id WHERE m.lease=?",
       {lease}, [&](const store::Row& row) {
-        Tenure t;
-        t.generation = row.integer(0);
-        t.provider = row.text(1);
-        t.region = row.text(2);
-        t.machine_id = row.text(3);
-        if (Result<Value> billing = Value::from_json(row.text(4))) read_billing(*billing, t);
-        t.from_us = row.integer(5);
-        t.to_us = row.integer(6);
-        t.ready_us = row.integer(7);
-        t.busy_us = row.integer(8);
-        t.busy_since_us = row.integer(9);
-        out.push_back(std::move(t));
-      }));
-  RILLE_CHECK(db.query(
-      "SELECT generation,machine_id,part,from_us,to_us,micros_per_hour,amount_micros FROM segments WHERE lease=? "
-      "ORDER BY from_us",
-      {lease}, [&](const store::Row& row) {
-        for (Tenure& t : out) {
-          if (t.generation != row.integer(0) || t.machine_id != row.text(1)) continue;
-          Segment s;
-          s.part = row.text(2);
-          s.from_us = row.integer(3);
-          s.to_us = row.integer(4);
-          s.micros_per_hour = row.integer(5);
-          if (!row.null(6)) s.amount = row.integer(6);
-          t.segments.push_back(std::move(s));
+        const std::int64_t generation = row.integer(0);
+        std::string machine = row.text(1);
+        if (out.empty() || out.back().generation != generation || out.back().machine_id != machine) {
+          Tenure t;
+          t.generation = generation;
+          t.machine_id = std::move(machine);
+          t.provider = row.text(2);
+          t.region = row.text(3);
+          const Billed& billed = billed_as(row.text(4));
+          t.billing = billed.first;
+          t.restarts = billed.restarts;
+          t.from_us = row.integer(5);
+          t.to_us = row.integer(6);
+          t.ready_us = row.integer(7);
+          t.busy_us = row.integer(8);
+          t.busy_since_us = row.integer(9);
+          out.push_back(std::move(t));
         }
+        if (row.null(10)) return;
+        Segment s;
+        s.part = row.text(10);
+        s.from_us = row.integer(11);
+        s.to_us = row.integer(12);
+        s.micros_per_hour = row.integer(13);
+        if (!row.null(14)) s.amount = row.integer(14);
+        out.back().segments.push_back(std::move(s));
       }));
+  // Sorted here: they are few, and a sorter of SQLite's costs more than to read them.
+  std::sort(out.begin(), out.end(), [](const Tenure& a, const Tenure& b) {
+    return std::tie(a.generation, a.from_us, a.machine_id) < std::tie(b.generation, b.from_us, b.machine_id);
+  });
+  for (Tenure& t : out)
+    std::stable_sort(t.segments.begin(), t.segments.end(),
+                     [](const Segment& a, const Segment& b) { return a.from_us < b.from_us; });
   return out;
 }
 
@@ -146,6 +170,7 @@ Result<> record_change(store::Db& db, const Lease& l) {
 }
 
 Result<> record_changed(store::Db& db, const Lease& l, std::int64_t from_us, std::int64_t now_us) {
+  touch(db, l.id);
   return db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND "
                 "to_us IS NULL AND from_us<?", {now_us, l.id, l.generation, l.machine_id, from_us});
 }
@@ -186,6 +211,7 @@ Result<> record_bill(store::Db& db, const std::string& provider, const provider:
                        }));
   if (lease.empty()) return {};
   ++settled;
+  touch(db, lease);
   RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=?",
                      {lease, generation, bill.machine_id}));
   return db.run("INSERT INTO segments(lease,generation,machine_id,part,from_us,to_us,micros_per_hour,amount_micros,"

@@ -2,21 +2,26 @@
 
 #include <fmt/format.h>
 
+#include "runtime/lease/tally.hpp"
+
 namespace rille::lease {
 
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
                                        std::initializer_list<store::SqlValue> values, Parts parts) {
   std::vector<Lease> out;
   Result<> parsed;
-  std::string sql =
-      "SELECT "
-      "id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,price_micros_per_"
-      "hour,created_us,"
-      "send_by_us,live_us,expires_us,released_us,detached,error,"
-      "(SELECT epoch FROM runs WHERE runs.id=leases.run),options,cap_micros_per_hour,disk_micros_per_hour,"
-      "reserved_micros,replacing,(SELECT tag FROM runs WHERE runs.id=leases.run),"
-      "(SELECT deadline_us FROM notices n WHERE n.lease=leases.id AND n.generation=leases.generation) FROM leases ";
-  sql += where;
+  const auto columns = [](std::string_view scope, std::string_view texts, std::string_view options) {
+    return fmt::format(
+        "SELECT id,run,name,{},generation,provider,state,{},machine_id,price_micros_per_hour,created_us,"
+        "send_by_us,live_us,expires_us,released_us,detached,error,"
+        "(SELECT epoch FROM runs WHERE runs.id=leases.run),{},cap_micros_per_hour,disk_micros_per_hour,"
+        "reserved_micros,replacing,(SELECT tag FROM runs WHERE runs.id=leases.run),"
+        "(SELECT deadline_us FROM notices n WHERE n.lease=leases.id AND n.generation=leases.generation) FROM leases ",
+        scope, texts, options);
+  };
+  static const std::string whole = columns("scope", "request,token,tag,machine", "options");
+  static const std::string brief = columns("''", "NULL,'',tag,NULL", "NULL");
+  const std::string sql = std::string(parts == Parts::brief ? brief : whole).append(where);
   RILLE_CHECK(db.query(sql, values, [&](const store::Row& row) {
     Lease l;
     l.id = row.text(0);
@@ -110,6 +115,7 @@ Result<> write_generation(store::Db& db, const Lease& l) {
   const std::string machine = l.machine ? l.machine->to_value().to_json() : std::string();
   const bool first = l.seen.state.empty();
   if (!first) RILLE_CHECK(check_seen(db, l));
+  if (!first) forget(db);  // REPLACE
   constexpr const char* columns =
       "INTO leases(id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,"
       "price_micros_per_hour,created_us,send_by_us,live_us,expires_us,released_us,detached,error,"

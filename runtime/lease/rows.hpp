@@ -5,7 +5,7 @@
 
 namespace rille::lease {
 
-// brief: without its request, its options and the provider's answer, whose JSON is most of the work.
+// brief: without its request, token, scope, options and the provider's answer: enough to end it.
 enum class Parts { whole, brief };
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
                                        std::initializer_list<store::SqlValue> values, Parts parts = Parts::whole);

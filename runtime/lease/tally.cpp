@@ -2,6 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
 #include "runtime/lease/ledger.hpp"
 #include "runtime/lease/rows.hpp"
 
@@ -16,48 +24,48 @@ constexpr const char* within_reservation =
     "s.lease=leases.id AND s.part<>'disk' AND (s.amount_micros IS NOT NULL OR "
     "s.micros_per_hour>leases.cap_micros_per_hour)))";
 
-// Of each tally: the sums of those within their reservations, until when that is true, and how many others there are;
-// of which runs; which are the others. Temporary: they are the connection's, and a transaction that is rolled back
-// takes its part in them with it. The triggers see whatever is written on this connection. They add a lease that is
-// new; what else may move one in, out or among the others makes all stale.
-constexpr const char* tables = R"sql(
-CREATE TEMP TABLE IF NOT EXISTS tally_state (stale INTEGER NOT NULL, version INTEGER NOT NULL);
-CREATE TEMP TABLE IF NOT EXISTS tally_sums (
-  tally TEXT PRIMARY KEY, held INTEGER NOT NULL, reserved INTEGER NOT NULL, until_us INTEGER NOT NULL,
-  others INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TEMP TABLE IF NOT EXISTS tally_runs (run TEXT, tally TEXT, PRIMARY KEY (run, tally)) WITHOUT ROWID;
-CREATE TEMP TABLE IF NOT EXISTS tally_others (tally TEXT, lease TEXT, PRIMARY KEY (tally, lease)) WITHOUT ROWID;
-DELETE FROM tally_state;
-INSERT INTO tally_state VALUES (1, 0);
+// What was counted on one connection, and is kept as rows are written there.
+class Kept final : public store::Watcher {
+ public:
+  void changed(std::string_view table, std::int64_t rowid) override {
+    if (table == "leases") moved.insert(rowid);
+    else if (table == "runs") stale = true;  // it may have another parent, or tag
+  }
+  void rolled_back() override { stale = true; }
 
-CREATE TEMP TRIGGER IF NOT EXISTS tally_lease AFTER INSERT ON main.leases
-WHEN NEW.generation=1 AND NEW.state<>'released' BEGIN
-  UPDATE tally_sums SET held=held+1, reserved=reserved+NEW.reserved_micros, until_us=MIN(until_us,NEW.expires_us)
-    WHERE tally IN (SELECT tally FROM tally_runs WHERE run IN (NEW.run,''));
-END;
-CREATE TEMP TRIGGER IF NOT EXISTS tally_lease_other AFTER INSERT ON main.leases
-WHEN NEW.generation<>1 OR NEW.state='released' BEGIN UPDATE tally_state SET stale=1; END;
-CREATE TEMP TRIGGER IF NOT EXISTS tally_lease_again BEFORE INSERT ON main.leases
-WHEN EXISTS (SELECT 1 FROM leases WHERE id=NEW.id) BEGIN UPDATE tally_state SET stale=1; END;
-CREATE TEMP TRIGGER IF NOT EXISTS tally_lease_moved AFTER UPDATE OF
-  id,run,state,generation,expires_us,released_us,reserved_micros,cap_micros_per_hour ON main.leases
-WHEN (OLD.state='released')<>(NEW.state='released') OR OLD.generation<>NEW.generation OR
-  OLD.expires_us<>NEW.expires_us OR OLD.released_us IS NOT NEW.released_us OR
-  OLD.reserved_micros<>NEW.reserved_micros OR OLD.cap_micros_per_hour<>NEW.cap_micros_per_hour OR
-  OLD.run<>NEW.run OR OLD.id<>NEW.id BEGIN UPDATE tally_state SET stale=1; END;
-CREATE TEMP TRIGGER IF NOT EXISTS tally_lease_gone AFTER DELETE ON main.leases
-BEGIN UPDATE tally_state SET stale=1; END;
-CREATE TEMP TRIGGER IF NOT EXISTS tally_price AFTER INSERT ON main.segments
-WHEN NEW.part<>'disk' AND (NEW.amount_micros IS NOT NULL OR
-  NEW.micros_per_hour>(SELECT cap_micros_per_hour FROM leases WHERE id=NEW.lease))
-BEGIN UPDATE tally_state SET stale=1; END;
-CREATE TEMP TRIGGER IF NOT EXISTS tally_price_moved AFTER UPDATE OF lease,part,micros_per_hour,amount_micros
-  ON main.segments BEGIN UPDATE tally_state SET stale=1; END;
-CREATE TEMP TRIGGER IF NOT EXISTS tally_run AFTER INSERT ON main.runs BEGIN UPDATE tally_state SET stale=1; END;
-CREATE TEMP TRIGGER IF NOT EXISTS tally_run_moved AFTER UPDATE OF id,parent,tag ON main.runs
-BEGIN UPDATE tally_state SET stale=1; END;
-)sql";
+  struct Part {
+    std::unordered_map<std::int64_t, Micros> within;  // their reservations, by row
+    std::set<std::int64_t> others;                    // rows that are read each time
+    Micros reserved = 0;                              // of all within
+    std::int64_t until_us = 0;                        // within is true until then
+    std::unordered_set<std::string> runs;
+    bool any_run = false;                             // of those that were not released before from_us
+    std::int64_t from_us = 0;
+
+    bool takes(const std::string& run, std::int64_t released_us) const {
+      return any_run ? released_us == 0 || released_us >= from_us : runs.contains(run);
+    }
+    void take(std::int64_t row, bool is_within, Micros micros, std::int64_t expires_us) {
+      if (!is_within) {
+        others.insert(row);
+      } else if (within.emplace(row, micros).second) {
+        reserved += micros;
+        until_us = std::min(until_us, expires_us);
+      }
+    }
+    void drop(std::int64_t row) {
+      others.erase(row);
+      if (const auto at = within.find(row); at != within.end()) reserved -= at->second, within.erase(at);
+    }
+  };
+  std::map<std::string, Part> parts;          // by the tallies' keys
+  std::unordered_set<std::int64_t> moved;     // rows since they were counted
+  std::set<std::string> touched;              // leases with another price
+  std::int64_t version = 0;                   // of the file, as other processes wrote it
+  bool stale = true;                          // all must be counted again
+};
+
+Kept* kept_of(store::Db& db) { return dynamic_cast<Kept*>(db.watcher()); }
 
 store::SqlValue value_of(const Tally& t) {
   if (t.number) return t.number;
@@ -73,31 +81,42 @@ void add(Money& money, const Lease& l, std::int64_t now_us) {
   ++money.held;
 }
 
-// Forgets what was counted if that may no longer be so: by a trigger, or since another process has written.
-Result<> forget_stale(store::Db& db) {
-  bool stale = true;
-  std::int64_t kept = 0, version = 0;
-  const auto state = [&](const store::Row& row) { stale = row.integer(0) != 0, kept = row.integer(1); };
-  // Not there: nothing was counted here yet, or the transaction that did it was rolled back.
-  if (!db.query("SELECT stale,version FROM tally_state", {}, state)) RILLE_CHECK(db.script(tables));
+// Brings what was counted to what the rows say now; forgets it where that cannot be told row by row.
+Result<> catch_up(store::Db& db, Kept& kept, std::int64_t now_us) {
+  std::int64_t version = 0;
   RILLE_CHECK(db.query("PRAGMA data_version", {}, [&](const store::Row& row) { version = row.integer(0); }));
-  if (!stale && kept == version) return {};
-  for (const char* sql : {"DELETE FROM tally_sums", "DELETE FROM tally_runs", "DELETE FROM tally_others"})
-    RILLE_CHECK(db.run(sql));
-  return db.run("UPDATE tally_state SET stale=0,version=?", {version});
+  if (kept.stale || kept.version != version) kept.parts.clear();
+  kept.stale = false;
+  kept.version = version;
+  if (kept.parts.empty()) kept.touched.clear(), kept.moved.clear();
+  for (const std::string& lease : std::exchange(kept.touched, {}))
+    RILLE_CHECK(db.query("SELECT rowid FROM leases WHERE id=?", {lease},
+                         [&](const store::Row& row) { kept.moved.insert(row.integer(0)); }));
+  static const std::string one = fmt::format(
+      "SELECT run,released_us,{},reserved_micros,expires_us FROM leases WHERE rowid=?1", within_reservation);
+  for (const std::int64_t rowid : std::exchange(kept.moved, {})) {
+    for (auto& [key, part] : kept.parts) part.drop(rowid);
+    RILLE_CHECK(db.query(one, {rowid, std::int64_t{0}, now_us}, [&](const store::Row& row) {
+      for (auto& [key, part] : kept.parts)
+        if (part.takes(row.text(0), row.integer(1)))
+          part.take(rowid, row.integer(2) != 0, row.integer(3), row.integer(4));
+    }));
+  }
+  return {};
 }
 
-Result<> count_anew(store::Db& db, const Tally& t, std::int64_t now_us) {
+Result<> count_anew(store::Db& db, Kept::Part& part, const Tally& t, std::int64_t now_us) {
   const store::SqlValue value = value_of(t);
-  for (const char* table : {"tally_sums", "tally_runs", "tally_others"})
-    RILLE_CHECK(db.run(fmt::format("DELETE FROM {} WHERE tally=?", table), {t.key}));
-  RILLE_CHECK(db.run(fmt::format("INSERT OR IGNORE INTO tally_runs SELECT id,?2 FROM ({})", t.runs), {value, t.key}));
-  RILLE_CHECK(db.run(fmt::format("INSERT INTO tally_others SELECT ?2,id FROM leases WHERE {} AND NOT {}", t.leases,
-                                 within_reservation), {value, t.key, now_us}));
-  return db.run(fmt::format("INSERT INTO tally_sums SELECT ?2,COUNT(*),IFNULL(SUM(reserved_micros),0),"
-                            "IFNULL(MIN(expires_us),9223372036854775807),"
-                            "(SELECT COUNT(*) FROM tally_others WHERE tally=?2) FROM leases WHERE {} AND {}",
-                            t.leases, within_reservation), {value, t.key, now_us});
+  part = Kept::Part();
+  part.until_us = std::numeric_limits<std::int64_t>::max();
+  part.from_us = t.number;
+  part.any_run = t.runs.empty();
+  if (!part.any_run)
+    RILLE_CHECK(db.query(t.runs, {value}, [&](const store::Row& row) { part.runs.insert(row.text(0)); }));
+  return db.query(fmt::format("SELECT rowid,{},reserved_micros,expires_us FROM leases WHERE {}", within_reservation,
+                              t.leases), {value, std::int64_t{0}, now_us}, [&](const store::Row& row) {
+    part.take(row.integer(0), row.integer(1) != 0, row.integer(2), row.integer(3));
+  });
 }
 
 }  // namespace
@@ -125,7 +144,6 @@ Tally tally_of_month(std::int64_t now_us) {
   Tally t;
   t.number = month_start_us(now_us);
   t.key = fmt::format("month:{}", t.number);
-  t.runs = "SELECT '' AS id";
   t.leases = "(released_us IS NULL OR released_us>=?1)";
   return t;
 }
@@ -145,27 +163,32 @@ Result<> add_all(store::Db& db, Money& money, const Tally& t, const std::string&
 }
 
 Result<> add_kept(store::Db& db, Money& money, const Tally& t, std::int64_t now_us) {
-  std::int64_t held = 0, reserved = 0, until_us = -1, others = 0;
-  const auto sums = [&](const store::Row& row) {
-    held = row.integer(0);
-    reserved = row.integer(1);
-    until_us = row.integer(2);
-    others = row.integer(3);
-  };
-  constexpr const char* read = "SELECT held,reserved,until_us,others FROM tally_sums WHERE tally=?";
-  RILLE_CHECK(forget_stale(db));
-  RILLE_CHECK(db.query(read, {t.key}, sums));
-  if (until_us < now_us) {  // not counted, or one is over
-    RILLE_CHECK(count_anew(db, t, now_us));
-    RILLE_CHECK(db.query(read, {t.key}, sums));
+  if (!kept_of(db)) db.watch(std::make_unique<Kept>());
+  Kept& kept = *kept_of(db);
+  // Should the count fail half-way, the next begins anew.
+  RILLE_CHECK(catch_up(db, kept, now_us));
+  const auto [at, is_new] = kept.parts.try_emplace(t.key);
+  Kept::Part& part = at->second;
+  if (is_new || part.until_us < now_us) {  // one within may be over
+    kept.stale = true;
+    RILLE_CHECK(count_anew(db, part, t, now_us));
+    kept.stale = false;
   }
-  money.held += held;
-  money.reserved += reserved;
-  if (others == 0) return {};
-  RILLE_TRY(std::vector<Lease> leases,
-            read_leases(db, "WHERE id IN (SELECT lease FROM tally_others WHERE tally=?)", {t.key}));
-  for (const Lease& l : leases) add(money, l, now_us);
+  money.held += static_cast<std::int64_t>(part.within.size());
+  money.reserved += part.reserved;
+  for (const std::int64_t rowid : part.others) {
+    RILLE_TRY(std::vector<Lease> lease, read_leases(db, "WHERE rowid=?", {rowid}));
+    for (const Lease& l : lease) add(money, l, now_us);
+  }
   return {};
+}
+
+void touch(store::Db& db, const std::string& lease) {
+  if (Kept* kept = kept_of(db)) kept->touched.insert(lease);
+}
+
+void forget(store::Db& db) {
+  if (Kept* kept = kept_of(db)) kept->stale = true;
 }
 
 }  // namespace rille::lease

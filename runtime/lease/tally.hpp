@@ -11,7 +11,7 @@ namespace rille::lease {
 struct Tally {
   std::string key;                     // tells them apart: "run:ID", "tag:NAME", "month:BEGINNING"
   std::string leases;                  // the condition on their rows, of ?1
-  std::string runs;                    // a query of their runs (column id), of ?1; with the run '': of any
+  std::string runs;                    // a query of their runs, of ?1; "": of any
   std::string text;                    // ?1, or else:
   std::int64_t number = 0;
 };
@@ -21,9 +21,12 @@ Tally tally_of_month(std::int64_t now_us);
 
 // Adds them to `money`, without the lease `but`.
 Result<> add_all(store::Db& db, Money& money, const Tally& tally, const std::string& but, std::int64_t now_us);
-// The same without `but`, in a transaction of the journal's writer: counted once, and then kept on its connection as
-// rows are written there, so that the next rent need not count all over. Whatever else may have changed the sum
-// (another process, a price, a lease that ends) has it counted again.
+// The same without `but`, in a transaction of the journal's writer: counted once, and then kept for its connection as
+// rows of leases are written there, so that the next rent need not count all over. It is counted again after another
+// process has written, after a transaction was rolled back, and when a run is new or has moved.
 Result<> add_kept(store::Db& writer, Money& money, const Tally& tally, std::int64_t now_us);
+// What the connection's watcher is not told of: another price of a lease; a row that took another's place.
+void touch(store::Db& db, const std::string& lease);
+void forget(store::Db& db);
 
 }  // namespace rille::lease

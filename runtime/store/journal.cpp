@@ -13,11 +13,13 @@ namespace {
 void pause() { __builtin_ia32_pause(); }
 constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000;
 constexpr std::int64_t log_bytes_kept = 256 << 10;
+constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;  // moved when there is time; whatever waits
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::open(Loop& loop, const std::string& path) {
   RILLE_TRY(auto writer, Db::open(path, false));
   RILLE_CHECK(migrate(*writer, path));
+  writer->keep_log();
   RILLE_TRY(auto reader, Db::open(path, true));
   return std::unique_ptr<Journal>(new Journal(loop, std::move(writer), std::move(reader), true));
 }
@@ -152,6 +154,12 @@ void Journal::work() {
       lock.unlock();
       spin(idle_spin_us, false);
       lock.lock();
+    }
+    if (writer_->log_pages() >= (queue_.empty() && !stop_ ? log_pages_long : log_pages_max)) {
+      lock.unlock();
+      writer_->move_log();
+      lock.lock();
+      continue;
     }
     waits_ = Waits::for_work;
     wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });

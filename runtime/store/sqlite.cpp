@@ -110,6 +110,28 @@ Result<> Db::query(std::string_view sql, std::initializer_list<SqlValue> values,
 
 Result<> Db::run(std::string_view sql, std::initializer_list<SqlValue> values) { return query(sql, values, nullptr); }
 
+void Db::watch(std::unique_ptr<Watcher> watcher) {
+  watcher_ = std::move(watcher);
+  const auto changed = [](void* self, int, const char*, const char* table, sqlite3_int64 rowid) {
+    static_cast<Watcher*>(self)->changed(table, rowid);
+  };
+  sqlite3_update_hook(db_, changed, watcher_.get());
+  sqlite3_rollback_hook(db_, [](void* self) { static_cast<Watcher*>(self)->rolled_back(); }, watcher_.get());
+}
+
+void Db::keep_log() {
+  const auto note = [](void* self, sqlite3*, const char*, int pages) {
+    static_cast<Db*>(self)->log_pages_ = pages;
+    return SQLITE_OK;
+  };
+  sqlite3_wal_hook(db_, note, this);
+}
+
+void Db::move_log() {
+  log_pages_ = 0;
+  (void)sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+}
+
 void Db::shrink_log(std::int64_t bytes) {
   struct stat log {};
   if (stat((path_ + "-wal").c_str(), &log) != 0 || log.st_size <= bytes) return;

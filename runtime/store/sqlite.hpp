@@ -30,6 +30,14 @@ class Row {
   sqlite3_stmt* statement_;
 };
 
+// Hears of what one connection changes. Not of rows of tables WITHOUT ROWID, nor of those that a REPLACE takes away.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual void changed(std::string_view table, std::int64_t rowid) = 0;
+  virtual void rolled_back() = 0;
+};
+
 class Db {
  public:
   // Opens or creates with WAL, synchronous=FULL, foreign keys and a 30 s busy time-out.
@@ -44,8 +52,14 @@ class Db {
                  const std::function<void(const Row&)>& each);
   Result<> script(const char* sql);  // several statements, no values
   Result<> check();  // reads all of it; integrity: it is damaged, and where
+  // From here on commits leave a long log to move_log(), which writes it into the file: they are answered without it.
+  void keep_log();
+  std::int64_t log_pages() const { return log_pages_; }
+  void move_log();
   // Empties a log that has grown beyond `bytes`, unless others use it now. The next process would read it all.
   void shrink_log(std::int64_t bytes);
+  void watch(std::unique_ptr<Watcher> watcher);
+  Watcher* watcher() const { return watcher_.get(); }
   std::int64_t changes() const { return sqlite3_changes64(db_); }
 
  private:
@@ -56,6 +70,8 @@ class Db {
 
   std::string path_;
   sqlite3* db_ = nullptr;
+  std::int64_t log_pages_ = 0;         // after the last commit here, once it is kept
+  std::unique_ptr<Watcher> watcher_;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
   decltype(statements_)::iterator last_ = statements_.end();  // the one that was used last, and so often next
 };
