@@ -20,10 +20,9 @@ bool gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, st
           std::int64_t ldc);
 
 // oneDNN primitives already made, by shapes and strides, with their memory objects and scratchpad: a product costs no
-// allocation after its first run. At most `limit` entries; then all are dropped. One thread at a time.
+// allocation after its first run. One thread at a time.
 class GemmCache {
  public:
-  static constexpr int limit = 1024;
   GemmCache();
   ~GemmCache();
   GemmCache(const GemmCache&) = delete;

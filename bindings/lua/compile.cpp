@@ -114,6 +114,8 @@ Result<int> finish(lua_State* L) {
     }
     results.push_back(check_tensor(L, i, "a compiled function's result"));
   }
+  // A call that is not traced has been recorded and runs only now: what it left to the collector would live meanwhile.
+  if (!h.traced) lua_gc(L, LUA_GCCOLLECT, 0);
   auto outputs = h.on_device->end(results);
   if (!outputs) return at_line(L, std::move(outputs).error());
   lua_settop(L, 0);

@@ -39,23 +39,14 @@ template <class T, int D, int N> DEVICE void attend(const Attention& a) {
   const int shift = a.s - a.t, last = me.first + block_rows - 1;
   const int end = a.causal && last + 1 + shift < a.s ? last + 1 + shift : a.s, tiles = (end + tile - 1) / tile;
   const auto fetch = [&](int n) {
-    T* to = other + (n & 1) * 2 * tile * D;
-    load_rows<D, tile, block_threads>(to, k, a.k.row, n * tile, a.s);
-    load_rows<D, tile, block_threads>(to + tile * D, v, a.v.row, n * tile, a.s);
-    end_copies();
+    fetch_tiles<D, tile, block_threads>(other, n, k, a.k.row, v, a.v.row, n * tile, a.s);
   };
   load_rows<D, block_rows, block_threads>(q, head_of<const T>(a.q, me.b, me.h), a.q.row, me.first, a.t);
   fetch(0);
   float o[D / 8][4] = {}, largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
   const float factor = float(a.scale) * log2_e;
   for (int n = 0; n < tiles; ++n) {
-    if (n + 1 < tiles) {
-      fetch(n + 1);
-      wait_copies<1>();
-    } else {
-      wait_copies<0>();
-    }
-    __syncthreads();
+    await_tile(n, tiles, fetch);
     T *const keys = other + (n & 1) * 2 * tile * D, *const values = keys + tile * D;
     float s[N][4] = {};
     add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, q, row, c * 16); }, keys);
@@ -124,10 +115,7 @@ template <class T, int D, int N> DEVICE void grad_queries(const Attention& a) {
   const int shift = a.s - a.t, last = me.first + block_rows - 1;
   const int end = a.causal && last + 1 + shift < a.s ? last + 1 + shift : a.s, tiles = (end + tile - 1) / tile;
   const auto fetch = [&](int n) {
-    T* to = other + (n & 1) * 2 * tile * D;
-    load_rows<D, tile, block_threads>(to, k, a.k.row, n * tile, a.s);
-    load_rows<D, tile, block_threads>(to + tile * D, v, a.v.row, n * tile, a.s);
-    end_copies();
+    fetch_tiles<D, tile, block_threads>(other, n, k, a.k.row, v, a.v.row, n * tile, a.s);
   };
   load_rows<D, block_rows, block_threads>(q, head_of<const T>(a.q, me.b, me.h), a.q.row, me.first, a.t);
   load_rows<D, block_rows, block_threads>(go, head_of<const T>(a.go, me.b, me.h), a.go.row, me.first, a.t);
@@ -142,13 +130,7 @@ template <class T, int D, int N> DEVICE void grad_queries(const Attention& a) {
     delta[half] = static_cast<const float*>(a.delta)[at];
   }
   for (int n = 0; n < tiles; ++n) {
-    if (n + 1 < tiles) {
-      fetch(n + 1);
-      wait_copies<1>();
-    } else {
-      wait_copies<0>();
-    }
-    __syncthreads();
+    await_tile(n, tiles, fetch);
     T *const keys = other + (n & 1) * 2 * tile * D, *const values = keys + tile * D;
     float s[N][4] = {}, dp[N][4] = {};
     add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, q, row, c * 16); }, keys);
@@ -181,10 +163,8 @@ template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
   const int in_head = (a.t + tile - 1) / tile - begin, tiles = in_head > 0 ? in_head * each : 0;
   const auto fetch = [&](int n) {
     const int h = me.h * each + n / in_head, first = (begin + n % in_head) * tile;
-    T* to = other + (n & 1) * 2 * tile * D;
-    load_rows<D, tile, block_threads>(to, head_of<const T>(a.q, me.b, h), a.q.row, first, a.t);
-    load_rows<D, tile, block_threads>(to + tile * D, head_of<const T>(a.go, me.b, h), a.go.row, first, a.t);
-    end_copies();
+    fetch_tiles<D, tile, block_threads>(other, n, head_of<const T>(a.q, me.b, h), a.q.row,
+                                        head_of<const T>(a.go, me.b, h), a.go.row, first, a.t);
     if (int(threadIdx.x) < tile) {
       const int query = first + int(threadIdx.x);
       const Long at = (Long(me.b) * a.heads + h) * a.t + (query < a.t ? query : a.t - 1);
@@ -199,13 +179,7 @@ template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
   float dk[D / 8][4] = {}, dv[D / 8][4] = {};
   const float factor = float(a.scale) * log2_e;
   for (int n = 0; n < tiles; ++n) {
-    if (n + 1 < tiles) {
-      fetch(n + 1);
-      wait_copies<1>();
-    } else {
-      wait_copies<0>();
-    }
-    __syncthreads();
+    await_tile(n, tiles, fetch);
     const int first = (begin + n % in_head) * tile;
     T *const queries = other + (n & 1) * 2 * tile * D, *const gradients = queries + tile * D;
     float s[N][4] = {}, dp[N][4] = {};

@@ -1,8 +1,7 @@
-// Convolution of [n, c, h, w] with [o, c / groups, kh, kw] as a product of matrices that are never written down: 64 x
-// 64 outputs for a block, 16 of the inner dimension at once in shared memory. blockIdx.y is the group, blockIdx.z a
-// share of the inner dimension (gradients of weights, whose inner dimension is the batch); the shares are added up in
-// order.
-#include "kernels/cuda/rows.h"
+// Convolution of [n, c, h, w] with [o, c / groups, kh, kw] as a product of matrices that are never written down.
+// blockIdx.y is the group, blockIdx.z a share of the inner dimension (gradients of weights, whose inner dimension is
+// the batch); the shares are added up in order.
+#include "kernels/cuda/tile.h"
 
 namespace rille::kernels::cuda {
 
@@ -79,11 +78,11 @@ template <class T> struct ToWeight {
 
 template <class T, class Pass> DEVICE void convolve(const Convolution& c) {
   typedef Wide<T> C;
-  __shared__ C left[16][68];
-  __shared__ C right[16][68];
+  __shared__ TileSide<C> left;
+  __shared__ TileSide<C> right;
   const unsigned across = (c.columns + 63) / 64, row = blockIdx.x / across * 64, column = blockIdx.x % across * 64;
   const unsigned begin = blockIdx.z * c.each, end = begin + c.each < c.inner ? begin + c.each : c.inner;
-  const int g = int(blockIdx.y), down = int(threadIdx.x) / 16 * 4, over = int(threadIdx.x) % 16 * 4;
+  const int g = int(blockIdx.y);
   const unsigned at = threadIdx.x % 64;
   C sum[4][4] = {};
   for (unsigned first = begin; first < end; first += 16) {
@@ -93,28 +92,11 @@ template <class T, class Pass> DEVICE void convolve(const Convolution& c) {
       left[i][at] = k < end && row + at < c.rows ? Pass::left(c, g, row + at, k) : C(0);
       right[i][at] = k < end && column + at < c.columns ? Pass::right(c, g, k, column + at) : C(0);
     }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < 16; ++i) {
-      C x[4], y[4];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        x[j] = left[i][down + j];
-        y[j] = right[i][over + j];
-      }
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-#pragma unroll
-        for (int h = 0; h < 4; ++h) sum[j][h] += x[j] * y[h];
-    }
-    __syncthreads();
+    add_tile(sum, left, right);
   }
-#pragma unroll
-  for (int j = 0; j < 4; ++j)
-#pragma unroll
-    for (int h = 0; h < 4; ++h)
-      if (row + down + j < c.rows && column + over + h < c.columns)
-        Pass::store(c, g, row + down + j, column + over + h, sum[j][h]);
+  each_of_tile(sum, Long(c.rows) - row, Long(c.columns) - column, [&](int down, int over, C x) {
+    Pass::store(c, g, row + unsigned(down), column + unsigned(over), x);
+  });
 }
 
 template <class T> DEVICE void fold_parts(const Wide<T>* parts, T* out, Long count, int shares) {

@@ -1,12 +1,11 @@
-// Matrix products for where no library takes them: any strides, 64 x 64 outputs for a block of 256 threads, 4 x 4 for a
-// thread, 16 of the inner dimension at once in shared memory. f16 and bf16 are added up in f32.
-#include "kernels/cuda/rows.h"
+// Matrix products for where no library takes them: any strides. f16 and bf16 are added up in f32.
+#include "kernels/cuda/tile.h"
 
 namespace rille::kernels::cuda {
 
 // 64 x 16 elements of a matrix into shared memory, zero beyond its edges. Neighbouring threads read neighbours.
 template <class T, class C>
-DEVICE void load_tile(C (&tile)[16][68], const T* from, Long rows, Long ks, Long row_step, Long k_step) {
+DEVICE void load_tile(TileSide<C>& tile, const T* from, Long rows, Long ks, Long row_step, Long k_step) {
   const bool along = k_step == 1;
 #pragma unroll
   for (int pass = 0; pass < 4; ++pass) {
@@ -18,10 +17,9 @@ DEVICE void load_tile(C (&tile)[16][68], const T* from, Long rows, Long ks, Long
 
 template <class T> DEVICE void matmul(const Product& p) {
   typedef Wide<T> C;
-  __shared__ C left[16][68];
-  __shared__ C right[16][68];
+  __shared__ TileSide<C> left;
+  __shared__ TileSide<C> right;
   const Long across = (p.n + 63) / 64, row = Long(blockIdx.x) / across * 64, column = Long(blockIdx.x) % across * 64;
-  const int down = int(threadIdx.x) / 16 * 4, over = int(threadIdx.x) % 16 * 4;
   for (Long batch = blockIdx.y; batch < p.batches; batch += gridDim.y) {
     Long a_at = 0, b_at = 0, rest = batch;
     for (int d = 0; d < p.rank; ++d) {
@@ -36,33 +34,14 @@ template <class T> DEVICE void matmul(const Product& p) {
     for (Long k = 0; k < p.k; k += 16) {
       load_tile(left, a + k * p.a_column, p.m - row, p.k - k, p.a_row, p.a_column);
       load_tile(right, b + k * p.b_row, p.n - column, p.k - k, p.b_column, p.b_row);
-      __syncthreads();
-#pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        C x[4], y[4];
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          x[j] = left[i][down + j];
-          y[j] = right[i][over + j];
-        }
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-#pragma unroll
-          for (int h = 0; h < 4; ++h) sum[j][h] += x[j] * y[h];
-      }
-      __syncthreads();
+      add_tile(sum, left, right);
     }
     T* out = static_cast<T*>(p.out) + batch * p.m * p.n;
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-#pragma unroll
-      for (int h = 0; h < 4; ++h) {
-        const Long r = row + down + j, c = column + over + h;
-        if (r >= p.m || c >= p.n) continue;
-        C x = sum[j][h];
-        if (p.bias) x += widen(static_cast<const T*>(p.bias)[c]);
-        out[r * p.n + c] = narrow<T>(x);
-      }
+    each_of_tile(sum, p.m - row, p.n - column, [&](int down, int over, C x) {
+      const Long c = column + over;
+      if (p.bias) x += widen(static_cast<const T*>(p.bias)[c]);
+      out[(row + down) * p.n + c] = narrow<T>(x);
+    });
   }
 }
 #define MATMUL(op, name, T) ENTRY(matmul_##name, 256, GIVEN Product p) { matmul<T>(p); }

@@ -110,6 +110,26 @@ DEVICE void load_rows(T* tile, const T* from, Long step, int first, int limit) {
   }
 }
 
+// Two matrices pass by in tiles of `tile` rows, each in one of two places in shared memory, 2 * tile * D apart. On its
+// way: rows [first, first + tile) of both, as tile number n.
+template <int D, int tile, int block, class T>
+DEVICE void fetch_tiles(T* places, int n, const T* a, Long a_step, const T* b, Long b_step, int first, int limit) {
+  T* to = places + (n & 1) * 2 * tile * D;
+  load_rows<D, tile, block>(to, a, a_step, first, limit);
+  load_rows<D, tile, block>(to + tile * D, b, b_step, first, limit);
+  end_copies();
+}
+// Tile n of `tiles` is there for every thread of the block, and the next one, by fetch(n + 1), on its way.
+template <class Fetch> DEVICE void await_tile(int n, int tiles, const Fetch& fetch) {
+  if (n + 1 < tiles) {
+    fetch(n + 1);
+    wait_copies<1>();
+  } else {
+    wait_copies<0>();
+  }
+  __syncthreads();
+}
+
 // The left operand: 16 rows from `row` on, 16 columns from `column` on.
 template <int D, class T> DEVICE void left_of(unsigned (&a)[4], T* tile, int row, int column) {
   const int lane = int(threadIdx.x % 32);

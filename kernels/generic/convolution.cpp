@@ -2,14 +2,11 @@
 #include "kernels/convolution.hpp"
 
 #include <cstring>
-#include <memory>
-#include <unordered_map>
 #include <vector>
-
-#include <dnnl.hpp>
 
 #include "kernels/gemm.hpp"
 #include "kernels/nest.hpp"
+#include "kernels/onednn.hpp"
 
 namespace rille::kernels {
 
@@ -18,19 +15,6 @@ namespace {
 using Desc = dnnl::memory::desc;
 
 enum class Pass { forward, input, weight };
-
-// What identifies a primitive: the pass, the types, shapes and strides, the geometry.
-struct Key {
-  std::int64_t words[48] = {};
-  bool operator==(const Key& o) const { return std::memcmp(words, o.words, sizeof words) == 0; }
-};
-struct KeyHash {
-  std::size_t operator()(const Key& k) const {
-    std::uint64_t h = 1469598103934665603ull;
-    for (const auto w : k.words) h = (h ^ std::uint64_t(w)) * 1099511628211ull;
-    return h ^ (h >> 29);
-  }
-};
 
 // One operand: as the tensor lies in memory, and as the primitive wants it.
 struct Operand {
@@ -49,10 +33,9 @@ struct Convolution {
 };
 
 struct Cache : LaneState::Prepared {
-  static constexpr std::size_t limit = 1024;        // then all are dropped
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
-  std::unordered_map<Key, std::unique_ptr<Convolution>, KeyHash> made;
+  onednn::Kept<Convolution> made;
 };
 
 Cache& cache_of(const Call& c) {
@@ -61,16 +44,9 @@ Cache& cache_of(const Call& c) {
   return static_cast<Cache&>(*slot);
 }
 
-dnnl::memory::data_type type_of(DType t) {
-  return t == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
-}
-
-Desc given_desc(const View& v) {
-  return {dnnl::memory::dims(v.shape.d, v.shape.d + v.shape.n), type_of(v.dtype),
-          dnnl::memory::dims(v.strides.d, v.strides.d + v.strides.n)};
-}
 Desc any_desc(const View& v) {
-  return {dnnl::memory::dims(v.shape.d, v.shape.d + v.shape.n), type_of(v.dtype), dnnl::memory::format_tag::any};
+  const Desc given = onednn::describe(v);
+  return {given.dims(), given.data_type(), dnnl::memory::format_tag::any};
 }
 
 // [o, c/g, kh, kw] seen as [g, o/g, c/g, kh, kw].
@@ -107,7 +83,7 @@ Geometry geometry_of(const Attrs& a, const View& x, const View& w, const View& y
 
 Operand operand(Cache& cache, const View& v, const Desc& wanted, bool output) {
   Operand o;
-  const Desc given = given_desc(v);
+  const Desc given = onednn::describe(v);
   o.given = dnnl::memory(given, cache.engine, DNNL_MEMORY_NONE);
   if (given == wanted) {
     o.inner = o.given;
@@ -150,7 +126,7 @@ std::unique_ptr<Convolution> make(Cache& cache, const Call& c, Pass pass, const 
   const auto g = geometry_of(*c.attrs, p.x, w4, p.y);
   const auto kind = pass == Pass::forward ? prop_kind::forward_inference : prop_kind::forward_training;
   const auto algorithm = algorithm::convolution_direct;
-  const Desc x = any_desc(p.x), w = any_desc(p.w), y = any_desc(p.y), b = p.bias ? given_desc(*p.bias) : Desc();
+  const Desc x = any_desc(p.x), w = any_desc(p.w), y = any_desc(p.y), b = p.bias ? onednn::describe(*p.bias) : Desc();
   primitive_attr attr;
   attr.set_scratchpad_mode(scratchpad_mode::user);
   const bool biased = p.bias && pass == Pass::forward;
@@ -200,26 +176,9 @@ std::unique_ptr<Convolution> make(Cache& cache, const Call& c, Pass pass, const 
 }
 
 Convolution& prepared(Cache& cache, const Call& c, Pass pass, const Parts& p) {
-  Key key;
-  int n = 0;
-  key.words[n++] = int(pass) * 4 + (p.x.dtype == DType::bf16) * 2 + (p.bias != nullptr);
-  for (const View* v : {&p.x, &p.w, &p.y})
-    for (int d = 0; d < v->shape.n; ++d) {
-      key.words[n++] = v->shape[d];
-      key.words[n++] = v->strides[d];
-    }
-  for (int k = 0; k < 7; ++k) key.words[n++] = c.attrs->i[k];
-  if (cache.made.size() > Cache::limit) cache.made.clear();
-  auto& slot = cache.made[key];
-  if (!slot) {
-    try {
-      slot = make(cache, c, pass, p);
-    } catch (...) {
-      cache.made.erase(key);
-      throw;
-    }
-  }
-  return *slot;
+  onednn::Key key(int(pass) * 4 + (p.x.dtype == DType::bf16) * 2 + (p.bias != nullptr), {&p.x, &p.w, &p.y});
+  for (int k = 0; k < 7; ++k) key.add(c.attrs->i[k]);
+  return cache.made.get(key, [&] { return make(cache, c, pass, p); });
 }
 
 void run(const Call& c, Pass pass) {

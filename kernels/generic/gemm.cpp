@@ -4,11 +4,8 @@
 #include "kernels/elementwise.hpp"
 
 #include <cstring>
-#include <memory>
-#include <string>
-#include <unordered_map>
 
-#include <dnnl.hpp>
+#include "kernels/onednn.hpp"
 
 namespace rille::kernels {
 
@@ -32,59 +29,35 @@ bool gemm(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_t k, doub
 
 namespace {
 
-struct Key {
-  std::int64_t words[40] = {};
-  bool operator==(const Key& o) const { return std::memcmp(words, o.words, sizeof words) == 0; }
-};
-struct KeyHash {
-  std::size_t operator()(const Key& k) const {
-    std::uint64_t h = 1469598103934665603ull;
-    for (const auto w : k.words) h = (h ^ std::uint64_t(w)) * 1099511628211ull;
-    return h ^ (h >> 29);
-  }
-};
-
 struct Product {
   dnnl::primitive primitive;
   dnnl::memory a, b, bias, c, scratchpad;
   std::unordered_map<int, dnnl::memory> arguments;
 };
 
-dnnl::memory::desc describe(DType type, const Dims& shape, const Dims& strides) {
-  dnnl::memory::dims s(shape.d, shape.d + shape.n), t(strides.d, strides.d + strides.n);
-  return {s, type == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32, t};
-}
-
 }  // namespace
 
 struct GemmCache::State {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
-  std::unordered_map<Key, std::unique_ptr<Product>, KeyHash> products;
+  onednn::Kept<Product> products;
   Product& product(const View& a, const View& b, const View* bias, const View& c);
+  std::unique_ptr<Product> make(const View& a, const View& b, const View* bias, const View& c) const;
 };
 
 GemmCache::GemmCache() : state_(new State) {}
 GemmCache::~GemmCache() { delete state_; }
 
 Product& GemmCache::State::product(const View& a, const View& b, const View* bias, const View& c) {
-  Key key;
-  int w = 0;
-  key.words[w++] = c.shape.n * 4 + (c.dtype == DType::bf16) * 2 + (bias != nullptr);
-  for (const View* v : {&a, &b}) {
-    for (int d = 0; d < v->shape.n; ++d) { key.words[w++] = v->shape[d]; key.words[w++] = v->strides[d]; }
-  }
-  auto& slot = products[key];
-  if (slot) return *slot;
-  if (products.size() > std::size_t(limit)) {
-    products.clear();
-    return product(a, b, bias, c);
-  }
+  const onednn::Key key(c.shape.n * 4 + (c.dtype == DType::bf16) * 2 + (bias != nullptr), {&a, &b});
+  return products.get(key, [&] { return make(a, b, bias, c); });
+}
+
+std::unique_ptr<Product> GemmCache::State::make(const View& a, const View& b, const View* bias, const View& c) const {
   auto made = std::make_unique<Product>();
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const auto da = describe(a.dtype, a.shape, a.strides), db = describe(b.dtype, b.shape, b.strides),
-             dc = describe(c.dtype, c.shape, c.strides);
+  const auto da = onednn::describe(a), db = onednn::describe(b), dc = onednn::describe(c);
   dnnl::memory::desc dbias;
   if (bias) {
     Dims shape = c.shape, strides = c.strides;
@@ -92,7 +65,7 @@ Product& GemmCache::State::product(const View& a, const View& b, const View* bia
       strides[d] = d == shape.n - 1 ? 1 : shape[shape.n - 1];
       if (d < shape.n - 1) shape[d] = 1;
     }
-    dbias = describe(bias->dtype, shape, strides);
+    dbias = onednn::describe(bias->dtype, shape, strides);
   }
   const auto desc = bias ? dnnl::matmul::desc(da, db, dbias, dc) : dnnl::matmul::desc(da, db, dc);
   const dnnl::matmul::primitive_desc pd(desc, attr, engine);
@@ -107,8 +80,7 @@ Product& GemmCache::State::product(const View& a, const View& b, const View* bia
     made->bias = dnnl::memory(dbias, engine, DNNL_MEMORY_NONE);
     made->arguments.emplace(DNNL_ARG_BIAS, made->bias);
   }
-  slot = std::move(made);
-  return *slot;
+  return made;
 }
 
 namespace {

@@ -9,7 +9,7 @@
 
 namespace rille_abi {
 
-constexpr unsigned version = 1;
+constexpr unsigned version = 2;
 constexpr unsigned all_done = 0xffffffffu;
 constexpr unsigned threads_max = 1024;
 constexpr unsigned parameters_max = 64;
@@ -33,11 +33,12 @@ enum WarpKind : unsigned {
 };
 
 struct Worker {
-  // The threads of the block that may run, as stack pointers in a queue, and those that wait at the barrier. With them
-  // a thread can wait without a call (core.h); whoever comes first from the frontier, or last, calls `barrier`.
-  unsigned frontier, arrived, alive, head, tail, ready_mask, count, result;
+  // A thread that has waited before waits at the barrier without a call (core.h) while `at` is below `limit`: it notes
+  // its stack pointer in arrivals[at], goes on with ready[at] and counts `at` up. The first wait of a thread, the last
+  // one of all and one with nobody to go on with call `barrier`.
+  unsigned at, limit, count, result;
   void** ready;
-  void** at_barrier;
+  void** arrivals;
   void* own;                               // the module's notes about the thread that runs (core.h)
   unsigned grid[3], block[3];
   unsigned block_at;                       // of the block that runs, x fastest

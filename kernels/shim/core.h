@@ -87,13 +87,17 @@ struct dim3 {
   constexpr operator uint3() const { return {x, y, z}; }
 };
 
-// In one piece: checked mode tells accesses to it from the user's, and a wait asks for its address once.
-struct rille_own_type {
-  uint3 thread, block, block_size, grid_size;
-  int base_x, base_y, base_z, thread_x, thread_y, thread_z;
+// In one piece: checked mode tells accesses to it from the user's, and a wait asks for its address once. The first 16
+// bytes belong to the thread that runs: a wait keeps them, and writes them back twice.
+struct __attribute__((aligned(32))) rille_own_type {
+  uint3 thread;
+  unsigned waited;                                     // has this thread waited before?
+  int thread_x, thread_y, thread_z, unused;
+  uint3 block, block_size, grid_size;
+  int base_x, base_y, base_z;
   rille_abi::Worker* worker;
-  bool waited;
 };
+typedef unsigned rille_me __attribute__((vector_size(16), may_alias));
 static __thread rille_own_type rille_own;
 #define threadIdx rille_own.thread
 #define blockIdx rille_own.block
@@ -118,10 +122,15 @@ RILLE_INNER void rille_set_thread(int x, int y, int z) {
   threadIdx = {(unsigned)x, (unsigned)y, (unsigned)z};
   rille_thread_x = x; rille_thread_y = y; rille_thread_z = z;
 }
+RILLE_INNER rille_me rille_here() { return *(const rille_me*)&rille_own.thread; }
 // After a wait: this thread is the one that runs again.
-RILLE_INNER void rille_back(uint3 me) {
-  rille_set_thread((int)me.x, (int)me.y, (int)me.z);
-  rille_waited = true;
+RILLE_INNER void rille_restore(rille_own_type* own, rille_me me) {
+  *(rille_me*)&own->thread = me;
+  *(rille_me*)&own->thread_x = me;
+}
+RILLE_INNER void rille_back(rille_me me) {
+  me[3] = 1;                                           // it has waited now
+  rille_restore(&rille_own, me);
 }
 #define RILLE_SITE __builtin_return_address(0)
 
@@ -129,7 +138,8 @@ RILLE_INNER void rille_back(uint3 me) {
 // lines: the compiler may copy one.
 #ifndef RILLE_CHECKED
 // The compiler keeps its hands off r15 (-ffixed-r15), where the Worker of this OS thread stands while a block runs.
-// From memory that a switch has just changed it would be the longest way of the whole switch.
+// From memory that a switch has just changed it would be the longest way of the whole switch. Nor does it keep anything
+// below the stack pointer then (-mno-red-zone), so that a waiting thread lies in one or two lines of the cache.
 #ifdef RILLE_R15
 RILLE_IN rille_abi::Worker* rille_current() {
   rille_abi::Worker* w;
@@ -142,10 +152,16 @@ struct rille_r15 {
   ~rille_r15() { __asm__ volatile("movq %0, %%r15" : : "r"(before)); }
 };
 #define RILLE_R15_CLOBBER
+#define RILLE_BELOW 0
+#define RILLE_DOWN
+#define RILLE_UP
 #else
 RILLE_IN rille_abi::Worker* rille_current() { return rille_worker; }
 struct rille_r15 { explicit rille_r15(void*) {} };
 #define RILLE_R15_CLOBBER "r15",
+#define RILLE_BELOW 128                                // bytes that the compiler may keep below the stack pointer
+#define RILLE_DOWN "leaq -128(%%rsp), %%rsp\n\t"
+#define RILLE_UP "leaq 128(%%rsp), %%rsp\n\t"
 #endif
 #ifdef __AVX512F__
 #define RILLE_MORE_REGISTERS \
@@ -157,8 +173,8 @@ struct rille_r15 { explicit rille_r15(void*) {} };
 // As switch_stack() of runtime/device/fiber_stack.hpp.
 RILLE_IN void rille_switch(void** from, void* to) {
   __asm__ volatile(
-      "leaq -128(%%rsp), %%rsp\n\tpushq %%rbp\n\tleaq 1f(%%rip), %%rax\n\tpushq %%rax\n\tmovq %%rsp, (%0)\n\t"
-      "movq %1, %%rsp\n\tpopq %%rax\n\tjmpq *%%rax\n1:\n\tpopq %%rbp\n\tleaq 128(%%rsp), %%rsp\n\t"
+      RILLE_DOWN "pushq %%rbp\n\tleaq 1f(%%rip), %%rax\n\tpushq %%rax\n\tmovq %%rsp, (%0)\n\t"
+      "movq %1, %%rsp\n\tpopq %%rax\n\tjmpq *%%rax\n1:\n\tpopq %%rbp\n\t" RILLE_UP
       : "+D"(from), "+S"(to)
       :
       : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", RILLE_R15_CLOBBER "memory", "cc",
@@ -173,7 +189,7 @@ RILLE_UNWATCHED __attribute__((noinline, unused)) static unsigned rille_barrier(
 #else
 // The first of a block that waits, and the last one, and when nobody else can run: the runtime knows how to go on.
 __attribute__((noinline, unused)) static unsigned rille_barrier_call(rille_abi::Worker* w, unsigned predicate) {
-  const uint3 me = threadIdx;
+  const rille_me me = rille_here();
   w->own = &rille_own;
   const unsigned n = w->barrier(w, rille_thread(), predicate, nullptr);
   rille_back(me);
@@ -183,43 +199,36 @@ RILLE_IN unsigned rille_barrier(unsigned predicate) {
 #endif
 #ifndef RILLE_CHECKED
   rille_abi::Worker* w = rille_current();
-  if (__builtin_expect(w->arrived + 1 == w->alive || w->head == w->tail, 0)) return rille_barrier_call(w, predicate);
-  rille_own_type* own = (rille_own_type*)w->own;       // there is somebody in the queue: noted by the first who waited
-  const uint3 me = own->thread;
-  const unsigned thread = me.x + own->block_size.x * (me.y + own->block_size.y * me.z);
-  unsigned n;
-  if (__builtin_expect(thread < w->frontier, 1)) {
-    w->count += predicate;
-    void** where = &w->at_barrier[w->arrived++];
-    const char* soon = (const char*)w->ready[(w->head + 4) & w->ready_mask];
-    __builtin_prefetch(soon);
-    __builtin_prefetch(soon + 128);
-    __builtin_prefetch(soon + 184);
-    rille_switch(where, w->ready[w->head++ & w->ready_mask]);
-    n = w->result;
-  } else {
-    n = w->barrier(w, thread, predicate, nullptr);
-  }
-  own->thread = me;
-  own->thread_x = (int)me.x;
-  own->thread_y = (int)me.y;
-  own->thread_z = (int)me.z;
-  own->waited = true;
-  return n;
+  const unsigned at = w->at;
+  if (__builtin_expect(at == w->limit, 0)) return rille_barrier_call(w, predicate);
+  const rille_own_type* before = (const rille_own_type*)w->own;     // whoever waited first has noted it
+  if (__builtin_expect(!before->waited, 0)) return rille_barrier_call(w, predicate);
+  const rille_me me = *(const rille_me*)&before->thread;
+  w->count += predicate;
+  w->at = at + 1;
+  // Hundreds of stacks do not fit into the first cache: fetch the one that comes soon. One line: to fetch what is not
+  // needed costs as much as to wait for what is.
+  const char* soon = (const char*)w->ready[at + 4];
+  __builtin_prefetch(soon);
+  if (RILLE_BELOW) __builtin_prefetch(soon + RILLE_BELOW);
+  rille_switch(&w->arrivals[at], w->ready[at]);
+  w = rille_current();
+  rille_restore((rille_own_type*)w->own, me);
+  return w->result;
 #else
-  const uint3 me = threadIdx;
+  const rille_me me = rille_here();
   const unsigned n = rille_worker->barrier(rille_worker, rille_thread(), predicate, site);
   rille_back(me);
   return n;
 #endif
 }
 #ifdef RILLE_CHECKED
-#define __syncthreads() ((void)rille_barrier(1, __LINE__))
+#define __syncthreads() ((void)rille_barrier(0, __LINE__))
 #define __syncthreads_count(p) ((int)rille_barrier((p) != 0, __LINE__))
 #define __syncthreads_or(p) ((int)(rille_barrier((p) != 0, __LINE__) != 0))
 #define __syncthreads_and(p) ((int)(rille_barrier((p) == 0, __LINE__) == 0))
 #else
-RILLE_IN void __syncthreads() { rille_barrier(1); }
+RILLE_IN void __syncthreads() { rille_barrier(0); }
 RILLE_IN int __syncthreads_count(int p) { return (int)rille_barrier(p != 0); }
 RILLE_IN int __syncthreads_or(int p) { return rille_barrier(p != 0) != 0; }
 RILLE_IN int __syncthreads_and(int p) { return rille_barrier(p == 0) == 0; }

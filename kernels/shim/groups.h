@@ -5,7 +5,7 @@
 namespace cooperative_groups {
 
 struct thread_block {
-  static void sync() { rille_barrier(1); }
+  static void sync() { rille_barrier(0); }
   static unsigned thread_rank() { return rille_thread(); }
   static unsigned size() { return blockDim.x * blockDim.y * blockDim.z; }
   static unsigned num_threads() { return size(); }
@@ -17,7 +17,7 @@ struct thread_block {
 RILLE_IN thread_block this_thread_block() { return {}; }
 
 RILLE_UNWATCHED __attribute__((noinline, unused)) static void rille_grid_sync() {
-  const uint3 me = threadIdx;
+  const rille_me me = rille_here();
   rille_worker->own = &rille_own;
   rille_worker->grid_barrier(rille_worker, rille_thread(), RILLE_SITE);
   rille_back(me);

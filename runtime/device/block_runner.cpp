@@ -38,8 +38,6 @@ BlockRunner::BlockRunner() : Worker() {
   access = on_access;
   bad_index = on_bad_index;
   failed = on_failed;
-  ready = ready_;
-  at_barrier = at_barrier_;
 }
 
 BlockRunner::~BlockRunner() { std::free(memory_); }
@@ -50,9 +48,9 @@ bool BlockRunner::prepare(LaunchShared& launch) {
   std::memcpy(grid, run.grid, sizeof grid);
   std::memcpy(block, run.block, sizeof block);
   threads_ = block[0] * block[1] * block[2];
-  ready_mask = 1;                                    // no larger than the block: it stays in the first cache
-  while (ready_mask < threads_) ready_mask *= 2;
-  --ready_mask;
+  ready_mask_ = 1;                                   // no larger than the block: it stays in the first cache
+  while (ready_mask_ < threads_) ready_mask_ *= 2;
+  --ready_mask_;
   shared_bytes = run.shared_bytes;
   if (run.shared_bytes > memory_bytes_) {
     std::free(memory_);
@@ -69,11 +67,11 @@ bool BlockRunner::prepare(LaunchShared& launch) {
 }
 
 void BlockRunner::begin_block() {
-  frontier = finished_ = arrived = count = at_grid_ = 0;
-  alive = threads_;
+  frontier_ = finished_ = arrived_ = count = at_grid_ = at = limit = 0;
+  alive_ = threads_;
   checked_ = launch_->run->check != nullptr;
   barrier_site_ = nullptr;
-  head = tail = 0;
+  head_ = tail_ = 0;
   for (unsigned w = 0; w * 32 < threads_; ++w) warps_[w].waiting = warps_[w].finished = 0;
   // Taken from the end: a block uses few.
   free_stacks_ = int(threads_);
@@ -107,37 +105,48 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
 
 RILLE_ON_FIBER void BlockRunner::fiber(void* self) { static_cast<BlockRunner*>(self)->run_fiber(); }
 
+// The kernel may move so many that neither the queue is empty, nor its end in memory passed, nor the barrier complete.
+RILLE_ON_FIBER void BlockRunner::offer() {
+  const unsigned from = head_ & ready_mask_;
+  ready = ready_ + from;
+  arrivals = arrivals_ + arrived_;
+  limit = alive_ - arrived_ - 1;
+  if (limit > tail_ - head_) limit = tail_ - head_;
+  if (limit > ready_mask_ + 1 - from) limit = ready_mask_ + 1 - from;
+}
+
 // What runs on each stack: threads from the frontier on, until one of them has waited, and is done.
 RILLE_ON_FIBER void BlockRunner::run_fiber() {
   const int mine = starting_stack_;
   const rille_abi::Run run = launch_->run->kernel->run;
   void** arguments = launch_->run->arguments;
   for (;;) {
-    const unsigned from = frontier;
+    const unsigned from = frontier_;
     const unsigned last = from == 0 ? last_ : block_at + 1;
     const unsigned thread = run(this, arguments, from == 0 ? first_ : block_at, last, from);
-    if (thread == rille_abi::all_done) finish(frontier, threads_);
+    collect();
+    if (thread == rille_abi::all_done) finish(frontier_, threads_);
     else finish(thread, thread + 1);
-    if (thread == rille_abi::all_done) frontier = threads_;
+    if (thread == rille_abi::all_done) frontier_ = threads_;
     if (finished_ == threads_) leave_block();
     finished_some();
-    if (head != tail) {
+    if (head_ != tail_) {
       free_stack_[free_stacks_++] = std::uint16_t(mine);
       switch_stack(&nowhere_, pop_ready(), static_cast<Worker*>(this));
-    } else if (frontier >= threads_) {
+    } else if (frontier_ >= threads_) {
       leave_block();                                 // stuck: run_blocks() looks what can be done
     }
   }
 }
 
 RILLE_ON_FIBER void BlockRunner::cross_frontier(unsigned thread) {
-  if (thread > frontier) finish(frontier, thread);
-  frontier = thread + 1;
+  if (thread > frontier_) finish(frontier_, thread);
+  frontier_ = thread + 1;
 }
 
 RILLE_ON_FIBER void BlockRunner::finish(unsigned from, unsigned to) {
   finished_ += to - from;
-  alive = threads_ - finished_;
+  alive_ = threads_ - finished_;
   for (unsigned t = from; t < to;) {
     const unsigned lane = t % 32, n = to - t < 32 - lane ? to - t : 32 - lane;
     warps_[t / 32].finished |= (n == 32 ? ~0u : ((1u << n) - 1) << lane);
@@ -146,7 +155,7 @@ RILLE_ON_FIBER void BlockRunner::finish(unsigned from, unsigned to) {
 }
 
 RILLE_ON_FIBER void BlockRunner::finished_some() {
-  if (arrived && arrived == alive) release_barrier(arrived);
+  if (arrived_ && arrived_ == alive_) release_barrier(arrived_);
   for (unsigned w = 0; w * 32 < threads_; ++w) {
     while (warps_[w].waiting) {
       bool done = false;
@@ -160,7 +169,7 @@ RILLE_ON_FIBER void BlockRunner::finished_some() {
 }
 
 RILLE_ON_FIBER void BlockRunner::go_on(void** where) {
-  if (frontier < threads_) {
+  if (frontier_ < threads_) {
     starting_stack_ = free_stack_[--free_stacks_];
     switch_stack(where, stacks_.make(starting_stack_, fiber, this), static_cast<Worker*>(this));
   } else {

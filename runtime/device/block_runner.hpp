@@ -5,6 +5,10 @@
 // the thread that may run for longest, or begins the one at the frontier on a new stack. Threads between two waits ran
 // through in the plain loop and are finished. A waiting thread is its stack pointer, which lies where it waits: at the
 // barrier, in its warp, or in the queue of those that may run.
+//
+// Between two calls of the runtime the kernel itself moves threads from the queue to the barrier (abi.h): offer() says
+// how many it may move, collect() counts those that it has. So every call that looks at the queue begins with
+// collect(), and then nothing is offered until a thread waits at a barrier.
 #pragma once
 
 #include <atomic>
@@ -40,7 +44,7 @@ struct LaunchShared {
   std::mutex mutex;                        // of the report
 };
 
-class BlockRunner : public rille_abi::Worker {
+class alignas(64) BlockRunner : public rille_abi::Worker {
  public:
   BlockRunner();
   ~BlockRunner();
@@ -73,21 +77,29 @@ class BlockRunner : public rille_abi::Worker {
 
   // The row of threads (block_runner.cpp).
   void begin_block();
-  void reached(unsigned thread) { if (thread >= frontier) cross_frontier(thread); }
+  void collect() {
+    head_ += at;
+    arrived_ += at;
+    at = limit = 0;
+  }
+  void offer();
+  void reached(unsigned thread) { if (thread >= frontier_) cross_frontier(thread); }
   void cross_frontier(unsigned thread);
   void finish(unsigned from, unsigned to);           // threads [from, to) are done
   void finished_some();                              // whoever waited for them need not any more
-  void push_ready(void* stack) { ready_[tail++ & ready_mask] = stack; }
-  void* pop_ready() { return ready_[head++ & ready_mask]; }
+  void push_ready(void* stack) { ready_[tail_++ & ready_mask_] = stack; }
+  void* pop_ready() { return ready_[head_++ & ready_mask_]; }
   // Waits, with its stack noted in *where, until somebody puts it into the queue.
-  __attribute__((always_inline)) void suspend(void** where) {
-    if (head == tail) return go_on(where);
+  __attribute__((always_inline)) void suspend(void** where, bool offers) {
+    if (head_ == tail_) return go_on(where);
     // Hundreds of stacks do not fit into the first cache: fetch the one that comes soon.
-    const auto* soon = static_cast<const char*>(ready_[(head + 4) & ready_mask]);
+    const auto* soon = static_cast<const char*>(ready_[(head_ + 4) & ready_mask_]);
     __builtin_prefetch(soon);
     __builtin_prefetch(soon + 128);
     __builtin_prefetch(soon + 192);
-    switch_stack(where, pop_ready(), static_cast<Worker*>(this));
+    void* next = pop_ready();
+    if (offers) offer();
+    switch_stack(where, next, static_cast<Worker*>(this));
   }
   __attribute__((noinline)) void go_on(void** where);      // nobody is in the queue
   static void fiber(void* self);
@@ -122,8 +134,10 @@ class BlockRunner : public rille_abi::Worker {
   int free_stacks_ = 0;
   std::uint16_t free_stack_[rille_abi::threads_max];
   int starting_stack_ = 0;
-  void* ready_[rille_abi::threads_max] = {};         // the queue
-  void* at_barrier_[rille_abi::threads_max];         // in the order in which they came
+  unsigned frontier_ = 0, arrived_ = 0, alive_ = 0, head_ = 0, tail_ = 0, ready_mask_ = 0;
+  void** ready_ = lists_[0];                         // the queue
+  void** arrivals_ = lists_[1];                      // who waits at the barrier, in the order in which they came
+  void* lists_[2][rille_abi::threads_max + 8] = {};  // 8: kernels look a little ahead in the queue
   Warp warps_[rille_abi::threads_max / 32];
 };
 

@@ -1,5 +1,5 @@
 // What the threads of a block wait for: barriers, warp operations, the grid; and what checked mode asks.
-#include <cstring>
+#include <utility>
 
 #include "runtime/device/block_runner.hpp"
 
@@ -9,28 +9,36 @@ using rille_abi::u64;
 
 RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsigned predicate, const void* site) {
   auto& self = *static_cast<BlockRunner*>(w);
+  self.collect();
   self.reached(thread);
   if (self.checked_ && !self.check_barrier_sites(thread, site)) return 0;
   self.count += predicate;
-  if (++self.arrived == self.alive) {
-    self.release_barrier(self.arrived - 1);         // all but the one that came last, which goes on
+  if (++self.arrived_ == self.alive_) {
+    self.release_barrier(self.arrived_ - 1);        // all but the one that came last, which goes on
+    if (!self.checked_) self.offer();
     return self.result;
   }
-  self.suspend(&self.at_barrier_[self.arrived - 1]);
+  self.suspend(&self.arrivals_[self.arrived_ - 1], !self.checked_);
   return self.result;
 }
 
 RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned waiting) {
-  for (unsigned i = 0; i < waiting; ++i) push_ready(at_barrier_[i]);
+  if (head_ == tail_) {                              // the list is the queue then
+    std::swap(ready_, arrivals_);
+    head_ = 0;
+    tail_ = waiting;
+  } else {
+    for (unsigned i = 0; i < waiting; ++i) push_ready(arrivals_[i]);
+  }
   result = count;
-  arrived = count = 0;
+  arrived_ = count = 0;
   barrier_site_ = nullptr;
   if (checked_) launch_->run->check->barrier();
 }
 
 // Threads of a block that wait at different barriers have taken different ways: undefined on a GPU.
 RILLE_ON_FIBER bool BlockRunner::check_barrier_sites(unsigned thread, const void* site) {
-  if (arrived == 0) {
+  if (arrived_ == 0) {
     barrier_site_ = site;
     barrier_thread_ = thread;
     return true;
@@ -54,6 +62,7 @@ RILLE_ON_FIBER std::uint32_t BlockRunner::there(unsigned warp_at) const {
 RILLE_ON_FIBER u64 BlockRunner::on_warp(Worker* w, unsigned thread, rille_abi::WarpKind kind, unsigned mask, u64 value,
                                         unsigned from, const void* site) {
   auto& self = *static_cast<BlockRunner*>(w);
+  self.collect();
   self.reached(thread);
   const unsigned lane = thread % 32;
   Warp& warp_of = self.warps_[thread / 32];
@@ -72,7 +81,7 @@ RILLE_ON_FIBER u64 BlockRunner::on_warp(Worker* w, unsigned thread, rille_abi::W
   warp_of.from[lane] = std::uint8_t(from & 31);
   warp_of.site[lane] = site;
   if (self.try_complete(thread / 32, mask, std::uint8_t(kind), lane)) return warp_of.result[lane];
-  self.suspend(&warp_of.stack[lane]);
+  self.suspend(&warp_of.stack[lane], false);
   return warp_of.result[lane];
 }
 
@@ -158,7 +167,7 @@ RILLE_ON_FIBER Violation BlockRunner::deadlock() const {
     v.thread = i * 32 + unsigned(lane);
     v.number = warps_[i].mask[lane];
     v.site = warps_[i].site[lane];
-    v.bytes = arrived;                                // threads at a barrier meanwhile
+    v.bytes = arrived_;                               // threads at a barrier meanwhile
     break;
   }
   return v;
@@ -166,6 +175,7 @@ RILLE_ON_FIBER Violation BlockRunner::deadlock() const {
 
 RILLE_ON_FIBER void BlockRunner::on_grid_barrier(Worker* w, unsigned thread, const void* site) {
   auto& self = *static_cast<BlockRunner*>(w);
+  self.collect();
   self.reached(thread);
   if (!self.launch_->grid) {
     Violation v;
@@ -180,7 +190,7 @@ RILLE_ON_FIBER void BlockRunner::on_grid_barrier(Worker* w, unsigned thread, con
     self.failed_ = true;
     self.leave_block();
   }
-  if (self.at_grid_ >= self.alive) self.at_grid_ = 0;
+  if (self.at_grid_ >= self.alive_) self.at_grid_ = 0;
   on_barrier(w, thread, 0, site);
 }
 

@@ -180,7 +180,7 @@ std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) 
     flags.push_back("-O3");
   }
   // A register of its own for the worker: kernels/shim/core.h.
-  if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-DRILLE_R15"});
+  if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-mno-red-zone", "-DRILLE_R15"});
   for (const auto& [key, value] : options.defines) flags.push_back("-D" + key + "=" + value);
   for (const auto& f : options.flags) flags.push_back(f);
   return flags;

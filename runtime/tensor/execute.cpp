@@ -43,6 +43,16 @@ std::shared_ptr<const Error> input_error(const Node& node) {
   return nullptr;
 }
 
+// Freed memory waits for a buffer of its size. In a call that is made once it would wait in vain, beside what the call
+// goes on to take: the most memory that a training holds would be that of its first step.
+constexpr std::int64_t waiting_once_bytes = 64 << 20;
+
+void give_back_once(const Node& node, const Output& out, device::Device& device) {
+  if (node.once && out.bytes >= std::size_t(1) << 20 &&
+      device.memory().cached_bytes > waiting_once_bytes + std::int64_t(out.bytes))
+    device.release_cache();
+}
+
 // memory: nothing ran. Other errors are the operation's own and stay with its outputs.
 Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
   if (const auto error = input_error(node)) {
@@ -58,6 +68,7 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
     const auto storage = out.storage.lock();
     device::Buffer buffer = storage ? storage->buffer : device::Buffer{};
     if (!buffer && out.bytes) {
+      give_back_once(node, out, device);
       RILLE_TRY(buffer, device.allocate(out.bytes));
       // Nobody holds this output of several: it gets memory for the call. An update of nothing starts from zeros.
       if (storage) storage->buffer = buffer;

@@ -72,6 +72,7 @@ Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vecto
   auto& impl = g.impl();
   if (impl.check_numbers) node->where = impl.backward_of.empty() ? g.where() : impl.backward_of;
   if (impl.notebook) impl.notebook->operation(node, impl.trace != 0);
+  node->once = impl.notebook != nullptr;
   if (update) for (const auto& t : out) ++t.impl()->storage->version;
   if (impl.trace) return success();
   for (const auto& t : out) t.impl()->storage->writers.push_back(node);

@@ -64,6 +64,7 @@ struct Node {
   std::vector<Output> out;
   std::shared_ptr<Replay> replay;
   std::string where;                               // not empty: its outputs are looked at for NaN (odd_numbers.hpp)
+  bool once = false;                               // of a compiled function's first call: the next one has an arena
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;

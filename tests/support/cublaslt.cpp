@@ -1,7 +1,7 @@
-// libcublasLt.so.13 for tests: plain loops over f32 and f64 in the library's own words (column-major, leading
-// dimensions, strided batches, a bias along D's rows, and activations), given to the stand-in driver's stream. So what
-// the plug-in says about its matrices is checked by their products. TF32 rounds what it reads, as the hardware does.
-// Half types it declines, as the library may.
+// libcublasLt.so.13 for tests: plain loops in the library's own words (column-major, leading dimensions, strided
+// batches, a bias along D's rows, and activations of the sum before it is rounded), given to the stand-in driver's
+// stream. So what the plug-in says about its matrices is checked by their products. TF32 rounds what it reads, as the
+// hardware does.
 #include <cmath>
 
 #include "library.hpp"
@@ -16,11 +16,11 @@ struct Desc {
 };
 struct Layout { int type = 0; std::int64_t rows = 0, columns = 0, ld = 0, stride = 0; std::int32_t batches = 1; };
 struct Result { std::uint64_t algorithm[8]; std::size_t scratch_bytes; int state; float waves; int reserved[4]; };
-constexpr int f32 = 0, f64 = 1, tf32 = 77;
+constexpr int f32 = 0, f64 = 1, f16 = 2, bf16 = 14, tf32 = 77;
 
 template <class T>
 void multiply(const Desc& o, const Layout& la, const Layout& lb, const Layout& ld, const T* a, const T* b, T* d,
-              T beta) {
+              double beta) {
   const auto read = [&](T x) { return o.compute == tf32 ? rille::test::to_tf32(double(x)) : double(x); };
   const std::int64_t inner = o.transpose_a ? la.rows : la.columns;
   for (std::int32_t batch = 0; batch < ld.batches; ++batch) {
@@ -37,10 +37,14 @@ void multiply(const Desc& o, const Layout& la, const Layout& lb, const Layout& l
         if (o.epilogue & 2) sum = sum > 0 ? sum : 0;
         if (o.epilogue & 32) sum /= 1 + std::exp(-1.5957691216057308 * (sum + 0.044715 * sum * sum * sum));
         T& to = dt[i + j * ld.ld];
-        to = T(sum + (beta == 0 ? 0 : double(beta) * double(to)));
+        to = T(sum + (beta == 0 ? 0 : beta * double(to)));
       }
     }
   }
+}
+
+bool serves(int type) {
+  return type == f32 || type == f64 || ((type == f16 || type == bf16) && !rille::test::declines_half());
 }
 
 }  // namespace
@@ -109,7 +113,7 @@ API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void* a, void* b, void* c,
   const auto columns = o.transpose_b ? lb.rows : lb.columns, inner_b = o.transpose_b ? lb.columns : lb.rows;
   if (rows != ld.rows || columns != ld.columns || inner != inner_b || c != d) return 7;
   if (o.ld_before % 8 || (o.epilogue & 128 ? o.ld_before < ld.rows : o.ld_before != 0)) return 7;
-  *found = (la.type == f32 || la.type == f64) && ld.type == la.type;
+  *found = serves(la.type) && ld.type == la.type && lb.type == la.type && o.scale == (la.type == f64 ? f64 : f32);
   *result = {};
   result->scratch_bytes = 1 << 12;
   return *found ? 0 : 15;                            // CUBLAS_STATUS_NOT_SUPPORTED
@@ -123,10 +127,16 @@ API cublasLtMatmul(void*, void* desc, const void*, const void* a, void* layout_a
   const double scale = o.scale == f64 ? *static_cast<const double*>(beta) : double(*static_cast<const float*>(beta));
   const std::function<void()> run = [=] {
     std::memset(scratch, 0xff, bytes);               // as the library may: it is the product's own
-    if (o.scale == f64) multiply(o, la, lb, ld, static_cast<const double*>(a), static_cast<const double*>(b),
-                                 static_cast<double*>(d), scale);
-    else multiply(o, la, lb, ld, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(d),
-                  float(scale));
+    const auto as = [&](auto type) {
+      typedef decltype(type) T;
+      multiply(o, la, lb, ld, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(d), scale);
+    };
+    switch (la.type) {
+      case f64: return as(double());
+      case f16: return as(rille::test::Half());
+      case bf16: return as(rille::test::Brain());
+      default: return as(float());
+    }
   };
   return rille::test::library_call()(stream, &run);
 }

@@ -1,6 +1,6 @@
-// libcudnn.so.9 for tests: convolutions as they are defined, over f32 and f64, given to the stand-in driver's stream.
-// Its heuristic also offers what must not be taken: an algorithm that gives other bits each time, one that rounds to
-// half, one that wants too much memory; to run one of these fails. Half types it declines, as the library may.
+// libcudnn.so.9 for tests: convolutions as they are defined, given to the stand-in driver's stream. Its heuristic also
+// offers what must not be taken: an algorithm that gives other bits each time, one that rounds to half, one that wants
+// too much memory; to run one of these fails. Half types are added up in f32, by tensor cores or not at all.
 #include <array>
 #include <vector>
 
@@ -64,7 +64,9 @@ int geometry(void* x, void* w, void* how, void* y, Geometry& g) {
     const int reach = (g.w.size[2 + k] - 1) * g.how.dilation[k] + 1;
     if (g.y.size[2 + k] != (g.x.size[2 + k] + 2 * g.how.pad[k] - reach) / g.how.stride[k] + 1) return bad;
   }
-  return g.x.type == real_f32 || g.x.type == real_f64 ? 0 : declined;
+  if (g.x.type == real_f32 || g.x.type == real_f64) return 0;
+  const bool half = (g.x.type == real_f16 || g.x.type == real_bf16) && g.how.compute == real_f32;
+  return half && g.how.math == math_tensor && !rille::test::declines_half() ? 0 : declined;
 }
 
 int offer(void* x, void* w, void* how, void* y, int wanted, int* found, Choice* out) {
@@ -113,14 +115,23 @@ void convolve(const Geometry& g, int written, const void* const (&operand)[3], v
   for (std::size_t i = 0; i < sums.size(); ++i) if (inside[i]) static_cast<T*>(to)[i] = T(sums[i]);
 }
 
+// f(a number of that type)
+template <class F> void typed(int type, const F& f) {
+  switch (type) {
+    case real_f64: return f(double());
+    case real_f16: return f(rille::test::Half());
+    case real_bf16: return f(rille::test::Brain());
+    default: return f(float());
+  }
+}
+
 int run(void* handle, const Geometry& g, int written, std::array<const void*, 3> operand, void* to, int algorithm,
         void* scratch, std::size_t bytes) {
   if (algorithm != good_algorithm || !scratch || bytes != work_bytes) return bad;
   const std::function<void()> work = [=] {
     std::memset(scratch, 0xff, bytes);
     const void* const list[3] = {operand[0], operand[1], operand[2]};
-    if (g.x.type == real_f64) convolve<double>(g, written, list, to);
-    else convolve<float>(g, written, list, to);
+    typed(g.x.type, [&](auto type) { convolve<decltype(type)>(g, written, list, to); });
   };
   return rille::test::library_call()(of<Handle>(handle).stream, &work);
 }
@@ -214,8 +225,11 @@ API cudnnAddTensor(void* handle, const void*, void* ad, const void* a, const voi
           for (int w = 0; w < to.size[3]; ++w) {
             const long long at = 1LL * n * to.step[0] + 1LL * k * to.step[1] + 1LL * h * to.step[2] +
                                  1LL * w * to.step[3];
-            if (to.type == real_f64) static_cast<double*>(c)[at] += static_cast<const double*>(a)[k];
-            else static_cast<float*>(c)[at] += static_cast<const float*>(a)[k];
+            typed(to.type, [&](auto type) {
+              typedef decltype(type) T;
+              T& sum = static_cast<T*>(c)[at];
+              sum = T(double(sum) + double(static_cast<const T*>(a)[k]));
+            });
           }
   };
   return rille::test::library_call()(of<Handle>(handle).stream, &work);

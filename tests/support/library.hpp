@@ -1,4 +1,5 @@
-// What the stand-ins of NVIDIA's libraries share: work for the stand-in driver's stream, TF32's rounding.
+// What the stand-ins of NVIDIA's libraries share: work for the stand-in driver's stream, the types of numbers and their
+// rounding.
 #pragma once
 
 #include <dlfcn.h>
@@ -28,5 +29,32 @@ inline double to_tf32(double x) {
   std::memcpy(&f, &bits, 4);
   return double(f);
 }
+
+// Half types, made of what an f32 sum is rounded to: to nearest, ties to even.
+struct Half {
+  _Float16 value = 0;
+  Half() = default;
+  explicit Half(double x) : value(_Float16(float(x))) {}
+  explicit operator double() const { return double(value); }
+};
+struct Brain {
+  std::uint16_t high = 0;
+  Brain() = default;
+  explicit Brain(double x) {
+    const float f = float(x);
+    std::uint32_t bits;
+    std::memcpy(&bits, &f, 4);
+    high = std::uint16_t(f != f ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+  explicit operator double() const {
+    const std::uint32_t bits = std::uint32_t(high) << 16;
+    float f;
+    std::memcpy(&f, &bits, 4);
+    return double(f);
+  }
+};
+
+// The libraries may decline what they do not have: a test that sets RILLE_TEST_NO_HALF has them decline half types.
+inline bool declines_half() { return std::getenv("RILLE_TEST_NO_HALF") != nullptr; }
 
 }  // namespace rille::test

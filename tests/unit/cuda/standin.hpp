@@ -12,6 +12,12 @@
 
 namespace rille::test {
 
+// While it lives, the libraries' stand-ins decline half types.
+struct NoHalf {
+  NoHalf() { ::setenv("RILLE_TEST_NO_HALF", "1", 1); }
+  ~NoHalf() { ::unsetenv("RILLE_TEST_NO_HALF"); }
+};
+
 // One at a time.
 class Standin {
  public:

@@ -39,6 +39,20 @@ TEST_CASE("compiled calls give what the function gives, and old outputs stay", "
   CHECK(c.info().calls == 2);                        // exp was dead; the product and its sum with 1 are one
 }
 
+TEST_CASE("what a compiled function's first call frees does not pile up", "[unit][tensor]") {
+  auto g = new_graph();
+  Compiled c(g);
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    Tensor total = in[0];
+    for (std::int64_t i = 0; i < 10; ++i)              // 16 to 34 MiB, each of its own size
+      total = get(add(total, get(sum(get(full(*g, dims({(16 + 2 * i) << 18}), 1))))));
+    return std::vector<Tensor>{total};
+  };
+  const auto before = g->device()->memory().cached_bytes;
+  CHECK(numbers(get(call(c, {filled(*g, 0, 1)}, fn))[0])[0] == 250 << 18);
+  CHECK(g->device()->memory().cached_bytes - before < std::int64_t(150) << 20);   // of 250
+}
+
 TEST_CASE("what is asked for twice is computed once, but random numbers and what is written are not",
           "[unit][tensor]") {
   auto g = new_graph();

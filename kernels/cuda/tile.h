@@ -1,0 +1,47 @@
+// Device code for products by plain arithmetic: 64 x 64 outputs for a block of 256 threads, 4 x 4 for a thread, 16 of
+// the inner dimension at once from shared memory.
+#pragma once
+
+#include "kernels/cuda/rows.h"
+
+namespace rille::kernels::cuda {
+
+// One operand's part, [inner][row or column]: 64 of them, and room so that neighbours lie in other banks.
+template <class C> using TileSide = C[16][68];
+
+DEVICE int tile_row() { return int(threadIdx.x) / 16 * 4; }         // of this thread's outputs
+DEVICE int tile_column() { return int(threadIdx.x) % 16 * 4; }
+
+// sum += left * right, when all threads of the block have written their elements of both; after it they may be
+// overwritten.
+template <class C> DEVICE void add_tile(C (&sum)[4][4], const TileSide<C>& left, const TileSide<C>& right) {
+  const int down = tile_row(), over = tile_column();
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    C x[4], y[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      x[j] = left[i][down + j];
+      y[j] = right[i][over + j];
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+      for (int h = 0; h < 4; ++h) sum[j][h] += x[j] * y[h];
+  }
+  __syncthreads();
+}
+
+// body(row, column, sum) for those of the thread's outputs that lie within rows x columns; (0, 0) is the tile's first.
+template <class C, class Body>
+DEVICE void each_of_tile(const C (&sum)[4][4], Long rows, Long columns, const Body& body) {
+  const int down = tile_row(), over = tile_column();
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+#pragma unroll
+    for (int h = 0; h < 4; ++h)
+      if (down + j < rows && over + h < columns) body(down + j, over + h, sum[j][h]);
+}
+
+}  // namespace rille::kernels::cuda
