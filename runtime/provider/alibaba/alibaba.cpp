@@ -8,6 +8,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/alibaba/ecs.hpp"
+#include "runtime/provider/alibaba/keys.hpp"
 #include "runtime/provider/alibaba/ram.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/prices.hpp"
@@ -43,8 +44,9 @@ struct Settings {
 };
 
 struct Account {
-  Account(Loop& loop, const std::string& metadata, cloud::SshKeys keys)
-      : access(std::move(keys), "alibaba", metadata), chain(key_chain(loop, metadata)) {}
+  Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
+      : access(std::move(keys), "alibaba", endpoints.text("metadata", "http://100.100.100.200")),
+        chain(key_chain(loop, endpoints)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -248,8 +250,7 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
   RILLE_TRY(const auto regions,
             cloud::region_settings("alibaba", setup.settings, usual.empty() ? "cn-hangzhou" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const std::string metadata = setup.settings["endpoints"].text("metadata", "http://100.100.100.200");
-  const auto account = std::make_shared<Account>(setup.loop, metadata, std::move(keys));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
   std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
   for (const auto& [name, settings] : regions) {
     cloud::SettingsReader read("alibaba", settings);

@@ -16,7 +16,6 @@ namespace rille::provider::alibaba {
 namespace {
 
 using cloud::Effect;
-using cloud::environment;
 using cloud::list_of;
 using cloud::Trouble;
 
@@ -53,6 +52,7 @@ constexpr cloud::Meaning meanings[] = {
     {"SignatureDoesNotMatch", Trouble::auth, "the secret does not belong to the key id"},
     {"SignatureNonceUsed", Trouble::transient},
     {"Forbidden*", Trouble::auth, "the key's owner may not do this: rille doctor --provider alibaba --policy"},
+    {"AuthenticationFail.OIDCToken.Expired", Trouble::expired, "whoever renews the token's file has stopped"},
     {"NoPermission", Trouble::auth, "the key's owner may not do this: rille doctor --provider alibaba --policy"},
 };
 
@@ -99,18 +99,6 @@ Instance read_instance(const Value& v) {
 }
 
 }  // namespace
-
-cloud::CredentialChain key_chain(Loop& loop, const std::string&) {
-  std::string file = environment("ALIBABA_CLOUD_CREDENTIALS_FILE"), profile = environment("ALIBABA_CLOUD_PROFILE");
-  if (file.empty()) file = environment("HOME") + "/.alibabacloud/credentials";
-  if (profile.empty()) profile = "default";
-  std::vector<cloud::KeySource> sources{
-      cloud::keys_in_variables("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
-                               "ALIBABA_CLOUD_SECURITY_TOKEN"),
-      cloud::keys_in_ini({file, profile, "access_key_id", "access_key_secret", "sts_token"})};
-  return {loop, "alibaba", std::move(sources),
-          "set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET, or write ~/.alibabacloud/credentials"};
-}
 
 cloud::ApiOptions api_options(std::string api_version) {
   cloud::ApiOptions out;

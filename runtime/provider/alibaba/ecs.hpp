@@ -24,9 +24,6 @@ struct Instance {
 cloud::ApiOptions api_options(std::string api_version);
 net::Parts parts_for(const std::string& url, const std::string& action);
 
-// As Alibaba's own tools find them: environment, ~/.alibabacloud/credentials. Not an instance's role.
-cloud::CredentialChain key_chain(Loop& loop, const std::string& metadata);
-
 class Ecs {
  public:
   Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);

@@ -45,8 +45,9 @@ struct Settings {
 
 // What all regions share.
 struct Account {
-  Account(Loop& loop, const std::string& metadata, cloud::SshKeys keys)
-      : access(std::move(keys), "aws", metadata), chain(key_chain(loop, metadata)) {}
+  Account(Loop& loop, const Value& endpoints, const std::string& region, cloud::SshKeys keys)
+      : access(std::move(keys), "aws", endpoints.text("metadata", "http://169.254.169.254")),
+        chain(key_chain(loop, endpoints, region)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -322,8 +323,8 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
   if (usual.empty()) usual = cloud::environment("AWS_DEFAULT_REGION");
   RILLE_TRY(const auto regions, cloud::region_settings("aws", setup.settings, usual.empty() ? "us-east-1" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const std::string metadata = setup.settings["endpoints"].text("metadata", "http://169.254.169.254");
-  const auto account = std::make_shared<Account>(setup.loop, metadata, std::move(keys));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
+                                                 std::move(keys));
   std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
   for (const auto& [name, settings] : regions) {
     cloud::SettingsReader read("aws", settings);

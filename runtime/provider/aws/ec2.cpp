@@ -60,6 +60,10 @@ constexpr cloud::Meaning meanings[] = {
                                              "--policy"},
     {"Blocked", Trouble::auth},
     {"AccessDenied*", Trouble::auth, "the keys' owner may not do this: rille doctor --provider aws --policy"},
+    {"InvalidIdentityToken", Trouble::auth, "Amazon does not take the token: is its issuer an identity provider of the "
+                                            "account?"},
+    {"IDPRejectedClaim", Trouble::auth, "the token's issuer has taken it back, or its time is over"},
+    {"IDPCommunicationError", Trouble::transient},
     {"UnrecognizedClientException", Trouble::auth, "there is no such key: was it deleted?"},
     {"InvalidSignatureException", Trouble::clock, "set this machine's clock"},
     {"IncorrectInstanceState", Trouble::conflict},

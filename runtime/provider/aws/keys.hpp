@@ -1,11 +1,12 @@
-// AWS's credentials, as its command line finds them: environment, profile, container, instance.
+// AWS's credentials, as its command line finds them: environment, profile, web identity, container, instance.
 #pragma once
 
+#include "runtime/base/value.hpp"
 #include "runtime/provider/cloud/credentials.hpp"
 
 namespace rille::provider::aws {
 
-// `metadata`: the address of the instance metadata service; "": none is asked.
-cloud::CredentialChain key_chain(Loop& loop, const std::string& metadata);
+// `region`: of the STS that is asked for roles. `endpoints`: "sts", "container", "metadata" ("": none is asked).
+cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::string& region);
 
 }  // namespace rille::provider::aws

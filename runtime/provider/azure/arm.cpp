@@ -75,10 +75,6 @@ cloud::ApiOptions options(bool with_token) {
   return out;
 }
 
-std::vector<cloud::KeySource> no_keys() {
-  return {[](CancelToken) -> Async<std::optional<cloud::FoundKeys>> { co_return cloud::FoundKeys(); }};
-}
-
 net::Parts parts_of(const std::string& url) {
   const std::size_t host = url.find("://") + 3, path = url.find('/', host);
   const std::size_t question = std::min(url.find('?', path), url.size());
@@ -149,7 +145,7 @@ Arm::Arm(Loop& loop, cloud::CredentialChain& keys, std::string region, const std
       base_url_(endpoints.text("management", "https://management.azure.com")),
       subscription_path_("/subscriptions/" + subscription),
       group_path_(subscription_path_ + "/resourceGroups/" + group),
-      prices_url_(endpoints.text("prices", "https://prices.azure.com")), nobody_(loop, "azure", no_keys(), ""),
+      prices_url_(endpoints.text("prices", "https://prices.azure.com")), nobody_(loop, "azure", cloud::no_keys(), ""),
       api_(loop, options(true), keys), prices_api_(loop, options(false), nobody_) {}
 
 std::string Arm::id_of(std::string_view kind, const std::string& name) const {

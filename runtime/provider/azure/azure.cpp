@@ -187,7 +187,7 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_CHECK(co_await arm_.quotas(token));  // a subscription is everywhere; a location is asked for its own
     out.from = found.from;
     out.who = owner_of(found.keys.token);
-    if (out.who.empty() && found.from == "the environment")
+    if (out.who.empty() && (found.from == "the environment" || found.from == workload_source))
       out.who = "application " + cloud::environment("AZURE_CLIENT_ID");
     co_return out;
   }

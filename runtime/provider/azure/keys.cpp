@@ -6,6 +6,7 @@
 #include "runtime/base/base64.hpp"
 #include "runtime/loop/command.hpp"
 #include "runtime/provider/cloud/bearer.hpp"
+#include "runtime/provider/cloud/lent_keys.hpp"
 
 namespace rille::provider::azure {
 
@@ -26,6 +27,27 @@ Async<Maybe> from_environment(Loop& loop, std::string login, std::string resourc
     return net::Query{{"grant_type", "client_credentials"},
                       {"client_id", client},
                       {"client_secret", secret},
+                      {"scope", resource + "/.default"}};
+  };
+  co_return co_await cloud::ask_token(loop, std::move(form), std::move(token));
+}
+
+// A pod whose service account stands for an application: its token is the application's assertion (RFC 7523).
+Async<Maybe> from_workload(Loop& loop, std::string login, std::string resource, CancelToken token) {
+  constexpr const char* named_by = "AZURE_FEDERATED_TOKEN_FILE";
+  const std::string tenant = environment("AZURE_TENANT_ID"), client = environment("AZURE_CLIENT_ID"),
+                    file = environment(named_by);
+  if (tenant.empty() || client.empty() || file.empty()) co_return Maybe();
+  RILLE_CO_TRY(const std::string word, cloud::read_token(file, named_by));
+  cloud::TokenForm form;
+  form.provider = "azure";
+  form.from = workload_source;
+  form.url = login + "/" + tenant + "/oauth2/v2.0/token";
+  form.fields = [client, word, resource](std::int64_t) {
+    return net::Query{{"grant_type", "client_credentials"},
+                      {"client_id", client},
+                      {"client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+                      {"client_assertion", word},
                       {"scope", resource + "/.default"}};
   };
   co_return co_await cloud::ask_token(loop, std::move(form), std::move(token));
@@ -65,17 +87,26 @@ std::string owner_of(const std::string& access_token) {
 }
 
 cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints) {
-  const std::string login = endpoints.text("login", "https://login.microsoftonline.com");
+  std::string login = environment("AZURE_AUTHORITY_HOST");
+  if (login.ends_with('/')) login.pop_back();
+  login = endpoints.text("login", login.empty() ? "https://login.microsoftonline.com" : login);
   const std::string resource = endpoints.text("resource", "https://management.azure.com");
-  const std::string machine = endpoints.text("metadata", "http://169.254.169.254") +
-                              "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=" + resource + "/";
+  std::string machine = endpoints.text("metadata", "http://169.254.169.254") +
+                        "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=" + resource + "/";
+  // Which of several identities that were given to the machine.
+  if (const std::string client = environment("AZURE_CLIENT_ID"); !client.empty()) machine += "&client_id=" + client;
   std::vector<cloud::KeySource> sources{
-      [&loop, login, resource](CancelToken token) { return from_environment(loop, login, resource, std::move(token)); },
-      [&loop, resource](CancelToken token) { return from_az(loop, resource, std::move(token)); },
-      [&loop, machine](CancelToken token) {
-        net::Headers headers{{"Metadata", "true"}};
-        return cloud::machine_token(loop, machine, std::move(headers), std::move(token));
-      }};
+      {"AZURE_CLIENT_SECRET", [&loop, login, resource](CancelToken t) {
+         return from_environment(loop, login, resource, std::move(t));
+       }},
+      {"AZURE_FEDERATED_TOKEN_FILE", [&loop, login, resource](CancelToken t) {
+         return from_workload(loop, login, resource, std::move(t));
+       }},
+      {"az", [&loop, resource](CancelToken t) { return from_az(loop, resource, std::move(t)); }},
+      {"this machine's identity", [&loop, machine](CancelToken t) {
+         net::Headers headers{{"Metadata", "true"}};
+         return cloud::machine_token(loop, machine, std::move(headers), std::move(t));
+       }}};
   return {loop, "azure", std::move(sources),
           "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or run: az login"};
 }

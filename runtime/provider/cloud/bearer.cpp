@@ -4,13 +4,11 @@
 #include <cstdlib>
 #include <memory>
 
-#include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/cloud/lent_keys.hpp"
 
 namespace rille::provider::cloud {
 
 namespace {
-
-constexpr std::int64_t metadata_timeout_ms = 1'000;
 
 constexpr const char* check = "is the application, or its key, still there, and this machine's clock right?";
 constexpr Meaning meanings[] = {
@@ -18,7 +16,7 @@ constexpr Meaning meanings[] = {
     {"server_error", Trouble::transient},           {"invalid_grant", Trouble::clock, check},
     {"invalid_client", Trouble::auth, check},       {"unauthorized_client", Trouble::auth, check},
     {"invalid_request", Trouble::auth, check},      {"invalid_scope", Trouble::auth},
-    {"unsupported_grant_type", Trouble::auth},
+    {"unsupported_grant_type", Trouble::auth},  {"invalid_target", Trouble::auth},
 };
 
 // RFC 6749, 5.1 and 5.2.
@@ -47,8 +45,7 @@ FoundKeys keys_of(const Value& answer, std::string from, std::int64_t now_us) {
 }  // namespace
 
 Async<std::optional<FoundKeys>> ask_token(Loop& loop, TokenForm form, CancelToken token) {
-  std::vector<KeySource> nothing{[](CancelToken) -> Async<std::optional<FoundKeys>> { co_return FoundKeys(); }};
-  CredentialChain none(loop, form.provider, std::move(nothing), "");
+  CredentialChain none(loop, form.provider, no_keys(), "");
   ApiOptions options;
   options.provider = form.provider;
   options.meanings = meanings;
@@ -71,15 +68,10 @@ Async<std::optional<FoundKeys>> ask_token(Loop& loop, TokenForm form, CancelToke
 }
 
 Async<std::optional<FoundKeys>> machine_token(Loop& loop, std::string url, net::Headers headers, CancelToken token) {
-  net::HttpOptions options;
-  options.proxy_from_environment = false;
-  net::HttpClient http(loop, std::move(options));
   net::HttpRequest request;
   request.url = std::move(url);
   request.headers = std::move(headers);
-  request.retry.attempts = 1;
-  request.connect_timeout_ms = request.total_timeout_ms = metadata_timeout_ms;
-  const Result<net::HttpResponse> answer = co_await http.send(std::move(request), token);
+  const Result<net::HttpResponse> answer = co_await ask_nearby(loop, std::move(request), token);
   if (!answer || !answer->ok()) co_return std::optional<FoundKeys>();
   const Result<Value> told = Value::from_json(answer->body);
   if (!told || told->text("access_token").empty()) co_return std::optional<FoundKeys>();

@@ -44,13 +44,11 @@ Async<Found> read_key_file(std::string path, std::string section, std::string fi
 }  // namespace
 
 KeySource key_from_variable(std::string name) {
-  return [name = std::move(name)](CancelToken) { return read_variable(name); };
+  return {name, [name](CancelToken) { return read_variable(name); }};
 }
 
 KeySource key_from_file(std::string path, std::string section, std::string field) {
-  return [path = std::move(path), section = std::move(section), field = std::move(field)](CancelToken) {
-    return read_key_file(path, section, field);
-  };
+  return {"~/" + path, [=](CancelToken) { return read_key_file(path, section, field); }};
 }
 
 net::Parts bear_plain_key(net::Parts parts, const net::Credentials& who, std::int64_t) {

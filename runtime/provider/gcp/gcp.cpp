@@ -13,6 +13,7 @@
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/gcp/compute.hpp"
+#include "runtime/provider/gcp/federation.hpp"
 #include "runtime/provider/gcp/keys.hpp"
 
 namespace rille::provider {
@@ -150,7 +151,7 @@ class Region final : public cloud::RegionDriver {
     std::string who, key_id;
     if (const std::string file = key_file(account_->named_key); !file.empty()) {
       RILLE_CO_TRY(const Value told, read_key_file(file));
-      who = told.text("client_email");
+      who = account_of(told);
       key_id = told.text("private_key_id");
     }
     RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));

@@ -9,6 +9,7 @@
 
 #include "runtime/net/sign/jwt.hpp"
 #include "runtime/provider/cloud/bearer.hpp"
+#include "runtime/provider/gcp/federation.hpp"
 
 namespace rille::provider::gcp {
 
@@ -24,19 +25,17 @@ Result<std::string> assertion(const Value& account, std::int64_t wall_us) {
   Value head, claims;
   head.set("alg", "RS256").set("typ", "JWT").set("kid", account.text("private_key_id"));
   const std::int64_t now_s = wall_us / 1'000'000;
-  claims.set("iss", account.text("client_email")).set("scope", "https://www.googleapis.com/auth/cloud-platform");
+  claims.set("iss", account.text("client_email")).set("scope", token_scope);
   claims.set("aud", account.text("token_uri", "https://oauth2.googleapis.com/token"));
   claims.set("iat", now_s).set("exp", now_s + assertion_lasts_s);
   return net::sign_jwt(head.to_json(), claims.to_json(), account.text("private_key"));
 }
 
-Async<Maybe> from_file(Loop& loop, std::string named, std::string url, CancelToken token) {
-  const std::string file = key_file(named);
-  if (file.empty()) co_return Maybe();
-  RILLE_CO_TRY(const Value account, read_key_file(file));
+// By a key of Google's: a service account's, or that of who has logged in.
+Async<Maybe> by_key(Loop& loop, Value account, std::string from, std::string url, CancelToken token) {
   cloud::TokenForm form;
   form.provider = "gcp";
-  form.from = file;
+  form.from = from;
   form.url = url.empty() ? account.text("token_uri", "https://oauth2.googleapis.com/token") : url;
   const std::string type = account.text("type");
   if (type == "service_account") {
@@ -54,10 +53,28 @@ Async<Maybe> from_file(Loop& loop, std::string named, std::string url, CancelTok
                         {"refresh_token", account.text("refresh_token")}};
     };
   } else {
-    co_return make_error(ErrorKind::auth, fmt::format("{} is of the type '{}'", file, type),
-                         "Rille knows service_account and authorized_user");
+    co_return make_error(ErrorKind::auth, fmt::format("{} is of the type '{}'", from, type),
+                         "Rille knows service_account, authorized_user, external_account and "
+                         "impersonated_service_account");
   }
   co_return co_await cloud::ask_token(loop, std::move(form), std::move(token));
+}
+
+Async<Maybe> from_file(Loop& loop, std::string named, std::string url, CancelToken token) {
+  const std::string file = key_file(named);
+  if (file.empty()) co_return Maybe();
+  RILLE_CO_TRY(const Value account, read_key_file(file));
+  const std::string type = account.text("type");
+  Maybe found;
+  if (type == "external_account") {
+    RILLE_CO_TRY(found, co_await federated_token(loop, account, file, token));
+    if (account.text("service_account_impersonation_url").empty()) co_return found;
+  } else if (type == "impersonated_service_account") {
+    RILLE_CO_TRY(found, co_await by_key(loop, account["source_credentials"], file, url, token));
+  } else {
+    co_return co_await by_key(loop, account, file, url, std::move(token));
+  }
+  co_return co_await impersonate(loop, account, *found, std::move(token));
 }
 
 }  // namespace
@@ -84,11 +101,11 @@ cloud::CredentialChain key_chain(Loop& loop, const std::string& named, const Val
   const std::string machine = endpoints.text("metadata", "http://metadata.google.internal") +
                               "/computeMetadata/v1/instance/service-accounts/default/token";
   std::vector<cloud::KeySource> sources{
-      [&loop, named, url](CancelToken token) { return from_file(loop, named, url, std::move(token)); },
-      [&loop, machine](CancelToken token) {
-        net::Headers headers{{"Metadata-Flavor", "Google"}};
-        return cloud::machine_token(loop, machine, std::move(headers), std::move(token));
-      }};
+      {"a key file", [&loop, named, url](CancelToken t) { return from_file(loop, named, url, std::move(t)); }},
+      {"this machine's identity", [&loop, machine](CancelToken t) {
+         net::Headers headers{{"Metadata-Flavor", "Google"}};
+         return cloud::machine_token(loop, machine, std::move(headers), std::move(t));
+       }}};
   return {loop, "gcp", std::move(sources),
           "set GOOGLE_APPLICATION_CREDENTIALS to a service account's key file, or run: gcloud auth "
           "application-default login"};

@@ -8,8 +8,8 @@
 
 namespace rille::provider::gcp {
 
-// The file of a service account, or of who has logged in: `named`, $GOOGLE_APPLICATION_CREDENTIALS, or gcloud's own;
-// "": there is none.
+// The file of a service account, of who has logged in, or of a workload that another identity provider knows: `named`,
+// $GOOGLE_APPLICATION_CREDENTIALS, or gcloud's own; "": there is none.
 std::string key_file(const std::string& named);
 // io, auth: it cannot be read. Holds secrets.
 Result<Value> read_key_file(const std::string& file);

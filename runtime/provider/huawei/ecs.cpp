@@ -16,7 +16,6 @@ namespace rille::provider::huawei {
 namespace {
 
 using cloud::Effect;
-using cloud::environment;
 using cloud::list_of;
 using cloud::Trouble;
 
@@ -119,16 +118,6 @@ Server read_server(const Value& v) {
 }
 
 }  // namespace
-
-cloud::CredentialChain key_chain(Loop& loop) {
-  std::string file = environment("HUAWEICLOUD_SDK_CREDENTIALS_FILE");
-  if (file.empty()) file = environment("HOME") + "/.huaweicloud/credentials";
-  std::vector<cloud::KeySource> sources{
-      cloud::keys_in_variables("HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK", "HUAWEICLOUD_SDK_SECURITY_TOKEN"),
-      cloud::keys_in_ini({file, "basic", "ak", "sk", "security_token"})};
-  return {loop, "huawei", std::move(sources),
-          "set HUAWEICLOUD_SDK_AK and HUAWEICLOUD_SDK_SK, or write ~/.huaweicloud/credentials"};
-}
 
 Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints)
     : loop_(loop), region_(std::move(region)), project_(std::move(project)),

@@ -17,9 +17,6 @@ struct Server {
   std::int64_t created_wall_us = 0;
 };
 
-// As Huawei's SDKs find them: environment, ~/.huaweicloud/credentials.
-cloud::CredentialChain key_chain(Loop& loop);
-
 class Ecs {
  public:
   // `project`: "" asks IAM for the one that bears the region's name.

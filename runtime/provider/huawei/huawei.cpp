@@ -11,6 +11,7 @@
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/huawei/ecs.hpp"
+#include "runtime/provider/huawei/keys.hpp"
 
 namespace rille::provider {
 
@@ -36,9 +37,9 @@ struct Settings {
 };
 
 struct Account {
-  Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
+  Account(Loop& loop, const Value& endpoints, const std::string& region, cloud::SshKeys keys)
       : access(std::move(keys), "huawei", endpoints.text("metadata", "http://169.254.169.254")),
-        chain(key_chain(loop)) {}
+        chain(key_chain(loop, endpoints, region)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -178,7 +179,8 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   RILLE_TRY(const auto regions,
             cloud::region_settings("huawei", setup.settings, usual.empty() ? "cn-north-4" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
+                                                 std::move(keys));
   std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
   for (const auto& [name, settings] : regions) {
     cloud::SettingsReader read("huawei", settings);

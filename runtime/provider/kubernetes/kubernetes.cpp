@@ -211,7 +211,8 @@ class Kubernetes final : public Provider {
     if (settings_.name_space.empty()) settings_.name_space = access.name_space.empty() ? "default" : access.name_space;
     user_ = access.user;
     certified_ = !access.client_certificate.empty();
-    std::vector<cloud::KeySource> sources{[this](CancelToken t) { return keys(std::move(t)); }};
+    std::vector<cloud::KeySource> sources{
+        {"kubectl config view", [this](CancelToken t) { return keys(std::move(t)); }}};
     chain_ = std::make_unique<cloud::CredentialChain>(loop_, name_, std::move(sources), "kubectl config view");
     cloud::ApiOptions options{.provider = name_, .meanings = meanings, .read = read_answer, .sign = sign};
     options.ca_file = access.ca_file;

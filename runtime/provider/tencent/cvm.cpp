@@ -15,7 +15,6 @@ namespace rille::provider::tencent {
 namespace {
 
 using cloud::Effect;
-using cloud::environment;
 using cloud::list_of;
 using cloud::Trouble;
 
@@ -89,15 +88,6 @@ Instance read_instance(const Value& v) {
 }
 
 }  // namespace
-
-cloud::CredentialChain key_chain(Loop& loop) {
-  const std::string file = environment("HOME") + "/.tencentcloud/credentials";
-  std::vector<cloud::KeySource> sources{
-      cloud::keys_in_variables("TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY", "TENCENTCLOUD_TOKEN"),
-      cloud::keys_in_ini({file, "default", "secret_id", "secret_key", "token"})};
-  return {loop, "tencent", std::move(sources),
-          "set TENCENTCLOUD_SECRET_ID and TENCENTCLOUD_SECRET_KEY, or write ~/.tencentcloud/credentials"};
-}
 
 cloud::ApiOptions api_options(std::string service, std::string version, std::string region) {
   cloud::ApiOptions out;

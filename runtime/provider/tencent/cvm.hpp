@@ -19,9 +19,6 @@ struct Instance {
 cloud::ApiOptions api_options(std::string service, std::string version, std::string region);
 net::Parts parts_for(const std::string& url, const std::string& action, std::string body);
 
-// As Tencent's own tools find them: environment, ~/.tencentcloud/credentials.
-cloud::CredentialChain key_chain(Loop& loop);
-
 class Cvm {
  public:
   Cvm(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);

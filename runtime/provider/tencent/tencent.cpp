@@ -11,6 +11,7 @@
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/tencent/cam.hpp"
 #include "runtime/provider/tencent/cvm.hpp"
+#include "runtime/provider/tencent/keys.hpp"
 
 namespace rille::provider {
 
@@ -36,9 +37,9 @@ struct Settings {
 };
 
 struct Account {
-  Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
+  Account(Loop& loop, const Value& endpoints, const std::string& region, cloud::SshKeys keys)
       : access(std::move(keys), "tencent", endpoints.text("metadata", "http://metadata.tencentyun.com")),
-        chain(key_chain(loop)) {}
+        chain(key_chain(loop, endpoints, region)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -194,7 +195,8 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   RILLE_TRY(const auto regions,
             cloud::region_settings("tencent", setup.settings, usual.empty() ? "ap-guangzhou" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
+                                                 std::move(keys));
   std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
   std::string currency;
   for (const auto& [name, settings] : regions) {

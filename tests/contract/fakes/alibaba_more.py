@@ -56,6 +56,8 @@ RULES = {
         "NextToken",
         "DeleteDisk": "RegionId !DiskId",
         "GetCallerIdentity": "",
+        "AssumeRole": "!RoleArn !RoleSessionName DurationSeconds Policy ExternalId",
+        "AssumeRoleWithOIDC": "!RoleArn !RoleSessionName !OIDCProviderArn !OIDCToken DurationSeconds Policy",
         "ListAccessKeys": "UserName",
     }.items()
 }

@@ -8,12 +8,13 @@ import re
 import signatures
 from aws_ec2 import Ec2
 from aws_more import Ec2Other, json_service, who
+from aws_roles import Roles
 from aws_wire import ALLOWED, GROUPS, IMAGES, RULES, ZONES, tree, xml
 from base import Fake, Refusal, Reply, main
-from world import Type, unstamp
+from world import Type, stamp, unstamp
 
 
-class Aws(Ec2, Ec2Other, Fake):
+class Aws(Ec2, Ec2Other, Roles, Fake):
     name, billing = "aws", dict(unit_s=1, minimum_s=60, from_live=True, until="ending")
     CREATES = ("RunInstances", )
     REGIONS = {"us-east-1": 1.0, "us-west-2": 1.0, "eu-central-1": 1.25}
@@ -50,6 +51,7 @@ class Aws(Ec2, Ec2Other, Fake):
         self.keys = {self.key: (self.secret, None), self.key2: (self.secret2, self.session)}
         self.account, self.spot_requests, self.named, self.groups = "123456789012", {}, {}, {}
         self.rules, self.hidden_groups = {}, 0  # of security groups
+        self.prepare_lending()
 
     def settings(self):
         services = ("ec2", "pricing", "servicequotas", "sts", "iam")
@@ -79,10 +81,12 @@ class Aws(Ec2, Ec2Other, Fake):
         if target:
             return target.rpartition(".")[2], request.json() or {}
         parameters = dict(request.form() if request.method == "POST" else request.query)
+        if not scope and parameters.get("Action") == "AssumeRoleWithWebIdentity":
+            self.service = "sts"
         return parameters.get("Action", ""), parameters
 
     def needs(self, operation, parameters):
-        if operation == "GetCallerIdentity":  # everybody may
+        if self.service == "sts":  # everybody may; of a role its own policy says who
             return []
         tags = operation == "RunInstances" and any(k.startswith("TagSpecification.") for k in parameters)
         return [f"{self.service}:{operation}"] + ["ec2:CreateTags"] * tags
@@ -91,6 +95,8 @@ class Aws(Ec2, Ec2Other, Fake):
         return str(parameters.get("ClientToken", ""))
 
     def verify(self, request):
+        if dict(request.form()).get("Action") == "AssumeRoleWithWebIdentity":
+            return
         given = re.fullmatch(
             r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request, ?"
             r"SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})", request.header("Authorization"))

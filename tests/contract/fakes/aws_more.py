@@ -358,12 +358,17 @@ def products(fake, p):
 def who(fake, operation, p, request):
     """STS and IAM. A key that lasts may ask for its own user's keys; a temporary one has to name a user."""
     version = {"sts": "2011-06-15", "iam": "2010-05-08"}[fake.service]
-    known = {"sts": "GetCallerIdentity", "iam": "ListAccessKeys"}[fake.service]
-    if operation != known or p.get("Version") != version:
+    known = {
+        "sts": ("GetCallerIdentity", "AssumeRole", "AssumeRoleWithWebIdentity"), "iam": ("ListAccessKeys", )
+    }[fake.service]
+    if operation not in known or p.get("Version") != version:
         raise Refusal(400, "InvalidAction", f"Could not find operation {operation} for version {p.get('Version')}")
-    if set(p) - {"Action", "Version", "MaxItems", "Marker"}:
+    of_roles = {"RoleArn", "RoleSessionName", "ExternalId", "DurationSeconds", "WebIdentityToken"}
+    if set(p) - {"Action", "Version", "MaxItems", "Marker"} - (of_roles if "AssumeRole" in operation else set()):
         raise Refusal(400, "ValidationError", f"Unknown parameters: {sorted(p)}")
-    if operation == "GetCallerIdentity":
+    if "AssumeRole" in operation:
+        result = fake.assume(operation, p, request)
+    elif operation == "GetCallerIdentity":
         result = dict(Arn=f"arn:aws:iam::{fake.account}:user/rille", UserId="AIDACKCEVSQ6C2EXAMPLE",
                       Account=fake.account)
     elif request.header("X-Amz-Security-Token"):

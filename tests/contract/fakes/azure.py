@@ -9,6 +9,7 @@ import re
 from azure_compute import Compute
 from azure_more import IMAGE, More
 from base import Fake, Refusal, Reply, main
+from lending import TOKEN, way
 from world import Type
 
 PATH = re.compile(
@@ -89,6 +90,39 @@ class Azure(Compute, More, Fake):
         self.base = f"/subscriptions/{self.subscription}/resourceGroups/rille/providers/"
         self.resources = {}
         self.furnish_network()
+        self.identity_token = ".".join(["eyJhbGciOiJSUzI1NiJ9", self.world.word(120), self.world.word(80)])
+        self.lent.append(self.identity_token)
+
+    # Without a secret.
+
+    ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+    def ways(self):
+        subscription = dict(AZURE_SUBSCRIPTION_ID=self.subscription)
+        workload = dict(subscription, AZURE_TENANT_ID=self.tenant, AZURE_CLIENT_ID=self.client,
+                        AZURE_FEDERATED_TOKEN_FILE="{home}/token")
+        return [
+            way("a workload", "the workload's token", workload, {TOKEN: self.identity_token}, TOKEN),
+            way("this machine", "this machine's own identity", subscription, metadata=self.url + "/_metadata/host"),
+            way("one identity of this machine", "this machine's own identity",
+                dict(subscription, AZURE_CLIENT_ID=self.client), metadata=self.url + "/_metadata/host"),
+        ]
+
+    def host_metadata(self, request, path):
+        if path != "/metadata/identity/oauth2/token" or request.header("Metadata").lower() != "true":
+            return Reply(400, dict(error="invalid_request"))
+        if request.arg("resource") != "https://management.azure.com/" or request.arg("client_id",
+                                                                                      self.client) != self.client:
+            return Reply(400, dict(error="invalid_resource", error_description="Identity not found"))
+        return self.new_token("machine", str)
+
+    def new_token(self, by, form=int):
+        token = "eyJ0eXAi." + self.world.word(120) + "." + self.world.word(40)
+        self.tokens[token] = self.world.wall() + 3599
+        self.loans.append(by)
+        return Reply(
+            200, dict(token_type="Bearer", expires_in=form(self.key_lifetime - 1), ext_expires_in=form(3599),
+                      access_token=token))
 
     def settings(self):
         return dict(
@@ -108,7 +142,8 @@ class Azure(Compute, More, Fake):
         body = request.json() if request.header("Content-Type").startswith("application/json") else dict(request.form())
         p = dict(body or {}, **({"query": dict(request.query)} if request.query else {}))
         if request.path.endswith("/oauth2/v2.0/token"):
-            return "token", {k: "(secret)" if k == "client_secret" else v for k, v in p.items()}
+            hidden = ("client_secret", "client_assertion")
+            return "token", {k: "(secret)" if k in hidden else v for k, v in p.items()}
         if request.path == "/api/retail/prices":
             return "retailPrices", p
         self.place = PATH.fullmatch(request.path)
@@ -190,11 +225,12 @@ class Azure(Compute, More, Fake):
                           f"AADSTS1002012: The provided value for scope {form.get('scope')} is not valid.")
         if form.get("client_id") != self.client:
             raise Refusal(400, "unauthorized_client", "AADSTS700016: Application was not found in the directory.")
-        if form.get("client_secret") != self.secret:
+        if "client_assertion" in form:
+            if form.get("client_assertion_type") != self.ASSERTION or form["client_assertion"] != self.identity_token:
+                raise Refusal(401, "invalid_client", "AADSTS700211: No matching federated identity record found.")
+        elif form.get("client_secret") != self.secret:
             raise Refusal(401, "invalid_client", "AADSTS7000215: Invalid client secret provided.")
-        token = "eyJ0eXAi." + self.world.word(120) + "." + self.world.word(40)
-        self.tokens[token] = self.world.wall() + 3599
-        return Reply(200, dict(token_type="Bearer", expires_in=3599, ext_expires_in=3599, access_token=token))
+        return self.new_token("token")
 
 
 if __name__ == "__main__":

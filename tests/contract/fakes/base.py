@@ -29,7 +29,7 @@ class Fake:
         self.world.notice, self.world.end = self.notice, self.end
         self.types = {t.name: t for t in self.TYPES}
         self.lock, self.faults, self.calls = threading.RLock(), [], []
-        self.needed = set()
+        self.needed, self.lent, self.loans, self.key_lifetime = set(), [], [], 3600
         self.certified, self.ca, self.url, self.created, self.duplicate, self.request_id = "", "", "", [], False, ""
         self.prepare()
 
@@ -48,6 +48,10 @@ class Fake:
     def temporary(self):
         """Variables of a second, temporary credential, where the provider has such."""
         return {}
+
+    def ways(self):
+        """How else than by `env` its user's tools find keys (lending.py)."""
+        return []
 
     def close(self):
         """The parent is gone: what this fake has left on the disk goes, too."""
@@ -199,7 +203,7 @@ class Fake:
         if what == "state":
             last = int(a.get("calls", len(self.calls)))
             return dict(world.view(), provider=self.name, currency=self.currency, billing=world.billing,
-                        secrets=self.secrets(), calls=self.calls[len(self.calls) - last:],
+                        secrets=self.secrets() + self.lent, loans=self.loans, calls=self.calls[len(self.calls) - last:],
                         faults=[f for f in self.faults if f["times"] > 0], needed=sorted(self.needed))
         if what == "fault":
             if a.get("kind") not in KINDS:
@@ -249,13 +253,17 @@ class Fake:
                     world.list_lag = value
             elif key == "billing":
                 world.billing.update(value)
-            elif key == "key_age_days":
-                self.key_age_days = value
+            elif key in ("key_age_days", "key_lifetime"):
+                setattr(self, key, value)
             else:
                 raise ValueError(f"no such setting: {key}")
 
     def metadata(self, request, machine, path):
         """What the machine itself can ask about itself, at URL/_metadata/ID/PATH."""
+        return Reply(404, "", "text/plain")
+
+    def host_metadata(self, request, path):
+        """The same of the machine that its user works on, if it is one of this provider's: URL/_metadata/host/PATH."""
         return Reply(404, "", "text/plain")
 
 
@@ -303,6 +311,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         id, _, path = request.path[len("/_metadata/"):].partition("/")
         with self.fake.lock:
             self.fake.world.tick()
+            if id == "host":
+                return self.fake.host_metadata(request, "/" + path)
             machine = self.fake.world.machines.get(urllib.parse.unquote(id))
             if id == "only":  # as a machine asks that cannot know its id before it is made
                 machine = next((m for m in self.fake.world.machines.values() if m.phase == "running"), None)
@@ -383,7 +393,7 @@ def start(kind, seed=1, lag=0.0, start_s=0.05, tls=False, certified=False):
         more["ca"] = fake.ca = with_tls(server, server.folder, fake.certified)
     threading.Thread(target=server.serve_forever, args=(0.05, ), daemon=True).start()
     return server, dict(port=server.server_port, settings=fake.settings(), env=fake.env(), secrets=fake.secrets(),
-                        temporary=fake.temporary(), **more)
+                        temporary=fake.temporary(), ways=fake.ways(), **more)
 
 
 def main(kind):

@@ -10,6 +10,7 @@ import signatures
 from base import Fake, Refusal, Reply, main
 from gcp_compute import Compute
 from gcp_more import TYPES, ZONES, More
+from lending import TOKEN, way
 from rsa_key import EXPONENT, RsaKey
 from world import stamp
 
@@ -80,6 +81,8 @@ class Gcp(Compute, More, Fake):
         self.account, self.rsa = f"rille@{self.project}.iam.gserviceaccount.com", RsaKey(self.world.word(8))
         self.tokens, self.operations, self.key_id = {}, {}, self.world.word(40)
         self.world.token_lifetime = 3600
+        self.identity_token = ".".join(["eyJhbGciOiJSUzI1NiJ9", self.world.word(120), self.world.word(80)])
+        self.lent.append(self.identity_token)
 
     def settings(self):
         path = os.path.join(self.folder, "key.json")
@@ -103,12 +106,79 @@ class Gcp(Compute, More, Fake):
     def secrets(self):
         return [*self.rsa.pem.split("\n")[1:-2], *self.tokens]
 
+    # Without a key of Google's.
+
+    AUDIENCE = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/rille/providers/k8s"
+    EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+    def ways(self):
+        stand_in = f"{self.url}/v1/projects/-/serviceAccounts/{self.account}:generateAccessToken"
+        file, env = "wif.json", dict(GOOGLE_APPLICATION_CREDENTIALS="{home}/wif.json")
+
+        def external(source, **more):
+            return json.dumps(
+                dict(type="external_account", audience=self.AUDIENCE, token_url=self.url + "/token",
+                     subject_token_type="urn:ietf:params:oauth:token-type:jwt", credential_source=source, **more))
+
+        with open(os.path.join(self.folder, "key.json")) as f:
+            key = json.load(f)
+        by_url = dict(url=self.url + "/_metadata/host/identity", headers={"X-Wanted": "yes"},
+                      format=dict(type="json", subject_token_field_name="value"))
+        return [
+            way("workload identity, by a file", "{home}/wif.json", env,
+                {file: external(dict(file="{home}/token")), TOKEN: self.identity_token}, TOKEN),
+            way("workload identity, by a URL, as a service account", "{home}/wif.json", env,
+                {file: external(by_url, service_account_impersonation_url=stand_in)}),
+            way("a service account in the place of another", "{home}/impersonated.json",
+                dict(GOOGLE_APPLICATION_CREDENTIALS="{home}/impersonated.json"), {
+                    "impersonated.json": json.dumps(
+                        dict(type="impersonated_service_account", service_account_impersonation_url=stand_in,
+                             source_credentials=key))
+                }),
+            way("gcloud's file", ".config/gcloud/application_default_credentials.json",
+                files={".config/gcloud/application_default_credentials.json": json.dumps(key)}),
+            way("this machine", "this machine's own identity", metadata=self.url + "/_metadata/host"),
+        ]
+
+    def host_metadata(self, request, path):
+        if path == "/identity" and request.header("X-Wanted") == "yes":
+            return Reply(200, dict(value=self.identity_token))
+        if request.header("Metadata-Flavor") != "Google":
+            return Reply(403, "Missing Metadata-Flavor:Google header.", "text/plain")
+        if path == "/computeMetadata/v1/instance/service-accounts/default/token":
+            return self.new_token("machine")
+        return Reply(404, "", "text/plain")
+
+    def new_token(self, by):
+        token = "ya29.c." + self.world.word(160)
+        self.tokens[token] = self.world.wall() + 3599
+        self.loans.append(by)
+        return Reply(200, dict(access_token=token, expires_in=self.key_lifetime - 1, token_type="Bearer"))
+
+    def exchange(self, form):
+        bad = lambda why: Refusal(400, "invalid_grant", why)
+        if form.get("audience") != self.AUDIENCE or form.get("subject_token") != self.identity_token:
+            raise bad("The audience or the token in ID Token does not match the expected.")
+        if form.get("subject_token_type") != "urn:ietf:params:oauth:token-type:jwt" or not set(
+                form.get("scope", "").split()) & SCOPES:
+            raise bad("Invalid subject token type, or no scope.")
+        return self.new_token("exchange")
+
+    def stand_in(self, request):
+        body = request.json() or {}
+        if not set(body.get("scope") or []) & SCOPES or not re.fullmatch(r"\d+s", body.get("lifetime", "")):
+            raise self.invalid("scope and lifetime are wanted")
+        token = json.loads(self.new_token("generateAccessToken").body)["access_token"]
+        return Reply(200, dict(accessToken=token, expireTime=stamp(self.world.wall() + self.key_lifetime)))
+
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def parse(self, request):
         if request.path == "/token":
-            return "token", {k: v for k, v in request.form() if k != "assertion"}
+            return "token", {k: v for k, v in request.form() if k not in ("assertion", "subject_token")}
+        if request.path.endswith(self.account + ":generateAccessToken"):
+            return "generateAccessToken", {}
         if request.path == "/v1/services/6F81-5844-456A/skus":
             return "listSkus", dict(request.query)
         if urllib.parse.unquote(request.path) == f"/v1/projects/-/serviceAccounts/{self.account}/keys/{self.key_id}":
@@ -155,7 +225,10 @@ class Gcp(Compute, More, Fake):
 
     def run(self, operation, p, request):
         if operation == "token":
-            return self.grant(request)
+            form = dict(request.form())
+            return self.exchange(form) if form.get("grant_type") == self.EXCHANGE else self.grant(request)
+        if operation == "generateAccessToken":
+            return self.stand_in(request)
         if operation == "listSkus":
             return self.list_skus(request)
         if operation == "getServiceAccountKey":
@@ -210,9 +283,7 @@ class Gcp(Compute, More, Fake):
             raise bad(
                 "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. Check your "
                 "iat and exp values in the JWT claim.")
-        token = "ya29.c." + self.world.word(160)
-        self.tokens[token] = now + 3599
-        return Reply(200, dict(access_token=token, expires_in=3599, token_type="Bearer"))
+        return self.new_token("assertion")
 
 
 if __name__ == "__main__":

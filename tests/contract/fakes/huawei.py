@@ -8,6 +8,7 @@ import re
 import signatures
 from base import Fake, Refusal, Reply, main, unbase64
 from huawei_more import GROUP, IMAGE, SERVER, SUBNET, VPC, ZONES, More
+from huawei_roles import Roles
 from rules import flatten
 from world import Machine, Type, stamp, unstamp
 
@@ -18,7 +19,8 @@ STATES = {
 P = "(?P<project>[0-9a-f]{32})"
 ROUTES = [
     (m, re.compile(p), n) for m, p, n in
-    [("GET", "/v3/projects", "listProjects"),
+    [("GET", "/v3/projects", "listProjects"), ("POST", "/v3[.]0/OS-AUTH/id-token/tokens", "createTokenById"),
+     ("POST", "/v3[.]0/OS-CREDENTIAL/securitytokens", "createTemporaryKey"),
      ("GET", "/v3[.]0/OS-CREDENTIAL/credentials/(?P<id>[^/]+)", "showCredential"),
      ("POST", "/v2/bills/ratings/on-demand-resources",
                                                "ratePrices"), ("GET", f"/v1/{P}/cloudservers/flavors", "listFlavors"),
@@ -42,7 +44,7 @@ ROUTES = [
 ]
 
 
-class Huawei(More, Fake):
+class Huawei(More, Roles, Fake):
     name, currency, notice, end = "huawei", "CNY", 300.0, 1.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="gone")
     CREATES, LATE = ("createServers", ), ("capacity", )
@@ -84,6 +86,9 @@ class Huawei(More, Fake):
         self.keys = {self.key: (self.secret, None), self.key2: (self.secret2, self.session)}
         self.projects = {r: word(32) for r in ZONES}
         self.jobs, self.named, self.world.fade = {}, {}, 60.0
+        self.prepare_lending()
+        self.iam_token = word(200)
+        self.lent.append(self.iam_token)
 
     def settings(self):
         return dict(
@@ -114,6 +119,8 @@ class Huawei(More, Fake):
         return request.header("X-Client-Token")
 
     def verify(self, request):
+        if request.path in ("/v3.0/OS-AUTH/id-token/tokens", "/v3.0/OS-CREDENTIAL/securitytokens"):
+            return  # a token in the body says who asks
         bad = lambda why: Refusal(401, "APIGW.0301", "Incorrect IAM authentication information: " + why)
         given = re.fullmatch(r"SDK-HMAC-SHA256 Access=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})",
                              request.header("Authorization"))
@@ -160,7 +167,8 @@ class Huawei(More, Fake):
         if request.body and request.json() is None:
             raise self.bad("The request body is not a JSON object.")
         status, body = getattr(self, operation)(request.json() or {}, request)
-        return Reply(status, b"" if body is None else body)
+        headers = {"X-Subject-Token": self.iam_token} if operation == "createTokenById" else {}
+        return Reply(status, b"" if body is None else body, headers=headers)
 
     # Servers.
 

@@ -9,6 +9,7 @@ import signatures
 from base import Fake, Refusal, Reply, main, unbase64
 from rules import flatten
 from tencent_more import IMAGE, GROUP, RULES, SUBNETS, ZONES, More
+from tencent_roles import Roles
 from world import Machine, Type, stamp, unstamp
 
 STATES = {
@@ -18,7 +19,7 @@ STATES = {
 VERSIONS = {"cvm": "2017-03-12", "cbs": "2017-03-12", "sts": "2018-08-13", "cam": "2019-01-16"}
 
 
-class Tencent(More, Fake):
+class Tencent(More, Roles, Fake):
     name, currency, notice = "tencent", "CNY", 120.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="ending")
     CREATES = ("RunInstances", )
@@ -55,6 +56,7 @@ class Tencent(More, Fake):
         self.secret2, self.session = word(44, letters), word(200, letters)
         self.keys = {self.key: (self.secret, None), self.key2: (self.secret2, self.session)}
         self.named = {}
+        self.prepare_lending()
 
     def settings(self):
         return dict(endpoints={s: self.url for s in VERSIONS} | dict(metadata=self.url + "/_metadata"), image=IMAGE,
@@ -76,15 +78,21 @@ class Tencent(More, Fake):
         operation = request.header("X-TC-Action")
         p = request.json() if request.method == "POST" else dict(request.query)
         self.service = (re.search(r"/([a-z]+)/tc3_request", request.header("Authorization")) or [0, "cvm"])[1]
+        if operation == "AssumeRoleWithWebIdentity":
+            self.service = "sts"
         return operation, {} if p is None else p
 
     def needs(self, operation, parameters):
-        return [] if operation == "GetCallerIdentity" else [f"{self.service}:{operation}"]  # which everybody may call
+        return [] if self.service == "sts" else [f"{self.service}:{operation}"]  # which everybody may call
 
     def token_of(self, parameters, request):
         return str(parameters.get("ClientToken", ""))
 
     def verify(self, request):
+        if self.service == "sts" and request.header("X-TC-Action") == "AssumeRoleWithWebIdentity":  # nobody signs it
+            if request.header("Authorization") != "SKIP" or not request.header("X-TC-Timestamp").isdigit():
+                raise Refusal(200, "AuthFailure.InvalidAuthorization", "It is not signed: Authorization is SKIP.")
+            return
         given = re.fullmatch(
             r"TC3-HMAC-SHA256 Credential=([^/]+)/(\d{4}-\d\d-\d\d)/([a-z]+)/tc3_request, ?"
             r"SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})", request.header("Authorization"))

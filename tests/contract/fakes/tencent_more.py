@@ -45,6 +45,8 @@ RULES = {
         ("cbs", "DescribeDisks"): FILTERS + "DiskIds.N Offset Limit",
         ("cbs", "TerminateDisks"): "!DiskIds.N DeleteSnapshot",
         ("sts", "GetCallerIdentity"): "",
+        ("sts", "AssumeRole"): "!RoleArn !RoleSessionName DurationSeconds",
+        ("sts", "AssumeRoleWithWebIdentity"): "!ProviderId !WebIdentityToken !RoleArn !RoleSessionName DurationSeconds",
         ("cam", "ListAccessKeys"): "TargetUin",
     }.items()
 }

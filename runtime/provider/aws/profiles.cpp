@@ -1,0 +1,207 @@
+#include "runtime/provider/aws/profiles.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "runtime/loop/command.hpp"
+#include "runtime/provider/aws/ec2.hpp"
+
+namespace rille::provider::aws {
+
+namespace {
+
+using cloud::environment;
+using cloud::FoundKeys;
+using Maybe = std::optional<FoundKeys>;
+using Profile = std::map<std::string, std::string>;
+using Names = std::vector<std::string>;
+
+constexpr cloud::KeyNames sts_names{"AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"};
+
+// Both files as one: what the second says comes first.
+Result<cloud::Ini> read_profiles() {
+  const std::string home = environment("HOME") + "/.aws/";
+  cloud::Ini all;
+  for (const auto& [variable, file] : {std::pair("AWS_CONFIG_FILE", "config"),
+                                       std::pair("AWS_SHARED_CREDENTIALS_FILE", "credentials")}) {
+    const std::string path = environment(variable).empty() ? home + file : environment(variable);
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) continue;
+    RILLE_TRY(const cloud::Ini ini, cloud::read_ini(path));
+    for (const auto& [section, fields] : ini)
+      for (const auto& [key, value] : fields) all[section][key] = value;
+  }
+  return all;
+}
+
+std::string field(const Profile& profile, const char* name) {
+  const auto at = profile.find(name);
+  return at == profile.end() ? "" : at->second;
+}
+
+std::string shown(const std::string& name) { return "the AWS profile '" + name + "'"; }
+
+// Unsigned where a token says who asks.
+Async<Maybe> take_role(At at, std::vector<cloud::KeySource> who, net::Query form, std::string secret, std::string from,
+                       CancelToken token) {
+  cloud::Loan loan;
+  loan.operation = *form.front().second;
+  loan.options = api_options(at->region, "sts", false);
+  if (!secret.empty())
+    loan.options.sign = [](net::Parts parts, const net::Credentials&, std::int64_t) { return parts; };
+  loan.who = std::move(who);
+  loan.secret = std::move(secret);
+  const std::string usual = fmt::format("https://sts.{}.{}", at->region, domain_of(at->region));
+  loan.parts = parts_for(at->sts.empty() ? usual : at->sts);
+  loan.parts.headers = {{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8"}};
+  form.emplace_back("Version", "2011-06-15");
+  loan.parts.body = net::join_query(form);
+  const std::string result = loan.operation + "Result";
+  Result<Value> answer = co_await cloud::ask_loan(at->loop, std::move(loan), token);
+  if (!answer) {
+    Error e = std::move(answer).error();
+    e.message = from + ": " + e.message;
+    co_return e;
+  }
+  RILLE_CO_TRY(FoundKeys found, cloud::read_keys((*answer)[result]["Credentials"], sts_names, from));
+  co_return found;
+}
+
+Async<Maybe> by_web_identity(At at, std::string role, std::string session, std::string file, std::string named_by,
+                             std::string from, CancelToken token) {
+  RILLE_CO_TRY(const std::string word, cloud::read_token(file, named_by));
+  net::Query form{{"Action", "AssumeRoleWithWebIdentity"},
+                  {"RoleArn", role},
+                  {"RoleSessionName", session.empty() ? "rille" : session},
+                  {"WebIdentityToken", word}};
+  co_return co_await take_role(at, cloud::no_keys(), std::move(form), word, std::move(from), std::move(token));
+}
+
+Async<Maybe> from_process(Loop& loop, std::string command, std::string from, CancelToken token) {
+  CommandOptions options;
+  options.argv = {"sh", "-c", command};
+  RILLE_CO_TRY(const CommandResult done, co_await run_command(loop, std::move(options), token));
+  if (!done.ok())  // what it has said on its standard output may be a key
+    co_return make_error(ErrorKind::auth, fmt::format("credential_process of {} ended with {}", from,
+                                                      done.status.text()), done.err.empty() ? "" : done.last_words());
+  Result<Value> document = Value::from_json(done.out);
+  if (!document) co_return make_error(ErrorKind::auth, fmt::format("credential_process of {} gave no JSON", from));
+  RILLE_CO_TRY(FoundKeys found, cloud::read_keys(*document, sts_names, from));
+  co_return found;
+}
+
+Async<Maybe> own_keys(Loop& loop, Profile profile, std::string name, CancelToken token) {
+  if (profile.contains("aws_access_key_id")) {
+    FoundKeys found;
+    found.keys = {field(profile, "aws_access_key_id"), field(profile, "aws_secret_access_key"),
+                  field(profile, "aws_session_token")};
+    found.from = shown(name);
+    co_return found;
+  }
+  if (!profile.contains("credential_process")) co_return Maybe();
+  co_return co_await from_process(loop, field(profile, "credential_process"), shown(name), std::move(token));
+}
+
+Async<Maybe> role_of(At at, std::shared_ptr<const cloud::Ini> all, std::string name, Names before, CancelToken token);
+
+Profile profile_of(const cloud::Ini& all, const std::string& name) {
+  const auto at = all.find(name);
+  return at == all.end() ? Profile() : at->second;
+}
+
+// Of a profile that another one names: it has to have some. One that names itself means its own keys.
+Async<Maybe> source_keys(At at, std::shared_ptr<const cloud::Ini> all, std::string name, Names before,
+                         CancelToken token) {
+  const bool itself = !before.empty() && before.back() == name;
+  if (!itself && std::find(before.begin(), before.end(), name) != before.end())
+    co_return make_error(ErrorKind::auth, fmt::format("{} is a source_profile of itself", shown(name)),
+                         "look for a circle in ~/.aws/config");
+  if (!itself) {
+    RILLE_CO_TRY(Maybe found, co_await role_of(at, all, name, before, token));
+    if (found) co_return found;
+  }
+  RILLE_CO_TRY(Maybe found, co_await own_keys(at->loop, profile_of(*all, name), name, token));
+  if (found) co_return found;
+  co_return make_error(ErrorKind::auth, fmt::format("{} has no keys, and {} takes on its role by them", shown(name),
+                                                    shown(before.back())), "is source_profile spelt right?");
+}
+
+Result<std::vector<cloud::KeySource>> who_asks(At at, std::shared_ptr<const cloud::Ini> all, const std::string& name,
+                                               Names before) {
+  const Profile profile = profile_of(*all, name);
+  before.push_back(name);
+  const std::string source = field(profile, "source_profile"), kind = field(profile, "credential_source");
+  std::vector<cloud::KeySource> out;
+  if (!source.empty())
+    out = {{shown(source), [=](CancelToken t) { return source_keys(at, all, source, before, t); }}};
+  else if (kind == "Environment")
+    out = {cloud::keys_in_variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")};
+  else if (kind == "Ec2InstanceMetadata")
+    out = {cloud::keys_of_machine(at->loop, at->machine)};
+  else if (kind == "EcsContainer")
+    out = {{"a container", [at](CancelToken t) { return container_keys(at->loop, at->container, t); }}};
+  if (out.empty())
+    return make_error(ErrorKind::auth, shown(name) + " has role_arn, but not who takes it on",
+                      "add source_profile, web_identity_token_file, or credential_source: Environment, "
+                      "Ec2InstanceMetadata or EcsContainer");
+  return out;
+}
+
+Async<Maybe> role_of(At at, std::shared_ptr<const cloud::Ini> all, std::string name, Names before, CancelToken token) {
+  const Profile profile = profile_of(*all, name);
+  const std::string role = field(profile, "role_arn"), session = field(profile, "role_session_name");
+  if (role.empty()) co_return Maybe();
+  std::string from = fmt::format("{}, {}", shown(name), role);
+  if (const std::string file = field(profile, "web_identity_token_file"); !file.empty())
+    co_return co_await by_web_identity(at, role, session, file, shown(name), std::move(from), std::move(token));
+  if (profile.contains("mfa_serial"))
+    co_return make_error(ErrorKind::auth, shown(name) + " wants a code at each sign-in (mfa_serial)",
+                         "sign in by Amazon's command line: credential_process = aws configure export-credentials "
+                         "--profile " + name);
+  RILLE_CO_TRY(std::vector<cloud::KeySource> who, who_asks(at, all, name, std::move(before)));
+  net::Query form{{"Action", "AssumeRole"},
+                  {"RoleArn", role},
+                  {"RoleSessionName", session.empty() ? "rille" : session}};
+  for (const auto& [key, parameter] : {std::pair("external_id", "ExternalId"),
+                                       std::pair("duration_seconds", "DurationSeconds")})
+    if (const std::string value = field(profile, key); !value.empty()) form.emplace_back(parameter, value);
+  co_return co_await take_role(at, std::move(who), std::move(form), "", std::move(from), std::move(token));
+}
+
+}  // namespace
+
+std::string profile_name() {
+  const std::string named = environment("AWS_PROFILE");
+  return named.empty() ? "default" : named;
+}
+
+Async<Maybe> profile_role(At at, CancelToken token) {
+  RILLE_CO_TRY(cloud::Ini all, read_profiles());
+  Names none;
+  co_return co_await role_of(at, std::make_shared<const cloud::Ini>(std::move(all)), profile_name(), std::move(none),
+                             std::move(token));
+}
+
+Async<Maybe> profile_keys(At at, CancelToken token) {
+  RILLE_CO_TRY(const cloud::Ini all, read_profiles());
+  const std::string name = profile_name();
+  RILLE_CO_TRY(Maybe found, co_await own_keys(at->loop, profile_of(all, name), name, token));
+  if (found || environment("AWS_PROFILE").empty()) co_return found;
+  co_return make_error(ErrorKind::auth, shown(name) + " has no keys that Rille can use",
+                       "it needs aws_access_key_id, role_arn, or credential_process: "
+                       "credential_process = aws configure export-credentials --profile " + name);
+}
+
+Async<Maybe> web_identity(At at, CancelToken token) {
+  constexpr const char* named_by = "AWS_WEB_IDENTITY_TOKEN_FILE";
+  const std::string file = environment(named_by), role = environment("AWS_ROLE_ARN");
+  if (file.empty() || role.empty()) co_return Maybe();
+  co_return co_await by_web_identity(at, role, environment("AWS_ROLE_SESSION_NAME"), file, named_by,
+                                     "the web identity of " + role, std::move(token));
+}
+
+}  // namespace rille::provider::aws
