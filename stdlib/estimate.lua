@@ -125,7 +125,7 @@ end
 ---@field cost table dollars: `on_demand`, `spot`, `reserved_1y`, `reserved_3y`, `mix`, `buy`; nil where nobody knows
 ---@field extras table dollars in all of these but `buy`: `storage`, `disks`, `snapshots`, `transfer`, `total`
 ---@field spot? table `hours`, `interruptions` to expect, `lost_hours`; nil: interrupted before it has caught up
----@field reserved table `["1y"]` and `["3y"]`: `price_per_hour`, `commitment`, and the use that it `pays_above`
+---@field reserved table `["1y"]`, `["3y"]`: `price_per_hour`, `from` "offer" or "assumed"; `commitment`, `pays_above`
 ---@field buy? table `purchase`, `per_hour`, `cost`
 ---@field utilization number part of the dense rate that is reckoned with
 ---@field sharded? boolean the state of one copy is spread over GPUs; `split`: over how many each sample is

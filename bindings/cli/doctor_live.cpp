@@ -9,6 +9,7 @@
 #include "bindings/cli/session.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/provider/left_over.hpp"
 #include "runtime/store/file.hpp"
 
 namespace rille::cli {
@@ -133,7 +134,8 @@ void check_dead_man(Live& live, const Value& told) {
 // Nothing that bears the lease's tag, of any generation, is left.
 void check_gone(Live& live) {
   const std::string prefix = live.tag.substr(0, live.tag.rfind("-g"));
-  const auto left = run_blocking(*live.app.loop, live.from.list(prefix, {}));
+  auto left = run_blocking(*live.app.loop, live.from.list(prefix, {}));
+  if (left) std::erase_if(*left, provider::is_free_left_over);
   if (!left) live.step("gone", false, left.error().message);
   else if (left->empty()) live.step("gone", true, "nothing bears the tag any more");
   else live.step("gone", false, fmt::format("{} still bears the tag", left->front().id));

@@ -18,7 +18,7 @@ struct OffersArguments {
   std::size_t limit = 100;                  // rows; 0: all
   std::string workload;
   bool estimated = false, measured = false;
-  bool spot = false, refresh = false, history = false;
+  bool spot = false, refresh = false, history = false, reserved = false;
   std::string since = "7d";                 // of the history
 };
 

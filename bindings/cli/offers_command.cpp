@@ -147,11 +147,10 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
 }
 
 // In its own currency where nobody has said what that is in dollars.
-std::string price_of(const Offer& o, const OfferQuery& q) {
-  if (o.price_micros_per_hour < 0) return "unknown";
-  const Micros dollars = o.dollars(q.rates);
-  return dollars >= 0 ? format_dollars(dollars)
-                      : format_dollars(o.price_micros_per_hour).substr(1) + " " + o.currency;
+std::string shown(const Offer& o, Micros price, const OfferQuery& q, const char* unknown) {
+  if (price < 0) return unknown;
+  const Micros dollars = o.in_dollars(price, q.rates);
+  return dollars >= 0 ? format_dollars(dollars) : format_dollars(price).substr(1) + " " + o.currency;
 }
 
 // "nvswitch, efa, 3200 Gbps"
@@ -172,13 +171,14 @@ void add_merit(std::vector<std::string>& row, const Offer& o, const OfferQuery& 
   if (workload.named()) row.emplace_back(workload.source_of(o.gpu, o.gpu_memory_bytes));
 }
 
-std::string table_of(const Listed& listed, const OfferQuery& query) {
+std::string table_of(const Listed& listed, const OfferQuery& query, bool reserved) {
   const bool linked = std::any_of(listed.offers.begin(), listed.offers.end(),
                                   [](const Offer& o) { return !links_of(o).empty(); });
   std::vector<std::vector<std::string>> rows{
       {"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT"}};
   if (linked) rows[0].emplace_back("LINKS");
   rows[0].emplace_back("PER HOUR");
+  if (reserved) rows[0].insert(rows[0].end(), {"1 YEAR", "3 YEARS"});
   if (query.rank != Rank::price)
     rows[0].emplace_back(query.rank == Rank::price_per_tflop    ? "PER TFLOP"
                          : query.rank == Rank::price_per_gpu_gb ? "PER GPU GB"
@@ -190,7 +190,10 @@ std::string table_of(const Listed& listed, const OfferQuery& query) {
                                  fmt::format("{}", o.vcpus), format_size_bytes(o.memory_bytes), o.region,
                                  o.spot ? "spot" : ""};
     if (linked) row.push_back(links_of(o));
-    row.push_back(price_of(o, query));
+    row.push_back(shown(o, o.price_micros_per_hour, query, "unknown"));
+    if (reserved)
+      for (const Micros price : {o.reserved_1y_micros_per_hour, o.reserved_3y_micros_per_hour})
+        row.push_back(shown(o, price, query, "-"));
     if (query.rank != Rank::price) add_merit(row, o, query, listed.workload);
     rows.push_back(std::move(row));
   }
@@ -246,6 +249,7 @@ void add_offers_options(CLI::App& command, OffersArguments& a) {
   command.add_option("--gpu", a.gpu, "model and count, e.g. A100:8; `any`: one that Rille runs on; `cpu`");
   command.add_option("--count", a.count, "GPUs per machine")->check(CLI::Range(1, 4096));
   command.add_flag("--spot", a.spot, "machines that can be taken back");
+  command.add_flag("--reserved", a.reserved, "show what an hour costs who is bound for a year, and for three");
   command.add_option("--max-price", a.max_price, "dollars per hour")->check(CLI::NonNegativeNumber);
   command.add_option("--vcpus", a.vcpus, "at least")->check(CLI::PositiveNumber);
   command.add_option("--memory", a.memory, "at least, e.g. 64GB");
@@ -293,7 +297,7 @@ int offers_command(App& app, const OffersArguments& arguments) {
     app.terminal.out(json_of(*listed, *query, now_us));
     return code;
   }
-  if (!nothing) app.terminal.out(table_of(*listed, *query));
+  if (!nothing) app.terminal.out(table_of(*listed, *query, arguments.reserved));
   for (const auto& [name, error] : listed->errors) {
     Error said = error;
     if (!said.message.starts_with(name)) said.message = name + ": " + said.message;

@@ -389,7 +389,8 @@ end
 -- Lists that print as tables ------------------------------------------------------------------------------------------
 
 local column_order = { "name", "provider", "id", "gpu", "gpu_count", "gpu_memory_bytes", "vcpus", "memory_bytes",
-  "interconnect", "rdma", "network_gbps", "region", "compliance", "spot", "price_per_hour", "currency",
+  "interconnect", "rdma", "network_gbps", "region", "compliance", "spot", "price_per_hour",
+  "reserved_1y_price_per_hour", "reserved_3y_price_per_hour", "currency",
   "dollars_per_hour", "price_per_tflop", "price_per_gpu_gb", "tokens_per_dollar", "state" }
 
 -- A price per hour is in the currency of its row; what is per something else has been converted.

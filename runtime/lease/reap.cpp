@@ -5,6 +5,7 @@
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/loop/together.hpp"
+#include "runtime/provider/left_over.hpp"
 
 namespace rille::lease {
 
@@ -19,6 +20,15 @@ bool over(const std::string& run_state) {
 
 // Stands still until a person decides; `running` without a runner (a crash) is resumed as it is.
 bool halted(const std::string& run_state) { return run_state == "diverged" || run_state == "suspended"; }
+
+// Of what costs nothing: it belongs to no lease that goes on, of this home or of another.
+bool is_needed_no_more(const Machine& machine, const std::optional<Lease>& row, const std::optional<Tag>& tag,
+                       std::int64_t now_us) {
+  if (!tag) return false;
+  const Account account = account_of(row, machine, *tag);
+  const bool expired = tag->expires_us != 0 && now_us > tag->expires_us;
+  return account == Account::settled || account == Account::older || (account == Account::unknown && expired);
+}
 
 }  // namespace
 
@@ -122,6 +132,12 @@ Async<bool> Manager::reap_at(provider::Provider* provider, const ReapRequest& re
 
 Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, ReapReport& report) {
   const Machine& machine = shown.machine;
+  if (provider::is_free_left_over(machine)) {
+    if (!is_needed_no_more(machine, shown.row, read_tag(install_, machine.tag), now_us())) co_return success();
+    RILLE_CO_TRY(provider::Provider * from, registry_.find(shown.provider));
+    (void)co_await from->terminate(machine.id, {});  // no row counts it; what fails is tried again the next time
+    co_return success();
+  }
   if (shown.account == Account::own) co_return success();
   if (shown.account == Account::settled)
     co_return co_await end_settled(std::move(*shown.row), std::move(shown.machine), report);

@@ -8,6 +8,7 @@
 #include "runtime/base/units.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/provider/left_over.hpp"
 #include "runtime/store/audit.hpp"
 
 namespace rille::lease {
@@ -17,6 +18,8 @@ namespace {
 constexpr int end_attempts_max = 5;            // in a row, that fail or leave the machine running
 constexpr std::int64_t shutdown_ms = 600'000;  // of a machine that says that it is ending
 constexpr int moves_max = 8;                   // of a row by others, during one release
+constexpr int free_attempts_max = 3;           // to remove what costs nothing
+constexpr std::int64_t free_pause_ms = 2'000;
 
 using provider::Machine;
 using provider::MachineState;
@@ -33,7 +36,7 @@ Error still_there() {
 Async<std::string> Manager::end_machine(Lease lease) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
-  std::set<std::string> targets;
+  std::set<std::string> targets, costless;
   if (!lease.machine_id.empty()) targets.insert(lease.machine_id);
   std::int64_t shutdown_until_us = 0, accepted_us = 0;
   const std::int64_t lag_us = provider->traits().visibility_lag_ms * 1000;
@@ -59,6 +62,10 @@ Async<std::string> Manager::end_machine(Lease lease) {
     if (!listed) trouble = listed.error();
     for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
       if (m.tag != lease.tag || m.state == MachineState::gone) continue;
+      if (provider::is_free_left_over(m)) {
+        costless.insert(m.id);
+        continue;
+      }
       // Also what is ending already, if nobody here has asked for it: a disk that outlived its machine does not go by
       // itself.
       if (targets.insert(m.id).second) fresh = true;
@@ -66,7 +73,16 @@ Async<std::string> Manager::end_machine(Lease lease) {
       else if (!trouble) trouble = still_there();
     }
     bool absent = !trouble && !ending && !fresh;
-    if (absent && (word || asked_us >= proof_us)) co_return targets.empty() ? std::string() : *targets.begin();
+    if (absent && (word || asked_us >= proof_us)) {
+      // What costs nothing is tried for a moment, for its machine may still hold on to it; what stays is the reaper's.
+      int attempts = 0;
+      while (!costless.empty()) {
+        const Result<> removed = co_await provider->terminate(*costless.begin(), {});
+        if (removed || ++attempts >= free_attempts_max) costless.erase(costless.begin());
+        else RILLE_CO_CHECK(co_await pause(free_pause_ms));
+      }
+      co_return targets.empty() ? std::string() : *targets.begin();
+    }
     if (!trouble) failures = 0;  // a machine that takes long is asked about often
     else if (++failures >= end_attempts_max) co_return *trouble;
     if (ending && !shutdown_until_us) shutdown_until_us = now_us() + shutdown_ms * 1000;

@@ -5,6 +5,7 @@
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/loop/together.hpp"
+#include "runtime/provider/left_over.hpp"
 
 namespace rille::lease {
 
@@ -93,6 +94,7 @@ Async<Survey> Manager::survey(CancelToken token) {
   Survey out;
   for (Result<Survey>& answer : answers) {
     RILLE_CO_CHECK(answer);
+    std::erase_if(answer->machines, [](const Survey::Shown& one) { return provider::is_free_left_over(one.machine); });
     out.add(std::move(*answer));
   }
   RILLE_CO_TRY(std::vector<Lease> rows, all(false));  // after the lists: never older than what they show

@@ -16,6 +16,15 @@ constexpr std::array<std::string_view, 4> states = {"pending", "live", "terminat
 constexpr std::pair<const char*, std::string Offer::*> words[] = {
     {"gpu_vendor", &Offer::gpu_vendor}, {"interconnect", &Offer::interconnect}, {"rdma", &Offer::rdma},
     {"disk_kind", &Offer::disk_kind},   {"driver", &Offer::driver},             {"cuda_max", &Offer::cuda_max}};
+
+// As journaled, and as people see them.
+struct Reserved {
+  const char *inner, *shown;
+  Micros Offer::*field;
+};
+constexpr Reserved reserved[] = {
+    {"reserved_1y_micros_per_hour", "reserved_1y_price_per_hour", &Offer::reserved_1y_micros_per_hour},
+    {"reserved_3y_micros_per_hour", "reserved_3y_price_per_hour", &Offer::reserved_3y_micros_per_hour}};
 }  // namespace
 
 double rate_of(std::string_view currency, const Rates& rates) {
@@ -56,6 +65,8 @@ Value Offer::to_value() const {
   out.set("gpu_memory_bytes", gpu_memory_bytes).set("vcpus", vcpus).set("memory_bytes", memory_bytes);
   out.set("region", region).set("spot", spot).set("price_micros_per_hour", price_micros_per_hour);
   if (currency != "USD") out.set("currency", currency);
+  for (const Reserved& r : reserved)
+    if (this->*r.field >= 0) out.set(r.inner, this->*r.field);
   if (billing != Billing()) out.set("billing", billing.to_value());
   if (disk_bytes_max) out.set("disk_bytes_max", disk_bytes_max).set("disk_micros_per_gb_hour", disk_micros_per_gb_hour);
   for (const auto& [name, field] : words)
@@ -76,6 +87,10 @@ Value Offer::view() const {
   Value out = to_value();
   for (const char* inner : {"price_micros_per_hour", "disk_micros_per_gb_hour"}) out.as_object()->erase(inner);
   if (price_micros_per_hour >= 0) out.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  for (const Reserved& r : reserved) {
+    out.as_object()->erase(r.inner);
+    if (this->*r.field >= 0) out.set(r.shown, static_cast<double>(this->*r.field) / 1e6);
+  }
   if (disk_bytes_max) out.set("disk_price_per_gb_hour", static_cast<double>(disk_micros_per_gb_hour) / 1e6);
   return out;
 }
@@ -94,6 +109,7 @@ Result<Offer> Offer::from_value(const Value& v) {
   out.region = v.text("region");
   out.spot = v.boolean("spot");
   out.price_micros_per_hour = std::max(v.integer("price_micros_per_hour", price_unknown), price_unknown);
+  for (const Reserved& r : reserved) out.*r.field = std::max(v.integer(r.inner, price_unknown), price_unknown);
   out.currency = v.text("currency", out.currency);
   out.billing = Billing::from_value(v["billing"]);
   out.disk_bytes_max = v.integer("disk_bytes_max");

@@ -152,8 +152,8 @@ local function commitment_words(plan)
   local out = {}
   local year = plan.reserved["1y"]
   if year and year.pays_above and year.pays_above < 1 then
-    out[1] = ("A year's reservation (%s) pays from %.0f %% of use on."):format(dollars(year.commitment),
-      100 * year.pays_above)
+    out[1] = ("A year's reservation (%s%s) pays from %.0f %% of use on."):format(dollars(year.commitment),
+      year.from == "offer" and ", as offered" or "", 100 * year.pays_above)
   end
   if plan.buy and plan.cost.on_demand and plan.price_per_hour then
     local saved = plan.price_per_hour * plan.machines - plan.buy.power_per_hour

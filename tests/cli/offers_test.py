@@ -26,9 +26,11 @@ def offer(name, **more):
 class Cloud(http.server.BaseHTTPRequestHandler):
     asked = 0
     fail = False
-    stock = [offer("a100x8", interconnect="nvswitch", rdma="efa", network_gbps=400, compliance=["gdpr"]),
+    stock = [offer("a100x8", interconnect="nvswitch", rdma="efa", network_gbps=400, compliance=["gdpr"],
+                   reserved_1y_micros_per_hour=12_000_000, reserved_3y_micros_per_hour=8_000_000),
              offer("h100x8", gpu="H100", price_micros_per_hour=30_000_000),
-             offer("yuan", gpu_count=4, currency="CNY", price_micros_per_hour=70_000_000),
+             offer("yuan", gpu_count=4, currency="CNY", price_micros_per_hour=70_000_000,
+                   reserved_1y_micros_per_hour=40_000_000),
              offer("t4", gpu="T4", gpu_count=1, gpu_memory_bytes=16 << 30, price_micros_per_hour=500_000)]
 
     def do_POST(self):
@@ -88,6 +90,13 @@ try:
     check("the table says how old the prices are", "ago: remote" in err and "nvswitch, efa, 400 Gbps" in out and
           Cloud.asked == 1, (out, err))
 
+    whole = {o["id"]: o for o in again}
+    reserved = [whole[i].get(f"reserved_{y}_price_per_hour") for i in ("a100x8", "yuan", "t4") for y in ("1y", "3y")]
+    check("reserved hours are kept, too", reserved == [12, 8, 40, None, None, None], whole)
+    code, out, err = run("offers", "--reserved", "--rate", "CNY=0.1")
+    rows = {line.split()[1]: line.split()[-3:] for line in out.splitlines()}
+    check("and shown", "1 YEAR  3 YEARS" in out and rows["a100x8"] == ["$20.00", "$12.00", "$8.00"] and
+          rows["yuan"] == ["$7.00", "$4.00", "-"] and "1 YEAR" not in run("offers")[1] and Cloud.asked == 1, out)
     check("a narrower question is answered by the same cache", ids("--gpu", "A100:8") == ["a100x8"] and
           Cloud.asked == 1)
     check("by links", ids("--interconnect", "nvlink") == ["a100x8"])

@@ -216,7 +216,7 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
   until(made->id, MachineState::live);
   const std::string region = made->id.substr(0, made->id.find('/') + 1);
   const std::map<std::string, std::vector<std::string>> left_overs{
-      {"aws", {"vol-0123456789abcdef0"}},
+      {"aws", {"vol-0123456789abcdef0", "sg-0fedcba9876543210"}},
       {"gcp", {"us-central1-a/disks/none"}},
       {"azure", {"disks/none", "networkInterfaces/none-nic", "publicIPAddresses/none-ip"}}};
   const auto mine = left_overs.find(fake_name());

@@ -30,19 +30,23 @@ struct Has {
   bool notice = false;     // the machine is told before it is taken
   bool quotas = false, resize = false, history = false;
   bool policy = false;     // a document that restricts keys
+  bool reserved = false;   // what hours cost who is bound for years
 };
 
 inline const Has& has() {
   static const std::map<std::string, Has> all{
       {"aws", {.tokens = true, .spot = true, .cap = true, .notice = true, .quotas = true, .resize = true,
-               .history = true, .policy = true}},
+               .history = true, .policy = true, .reserved = true}},
       {"alibaba", {.tokens = true, .spot = true, .cap = true, .notice = true, .quotas = true, .resize = true,
-                   .history = true, .policy = true}},
-      {"tencent", {.spot = true, .cap = true, .notice = true, .quotas = true, .resize = true, .policy = true}},
-      {"huawei", {.spot = true, .cap = true, .notice = true, .quotas = true, .resize = true, .policy = true}},
-      {"gcp", {.tokens = true, .spot = true, .notice = true, .quotas = true, .resize = true, .policy = true}},
+                   .history = true, .policy = true, .reserved = true}},
+      {"tencent", {.spot = true, .cap = true, .notice = true, .quotas = true, .resize = true, .policy = true,
+                   .reserved = true}},
+      {"huawei", {.spot = true, .cap = true, .notice = true, .quotas = true, .resize = true, .policy = true,
+                  .reserved = true}},
+      {"gcp", {.tokens = true, .spot = true, .notice = true, .quotas = true, .resize = true, .policy = true,
+               .reserved = true}},
       {"azure", {.tokens = true, .spot = true, .cap = true, .notice = true, .quotas = true, .resize = true,
-                 .policy = true}},
+                 .policy = true, .reserved = true}},
       {"runpod", {.spot = true, .cap = true}},
       {"lambda", {}},
       {"vast", {.spot = true, .cap = true, .policy = true}},

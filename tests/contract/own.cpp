@@ -19,28 +19,6 @@ struct OfAws : Fake {
 
 }  // namespace
 
-TEST_CASE_METHOD(OfAws, "aws: a group that was left without its rule gets it, and one that has it is left alone") {
-  if (!here) return;
-  const CreateRequest request = order("first");
-  fault("refuse", "AuthorizeSecurityGroupIngress");
-  CHECK_FALSE(wait(make({"security_group", "subnet"})->create(request, {})));
-  CHECK(asked("RunInstances") == 0);
-  REQUIRE(wait(make({"security_group", "subnet"})->create(request, {})));
-  CHECK(asked("CreateSecurityGroup") == 1);
-  CHECK(asked("AuthorizeSecurityGroupIngress") == 2);
-  REQUIRE(wait(make({"security_group", "subnet"})->create(order("second"), {})));
-  CHECK(asked("CreateSecurityGroup") == 1);
-  CHECK(asked("AuthorizeSecurityGroupIngress") == 2);
-}
-
-TEST_CASE_METHOD(OfAws, "aws: a group that another process makes meanwhile is taken") {
-  if (!here) return;
-  REQUIRE(wait(make({"security_group", "subnet"})->create(order("first"), {})));
-  control("set", Value().set("hidden_groups", 1));
-  REQUIRE(wait(make({"security_group", "subnet"})->create(order("second"), {})));
-  CHECK(asked("CreateSecurityGroup") == 2);  // the second was refused
-}
-
 TEST_CASE_METHOD(OfAws, "aws: in China's regions prices are in yuan, and on demand they are not known") {
   if (!here) return;
   Value settings = told["settings"];

@@ -154,6 +154,7 @@ tap.test("what it costs in each way to pay", function()
   tap.equal(cents(p.cost.reserved_1y), cents(0.95 * p.hours))
   tap.equal(cents(p.cost.mix), cents((p.cost.on_demand + p.cost.spot) / 2))
   tap.equal(cents(p.reserved["1y"].commitment), cents(0.95 * 8760))
+  tap.equal({ p.reserved["1y"].from, p.reserved["3y"].from }, { "assumed", "assumed" })
   tap.ok(p.buy.purchase > 10000 and p.cost.buy > 0)
   tap.equal(p.extras.total, 0)
   local stored = rille.estimate { model = "gpt2", tokens = "10B", offers = priced }
@@ -161,6 +162,16 @@ tap.test("what it costs in each way to pay", function()
   none.spot_interruptions_per_hour = 30
   local never = rille.estimate { model = "gpt2", tokens = "10B", offers = priced, assume = none }.plans[1]
   tap.equal({ never.spot, never.cost.spot, never.cost.mix }, {}, "interrupted before it catches up")
+end)
+
+tap.test("a reserved price that was told goes before the assumption, in its own currency", function()
+  local told = { { gpu = "A100 80GB", price_per_hour = 10, currency = "CNY", dollars_per_hour = 1.5,
+    reserved_1y_price_per_hour = 6 } }
+  local r = rille.estimate { model = "gpt2", tokens = "10B", offers = told, assume = { reserved_3y_discount = 0.5 } }
+  local reserved = r.plans[1].reserved
+  tap.equal({ reserved["1y"].from, reserved["3y"].from }, { "offer", "assumed" })
+  tap.ok(math.abs(reserved["1y"].price_per_hour - 0.9) < 1e-9 and math.abs(reserved["3y"].price_per_hour - 0.75) < 1e-9)
+  tap.ok(r.recommendation:find("$7884, as offered", 1, true), r.recommendation)
 end)
 
 tap.test("a deadline takes more machines, and gpus fixes their number", function()

@@ -40,6 +40,8 @@ const char* const known_regions[] = {
 struct Settings {
   std::string image, subnet, security_group, zone, disk_kind, kms_key;
   std::int64_t disk_bytes = 100 * gb;
+  bool reserved_prices = false, public_address = true;
+  Value reservation;
   Value endpoints;
 };
 
@@ -62,7 +64,9 @@ class Region final : public cloud::RegionDriver {
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         ecs_(loop, account_->chain, name, settings_.endpoints), ram_(loop, account_->chain, settings_.endpoints),
-        prices_(loop, [this](std::string type, bool spot, CancelToken t) { return ecs_.price(type, spot, t); }) {}
+        prices_(loop, [this](std::string type, bool spot, CancelToken t) {
+          return ecs_.price(type, spot, settings_.reserved_prices && !spot, t);
+        }) {}
   const std::string& region() const override { return ecs_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("i-"); }
 
@@ -185,7 +189,7 @@ class Region final : public cloud::RegionDriver {
                    {"InstanceChargeType", "PostPaid"},
                    {"SystemDisk.Category", settings_.disk_kind},
                    {"SystemDisk.Size", std::to_string((disk_bytes + gb - 1) / gb)},
-                   {"InternetMaxBandwidthOut", "100"},
+                   {"InternetMaxBandwidthOut", settings_.public_address ? "100" : "0"},
                    {"InternetChargeType", "PayByTraffic"},
                    {"Tag.1.Key", tag_key},
                    {"Tag.1.Value", request.tag}};
@@ -194,6 +198,9 @@ class Region final : public cloud::RegionDriver {
       out.insert(out.end(), {{"SystemDisk.Encrypted", "true"}, {"SystemDisk.KMSKeyId", settings_.kms_key}});
     if (request.expires_wall_us > 0)
       out.emplace_back("AutoReleaseTime", format_utc(request.expires_wall_us + release_margin_us));
+    const std::string reservation = cloud::text_for(settings_.reservation, type);
+    if (!reservation.empty() && !request.offer.spot)
+      out.insert(out.end(), {{"PrivatePoolOptions.MatchCriteria", "Target"}, {"PrivatePoolOptions.Id", reservation}});
     if (!request.offer.spot) return out;
     const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
     out.insert(out.end(), {{"SpotStrategy", most > 0 ? "SpotWithPriceLimit" : "SpotAsPriceGo"},
@@ -211,7 +218,8 @@ class Region final : public cloud::RegionDriver {
     m.created_wall_us = instance.created_wall_us;
     m.details.set("type", instance.type).set("zone", instance.zone);
     m.notice_wall_us = notice_of(instance);
-    RILLE_CHECK(account_->access.reach(m, instance.id, instance.address));
+    const std::string& address = settings_.public_address ? instance.address : instance.private_address;
+    RILLE_CHECK(account_->access.reach(m, instance.id, address));
     return m;
   }
 
@@ -261,7 +269,10 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
     s.zone = read.text("zone");
     s.disk_kind = read.text("disk_kind", "cloud_essd");
     s.kms_key = read.text("kms_key");
+    s.reservation = read.text_by_type("reservation");
+    s.public_address = read.flag("public_address", true);
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
+    s.reserved_prices = read.flag("reserved_prices", false);
     s.endpoints = read.object("endpoints");
     RILLE_CHECK(read.done());
     drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));

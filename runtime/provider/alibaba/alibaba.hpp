@@ -9,7 +9,8 @@
 
 namespace rille::provider {
 
-// Settings: regions, zone, image, subnet, security_group, disk, disk_kind, kms_key, endpoints. config: they are wrong.
+// Settings: regions, zone, image, subnet, security_group, public_address, disk, disk_kind, kms_key, reservation,
+// reserved_prices, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup);
 
 inline constexpr const char* alibaba_variables[] = {

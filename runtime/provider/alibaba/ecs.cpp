@@ -74,6 +74,14 @@ Micros micros_of(const Value& price) {
   return number && *number > 0 ? static_cast<Micros>(std::llround(*number * 1e6)) : price_unknown;
 }
 
+// Of what a price is made of, the machine's part.
+Micros of_machine(const Value& price) {
+  Micros out = micros_of(price["TradePrice"]);
+  for (const Value& part : list_of(price["DetailInfos"]["DetailInfo"]))
+    if (net::lower_case(part.text("Resource")) == "instancetype") out = micros_of(part["TradePrice"]);
+  return out;
+}
+
 // 2026-11-21T02:03Z, without seconds.
 std::int64_t minute_of(std::string text) {
   if (text.size() == 17) text.insert(16, ":00");
@@ -95,6 +103,8 @@ Instance read_instance(const Value& v) {
   for (const Value& address : list_of(v["PublicIpAddress"]["IpAddress"]))
     if (address.as_string()) out.address = *address.as_string();
   if (out.address.empty()) out.address = v["EipAddress"].text("IpAddress");
+  for (const Value& address : list_of(v["VpcAttributes"]["PrivateIpAddress"]["IpAddress"]))
+    if (address.as_string()) out.private_address = *address.as_string();
   return out;
 }
 
@@ -164,16 +174,24 @@ Async<std::vector<Offer>> Ecs::types(CancelToken token) {
   co_return make_error(ErrorKind::integrity, fmt::format("DescribeInstanceTypes has more than {} pages", pages_max));
 }
 
-Async<cloud::Price> Ecs::price(std::string type, bool spot, CancelToken token) {
+Async<cloud::Price> Ecs::price(std::string type, bool spot, bool reserved, CancelToken token) {
   Parameters asked{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"}};
   if (spot) asked.emplace_back("SpotStrategy", "SpotAsPriceGo");
   RILLE_CO_TRY(const Value answer, co_await call("DescribePrice", std::move(asked), Effect::none, token));
   const Value& said = answer["PriceInfo"]["Price"];
   cloud::Price out;
   out.currency = said.text("Currency");
-  out.micros_per_hour = micros_of(said["TradePrice"]);
-  for (const Value& part : list_of(said["DetailInfos"]["DetailInfo"]))
-    if (net::lower_case(part.text("Resource")) == "instancetype") out.micros_per_hour = micros_of(part["TradePrice"]);
+  out.micros_per_hour = of_machine(said);
+  if (!reserved) co_return out;
+  for (const int years : {1, 3}) {
+    Parameters term{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Year"},
+                    {"Period", std::to_string(years)}};
+    const Result<Value> told = co_await call("DescribePrice", std::move(term), Effect::none, token);
+    if (!told && token.cancelled()) co_return told.error();
+    if (!told) continue;  // not sold for so long
+    const Micros total = of_machine((*told)["PriceInfo"]["Price"]);
+    (years == 1 ? out.reserved_1y : out.reserved_3y) = cloud::hourly_of(static_cast<double>(total) / 1e6, years);
+  }
   co_return out;
 }
 

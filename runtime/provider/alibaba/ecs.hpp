@@ -15,7 +15,7 @@ namespace rille::provider::alibaba {
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
 struct Instance {
-  std::string id, status, tag, zone, type, address;
+  std::string id, status, tag, zone, type, address, private_address;
   std::int64_t created_wall_us = 0;
   bool reclaimed = false;               // the notice: it will be taken away within minutes
 };
@@ -30,8 +30,8 @@ class Ecs {
 
   const std::string& region() const { return region_; }
   Async<std::vector<Offer>> types(CancelToken token);   // without prices; id: the type's name
-  // Of the machine alone, without its disk.
-  Async<cloud::Price> price(std::string type, bool spot, CancelToken token);
+  // Of the machine alone, without its disk. `reserved`: for years, too, which is a call for each term.
+  Async<cloud::Price> price(std::string type, bool spot, bool reserved, CancelToken token);
   Async<std::string> run(Parameters parameters, CancelToken token);  // the new instance's id
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
   Async<> terminate(std::string id, CancelToken token);

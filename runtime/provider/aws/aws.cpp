@@ -13,6 +13,7 @@
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/left_over.hpp"
 
 namespace rille::provider {
 
@@ -38,9 +39,11 @@ const char* const known_regions[] = {
     "sa-east-1", "cn-north-1", "cn-northwest-1", "us-gov-east-1", "us-gov-west-1"};
 
 struct Settings {
-  std::string image, subnet, security_group, instance_profile, kms_key, zone;
+  std::string image, vpc, subnet, security_group, instance_profile, kms_key, zone;
+  std::vector<std::string> ssh_from;
   std::int64_t disk_bytes = 100 * gb;
-  Value endpoints;
+  bool public_address = true, capacity_block = false;
+  Value reservation, endpoints;
 };
 
 // What all regions share.
@@ -66,7 +69,9 @@ class Region final : public cloud::RegionDriver {
         ec2_(loop, account_->chain, name, settings_.endpoints),
         iam_(loop, account_->chain, name, settings_.endpoints) {}
   const std::string& region() const override { return ec2_.region(); }
-  bool is_id(std::string_view id) const override { return id.starts_with("i-") || id.starts_with("vol-"); }
+  bool is_id(std::string_view id) const override {
+    return id.starts_with("i-") || id.starts_with("vol-") || id.starts_with("sg-");
+  }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));
@@ -75,9 +80,15 @@ class Region final : public cloud::RegionDriver {
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
       offer.currency = currency_;
-      const auto& known = query.spot ? spot_prices_ : prices_;
-      if (const auto at = known.find(offer.id); at != known.end()) offer.price_micros_per_hour = at->second.second;
-      if (query.spot && offer.price_micros_per_hour == price_unknown) continue;  // not sold here as spot
+      if (query.spot) {
+        const auto at = spot_prices_.find(offer.id);
+        if (at == spot_prices_.end()) continue;  // not sold here as spot
+        offer.price_micros_per_hour = at->second.second;
+      } else if (const auto at = prices_.find(offer.id); at != prices_.end()) {
+        offer.price_micros_per_hour = at->second.second.micros_per_hour;
+        offer.reserved_1y_micros_per_hour = at->second.second.reserved_1y;
+        offer.reserved_3y_micros_per_hour = at->second.second.reserved_3y;
+      }
       out.push_back(std::move(offer));
     }
     co_return out;
@@ -85,8 +96,19 @@ class Region final : public cloud::RegionDriver {
 
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     RILLE_CO_TRY(Parameters order, co_await order_of(request, type, token));
-    RILLE_CO_TRY(const Instance made, co_await ec2_.run(std::move(order), token));
-    co_return machine_of(made);
+    std::string group = settings_.security_group;
+    if (group.empty()) {
+      RILLE_CO_TRY(group, co_await ec2_.security_group(request.tag, settings_.vpc, settings_.ssh_from, token));
+    }
+    add_network(order, group);
+    const Result<Instance> made = co_await ec2_.run(std::move(order), token);
+    if (made) co_return machine_of(*made);
+    // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
+    const ErrorKind why = made.error().kind;
+    const bool is_over = why == ErrorKind::capacity || why == ErrorKind::quota || why == ErrorKind::auth ||
+                         why == ErrorKind::invalid || why == ErrorKind::config;
+    if (is_over && settings_.security_group.empty()) (void)co_await ec2_.delete_group(group, token);
+    co_return made.error();
   }
 
   Async<Machine> describe(std::string id, CancelToken token) override {
@@ -97,13 +119,19 @@ class Region final : public cloud::RegionDriver {
         if (disk.first == id) co_return machine_of(disk);
       co_return gone;
     }
+    if (id.starts_with("sg-")) {
+      RILLE_CO_TRY(const auto groups, co_await ec2_.groups(token));
+      for (const auto& group : groups)
+        if (group.first == id) co_return free_left_over(group.first, group.second);
+      co_return gone;
+    }
     Parameters asked{{"InstanceId.1", id}};
     RILLE_CO_TRY(const std::vector<Instance> found, co_await ec2_.describe(std::move(asked), token));
     if (found.empty()) co_return gone;
     co_return machine_of(found.front());
   }
 
-  // Disks that outlived their machine are listed, too: they cost money.
+  // Disks that outlived their machine are listed, too: they cost money; and groups, which cost none.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"MaxResults", "1000"},
                      {"Filter.2.Name", "instance-state-name"}};
@@ -118,12 +146,17 @@ class Region final : public cloud::RegionDriver {
     }
     RILLE_CO_TRY(const auto disks, co_await ec2_.loose_disks(token));
     for (const auto& disk : disks) out.push_back(machine_of(disk));
+    RILLE_CO_TRY(const auto groups, co_await ec2_.groups(token));
+    for (const auto& [group, tag] : groups)
+      if (std::none_of(all.begin(), all.end(), [&tag = tag](const Instance& i) { return i.tag == tag; }))
+        out.push_back(free_left_over(group, tag));
     co_return out;
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
-    return id.starts_with("vol-") ? ec2_.delete_disk(std::move(id), std::move(token))
-                                  : ec2_.terminate(std::move(id), std::move(token));
+    if (id.starts_with("vol-")) return ec2_.delete_disk(std::move(id), std::move(token));
+    if (id.starts_with("sg-")) return ec2_.delete_group(std::move(id), std::move(token));
+    return ec2_.terminate(std::move(id), std::move(token));
   }
 
   Async<Identity> check(CancelToken token) override { return iam_.identity(std::move(token)); }
@@ -214,7 +247,7 @@ class Region final : public cloud::RegionDriver {
   // One call per type. A price that cannot be had stays unknown: under a budget such an offer is not taken.
   Task<void> learn_prices(std::vector<Offer> fitting, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
-    std::vector<Together<std::optional<Micros>>> asked;
+    std::vector<Together<cloud::Price>> asked;
     std::vector<std::string> types;
     for (const Offer& offer : fitting) {
       const std::string type = offer.id;
@@ -225,17 +258,13 @@ class Region final : public cloud::RegionDriver {
     }
     const auto answers = co_await cloud::in_batches(loop_, std::move(asked), patience_ms, token);
     for (std::size_t i = 0; i < types.size(); ++i)
-      if (answers[i] && *answers[i]) prices_[types[i]] = {now_us, **answers[i]};
+      if (answers[i] && answers[i]->micros_per_hour != price_unknown) prices_[types[i]] = {now_us, *answers[i]};
   }
 
   Async<Parameters> order_of(CreateRequest request, std::string type, CancelToken token) {
     if (image_.empty()) image_ = settings_.image;
     if (image_.empty()) {
       RILLE_CO_TRY(image_, co_await ec2_.image(image_owner, image_pattern, token));
-    }
-    if (security_group_.empty()) security_group_ = settings_.security_group;
-    if (security_group_.empty()) {
-      RILLE_CO_TRY(security_group_, co_await ec2_.security_group("rille-ssh", token));
     }
     RILLE_CO_TRY(const std::string user_data,
               account_->access.user_data(request, true, user_data_bytes_max));
@@ -256,15 +285,7 @@ class Region final : public cloud::RegionDriver {
     if (!settings_.zone.empty()) out.emplace_back("Placement.AvailabilityZone", settings_.zone);
     if (!settings_.kms_key.empty()) out.emplace_back("BlockDeviceMapping.1.Ebs.KmsKeyId", settings_.kms_key);
     if (!settings_.instance_profile.empty()) out.emplace_back("IamInstanceProfile.Name", settings_.instance_profile);
-    if (settings_.subnet.empty()) {
-      out.emplace_back("SecurityGroupId.1", security_group_);
-    } else {
-      out.insert(out.end(), {{"NetworkInterface.1.DeviceIndex", "0"},
-                             {"NetworkInterface.1.SubnetId", settings_.subnet},
-                             {"NetworkInterface.1.SecurityGroupId.1", security_group_},
-                             {"NetworkInterface.1.AssociatePublicIpAddress", "true"},
-                             {"NetworkInterface.1.DeleteOnTermination", "true"}});
-    }
+    if (!request.offer.spot) add_reservation(out, type);
     if (request.offer.spot) {
       out.insert(out.end(), {{"InstanceMarketOptions.MarketType", "spot"},
                              {"InstanceMarketOptions.SpotOptions.SpotInstanceType", "one-time"},
@@ -284,6 +305,28 @@ class Region final : public cloud::RegionDriver {
     co_return out;
   }
 
+  void add_network(Parameters& out, const std::string& group) const {
+    if (settings_.subnet.empty() && settings_.public_address) {
+      out.emplace_back("SecurityGroupId.1", group);
+      return;
+    }
+    out.insert(out.end(), {{"NetworkInterface.1.DeviceIndex", "0"},
+                           {"NetworkInterface.1.SecurityGroupId.1", group},
+                           {"NetworkInterface.1.AssociatePublicIpAddress", settings_.public_address ? "true" : "false"},
+                           {"NetworkInterface.1.DeleteOnTermination", "true"}});
+    if (!settings_.subnet.empty()) out.emplace_back("NetworkInterface.1.SubnetId", settings_.subnet);
+  }
+
+  void add_reservation(Parameters& out, const std::string& type) const {
+    const std::string reservation = cloud::text_for(settings_.reservation, type);
+    if (reservation.empty()) return;
+    const bool is_group = reservation.starts_with("arn:");
+    out.emplace_back(std::string("CapacityReservationSpecification.CapacityReservationTarget.") +
+                         (is_group ? "CapacityReservationResourceGroupArn" : "CapacityReservationId"),
+                     reservation);
+    if (settings_.capacity_block) out.emplace_back("InstanceMarketOptions.MarketType", "capacity-block");
+  }
+
   Result<Machine> machine_of(const Instance& instance) const {
     Machine m;
     m.id = instance.id;
@@ -292,7 +335,8 @@ class Region final : public cloud::RegionDriver {
     m.created_wall_us = instance.launched_wall_us;
     m.details.set("type", instance.type).set("zone", instance.zone);
     if (!instance.reason.empty()) m.details.set("reason", instance.reason);
-    RILLE_CHECK(account_->access.reach(m, instance.id, instance.address));
+    const std::string& address = settings_.public_address ? instance.address : instance.private_address;
+    RILLE_CHECK(account_->access.reach(m, instance.id, address));
     return m;
   }
 
@@ -312,8 +356,10 @@ class Region final : public cloud::RegionDriver {
   const std::string currency_ = region().starts_with("cn-") ? "CNY" : "USD";
   std::vector<InstanceType> types_;
   std::int64_t types_at_us_ = 0;
-  std::map<std::string, std::pair<std::int64_t, Micros>> prices_, spot_prices_;  // when asked, and what was said
-  std::string image_, security_group_;
+  // When asked, and what was said.
+  std::map<std::string, std::pair<std::int64_t, cloud::Price>> prices_;
+  std::map<std::string, std::pair<std::int64_t, Micros>> spot_prices_;
+  std::string image_;
 };
 
 }  // namespace
@@ -335,6 +381,11 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
     s.zone = read.text("zone");
     s.instance_profile = read.text("instance_profile");
     s.kms_key = read.text("kms_key");
+    s.vpc = read.text("vpc");
+    s.public_address = read.flag("public_address", true);
+    s.reservation = read.text_by_type("reservation");
+    s.capacity_block = read.flag("capacity_block", false);
+    RILLE_TRY(s.ssh_from, read_ssh_from(read.any("ssh_from")));
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
     s.endpoints = read.object("endpoints");
     RILLE_CHECK(read.done());

@@ -9,8 +9,8 @@
 
 namespace rille::provider {
 
-// Settings: regions, zone, image, subnet, security_group, instance_profile, disk, kms_key, endpoints. config: they are
-// wrong.
+// Settings: regions, zone, image, vpc, subnet, security_group, ssh_from, public_address, instance_profile, disk,
+// kms_key, reservation, capacity_block, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup);
 
 inline constexpr const char* aws_variables[] = {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "runtime/base/time.hpp"
@@ -72,6 +72,10 @@ constexpr cloud::Meaning meanings[] = {
     {"IdempotentInstanceTerminated", Trouble::capacity},
     {"InvalidInstanceID.NotFound", Trouble::not_found},
     {"InvalidVolume.NotFound", Trouble::not_found},
+    {"InvalidGroup.NotFound", Trouble::not_found},
+    {"InvalidGroupId.Malformed", Trouble::not_found},
+    {"DependencyViolation", Trouble::conflict},
+    {"ReservationCapacityExceeded", Trouble::capacity, "the reservation of the settings is in use, or of another type"},
 };
 
 std::string host_of(const std::string& url) { return url.substr(url.find("://") + 3); }
@@ -111,12 +115,6 @@ std::int64_t number_of(const Value& v, const char* key) {
   return text.empty() ? 0 : std::strtoll(text.c_str(), nullptr, 10);
 }
 
-std::string tag_in(const Value& tags) {
-  for (const Value& tag : list_of(tags))
-    if (tag.text("key") == tag_key) return tag.text("value");
-  return "";
-}
-
 Instance read_instance(const Value& v) {
   Instance out;
   out.id = v.text("instanceId");
@@ -126,16 +124,14 @@ Instance read_instance(const Value& v) {
   out.zone = v["placement"].text("availabilityZone");
   out.type = v.text("instanceType");
   out.address = v.text("ipAddress");
+  out.private_address = v.text("privateIpAddress");
   out.reason = v["stateReason"].text("code");
   out.spot = v.text("instanceLifecycle") == "spot";
   if (const Result<std::int64_t> launched = parse_utc(v.text("launchTime"))) out.launched_wall_us = *launched;
   return out;
 }
 
-Micros micros_of(const std::string& dollars) {
-  const double value = std::strtod(dollars.c_str(), nullptr);
-  return value > 0 ? static_cast<Micros>(std::llround(value * 1e6)) : price_unknown;
-}
+Micros micros_of(const std::string& dollars) { return cloud::micros_of(std::strtod(dollars.c_str(), nullptr)); }
 
 // "100 Gigabit", "4x 100 Gigabit"; "Up to 10 Gigabit", "High": nothing that it always has.
 double network_of(const std::string& words) {
@@ -166,6 +162,12 @@ InstanceType read_type(const Value& v) {
 }
 
 }  // namespace
+
+std::string tag_in(const Value& tags) {
+  for (const Value& tag : list_of(tags))
+    if (tag.text("key") == tag_key) return tag.text("value");
+  return "";
+}
 
 cloud::ApiOptions api_options(const std::string& region, const char* service, bool json) {
   cloud::ApiOptions out;
@@ -276,35 +278,6 @@ Async<std::vector<PricePoint>> Ec2::spot_history(std::vector<std::string> types,
   co_return out;
 }
 
-Async<std::optional<Micros>> Ec2::price(std::string type, CancelToken token) {
-  Value::Array filters;
-  for (const auto& [field, value] : {std::pair<const char*, std::string>{"instanceType", type},
-                                     {"regionCode", region_}, {"operatingSystem", "Linux"}, {"tenancy", "Shared"},
-                                     {"preInstalledSw", "NA"}, {"capacitystatus", "Used"},
-                                     {"licenseModel", "No License required"}})
-    filters.push_back(Value().set("Type", "TERM_MATCH").set("Field", field).set("Value", value));
-  Value body;
-  body.set("ServiceCode", "AmazonEC2").set("FormatVersion", "aws_v1").set("MaxResults", 100);
-  body.set("Filters", std::move(filters));
-  net::Parts parts = parts_for(pricing_);
-  parts.headers = {{"Content-Type", "application/x-amz-json-1.1"}, {"X-Amz-Target", "AWSPriceListService.GetProducts"}};
-  parts.body = body.to_json();
-  RILLE_CO_TRY(const Value answer, co_await pricing_api_.call("GetProducts", std::move(parts), Effect::none, token));
-  std::optional<Micros> least;
-  for (const Value& text : list_of(answer["PriceList"])) {
-    Result<Value> product = text.as_string() ? Value::from_json(*text.as_string()) : Result<Value>(text);
-    if (!product || !(*product)["terms"]["OnDemand"].as_object()) continue;
-    for (const auto& [term, of_term] : *(*product)["terms"]["OnDemand"].as_object()) {
-      if (!of_term["priceDimensions"].as_object()) continue;
-      for (const auto& [dimension, of_dimension] : *of_term["priceDimensions"].as_object()) {
-        const Micros price = micros_of(of_dimension["pricePerUnit"].text("USD"));
-        if (price != price_unknown) least = std::min(least.value_or(price), price);
-      }
-    }
-  }
-  co_return least;
-}
-
 Async<Instance> Ec2::run(Parameters parameters, CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters), Effect::lasting, token));
   const Value::Array made = list_of(answer["instancesSet"]);
@@ -379,37 +352,6 @@ Async<std::string> Ec2::image(std::string owner, std::string name_pattern, Cance
                                                         owner),
                          "name one in the provider's settings: \"image\": \"ami-..\"");
   co_return id;
-}
-
-// Another rent, or another process, may be making the same group: whoever comes second takes what is there. One that
-// lets nobody in was left by a crash; one with rules is as its owner wants it.
-Async<std::string> Ec2::security_group(std::string name, CancelToken token) {
-  RILLE_CO_TRY(Value group, co_await find_group(name, token));
-  if (group.is_null()) {
-    Parameters make{{"GroupName", name}, {"GroupDescription", "ssh to machines that Rille rents"}};
-    Result<Value> made = co_await call("CreateSecurityGroup", std::move(make), Effect::lasting, token);
-    if (made) {
-      group = std::move(*made);
-    } else {
-      if (made.error().code != "InvalidGroup.Duplicate") co_return made.error();
-      RILLE_CO_TRY(group, co_await find_group(name, token));
-      if (group.is_null()) co_return made.error();
-    }
-  }
-  const std::string id = group.text("groupId");
-  if (!list_of(group["ipPermissions"]).empty()) co_return id;
-  Parameters open{{"GroupId", id}, {"IpPermissions.1.IpProtocol", "tcp"}, {"IpPermissions.1.FromPort", "22"},
-                  {"IpPermissions.1.ToPort", "22"}, {"IpPermissions.1.IpRanges.1.CidrIp", "0.0.0.0/0"}};
-  const auto opened = co_await call("AuthorizeSecurityGroupIngress", std::move(open), Effect::lasting, token);
-  if (!opened && opened.error().code != "InvalidPermission.Duplicate") co_return opened.error();
-  co_return id;
-}
-
-Async<Value> Ec2::find_group(std::string name, CancelToken token) {
-  Parameters asked{{"Filter.1.Name", "group-name"}, {"Filter.1.Value.1", name}};
-  RILLE_CO_TRY(const Value found, co_await call("DescribeSecurityGroups", std::move(asked), Effect::none, token));
-  const Value::Array groups = list_of(found["securityGroupInfo"]);
-  co_return groups.empty() ? Value() : groups[0];
 }
 
 }  // namespace rille::provider::aws

@@ -9,6 +9,7 @@
 
 #include "runtime/provider/account.hpp"
 #include "runtime/provider/cloud/api.hpp"
+#include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/types.hpp"
 
 namespace rille::provider::aws {
@@ -25,7 +26,7 @@ struct InstanceType {
 };
 
 struct Instance {
-  std::string id, state, tag, token, zone, type, address, reason;
+  std::string id, state, tag, token, zone, type, address, private_address, reason;
   std::int64_t launched_wall_us = 0;
   bool spot = false;
 };
@@ -34,6 +35,10 @@ struct Instance {
 cloud::ApiOptions api_options(const std::string& region, const char* service, bool json);
 net::Parts parts_for(const std::string& url);
 std::string domain_of(const std::string& region);  // "amazonaws.com"
+std::string tag_in(const Value& tags);               // ours; "": there is none
+
+// The ranges of addresses that a setting names, from which ssh is let in; null: all. config: they are none.
+Result<std::vector<std::string>> read_ssh_from(const Value& setting);
 
 class Ec2 {
  public:
@@ -46,7 +51,8 @@ class Ec2 {
   Async<std::map<std::string, Micros>> spot_prices(std::vector<std::string> types, CancelToken token);
   // What they cost as spot since then, all zones.
   Async<std::vector<PricePoint>> spot_history(std::vector<std::string> types, std::int64_t since_us, CancelToken token);
-  Async<std::optional<Micros>> price(std::string type, CancelToken token);
+  // On demand and reserved, in dollars.
+  Async<cloud::Price> price(std::string type, CancelToken token);
 
   Async<Instance> run(Parameters parameters, CancelToken token);
   // Those that the parameters name or filter, all pages.
@@ -59,13 +65,16 @@ class Ec2 {
   // Disks that bear a tag of ours and belong to no machine: (id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
   Async<> delete_disk(std::string id, CancelToken token);
-  // The newest image that fits, and the group that lets ssh in, made if there is none. Free of charge.
-  Async<std::string> image(std::string owner, std::string name_pattern, CancelToken token);
-  Async<std::string> security_group(std::string name, CancelToken token);
+  Async<std::string> image(std::string owner, std::string name_pattern, CancelToken token);  // the newest that fits
+  // network.cpp. The group that lets ssh in to the machine with that tag, made if there is none; `vpc` "": the default.
+  Async<std::string> security_group(std::string tag, std::string vpc, std::vector<std::string> from, CancelToken token);
+  // Those that bear a tag of ours: (id, tag).
+  Async<std::vector<std::pair<std::string, std::string>>> groups(CancelToken token);
+  Async<> delete_group(std::string id, CancelToken token);
 
  private:
   Async<Value> call(std::string action, Parameters parameters, cloud::Effect effect, CancelToken token);
-  Async<Value> find_group(std::string name, CancelToken token);  // null: there is none
+  Async<Value> find_group(std::string name, std::string vpc, CancelToken token);  // null: there is none
   Async<Value> page_through(std::string action, Parameters parameters, std::string list, CancelToken token);
 
   std::string region_, ec2_, pricing_;

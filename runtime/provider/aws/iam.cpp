@@ -50,10 +50,10 @@ constexpr const char* policy_text = R"json({
                  "pricing:GetProducts", "servicequotas:ListServiceQuotas"] },
     { "Effect": "Allow", "Resource": "arn:aws:iam::*:user/${aws:username}", "Action": "iam:ListAccessKeys" },
     { "Effect": "Allow", "Resource": "*", "Action": "ec2:CreateTags",
-      "Condition": { "StringEquals": { "ec2:CreateAction": "RunInstances" } } },
+      "Condition": { "StringEquals": { "ec2:CreateAction": ["RunInstances", "CreateSecurityGroup"] } } },
     { "Effect": "Allow", "Resource": "*",
       "Action": ["ec2:TerminateInstances", "ec2:StopInstances", "ec2:StartInstances",
-                 "ec2:ModifyInstanceAttribute", "ec2:DeleteVolume"],
+                 "ec2:ModifyInstanceAttribute", "ec2:DeleteVolume", "ec2:DeleteSecurityGroup"],
       "Condition": { "StringLike": { "ec2:ResourceTag/rille": "rille-*" } } }
   ]
 }

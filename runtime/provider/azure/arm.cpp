@@ -8,6 +8,7 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/bearer.hpp"
+#include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 
 namespace rille::provider::azure {
@@ -216,18 +217,23 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
   net::Parts parts = parts_of(prices_url_ + "/api/retail/prices");
   parts.query = {{"api-version", "2023-01-01-preview"},
                  {"$filter", fmt::format("serviceName eq 'Virtual Machines' and armRegionName eq '{}' and "
-                                         "armSkuName eq '{}' and priceType eq 'Consumption'", region_, size)}};
+                                         "armSkuName eq '{}'", region_, size)}};
   RILLE_CO_TRY(const Value answer, co_await prices_api_.call("retail prices", std::move(parts), Effect::none, token));
   Prices out;
   for (const Value& row : list_of(answer["Items"])) {
-    const std::string sku = row.text("skuName");
-    if (row.text("productName").find("Windows") != std::string::npos || row.text("unitOfMeasure") != "1 Hour" ||
-        row.text("currencyCode") != "USD" || sku.find("Low Priority") != std::string::npos)
+    const std::string sku = row.text("skuName"), type = row.text("type"), term = row.text("reservationTerm");
+    if (row.text("productName").find("Windows") != std::string::npos || row.text("currencyCode") != "USD" ||
+        sku.find("Low Priority") != std::string::npos)
       continue;
+    const int years = type != "Reservation" ? 0 : term == "1 Year" ? 1 : term == "3 Years" ? 3 : -1;
+    if (years < 0 || (years == 0 && (type != "Consumption" || row.text("unitOfMeasure") != "1 Hour"))) continue;
+    // A reservation's price is that of its whole term, whatever its unit says.
     const double price = row.number("retailPrice");
-    if (!(price > 0)) continue;
-    Micros& known = sku.find(" Spot") != std::string::npos ? out.spot : out.on_demand;
-    const Micros micros = static_cast<Micros>(std::llround(price * 1e6));
+    const Micros micros = years > 0 ? cloud::hourly_of(price, years) : cloud::micros_of(price);
+    if (micros == price_unknown) continue;
+    Micros& known = years == 1 ? out.reserved_1y : years == 3 ? out.reserved_3y
+                    : sku.find(" Spot") != std::string::npos  ? out.spot
+                                                              : out.on_demand;
     known = known == price_unknown ? micros : std::min(known, micros);
   }
   co_return out;

@@ -17,6 +17,7 @@ inline constexpr std::string_view machines = "virtualMachines", disks = "disks",
 
 struct Prices {
   Micros on_demand = price_unknown, spot = price_unknown;
+  Micros reserved_1y = price_unknown, reserved_3y = price_unknown;  // of an hour
 };
 
 struct Resource {

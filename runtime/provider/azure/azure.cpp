@@ -38,9 +38,10 @@ const char* const known_regions[] = {
     "newzealandnorth", "indonesiacentral", "malaysiawest"};
 
 struct Settings {
-  std::string resource_group, subnet, security_group, zone, disk_kind;
+  std::string resource_group, subnet, security_group, zone, disk_kind, kms_key;
   std::int64_t disk_bytes = 100 * gb;
-  Value image, endpoints;
+  bool public_address = true;
+  Value image, reservation, endpoints;
 };
 
 struct Account {
@@ -105,6 +106,10 @@ class Region final : public cloud::RegionDriver {
       if (at == prices_.end()) continue;
       offer.price_micros_per_hour = query.spot ? at->second.second.spot : at->second.second.on_demand;
       if (offer.price_micros_per_hour == price_unknown) continue;  // not sold so
+      if (!query.spot) {
+        offer.reserved_1y_micros_per_hour = at->second.second.reserved_1y;
+        offer.reserved_3y_micros_per_hour = at->second.second.reserved_3y;
+      }
       offer.disk_bytes_max = 4'095 * gb;
       offer.billing.from_live = true;
       out.push_back(std::move(offer));
@@ -252,10 +257,13 @@ class Region final : public cloud::RegionDriver {
     address.set("sku", Value().set("name", "Standard"));
     address.set("properties", Value().set("publicIPAllocationMethod", "Static"));
     if (!settings_.zone.empty()) address.set("zones", Value::Array{Value(settings_.zone)});
-    RILLE_CO_CHECK(co_await arm_.put(std::string(addresses), names.address, std::move(address), token));
     Value ip, configuration;
-    ip.set("id", arm_.id_of(addresses, names.address)).set("properties", Value().set("deleteOption", "Delete"));
-    configuration.set("subnet", Value().set("id", settings_.subnet)).set("publicIPAddress", std::move(ip));
+    configuration.set("subnet", Value().set("id", settings_.subnet));
+    if (settings_.public_address) {
+      RILLE_CO_CHECK(co_await arm_.put(std::string(addresses), names.address, std::move(address), token));
+      ip.set("id", arm_.id_of(addresses, names.address)).set("properties", Value().set("deleteOption", "Delete"));
+      configuration.set("publicIPAddress", std::move(ip));
+    }
     Value properties;
     properties.set("ipConfigurations",
                    Value::Array{Value().set("name", "ip").set("properties", std::move(configuration))});
@@ -304,7 +312,10 @@ class Region final : public cloud::RegionDriver {
     Value disk, key, linux_part, os, nic, properties;
     disk.set("name", names.disk).set("createOption", "FromImage").set("deleteOption", "Delete");
     disk.set("diskSizeGB", (disk_bytes + gb - 1) / gb);
-    disk.set("managedDisk", Value().set("storageAccountType", settings_.disk_kind));
+    Value managed;
+    managed.set("storageAccountType", settings_.disk_kind);
+    if (!settings_.kms_key.empty()) managed.set("diskEncryptionSet", Value().set("id", settings_.kms_key));
+    disk.set("managedDisk", std::move(managed));
     key.set("path", fmt::format("/home/{}/.ssh/authorized_keys", user));
     key.set("keyData", account_->access.public_line());
     linux_part.set("disablePasswordAuthentication", true);
@@ -316,6 +327,10 @@ class Region final : public cloud::RegionDriver {
     properties.set("hardwareProfile", Value().set("vmSize", type)).set("osProfile", std::move(os));
     properties.set("storageProfile", Value().set("imageReference", settings_.image).set("osDisk", std::move(disk)));
     properties.set("networkProfile", Value().set("networkInterfaces", Value::Array{std::move(nic)}));
+    const std::string reservation = cloud::text_for(settings_.reservation, type);
+    if (!reservation.empty() && !request.offer.spot)
+      properties.set("capacityReservation",
+                     Value().set("capacityReservationGroup", Value().set("id", reservation)));
     if (request.offer.spot) {
       const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
       properties.set("priority", "Spot").set("evictionPolicy", "Delete");
@@ -337,11 +352,21 @@ class Region final : public cloud::RegionDriver {
     if (!vm.failure.empty()) m.details.set("problem", vm.failure);
     if (m.state != MachineState::live) co_return m;
     const Names names(vm.name);
-    const Result<Value> ip = co_await arm_.get(std::string(addresses), names.address, token);
-    if (!ip && ip.error().http_status != 404) co_return ip.error();
-    const std::string address = ip ? (*ip)["properties"].text("ipAddress") : "";
+    RILLE_CO_TRY(const std::string address, co_await address_of(names, token));
     RILLE_CO_CHECK(account_->access.reach(m, vm.name, address));
     co_return m;
+  }
+
+  // Its public one, or the one within its subnet; "": it has none yet.
+  Async<std::string> address_of(Names names, CancelToken token) {
+    const std::string kind(settings_.public_address ? addresses : interfaces);
+    const std::string name = settings_.public_address ? names.address : names.interface;
+    const Result<Value> there = co_await arm_.get(kind, name, token);
+    if (!there && there.error().http_status != 404) co_return there.error();
+    if (!there) co_return std::string();
+    if (settings_.public_address) co_return (*there)["properties"].text("ipAddress");
+    const Value::Array configurations = cloud::list_of((*there)["properties"]["ipConfigurations"]);
+    co_return configurations.empty() ? std::string() : configurations[0]["properties"].text("privateIPAddress");
   }
 
   // Without its machine. Never live: nobody must take it for the machine that is still being made.
@@ -385,6 +410,9 @@ Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
     s.subnet = read.text("subnet");
     s.security_group = read.text("security_group");
     s.zone = read.text("zone");
+    s.kms_key = read.text("kms_key");
+    s.reservation = read.text_by_type("reservation");
+    s.public_address = read.flag("public_address", true);
     s.disk_kind = read.text("disk_kind", "Premium_LRS");
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
     s.endpoints = read.object("endpoints");

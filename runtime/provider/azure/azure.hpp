@@ -9,8 +9,8 @@
 
 namespace rille::provider {
 
-// Settings: regions, subscription, resource_group, image, subnet, security_group, zone, disk, disk_kind, endpoints.
-// config: they are wrong.
+// Settings: regions, subscription, resource_group, image, subnet, security_group, zone, disk, disk_kind, kms_key,
+// reservation, public_address, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup);
 
 inline constexpr const char* azure_variables[] = {

@@ -138,6 +138,8 @@ Offer Catalogue::View::offer(const layout::Row& row, const std::string& provider
   o.memory_bytes = row.memory_bytes;
   o.spot = row.spot != 0;
   o.price_micros_per_hour = std::max(row.price_micros_per_hour, price_unknown);
+  o.reserved_1y_micros_per_hour = std::max(row.reserved_1y_micros_per_hour, price_unknown);
+  o.reserved_3y_micros_per_hour = std::max(row.reserved_3y_micros_per_hour, price_unknown);
   o.currency = word(row.currency);
   o.disk_bytes_max = row.disk_bytes_max;
   o.disk_micros_per_gb_hour = row.disk_micros_per_gb_hour;

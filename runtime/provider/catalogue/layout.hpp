@@ -51,10 +51,11 @@ struct Row {
   std::uint16_t spot, unused;
   float network_gbps;
   std::int64_t memory_bytes, price_micros_per_hour, disk_bytes_max, disk_micros_per_gb_hour;
+  std::int64_t reserved_1y_micros_per_hour, reserved_3y_micros_per_hour;
 };
 
 static_assert(sizeof(Header) == 88 && sizeof(Part) == 48 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&
-              sizeof(Billing) == 32 && sizeof(Row) == 80);
+              sizeof(Billing) == 32 && sizeof(Row) == 96);
 static_assert(std::is_trivially_copyable_v<Row> && std::is_trivially_copyable_v<Header>);
 
 }  // namespace rille::provider::layout

@@ -93,6 +93,8 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
     r.price_micros_per_hour = o.price_micros_per_hour;
     r.disk_bytes_max = o.disk_bytes_max;
     r.disk_micros_per_gb_hour = o.disk_micros_per_gb_hour;
+    r.reserved_1y_micros_per_hour = o.reserved_1y_micros_per_hour;
+    r.reserved_3y_micros_per_hour = o.reserved_3y_micros_per_hour;
     t.rows.push_back(r);
   }
   return {};

@@ -87,6 +87,8 @@ Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, bool spot
     if (at == known_.end()) continue;
     offer.price_micros_per_hour = at->second.price.micros_per_hour;
     offer.currency = at->second.price.currency;
+    offer.reserved_1y_micros_per_hour = at->second.price.reserved_1y;
+    offer.reserved_3y_micros_per_hour = at->second.price.reserved_3y;
     out.push_back(std::move(offer));
   }
   if (out.empty() && failure) co_return *failure;

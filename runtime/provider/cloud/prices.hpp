@@ -2,6 +2,7 @@
 // Loop thread only.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <string>
@@ -16,7 +17,17 @@ namespace rille::provider::cloud {
 struct Price {
   Micros micros_per_hour = price_unknown;
   std::string currency;
+  Micros reserved_1y = price_unknown, reserved_3y = price_unknown;  // of an hour, by who is bound for so many years
 };
+
+constexpr std::int64_t year_hours = 8'760;
+// price_unknown: nothing, which no machine costs.
+inline Micros micros_of(double amount) {
+  return amount > 0 ? static_cast<Micros>(std::llround(amount * 1e6)) : price_unknown;
+}
+// Of an hour, of what costs so much for so many years.
+inline Micros hourly_of(double total, int years) { return micros_of(total / static_cast<double>(year_hours * years)); }
+
 
 // Three decimals, upwards: a cap that was rounded down would be below the price it came from.
 std::string price_text(Micros micros);

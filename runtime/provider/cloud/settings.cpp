@@ -52,10 +52,27 @@ std::int64_t SettingsReader::bytes(const char* field, std::int64_t otherwise) {
   return size ? *size : otherwise;
 }
 
+bool SettingsReader::flag(const char* field, bool otherwise) {
+  const Value& v = take(field);
+  if (v.is_null()) return otherwise;
+  if (v.as_bool()) return *v.as_bool();
+  refuse(field, "true or false");
+  return otherwise;
+}
+
 Value SettingsReader::object(const char* field) {
   const Value& v = take(field);
   if (!v.is_null() && !v.as_object()) refuse(field, "an object");
   return v.as_object() ? v : Value(Value::Object{});
+}
+
+Value SettingsReader::text_by_type(const char* field) {
+  const Value& v = take(field);
+  bool fits = v.is_null() || v.as_string() || v.as_object();
+  if (const Value::Object* all = v.as_object())
+    for (const auto& [type, text] : *all) fits = fits && text.as_string();
+  if (!fits) refuse(field, "a text, or an object of types and texts");
+  return fits ? v : Value();
 }
 
 Result<> SettingsReader::done() {
@@ -70,6 +87,10 @@ Result<> SettingsReader::done() {
                       near.empty() ? "its fields: " + all : fmt::format("did you mean '{}'?", near));
   }
   return {};
+}
+
+std::string text_for(const Value& by_type, const std::string& type) {
+  return by_type.as_string() ? *by_type.as_string() : by_type.text(type);
 }
 
 Result<std::vector<std::pair<std::string, Value>>> region_settings(const std::string& provider, const Value& settings,

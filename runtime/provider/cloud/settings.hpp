@@ -18,7 +18,10 @@ class SettingsReader {
   std::string text(const char* field, std::string otherwise = "");
   std::vector<std::string> texts(const char* field, std::vector<std::string> otherwise);
   std::int64_t bytes(const char* field, std::int64_t otherwise);  // "100GB"
+  bool flag(const char* field, bool otherwise);
   Value object(const char* field);
+  // A text for all types, or an object of types and texts: text_for reads it.
+  Value text_by_type(const char* field);
   Value any(const char* field) { return take(field); }  // the caller says what is wrong with it
   Result<> done();  // config
 
@@ -31,6 +34,9 @@ class SettingsReader {
   std::vector<std::string> known_;
   std::optional<Error> wrong_;
 };
+
+// What text_by_type says of that type; "": nothing.
+std::string text_for(const Value& by_type, const std::string& type);
 
 // Each region's name and settings: `regions` is a list of names, or an object of names with what is different there;
 // the rest of the settings holds for all. Without it: the `usual` region. config: neither a list nor an object.

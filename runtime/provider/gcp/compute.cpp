@@ -101,6 +101,34 @@ void set_gpus(Offer& offer, const std::string& type, int count) {
   offer.gpu_memory_bytes = gpu_bytes(offer.gpu);
 }
 
+// What a line of the price list is about, as PriceList names it; "": nothing that an offer is made of.
+// "Spot Preemptible N1 Predefined Instance Core running in Americas", "Nvidia L4 GPU attached to Spot Preemptible VMs
+// running in Iowa". Those of custom machines are of other forms.
+std::string sold_in(std::string what) {
+  what.resize(std::min(what.find(" running in"), what.size()));
+  for (const char* filler : {"Spot Preemptible ", "Preemptible ", " attached to Spot Preemptible VMs",
+                             " attached to VMs", "Predefined ", " Instance"})
+    if (const std::size_t at = what.find(filler); at != std::string::npos)
+      what.erase(at, std::string_view(filler).size());
+  if (what.starts_with("Nvidia ") && what.ends_with(" GPU")) return gpu_model(what);
+  const bool is_part = what.ends_with(" Core") || what.ends_with(" Ram");
+  return is_part && what.find(' ') == what.rfind(' ') ? what : "";
+}
+
+// "Commitment v1: N2 Cpu in Americas for 1 Year", without a family those of N1; "Commitment v1: Nvidia H100 80GB GPU
+// running in Americas for 1 Year".
+std::string committed_in(const std::string& text) {
+  constexpr std::string_view begin = "Commitment v1: ";
+  if (!text.starts_with(begin)) return "";
+  std::string what = text.substr(begin.size());
+  what.resize(std::min({what.find(" running in "), what.find(" in "), what.size()}));
+  if (what.starts_with("Nvidia ") && what.ends_with(" GPU")) return gpu_model(what);
+  const std::size_t space = what.find(' ');
+  const std::string family = space == std::string::npos ? "N1" : what.substr(0, space);
+  const std::string part = space == std::string::npos ? what : what.substr(space + 1);
+  return part == "Cpu" ? family + " Core" : part == "Ram" ? family + " Ram" : "";
+}
+
 Instance read_instance(const Value& v) {
   Instance out;
   out.zone = last_part(v.text("zone"));
@@ -110,9 +138,11 @@ Instance read_instance(const Value& v) {
   out.tag = v["labels"].text(tag_key);
   for (const Value& item : list_of(v["metadata"]["items"]))
     if (item.text("key") == tag_item) out.tag = item.text("value");
-  for (const Value& nic : list_of(v["networkInterfaces"]))
+  for (const Value& nic : list_of(v["networkInterfaces"])) {
+    if (out.private_address.empty()) out.private_address = nic.text("networkIP");
     for (const Value& config : list_of(nic["accessConfigs"]))
       if (!config.text("natIP").empty()) out.address = config.text("natIP");
+  }
   // 2026-11-22T01:02:03.456-08:00
   const std::string created = v.text("creationTimestamp");
   if (created.size() >= 25) {
@@ -137,7 +167,7 @@ TypeName read_type(const std::string& id) {
   return {id.substr(0, plus), id.substr(plus + 1, colon - plus - 1), std::atoi(id.c_str() + colon + 1)};
 }
 
-Micros price_of(const Offer& offer, const std::map<std::string, std::int64_t>& prices) {
+Micros price_of(const Offer& offer, const PartPrices& prices) {
   std::string family = offer.id.substr(0, offer.id.find('-'));
   for (char& c : family) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
   const auto core = prices.find(family + " Core"), ram = prices.find(family + " Ram"), gpu = prices.find(offer.gpu);
@@ -228,10 +258,8 @@ Async<std::vector<Offer>> Compute::types(std::string zone, CancelToken token) {
   co_return out;
 }
 
-// "Spot Preemptible N1 Predefined Instance Core running in Americas", "Nvidia L4 GPU attached to Spot Preemptible VMs
-// running in Iowa". Those of commitments and of custom machines are of other forms.
-Async<std::map<std::string, std::int64_t>> Compute::prices(bool spot, CancelToken token) {
-  std::map<std::string, std::int64_t> out;
+Async<PriceList> Compute::prices(bool spot, CancelToken token) {
+  PriceList out;
   std::string next;
   for (int page = 0; page < pages_max; ++page) {
     net::Query query{{"currencyCode", "USD"}, {"pageSize", "5000"}};
@@ -243,22 +271,21 @@ Async<std::map<std::string, std::int64_t>> Compute::prices(bool spot, CancelToke
       const bool here = std::any_of(regions.begin(), regions.end(), [&](const Value& r) {
         return r.as_string() && *r.as_string() == region_;
       });
-      if (!here || sku["category"].text("usageType") != (spot ? "Preemptible" : "OnDemand")) continue;
-      std::string what = sku.text("description");
-      what.resize(std::min(what.find(" running in"), what.size()));
-      for (const char* filler : {"Spot Preemptible ", "Preemptible ", " attached to Spot Preemptible VMs",
-                                 " attached to VMs", "Predefined ", " Instance"})
-        if (const std::size_t at = what.find(filler); at != std::string::npos)
-          what.erase(at, std::string_view(filler).size());
-      if (what.starts_with("Nvidia ") && what.ends_with(" GPU")) what = gpu_model(what);
-      else if (!(what.ends_with(" Core") || what.ends_with(" Ram")) || what.find(' ') != what.rfind(' ')) continue;
+      const std::string use = sku["category"].text("usageType");
+      PartPrices* parts = nullptr;
+      if (use == (spot ? "Preemptible" : "OnDemand")) parts = &out.now;
+      else if (!spot && use == "Commit1Yr") parts = &out.year;
+      else if (!spot && use == "Commit3Yr") parts = &out.three_years;
+      if (!here || !parts) continue;
+      const std::string told = sku.text("description");
+      const std::string what = parts == &out.now ? sold_in(told) : committed_in(told);
       const Value::Array infos = list_of(sku["pricingInfo"]);
-      const Value::Array rates =
+      const Value::Array tiers =
           infos.empty() ? Value::Array() : list_of(infos.back()["pricingExpression"]["tieredRates"]);
-      if (rates.empty()) continue;
-      const Value& unit = rates.back()["unitPrice"];
+      if (what.empty() || tiers.empty()) continue;
+      const Value& unit = tiers.back()["unitPrice"];
       const std::int64_t whole = std::atoll(unit.text("units", "0").c_str());
-      out[what] = whole * 1'000'000'000 + unit.integer("nanos");
+      (*parts)[what] = whole * 1'000'000'000 + unit.integer("nanos");
     }
     next = answer.text("nextPageToken");
     if (next.empty()) co_return out;

@@ -13,8 +13,14 @@
 namespace rille::provider::gcp {
 
 struct Instance {
-  std::string zone, name, status, tag, type, address;
+  std::string zone, name, status, tag, type, address, private_address;
   std::int64_t created_wall_us = 0;
+};
+
+// Nano-dollars per hour in one region: "N1 Core", "N1 Ram" (of a GiB), "T4" (of one).
+using PartPrices = std::map<std::string, std::int64_t>;
+struct PriceList {
+  PartPrices now, year, three_years;    // without a commitment (or spot), and with one for so long
 };
 
 struct Disk {
@@ -29,8 +35,7 @@ class Compute {
   const std::string& region() const { return region_; }
   // Without prices; id: "n1-standard-8+nvidia-tesla-t4:1" where GPUs are attached, else the type's name.
   Async<std::vector<Offer>> types(std::string zone, CancelToken token);
-  // Nano-dollars per hour in this region: "N1 Core", "N1 Ram" (of a GiB), "T4" (of one).
-  Async<std::map<std::string, std::int64_t>> prices(bool spot, CancelToken token);
+  Async<PriceList> prices(bool spot, CancelToken token);
   // Waits for the operation: stock runs out there. One of that name that is there already is it.
   Async<> insert(std::string zone, Value instance, std::string request_id, CancelToken token);
   Async<Instance> describe(std::string zone, std::string name, CancelToken token);
@@ -63,7 +68,7 @@ inline constexpr const char* tag_key = "rille";
 inline constexpr const char* tag_item = "rille-tag";  // the same as metadata, for a tag that is no label
 
 // The price of an offer of types(), or price_unknown.
-Micros price_of(const Offer& offer, const std::map<std::string, std::int64_t>& prices);
+Micros price_of(const Offer& offer, const PartPrices& prices);
 // What of an offer's id is the machine's type, and which GPUs are attached to it: ("", 0): none.
 struct TypeName {
   std::string machine, gpu;

@@ -40,8 +40,10 @@ const char* const known_regions[] = {
     "australia-southeast1", "australia-southeast2", "me-west1", "me-central1", "me-central2", "africa-south1"};
 
 struct Settings {
-  std::string zone, image, network, subnet, disk_kind;
+  std::string zone, image, vpc, subnet, security_group, disk_kind, kms_key;
   std::int64_t disk_bytes = 100 * gb;
+  bool public_address = true;
+  Value reservation;
   Value endpoints;
 };
 
@@ -97,13 +99,15 @@ class Region final : public cloud::RegionDriver {
       types_at_us_ = now_us;
     }
     auto& [asked_us, prices] = prices_[query.spot];
-    if (prices.empty() || now_us - asked_us > types_last_us) {
+    if (prices.now.empty() || now_us - asked_us > types_last_us) {
       RILLE_CO_TRY(prices, co_await compute_.prices(query.spot, token));
       asked_us = now_us;
     }
     std::vector<Offer> out = types_;
     for (Offer& offer : out) {
-      offer.price_micros_per_hour = price_of(offer, prices);
+      offer.price_micros_per_hour = price_of(offer, prices.now);
+      offer.reserved_1y_micros_per_hour = price_of(offer, prices.year);
+      offer.reserved_3y_micros_per_hour = price_of(offer, prices.three_years);
       offer.disk_bytes_max = 64'000 * gb;
       offer.billing = {1, 60, 0, true};
     }
@@ -230,15 +234,25 @@ class Region final : public cloud::RegionDriver {
     disk.set("sourceImage", settings_.image).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
     disk.set("diskType", here + "diskTypes/" + settings_.disk_kind).set("labels", labels);
     Value nic;
-    nic.set("accessConfigs", Value::Array{Value().set("type", "ONE_TO_ONE_NAT").set("name", "External NAT")});
+    if (settings_.public_address)
+      nic.set("accessConfigs", Value::Array{Value().set("type", "ONE_TO_ONE_NAT").set("name", "External NAT")});
     if (!settings_.subnet.empty()) nic.set("subnetwork", settings_.subnet);
-    else nic.set("network", settings_.network);
+    else nic.set("network", settings_.vpc);
     const TypeName name = read_type(type);
     Value out;
     out.set("name", cloud::resource_name(request.tag, name_length_max));
     out.set("machineType", here + "machineTypes/" + name.machine).set("labels", labels);
-    out.set("disks", Value::Array{Value().set("boot", true).set("autoDelete", true)
-                                      .set("initializeParams", std::move(disk))});
+    Value boot;
+    boot.set("boot", true).set("autoDelete", true).set("initializeParams", std::move(disk));
+    if (!settings_.kms_key.empty()) boot.set("diskEncryptionKey", Value().set("kmsKeyName", settings_.kms_key));
+    out.set("disks", Value::Array{std::move(boot)});
+    if (!settings_.security_group.empty())
+      out.set("tags", Value().set("items", Value::Array{Value(settings_.security_group)}));
+    const std::string reservation = cloud::text_for(settings_.reservation, type);
+    if (!reservation.empty() && !request.offer.spot)
+      out.set("reservationAffinity", Value().set("consumeReservationType", "SPECIFIC_RESERVATION")
+                                         .set("key", "compute.googleapis.com/reservation-name")
+                                         .set("values", Value::Array{Value(reservation)}));
     out.set("networkInterfaces", Value::Array{std::move(nic)});
     if (name.count > 0)
       out.set("guestAccelerators",
@@ -267,7 +281,8 @@ class Region final : public cloud::RegionDriver {
     m.tag = instance.tag;
     m.created_wall_us = instance.created_wall_us;
     m.details.set("type", instance.type).set("zone", instance.zone);
-    RILLE_CHECK(account_->access.reach(m, instance.name, instance.address));
+    const std::string& address = settings_.public_address ? instance.address : instance.private_address;
+    RILLE_CHECK(account_->access.reach(m, instance.name, address));
     return m;
   }
 
@@ -285,7 +300,7 @@ class Region final : public cloud::RegionDriver {
   Compute compute_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
-  std::map<bool, std::pair<std::int64_t, std::map<std::string, std::int64_t>>> prices_;  // spot: when asked, what said
+  std::map<bool, std::pair<std::int64_t, PriceList>> prices_;  // spot: when asked, and what was said
 };
 
 Result<std::string> project_of(const std::string& named, const std::string& key) {
@@ -318,8 +333,12 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
     read.text("credentials");
     s.zone = read.text("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
     s.image = read.text("image", "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64");
-    s.network = read.text("network", "global/networks/default");
+    s.vpc = read.text("vpc", read.text("network", "global/networks/default"));
     s.subnet = read.text("subnet");
+    s.security_group = read.text("security_group");
+    s.kms_key = read.text("kms_key");
+    s.reservation = read.text_by_type("reservation");
+    s.public_address = read.flag("public_address", true);
     s.disk_kind = read.text("disk_kind", "pd-balanced");
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
     s.endpoints = read.object("endpoints");

@@ -9,8 +9,8 @@
 
 namespace rille::provider {
 
-// Settings: regions, project, zone, image, network, subnet, disk, disk_kind, credentials, endpoints.
-// config: they are wrong.
+// Settings: regions, project, zone, image, vpc (or network), subnet, security_group, public_address, disk, disk_kind,
+// kms_key, reservation, credentials, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup);
 
 inline constexpr const char* gcp_variables[] = {

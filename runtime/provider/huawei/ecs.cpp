@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "runtime/base/time.hpp"
@@ -112,7 +111,7 @@ Server read_server(const Value& v) {
     if (tag.as_string() && tag.as_string()->starts_with(prefix)) out.tag = tag.as_string()->substr(prefix.size());
   for (const auto& [network, addresses] : v["addresses"].as_object() ? *v["addresses"].as_object() : Value::Object())
     for (const Value& address : list_of(addresses))
-      if (address.text("OS-EXT-IPS:type") == "floating") out.address = address.text("addr");
+      (address.text("OS-EXT-IPS:type") == "floating" ? out.address : out.private_address) = address.text("addr");
   if (const Result<std::int64_t> created = parse_utc(v.text("created"))) out.created_wall_us = *created;
   return out;
 }
@@ -182,13 +181,15 @@ Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken 
   co_return out;
 }
 
-Async<cloud::Price> Ecs::price(std::string flavor, std::string zone, bool spot, CancelToken token) {
+Async<cloud::Price> Ecs::price(std::string flavor, std::string zone, bool spot, bool reserved, CancelToken token) {
   RILLE_CO_TRY(const std::string id, co_await project(token));
   Value product;
   product.set("id", "1").set("cloud_service_type", "hws.service.type.ec2");
   product.set("resource_type", "hws.resource.type.vm").set("region", region_).set("available_zone", zone);
   product.set("resource_spec", flavor + (spot ? ".spot" : "") + ".linux");
-  product.set("usage_factor", "Duration").set("usage_value", 1).set("usage_measure_id", 4).set("subscription_num", 1);
+  product.set("subscription_num", 1);
+  const Value for_years = product;
+  product.set("usage_factor", "Duration").set("usage_value", 1).set("usage_measure_id", 4);
   Value asked;
   asked.set("project_id", id).set("inquiry_precision", 1).set("product_infos", Value::Array{std::move(product)});
   net::Query none;
@@ -197,8 +198,33 @@ Async<cloud::Price> Ecs::price(std::string flavor, std::string zone, bool spot, 
   cloud::Price out;
   const double amount = answer.number("amount", -1);
   out.currency = answer.text("currency", "CNY");
-  if (amount > 0) out.micros_per_hour = static_cast<Micros>(std::llround(amount * 1e6));
-  co_return out;
+  out.micros_per_hour = cloud::micros_of(amount);
+  if (!reserved) co_return out;
+  co_return co_await add_reserved(std::move(out), for_years, std::move(token));
+}
+
+// Of both terms in one call; who sells none says no, and the price on demand stands alone.
+Async<cloud::Price> Ecs::add_reserved(cloud::Price price, Value product, CancelToken token) {
+  RILLE_CO_TRY(const std::string id, co_await project(token));
+  Value::Array products;
+  for (const int years : {1, 3}) {
+    Value one = product;
+    one.set("id", std::to_string(years)).set("period_type", 3).set("period_num", years);
+    products.push_back(std::move(one));
+  }
+  Value asked;
+  asked.set("project_id", id).set("product_infos", std::move(products));
+  net::Query none;
+  const Result<Value> answer = co_await call("POST", "bss/v2/bills/ratings/period-resources/subscribe-rate",
+                                             std::move(none), std::move(asked), Effect::none, token);
+  if (!answer && token.cancelled()) co_return answer.error();
+  if (!answer) co_return price;
+  for (const Value& row : list_of((*answer)["official_website_rating_result"]["product_rating_results"])) {
+    const int years = row.text("id") == "3" ? 3 : 1;
+    (years == 1 ? price.reserved_1y : price.reserved_3y) =
+        cloud::hourly_of(row.number("official_website_amount"), years);
+  }
+  co_return price;
 }
 
 Async<Value> Ecs::finished(std::string job, std::int64_t limit_ms, CancelToken token) {

@@ -13,7 +13,7 @@
 namespace rille::provider::huawei {
 
 struct Server {
-  std::string id, status, task, tag, zone, type, address, problem;
+  std::string id, status, task, tag, zone, type, address, private_address, problem;
   std::int64_t created_wall_us = 0;
 };
 
@@ -25,7 +25,8 @@ class Ecs {
   const std::string& region() const { return region_; }
   // Without prices; id: the flavor's name. Those that this zone ("": any) has now.
   Async<std::vector<Offer>> flavors(std::string zone, bool spot, CancelToken token);
-  Async<cloud::Price> price(std::string flavor, std::string zone, bool spot, CancelToken token);
+  // `reserved`: for years, too, which is a second call.
+  Async<cloud::Price> price(std::string flavor, std::string zone, bool spot, bool reserved, CancelToken token);
   // Waits for the job: stock runs out there. A server that could not be made is deleted before the error is given.
   Async<std::string> create(Value server, std::string client_token, CancelToken token);  // the new server's id
   Async<Server> describe(std::string id, CancelToken token);
@@ -41,6 +42,7 @@ class Ecs {
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
                     CancelToken token, std::string client_token = "");
   Async<std::string> project(CancelToken token);
+  Async<cloud::Price> add_reserved(cloud::Price price, Value product, CancelToken token);
   Async<Value> finished(std::string job, std::int64_t limit_ms, CancelToken token);
   Async<> clear(std::vector<std::string> ids, CancelToken token);
   Error refused(Error error) const;

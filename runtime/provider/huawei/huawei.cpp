@@ -31,8 +31,9 @@ const char* const known_regions[] = {
     "la-north-2", "la-south-2", "na-mexico-1", "sa-brazil-1", "tr-west-1"};
 
 struct Settings {
-  std::string project, image, vpc, subnet, security_group, zone, disk_kind, address_kind;
+  std::string project, image, vpc, subnet, security_group, zone, disk_kind, address_kind, kms_key;
   std::int64_t disk_bytes = 100 * gb;
+  bool reserved_prices = false, public_address = true;
   Value endpoints;
 };
 
@@ -58,7 +59,7 @@ class Region final : public cloud::RegionDriver {
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         ecs_(loop, account_->chain, name, settings_.project, settings_.endpoints),
         prices_(loop, [this](std::string type, bool spot, CancelToken t) {
-          return ecs_.price(type, settings_.zone, spot, t);
+          return ecs_.price(type, settings_.zone, spot, settings_.reserved_prices && !spot, t);
         }) {}
   const std::string& region() const override { return ecs_.region(); }
   bool is_id(std::string_view id) const override { return id.size() == 36 && id[8] == '-' && id[23] == '-'; }
@@ -132,14 +133,19 @@ class Region final : public cloud::RegionDriver {
     out.set("imageRef", settings_.image).set("vpcid", settings_.vpc).set("availability_zone", settings_.zone);
     out.set("nics", Value::Array{Value().set("subnet_id", settings_.subnet)});
     out.set("security_groups", Value::Array{Value().set("id", settings_.security_group)});
-    out.set("root_volume", Value().set("volumetype", settings_.disk_kind).set("size", (disk_bytes + gb - 1) / gb));
+    Value root;
+    root.set("volumetype", settings_.disk_kind).set("size", (disk_bytes + gb - 1) / gb);
+    if (!settings_.kms_key.empty())
+      root.set("metadata", Value().set("__system__encrypted", "1").set("__system__cmkid", settings_.kms_key));
+    out.set("root_volume", std::move(root));
     out.set("user_data", user_data);
     out.set("server_tags", Value::Array{Value().set("key", tag_key).set("value", request.tag)});
     Value bandwidth;
     bandwidth.set("size", 100).set("sharetype", "PER").set("chargemode", "traffic");
     Value eip;
     eip.set("iptype", settings_.address_kind).set("bandwidth", std::move(bandwidth));
-    out.set("publicip", Value().set("eip", std::move(eip)).set("delete_on_termination", true));
+    if (settings_.public_address)
+      out.set("publicip", Value().set("eip", std::move(eip)).set("delete_on_termination", true));
     if (request.expires_wall_us > 0)
       out.set("auto_terminate_time", format_utc(request.expires_wall_us + release_margin_us));
     Value more;
@@ -161,7 +167,8 @@ class Region final : public cloud::RegionDriver {
     m.created_wall_us = server.created_wall_us;
     m.details.set("type", server.type).set("zone", server.zone);
     if (!server.problem.empty()) m.details.set("problem", server.problem);
-    RILLE_CHECK(account_->access.reach(m, server.id, server.address));
+    const std::string& address = settings_.public_address ? server.address : server.private_address;
+    RILLE_CHECK(account_->access.reach(m, server.id, address));
     return m;
   }
 
@@ -194,7 +201,10 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
     s.security_group = read.text("security_group");
     s.disk_kind = read.text("disk_kind", "GPSSD");
     s.address_kind = read.text("address_kind", "5_bgp");
+    s.kms_key = read.text("kms_key");
+    s.public_address = read.flag("public_address", true);
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
+    s.reserved_prices = read.flag("reserved_prices", false);
     s.endpoints = read.object("endpoints");
     RILLE_CHECK(read.done());
     drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));

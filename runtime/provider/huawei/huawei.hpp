@@ -9,8 +9,8 @@
 
 namespace rille::provider {
 
-// Settings: regions, project, zone, image, vpc, subnet, security_group, disk, disk_kind, address_kind, endpoints.
-// config: they are wrong.
+// Settings: regions, project, zone, image, vpc, subnet, security_group, public_address, disk, disk_kind,
+// address_kind, kms_key, reserved_prices, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup);
 
 inline constexpr const char* huawei_variables[] = {

@@ -8,6 +8,7 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/net/sign/tencent.hpp"
+#include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/gpus.hpp"
 
 namespace rille::provider::tencent {
@@ -72,6 +73,22 @@ constexpr Family families[] = {{"GN7", "T4", 16},      {"GN7vi", "T4", 16},    {
                                {"GN10X", "V100", 32},  {"GN10Xp", "V100", 32}, {"GT4", "A100 40GB", 40},
                                {"PNV4", "A10", 24},    {"GI3X", "T4", 16}};
 
+constexpr const char* prepaid = "PREPAID";
+
+// What an hour of a type costs that is paid for years ahead, of all zones the cheapest.
+struct Reserved {
+  Micros year = price_unknown, three_years = price_unknown;
+  void learn(const Value& price) {
+    const auto least = [](Micros& known, Micros told) {
+      if (told != price_unknown && (known == price_unknown || told < known)) known = told;
+    };
+    const double one = price.number("DiscountPriceOneYear", price.number("OriginalPriceOneYear"));
+    const double three = price.number("DiscountPriceThreeYear", price.number("OriginalPriceThreeYear"));
+    least(year, cloud::hourly_of(one, 1));
+    least(three_years, cloud::hourly_of(three, 3));
+  }
+};
+
 Instance read_instance(const Value& v) {
   Instance out;
   out.id = v.text("InstanceId");
@@ -83,6 +100,8 @@ Instance read_instance(const Value& v) {
     if (tag.text("Key") == tag_key) out.tag = tag.text("Value");
   for (const Value& address : list_of(v["PublicIpAddresses"]))
     if (address.as_string()) out.address = *address.as_string();
+  for (const Value& address : list_of(v["PrivateIpAddresses"]))
+    if (address.as_string()) out.private_address = *address.as_string();
   if (const Result<std::int64_t> created = parse_utc(v.text("CreatedTime"))) out.created_wall_us = *created;
   return out;
 }
@@ -125,16 +144,22 @@ Async<Value> Cvm::call(std::string action, Value request, Effect effect, CancelT
 }
 
 Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken token) {
-  Value::Array filters{Value().set("Name", "instance-charge-type")
-                           .set("Values", Value::Array{Value(spot ? "SPOTPAID" : "POSTPAID_BY_HOUR")})};
+  Value::Array charges{Value(spot ? "SPOTPAID" : "POSTPAID_BY_HOUR")};
+  if (!spot) charges.emplace_back(prepaid);  // what they cost for years comes with the same answer
+  Value::Array filters{Value().set("Name", "instance-charge-type").set("Values", std::move(charges))};
   if (!zone.empty()) filters.push_back(Value().set("Name", "zone").set("Values", Value::Array{Value(zone)}));
   Value asked;
   asked.set("Filters", std::move(filters));
   RILLE_CO_TRY(const Value answer,
                co_await call("DescribeZoneInstanceConfigInfos", std::move(asked), Effect::none, token));
   std::map<std::string, Offer> cheapest;
+  std::map<std::string, Reserved> reserved;
   for (const Value& v : list_of(answer["InstanceTypeQuotaSet"])) {
     if (v.text("Status") != "SELL") continue;
+    if (v.text("InstanceChargeType") == prepaid) {
+      reserved[v.text("InstanceType")].learn(v["Price"]);
+      continue;
+    }
     Offer offer;
     offer.id = v.text("InstanceType");
     offer.vcpus = static_cast<int>(v.integer("Cpu"));
@@ -157,7 +182,13 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
     if (!fresh && offer.price_micros_per_hour < at->second.price_micros_per_hour) at->second = std::move(offer);
   }
   std::vector<Offer> out;
-  for (auto& [type, offer] : cheapest) out.push_back(std::move(offer));
+  for (auto& [type, offer] : cheapest) {
+    if (const auto at = reserved.find(type); at != reserved.end()) {
+      offer.reserved_1y_micros_per_hour = at->second.year;
+      offer.reserved_3y_micros_per_hour = at->second.three_years;
+    }
+    out.push_back(std::move(offer));
+  }
   co_return out;
 }
 

@@ -11,7 +11,7 @@
 namespace rille::provider::tencent {
 
 struct Instance {
-  std::string id, state, tag, zone, type, address, problem;
+  std::string id, state, tag, zone, type, address, private_address, problem;
   std::int64_t created_wall_us = 0;
 };
 

@@ -33,6 +33,7 @@ const char* const known_regions[] = {
 struct Settings {
   std::string image, vpc, subnet, security_group, zone, disk_kind, currency;
   std::int64_t disk_bytes = 100 * gb;
+  bool public_address = true;
   Value endpoints;
 };
 
@@ -154,7 +155,8 @@ class Region final : public cloud::RegionDriver {
     if (!settings_.subnet.empty())
       out.set("VirtualPrivateCloud", Value().set("VpcId", settings_.vpc).set("SubnetId", settings_.subnet));
     out.set("InternetAccessible", Value().set("InternetChargeType", "TRAFFIC_POSTPAID_BY_HOUR")
-                                      .set("InternetMaxBandwidthOut", 100).set("PublicIpAssigned", true));
+                                      .set("InternetMaxBandwidthOut", settings_.public_address ? 100 : 0)
+                                      .set("PublicIpAssigned", settings_.public_address));
     out.set("TagSpecification", Value::Array{Value().set("ResourceType", "instance").set("Tags", tags)});
     if (request.expires_wall_us > 0)
       out.set("ActionTimer", Value().set("TimerAction", "TerminateInstances")
@@ -177,7 +179,8 @@ class Region final : public cloud::RegionDriver {
     m.created_wall_us = instance.created_wall_us;
     m.details.set("type", instance.type).set("zone", instance.zone);
     if (!instance.problem.empty()) m.details.set("problem", instance.problem);
-    RILLE_CHECK(account_->access.reach(m, instance.id, instance.address));
+    const std::string& address = settings_.public_address ? instance.address : instance.private_address;
+    RILLE_CHECK(account_->access.reach(m, instance.id, address));
     return m;
   }
 
@@ -211,6 +214,7 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
     s.endpoints = read.object("endpoints");
     s.currency = read.text("currency", "CNY");
+    s.public_address = read.flag("public_address", true);
     RILLE_CHECK(read.done());
     if (s.currency != "CNY" && s.currency != "USD")  // the API names none: prices are in the account's
       return make_error(ErrorKind::config, fmt::format("tencent: currency = \"{}\"", s.currency),

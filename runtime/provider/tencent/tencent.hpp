@@ -9,7 +9,8 @@
 
 namespace rille::provider {
 
-// Settings: regions, zone, image, vpc, subnet, security_group, disk, disk_kind, endpoints. config: they are wrong.
+// Settings: regions, zone, image, vpc, subnet, security_group, public_address, disk, disk_kind, currency, endpoints.
+// config: they are wrong.
 Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup);
 
 inline constexpr const char* tencent_variables[] = {"TENCENTCLOUD_REGION", "TENCENTCLOUD_SECRET_ID",

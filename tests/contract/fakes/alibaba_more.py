@@ -3,7 +3,7 @@ import math
 
 from base import Refusal, Reply
 from rules import Rules
-from world import stamp, unstamp
+from world import RESERVED, YEAR_H, stamp, unstamp
 
 ZONES = {
     "cn-hangzhou": ["cn-hangzhou-i", "cn-hangzhou-j"], "cn-shanghai": ["cn-shanghai-m"],
@@ -16,6 +16,7 @@ RULES = {
         "MinAmount "
         "ClientToken InstanceName HostName KeyPairName UserData Tag.N.Key Tag.N.Value InstanceChargeType SpotStrategy "
         "SpotPriceLimit SpotDuration SpotInterruptionBehavior InternetMaxBandwidthOut InternetMaxBandwidthIn "
+        "PrivatePoolOptions.MatchCriteria PrivatePoolOptions.Id "
         "InternetChargeType AutoReleaseTime DryRun HttpTokens HttpEndpoint RamRoleName Description IoOptimized "
         "ResourceGroupId " + DISK.format("SystemDisk") + " " + DISK.format("DataDisk.N"),
         "DescribeInstances": "!RegionId InstanceIds Tag.N.Key Tag.N.Value MaxResults NextToken PageNumber PageSize "
@@ -134,13 +135,15 @@ class More:
         if p.get("ResourceType", "instance") != "instance" or type not in self.types:
             raise Refusal(400, "InvalidInstanceType.ValueNotSupported",
                           f"The specified InstanceType {type} is not sold.")
-        if p.get("PriceUnit", "Hour") != "Hour":
-            raise Refusal(400, "InvalidPriceUnit", "Only Hour is sold here.")
+        unit, period = p.get("PriceUnit", "Hour"), int(p.get("Period", "1"))
+        if (unit, period) != ("Hour", 1) and (unit != "Year" or period not in RESERVED):
+            raise Refusal(400, "InvalidPriceUnit", f"{period} {unit} is not sold here.")
+        hours = 1 if unit == "Hour" else YEAR_H * period * RESERVED[period]
         if p.get("ZoneId", ZONES[self.region][0]) not in ZONES[self.region]:
             raise Refusal(404, "InvalidZoneId.NotFound", "The specified ZoneId does not exist.")
         spot = p.get("SpotStrategy", "NoSpot") != "NoSpot"
         full, trade = self.price(type, False, self.region) / 1e6, self.price(type, spot, self.region) / 1e6
-        times = int(p.get("Amount", "1"))
+        times = int(p.get("Amount", "1")) * hours
         parts = [("instanceType", full * times, trade * times), ("systemDisk", 0.0, 0.0)]
         return dict(PriceInfo=dict(
             Rules=dict(Rule=[]), Price=dict(

@@ -88,7 +88,8 @@ class Aws(Ec2, Ec2Other, Roles, Fake):
     def needs(self, operation, parameters):
         if self.service == "sts":  # everybody may; of a role its own policy says who
             return []
-        tags = operation == "RunInstances" and any(k.startswith("TagSpecification.") for k in parameters)
+        tags = operation in ("RunInstances", "CreateSecurityGroup") and any(
+            k.startswith("TagSpecification.") for k in parameters)
         return [f"{self.service}:{operation}"] + ["ec2:CreateTags"] * tags
 
     def token_of(self, parameters, request):

@@ -1,7 +1,7 @@
 """Instances of EC2 for aws.py: each method takes the nested parameters and gives the members of its answer."""
 import fnmatch, json, re
 
-from aws_wire import CODES, GROUPS, IMAGES, REASONS, SUBNETS, ZONES, seq, tags_of
+from aws_wire import CODES, IMAGES, REASONS, RESERVATION, SUBNETS, ZONES, seq, tags_of
 from base import Refusal, unbase64
 from world import Machine, stamp
 
@@ -63,9 +63,13 @@ class Ec2:
                 400, "InvalidParameterCombination", "Network interfaces and an instance-level subnet ID or "
                 "security groups may not be specified on the same request")
         for group in seq(p.get("SecurityGroupId")) + seq(nic.get("SecurityGroupId")):
-            if group not in GROUPS | set(self.groups):
+            if group not in self.here_groups():
                 raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{group}' does not exist")
         self.check_user_data(p)
+        target = p.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
+        if target and (target != dict(CapacityReservationId=RESERVATION) or type != "p4d.24xlarge"):
+            raise Refusal(400, "ReservationCapacityExceeded", "The requested reservation does not have sufficient "
+                          "compatible and available capacity for this request.")
         if zone and zone not in ZONES[self.region]:
             raise bad("availabilityZone", zone, f"Subnets can currently only be created in: {ZONES[self.region]}")
         sold = [z for z in ZONES[self.region] if z in self.types[type].facts.get("zones", ZONES[self.region])]
@@ -93,7 +97,7 @@ class Ec2:
     def market(self, p, type):
         """(spot, micros of the cap or None)"""
         options = p.get("InstanceMarketOptions", {})
-        if not options:
+        if not options or options == {"MarketType": "capacity-block"}:
             return False, None
         spot = options.get("SpotOptions", {})
         if options.get("MarketType") != "spot" or spot.get("SpotInstanceType", "one-time") != "one-time":
@@ -125,6 +129,8 @@ class Ec2:
                                    self.region), tags=tags.get("instance",
                                                                {}), cap=cap, image=p["ImageId"], key=p.get("KeyName"),
                         reservation=reservation, token=p.get("ClientToken"), user_data=p.get("UserData", ""),
+                        groups=seq(p.get("SecurityGroupId")) + seq((seq(p.get("NetworkInterface")) or [{}])[0].get(
+                            "SecurityGroupId")),
                         address=f"10.0.{len(self.world.machines) // 250}.{len(self.world.machines) % 250 + 4}"))
             if spot:
                 m.facts["request"] = "sir-" + self.world.word(8, "abcdefghjkmnpqrstuvwxyz23456789")

@@ -1,9 +1,9 @@
 """What aws.py has beside instances: catalogue, prices, tags, keys, disks, quotas, identity, the metadata service."""
 import json, math
 
-from aws_wire import GROUPS, IMAGES, SUBNETS, ZONES, seq, tags_of, xml
+from aws_wire import GROUPS, IMAGES, OTHER_VPC, SUBNETS, VPC, ZONES, seq, tags_of, xml
 from base import Refusal, Reply, unbase64
-from world import stamp, unstamp
+from world import RESERVED, YEAR_H, stamp, unstamp
 
 QUOTAS = [("L-417A185B", "Running On-Demand P instances", 768),
           ("L-DB2E81BA", "Running On-Demand G and VT instances", 768),
@@ -249,28 +249,62 @@ class Ec2Other:
         self.hidden_groups = values.pop("hidden_groups", 0)
         super().set(values)
 
+    def here_groups(self):
+        """id -> (name, VPC, tags): the account's own, and those that were made."""
+        out = {g: ("default", VPC, {}) for g in GROUPS}
+        for id, thing in self.groups.items():
+            if thing.facts["region"] == self.region and thing.ended is None:
+                out[id] = (thing.facts["name"], thing.facts["vpc"], thing.tags)
+        return out
+
     def DescribeSecurityGroups(self, p):
-        there = dict({g: "default" for g in GROUPS}, **{g: n for g, (n, r) in self.groups.items() if r == self.region})
-        rows = [(g, n) for g, n in sorted(there.items()) if g in seq(p.get("GroupId")) or not p.get("GroupId")]
-        rows = self.kept(p, rows, lambda r: {"group-id": [r[0]], "group-name": [r[1]]})
+        there = self.here_groups()
+        rows = [g for g in sorted(there) if g in seq(p.get("GroupId")) or not p.get("GroupId")]
+        rows = self.kept(
+            p, rows, lambda g: {
+                "group-id": [g], "group-name": [there[g][0]], "vpc-id": [there[g][1]], "tag": there[g][2],
+                "tag-key": list(there[g][2])
+            })
         if self.hidden_groups > 0:
             self.hidden_groups, rows = self.hidden_groups - 1, []
+        rows, more = self.paged(p, rows)
         rules = lambda g: [dict(ipProtocol=r[0], fromPort=r[1], toPort=r[2], ipRanges=[dict(cidrIp=r[3])])
                            for r in sorted(self.rules.get(g, []))] or None
-        return dict(securityGroupInfo=[
-            dict(groupId=g, groupName=n, vpcId="vpc-0aaaaaaaaaaaaaaa1", ipPermissions=rules(g)) for g, n in rows
-        ])
+        return dict(
+            securityGroupInfo=[
+                dict(groupId=g, groupName=there[g][0], vpcId=there[g][1], ipPermissions=rules(g),
+                     tagSet=[dict(key=k, value=v) for k, v in there[g][2].items()] or None) for g in rows
+            ], nextToken=more or None)
 
     def CreateSecurityGroup(self, p):
-        if (p["GroupName"], self.region) in self.groups.values() or p["GroupName"] == "default":
-            raise Refusal(400, "InvalidGroup.Duplicate", f"The security group '{p['GroupName']}' already exists")
+        name, vpc = p["GroupName"], p.get("VpcId", VPC)
+        if vpc not in (VPC, OTHER_VPC):
+            raise Refusal(400, "InvalidVpcID.NotFound", f"The vpc ID '{vpc}' does not exist")
+        if name.startswith("sg-") or len(name) > 255:
+            raise Refusal(400, "InvalidParameterValue", f"Value ({name}) for parameter groupName is invalid.")
+        if (name, vpc) in [(n, v) for n, v, _ in self.here_groups().values()]:
+            raise Refusal(400, "InvalidGroup.Duplicate", f"The security group '{name}' already exists")
         self.effect()
+        tags = {g["ResourceType"]: tags_of(g.get("Tag")) for g in seq(p.get("TagSpecification"))}
         id = "sg-" + self.world.word(17)
-        self.groups[id] = (p["GroupName"], self.region)
+        # It costs nothing; that it is counted makes one that is left behind a failure of the test.
+        self.groups[id] = self.world.attach("group", id, tags.get("security-group", {}), None, False,
+                                            region=self.region, name=name, vpc=vpc)
+        return dict(groupId=id, **{"return": True})
+
+    def DeleteSecurityGroup(self, p):
+        id = p["GroupId"]
+        if id not in self.here_groups():
+            raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{id}' does not exist")
+        if any(id in m.facts["groups"] for m in self.world.alive()):
+            raise Refusal(400, "DependencyViolation", f"resource {id} has a dependent object")
+        self.effect()
+        self.groups[id].ended = self.world.now()
+        self.rules.pop(id, None)
         return dict(groupId=id, **{"return": True})
 
     def AuthorizeSecurityGroupIngress(self, p):
-        if p["GroupId"] not in GROUPS | set(self.groups):
+        if p["GroupId"] not in self.here_groups():
             raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{p['GroupId']}' does not exist")
         there = self.rules.setdefault(p["GroupId"], set())
         for rule in seq(p.get("IpPermissions")):
@@ -346,13 +380,40 @@ def products(fake, p):
                         }
                     }, "termAttributes": {}
                 }
+                terms = {"OnDemand": {"SKU.JRTCKXETXF": term}}
+                if reserved := reserved_terms(t, fake.price(t.name, False, region) / 1e6):
+                    terms["Reserved"] = reserved
                 rows.append(
                     json.dumps(
                         dict(product=dict(productFamily="Compute Instance", attributes=fields, sku="SKU"),
-                             serviceCode="AmazonEC2", terms={"OnDemand": {"SKU.JRTCKXETXF": term}})))
+                             serviceCode="AmazonEC2", terms=terms)))
     rows, more = fake.page(rows, p.get("NextToken"), p.get("MaxResults", 0), 100,
                            Refusal(400, "InvalidNextTokenException", "Invalid NextToken"))
     return dict(FormatVersion="aws_v1", PriceList=rows, **({"NextToken": more} if more else {}))
+
+
+def reserved_terms(type, price):
+    """Without an advance; with one, which is cheaper; and the kind that can be exchanged. A type with eight GPUs is
+    sold for three years with an advance only, one without GPUs not at all."""
+    out = {}
+    for years, share in RESERVED.items() if type.gpu else ():
+        total = price * share * YEAR_H * years
+        for option, kind, hourly, advance in (("No Upfront", "standard", price * share, 0),
+                                              ("All Upfront", "standard", 0, total * 0.9),
+                                              ("Partial Upfront", "standard", price * share / 2, total / 2),
+                                              ("No Upfront", "convertible", price * share * 0.8, 0)):
+            if type.count == 8 and years == 3 and option != "Partial Upfront":
+                continue
+            dimensions = {"H": dict(unit="Hrs", description="Linux/UNIX (Amazon VPC), reserved instance applied",
+                                    pricePerUnit={"USD": f"{hourly:.10f}"})}
+            if advance:
+                dimensions["Q"] = dict(unit="Quantity", description="Upfront Fee",
+                                       pricePerUnit={"USD": f"{advance:.4f}"})
+            out[f"SKU.{years}{option}{kind}"] = {
+                "priceDimensions": dimensions, "termAttributes": dict(LeaseContractLength=f"{years}yr",
+                                                                      OfferingClass=kind, PurchaseOption=option)
+            }
+    return out
 
 
 def who(fake, operation, p, request):

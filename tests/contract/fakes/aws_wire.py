@@ -13,7 +13,8 @@ SUBNETS = {
     "subnet-0aaaaaaaaaaaaaaa1": "us-east-1a", "subnet-0aaaaaaaaaaaaaaa2": "us-east-1b",
     "subnet-0aaaaaaaaaaaaaaa3": "us-west-2a", "subnet-0aaaaaaaaaaaaaaa4": "eu-central-1a"
 }
-GROUPS = {"sg-0123456789abcdef0"}
+GROUPS, VPC, OTHER_VPC = {"sg-0123456789abcdef0"}, "vpc-0aaaaaaaaaaaaaaa1", "vpc-0bbbbbbbbbbbbbbb2"
+RESERVATION = "cr-0123456789abcdef0"  # for p4d.24xlarge
 CODES = {
     "starting": (0, "pending"), "running": (16, "running"), "ending": (32, "shutting-down"), "gone": (48, "terminated"),
     "stopping": (64, "stopping"), "stopped": (80, "stopped")
@@ -33,7 +34,9 @@ ALLOWED = {  # what each action takes; a leading ! is required
     "BlockDeviceMapping.N.Ebs.DeleteOnTermination BlockDeviceMapping.N.Ebs.Iops BlockDeviceMapping.N.Ebs.Throughput "
     "BlockDeviceMapping.N.Ebs.Encrypted BlockDeviceMapping.N.Ebs.KmsKeyId IamInstanceProfile.Name "
     "MetadataOptions.HttpTokens MetadataOptions.HttpPutResponseHopLimit InstanceInitiatedShutdownBehavior EbsOptimized "
-    "DryRun InstanceMarketOptions.MarketType InstanceMarketOptions.SpotOptions.MaxPrice "
+    "DryRun CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId "
+    "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationResourceGroupArn "
+    "InstanceMarketOptions.MarketType InstanceMarketOptions.SpotOptions.MaxPrice "
     "InstanceMarketOptions.SpotOptions.SpotInstanceType InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior "
     + TAGS,
     "DescribeInstances": "InstanceId.N " + PAGES,
@@ -54,6 +57,7 @@ ALLOWED = {  # what each action takes; a leading ! is required
     "DescribeRegions": "RegionName.N AllRegions DryRun Filter.N.Name Filter.N.Value.N",
     "DescribeAvailabilityZones": "ZoneName.N AllAvailabilityZones DryRun Filter.N.Name Filter.N.Value.N",
     "DescribeSubnets": "SubnetId.N " + PAGES, "DescribeSecurityGroups": "GroupId.N GroupName.N " + PAGES,
+    "DeleteSecurityGroup": "!GroupId DryRun",
     "CreateSecurityGroup": "!GroupName !GroupDescription VpcId DryRun " + TAGS,
     "AuthorizeSecurityGroupIngress": "!GroupId IpPermissions.N.IpProtocol IpPermissions.N.FromPort "
     "IpPermissions.N.ToPort IpPermissions.N.IpRanges.N.CidrIp DryRun " + TAGS,

@@ -12,6 +12,7 @@ VIRTUAL_MACHINE = Rules(
     "properties.storageProfile.imageReference.* properties.storageProfile.diskControllerType "
     "properties.osProfile.computerName properties.osProfile.adminUsername properties.osProfile.customData "
     "properties.osProfile.linuxConfiguration.* properties.osProfile.allowExtensionOperations "
+    "properties.capacityReservation.capacityReservationGroup.id "
     "properties.networkProfile.networkInterfaces.N.id properties.networkProfile.networkInterfaces.N.properties.primary "
     "properties.networkProfile.networkInterfaces.N.properties.deleteOption properties.priority "
     "properties.evictionPolicy "

@@ -2,6 +2,7 @@
 import re, urllib.parse
 
 from base import Refusal, Reply
+from world import RESERVED, YEAR_H
 
 IMAGE = dict(publisher="microsoft-dsvm", offer="ubuntu-hpc", sku="2204", version="latest")
 KINDS = {
@@ -65,6 +66,9 @@ class More:
         properties, addresses = p.get("properties") or {}, []
         if kind == "NetworkInterface":
             addresses = self.interface(properties)
+            inside = [dict(c, properties=dict(c["properties"], privateIPAddress="10.0.0.4"))
+                      for c in properties["ipConfigurations"]]
+            properties = dict(properties, ipConfigurations=inside)
         if kind == "PublicIPAddress":
             if (p.get("sku") or
                 {}).get("name") == "Standard" and properties.get("publicIPAllocationMethod") != "Static":
@@ -218,6 +222,17 @@ class More:
                                  armSkuName=t.name, skuName=name, meterName=name, productName=product + " " + short,
                                  serviceName="Virtual Machines", unitOfMeasure="1 Hour", type="Consumption",
                                  isPrimaryMeterRegion=True, tierMinimumUnits=0.0))
+            for t in self.types.values():  # a reservation's unit is an hour, says Azure; its price is the whole term's
+                short = t.name.removeprefix("Standard_").replace("_", " ")
+                for years, share in RESERVED.items() if region in t.facts.get("zones", [region]) else ():
+                    full = int(t.on_demand * self.REGIONS[region]) / 1e6 * share * YEAR_H * years
+                    rows.append(
+                        dict(currencyCode="USD", retailPrice=full, unitPrice=full, armRegionName=region,
+                             armSkuName=t.name, skuName=short, meterName=short, productName="Virtual Machines " + short,
+                             serviceName="Virtual Machines", unitOfMeasure="1 Hour", type="Reservation",
+                             reservationTerm="1 Year" if years == 1 else f"{years} Years", isPrimaryMeterRegion=True,
+                             tierMinimumUnits=0.0))
+                    rows.append(dict(rows[-1], type="DevTestConsumption", retailPrice=0.01, unitPrice=0.01))
         rows = [r for r in rows if all(r["type" if k == "priceType" else k] == v for k, v in f.items())]
         reply = self.listing(request, rows, 1000, "Items", "NextPageLink")
         return reply

@@ -137,6 +137,8 @@ class Aws(Client):
                lambda: self.call("CreateSecurityGroup", {"GroupName": "g", "GroupDescription": "x"}))
         found = self.call("DescribeSecurityGroups", {"Filter.1.Name": "group-name", "Filter.1.Value.1": "g"})
         t.equal([g.text for g in found.findall(".//groupId")], [group])
+        self.call("DeleteSecurityGroup", {"GroupId": group})
+        t.code("InvalidGroup.NotFound", lambda: self.call("DeleteSecurityGroup", {"GroupId": group}))
         t.code(
             "InvalidClientTokenId", lambda: Aws(t.fake, AWS_ACCESS_KEY_ID="AKIAX").call(
                 "GetCallerIdentity", service="sts", version="2011-06-15"))

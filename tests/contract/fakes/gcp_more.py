@@ -2,7 +2,7 @@
 import re, time
 
 from base import Refusal, Reply
-from world import Type
+from world import RESERVED, Type
 
 ZONES = {
     "us-central1": ["us-central1-a", "us-central1-b"], "europe-west4": ["europe-west4-a"],
@@ -181,6 +181,14 @@ class More:
         t.ended = self.world.now()
         return Reply(200, self.operation_view(self.operation("deleteDisk", None, t.facts["zone"], self.link("disks"))))
 
+    def described(self, text, usage, region):
+        if not usage.startswith("Commit"):
+            return ("Spot Preemptible " if usage == "Preemptible" else "") + text + " running in " + region
+        for word, other in (("Predefined Instance Core", "Cpu"), ("Predefined Instance Ram", "Ram"),
+                            ("Instance Core", "Cpu"), ("Instance Ram", "Ram"), ("N1 ", ""), ("GPU", "GPU running")):
+            text = text.replace(word, other)
+        return f"Commitment v1: {text} in {region} for {usage[6]} Year" + "s" * (usage[6] != "1")
+
     def list_skus(self, request):
         if request.arg("currencyCode", "USD") != "USD":
             raise self.invalid("Only USD is known here.")
@@ -190,14 +198,13 @@ class More:
         rows = []
         for text, group, price in parts:
             for region, factor in self.REGIONS.items():
-                for usage in ("OnDemand", "Preemptible"):
-                    micros = int(price * SPOT) if usage == "Preemptible" else price
-                    nanos = int(micros * factor * 1000)
+                for usage, share in (("OnDemand", 1), ("Preemptible", SPOT), ("Commit1Yr", RESERVED[1]),
+                                     ("Commit3Yr", RESERVED[3])):
+                    nanos = int(int(price * share) * factor * 1000)
                     rows.append(
                         dict(
                             name=f"services/6F81-5844-456A/skus/{len(rows):04}", skuId=f"{len(rows):04}",
-                            description=("Spot Preemptible " if usage == "Preemptible" else "") + text +
-                            " running in " + region,
+                            description=self.described(text, usage, region),
                             category=dict(serviceDisplayName="Compute Engine", resourceFamily="Compute",
                                           resourceGroup=group, usageType=usage), serviceRegions=[region], pricingInfo=[
                                               dict(

@@ -23,7 +23,8 @@ ROUTES = [
      ("POST", "/v3[.]0/OS-CREDENTIAL/securitytokens", "createTemporaryKey"),
      ("GET", "/v3[.]0/OS-CREDENTIAL/credentials/(?P<id>[^/]+)", "showCredential"),
      ("POST", "/v2/bills/ratings/on-demand-resources",
-                                               "ratePrices"), ("GET", f"/v1/{P}/cloudservers/flavors", "listFlavors"),
+      "ratePrices"), ("POST", "/v2/bills/ratings/period-resources/subscribe-rate",
+                                               "rateYears"), ("GET", f"/v1/{P}/cloudservers/flavors", "listFlavors"),
      ("GET", f"/v1/{P}/cloudservers/flavor-sell-policies",
       "listSellPolicies"), ("GET", f"/v1/{P}/cloudservers/limits",
                             "showLimits"), ("GET", f"/v1/{P}/cloudservers/resize_flavors",
@@ -71,6 +72,7 @@ class Huawei(More, Roles, Fake):
 
     NEEDS = {
         "listProjects": "iam:projects:listProjects", "ratePrices": "bss:discount:view",
+        "rateYears": "bss:discount:view",
         "listFlavors": "ecs:cloudServerFlavors:get", "showLimits": "ecs:cloudServerQuotas:get",
         "createServers": "ecs:cloudServers:create evs:volumes:create vpc:publicIps:create",
         "listServers": "ecs:cloudServers:list", "showServer": "ecs:cloudServers:get",

@@ -3,7 +3,7 @@ import json
 
 from base import Refusal, Reply
 from rules import Rules
-from world import stamp
+from world import RESERVED, YEAR_H, stamp
 
 ZONES = {
     "cn-north-4": ["cn-north-4a", "cn-north-4b"], "cn-east-3": ["cn-east-3a"], "ap-southeast-3": ["ap-southeast-3a"]
@@ -101,6 +101,21 @@ class More:
                      official_website_amount=price))
         return 200, dict(amount=total, discount_amount=0, official_website_amount=total, measure_id=1,
                          currency=self.currency, product_rating_results=rows)
+
+    def rateYears(self, p, request):
+        rows = []
+        for q in p.get("product_infos") or []:
+            flavor, _, system = q.get("resource_spec", "").rpartition(".")
+            years = q.get("period_num")
+            if flavor not in self.types or system != "linux" or q.get("period_type") != 3 or years not in RESERVED or \
+                    q.get("region") not in ZONES or p.get("project_id") not in self.projects.values():
+                raise Refusal(400, "CBC.99006006", f"The product does not exist: {q}")
+            price = self.price(flavor, False, q["region"]) / 1e6 * YEAR_H * years * RESERVED[years]
+            rows.append(dict(id=q.get("id"), product_id="00301-" + flavor, official_website_amount=price, measure_id=1))
+        return 200, dict(
+            currency=self.currency, official_website_rating_result=dict(
+                official_website_amount=sum(r["official_website_amount"] for r in rows), measure_id=1,
+                product_rating_results=rows))
 
     def showCredential(self, p, request):
         """One's own, which everybody may ask for."""

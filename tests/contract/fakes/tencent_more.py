@@ -1,7 +1,7 @@
 """What tencent.py has beside instances: catalogue with prices and stock, keys, disks, quotas, identity."""
 from base import Refusal
 from rules import Rules
-from world import stamp
+from world import RESERVED, YEAR_H, stamp
 
 ZONES = {
     "ap-guangzhou": ["ap-guangzhou-6", "ap-guangzhou-7"], "ap-shanghai": ["ap-shanghai-5"],
@@ -69,12 +69,18 @@ class More:
         return dict(UnitPrice=full, UnitPriceDiscount=price, ChargeUnit="HOUR", Discount=round(price / full * 100, 2),
                     UnitPriceSecondStep=0, UnitPriceThirdStep=0)
 
+    def years_price(self, type):
+        hourly = self.price(type, False, self.region) / 1e6
+        one, three = (hourly * YEAR_H * years * share for years, share in RESERVED.items())
+        return dict(OriginalPrice=hourly * 730, DiscountPrice=hourly * 700, OriginalPriceOneYear=one * 1.2,
+                    DiscountPriceOneYear=one, OriginalPriceThreeYear=three * 1.2, DiscountPriceThreeYear=three)
+
     def DescribeZoneInstanceConfigInfos(self, p):
         f = self.filters(p, ("zone", "instance-family", "instance-type", "instance-charge-type", "sort-keys"))
         rows = []
         for zone in ZONES[self.region]:
             for t in self.types.values():
-                for charge in ("POSTPAID_BY_HOUR", "SPOTPAID"):
+                for charge in ("POSTPAID_BY_HOUR", "SPOTPAID", "PREPAID"):
                     family, spot = t.name.split(".")[0], charge == "SPOTPAID"
                     asked = {
                         "zone": zone, "instance-family": family, "instance-type": t.name, "instance-charge-type": charge
@@ -88,9 +94,9 @@ class More:
                              Memory=t.memory_gib, Gpu=t.count, GpuCount=float(t.count), InstanceFamily=family,
                              TypeName=t.name, Status="SELL" if left else "SOLD_OUT",
                              StatusCategory="EnoughStock" if left else "WithoutStock",
-                             SoldOutReason="" if left else "sold out", Price=self.unit_price(t.name,
-                                                                                             spot), Externals={},
-                             Remark=t.gpu, NetworkCard=25, InstanceBandwidth=25.0, CpuType="Intel", Fpga=0))
+                             SoldOutReason="" if left else "sold out", Price=self.years_price(t.name)
+                             if charge == "PREPAID" else self.unit_price(t.name, spot), Externals={}, Remark=t.gpu,
+                             NetworkCard=25, InstanceBandwidth=25.0, CpuType="Intel", Fpga=0))
         return dict(InstanceTypeQuotaSet=rows)
 
     def DescribeInstanceTypeConfigs(self, p):

@@ -8,6 +8,8 @@ Money is integers of millionths of the provider's currency. Nothing here locks: 
 import datetime, random, time
 
 HOUR_S = 3600
+YEAR_H = 8760
+RESERVED = {1: 0.6, 3: 0.4}  # what an hour costs who is bound for so many years, of the price on demand
 UTC = datetime.timezone.utc
 
 

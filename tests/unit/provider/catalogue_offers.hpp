@@ -38,6 +38,10 @@ inline std::vector<Offer> random_offers(std::size_t n, unsigned seed, const std:
     o.spot = spot;
     o.price_micros_per_hour = throw_of(20) == 0 ? price_unknown : static_cast<Micros>(100'000 + dice() % 40'000'000);
     o.currency = throw_of(5) == 0 ? "CNY" : "USD";
+    if (!spot && throw_of(2) && o.price_micros_per_hour > 0) {
+      o.reserved_1y_micros_per_hour = o.price_micros_per_hour * 6 / 10;
+      o.reserved_3y_micros_per_hour = throw_of(4) ? o.price_micros_per_hour * 4 / 10 : price_unknown;
+    }
     o.billing.unit_s = throw_of(2) ? 1 : 60;
     o.billing.minimum_s = 60;
     o.disk_bytes_max = throw_of(2) ? 2'000'000'000'000 : 0;

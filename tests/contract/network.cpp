@@ -1,0 +1,209 @@
+// The user's own network, keys and reservations: what the settings name stands in the order; and what Rille makes for a
+// machine itself goes with it.
+#include "runtime/provider/left_over.hpp"
+#include "tests/contract/fake.hpp"
+
+using namespace rille;
+using namespace rille::provider;
+
+namespace {
+
+struct Named {
+  const char* setting;
+  Value value;
+  const char* wanted;  // stands in the order
+};
+
+// Of each provider what its fake takes.
+std::vector<Named> named_by_settings() {
+  const Value by_type = Value().set("p4d.24xlarge", "cr-0123456789abcdef0");
+  const std::map<std::string, std::vector<Named>> all{
+      {"aws", {{"kms_key", "arn:aws:kms:us-east-1:1:key/k1", "\"arn:aws:kms:us-east-1:1:key/k1\""},
+               {"reservation", by_type, "\"cr-0123456789abcdef0\""}}},
+      {"azure", {{"kms_key", "/subscriptions/s/diskEncryptionSets/k1",
+                  "{\"id\":\"/subscriptions/s/diskEncryptionSets/k1\"}"},
+                 {"reservation", "/subscriptions/s/capacityReservationGroups/g1",
+                  "\"capacityReservationGroup\":{\"id\":\"/subscriptions/s/capacityReservationGroups/g1\"}"}}},
+      {"gcp", {{"kms_key", "projects/p/locations/l/keyRings/r/cryptoKeys/k1",
+                "{\"kmsKeyName\":\"projects/p/locations/l/keyRings/r/cryptoKeys/k1\"}"},
+               {"security_group", "lets-ssh-in", "\"tags\":{\"items\":[\"lets-ssh-in\"]}"},
+               {"vpc", "global/networks/default", "\"global/networks/default\""},
+               {"reservation", "mine", "\"consumeReservationType\":\"SPECIFIC_RESERVATION\""}}},
+      {"alibaba", {{"kms_key", "key-1", "\"SystemDisk.KMSKeyId\":\"key-1\""},
+                   {"reservation", "crp-1", "\"PrivatePoolOptions.Id\":\"crp-1\""}}},
+      {"huawei", {{"kms_key", "0fd1b4f4-7e4a-4409-9701-ba8be283dbc3",
+                   "\"__system__cmkid\":\"0fd1b4f4-7e4a-4409-9701-ba8be283dbc3\""}}},
+      {"tencent", {}}};
+  const auto mine = all.find(fake_name());
+  return mine == all.end() ? std::vector<Named>() : mine->second;
+}
+
+bool has_public_address_setting() {
+  const std::set<std::string> all{"aws", "azure", "gcp", "alibaba", "tencent", "huawei"};
+  return all.contains(fake_name()) && variable("RILLE_FAKE_FILE", "").empty();
+}
+
+struct WithSettings : Fake {
+  void say(const std::string& name, Value value) {
+    Value settings = told["settings"];
+    settings.set(name, std::move(value));
+    told.set("settings", std::move(settings));
+    provider = make();
+  }
+  CreateRequest order_of(const std::string& token, const std::string& gpu) {
+    CreateRequest request = order(token);
+    request.offer = offers(gpu).front();
+    return request;
+  }
+  bool was_sent(const std::string& text) {
+    const Value state = control("state");
+    for (const Value& call : *state["calls"].as_array())
+      if (call["parameters"].to_json().find(text) != std::string::npos) return true;
+    return false;
+  }
+  std::size_t asked(const std::string& operation) {
+    std::size_t n = 0;
+    const Value state = control("state");
+    for (const Value& call : *state["calls"].as_array()) n += call.text("operation") == operation;
+    return n;
+  }
+  void end(const std::string& id) {
+    REQUIRE(wait(provider->terminate(id, {})));
+    until(id, MachineState::gone);
+  }
+};
+
+struct OfAws : WithSettings {
+  const bool here = fake_name() == "aws" && variable("RILLE_FAKE_FILE", "").empty();  // not moto
+  void without_group() { provider = make({"security_group", "subnet"}); }
+  std::vector<Machine> listed() { return wait(provider->list("rille-", {})).value(); }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(WithSettings, "settings: a key, a group and a reservation of one's own stand in the order") {
+  if (!variable("RILLE_FAKE_FILE", "").empty()) return;
+  for (const Named& named : named_by_settings()) {
+    INFO(named.setting);
+    const Value before = told["settings"];
+    say(named.setting, named.value);
+    const auto made = wait(provider->create(order_of(named.setting, "A100"), {}));
+    if (!made) FAIL(made.error().message + " / " + made.error().hint);
+    CHECK(was_sent(named.wanted));
+    end(made->id);
+    told.set("settings", before);
+  }
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(WithSettings, "settings: a machine without a public address is reached within its network") {
+  if (!has_public_address_setting()) return;
+  say("public_address", false);
+  const auto made = wait(provider->create(order("inside"), {}));
+  if (!made) FAIL(made.error().message + " / " + made.error().hint);
+  const Machine live = until(made->id, MachineState::live);
+  const std::string address = live.details.text("address");
+  INFO(address);
+  CHECK((address.starts_with("10.") || address.starts_with("172.16.") || address.starts_with("192.168.")));
+  CHECK(Value(Value::Array(live.channel.argv_prefix.begin(), live.channel.argv_prefix.end())).to_json().find(address) !=
+        std::string::npos);
+  end(made->id);
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(OfAws, "aws: a group is made for the machine, with its tag, and goes after it") {
+  if (!here) return;
+  without_group();
+  const CreateRequest request = order("grouped");
+  const auto made = wait(provider->create(request, {}));
+  REQUIRE(made);
+  REQUIRE(wait(provider->create(request, {})));
+  CHECK(asked("CreateSecurityGroup") == 1);
+  CHECK(was_sent("\"IpPermissions.1.IpRanges.1.CidrIp\":\"0.0.0.0/0\""));
+  REQUIRE(listed().size() == 1);  // while there is a machine, it alone
+  CHECK(alive() > 2);
+  REQUIRE(wait(provider->terminate(made->id, {})));
+  until(made->id, MachineState::gone);
+  const std::vector<Machine> left = listed();
+  REQUIRE(left.size() == 1);
+  CHECK(is_free_left_over(left[0]));
+  CHECK(left[0].tag == request.tag);
+  CHECK(left[0].state == MachineState::terminating);
+  CHECK(wait(provider->describe(left[0].id, {})).value().tag == request.tag);
+  REQUIRE(wait(provider->terminate(left[0].id, {})));
+  CHECK(wait(provider->describe(left[0].id, {})).value().state == MachineState::gone);
+  REQUIRE(wait(provider->terminate(left[0].id, {})));
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(OfAws, "aws: a group that was left without its rule gets it, by the next send") {
+  if (!here) return;
+  without_group();
+  const CreateRequest request = order("first");
+  fault("refuse", "AuthorizeSecurityGroupIngress");
+  CHECK_FALSE(wait(provider->create(request, {})));
+  CHECK(asked("RunInstances") == 0);
+  REQUIRE(wait(make({"security_group", "subnet"})->create(request, {})));
+  CHECK(asked("CreateSecurityGroup") == 1);
+  CHECK(asked("AuthorizeSecurityGroupIngress") == 2);
+}
+
+TEST_CASE_METHOD(OfAws, "aws: a group that another process makes meanwhile is taken") {
+  if (!here) return;
+  without_group();
+  const CreateRequest request = order("first");
+  REQUIRE(wait(provider->create(request, {})));
+  control("set", Value().set("hidden_groups", 1));
+  REQUIRE(wait(make({"security_group", "subnet"})->create(request, {})));
+  CHECK(asked("CreateSecurityGroup") == 2);  // the second was refused
+  CHECK(machines_made() == 1);
+}
+
+TEST_CASE_METHOD(OfAws, "aws: a machine that is refused leaves no group") {
+  if (!here) return;
+  without_group();
+  const CreateRequest request = order("refused");
+  fault("capacity");
+  const auto refused = wait(provider->create(request, {}));
+  REQUIRE_FALSE(refused);
+  CHECK(to_string(refused.error().kind) == to_string(ErrorKind::capacity));
+  CHECK(asked("DeleteSecurityGroup") == 1);
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(OfAws, "aws: ssh_from narrows who gets in, vpc is where the group is made") {
+  if (!here) return;
+  say("ssh_from", Value::Array{"203.0.113.0/24", "198.51.100.7/32"});
+  say("vpc", "vpc-0bbbbbbbbbbbbbbb2");
+  without_group();
+  const auto made = wait(provider->create(order("narrow"), {}));
+  if (!made) FAIL(made.error().message);
+  CHECK(was_sent("\"IpPermissions.1.IpRanges.2.CidrIp\":\"198.51.100.7/32\""));
+  CHECK(was_sent("\"VpcId\":\"vpc-0bbbbbbbbbbbbbbb2\""));
+  CHECK_FALSE(was_sent("0.0.0.0/0"));
+  for (const char* wrong : {"203.0.113.0", "203.0.113.0/33", "::/0", "home"}) {
+    INFO(wrong);
+    Value settings = told["settings"];
+    settings.set("ssh_from", wrong);
+    std::ofstream(root + "/wrong.json") << Value().set("aws", std::move(settings)).to_json();
+    const auto refused = make_providers(*loop, root + "/wrong.json", root + "/home");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().kind == ErrorKind::config);
+    CHECK(refused.error().message.find(wrong) != std::string::npos);
+  }
+}
+
+TEST_CASE_METHOD(OfAws, "aws: a reservation is not for spot machines, and one of another type is no capacity") {
+  if (!here) return;
+  say("reservation", "cr-0123456789abcdef0");
+  const auto spot = wait(provider->create(order("spot", true), {}));
+  if (!spot) FAIL(spot.error().message);
+  CHECK_FALSE(was_sent("CapacityReservationSpecification"));
+  const auto other = wait(provider->create(order_of("other", "T4"), {}));
+  REQUIRE_FALSE(other);
+  CHECK(to_string(other.error().kind) == to_string(ErrorKind::capacity));
+  say("capacity_block", true);
+  const auto block = wait(provider->create(order_of("block", "A100"), {}));
+  if (!block) FAIL(block.error().message);
+  CHECK(was_sent("\"capacity-block\""));
+}
