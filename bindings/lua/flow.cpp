@@ -402,7 +402,9 @@ local function cell(key, v, row)
     if foreign and row.currency and row.currency ~= "USD" then return ("%.4g %s"):format(v, row.currency) end
     return ("$%.4g"):format(v)
   end
-  if type(v) == "number" and (key:find("memory") or key:find("bytes")) then return ("%.4g GB"):format(v / 1e9) end
+  if type(v) == "number" and (key:find("memory") or key:find("bytes")) then
+    return v < 1e12 and ("%.4g GB"):format(v / 1e9) or ("%.4g TB"):format(v / 1e12)
+  end
   if type(v) == "table" then return type(v[1]) == "string" and table.concat(v, " ") or "..." end
   return tostring(v)
 end
@@ -435,7 +437,7 @@ local function print_list(whole)
   local rest = core.names_of(present)
   for _, key in ipairs(rest) do columns[#columns + 1] = key end
   local lines, widths = { {} }, {}
-  for c, key in ipairs(columns) do lines[1][c] = key:gsub("_bytes$", ""):gsub("_", " "):upper() end
+  for c, key in ipairs(columns) do lines[1][c] = key:gsub("_bytes", ""):gsub("_", " "):upper() end
   for r, row in ipairs(list) do
     lines[r + 1] = {}
     for c, key in ipairs(columns) do lines[r + 1][c] = cell(key, row[key], row) end

@@ -71,7 +71,7 @@ def check_end(place, where, machines):
 
 
 def one(place, n, machines, only=""):
-    """How many machines there have been; less: the run ended before its n-th boundary, or its n-th of that letter."""
+    """(whether it had an n-th boundary, or an n-th of that letter; how many machines there have been)"""
     global resumed
     before = newest(place)
     log.unlink(missing_ok=True)
@@ -83,8 +83,7 @@ def one(place, n, machines, only=""):
     if code != -signal.SIGKILL:
         if code != 0 or (letters.count(only) if only else len(letters)) >= n:
             failures.append(f"{where}: ended with {code}: {out[-900:]} {err[-900:]}")
-        check_end(place, "not killed", machines)
-        return -1
+        return False, check_end(place, "not killed", machines)
     killed[NAMES[letters[-1]]] += 1
     id, state = newest(place)
     if (id, state) != before and state not in ("done", "failed", "cancelled"):
@@ -95,7 +94,7 @@ def one(place, n, machines, only=""):
             failures.append(f"{where}: resumed with {code}: {out[-900:]} {err[-900:]}")
     elif id != before[0] and state != "done":
         failures.append(f"{where}: the run is {state}")
-    return check_end(place, where, machines)
+    return True, check_end(place, where, machines)
 
 
 try:
@@ -106,12 +105,13 @@ try:
         Path(root, "providers.json").write_text(json.dumps({o.place: settings}))
         place.env.update(RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", RILLE_THREADS="1",
                          RILLE_PROVIDERS=root + "/providers.json")
-        n, machines = o.first, 0
-        while not failures and (more := one(place, n, machines)) >= 0:
-            n, machines = n + o.every, more
+        n, machines, more = o.first, 0, True
+        while not failures and more:
+            more, machines = one(place, n, machines)
+            n += o.every if more else 0
         for letter, name in NAMES.items():  # what each K-th has passed over
             if not failures and not killed[name]:
-                machines = max(machines, one(place, 1, machines, letter))
+                _, machines = one(place, 1, machines, letter)
         never = sorted(set(NAMES.values()) - set(killed))
         if never and not failures:
             failures.append(f"never killed at: {', '.join(never)}: does {o.shim} see them?")

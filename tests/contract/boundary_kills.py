@@ -160,7 +160,8 @@ def most_micros(m, billing):
     start, end = spans[m["id"]]
     units = math.ceil((end - math.floor(start)) / billing["unit_s"])
     micros = (cost + dear) * 1e6 if o.resize else m["price"]  # as if it had been both all the time
-    return math.ceil(micros * max(units * billing["unit_s"], billing["minimum_s"]) / 3600)
+    most = math.ceil(micros * max(units * billing["unit_s"], billing["minimum_s"]) / 3600)
+    return most + o.resize  # each type is rounded up by itself
 
 
 def check_bills():

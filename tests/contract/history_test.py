@@ -75,6 +75,7 @@ return { type = list[1].type, now = list[1].now, hint = not ok and err.hint }
     told = json.loads(out).get("result") if code == 0 else None
     check("a script reads it", code == 0 and told["now"] > 0 and told["type"] and told["hint"] == "did you mean gpu?",
           (code, out, err))
+    Path(aws.root, "none.json").write_text("{}")
     alone = subprocess.run([aws.program, "offers", "--history"], env=aws.env(RILLE_PROVIDERS=aws.root + "/none.json"),
                            capture_output=True, text=True, timeout=60, cwd=aws.root)
     check("where nobody keeps one, it says who does", alone.returncode == 0 and "aws and alibaba do" in alone.stdout,

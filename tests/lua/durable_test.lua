@@ -252,11 +252,12 @@ tap.test("offers print as a table", function()
   tap.ok(tostring(offers):find("PRICE PER HOUR"))
   tap.ok(offers[1].price_per_hour == 0 and offers[1].price_micros_per_hour == nil)
   offers[1] = { provider = "far", id = "x", price_per_hour = 70, currency = "CNY", dollars_per_hour = 9.8,
-    price_per_tflop = 0.5 }
+    price_per_tflop = 0.5, disk_bytes_max = 32e12 }
   offers[2] = { provider = "aws", region = "us-east-1", error = "no such key", kind = "auth", hint = "set one" }
   offers[3] = { provider = "aws", unpriced = 37, note = "37 further types fit" }
   local text = tostring(offers)
   tap.ok(text:find("70 CNY", 1, true) and not text:find("$70", 1, true))  -- a price is in its currency
+  tap.ok(text:find("DISK MAX", 1, true) and text:find("32 TB", 1, true))
   tap.ok(text:find("$9.8", 1, true) and text:find("$0.5", 1, true))
   tap.ok(text:find("\naws, us-east-1: error (auth): no such key\n  hint: set one\naws: 37 further types fit", 1, true))
   tap.ok(not text:find("ERROR", 1, true) and not text:find("UNPRICED", 1, true))  -- none has a column

@@ -203,7 +203,7 @@ class Fake:
         if what == "state":
             last = int(a.get("calls", len(self.calls)))
             return dict(world.view(), provider=self.name, currency=self.currency, billing=world.billing,
-                        secrets=self.secrets() + self.lent, loans=self.loans, calls=self.calls[len(self.calls) - last:],
+                        secrets=self.lent + self.secrets(), loans=self.loans, calls=self.calls[len(self.calls) - last:],
                         faults=[f for f in self.faults if f["times"] > 0], needed=sorted(self.needed))
         if what == "fault":
             if a.get("kind") not in KINDS:

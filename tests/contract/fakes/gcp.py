@@ -14,7 +14,7 @@ from lending import TOKEN, way
 from rsa_key import EXPONENT, RsaKey
 from world import stamp
 
-SCOPES = {"https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/compute"}
+SCOPES = {"https://www.googleapis.com/auth/" + name for name in ("cloud-platform", "compute", "iam")}
 ROUTES = [
     (m, re.compile("/compute/v1/projects/(?P<project>[^/]+)" + p), n)
     for m, p, n in [("GET", "",

@@ -35,6 +35,7 @@ if __name__ == "__main__":
     enter_venv(pathlib.Path(sys.argv[1]))
 
 from sdk_base import DATA, Sdk  # noqa: E402
+from sdk_keys import AwsKeys, AzureKeys, GcpKeys, HuaweiKeys, TencentKeys  # noqa: E402,F401
 from sdk_others import Azure, Gcp, Kubernetes  # noqa: E402,F401
 from sdk_rest import Runpod, Vast  # noqa: E402,F401
 from sdk_signers import Signers  # noqa: E402,F401
@@ -348,8 +349,11 @@ class Huawei(Sdk):
 
 
 if __name__ == "__main__":
-    every = ["Aws", "Alibaba", "Tencent", "Huawei", "Kubernetes", "Azure", "Gcp", "Runpod", "Vast", "Signers"]
+    every = [
+        "Aws", "Alibaba", "Tencent", "Huawei", "Kubernetes", "Azure", "Gcp", "Runpod", "Vast", "Signers", "AwsKeys",
+        "GcpKeys", "AzureKeys", "HuaweiKeys", "TencentKeys"
+    ]
     Signers.program = sys.argv[2]
-    names = [n.capitalize() for n in sys.argv[3:]] or every
+    names = [e for e in every if e.lower() in {n.lower() for n in sys.argv[3:] or every}]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(globals()[n]) for n in names)
     sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
