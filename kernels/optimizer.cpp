@@ -39,7 +39,7 @@ void increment(const Call& c) {
   if (!skipped(c)) ++*c.out[0].ptr<int64_t>();
 }
 
-// f(elements of the gradient, the first one's place, how many): f16 and bf16 a piece at a time, that stays in the cache.
+// f(elements of the gradient, the place of the first, how many); f16 and bf16 a piece at a time, to stay in the cache.
 template <class T, class F>
 static void with_gradient(const View& g, int64_t first, int64_t count, const F& f) {
   if (!is_half(g.dtype)) return f(g.ptr<T>() + first, first, count);

@@ -121,15 +121,18 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
   }
 }
 
-// A machine that is in the ledger ends without a look at its request. One that comes to light only then is entered with
-// the billing of its offer.
+// A live machine ends without a look at its request: its place is in the ledger, too. All else is read whole, since it
+// may be written whole.
 Result<std::optional<Lease>> Manager::find_to_end(const std::string& id) const {
   RILLE_TRY(std::vector<Lease> rows, read_leases(journal_.reader(), "WHERE id=?", {id}, Parts::brief));
   if (rows.empty()) return std::optional<Lease>();
-  const Lease& l = rows.front();
+  Lease& l = rows.front();
   const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
-  if (std::none_of(l.tenures.begin(), l.tenures.end(), is_its)) return find(id);
-  return std::optional<Lease>(std::move(rows.front()));
+  const auto its = std::find_if(l.tenures.begin(), l.tenures.end(), is_its);
+  if (l.state != "live" || its == l.tenures.end()) return find(id);
+  l.request.offer.region = its->region;
+  l.request.offer.billing = its->billing;
+  return std::optional<Lease>(std::move(l));
 }
 
 Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence) {

@@ -100,3 +100,25 @@ TEST_CASE_METHOD(Fake, "tencent: the account's currency is what the settings say
   REQUIRE(one);
   CHECK(one->front()->traits().currency == "USD");
 }
+
+TEST_CASE_METHOD(Fake, "kubernetes: a pod that is evicted lives until its grace is over, and has a notice") {
+  if (fake_name() != "kubernetes") return;
+  const auto made = wait(provider->create(order("evicted"), {}));
+  if (!made) FAIL(made.error().message);
+  until(made->id, MachineState::live);
+  CHECK(wait(provider->describe(made->id, {}))->notice_wall_us == 0);
+  const double before_s = control("state").number("now");
+  control("reclaim", Value().set("id", made->id).set("in_seconds", 30));
+  const auto told = wait(provider->describe(made->id, {}));
+  REQUIRE(told);
+  CHECK(told->state == MachineState::live);
+  CHECK(static_cast<double>(told->notice_wall_us) / 1e6 >= before_s + 29);  // told in whole seconds
+  CHECK(told->details.text("evicted") == "PreemptionByScheduler");
+  const auto listed = wait(provider->list(made->tag, {}));
+  REQUIRE(listed);
+  REQUIRE(listed->size() == 1);
+  CHECK(listed->front().notice_wall_us == told->notice_wall_us);
+  advance(40);
+  CHECK(wait(provider->describe(made->id, {}))->state == MachineState::gone);
+  REQUIRE(wait(provider->terminate(made->id, {})));
+}

@@ -107,13 +107,13 @@ constexpr Refusal refusals[] = {
     {"nrecognized option", ErrorKind::config, "`options` in the settings; Slurm 20.11 or newer is needed"},
     {"ommand not found", ErrorKind::config, "Slurm's commands have to be in the PATH there; `via` says where that is"},
     {": not found", ErrorKind::config, "Slurm's commands have to be in the PATH there; `via` says where that is"},
-    {"not establish a configuration source", ErrorKind::config,
-     "there is no slurm.conf: SLURM_CONF names it, or `via` leads to a login node"},
 };
 
 // Nobody knows what became of the command, but where to look.
 constexpr Refusal silences[] = {
     {"contact slurm controller", ErrorKind::network, "`scontrol ping` there says whether Slurm's controller is up"},
+    {"not establish a configuration source", ErrorKind::network,
+     "is there a slurm.conf? SLURM_CONF names it, or `via` leads to a login node"},
     {"unge", ErrorKind::network, "is munged running there? Slurm signs with it: munge -n | unmunge"},
     {"ould not resolve hostname", ErrorKind::network, "`via` in the settings names the login node"},
     {"onnection refused", ErrorKind::network, "is the login node of `via` up?"},

@@ -80,14 +80,14 @@ struct Queue {
   void open(std::size_t i, Result<> with = success()) { counter->asking.at(i).set(std::move(with)); }
 };
 
-Value any() { return Value().set("gpu", "any").set("ttl", "1h"); }
+Value wish() { return Value().set("gpu", "cpu").set("ttl", "1h"); }
 
 }  // namespace
 
 TEST_CASE("rents that want the same at the same moment ask once, and others for themselves") {
   Queue q;
-  for (int i = 0; i < 5; ++i) q.rent("box" + std::to_string(i), any());
-  q.rent("longer", any().set("ttl", "2h"));
+  for (int i = 0; i < 5; ++i) q.rent("box" + std::to_string(i), wish());
+  q.rent("longer", wish().set("ttl", "2h"));
   CHECK(q.counter->asked == 2);
   q.open(1);
   q.until(1);
@@ -97,7 +97,7 @@ TEST_CASE("rents that want the same at the same moment ask once, and others for 
   for (const auto& r : q.results) CHECK(r.ok());
   CHECK(q.counter->asked == 2);
   CHECK(q.counter->made == 6);
-  q.rent("later", any());  // nobody asks now: what was heard is of another time
+  q.rent("later", wish());  // nobody asks now: what was heard is of another time
   CHECK(q.counter->asked == 3);
   q.open(2);
   q.until(7);
@@ -106,10 +106,10 @@ TEST_CASE("rents that want the same at the same moment ask once, and others for 
 TEST_CASE("where the one that asks is cancelled, the next asks, and what a provider refuses all hear") {
   Queue q;
   CancelSource first, second;
-  q.rent("first", any(), first.token());
-  q.rent("second", any(), second.token());
-  q.rent("third", any());
-  q.rent("fourth", any());
+  q.rent("first", wish(), first.token());
+  q.rent("second", wish(), second.token());
+  q.rent("third", wish());
+  q.rent("fourth", wish());
   second.cancel(make_error(ErrorKind::cancelled, "not this one"));
   q.until(1);
   CHECK(q.results[0].error().message == "not this one");
@@ -126,11 +126,11 @@ TEST_CASE("where the one that asks is cancelled, the next asks, and what a provi
 
 TEST_CASE("a process that ends while others wait for its question leaves nothing behind") {
   Queue q;
-  q.rent("first", any());
-  q.rent("second", any());
+  q.rent("first", wish());
+  q.rent("second", wish());
   q.w.loop->abandon_tasks();
   CHECK(q.counter->asked == 1);
-  q.rent("third", any());
+  q.rent("third", wish());
   CHECK(q.counter->asked == 2);
   q.open(1);
   q.until(1);

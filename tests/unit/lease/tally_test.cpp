@@ -136,11 +136,16 @@ class Books {
 }  // namespace
 
 TEST_CASE("sums of budgets that are kept are what a count would find") {
-  const int seed = GENERATE(range(1, 9));
-  INFO("seed " << seed);
-  Books books(seed);
-  books.play(60);
-  CHECK(books.rented > 5);
-  CHECK(books.rolled_back > 0);
-  CHECK(books.others > 0);
+  int rented = 0, rolled_back = 0, others = 0;
+  for (int seed = 1; seed <= 8; ++seed) {
+    INFO("seed " << seed);
+    Books books(seed);
+    books.play(60);
+    rented += books.rented;
+    rolled_back += books.rolled_back;
+    others += books.others;
+  }
+  CHECK(rented > 50);
+  CHECK(rolled_back > 10);
+  CHECK(others > 10);
 }
