@@ -21,25 +21,28 @@ local function is_module(v)
   return type(mt) == "table" and marks[mt] == true
 end
 
--- Visits the tensors in the order of their names; lists in the order of their positions.
-local function walk(part, path, visit)
+-- The tensors, in the order of their names, of lists in the order of their positions: a list of { name, tensor, owner,
+-- key }. Not a function that is called with each: compiled, the loop would hold the first functions that it called, and
+-- all that they refer to, such as the tensors of a file.
+local function tensors_of(part, path, list)
   for key, v in pairs(part) do
     local name = path == "" and tostring(key) or path .. "." .. tostring(key)
     if native.kind(v) then
-      visit(name, v, part, key)
+      list[#list + 1] = { name = name, tensor = v, owner = part, key = key }
     elseif is_module(v) or (type(v) == "table" and getmetatable(v) == nil) then
-      walk(v, name, visit)
+      tensors_of(v, name, list)
     end
   end
+  return list
 end
 
 -- Replaces each tensor by change(tensor). What two parts share stays shared.
 local function for_each_once(part, change)
   local changed = {}
-  walk(part, "", function(_, tensor, owner, key)
-    changed[tensor] = changed[tensor] or change(tensor)
-    owner[key] = changed[tensor]
-  end)
+  for _, at in ipairs(tensors_of(part, "", {})) do
+    changed[at.tensor] = changed[at.tensor] or change(at.tensor)
+    at.owner[at.key] = changed[at.tensor]
+  end
 end
 
 ---The parameters: a list of { name =, tensor = }, in the order of their names. One that two parts share stands there
@@ -48,11 +51,12 @@ end
 ---@mark ephemeral
 function methods:parameters()
   local list, seen = {}, {}
-  walk(self, "", function(name, tensor)
-    if not tensor.requires_grad or seen[tensor] then return end
-    seen[tensor] = true
-    list[#list + 1] = { name = name, tensor = tensor }
-  end)
+  for _, at in ipairs(tensors_of(self, "", {})) do
+    if at.tensor.requires_grad and not seen[at.tensor] then
+      seen[at.tensor] = true
+      list[#list + 1] = { name = at.name, tensor = at.tensor }
+    end
+  end
   return list
 end
 
@@ -61,7 +65,7 @@ end
 ---@mark ephemeral
 function methods:state()
   local list = {}
-  walk(self, "", function(name, tensor) list[#list + 1] = { name = name, tensor = tensor } end)
+  for _, at in ipairs(tensors_of(self, "", {})) do list[#list + 1] = { name = at.name, tensor = at.tensor } end
   return list
 end
 
@@ -138,14 +142,14 @@ end
 ---@mark ephemeral
 function methods:load_state(state)
   rille.no_grad(function()
-    walk(self, "", function(name, tensor)
-      local source = state[name]
+    for _, at in ipairs(tensors_of(self, "", {})) do
+      local source = state[at.name]
       if not source then
-        rille.error { kind = "state", message = "model:load_state: there is no parameter '" .. name .. "'",
+        rille.error { kind = "state", message = "model:load_state: there is no parameter '" .. at.name .. "'",
           hint = "the state belongs to another model: check layers, width and names" }
       end
-      tensor:detach():copy_(source)
-    end)
+      at.tensor:detach():copy_(source)
+    end
   end)
 end
 

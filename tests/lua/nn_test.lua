@@ -27,6 +27,25 @@ end
 
 local gpt = { layers = 2, heads = 2, width = 32, context = 16, vocab = 64, seed = 1 }
 
+-- Enough tensors for the loops over them to be compiled: compiled code holds the constants that it met.
+tap.test("a model keeps nothing of what was loaded into it, nor of what it was before it was moved", function()
+  local kept = setmetatable({}, { __mode = "v" })
+  local function work()
+    local model, file = nn.gpt { layers = 12, heads = 2, width = 8, context = 4, vocab = 8, tied = true }, {}
+    for _, p in ipairs(model:state()) do file[p.name] = p.tensor:detach():clone() end
+    kept.file, kept.tensor = file, file["tokens.weight"]
+    model:load_state(file)
+    kept.before = model.tokens.weight
+    return model:to("bf16")
+  end
+  local model = work()
+  dev:synchronize()
+  collectgarbage()
+  collectgarbage()
+  tap.equal(next(kept), nil)
+  tap.equal(#model:parameters(), 148)
+end)
+
 tap.test("models learn, with gradients everywhere", function()
   local x, y = ids { 1, 2, 3, 4, 5, 6 }, ids { 2, 3, 4, 5, 6, 7 }
   local function language(model) return model(x):cross_entropy(y) end
