@@ -20,8 +20,7 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
         scope, texts, options);
   };
   static const std::string whole = columns("scope", "request,token,tag,machine", "options");
-  static const std::string brief = columns(
-      "''", "CASE WHEN json_valid(request) THEN json_extract(request,'$.offer.region') END,'',tag,NULL", "NULL");
+  static const std::string brief = columns("''", "NULL,'',tag,NULL", "NULL");
   const std::string sql = std::string(parts == Parts::brief ? brief : whole).append(where);
   RILLE_CHECK(db.query(sql, values, [&](const store::Row& row) {
     Lease l;
@@ -50,10 +49,7 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
     l.replacing = row.text(25);
     l.run_tag = row.text(26);
     l.taken_us = row.null(27) ? 0 : row.integer(27);
-    if (parts == Parts::brief) {
-      l.request.offer.region = row.text(7);
-      return out.push_back(std::move(l));
-    }
+    if (parts == Parts::brief) return out.push_back(std::move(l));
     auto read = [&](int column, auto from_value, auto store) {
       Result<Value> v = Value::from_json(row.text(column));
       auto typed = v ? from_value(*v) : decltype(from_value(*v))(v.error());

@@ -5,8 +5,7 @@
 
 namespace rille::lease {
 
-// brief: without its token, scope, options and the provider's answer, and of its request only the offer's region, where
-// its machine is looked for: enough to end it.
+// brief: without its request, token, scope, options and the provider's answer: enough to end it.
 enum class Parts { whole, brief };
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
                                        std::initializer_list<store::SqlValue> values, Parts parts = Parts::whole);

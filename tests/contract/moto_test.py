@@ -18,7 +18,7 @@ Not shown there, but on the scripted fake:
 import os, re, subprocess, sys
 from pathlib import Path
 
-CASES = ["offers*", "a life*", "what is unknown*", "lists have pages"]
+CASES = ["offers: what is sold*", "a life*", "what is unknown*", "lists have pages"]
 here = Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent / "cli"))
 from moto_cloud import environment

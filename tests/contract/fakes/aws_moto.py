@@ -66,13 +66,11 @@ def main():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
     image = next(i.id for i in front.ec2().describe_images() if "buntu" in i.name)
-    group = next(g.id for g in front.ec2().describe_security_groups() if g.name == "default")
     print(
         json.dumps(
             dict(port=server.server_port, secrets=["moto-secret"], temporary={},
                  env=dict(AWS_ACCESS_KEY_ID="AKIAMOTO", AWS_SECRET_ACCESS_KEY="moto-secret"),
-                 settings=dict(endpoints=dict(ec2=url, pricing=url, metadata=""), regions=[REGION], image=image,
-                               security_group=group))),
+                 settings=dict(endpoints=dict(ec2=url, pricing=url, metadata=""), regions=[REGION], image=image))),
         flush=True)
     sys.stdin.read()
     os._exit(0)
