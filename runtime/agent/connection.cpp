@@ -16,6 +16,11 @@ std::shared_ptr<Connection> Connection::over(Loop& loop, std::unique_ptr<Stream>
   return over(loop, stream, stream, std::move(owner));
 }
 
+namespace {
+// How long what the other side has said before it stopped listening may take to be read.
+constexpr std::int64_t last_word_ms = 500;
+}  // namespace
+
 void Connection::enqueue(std::string bytes, std::optional<Future<Result<>>> done) {
   queued_bytes_ += bytes.size();
   queue_.push_back({std::move(bytes), std::move(done)});
@@ -25,24 +30,38 @@ void Connection::enqueue(std::string bytes, std::optional<Future<Result<>>> done
 }
 
 Task<void> Connection::write_all(std::shared_ptr<Connection> self) {
-  while (!self->queue_.empty() && !self->closed()) {
+  while (!self->queue_.empty() && !self->closed() && !self->deaf_) {
     Outgoing item = std::move(self->queue_.front());
     self->queue_.pop_front();
     self->queued_bytes_ -= item.bytes.size();
     auto written = co_await self->out_.write(item.bytes, self->closed_.token());
-    if (item.done) item.done->set(written.ok() ? success() : Result<>(written.error()));
     if (!written && !self->closed()) {
       Error broken = make_error(ErrorKind::network, "the channel to the agent broke while writing").with_retry();
-      self->close(std::move(broken).with_cause(written.error()));
+      self->deaf_ = std::move(broken).with_cause(written.error());
+      self->loop_.spawn(close_after_last_word(self));
     }
+    if (item.done) item.done->set(written.ok() ? success() : Result<>(written.error()));
   }
   for (Outgoing& item : std::exchange(self->queue_, {}))
-    if (item.done) item.done->set(Result<>(self->closed_.token().reason()));
+    if (item.done) item.done->set(self->open());
+  self->queued_bytes_ = 0;
   self->writing_ = false;
 }
 
+// Who no longer listens may have said why: reading goes on until that has come, or the end.
+Task<void> Connection::close_after_last_word(std::shared_ptr<Connection> self) {
+  (co_await sleep_for(self->loop_, last_word_ms, self->closed_.token())).ok();
+  self->close(*self->deaf_);
+}
+
+Result<> Connection::open() const {
+  if (closed()) return closed_.token().reason();
+  if (deaf_) return *deaf_;
+  return success();
+}
+
 Async<> Connection::send(Frame frame) {
-  if (closed()) co_return closed_.token().reason();
+  RILLE_CO_CHECK(open());
   RILLE_CO_TRY(std::string bytes, encode_frame(frame));
   Future<Result<>> done(loop_);
   enqueue(std::move(bytes), done);
@@ -50,7 +69,7 @@ Async<> Connection::send(Frame frame) {
 }
 
 Result<> Connection::post(Frame frame) {
-  if (closed()) return closed_.token().reason();
+  RILLE_CHECK(open());
   RILLE_TRY(std::string bytes, encode_frame(frame));
   enqueue(std::move(bytes), {});
   return {};

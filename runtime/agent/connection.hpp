@@ -47,6 +47,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::optional<Future<Result<>>> done;
   };
   static Task<void> write_all(std::shared_ptr<Connection> self);
+  static Task<void> close_after_last_word(std::shared_ptr<Connection> self);
+  Result<> open() const;                 // or why nothing can be sent
   static Task<void> beat(std::shared_ptr<Connection> self, Heartbeat heartbeat);
   void enqueue(std::string bytes, std::optional<Future<Result<>>> done);
 
@@ -54,6 +56,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Stream &in_, &out_;
   std::shared_ptr<void> owner_;
   CancelSource closed_;
+  std::optional<Error> deaf_;            // why writing failed: the peer no longer listens
   FrameParser parser_;
   std::deque<Outgoing> queue_;
   std::size_t queued_bytes_ = 0;

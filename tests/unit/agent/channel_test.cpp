@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "runtime/agent/connection.hpp"
 #include "runtime/agent/dead_man.hpp"
@@ -109,6 +110,28 @@ TEST_CASE_METHOD(AgentFixture, "a channel that cannot be opened says what its co
   auto nowhere = try_connect();
   REQUIRE_FALSE(nowhere.ok());
   CHECK(nowhere.error().kind == ErrorKind::state);
+}
+
+TEST_CASE_METHOD(AgentFixture, "who has told an error and gone is heard, although nothing can be written to him") {
+  int from[2], to[2];
+  REQUIRE(pipe2(from, O_CLOEXEC) == 0);
+  REQUIRE(pipe2(to, O_CLOEXEC) == 0);
+  close(to[0]);
+  auto in = Stream::adopt(*loop, from[0]), out = Stream::adopt(*loop, to[1]);
+  REQUIRE(in.ok());
+  REQUIRE(out.ok());
+  auto connection = Connection::over(*loop, **in, **out, nullptr);
+  CHECK_FALSE(wait(connection->send(Frame{})).ok());
+  CHECK_FALSE(connection->post(Frame{}).ok());
+  Frame told;
+  told.type = FrameType::error;
+  told.header.set("error", error_to_value(make_error(ErrorKind::state, "released")));
+  const std::string bytes = *encode_frame(told);
+  REQUIRE(::write(from[1], bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  const auto heard = wait(connection->receive());
+  REQUIRE_FALSE(heard.ok());
+  CHECK(heard.error().message == "released");
+  close(from[1]);
 }
 
 TEST_CASE_METHOD(AgentFixture, "the agent refuses strangers with a structured error") {
