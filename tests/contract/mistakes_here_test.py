@@ -125,7 +125,7 @@ def of_slurm(place):
     mistake("a controller that is down", offers(good, SLURM_CONF=root + "/down.conf"), "network",
             "Unable to contact slurm controller", "scontrol ping")
     mistake("a partition that there is not", offers(with_(partitions=["gpu", "nope"])), "config", "'nope'",
-            "gpu, short")
+            "there are: cpu, gpu, high")
     mistake("a partition that is misspelt", rent(with_(partitions=["shrot"]), "H100:2"), "config", "'shrot'",
             "did you mean 'short'")
     mistake("a GPU that does not exist", rent(good, "H1O0"), "capacity", "H1O0", 'did you mean "H100"')

@@ -393,6 +393,7 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
   }
   Traits traits;
   traits.token_lifetime_ms = 24LL * 3'600'000;
+  traits.create_timeout_ms = 300'000;  // create looks for an image and makes a group first
   traits.visibility_lag_ms = 60'000;
   traits.billing_minimum_s = billing_minimum_s;
   traits.look_every_ms = 30'000;

@@ -137,6 +137,7 @@ Result<> SlurmSettings::partitions_in(const std::vector<SlurmNode>& nodes) const
   std::vector<std::string> there;
   for (const SlurmNode& node : nodes)
     if (std::find(there.begin(), there.end(), node.partition) == there.end()) there.push_back(node.partition);
+  std::sort(there.begin(), there.end());  // Slurm names them in an order of its own
   for (const std::string& name : partitions) {
     if (std::find(there.begin(), there.end(), name) != there.end()) continue;
     const std::string near = did_you_mean(name, there);
