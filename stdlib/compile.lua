@@ -2,8 +2,7 @@
 local native = require "rille.native"
 
 local function done(handle, fn, ...)
-  local warning = native.compiled_warning(handle, fn)
-  if warning then require("rille").log(warning) end
+  native.compiled_warning(handle, fn)
   return ...
 end
 
@@ -28,7 +27,7 @@ end
 ---Call 1 runs as it is; call 2 is traced: it must ask for the same operations, and reading a value or waiting in it is
 ---an error that names the line. From call 3 on the function itself does not run. Shapes, types, plain arguments
 ---(numbers, strings, booleans) and a model's train/eval mode are part of the key: another combination is recorded anew.
----`explain()` tells each cause; at the eighth that could have been avoided a line in the log does, too.
+---`explain()` tells each cause; at the eighth that could have been avoided the run is warned with it.
 ---It takes tensors and plain values, returns tensors; models and optimizers come in as upvalues.
 ---Results are bit-equal whichever way a call runs. What changes from call to call (a learning rate) must be a tensor on
 ---the device, as an optimizer's is.

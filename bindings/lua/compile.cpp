@@ -155,7 +155,7 @@ int info(lua_State* L) {
   return 1;
 }
 
-// warning(handle, the function) -> a line, once | nil
+// warning(handle, the function) -> the line that the run is warned with, once | nil
 int warning(lua_State* L) {
   const auto& on = check_object<CompiledHandle>(L, 1, "compiled function").on_device;
   const auto line = on ? on->take_warning() : std::string();
@@ -163,7 +163,10 @@ int warning(lua_State* L) {
   lua_Debug where{};
   lua_pushvalue(L, 2);
   lua_getinfo(L, ">S", &where);
-  push(L, fmt::format("rille.compile: the function at {}:{} was {}", where.short_src, where.linedefined, line));
+  const auto text = fmt::format("the function at {}:{} was {}", where.short_src, where.linedefined, line);
+  if (LuaHost& host = LuaHost::of(L); host.has_run() && host.run().hooks().event)
+    host.run().hooks().event(Value().set("event", "warning").set("what", "rille.compile").set("message", text));
+  push(L, text);
   return 1;
 }
 
