@@ -400,4 +400,22 @@ TEST_CASE("the parts of an accumulation are causes, and recordings that make roo
   CHECK(many.retraces().latest.size() == Retraces::kept);
 }
 
+TEST_CASE("memory is told by who holds it", "[unit][tensor]") {
+  auto g = new_graph();
+  g->set_where([] { return std::string("train.lua:12"); });
+  Compiled c(g);
+  const auto fn = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{get(matmul(get(matmul(in[0], in[0])), in[0]))};
+  };
+  const auto x = get(full(*g, dims({100, 100}), 1));
+  std::vector<Tensor> out;
+  for (int i = 0; i < 3; ++i) out = get(call(c, {x}, fn));
+  get(g->synchronize_blocking());
+  const auto text = g->device()->memory_summary();
+  INFO(text);
+  CHECK(text.find("fill 41.0 kB in 1") != std::string::npos);
+  CHECK(text.find("arena of the compiled function at train.lua:12 41.0 kB in 1") != std::string::npos);
+  CHECK(text.find("results of the compiled function at train.lua:12 41.0 kB in 1") != std::string::npos);
+}
+
 }  // namespace rille::tensor
