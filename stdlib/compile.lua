@@ -1,12 +1,17 @@
 -- rille.compile: a function of tensors, recorded once and replayed.
 local native = require "rille.native"
 
-local function finish(handle, ok, ...)
+local function done(handle, fn, ...)
+  native.compiled_warning(handle, fn)
+  return ...
+end
+
+local function finish(handle, fn, ok, ...)
   if not ok then
     native.compiled_abandon(handle)
     error((...), 0)
   end
-  return native.compiled_finish(handle, ...)
+  return done(handle, fn, native.compiled_finish(handle, ...))
 end
 
 local Compiled = {}
@@ -14,7 +19,7 @@ Compiled.__index = Compiled
 
 local function run(handle, fn, traced, ...)
   if not traced then return ... end
-  return finish(handle, xpcall(fn, native.trace, ...))
+  return finish(handle, fn, xpcall(fn, native.trace, ...))
 end
 
 ---Makes a function of tensors that is recorded once and then replayed as one flat list of kernel calls.
@@ -22,6 +27,7 @@ end
 ---Call 1 runs as it is; call 2 is traced: it must ask for the same operations, and reading a value or waiting in it is
 ---an error that names the line. From call 3 on the function itself does not run. Shapes, types, plain arguments
 ---(numbers, strings, booleans) and a model's train/eval mode are part of the key: another combination is recorded anew.
+---`explain()` tells each cause; at the eighth that could have been avoided the run is warned with it.
 ---It takes tensors and plain values, returns tensors; models and optimizers come in as upvalues.
 ---Results are bit-equal whichever way a call runs. What changes from call to call (a learning rate) must be a tensor on
 ---the device, as an optimizer's is.
@@ -60,25 +66,38 @@ Compiled.__tostring = function(self)
   return ("Compiled: %d operations, arena %.1f MB"):format(i.calls, i.arena_bytes / 1e6)
 end
 
+local function recordings(plan)
+  if plan.retraced == 0 then return "" end
+  local lines = { ("%d recordings kept, %d made beyond the first, %d dropped"):format(plan.variants, plan.retraced,
+    plan.dropped) }
+  for _, r in ipairs(plan.retraces) do lines[#lines + 1] = ("  call %d: %s"):format(r.call, r.cause) end
+  return "\n" .. table.concat(lines, "\n")
+end
+
 ---What the latest recording replays, as a table and as a text: the operations with their shapes, bytes and FLOPs, how
----many of those asked for were left out, and the memory of temporaries. Nil before the second call.
+---many of those asked for were left out, and the memory of temporaries. And how many recordings there are, and why the
+---function was recorded anew. Nil before the second call, unless that one was recorded anew.
 ---@return table? plan { recorded, calls, arena_bytes, temporary_bytes, bytes, flops, operations = { { name, shape,
----calls, bytes, flops } }, one_by_one }, the last is why joined operations run one by one on this GPU, or nil;
----`tostring(plan)` is the table to read
+---calls, bytes, flops } }, one_by_one, variants, retraced, retraces = { { call, cause } }, dropped }; one_by_one is why
+---joined operations run one by one on this GPU, or nil; variants are the recordings kept, retraced counts those beyond
+---the first, retraces has the last 32 of them, dropped counts those that made room; `tostring(plan)` is the table to
+---read
 ---@mark ephemeral
 function Compiled:explain()
   local plan = native.compiled_info(self.handle)
-  if plan.calls == 0 then return nil end
+  if plan.calls == 0 and plan.retraced == 0 then return nil end
   plan.bytes, plan.flops = 0, 0
   for _, row in ipairs(plan.operations) do
     plan.bytes, plan.flops = plan.bytes + row.bytes, plan.flops + row.flops
   end
   return setmetatable(plan, { __tostring = function()
+    if plan.calls == 0 then return "nothing is replayed yet" .. recordings(plan) end
     local costs = require "rille.device.profile"
     local text = ("%d operations (%d asked for), %s, %s; arena %.1f MB, unshared %.1f MB\n%s"):format(plan.calls,
       plan.recorded, costs.amount(plan.bytes, "B"), costs.amount(plan.flops, "FLOP"), plan.arena_bytes / 1e6,
       plan.temporary_bytes / 1e6, costs.table_of(plan.operations, 30))
-    return plan.one_by_one and text .. "\njoined operations run one by one: " .. plan.one_by_one or text
+    if plan.one_by_one then text = text .. "\njoined operations run one by one: " .. plan.one_by_one end
+    return text .. recordings(plan)
   end })
 end
 

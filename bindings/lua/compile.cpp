@@ -47,9 +47,9 @@ Result<int> begin(lua_State* L) {
   auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
   TensorState& state = tensor_state(L);
   std::vector<Tensor> inputs;
-  std::string key = state.mode;
-  if (const auto cast = state.modes().autocast) key += fmt::format("|autocast {}", name_of(*cast));
-  if (state.modes().tf32) key += "|tf32";
+  std::string key = state.mode.empty() ? "" : "mode=" + state.mode;
+  if (const auto cast = state.modes().autocast) key += fmt::format("|autocast={}", name_of(*cast));
+  if (state.modes().tf32) key += "|tf32=on";
   int last = lua_gettop(L);
   for (int i = 2; i <= last; ++i) {
     int type = lua_type(L, i);
@@ -73,7 +73,9 @@ Result<int> begin(lua_State* L) {
   const auto on = inputs.empty() ? h.graph ? h.graph : state.graph : inputs[0].graph().shared_from_this();
   if (h.graph != on) {
     h.graph = on;
-    h.on_device = std::make_unique<Compiled>(on, h.check, h.recompute, h.epilogues, h.accumulate);
+    auto made = std::make_unique<Compiled>(on, h.check, h.recompute, h.epilogues, h.accumulate);
+    if (h.on_device) made->succeed(*h.on_device);
+    h.on_device = std::move(made);
   }
   auto next = h.on_device->begin(inputs, key);
   if (!next) return at_line(L, std::move(next).error());
@@ -138,6 +140,33 @@ int info(lua_State* L) {
   if (!i.one_by_one.empty()) set_field(L, "one_by_one", i.one_by_one);
   push_costs(L, i.costs);
   lua_setfield(L, -2, "operations");
+  const auto retraces = on ? on->retraces() : tensor::Retraces{};
+  set_field(L, "variants", static_cast<double>(on ? on->variants() : 0));
+  set_field(L, "retraced", static_cast<double>(retraces.count));
+  set_field(L, "dropped", static_cast<double>(retraces.dropped));
+  lua_newtable(L);
+  for (int n = 0; const auto& one : retraces.latest) {
+    lua_newtable(L);
+    set_field(L, "call", static_cast<double>(one.call));
+    set_field(L, "cause", one.cause);
+    lua_rawseti(L, -2, ++n);
+  }
+  lua_setfield(L, -2, "retraces");
+  return 1;
+}
+
+// warning(handle, the function) -> the line that the run is warned with, once | nil
+int warning(lua_State* L) {
+  const auto& on = check_object<CompiledHandle>(L, 1, "compiled function").on_device;
+  const auto line = on ? on->take_warning() : std::string();
+  if (line.empty()) return 0;
+  lua_Debug where{};
+  lua_pushvalue(L, 2);
+  lua_getinfo(L, ">S", &where);
+  const auto text = fmt::format("the function at {}:{} was {}", where.short_src, where.linedefined, line);
+  if (LuaHost& host = LuaHost::of(L); host.has_run() && host.run().hooks().event)
+    host.run().hooks().event(Value().set("event", "warning").set("what", "rille.compile").set("message", text));
+  push(L, text);
   return 1;
 }
 
@@ -146,7 +175,8 @@ int info(lua_State* L) {
 void add_compile_natives(lua_State* L) {
   define_class<CompiledHandle>(L, {.name = "CompiledFunction"});
   set_functions(L, {{"compiled", bind<compiled>}, {"compiled_begin", bind<begin>}, {"compiled_finish", bind<finish>},
-                    {"compiled_abandon", bind<abandon>}, {"compiled_info", bind<info>}});
+                    {"compiled_abandon", bind<abandon>}, {"compiled_info", bind<info>},
+                    {"compiled_warning", bind<warning>}});
 }
 
 }  // namespace rille::lua

@@ -1,6 +1,7 @@
 #include "runtime/device/device.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/units.hpp"
+#include "runtime/device/owner.hpp"
 
 namespace rille {
 
@@ -32,6 +34,19 @@ struct Device::Pool {
   struct Free { void* data; std::uint64_t stamp; };
   std::map<std::size_t, std::vector<Free>> free;
   std::map<std::size_t, std::int64_t> live;      // buffers by rounded size
+
+  struct Held { std::atomic<std::int64_t> buffers{0}, bytes{0}; };
+  std::map<const char*, Held> owners;            // names live on; an entry stays where it is
+
+  struct OwnedBlock : Buffer::Block {
+    Held* held = nullptr;                        // of the pool, which the device keeps
+    ~OwnedBlock() {
+      held->buffers.fetch_sub(1, std::memory_order_relaxed);
+      held->bytes.fetch_sub(std::int64_t(bytes), std::memory_order_relaxed);
+    }
+  };
+
+  std::string owners_summary() const;
 };
 
 namespace {
@@ -58,6 +73,24 @@ std::string summary_of(const std::map<std::size_t, std::int64_t>& live) {
 }
 
 }  // namespace
+
+std::string Device::Pool::owners_summary() const {
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;   // bytes, buffers; literals may be equal
+  for (const auto& [name, held] : owners) {
+    if (held.buffers == 0) continue;
+    by_name[name].first += held.bytes;
+    by_name[name].second += held.buffers;
+  }
+  std::vector<std::pair<std::string, std::pair<std::int64_t, std::int64_t>>> sorted(by_name.begin(), by_name.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (std::size_t i = 0; i < sorted.size() && i < 8; ++i) {
+    const auto& [bytes, buffers] = sorted[i].second;
+    text += fmt::format("{}{} {} in {}", i ? ", " : "; by owner: ", sorted[i].first, format_size_bytes(bytes), buffers);
+  }
+  if (sorted.size() > 8) text += fmt::format(" and {} smaller owners", sorted.size() - 8);
+  return text;
+}
 
 Device::Device() : pool_(std::make_shared<Pool>()) {}
 
@@ -89,17 +122,22 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
                       fmt::format("{}: no memory for {}: {} live{}", name(), format_size_bytes(std::int64_t(bytes)),
                                   format_size_bytes(stats.live_bytes),
                                   stats.limit_bytes ? " of at most " + format_size_bytes(stats.limit_bytes) : ""),
-                      "live by size: " + summary_of(pool_->live) + ". Use a smaller batch, or free tensors");
+                      "live by size: " + summary_of(pool_->live) + pool_->owners_summary() +
+                          ". Use a smaller batch, or free tensors");
   }
   stats.live_bytes += std::int64_t(size);
   stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
   ++stats.live_buffers;
   ++stats.allocations;
   ++pool_->live[size];
-  buffer.block_ = std::make_shared<Buffer::Block>();
+  auto block = std::make_shared<Pool::OwnedBlock>();
+  block->held = &pool_->owners[OwnedBy::now()];
+  block->held->buffers.fetch_add(1, std::memory_order_relaxed);
+  block->held->bytes.fetch_add(std::int64_t(size), std::memory_order_relaxed);
+  block->bytes = size;
+  buffer.block_ = std::move(block);
   buffer.block_->device = shared_from_this();
   buffer.block_->data = data;
-  buffer.block_->bytes = size;
   buffer.block_->stamp = before;
   return buffer;
 }
@@ -126,7 +164,7 @@ MemoryStats Device::memory() const {
 
 std::string Device::memory_summary() const {
   const std::lock_guard lock(pool_->mutex);
-  return summary_of(pool_->live);
+  return summary_of(pool_->live) + pool_->owners_summary();
 }
 
 void Device::set_memory_limit(std::int64_t bytes) {

@@ -1,5 +1,8 @@
 #include "runtime/tensor/compile.hpp"
 
+#include <algorithm>
+#include <deque>
+#include <functional>
 #include <list>
 #include <utility>
 
@@ -17,6 +20,7 @@ namespace {
 // One key's history: its operations as noted, then its plan.
 struct Variant {
   std::string key;
+  Signature signature;                                                // the same, for causes
   std::vector<Note> notes;
   std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;   // leaf, had .grad
   std::vector<std::shared_ptr<TensorImpl>> graded;                    // had one: further inputs, in order
@@ -29,6 +33,19 @@ struct Variant {
     if (key != wanted) return false;
     for (const auto& [leaf, had] : guards) if (bool(leaf->grad) != had) return false;
     return true;
+  }
+
+  std::vector<Difference> different_from(const Signature& now) const {
+    auto out = differences(signature, now);
+    if (!out.empty()) return out;
+    std::size_t count = 0;
+    for (const auto& [leaf, had] : guards) {
+      if (bool(leaf->grad) == had || ++count > 1) continue;
+      out.push_back({Cause::grad, fmt::format("leaf {}{} had {} gradient and has {} now", name_of(leaf->window.dtype),
+                                              to_string(leaf->window.shape), had ? "a" : "no", had ? "none" : "one")});
+    }
+    if (count > 1) out[0].text += fmt::format(", and so {} more", count - 1);
+    return out;
   }
 };
 
@@ -57,6 +74,11 @@ struct Compiled::State {
   int part = 0, parts = 1;                         // of the next call, or that in progress
   bool plain = false;                              // the call in progress runs as it is: numbers are checked
   std::list<Variant> variants;                     // most recently used first
+  Retraces retraces;
+  Signature signature;                             // of the call in progress, if its key is new
+  std::vector<Difference> cause;                   // why it is
+  std::string moved;                               // "argument 1: device cpu became cuda:0", before the first recording
+  std::deque<std::size_t> dropped;                 // hashes of keys that made room, the last few
   Variant* current = nullptr;                      // of the call in progress; null: a new key
   std::string key;
   std::unique_ptr<Notebook> notebook;
@@ -83,9 +105,9 @@ struct Compiled::State {
     graph->set_modes(modes);
   }
 
-  std::string part_key() const {
+  std::string part_name() const {
     if (parts == 1) return "";
-    return fmt::format("|{} of {}", part == 0 ? "first" : part + 1 == parts ? "last" : "one", parts);
+    return fmt::format("{} of {}", part == 0 ? "first" : part + 1 == parts ? "last" : "one", parts);
   }
 
   void part_done() {
@@ -95,6 +117,33 @@ struct Compiled::State {
 
   void restore_grads() {
     for (const auto& g : notebook->guards()) if (g.changed) g.leaf->grad = g.before;
+  }
+
+  // Compares with the recording that is nearest to this call.
+  void find_cause(const std::string& wanted) {
+    signature = signature_of(inputs, wanted, part_name());
+    cause.clear();
+    if (variants.empty() && !moved.empty()) cause.push_back({Cause::device, moved});
+    for (const auto& v : variants) {
+      auto found = v.different_from(signature);
+      const bool nearest = found.empty() || found[0].cause == Cause::grad;   // the same key
+      if (cause.empty() || nearest || found.size() < cause.size()) cause = std::move(found);
+      if (nearest) break;
+    }
+    if (std::find(dropped.begin(), dropped.end(), std::hash<std::string>{}(key)) == dropped.end()) return;
+    cause.insert(cause.begin(), {Cause::dropped, fmt::format("its recording had been dropped: {} are kept",
+                                                             variant_limit)});
+  }
+
+  void keep(Variant v) {
+    if (!cause.empty()) retraces.add(cause);
+    moved.clear();
+    variants.push_front(std::move(v));
+    if (variants.size() <= variant_limit) return;
+    dropped.push_back(std::hash<std::string>{}(variants.back().key));
+    if (dropped.size() > 8 * variant_limit) dropped.pop_front();
+    variants.pop_back();
+    ++retraces.dropped;
   }
 
   void learn(Variant& v) const {
@@ -204,12 +253,13 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
   s.graph->set_random_state({s.random_before.seed, s.random_before.step + 1, 0});
   s.inputs.clear();
   for (const auto& t : inputs) s.inputs.push_back(t.detach());
+  ++s.retraces.calls;
   s.plain = s.graph->checks_numbers();
   if (s.plain) {
     s.set_part(s.part, s.parts);
     return Next::call;
   }
-  s.key = key_of(s.inputs, key + s.part_key());
+  s.key = key_of(s.inputs, s.parts == 1 ? key : key + "|" + s.part_name());
   s.current = nullptr;
   for (auto it = s.variants.begin(); it != s.variants.end(); ++it) {
     if (!it->fits(s.key)) continue;
@@ -217,6 +267,7 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
     s.current = &s.variants.front();
     break;
   }
+  if (!s.current) s.find_cause(key);
   if (s.current && s.current->plan && !s.check) {
     s.replay(*s.current);
     s.part_done();
@@ -237,6 +288,20 @@ PlanInfo Compiled::info() const {
   if (!plan) return {};
   return {plan->recorded, plan->calls.size(), plan->arena_bytes, plan->temporary_bytes,
           state_->why_one_by_one(), plan->costs};
+}
+
+const Retraces& Compiled::retraces() const { return state_->retraces; }
+std::size_t Compiled::variants() const { return state_->variants.size(); }
+std::string Compiled::take_warning() { return std::exchange(state_->retraces.warning, {}); }
+
+void Compiled::succeed(Compiled& before) {
+  auto& s = *state_;
+  const auto& was = *before.state_;
+  s.retraces = was.retraces;
+  s.retraces.dropped += was.variants.size();
+  s.moved = was.variants.empty() ? was.moved
+                                 : fmt::format("the arguments' device: {} became {}", was.graph->device()->name(),
+                                               s.graph->device()->name());
 }
 
 void Compiled::abandon() {
@@ -271,9 +336,9 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
     s.part_done();
     Variant v;
     v.key = s.key;
+    v.signature = std::move(s.signature);
     s.learn(v);
-    s.variants.push_front(std::move(v));
-    if (s.variants.size() > variant_limit) s.variants.pop_back();
+    s.keep(std::move(v));
     s.notebook.reset();
     s.outputs.clear();
     for (const auto& t : results) s.outputs.push_back(t.detach());

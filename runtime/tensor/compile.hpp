@@ -8,6 +8,9 @@
 //     RILLE_TRY(outputs, compiled.end(results));
 //   } else outputs = compiled.outputs();                  // replayed: the function did not run
 //
+// `key` is made of pieces divided by '|': settings ("autocast=bf16"), "t" for the next input, and plain arguments in
+// their order, strings quoted. It need not be: the pieces name causes only.
+//
 // Per key (shapes, strides, types of the inputs, the text `key`, and which leaves have a .grad): call 1 runs
 // the function uncaptured and notes its operations; call 2 traces it, refuses a sequence that differs (kind
 // state, naming the first differing operation and its line), then captures and runs; from call 3 it is
@@ -27,6 +30,7 @@
 #include <vector>
 
 #include "runtime/tensor/ops.hpp"
+#include "runtime/tensor/retrace.hpp"
 
 namespace rille::tensor {
 
@@ -62,6 +66,11 @@ class Compiled {
   Result<std::vector<Tensor>> end(const std::vector<Tensor>& results);
   void abandon();                                     // fn failed: forget this call
   const std::vector<Tensor>& outputs() const;        // after Next::replayed
+  // Why there are recordings beyond the first, and a line about them if there are many and it was not yet taken.
+  const Retraces& retraces() const;
+  std::size_t variants() const;                       // recordings kept now
+  std::string take_warning();
+  void succeed(Compiled& before);                     // the same function on another device: goes on counting
   PlanInfo info() const;                              // of the variant used last; zeros before capture
 
  private:

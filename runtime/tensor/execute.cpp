@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/executor.hpp"
+#include "runtime/device/owner.hpp"
 #include "runtime/tensor/odd_numbers.hpp"
 #include "runtime/tensor/record.hpp"
 #include "runtime/tensor/replay.hpp"
@@ -69,6 +70,7 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
     device::Buffer buffer = storage ? storage->buffer : device::Buffer{};
     if (!buffer && out.bytes) {
       give_back_once(node, out, device);
+      const device::OwnedBy owner(node.op->name);
       RILLE_TRY(buffer, device.allocate(out.bytes));
       // Nobody holds this output of several: it gets memory for the call. An update of nothing starts from zeros.
       if (storage) storage->buffer = buffer;

@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include "runtime/device/owner.hpp"
 #include "runtime/tensor/check.hpp"
 #include "runtime/tensor/notebook.hpp"
 
@@ -102,6 +103,7 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
                            t.size_bytes()));
   }
   auto& storage = *t.impl()->storage;
+  const device::OwnedBy owner("data from the host");
   RILLE_TRY(storage.buffer, g.device()->allocate(bytes));
   RILLE_CHECK(g.device()->upload(storage.buffer, data, bytes));
   auto& impl = g.impl();

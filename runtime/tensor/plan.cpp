@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/owner.hpp"
 #include "runtime/tensor/epilogues.hpp"
 #include "runtime/tensor/fuse.hpp"
 #include "runtime/tensor/replay.hpp"
@@ -29,6 +30,7 @@ class Planner {
 
   Result<std::shared_ptr<Plan>> run() {
     plan_->recorded = notebook_.nodes().size();
+    name_owners();
     number_outputs();
     const IsTemporary inner = [this](std::uint64_t id) { return temporary(id); };
     nodes_ = leave_gradients_narrow(accumulate_rows(share_common(notebook_.nodes(), inner), inner), inner);
@@ -48,6 +50,13 @@ class Planner {
   }
 
  private:
+  void name_owners() {
+    const auto& notes = notebook_.notes();
+    if (notes.empty() || notes[0].where.empty()) return;
+    plan_->arena_owner = device::interned("arena of the compiled function at " + notes[0].where);
+    plan_->results_owner = device::interned("results of the compiled function at " + notes[0].where);
+  }
+
   Place place_of(std::uint64_t id) const {
     return made_ids_.contains(id) ? Place{Place::Kind::born, id} : notebook_.place_of(id);
   }
@@ -248,6 +257,7 @@ Result<void> anchor_views(Plan& plan, device::Device& device) {
   if (plan.anchored) return success();
   // What the uncaptured call left behind has other sizes, and would stay beside the arena.
   if (plan.arena_bytes) device.release_cache();
+  const device::OwnedBy owner(plan.arena_owner);
   RILLE_TRY(plan.arena, device.allocate(plan.arena_bytes));
   for (const auto& a : plan.anchors) {
     auto* base = static_cast<std::byte*>(a.storage ? a.storage->buffer.data() : plan.arena.data());
@@ -265,6 +275,7 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
   };
   if (const auto error = operand_error(replay)) return fail(error);
   RILLE_CHECK(anchor_views(plan, device));
+  const device::OwnedBy owner(plan.results_owner);
   std::vector<device::Buffer> outputs;
   outputs.reserve(replay.outputs.size());
   for (std::size_t i = 0; i < replay.outputs.size(); ++i) {

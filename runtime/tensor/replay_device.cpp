@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/device/executor.hpp"
+#include "runtime/device/owner.hpp"
 #include "runtime/tensor/record.hpp"
 #include "runtime/tensor/replay.hpp"
 
@@ -61,6 +62,7 @@ Result<void> settle(Plan& plan, std::size_t inputs, device::Device& device) {
   if (plan.on_device) return success();
   auto mine = std::make_shared<PlanOnDevice>();
   measure(*mine, plan, inputs);
+  const device::OwnedBy owner("inputs and results of a recorded graph");
   for (auto* list : {&mine->inputs, &mine->outputs}) {
     for (auto& place : *list) {
       RILLE_TRY(place.memory, device.allocate(place.bytes()));
@@ -136,6 +138,7 @@ Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     wanted.push_back(replay.outputs[i].lock());
     if (!wanted[i]) continue;
+    const device::OwnedBy owner(plan.results_owner);
     RILLE_TRY(outputs[i], device.allocate(plan.output_bytes[i]));
   }
   const PlanOnDevice& mine = *plan.on_device;

@@ -1,6 +1,7 @@
 // A tensor's values to another device that this one can write to: nothing passes through this machine's memory.
 #include <utility>
 
+#include "runtime/device/owner.hpp"
 #include "runtime/tensor/ops.hpp"
 #include "runtime/tensor/record.hpp"
 
@@ -16,6 +17,7 @@ Result<Tensor> Graph::send(const Tensor& t, Graph& to, std::function<void(Result
   Tensor made = make_tensor(to, whole.dtype(), whole.shape());
   const auto bytes = made.size_bytes();
   auto& storage = *made.impl()->storage;
+  const device::OwnedBy owner("copies from another device");
   RILLE_TRY(storage.buffer, to.device()->allocate(bytes));
   flush();
   const auto& impl = *whole.impl();

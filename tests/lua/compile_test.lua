@@ -112,6 +112,30 @@ tap.test("explain tells what is replayed", function()
   tap.equal(g:explain().bytes, 4 * (200 + 600 + 300))
 end)
 
+tap.test("explain tells why a function was recorded anew, and the run is warned once", function()
+  local native = require "rille.native"
+  local real, lines = native.compiled_warning, {}
+  native.compiled_warning = function(...) lines[#lines + 1] = real(...) end
+  local f = rille.compile(function(x, k) return x * k end)
+  f(dev:ones { 8, 12 }, 2)
+  f(dev:ones { 6, 12 }, 2)
+  local plan = f:explain()                               -- nothing is replayed yet, but a call was recorded anew
+  tap.equal({ plan.calls, plan.variants, plan.retraced, plan.dropped }, { 0, 2, 1, 0 })
+  tap.equal(plan.retraces, { { call = 2, cause = "argument 1: f32[8, 12] became f32[6, 12]" } })
+  tap.ok(tostring(plan):find("nothing is replayed yet", 1, true), tostring(plan))
+  for k = 3, 9 do f(dev:ones { 6, 12 }, k) end
+  native.compiled_warning = real
+  tap.equal(#lines, 1)
+  tap.ok(lines[1]:find("compile_test.lua:%d+ was recorded anew 8 times in 9 calls") and
+    lines[1]:find("argument 2: 8 became 9: pass a number that changes as a tensor", 1, true), lines[1])
+  plan = f:explain()
+  tap.equal(#plan.retraces, 8)
+  tap.ok(tostring(plan):find("9 recordings kept, 8 made beyond the first, 0 dropped", 1, true), tostring(plan))
+  tap.ok(tostring(plan):find("call 4: argument 2: 3 became 4", 1, true), tostring(plan))
+  for _ = 1, 3 do rille.autocast("bf16", function() f(dev:ones { 6, 12 }, 9) end) end
+  tap.equal(f:explain().retraces[9].cause, "autocast: off became bf16")
+end)
+
 tap.test("recompute is one of three words", function()
   local f = rille.compile(function(x) return x:gelu():sum() end, { recompute = "norms" })
   for _ = 1, 3 do tap.equal(f(dev:zeros { 4 }):item(), 0) end

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/device/cpu.hpp"
+#include "runtime/device/owner.hpp"
 
 namespace rille::device {
 
@@ -21,7 +22,7 @@ TEST_CASE("buffers are counted, cached and limited", "[unit][device]") {
     const Buffer copy = *a;
     CHECK(cpu->memory().live_bytes == 1024);
     CHECK(cpu->memory().live_buffers == 1);
-    CHECK(cpu->memory_summary() == "1 x 1.0 kB");
+    CHECK(cpu->memory_summary() == "1 x 1.0 kB; by owner: other 1.0 kB in 1");
   }
   CHECK(cpu->memory().live_bytes == 0);
   CHECK(cpu->memory().cached_bytes == 1024);
@@ -44,6 +45,34 @@ TEST_CASE("the limit counts what is cached, and gives it up first", "[unit][devi
   CHECK(c.error().kind == ErrorKind::memory);
   CHECK(c.error().hint.find("1 x 2.0 kB") != std::string::npos);
   CHECK(cpu->memory().live_bytes == 2048);
+}
+
+TEST_CASE("running out of memory names the owners, the largest first", "[unit][device]") {
+  auto cpu = CpuDevice::create(Lane::shared(1));
+  cpu->set_memory_limit(8192);
+  std::vector<Buffer> held;
+  const auto take = [&](const char* who, std::size_t bytes) {
+    const OwnedBy owner(who);
+    held.push_back(*cpu->allocate(bytes));
+  };
+  take("fill", 1024);
+  take(interned(std::string("arena of ") + "train.lua:3"), 4096);
+  take(interned("fill"), 1024);                       // equal text elsewhere: the same owner
+  {
+    const OwnedBy outer("outer"), inner("inner");
+    CHECK(OwnedBy::now() == std::string("inner"));
+  }
+  const auto c = cpu->allocate(3000);
+  REQUIRE_FALSE(c.ok());
+  CHECK(c.error().hint == "live by size: 1 x 4.1 kB, 2 x 1.0 kB; by owner: arena of train.lua:3 4.1 kB in 1, "
+                          "fill 2.0 kB in 2. Use a smaller batch, or free tensors");
+  held.pop_back();
+  CHECK(cpu->memory_summary() ==
+        "1 x 4.1 kB, 1 x 1.0 kB; by owner: arena of train.lua:3 4.1 kB in 1, fill 1.0 kB in 1");
+  held.clear();
+  CHECK(cpu->memory_summary() == "nothing is live");
+  for (char i = 'a'; i < 'k'; ++i) take(interned(std::string(1, i)), 64);
+  CHECK(cpu->memory_summary().ends_with(" and 2 smaller owners"));
 }
 
 TEST_CASE("buffers outlive the last handle of their device", "[unit][device]") {

@@ -326,4 +326,96 @@ TEST_CASE("misuse of compile", "[unit][tensor]") {
   get(b.begin({}));
 }
 
+TEST_CASE("each recording beyond the first has its cause", "[unit][tensor]") {
+  auto g = new_graph();
+  Compiled c(g);
+  auto leaf = get(full(*g, dims({4}), 1));
+  REQUIRE(leaf.set_requires_grad(true).ok());
+  const auto fn = [&](const std::vector<Tensor>& in) {
+    const auto loss = get(mul(get(sum(in[0])), get(sum(leaf))));
+    REQUIRE(backward(loss).ok());
+    return std::vector<Tensor>{loss};
+  };
+  const auto latest = [&] { return c.retraces().latest.empty() ? "" : c.retraces().latest.back().cause; };
+  const auto matrix = [&](std::int64_t m, std::int64_t n) { return get(full(*g, dims({m, n}), 1)); };
+  const auto with = [&](const Tensor& t, const std::string& key, bool grad = false) {
+    get(leaf.set_grad(grad ? get(full(*g, dims({4}), 1)) : Tensor{}));
+    get(call(c, {t}, fn, key));
+    return latest();
+  };
+  CHECK(with(matrix(8, 12), "|t|2") == "");
+  CHECK(with(matrix(8, 12), "|t|2") == "");
+  CHECK(c.retraces().count == 0);
+  CHECK(with(matrix(6, 12), "|t|2") == "argument 1: f32[8, 12] became f32[6, 12]");
+  CHECK(with(get(transpose(matrix(12, 6), 0, 1)), "|t|2") == "argument 1: strides [12, 1] became [1, 6]");
+  CHECK(with(get(cast(matrix(6, 12), DType::f64)), "|t|2") == "argument 1: f32[6, 12] became f64[6, 12]");
+  CHECK(with(matrix(6, 12), "|t|3") == "argument 2: 2 became 3");
+  CHECK(with(matrix(6, 12), "|t|\"a|b\"") == "argument 2: 3 became \"a|b\"");
+  CHECK(with(matrix(6, 12), "autocast=bf16|t|3") == "autocast: off became bf16");
+  CHECK(with(matrix(6, 12), "mode=1|t|3") == "a model went from train to eval mode, or back");
+  CHECK(with(matrix(6, 12), "|t|3", true) == "leaf f32[4] had no gradient and has one now");
+  CHECK(with(matrix(6, 12), "|t") == "2 arguments became 1");
+  CHECK(c.retraces().count == 9);
+  CHECK(c.retraces().calls == 11);
+  CHECK(c.retraces().latest.front().call == 3);
+  CHECK(c.variants() == 10);
+  CHECK(c.retraces().dropped == 0);
+  const auto line = c.take_warning();                 // of eight: the gradient's does not count
+  CHECK(line == "recorded anew 9 times in 11 calls; the latest cause is 2 arguments became 1: "
+                "make one compiled function for each way of calling it");
+  CHECK(c.take_warning() == "");
+  with(matrix(5, 12), "|t|3");
+  CHECK(c.take_warning() == "");
+
+  Compiled other(new_graph());                        // as a binding goes on with arguments of another device
+  other.succeed(c);
+  CHECK(other.retraces().dropped == 11);
+  get(call(other, {get(full(*new_graph(), dims({3}), 1))},
+           [](const std::vector<Tensor>& in) { return std::vector<Tensor>{get(neg(in[0]))}; }));
+  CHECK(other.retraces().latest.back().cause == "the arguments' device: cpu became cpu");
+}
+
+TEST_CASE("the parts of an accumulation are causes, and recordings that make room are counted", "[unit][tensor]") {
+  auto g = new_graph();
+  const auto fn = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{get(neg(in[0]))}; };
+  Compiled parts(g, false, Recompute::none, false, 4);
+  for (int i = 0; i < 12; ++i) get(call(parts, {filled(*g, 1)}, fn));
+  CHECK(parts.retraces().count == 2);                 // first, one, last
+  CHECK(parts.retraces().latest.front().cause == "part of an accumulation: first of 4 became one of 4");
+  CHECK(parts.take_warning() == "");
+
+  Compiled many(g);
+  const auto limit = std::int64_t(Compiled::variant_limit);
+  for (std::int64_t n = 1; n <= limit + 1; ++n) {
+    get(call(many, {filled(*g, 1, n)}, fn));
+    const auto line = many.take_warning();
+    CHECK((n == 9) == !line.empty());
+    if (n == 9) CHECK(line == "recorded anew 8 times in 9 calls; the latest cause is argument 1: f32[8] became f32[9]: "
+                              "pad to one shape, or to a few (buckets)");
+  }
+  CHECK(many.variants() == Compiled::variant_limit);
+  CHECK(many.retraces().dropped == 1);
+  get(call(many, {filled(*g, 1, 1)}, fn));            // the one that made room
+  CHECK(many.retraces().latest.back().cause.starts_with("its recording had been dropped: 32 are kept; argument 1: "));
+  CHECK(many.retraces().latest.size() == Retraces::kept);
+}
+
+TEST_CASE("memory is told by who holds it", "[unit][tensor]") {
+  auto g = new_graph();
+  g->set_where([] { return std::string("train.lua:12"); });
+  Compiled c(g);
+  const auto fn = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{get(matmul(get(matmul(in[0], in[0])), in[0]))};
+  };
+  const auto x = get(full(*g, dims({100, 100}), 1));
+  std::vector<Tensor> out;
+  for (int i = 0; i < 3; ++i) out = get(call(c, {x}, fn));
+  get(g->synchronize_blocking());
+  const auto text = g->device()->memory_summary();
+  INFO(text);
+  CHECK(text.find("fill 41.0 kB in 1") != std::string::npos);
+  CHECK(text.find("arena of the compiled function at train.lua:12 41.0 kB in 1") != std::string::npos);
+  CHECK(text.find("results of the compiled function at train.lua:12 41.0 kB in 1") != std::string::npos);
+}
+
 }  // namespace rille::tensor
