@@ -32,10 +32,13 @@ B4 = ["--device", "{device}", "--dtype", "bf16", "--batch", "4", "--context", "2
 SMALL_B4 = [*SMALL_GPT, "--batch", "4", "--context", "64"]
 SMALL_B1 = [*SMALL_GPT, "--batch", "1", "--context", "16"]
 
+EXACT, HALVES = ["--dtypes", "f32,f64,i64,i32,i8,u8"], ["--dtypes", "bf16,f16"]
+
 CHECKS = [
-    Check("operations", "each operation beside float64 on the CPU", "operations.lua", ["--device", "{device}"], 20, []),
-    Check("operations bf16", "the same in bf16", "operations.lua", ["--device", "{device}", "--dtype", "bf16"], 20,
-          ["--dtype", "bf16"]),
+    Check("operations", "values and gradients of each operation beside the CPU's", "operations.lua",
+          ["--device", "{device}", *EXACT], 25, EXACT),
+    Check("operations in half types", "the same in bf16 and f16", "operations.lua",
+          ["--device", "{device}", *HALVES], 20, HALVES),
     Check("gradients", "of a transformer beside float64 on the CPU", "gradients.lua", ["--device", "{device}"], 20, []),
     Check("gradients bf16", "the same under autocast, beside an oracle that rounds", "gradients.lua",
           ["--device", "{device}", "--dtype", "bf16"], 10, ["--dtype", "bf16"]),
@@ -56,7 +59,7 @@ CHECKS = [
           [*B64, "--warmup", "1", "--steps", "1"], 15, [*SMALL_B4, "--warmup", "1", "--steps", "1"]),
     Check("torch compile", "the same by torch.compile", "torch_gpt2.py", [*B64, "--mode", "compile"], 70, SMALL_B4),
     Check("gpt2 small batch", "GPT-2 124M, B=4 T=256", "gpt2.lua", [*B4, "--peak", "{peak}"], 30, SMALL_B1),
-    Check("torch eager", "the same by torch", "torch_gpt2.py", B4, 30, SMALL_B1),
+    Check("torch eager", "the same by torch", "torch_gpt2.py", B4, 25, SMALL_B1),
     Check("torch reduce-overhead", "the same by torch.compile with CUDA graphs", "torch_gpt2.py",
           [*B4, "--mode", "reduce-overhead"], 50, SMALL_B1),
 ]
