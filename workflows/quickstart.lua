@@ -25,6 +25,7 @@ local trained = box:call("train", { args = args, checkpoint = rille.home }, func
     seed = args.seed }:to(dev)
   local opt = rille.optim.adamw(model:parameters(), { lr = args.lr, betas = { 0.9, 0.95 }, weight_decay = 0.1 })
   dev:seed(args.seed)
+  print(("device: %s, %s"):format(dev.name, dev.description))
   print(tostring(data))
   print(tostring(model))
   print(("bigram model: %.4f nats per byte on the validation part"):format(bigram))
@@ -40,7 +41,7 @@ local trained = box:call("train", { args = args, checkpoint = rille.home }, func
     optimizer = opt, schedule = rille.optim.cosine { lr = args.lr, steps = args.steps },
     checkpoint = { every = args.every, state = { model, opt, data } },
   }
-  return { loss = result.loss, steps = result.steps, bigram = bigram,
+  return { device = dev.name, description = dev.description, loss = result.loss, steps = result.steps, bigram = bigram,
     validation = rille.train.validation(model, data, { batches = 40 }) }
 end)
 

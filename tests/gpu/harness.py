@@ -73,8 +73,8 @@ class Runner:
             except OSError:
                 continue
 
-    def check(self, check, arguments, limit_s, filled):
-        """One check in one place: {status, why, seconds, figures}."""
+    def check(self, check, arguments, limit_s, filled, device):
+        """One check in one place: {status, why, seconds, figures, device}."""
         limit_s = min(limit_s, self.end - time.monotonic())
         if limit_s < NO_TIME_S:
             return not_run("the time for all checks was over")
@@ -94,6 +94,10 @@ class Runner:
             why, figures = "its output is no JSON", []
         if code != 0 or why:
             return dict(result, status="failed", why=why or f"exit code {code}", said=said[-2000:])
+        if check.says_device:
+            result["device"] = {key: answer.get(key) for key in ("device", "description")}
+            if answer.get("device") != device:
+                return dict(result, status="failed", why=f"it ran on {answer.get('device')}, not on {device}")
         return dict(result, figures=figures)
 
 
@@ -183,12 +187,13 @@ def run_checks(runner, gpus, seen, only):
         if only and check.name not in only:
             gpu, cpu = not_run("not asked for"), not_run("not asked for")
         elif not reason:
-            gpu, cpu = runner.check(check, check.gpu, check.gpu_limit_s, filled), not_run("it ran on the GPU")
+            gpu = runner.check(check, check.gpu, check.gpu_limit_s, filled, filled["device"])
+            cpu = not_run("it ran on the GPU")
             gpu["after"] = machine.gpus()[:1]  # clocks, power and heat, for who wonders about the figures
         else:
             gpu = not_run(reason)
             why = "it has no twin on the CPU" if check.cpu is None else is_peer(check) and seen["torch"].get("why")
-            cpu = not_run(why) if why else runner.check(check, check.cpu, check.cpu_limit_s, filled)
+            cpu = not_run(why) if why else runner.check(check, check.cpu, check.cpu_limit_s, filled, "cpu")
         yield {"name": check.name, "what": check.what, "peer": is_peer(check), "gpu": gpu, "cpu": cpu}
 
 
@@ -230,12 +235,14 @@ def show_row(row):
     state = row["gpu"]["status"] if place == "gpu" else f"not run ({row['gpu']['why']})"
     twin = f"; CPU twin {row['cpu']['status']}" if place == "cpu" else ""
     seconds = f"{row[place]['seconds']:.1f} s" if place else ""
-    print(f"{row['name']:<22}{state}{twin}  {seconds}", flush=True)
+    print(f"{row['name']:<30}{state}{twin}  {seconds}", flush=True)
+    if place and row[place].get("device"):
+        print(f"{'':<30}  device: {row[place]['device']['device']}, {row[place]['device']['description']}")
     if place and row[place]["status"] == "failed":
-        print(f"{'':<22}{row[place]['why']}")
+        print(f"{'':<30}{row[place]['why']}")
     for figure in row[place].get("figures", []) if place else []:
         where = "" if place == "gpu" else "  (CPU)"
-        print(f"{'':<22}  {figure['name']}: {figure['value']:.6g} {figure.get('unit', '')}{where}")
+        print(f"{'':<30}  {figure['name']}: {figure['value']:.6g} {figure.get('unit', '')}{where}")
 
 
 def main(words):

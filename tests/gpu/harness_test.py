@@ -20,6 +20,7 @@ case "$*" in
   *--fail*) echo '{"error":{"message":"3 is not 4"}}'; exit 1 ;;
   *--hang*) setsid sleep 1000 & echo $! >"$RILLE_HOME.pid"; sleep 1000 ;;
   *--talk*) echo no JSON ;;
+  *--where*) echo '{"result":{"device":"cuda:0","description":"NVIDIA H200","loss":1}}' ;;
   *--cannot*) echo '{"result":{"not_run":"no compiler"}}' ;;
   *) echo "{\\"result\\":{\\"figures\\":[{\\"name\\":\\"rate\\",\\"value\\":7,\\"unit\\":\\"/s\\"}]}}" ;;
 esac
@@ -78,6 +79,15 @@ def test_fake(folder):
     report, code, said = run(bundle, H200)
     check("all well on the GPU: passed", code == 0 and report["status"] == "passed" and "NOTHING" not in said, said)
     check("the report names the GPU", report["machine"]["gpus"] == H200, report["machine"])
+
+    checks.CHECKS = [checks.Check("told", "", "x.lua", ["--where"], 30, ["--where"], says_device=True)]
+    report, code, said = run(bundle, H200)
+    check("a workflow that names the GPU passes, and its name is printed", code == 0 and
+          report["checks"][0]["gpu"]["device"]["device"] == "cuda:0" and "cuda:0, NVIDIA H200" in said, said)
+    report, code, said = run(bundle, [])
+    check("one that ran elsewhere than it should fails", code == 1 and
+          report["checks"][0]["cpu"]["why"] == "it ran on cuda:0, not on cpu", report)
+    checks.CHECKS = [one("good")]
 
     for state, kind, why in (("missing", "cuda", "no CUDA driver"), ("ok", "cpu", "no CUDA device")):
         report, code, said = run(fake_bundle(folder / "lame", state, kind), H200)

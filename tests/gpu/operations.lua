@@ -1,72 +1,121 @@
--- Each operation on a device beside the same one in float64 on the CPU, from the same numbers. An error that is larger
--- than the declared one fails and names the operation.  usage: rille run operations.lua [--device cuda:0] [--size 64]
+-- Each operation on a device beside the same one on the CPU, from the same numbers: values and gradients. Floating
+-- types are held against float64 on the CPU, whole numbers and random ones against the CPU in the same type. What is
+-- off, or raises an error, fails by name; operation_cases.lua lists the cases.
+-- usage: rille run operations.lua [--device cuda:0] [--dtypes f32,f64,i64] [--only attention]
 local rille = require "rille"
+local cases = require "operation_cases"
 
-local args = rille.args { device = "cpu", size = 64, dtype = "f32" }
+local args = rille.args { device = "cpu", dtypes = "f32,bf16,f16,f64,i64,i32,i8,u8", only = "",
+  tolerance = 1 }                                -- what all bounds are multiplied by
 
--- The method of that name: with the other operand of two, else with these constants.
-local function call(name, ...)
-  local constants = { ... }
-  return function(x, y)
-    if y then return x[name](x, y) end
-    return x[name](x, unpack(constants))
+-- Largest relative L2; a single element may be off by `peak` times that, of its own size and the mean one together.
+local bounds = { f32 = 1e-5, f64 = 1e-12, bf16 = 1.6e-2, f16 = 2e-3 }
+local peak, of_gradients = 8, 2
+local whole = { i64 = true, i32 = true, i8 = true, u8 = true, bool = true }
+
+local function make(cpu, input, dtype)
+  local shape = {}
+  for i = 1, #input do shape[i] = input[i] end
+  if input.chance then return cpu:rand(shape):lt(input.chance) end
+  if input.distinct then
+    local order = cpu:rand(shape):argsort()
+    return input.distinct == "places" and order or order:to(dtype)
   end
+  if input.ids then
+    shape.low, shape.high = input.from or 0, input.ids
+    local ids = cpu:randint(shape)
+    return whole[dtype] and ids:to(dtype) or ids
+  end
+  local low, high = input.low or -2, input.high or 2
+  return (cpu:rand(shape) * (high - low) + low):to(dtype)   -- both sides begin with the same numbers, rounded once
 end
 
--- name, function, number of operands, where they are drawn from {low, high}, largest relative error (in float32)
-local operations = {
-  { "add", call "add", 2 }, { "sub", call "sub", 2 }, { "mul", call "mul", 2 },
-  { "div", call "div", 2, { 0.5, 2 } }, { "pow", call "pow", 2, { 0.5, 2 } }, { "atan2", call "atan2", 2 },
-  { "maximum", call "maximum", 2 }, { "minimum", call "minimum", 2 },
-  { "neg", call "neg" }, { "abs", call "abs" }, { "exp", call "exp" }, { "expm1", call "expm1" },
-  { "log", call "log", 1, { 0.1, 4 } }, { "log1p", call "log1p", 1, { 0.1, 4 } },
-  { "sqrt", call "sqrt", 1, { 0, 4 } }, { "rsqrt", call "rsqrt", 1, { 0.1, 4 } }, { "square", call "square" },
-  { "reciprocal", call "reciprocal", 1, { 0.5, 2 } }, { "sin", call "sin" }, { "cos", call "cos" },
-  { "tanh", call "tanh" }, { "erf", call "erf" }, { "sigmoid", call "sigmoid" }, { "relu", call "relu" },
-  { "gelu", call "gelu" }, { "silu", call "silu" }, { "softplus", call "softplus" },
-  { "clamp", call("clamp", -0.5, 0.5) },
-  { "sum", call "sum" }, { "sum of rows", call("sum", 2) }, { "sum of columns", call("sum", 1) },
-  { "mean", call("mean", 2) }, { "max", call("max", 2) }, { "min", call("min", 1) }, { "var", call("var", 2) },
-  { "norm", call "norm" }, { "logsumexp", call("logsumexp", 2) }, { "cumsum", call("cumsum", 2) },
-  { "softmax", call("softmax", 2) }, { "log_softmax", call("log_softmax", 2) },
-  { "matmul", call "matmul", 2 },
-  { "matmul, transposed", function(a, b) return a:transpose(1, 2):matmul(b:transpose(1, 2)) end, 2 },
-  { "layer_norm", call "layer_norm" },
-  { "permute", function(x) return x:permute(2, 1):contiguous() end },
-  { "narrow", function(x) return x:narrow(1, 3, 5):contiguous() end },
-  { "cat", function(a, b) return a:cat({ b }, 1) end, 2 },
-}
-
-local function relative_error(got, want)
-  local difference, size = (got:to("f64") - want):square():sum(), want:square():sum()
-  return math.sqrt(difference:item()) / math.max(math.sqrt(size:item()), 1e-30)
+-- The results of a case on one device: values, then the gradients of its floating operands.
+local function results(case, dev, dtype, inputs, seeds)
+  local given = {}
+  for i, x in ipairs(inputs) do
+    local float = not whole[x.dtype]
+    if dev.name ~= "cpu" then x = x:to(dev) end
+    given[i] = float and x:to(dtype):detach():clone():detach():requires_grad_(not case.options.plain) or x
+  end
+  dev:seed(7)
+  local values
+  if #given == 0 then values = { case.fn(dev, dtype) } else values = { case.fn(unpack(given)) } end
+  if case.options.plain then return values, {} end
+  local first, gradients = values[1], {}
+  local cpu = rille.device "cpu"
+  cpu:seed(9)                                    -- not the operands' numbers: a gradient may vanish for those
+  seeds.of = seeds.of or cpu:rand(first:shape()):to(first.dtype)
+  first:backward(seeds.of:to(first.dtype):to(dev))
+  for i, x in ipairs(given) do
+    if not whole[x.dtype] then gradients[#gradients + 1] = assert(x.grad, ("operand %d has no gradient"):format(i)) end
+  end
+  for i, value in ipairs(values) do values[i] = value:detach() end
+  return values, gradients
 end
+
+-- Relative L2, and the largest difference of an element by its size and the mean one.
+local function distance(got, want)
+  got, want = got:to(rille.device "cpu"):to "f64", want:to "f64"
+  local a, b = table.concat(got:shape(), ","), table.concat(want:shape(), ",")
+  if a ~= b then error(("its shape is {%s}, not {%s}"):format(a, b)) end
+  local difference, size = (got - want):abs(), want:square():mean():sqrt():item()
+  local l2 = math.sqrt(difference:square():mean():item())
+  if size == 0 then size = 1 end
+  return l2 / size, (difference / (want:abs() + size)):max():item()
+end
+
+-- The largest error of a case in one type, by the bound; and what is wrong, or nil.
+local function run(case, dev, dtype)
+  local cpu, o, inputs, seeds = rille.device "cpu", case.options, {}, {}
+  cpu:seed(1)
+  for i, input in ipairs(case.inputs) do inputs[i] = make(cpu, input, dtype) end
+  local float = not whole[dtype]
+  local same = o.drawn or not float or o.exact
+  local values, gradients = results(case, dev, dtype, inputs, seeds)
+  local want, want_gradients = results(case, cpu, same and dtype or "f64", inputs, seeds)
+  local bound, worst = (bounds[dtype] or bounds.f32) * (o.loose or 1) * args.tolerance, 0
+  local function hold(what, got, wanted, most)
+    if whole[got.dtype] or o.exact then most = 0 end
+    local l2, element = distance(got, wanted)
+    if most > 0 then worst = math.max(worst, l2 / most) end
+    if l2 <= most and element <= most * peak then return nil end
+    return ("%s off by %.2g, an element by %.2g, at most %.2g"):format(what, l2, element, most)
+  end
+  for i, value in ipairs(values) do
+    local wrong = hold("values", value, want[i], bound)
+    if wrong then return worst, wrong end
+  end
+  for i, gradient in ipairs(gradients) do
+    local wrong = hold(("gradient %d"):format(i), gradient, want_gradients[i], bound * of_gradients)
+    if wrong then return worst, wrong end
+  end
+  return worst, nil
+end
+
+local function message(e) return type(e) == "table" and e.message or tostring(e) end
 
 return rille.step("operations", { args = args }, function()
-  local cpu, dev = rille.device "cpu", rille.device(args.device)
-  cpu:seed(1)
-  local n = args.size
-  local bound = args.dtype == "f32" and 1e-5 or 2e-2
-  local worst, worst_name, wrong = 0, "", {}
-  for _, o in ipairs(operations) do
-    local name, fn, count, range = o[1], o[2], o[3] or 1, o[4] or { -2, 2 }
-    local there, reference = {}, {}
-    for i = 1, count do
-      local x = cpu:rand { n, n } * (range[2] - range[1]) + range[1]
-      x = x:to(args.dtype)                      -- both begin with the same numbers, rounded once
-      there[i], reference[i] = args.device == "cpu" and x or x:to(dev), x:to "f64"
+  local dev, asked = rille.device(args.device), {}
+  for dtype in args.dtypes:gmatch "%w+" do asked[dtype] = true end
+  local count, with_gradients, worst, worst_name, wrong = 0, 0, 0, "none", {}
+  for _, case in ipairs(cases.list) do
+    for _, dtype in ipairs(cases.types[case.options.types or "float"]) do
+      if asked[dtype] and case.name:find(args.only, 1, true) then
+        local name = case.name .. " " .. dtype
+        local ok, far, off = pcall(run, case, dev, dtype)
+        count, with_gradients = count + 1, with_gradients + (case.options.plain and 0 or 1)
+        if not ok then far, off = 0, message(far) end
+        if off then wrong[#wrong + 1] = name .. ": " .. off end
+        if far > worst then worst, worst_name = far, name end
+      end
     end
-    local got = fn(unpack(there))
-    local err = relative_error(args.device == "cpu" and got or got:to(cpu), fn(unpack(reference)))
-    if err > worst then worst, worst_name = err, name end
-    if not (err <= bound) then wrong[#wrong + 1] = ("%s %.2g"):format(name, err) end
   end
-  if #wrong > 0 then
-    error(("%d of %d operations are off by more than %g: %s"):format(#wrong, #operations, bound,
-      table.concat(wrong, ", ")))
-  end
+  if count == 0 then error("no case has such a name and type") end
+  if #wrong > 0 then error(("%d of %d are wrong: %s"):format(#wrong, count, table.concat(wrong, "; "))) end
   return { figures = {
-    { name = "operations", value = #operations, unit = "" },
-    { name = "largest relative error (" .. worst_name .. ")", value = worst, unit = "" },
+    { name = "cases (operation and type)", value = count, unit = "" },
+    { name = "of them with gradients", value = with_gradients, unit = "" },
+    { name = "largest error, of what is allowed (" .. worst_name .. ")", value = worst, unit = "" },
   } }
 end)

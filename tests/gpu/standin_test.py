@@ -17,13 +17,16 @@ env = dict(os.environ, RILLE_HOME=scratch.name + "/home", XDG_CONFIG_HOME=scratc
 TINY = {"--layers": 1, "--width": 32, "--heads": 2, "--context": 16, "--peak": 1}
 SMALLER = {"speed.lua": {"--matrix": 64, "--elements": 10000}, "gpt2.lua": TINY,
            "launch.lua": {"--launches": 20, "--replays": 2, "--image": scratch.name + "/image"},
-           "training.lua": {"--steps": 10, "--again": 5, "--width": 32}}
+           "training.lua": {"--steps": 10, "--again": 5, "--width": 32},
+           "training bf16": {"--steps": 3, "--again": 2, "--width": 128, "--layers": 1, "--batch": 1, "--context": 24},
+           "operations in half types": {"--dtypes": "bf16"},
+           "gradients bf16, heads of 64": {"--context": 24}, "gradients bf16, heads of 128": {"--context": 24}}
 figures = {}
 for one in checks.CHECKS:
     if one.script.endswith(".py") or one.script.startswith("workflows/"):
         continue
     given = dict(zip(one.cpu[::2], one.cpu[1::2])) if one.cpu else {}
-    options = {**given, **SMALLER.get(one.script, {}), "--device": "cuda:0"}
+    options = {**given, **SMALLER.get(one.script, {}), **SMALLER.get(one.name, {}), "--device": "cuda:0"}
     words = [rille, "--json", "run", str(here / one.script), *(str(w) for pair in options.items() for w in pair)]
     if one.script.endswith(".cpp"):
         words = [floor, scratch.name + "/image", "nothing"]

@@ -29,6 +29,7 @@ def main():
         losses = re.findall(r"^step +\d+  loss (\S+)$", first, re.M)
         assert len(losses) == 13, first
         assert float(losses[-1]) < float(losses[0]) / 3, f"the loss does not fall: {losses}"
+        assert re.search(r"^device: (cpu|cuda:\d+), .+", first, re.M), first
         for pattern in (r"^step .*", r"^final loss .*", r"^validation loss .*", r"^sample: .*"):
             assert re.findall(pattern, first, re.M) == re.findall(pattern, second,
                                                                   re.M) != [], f"{pattern} differs between runs"
