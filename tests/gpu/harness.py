@@ -63,12 +63,12 @@ class Runner:
         return [self.python, "-B", script] if is_peer(check) else [self.bundle + "/bin/rille", "--json", "run", script]
 
     def end_agents(self):
-        """Agents outlive their runner on purpose. Those of this home name it in their environment."""
-        mark = ("RILLE_HOME=" + self.env["RILLE_HOME"] + "\0").encode()
+        """Agents outlive their runner on purpose. Those of the homes here name theirs in their environment."""
+        mark = f"\0RILLE_HOME={self.scratch}/".encode()
         for file in glob.glob("/proc/[0-9]*/environ"):
             pid = int(file.split("/")[2])
             try:
-                if pid != os.getpid() and mark in Path(file).read_bytes() + b"\0":
+                if pid != os.getpid() and mark in b"\0" + Path(file).read_bytes():
                     os.kill(pid, signal.SIGKILL)
             except OSError:
                 continue
@@ -78,6 +78,7 @@ class Runner:
         limit_s = min(limit_s, self.end - time.monotonic())
         if limit_s < NO_TIME_S:
             return not_run("the time for all checks was over")
+        self.env["RILLE_HOME"] = f"{self.scratch}/{check.home}"
         began = time.monotonic()
         code, out, said = self.run([*self.program(check), *(word.format(**filled) for word in arguments)], limit_s)
         result = {"status": "ran", "seconds": round(time.monotonic() - began, 2)}
