@@ -70,8 +70,8 @@ CHECKS = [
     Check("speed", "matrix products, elementwise work, reductions", "speed.lua",
           ["--device", "{device}", "--dtype", "bf16", "--matrix", "8192", "--elements", "500000000"], 12, []),
     Check("gpt2", "GPT-2 124M, B=64 T=1024", "gpt2.lua", [*B64, "--peak", "{peak}"], 40, SMALL_B4),
-    # What a new process waits for: loading the libraries, and the kernels that NVRTC makes for a plan's groups, which are
-    # kept in RILLE_HOME/cache/kernels; plans are made anew. Calls 1 and 2 are plain, the third is the first replay.
+    # What a new process waits for: loading the libraries, and the kernels that NVRTC makes for a plan's groups, which
+    # are kept in RILLE_HOME/cache/kernels; plans are made anew. Calls 1 and 2 are plain, the third is the first replay.
     Check("start, cold", "GPT-2 124M from the process's start to a replay, RILLE_HOME empty", "gpt2.lua",
           [*B64, *START], 15, [*SMALL_B4, *START], home="start"),
     Check("start, warm", "the same once more, with the kernels that the first kept there", "gpt2.lua",

@@ -95,6 +95,8 @@ class Runner:
             why, figures = "its output is no JSON", []
         if code != 0 or why:
             return dict(result, status="failed", why=why or f"exit code {code}", said=said[-2000:])
+        if isinstance(answer, dict) and "peer" in answer:
+            result["peer"] = answer["peer"]
         if check.says_device:
             result["device"] = {key: answer.get(key) for key in ("device", "description")}
             if answer.get("device") != device:
@@ -239,6 +241,8 @@ def show_row(row):
     print(f"{row['name']:<30}{state}{twin}  {seconds}", flush=True)
     if place and row[place].get("device"):
         print(f"{'':<30}  device: {row[place]['device']['device']}, {row[place]['device']['description']}")
+    if place and row[place].get("peer"):
+        print(f"{'':<30}  " + ", ".join(f"{key}: {value}" for key, value in row[place]["peer"].items()))
     if place and row[place]["status"] == "failed":
         print(f"{'':<30}{row[place]['why']}")
     for figure in row[place].get("figures", []) if place else []:

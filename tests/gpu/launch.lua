@@ -1,6 +1,6 @@
 -- What the calling thread pays for a launch of a user kernel, bound, and for a replay of a compiled function of 400
--- of them: in bursts, before the device is waited for. Both are noted in the graph; the device's lane, a thread of its own,
--- launches them. launch_floor.cpp is cuLaunchKernel and cuGraphLaunch on the calling thread.
+-- of them: in bursts, before the device is waited for. Both are noted in the graph; the device's lane, a thread of
+-- its own, launches them. launch_floor.cpp is cuLaunchKernel and cuGraphLaunch on the calling thread.
 -- usage: rille run launch.lua [--device cuda:0] [--image FILE: the kernel for launch_floor]
 local rille = require "rille"
 local native = require "rille.native"
