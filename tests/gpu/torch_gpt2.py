@@ -25,7 +25,7 @@ COMPILED = {"compile": "default", "reduce-overhead": "reduce-overhead"}  # torch
 
 
 def attention_of(device, dtype, width):
-    """(which backend attention uses, what forces it). Flash takes half types on CUDA; where it cannot, torch chooses."""
+    """(which backend attention uses, what forces it). Flash takes half types on CUDA; otherwise torch chooses."""
     if device != "cuda" or dtype != "bf16":
         return "torch's choice", contextlib.nullcontext()
     try:
