@@ -63,12 +63,12 @@ class Runner:
         return [self.python, "-B", script] if is_peer(check) else [self.bundle + "/bin/rille", "--json", "run", script]
 
     def end_agents(self):
-        """Agents outlive their runner on purpose. Those of this home name it in their environment."""
-        mark = ("RILLE_HOME=" + self.env["RILLE_HOME"] + "\0").encode()
+        """Agents outlive their runner on purpose. Those of the homes here name theirs in their environment."""
+        mark = f"\0RILLE_HOME={self.scratch}/".encode()
         for file in glob.glob("/proc/[0-9]*/environ"):
             pid = int(file.split("/")[2])
             try:
-                if pid != os.getpid() and mark in Path(file).read_bytes() + b"\0":
+                if pid != os.getpid() and mark in b"\0" + Path(file).read_bytes():
                     os.kill(pid, signal.SIGKILL)
             except OSError:
                 continue
@@ -78,6 +78,7 @@ class Runner:
         limit_s = min(limit_s, self.end - time.monotonic())
         if limit_s < NO_TIME_S:
             return not_run("the time for all checks was over")
+        self.env["RILLE_HOME"] = f"{self.scratch}/{check.home}"
         began = time.monotonic()
         code, out, said = self.run([*self.program(check), *(word.format(**filled) for word in arguments)], limit_s)
         result = {"status": "ran", "seconds": round(time.monotonic() - began, 2)}
@@ -94,6 +95,8 @@ class Runner:
             why, figures = "its output is no JSON", []
         if code != 0 or why:
             return dict(result, status="failed", why=why or f"exit code {code}", said=said[-2000:])
+        if isinstance(answer, dict) and "peer" in answer:
+            result["peer"] = answer["peer"]
         if check.says_device:
             result["device"] = {key: answer.get(key) for key in ("device", "description")}
             if answer.get("device") != device:
@@ -238,6 +241,8 @@ def show_row(row):
     print(f"{row['name']:<30}{state}{twin}  {seconds}", flush=True)
     if place and row[place].get("device"):
         print(f"{'':<30}  device: {row[place]['device']['device']}, {row[place]['device']['description']}")
+    if place and row[place].get("peer"):
+        print(f"{'':<30}  " + ", ".join(f"{key}: {value}" for key, value in row[place]["peer"].items()))
     if place and row[place]["status"] == "failed":
         print(f"{'':<30}{row[place]['why']}")
     for figure in row[place].get("figures", []) if place else []:

@@ -27,7 +27,7 @@ esac
 """
 PYTHON = """#!/bin/sh
 [ "$1" = -c ] && echo 2.11 True && exit
-echo '{"result":{"figures":[{"name":"rate","value":2,"unit":"/s"}]}}'
+echo '{"result":{"figures":[{"name":"rate","value":2,"unit":"/s"}],"peer":{"attention":"flash, forced"}}}'
 """
 H200 = [{"name": "NVIDIA H200", "driver_version": "580.1"}]
 
@@ -106,6 +106,8 @@ def test_fake(folder):
     report, code, said = run(bundle, H200)
     check("a goal beside a peer is the ratio or the difference",
           [goal.get("value") for goal in report["goals"]] == [3.5, 5, None], report)
+    check("what a peer says of itself is told", "attention: flash, forced" in said and
+          report["checks"][1]["gpu"]["peer"] == {"attention": "flash, forced"}, said)
     report, code, said = run(fake_bundle(folder / "lame", "ok", "cpu"), H200)
     check("a peer alone is nothing of Rille", report["checks"][1]["gpu"]["status"] == "ran" and
           report["status"] == "nothing ran on the GPU", report)

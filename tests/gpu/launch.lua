@@ -1,5 +1,6 @@
--- What the host pays for a launch of a user kernel, bound, and for a replay of a compiled function of 400 of them: in
--- bursts, before the device is waited for. launch_floor.cpp is the same by the driver alone.
+-- What the calling thread pays for a launch of a user kernel, bound, and for a replay of a compiled function of 400
+-- of them: in bursts, before the device is waited for. Both are noted in the graph; the device's lane, a thread of
+-- its own, launches them. launch_floor.cpp is cuLaunchKernel and cuGraphLaunch on the calling thread.
 -- usage: rille run launch.lua [--device cuda:0] [--image FILE: the kernel for launch_floor]
 local rille = require "rille"
 local native = require "rille.native"
@@ -26,7 +27,7 @@ return rille.step("launch", { args = args }, function()
   local replay = rille.compile(function()
     for _ = 1, args.nodes do go(64, 0.5, x, y) end
   end)
-  for _ = 1, 3 do replay() end                   -- runs, captures, replays
+  for _ = 1, 5 do replay() end                   -- two plain calls, a plain replay, the capture, a replay
 
   -- The median of the rounds, us per call; and the Lua memory that a call takes, bytes.
   local function burst(count, fn)

@@ -80,6 +80,10 @@ case("sort of integers", { few }, call("sort", 2), whole)
 case("transposed integers", { few }, function(x) return x:transpose(1, 2):contiguous() end, whole)
 case("integers as f32", { few }, function(x) return x:to "f32" end, whole)
 case("one_hot", { { 33, ids = 8 } }, call("one_hot", 8), { types = "wide", exact = true, plain = true })
+local chances = { 64, 64, chance = 0.5 }
+for _, name in ipairs { "logical_and", "logical_or", "logical_xor" } do
+  case(name, { chances, chances }, call(name), { types = "wide", exact = true, plain = true })
+end
 
 -- Sums, orders, normalisation.
 for _, name in ipairs { "sum", "mean", "norm", "logsumexp" } do case(name .. " of all", { square }, call(name)) end
@@ -93,6 +97,7 @@ case("sum of many", { { 3, 50000 } }, call("sum", 2))
 case("softmax of long rows", { { 4, 9000 } }, call("softmax", 2))
 case("prod", { { 64, 6, low = 0.5, high = 1.5 } }, call("prod", 2))
 case("argmax", { { 64, 64, distinct = true } }, call("argmax", 2), plain)
+case("all", { { 64, 64, chance = 0.98 } }, call("all", 2), { types = "single", plain = true })
 case("any", { { 64, 64, chance = 0.02 } }, call("any", 2), { types = "single", plain = true })
 case("sort", { { 64, 64, distinct = true } }, call("sort", 2))
 case("sort, descending along 1", { { 2, 40, 64, distinct = true } },
@@ -161,6 +166,9 @@ case("fft", { { 6, 32, 2 } }, call "fft", single)
 case("ifft", { { 6, 30, 2 } }, call "ifft", single)
 case("fft2", { { 3, 8, 16, 2 } }, call "fft2", single)
 case("rfft", { { 6, 48 } }, call "rfft", single)
+case("ifft2", { { 3, 8, 16, 2 } }, call "ifft2", single)
+case("rfft2", { { 3, 8, 16 } }, call "rfft2", single)
+case("irfft2", { { 3, 8, 9, 2 } }, call "irfft2", single)
 case("irfft", { { 6, 17, 2 } }, call "irfft", single)
 
 -- Attention: heads of 16 by the general kernel, 64 and 128 by the flash one in the half types.
