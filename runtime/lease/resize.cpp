@@ -259,7 +259,7 @@ Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store:
     }
     const Error lost = machine_gone(lease);
     if (now->state == MachineState::gone)
-      co_return co_await unchanged(std::move(lease), lost, std::move(fence), std::move(event));
+      co_return co_await vanished(std::move(lease), lost, unanswered, std::move(fence), std::move(event));
     const bool runs = now->state == MachineState::live || now->state == MachineState::pending;
     if (runs && now->details.text("type") == becomes)
       co_return co_await changed(std::move(lease), std::move(*now), std::move(fence), std::move(event));
@@ -269,7 +269,7 @@ Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store:
       co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
     if (!back) trouble = back.error();
     if (!back && back.error().http_status == 404)
-      co_return co_await unchanged(std::move(lease), lost, std::move(fence), std::move(event));
+      co_return co_await vanished(std::move(lease), lost, unanswered, std::move(fence), std::move(event));
   }
   lease.error = fmt::format("it was to become {}, and what it is now is not known: {}", becomes, why.message);
   RILLE_CO_CHECK(co_await save(lease, std::move(fence)));
@@ -300,6 +300,19 @@ Async<Lease> Manager::changed(Lease lease, Machine machine, store::Fence fence, 
   RILLE_CO_CHECK(co_await save_with(lease, std::move(fence), std::move(ledger)));
   event("resized", lease.to_value(now_us()).set("was", was).set("type", provider::type_of(to.offer)));
   co_return lease;
+}
+
+// Whether it was the other type before it went, nobody can say any more: both prices stay in the books until its end.
+Async<Lease> Manager::vanished(Lease lease, Error why, bool unanswered, store::Fence fence, Event event) {
+  if (!unanswered) co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
+  lease.reserved_micros = std::max(lease.change->reserved_before, lease.change->reserved_after);
+  lease.change.reset();
+  lease.state = "live";
+  lease.error.clear();
+  Ledger as_it_is = [](store::Db&, Lease&) { return success(); };
+  RILLE_CO_CHECK(co_await save_with(lease, std::move(fence), std::move(as_it_is)));
+  event("not_resized", lease.to_value(now_us()).set("why", why.message));
+  co_return why;
 }
 
 Async<Lease> Manager::unchanged(Lease lease, Error why, store::Fence fence, Event event) {
