@@ -94,6 +94,7 @@ struct Resize {
   std::string id;
   Value options;                   // gpu count vcpus memory interconnect network_gbps type max_price price; null: none
   store::Fence fence;
+  std::function<Result<>()> may;   // asked again just before the row is written; null: it may
 };
 
 // What nobody ends now, and when it will end.

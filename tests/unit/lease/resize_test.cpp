@@ -330,3 +330,64 @@ TEST_CASE("released while it changes: the machine ends, and the resize has lost"
   CHECK(w.row(before.id).state == "released");
   CHECK(w.billable() == 0);
 }
+
+TEST_CASE("who resizes what is still being resized gets what it asked for, and not what another has") {
+  World w;
+  w.run("r");
+  const Lease before = rented(w);
+  w.cloud.strand_resizes = 100;
+  REQUIRE_FALSE(*w.resize(before.id, large()));
+  REQUIRE(w.row(before.id).state == "resizing");
+  w.cloud.strand_resizes = 0;
+  REQUIRE(w.resize(before.id, Value().set("type", "small"))->ok());
+  check_rest(w, w.row(before.id), "small");
+  CHECK(w.row(before.id).tenures[0].restarts.size() == 2);
+  auto r = w.resize(before.id, Value().set("typ", "large"));
+  REQUIRE_FALSE(*r);
+  check_end(w, w.row(before.id));
+}
+
+TEST_CASE("a detach while the type is looked for holds") {
+  World w;
+  w.run("r");
+  const Lease before = rented(w);
+  w.cloud.before_offers = [&]() -> Async<> {
+    w.cloud.before_offers = nullptr;
+    RILLE_CO_CHECK(co_await w.manager->detach(before.id, hour_us / 1000, store::Fence("r", 1)));
+    co_return success();
+  };
+  const std::int64_t until_us = w.clock.us + hour_us;
+  REQUIRE(w.resize(before.id, large())->ok());
+  const Lease row = w.row(before.id);
+  CHECK(row.detached);
+  CHECK(row.expires_us == until_us);
+  check_rest(w, row, "large");
+  check_end(w, row);
+}
+
+TEST_CASE("what begins to run there while the type is looked for is not ended") {
+  World w;
+  w.run("r");
+  const Lease before = rented(w);
+  bool used = false;
+  w.cloud.before_offers = [&]() -> Async<> {
+    used = true;
+    co_return success();
+  };
+  Resize wanted;
+  wanted.id = before.id;
+  wanted.options = large();
+  wanted.fence = store::Fence("r", 1);
+  wanted.may = [&]() -> Result<> {
+    if (used) return make_error(ErrorKind::state, "something runs there");
+    return {};
+  };
+  Manager::Event quiet = [](const std::string&, Value) {};
+  auto r = w.drive(w.manager->resize(wanted, quiet, {}));
+  REQUIRE(r);
+  REQUIRE_FALSE(*r);
+  CHECK((*r).error().message == "something runs there");
+  CHECK(w.cloud.resizes == 0);
+  check_rest(w, w.row(before.id), "small");
+  CHECK(w.row(before.id).tenures[0].segments.size() == 1);
+}
