@@ -92,6 +92,7 @@ class Calls {
   Async<> move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
   Async<> resize_alone(std::string lease_id, Value options, CancelToken token);
   Async<> end_resize(std::string lease_id, CancelToken token);  // that was begun, by whomever
+  Async<bool> stood_still(std::string lease_id, std::int64_t before, CancelToken token);
   struct Setup { std::int64_t n = 0; std::string spec; };
   Result<std::vector<Setup>> owed_setups(const std::string& lease_id, std::int64_t generation) const;
   Async<> set_up(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
@@ -134,6 +135,7 @@ class Calls {
   Async<> restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   agent::StartRequest start_request(const CallSpec& spec, std::string call_key, std::int64_t generation) const;
   std::map<std::string, std::vector<Future<Result<>>>> moving_;  // who waits for whom is at it
+  std::map<std::string, std::int64_t> resizes_;  // by lease: how often its machine has stood still for one
   using Move = std::function<Async<agent::Transfer>(agent::AgentClient&)>;
   Async<Value> transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to = nullptr);
   Async<Value> move_files(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to);

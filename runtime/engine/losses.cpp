@@ -94,6 +94,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::known_client(std::string lease
 
 Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, CancelToken token) {
   for (int breaks = 0;;) {
+    const std::int64_t resizes = resizes_[lease_id];
     RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
     std::string why;
     if (l && l->state == "live") {
@@ -108,6 +109,10 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
         }
         clients_.erase(lease_id);
         continue;
+      }
+      if (is_loss(agent.error())) {
+        RILLE_CO_TRY(const bool again, co_await stood_still(lease_id, resizes, token));
+        if (again) continue;
       }
       bool expired = run_.now_us() >= l->expires_us;
       if (!is_loss(agent.error()) || expired || !lease::Manager::replaces(*l)) co_return agent.error();
@@ -125,9 +130,12 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
 }
 
 Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelToken token) {
+  const std::int64_t resizes = resizes_[lease_id];
+  if (!token.cancelled()) RILLE_CO_CHECK(co_await stood_still(lease_id, resizes, token));
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || token.cancelled()) co_return false;
-  if (l->state == "resizing") co_return true;  // what ran there has ended: it goes on once that is over
+  // What ran there has ended: it goes on once that is over.
+  if (l->state == "resizing" || resizes_[lease_id] != resizes) co_return true;
   if (!lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;
   if (l->generation != generation || l->state != "live") co_return l->generation != generation || !l->replacing.empty();
   Result<provider::Machine> machine = co_await leases_->describe(*l, token);

@@ -41,11 +41,15 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   auto alive = run_.alive_;
   RILLE_CO_TRY(std::optional<lease::Lease> before, leases_->find(lease_id));
   if (!before || !before->has_machine()) co_return not_live(lease_id, before);
-  if (const auto users = in_use_.find(lease_id); before->state == "live" && users != in_use_.end() && users->second > 0)
-    co_return make_error(ErrorKind::state,
-                         fmt::format("something runs on '{}', and a resize would end it", before->name),
-                         "wait for it first, or cancel it");
   lease::Resize wanted;
+  wanted.may = [this, alive, lease_id, name = before->name]() -> Result<> {
+    if (!*alive) return make_error(ErrorKind::cancelled, "the run has ended");
+    const auto users = in_use_.find(lease_id);
+    if (users == in_use_.end() || users->second <= 0) return {};
+    return make_error(ErrorKind::state, fmt::format("something runs on '{}', and a resize would end it", name),
+                      "wait for it first, or cancel it");
+  };
+  if (before->state == "live") RILLE_CO_CHECK(wanted.may());
   wanted.id = lease_id;
   wanted.options = std::move(options);
   wanted.fence = run_.fence();
@@ -58,6 +62,7 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   const Result<> done = now ? success() : Result<>(now.error());
   if (!*alive) co_return done;
   if (asked) {  // its agent has ended; its address may be another, and what was not on its disk is gone
+    ++resizes_[lease_id];
     clients_.erase(lease_id);
     installed_.erase(before->machine_id);
   }
@@ -65,6 +70,17 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   run_.alert_budgets();
   if (asked && now->request.idle_after_ms > 0) run_.loop().spawn(wake(lease_id));
   co_return success();
+}
+
+// Whether the machine may have looked lost only because it stood still to become another type. Waits until nobody moves
+// its lease. before: resizes_ as it was before the machine was looked at.
+Async<bool> Calls::stood_still(std::string lease_id, std::int64_t before, CancelToken token) {
+  const bool moves = moving_.contains(lease_id);
+  if (moves) {
+    RILLE_CO_CHECK(co_await enter(lease_id, token));
+    leave(lease_id);
+  }
+  co_return moves || resizes_[lease_id] != before;
 }
 
 // What another fiber does, or a process before this one has left. That it was refused is told to who asked for it: the

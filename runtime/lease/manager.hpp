@@ -94,6 +94,7 @@ struct Resize {
   std::string id;
   Value options;                   // gpu count vcpus memory interconnect network_gbps type max_price price; null: none
   store::Fence fence;
+  std::function<Result<>()> may;   // asked again just before the row is written; null: it may
 };
 
 // What nobody ends now, and when it will end.
@@ -261,6 +262,7 @@ class Manager {
   Async<Lease> look_after(Lease lease, Error why, bool unanswered, store::Fence fence, Event event);
   Async<Lease> changed(Lease lease, provider::Machine machine, store::Fence fence, Event event);
   Async<Lease> unchanged(Lease lease, Error why, store::Fence fence, Event event);
+  Async<Lease> vanished(Lease lease, Error why, bool unanswered, store::Fence fence, Event event);
   // release.cpp
   Result<std::optional<Lease>> find_to_end(const std::string& id) const;
   Async<> end_lease(Lease lease, Event event, store::Fence fence);

@@ -133,24 +133,28 @@ Async<Lease> Manager::resize(Resize request, Event event, CancelToken token) {
   RILLE_CO_TRY(std::optional<Lease> found, find(request.id));
   if (!found) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id));
   Lease lease = std::move(*found);
-  const bool begun = lease.state == "resizing" && lease.change;
-  if (!begun) {
-    if (lease.state != "live") co_return not_resizable(lease);
-    if (request.options.is_null()) co_return lease;
-    store::Fence fence = request.fence;
-    RILLE_CO_TRY(lease, co_await plan_change(std::move(lease), std::move(request), token));
-    if (lease.state != "resizing") co_return lease;
-    event("resizing", lease.to_value(now_us()));
-    co_return co_await carry_out(std::move(lease), false, std::move(fence), std::move(event), std::move(token));
+  if (lease.state == "resizing" && lease.change) {
+    RILLE_CO_TRY(lease, co_await carry_out(std::move(lease), true, request.fence, event, token));
+  } else if (lease.state != "live") {
+    co_return not_resizable(lease);
   }
-  co_return co_await carry_out(std::move(lease), true, std::move(request.fence), std::move(event), std::move(token));
+  if (request.options.is_null()) co_return lease;
+  store::Fence fence = request.fence;
+  RILLE_CO_TRY(lease, co_await plan_change(std::move(lease), std::move(request), token));
+  if (lease.state != "resizing") co_return lease;
+  event("resizing", lease.to_value(now_us()));
+  co_return co_await carry_out(std::move(lease), false, std::move(fence), std::move(event), std::move(token));
 }
 
-// In one transaction with what `ledger` changes: all of it, or nothing.
+// In one transaction with what `ledger` changes: all of it, or nothing. A detach meanwhile holds.
 Async<> Manager::save_with(Lease& lease, store::Fence fence, Ledger ledger) {
   auto row = std::make_shared<Lease>(lease), kept = std::make_shared<Lease>();
   store::Journal::Write write = [row, kept, ledger = std::move(ledger)](store::Db& db) -> Result<> {
     Lease l = *row;  // anew each time: the journal may try a write twice
+    RILLE_CHECK(db.query("SELECT detached,expires_us FROM leases WHERE id=?", {l.id}, [&l](const store::Row& now) {
+      l.detached = now.integer(0) != 0;
+      l.expires_us = now.integer(1);
+    }));
     RILLE_TRY(l.tenures, read_tenures(db, l.id));
     RILLE_CHECK(ledger(db, l));
     RILLE_CHECK(write_lease(db, l));
@@ -181,6 +185,7 @@ Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token
   if (options["gpu"].is_null()) options.set("gpu", offer.gpu.empty() ? "cpu" : offer.gpu);
   if (!type.empty() && offer.gpu_count > 0) options.set("count", offer.gpu_count);
   if (!type.empty() && offer.gpu_count == 0) options.set("vcpus", offer.vcpus).set("memory", offer.memory_bytes);
+  if (request.may) RILLE_CO_CHECK(request.may());
   Change to;
   to.price_micros_per_hour = terms.price_of(offer);
   to.cap_micros_per_hour = terms.cap_of(offer);
@@ -259,7 +264,7 @@ Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store:
     }
     const Error lost = machine_gone(lease);
     if (now->state == MachineState::gone)
-      co_return co_await unchanged(std::move(lease), lost, std::move(fence), std::move(event));
+      co_return co_await vanished(std::move(lease), lost, unanswered, std::move(fence), std::move(event));
     const bool runs = now->state == MachineState::live || now->state == MachineState::pending;
     if (runs && now->details.text("type") == becomes)
       co_return co_await changed(std::move(lease), std::move(*now), std::move(fence), std::move(event));
@@ -269,10 +274,11 @@ Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store:
       co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
     if (!back) trouble = back.error();
     if (!back && back.error().http_status == 404)
-      co_return co_await unchanged(std::move(lease), lost, std::move(fence), std::move(event));
+      co_return co_await vanished(std::move(lease), lost, unanswered, std::move(fence), std::move(event));
   }
   lease.error = fmt::format("it was to become {}, and what it is now is not known: {}", becomes, why.message);
-  RILLE_CO_CHECK(co_await save(lease, std::move(fence)));
+  Ledger as_it_is = [](store::Db&, Lease&) -> Result<> { return {}; };
+  RILLE_CO_CHECK(co_await save_with(lease, std::move(fence), std::move(as_it_is)));
   Error e = make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}): {}", lease.name, lease.machine_id,
                                                      lease.error),
                        fmt::format("it may stand still and costs money; the next use of it tries again, and `rille "
@@ -300,6 +306,19 @@ Async<Lease> Manager::changed(Lease lease, Machine machine, store::Fence fence, 
   RILLE_CO_CHECK(co_await save_with(lease, std::move(fence), std::move(ledger)));
   event("resized", lease.to_value(now_us()).set("was", was).set("type", provider::type_of(to.offer)));
   co_return lease;
+}
+
+// Whether it was the other type before it went, nobody can say any more: both prices stay in the books until its end.
+Async<Lease> Manager::vanished(Lease lease, Error why, bool unanswered, store::Fence fence, Event event) {
+  if (!unanswered) co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
+  lease.reserved_micros = std::max(lease.change->reserved_before, lease.change->reserved_after);
+  lease.change.reset();
+  lease.state = "live";
+  lease.error.clear();
+  Ledger as_it_is = [](store::Db&, Lease&) -> Result<> { return {}; };
+  RILLE_CO_CHECK(co_await save_with(lease, std::move(fence), std::move(as_it_is)));
+  event("not_resized", lease.to_value(now_us()).set("why", why.message));
+  co_return why;
 }
 
 Async<Lease> Manager::unchanged(Lease lease, Error why, store::Fence fence, Event event) {

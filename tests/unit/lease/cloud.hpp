@@ -61,6 +61,7 @@ struct Cloud {
   int resizes = 0, refuse_resizes = 0, strand_resizes = 0, lose_resizes = 0;  // strand: it is stopped, and stays so
   std::function<void(std::int64_t us)> pass;  // time, while a machine stops and starts
   bool forgets = true;                 // a gone machine is unknown to describe (else: known, with its tag)
+  std::function<Async<>()> before_offers;  // what happens while they are asked for
   std::function<void()> before_create; // what happens elsewhere while the call is on its way
 
   bool alive(const std::string& id, std::int64_t now) const {
@@ -111,6 +112,7 @@ class CloudProvider final : public provider::Provider {
   const provider::Traits& traits() const override { return cloud_.traits; }
 
   Async<std::vector<provider::Offer>> offers(provider::OfferQuery, CancelToken) override {
+    if (cloud_.before_offers) RILLE_CO_CHECK(co_await cloud_.before_offers());
     std::vector<provider::Offer> out;
     for (const char* id : {"small", "large"}) {
       provider::Offer o;

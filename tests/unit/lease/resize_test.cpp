@@ -217,6 +217,57 @@ TEST_CASE("a machine that goes away meanwhile is told as gone, and its lease can
   REQUIRE(w.release(before.id)->ok());
 }
 
+TEST_CASE("a machine that is another type and goes away before anybody hears of it is booked at both prices") {
+  World w;
+  w.run("r");
+  const Lease before = rented(w);
+  w.cloud.lose_resizes = 1;
+  w.cloud.pass = [&](std::int64_t us) {
+    w.clock.us += us;
+    if (us != 10 * second_us) return;
+    w.clock.us += hour_us;  // as the large one
+    w.cloud.boxes.at(before.machine_id).gone_us = w.clock.us + 1;
+  };
+  auto r = w.resize(before.id, large());
+  REQUIRE(r);
+  REQUIRE_FALSE(*r);
+  CHECK((*r).error().code == "machine_lost");
+  const Lease row = w.row(before.id);
+  CHECK(row.state == "live");
+  CHECK_FALSE(row.change);
+  CHECK(row.spent_micros(w.clock.us) >= w.cloud.bill(row.machine_id, w.clock.us));
+  CHECK(row.reserved_micros > before.reserved_micros);
+  check_end(w, row);
+}
+
+TEST_CASE("the process dies at each place, and its machine ends before the next one comes: the ledger holds the bill") {
+  int became = 0;
+  for (int nth = 1;; ++nth) {
+    INFO("place " << nth);
+    World w;
+    w.run("r", "running", 1'000'000'000);
+    const Lease before = rented(w);
+    w.die_at = w.places + nth;
+    const bool over = w.resize(before.id, large()).has_value();
+    w.die_at = -1;
+    if (over) break;
+    Cloud::Box& box = w.cloud.boxes.at(before.machine_id);
+    became += box.type == "large";
+    w.clock.us += hour_us;
+    box.gone_us = w.clock.us;
+    w.clock.us += 90 * second_us;
+    w.restart();
+    w.sql("UPDATE runs SET epoch=2 WHERE id='r'");
+    (void)w.resize(before.id, Value(), 2);
+    const Lease row = w.row(before.id);
+    CHECK(row.state == "live");
+    CHECK(row.spent_micros(w.clock.us) >= w.cloud.bill(row.machine_id, w.clock.us));
+    CHECK(row.committed_micros(w.clock.us) >= row.spent_micros(w.clock.us));
+    check_end(w, row);
+  }
+  CHECK(became >= 2);
+}
+
 TEST_CASE("the process dies at each place of a resize: the next one finishes it, and the books are right") {
   int places = 0;
   for (int nth = 1;; ++nth) {
@@ -278,4 +329,65 @@ TEST_CASE("released while it changes: the machine ends, and the resize has lost"
   w.drive_both(w.manager->resize(wanted, quiet, {}), w.manager->release(before.id, quiet));
   CHECK(w.row(before.id).state == "released");
   CHECK(w.billable() == 0);
+}
+
+TEST_CASE("who resizes what is still being resized gets what it asked for, and not what another has") {
+  World w;
+  w.run("r");
+  const Lease before = rented(w);
+  w.cloud.strand_resizes = 100;
+  REQUIRE_FALSE(*w.resize(before.id, large()));
+  REQUIRE(w.row(before.id).state == "resizing");
+  w.cloud.strand_resizes = 0;
+  REQUIRE(w.resize(before.id, Value().set("type", "small"))->ok());
+  check_rest(w, w.row(before.id), "small");
+  CHECK(w.row(before.id).tenures[0].restarts.size() == 2);
+  auto r = w.resize(before.id, Value().set("typ", "large"));
+  REQUIRE_FALSE(*r);
+  check_end(w, w.row(before.id));
+}
+
+TEST_CASE("a detach while the type is looked for holds") {
+  World w;
+  w.run("r");
+  const Lease before = rented(w);
+  w.cloud.before_offers = [&]() -> Async<> {
+    w.cloud.before_offers = nullptr;
+    RILLE_CO_CHECK(co_await w.manager->detach(before.id, hour_us / 1000, store::Fence("r", 1)));
+    co_return success();
+  };
+  const std::int64_t until_us = w.clock.us + hour_us;
+  REQUIRE(w.resize(before.id, large())->ok());
+  const Lease row = w.row(before.id);
+  CHECK(row.detached);
+  CHECK(row.expires_us == until_us);
+  check_rest(w, row, "large");
+  check_end(w, row);
+}
+
+TEST_CASE("what begins to run there while the type is looked for is not ended") {
+  World w;
+  w.run("r");
+  const Lease before = rented(w);
+  bool used = false;
+  w.cloud.before_offers = [&]() -> Async<> {
+    used = true;
+    co_return success();
+  };
+  Resize wanted;
+  wanted.id = before.id;
+  wanted.options = large();
+  wanted.fence = store::Fence("r", 1);
+  wanted.may = [&]() -> Result<> {
+    if (used) return make_error(ErrorKind::state, "something runs there");
+    return {};
+  };
+  Manager::Event quiet = [](const std::string&, Value) {};
+  auto r = w.drive(w.manager->resize(wanted, quiet, {}));
+  REQUIRE(r);
+  REQUIRE_FALSE(*r);
+  CHECK((*r).error().message == "something runs there");
+  CHECK(w.cloud.resizes == 0);
+  check_rest(w, w.row(before.id), "small");
+  CHECK(w.row(before.id).tenures[0].segments.size() == 1);
 }
