@@ -155,7 +155,7 @@ TEST_CASE("slurm: a partition of the settings that there is not, with the neares
   settings.partitions = {"nope"};
   const Result<> far = settings.partitions_in(nodes);
   REQUIRE_FALSE(far);
-  CHECK(far.error().hint.find("gpu, short, cpu") != std::string::npos);
+  CHECK(far.error().hint.find("cpu, gpu, short") != std::string::npos);
 }
 
 TEST_CASE("slurm: settings") {
