@@ -12,7 +12,7 @@ namespace rille::lease {
 namespace {
 
 Result<> open_segment(store::Db& db, const Lease& l, const char* part, Micros price, std::int64_t from_us) {
-  if (price > l.cap_micros_per_hour) touch(db, l.id);
+  touch(db, l.id);
   return db.run("INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
                 "VALUES(?,?,?,?,?,?,'estimate')",
                 {l.id, l.generation, l.machine_id, std::string_view(part), from_us, price});

@@ -18,11 +18,13 @@ namespace rille::lease {
 namespace {
 
 // A lease of the first generation whose machine costs no more than was reserved: before its end, at no price above its
-// cap. Most are such, and need not be read one by one. ?3 is now.
+// cap, and at one price: of one that became another type, both may count for longer than was reserved. Most are such,
+// and need not be read one by one. ?3 is now.
 constexpr const char* within_reservation =
     "(state<>'released' AND generation=1 AND expires_us>=?3 AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
     "s.lease=leases.id AND s.part<>'disk' AND (s.amount_micros IS NOT NULL OR "
-    "s.micros_per_hour>leases.cap_micros_per_hour)))";
+    "s.micros_per_hour>leases.cap_micros_per_hour)) AND (SELECT COUNT(*) FROM segments s WHERE s.lease=leases.id AND "
+    "s.part<>'disk')<=1)";
 
 // What was counted on one connection, and is kept as rows are written there.
 class Kept final : public store::Watcher {

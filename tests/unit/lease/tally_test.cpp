@@ -31,13 +31,13 @@ class Books {
     }
   }
 
-  int rented = 0, rolled_back = 0, others = 0;
+  int rented = 0, rolled_back = 0, others = 0, resized = 0, unsettled = 0;
 
  private:
   bool chance(int percent) { return static_cast<int>(random_() % 100) < percent; }
 
   void act() {
-    switch (random_() % 10) {
+    switch (random_() % 11) {
       case 0:
       case 1:
       case 2:
@@ -47,6 +47,7 @@ class Books {
       case 6: w_.clock.us += static_cast<std::int64_t>(random_() % 3) * hour_us; return;
       case 7: return elsewhere();
       case 8: return roll_back();
+      case 9: return resize();
       default: return change();
     }
   }
@@ -70,6 +71,18 @@ class Books {
     Lease l = w_.row(any());
     store::Journal::Write move = [&](store::Db& db) { return record_price(db, l, 3'000'000, w_.clock.us); };
     REQUIRE(run_blocking(*w_.loop, w_.journal->commit(move)));
+  }
+
+  // Some are never settled, so that both prices count on.
+  void resize() {
+    if (ids_.empty()) return;
+    const std::string id = any();
+    w_.cloud.strand_resizes = chance(40) ? 100 : 0;
+    const auto r = w_.resize(id, Value().set("type", chance(70) ? "large" : "small"));
+    REQUIRE(r);
+    resized += r->ok();
+    unsettled += w_.row(id).state == "resizing";
+    w_.cloud.strand_resizes = 0;
   }
 
   // Another process writes the same file.
@@ -123,7 +136,15 @@ class Books {
       CHECK(kept[i].spent == anew[i].spent);
       REQUIRE(kept[i].reserved == anew[i].reserved);
       others += anew[i].spent > 0;
+      if (anew[i].scope == "month") REQUIRE(anew[i].reserved == committed());
     }
+  }
+
+  Micros committed() {
+    Micros sum = 0;
+    const std::vector<Lease> all = w_.manager->all(false).value();
+    for (const Lease& l : all) sum += l.committed_micros(w_.clock.us);
+    return sum;
   }
 
   World w_;
@@ -136,7 +157,7 @@ class Books {
 }  // namespace
 
 TEST_CASE("sums of budgets that are kept are what a count would find") {
-  int rented = 0, rolled_back = 0, others = 0;
+  int rented = 0, rolled_back = 0, others = 0, resized = 0, unsettled = 0;
   for (int seed = 1; seed <= 8; ++seed) {
     INFO("seed " << seed);
     Books books(seed);
@@ -144,8 +165,12 @@ TEST_CASE("sums of budgets that are kept are what a count would find") {
     rented += books.rented;
     rolled_back += books.rolled_back;
     others += books.others;
+    resized += books.resized;
+    unsettled += books.unsettled;
   }
   CHECK(rented > 50);
   CHECK(rolled_back > 10);
   CHECK(others > 10);
+  CHECK(resized > 5);
+  CHECK(unsettled > 2);
 }
