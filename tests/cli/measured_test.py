@@ -2,8 +2,9 @@
 """Measured tokens per dollar: a training on a rented machine measures itself, what it measured stays in the home, and
 offers are ranked by it; by the command, and by a script, whose resumption asks the same question.
 usage: measured_test.py RILLE"""
-import http.server, json, os, shutil, signal, subprocess, sys, tempfile, threading
+import json, os, shutil, signal, subprocess, sys, tempfile
 
+from remote_cloud import RemoteCloud, serve
 from tap import check, finish
 
 rille = os.path.abspath(sys.argv[1])
@@ -17,26 +18,14 @@ def offer(name, gpu, price, **more):
             "memory_bytes": 1 << 38, "region": "here", "spot": False, "price_micros_per_hour": price * 1000000, **more}
 
 
-class Cloud(http.server.BaseHTTPRequestHandler):
+class Cloud(RemoteCloud):
     stock = [offer("a100", "A100", 2), offer("h100", "H100", 3), offer("h200", "H200", 4, gpu_memory_bytes=141 << 30),
              offer("t4", "T4", 1, gpu_memory_bytes=16 << 30)]
 
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        data = json.dumps({"offers": Cloud.stock}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
 
-    def log_message(self, *_):
-        pass
-
-
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cloud)
-threading.Thread(target=server.serve_forever, daemon=True).start()
+server, remote = serve(Cloud)
 with open(root + "/providers.json", "w") as f:
-    json.dump({"remote": {"url": f"http://127.0.0.1:{server.server_port}", "traits": {"dead_man": "provider"}}}, f)
+    json.dump({"remote": remote}, f)
 
 
 def run(*words):

@@ -1,15 +1,14 @@
 """`rille offers` and its memory: who is asked, what is answered from the cache, how old it is, and who is missing.
 usage: offers_test.py RILLE"""
-import http.server
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 
 sys.path.insert(0, os.path.dirname(__file__))
+from remote_cloud import RemoteCloud, serve  # noqa: E402
 from tap import check, finish  # noqa: E402
 
 rille = os.path.abspath(sys.argv[1])
@@ -23,7 +22,7 @@ def offer(name, **more):
             "memory_bytes": 1 << 40, "region": "here", "spot": False, "price_micros_per_hour": 20_000_000, **more}
 
 
-class Cloud(http.server.BaseHTTPRequestHandler):
+class Cloud(RemoteCloud):
     asked = 0
     fail = False
     stock = [offer("a100x8", interconnect="nvswitch", rdma="efa", network_gbps=400, compliance=["gdpr"],
@@ -33,28 +32,19 @@ class Cloud(http.server.BaseHTTPRequestHandler):
                    reserved_1y_micros_per_hour=40_000_000),
              offer("t4", gpu="T4", gpu_count=1, gpu_memory_bytes=16 << 30, price_micros_per_hour=500_000)]
 
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+    def answer(self):
         Cloud.asked += 1
-        body = {"error": {"kind": "auth", "message": "no such key"}} if Cloud.fail else {"offers": Cloud.stock}
-        data = json.dumps(body).encode()
-        self.send_response(401 if Cloud.fail else 200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        pass
+        if Cloud.fail:
+            return 401, {"error": {"kind": "auth", "message": "no such key"}}
+        return super().answer()
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cloud)
-threading.Thread(target=server.serve_forever, daemon=True).start()
+server, remote = serve(Cloud)
 
 
 def settings(**more):
     with open(root + "/providers.json", "w") as f:
-        json.dump({"remote": {"url": f"http://127.0.0.1:{server.server_port}", "traits": {"dead_man": "provider"}},
-                   **more}, f)
+        json.dump({"remote": remote, **more}, f)
 
 
 def run(*words):
@@ -169,7 +159,7 @@ try:
     Cloud.fail = False
 
     with open(root + "/providers.json", "w") as f:
-        json.dump({"remote": {"url": f"http://127.0.0.1:{server.server_port}/", "traits": {"dead_man": "provider"}}}, f)
+        json.dump({"remote": {**remote, "url": remote["url"] + "/"}}, f)
     before = Cloud.asked
     offers()
     check("other settings are another source", Cloud.asked == before + 1)
