@@ -14,6 +14,7 @@
 #include "runtime/base/units.hpp"
 #include "runtime/device/cuda.hpp"
 #include "runtime/device/cuda_libraries.hpp"
+#include "runtime/device/nvml.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::cli {
@@ -32,6 +33,8 @@ Check library(const char* soname, const char* what, const char* costs) {
   return {what, "ok", soname, ""};
 }
 
+std::string cuda_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
 Check cuda_part() {
   if (auto plugin = device::cuda_plugin(); !plugin) {
     return {"CUDA part", "missing", "", fmt::format("tensors on this machine's GPUs: {}", plugin.error().message)};
@@ -47,10 +50,10 @@ Check cuda_driver() {
     const auto driver = device::cuda_driver();
     if (!driver) {
       missing.found = driver.error().message;
+      if (!driver.error().hint.empty()) missing.costs += ". " + driver.error().hint;
       return missing;
     }
-    return {"CUDA driver", "ok", fmt::format("{}, CUDA {}.{}", driver->path, driver->version / 1000,
-                                             driver->version % 1000 / 10),
+    return {"CUDA driver", "ok", fmt::format("{}, CUDA {}", driver->path, cuda_text(driver->version)),
             driver->images ? "" : "the CUDA part was built without kernels: option RILLE_CUDA"};
   }
   void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -60,7 +63,7 @@ Check cuda_driver() {
   bool ok = get && get(&version) == 0;
   dlclose(handle);
   if (!ok) return missing;
-  return {"CUDA driver", "ok", fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), ""};
+  return {"CUDA driver", "ok", "CUDA " + cuda_text(version), ""};
 }
 
 // One row for each.
@@ -72,14 +75,24 @@ void add_cards(std::vector<Check>& checks) {
                       fmt::format("{}, {}, {}", device::describe(card), card.info.bus, card.info.uuid), ""});
 }
 
-// Found where, or what is done without it. A library that is there and does not load is named.
+// Found where, or where it was sought and what is done without it. A library that is there and does not load is named.
 Check cuda_library(device::CudaPart part) {
   const auto& info = device::info_of(part);
   if (device::left_out(part)) return {info.name, "missing", "left out by RILLE_CUDA_WITHOUT", info.lost};
   const auto& loaded = device::load_part(part);
-  if (loaded.handle) return {info.name, "ok", fmt::format("{} ({})", loaded.path, loaded.source), ""};
-  const bool there = !device::files_of(part).empty();
-  return {info.name, "missing", there ? loaded.why : "", info.lost};
+  if (!loaded.handle) return {info.name, "missing", loaded.why, info.lost + (". " + device::how_to_get(part))};
+  const std::string found = fmt::format("{} ({})", loaded.path, loaded.source);
+  const auto driver = device::cuda_driver();
+  if (!driver || loaded.cuda <= driver->version / 1000) return {info.name, "ok", found, ""};
+  return {info.name, "warning", found,
+          fmt::format("it is of CUDA {}, and the driver knows {}: {}. Update the driver, or {}", loaded.cuda,
+                      cuda_text(driver->version), info.lost, device::how_to_get(part))};
+}
+
+Check nvml() {
+  if (auto loaded = device::nvml::load(); !loaded)
+    return {"NVML", "missing", loaded.error().message, "no GPU telemetry: rille top, dev:telemetry()"};
+  return {"NVML", "ok", "libnvidia-ml.so.1", ""};
 }
 
 Check toolkit() {
@@ -155,7 +168,7 @@ int doctor_command(App& app) {
   checks.push_back(cuda_part());
   checks.push_back(cuda_driver());
   add_cards(checks);
-  checks.push_back(library("libnvidia-ml.so.1", "NVML", "no GPU telemetry: rille top, dev:telemetry()"));
+  checks.push_back(nvml());
   checks.push_back(toolkit());
   for (const auto part : device::cuda_parts) checks.push_back(cuda_library(part));
   checks.push_back(program("c++", "C++ compiler", "user kernels on the CPU: dev:kernel"));

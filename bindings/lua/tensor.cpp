@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "bindings/lua/kernel.hpp"
+#include "bindings/lua/tensor_check.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cpu.hpp"
 #include "runtime/device/cuda.hpp"
@@ -49,11 +50,28 @@ Result<std::shared_ptr<device::Device>> open_device(const std::string& name) {
   return std::shared_ptr<device::Device>(std::move(opened));
 }
 
-// RILLE_DEVICE, or the first CUDA device where there is all that it takes, or the CPU.
-std::string default_device() {
+// Why a driver that is there cannot be used; "": there is none, or no GPU, which is ordinary.
+std::string unusable(const Result<device::cuda::DriverInfo>& driver) {
+  if (!driver) {
+    const Error& e = driver.error();
+    const bool ordinary = !e.code.starts_with("cuda_") || e.code == "cuda_100";   // CUDA_ERROR_NO_DEVICE
+    return ordinary ? "" : e.message + (e.hint.empty() ? "" : ". " + e.hint);
+  }
+  const bool whole = driver->cards == 0 || driver->images > 0;
+  return whole ? "" : "Rille's CUDA part was built without kernels: option RILLE_CUDA";
+}
+
+// RILLE_DEVICE, or the first CUDA device where there is all that it takes, or the CPU: with a warning where a GPU would
+// be expected.
+std::string default_device(lua_State* L) {
   if (const char* named = std::getenv("RILLE_DEVICE"); named && *named) return named;
   const auto driver = device::cuda_driver();
-  return driver && driver->cards > 0 && driver->images > 0 ? "cuda:0" : "cpu";
+  const std::string why = unusable(driver);
+  if (LuaHost& host = LuaHost::of(L); !why.empty() && host.has_run() && host.run().hooks().event) {
+    host.run().hooks().event(Value().set("event", "warning").set("what", "rille.device").set(
+        "message", fmt::format("tensors are computed on the CPU: {}. RILLE_DEVICE=cpu asks for that", why)));
+  }
+  return driver && driver->cards > 0 && why.empty() ? "cuda:0" : "cpu";
 }
 
 }  // namespace
@@ -77,7 +95,7 @@ TensorState& tensor_state(lua_State* L) {
   auto* state = test_object<TensorState>(L, -1);
   lua_pop(L, 1);
   if (!state) {
-    auto device = value_or_raise(L, open_device(default_device()));
+    auto device = value_or_raise(L, open_device(default_device(L)));
     TensorState fresh;
     fresh.main = std::make_shared<lua_State*>(LuaHost::of(L).lua());
     state = &push_object(L, std::move(fresh));
@@ -126,127 +144,6 @@ Tensor* test_tensor(lua_State* L, int index) { return test_object<Tensor>(L, ind
 
 namespace {
 
-char freed_key;
-
-// The table of what was freed: tensor -> what it was and where; weak, so that it keeps nothing.
-void push_freed(lua_State* L) {
-  get_registry(L, &freed_key);
-  if (!lua_isnil(L, -1)) return;
-  lua_pop(L, 1);
-  lua_newtable(L);
-  lua_newtable(L);
-  set_field(L, "__mode", "k");
-  lua_setmetatable(L, -2);
-  lua_pushvalue(L, -1);
-  set_registry(L, &freed_key);
-}
-
-int free_tensor(lua_State* L) {
-  Tensor& t = check_object<Tensor>(L, 1, "free");
-  if (!t) return 0;
-  push_freed(L);
-  lua_pushvalue(L, 1);
-  push(L, fmt::format("the tensor {}{} was freed at {}", name_of(t.dtype()), tensor::to_string(t.shape()),
-                      script_position(L)));
-  lua_rawset(L, -3);
-  t = Tensor();
-  return 0;
-}
-
-std::string freed_text(lua_State* L, int index) {
-  lua_pushvalue(L, index);
-  push_freed(L);
-  lua_insert(L, -2);
-  lua_rawget(L, -2);
-  const char* known = lua_tostring(L, -1);
-  const std::string text = known ? known : "the tensor was freed";
-  lua_pop(L, 2);
-  return text;
-}
-
-}  // namespace
-
-Tensor& check_tensor(lua_State* L, int index, const char* what) {
-  Tensor& t = check_object<Tensor>(L, index, what);
-  if (!t) raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{}: {}", what, freed_text(L, index)))));
-  return t;
-}
-
-int dim_from(lua_State* L, double n, const char* what) {
-  if (n != std::floor(n) || n == 0 || std::fabs(n) > 9)
-    raise_invalid(L, fmt::format("{}: {} is no dimension ({})", what, n, script_position(L)),
-                  "dimensions count from 1; -1 is the last");
-  return static_cast<int>(n > 0 ? n - 1 : n);
-}
-
-int check_dim(lua_State* L, int index, const char* what) { return dim_from(L, check_number(L, index, what), what); }
-
-std::vector<int> check_dims(lua_State* L, int index, const char* what) {
-  std::vector<int> out;
-  if (lua_isnoneornil(L, index)) return out;
-  if (!lua_istable(L, index)) return {check_dim(L, index, what)};
-  for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
-    lua_rawgeti(L, index, static_cast<int>(i));
-    out.push_back(check_dim(L, -1, what));
-    lua_pop(L, 1);
-  }
-  return out;
-}
-
-Dims check_shape(lua_State* L, int index, const char* what) {
-  std::vector<std::int64_t> sizes;
-  if (lua_istable(L, index)) {
-    for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
-      lua_rawgeti(L, index, static_cast<int>(i));
-      sizes.push_back(check_integer(L, -1, what));
-      lua_pop(L, 1);
-    }
-  } else {
-    for (int i = index; i <= lua_gettop(L); ++i) sizes.push_back(check_integer(L, i, what));
-  }
-  if (sizes.size() > kernels::max_rank)
-    raise_invalid(L, fmt::format("{}: {} dimensions; the most is {}", what, sizes.size(), kernels::max_rank));
-  Dims dims;
-  for (std::int64_t s : sizes) dims.push(s);
-  return dims;
-}
-
-void push_shape(lua_State* L, const Dims& dims) {
-  lua_createtable(L, dims.n, 0);
-  for (int i = 0; i < dims.n; ++i) {
-    push(L, dims[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
-}
-
-void check_known(lua_State* L, int index, const char* verb, const std::vector<std::string>& known, bool positions) {
-  lua_pushnil(L);
-  while (lua_next(L, index)) {
-    lua_pop(L, 1);
-    if (positions && lua_type(L, -1) == LUA_TNUMBER) continue;
-    std::string key = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : describe(L, -1);
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    std::string near = did_you_mean(key, known), list;
-    for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
-    raise_invalid(L, fmt::format("{}: unknown option '{}' ({})", verb, key, script_position(L)),
-                  near.empty() ? "the options are: " + list : fmt::format("did you mean '{}'?", near));
-  }
-}
-
-DType option_dtype(lua_State* L, int index, DType otherwise) {
-  auto name = option_text(L, index, "dtype");
-  return name ? value_or_raise(L, parse_dtype(*name)) : otherwise;
-}
-
-std::uint64_t check_seed(lua_State* L, int index, const char* what) {
-  double n = check_number(L, index, what);
-  if (n < 0 || n != std::floor(n) || n > 9007199254740992.0)
-    raise_invalid(L, fmt::format("{}: {} is no seed", what, n), "seeds are whole numbers from 0 to 2^53");
-  return static_cast<std::uint64_t>(n);
-}
-
-namespace {
-
 int to_string(lua_State* L) {
   Tensor& t = check_object<Tensor>(L, 1, "tensor");
   push(L, t ? "Tensor " + t.describe() : std::string("Tensor (freed)"));
@@ -255,7 +152,12 @@ int to_string(lua_State* L) {
 
 bool field(lua_State* L, std::string_view key) {
   const auto is = [&](const char* name) { return key == name; };
-  if (!is("grad") && !is("requires_grad") && !is("dtype") && !is("device")) return false;
+  if (!is("grad") && !is("requires_grad") && !is("dtype") && !is("device")) {
+    if (const char* ours = word_of_torch(key))
+      raise_invalid(L, fmt::format("Tensor has no field or method '{}' ({})", key, script_position(L)),
+                    fmt::format("here it is {}", ours));
+    return false;
+  }
   Tensor& t = check_tensor(L, 1, "tensor");
   if (is("grad")) {
     if (Tensor g = t.grad()) push_tensor(L, std::move(g));
@@ -365,19 +267,6 @@ Result<int> emit(lua_State* L) {
   return 0;
 }
 
-int check_names(lua_State* L) {  // (options, verb, list): raises on an unknown name
-  if (lua_isnoneornil(L, 1)) return 0;
-  check_table(L, 1, lua_tostring(L, 2));
-  std::vector<std::string> known;
-  for (std::size_t i = 1, n = lua_objlen(L, 3); i <= n; ++i) {
-    lua_rawgeti(L, 3, static_cast<int>(i));
-    known.emplace_back(lua_tostring(L, -1));
-    lua_pop(L, 1);
-  }
-  check_known(L, 1, lua_tostring(L, 2), known, false);
-  return 0;
-}
-
 int number_name(lua_State* L) {  // "tensor", or nil
   if (test_tensor(L, 1)) push(L, "tensor");
   else lua_pushnil(L);
@@ -459,8 +348,8 @@ int open_tensor(lua_State* L) {
                     {"set_mode", bind<set_mode>},
                     {"clock", bind<clock_seconds>},
                     {"emit", bind<emit>},
-                    {"check_options", bind<check_names>},
                     {"kind", bind<number_name>}});
+  add_check_natives(L);
   add_read_natives(L);
   add_profile_natives(L);
   add_tokenizer_natives(L);

@@ -66,8 +66,8 @@ Launch find_launch(const char* kernel) {
 
 void describe(const Fault& f, char* text, std::size_t bytes) {
   const auto number = [&](const char* who) {
-    std::snprintf(text, bytes, "%s: number %lld at position %lld; there are places 0 to %lld", who, f.value, f.place,
-                  f.limit - 1);
+    std::snprintf(text, bytes, "%s: number %lld at position %lld; there are places 0 to %lld\n"
+                  "these numbers and positions count from 0", who, f.value, f.place, f.limit - 1);
   };
   double real;
   std::memcpy(&real, &f.value, 8);
@@ -79,12 +79,13 @@ void describe(const Fault& f, char* text, std::size_t bytes) {
                     f.code == remainder_by_zero ? "remainder" : "floor_divide", name_of(DType(f.type)));
       return;
     case cross_entropy_label:
-      std::snprintf(text, bytes, "cross_entropy: label %lld at row %lld; there are classes 0 to %lld", f.value, f.place,
-                    f.limit - 1);
+      std::snprintf(text, bytes, "cross_entropy: label %lld at row %lld; there are classes 0 to %lld\n"
+                    "labels and rows count from 0; rows whose label is ignore_index, -100, do not count",
+                    f.value, f.place, f.limit - 1);
       return;
     case embedding_id:
-      std::snprintf(text, bytes, "embedding: id %lld at position %lld; the table has rows 0 to %lld", f.value, f.place,
-                    f.limit - 1);
+      std::snprintf(text, bytes, "embedding: id %lld at position %lld; the table has rows 0 to %lld\n"
+                    "ids and positions count from 0", f.value, f.place, f.limit - 1);
       return;
     case gather_number: return number("gather");
     case scatter_number: return number("scatter");

@@ -11,6 +11,7 @@
 #include "runtime/base/units.hpp"
 #include "runtime/device/kernel.hpp"
 #include "runtime/device/kernel_files.hpp"
+#include "runtime/device/kernel_nvrtc.hpp"
 #include "runtime/device/lane.hpp"
 
 namespace rille::device {
@@ -98,7 +99,8 @@ namespace {
 // A C++ name as its source has it, without its parameters: "scale<float>".
 std::string kernel_name(const char* symbol) {
   int status = 0;
-  char* const text = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
+  const bool mangled = std::strncmp(symbol, "_Z", 2) == 0;   // else "f" would be the type float
+  char* const text = mangled ? abi::__cxa_demangle(symbol, nullptr, nullptr, &status) : nullptr;
   if (!text) return symbol;
   std::string out = text;
   std::free(text);
@@ -119,6 +121,19 @@ Result<> checked(const Call& call) {
   cuda::Failure why;
   if (call(&why)) return success();
   return cuda_error(why);
+}
+
+// What NVRTC made does not fit the driver, most likely.
+Error not_loaded(const std::string& kernel, const std::string& arch, Error e) {
+  e.message = fmt::format("kernel {}: {}", kernel, e.message);
+  const auto driver = cuda_driver();
+  const int made = nvrtc_version();                  // 0: it was compiled before, and kept
+  if (!driver || made == 0 || !e.code.starts_with("cuda_2")) return e;   // invalid_image and its like
+  const int known = driver->version;
+  e.hint = fmt::format("NVRTC of CUDA {}.{} compiled it for {}, and the driver knows CUDA {}.{}: update the driver, or "
+                       "have an NVRTC of CUDA {} found: RILLE_CUDA_PATH",
+                       made / 1000, made % 1000 / 10, arch, known / 1000, known % 1000 / 10, known / 1000);
+  return e;
 }
 
 }  // namespace
@@ -169,7 +184,7 @@ Result<> CudaDevice::run(const char* kernel, const kernels::Call& call) {
   ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
   Error e = std::move(ran).error();
-  e.message = fmt::format("{}: {}: {}", name(), kernel, e.message);
+  e.message = fmt::format("{}: {}", kernel, e.message);
   e.hint = "live by size: " + memory_summary() + ". Use a smaller batch, or free tensors";
   return e;
 }
@@ -193,7 +208,7 @@ std::string CudaDevice::arch() const { return fmt::format("sm_{}", card_.info.ar
 Result<std::shared_ptr<void>> CudaDevice::load(const Kernel& kernel) {
   cuda::Failure why;
   auto* const function = table_->load(handle_, kernel.built().image.data(), kernel.built().lowered_name.c_str(), &why);
-  if (!function) return cuda_error(why);
+  if (!function) return not_loaded(kernel.name(), arch(), cuda_error(why));
   auto loaded = std::make_shared<LoadedKernel>(std::static_pointer_cast<CudaDevice>(shared_from_this()), function);
   for (const auto& c : kernel.constants()) {
     RILLE_CHECK(checked([&](auto* f) {
@@ -231,7 +246,7 @@ Result<std::shared_ptr<void>> CudaDevice::load_group(const std::string& source) 
   RILLE_TRY(const auto built, build_group(source, arch(), KernelFiles::default_directory()));
   cuda::Failure why;
   auto* const function = table_->load(handle_, built.image.data(), built.lowered_name.c_str(), &why);
-  if (!function) return cuda_error(why);
+  if (!function) return not_loaded("rille_group", arch(), cuda_error(why));
   return std::shared_ptr<void>(
       std::make_shared<LoadedKernel>(std::static_pointer_cast<CudaDevice>(shared_from_this()), function));
 }
@@ -254,7 +269,11 @@ Result<> CudaDevice::launch(const Kernel& kernel, const LaunchShape& shape,
   const cuda::Shape s{{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]},
                       shape.shared_bytes, shape.cooperative};
   auto* const function = static_cast<LoadedKernel*>(loaded.get())->function();
-  return checked([&](auto* f) { return table_->launch(handle_, function, &s, values, f); });
+  auto launched = checked([&](auto* f) { return table_->launch(handle_, function, &s, values, f); });
+  if (launched) return launched;
+  Error e = std::move(launched).error();
+  e.message = fmt::format("kernel {}: {}", kernel.name(), e.message);
+  return e;
 }
 
 Result<> CudaDevice::copy(void* to, const void* from, std::size_t bytes) {

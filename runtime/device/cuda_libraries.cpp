@@ -5,6 +5,8 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <mutex>
@@ -15,17 +17,22 @@ namespace rille::device {
 namespace {
 
 constexpr CudaPartInfo parts[] = {
-    {"cuBLASLt", "cublaslt", {"libcublasLt.so.13", "libcublasLt.so.12"}, "cublas",
+    {"cuBLASLt", "cublaslt", {"libcublasLt.so.13", "libcublasLt.so.12"}, {13, 12}, "cublas", "nvidia-cublas",
      "matrix products on GPUs by Rille's own kernels, which are slower"},
-    {"cuDNN", "cudnn", {"libcudnn.so.9"}, "cudnn",
+    {"cuDNN", "cudnn", {"libcudnn.so.9"}, {}, "cudnn", "nvidia-cudnn",
      "convolutions on GPUs by Rille's own kernels, which are slower"},
-    {"cuFFT", "cufft", {"libcufft.so.12", "libcufft.so.11"}, "cufft",
+    {"cuFFT", "cufft", {"libcufft.so.12", "libcufft.so.11"}, {13, 12}, "cufft", "nvidia-cufft",
      "Fourier transforms on GPUs by Rille's own kernels, which are slower for large and odd sizes"},
-    {"CUPTI", "cupti", {"libcupti.so.13", "libcupti.so.12"}, "cuda_cupti",
+    {"CUPTI", "cupti", {"libcupti.so.13", "libcupti.so.12"}, {13, 12}, "cuda_cupti", "nvidia-cuda-cupti",
      "dev:profile on GPUs times by events around each call and shows no kernels"},
-    {"NCCL", "nccl", {"libnccl.so.2"}, "nccl", "nothing now; collectives between GPUs will need it"},
-    {"NVRTC", "nvrtc", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, "cuda_nvrtc",
+    {"NCCL", "nccl", {"libnccl.so.2"}, {}, "nccl", "nvidia-nccl",
+     "nothing now; collectives between GPUs will need it"},
+    {"NVRTC", "nvrtc", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, {13, 12}, "cuda_nvrtc", "nvidia-cuda-nvrtc",
      "on GPUs no user kernels (dev:kernel, k:cubin), and joined operations run one by one"}};
+
+std::atomic<int> driver_version{0};
+
+bool too_new(int cuda) { return cuda && driver_version && cuda > driver_version / 1000; }
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -93,23 +100,54 @@ void add_wheels(std::vector<Folder>& out, const char* wheel) {
   }
 }
 
+// Behind its links: libnvrtc.so may be libnvrtc.so.13.0.88. Where that cannot be seen it is taken for the newest.
+int cuda_of(const CudaPartInfo& info, const std::string& path) {
+  for (const std::string& whole : {real(path), path}) {
+    const std::string name = whole.substr(whole.find_last_of('/') + 1);
+    for (std::size_t i = 0; i < std::size(info.files); ++i)
+      if (info.files[i] && name.starts_with(info.files[i])) return info.cuda[i] ? info.cuda[i] : info.cuda[0];
+  }
+  return 0;
+}
+
+void newest_last(const CudaPartInfo& info, std::vector<CudaPartFile>& files) {
+  std::stable_partition(files.begin(), files.end(), [&](const auto& f) { return !too_new(cuda_of(info, f.path)); });
+}
+
+// "libcudnn.so.9 is neither in RILLE_CUDA_PATH (/opt/cuda) nor in ..."
+std::string sought(const CudaPartInfo& info) {
+  std::string text;
+  for (const char* file : info.files) if (file) text += std::string(text.empty() ? "" : ", ") + file;
+  text += ": not in ";
+  if (const auto named = environment("RILLE_CUDA_PATH"); !named.empty()) text += "RILLE_CUDA_PATH (" + named + "), ";
+  text += "Python's wheels, the toolkit (";
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
+    if (const auto root = environment(name); !root.empty()) text += root + ", ";
+  return text + "/usr/local/cuda), the loader's folders";
+}
+
 CudaPartLoaded load(CudaPart part) {
   CudaPartLoaded out;
+  const auto& info = info_of(part);
   auto files = files_of(part);
-  for (const char* file : info_of(part).files) if (file) files.push_back({file, "the loader"});
+  for (const char* file : info.files) if (file) files.push_back({file, "the loader"});
+  newest_last(info, files);
   for (const auto& file : files) {
     out.handle = ::dlopen(file.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!out.handle) {
       const char* said = ::dlerror();
-      if (said && out.why.empty()) out.why = said;
+      const bool named = file.path.find('/') != std::string::npos;
+      if (said && named && out.why.empty()) out.why = said;
       continue;
     }
     out.source = file.source;
     const link_map* map = nullptr;
     out.path = ::dlinfo(out.handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0] ? map->l_name : file.path;
+    out.cuda = cuda_of(info, out.path);
     out.why.clear();
     break;
   }
+  if (!out.handle && out.why.empty()) out.why = sought(info);
   return out;
 }
 
@@ -129,7 +167,19 @@ std::vector<CudaPartFile> files_of(CudaPart part) {
     for (const char* file : info_of(part).files)
       if (file && ::access((folder.path + file).c_str(), R_OK) == 0) out.push_back({folder.path + file, folder.source});
   }
+  newest_last(info_of(part), out);
   return out;
+}
+
+void set_cuda_driver(int version) { driver_version = version; }
+
+// The wheels of CUDA 13 bear no number, but for those that are not of the toolkit.
+std::string how_to_get(CudaPart part) {
+  const auto& info = info_of(part);
+  const int cuda = driver_version ? std::min(driver_version / 1000, 13) : 13;
+  const std::string suffix = cuda >= 13 && info.cuda[0] ? "" : "-cu" + std::to_string(cuda);
+  return std::string("pip install ") + info.package + suffix +
+         ", or install the CUDA toolkit; RILLE_CUDA_PATH names a folder in which it lies";
 }
 
 const CudaPartLoaded& load_part(CudaPart part) {

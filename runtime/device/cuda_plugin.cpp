@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/cuda_libraries.hpp"
+
 namespace rille::device {
 
 namespace {
@@ -41,7 +43,8 @@ Result<const cuda::Table*> load_plugin() {
   void* const library = ::dlopen(places[0].c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char* said = ::dlerror();
-    return make_error(ErrorKind::device, fmt::format("{} does not load: {}", places[0], said ? said : "?"));
+    return make_error(ErrorKind::device, fmt::format("{} does not load: {}", places[0], said ? said : "?"),
+                      "install the command and its libraries together; RILLE_DEVICE=cpu goes on without it");
   }
   const auto entry = reinterpret_cast<cuda::Entry>(::dlsym(library, "rille_cuda_plugin"));
   const auto* table = entry ? entry(sizeof(cuda::Table), RILLE_CUDA_BUILD_ID) : nullptr;
@@ -75,6 +78,7 @@ Result<cuda::DriverInfo> cuda_driver() {
   cuda::DriverInfo info;
   cuda::Failure why;
   if (!table->start(&info, &why)) return cuda_error(why);
+  set_cuda_driver(info.version);
   return info;
 }
 

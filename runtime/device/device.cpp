@@ -20,7 +20,14 @@ Result<DType> parse_dtype(std::string_view name) {
     if (name == name_of(t)) return t;
     known += (known.empty() ? "" : ", ") + std::string(name_of(t));
   }
-  return make_error(ErrorKind::invalid, fmt::format("no element type \"{}\"", name), "one of: " + known);
+  static constexpr std::pair<std::string_view, const char*> elsewhere[] = {
+      {"float32", "f32"}, {"float", "f32"},      {"float64", "f64"}, {"double", "f64"}, {"float16", "f16"},
+      {"half", "f16"},    {"bfloat16", "bf16"},  {"int64", "i64"},   {"long", "i64"},   {"int32", "i32"},
+      {"int", "i32"},     {"int8", "i8"},        {"uint8", "u8"},    {"byte", "u8"},    {"boolean", "bool"}};
+  std::string hint = "one of: " + known;
+  for (const auto& [theirs, ours] : elsewhere)
+    if (theirs == name) hint = fmt::format("here it is \"{}\"; {}", ours, hint);
+  return make_error(ErrorKind::invalid, fmt::format("no element type \"{}\"", name), hint);
 }
 
 }  // namespace rille

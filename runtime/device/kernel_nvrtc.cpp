@@ -13,6 +13,7 @@
 #include "runtime/device/cuda_libraries.hpp"
 #include "runtime/device/kernel_build.hpp"
 #include "runtime/device/kernel_files.hpp"
+#include "runtime/device/kernel_nvrtc.hpp"
 
 namespace rille::device {
 
@@ -39,7 +40,8 @@ struct Nvrtc {
   std::string why;                                   // it could not be loaded
 };
 
-constexpr int nvrtc_error_compilation = 6;
+constexpr int nvrtc_error_option = 5, nvrtc_error_compilation = 6;
+constexpr std::string_view arch_flag = "--gpu-architecture=";
 
 std::string include_of(void* function) {
   std::vector<std::string> folders;
@@ -61,7 +63,7 @@ Nvrtc load_nvrtc() {
   Nvrtc n{};
   const auto& loaded = load_part(CudaPart::nvrtc);
   void* const library = loaded.handle;
-  n.why = left_out(CudaPart::nvrtc) ? "it is left out by RILLE_CUDA_WITHOUT" : loaded.why;
+  n.why = left_out(CudaPart::nvrtc) ? "RILLE_CUDA_WITHOUT leaves it out" : loaded.why;
   if (!library || !n.why.empty()) return n;
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
@@ -95,9 +97,7 @@ std::string identity() {
     if (::stat(file.path.c_str(), &st) == 0)
       return fmt::format("{}|{}|{}.{}", file.path, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
   }
-  int major = 0, minor = 0;
-  if (nvrtc().why.empty()) nvrtc().version(&major, &minor);
-  return fmt::format("{}.{}", major, minor);
+  return fmt::format("{}", nvrtc_version());
 }
 
 // Headers of C that kernels include and NVRTC does not have.
@@ -137,7 +137,8 @@ Error nvrtc_error(const std::string& name, const char* what, int code) {
 std::vector<rille_abi::Parameter> parameters_of(const std::string& lowered, const KernelDeclaration* declared) {
   std::vector<rille_abi::Parameter> out;
   int status = 0;
-  char* text = abi::__cxa_demangle(lowered.c_str(), nullptr, nullptr, &status);
+  const bool mangled = lowered.starts_with("_Z");    // else "f" would be the type float
+  char* text = mangled ? abi::__cxa_demangle(lowered.c_str(), nullptr, nullptr, &status) : nullptr;
   if (text) {
     for (const auto& type : parameter_types_of(text)) out.push_back(parameter_of(type));
     std::free(text);
@@ -148,7 +149,7 @@ std::vector<rille_abi::Parameter> parameters_of(const std::string& lowered, cons
 }
 
 std::vector<std::string> flags_of(const KernelOptions& options, const std::string& arch) {
-  std::vector<std::string> flags = {"--gpu-architecture=" + arch, "--std=c++17", "-lineinfo"};
+  std::vector<std::string> flags = {std::string(arch_flag) + arch, "--std=c++17", "-lineinfo"};
   for (const auto& [key, value] : options.defines) flags.push_back("-D" + key + "=" + value);
   flags.insert(flags.end(), options.flags.begin(), options.flags.end());
   return flags;
@@ -181,6 +182,13 @@ Result<Cubin> compile_now(std::string_view text, const std::string& name, const 
       n.log(p.program, log.data());
       log.resize(size - 1);
     }
+    if (status == nvrtc_error_option && log.find("gpu-architecture") != log.npos) {
+      const int made = nvrtc_version();
+      return make_error(ErrorKind::device,
+                        fmt::format("kernel {}: NVRTC of CUDA {}.{} compiles nothing for {}", name, made / 1000,
+                                    made % 1000 / 10, flags[0].substr(arch_flag.size())),
+                        "it is older than this GPU, or no longer knows it: " + how_to_get(CudaPart::nvrtc));
+    }
     if (status != nvrtc_error_compilation && log.empty()) return nvrtc_error(name, "nvrtcCompileProgram", status);
     return compile_error(name, options, text, std::move(log));
   }
@@ -210,6 +218,12 @@ bool read_kept(const std::string& path, Cubin& out) {
 
 std::string why_no_nvrtc() { return nvrtc().why; }
 
+int nvrtc_version() {
+  int major = 0, minor = 0;
+  if (nvrtc().why.empty()) nvrtc().version(&major, &minor);
+  return 1000 * major + 10 * minor;
+}
+
 Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, const std::string& name,
                              const KernelOptions& options, const std::string& arch) {
   const auto flags = flags_of(options, arch);
@@ -228,8 +242,8 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
   }
   if (const auto& why = nvrtc().why; !why.empty()) {
     return make_error(ErrorKind::device, fmt::format("kernel {}: no NVRTC here: {}", name, why),
-                      "it compiles kernels for GPUs: install the CUDA toolkit (libnvrtc), or say where it is in "
-                      "RILLE_CUDA_PATH");
+                      "it compiles kernels for GPUs (dev:kernel, k:cubin); all else goes on without it: " +
+                          how_to_get(CudaPart::nvrtc));
   }
   RILLE_TRY(out, compile_now(text, name, options, flags));
   out.parameters = parameters_of(out.lowered_name, declared);

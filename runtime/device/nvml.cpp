@@ -30,8 +30,11 @@ Result<void*> open_library() {
   }
   for (const char* place : places)
     if (void* library = ::dlopen(place, flags)) return library;
-  return make_error(ErrorKind::device, "this machine has no NVIDIA driver: libnvidia-ml.so.1 is not found",
-                    "install NVIDIA's driver; start a container with its devices: docker run --gpus all");
+  return make_error(ErrorKind::device,
+                    "NVML is not found: libnvidia-ml.so.1 is neither in the loader's folders nor where NVIDIA's driver "
+                    "puts it",
+                    "without it there is no GPU telemetry (dev:telemetry, rille top); all else goes on. It comes with "
+                    "the driver: install that; start a container with docker run --gpus all; RILLE_NVML names a file");
 }
 
 Result<const Functions*> load_now() {

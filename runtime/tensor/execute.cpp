@@ -54,6 +54,19 @@ void give_back_once(const Node& node, const Output& out, device::Device& device)
     device.release_cache();
 }
 
+// The line that asked for it is known while numbers are checked.
+Error at_its_line(const Node& node, Error e) {
+  if (!node.where.empty() && e.message.find(node.where) == std::string::npos)
+    e.message += fmt::format(" ({})", node.where);
+  return e;
+}
+
+Error no_room(const Node& node, const Output& out, Error e) {
+  if (e.kind == ErrorKind::memory)
+    e.message += fmt::format(", for {}'s {}{}", node.op->name, name_of(out.window.dtype), to_string(out.window.shape));
+  return at_its_line(node, std::move(e));
+}
+
 // memory: nothing ran. Other errors are the operation's own and stay with its outputs.
 Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
   if (const auto error = input_error(node)) {
@@ -71,7 +84,9 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
     if (!buffer && out.bytes) {
       give_back_once(node, out, device);
       const device::OwnedBy owner(node.op->name);
-      RILLE_TRY(buffer, device.allocate(out.bytes));
+      auto allocated = device.allocate(out.bytes);
+      if (!allocated) return no_room(node, out, std::move(allocated).error());
+      buffer = std::move(*allocated);
       // Nobody holds this output of several: it gets memory for the call. An update of nothing starts from zeros.
       if (storage) storage->buffer = buffer;
       else if (out.update) RILLE_CHECK(device.clear(buffer.data(), out.bytes));
@@ -87,8 +102,8 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
   else queue.call(*node.op, call);
   if (!called && called.error().kind == ErrorKind::memory) return called;
   if (!called || text[0]) {
-    auto error = std::make_shared<const Error>(called ? kernel_error(text.data(), node.payload != nullptr)
-                                                      : std::move(called).error());
+    auto error = std::make_shared<const Error>(
+        at_its_line(node, called ? kernel_error(text.data(), node.payload != nullptr) : std::move(called).error()));
     if (!queue.first_error) queue.first_error = error;
     fail_outputs(node, error);
   } else if (!node.where.empty()) {
@@ -166,8 +181,9 @@ Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bo
     }
     nodes.pop_front();                               // lets go of its inputs: memory that nobody needs is free at once
   }
-  if (auto* executor = device.executor()) return executor->pace();
-  return success();
+  auto* const executor = device.executor();
+  auto paced = executor ? executor->pace() : success();
+  return paced || !first_error ? paced : success();   // the first error is the cause, and is told next
 }
 
 Node::~Node() {

@@ -118,7 +118,8 @@ void Graph::synchronize(std::function<void(Result<void>)> done) {
     queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;   // memory: try once more, then tell
     auto run = queue->run(*device, lane);
     if (run) run = device->finish();
-    if (const auto error = std::exchange(queue->first_error, nullptr); error && run) run = Error(*error);
+    const auto error = std::exchange(queue->first_error, nullptr);
+    if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);   // what came first
     done(std::move(run));
   });
 }

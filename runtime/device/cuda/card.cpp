@@ -30,7 +30,9 @@ bool Card::ok(CUresult result, const char* doing, Failure& f) {
     lost.compare_exchange_strong(none, result);
     result = lost;                                   // what ended it, not what followed from that
   }
-  return driver.ok(result, doing, f);
+  char named[160];
+  std::snprintf(named, sizeof named, "cuda:%d: %s", ordinal, doing);
+  return driver.ok(result, named, f);
 }
 
 bool Card::alive(Failure& f) { return ok(lost, "earlier work", f); }
@@ -45,7 +47,8 @@ bool Card::make_streams(Failure& f) {
   return ok(driver.cuEventCreate(&now, cu::event_blocking | cu::event_no_timing), "making an event", f);
 }
 
-bool Card::open(int ordinal, Failure& f) {
+bool Card::open(int number, Failure& f) {
+  ordinal = number;
   if (!ok(driver.cuDeviceGet(&device, ordinal), "opening the device", f) ||
       !ok(driver.cuDevicePrimaryCtxRetain(&context, device), "opening the device", f))
     return false;
@@ -58,11 +61,11 @@ bool Card::open(int ordinal, Failure& f) {
   driver.cuDeviceGetAttribute(&shared_max, cu::shared_per_block_optin, device);
   architecture = major * 10 + minor;
   if (!make_streams(f)) return false;
-  up_small = std::make_unique<Staging>(driver, 32, small_bytes, false);
-  up_large = std::make_unique<Staging>(driver, 4, large_bytes, false);
-  down_small = std::make_unique<Staging>(driver, 2, small_bytes, true);
-  down_large = std::make_unique<Staging>(driver, 2, large_bytes, true);
-  down_fault = std::make_unique<Staging>(driver, 1, sizeof(kernels::cuda::Fault), true);
+  up_small = std::make_unique<Staging>(*this, 32, small_bytes, false);
+  up_large = std::make_unique<Staging>(*this, 4, large_bytes, false);
+  down_small = std::make_unique<Staging>(*this, 2, small_bytes, true);
+  down_large = std::make_unique<Staging>(*this, 2, large_bytes, true);
+  down_fault = std::make_unique<Staging>(*this, 1, sizeof(kernels::cuda::Fault), true);
   cells = allocate_block(cells_bytes, f);
   if (!cells) return false;
   fault = static_cast<kernels::cuda::Fault*>(cells->data);

@@ -57,7 +57,7 @@ struct Card {
   bool open(int ordinal, Failure& f);
   void close();
 
-  // Like Driver::ok; a loss stays.
+  // Like Driver::ok, with the device's name before it; a loss stays.
   bool ok(CUresult result, const char* doing, Failure& f);
   bool alive(Failure& f);
 
@@ -74,6 +74,7 @@ struct Card {
   // -- calls (launcher.cpp)
   bool run(const char* kernel, const kernels::Call& call, Failure& f);
   bool find(const char* name, KernelHandle*& handle, Failure& f);
+  bool tell_misfit(Failure& f) const;
   bool allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f);
   std::shared_ptr<Block> allocate_block(std::size_t bytes, Failure& f);
   bool set_key(std::uint64_t seed, std::uint64_t step, Failure& f);
@@ -86,6 +87,7 @@ struct Card {
   CUstream stream() const { return capturing ? captures : compute; }
 
   const Driver& driver;
+  int ordinal = 0;
   CUdevice device = 0;
   CUcontext context = nullptr;
   bool retained = false;

@@ -52,8 +52,14 @@ struct Advice {
   const char* hint;
 };
 constexpr int device_kind = int(ErrorKind::device);
-constexpr const char* restart =
-    "the device is lost to this process: start it again, and resume from the last checkpoint";
+// Which kernel it was is not known when the driver tells.
+#define RILLE_LOST \
+  "the device is lost to this process: start it again, and resume from the last checkpoint, on another device if " \
+  "need be: RILLE_DEVICE=cpu"
+constexpr const char* restart = RILLE_LOST "; dmesg says more in its lines of NVRM: Xid";
+constexpr const char* culprit = RILLE_LOST
+    ". A kernel of your own did it? dev:kernel(.., { checked = true }) on the CPU finds the place; "
+    "CUDA_LAUNCH_BLOCKING=1 names the launch; dmesg says more in its lines of NVRM: Xid";
 constexpr Advice advice[] = {
     {cu::out_of_memory,
      "use a smaller batch, or free tensors; other processes may hold memory of this device: nvidia-smi"},
@@ -64,6 +70,14 @@ constexpr Advice advice[] = {
     {cu::no_binary_for_gpu,
      "the kernels are for sm_75 (Turing) and newer; a GPU that is newer than this build needs a newer driver"},
     {cu::unsupported_ptx, "the kernels were made by a newer CUDA than this driver knows: update the driver"},
+    {cu::illegal_address, culprit},
+    {cu::misaligned_address, culprit},
+    {cu::invalid_address_space, culprit},
+    {cu::illegal_instruction, culprit},
+    {cu::invalid_pc, culprit},
+    {cu::hardware_stack, culprit},
+    {cu::assert, culprit},
+    {cu::launch_failed, culprit},
     {cu::ecc_uncorrectable, "the GPU's memory is faulty (nvidia-smi -q -d ECC): take another machine, and resume from "
                             "the last checkpoint"},
     {cu::nvlink_uncorrectable,
@@ -73,7 +87,9 @@ constexpr Advice advice[] = {
     {cu::compat_not_supported, "the container's compatibility libcuda is not for this GPU: update the host's driver"},
     {cu::system_not_ready, "the fabric manager is not running: systemctl start nvidia-fabricmanager"},
     {cu::newer_driver, "update the driver"},
-    {cu::unknown, "look at dmesg for lines of NVRM; the module nvidia_uvm may have to be loaded again"}};
+    {cu::unknown,
+     RILLE_LOST "; look at dmesg for lines of NVRM; the module nvidia_uvm may have to be loaded again"}};
+#undef RILLE_LOST
 
 }  // namespace
 
@@ -113,10 +129,11 @@ bool Driver::load(Failure& why) {
 #undef RILLE_FIND
   if (cuDriverGetVersion) cuDriverGetVersion(&version);
   if (missing || version < oldest) {
-    return refuse(why, device_kind, "update the driver: R525 or newer",
-                  "the CUDA driver %s is too old: it supports CUDA %d.%d%s%s, and Rille needs %d.0", path,
-                  version / 1000, version % 1000 / 10, missing ? ", has no " : "", missing ? missing : "",
-                  oldest / 1000);
+    refuse(why, device_kind, "update the driver: R525 or newer; tensors run on the CPU meanwhile: RILLE_DEVICE=cpu",
+           "the CUDA driver %s is too old: it supports CUDA %d.%d%s%s, and Rille needs %d.0", path, version / 1000,
+           version % 1000 / 10, missing ? ", has no " : "", missing ? missing : "", oldest / 1000);
+    why.code = cu::insufficient_driver;
+    return false;
   }
   return ok(cuInit(0), "starting CUDA", why);
 }

@@ -24,9 +24,9 @@ using CUgraphExec = struct CUgraphExec_st*;
 struct CUuuid { char bytes[16]; };
 
 namespace cu {
-constexpr CUresult success = 0, invalid_value = 1, out_of_memory = 2, stub_library = 34, newer_driver = 36,
-                   device_unavailable = 46, no_device = 100, invalid_device = 101, invalid_image = 200,
-                   no_binary_for_gpu = 209, ecc_uncorrectable = 214, nvlink_uncorrectable = 220,
+constexpr CUresult success = 0, invalid_value = 1, out_of_memory = 2, stub_library = 34, insufficient_driver = 35,
+                   newer_driver = 36, device_unavailable = 46, no_device = 100, invalid_device = 101,
+                   invalid_image = 200, no_binary_for_gpu = 209, ecc_uncorrectable = 214, nvlink_uncorrectable = 220,
                    unsupported_ptx = 222, not_found = 500, not_ready = 600, illegal_address = 700,
                    out_of_resources = 701, launch_timeout = 702, context_destroyed = 709, assert = 710,
                    hardware_stack = 714, illegal_instruction = 715, misaligned_address = 716,
@@ -121,6 +121,11 @@ inline bool is_loss(CUresult r) {
       return true;
     default: return false;
   }
+}
+
+// The image is of a newer CUDA than the driver, or for other GPUs.
+inline bool is_misfit(CUresult r) {
+  return r == cu::invalid_image || r == cu::no_binary_for_gpu || r == cu::unsupported_ptx;
 }
 
 inline CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }

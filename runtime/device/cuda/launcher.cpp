@@ -3,6 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "kernels/cuda/images.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
 
@@ -123,6 +124,16 @@ class CardLauncher final : public kernels::cuda::Launcher {
 
 }  // namespace
 
+// Rille's own kernels do not fit: which CUDA made them, and which one the driver knows.
+bool Card::tell_misfit(Failure& f) const {
+  const int made = kernels::cuda::images_cuda(), known = driver.version;
+  std::snprintf(f.hint, sizeof f.hint,
+                "Rille's kernels, of CUDA %d.%d, are for sm_75 to sm_120, and this is an sm_%d with a driver of CUDA "
+                "%d.%d: a newer GPU needs a newer driver; tensors run on the CPU meanwhile: RILLE_DEVICE=cpu",
+                made / 1000, made % 1000 / 10, architecture, known / 1000, known % 1000 / 10);
+  return false;
+}
+
 // Images are loaded in their order until one has it. "Not found" in all of them is a broken build.
 bool Card::find(const char* name, KernelHandle*& handle, Failure& f) {
   if (const auto known = kernels_by_name.find(name); known != kernels_by_name.end()) {
@@ -134,7 +145,8 @@ bool Card::find(const char* name, KernelHandle*& handle, Failure& f) {
   for (std::size_t i = 0; i < image_count && !found.function; ++i) {
     if (i == modules.size()) {
       CUmodule module = nullptr;
-      if (!ok(driver.cuModuleLoadData(&module, images[i].data), "loading the kernels", f)) return false;
+      const CUresult loaded = driver.cuModuleLoadData(&module, images[i].data);
+      if (!ok(loaded, "loading the kernels", f)) return is_misfit(loaded) ? tell_misfit(f) : false;
       modules.push_back(module);
     }
     const CUresult result = driver.cuModuleGetFunction(&found.function, modules[i], name);

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <mutex>
 
+#include "kernels/cuda/images.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
 #include "runtime/device/cuda/trace.hpp"
+#include "runtime/device/cuda_libraries.hpp"
 
 namespace rille::device::cuda {
 
@@ -25,14 +27,29 @@ Process& process() {
   return p;
 }
 
+// A driver loads no code that a newer CUDA made; of an older one it does.
+bool knows_images(const Driver& driver, Failure& f) {
+  const int made = kernels::cuda::images_cuda(), known = driver.version;
+  if (made / 1000 <= known / 1000) return true;
+  char hint[160];
+  std::snprintf(hint, sizeof hint, "update the driver%s; tensors run on the CPU meanwhile: RILLE_DEVICE=cpu",
+                made / 1000 == 13 ? ": R580 or newer" : "");
+  refuse(f, int(ErrorKind::device), hint,
+         "the CUDA driver %s is older than this build's kernels: it supports CUDA %d.%d, and they are of CUDA %d.%d",
+         driver.path, known / 1000, known % 1000 / 10, made / 1000, made % 1000 / 10);
+  f.code = cu::insufficient_driver;
+  return false;
+}
+
 bool start(DriverInfo* info, Failure* f) {
   Process& p = process();
   const std::lock_guard lock(p.mutex);
   if (!p.started) {
     Driver driver;
-    if (!driver.load(*f)) return false;
+    if (!driver.load(*f) || !knows_images(driver, *f)) return false;
     p.driver = driver;
     p.started = true;
+    set_cuda_driver(driver.version);
   }
   info->version = p.driver.version;
   info->images = std::int32_t(kernels::cuda::image_count);

@@ -10,12 +10,14 @@
 
 namespace rille::device::cuda {
 
+struct Card;
+
 class Staging {
  public:
   static constexpr int slots_max = 32;
   // `spins`: who waits for a slot does not sleep.
-  Staging(const Driver& driver, int slots, std::size_t slot_bytes, bool spins)
-      : driver_(driver), slots_(slots), slot_bytes_(slot_bytes), spins_(spins) {}
+  Staging(Card& card, int slots, std::size_t slot_bytes, bool spins)
+      : card_(card), slots_(slots), slot_bytes_(slot_bytes), spins_(spins) {}
   void close();                                      // after the streams are done
 
   struct Slot {
@@ -29,7 +31,7 @@ class Staging {
 
  private:
   bool make(Failure& f);
-  const Driver& driver_;
+  Card& card_;
   int slots_;
   std::size_t slot_bytes_;
   bool spins_;

@@ -114,8 +114,9 @@ void disable() { for (const int kind : kinds) library().cuptiActivityDisable(kin
 
 bool start_trace(Card& card, Failure& f) {
   Library& l = library();
-  if (left_out(CudaPart::cupti) || !l.whole)
-    return refuse(f, int(ErrorKind::device), "", left_out(CudaPart::cupti) ? "CUPTI is left out" : "no CUPTI here");
+  if (left_out(CudaPart::cupti)) return refuse(f, int(ErrorKind::device), "", "CUPTI is left out");
+  if (!l.whole)
+    return refuse(f, int(ErrorKind::device), "", "no CUPTI here: %s", load_part(CudaPart::cupti).why.c_str());
   Records& r = records();
   {
     const std::lock_guard lock(r.mutex);

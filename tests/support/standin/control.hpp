@@ -8,8 +8,8 @@ namespace rille::test::standin {
 
 struct Options {
   std::uint64_t seed = 1;              // of the order among streams that could go on
-  int cards = 1;
-  int version = 13000;
+  int cards = 1;                       // RILLE_STANDIN_CARDS; RILLE_STANDIN_FAIL=function:n:code
+  int version = 13000;                 // RILLE_STANDIN_VERSION
   const char* model = "Stand-in GPU";               // of every card
   bool peers = true;                   // a card's memory can be reached from another card
   std::size_t memory_bytes = std::size_t(1) << 30;   // of a card
@@ -19,7 +19,7 @@ struct Options {
   bool no_event_syncs = false;         // cuEventSynchronize returns at once
   bool no_stream_syncs = false;        // cuStreamSynchronize too
   bool no_numbers = false;             // cuMemsetD32Async does nothing
-  // The n-th call (from 1) of this function fails; a loss stays.
+  // The n-th call (from 1; -1: each) of it fails; "cuGraphLaunch@1": of card 1's only. A loss stays, on its card.
   const char* fail_function = nullptr;
   int fail_at = 0, fail_code = 0;
 };

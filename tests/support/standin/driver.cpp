@@ -31,14 +31,20 @@ char* at(CUdeviceptr p) { return reinterpret_cast<char*>(p); }
 struct Entered {
   std::lock_guard<std::recursive_mutex> lock{world().mutex};
   CUresult result = cu::success;
+  bool lost = false;
   explicit Entered(const char* name, bool wants_context = true) {
     World& w = world();
-    const int number = ++w.calls[name];
-    if (w.options.fail_function && w.options.fail_at == number && std::strcmp(name, w.options.fail_function) == 0) {
-      result = w.options.fail_code;
-      if (is_loss(result)) w.lost = result;
+    const Options& o = w.options;
+    const int card = contexts.empty() ? -1 : contexts.back();
+    std::string key = name;
+    if (o.fail_function && std::strchr(o.fail_function, '@')) key += "@" + std::to_string(card);
+    const int number = ++w.calls[key];
+    if (o.fail_function && (o.fail_at == number || o.fail_at < 0) && key == o.fail_function) {
+      result = o.fail_code;
+      if (is_loss(result)) w.losses.emplace(card, result);
     }
-    if (result == cu::success) result = w.lost;
+    lost = wants_context && w.lost(card) != cu::success;
+    if (result == cu::success && lost) result = w.lost(card);
     if (result == cu::success && wants_context && contexts.empty()) {
       w.wrong(std::string(name) + " without a context");
       result = 201;
@@ -55,7 +61,7 @@ void move(char* to, const char* from, std::size_t bytes, bool to_device, bool fr
   World& w = world();
   if ((to_device && !w.inside(std::uintptr_t(to), bytes)) || (from_device && !w.inside(std::uintptr_t(from), bytes))) {
     w.wrong("a copy of " + std::to_string(bytes) + " bytes outside of live memory");
-    w.lost = cu::illegal_address;
+    w.losses.emplace(w.running, cu::illegal_address);
     return;
   }
   std::memmove(to, from, bytes);
@@ -112,7 +118,7 @@ CUresult launch(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)
     device::run_kernel(run, *pool, report);
     if (report.violation.kind != device::Violation::Kind::none || report.out_of_memory) {
       world().wrong("kernel " + name + " failed");
-      world().lost = cu::launch_failed;
+      world().losses.emplace(world().running, cu::launch_failed);
     }
   });
 }
@@ -138,8 +144,16 @@ __attribute__((visibility("default"))) void standin_report(Report* r) {
 API cuInit(unsigned) { ENTER(false); return w.options.cards ? cu::success : cu::no_device; }
 API cuDriverGetVersion(int* v) { *v = world().options.version; return cu::success; }
 API cuGetErrorName(CUresult r, const char** name) {
-  *name = r == cu::out_of_memory ? "CUDA_ERROR_OUT_OF_MEMORY" : r == cu::illegal_address ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-          : r == cu::ecc_uncorrectable ? "CUDA_ERROR_ECC_UNCORRECTABLE" : "CUDA_ERROR_OF_THE_STAND_IN";
+  switch (r) {
+    case cu::out_of_memory: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+    case cu::illegal_address: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
+    case cu::ecc_uncorrectable: *name = "CUDA_ERROR_ECC_UNCORRECTABLE"; break;
+    case cu::launch_failed: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
+    case cu::unsupported_ptx: *name = "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"; break;
+    case cu::no_binary_for_gpu: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; break;
+    case cu::driver_mismatch: *name = "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"; break;
+    default: *name = "CUDA_ERROR_OF_THE_STAND_IN";
+  }
   return cu::success;
 }
 API cuGetErrorString(CUresult, const char** text) { *text = "as the test asked"; return cu::success; }
@@ -288,7 +302,7 @@ API cuStreamSynchronize(CUstream s) {
   if (of(s).capturing || captures()) return cu::capture_unsupported;
   if (w.options.no_stream_syncs) return cu::success;
   if (!w.run_until([&] { return of(s).tasks.empty(); })) return cu::launch_timeout;
-  return w.lost;
+  return w.lost(of(s).card);
 }
 API cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
   ENTER();
@@ -330,7 +344,7 @@ API cuGraphLaunch(CUgraphExec e, CUstream s) {
 // What a lost device held goes with the process. Here it goes at once, so that a leak is one of the plug-in's.
 API cuGraphExecDestroy(CUgraphExec e) {
   const Entered entered(__func__);
-  if (entered.result == cu::success || world().lost) delete reinterpret_cast<std::shared_ptr<Graph>*>(e);
+  if (entered.result == cu::success || entered.lost) delete reinterpret_cast<std::shared_ptr<Graph>*>(e);
   if (entered.result == cu::success) --world().report.graphs;
   return entered.result;
 }
@@ -359,15 +373,16 @@ API cuEventRecord(CUevent e, CUstream s) {
   return w.add(of(s), [mark] {
     mark->done = true;
     mark->at = world().ran;
-  });
+  }, true);
 }
 API cuEventSynchronize(CUevent e) {
   ENTER();
   if (captures()) return cu::capture_unsupported;
   if (w.options.no_event_syncs || !of(e).mark) return cu::success;
   const auto mark = of(e).mark;
-  if (!w.run_until([&] { return mark->done || w.lost != cu::success; })) return cu::launch_timeout;
-  return w.lost;
+  const int card = of(e).card;
+  if (!w.run_until([&] { return mark->done || w.lost(card) != cu::success; })) return cu::launch_timeout;
+  return w.lost(card);
 }
 API cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
   ENTER();
@@ -392,7 +407,7 @@ API cuModuleUnload(CUmodule m) {
   const Entered entered(__func__);
   auto* const module = reinterpret_cast<Module*>(m);
   if (module->library && entered.result == cu::success) ::dlclose(module->library);
-  if (entered.result == cu::success || world().lost) delete module;
+  if (entered.result == cu::success || entered.lost) delete module;
   if (entered.result == cu::success) --world().report.modules;
   return entered.result;
 }

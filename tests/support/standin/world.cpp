@@ -13,7 +13,13 @@ constexpr int fresh_byte = 0xff, freed_byte = 0xfb;     // as f32: NaN, and -2.6
 World& world() {
   static auto* const w = [] {              // outlives the plug-in's static objects
     auto* const made = new World;
-    if (const char* cards = std::getenv("RILLE_STANDIN_CARDS")) made->options.cards = std::atoi(cards);
+    Options& o = made->options;
+    if (const char* cards = std::getenv("RILLE_STANDIN_CARDS")) o.cards = std::atoi(cards);
+    if (const char* version = std::getenv("RILLE_STANDIN_VERSION")) o.version = std::atoi(version);
+    static char function[64] = {};
+    const char* fail = std::getenv("RILLE_STANDIN_FAIL");
+    if (fail && std::sscanf(fail, "%63[^:]:%d:%d", function, &o.fail_at, &o.fail_code) == 3)
+      o.fail_function = function;
     return made;
   }();
   return *w;
@@ -23,7 +29,7 @@ void World::reset(const Options& o) {
   const std::lock_guard lock(mutex);
   options = o;
   report = {};
-  lost = cu::success;
+  losses.clear();
   random.seed(o.seed);
   for (auto* s : streams) delete s;
   for (auto* e : events) delete e;
@@ -81,10 +87,15 @@ bool World::is_pinned(const void* p, std::size_t bytes) const {
   return at + bytes <= found->first + found->second.size;
 }
 
-CUresult World::add(Stream& stream, std::function<void()> run) {
+CUresult World::add(Stream& stream, std::function<void()> run, bool always) {
   if (stream.capturing) stream.captured.push_back(std::move(run));
-  else stream.tasks.push_back({std::move(run), nullptr});
+  else stream.tasks.push_back({std::move(run), nullptr, always});
   return cu::success;
+}
+
+CUresult World::lost(int card) const {
+  const auto found = losses.find(card);
+  return found == losses.end() ? cu::success : found->second;
 }
 
 bool World::run_until(const std::function<bool()>& done) {
@@ -106,7 +117,8 @@ bool World::run_until(const std::function<bool()>& done) {
     const Task task = std::move(tasks.front());
     tasks.pop_front();
     ++ran;
-    if (task.run && lost == cu::success) task.run();
+    running = ready[which]->card;
+    if (task.run && (task.always || lost(running) == cu::success)) task.run();
   }
   return true;
 }

@@ -34,6 +34,7 @@ struct Mark {                              // one recording of an event
 struct Task {
   std::function<void()> run;               // empty: waits
   std::shared_ptr<Mark> waits_for;
+  bool always = false;                     // on a lost card too: who waits for it, waits no more
 };
 
 struct Stream {
@@ -63,7 +64,8 @@ class World {
   std::recursive_mutex mutex;
   Options options;
   Report report;
-  CUresult lost = cu::success;
+  std::map<int, CUresult> losses;          // by card
+  int running = 0;                         // the card whose task runs
   std::mt19937_64 random{1};
   std::vector<Stream*> streams;
   std::set<Event*> events;
@@ -84,7 +86,8 @@ class World {
   bool is_pinned(const void* at, std::size_t bytes) const;
 
   // Behind what the stream has; or into what it captures.
-  CUresult add(Stream& stream, std::function<void()> run);
+  CUresult add(Stream& stream, std::function<void()> run, bool always = false);
+  CUresult lost(int card) const;           // success: it is not
   // Runs until `done`. false: nobody can go on.
   bool run_until(const std::function<bool()>& done);
 };

@@ -71,6 +71,27 @@ TEST_CASE("the wheels of the first python3 in $PATH are looked at", "[unit]") {
   CHECK(std::string(files_of(CudaPart::cudnn)[0].source) == "Python's wheels");
 }
 
+TEST_CASE("a library of a newer CUDA than the driver's comes last", "[unit]") {
+  const Folder folder;
+  const auto root = folder.path.string();
+  const std::string newer = folder.file("named/lib64/libcublasLt.so.13"),
+                    older = folder.file("toolkit/lib64/libcublasLt.so.12");
+  const Variable a("RILLE_CUDA_PATH", root + "/named"), b("VIRTUAL_ENV", ""), c("CUDA_HOME", root + "/toolkit"),
+      d("CUDA_PATH", ""), e("CONDA_PREFIX", ""), f("PATH", ""), g("HOME", "");
+  const auto order = [&](int driver) {
+    set_cuda_driver(driver);
+    std::vector<std::string> mine;
+    for (const auto& file : files_of(CudaPart::cublaslt)) if (file.path.starts_with(root)) mine.push_back(file.path);
+    return mine;
+  };
+  CHECK(order(13000) == std::vector<std::string>{newer, older});
+  CHECK(order(12040) == std::vector<std::string>{older, newer});
+  CHECK(how_to_get(CudaPart::cublaslt).starts_with("pip install nvidia-cublas-cu12, or install the CUDA toolkit"));
+  CHECK(order(0) == std::vector<std::string>{newer, older});          // no driver yet
+  CHECK(how_to_get(CudaPart::cublaslt).starts_with("pip install nvidia-cublas, "));
+  CHECK(how_to_get(CudaPart::cudnn).starts_with("pip install nvidia-cudnn-cu13, "));
+}
+
 TEST_CASE("a library is left out by its own word only", "[unit]") {
   const Variable a("RILLE_CUDA_WITHOUT", "cudnn,cufft");
   CHECK((left_out(CudaPart::cudnn) && left_out(CudaPart::cufft) && !left_out(CudaPart::cublaslt)));
