@@ -25,12 +25,16 @@ bool parses(const std::string& script) {
   const auto loop = Loop::create().value();
   SubprocessOptions options;
   options.argv = {"sh", "-n", "-c", script};
-  const auto shell = Subprocess::start(*loop, options).value();
-  const auto ended = run_blocking(*loop, shell->wait());
-  return ended && ended->code == 0;
+  const auto shell = Subprocess::start(*loop, options);
+  if (!shell) FAIL("no shell: " << shell.error().summary());
+  const auto ended = run_blocking(*loop, (*shell)->wait());
+  if (!ended) FAIL("the shell did not end: " << ended.error().summary());
+  return ended->code == 0;
 }
 
 }  // namespace
+
+TEST_CASE("first boot: what no shell understands is seen") { CHECK_FALSE(parses("if then")); }
 
 TEST_CASE("first boot: the same request gives the same bytes; a container starts its own sshd") {
   const Folder folder;
