@@ -18,11 +18,13 @@ end
 ---@param ... any the arguments of the function
 ---@return R
 ---@mark ephemeral
+---@error invalid dtype is none of these, or fn is no function
 ---@example
 --- local dev, layer = rille.device(), rille.nn.linear(8, 8)
 --- local y = rille.autocast("bf16", layer, dev:ones { 4, 8 })
 --- print(y.dtype)
 local function autocast(dtype, fn, ...)
+  native.check_callable(fn, "rille.autocast", 'rille.autocast("bf16", model, x)')
   local before = native.set_autocast(dtype)
   native.autocast_used = dtype  -- for who measures what is trained so: stdlib/tools/meter.lua
   return restore(before, xpcall(fn, native.trace, ...))

@@ -13,7 +13,9 @@ end
 ---@param ... any the arguments of the function
 ---@return R
 ---@mark ephemeral
+---@error invalid fn is no function
 local function no_grad(fn, ...)
+  native.check_callable(fn, "rille.no_grad", "rille.no_grad(function() return model(x) end)")
   return restore(native.set_grad_enabled(false), xpcall(fn, native.trace, ...))
 end
 

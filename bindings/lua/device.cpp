@@ -121,6 +121,17 @@ Result<int> rope_angles(lua_State* L) {  // dev:rope_angles{positions, width, ba
   return push_tensor(L, std::move(angles->cos)) + push_tensor(L, std::move(angles->sin));
 }
 
+// A list without holes and names: what lies behind a nil would be left out in silence.
+void check_list(lua_State* L, std::int64_t n) {
+  std::int64_t entries = 0;
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) ++entries;
+  if (entries != n)
+    raise_invalid(L, fmt::format("tensor: a table with {} values, of which {} are a list from 1 on ({})", entries, n,
+                                 script_position(L)),
+                  "a list has neither nil in it nor names; options are a table of their own: "
+                  "dev:tensor({ 1, 2 }, { dtype = \"i64\" })");
+}
+
 // Reads nested lists of equal length; the first path down tells the shape.
 void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::vector<double>& out, bool& booleans) {
   if (!lua_istable(L, -1)) {
@@ -132,6 +143,7 @@ void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::v
     return;
   }
   auto n = static_cast<std::int64_t>(lua_objlen(L, -1));
+  check_list(L, n);
   if (dim == static_cast<int>(shape.size()) && out.empty()) shape.push_back(n);
   if (dim >= static_cast<int>(shape.size()) || shape[static_cast<std::size_t>(dim)] != n)
     raise_invalid(L, fmt::format("tensor: the lists of dimension {} differ in length", dim + 1));
@@ -141,6 +153,21 @@ void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::v
     read_nested(L, dim + 1, shape, out, booleans);
     lua_pop(L, 1);
   }
+}
+
+// Whole numbers of a type; a fraction is cut off, as a cast does.
+Result<void> check_range(DType dtype, const std::vector<double>& numbers) {
+  if (is_floating(dtype) || dtype == DType::boolean) return success();
+  const double high = dtype == DType::u8 ? 256 : dtype == DType::i8 ? 128 : dtype == DType::i32 ? 0x1p31 : 0x1p63;
+  const double low = dtype == DType::u8 ? 0 : -high;   // the first number above that does not fit is `high`
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if ((numbers[i] >= low || numbers[i] > low - 1) && numbers[i] < high) continue;
+    return make_error(ErrorKind::invalid,
+                      fmt::format("tensor: {} at position {} does not fit {}", numbers[i], i + 1, name_of(dtype)),
+                      dtype == DType::i64 ? "floating types hold it: dtype = \"f64\""
+                                          : "a larger type: dtype = \"i64\"");
+  }
+  return success();
 }
 
 Result<int> from_table(lua_State* L) {  // dev:tensor({{1, 2}, {3, 4}}, {dtype =}), dev:tensor(3)
@@ -154,6 +181,7 @@ Result<int> from_table(lua_State* L) {  // dev:tensor({{1, 2}, {3, 4}}, {dtype =
   lua_pop(L, 1);
   RILLE_TRY(Dims dims, tensor::make_dims(shape));
   DType dtype = option_dtype(L, 3, booleans && !numbers.empty() ? DType::boolean : DType::f32);
+  if (auto fits = check_range(dtype, numbers); !fits) return at_line(L, std::move(fits).error());
   auto t = tensor::from_numbers(g, dims, dtype, numbers);
   if (t && lua_istable(L, 3) && option_bool(L, 3, "requires_grad", false)) RILLE_CHECK(t->set_requires_grad(true));
   return give(L, std::move(t));

@@ -46,7 +46,10 @@ void read_extent(lua_State* L, int options, const char* verb, const char* key, u
 }
 
 LaunchShape read_shape(lua_State* L, int index, const char* verb, const device::Kernel& kernel) {
-  check_table(L, index, verb);
+  if (!lua_istable(L, index))
+    raise_invalid(L, fmt::format("{}: expected the launch's shape first, got {} ({})", verb, describe(L, index),
+                                 script_position(L)),
+                  "k:launch({ grid = blocks, block = threads of each }, ...)");
   check_known(L, index, verb, {"grid", "block", "shared", "stream", "cooperative"}, false);
   LaunchShape s;
   read_extent(L, index, verb, "grid", s.grid);

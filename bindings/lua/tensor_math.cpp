@@ -2,6 +2,10 @@
 // stand for either operand where PyTorch allows it.
 #include "bindings/lua/tensor.hpp"
 
+#include <cmath>
+
+#include "bindings/lua/tensor_check.hpp"
+
 namespace rille::lua {
 
 namespace {
@@ -26,6 +30,7 @@ template <const Binary& B>
 Result<int> binary(lua_State* L) {
   tensor_state(L);
   if (!test_tensor(L, 1)) {  // 2 - t
+    if (lua_type(L, 1) != LUA_TNUMBER) not_a_tensor(L, 1, B.name);
     double n = check_number(L, 1, B.name);
     return give(L, B.number_left(check_tensor(L, 2, B.name), n));
   }
@@ -151,7 +156,13 @@ Result<int> add_in_place(lua_State* L) {
   Tensor& a = check_tensor(L, 1, "add_");
   tensor_state(L);
   double alpha = lua_isnoneornil(L, 3) ? 1 : check_number(L, 3, "add_'s factor");
-  return myself(L, tensor::add_(a, check_tensor(L, 2, "add_"), alpha));
+  if (lua_type(L, 2) != LUA_TNUMBER) return myself(L, tensor::add_(a, check_tensor(L, 2, "add_"), alpha));
+  const double n = lua_tonumber(L, 2) * alpha;
+  if (!is_floating(a.dtype()) && n != std::trunc(n))
+    raise_invalid(L, fmt::format("add_: {} to {}: the result is not a whole number ({})", n, name_of(a.dtype()),
+                                 script_position(L)), "cast it: x:to(\"f32\"), or add a whole number");
+  RILLE_TRY(const Tensor number, tensor::full(a.graph(), {}, n, a.dtype()));
+  return myself(L, tensor::add_(a, number, 1));
 }
 
 Result<int> mul_in_place(lua_State* L) {

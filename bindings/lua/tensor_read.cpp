@@ -26,9 +26,17 @@ struct Reading {
   Tensor made;                         // by that
 };
 
+// What an operation found wrong is told here, at a read; the line that asked for it is somewhere before.
+Error late(Error e, const Graph& graph) {
+  if ((e.kind == ErrorKind::invalid || e.kind == ErrorKind::memory) && !graph.checks_numbers())
+    e.hint += std::string(e.hint.empty() ? "" : ". ") +
+              "It was found when a value was read: dev:check_numbers(fn) names the line that asked for it";
+  return e;
+}
+
 void finish(const std::shared_ptr<Reading>& r) {  // loop thread
   r->state->set_modes(r->modes);
-  if (r->error) return r->done.fail(*r->error);
+  if (r->error) return r->done.fail(late(*r->error, *r->state->graph));
   Completion::Push push = [r](lua_State* L) { return r->push(L, std::move(r->values)); };
   r->done.finish(push);
 }
@@ -178,7 +186,16 @@ int to(lua_State* L) {
   if (lua_type(L, 2) == LUA_TSTRING) {
     name = lua_tostring(L, 2);
     const bool device = name == "cpu" || name.starts_with("cuda");
-    if (!device) return at_once(L, tensor::cast(t, value_or_raise(L, parse_dtype(name))));
+    if (!device) {
+      auto dtype = parse_dtype(name);
+      if (!dtype) {
+        Error e = std::move(dtype).error();
+        e.message = fmt::format("to: '{}' is neither a device nor an element type", name);
+        e.hint = "devices: \"cpu\", \"cuda:0\"; types: " + e.hint;
+        raise(L, at_line(L, std::move(e)));
+      }
+      return at_once(L, tensor::cast(t, *dtype));
+    }
   } else {
     name = device_graph(L, 2, "to").device()->name();
   }

@@ -18,8 +18,9 @@ bool numbers_fit(const Call& c, const char* name, const View& index, std::int64_
   for (std::int64_t i = 0, count = index.count(); i < count; ++i) {
     const std::int64_t id = id_at(index, i);
     if (id >= 0 && id < n) continue;
-    c.fail("%s: number %lld at position %lld; there are places 0 to %lld", name, (long long)id, (long long)i,
-           (long long)n - 1);
+    c.fail("%s: number %lld at position %lld; there are places 0 to %lld\n"
+           "these numbers and positions count from 0",
+           name, (long long)id, (long long)i, (long long)n - 1);
     return false;
   }
   return true;

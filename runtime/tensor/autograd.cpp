@@ -137,7 +137,10 @@ Result<void> backward(const Tensor& loss, const Tensor& given) {
   if (!loss.requires_grad()) {
     return make_error(
         ErrorKind::state,
-        fmt::format("backward: the {} loss depends on nothing that requires grad", to_string(loss.shape())));
+        fmt::format("backward: the {}{} loss depends on nothing that requires grad", name_of(loss.dtype()),
+                    to_string(loss.shape())),
+        "parameters say w:requires_grad_(); what is computed in rille.no_grad, or comes out of a compiled function, "
+        "has no history: call backward inside");
   }
   if (!given && loss.count() != 1) {
     return make_error(ErrorKind::invalid,

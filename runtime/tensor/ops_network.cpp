@@ -193,7 +193,8 @@ namespace {
 Result<void> need_ids(const char* op, const char* what, const Tensor& t) {
   RILLE_CHECK(need(op, t));
   if (is_integer(t.dtype())) return success();
-  return bad(fmt::format("{}: {} of {}{}: want whole numbers", op, what, name_of(t.dtype()), to_string(t.shape())));
+  return bad(fmt::format("{}: {} of {}{}: want whole numbers", op, what, name_of(t.dtype()), to_string(t.shape())),
+             "cast them: t:to(\"i64\")");
 }
 }  // namespace
 

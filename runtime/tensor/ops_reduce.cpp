@@ -19,6 +19,8 @@ Result<Reduction> plan_reduction(const char* op, const Tensor& a, const std::vec
   unsigned mask = 0;
   for (const int dim : dims) {
     RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
+    if (mask >> d & 1)
+      return bad(fmt::format("{}: dimension {} of {} is named twice", op, d + 1, to_string(a.shape())));
     mask |= 1u << d;
   }
   if (dims.empty()) mask = (1u << a.rank()) - 1;

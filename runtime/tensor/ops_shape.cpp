@@ -60,8 +60,11 @@ Result<Tensor> permute(const Tensor& a, const Dims& order) {
     seen |= 1u << d;
   }
   if (order.n != a.rank() || seen != (1u << a.rank()) - 1) {
-    return bad(fmt::format("permute: {} is not an order of the {} dimensions of {}", to_string(order),
-                           a.rank(), to_string(a.shape())));
+    Dims told = order;                               // they count from 1 there
+    for (int i = 0; i < told.n; ++i) told[i] += told[i] >= 0;
+    return bad(fmt::format("permute: {} is not an order of the {} dimensions of {}", to_string(told), a.rank(),
+                           to_string(a.shape())),
+               "each dimension stands in it once, counting from 1: x:permute(2, 1)");
   }
   return attach_view(OpId::permute, attrs, a, make_window(a, 0, shape, strides));
 }
@@ -182,7 +185,7 @@ Result<Tensor> cat(const std::vector<Tensor>& parts, int dim) {
     expected[d] = 0;
     if (!(rest == expected)) {
       return bad(fmt::format("cat: {} and {}: sizes other than dimension {} differ",
-                             to_string(parts[0].shape()), to_string(p.shape()), dim));
+                             to_string(parts[0].shape()), to_string(p.shape()), d + 1));
     }
     shape[d] += p.shape()[d];
     grad = grad || p.requires_grad();

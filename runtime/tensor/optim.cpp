@@ -1,5 +1,6 @@
 #include "runtime/tensor/optim.hpp"
 
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -17,7 +18,12 @@ Result<void> check_parameter(const std::string& name, const Tensor& p, DType fir
     return make_error(ErrorKind::invalid, fmt::format("optimiser: parameter {}: {}", name, why));
   };
   if (!p) return refuse("an empty tensor handle");
-  if (!p.is_leaf() || !p.requires_grad()) return refuse("not a leaf that requires grad");
+  if (!p.is_leaf() || !p.requires_grad()) {
+    return make_error(ErrorKind::invalid,
+                      fmt::format("optimiser: parameter {}, {}{}: not a leaf that requires grad", name,
+                                  name_of(p.dtype()), to_string(p.shape())),
+                      p.is_leaf() ? "say so: w:requires_grad_()" : "it is computed: give what it is computed from");
+  }
   if (master_dtype(p.dtype()) != master_dtype(first))
     return refuse(fmt::format("{} among {}", name_of(p.dtype()), name_of(first)));
   if (!p.is_contiguous()) return refuse("not contiguous");
@@ -54,6 +60,21 @@ struct Check {
   }
 };
 
+Result<void> check_rate(double lr) {
+  if (lr >= 0 && !std::isinf(lr)) return success();
+  return make_error(ErrorKind::invalid, fmt::format("optimiser: lr = {}: want 0 or more", lr),
+                    "a rate goes against the gradient by itself: lr = 1e-3");
+}
+
+// Of none of them: nothing would be learned, in silence.
+Result<void> need_gradients(const std::vector<Tensor>& parameters) {
+  for (const auto& p : parameters) if (p.grad()) return success();
+  return make_error(ErrorKind::state,
+                    fmt::format("opt:step: none of the {} parameters has a gradient", parameters.size()),
+                    "loss:backward() comes first, after zero_grad(); an optimiser that was made before model:to(..) "
+                    "holds the parameters of before: make it after that");
+}
+
 Result<void> check_scale(const LossScaleOptions& o) {
   if (o.initial > 0 && o.growth >= 1 && o.backoff > 0 && o.backoff < 1 && o.interval >= 1) return success();
   return out_of_range("loss scale", fmt::format("initial {}, growth {}, backoff {}, interval {}: want a positive "
@@ -67,6 +88,10 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
   const Tensor* first = nullptr;
   for (const auto& group : groups) {
     RILLE_CHECK(std::visit(Check{}, group.update));
+    RILLE_CHECK(check_rate(group.lr));
+    if (!(group.weight_decay >= 0) || std::isinf(group.weight_decay))
+      return make_error(ErrorKind::invalid, fmt::format("optimiser: weight_decay = {}: want 0 or more",
+                                                        group.weight_decay));
     if (!group.parameters.empty() && !first) first = &group.parameters[0].second;
   }
   if (!first || !*first) return make_error(ErrorKind::invalid, "optimiser: no parameters");
@@ -181,6 +206,7 @@ Result<void> Optimizer::update(OpId op, kernels::Attrs attrs, std::vector<Tensor
 
 Result<void> Optimizer::step() {
   if (!step_.graph().modes().last_part()) return success();
+  RILLE_CHECK(need_gradients(parameters()));
   RILLE_CHECK(unscale());
   Graph& g = step_.graph();
   NoGrad guard(g);
@@ -232,6 +258,7 @@ Result<void> Optimizer::set_lr(double lr) {
 Result<void> Optimizer::set_lr(std::size_t group, double lr) {
   if (group >= groups_.size())
     return make_error(ErrorKind::invalid, fmt::format("optimiser: group {} of {}", group, groups_.size()));
+  RILLE_CHECK(check_rate(lr));
   return fill_(groups_[group].lr, lr);
 }
 

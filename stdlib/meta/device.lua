@@ -152,7 +152,8 @@ function Device:profile(fn) end
 
 --- Calls `fn` with the rest of the arguments and looks at what each operation in it gives: the first one that makes a
 --- NaN is the error, with what it was given, its line in the script, and where the first infinity came from. Gradients
---- name the operation that they belong to. Compiled functions run as they are, uncompiled, so this is slow.
+--- name the operation that they belong to. Compiled functions run as they are, uncompiled, so this is slow. What else
+--- is found only when a value is read (a label out of range, memory that ran out) names its operation's line, too.
 ---@param fn function what is looked at; it may be a compiled function
 ---@param ... any its arguments
 ---@return any ... what `fn` returned

@@ -6,6 +6,7 @@ local Optimizer = {}
 
 --- Updates every parameter that has a `.grad`, then clears the gradients.
 ---@mark ephemeral
+---@error state none of them has one: backward() comes first
 function Optimizer:step() end
 
 --- Clears the gradients.

@@ -17,7 +17,7 @@ local Tensor = {}
 function Tensor:detach() end
 
 --- Adds b * alpha to it, in place.
----@param b Tensor what to add
+---@param b Tensor|number what to add
 ---@param alpha? number 1
 ---@return Tensor itself
 ---@mark ephemeral

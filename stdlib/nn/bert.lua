@@ -47,8 +47,7 @@ local Bert = nn.class("Bert", {
   -- Documented at nn.bert.
   encode = function(self, ids, options)
     require("rille.native").check_options(options, "model:encode", { "segments", "lengths" })
-    local o, length = options or {}, ids:size(2)
-    tools.check_length(self, length)
+    local o, length = options or {}, tools.length_of(self, ids)
     local x = self.tokens(ids) + self.places.weight:narrow(1, 1, length)
     x = x + (o.segments and self.segments(o.segments) or self.segments.weight:select(1, 1))
     x = self.dropout(self.norm(x))

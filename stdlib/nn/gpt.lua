@@ -49,8 +49,7 @@ local Gpt = nn.class("Gpt", {
   end,
   -- ids [batch, length] -> logits [batch, length, vocab]
   forward = function(self, ids)
-    local length = ids:size(2)
-    tools.check_length(self, length)
+    local length = tools.length_of(self, ids)
     local x = self.tokens(ids) + self.positions:narrow(1, 1, length)
     for _, block in ipairs(self.blocks) do x = block(x) end
     return tools.logits(self, self.norm(x))

@@ -196,6 +196,13 @@ function nn.with_seed(seed, fn)
   return unpack(result, 2)
 end
 
+-- What a layer is called with.
+local function given(x, layer)
+  if type(x) == "userdata" then return x end
+  invalid(("%s: expected a tensor, got %s"):format(tostring(layer), x == nil and "nil" or tostring(x)),
+    type(x) == "table" and "dev:tensor(list) makes a tensor of a list" or "layer(x), with a tensor x")
+end
+
 -- Layers --------------------------------------------------------------------------------------------------------------
 
 local Linear = nn.class("Linear", {
@@ -204,7 +211,7 @@ local Linear = nn.class("Linear", {
     self.weight = normal({ outputs, inputs }, deviation)
     if options.bias ~= false then self.bias = rille.device():zeros { outputs, requires_grad = true } end
   end,
-  forward = function(self, x) return x:linear(self.weight, rawget(self, "bias")) end,
+  forward = function(self, x) return given(x, self):linear(self.weight, rawget(self, "bias")) end,
 })
 
 ---x -> x W' + b. weight [outputs, inputs]: normal with deviation 1/sqrt(inputs); bias: zero.
@@ -222,7 +229,7 @@ end
 
 local Embedding = nn.class("Embedding", {
   init = function(self, count, width, options) self.weight = normal({ count, width }, options.deviation or 0.02) end,
-  forward = function(self, ids) return ids:embedding(self.weight) end,
+  forward = function(self, ids) return given(ids, self):embedding(self.weight) end,
 })
 
 ---ids (integers from 0) -> rows of weight [count, width]: normal with deviation 0.02.
@@ -244,7 +251,7 @@ local LayerNorm = nn.class("LayerNorm", {
     self.weight = rille.device():ones { width, requires_grad = true }
     self.bias = rille.device():zeros { width, requires_grad = true }
   end,
-  forward = function(self, x) return x:layer_norm(self.weight, self.bias, self.eps) end,
+  forward = function(self, x) return given(x, self):layer_norm(self.weight, self.bias, self.eps) end,
 })
 
 ---Normalises the last dimension, then scales and shifts it.
@@ -260,7 +267,7 @@ end
 
 local Dropout = nn.class("Dropout", {
   init = function(self, p) self.p = p end,
-  forward = function(self, x) return x:dropout(self.p, self.training) end,
+  forward = function(self, x) return given(x, self):dropout(self.p, self.training) end,
 })
 
 ---Zeroes each value with probability p while training.
@@ -289,7 +296,7 @@ local function conv_class(name, verb, dims)
       self.how = { stride = options.stride, padding = options.padding, dilation = options.dilation,
         groups = options.groups }
     end,
-    forward = function(self, x) return x[verb](x, self.weight, rawget(self, "bias"), self.how) end,
+    forward = function(self, x) return given(x, self)[verb](x, self.weight, rawget(self, "bias"), self.how) end,
   })
 end
 
@@ -339,8 +346,8 @@ local BatchNorm = nn.class("BatchNorm", {
     self.how = { momentum = options.momentum, eps = options.eps }
   end,
   forward = function(self, x)
-    return x:batch_norm(self.weight, self.bias, { running_mean = self.running_mean, running_var = self.running_var,
-      training = self.training, momentum = self.how.momentum, eps = self.how.eps })
+    return given(x, self):batch_norm(self.weight, self.bias, { running_mean = self.running_mean,
+      running_var = self.running_var, training = self.training, momentum = self.how.momentum, eps = self.how.eps })
   end,
 })
 
@@ -362,7 +369,7 @@ local GroupNorm = nn.class("GroupNorm", {
     self.weight = rille.device():ones { channels, requires_grad = true }
     self.bias = rille.device():zeros { channels, requires_grad = true }
   end,
-  forward = function(self, x) return x:group_norm(self.groups, self.weight, self.bias, self.eps) end,
+  forward = function(self, x) return given(x, self):group_norm(self.groups, self.weight, self.bias, self.eps) end,
 })
 
 ---Normalises groups of channels of [n, c, ..].
@@ -382,7 +389,7 @@ local RmsNorm = nn.class("RmsNorm", {
     self.eps = options.eps or 1e-6
     self.weight = rille.device():ones { width, requires_grad = true }
   end,
-  forward = function(self, x) return x:rms_norm(self.weight, self.eps) end,
+  forward = function(self, x) return given(x, self):rms_norm(self.weight, self.eps) end,
 })
 
 ---Divides by the root of the mean square of the last dimension, then scales.
@@ -409,7 +416,10 @@ local Sequential = nn.class("Sequential", {
 ---@return Module
 ---@mark ephemeral
 function nn.sequential(parts)
-  if type(parts) ~= "table" or #parts == 0 then invalid("rille.nn.sequential: expected a list of modules") end
+  if type(parts) ~= "table" or #parts == 0 then
+    invalid("rille.nn.sequential: expected a list of modules, got " .. tostring(parts),
+      "one table of them: rille.nn.sequential { a, b }")
+  end
   for i, part in ipairs(parts) do
     if type(part) ~= "function" and not is_module(part) then
       invalid(("rille.nn.sequential: part %d is %s, neither a module nor a function"):format(i, tostring(part)))

@@ -59,8 +59,7 @@ local Llama = nn.class("Llama", {
     return kept.cos:narrow(1, first, length), kept.sin:narrow(1, first, length)
   end,
   forward = function(self, ids)
-    local length = ids:size(2)
-    tools.check_length(self, length)
+    local length = tools.length_of(self, ids)
     local cos, sin = self:turns(1, length)
     local x = self.tokens(ids)
     for _, block in ipairs(self.blocks) do x = block(x, cos, sin) end

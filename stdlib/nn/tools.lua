@@ -62,8 +62,14 @@ function tools.options(verb, given, defaults, sizes)
   return o
 end
 
-function tools.check_length(model, length)
-  if length <= model.context then return end
+-- The length of ids [batch, length].
+function tools.length_of(model, ids)
+  if type(ids) ~= "userdata" or ids:dim() ~= 2 then
+    tools.invalid(("%s: expected ids [batch, length], got %s"):format(tostring(model), tostring(ids)),
+      "dev:tensor({ { 1, 2, 3 } }, { dtype = \"i64\" }) is one row of ids; ids:unsqueeze(1) makes one")
+  end
+  local length = ids:size(2)
+  if length <= model.context then return length end
   tools.invalid(("the model sees %d tokens at a time, got %d"):format(model.context, length),
     "cut the input, or make the model with a larger context")
 end

@@ -31,7 +31,7 @@ end
 
 -- Options of a rule, with its defaults, as the native side takes them. betas are { beta1, beta2 } there.
 local function settings(rule, verb, options, defaults, more)
-  local known = { "lr", "weight_decay" }
+  local known = {}
   for name in pairs(defaults) do known[#known + 1] = name end
   for _, name in ipairs(more or {}) do known[#known + 1] = name end
   native.check_options(options, verb, known)
@@ -92,7 +92,8 @@ end
 ---@param options? rille.optim.AdamOptions what differs from the defaults
 ---@return Optimizer
 ---@mark ephemeral
----@error invalid a parameter is no leaf that requires grad, comes twice, or is f64 among others
+---@error invalid a parameter is no leaf that requires grad, comes twice, or is f64 among others; lr or weight_decay is
+---negative
 function optim.adamw(parameters, options)
   return make("adamw", "rille.optim.adamw", parameters, options,
     { lr = 1e-3, weight_decay = 0.01, eps = 1e-8, betas = { 0.9, 0.999 } })
@@ -206,11 +207,16 @@ function optim.groups(parameters, options)
 end
 
 ---Scales the gradients of the parameters so that their joint 2-norm is at most `limit`; gives the norm before.
----@param parameters table  model:parameters(), or a list of tensors
+---@param parameters table  model:parameters(), the model, or a list of tensors
 ---@param limit number the largest norm that is left alone
 ---@return Tensor
 ---@mark ephemeral
-function optim.clip_grad_norm(parameters, limit) return native.clip_grad_norm(parameters, limit) end
+function optim.clip_grad_norm(parameters, limit)
+  if type(parameters) == "table" and getmetatable(parameters) and parameters.parameters then
+    parameters = parameters:parameters()
+  end
+  return native.clip_grad_norm(parameters, limit)
+end
 
 for name, make_part in pairs(require "rille.optim.schedules") do optim[name] = make_part end
 optim.ema = require "rille.optim.ema"

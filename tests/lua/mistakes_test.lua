@@ -1,0 +1,225 @@
+-- run: ephemeral
+-- What somebody new to tensors gets wrong, mostly what PyTorch does otherwise: each error names the values, the line
+-- and the way out.
+local rille = require "rille"
+local tap = require "tap"
+local dev = rille.device("cpu")
+
+local a, b = dev:ones { 2, 3 }, dev:ones { 4, 3 }
+local missing
+local function leaf(...) return dev:ones { ... }:requires_grad_() end
+
+-- The error's kind, and parts of its message and its hint; message or traceback name a line of this file.
+local function refused(kind, text, hint, fn)
+  local err = tap.raises(kind, text, fn)
+  if not (err.hint or ""):find(hint, 1, true) then error("no '" .. hint .. "' in the hint: " .. tostring(err), 2) end
+  if not (err.message .. (err.traceback or "")):find("mistakes_test.lua:%d") then
+    error("no line in: " .. tostring(err), 2)
+  end
+end
+
+tap.test("something that is no tensor", function()
+  refused("invalid", "add: expected Tensor, got a table (mistakes_test.lua:", "dev:tensor(list)",
+    function() return a + { 1, 2, 3 } end)
+  refused("invalid", "add: expected Tensor, got a table", "dev:tensor(list)", function() return { 1, 2, 3 } + a end)
+  refused("invalid", 'mul: expected Tensor, got "2"', "", function() return a * "2" end)
+  refused("invalid", "add: expected Tensor, got nil", "was it set", function() return a + missing end)
+  refused("invalid", "matmul: expected Tensor, got 3", "dev:tensor(3)", function() return a:matmul(3) end)
+  refused("invalid", "matmul: expected Tensor, got nothing", "colon", function() return a.matmul(b) end)
+  refused("invalid", "sum: expected Tensor, got nothing", "colon", function() return a.sum() end)
+  refused("invalid", "cross_entropy's labels: expected Tensor", "dev:tensor(list)",
+    function() return a:cross_entropy { 0, 1 } end)
+end)
+
+tap.test("names of PyTorch", function()
+  for name, ours in pairs { T = "transpose", cuda = 'to("cuda:0")', float = 'to("f32")', numpy = "totable()",
+    bmm = "matmul", ndim = "dim()" } do
+    refused("invalid", "Tensor has no field or method '" .. name .. "'", ours, function() return a[name] end)
+  end
+  refused("invalid", 'no element type "float32"', 'here it is "f32"', function()
+    return dev:zeros { 2, dtype = "float32" }
+  end)
+  refused("invalid", "to: 'gpu' is neither a device nor an element type (", '"cuda:0"',
+    function() return a:to("gpu") end)
+  refused("invalid", "to: 'half'", 'here it is "f16"', function() return a:to("half") end)
+  refused("invalid", "rille.nn.Linear does not exist", "linear", function() return rille.nn.Linear(2, 3) end)
+end)
+
+tap.test("lists that are no tensor", function()
+  refused("invalid", "2 values, of which 1 are a list", "neither nil in it nor names",
+    function() return dev:tensor { 1, nil, 3 } end)
+  refused("invalid", "1 values, of which 0 are a list", "names", function() return dev:tensor { x = 1 } end)
+  refused("invalid", "the lists of dimension 2 differ", "", function() return dev:tensor { { 1, 2 }, { 3 } } end)
+  refused("invalid", "300 at position 1 does not fit u8", "i64",
+    function() return dev:tensor({ 300 }, { dtype = "u8" }) end)
+  refused("invalid", "-1 at position 2 does not fit u8", "",
+    function() return dev:tensor({ 0, -1 }, { dtype = "u8" }) end)
+  refused("invalid", "nan at position 1 does not fit i64", 'dtype = "f64"',
+    function() return dev:tensor({ math.abs(0 / 0) }, { dtype = "i64" }) end)
+  tap.equal(dev:tensor({ -128, 127 }, { dtype = "i8" }):totable(), { -128, 127 })
+  tap.equal(dev:tensor({ 1.5, -2 ^ 62 }, { dtype = "i64" }):totable(), { 1, -2 ^ 62 })
+  tap.equal(dev:tensor({}):shape(), { 0 })
+end)
+
+tap.test("shapes, sizes and dimensions", function()
+  refused("invalid", "add: [2, 3] and [4, 3]: sizes 2 and 4 at dimension 2 from the end do not broadcast "
+    .. "(mistakes_test.lua:", "", function() return a + b end)
+  refused("invalid", "matmul: [2, 3] x [4, 3]: inner dimensions 3 and 4 differ", "", function() return a:matmul(b) end)
+  refused("invalid", "linear: [2, 3] x [5, 4]", "", function() return a:linear(dev:ones { 5, 4 }) end)
+  refused("invalid", "permute: [1, 1] is not an order of the 2 dimensions of [2, 3]", "counting from 1",
+    function() return a:permute(1, 1) end)
+  refused("invalid", "permute: 0 is no dimension", "dimensions count from 1", function() return a:permute(1, 0) end)
+  refused("invalid", "cat: [2, 3] and [2, 4]: sizes other than dimension 1 differ", "",
+    function() return a:cat({ dev:ones { 2, 4 } }, 1) end)
+  refused("invalid", "mean: dimension 1 of [2, 3] is named twice", "", function() return a:mean { 1, -2 } end)
+  refused("invalid", "sum: dimension 3 of a tensor with 2 dimensions", "", function() return a:sum(3) end)
+  refused("invalid", "a dimension of size -1", "", function() return dev:zeros { -1, 2 } end)
+  refused("invalid", "expected a whole number, got 1.5", "", function() return dev:zeros { 1.5 } end)
+  refused("invalid", "has too many elements", "", function() return dev:zeros { 2 ^ 31, 2 ^ 31 } end)
+  refused("invalid", "reshape: [2, 3] to [4, 2]: 6 elements do not fit", "", function() return a:reshape(4, 2) end)
+end)
+
+tap.test("types that do not go together", function()
+  refused("invalid", "matmul: f32[2, 3] and f64[3, 2]: types differ", "cast",
+    function() return a:matmul(dev:ones { 3, 2, dtype = "f64" }) end)
+  refused("invalid", "softmax: i64[2, 3]: want a floating type", 't:to("f32")',
+    function() return a:to("i64"):softmax() end)
+  refused("invalid", "where: a condition of f32[2, 3]", "x:gt(0)", function() return a:where(a, a) end)
+  refused("state", "i64 tensors have no gradient", "f32",
+    function() return dev:ones { 2, dtype = "i64" }:requires_grad_() end)
+  refused("invalid", "add_: 0.5 to i64", "cast it", function() return dev:ones { 2, dtype = "i64" }:add_(0.5) end)
+  tap.equal(dev:ones { 2, dtype = "i64" }:add_(2):totable(), { 3, 3 })
+  tap.equal(dev:ones { 2 }:add_(3, 0.5):totable(), { 2.5, 2.5 })
+  tap.equal((a:gt(0) + a).dtype, "f32")
+end)
+
+tap.test("empty tensors: sums are 0, and nothing is chosen from nothing", function()
+  local none = dev:ones { 0, 3 }
+  tap.equal({ none:sum():item(), none:prod():item(), none:any():item(), none:all():item() }, { 0, 1, false, true })
+  local mean = none:mean():item()
+  tap.ok(mean ~= mean)
+  for _, name in ipairs { "max", "min" } do
+    refused("invalid", name .. ": [0, 3] has nothing to choose from", "", function() return none[name](none) end)
+  end
+  refused("invalid", "argmax: [0, 3] has nothing", "", function() return none:argmax(1) end)
+  refused("invalid", "var: 0 elements of [0, 3]", "correction", function() return none:var() end)
+  refused("invalid", "topk: 5 of [2, 3]", "", function() return a:topk(5) end)
+end)
+
+tap.test("labels and ids", function()
+  local function labels(list, dtype) return dev:tensor(list, { dtype = dtype or "i64" }) end
+  refused("invalid", "cross_entropy: labels of f32[2]: want whole numbers", "",
+    function() return a:cross_entropy(labels({ 0, 1 }, "f32")) end)
+  refused("invalid", "cross_entropy: logits [2, 3] with labels [3]", "",
+    function() return a:cross_entropy(labels { 0, 1, 2 }) end)
+  refused("invalid", "cross_entropy: label 3 at row 1; there are classes 0 to 2", "labels and rows count from 0",
+    function() return a:cross_entropy(labels { 1, 3 }):item() end)
+  refused("invalid", "cross_entropy: label 3", "dev:check_numbers",
+    function() return a:cross_entropy(labels { 1, 3 }):item() end)
+  refused("invalid", "embedding: id 5 at position 1", "count from 0",
+    function() return labels { 0, 5 }:embedding(dev:ones { 5, 2 }):totable() end)
+  refused("invalid", "number 7 at position 0", "count from 0", function()
+    return a:gather(1, dev:full { 1, 3, value = 7, dtype = "i64" }):totable()
+  end)
+  refused("invalid", "mse_loss: [2, 3] with targets of [2]: want the same shape", "",
+    function() return a:mse_loss(dev:ones { 2 }) end)
+end)
+
+tap.test("what is found late names its line while numbers are checked", function()
+  local x = dev:ones { 2, 3 }
+  local err = tap.raises("invalid", "there are classes 0 to 2 (mistakes_test.lua:", dev.check_numbers, dev, function()
+    local loss = x:cross_entropy(dev:tensor({ 1, 3 }, { dtype = "i64" }))
+    return loss:item()
+  end)
+  tap.ok(not err.hint:find("check_numbers", 1, true), err.hint)
+  dev:limit_memory("1MB")
+  refused("memory", "for fill's f32[1000, 1000]", "dev:check_numbers",
+    function() return dev:ones { 1000, 1000 }:sum():item() end)
+  tap.raises("memory", "for fill's f32[1000, 1000] (mistakes_test.lua:", dev.check_numbers, dev,
+    function() return dev:ones { 1000, 1000 }:sum():item() end)
+  dev:limit_memory(0)
+end)
+
+tap.test("backward", function()
+  local w = leaf(2, 3)
+  local loss = (w * w):sum()
+  loss:backward()
+  refused("state", "backward through sum a second time", "once", function() loss:backward() end)
+  refused("invalid", "backward: a loss of [2, 3]: want one element", "sum()", function() (w * w):backward() end)
+  refused("state", "backward: the f32[] loss depends on nothing that requires grad", "requires_grad_()",
+    function() (a * a):sum():backward() end)
+  local f = rille.compile(function(x) return (x * w):sum() end)
+  refused("state", "depends on nothing", "call backward inside", function() f(a):backward() end)
+  refused("state", "mul_: a leaf that requires grad, [2, 3]", "no_grad", function() w:mul_(2) end)
+  refused("state", "add_: a leaf that requires grad", "no_grad", function() w:add_(1) end)
+  refused("state", "needs was written in place since", "", function()
+    local y = w * 2
+    local z = y * y
+    rille.no_grad(function() y:detach():add_(1) end)
+    z:sum():backward()
+  end)
+end)
+
+tap.test("optimisers", function()
+  local model = rille.nn.linear(3, 2)
+  local opt = rille.optim.sgd(model, { lr = 0.1 })
+  refused("state", "opt:step: none of the 2 parameters has a gradient (mistakes_test.lua:", "loss:backward()",
+    function() opt:step() end)
+  local moved = rille.optim.sgd(model, { lr = 0.1 })
+  model:to("f64")
+  model(dev:ones { 1, 3, dtype = "f64" }):sum():backward()
+  refused("state", "none of the 2 parameters has a gradient", "before model:to(..)", function() moved:step() end)
+  refused("invalid", "optimiser: lr = -1", "1e-3", function() return rille.optim.adamw({ leaf(2) }, { lr = -1 }) end)
+  refused("invalid", "weight_decay = -1", "",
+    function() return rille.optim.adamw({ leaf(2) }, { weight_decay = -1 }) end)
+  refused("invalid", "optimiser: lr = nan", "", function() opt:set_lr(math.abs(0 / 0)) end)
+  refused("invalid", "parameter 1, f32[2, 3]: not a leaf that requires grad", "w:requires_grad_()",
+    function() return rille.optim.adamw { a } end)
+  refused("invalid", "parameter 1, f32[2]: not a leaf", "computed from",
+    function() return rille.optim.adamw { leaf(2) * 2 } end)
+  local err = tap.raises("invalid", "unknown option 'learning_rate'", rille.optim.adamw, { leaf(2) },
+    { learning_rate = 1 })
+  local _, times = err.hint:gsub("weight_decay", "")
+  tap.equal(times, 1)
+end)
+
+tap.test("layers", function()
+  local layer = rille.nn.linear(3, 2)
+  refused("invalid", "expected a tensor, got nil", "with a tensor x", function() return layer() end)
+  refused("invalid", "expected a tensor, got table", "dev:tensor(list)", function() return layer { 1, 2, 3 } end)
+  refused("invalid", "linear: [2, 3] x [2, 4]", "", function() return rille.nn.linear(4, 2)(a) end)
+  refused("invalid", "linear: i64[2, 3]: want a floating type", "", function() return layer(a:to("i64")) end)
+  refused("invalid", "rille.nn.sequential: expected a list of modules, got Linear", "rille.nn.sequential { a, b }",
+    function() return rille.nn.sequential(rille.nn.linear(3, 2), rille.nn.linear(2, 1)) end)
+end)
+
+tap.test("functions, models and their ids", function()
+  refused("invalid", "rille.no_grad: expected a function, got 5", "function()", function() rille.no_grad(5) end)
+  refused("invalid", "rille.autocast: expected a function, got nil", "model, x", function() rille.autocast("bf16") end)
+  local model = rille.nn.gpt { layers = 1, heads = 2, width = 8, context = 8 }
+  refused("invalid", "expected ids [batch, length], got Tensor i64[4]", "unsqueeze(1)",
+    function() return model(dev:zeros { 4, dtype = "i64" }) end)
+  refused("invalid", "the model sees 8 tokens at a time, got 9", "larger context",
+    function() return model(dev:zeros { 1, 9, dtype = "i64" }) end)
+  refused("invalid", "embedding: ids of f32[1, 4]: want whole numbers", 't:to("i64")',
+    function() return model(dev:zeros { 1, 4 }) end)
+  model(dev:zeros { 1, 4, dtype = "i64" }):sum():backward()
+  tap.ok(rille.optim.clip_grad_norm(model, 1):item() > 0)
+end)
+
+tap.test("values inside a compiled function", function()
+  local function calls(fn)
+    local f = rille.compile(fn)
+    for _ = 1, 4 do f(a) end
+  end
+  refused("state", "a value is read inside a compiled function", "read it outside", function()
+    calls(function(x) return x * x:sum():item() end)
+  end)
+  refused("invalid", "a compiled function's argument 1 is a table", "tensors", function()
+    rille.compile(function(x) return x end)({ 1, 2 })
+  end)
+  refused("invalid", "a compiled function returns tensors; result 1 is 5", "",
+    function() calls(function() return 5 end) end)
+end)
+
+tap.done()
