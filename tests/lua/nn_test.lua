@@ -57,9 +57,13 @@ tap.test("models learn, with gradients everywhere", function()
   end)
   local image, label = dev:randn { 4, 3, 32, 32 }, dev:tensor({ 0, 1, 2, 1 }, { dtype = "i64" })
   for _, depth in ipairs { 18, 50 } do
-    learns("resnet " .. depth, nn.resnet { depth = depth, classes = 3, width = 8 }, function(model)
-      return model(image):cross_entropy(label)
-    end)
+    local model = nn.resnet { depth = depth, classes = 3, width = 8, zero_init_residual = depth == 50 }
+    if depth == 50 then
+      for name, zero in pairs { bn1 = false, bn2 = false, bn3 = true } do
+        tap.equal(model.layers[2][3][name].weight:abs():max():item() == 0, zero)
+      end
+    end
+    learns("resnet " .. depth, model, function() return model(image):cross_entropy(label) end)
   end
   learns("mlp", nn.mlp { 12, 8, 3 }, function(model) return model(image:reshape(4, -1):narrow(2, 1, 12)):cross_entropy(
     label) end)
