@@ -199,6 +199,15 @@ std::string profile_name() {
   return named.empty() ? "default" : named;
 }
 
+// What is wrong with the files is told by the search for keys.
+std::string usual_region() {
+  for (const char* variable : {"AWS_REGION", "AWS_DEFAULT_REGION"})
+    if (std::string region = environment(variable); !region.empty()) return region;
+  const auto all = read_profiles();
+  std::string region = all ? field(profile_of(*all, profile_name()), "region") : "";
+  return region.empty() ? "us-east-1" : region;
+}
+
 Async<Maybe> profile_role(At at, CancelToken token) {
   RILLE_CO_TRY(cloud::Ini all, read_profiles());
   Names none;

@@ -8,9 +8,12 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
 
 #include "runtime/net/sign/certificate.hpp"
 #include "runtime/net/sign/jwt.hpp"
+#include "runtime/provider/aws/profiles.hpp"
 #include "runtime/provider/aws/sso.hpp"
 #include "runtime/provider/azure/keys.hpp"
 #include "runtime/provider/cloud/firmware.hpp"
@@ -259,4 +262,26 @@ TEST_CASE("a metadata service is waited for where the firmware names its cloud, 
   CHECK(cloud::patience_ms({"tencent"}, dmi.path) == 300);
   dmi.write("chassis_asset_tag", "HUAWEICLOUD\n");
   CHECK(cloud::patience_ms({"huawei", "openstack"}, dmi.path) == 2'000);
+}
+
+TEST_CASE("AWS's region: the variables before the profile's") {
+  Folder folder;
+  folder.write("config", "[default]\nregion = eu-west-1\n[profile other]\noutput = json\n");
+  const std::string config_file = folder.path + "/config", none = folder.path + "/none";
+  const std::map<std::string, std::string> ours{{"AWS_CONFIG_FILE", config_file}, {"AWS_SHARED_CREDENTIALS_FILE", none},
+    {"AWS_REGION", ""}, {"AWS_DEFAULT_REGION", ""}, {"AWS_PROFILE", ""}};
+  std::map<std::string, std::optional<std::string>> before;
+  for (const auto& [name, value] : ours) {
+    const char* old = getenv(name.c_str());
+    before[name] = old ? std::optional<std::string>(old) : std::nullopt;
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  CHECK(aws::usual_region() == "eu-west-1");
+  setenv("AWS_PROFILE", "other", 1);
+  CHECK(aws::usual_region() == "us-east-1");
+  setenv("AWS_DEFAULT_REGION", "ap-south-1", 1);
+  CHECK(aws::usual_region() == "ap-south-1");
+  setenv("AWS_REGION", "sa-east-1", 1);
+  CHECK(aws::usual_region() == "sa-east-1");
+  for (const auto& [name, value] : before) value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
 }
