@@ -8,6 +8,7 @@
 #include "runtime/provider/aws/ec2.hpp"
 #include "runtime/provider/aws/iam.hpp"
 #include "runtime/provider/aws/keys.hpp"
+#include "runtime/provider/aws/profiles.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/regional.hpp"
@@ -365,9 +366,7 @@ class Region final : public cloud::RegionDriver {
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
-  std::string usual = cloud::environment("AWS_REGION");
-  if (usual.empty()) usual = cloud::environment("AWS_DEFAULT_REGION");
-  RILLE_TRY(const auto regions, cloud::region_settings("aws", setup.settings, usual.empty() ? "us-east-1" : usual));
+  RILLE_TRY(const auto regions, cloud::region_settings("aws", setup.settings, usual_region()));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
                                                  std::move(keys));

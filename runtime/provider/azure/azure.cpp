@@ -192,7 +192,8 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_CHECK(co_await arm_.quotas(token));  // a subscription is everywhere; a location is asked for its own
     out.from = found.from;
     out.who = owner_of(found.keys.token);
-    if (out.who.empty() && (found.from == "the environment" || found.from == workload_source))
+    if (out.who.empty() && (found.from == "the environment" || found.from == certificate_source ||
+                            found.from == workload_source))
       out.who = "application " + cloud::environment("AZURE_CLIENT_ID");
     co_return out;
   }
@@ -420,7 +421,8 @@ Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
     if (s.image.as_object()->empty()) s.image = usual_image();
     if (subscription.empty())
       return make_error(ErrorKind::config, "azure: which subscription?",
-                        "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings");
+                        "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings; "
+                        "az account show has that of who is logged in");
     drivers.push_back(std::make_unique<Region>(setup.loop, account, name, subscription, std::move(s)));
   }
   Traits traits;
