@@ -13,7 +13,7 @@
 namespace rille::tensor {
 
 inline constexpr char of_gradients[] = "gradients";
-inline constexpr char of_activations[] = "activations kept for gradients";
+inline constexpr char of_activations[] = "activations kept for backward";
 
 void own(const Tensor& t, const char* owner);           // a literal or interned(), as of OwnedBy
 void own_unowned(const Tensor& t, const char* owner);   // where nobody has been named

@@ -40,14 +40,14 @@ tap.test("a training's parts", function()
   local loss = model(x):cross_entropy(x)
   loss:item()
   local before = live()
-  tap.ok(before["activations kept for gradients"] > 10, dev:memory().summary)
+  tap.ok(before["activations kept for backward"] > 10, dev:memory().summary)
   tap.equal(before.gradients, nil)
   loss:backward()
   local after = live()
   tap.equal(after.gradients, n)
-  tap.equal(after["activations kept for gradients"], 1, "the loss itself")
+  tap.equal(after["activations kept for backward"], 1, "the loss itself")
   loss = nil
-  tap.equal(live()["activations kept for gradients"], nil)
+  tap.equal(live()["activations kept for backward"], nil)
   opt:step()
   ema:update()
   after = live()
@@ -73,7 +73,7 @@ tap.test("a compiled training's parts", function()
   for _ = 1, 5 do loss = step(data) end                -- its gradients go from call to call
   local now = live()
   tap.equal({ now[parameters], now.gradients, now[told] }, { 4, 4, 1 })
-  tap.equal(now["activations kept for gradients"], nil)
+  tap.equal(now["activations kept for backward"], nil)
   local results = 0
   for name, buffers in pairs(now) do
     if name:find "^results of the compiled function at memory_test.lua" then results = buffers end

@@ -250,7 +250,7 @@ TEST_CASE("the memory of a training is told by its parts", "[unit][tensor]") {
   said("state of adamw at train.lua:7 768 B in 6");     // 256, 256, 64, 64; the step and the rate
   const auto x = get(ones(*g, dims({4, 8})));
   auto loss = get(sum(get(gelu(get(linear(x, w, b))))));
-  said("activations kept for gradients 128 B in 1");    // what gelu was given
+  said("activations kept for backward 128 B in 1");    // what gelu was given
   get(backward(loss));
   said("gradients 320 B in 2");
   silent("activations");
