@@ -6,9 +6,11 @@
 #include <cstdlib>
 
 #include "bindings/lua/kernel.hpp"
+#include "bindings/lua/owner.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cpu.hpp"
 #include "runtime/device/cuda.hpp"
+#include "runtime/tensor/owner.hpp"
 
 namespace rille::lua {
 
@@ -297,8 +299,10 @@ Result<int> backward(lua_State* L) {
 
 Result<int> require_grad(lua_State* L) {
   Tensor& t = check_tensor(L, 1, "requires_grad_");
-  auto done = t.set_requires_grad(lua_isnoneornil(L, 2) || check_bool(L, 2, "requires_grad_"));
-  if (!done) return at_line(L, std::move(done).error());
+  const bool on = lua_isnoneornil(L, 2) || check_bool(L, 2, "requires_grad_");
+  if (auto done = t.set_requires_grad(on); !done) return at_line(L, std::move(done).error());
+  tensor_state(L);
+  if (on) tensor::own_unowned(t, tensor::owner_here(t.graph(), "parameters"));
   lua_settop(L, 1);
   return 1;
 }
@@ -470,6 +474,7 @@ int open_tensor(lua_State* L) {
   add_array_natives(L);
   add_checkpoint_natives(L);
   add_gpu_natives(L);
+  add_owner_natives(L);
   push_rille_core(L);
   for (const char* name : {"trace", "did_you_mean", "flow"}) {
     lua_getfield(L, -1, name);

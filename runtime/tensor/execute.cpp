@@ -70,7 +70,8 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
     device::Buffer buffer = storage ? storage->buffer : device::Buffer{};
     if (!buffer && out.bytes) {
       give_back_once(node, out, device);
-      const device::OwnedBy owner(node.op->name);
+      const char* const said = storage ? storage->owner.load() : nullptr;
+      const device::OwnedBy owner(said ? said : node.op->name);
       RILLE_TRY(buffer, device.allocate(out.bytes));
       // Nobody holds this output of several: it gets memory for the call. An update of nothing starts from zeros.
       if (storage) storage->buffer = buffer;

@@ -7,6 +7,7 @@
 // storage are touched on the lane thread only, after its birth.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -28,6 +29,7 @@ struct Storage {
   std::uint64_t version = 0;                       // writes after the first
   std::uint64_t trace = 0;                         // the trace it was born in; 0: none
   bool constant = false;                           // host data given inside a compiled function
+  std::atomic<const char*> owner{nullptr};         // whose memory it is to be (owner.hpp); the lane reads it
   std::vector<std::shared_ptr<Node>> writers;      // pending
   device::Buffer buffer;
   std::shared_ptr<const Error> error;              // why it has no value

@@ -3,6 +3,7 @@
 
 #include "runtime/device/owner.hpp"
 #include "runtime/tensor/ops.hpp"
+#include "runtime/tensor/owner.hpp"
 #include "runtime/tensor/record.hpp"
 
 namespace rille::tensor {
@@ -17,7 +18,8 @@ Result<Tensor> Graph::send(const Tensor& t, Graph& to, std::function<void(Result
   Tensor made = make_tensor(to, whole.dtype(), whole.shape());
   const auto bytes = made.size_bytes();
   auto& storage = *made.impl()->storage;
-  const device::OwnedBy owner("copies from another device");
+  own(made, owner_of_copy(t));
+  const device::OwnedBy owner(storage.owner ? storage.owner.load() : "copies from another device");
   RILLE_TRY(storage.buffer, to.device()->allocate(bytes));
   flush();
   const auto& impl = *whole.impl();

@@ -109,8 +109,8 @@ function Device:random_state() end
 ---@mark ephemeral
 function Device:set_random_state(state) end
 
---- What is allocated, in bytes: live, peak, cached, limit, buffers, summary. Of a CUDA device also card_free and
---- card_total, of all processes together.
+--- What is allocated, in bytes: live, peak, cached, limit, buffers. summary: what is live by size and by owner (the
+--- model, its gradients, the optimizer, ..). Of a CUDA device also card_free and card_total, of all processes together.
 ---@return table memory
 ---@mark ephemeral
 function Device:memory() end

@@ -27,7 +27,7 @@ for _, name in ipairs(plain) do
 end
 modules[#modules + 1] = module("rille.optim.schedules", "optim/schedules.lua")
 modules[#modules + 1] = module("rille.optim.ema", "optim/ema.lua")
-for _, name in ipairs { "gpt", "gpt2", "llama", "bert", "resnet" } do  -- each returns the function itself
+for _, name in ipairs { "attention", "gpt", "gpt2", "llama", "bert", "resnet" } do  -- each returns its function
   modules[#modules + 1] = module("rille.nn." .. name, "nn/" .. name .. ".lua")
 end
 local index = luacats.index(modules)

@@ -45,6 +45,34 @@ tap.test("a model moves, and what its parts share stays shared", function()
   tap.equal(model(cpu:ones { 1, 2 }):shape(), { 1, 2 })
 end)
 
+tap.test("memory is told by its owners there, too, also of what moved", function()
+  local model = rille.nn.attention(8, 2, { seed = 1 })
+  local function told(device) device:synchronize() return device:memory().summary end
+  local function has(device, what) tap.ok(told(device):find(what, 1, true), told(device)) end
+  model:to("cpu")
+  has(cpu, "parameters of Attention at cuda_test.lua")
+  model:to(dev)
+  has(dev, "parameters of Attention at cuda_test.lua")
+  local opt = rille.optim.adamw(model:parameters(), { lr = 1e-3 })
+  has(dev, "state of adamw at cuda_test.lua")
+  model(dev:ones { 1, 3, 8 }):sum():backward()
+  has(dev, "gradients ")
+  opt:step()
+  tap.ok(not told(dev):find("gradients ", 1, true), told(dev))
+  local add = rille.compile(function(t)
+    local loss = model(t):sum()
+    loss:backward()
+    return loss
+  end)
+  for _ = 1, 5 do add(dev:ones { 1, 3, 8 }) end
+  has(dev, "gradients ")
+  opt:zero_grad()
+  dev:limit_memory(dev:memory().live + 2 ^ 20)
+  local err = tap.raises("memory", "cuda:0: no memory for", function() return dev:ones { 2 ^ 20 }:sum():item() end)
+  dev:limit_memory(0)
+  tap.ok(err.hint:find("parameters of Attention at cuda_test.lua", 1, true), err.hint)
+end)
+
 tap.test("a compiled function runs where its tensors are", function()
   local twice = rille.compile(function(x) return x * 2 + 1 end)
   for i = 1, 5 do

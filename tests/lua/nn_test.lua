@@ -100,6 +100,16 @@ tap.test("logits with kept keys and values are those without", function()
   end
 end)
 
+tap.test("models are compiled from their first call on", function()
+  local x = ids { 1, 2, 3, 4 }
+  for _, model in ipairs { nn.gpt(gpt), nn.llama { layers = 1, heads = 2, width = 16, context = 8, vocab = 64 },
+    nn.bert { layers = 1, heads = 2, width = 16, context = 8, vocab = 64, dropout = 0 } } do
+    local loss_of = rille.compile(function(t) return model(t):cross_entropy(t) end)
+    local first = loss_of(x):item()
+    for _ = 1, 3 do tap.equal(loss_of(x):item(), first) end
+  end
+end)
+
 tap.test("texts: by bytes, and to a stop", function()
   local model = nn.gpt { layers = 1, heads = 2, width = 16, context = 8, vocab = 256, seed = 2 }
   local text = model:generate("ab", { length = 20, seed = 3 })
@@ -189,6 +199,10 @@ tap.test("wrong options are named", function()
   tap.raises("invalid", "layers", nn.llama, { heads = 4, width = 32, context = 4, vocab = 8 })
   tap.raises("invalid", "groups", nn.conv2d, 3, 4, 3, { groups = 2 })
   tap.raises("invalid", "neither a module nor a function", nn.sequential, { 5 })
+  tap.raises("invalid", "size 2 = b", nn.mlp, { 4, "b", 2 })
+  tap.raises("invalid", "size 1 = x", nn.mlp, { "x", 2 })
+  tap.raises("invalid", "channels = 8 cannot be shared among groups = 3", nn.group_norm, 3, 8)
+  tap.equal(tostring(nn.mlp { 4, 3, 2 }), "Mlp: 23 parameters")
 end)
 
 tap.done()
