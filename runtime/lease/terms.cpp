@@ -39,11 +39,16 @@ const std::vector<std::string>& durations() {
   return names;
 }
 
+// That are neither durations nor the offers'.
+const std::vector<std::string>& own() {
+  static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below"};
+  return names;
+}
+
 bool among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The options of rent that are neither durations nor the offers'.
 Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
   auto wrong = [&](const char* wanted, const char* hint) {
     return make_error(ErrorKind::invalid, fmt::format("{} = {}: {} is wanted", key, value.to_json(), wanted), hint);
@@ -89,12 +94,18 @@ Error unknown_option(const std::string& key, const std::vector<std::string>& all
                                  : fmt::format("did you mean {}?", near));
 }
 
+std::vector<std::string> all_options() {
+  std::vector<std::string> all = durations();
+  all.push_back("provider");
+  all.insert(all.end(), own().begin(), own().end());
+  all.insert(all.end(), provider::OfferQuery::fields().begin(), provider::OfferQuery::fields().end());
+  return all;
+}
+
 }  // namespace
 
 Result<Terms> read_terms(const Value& options) {
-  std::vector<std::string> all = durations();
-  all.insert(all.end(), {"provider", "price", "disk", "unguarded", "on_loss", "idle_below"});
-  all.insert(all.end(), provider::OfferQuery::fields().begin(), provider::OfferQuery::fields().end());
+  static const std::vector<std::string> all = all_options();
   Terms terms;
   Value query;
   std::string from;  // the one provider
@@ -106,7 +117,7 @@ Result<Terms> read_terms(const Value& options) {
         if (!value.as_string())
           return make_error(ErrorKind::invalid, "provider must be a name", "e.g. provider = \"local\"");
         from = *value.as_string();
-      } else if (among({"price", "disk", "unguarded", "on_loss", "idle_below"}, key)) {
+      } else if (among(own(), key)) {
         RILLE_CHECK(read_own(key, value, terms));
       } else {
         query.set(key, value);
@@ -124,6 +135,7 @@ Result<Terms> read_terms(const Value& options) {
     return make_error(ErrorKind::invalid, fmt::format("provider = \"{}\" is not among providers", from),
                       "say one of the two");
   if (!from.empty()) terms.query.providers = {from};
+  terms.asks = query.set("provider", from).to_json();
   if (options["on_loss"].is_null()) terms.replace = terms.query.spot;
   return terms;
 }

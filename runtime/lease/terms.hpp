@@ -8,6 +8,7 @@ namespace rille::lease {
 
 struct Terms {
   provider::OfferQuery query;
+  std::string asks;                   // that, as text: who has the same asks the providers the same
   std::int64_t ttl_ms = 24 * 3'600'000;
   std::int64_t min_ttl_ms = 10 * 60'000;
   std::int64_t orphan_after_ms = 30 * 60'000;
