@@ -102,6 +102,7 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
   lease.request.idle_below = terms.idle_below;
   lease.request.hold_ms = terms.hold_ms;
   lease.request.disk_bytes = terms.disk_bytes;
+  lease.request.extra = terms.extra;
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
   std::int64_t most = request.leases_max;
   store::Journal::Write write = [planned, wanted = wish.terms, most, teardown_ms, now, until = lease.expires_us,

@@ -9,6 +9,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/rent_options.hpp"
 
 namespace rille::lease {
 
@@ -94,6 +95,8 @@ Error unknown_option(const std::string& key, const std::vector<std::string>& all
 Result<Terms> read_terms(const Value& options) {
   std::vector<std::string> all = durations();
   all.insert(all.end(), {"provider", "price", "disk", "unguarded", "on_loss", "idle_below"});
+  const std::vector<std::string>& to_one = provider::rent_options();
+  all.insert(all.end(), to_one.begin(), to_one.end());
   all.insert(all.end(), provider::OfferQuery::fields().begin(), provider::OfferQuery::fields().end());
   Terms terms;
   Value query;
@@ -101,7 +104,7 @@ Result<Terms> read_terms(const Value& options) {
   if (const Value::Object* o = options.as_object()) {
     for (const auto& [key, value] : *o) {
       if (!among(all, key)) return unknown_option(key, all);
-      if (among(durations(), key)) continue;
+      if (among(durations(), key) || among(to_one, key)) continue;
       if (key == "provider") {
         if (!value.as_string())
           return make_error(ErrorKind::invalid, "provider must be a name", "e.g. provider = \"local\"");
@@ -124,13 +127,15 @@ Result<Terms> read_terms(const Value& options) {
     return make_error(ErrorKind::invalid, fmt::format("provider = \"{}\" is not among providers", from),
                       "say one of the two");
   if (!from.empty()) terms.query.providers = {from};
+  RILLE_TRY(terms.extra, provider::read_rent_options(options, terms.query));
   if (options["on_loss"].is_null()) terms.replace = terms.query.spot;
   return terms;
 }
 
 Micros Terms::price_of(const provider::Offer& offer) const {
-  Micros known = offer.dollars(query.rates);
-  return known < 0 && price_micros_per_hour ? *price_micros_per_hour : known;
+  const Micros known = offer.dollars(query.rates);
+  const bool own = !extra["reservation"].is_null();  // what that costs, whoever has it knows
+  return (known < 0 || own) && price_micros_per_hour ? *price_micros_per_hour : known;
 }
 
 // Spot prices move, up to what the rent allows.

@@ -1,6 +1,9 @@
 // The user's own network, keys and reservations: what the settings name stands in the order; and what Rille makes for a
 // machine itself goes with it.
+#include <optional>
+
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/manner.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -94,6 +97,45 @@ TEST_CASE_METHOD(WithSettings, "settings: a key, a group and a reservation of on
     told.set("settings", before);
   }
   CHECK(alive() == 0);
+}
+
+// Of each provider that has such a thing: what a rent says of it, and what the settings say.
+struct Chosen {
+  const char* option;
+  Value of_settings;
+  std::string of_rent, wanted;
+};
+std::optional<Chosen> chosen_by_rent() {
+  const std::string group = "/subscriptions/s/capacityReservationGroups/theirs";
+  const std::map<std::string, Chosen> all{
+      {"aws", {"reservation", "cr-0aaaaaaaaaaaaaaaa", "cr-0123456789abcdef0",
+               "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId\":"
+               "\"cr-0123456789abcdef0\""}},
+      {"azure", {"reservation", "/subscriptions/s/capacityReservationGroups/mine", group,
+                 "\"capacityReservation\":{\"capacityReservationGroup\":{\"id\":\"" + group + "\"}}"}},
+      {"gcp", {"reservation", "mine", "theirs",
+               "\"reservationAffinity\":{\"consumeReservationType\":\"SPECIFIC_RESERVATION\","
+               "\"key\":\"compute.googleapis.com/reservation-name\",\"values\":[\"theirs\"]}"}},
+      {"alibaba", {"reservation", "crp-1", "eap-2", "\"PrivatePoolOptions.Id\":\"eap-2\""}},
+      {"kubernetes", {"priority_class", "cheap", "urgent", "\"priorityClassName\":\"urgent\""}}};
+  const auto mine = all.find(fake_name());
+  return mine == all.end() ? std::nullopt : std::optional(mine->second);
+}
+
+TEST_CASE_METHOD(WithSettings, "rent: what it says to one provider alone comes before the settings") {
+  const std::optional<Chosen> chosen = chosen_by_rent();
+  const auto& understood = manner_of(fake_name()).options;
+  REQUIRE(understood.size() == (chosen ? 1 : 0));
+  if (!chosen || !variable("RILLE_FAKE_FILE", "").empty()) return;
+  REQUIRE(std::string(understood[0]) == chosen->option);
+  say(chosen->option, chosen->of_settings);
+  CreateRequest request = order_of("chosen", "A100");
+  request.extra.set(chosen->option, chosen->of_rent);
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message + " / " + made.error().hint);
+  CHECK(was_sent(chosen->wanted));
+  CHECK_FALSE(was_sent(*chosen->of_settings.as_string()));
+  end(made->id);
 }
 
 TEST_CASE_METHOD(WithSettings, "settings: a machine without a public address is reached within its network") {

@@ -285,7 +285,7 @@ class Region final : public cloud::RegionDriver {
     if (!settings_.zone.empty()) out.emplace_back("Placement.AvailabilityZone", settings_.zone);
     if (!settings_.kms_key.empty()) out.emplace_back("BlockDeviceMapping.1.Ebs.KmsKeyId", settings_.kms_key);
     if (!settings_.instance_profile.empty()) out.emplace_back("IamInstanceProfile.Name", settings_.instance_profile);
-    if (!request.offer.spot) add_reservation(out, type);
+    if (!request.offer.spot) add_reservation(out, request, type);
     if (request.offer.spot) {
       out.insert(out.end(), {{"InstanceMarketOptions.MarketType", "spot"},
                              {"InstanceMarketOptions.SpotOptions.SpotInstanceType", "one-time"},
@@ -317,8 +317,9 @@ class Region final : public cloud::RegionDriver {
     if (!settings_.subnet.empty()) out.emplace_back("NetworkInterface.1.SubnetId", settings_.subnet);
   }
 
-  void add_reservation(Parameters& out, const std::string& type) const {
-    const std::string reservation = cloud::text_for(settings_.reservation, type);
+  void add_reservation(Parameters& out, const CreateRequest& request, const std::string& type) const {
+    const std::string reservation =
+        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (reservation.empty()) return;
     const bool is_group = reservation.starts_with("arn:");
     out.emplace_back(std::string("CapacityReservationSpecification.CapacityReservationTarget.") +

@@ -327,7 +327,8 @@ class Region final : public cloud::RegionDriver {
     properties.set("hardwareProfile", Value().set("vmSize", type)).set("osProfile", std::move(os));
     properties.set("storageProfile", Value().set("imageReference", settings_.image).set("osDisk", std::move(disk)));
     properties.set("networkProfile", Value().set("networkInterfaces", Value::Array{std::move(nic)}));
-    const std::string reservation = cloud::text_for(settings_.reservation, type);
+    const std::string reservation =
+        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (!reservation.empty() && !request.offer.spot)
       properties.set("capacityReservation",
                      Value().set("capacityReservationGroup", Value().set("id", reservation)));

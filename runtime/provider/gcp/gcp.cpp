@@ -248,7 +248,8 @@ class Region final : public cloud::RegionDriver {
     out.set("disks", Value::Array{std::move(boot)});
     if (!settings_.security_group.empty())
       out.set("tags", Value().set("items", Value::Array{Value(settings_.security_group)}));
-    const std::string reservation = cloud::text_for(settings_.reservation, type);
+    const std::string reservation =
+        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (!reservation.empty() && !request.offer.spot)
       out.set("reservationAffinity", Value().set("consumeReservationType", "SPECIFIC_RESERVATION")
                                          .set("key", "compute.googleapis.com/reservation-name")
