@@ -13,6 +13,7 @@
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/left_over.hpp"
 
 namespace rille::provider {
@@ -386,7 +387,7 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
     s.public_address = read.flag("public_address", true);
     s.reservation = read.text_by_type("reservation");
     s.capacity_block = read.flag("capacity_block", false);
-    RILLE_TRY(s.ssh_from, read_ssh_from(read.any("ssh_from")));
+    RILLE_TRY(s.ssh_from, cloud::read_ssh_from("aws", read.any("ssh_from")));
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
     s.endpoints = read.object("endpoints");
     RILLE_CHECK(read.done());
