@@ -106,6 +106,7 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.request.idle_below = terms.idle_below;
   lease.request.hold_ms = terms.hold_ms;
   lease.request.disk_bytes = terms.disk_bytes;
+  lease.request.extra = terms.extra;
   return drafted;
 }
 

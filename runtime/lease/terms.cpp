@@ -9,6 +9,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/rent_options.hpp"
 
 namespace rille::lease {
 
@@ -98,6 +99,7 @@ std::vector<std::string> all_options() {
   std::vector<std::string> all = durations();
   all.push_back("provider");
   all.insert(all.end(), own().begin(), own().end());
+  all.insert(all.end(), provider::rent_options().begin(), provider::rent_options().end());
   all.insert(all.end(), provider::OfferQuery::fields().begin(), provider::OfferQuery::fields().end());
   return all;
 }
@@ -106,13 +108,14 @@ std::vector<std::string> all_options() {
 
 Result<Terms> read_terms(const Value& options) {
   static const std::vector<std::string> all = all_options();
+  const std::vector<std::string>& to_one = provider::rent_options();
   Terms terms;
   Value query;
   std::string from;  // the one provider
   if (const Value::Object* o = options.as_object()) {
     for (const auto& [key, value] : *o) {
       if (!among(all, key)) return unknown_option(key, all);
-      if (among(durations(), key)) continue;
+      if (among(durations(), key) || among(to_one, key)) continue;
       if (key == "provider") {
         if (!value.as_string())
           return make_error(ErrorKind::invalid, "provider must be a name", "e.g. provider = \"local\"");
@@ -136,13 +139,15 @@ Result<Terms> read_terms(const Value& options) {
                       "say one of the two");
   if (!from.empty()) terms.query.providers = {from};
   terms.asks = query.set("provider", from).to_json();
+  RILLE_TRY(terms.extra, provider::read_rent_options(options, terms.query));
   if (options["on_loss"].is_null()) terms.replace = terms.query.spot;
   return terms;
 }
 
 Micros Terms::price_of(const provider::Offer& offer) const {
-  Micros known = offer.dollars(query.rates);
-  return known < 0 && price_micros_per_hour ? *price_micros_per_hour : known;
+  const Micros known = offer.dollars(query.rates);
+  const bool reserved = !extra["reservation"].is_null();  // what that costs, whoever has it knows
+  return (known < 0 || reserved) && price_micros_per_hour ? *price_micros_per_hour : known;
 }
 
 // Spot prices move, up to what the rent allows.

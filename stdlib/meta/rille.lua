@@ -79,10 +79,14 @@ function rille.rent(name, options) end
 ---@field idle_after? string end it when nobody has used it for so long: no call, no file, no busier than `idle_below`
 ---@field idle_below? number how busy an unused machine may be, from 0 to 1, by default 0.05
 ---@field disk? string a disk to order with the machine, as in "200GB"
----@field price? number dollars per hour, where the provider does not say so
+---@field price? number dollars per hour, where the provider does not say so, or of the `reservation`
 ---@field on_loss? string "replace" goes on with another machine when this one is lost, "fail" raises an error
 ---@field unguarded? boolean true accepts machines that nobody ends when the runner is lost for ever
 ---@field hold_ttl? string how long it is kept for a run that was suspended or has diverged, by default "12h"
+---@field reservation? string capacity that was reserved, by its name or id there: on demand from `provider` "aws",
+---"azure", "gcp", "alibaba", and "slurm"
+---@field qos? string the job's quality of service, its priority among others: `provider` "slurm"
+---@field priority_class? string the pod's priority among others: `provider` "kubernetes"
 
 --- Rents as `rille.rent` does, but gives nil and the error when nothing that fits can be rented.
 ---@param name string the lease's name

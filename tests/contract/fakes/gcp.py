@@ -33,7 +33,11 @@ ROUTES = [
                     ("POST", "/zones/(?P<zone>[^/]+)/operations/(?P<name>[^/]+)/wait",
                      "waitOperation"), ("GET", "/zones/(?P<zone>[^/]+)/disks/(?P<name>[^/]+)", "getDisk"),
                     ("DELETE", "/zones/(?P<zone>[^/]+)/disks/(?P<name>[^/]+)",
-                     "deleteDisk"), (
+                     "deleteDisk"), ("GET", "/global/(?P<kind>firewalls)", "list"),
+                    ("POST", "/global/firewalls", "insertFirewall"),
+                    ("GET", "/global/firewalls/(?P<name>[^/]+)", "getFirewall"),
+                    ("DELETE", "/global/firewalls/(?P<name>[^/]+)", "deleteFirewall"),
+                    ("GET", "/global/operations/(?P<name>[^/]+)", "getGlobalOperation"), (
                          "GET", "/zones/(?P<zone>[^/]+)/machineTypes/(?P<name>[^/]+)",
                          "getMachineType"), ("GET", "/global/images/family/(?P<name>[^/]+)", "getImageFromFamily")]
 ]
@@ -73,7 +77,11 @@ class Gcp(Compute, More, Fake):
         "getDisk": "compute.disks.get", "deleteDisk": "compute.disks.delete",
         "deleteInstance": "compute.instances.delete", "getOperation": "compute.zoneOperations.get",
         "stop": "compute.instances.stop", "start": "compute.instances.start",
-        "setMachineType": "compute.instances.setMachineType", "getServiceAccountKey": "iam.serviceAccountKeys.get"
+        "setMachineType": "compute.instances.setMachineType", "getServiceAccountKey": "iam.serviceAccountKeys.get",
+        "insertFirewall": "compute.firewalls.create compute.networks.updatePolicy",
+        "deleteFirewall": "compute.firewalls.delete compute.networks.updatePolicy",
+        "getFirewall": "compute.firewalls.get", "listFirewalls": "compute.firewalls.list",
+        "getGlobalOperation": "compute.globalOperations.get"
     }
 
     def prepare(self):
