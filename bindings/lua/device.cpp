@@ -7,6 +7,7 @@
 #include "bindings/host/codec.hpp"
 #include "bindings/host/keys.hpp"
 #include "bindings/lua/kernel.hpp"
+#include "bindings/lua/stream.hpp"
 #include "bindings/lua/tensor.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cuda.hpp"
@@ -377,6 +378,9 @@ void define_device(lua_State* L) {
                                              {"telemetry", bind<telemetry>},
                                              {"limit_memory", bind<limit_memory>},
                                              {"synchronize", bind<synchronize>},
+                                             {"stream", bind<device_stream>},
+                                             {"record", bind<device_record>},
+                                             {"wait", bind<device_wait>},
                                              {"kernel", bind<device_kernel_method>},
                                              {"kernel_file", bind<device_kernel_file_method>}},
                                  .metamethods = {{"__tostring", bind<to_string>}},

@@ -7,6 +7,7 @@
 
 #include "bindings/lua/kernel.hpp"
 #include "bindings/lua/owner.hpp"
+#include "bindings/lua/stream.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cpu.hpp"
 #include "runtime/device/cuda.hpp"
@@ -24,7 +25,8 @@ constexpr std::size_t collect_after_bytes = 256u << 20;
 TensorState::~TensorState() {
   for (const auto& g : graphs) {
     g->set_where({});
-    g->synchronize_blocking().ok();  // no callback may come once the state is gone
+    // No callback may come once the state is gone. The second time who waits for an event has asked again and gone.
+    for (int i = 0; i < 2; ++i) g->synchronize_blocking().ok();
   }
 }
 
@@ -455,6 +457,8 @@ int open_tensor(lua_State* L) {
   lua_settop(L, 1);
   define_device(L);
   define_kernel(L);
+  define_stream(L);
+  define_event(L);
   lua_settop(L, 1);
   lua_newtable(L);
   int native = lua_gettop(L);

@@ -8,6 +8,7 @@
 #include "runtime/device/executor.hpp"
 #include "runtime/device/owner.hpp"
 #include "runtime/tensor/odd_numbers.hpp"
+#include "runtime/tensor/order.hpp"
 #include "runtime/tensor/record.hpp"
 #include "runtime/tensor/replay.hpp"
 
@@ -150,15 +151,39 @@ Result<void> LaneQueue::call_on(device::Executor& executor, const Op& op, const 
   return success();
 }
 
+Orders& LaneQueue::ordered(device::Executor& executor) {
+  if (!orders) orders = std::make_shared<Orders>(executor);
+  return *orders;
+}
+
+Result<void> LaneQueue::run_one(Node& node, device::Device& device, kernels::LaneState& lane) {
+  if (!node.replay) return run_node(node, *this, device, lane);
+  if (auto* executor = device.executor()) return run_replay_on(*executor, *node.replay, *this, device);
+  return run_replay(*node.replay, *this, device, lane);
+}
+
+// With launches on streams about. What cannot wait for the others does not run.
+Result<void> LaneQueue::run_ordered(Node& node, device::Device& device, kernels::LaneState& lane) {
+  const bool clocked = profile && !profile->traced();   // by events of the device's own order
+  const auto& stream = clocked ? nullptr : node.stream;
+  if (auto ready = orders->before(node, stream); !ready) {
+    auto error = std::make_shared<const Error>(std::move(ready).error());
+    if (!first_error) first_error = error;
+    fail_outputs(node, error);
+    return success();
+  }
+  auto ran = run_one(node, device, lane);
+  if (auto noted = orders->after(node, stream, ran.ok()); !noted && !first_error)
+    first_error = std::make_shared<const Error>(std::move(noted).error());
+  return ran;
+}
+
 Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bool give_up) {
   while (!nodes.empty()) {
     auto& node = *nodes.front();
-    auto* const executor = node.replay ? device.executor() : nullptr;
-    auto ran = executor      ? run_replay_on(*executor, *node.replay, *this, device)
-               : node.replay ? run_replay(*node.replay, *this, device, lane)
-                             : run_node(node, *this, device, lane);
+    auto ran = orders ? run_ordered(node, device, lane) : run_one(node, device, lane);
     if (!ran) {
-      if (drop_unwanted(nodes)) continue;
+      if (drop_unwanted(nodes) || (orders && orders->let_go())) continue;
       if (!give_up) return ran;
       auto error = std::make_shared<const Error>(std::move(ran).error());
       // Values that were to change and did not are told to whoever reads next; others to who reads them.
@@ -167,6 +192,7 @@ Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bo
     }
     nodes.pop_front();                               // lets go of its inputs: memory that nobody needs is free at once
   }
+  if (orders) orders->end_of_job();
   if (auto* executor = device.executor()) return executor->pace();
   return success();
 }

@@ -160,11 +160,16 @@ Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::v
 }
 
 Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> payload, const std::vector<Tensor>& in,
-                           const std::vector<Tensor>& out) {
+                           const std::vector<Tensor>& out, const std::shared_ptr<device::Stream>& stream) {
   for (const auto& t : in) RILLE_CHECK(check_operand(g, OpId::launch, t));
   RILLE_CHECK(check_known(g, OpId::launch));
   auto node = make_node(OpId::launch, {}, in, out, true);
   node->payload = std::move(payload);
+  // A plan has its own order; and what each operation gave is looked at in the device's.
+  if (stream && g.device()->executor() && !g.impl().notebook && !g.impl().check_numbers) {
+    node->stream = stream;
+    g.impl().streams = g.impl().streamed = true;
+  }
   if (!g.impl().trace) g.impl().launches.push_back(node);
   RILLE_CHECK(enter(g, node, out, true));
   if (g.impl().launches.size() >= launches_pending) g.flush();

@@ -14,7 +14,7 @@ end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
 local described = { "rille_step", "rille_fiber", "rille_wait", "rille_say",
-  "instance", "device", "kernel", "optimizer", "tensor",
+  "instance", "device", "kernel", "stream", "event", "optimizer", "tensor",
   "tensor_elementwise", "tensor_reduce", "tensor_network", "tensor_shape", "tensor_index",
   "tensor_image" }
 for _, name in ipairs(described) do
@@ -105,6 +105,8 @@ tap.test("Device, Tensor, Optimizer", function()
   same("Device:", public(names_of(device)), documented("Device:", "Device"))
   same("Tensor:", public(names_of(tensor)), documented("Tensor:", "Tensor"))
   tensor:requires_grad_()
+  same("Stream:", names_of(device:stream()), documented("Stream:", "Stream"))
+  same("Event:", names_of(device:record()), documented("Event:", "Event"))
   same("Kernel:", names_of(device:kernel "__global__ void k() {}"), documented("Kernel:", "Kernel"))
   same("Optimizer:", names_of(rille.optim.sgd({ tensor }, {})), documented("Optimizer:", "Optimizer"))
 end)

@@ -84,6 +84,7 @@ void Card::close() {
     cells.reset();
     for (auto* s : {&up_small, &up_large, &down_small, &down_large, &down_fault}) if (*s) (*s)->close();
     for (const CUmodule m : modules) driver.cuModuleUnload(m);
+    close_streams();
     for (const CUevent e : marks) if (e) driver.cuEventDestroy(e);
     for (const CUevent e : {now, clock[0], clock[1], sent}) if (e) driver.cuEventDestroy(e);
     for (const CUstream s : {compute, copies, captures}) if (s) driver.cuStreamDestroy(s);
@@ -93,7 +94,7 @@ void Card::close() {
 
 bool Card::settle(Failure& f) {
   return ok(driver.cuStreamSynchronize(copies), "waiting for the device", f) &&
-         ok(driver.cuStreamSynchronize(compute), "waiting for the device", f);
+         ok(driver.cuStreamSynchronize(compute), "waiting for the device", f) && settle_streams(f);
 }
 
 bool Card::mark(Failure& f) {

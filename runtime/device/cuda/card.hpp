@@ -5,9 +5,10 @@
 // has been given may be used again at once: the next user comes later on that stream. The one exception is an upload:
 // it runs on a stream of its own, beside the computation, and waits for the mark that `stamp` names; what is given
 // after it waits for it. A third stream only captures: nothing ever runs on it, and other threads may use the first two
-// meanwhile.
+// meanwhile. Streams of users are ordered by whoever asks for them (streams.cpp).
 //
-// Locks: `mutex` guards marks, uploads and what another card sends. The rest belongs to the lane.
+// Locks: `mutex` guards marks, uploads and what another card sends; `streams_mutex` users' streams. The rest belongs to
+// the lane.
 #pragma once
 
 #include <atomic>
@@ -25,6 +26,7 @@
 namespace rille::device::cuda {
 
 constexpr unsigned marks_max = 16;                   // jobs that the device may be behind its lane
+constexpr std::size_t streams_max = 128;             // of users, that somebody holds
 
 // Device memory of the plug-in's own. Whoever may still work on it holds it: the card, captured sequences.
 struct Block {
@@ -85,6 +87,14 @@ struct Card {
   void drop(Sequence* sequence);
   CUstream stream() const { return capturing ? captures : compute; }
 
+  // -- users' streams (streams.cpp)
+  CUstream stream(Stream* s) const { return s ? reinterpret_cast<CUstream>(s) : stream(); }
+  Stream* make_stream(Failure& f);
+  void drop_stream(Stream* stream);
+  bool passed(CUevent event, bool& yes, Failure& f);
+  bool settle_streams(Failure& f);
+  void close_streams();
+
   const Driver& driver;
   CUdevice device = 0;
   CUcontext context = nullptr;
@@ -113,6 +123,8 @@ struct Card {
   bool capturing = false;
   CUevent clock[2] = {}, sent = nullptr;
   std::vector<CUcontext> met;                        // cards that it has sent to
+  std::mutex streams_mutex;
+  std::vector<CUstream> streams, idle_streams;       // all of users', and those of them that nobody holds
 
  private:
   bool make_streams(Failure& f);

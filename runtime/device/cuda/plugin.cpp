@@ -257,12 +257,60 @@ bool launch(Card* card, Function* function, const Shape* s, void** arguments, Fa
   const auto* g = s->grid;
   const auto* b = s->block;
   const CUfunction k = function->kernel.function;
-  const CUstream stream = card->stream();
+  const CUstream stream = card->stream(s->stream);
   return card->ok(s->cooperative ? d.cuLaunchCooperativeKernel(k, g[0], g[1], g[2], b[0], b[1], b[2], s->shared_bytes,
                                                                stream, arguments)
                                  : d.cuLaunchKernel(k, g[0], g[1], g[2], b[0], b[1], b[2], s->shared_bytes, stream,
                                                     arguments, nullptr),
                   "launching a kernel", *f);
+}
+
+// -- users' streams
+CUevent of(Event* event) { return reinterpret_cast<CUevent>(event); }
+
+Stream* make_stream(Card* card, Failure* f) {
+  const Current current(*card);
+  return card->make_stream(*f);
+}
+
+void drop_stream(Card* card, Stream* stream) { card->drop_stream(stream); }
+
+Event* make_event(Card* card, bool timed, Failure* f) {
+  const Current current(*card);
+  CUevent made = nullptr;
+  const unsigned flags = cu::event_blocking | (timed ? 0 : cu::event_no_timing);
+  if (!card->alive(*f) || !card->ok(card->driver.cuEventCreate(&made, flags), "making an event", *f)) return nullptr;
+  return reinterpret_cast<Event*>(made);
+}
+
+void drop_event(Card* card, Event* event) {
+  const Current current(*card);
+  card->driver.cuEventDestroy(of(event));
+}
+
+bool record(Card* card, Event* event, Stream* stream, Failure* f) {
+  const Current current(*card);
+  return card->alive(*f) && card->ok(card->driver.cuEventRecord(of(event), card->stream(stream)),
+                                     "recording an event", *f);
+}
+
+bool wait(Card* card, Stream* stream, Event* event, Failure* f) {
+  const Current current(*card);
+  return card->alive(*f) && card->ok(card->driver.cuStreamWaitEvent(card->stream(stream), of(event), 0),
+                                     "waiting for an event", *f);
+}
+
+bool passed(Card* card, Event* event, bool* yes, Failure* f) {
+  const Current current(*card);
+  return card->passed(of(event), *yes, *f);
+}
+
+bool elapsed(Card* card, Event* from, Event* to, std::int64_t* ns, Failure* f) {
+  const Current current(*card);
+  float ms = 0;
+  if (!card->alive(*f) || !card->ok(card->driver.cuEventElapsedTime(&ms, of(from), of(to)), "timing", *f)) return false;
+  *ns = std::int64_t(double(ms) * 1e6);
+  return true;
 }
 
 const Table table = [] {
@@ -299,6 +347,14 @@ const Table table = [] {
   t.unload = unload;
   t.set_constant = set_constant;
   t.launch = launch;
+  t.make_stream = make_stream;
+  t.drop_stream = drop_stream;
+  t.make_event = make_event;
+  t.drop_event = drop_event;
+  t.record = record;
+  t.wait = wait;
+  t.passed = passed;
+  t.elapsed = elapsed;
   return t;
 }();
 

@@ -41,10 +41,13 @@ struct CardInfo {
 struct Card;                                // one opened device
 struct Sequence;                            // captured calls
 struct Function;                            // of a user's kernel
+struct Stream;                              // beside the card's own
+struct Event;                               // a place in a stream
 
 struct Shape {
   unsigned grid[3], block[3], shared_bytes;
   bool cooperative;
+  Stream* stream;                           // null: the card's own
 };
 
 struct TraceRecord {
@@ -100,6 +103,17 @@ struct Table {
   void (*unload)(Card*, Function*) = nullptr;                                                            // any; waits
   bool (*set_constant)(Card*, Function*, const char* name, const void* bytes, std::size_t, Failure*) = nullptr;  // any
   bool (*launch)(Card*, Function*, const Shape*, void** arguments, Failure*) = nullptr;
+
+  // Streams of users. Where a stream is named, null is the card's own. Nothing but wait() orders two of them; settle()
+  // waits for all, finish() for the card's own.
+  Stream* (*make_stream)(Card*, Failure*) = nullptr;                                                     // any
+  void (*drop_stream)(Card*, Stream*) = nullptr;                             // any; what it was given goes on
+  Event* (*make_event)(Card*, bool timed, Failure*) = nullptr;                                           // any
+  void (*drop_event)(Card*, Event*) = nullptr;                                                           // any
+  bool (*record)(Card*, Event*, Stream*, Failure*) = nullptr;
+  bool (*wait)(Card*, Stream*, Event*, Failure*) = nullptr;
+  bool (*passed)(Card*, Event*, bool* yes, Failure*) = nullptr;                                          // any
+  bool (*elapsed)(Card*, Event* from, Event* to, std::int64_t* ns, Failure*) = nullptr;                  // any
 };
 
 // "rille_cuda_plugin". null: another build.

@@ -87,26 +87,29 @@ CUresult World::add(Stream& stream, std::function<void()> run) {
   return cu::success;
 }
 
-bool World::run_until(const std::function<bool()>& done) {
+bool World::step() {
   std::vector<Stream*> ready;
+  for (auto* s : streams) {
+    if (!s->tasks.empty() && (!s->tasks.front().waits_for || s->tasks.front().waits_for->done)) ready.push_back(s);
+  }
+  if (ready.empty()) return false;
+  unsigned sum = 0, drawn = 0;
+  for (const auto* s : ready) sum += s->weight;
+  std::size_t which = 0;
+  for (drawn = unsigned(random() % sum); drawn >= ready[which]->weight; ++which) drawn -= ready[which]->weight;
+  auto& tasks = ready[which]->tasks;
+  const Task task = std::move(tasks.front());
+  tasks.pop_front();
+  ++ran;
+  if (task.run && lost == cu::success) task.run();
+  return true;
+}
+
+bool World::run_until(const std::function<bool()>& done) {
   while (!done()) {
-    ready.clear();
-    for (auto* s : streams) {
-      if (!s->tasks.empty() && (!s->tasks.front().waits_for || s->tasks.front().waits_for->done)) ready.push_back(s);
-    }
-    if (ready.empty()) {
-      wrong("everybody waits, and nobody can go on");
-      return false;
-    }
-    unsigned sum = 0, drawn = 0;
-    for (const auto* s : ready) sum += s->weight;
-    std::size_t which = 0;
-    for (drawn = unsigned(random() % sum); drawn >= ready[which]->weight; ++which) drawn -= ready[which]->weight;
-    auto& tasks = ready[which]->tasks;
-    const Task task = std::move(tasks.front());
-    tasks.pop_front();
-    ++ran;
-    if (task.run && lost == cu::success) task.run();
+    if (step()) continue;
+    wrong("everybody waits, and nobody can go on");
+    return false;
   }
   return true;
 }
