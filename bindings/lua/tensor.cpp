@@ -20,6 +20,7 @@ constexpr std::size_t collect_after_bytes = 256u << 20;
 }  // namespace
 
 TensorState::~TensorState() {
+  for (const auto& f : at_close) f();
   for (const auto& g : graphs) {
     g->set_where({});
     g->synchronize_blocking().ok();  // no callback may come once the state is gone
@@ -451,6 +452,8 @@ int open_tensor(lua_State* L) {
   lua_settop(L, 1);
   define_device(L);
   define_kernel(L);
+  lua_settop(L, 1);
+  define_communicator(L);
   lua_settop(L, 1);
   lua_newtable(L);
   int native = lua_gettop(L);

@@ -69,6 +69,7 @@ class CudaDevice final : public Device, private Executor {
   void trace_call(std::uint64_t call) override;
   Result<std::vector<Traced>> trace_stop() override;
 
+  friend class CudaRanks;
   class Sequence;
   class LoadedKernel;
   Result<std::shared_ptr<void>> load(const Kernel& kernel);

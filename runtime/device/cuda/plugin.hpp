@@ -47,6 +47,17 @@ struct Shape {
   bool cooperative;
 };
 
+struct Ranks;                               // a card's place among others, by NCCL
+
+struct Collective {
+  enum Kind : std::int32_t { all_reduce, broadcast, all_gather, reduce_scatter, send, receive };
+  Kind kind;
+  std::int32_t dtype, reduce, peer;         // a DType, a kernels::Fold, a rank
+  const void* in;
+  void* out;
+  std::size_t count;                        // as NCCL counts: elements of one rank
+};
+
 struct TraceRecord {
   std::uint64_t call;                       // what trace_call() named; 0: nobody's, an upload
   const char* name;                         // of the kernel; "copy in", "fill"
@@ -100,6 +111,14 @@ struct Table {
   void (*unload)(Card*, Function*) = nullptr;                                                            // any; waits
   bool (*set_constant)(Card*, Function*, const char* name, const void* bytes, std::size_t, Failure*) = nullptr;  // any
   bool (*launch)(Card*, Function*, const Shape*, void** arguments, Failure*) = nullptr;
+
+  // Collectives by NCCL: given like launches, all ranks in the same order.
+  bool (*unique_id)(char* bytes, Failure*) = nullptr;                                        // any; 128 bytes
+  Ranks* (*join)(Card*, const char* id, int rank, int world, Failure*) = nullptr;            // any; waits for all ranks
+  bool (*exchange)(Card*, Ranks*, const Collective*, int count, Failure*) = nullptr;         // several as one
+  bool (*ranks_alive)(Card*, Ranks*, Failure*) = nullptr;                                    // any
+  void (*give_up)(Card*, Ranks*, const char* why) = nullptr;                                 // any; a read says why
+  void (*leave)(Card*, Ranks*) = nullptr;                                                    // when nobody uses it
 };
 
 // "rille_cuda_plugin". null: another build.
