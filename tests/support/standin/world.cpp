@@ -1,5 +1,6 @@
 #include "world.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -83,16 +84,28 @@ bool World::is_pinned(const void* p, std::size_t bytes) const {
 
 CUresult World::add(Stream& stream, std::function<void()> run) {
   if (stream.capturing) stream.captured.push_back(std::move(run));
-  else stream.tasks.push_back({std::move(run), nullptr});
+  else stream.tasks.push_back({std::move(run), nullptr, {}});
   return cu::success;
 }
 
 bool World::run_until(const std::function<bool()>& done) {
   std::vector<Stream*> ready;
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!done()) {
     ready.clear();
+    bool gated = false;
     for (auto* s : streams) {
-      if (!s->tasks.empty() && (!s->tasks.front().waits_for || s->tasks.front().waits_for->done)) ready.push_back(s);
+      if (s->tasks.empty()) continue;
+      const Task& next = s->tasks.front();
+      gated = gated || (next.holds && !next.holds());
+      if ((!next.waits_for || next.waits_for->done) && (!next.holds || next.holds())) ready.push_back(s);
+    }
+    // Another thread has yet to ask for the other ranks' work.
+    if (ready.empty() && gated && std::chrono::steady_clock::now() < patience) {
+      mutex.unlock();
+      std::this_thread::yield();
+      mutex.lock();
+      continue;
     }
     if (ready.empty()) {
       wrong("everybody waits, and nobody can go on");

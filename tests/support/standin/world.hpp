@@ -34,6 +34,7 @@ struct Mark {                              // one recording of an event
 struct Task {
   std::function<void()> run;               // empty: waits
   std::shared_ptr<Mark> waits_for;
+  std::function<bool()> holds;             // not empty: waits for that; of a library, whose other ranks make it so
 };
 
 struct Stream {
