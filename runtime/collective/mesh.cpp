@@ -17,8 +17,8 @@ namespace {
 using std::chrono::steady_clock;
 
 // A rank on this machine usually answers at once: looking again is quicker than sleeping, where it has a core of its
-// own to answer on.
-constexpr int spins_max = 4000;
+// own to answer on. Not for long: where others work on that core it comes only when this one lets go of its own.
+constexpr int spins_max = 1000;
 
 void pause_a_little() {
 #if defined(__x86_64__)
