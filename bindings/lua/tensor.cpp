@@ -23,6 +23,7 @@ constexpr std::size_t collect_after_bytes = 256u << 20;
 }  // namespace
 
 TensorState::~TensorState() {
+  for (const auto& f : at_close) f();
   for (const auto& g : graphs) {
     g->set_where({});
     // No callback may come once the state is gone. The second time who waits for an event has asked again and gone.
@@ -459,6 +460,8 @@ int open_tensor(lua_State* L) {
   define_kernel(L);
   define_stream(L);
   define_event(L);
+  lua_settop(L, 1);
+  define_communicator(L);
   lua_settop(L, 1);
   lua_newtable(L);
   int native = lua_gettop(L);

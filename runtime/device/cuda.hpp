@@ -74,6 +74,7 @@ class CudaDevice final : public Device, private Executor {
   Result<> record(Event& event, Stream* stream) override;
   Result<> wait(Stream* stream, Event& event) override;
 
+  friend class CudaRanks;
   class Sequence;
   class LoadedKernel;
   class CudaStream;

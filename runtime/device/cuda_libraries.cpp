@@ -23,7 +23,7 @@ constexpr CudaPartInfo parts[] = {
      "Fourier transforms on GPUs by Rille's own kernels, which are slower for large and odd sizes"},
     {"CUPTI", "cupti", {"libcupti.so.13", "libcupti.so.12"}, "cuda_cupti",
      "dev:profile on GPUs times by events around each call and shows no kernels"},
-    {"NCCL", "nccl", {"libnccl.so.2"}, "nccl", "nothing now; collectives between GPUs will need it"},
+    {"NCCL", "nccl", {"libnccl.so.2"}, "nccl", "communicators between GPUs: those of the CPU work (device = \"cpu\")"},
     {"NVRTC", "nvrtc", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, "cuda_nvrtc",
      "on GPUs no user kernels (dev:kernel, k:cubin), and joined operations run one by one"}};
 

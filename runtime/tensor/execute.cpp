@@ -7,6 +7,7 @@
 
 #include "runtime/device/executor.hpp"
 #include "runtime/device/owner.hpp"
+#include "runtime/tensor/failure.hpp"
 #include "runtime/tensor/odd_numbers.hpp"
 #include "runtime/tensor/order.hpp"
 #include "runtime/tensor/record.hpp"
@@ -14,7 +15,24 @@
 
 namespace rille::tensor {
 
+namespace {
+
+// Stands before and behind the name of an error's kind, which no kernel's own words begin with.
+constexpr char kind_mark = '\1';
+
+}  // namespace
+
+void fail_with(const kernels::Call& c, const Error& why) {
+  c.fail("%c%s%c%.*s\n%s", kind_mark, std::string(to_string(why.kind)).c_str(), kind_mark,
+         int(std::min<std::size_t>(why.message.size(), 500)), why.message.c_str(), why.hint.c_str());
+}
+
 Error kernel_error(std::string_view text, bool of_launch) {
+  if (const auto last = text.find(kind_mark, 1); text.starts_with(kind_mark) && last != text.npos) {
+    Error e = kernel_error(text.substr(last + 1), false);
+    e.kind = error_kind_from(text.substr(1, last - 1));
+    return e;
+  }
   const auto end = std::min(text.find('\n'), text.size());
   Error e = make_error(of_launch ? ErrorKind::device : ErrorKind::invalid, std::string(text.substr(0, end)),
                        std::string(text.substr(std::min(end + 1, text.size()))));

@@ -26,6 +26,35 @@ function rille.device(name) end
 ---@mark ephemeral
 function rille.devices() end
 
+--- Meets the other ranks of a computation by several processes, on one machine or several: rank 0 listens at the
+--- address, the others come to it. All are started by you (or by `cluster:each`, Slurm, a shell), each with its own
+--- rank.
+---
+--- Ranks of one machine talk through shared memory, others by TCP, which is not encrypted: use a private network. With
+--- a token strangers cannot take part; where only this machine reaches the address (127.0.0.1) none is needed.
+---@param options rille.CommunicatorOptions who this is, and where the others are
+---@return Communicator comm when all have come
+---@mark ephemeral
+---@async
+---@error timeout ranks did not come in time; the message names them, at every rank
+---@error invalid the ranks do not agree in `world`, device or transport; a rank is there twice; no token
+---@error config a rank runs another build of Rille
+---@error auth another token
+---@error network nothing can listen at the address, or a rank went away
+---@error device on a GPU: there is no NCCL
+---@example
+--- local comm = rille.communicator { rank = args.rank, world = 2, address = "127.0.0.1:29500" }
+function rille.communicator(options) end
+
+---@class rille.CommunicatorOptions
+---@field rank integer this process's, from 0
+---@field world integer how many ranks there are, at most 256
+---@field address? string host and port where rank 0 listens, "10.0.0.1:29500"; a world of one needs none
+---@field token? string a secret that all ranks know
+---@field device? Device|string whose tensors it takes; the default device otherwise
+---@field timeout? string|number for all ranks to come, and of each call that makes no progress: "5m" by default
+---@field transport? string "any" (by default), or "tcp": no shared memory
+
 --- Takes the run's arguments (`--steps 500 --fast`) over defaults.
 ---
 --- The type of a default says what is accepted: a number, a boolean, a text, or a list written `a,b,c`.

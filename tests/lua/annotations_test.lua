@@ -14,7 +14,7 @@ end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
 local described = { "rille_step", "rille_fiber", "rille_wait", "rille_say",
-  "instance", "device", "kernel", "stream", "event", "optimizer", "tensor",
+  "instance", "device", "kernel", "stream", "event", "optimizer", "communicator", "tensor",
   "tensor_elementwise", "tensor_reduce", "tensor_network", "tensor_shape", "tensor_index",
   "tensor_image" }
 for _, name in ipairs(described) do
@@ -109,6 +109,11 @@ tap.test("Device, Tensor, Optimizer", function()
   same("Event:", names_of(device:record()), documented("Event:", "Event"))
   same("Kernel:", names_of(device:kernel "__global__ void k() {}"), documented("Kernel:", "Kernel"))
   same("Optimizer:", names_of(rille.optim.sgd({ tensor }, {})), documented("Optimizer:", "Optimizer"))
+end)
+
+tap.test("Communicator", function()
+  local comm = rille.communicator { rank = 0, world = 1, device = "cpu" }
+  same("Communicator:", names_of(comm), documented("Communicator:", "Communicator"))
 end)
 
 tap.test("data sets", function()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/trace.hpp"
@@ -168,13 +169,23 @@ bool Card::transfer_out(void* to, const void* from, std::size_t bytes, Failure& 
 bool Card::download(void* to, const void* from, std::size_t bytes, Failure& f) {
   if (!alive(f)) return false;
   const auto* asked = ask_fault(f);
-  return asked && transfer_out(to, from, bytes, f) && tell_fault(asked, f);
+  return asked && transfer_out(to, from, bytes, f) && tell_fault(asked, f) && whole(f);
+}
+
+void Card::spoil(const char* why) {
+  const std::lock_guard lock(spoilt_mutex);
+  spoilt = why;
+}
+
+bool Card::whole(Failure& f) {
+  const std::lock_guard lock(spoilt_mutex);
+  return spoilt.empty() || refuse(f, int(ErrorKind::network), "", "%s", std::exchange(spoilt, {}).c_str());
 }
 
 bool Card::finish(Failure& f) {
   if (!alive(f)) return false;
   const auto* asked = ask_fault(f);
-  return asked && tell_fault(asked, f);
+  return asked && tell_fault(asked, f) && whole(f);
 }
 
 Staging::Slot* Card::ask_fault(Failure& f) {

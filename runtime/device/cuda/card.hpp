@@ -14,6 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -69,6 +70,9 @@ struct Card {
   bool download(void* to, const void* from, std::size_t bytes, Failure& f);
   bool finish(Failure& f);                           // and tells what a kernel found
   bool mark(Failure& f);
+  // What was to be written will not be: the next read or finish() says why, once. Any thread.
+  void spoil(const char* why);
+  bool whole(Failure& f);
   // To another card's memory, which was free at that card's stamp (peers.cpp).
   bool send(Card& other, void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f);
   std::uint64_t stamp() const { return marked.load(std::memory_order_acquire) + 1; }
@@ -98,6 +102,8 @@ struct Card {
   const Driver& driver;
   CUdevice device = 0;
   CUcontext context = nullptr;
+  std::mutex spoilt_mutex;
+  std::string spoilt;
   bool retained = false;
   int architecture = 0, multiprocessors = 0, shared_max = 0;
   std::atomic<CUresult> lost{cu::success};

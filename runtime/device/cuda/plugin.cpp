@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
+#include "runtime/device/cuda/nccl.hpp"
 #include "runtime/device/cuda/trace.hpp"
 
 namespace rille::device::cuda {
@@ -313,6 +314,37 @@ bool elapsed(Card* card, Event* from, Event* to, std::int64_t* ns, Failure* f) {
   return true;
 }
 
+// -- collectives
+Ranks* join(Card* card, const char* id, int rank, int world, Failure* f) {
+  const Current current(*card);
+  auto* const ranks = new Ranks;
+  if (card->alive(*f) && ranks->join(id, rank, world, *f)) return ranks;
+  delete ranks;
+  return nullptr;
+}
+
+bool exchange(Card* card, Ranks* ranks, const Collective* calls, int count, Failure* f) {
+  const Current current(*card);
+  return card->alive(*f) && ranks->run(*card, calls, count, *f);
+}
+
+bool ranks_alive(Card* card, Ranks* ranks, Failure* f) {
+  const Current current(*card);
+  return ranks->alive(*f);
+}
+
+void give_up_ranks(Card* card, Ranks* ranks, const char* why) {
+  const Current current(*card);
+  card->spoil(why);
+  ranks->give_up(why);
+}
+
+void leave(Card* card, Ranks* ranks) {
+  const Current current(*card);
+  ranks->leave();
+  delete ranks;
+}
+
 const Table table = [] {
   Table t;
   t.start = start;
@@ -355,6 +387,12 @@ const Table table = [] {
   t.wait = wait;
   t.passed = passed;
   t.elapsed = elapsed;
+  t.unique_id = [](char* bytes, Failure* f) { return nccl_unique_id(bytes, *f); };
+  t.join = join;
+  t.exchange = exchange;
+  t.ranks_alive = ranks_alive;
+  t.give_up = give_up_ranks;
+  t.leave = leave;
   return t;
 }();
 

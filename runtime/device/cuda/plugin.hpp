@@ -50,6 +50,17 @@ struct Shape {
   Stream* stream;                           // null: the card's own
 };
 
+struct Ranks;                               // a card's place among others, by NCCL
+
+struct Collective {
+  enum Kind : std::int32_t { all_reduce, broadcast, all_gather, reduce_scatter, send, receive };
+  Kind kind;
+  std::int32_t dtype, reduce, peer;         // a DType, a kernels::Fold, a rank
+  const void* in;
+  void* out;
+  std::size_t count;                        // as NCCL counts: elements of one rank
+};
+
 struct TraceRecord {
   std::uint64_t call;                       // what trace_call() named; 0: nobody's, an upload
   const char* name;                         // of the kernel; "copy in", "fill"
@@ -114,6 +125,14 @@ struct Table {
   bool (*wait)(Card*, Stream*, Event*, Failure*) = nullptr;
   bool (*passed)(Card*, Event*, bool* yes, Failure*) = nullptr;                                          // any
   bool (*elapsed)(Card*, Event* from, Event* to, std::int64_t* ns, Failure*) = nullptr;                  // any
+
+  // Collectives by NCCL: given like launches, all ranks in the same order.
+  bool (*unique_id)(char* bytes, Failure*) = nullptr;                                        // any; 128 bytes
+  Ranks* (*join)(Card*, const char* id, int rank, int world, Failure*) = nullptr;            // any; waits for all ranks
+  bool (*exchange)(Card*, Ranks*, const Collective*, int count, Failure*) = nullptr;         // several as one
+  bool (*ranks_alive)(Card*, Ranks*, Failure*) = nullptr;                                    // any
+  void (*give_up)(Card*, Ranks*, const char* why) = nullptr;                                 // any; a read says why
+  void (*leave)(Card*, Ranks*) = nullptr;                                                    // when nobody uses it
 };
 
 // "rille_cuda_plugin". null: another build.

@@ -137,6 +137,12 @@ API standin_call(CUstream s, const std::function<void()>* run) {
   ++world().report.library_calls;
   return add(s, {.kind = 10, .name = "a_library_kernel"}, *run);
 }
+API standin_gate(CUstream s, const std::function<bool()>* holds) {
+  const std::lock_guard lock(world().mutex);
+  if (of(s).capturing) return cu::capture_unsupported;
+  of(s).tasks.push_back({nullptr, nullptr, *holds});
+  return cu::success;
+}
 __attribute__((visibility("default"))) void standin_watch(Watcher watcher) { world().watcher = watcher; }
 __attribute__((visibility("default"))) void standin_report(Report* r) {
   const std::lock_guard lock(world().mutex);
@@ -301,7 +307,7 @@ API cuStreamSynchronize(CUstream s) {
 API cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
   ENTER();
   if (of(s).capturing) return cu::capture_unsupported;
-  if (of(e).mark && !(w.options.no_event_waits >> of(s).number & 1)) of(s).tasks.push_back({nullptr, of(e).mark});
+  if (of(e).mark && !(w.options.no_event_waits >> of(s).number & 1)) of(s).tasks.push_back({nullptr, of(e).mark, {}});
   return cu::success;
 }
 API cuStreamBeginCapture_v2(CUstream s, int) {

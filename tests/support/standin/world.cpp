@@ -1,5 +1,6 @@
 #include "world.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -83,15 +84,21 @@ bool World::is_pinned(const void* p, std::size_t bytes) const {
 
 CUresult World::add(Stream& stream, std::function<void()> run) {
   if (stream.capturing) stream.captured.push_back(std::move(run));
-  else stream.tasks.push_back({std::move(run), nullptr});
+  else stream.tasks.push_back({std::move(run), nullptr, {}});
   return cu::success;
 }
 
-bool World::step() {
+bool World::step(bool* gated) {
   std::vector<Stream*> ready;
+  bool held = false;
   for (auto* s : streams) {
-    if (!s->tasks.empty() && (!s->tasks.front().waits_for || s->tasks.front().waits_for->done)) ready.push_back(s);
+    if (s->tasks.empty()) continue;
+    const Task& next = s->tasks.front();
+    const bool free = !next.holds || next.holds();
+    held = held || !free;
+    if (free && (!next.waits_for || next.waits_for->done)) ready.push_back(s);
   }
+  if (gated) *gated = held;
   if (ready.empty()) return false;
   unsigned sum = 0, drawn = 0;
   for (const auto* s : ready) sum += s->weight;
@@ -106,8 +113,17 @@ bool World::step() {
 }
 
 bool World::run_until(const std::function<bool()>& done) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!done()) {
-    if (step()) continue;
+    bool gated = false;
+    if (step(&gated)) continue;
+    // Another thread has yet to ask for the other ranks' work.
+    if (gated && std::chrono::steady_clock::now() < patience) {
+      mutex.unlock();
+      std::this_thread::yield();
+      mutex.lock();
+      continue;
+    }
     wrong("everybody waits, and nobody can go on");
     return false;
   }

@@ -34,6 +34,7 @@ struct Mark {                              // one recording of an event
 struct Task {
   std::function<void()> run;               // empty: waits
   std::shared_ptr<Mark> waits_for;
+  std::function<bool()> holds;             // not empty: waits for that; of a library, whose other ranks make it so
 };
 
 struct Stream {
@@ -85,8 +86,8 @@ class World {
 
   // Behind what the stream has; or into what it captures.
   CUresult add(Stream& stream, std::function<void()> run);
-  // One task. false: nobody can go on.
-  bool step();
+  // One task. false: nobody can go on. gated: somebody waits for work that was not asked for yet.
+  bool step(bool* gated = nullptr);
   // Runs until `done`. false: nobody can go on.
   bool run_until(const std::function<bool()>& done);
 };
