@@ -1,6 +1,7 @@
 // Functions of floating numbers: f32 in f32, f64 in f64.
 #include "kernels/elementwise.hpp"
 
+#include "kernels/vecmath_wide.hpp"
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -18,17 +19,16 @@ namespace rille::kernels::RILLE_ISA {
   void name(const Call& c) { unary(c, RILLE_PICK_FLOAT(row1, F_##name, c.in[0].dtype)); }
 
 BINARY_FLOAT(div, true, a / b)
-BINARY_FLOAT(pow, false, b == T(2) ? a * a : vpow(a, b))
-BINARY_FLOAT(atan2, false, ::atan2(double(a), double(b)))
+BINARY_FLOAT(atan2, true, wide_atan2(a, b))
 UNARY_FLOAT(exp, vexp(x))
 UNARY_FLOAT(expm1, vexpm1(x))
 UNARY_FLOAT(log, vlog(x))
 UNARY_FLOAT(log1p, vlog1p(x))
 UNARY_FLOAT(sqrt, vsqrt(x))
 UNARY_FLOAT(rsqrt, T(1) / vsqrt(x))
-UNARY_FLOAT(asin, ::asin(double(x)))
-UNARY_FLOAT(acos, ::acos(double(x)))
-UNARY_FLOAT(atan, ::atan(double(x)))
+UNARY_FLOAT(asin, wide_asin(x))
+UNARY_FLOAT(acos, wide_acos(x))
+UNARY_FLOAT(atan, wide_atan(x))
 UNARY_FLOAT(sinh, vsinh(x))
 UNARY_FLOAT(cosh, vcosh(x))
 UNARY_FLOAT(erf, verf(x))
@@ -36,6 +36,42 @@ UNARY_FLOAT(floor, vfloor(x))
 UNARY_FLOAT(ceil, -vfloor(-x))
 UNARY_FLOAT(round, vround(x))
 UNARY_FLOAT(trunc, x < T(0) ? -vfloor(-x) : vfloor(x))
+
+struct F_pow {
+  static constexpr bool broadcasts = false;
+  template <class T> RILLE_INLINE T go(T a, T b, T) { return wide_pow(a, b); }
+};
+struct F_square {
+  static constexpr bool broadcasts = true;
+  template <class T> RILLE_INLINE T go(T a, T, T) { return a * a; }
+};
+struct F_exp2 {                                    // a power of two
+  static constexpr bool broadcasts = true;
+  RILLE_INLINE float go(float, float b, float) {
+    return float(wide_exp2(b < -300.0f ? -300.0f : b > 300.0f ? 300.0f : b));   // beyond f32 on both sides
+  }
+  RILLE_INLINE double go(double, double b, double) { return ::exp2(b); }
+};
+// A base or power that is one number is written out: with it the compiler makes a loop for each of its cases instead of
+// vectors.
+template <class T>
+static void pow_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
+  if (s[1] == 0 && *reinterpret_cast<const T*>(p[1]) == T(2)) return row2<F_square, T, T>(p, s, n, numbers);
+  if (s[0] == 0 && *reinterpret_cast<const T*>(p[0]) == T(2)) return row2<F_exp2, T, T>(p, s, n, numbers);
+  if (s[2] != 1 || s[0] + s[1] != 1) return row2<F_pow, T, T>(p, s, n, numbers);
+  static constexpr int64_t piece = 512;
+  const int one = s[0] == 0 ? 0 : 1;
+  T number[piece];
+  for (int64_t i = 0; i < piece; ++i) number[i] = *reinterpret_cast<const T*>(p[one]);
+  for (int64_t first = 0; first < n; first += piece) {
+    char* q[3] = {p[0] + first * int64_t(sizeof(T)), p[1] + first * int64_t(sizeof(T)),
+                  p[2] + first * int64_t(sizeof(T))};
+    q[one] = reinterpret_cast<char*>(number);
+    static constexpr int64_t dense[3] = {1, 1, 1};
+    row2<F_pow, T, T>(q, dense, n - first < piece ? n - first : piece, numbers);
+  }
+}
+void pow(const Call& c) { binary(c, row_type(c.in[0].dtype) == DType::f32 ? &pow_row<float> : &pow_row<double>); }
 
 struct Sine {
   template <class T> RILLE_INLINE T go(T x, T, T) { return vsin(x); }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/nest.hpp"
+#include "kernels/vecmath_wide.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
@@ -30,13 +31,30 @@ static inline __attribute__((always_inline)) Words philox(const RandomKey& key, 
 // [0, 1) with 24 bits: exact in f32, and the same number in f64.
 static inline float unit(uint32_t w) { return float(w >> 8) * 0x1p-24f; }
 
+// The words of as many blocks as vectors like, one array for each word.
+static constexpr int64_t together = 64;
+struct Drawn { uint32_t w[4][together]; };
+static void philox_blocks(const RandomKey& key, uint64_t first, Drawn& d) {
+#pragma omp simd
+  for (int64_t b = 0; b < together; ++b) {
+    const Words words = philox(key, first + uint64_t(b));
+    for (int k = 0; k < 4; ++k) d.w[k][b] = words.w[k];
+  }
+}
+
 // value(word index, words, position) for each position of [0, n).
 template <class T, class F>
 static void draw(const Call& c, T* out, int64_t n, const F& f) {
-  for_share((n + 3) / 4, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      const Words words = philox(c.random, uint64_t(b));
-      for (int64_t k = 0, left = n - 4 * b < 4 ? n - 4 * b : 4; k < left; ++k) out[4 * b + k] = f(words, k, 4 * b + k);
+  for_share((n + 4 * together - 1) / (4 * together), 4 * together, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      Drawn d;
+      philox_blocks(c.random, uint64_t(g * together), d);
+      const int64_t first = 4 * together * g, left = n - first < 4 * together ? n - first : 4 * together;
+      for (int64_t i = 0; i < left; i += 4) {
+        const Words words{{d.w[0][i / 4], d.w[1][i / 4], d.w[2][i / 4], d.w[3][i / 4]}};
+        const int64_t at = first + i, m = left - i < 4 ? left - i : 4;
+        for (int64_t k = 0; k < m; ++k) out[at + k] = f(words, k, at + k);
+      }
     }
   });
 }
@@ -50,14 +68,34 @@ void uniform(const Call& c) {
   });
 }
 
+// Words (0, 1) make two numbers and (2, 3) two more (Box and Muller). 1 - u is never zero.
+static void normal_floats(const Call& c, float* out, int64_t n) {
+  for_share((n + 4 * together - 1) / (4 * together), 16 * together, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      Drawn d;
+      philox_blocks(c.random, uint64_t(g * together), d);
+      float made[4][together];
+      for (int h = 0; h < 4; h += 2) {
+#pragma omp simd
+        for (int64_t b = 0; b < together; ++b) {
+          const double r = vsqrt(-1.3862943611198906 * wide_log2(1.0 - double(unit(d.w[h][b]))));   // -2 ln 2
+          const Turned a = wide_turned(double(unit(d.w[h + 1][b])));
+          made[h][b] = float(r * a.cosine);
+          made[h + 1][b] = float(r * a.sine);
+        }
+      }
+      const int64_t first = 4 * together * g, left = n - first < 4 * together ? n - first : 4 * together;
+      for (int64_t i = 0; i < left; ++i) out[first + i] = made[i % 4][i / 4];
+    }
+  });
+}
+
 void normal(const Call& c) {
-  RILLE_FLOATS(c.out[0].dtype, {
-    draw(c, c.out[0].ptr<T>(), c.out[0].count(), [](const Words& w, int64_t k, int64_t) {
-      // Words (0, 1) make two numbers and (2, 3) two more. 1 - u is never zero.
-      const int64_t pair = k & ~int64_t(1);
-      const double r = ::sqrt(-2.0 * ::log(1.0 - double(unit(w.w[pair])))), a = 6.283185307179586 * unit(w.w[pair + 1]);
-      return T(k & 1 ? r * ::sin(a) : r * ::cos(a));
-    });
+  if (c.out[0].dtype == DType::f32) return normal_floats(c, c.out[0].ptr<float>(), c.out[0].count());
+  draw(c, c.out[0].ptr<double>(), c.out[0].count(), [](const Words& w, int64_t k, int64_t) {
+    const int64_t pair = k & ~int64_t(1);
+    const double r = ::sqrt(-2.0 * ::log(1.0 - double(unit(w.w[pair])))), a = 6.283185307179586 * unit(w.w[pair + 1]);
+    return k & 1 ? r * ::sin(a) : r * ::cos(a);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "kernels/half.hpp"
 #include "kernels/nest.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -158,7 +159,74 @@ static void sum_as(const Call& c) {
   });
 }
 
-void sum(const Call& c) {
+// Runs `kernel`, which knows f32 and f64, on f16 and bf16 as well: on f32 copies of so many outer rows at a time that
+// they stay in the cache.
+static void in_slabs(const Call& c, Kernel kernel) {
+  static constexpr int64_t elements = 131072;
+  const View &in = c.in[0], &out = c.out[0];
+  const int64_t rows = in.shape.n > int(c.attrs->i[0]) ? in.shape[0] : 1, count = in.count();
+  if (!is_half(in.dtype)) return kernel(c);
+  if (rows < 2 || count <= elements) return widened(c, kernel);
+  const int64_t each = count / rows < elements ? elements / (count / rows) : 1, results = out.count() / rows;
+  for (int64_t first = 0; first < rows; first += each) {
+    View x = in, y = out;
+    x.shape[0] = y.shape[0] = rows - first < each ? rows - first : each;
+    x.data = in.ptr<char>() + first * in.strides[0] * int64_t(size_bytes(in.dtype));
+    y.data = out.ptr<char>() + first * results * int64_t(size_bytes(out.dtype));
+    Call slab = c;
+    slab.in = &x;
+    slab.out = &y;
+    widened(slab, kernel);
+  }
+}
+
+static double widened_sum(DType t, const uint16_t* x, int64_t n) {   // of at most `block`
+  float wide[block];
+  widen_row(t, x, 1, wide, n);
+  return block_sum(wide, n, 1);
+}
+
+// Dense rows of f16 or bf16, widened block by block; added up as sum_all and sum_as do.
+static bool sum_halves(const Call& c) {
+  const Parts p(c);
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
+  if (nest.rank != 0 || (nest.inner_stride[0] != 1 && p.n_reduced > 1)) return false;
+  const DType t = c.in[0].dtype;
+  const uint16_t* x = c.in[0].ptr<uint16_t>();
+  const auto at = [&](const uint16_t* row, int64_t b) {
+    const int64_t left = p.n_reduced - b * block;
+    return widened_sum(t, row + b * block, left < block ? left : block);
+  };
+  const auto give = [&](int64_t o, double total) {
+    const float value = float(c.attrs->f[0] != 0 ? total * c.attrs->f[0] : total);
+    if (is_half(c.out[0].dtype)) narrow_row(c.out[0].dtype, &value, c.out[0].ptr<uint16_t>() + o, 1, 1);
+    else c.out[0].ptr<float>()[o] = value;
+  };
+  const int64_t blocks = (p.n_reduced + block - 1) / block;
+  if (p.n_outer != 1) {
+    for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        const uint16_t* row = x + Parts::offset(p.outer.shape, p.outer.strides, o);
+        double total = 0;
+        for (int64_t b = 0; b < blocks; ++b) total += at(row, b);
+        give(o, total);
+      }
+    });
+    return true;
+  }
+  double* partial = static_cast<double*>(c.lane->scratch(size_t(blocks) * sizeof(double)));
+  if (!partial) return false;
+  for_share(blocks, block, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) partial[b] = at(x, b);
+  });
+  double total = 0;
+  for (int64_t b = 0; b < blocks; ++b) total += partial[b];
+  give(0, total);
+  return true;
+}
+
+static void sum_wide(const Call& c) {
   switch (c.in[0].dtype) {
     case DType::f32: return sum_as<float, float>(c);
     case DType::f64: return sum_as<double, double>(c);
@@ -167,6 +235,9 @@ void sum(const Call& c) {
     case DType::i8: return sum_as<int8_t, int64_t>(c);
     default: return sum_as<uint8_t, int64_t>(c);
   }
+}
+void sum(const Call& c) {
+  if (!is_half(c.in[0].dtype) || !sum_halves(c)) in_slabs(c, &sum_wide);
 }
 
 // The largest (or smallest) of contiguous elements, as vectors; a NaN anywhere is the result.
@@ -243,8 +314,14 @@ static void extreme(const Call& c, const Better& better) {
   });
 }
 
-void amax(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<true, T>(c, [](T a, T b) { return a > b; })); }
-void amin(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, extreme<false, T>(c, [](T a, T b) { return a < b; })); }
+static void greatest(const Call& c) {
+  RILLE_NUMBERS(c.in[0].dtype, extreme<true, T>(c, [](T a, T b) { return a > b; }));
+}
+static void least(const Call& c) {
+  RILLE_NUMBERS(c.in[0].dtype, extreme<false, T>(c, [](T a, T b) { return a < b; }));
+}
+void amax(const Call& c) { in_slabs(c, &greatest); }
+void amin(const Call& c) { in_slabs(c, &least); }
 
 template <class T, class Better>
 static void place_of_extreme(const Call& c, const Better& better) {
@@ -265,12 +342,15 @@ static void place_of_extreme(const Call& c, const Better& better) {
   });
 }
 
-void argmax(const Call& c) {
+static void place_of_largest(const Call& c) {
   RILLE_NUMBERS(c.in[0].dtype, place_of_extreme<T>(c, [](T a, T b) { return a > b; }));
 }
-void argmin(const Call& c) {
+static void place_of_smallest(const Call& c) {
   RILLE_NUMBERS(c.in[0].dtype, place_of_extreme<T>(c, [](T a, T b) { return a < b; }));
 }
+
+void argmax(const Call& c) { in_slabs(c, &place_of_largest); }
+void argmin(const Call& c) { in_slabs(c, &place_of_smallest); }
 
 template <class T, class A>
 static void prod_as(const Call& c) {
@@ -288,9 +368,10 @@ static void prod_as(const Call& c) {
   });
 }
 
-void prod(const Call& c) {
+static void prod_wide(const Call& c) {
   if (c.in[0].dtype == DType::i64) return prod_as<int64_t, uint64_t>(c);
   RILLE_FLOATS(c.in[0].dtype, prod_as<T, double>(c));
 }
+void prod(const Call& c) { in_slabs(c, &prod_wide); }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -46,7 +46,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   local steps = args.steps > 0 and args.steps or math.floor(args.epochs * rows / args.batch)
 
   local model = rille.nn.resnet { depth = args.depth, width = args.width, classes = args.classes,
-    seed = args.seed }:to(dev)
+    seed = args.seed, zero_init_residual = true }:to(dev)
   local rate = args.lr * args.batch / 256
   local opt = rille.optim.sgd(rille.optim.groups(model, { weight_decay = args.weight_decay }),
     { lr = rate, momentum = 0.9, nesterov = true })

@@ -65,10 +65,17 @@ Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& 
   return OfferQuery::from_value(v);
 }
 
+// A provider, or a place of it, that has not answered: now, or when it was last asked.
+struct Unheard {
+  std::string provider;
+  Error error;
+  std::int64_t told_us = 0;                                 // 0: now
+};
+
 struct Listed {
   std::vector<Offer> offers;
   std::size_t matching = 0;
-  std::vector<std::pair<std::string, Error>> errors;        // of providers
+  std::vector<Unheard> errors;
   std::map<std::string, std::int64_t> told_us;              // those answered from the cache
   std::map<std::string, std::int64_t> unpriced;             // types of a provider whose prices were not asked
   Workload workload;                                        // what they are ranked by, where one is named
@@ -76,6 +83,7 @@ struct Listed {
 
 Error in_region(const provider::AskedRegion& region) {
   Error out = *region.problem;
+  if (region.region.empty()) return out;
   out.message = fmt::format("region {}: {}", region.region, out.message);
   return out;
 }
@@ -89,18 +97,18 @@ Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& 
   RILLE_TRY(auto answers, run_blocking(*app.loop, app.engine->leases().ask(asked, {})));
   std::vector<provider::OfferCache::Answer> kept;
   for (auto& answer : answers) {
+    std::vector<provider::AskedRegion> unasked = std::move(answer.left_out.unasked);
     if (!answer.offers) {
-      out.errors.emplace_back(answer.provider, answer.offers.error());
-      continue;
+      unasked.push_back({"", answer.offers.error()});
+      answer.offers = std::vector<Offer>();
     }
     for (const Offer& o : *answer.offers)
       if (o.matches(query)) out.offers.push_back(o), ++out.matching;
     if (answer.left_out.unpriced) out.unpriced[answer.provider] = answer.left_out.unpriced;
-    for (const provider::AskedRegion& region : answer.left_out.unasked)
-      out.errors.emplace_back(answer.provider, in_region(region));
-    if (!answer.left_out.unasked.empty()) continue;  // a part is not kept: it would be taken for the whole
+    for (const provider::AskedRegion& region : unasked) out.errors.push_back({answer.provider, in_region(region)});
     for (const OfferSource& s : sources)
-      if (s.provider == answer.provider) kept.push_back({s, std::move(*answer.offers), answer.left_out.unpriced});
+      if (s.provider == answer.provider)
+        kept.push_back({s, std::move(*answer.offers), answer.left_out.unpriced, std::move(unasked)});
   }
   if (kept.empty()) return {};
   if (Result<> stored = cache.store(kept, query, app.loop->clock().wall_us()); !stored)
@@ -130,6 +138,8 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
     parts.push_back(*part);
     out.told_us[source.provider] = cache.part(*part).time_us;
     if (const std::int64_t n = cache.part(*part).unpriced) out.unpriced[source.provider] = n;
+    for (const provider::AskedRegion& region : cache.unasked(*part))
+      out.errors.push_back({source.provider, in_region(region), cache.part(*part).time_us});
   }
   provider::Catalogue::Found found = cache.find(parts, query, limit);
   out.offers = std::move(found.offers);
@@ -203,11 +213,15 @@ std::string table_of(const Listed& listed, const OfferQuery& query, bool reserve
   return out;
 }
 
+std::string age_of(std::int64_t told_us, std::int64_t now_us) {
+  return format_duration_ms((now_us - told_us) / 1'000'000 * 1000);
+}
+
 // "prices of 3m ago: aws, gcp"
 std::string ages_of(const Listed& listed, std::int64_t now_us) {
   std::map<std::string, std::vector<std::string>> by_age;
   for (const auto& [name, told_us] : listed.told_us)
-    by_age[format_duration_ms((now_us - told_us) / 1'000'000 * 1000)].push_back(name);
+    by_age[age_of(told_us, now_us)].push_back(name);
   std::vector<std::string> parts;
   for (const auto& [age, names] : by_age)
     parts.push_back(fmt::format("prices of {} ago: {}", age, fmt::join(names, ", ")));
@@ -222,9 +236,10 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
       v.set("age_seconds", (now_us - told->second) / 1'000'000);
     all.push_back(std::move(v));
   }
-  for (const auto& [name, error] : listed.errors) {
+  for (const auto& [name, error, told_us] : listed.errors) {
     all.push_back(Value().set("provider", name).set("error", error.message));
     all.back().set("kind", to_string(error.kind)).set("hint", error.hint);
+    if (told_us) all.back().set("age_seconds", (now_us - told_us) / 1'000'000);
   }
   for (const auto& [name, types] : listed.unpriced)
     all.push_back(Value().set("provider", name).set("unpriced", types).set("note", provider::unpriced_note(types)));
@@ -292,15 +307,16 @@ int offers_command(App& app, const OffersArguments& arguments) {
   listed->workload = std::move(workload);
   const std::int64_t now_us = app.loop->clock().wall_us();
   const bool nothing = listed->offers.empty() && !listed->errors.empty();
-  const int code = nothing ? exit_code(listed->errors.front().second) : 0;
+  const int code = nothing ? exit_code(listed->errors.front().error) : 0;
   if (app.json) {
     app.terminal.out(json_of(*listed, *query, now_us));
     return code;
   }
   if (!nothing) app.terminal.out(table_of(*listed, *query, arguments.reserved));
-  for (const auto& [name, error] : listed->errors) {
+  for (const auto& [name, error, told_us] : listed->errors) {
     Error said = error;
     if (!said.message.starts_with(name)) said.message = name + ": " + said.message;
+    if (told_us) said.message += fmt::format(" (asked {} ago)", age_of(told_us, now_us));
     app.terminal.error(said, app.trace);
   }
   if (listed->offers.empty() && listed->errors.empty()) say_what_to_change(app, *query, *settings, *max_age_ms * 1000);

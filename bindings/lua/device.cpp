@@ -7,9 +7,12 @@
 #include "bindings/host/codec.hpp"
 #include "bindings/host/keys.hpp"
 #include "bindings/lua/kernel.hpp"
+#include "bindings/lua/stream.hpp"
 #include "bindings/lua/tensor.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cuda.hpp"
+#include "runtime/device/owner.hpp"
+#include "runtime/tensor/owner.hpp"
 
 namespace rille::lua {
 
@@ -30,7 +33,9 @@ Graph& opened(lua_State* L, DeviceHandle& h) {
 
 Graph& self(lua_State* L, const char* what) { return opened(L, check_object<DeviceHandle>(L, 1, what)); }
 
-Result<int> made(lua_State* L, Result<Tensor> t) {
+// Its memory is told as "randn at train.lua:12".
+Result<int> made(lua_State* L, const char* verb, Result<Tensor> t) {
+  if (t) tensor::own(*t, tensor::owner_here(t->graph(), verb));
   if (t && lua_istable(L, 2) && option_bool(L, 2, "requires_grad", false)) RILLE_CHECK(t->set_requires_grad(true));
   return give(L, std::move(t));
 }
@@ -41,7 +46,7 @@ template <const Maker& M>
 Result<int> make(lua_State* L) {
   Graph& g = self(L, M.name);
   if (lua_istable(L, 2)) check_known(L, 2, M.name, {"dtype", "requires_grad"}, true);
-  return made(L, M.fn(g, check_shape(L, 2, M.name), option_dtype(L, 2, DType::f32)));
+  return made(L, M.name, M.fn(g, check_shape(L, 2, M.name), option_dtype(L, 2, DType::f32)));
 }
 
 constexpr Maker zeros_{"zeros", tensor::zeros}, ones_{"ones", tensor::ones}, rand_{"rand", tensor::rand},
@@ -53,7 +58,7 @@ Result<int> full(lua_State* L) {  // dev:full{2, 3, value = 7}
   check_known(L, 2, "full", {"value", "dtype", "requires_grad"}, true);
   auto value = option_number(L, 2, "value");
   if (!value) raise_invalid(L, "full: the value is missing", "dev:full{2, 3, value = 7}");
-  return made(L, tensor::full(g, check_shape(L, 2, "full"), *value, option_dtype(L, 2, DType::f32)));
+  return made(L, "full", tensor::full(g, check_shape(L, 2, "full"), *value, option_dtype(L, 2, DType::f32)));
 }
 
 Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
@@ -65,8 +70,8 @@ Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
     raise_invalid(L, "randint: the upper bound is missing",
                   "dev:randint{2, 3, low = 0, high = 10}: the bound itself is not drawn");
   auto low = static_cast<std::int64_t>(option_number(L, 2, "low").value_or(0));
-  return give(L, tensor::randint(g, low, static_cast<std::int64_t>(*high), check_shape(L, 2, "randint"),
-                                 option_dtype(L, 2, DType::i64)));
+  return made(L, "randint", tensor::randint(g, low, static_cast<std::int64_t>(*high), check_shape(L, 2, "randint"),
+                                            option_dtype(L, 2, DType::i64)));
 }
 
 Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, stop, step}; the stop itself is left out
@@ -82,7 +87,8 @@ Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, 
     lua_pop(L, 1);
   }
   bool whole = v[0] == std::floor(v[0]) && v[1] == std::floor(v[1]) && v[2] == std::floor(v[2]);
-  return give(L, tensor::arange(g, v[0], v[1], v[2], option_dtype(L, 2, whole ? DType::i64 : DType::f32)));
+  const DType dtype = option_dtype(L, 2, whole ? DType::i64 : DType::f32);
+  return made(L, "arange", tensor::arange(g, v[0], v[1], v[2], dtype));
 }
 
 Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}: the stop itself is the last
@@ -97,7 +103,8 @@ Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}: the s
     v[i] = i < 2 ? check_number(L, -1, "linspace") : double(check_integer(L, -1, "linspace's count"));
     lua_pop(L, 1);
   }
-  return give(L, tensor::linspace(g, v[0], v[1], std::int64_t(v[2]), option_dtype(L, 2, DType::f32)));
+  const DType dtype = option_dtype(L, 2, DType::f32);
+  return made(L, "linspace", tensor::linspace(g, v[0], v[1], std::int64_t(v[2]), dtype));
 }
 
 Result<int> eye(lua_State* L) {  // dev:eye{rows} or {rows, columns}
@@ -106,7 +113,7 @@ Result<int> eye(lua_State* L) {  // dev:eye{rows} or {rows, columns}
   check_known(L, 2, "eye", {"dtype", "requires_grad"}, true);
   Dims size = check_shape(L, 2, "eye");
   if (size.n < 1 || size.n > 2) raise_invalid(L, "eye: expected one or two sizes", "dev:eye{3}, dev:eye{3, 4}");
-  return made(L, tensor::eye(g, size[0], size[size.n - 1], option_dtype(L, 2, DType::f32)));
+  return made(L, "eye", tensor::eye(g, size[0], size[size.n - 1], option_dtype(L, 2, DType::f32)));
 }
 
 Result<int> rope_angles(lua_State* L) {  // dev:rope_angles{positions, width, base = 10000} -> cosines, sines
@@ -182,6 +189,7 @@ Result<int> from_table(lua_State* L) {  // dev:tensor({{1, 2}, {3, 4}}, {dtype =
   RILLE_TRY(Dims dims, tensor::make_dims(shape));
   DType dtype = option_dtype(L, 3, booleans && !numbers.empty() ? DType::boolean : DType::f32);
   if (auto fits = check_range(dtype, numbers); !fits) return at_line(L, std::move(fits).error());
+  const device::OwnedBy owner(tensor::owner_here(g, "data from the host"));
   auto t = tensor::from_numbers(g, dims, dtype, numbers);
   if (t && lua_istable(L, 3) && option_bool(L, 3, "requires_grad", false)) RILLE_CHECK(t->set_requires_grad(true));
   return give(L, std::move(t));
@@ -398,6 +406,9 @@ void define_device(lua_State* L) {
                                              {"telemetry", bind<telemetry>},
                                              {"limit_memory", bind<limit_memory>},
                                              {"synchronize", bind<synchronize>},
+                                             {"stream", bind<device_stream>},
+                                             {"record", bind<device_record>},
+                                             {"wait", bind<device_wait>},
                                              {"kernel", bind<device_kernel_method>},
                                              {"kernel_file", bind<device_kernel_file_method>}},
                                  .metamethods = {{"__tostring", bind<to_string>}},

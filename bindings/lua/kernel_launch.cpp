@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "bindings/lua/kernel.hpp"
+#include "bindings/lua/stream.hpp"
 #include "runtime/base/units.hpp"
 
 namespace rille::lua {
@@ -63,11 +64,6 @@ LaunchShape read_shape(lua_State* L, int index, const char* verb, const device::
     if (bytes < 0 || bytes > 1 << 30) raise_invalid(L, fmt::format("{}: shared = {} bytes", verb, bytes));
     s.shared_bytes = static_cast<unsigned>(bytes);
   }
-  lua_pop(L, 1);
-  lua_getfield(L, index, "stream");
-  if (!lua_isnil(L, -1))
-    raise_invalid(L, fmt::format("{}: there are no streams to choose ({})", verb, script_position(L)),
-                  "leave stream out: all is in program order");
   lua_pop(L, 1);
   s.cooperative = option_bool(L, index, "cooperative", false);
   if (auto fits = kernel.check_shape(s); !fits) raise(L, at_line(L, std::move(fits).error()));
@@ -164,8 +160,10 @@ std::shared_ptr<const std::function<void(std::string)>> sink(lua_State* L) {
 
 std::shared_ptr<const Launching> launching(lua_State* L, const char* verb) {
   auto what = std::make_shared<Launching>();
-  what->kernel = check_object<KernelHandle>(L, 1, verb).kernel;
+  const auto& handle = check_object<KernelHandle>(L, 1, verb);
+  what->kernel = handle.kernel;
   what->shape = read_shape(L, 2, verb, *what->kernel);
+  what->stream = option_stream(L, 2, verb, *handle.graph);
   what->where = script_position(L);
   what->say = sink(L);
   return what;

@@ -193,6 +193,12 @@ int to_string(lua_State* L) {
 
 }  // namespace
 
+bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out) {
+  const auto* o = test_object<OptimizerHandle>(L, index);
+  if (o) out = o->optimizer.parameters();
+  return o != nullptr;
+}
+
 void add_optimizer_natives(lua_State* L) {
   define_class<OptimizerHandle>(L, {.name = "Optimizer",
     .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>}, {"state", bind<state>},

@@ -6,10 +6,13 @@
 #include <cstdlib>
 
 #include "bindings/lua/kernel.hpp"
+#include "bindings/lua/owner.hpp"
+#include "bindings/lua/stream.hpp"
 #include "bindings/lua/tensor_check.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cpu.hpp"
 #include "runtime/device/cuda.hpp"
+#include "runtime/tensor/owner.hpp"
 
 namespace rille::lua {
 
@@ -21,9 +24,11 @@ constexpr std::size_t collect_after_bytes = 256u << 20;
 }  // namespace
 
 TensorState::~TensorState() {
+  for (const auto& f : at_close) f();
   for (const auto& g : graphs) {
     g->set_where({});
-    g->synchronize_blocking().ok();  // no callback may come once the state is gone
+    // No callback may come once the state is gone. The second time who waits for an event has asked again and gone.
+    for (int i = 0; i < 2; ++i) g->synchronize_blocking().ok();
   }
 }
 
@@ -199,8 +204,10 @@ Result<int> backward(lua_State* L) {
 
 Result<int> require_grad(lua_State* L) {
   Tensor& t = check_tensor(L, 1, "requires_grad_");
-  auto done = t.set_requires_grad(lua_isnoneornil(L, 2) || check_bool(L, 2, "requires_grad_"));
-  if (!done) return at_line(L, std::move(done).error());
+  const bool on = lua_isnoneornil(L, 2) || check_bool(L, 2, "requires_grad_");
+  if (auto done = t.set_requires_grad(on); !done) return at_line(L, std::move(done).error());
+  tensor_state(L);
+  if (on) tensor::own_unowned(t, tensor::owner_here(t.graph(), "parameters"));
   lua_settop(L, 1);
   return 1;
 }
@@ -340,6 +347,10 @@ int open_tensor(lua_State* L) {
   lua_settop(L, 1);
   define_device(L);
   define_kernel(L);
+  define_stream(L);
+  define_event(L);
+  lua_settop(L, 1);
+  define_communicator(L);
   lua_settop(L, 1);
   lua_newtable(L);
   int native = lua_gettop(L);
@@ -359,6 +370,7 @@ int open_tensor(lua_State* L) {
   add_array_natives(L);
   add_checkpoint_natives(L);
   add_gpu_natives(L);
+  add_owner_natives(L);
   push_rille_core(L);
   for (const char* name : {"trace", "did_you_mean", "flow"}) {
     lua_getfield(L, -1, name);

@@ -35,6 +35,7 @@ struct TensorState {
   std::optional<device::GpuTelemetry> gpus;          // when a reading was asked for; they tell what came since
   std::optional<device::CpuTelemetry> processor;
   std::string mode;                        // models in eval mode: part of every compiled function's key
+  std::vector<std::function<void()>> at_close;       // before it waits for what is under way
   ~TensorState();
 
   bool tracing() const;                    // one of them
@@ -55,6 +56,9 @@ Tensor& check_tensor(lua_State* L, int index, const char* what);
 Tensor optional_tensor(lua_State* L, int index, const char* what);   // nil: an empty handle
 Tensor option_tensor(lua_State* L, int index, const char* key);      // of a table of options; no table: empty
 Tensor* test_tensor(lua_State* L, int index);                 // null: not a tensor
+
+// The parameters of an Optimizer; false: it is none.
+bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out);
 
 // The graph of a Device.
 Graph& device_graph(lua_State* L, int index, const char* what);
@@ -94,6 +98,7 @@ std::vector<Function> shape_methods();
 std::vector<Function> read_methods();
 void set_async_methods(lua_State* L);           // those that wait: into the Tensor class
 void define_device(lua_State* L);               // adds rille.device, rille.devices; `rille` at index 1
+void define_communicator(lua_State* L);         // adds rille.communicator; `rille` at index 1
 void add_read_natives(lua_State* L);            // to the table `rille.native` on top
 void add_profile_natives(lua_State* L);
 void add_tokenizer_natives(lua_State* L);

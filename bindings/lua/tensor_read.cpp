@@ -3,6 +3,8 @@
 #include <mutex>
 
 #include "bindings/lua/tensor.hpp"
+#include "runtime/device/owner.hpp"
+#include "runtime/tensor/owner.hpp"
 
 namespace rille::lua {
 
@@ -216,8 +218,13 @@ int to(lua_State* L) {
     };
     return await_reading(L, r);
   }
-  return await_values(L, {t.detach()}, [target, grad = t.requires_grad()](lua_State* l, std::vector<HostData> v) {
-    auto made = tensor::from_bytes(*target, v[0].shape, v[0].dtype, v[0].bytes.data(), v[0].bytes.size());
+  const char* const owner = tensor::owner_of_copy(t);
+  return await_values(L, {t.detach()}, [target, owner, grad = t.requires_grad()](lua_State* l,
+                                                                                 std::vector<HostData> v) {
+    auto made = [&] {
+      const device::OwnedBy by(owner);
+      return tensor::from_bytes(*target, v[0].shape, v[0].dtype, v[0].bytes.data(), v[0].bytes.size());
+    }();
     if (made && grad) value_or_raise(l, made->set_requires_grad(true));
     return push_tensor(l, value_or_raise(l, std::move(made)));
   });

@@ -70,8 +70,7 @@ class Daemon {
     calls_ = std::make_unique<CallTable>(site);
     RILLE_CHECK(calls_->load());
     notices_.push_back(notice_file(options_.directory));
-    const Value told = file ? (*file)["notice"] : Value();
-    auto service = notice_of_metadata(loop_, told.text("cloud"), told.text("url"));
+    auto service = notice_of_metadata(loop_, NoticeSpec::from_value(file ? (*file)["notice"] : Value()));
     if (service) notices_.push_back(std::move(service));
     process_ = random_hex(8);
     started_us_ = loop_.clock().wall_us();

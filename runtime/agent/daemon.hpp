@@ -1,7 +1,7 @@
 // The agent on an instance: one process per instance directory D that owns the calls there and outlives every channel.
 //
 //   D/machine.json       what the machine is (base/channel_spec.hpp), and where a spot machine is told of its end:
-//                        "notice": {"cloud", "url"}; without the file there is no dead man's switch
+//                        "notice" (base/notice_spec.hpp); without the file there is no dead man's switch
 //   D/agent.lock         flock'ed while an agent lives; {pid, start_time} of the last one
 //   D/agent.tree         flock'ed while a keeper lives; the keeper and all beneath it, as last seen (process_tree.hpp)
 //   D/agent.sock, .log   its socket (0600) and its standard error

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 
 #include "runtime/agent/notice.hpp"
@@ -12,69 +11,35 @@ namespace {
 
 constexpr std::int64_t timeout_ms = 1'000, every_ns = 5'000'000'000;  // what Amazon advises
 constexpr const char* token_lasts_s = "21600";
-constexpr std::int64_t second_us = 1'000'000, google_notice_us = 30 * second_us, huawei_notice_us = 300 * second_us;
-constexpr std::int64_t beijing_us = 8LL * 3'600 * second_us;
+constexpr std::int64_t second_us = 1'000'000;
 
 using Maybe = std::optional<std::int64_t>;
 
-Maybe time_in(const std::string& text) {
-  const Result<std::int64_t> us = parse_utc(text);
-  return us ? Maybe(*us) : Maybe();
+// "2017-09-18T08:22:00Z", "2018-08-18 12:05:33" by the service's clock, or a date as HTTP writes it.
+Maybe instant_of(const NoticeSpec& spec, std::string text, std::int64_t now_us) {
+  constexpr std::size_t date = 10, whole = 19;
+  if (text.size() >= whole && text[date] == ' ') text = text.substr(0, date) + "T" + text.substr(date + 1, 8) + "Z";
+  if (const Result<std::int64_t> us = parse_utc(text)) return *us - spec.ahead_s * second_us;
+  const std::int64_t ms = net::parse_retry_after_ms(text, now_us);
+  return ms < 0 ? Maybe() : Maybe(now_us + ms * 1'000);
 }
 
-// {"action": "terminate", "time": "2017-09-18T08:22:00Z"}
-Maybe of_aws(const std::string& body, std::int64_t) {
+Maybe told_by(const NoticeSpec& spec, const std::string& body, std::int64_t now_us) {
+  if (spec.field.empty()) {
+    if (!body.starts_with(spec.begins)) return {};
+    return spec.in_s >= 0 ? Maybe(now_us + spec.in_s * second_us) : instant_of(spec, body, now_us);
+  }
   const Result<Value> told = Value::from_json(body);
-  return told ? time_in(told->text("time")) : Maybe();
-}
-
-Maybe of_alibaba(const std::string& body, std::int64_t) { return time_in(body); }
-
-// "2018-08-18 12:05:33", in Beijing.
-Maybe of_tencent(const std::string& body, std::int64_t) {
-  if (body.size() < 19) return {};
-  const Maybe there = time_in(body.substr(0, 10) + "T" + body.substr(11, 8) + "Z");
-  return there ? Maybe(*there - beijing_us) : Maybe();
-}
-
-// Events of the machine; one that has begun names no time.
-Maybe of_azure(const std::string& body, std::int64_t now_us) {
-  const Result<Value> told = Value::from_json(body);
-  if (!told || !(*told)["Events"].as_array()) return {};
-  for (const Value& event : *(*told)["Events"].as_array()) {
-    if (event.text("EventType") != "Preempt") continue;
-    const std::int64_t ms = net::parse_retry_after_ms(event.text("NotBefore"), now_us);
-    return now_us + std::max<std::int64_t>(ms, 0) * 1'000;
+  if (!told) return {};
+  if (spec.list.empty()) return instant_of(spec, told->text(spec.field), now_us);
+  const Value::Array* events = (*told)[spec.list].as_array();
+  for (std::size_t i = 0; events && i < events->size(); ++i) {
+    const Value& event = (*events)[i];
+    if (event.text(spec.kind_field) != spec.kind) continue;
+    return instant_of(spec, event.text(spec.field), now_us).value_or(now_us);
   }
   return {};
 }
-
-Maybe of_gcp(const std::string& body, std::int64_t now_us) {
-  return body.starts_with("TRUE") ? Maybe(now_us + google_notice_us) : Maybe();
-}
-
-// It says that, not when.
-Maybe of_huawei(const std::string&, std::int64_t now_us) { return now_us + huawei_notice_us; }
-
-struct Service {
-  const char *cloud, *path;
-  const char *token_path, *lasts_header, *token_header;  // "": no token is asked for
-  const char *header, *value;                            // that every question bears
-  Maybe (*read)(const std::string& body, std::int64_t now_us);
-};
-
-// The providers' documents: docs/design/providers.md names where each is said.
-constexpr Service services[] = {
-    {"aws", "/latest/meta-data/spot/instance-action", "/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds",
-     "X-aws-ec2-metadata-token", "", "", of_aws},
-    {"alibaba", "/latest/meta-data/instance/spot/termination-time", "/latest/api/token",
-     "X-aliyun-ecs-metadata-token-ttl-seconds", "X-aliyun-ecs-metadata-token", "", "", of_alibaba},
-    {"tencent", "/latest/meta-data/spot/termination-time", "", "", "", "", "", of_tencent},
-    {"azure", "/metadata/scheduledevents?api-version=2020-07-01", "", "", "", "Metadata", "true", of_azure},
-    {"gcp", "/computeMetadata/v1/instance/preempted", "", "", "", "Metadata-Flavor", "Google", of_gcp},
-    {"huawei", "/openstack/latest/spot/instance-action", "/meta-data/latest/api/token",
-     "X-Metadata-Token-Ttl-Seconds", "X-Metadata-Token", "", "", of_huawei},
-};
 
 net::HttpOptions without_proxy() {
   net::HttpOptions out;
@@ -83,24 +48,24 @@ net::HttpOptions without_proxy() {
 }
 
 struct Asking {
-  Asking(Loop& l, const Service& s, std::string u) : loop(l), service(s), url(std::move(u)), http(l, without_proxy()) {}
+  Asking(Loop& l, NoticeSpec s) : loop(l), spec(std::move(s)), http(l, without_proxy()) {}
   Loop& loop;
-  const Service& service;
-  std::string url, token;
+  const NoticeSpec spec;
+  std::string token;
   net::HttpClient http;
   bool busy = false;
   std::int64_t next_ns = 0;
   Maybe told;                           // what was said once stands
 
-  net::HttpRequest request(const char* method, const char* path) const {
+  net::HttpRequest request(const char* method, const std::string& url) const {
     net::HttpRequest out;
     out.method = method;
-    out.url = url + path;
+    out.url = url;
     out.retry.attempts = 1;
     out.redirects_max = 0;
     out.response_bytes_max = 64 << 10;
     out.connect_timeout_ms = out.total_timeout_ms = timeout_ms;
-    if (*service.header) out.headers.emplace_back(service.header, service.value);
+    if (!spec.header.empty()) out.headers.emplace_back(spec.header, spec.value);
     return out;
   }
 };
@@ -108,17 +73,17 @@ struct Asking {
 // A service that is silent is asked again: nothing is lost but the warning.
 Task<void> ask(std::shared_ptr<Asking> a, CancelToken cancel) {
   a->busy = true;
-  if (*a->service.token_path && a->token.empty()) {
-    net::HttpRequest wanted = a->request("PUT", a->service.token_path);
-    wanted.headers.emplace_back(a->service.lasts_header, token_lasts_s);
+  if (!a->spec.token_url.empty() && a->token.empty()) {
+    net::HttpRequest wanted = a->request("PUT", a->spec.token_url);
+    wanted.headers.emplace_back(a->spec.lasts_header, token_lasts_s);
     const Result<net::HttpResponse> got = co_await a->http.send(std::move(wanted), cancel);
     if (got && got->ok()) a->token = got->body;
   }
-  net::HttpRequest question = a->request("GET", a->service.path);
-  if (!a->token.empty()) question.headers.emplace_back(a->service.token_header, a->token);
+  net::HttpRequest question = a->request("GET", a->spec.url);
+  if (!a->token.empty()) question.headers.emplace_back(a->spec.token_header, a->token);
   const Result<net::HttpResponse> answer = co_await a->http.send(std::move(question), cancel);
   if (answer && (answer->status == 401 || answer->status == 403)) a->token.clear();
-  if (answer && answer->ok() && !a->told) a->told = a->service.read(answer->body, a->loop.clock().wall_us());
+  if (answer && answer->ok() && !a->told) a->told = told_by(a->spec, answer->body, a->loop.clock().wall_us());
   a->next_ns = a->loop.clock().monotonic_ns() + every_ns;
   a->busy = false;
 }
@@ -139,11 +104,9 @@ class Metadata final : public NoticeSource {
 
 }  // namespace
 
-std::unique_ptr<NoticeSource> notice_of_metadata(Loop& loop, const std::string& cloud, std::string url) {
-  for (const Service& service : services)
-    if (cloud == service.cloud && !url.empty())
-      return std::make_unique<Metadata>(std::make_shared<Asking>(loop, service, std::move(url)));
-  return nullptr;
+std::unique_ptr<NoticeSource> notice_of_metadata(Loop& loop, NoticeSpec spec) {
+  if (spec.url.empty()) return nullptr;
+  return std::make_unique<Metadata>(std::make_shared<Asking>(loop, std::move(spec)));
 }
 
 }  // namespace rille::agent

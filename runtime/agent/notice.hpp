@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/notice_spec.hpp"
 #include "runtime/loop/loop.hpp"
 
 namespace rille::agent {
@@ -23,7 +24,7 @@ class NoticeSource {
 // D/notice.json: {"deadline_wall_us": ..}. A file that cannot be read is no notice.
 std::unique_ptr<NoticeSource> notice_file(std::string directory);
 
-// Asked every five seconds, beside the agent's other work. Null: a cloud whose machines are not told, or no address.
-std::unique_ptr<NoticeSource> notice_of_metadata(Loop& loop, const std::string& cloud, std::string url);
+// A metadata service, asked every five seconds beside the agent's other work. Null: the spec names none.
+std::unique_ptr<NoticeSource> notice_of_metadata(Loop& loop, NoticeSpec spec);
 
 }  // namespace rille::agent

@@ -2,6 +2,9 @@
 
 #include <openssl/evp.h>
 
+#include <cstdint>
+#include <cstring>
+
 namespace rille {
 
 std::string to_base64(std::string_view bytes) {
@@ -24,7 +27,12 @@ Result<std::string> from_base64(std::string_view text) {
 }
 
 bool is_utf8(std::string_view s) {
-  for (std::size_t i = 0; i < s.size();) {
+  std::size_t i = 0;
+  for (std::uint64_t eight; i + sizeof eight <= s.size(); i += sizeof eight) {  // most text is ASCII
+    std::memcpy(&eight, s.data() + i, sizeof eight);
+    if (eight & 0x8080808080808080) break;
+  }
+  while (i < s.size()) {
     unsigned char c = static_cast<unsigned char>(s[i]);
     std::size_t n = c < 0x80                ? 1
                     : c >= 0xc2 && c < 0xe0 ? 2

@@ -29,7 +29,7 @@ class CudaDevice::Sequence final : public Captured {
 
 namespace {
 
-Result<CudaCard> choose(std::string_view name) {
+Result<CudaCard> choose_card(std::string_view name) {
   RILLE_TRY(const auto cards, cuda_cards());
   std::string known;
   for (const auto& c : cards) known += fmt::format("{}cuda:{} ({})", known.empty() ? "" : ", ", c.ordinal, c.info.name);
@@ -49,7 +49,7 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::string_view name) {
   if (name != "cuda" && !name.starts_with("cuda:")) {
     return make_error(ErrorKind::invalid, fmt::format("'{}' is no CUDA device's name", name), "\"cuda:0\"");
   }
-  auto chosen = choose(name);
+  auto chosen = choose_card(name);
   if (!chosen) {
     Error e = std::move(chosen).error();
     if (!e.message.starts_with("there is no device"))
@@ -267,7 +267,7 @@ Result<> CudaDevice::launch(const Kernel& kernel, const LaunchShape& shape,
     values[i] = kernel.parameters()[i].pointer ? static_cast<void*>(&a.pointer) : static_cast<void*>(a.value);
   }
   const cuda::Shape s{{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]},
-                      shape.shared_bytes, shape.cooperative};
+                      shape.shared_bytes, shape.cooperative, chosen_};
   auto* const function = static_cast<LoadedKernel*>(loaded.get())->function();
   auto launched = checked([&](auto* f) { return table_->launch(handle_, function, &s, values, f); });
   if (launched) return launched;

@@ -68,9 +68,17 @@ class CudaDevice final : public Device, private Executor {
   Result<> trace_start() override;
   void trace_call(std::uint64_t call) override;
   Result<std::vector<Traced>> trace_stop() override;
+  Result<std::shared_ptr<Stream>> make_stream() override;    // cuda_streams.cpp
+  Result<std::shared_ptr<Event>> make_event(bool timed) override;
+  void choose(Stream* stream) override;
+  Result<> record(Event& event, Stream* stream) override;
+  Result<> wait(Stream* stream, Event& event) override;
 
+  friend class CudaRanks;
   class Sequence;
   class LoadedKernel;
+  class CudaStream;
+  class CudaEvent;
   Result<std::shared_ptr<void>> load(const Kernel& kernel);
   void prepare(const Group& group, const kernels::Call& call);
   Result<std::shared_ptr<void>> load_group(const std::string& source);
@@ -78,6 +86,7 @@ class CudaDevice final : public Device, private Executor {
   CudaCard card_;
   cuda::Card* handle_;
   std::shared_ptr<Lane> lane_;
+  cuda::Stream* chosen_ = nullptr;                   // the lane's
   std::unordered_map<std::string, std::weak_ptr<void>> groups_;   // by their sources; the lane's
   mutable std::mutex mutex_;                         // of what follows
   std::string one_by_one_;

@@ -26,7 +26,7 @@ constexpr CudaPartInfo parts[] = {
     {"CUPTI", "cupti", {"libcupti.so.13", "libcupti.so.12"}, {13, 12}, "cuda_cupti", "nvidia-cuda-cupti",
      "dev:profile on GPUs times by events around each call and shows no kernels"},
     {"NCCL", "nccl", {"libnccl.so.2"}, {}, "nccl", "nvidia-nccl",
-     "nothing now; collectives between GPUs will need it"},
+     "communicators between GPUs: those of the CPU work (device = \"cpu\")"},
     {"NVRTC", "nvrtc", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, {13, 12}, "cuda_nvrtc", "nvidia-cuda-nvrtc",
      "on GPUs no user kernels (dev:kernel, k:cubin), and joined operations run one by one"}};
 

@@ -3,7 +3,7 @@
 //
 // Everything is asked for in order and may run later; what goes wrong with data while it runs is told by
 // Device::finish() and Device::download(). Errors here: device (no such operation, the device is lost), memory.
-// Threads: the device's lane, one call at a time; knows() any.
+// Threads: the device's lane, one call at a time; those marked "any" any.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,9 @@
 
 namespace rille::device {
 
+class Event;
 class Kernel;
+class Stream;
 struct LaunchShape;
 struct LaunchArgument;
 
@@ -36,7 +38,7 @@ struct Traced {
 
 class Executor {
  public:
-  // Whether there is a launch for the CPU kernel of this name. "launch" is a user's kernel.
+  // Any. Whether there is a launch for the CPU kernel of this name. "launch" is a user's kernel.
   virtual bool knows(const char* kernel) const = 0;
   // memory: nothing ran.
   virtual Result<> run(const char* kernel, const kernels::Call& call) = 0;
@@ -60,6 +62,12 @@ class Executor {
   virtual Result<> trace_start() = 0;
   virtual void trace_call(std::uint64_t call) = 0;   // whose what is asked for from here on is; 0: nobody's
   virtual Result<std::vector<Traced>> trace_stop() = 0;   // waits
+  // Streams (stream.hpp). Null is the device's own order, in which all else is. Nothing orders two of them but wait().
+  virtual Result<std::shared_ptr<Stream>> make_stream() = 0;            // any
+  virtual Result<std::shared_ptr<Event>> make_event(bool timed) = 0;    // any
+  virtual void choose(Stream* stream) = 0;                              // where launch() launches from here on
+  virtual Result<> record(Event& event, Stream* stream) = 0;            // behind what the stream was given
+  virtual Result<> wait(Stream* stream, Event& event) = 0;              // what it is given from here on comes after
 
  protected:
   ~Executor() = default;

@@ -13,8 +13,28 @@
 #include <sched.h>
 
 #include "kernels/call.hpp"
+#include "runtime/device/lane_rest.hpp"
 
 namespace rille::device {
+
+namespace {
+
+// What rest() looks at: the lane of this thread.
+struct Resting {
+  std::mutex* mutex = nullptr;
+  std::condition_variable* wake = nullptr;
+  const std::deque<Lane::Job>* jobs = nullptr;
+  const bool* stop = nullptr;
+};
+thread_local Resting resting;
+
+}  // namespace
+
+void rest(std::chrono::microseconds most) {
+  const Resting r = resting;
+  std::unique_lock lock(*r.mutex);
+  r.wake->wait_for(lock, most, [&r] { return *r.stop || !r.jobs->empty(); });
+}
 
 struct Lane::State {
   std::mutex mutex;
@@ -28,6 +48,7 @@ struct Lane::State {
   std::thread thread;
 
   void run() {
+    resting = {&mutex, &wake, &jobs, &stop};
     pthread_setname_np(pthread_self(), name.c_str());
     omp_set_num_threads(threads);      // this thread's teams; nothing else in the process is touched
     omp_set_dynamic(0);

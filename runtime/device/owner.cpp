@@ -7,12 +7,13 @@
 namespace rille::device {
 
 namespace {
-thread_local const char* current = "other";
+thread_local const char* current = nullptr;
 }
 
 OwnedBy::OwnedBy(const char* name) : before_(std::exchange(current, name)) {}
 OwnedBy::~OwnedBy() { current = before_; }
-const char* OwnedBy::now() { return current; }
+const char* OwnedBy::said() { return current; }
+const char* OwnedBy::now() { return current ? current : "other"; }
 
 const char* interned(const std::string& name) {
   static std::mutex mutex;

@@ -12,7 +12,8 @@ class OwnedBy {
   ~OwnedBy();
   OwnedBy(const OwnedBy&) = delete;
   OwnedBy& operator=(const OwnedBy&) = delete;
-  static const char* now();             // "other" where nobody has said
+  static const char* said();            // null where nobody has
+  static const char* now();             // "other" then
 
  private:
   const char* before_;

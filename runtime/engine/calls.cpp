@@ -12,6 +12,7 @@
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 #include "runtime/provider/catalogue/workload.hpp"
+#include "runtime/provider/rent_options.hpp"
 
 namespace rille::engine {
 
@@ -74,8 +75,10 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
   if (Simulation* world = run_.config_.simulation) {
     world->asked[lease::Manager::lease_id(run_.id(), key)] = options;
     // The simulated one answers for it.
-    for (const char* named : {"provider", "providers"})
-      if (options.as_object()) options.as_object()->erase(named);
+    std::vector<std::string> named{"provider", "providers"};
+    named.insert(named.end(), provider::rent_options().begin(), provider::rent_options().end());
+    for (const std::string& option : named)
+      if (options.as_object()) options.as_object()->erase(option);
     provider::Workload::leave_out(options);
   }
   if (Result<provider::Workload> by = provider::Workload::resolve(home_of(run_.config_.home), options); !by) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/id.hpp"
 #include "runtime/lease/budget.hpp"
@@ -28,51 +29,54 @@ bool can_resend(const Lease& lease, const provider::Traits& traits, std::int64_t
   return age_us < traits.token_lifetime_ms * 1000 / 2 && age_us < (lease.expires_us - lease.created_us) / 2;
 }
 
+// Where a rent begins, by the row that is there.
+enum class Stand { lives, moves, unasked, asked };
+
+Result<Stand> stand_of(const Lease* known) {
+  if (!known) return Stand::unasked;
+  if (known->state == "live") return Stand::lives;
+  if (!known->replacing.empty() && known->ever_lived()) return Stand::moves;  // lost before the script was told
+  // A row that was given up before there was a machine: the script has never seen it, so it may be asked for again.
+  // An intent that was found is planned anew as well: its offer, its expiry and its money are of another time.
+  if (known->state == "intent" || (known->state == "released" && !known->live_us)) return Stand::unasked;
+  if (known->state == "creating") return Stand::asked;
+  return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state),
+                    "rent again under another name");
+}
+
 }  // namespace
 
 Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
-  std::string id = lease_id(request.fence.run, request.key);
-  RILLE_CO_TRY(std::optional<Lease> known, find(id));
-  if (known && known->state == "live") co_return std::move(*known);
-  if (known && !known->replacing.empty() && known->ever_lived()) {  // its machine was lost before the script was told
+  const auto renting = std::make_unique<Renting>();
+  renting->request = std::move(request);
+  renting->event = std::move(event);
+  renting->token = std::move(token);
+  const Acquire& wanted = renting->request;
+  RILLE_CO_TRY(renting->lease, known(lease_id(wanted.fence.run, wanted.key)));
+  RILLE_CO_TRY(const Stand stand, stand_of(renting->lease.get()));
+  if (stand == Stand::moves) {
     Replace moved;
-    moved.id = id;
-    moved.generation = known->generation;
-    moved.fence = request.fence;
-    moved.leases_max = request.leases_max;
-    co_return co_await replace(std::move(moved), std::move(event), std::move(token));
+    moved.id = renting->lease->id;
+    moved.generation = renting->lease->generation;
+    moved.fence = wanted.fence;
+    moved.leases_max = wanted.leases_max;
+    RILLE_CO_CHECK(co_await renew(*renting, std::move(moved)));
   }
-  // A row that was given up before there was a machine: the script has never seen it, so it may be asked for again.
-  // An intent that was found is planned anew as well: its offer, its expiry and its money are of another time.
-  bool fresh = !known || known->state == "intent" || (known->state == "released" && !known->live_us);
-  if (!fresh && known->state != "creating")
-    co_return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state),
-                         "rent again under another name");
-  Lease lease;
-  Refused refused;
-  if (!fresh) {
-    lease = std::move(*known);
-  } else {
-    RILLE_CO_TRY(lease, co_await plan(request, std::move(known), refused, token));
-    event("rent", lease.to_value(now_us()));
+  if (stand == Stand::unasked) {
+    RILLE_CO_CHECK(co_await plan(*renting));
+    renting->event("rent", renting->lease->to_value(now_us()));
   }
-  co_return co_await create(std::move(lease), std::move(request), std::move(refused), std::move(event),
-                            std::move(token));
+  if (stand == Stand::unasked || stand == Stand::asked) RILLE_CO_CHECK(co_await create(*renting));
+  co_return std::move(*renting->lease);
 }
 
-// Chooses an offer and commits what will be asked for, with its money, before a byte leaves. `before` is the row of the
-// generation that came to nothing. Each generation has a token and a tag of its own. The row says `creating` at once,
-// for a create call follows; the lease that is given says `intent`, for nothing has left yet.
-Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, Refused& refused,
-                           CancelToken token) {
-  RILLE_CO_TRY(const Wish wish, wish_of(request.options));
-  RILLE_CO_TRY(provider::Offer offer, co_await choose(wish, refused, token));
-  RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer.provider));
-
-  const Terms& terms = *wish.terms;
-  std::int64_t now = now_us();
-  auto planned = std::make_shared<Lease>();
-  Lease& lease = *planned;
+// The next generation of what is rented, as its row shall be; its money is not reserved yet.
+Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const provider::Offer& offer) const {
+  const Lease* before = renting.lease.get();
+  const Acquire& request = renting.request;
+  const std::int64_t now = now_us();
+  auto drafted = std::make_shared<Lease>();
+  Lease& lease = *drafted;
   lease.id = before ? before->id : lease_id(request.fence.run, request.key);
   lease.run = request.fence.run;
   lease.name = request.name;
@@ -95,62 +99,87 @@ Async<Lease> Manager::plan(const Acquire& request, std::optional<Lease> before, 
   if (offer.spot)
     lease.request.cap_micros_per_hour =
         std::max<Micros>(0, offer.from_dollars(lease.cap_micros_per_hour, terms.query.rates));
-  lease.request.offer = std::move(offer);
+  lease.request.offer = offer;
   lease.request.token = lease.token;
   lease.request.orphan_after_ms = terms.orphan_after_ms;
   lease.request.idle_after_ms = terms.idle_after_ms;
   lease.request.idle_below = terms.idle_below;
   lease.request.hold_ms = terms.hold_ms;
   lease.request.disk_bytes = terms.disk_bytes;
+  lease.request.extra = terms.extra;
+  return drafted;
+}
+
+// Chooses an offer and commits what will be asked for, with its money, before a byte leaves. `renting.lease` was the
+// generation that came to nothing, and is what was planned. Each generation has a token and a tag of its own. The row
+// says `creating` at once, for a create call follows; the lease says `intent`, for nothing has left yet.
+Async<> Manager::plan(Renting& renting) {
+  RILLE_CO_TRY(const Wish wish, wish_of(renting.request.options));
+  RILLE_CO_TRY(const provider::Offer* const offer, co_await choose(wish, renting.refused, renting.token));
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer->provider));
+  const Shared planned = draft(renting, *wish, *offer);
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
-  std::int64_t most = request.leases_max;
-  store::Journal::Write write = [planned, wanted = wish.terms, most, teardown_ms, now, until = lease.expires_us,
-                                 install = install_](store::Db& db) -> Result<> {
+  store::Journal::Write write = [planned, wish, most = renting.request.leases_max, teardown_ms,
+                                 until = planned->expires_us, install = install_](store::Db& db) -> Result<> {
     Lease& l = *planned;
     l.expires_us = until;  // the journal may try a write twice
     l.tenures.clear();
     if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
-    RILLE_CHECK(reserve(db, l, *wanted, most, teardown_ms, now));
+    RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us));
     l.tag = l.request.tag = tag_of(install, l);
     l.request.expires_wall_us = l.expires_us;
     return write_lease(db, l);
   };
-  RILLE_CO_CHECK(co_await journal_.commit(std::move(write), request.fence));
-  lease.seen = {lease.state, lease.generation, request.fence.epoch};
-  lease.state = "intent";
+  RILLE_CO_CHECK(co_await journal_.commit(std::move(write), renting.request.fence));
+  planned->seen.state = planned->state;
+  planned->seen.generation = planned->generation;
+  planned->seen.epoch = renting.request.fence.epoch;
+  planned->state = "intent";
   if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
-  co_return std::move(lease);
+  renting.lease = planned;
+  co_return success();
+}
+
+// Nothing was made: the next generation, with the next offer if this one refused; or it is given up.
+Async<> Manager::plan_next(Renting& renting, Error refusal) {
+  if (renting.refused.offers.size() >= refusals_max) co_return co_await give_up(renting, std::move(refusal));
+  Result<> next = co_await plan(renting);
+  if (next || is_lost(next.error())) co_return next;
+  renting.lease->error = refusal.message;
+  Error why = next.error().kind == ErrorKind::capacity ? std::move(refusal) : std::move(next).error();
+  co_return co_await give_up(renting, std::move(why));
 }
 
 // Sends the create call, or finds out what became of one that was sent. At most one machine per generation: a request
 // is sent again only with a token that the provider remembers; without, the next generation needs proof that this one
 // made nothing.
-Async<Lease> Manager::create(Lease lease, Acquire request, Refused refused, Event event, CancelToken token) {
-  bool unanswered = lease.state == "creating";  // something was sent whose answer is not known
+Async<> Manager::create(Renting& renting) {
+  const CancelToken& token = renting.token;
+  bool unanswered = renting.lease->state == "creating";  // something was sent whose answer is not known
   for (int attempt = 1;; ++attempt) {
+    Lease& lease = *renting.lease;
     RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
-    const provider::Traits& traits = provider->traits();
     std::optional<Error> refusal;
     if (unanswered) {
-      bool resendable = can_resend(lease, traits, now_us());
-      Result<std::optional<Machine>> found = co_await find_machine(lease, !resendable, token);
+      const bool resendable = can_resend(lease, provider->traits(), now_us());
+      const Result<bool> found = co_await find_machine(renting, !resendable);
       if (!found) {
         if (token.cancelled() || attempt >= create_attempts_max) co_return found.error();
         RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));
         continue;
       }
-      if (*found) co_return co_await adopt(std::move(lease), std::move(**found), request.fence, std::move(event));
+      if (*found) co_return co_await adopt(renting);
       if (!resendable)
         refusal = make_error(ErrorKind::capacity, "the create call of '" + lease.name + "' came to nothing");
     }
     if (token.cancelled()) {
-      if (lease.state == "intent") (void)co_await save(lease, request.fence);  // settled without asking the provider
+      if (lease.state == "intent") (void)co_await save(renting.lease, renting.request.fence);  // nobody was asked
       co_return token.reason();
     }
     if (!refusal) {
       if (lease.state != "intent") {  // else its row was written for this
         lease.send_by_us = now_us() + send_window_us;
-        RILLE_CO_CHECK(co_await save(lease, request.fence));
+        RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
       }
       lease.state = "creating";
       // The commit may have taken long, or the machine slept: what is sent late is not covered by the row's proof.
@@ -160,9 +189,11 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Refused refused, Even
                                                      "' is not rented", "look at the disk under RILLE_HOME");
       }
       Result<Machine> made = co_await provider->create(lease.request, token);
-      bool ended = made && (made->state == MachineState::gone || made->state == MachineState::terminating);
-      if (made && !ended)
-        co_return co_await adopt(std::move(lease), std::move(*made), request.fence, std::move(event));
+      const bool ended = made && (made->state == MachineState::gone || made->state == MachineState::terminating);
+      if (made && !ended) {
+        lease.machine = std::move(*made);
+        co_return co_await adopt(renting);
+      }
       if (ended)  // the machine of this token, which somebody has ended in the meantime
         made = make_error(ErrorKind::capacity, fmt::format("the machine of '{}' ({}) has ended already", lease.name,
                                                            made->id));
@@ -176,66 +207,62 @@ Async<Lease> Manager::create(Lease lease, Acquire request, Refused refused, Even
       if (unanswered && !ended) {
         // This refusal says nothing about an earlier send of the same request: that machine must be found or proven
         // absent.
-        RILLE_CO_TRY(std::optional<Machine> found, co_await find_machine(lease, true, token));
-        if (found) co_return co_await adopt(std::move(lease), std::move(*found), request.fence, std::move(event));
+        RILLE_CO_TRY(const bool found, co_await find_machine(renting, true));
+        if (found) co_return co_await adopt(renting);
       }
       refusal = made.error();
-      if (!ended) refused.add(lease.request.offer, *refusal), recent_->add(lease.request.offer, *refusal, now_us());
-      event("refused", error_to_value(*refusal));
-      if (!ended) attempt = 0;
+      if (!ended) {
+        renting.refused.add(lease.request.offer, *refusal);
+        recent_->add(lease.request.offer, *refusal, now_us());
+        attempt = 0;
+      }
+      renting.event("refused", error_to_value(*refusal));
     } else if (attempt >= create_attempts_max) {
       co_return *refusal;
     }
-    if (refused.offers.size() >= refusals_max) co_return co_await give_up(std::move(lease), *refusal, request.fence);
-    // Nothing was made: the next generation, with the next offer if this one refused.
     unanswered = false;
-    Result<Lease> next = co_await plan(request, lease, refused, token);
-    if (!next) {
-      if (is_lost(next.error())) co_return next.error();
-      Error why = next.error().kind == ErrorKind::capacity ? *refusal : next.error();
-      lease.error = refusal->message;
-      co_return co_await give_up(std::move(lease), std::move(why), request.fence);
-    }
-    lease = std::move(*next);
+    RILLE_CO_CHECK(co_await plan_next(renting, std::move(*refusal)));
   }
 }
 
 // No machine was made, and none will be: the row says so.
-Async<Lease> Manager::give_up(Lease lease, Error why, store::Fence fence) {
+Async<> Manager::give_up(Renting& renting, Error why) {
+  Lease& lease = *renting.lease;
   lease.state = "released";
   lease.released_us = now_us();
   if (lease.error.empty()) lease.error = why.message;
-  RILLE_CO_CHECK(co_await save(lease, std::move(fence)));
+  RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
   co_return why;
 }
 
 // The provider has given a machine: it is the lease's, unless the row says by now that it shall end.
-Async<Lease> Manager::adopt(Lease lease, Machine machine, store::Fence fence, Event event) {
+Async<> Manager::adopt(Renting& renting) {
+  Lease& lease = *renting.lease;
   lease.state = "live";
-  lease.machine_id = machine.id;
+  lease.machine_id = lease.machine->id;
   lease.live_us = now_us();
   lease.replacing.clear();
-  lease.machine = std::move(machine);
-  if (Result<> saved = co_await save(lease, std::move(fence)); !saved) {
-    Error e = saved.error();
+  if (Result<> saved = co_await save(renting.lease, renting.request.fence); !saved) {
     // Another's release may have looked before this machine was there. A new runner of the run wants it, however.
-    if (is_moved(e))
-      if (auto gone = co_await end_machine(lease); !gone) e = std::move(e).with_cause(gone.error());
-    co_return e;
+    if (is_moved(saved.error()))
+      if (auto gone = co_await end_machine(renting.lease); !gone)
+        co_return std::move(saved).error().with_cause(gone.error());
+    co_return saved;
   }
-  event("live", lease.to_value(lease.live_us));
-  co_return lease;
+  renting.event("live", lease.to_value(lease.live_us));
+  co_return success();
 }
 
-// The machine behind a request whose answer is not known. One empty list never proves absence: until_proof goes on
-// until nothing that was sent can still become visible.
-Async<std::optional<Machine>> Manager::find_machine(Lease lease, bool until_proof, CancelToken token) {
+// The machine behind a request whose answer is not known, if there is one: it is the lease's then. One empty list never
+// proves absence: until_proof goes on until nothing that was sent can still become visible.
+Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
+  Lease& lease = *renting.lease;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   std::int64_t proof_us = absence_proven_us(lease, provider->traits());
   while (true) {
     std::int64_t asked_us = now_us();
     RILLE_CO_TRY(std::vector<Machine> machines,
-                 co_await machines_of(provider, lease.request.offer.region, lease.tag, token));
+                 co_await machines_of(provider, lease.request.offer.region, lease.tag, renting.token));
     std::erase_if(machines, [&](const Machine& m) {
       return m.tag != lease.tag || m.state == MachineState::gone || m.state == MachineState::terminating;
     });
@@ -243,10 +270,11 @@ Async<std::optional<Machine>> Manager::find_machine(Lease lease, bool until_proo
       std::sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) { return a.id < b.id; });
       // Any others end now, or at the latest with the lease: its release looks by tag.
       for (std::size_t i = 1; i < machines.size(); ++i) (void)co_await provider->terminate(machines[i].id, {});
-      co_return std::optional<Machine>(machines.front());
+      lease.machine = std::move(machines.front());
+      co_return true;
     }
-    if (!until_proof || asked_us >= proof_us) co_return std::optional<Machine>();
-    RILLE_CO_CHECK(co_await pause(2'000, token));
+    if (!until_proof || asked_us >= proof_us) co_return false;
+    RILLE_CO_CHECK(co_await pause(2'000, renting.token));
   }
 }
 

@@ -12,23 +12,32 @@ namespace rille::lease {
 namespace {
 constexpr int offers_attempts_max = 4;
 constexpr std::int64_t list_lasts_us = 60'000'000;  // of offers, while one rent goes through it
+constexpr std::size_t woken_at_once = 64;
+
+// A few in each turn of the loop: the create calls of the first leave while others still choose.
+void wake(Loop& loop, std::shared_ptr<const std::vector<Future<bool>>> waiting, std::size_t from) {
+  const std::size_t to = std::min(from + woken_at_once, waiting->size());
+  for (std::size_t i = from; i < to; ++i) (*waiting)[i].set(true);
+  if (to == waiting->size()) return;
+  loop.post([&loop, waiting = std::move(waiting), to] { wake(loop, waiting, to); });
+}
 }  // namespace
 
 Result<Manager::Wish> Manager::wish_of(const Value& options) {
   std::string text = options.to_json();
-  if (!search_->last.terms || search_->last.options != text) {
+  if (!search_->last || search_->last_options != text) {
     RILLE_TRY(Terms terms, terms_of(options));
-    search_->last.terms = std::make_shared<const Terms>(std::move(terms));
-    search_->last.options = std::move(text);
+    search_->last = std::make_shared<const Terms>(std::move(terms));
+    search_->last_options = std::move(text);
   }
   return search_->last;
 }
 
 // What there is, asked for once per lease and minute, for failing over goes through the list; and once for all leases
-// that want the same in the same moment. A provider bounds how often it may be asked, and each answer takes its time.
+// that ask the same in the same moment. A provider bounds how often it may be asked, and each answer takes its time.
 Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
   for (;;) {
-    const auto under_way = search_->asking.find(wish.options);
+    const auto under_way = search_->asking.find(wish->asks);
     if (under_way == search_->asking.end()) break;
     const std::shared_ptr<Search::Asking> asking = under_way->second;
     Future<bool> over(loop_);
@@ -40,21 +49,22 @@ Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
   }
   // However this one ends, the others go on: with its answer, or one of them asks.
   struct Over {
-    Over(std::shared_ptr<Search> s, const std::string& o)
-        : search(std::move(s)), options(o), asking(std::make_shared<Search::Asking>()) {
-      search->asking[options] = asking;
+    Over(Loop& l, std::shared_ptr<Search> s, const std::string& a)
+        : loop(l), search(std::move(s)), asks(a), asking(std::make_shared<Search::Asking>()) {
+      search->asking[asks] = asking;
     }
     Over(const Over&) = delete;
     ~Over() {
-      search->asking.erase(options);
-      for (const Future<bool>& one : asking->waiting) one.set(true);
+      search->asking.erase(asks);
+      wake(loop, std::make_shared<const std::vector<Future<bool>>>(std::move(asking->waiting)), 0);
     }
+    Loop& loop;
     std::shared_ptr<Search> search;
-    std::string options;
+    std::string asks;
     std::shared_ptr<Search::Asking> asking;
   };
-  Over mine(search_, wish.options);
-  Result<std::vector<provider::Offer>> found = co_await ask_until_answered(*wish.terms, token);
+  Over mine(loop_, search_, wish->asks);
+  Result<std::vector<provider::Offer>> found = co_await ask_until_answered(*wish, token);
   std::optional<Result<Offers>> out;
   if (found) out.emplace(std::make_shared<const std::vector<provider::Offer>>(std::move(*found)));
   else out.emplace(found.error());
@@ -70,6 +80,7 @@ Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& ter
     RILLE_CO_TRY(std::vector<Asked> answers, co_await ask(terms.query, token));
     for (Asked& asked : answers) {
       if (!asked.offers) failure = asked.offers.error();
+      else if (found.empty()) found = std::move(*asked.offers);
       else std::move(asked.offers->begin(), asked.offers->end(), std::back_inserter(found));
     }
     if (!found.empty() || !failure) co_return found;
@@ -94,13 +105,14 @@ const provider::Offer* Manager::best_of(const Terms& terms, const Refused& refus
     return !why && !refused.covers(o);
   };
   const bool by_price = terms.query.rank == provider::Rank::price;
+  const std::int64_t now = now_us();
   const auto rank = [&](const provider::Offer& o) {
     const Micros price = terms.price_of(o), disk = terms.disk_of(o);
     const Micros with_disk = price < 0 || disk < 0 ? provider::price_unknown : price + disk;
     provider::GpuWorth worth;
     if (!by_price) worth = provider::gpu_worth(terms.query, o.gpu, o.gpu_memory_bytes);
     return std::tuple(Refused::has(refused.last, o.provider, o.id), Refused::has(refused.regions, o.provider, o.region),
-                      recent_->has(o, now_us()), provider::merit(terms.query.rank, with_disk, o.gpu_count, worth),
+                      recent_->has(o, now), provider::merit(terms.query.rank, with_disk, o.gpu_count, worth),
                       with_disk < 0, with_disk);
   };
   const provider::Offer* best = nullptr;
@@ -113,8 +125,8 @@ const provider::Offer* Manager::best_of(const Terms& terms, const Refused& refus
   return best;
 }
 
-Async<provider::Offer> Manager::choose(const Wish& wish, Refused& refused, CancelToken token) {
-  const Terms& terms = *wish.terms;
+Async<const provider::Offer*> Manager::choose(const Wish& wish, Refused& refused, CancelToken token) {
+  const Terms& terms = *wish;
   const bool old = !refused.listed || now_us() - refused.listed_us > list_lasts_us || now_us() < refused.listed_us;
   const char* obstacle = nullptr;
   const provider::Offer* best = old ? nullptr : best_of(terms, refused, obstacle);
@@ -124,7 +136,7 @@ Async<provider::Offer> Manager::choose(const Wish& wish, Refused& refused, Cance
     obstacle = nullptr;
     best = best_of(terms, refused, obstacle);
   }
-  if (best) co_return *best;
+  if (best) co_return best;
   std::vector<provider::Offer> others;
   if (refused.listed->empty()) others = co_await elsewhere(terms, token);
   co_return nothing_to_rent(terms, !refused.listed->empty() && !obstacle, obstacle, others);

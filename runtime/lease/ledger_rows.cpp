@@ -18,11 +18,19 @@ Result<> open_segment(store::Db& db, const Lease& l, const char* part, Micros pr
                 {l.id, l.generation, l.machine_id, std::string_view(part), from_us, price});
 }
 
+// Most are billed as the one before.
+const std::string& text_of(const provider::Billing& billing) {
+  thread_local provider::Billing last;
+  thread_local std::string text;
+  if (text.empty() || billing != last) text = billing.to_value().to_json(), last = billing;
+  return text;
+}
+
 Result<> begin_tenure(store::Db& db, const Lease& l, std::int64_t from_us, bool& begun) {
-  std::string billing = l.request.offer.billing.to_value().to_json();
   RILLE_CHECK(db.run("INSERT OR IGNORE INTO machines(lease,generation,machine_id,provider,region,billing,from_us) "
                      "VALUES(?,?,?,?,?,?,?)",
-                     {l.id, l.generation, l.machine_id, l.provider, l.request.offer.region, billing, from_us}));
+                     {l.id, l.generation, l.machine_id, l.provider, l.request.offer.region,
+                      text_of(l.request.offer.billing), from_us}));
   begun = db.changes() == 1;
   if (!begun) return {};
   RILLE_CHECK(open_segment(db, l, "machine", l.price_micros_per_hour, from_us));

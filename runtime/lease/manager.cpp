@@ -73,7 +73,7 @@ Manager::Manager(Loop& loop, store::Journal& journal, provider::Registry& regist
 
 void Manager::set_rates(provider::Rates rates) {
   rates_ = std::move(rates);
-  search_->last = Wish();  // was read with others
+  search_->last = nullptr;  // was read with others
 }
 
 std::string Manager::lease_id(const std::string& run, const std::string& key) {
@@ -84,6 +84,12 @@ Result<std::optional<Lease>> Manager::find(const std::string& id) const {
   RILLE_TRY(auto rows, read_leases(journal_.reader(), "WHERE id=?", {id}));
   if (rows.empty()) return std::optional<Lease>();
   return std::optional<Lease>(std::move(rows.front()));
+}
+
+Result<Manager::Shared> Manager::known(const std::string& id) const {
+  RILLE_TRY(auto rows, read_leases(journal_.reader(), "WHERE id=?", {id}));
+  if (rows.empty()) return Shared();
+  return std::make_shared<Lease>(std::move(rows.front()));
 }
 
 Result<std::vector<Lease>> Manager::of_run(const std::string& run) const {
@@ -163,13 +169,12 @@ Async<> Manager::pause(std::int64_t ms, CancelToken token) {
   co_return co_await sleep_for(loop_, ms, token);
 }
 
-// Compare and set; see rows.hpp for the error of a lost race.
-Async<> Manager::save(Lease& lease, store::Fence fence) {
-  auto row = std::make_shared<Lease>(lease);
-  store::Journal::Write write = [row](store::Db& db) { return write_lease(db, *row); };
+// Compare and set; see rows.hpp for the error of a lost race. Until it is over the lease is the journal's alone.
+Async<> Manager::save(Shared lease, store::Fence fence) {
+  store::Journal::Write write = [lease](store::Db& db) { return write_lease(db, *lease); };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));
-  lease.seen.state = lease.state;
-  lease.seen.generation = lease.generation;
+  lease->seen.state = lease->state;
+  lease->seen.generation = lease->generation;
   if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
   co_return success();
 }

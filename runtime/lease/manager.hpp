@@ -232,9 +232,13 @@ class Manager {
  private:
   struct Refused;
   struct Recent;
-  struct Wish;
+  struct Renting;
   struct Search;
+  using Wish = std::shared_ptr<const Terms>;
   using Offers = std::shared_ptr<const std::vector<provider::Offer>>;
+  // What several coroutines and the journal's thread work on, one after another: a Lease in a frame is 2 KB of it.
+  using Shared = std::shared_ptr<Lease>;
+  Result<Shared> known(const std::string& id) const;  // null: there is no such row
   Result<std::optional<Lease>> unseen(const std::string& provider, const provider::Bill& bill) const;
   Result<Terms> terms_of(const Value& options) const;  // with this home's rates
   // choose.cpp
@@ -243,14 +247,18 @@ class Manager {
   Async<std::vector<provider::Offer>> ask_until_answered(const Terms& terms, CancelToken token);
   Task<std::vector<provider::Offer>> elsewhere(Terms terms, CancelToken token);
   const provider::Offer* best_of(const Terms& terms, const Refused& refused, const char*& obstacle) const;
-  Async<provider::Offer> choose(const Wish& wish, Refused& refused, CancelToken token);
-  // acquire.cpp
-  Async<Lease> plan(const Acquire& request, std::optional<Lease> before, Refused& refused, CancelToken token);
-  Async<Lease> give_up(Lease lease, Error why, store::Fence fence);
-  Async<Lease> create(Lease lease, Acquire request, Refused refused, Event event, CancelToken token);
-  Async<Lease> adopt(Lease lease, provider::Machine machine, store::Fence fence, Event event);
-  Async<std::optional<provider::Machine>> find_machine(Lease lease, bool until_proof, CancelToken token);
-  Async<> save(Lease& lease, store::Fence fence);
+  Async<const provider::Offer*> choose(const Wish& wish, Refused& refused, CancelToken token);  // one of refused.listed
+  // acquire.cpp, replace.cpp: what `renting` becomes is in it
+  Async<> plan(Renting& renting);
+  Shared draft(const Renting& renting, const Terms& terms, const provider::Offer& offer) const;
+  Async<> plan_next(Renting& renting, Error refusal);
+  Async<> give_up(Renting& renting, Error why);
+  Async<> create(Renting& renting);
+  Async<> adopt(Renting& renting);
+  Async<bool> find_machine(Renting& renting, bool until_proof);
+  Async<> renew(Renting& renting, Replace request);
+  Async<> end_for_another(Shared lease, store::Fence fence);
+  Async<> save(Shared lease, store::Fence fence);
   Async<> pause(std::int64_t ms, CancelToken token = {});
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
   // resize.cpp
@@ -264,9 +272,11 @@ class Manager {
   Async<Lease> unchanged(Lease lease, Error why, store::Fence fence, Event event);
   Async<Lease> vanished(Lease lease, Error why, bool unanswered, store::Fence fence, Event event);
   // release.cpp
-  Result<std::optional<Lease>> find_to_end(const std::string& id) const;
-  Async<> end_lease(Lease lease, Event event, store::Fence fence);
-  Async<std::string> end_machine(Lease lease);  // the id of a machine that it has met; "": there was none
+  Async<Shared> take_to_end(std::string id, store::Fence fence);
+  Result<Shared> find_to_end(const std::string& id) const;
+  Async<> end_lease(Shared lease, Event event, store::Fence fence);
+  Async<> settle(Shared lease, std::shared_ptr<const Error> unwritten, Event event, store::Fence fence);
+  Async<std::string> end_machine(std::shared_ptr<const Lease> lease);  // the id that it has met; "": there was none
   void tell(const Event& event, const char* what, const Lease& lease);
   Async<> end_one(std::string machine, std::string provider);
   // reap.cpp

@@ -104,7 +104,8 @@ Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& re
     }
     // Whoever resumes its run goes on with another machine.
     if (vanished && !lease.detached && replaces(lease)) lease.replacing = "its machine is gone";
-    Result<> r = co_await end_lease(lease, nullptr, {});
+    Shared ending = std::make_shared<Lease>(lease);
+    Result<> r = co_await end_lease(std::move(ending), nullptr, {});
     if (!r && is_moved(r.error())) continue;  // somebody has resumed the run, or ends the lease as well
     if (!r) lease.error = r.error().message;
     (r ? report.released : report.failed).push_back(std::move(lease));
@@ -177,25 +178,26 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
 }
 
 // The row is wrong. It is opened again, so that the machine is counted and shown until it has really ended.
-Async<> Manager::end_settled(Lease row, Machine machine, ReapReport& report) {
-  row.state = "releasing";
-  row.released_us = 0;
-  row.machine_id = machine.id;
-  if (!row.live_us) row.live_us = machine.created_wall_us ? machine.created_wall_us : row.created_us;
-  row.error = "the provider has the machine, although it was released";
+Async<> Manager::end_settled(Lease settled, Machine machine, ReapReport& report) {
+  const Shared row = std::make_shared<Lease>(std::move(settled));
+  row->state = "releasing";
+  row->released_us = 0;
+  row->machine_id = machine.id;
+  if (!row->live_us) row->live_us = machine.created_wall_us ? machine.created_wall_us : row->created_us;
+  row->error = "the provider has the machine, although it was released";
   if (Result<> saved = co_await save(row, {}); !saved && is_lost(saved.error())) co_return success();
-  report.revived.push_back(row);
+  report.revived.push_back(*row);
   // Not release(): a lease that is about to get another machine still is.
   Result<> r = success();
   store::Fence nobody;
-  Lease opened = row;
-  if (row.seen.state == "releasing") r = co_await end_lease(std::move(opened), nullptr, std::move(nobody));
+  Shared opened = std::make_shared<Lease>(*row);
+  if (row->seen.state == "releasing") r = co_await end_lease(std::move(opened), nullptr, std::move(nobody));
   if (!r && is_moved(r.error())) r = success();  // whoever has moved it ends its machines
   // A journal that cannot be written still says `released`: the machine ends all the same.
-  if (r && row.seen.state == "released")
+  if (r && row->seen.state == "released")
     if (Result<std::string> ended = co_await end_machine(row); !ended) r = ended.error();
-  if (!r) row.error = r.error().message;
-  (r ? report.released : report.failed).push_back(std::move(row));
+  if (!r) row->error = r.error().message;
+  (r ? report.released : report.failed).push_back(std::move(*row));
   co_return success();
 }
 

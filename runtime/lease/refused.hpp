@@ -86,22 +86,26 @@ struct Manager::Recent {
   }
 };
 
-// The options of a rent, as text and as they were read.
-struct Manager::Wish {
-  Wish() = default;                    // not an aggregate: see loop/task.hpp
-  std::string options;
-  std::shared_ptr<const Terms> terms;
+// One rent, from the wish to the machine: what the coroutines that work on it share, so that their frames are small.
+struct Manager::Renting {
+  Renting() = default;                 // not an aggregate: see loop/task.hpp
+  Acquire request;
+  Event event;
+  CancelToken token;
+  Refused refused;
+  Shared lease;                        // its newest generation; null: it has no row
 };
 
-// What this process asks its providers for now, by the options of rent: who wants the same meanwhile waits for that
-// answer. And the options that were read last, for many rents often have the same.
+// What this process asks its providers now, by Terms::asks: who would ask the same meanwhile waits for that answer. And
+// the options that were read last, for many rents often have the same.
 struct Manager::Search {
   struct Asking {
     std::vector<Future<bool>> waiting;
     std::optional<Result<Offers>> answer;  // none when all is over: whoever asked was cancelled, or is no more
   };
   std::map<std::string, std::shared_ptr<Asking>> asking;
-  Wish last;
+  std::string last_options;
+  Wish last;                           // null: none was read
 };
 
 }  // namespace rille::lease

@@ -33,7 +33,8 @@ Error still_there() {
 // Ends the machine of the lease and every other that bears its tag, and waits for the provider's word. That is `gone`
 // for a machine that the provider still knows. A machine that it does not know, and an empty list, say nothing while
 // what was made may not be visible yet; a terminate that was "successful" then is sent again.
-Async<std::string> Manager::end_machine(Lease lease) {
+Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
+  const Lease& lease = *shared;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
   std::set<std::string> targets, costless;
@@ -104,45 +105,79 @@ void Manager::tell(const Event& event, const char* what, const Lease& lease) {
 }
 
 Async<> Manager::release(std::string id, Event event, store::Fence fence) {
+  RILLE_CO_TRY(const Shared taken, co_await take_to_end(id, fence));
+  if (taken) {
+    Result<> ended = co_await settle(taken, nullptr, event, fence);
+    if (ended || !is_moved(ended.error())) co_return ended;
+  }
   for (int moves = 0;; ++moves) {
-    RILLE_CO_TRY(std::optional<Lease> found, find_to_end(id));
+    RILLE_CO_TRY(const Shared found, find_to_end(id));
     if (!found)
       co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id),
                            "list them with `rille leases`");
     if (found->state == "released" && found->replacing.empty()) co_return success();
     found->replacing.clear();  // it was about to be given another machine: no more
-    if (found->state == "released") {
-      Result<> saved = co_await save(*found, fence);
-      if (saved || !is_moved(saved.error()) || moves >= moves_max) co_return saved;
-      continue;
-    }
-    Result<> ended = co_await end_lease(std::move(*found), event, fence);
+    Result<> ended;
+    if (found->state == "released") ended = co_await save(found, fence);
+    else ended = co_await end_lease(found, event, fence);
     if (ended || !is_moved(ended.error()) || moves >= moves_max) co_return ended;
   }
 }
 
+namespace {
+
 // A live machine ends without a look at its request: its place is in the ledger, too. All else is read whole, since it
-// may be written whole.
-Result<std::optional<Lease>> Manager::find_to_end(const std::string& id) const {
-  RILLE_TRY(std::vector<Lease> rows, read_leases(journal_.reader(), "WHERE id=?", {id}, Parts::brief));
-  if (rows.empty()) return std::optional<Lease>();
-  Lease& l = rows.front();
+// may be written whole: none is given.
+Result<std::optional<Lease>> read_to_end(store::Db& db, const std::string& id) {
+  RILLE_TRY(std::optional<Lease> found, read_brief(db, id));
+  if (!found || found->state != "live") return std::optional<Lease>();
+  const Lease& l = *found;
   const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
   const auto its = std::find_if(l.tenures.begin(), l.tenures.end(), is_its);
-  if (l.state != "live" || its == l.tenures.end()) return find(id);
-  l.request.offer.region = its->region;
-  l.request.offer.billing = its->billing;
-  return std::optional<Lease>(std::move(l));
+  if (its == l.tenures.end()) return std::optional<Lease>();
+  found->request.offer.region = its->region;
+  found->request.offer.billing = its->billing;
+  return found;
+}
+
+}  // namespace
+
+// Most that end are live: such a one is read where it is written, in one transaction, so that it cannot have moved in
+// between. Null: it is another, or that was not possible; whoever asked reads it, and sees.
+Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) {
+  const auto taken = std::make_shared<std::optional<Lease>>();
+  store::Journal::Write write = [taken, id = std::move(id)](store::Db& db) -> Result<> {
+    taken->reset();  // the journal may try a write twice
+    RILLE_TRY(std::optional<Lease> found, read_to_end(db, id));
+    if (!found) return {};
+    found->state = "releasing";
+    found->replacing.clear();  // if it was about to be given another machine: no more
+    RILLE_CHECK(write_lease(db, *found));
+    *taken = std::move(found);
+    return {};
+  };
+  const Result<> written = co_await journal_.commit(std::move(write), std::move(fence));
+  if (!written || !*taken) co_return Shared();
+  Lease& lease = **taken;
+  lease.seen.state = lease.state;
+  if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
+  co_return Shared(taken, &lease);
+}
+
+Result<Manager::Shared> Manager::find_to_end(const std::string& id) const {
+  RILLE_TRY(std::optional<Lease> found, read_to_end(journal_.reader(), id));
+  if (!found) return known(id);
+  return std::make_shared<Lease>(std::move(*found));
 }
 
 Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence) {
-  RILLE_CO_TRY(std::optional<Lease> found, find(id));
+  RILLE_CO_TRY(const Shared found, known(id));
   if (!found || found->generation != generation) co_return success();
   // Called again after a failure, it goes on with what that has left.
   const bool again = found->state == "releasing" && !found->error.empty();
   if (found->state != "live" && !again) co_return success();
   if (!again && replaces(*found) && !found->detached) found->replacing = "it was idle";
-  Result<> ended = co_await end_lease(std::move(*found), std::move(event), std::move(fence));
+  Result<> ended = co_await end_lease(found, std::move(event), std::move(fence));
   if (!ended && is_moved(ended.error())) co_return success();
   co_return ended;
 }
@@ -160,47 +195,62 @@ Error Manager::release_failed(const Lease& lease) {
 }
 
 // As the row was read: one that has moved since is left to the caller, with the error that says so.
-Async<> Manager::end_lease(Lease lease, Event event, store::Fence fence) {
-  std::optional<Error> unwritten;
-  if (lease.state == "intent") {  // nothing has left for it: the row is all there is
-    lease.state = "released";
-    lease.released_us = now_us();
+Async<> Manager::end_lease(Shared lease, Event event, store::Fence fence) {
+  std::shared_ptr<const Error> unwritten;
+  if (lease->state == "intent") {  // nothing has left for it: the row is all there is
+    lease->state = "released";
+    lease->released_us = now_us();
     RILLE_CO_CHECK(co_await save(lease, fence));
-    tell(event, "released", lease);
+    tell(event, "released", *lease);
     co_return success();
   }
-  if (lease.state != "releasing") {
-    lease.state = "releasing";
+  if (lease->state != "releasing") {
+    lease->state = "releasing";
     if (Result<> saved = co_await save(lease, fence); !saved) {
       if (is_lost(saved.error())) co_return saved;
-      unwritten = saved.error();  // the machine costs money, whatever the disk says
+      unwritten = std::make_shared<const Error>(saved.error());  // the machine costs money, whatever the disk says
     }
   }
+  co_return co_await settle(std::move(lease), std::move(unwritten), std::move(event), std::move(fence));
+}
+
+namespace {
+
+Error not_ended(const Lease& lease, std::shared_ptr<const Error> unwritten, const Error& why) {
+  Error e = Manager::release_failed(lease);
+  e.cause = unwritten ? std::move(unwritten) : std::make_shared<const Error>(why);
+  return e;
+}
+
+Error not_recorded(const Lease& lease, Error e) {
+  e.message = fmt::format("the machine of lease '{}' has ended, but that could not be recorded: {}", lease.name,
+                          e.message);
+  e.hint = "free the disk, then `rille gc`: it asks the provider again and corrects the record";
+  e.resource = lease.id;
+  return e;
+}
+
+}  // namespace
+
+// Of one that is `releasing`. unwritten: why its row does not say so.
+Async<> Manager::settle(Shared lease, std::shared_ptr<const Error> unwritten, Event event, store::Fence fence) {
   Result<std::string> gone = co_await end_machine(lease);
-  if (gone && !gone->empty() && lease.machine_id.empty()) {
-    lease.machine_id = *gone;
-    lease.live_us = lease.created_us;  // since when is not known: at the earliest
+  if (gone && !gone->empty() && lease->machine_id.empty()) {
+    lease->machine_id = *gone;
+    lease->live_us = lease->created_us;  // since when is not known: at the earliest
   }
   if (!gone) {
-    lease.error = gone.error().message;
-    if (Result<> saved = co_await save(lease, fence); !saved) unwritten = saved.error();
-    Error e = release_failed(lease);
-    e.cause = std::make_shared<const Error>(unwritten ? *unwritten : gone.error());
-    co_return e;
+    lease->error = gone.error().message;
+    const Result<> saved = co_await save(lease, fence);
+    if (!saved) unwritten = std::make_shared<const Error>(saved.error());
+    co_return not_ended(*lease, std::move(unwritten), gone.error());
   }
-  lease.state = "released";
-  lease.error.clear();
-  lease.released_us = now_us();
-  if (Result<> saved = co_await save(lease, fence); !saved) {
-    if (is_lost(saved.error())) co_return saved;
-    Error e = saved.error();
-    e.message = fmt::format("the machine of lease '{}' has ended, but that could not be recorded: {}", lease.name,
-                            e.message);
-    e.hint = "free the disk, then `rille gc`: it asks the provider again and corrects the record";
-    e.resource = lease.id;
-    co_return e;
-  }
-  tell(event, "released", lease);
+  lease->state = "released";
+  lease->error.clear();
+  lease->released_us = now_us();
+  const Result<> saved = co_await save(lease, fence);
+  if (!saved) co_return is_lost(saved.error()) ? saved.error() : not_recorded(*lease, saved.error());
+  tell(event, "released", *lease);
   co_return success();
 }
 

@@ -48,77 +48,85 @@ std::int64_t Manager::look_every_ms(const Lease& lease) const {
 }
 
 Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
-  RILLE_CO_TRY(std::optional<Lease> found, find(request.id));
-  if (!found) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id));
-  Lease lease = std::move(*found);
-  if (lease.state == "live" && lease.generation > request.generation) co_return lease;  // it has been moved by now
-  if (lease.state != "live" && lease.replacing.empty()) co_return not_replaceable(lease);
-  const bool ever_lived = lease.ever_lived();  // else it is a fork's, which has had no machine yet
-  if (ever_lived && now_us() >= lease.expires_us) co_return ttl_over(lease);
-  if (lease.state == "live") {
-    lease.replacing = request.why.empty() ? "asked for" : request.why;
-    lease.state = "releasing";
+  const auto renting = std::make_unique<Renting>();
+  renting->event = std::move(event);
+  renting->token = std::move(token);
+  RILLE_CO_CHECK(co_await renew(*renting, std::move(request)));
+  co_return std::move(*renting->lease);
+}
+
+Async<> Manager::renew(Renting& renting, Replace request) {
+  RILLE_CO_TRY(const Shared lease, known(request.id));
+  if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id));
+  renting.lease = lease;
+  if (lease->state == "live" && lease->generation > request.generation) co_return success();  // it has been moved
+  if (lease->state != "live" && lease->replacing.empty()) co_return not_replaceable(*lease);
+  const bool ever_lived = lease->ever_lived();  // else it is a fork's, which has had no machine yet
+  if (ever_lived && now_us() >= lease->expires_us) co_return ttl_over(*lease);
+  if (lease->state == "live") {
+    lease->replacing = request.why.empty() ? "asked for" : request.why;
+    lease->state = "releasing";
     RILLE_CO_CHECK(co_await save(lease, request.fence));
-    event("replacing", lease.to_value(now_us()));
+    renting.event("replacing", lease->to_value(now_us()));
   }
-  if (lease.state == "releasing") {
-    Result<std::string> gone = co_await end_machine(lease);
-    if (!gone) {
-      lease.error = gone.error().message;
-      RILLE_CO_CHECK(co_await save(lease, request.fence));
-      co_return release_failed(lease).with_cause(gone.error()).with_retry();
-    }
-    lease.state = "released";
-    lease.error.clear();
-    lease.released_us = now_us();
-    RILLE_CO_CHECK(co_await save(lease, request.fence));
-    RILLE_CO_TRY(found, find(request.id));
-    lease.tenures = std::move(found->tenures);  // with the end that has just been written
-  }
-  if (lost_at_once(lease))
+  if (lease->state == "releasing") RILLE_CO_CHECK(co_await end_for_another(lease, request.fence));
+  if (lost_at_once(*lease))
     co_return make_error(ErrorKind::state,
-                         fmt::format("'{}' is given up: {} machines in a row were lost within {}", lease.name,
+                         fmt::format("'{}' is given up: {} machines in a row were lost within {}", lease->name,
                                      brief_max, format_duration_ms(brief_us / 1000)),
                          "see why with `rille logs`; rent under another name to try again");
-  Acquire again;
-  again.name = lease.name;
-  again.scope = lease.scope;
-  again.options = lease.options;
+  Acquire& again = renting.request;
+  again.name = lease->name;
+  again.scope = lease->scope;
+  again.options = lease->options;
   if (const Value::Object* other = request.options.as_object())
     for (const auto& [key, value] : *other) again.options.set(key, value);
   again.fence = request.fence;
   again.leases_max = request.leases_max;
-  Refused refused;
-  if (lease.state == "released" || lease.state == "intent") {
+  if (lease->state == "released" || lease->state == "intent") {
     if (ever_lived) {  // it has just taken one away
-      refused.regions.emplace(lease.provider, lease.request.offer.region);
-      refused.last.emplace(lease.provider, lease.request.offer.id);
+      renting.refused.regions.emplace(lease->provider, lease->request.offer.region);
+      renting.refused.last.emplace(lease->provider, lease->request.offer.id);
     }
-    RILLE_CO_TRY(lease, co_await plan(again, lease, refused, token));
-    event("replace", lease.to_value(now_us()));
+    RILLE_CO_CHECK(co_await plan(renting));
+    renting.event("replace", renting.lease->to_value(now_us()));
   }
-  co_return co_await create(std::move(lease), std::move(again), std::move(refused), std::move(event),
-                            std::move(token));
+  co_return co_await create(renting);
+}
+
+// The machine of a lease that is `releasing`, and will have another.
+Async<> Manager::end_for_another(Shared lease, store::Fence fence) {
+  const Result<std::string> gone = co_await end_machine(lease);
+  if (!gone) {
+    lease->error = gone.error().message;
+    RILLE_CO_CHECK(co_await save(lease, fence));
+    co_return release_failed(*lease).with_cause(gone.error()).with_retry();
+  }
+  lease->state = "released";
+  lease->error.clear();
+  lease->released_us = now_us();
+  RILLE_CO_CHECK(co_await save(lease, fence));
+  RILLE_CO_TRY(lease->tenures, read_tenures(journal_.reader(), lease->id));  // with the end that has just been written
+  co_return success();
 }
 
 // A run's lease that outlives it: from here on it is the home's. The machine's own switch and the money are set for its
 // expiry: a detached lease can end sooner, never later. Twice is once, with the nearer end.
 Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence fence) {
-  RILLE_CO_TRY(std::optional<Lease> found, find(id));
-  if (!found) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id));
-  Lease lease = std::move(*found);
-  if (lease.state != "live") co_return not_replaceable(lease);
-  if (ttl_ms > (lease.expires_us - lease.created_us) / 1000 && !lease.detached) {
+  RILLE_CO_TRY(const Shared lease, known(id));
+  if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id));
+  if (lease->state != "live") co_return not_replaceable(*lease);
+  if (ttl_ms > (lease->expires_us - lease->created_us) / 1000 && !lease->detached) {
     Error e = make_error(ErrorKind::invalid,
-                         fmt::format("'{}' cannot be detached for {}: it was rented until {}", lease.name,
-                                     format_duration_ms(ttl_ms), format_utc(lease.expires_us)),
+                         fmt::format("'{}' cannot be detached for {}: it was rented until {}", lease->name,
+                                     format_duration_ms(ttl_ms), format_utc(lease->expires_us)),
                          "rent it with a longer ttl, or detach it for less");
     co_return e;
   }
-  lease.detached = true;
-  lease.expires_us = std::min(lease.expires_us, now_us() + ttl_ms * 1000);
+  lease->detached = true;
+  lease->expires_us = std::min(lease->expires_us, now_us() + ttl_ms * 1000);
   RILLE_CO_CHECK(co_await save(lease, std::move(fence)));
-  co_return lease;
+  co_return std::move(*lease);
 }
 
 }  // namespace rille::lease

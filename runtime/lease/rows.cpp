@@ -6,50 +6,56 @@
 
 namespace rille::lease {
 
+namespace {
+
+// The first 28 columns of both queries; those that a brief one leaves empty are not read here.
+Lease brief_of(const store::Row& row) {
+  Lease l;
+  l.id = row.text(0);
+  l.run = row.text(1);
+  l.name = row.text(2);
+  l.scope = row.text(3);
+  l.generation = row.integer(4);
+  l.provider = row.text(5);
+  l.state = row.text(6);
+  l.token = row.text(8);
+  l.tag = row.text(9);
+  l.machine_id = row.text(11);
+  l.price_micros_per_hour = row.integer(12);
+  l.created_us = row.integer(13);
+  l.send_by_us = row.integer(14);
+  l.live_us = row.integer(15);
+  l.expires_us = row.integer(16);
+  l.released_us = row.integer(17);
+  l.detached = row.integer(18) != 0;
+  l.error = row.text(19);
+  l.seen.state = l.state;
+  l.seen.generation = l.generation;
+  l.seen.epoch = row.integer(20);
+  l.cap_micros_per_hour = row.integer(22);
+  l.disk_micros_per_hour = row.integer(23);
+  l.reserved_micros = row.integer(24);
+  l.replacing = row.text(25);
+  l.run_tag = row.text(26);
+  l.taken_us = row.null(27) ? 0 : row.integer(27);
+  return l;
+}
+
+}  // namespace
+
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
-                                       std::initializer_list<store::SqlValue> values, Parts parts) {
+                                       std::initializer_list<store::SqlValue> values) {
   std::vector<Lease> out;
   Result<> parsed;
-  const auto columns = [](std::string_view scope, std::string_view texts, std::string_view options) {
-    return fmt::format(
-        "SELECT id,run,name,{},generation,provider,state,{},machine_id,price_micros_per_hour,created_us,"
-        "send_by_us,live_us,expires_us,released_us,detached,error,"
-        "(SELECT epoch FROM runs WHERE runs.id=leases.run),{},cap_micros_per_hour,disk_micros_per_hour,"
-        "reserved_micros,replacing,(SELECT tag FROM runs WHERE runs.id=leases.run),"
-        "(SELECT deadline_us FROM notices n WHERE n.lease=leases.id AND n.generation=leases.generation) FROM leases ",
-        scope, texts, options);
-  };
-  static const std::string whole = columns("scope", "request,token,tag,machine", "options");
-  static const std::string brief = columns("''", "NULL,'',tag,NULL", "NULL");
-  const std::string sql = std::string(parts == Parts::brief ? brief : whole).append(where);
+  constexpr const char* columns =
+      "SELECT id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,price_micros_per_hour,"
+      "created_us,send_by_us,live_us,expires_us,released_us,detached,error,"
+      "(SELECT epoch FROM runs WHERE runs.id=leases.run),options,cap_micros_per_hour,disk_micros_per_hour,"
+      "reserved_micros,replacing,(SELECT tag FROM runs WHERE runs.id=leases.run),"
+      "(SELECT deadline_us FROM notices n WHERE n.lease=leases.id AND n.generation=leases.generation) FROM leases ";
+  const std::string sql = std::string(columns).append(where);
   RILLE_CHECK(db.query(sql, values, [&](const store::Row& row) {
-    Lease l;
-    l.id = row.text(0);
-    l.run = row.text(1);
-    l.name = row.text(2);
-    l.scope = row.text(3);
-    l.generation = row.integer(4);
-    l.provider = row.text(5);
-    l.state = row.text(6);
-    l.token = row.text(8);
-    l.tag = row.text(9);
-    l.machine_id = row.text(11);
-    l.price_micros_per_hour = row.integer(12);
-    l.created_us = row.integer(13);
-    l.send_by_us = row.integer(14);
-    l.live_us = row.integer(15);
-    l.expires_us = row.integer(16);
-    l.released_us = row.integer(17);
-    l.detached = row.integer(18) != 0;
-    l.error = row.text(19);
-    l.seen = {l.state, l.generation, row.integer(20)};
-    l.cap_micros_per_hour = row.integer(22);
-    l.disk_micros_per_hour = row.integer(23);
-    l.reserved_micros = row.integer(24);
-    l.replacing = row.text(25);
-    l.run_tag = row.text(26);
-    l.taken_us = row.null(27) ? 0 : row.integer(27);
-    if (parts == Parts::brief) return out.push_back(std::move(l));
+    Lease l = brief_of(row);
     auto read = [&](int column, auto from_value, auto store) {
       Result<Value> v = Value::from_json(row.text(column));
       auto typed = v ? from_value(*v) : decltype(from_value(*v))(v.error());
@@ -72,6 +78,18 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
   for (Lease& l : out) {
     RILLE_TRY(l.tenures, read_tenures(db, l.id));
   }
+  return out;
+}
+
+Result<std::optional<Lease>> read_brief(store::Db& db, const std::string& id) {
+  std::optional<Lease> out;
+  RILLE_CHECK(db.query(
+      "SELECT l.id,l.run,l.name,'',l.generation,l.provider,l.state,NULL,'',l.tag,NULL,l.machine_id,"
+      "l.price_micros_per_hour,l.created_us,l.send_by_us,l.live_us,l.expires_us,l.released_us,l.detached,l.error,"
+      "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,n.deadline_us "
+      "FROM leases l JOIN runs r ON r.id=l.run LEFT JOIN notices n ON n.lease=l.id AND n.generation=l.generation "
+      "WHERE l.id=?", {id}, [&out](const store::Row& row) { out = brief_of(row); }));
+  if (out) { RILLE_TRY(out->tenures, read_tenures(db, id)); }
   return out;
 }
 

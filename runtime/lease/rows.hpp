@@ -5,10 +5,10 @@
 
 namespace rille::lease {
 
-// brief: without its request, token, scope, options and the provider's answer: enough to end it.
-enum class Parts { whole, brief };
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
-                                       std::initializer_list<store::SqlValue> values, Parts parts = Parts::whole);
+                                       std::initializer_list<store::SqlValue> values);
+// Without its request, token, scope, options and the provider's answer: enough to end it.
+Result<std::optional<Lease>> read_brief(store::Db& db, const std::string& id);
 // Compare and set: writes only over the row that `lease.seen` describes. state, code lease_moved: it is another now.
 // Of the same generation only what moves is written: not its request and its options, nor the money that was reserved.
 Result<> write_lease(store::Db& db, const Lease& lease);

@@ -9,6 +9,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/rent_options.hpp"
 
 namespace rille::lease {
 
@@ -39,11 +40,16 @@ const std::vector<std::string>& durations() {
   return names;
 }
 
+// That are neither durations nor the offers'.
+const std::vector<std::string>& own() {
+  static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below"};
+  return names;
+}
+
 bool among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The options of rent that are neither durations nor the offers'.
 Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
   auto wrong = [&](const char* wanted, const char* hint) {
     return make_error(ErrorKind::invalid, fmt::format("{} = {}: {} is wanted", key, value.to_json(), wanted), hint);
@@ -89,24 +95,32 @@ Error unknown_option(const std::string& key, const std::vector<std::string>& all
                                  : fmt::format("did you mean {}?", near));
 }
 
+std::vector<std::string> all_options() {
+  std::vector<std::string> all = durations();
+  all.push_back("provider");
+  all.insert(all.end(), own().begin(), own().end());
+  all.insert(all.end(), provider::rent_options().begin(), provider::rent_options().end());
+  all.insert(all.end(), provider::OfferQuery::fields().begin(), provider::OfferQuery::fields().end());
+  return all;
+}
+
 }  // namespace
 
 Result<Terms> read_terms(const Value& options) {
-  std::vector<std::string> all = durations();
-  all.insert(all.end(), {"provider", "price", "disk", "unguarded", "on_loss", "idle_below"});
-  all.insert(all.end(), provider::OfferQuery::fields().begin(), provider::OfferQuery::fields().end());
+  static const std::vector<std::string> all = all_options();
+  const std::vector<std::string>& to_one = provider::rent_options();
   Terms terms;
   Value query;
   std::string from;  // the one provider
   if (const Value::Object* o = options.as_object()) {
     for (const auto& [key, value] : *o) {
       if (!among(all, key)) return unknown_option(key, all);
-      if (among(durations(), key)) continue;
+      if (among(durations(), key) || among(to_one, key)) continue;
       if (key == "provider") {
         if (!value.as_string())
           return make_error(ErrorKind::invalid, "provider must be a name", "e.g. provider = \"local\"");
         from = *value.as_string();
-      } else if (among({"price", "disk", "unguarded", "on_loss", "idle_below"}, key)) {
+      } else if (among(own(), key)) {
         RILLE_CHECK(read_own(key, value, terms));
       } else {
         query.set(key, value);
@@ -124,13 +138,16 @@ Result<Terms> read_terms(const Value& options) {
     return make_error(ErrorKind::invalid, fmt::format("provider = \"{}\" is not among providers", from),
                       "say one of the two");
   if (!from.empty()) terms.query.providers = {from};
+  terms.asks = query.set("provider", from).to_json();
+  RILLE_TRY(terms.extra, provider::read_rent_options(options, terms.query));
   if (options["on_loss"].is_null()) terms.replace = terms.query.spot;
   return terms;
 }
 
 Micros Terms::price_of(const provider::Offer& offer) const {
-  Micros known = offer.dollars(query.rates);
-  return known < 0 && price_micros_per_hour ? *price_micros_per_hour : known;
+  const Micros known = offer.dollars(query.rates);
+  const bool reserved = !extra["reservation"].is_null();  // what that costs, whoever has it knows
+  return (known < 0 || reserved) && price_micros_per_hour ? *price_micros_per_hour : known;
 }
 
 // Spot prices move, up to what the rent allows.

@@ -8,6 +8,7 @@ namespace rille::lease {
 
 struct Terms {
   provider::OfferQuery query;
+  std::string asks;                   // that, as text: who has the same asks the providers the same
   std::int64_t ttl_ms = 24 * 3'600'000;
   std::int64_t min_ttl_ms = 10 * 60'000;
   std::int64_t orphan_after_ms = 30 * 60'000;
@@ -15,9 +16,11 @@ struct Terms {
   double idle_below = 0.05;           // at most so busy is unused
   std::int64_t hold_ms = 12 * 3'600'000;  // for a run that stands still: one that was suspended or has diverged
   std::int64_t disk_bytes = 0;        // 0: what comes with the offer
-  std::optional<Micros> price_micros_per_hour;  // what it costs where the provider does not say so in dollars
+  // What it costs where the provider does not say so in dollars, or where a reservation is named.
+  std::optional<Micros> price_micros_per_hour;
   bool unguarded = false;             // also where nobody ends a machine whose runner is lost
   bool replace = false;               // when the machine is lost, go on with another
+  Value extra;                        // what is said to its one provider alone: provider/rent_options.hpp
 
   // In dollars: what an offer costs per hour, or price_unknown; and the most that this may become.
   Micros price_of(const provider::Offer& offer) const;

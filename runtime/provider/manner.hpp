@@ -2,10 +2,16 @@
 // its own header, and providers.cpp gathers. Plain constants; any thread.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "runtime/provider/reach.hpp"
+
+namespace rille {
+struct NoticeSpec;
+}
 
 namespace rille::provider {
 
@@ -24,6 +30,12 @@ struct Manner {
   // that these name, or that lie in HOME, is not looked at.
   std::span<const char* const> variables = {};
   std::span<const FarRefusal> refusals = {};
+  // What a rent may say to it alone, by the names of rent_options.hpp.
+  std::span<const char* const> options = {};
+  // Where its spot machines ask whether they will be taken away, beneath that address of its metadata service.
+  NoticeSpec (*notice)(const std::string& metadata) = nullptr;
+  // How long `rille offers` does not ask again for what was not reached, since asking in vain takes long; 0: it does.
+  std::int64_t silence_ms = 0;
 };
 
 // Of a provider that nobody knows, as a test's: none of these.

@@ -57,7 +57,7 @@ constexpr char remote_says[] = "What its own server asks for.";
 
 // A new provider is a row here, and a folder beside this file.
 constexpr Row rows[] = {
-    {"ssh", make_ssh_provider, "a real sshd", say<whoever>},
+    {"ssh", make_ssh_provider, "a real sshd", say<whoever>, ssh_manner},
     {"slurm", make_slurm_provider, "a real Slurm of four nodes", say<slurm_user>, slurm_manner},
     {"kubernetes", make_kubernetes_provider, "fake", kube_policy, kubernetes_manner},
     {"aws", make_aws_provider, "fake and moto, signer = vendor SDK", aws::policy, aws_manner},

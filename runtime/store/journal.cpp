@@ -11,7 +11,7 @@ namespace rille::store {
 
 namespace {
 void pause() { __builtin_ia32_pause(); }
-constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000;
+constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000, group_us_max = 2000;
 constexpr std::int64_t log_bytes_kept = 256 << 10;
 constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;  // moved when there is time; whatever waits
 }  // namespace
@@ -205,29 +205,42 @@ bool Journal::collect(std::unique_lock<std::mutex>& lock, Batch& batch) {
   return true;
 }
 
-// One transaction of all that is queued until the loop's turn is over. The lock is held at entry and exit only.
+// One transaction of all that is queued until the loop's turn is over, or what of that a group may take: the rest is
+// queued again, in front, so that whoever waits for the first of many goes on while the others are written. The lock is
+// held at entry and exit only.
 Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, Batch& batch) {
   struct Relock {
     std::unique_lock<std::mutex>& lock;
     ~Relock() { if (!lock) lock.lock(); }
   } relock{lock};
-  auto began = std::chrono::steady_clock::now();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(group_us_max);
   std::size_t written = 0;
+  const auto full = [&] { return written > 0 && std::chrono::steady_clock::now() > until; };
+  const auto leave = [&](std::size_t from) {
+    if (from >= batch.size()) return;
+    const auto rest = batch.begin() + static_cast<std::ptrdiff_t>(from);
+    lock.lock();
+    queue_.insert(queue_.begin(), std::move_iterator(rest), std::move_iterator(batch.end()));
+    urgent_ = true;
+    lock.unlock();
+    batch.erase(rest, batch.end());
+  };
   collect(lock, batch);
   lock.unlock();
   checked_ = nullptr;
   RILLE_CHECK(writer_->run("BEGIN IMMEDIATE"));
-  while (written < batch.size()) {
-    for (; written < batch.size(); ++written)
-      if (Result<> r = write_one(*batch[written]); !r) {
-        (void)writer_->run("ROLLBACK");
-        return r;
-      }
-    if (std::chrono::steady_clock::now() - began > std::chrono::microseconds(turn_us_max)) break;
+  while (written < batch.size() && !full()) {
+    if (Result<> r = write_one(*batch[written]); !r) {
+      (void)writer_->run("ROLLBACK");
+      leave(written + 1);
+      return r;
+    }
+    if (++written < batch.size() || full()) continue;
     lock.lock();
     collect(lock, batch);
     lock.unlock();
   }
+  leave(written);
   Result<> r = writer_->run("COMMIT");
   if (!r) (void)writer_->run("ROLLBACK");
   return r;

@@ -1,7 +1,7 @@
 // The journal: the one place that knows the schema's file, and the only writer of it. Writes are closures run by one
 // writer thread inside BEGIN IMMEDIATE transactions; what the loop queues in one turn shares one commit (WAL,
 // synchronous=FULL: one fsync): the writer runs the closures while the loop still makes the others, and commits when
-// the turn is over, or has gone on for a millisecond. commit() resumes once its write is durable, in the order of the
+// the turn is over, or it has written for 2 ms. commit() resumes once its write is durable, in the order of the
 // calls; enqueue() is for rows that only need to be durable with the next commit (it is written within 5 ms anyway).
 // A write whose fence does not match the run's epoch fails with `state` and leaves nothing: another runner has taken
 // over.

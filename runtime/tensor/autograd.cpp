@@ -7,6 +7,7 @@
 
 #include "runtime/tensor/gradient.hpp"
 #include "runtime/tensor/notebook.hpp"
+#include "runtime/tensor/owner.hpp"
 
 namespace rille::tensor {
 
@@ -17,6 +18,7 @@ Tensor leaf_grad(const std::shared_ptr<TensorImpl>& leaf) {
 
 void set_leaf_grad(const std::shared_ptr<TensorImpl>& leaf, const Tensor& grad) {
   if (auto* notebook = leaf->graph->impl().notebook) notebook->grad_written(leaf);
+  if (grad) own_unowned(grad, of_gradients);
   leaf->grad = grad;
 }
 

@@ -7,13 +7,32 @@
 
 #include "runtime/device/executor.hpp"
 #include "runtime/device/owner.hpp"
+#include "runtime/tensor/failure.hpp"
 #include "runtime/tensor/odd_numbers.hpp"
+#include "runtime/tensor/order.hpp"
 #include "runtime/tensor/record.hpp"
 #include "runtime/tensor/replay.hpp"
 
 namespace rille::tensor {
 
+namespace {
+
+// Stands before and behind the name of an error's kind, which no kernel's own words begin with.
+constexpr char kind_mark = '\1';
+
+}  // namespace
+
+void fail_with(const kernels::Call& c, const Error& why) {
+  c.fail("%c%s%c%.*s\n%s", kind_mark, std::string(to_string(why.kind)).c_str(), kind_mark,
+         int(std::min<std::size_t>(why.message.size(), 500)), why.message.c_str(), why.hint.c_str());
+}
+
 Error kernel_error(std::string_view text, bool of_launch) {
+  if (const auto last = text.find(kind_mark, 1); text.starts_with(kind_mark) && last != text.npos) {
+    Error e = kernel_error(text.substr(last + 1), false);
+    e.kind = error_kind_from(text.substr(1, last - 1));
+    return e;
+  }
   const auto end = std::min(text.find('\n'), text.size());
   Error e = make_error(of_launch ? ErrorKind::device : ErrorKind::invalid, std::string(text.substr(0, end)),
                        std::string(text.substr(std::min(end + 1, text.size()))));
@@ -83,7 +102,8 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
     device::Buffer buffer = storage ? storage->buffer : device::Buffer{};
     if (!buffer && out.bytes) {
       give_back_once(node, out, device);
-      const device::OwnedBy owner(node.op->name);
+      const char* const said = storage ? storage->owner.load() : nullptr;
+      const device::OwnedBy owner(said ? said : node.op->name);
       auto allocated = device.allocate(out.bytes);
       if (!allocated) return no_room(node, out, std::move(allocated).error());
       buffer = std::move(*allocated);
@@ -164,15 +184,39 @@ Result<void> LaneQueue::call_on(device::Executor& executor, const Op& op, const 
   return success();
 }
 
+Orders& LaneQueue::ordered(device::Executor& executor) {
+  if (!orders) orders = std::make_shared<Orders>(executor);
+  return *orders;
+}
+
+Result<void> LaneQueue::run_one(Node& node, device::Device& device, kernels::LaneState& lane) {
+  if (!node.replay) return run_node(node, *this, device, lane);
+  if (auto* executor = device.executor()) return run_replay_on(*executor, *node.replay, *this, device);
+  return run_replay(*node.replay, *this, device, lane);
+}
+
+// With launches on streams about. What cannot wait for the others does not run.
+Result<void> LaneQueue::run_ordered(Node& node, device::Device& device, kernels::LaneState& lane) {
+  const bool clocked = profile && !profile->traced();   // by events of the device's own order
+  const auto& stream = clocked ? nullptr : node.stream;
+  if (auto ready = orders->before(node, stream); !ready) {
+    auto error = std::make_shared<const Error>(std::move(ready).error());
+    if (!first_error) first_error = error;
+    fail_outputs(node, error);
+    return success();
+  }
+  auto ran = run_one(node, device, lane);
+  if (auto noted = orders->after(node, stream, ran.ok()); !noted && !first_error)
+    first_error = std::make_shared<const Error>(std::move(noted).error());
+  return ran;
+}
+
 Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bool give_up) {
   while (!nodes.empty()) {
     auto& node = *nodes.front();
-    auto* const executor = node.replay ? device.executor() : nullptr;
-    auto ran = executor      ? run_replay_on(*executor, *node.replay, *this, device)
-               : node.replay ? run_replay(*node.replay, *this, device, lane)
-                             : run_node(node, *this, device, lane);
+    auto ran = orders ? run_ordered(node, device, lane) : run_one(node, device, lane);
     if (!ran) {
-      if (drop_unwanted(nodes)) continue;
+      if (drop_unwanted(nodes) || (orders && orders->let_go())) continue;
       if (!give_up) return ran;
       auto error = std::make_shared<const Error>(std::move(ran).error());
       // Values that were to change and did not are told to whoever reads next; others to who reads them.
@@ -181,6 +225,7 @@ Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bo
     }
     nodes.pop_front();                               // lets go of its inputs: memory that nobody needs is free at once
   }
+  if (orders) orders->end_of_job();
   auto* const executor = device.executor();
   auto paced = executor ? executor->pace() : success();
   return paced || !first_error ? paced : success();   // the first error is the cause, and is told next

@@ -8,6 +8,7 @@
 
 #include "runtime/tensor/notebook.hpp"
 #include "runtime/tensor/ops.hpp"
+#include "runtime/tensor/order.hpp"
 #include "runtime/tensor/record.hpp"
 
 namespace rille::tensor {
@@ -54,6 +55,11 @@ Graph::~Graph() {
   for (const auto& node : impl_->launches) {
     for (const auto& out : node->out) if (const auto storage = out.storage.lock()) storage->writers.clear();
   }
+  // Memory that streams still use comes back behind them.
+  if (impl_->streamed)
+    device_->lane().post([queue = impl_->queue, device = device_](kernels::LaneState&) {
+      if (queue->orders) queue->orders->let_go();
+    });
 }
 
 Result<std::shared_ptr<Graph>> Graph::create(std::shared_ptr<device::Device> device) {
@@ -92,10 +98,12 @@ std::size_t Graph::depth() const { return device_->lane().depth(); }
 void Graph::flush() {
   auto nodes = take_pending(*impl_);
   if (nodes.empty()) return;
+  const bool streams = std::exchange(impl_->streams, false);
   device_->lane().post(
-      [queue = impl_->queue, device = device_, nodes = std::move(nodes)](kernels::LaneState& lane) mutable {
+      [queue = impl_->queue, device = device_, nodes = std::move(nodes), streams](kernels::LaneState& lane) mutable {
         for (auto& n : nodes) queue->nodes.push_back(std::move(n));
         nodes.clear();
+        if (streams) queue->ordered(*device->executor()).look_ahead(queue->nodes);
         if (auto run = queue->run(*device, lane); !run && !queue->first_error)
           queue->first_error = std::make_shared<const Error>(std::move(run).error());
       });
@@ -117,6 +125,7 @@ void Graph::synchronize(std::function<void(Result<void>)> done) {
   device_->lane().post([queue = impl_->queue, device = device_, done = std::move(done)](kernels::LaneState& lane) {
     queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;   // memory: try once more, then tell
     auto run = queue->run(*device, lane);
+    if (run && queue->orders) run = queue->orders->join();
     if (run) run = device->finish();
     const auto error = std::exchange(queue->first_error, nullptr);
     if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);   // what came first
@@ -172,6 +181,9 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
     data.bytes.resize(std::size_t(w.shape.count()) * size);
     if (!data.bytes.empty()) {
       if (!storage->buffer) return done(make_error(ErrorKind::internal, "a tensor without a value was read"));
+      if (queue->orders) {
+        if (auto ready = queue->orders->before_read(*storage); !ready) return done(std::move(ready).error());
+      }
       auto got = device->download(data.bytes.data(),
                                   static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,
                                   data.bytes.size());

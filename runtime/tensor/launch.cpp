@@ -157,7 +157,7 @@ Result<void> launch(Graph& g, const std::shared_ptr<const Launching>& what, cons
     in.push_back(v.tensor);
     if (!parameters[i].constant) out.push_back(v.tensor);
   }
-  return record_launch(g, std::move(payload), in, out);
+  return record_launch(g, std::move(payload), in, out, what->stream);
 }
 
 }  // namespace rille::tensor

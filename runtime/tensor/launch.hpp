@@ -1,5 +1,6 @@
 // Launching a user's kernel on tensors. A launch is a node in program order: `const` pointers are read, others are read
 // and written. It is never removed, and runs when its place has come: with the next read, or after launches_pending.
+// On a stream it is ordered with whatever else uses its tensors (order.hpp), and with nothing else.
 //
 // Errors at once: invalid, naming the kernel, its argument, the type that it has and what was given. Errors of the
 // kernel itself (checked mode, assert) come with the next read, kind device. Threads: the graph's.
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "runtime/device/kernel.hpp"
+#include "runtime/device/stream.hpp"
 #include "runtime/tensor/graph.hpp"
 
 namespace rille::tensor {
@@ -30,6 +32,7 @@ struct Launching {
   std::string where;                               // of the launch in the script, for errors; may be empty
   // Gets what the kernel prints, on the lane; may be null.
   std::shared_ptr<const std::function<void(std::string)>> say;
+  std::shared_ptr<device::Stream> stream;          // null: the device's own order
 };
 
 // `what` is kept until the launch has run; a bound kernel gives the same one each time.

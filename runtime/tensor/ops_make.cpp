@@ -103,7 +103,7 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
                            t.size_bytes()));
   }
   auto& storage = *t.impl()->storage;
-  const device::OwnedBy owner("data from the host");
+  const device::OwnedBy owner(storage.owner ? storage.owner.load() : "data from the host");
   RILLE_TRY(storage.buffer, g.device()->allocate(bytes));
   RILLE_CHECK(g.device()->upload(storage.buffer, data, bytes));
   auto& impl = g.impl();

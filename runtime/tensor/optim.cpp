@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/owner.hpp"
+#include "runtime/tensor/owner.hpp"
 #include "runtime/tensor/record.hpp"
 
 namespace rille::tensor {
@@ -74,6 +76,12 @@ Result<void> need_gradients(const std::vector<Tensor>& parameters) {
                     "loss:backward() comes first, after zero_grad(); an optimiser that was made before model:to(..) "
                     "holds the parameters of before: make it after that");
 }
+struct RuleName {
+  const char* operator()(const Adam& o) const { return o.decoupled ? "adamw" : "adam"; }
+  const char* operator()(const Sgd&) const { return "sgd"; }
+  const char* operator()(const Lion&) const { return "lion"; }
+  const char* operator()(const Muon&) const { return "muon"; }
+};
 
 Result<void> check_scale(const LossScaleOptions& o) {
   if (o.initial > 0 && o.growth >= 1 && o.backoff > 0 && o.backoff < 1 && o.interval >= 1) return success();
@@ -103,6 +111,7 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
   Optimizer o;
   Graph& g = first->graph();
   NoGrad guard(g);
+  const device::OwnedBy owner(owner_here(g, fmt::format("state of {}", std::visit(RuleName{}, groups[0].update))));
   RILLE_TRY(o.step_, zeros(g, {}, DType::i64));
   o.state_.emplace_back("step", o.step_);
   if ((o.scaling_ = scale)) {

@@ -10,6 +10,7 @@
 #include "runtime/device/owner.hpp"
 #include "runtime/tensor/epilogues.hpp"
 #include "runtime/tensor/fuse.hpp"
+#include "runtime/tensor/owner.hpp"
 #include "runtime/tensor/replay.hpp"
 
 namespace rille::tensor {
@@ -54,7 +55,7 @@ class Planner {
     const auto& notes = notebook_.notes();
     if (notes.empty() || notes[0].where.empty()) return;
     plan_->arena_owner = device::interned("arena of the compiled function at " + notes[0].where);
-    plan_->results_owner = device::interned("results of the compiled function at " + notes[0].where);
+    results_owner_ = device::interned("results of the compiled function at " + notes[0].where);
   }
 
   Place place_of(std::uint64_t id) const {
@@ -72,7 +73,10 @@ class Planner {
         out.window.offset -= notebook_.inputs()[where.number].impl()->window.offset;
       } else if (where.kind == Place::Kind::born) {
         const auto [found, fresh] = outputs_.try_emplace(storage->id, plan_->output_bytes.size());
-        if (fresh) plan_->output_bytes.push_back(storage->bytes);
+        if (fresh) {
+          plan_->output_bytes.push_back(storage->bytes);
+          plan_->output_owners.push_back(storage->owner == of_gradients ? of_gradients : results_owner_);
+        }
         out.slot = {Slot::Kind::output, found->second};
       } else {
         out.slot = {Slot::Kind::fixed, 0};
@@ -229,6 +233,7 @@ class Planner {
   const Notebook& notebook_;
   const std::vector<Tensor>& results_;
   PlanOptions options_;
+  const char* results_owner_ = "results of a compiled function";
   std::vector<std::shared_ptr<Storage>> made_;                  // by passes
   Ids made_ids_;
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
@@ -275,10 +280,10 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
   };
   if (const auto error = operand_error(replay)) return fail(error);
   RILLE_CHECK(anchor_views(plan, device));
-  const device::OwnedBy owner(plan.results_owner);
   std::vector<device::Buffer> outputs;
   outputs.reserve(replay.outputs.size());
   for (std::size_t i = 0; i < replay.outputs.size(); ++i) {
+    const device::OwnedBy owner(plan.output_owners[i]);
     RILLE_TRY(auto buffer, device.allocate(plan.output_bytes[i]));
     outputs.push_back(std::move(buffer));
   }

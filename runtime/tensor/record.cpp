@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "runtime/device/executor.hpp"
+#include "runtime/device/owner.hpp"
 #include "runtime/tensor/launch.hpp"
 #include "runtime/tensor/notebook.hpp"
+#include "runtime/tensor/owner.hpp"
 
 namespace rille::tensor {
 
@@ -13,6 +15,7 @@ Tensor make_tensor(Graph& g, DType dtype, const Dims& shape) {
   storage->id = g.impl().next_storage++;
   storage->bytes = std::size_t(shape.count()) * size_bytes(dtype);
   storage->trace = g.impl().trace;
+  storage->owner = device::OwnedBy::said();
   auto impl = std::make_shared<TensorImpl>();
   impl->graph = g.shared_from_this();
   impl->storage = std::move(storage);
@@ -99,8 +102,12 @@ Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const s
   return enter(g, node, out, update);
 }
 
-// A value as a rule keeps it: without history.
-Tensor kept(const Tensor& t) { return t ? t.detach() : t; }
+// A value as a rule keeps it: without history. What another rule made is an activation: it lives until backward().
+Tensor kept(const Tensor& t, bool made) {
+  if (!t) return t;
+  if (made || t.impl()->grad_fn) own_unowned(t, of_activations);
+  return t.detach();
+}
 
 std::shared_ptr<GradFn> make_grad_fn(OpId id, const kernels::Attrs& attrs, const kernels::RandomKey& random,
                                      const std::vector<Tensor>& in, const std::vector<Tensor>& out) {
@@ -120,11 +127,11 @@ std::shared_ptr<GradFn> make_grad_fn(OpId id, const kernels::Attrs& attrs, const
     else if (t && t.requires_grad()) edge.leaf = t.impl();
     fn->edges.push_back(std::move(edge));
     fn->in_specs.push_back(t ? Spec{t.dtype(), t.shape()} : Spec{});
-    fn->in.push_back(keep_in ? kept(t) : Tensor{});
+    fn->in.push_back(keep_in ? kept(t, false) : Tensor{});
   }
   for (const auto& t : out) {
     fn->out_specs.push_back({t.dtype(), t.shape()});
-    fn->out.push_back(keep_out ? kept(t) : Tensor{});
+    fn->out.push_back(keep_out ? kept(t, true) : Tensor{});
   }
   for (const auto* list : {&fn->in, &fn->out}) for (const auto& t : *list) fn->versions.push_back(t ? t.version() : 0);
   return fn;
@@ -153,11 +160,16 @@ Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::v
 }
 
 Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> payload, const std::vector<Tensor>& in,
-                           const std::vector<Tensor>& out) {
+                           const std::vector<Tensor>& out, const std::shared_ptr<device::Stream>& stream) {
   for (const auto& t : in) RILLE_CHECK(check_operand(g, OpId::launch, t));
   RILLE_CHECK(check_known(g, OpId::launch));
   auto node = make_node(OpId::launch, {}, in, out, true);
   node->payload = std::move(payload);
+  // A plan has its own order; and what each operation gave is looked at in the device's.
+  if (stream && g.device()->executor() && !g.impl().notebook && !g.impl().check_numbers) {
+    node->stream = stream;
+    g.impl().streams = g.impl().streamed = true;
+  }
   if (!g.impl().trace) g.impl().launches.push_back(node);
   RILLE_CHECK(enter(g, node, out, true));
   if (g.impl().launches.size() >= launches_pending) g.flush();

@@ -7,12 +7,14 @@
 // storage are touched on the lane thread only, after its birth.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/device/stream.hpp"
 #include "runtime/tensor/graph.hpp"
 #include "runtime/tensor/profile.hpp"
 #include "runtime/tensor/shape.hpp"
@@ -20,7 +22,9 @@
 
 namespace rille::tensor {
 
+class Orders;                                      // order.hpp
 struct Node;
+struct Turns;                                      // order.hpp
 
 struct Storage {
   std::uint64_t id = 0;
@@ -28,9 +32,11 @@ struct Storage {
   std::uint64_t version = 0;                       // writes after the first
   std::uint64_t trace = 0;                         // the trace it was born in; 0: none
   bool constant = false;                           // host data given inside a compiled function
+  std::atomic<const char*> owner{nullptr};         // whose memory it is to be (owner.hpp); the lane reads it
   std::vector<std::shared_ptr<Node>> writers;      // pending
   device::Buffer buffer;
   std::shared_ptr<const Error> error;              // why it has no value
+  std::shared_ptr<Turns> turns;                    // the lane's, where launches are on streams
 };
 
 // A strided window on a storage.
@@ -65,6 +71,8 @@ struct Node {
   std::shared_ptr<Replay> replay;
   std::string where;                               // not empty: its outputs are looked at for NaN (odd_numbers.hpp)
   bool once = false;                               // of a compiled function's first call: the next one has an arena
+  bool marked = false;                             // a stream is going to wait for it (order.hpp)
+  std::shared_ptr<device::Stream> stream;          // a launch's; null: the device's own order
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -90,12 +98,18 @@ struct LaneQueue {
   std::unique_ptr<Profile> profile;                // while one is asked for
   std::string first_infinity;                      // while numbers are checked: where one came from
   void (*instead)(const Op&, const kernels::Call&) = nullptr;   // tests: runs operations in place of their kernels
+  std::shared_ptr<Orders> orders;                  // null: nothing was launched on a stream
   // memory: stopped there; run again to go on. With `give_up`, an operation for which there is no memory fails like
   // any other: its outputs bear the error, the rest goes on.
   Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);
   void call(const Op& op, const kernels::Call& call);
   // The same on another device: memory, or the device's own errors.
   Result<void> call_on(device::Executor& executor, const Op& op, const kernels::Call& call);
+  Orders& ordered(device::Executor& executor);     // makes them
+
+ private:
+  Result<void> run_one(Node& node, device::Device& device, kernels::LaneState& lane);
+  Result<void> run_ordered(Node& node, device::Device& device, kernels::LaneState& lane);
 };
 
 // What a kernel said in Call::error: the message, then in a line of its own the hint.
@@ -112,6 +126,8 @@ struct Graph::Impl {
   Notebook* notebook = nullptr;                    // while a compiled function is called
   std::uint32_t dead_traces = 0;
   bool check_numbers = false;
+  bool streams = false;                            // of pending, some are on streams
+  bool streamed = false;                           // some were
   std::string backward_of;                         // while checking: the operation whose gradient is recorded
 };
 
@@ -130,9 +146,9 @@ Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, cons
 // state: an operand died with its trace; invalid: an empty handle, or operands of two graphs.
 Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                     const std::vector<Tensor>& out, bool update = false);
-// A launch: its written tensors are among `in`, too, so that they live until it has run.
+// A launch: its written tensors are among `in`, too, so that they live until it has run. stream: null, or a hint.
 Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> payload, const std::vector<Tensor>& in,
-                           const std::vector<Tensor>& out);
+                           const std::vector<Tensor>& out, const std::shared_ptr<device::Stream>& stream);
 // The same for the gradient of a random operation: it draws what the operation drew.
 Result<void> record_keyed(Graph& g, OpId op, const kernels::Attrs& attrs, const kernels::RandomKey& key,
                           const std::vector<Tensor>& in, const std::vector<Tensor>& out);

@@ -55,11 +55,11 @@ struct Plan {
   std::vector<std::shared_ptr<Storage>> written;   // made outside, and written by the plan
   std::vector<PlanOutput> outputs;
   std::vector<std::size_t> output_bytes;           // of the output storages
+  std::vector<const char*> output_owners;          // of the same
   std::size_t arena_bytes = 0, temporary_bytes = 0, recorded = 0;
   std::vector<ProfileRow> costs;                   // of the calls, without times
   std::uint32_t draws = 0;                         // random operations in the trace
   const char* arena_owner = "arena of a compiled function";
-  const char* results_owner = "results of a compiled function";
   device::Buffer arena;                            // the rest is touched on the lane only
   bool anchored = false;
   std::shared_ptr<PlanOnDevice> on_device;         // replay_device.cpp; the CPU needs none

@@ -138,7 +138,7 @@ Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     wanted.push_back(replay.outputs[i].lock());
     if (!wanted[i]) continue;
-    const device::OwnedBy owner(plan.results_owner);
+    const device::OwnedBy owner(plan.output_owners[i]);
     RILLE_TRY(outputs[i], device.allocate(plan.output_bytes[i]));
   }
   const PlanOnDevice& mine = *plan.on_device;

@@ -3,6 +3,8 @@
 
 #include "runtime/device/owner.hpp"
 #include "runtime/tensor/ops.hpp"
+#include "runtime/tensor/order.hpp"
+#include "runtime/tensor/owner.hpp"
 #include "runtime/tensor/record.hpp"
 
 namespace rille::tensor {
@@ -17,7 +19,8 @@ Result<Tensor> Graph::send(const Tensor& t, Graph& to, std::function<void(Result
   Tensor made = make_tensor(to, whole.dtype(), whole.shape());
   const auto bytes = made.size_bytes();
   auto& storage = *made.impl()->storage;
-  const device::OwnedBy owner("copies from another device");
+  own(made, owner_of_copy(t));
+  const device::OwnedBy owner(storage.owner ? storage.owner.load() : "copies from another device");
   RILLE_TRY(storage.buffer, to.device()->allocate(bytes));
   flush();
   const auto& impl = *whole.impl();
@@ -30,9 +33,14 @@ Result<Tensor> Graph::send(const Tensor& t, Graph& to, std::function<void(Result
     if (from->error) return done(Error(*from->error));
     if (bytes == 0) return done(success());
     if (!from->buffer) return done(make_error(ErrorKind::internal, "a tensor without a value was moved"));
+    if (queue->orders) {
+      if (auto ready = queue->orders->before_read(*from); !ready) return done(std::move(ready));
+    }
     const auto* const at = static_cast<const std::byte*>(from->buffer.data()) +
                            std::size_t(w.offset) * rille::size_bytes(w.dtype);
-    done(device->send(*other, target, at, bytes));
+    auto sent = device->send(*other, target, at, bytes);
+    if (queue->orders) queue->orders->after_read(*from);
+    done(std::move(sent));
   });
   return made;
 }

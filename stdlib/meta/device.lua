@@ -109,8 +109,8 @@ function Device:random_state() end
 ---@mark ephemeral
 function Device:set_random_state(state) end
 
---- What is allocated, in bytes: live, peak, cached, limit, buffers, summary. Of a CUDA device also card_free and
---- card_total, of all processes together.
+--- What is allocated, in bytes: live, peak, cached, limit, buffers. summary: what is live by size and by owner (the
+--- model, its gradients, the optimizer, ..). Of a CUDA device also card_free and card_total, of all processes together.
 ---@return table memory
 ---@mark ephemeral
 function Device:memory() end
@@ -191,9 +191,39 @@ function Device:kernel(source, options) end
 ---@error io the file cannot be read
 function Device:kernel_file(path, options) end
 
---- Waits until everything asked for has run.
+--- Waits until everything asked for has run, on all streams.
 ---@mark ephemeral
 ---@async
 function Device:synchronize() end
+
+--- A stream: an order of its own, for launches beside the device's other work. The manual's page on kernels says when
+--- it helps.
+---@return Stream stream new; a few are enough
+---@mark ephemeral
+---@error device the device is lost
+---@error state all 128 streams of a GPU are in use
+---@example
+--- local stream = dev:stream()
+--- kernel:launch({ grid = 4, block = 256, stream = stream }, n, 2.0, x, y)
+function Device:stream() end
+
+--- An event behind all that was asked for so far in the device's own order: tensor operations, and launches without a
+--- stream. What is pending is given to the device.
+---@return Event event recorded
+---@mark ephemeral
+---@error state inside a compiled function
+---@error device the device is lost
+---@example
+--- local before = dev:record()
+function Device:record() end
+
+--- What is asked for from here on in the device's own order comes after the event. The script does not wait.
+---@param event Event of this device
+---@mark ephemeral
+---@error invalid an event of another device
+---@error state inside a compiled function
+---@example
+--- dev:wait(stream:record())
+function Device:wait(event) end
 
 return Device

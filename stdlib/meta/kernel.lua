@@ -12,11 +12,13 @@ local Kernel = {}
 --- Launches the kernel: an operation in its place in the program, which runs when something is read. Pointers take
 --- contiguous tensors of their type, or nil; `const` ones are read, the others read and written. Values take numbers,
 --- booleans, lists for float4 and its kin.
----@param shape table { grid =, block =, shared = 0, cooperative = false }; grid and block: numbers, or lists of up to 3
+---@param shape table { grid =, block =, shared = 0, cooperative = false, stream = }; grid, block: numbers, or lists of
+--- up to 3; stream: of `dev:stream()`, else the device's own order
 ---@param ...? any the kernel's arguments
 ---@mark ephemeral
----@error invalid an argument of another type, a wrong number of them, a shape that no device takes
----@error state a tensor that requires grad would be written
+---@error invalid an argument of another type, a wrong number of them, a shape that no device takes, a stream of another
+--- device
+---@error state a tensor that requires grad would be written; the stream was released
 ---@example
 --- kernel:launch({ grid = 4, block = 256 }, n, 2.0, x, y)
 function Kernel:launch(shape, ...) end

@@ -26,6 +26,35 @@ function rille.device(name) end
 ---@mark ephemeral
 function rille.devices() end
 
+--- Meets the other ranks of a computation by several processes, on one machine or several: rank 0 listens at the
+--- address, the others come to it. All are started by you (or by `cluster:each`, Slurm, a shell), each with its own
+--- rank.
+---
+--- Ranks of one machine talk through shared memory, others by TCP, which is not encrypted: use a private network. With
+--- a token strangers cannot take part; where only this machine reaches the address (127.0.0.1) none is needed.
+---@param options rille.CommunicatorOptions who this is, and where the others are
+---@return Communicator comm when all have come
+---@mark ephemeral
+---@async
+---@error timeout ranks did not come in time; the message names them, at every rank
+---@error invalid the ranks do not agree in `world`, device or transport; a rank is there twice; no token
+---@error config a rank runs another build of Rille
+---@error auth another token
+---@error network nothing can listen at the address, or a rank went away
+---@error device on a GPU: there is no NCCL
+---@example
+--- local comm = rille.communicator { rank = args.rank, world = 2, address = "127.0.0.1:29500" }
+function rille.communicator(options) end
+
+---@class rille.CommunicatorOptions
+---@field rank integer this process's, from 0
+---@field world integer how many ranks there are, at most 256
+---@field address? string host and port where rank 0 listens, "10.0.0.1:29500"; a world of one needs none
+---@field token? string a secret that all ranks know
+---@field device? Device|string whose tensors it takes; the default device otherwise
+---@field timeout? string|number for all ranks to come, and of each call that makes no progress: "5m" by default
+---@field transport? string "any" (by default), or "tcp": no shared memory
+
 --- Takes the run's arguments (`--steps 500 --fast`) over defaults.
 ---
 --- The type of a default says what is accepted: a number, a boolean, a text, or a list written `a,b,c`.
@@ -79,10 +108,14 @@ function rille.rent(name, options) end
 ---@field idle_after? string end it when nobody has used it for so long: no call, no file, no busier than `idle_below`
 ---@field idle_below? number how busy an unused machine may be, from 0 to 1, by default 0.05
 ---@field disk? string a disk to order with the machine, as in "200GB"
----@field price? number dollars per hour, where the provider does not say so
+---@field price? number dollars per hour, where the provider does not say so, or of the `reservation`
 ---@field on_loss? string "replace" goes on with another machine when this one is lost, "fail" raises an error
 ---@field unguarded? boolean true accepts machines that nobody ends when the runner is lost for ever
 ---@field hold_ttl? string how long it is kept for a run that was suspended or has diverged, by default "12h"
+---@field reservation? string capacity that was reserved, by its name or id there: on demand from `provider` "aws",
+---"azure", "gcp", "alibaba", and "slurm"
+---@field qos? string the job's quality of service, its priority among others: `provider` "slurm"
+---@field priority_class? string the pod's priority among others: `provider` "kubernetes"
 
 --- Rents as `rille.rent` does, but gives nil and the error when nothing that fits can be rented.
 ---@param name string the lease's name

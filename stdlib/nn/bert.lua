@@ -5,30 +5,15 @@ local tools = require "rille.nn.tools"
 
 local function linear(inputs, outputs) return nn.linear(inputs, outputs, { deviation = 0.02 }) end
 
-local Attention = nn.class("BertAttention", {
-  init = function(self, o)
-    self.heads = o.heads
-    self.q, self.k, self.v = linear(o.width, o.width), linear(o.width, o.width), linear(o.width, o.width)
-    self.out = linear(o.width, o.width)
-  end,
-  forward = function(self, x, lengths)
-    local batch, length, width = x:size(1), x:size(2), x:size(3)
-    local d = width / self.heads
-    local function heads(y) return y:reshape(batch, length, self.heads, d):transpose(2, 3) end
-    local y = heads(self.q(x)):scaled_dot_product_attention(heads(self.k(x)), heads(self.v(x)), { lengths = lengths })
-    return self.out(y:transpose(2, 3):reshape(batch, length, width))
-  end,
-})
-
 local Block = nn.class("BertBlock", {
   init = function(self, o)
-    self.attention = Attention(o)
+    self.attention = nn.attention(o.width, o.heads, { fused = false, deviation = 0.02 })
     self.norm1, self.norm2 = nn.layer_norm(o.width, { eps = 1e-12 }), nn.layer_norm(o.width, { eps = 1e-12 })
     self.fc, self.proj = linear(o.width, 4 * o.width), linear(4 * o.width, o.width)
     self.dropout = nn.dropout(o.dropout)
   end,
   forward = function(self, x, lengths)
-    x = self.norm1(x + self.dropout(self.attention(x, lengths)))
+    x = self.norm1(x + self.dropout(self.attention(x, { lengths = lengths })))
     return self.norm2(x + self.dropout(self.proj(self.fc(x):gelu("none"))))
   end,
 })

@@ -76,19 +76,4 @@ local function generate(model, prompt, options)
   return written()
 end
 
--- Keys and values [b, h, t, d] of these places behind those kept in the cache of one layer.
-local function remember(cache, layer, k, v, context)
-  local kept = cache[layer]
-  local b, h, t = k:size(1), k:size(2), k:size(3)
-  if not kept then
-    local dev = rille.device()
-    kept = { k = dev:zeros { b, h, context, k:size(4), dtype = k.dtype },
-      v = dev:zeros { b, h, context, v:size(4), dtype = v.dtype } }
-    cache[layer] = kept
-  end
-  kept.k:narrow(3, cache.length + 1, t):copy_(k)
-  kept.v:narrow(3, cache.length + 1, t):copy_(v)
-  return kept.k:narrow(3, 1, cache.length + t), kept.v:narrow(3, 1, cache.length + t)
-end
-
-return { generate = generate, remember = remember }
+return { generate = generate }

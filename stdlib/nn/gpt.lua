@@ -1,38 +1,19 @@
 -- rille.nn.gpt: the transformer of GPT-2.
 local generating = require "rille.nn.generate"
 local nn = require "rille.nn"
-local rille = require "rille"
 local tools = require "rille.nn.tools"
 
-local Attention = nn.class("Attention", {
-  init = function(self, o, layer)
-    self.heads, self.layer, self.context = o.heads, layer, o.context
-    self.qkv = nn.linear(o.width, 3 * o.width, { deviation = 0.02 })
-    self.out = nn.linear(o.width, o.width, { deviation = 0.02 / math.sqrt(2 * o.layers) })
-  end,
-  forward = function(self, x, cache)
-    local batch, length, width = x:size(1), x:size(2), x:size(3)
-    local heads = self.heads
-    local q, k, v = self.qkv(x):chunk(3, -1)
-    q = q:reshape(batch, length, heads, width / heads):transpose(2, 3)
-    k = k:reshape(batch, length, heads, width / heads):transpose(2, 3)
-    v = v:reshape(batch, length, heads, width / heads):transpose(2, 3)
-    if cache then k, v = generating.remember(cache, self.layer, k, v, self.context) end
-    local y = q:scaled_dot_product_attention(k, v, { causal = true })
-    return self.out(y:transpose(2, 3):reshape(batch, length, width))
-  end,
-})
-
 local Block = nn.class("Block", {
-  init = function(self, o, layer)
+  init = function(self, o)
     self.norm1, self.norm2 = nn.layer_norm(o.width), nn.layer_norm(o.width)
-    self.attention = Attention(o, layer)
+    self.attention = nn.attention(o.width, o.heads, { causal = true, deviation = 0.02,
+      out_deviation = 0.02 / math.sqrt(2 * o.layers) })
     self.fc = nn.linear(o.width, 4 * o.width, { deviation = 0.02 })
     self.proj = nn.linear(4 * o.width, o.width, { deviation = 0.02 / math.sqrt(2 * o.layers) })
     self.dropout = nn.dropout(o.dropout)
   end,
   forward = function(self, x, cache)
-    x = x + self.dropout(self.attention(self.norm1(x), cache))
+    x = x + self.dropout(self.attention(self.norm1(x), { cache = cache }))
     return x + self.dropout(self.proj(self.fc(self.norm2(x)):gelu()))
   end,
 })
@@ -43,7 +24,7 @@ local Gpt = nn.class("Gpt", {
     self.tokens = nn.embedding(o.vocab, o.width)
     self.positions = tools.normal({ o.context, o.width }, 0.01)
     self.blocks = {}
-    for i = 1, o.layers do self.blocks[i] = Block(o, i) end
+    for i = 1, o.layers do self.blocks[i] = Block(o) end
     self.norm = nn.layer_norm(o.width)
     if not o.tied then self.head = nn.linear(o.width, o.vocab, { bias = false, deviation = 0.02 }) end
   end,
@@ -57,6 +38,7 @@ local Gpt = nn.class("Gpt", {
   -- ids behind those in the cache -> logits [batch, vocab] of the last place
   forward_cached = function(self, ids, cache)
     local length = ids:size(2)
+    cache.context = self.context
     local x = self.tokens(ids) + self.positions:narrow(1, cache.length + 1, length)
     for _, block in ipairs(self.blocks) do x = block(x, cache) end
     cache.length = cache.length + length

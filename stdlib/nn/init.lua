@@ -13,8 +13,9 @@ local invalid, normal, check_sizes = tools.invalid, tools.normal, tools.check_si
 
 local methods = {}
 local marks = setmetatable({}, { __mode = "k" })   -- metatables of modules
-local off = setmetatable({}, { __mode = "k" })     -- models in eval mode -> their number
-local numbers = 0
+local off = setmetatable({}, { __mode = "v" })     -- models in eval mode, by their number
+local numbers = setmetatable({}, { __mode = "k" }) -- all that ever were -> their number
+local last_number = 0
 
 local function is_module(v)
   local mt = type(v) == "table" and getmetatable(v)
@@ -34,6 +35,26 @@ local function tensors_of(part, path, list)
     end
   end
   return list
+end
+
+-- The same without names, in two lists: a module may hold a large table of other things.
+local function sort_tensors(part, parameters, others)
+  for _, v in pairs(part) do
+    if native.kind(v) then
+      local list = v.requires_grad and parameters or others
+      list[#list + 1] = v
+    elseif is_module(v) or (type(v) == "table" and getmetatable(v) == nil) then
+      sort_tensors(v, parameters, others)
+    end
+  end
+end
+
+-- Whose memory the tensors are, where memory is told: of the outermost module, since that is complete last.
+local function name_memory(module, name)
+  local parameters, others = {}, {}
+  sort_tensors(module, parameters, others)
+  native.own_memory(parameters, "parameters of " .. name)
+  native.own_memory(others, "other tensors of " .. name)
 end
 
 -- Replaces each tensor by change(tensor). What two parts share stays shared.
@@ -89,7 +110,10 @@ function methods:to(target)
       invalid("model:to: '" .. target .. "' is no floating type", 'model:to("bf16")')
     end
     for_each_once(self, function(tensor)
-      return tensor.requires_grad and tensor:detach():to(target):requires_grad_() or tensor
+      if not tensor.requires_grad then return tensor end
+      local cast = tensor:detach():to(target):requires_grad_()
+      native.own_memory_like(cast, tensor)
+      return cast
     end)
     return self
   end
@@ -110,7 +134,7 @@ end
 -- Which models are in eval mode is part of the key of compiled functions.
 local function publish_mode()
   local list = {}
-  for _, number in pairs(off) do list[#list + 1] = number end
+  for number in pairs(off) do list[#list + 1] = number end
   table.sort(list)
   native.set_mode(table.concat(list, ","))
 end
@@ -120,7 +144,8 @@ end
 ---@mark ephemeral
 function methods:train()
   set_training(self, true)
-  if off[self] then off[self] = nil; publish_mode() end
+  local number = numbers[self]
+  if number and off[number] then off[number] = nil; publish_mode() end
   return self
 end
 
@@ -129,9 +154,12 @@ end
 ---@mark ephemeral
 function methods:eval()
   set_training(self, false)
-  if not off[self] then
-    numbers = numbers + 1
-    off[self] = numbers
+  if not numbers[self] then
+    last_number = last_number + 1
+    numbers[self] = last_number
+  end
+  if not off[numbers[self]] then
+    off[numbers[self]] = self
     publish_mode()
   end
   return self
@@ -153,7 +181,8 @@ function methods:load_state(state)
   end)
 end
 
----Makes a class of modules. `init(self, options)` fills the table; `forward(self, ...)` is the call.
+---Makes a class of modules. `init(self, options)` fills the table; `forward(self, ...)` is the call. Where memory is
+---told (`dev:memory()`, errors), its parameters stand as "parameters of Mlp at train.lua:12".
 ---    local Mlp = nn.class("Mlp", { init = function(self, o) self.fc = nn.linear(o.width, 4 * o.width) end,
 ---                                  forward = function(self, x) return self.fc(x):gelu() end })
 ---    local mlp = Mlp { width = 64 }
@@ -176,6 +205,7 @@ function nn.class(name, spec)
   return function(...)
     local self = setmetatable({ training = true }, mt)
     if spec.init then spec.init(self, ...) end
+    name_memory(self, name)
     return self
   end
 end
@@ -380,6 +410,7 @@ local GroupNorm = nn.class("GroupNorm", {
 ---@mark ephemeral
 function nn.group_norm(groups, channels, options)
   check_sizes("rille.nn.group_norm", { groups = groups or false, channels = channels or false })
+  tools.check_shared("rille.nn.group_norm", "channels", channels, "groups", groups)
   native.check_options(options, "rille.nn.group_norm", { "eps" })
   return GroupNorm(groups, channels, options or {})
 end
@@ -403,13 +434,14 @@ function nn.rms_norm(width, options)
   return RmsNorm(width, options or {})
 end
 
-local Sequential = nn.class("Sequential", {
+local in_order = {
   init = function(self, parts) for i, part in ipairs(parts) do rawset(self, i, part) end end,
   forward = function(self, x)
     for i = 1, #self do x = self[i](x) end
     return x
   end,
-})
+}
+local Sequential, Mlp = nn.class("Sequential", in_order), nn.class("Mlp", in_order)
 
 ---Modules and functions one after another.
 ---@param parts table a list: `nn.sequential { nn.linear(8, 16), function(x) return x:relu() end, nn.linear(16, 2) }`
@@ -437,6 +469,7 @@ function nn.mlp(sizes, options)
   if type(sizes) ~= "table" or #sizes < 2 then
     invalid("rille.nn.mlp: expected a list of at least two sizes", "rille.nn.mlp { 784, 128, 10 }")
   end
+  for i, size in ipairs(sizes) do check_sizes("rille.nn.mlp", { ["size " .. i] = size or false }) end
   native.check_options(options, "rille.nn.mlp", { "seed" })
   return nn.with_seed(options and options.seed, function()
     local parts = {}
@@ -444,13 +477,13 @@ function nn.mlp(sizes, options)
       if i > 2 then parts[#parts + 1] = function(x) return x:relu() end end
       parts[#parts + 1] = nn.linear(sizes[i - 1], sizes[i], { deviation = math.sqrt(2 / sizes[i - 1]) })
     end
-    return Sequential(parts)
+    return Mlp(parts)
   end)
 end
 
--- Models have files of their own --------------------------------------------------------------------------------------
+-- Attention and models have files of their own ------------------------------------------------------------------------
 
-for _, name in ipairs { "gpt", "gpt2", "llama", "bert", "resnet" } do
+for _, name in ipairs { "attention", "gpt", "gpt2", "llama", "bert", "resnet" } do
   nn[name] = function(...) return require("rille.nn." .. name)(...) end
 end
 

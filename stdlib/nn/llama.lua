@@ -1,39 +1,21 @@
 -- rille.nn.llama: the transformer of Llama 2 and 3.
 local generating = require "rille.nn.generate"
+local native = require "rille.native"
 local nn = require "rille.nn"
 local rille = require "rille"
 local tools = require "rille.nn.tools"
 
 local function linear(inputs, outputs) return nn.linear(inputs, outputs, { bias = false, deviation = 0.02 }) end
 
-local Attention = nn.class("LlamaAttention", {
-  init = function(self, o, layer)
-    local d = o.width / o.heads
-    self.heads, self.kv_heads, self.layer, self.context = o.heads, o.kv_heads, layer, o.context
-    self.q, self.k, self.v = linear(o.width, o.heads * d), linear(o.width, o.kv_heads * d), linear(o.width,
-      o.kv_heads * d)
-    self.out = linear(o.heads * d, o.width)
-  end,
-  forward = function(self, x, cos, sin, cache)
-    local batch, length, width = x:size(1), x:size(2), x:size(3)
-    local d = width / self.heads
-    local q = self.q(x):reshape(batch, length, self.heads, d):transpose(2, 3):rope(cos, sin)
-    local k = self.k(x):reshape(batch, length, self.kv_heads, d):transpose(2, 3):rope(cos, sin)
-    local v = self.v(x):reshape(batch, length, self.kv_heads, d):transpose(2, 3)
-    if cache then k, v = generating.remember(cache, self.layer, k, v, self.context) end
-    local y = q:scaled_dot_product_attention(k, v, { causal = true })
-    return self.out(y:transpose(2, 3):reshape(batch, length, width))
-  end,
-})
-
 local Block = nn.class("LlamaBlock", {
-  init = function(self, o, layer)
+  init = function(self, o)
     self.norm1, self.norm2 = nn.rms_norm(o.width, { eps = o.eps }), nn.rms_norm(o.width, { eps = o.eps })
-    self.attention = Attention(o, layer)
+    self.attention = nn.attention(o.width, o.heads, { kv_heads = o.kv_heads, causal = true, bias = false,
+      fused = false, deviation = 0.02 })
     self.gate, self.up, self.down = linear(o.width, o.hidden), linear(o.width, o.hidden), linear(o.hidden, o.width)
   end,
-  forward = function(self, x, cos, sin, cache)
-    x = x + self.attention(self.norm1(x), cos, sin, cache)
+  forward = function(self, x, turns, cache)
+    x = x + self.attention(self.norm1(x), { rope = turns, cache = cache })
     local y = self.norm2(x)
     return x + self.down(self.gate(y):silu() * self.up(y))
   end,
@@ -44,33 +26,37 @@ local Llama = nn.class("Llama", {
     self.context, self.vocab = o.context, o.vocab
     self.tokens = nn.embedding(o.vocab, o.width)
     self.blocks = {}
-    for i = 1, o.layers do self.blocks[i] = Block(o, i) end
+    for i = 1, o.layers do self.blocks[i] = Block(o) end
     self.norm = nn.rms_norm(o.width, { eps = o.eps })
     if not o.tied then self.head = linear(o.width, o.vocab) end
-    -- With a metatable it is no part of the model: what it keeps is not saved.
-    self.angles = setmetatable({ width = o.width / o.heads, base = o.rope_base }, {})
+    -- With a metatable they are no part of the model: what it keeps is not saved. Made here and not at the first call,
+    -- which a compiled function could not repeat.
+    self.angles = setmetatable({ width = o.width / o.heads, base = o.rope_base, device = rille.device().name }, {})
+    self.angles.cos, self.angles.sin = self:make_angles(self.angles.device)
+    native.own_memory({ self.angles.cos, self.angles.sin }, "rotary angles")
   end,
-  -- cos and sin [length, d/2] of the places from `first` on, counting from 1
-  turns = function(self, first, length)
-    local kept = self.angles
-    if not kept.cos then
-      kept.cos, kept.sin = rille.device():rope_angles { self.context, kept.width, base = kept.base }
-    end
-    return kept.cos:narrow(1, first, length), kept.sin:narrow(1, first, length)
+  make_angles = function(self, device)
+    return rille.device(device):rope_angles { self.context, self.angles.width, base = self.angles.base }
+  end,
+  -- { cos, sin } [length, d/2] of the places of ids, the first of them behind `before` others
+  turns = function(self, ids, before)
+    local cos, sin = self.angles.cos, self.angles.sin
+    if ids.device ~= self.angles.device then cos, sin = self:make_angles(ids.device) end
+    return { cos:narrow(1, before + 1, ids:size(2)), sin:narrow(1, before + 1, ids:size(2)) }
   end,
   forward = function(self, ids)
-    local length = tools.length_of(self, ids)
-    local cos, sin = self:turns(1, length)
+    tools.length_of(self, ids)
+    local turns = self:turns(ids, 0)
     local x = self.tokens(ids)
-    for _, block in ipairs(self.blocks) do x = block(x, cos, sin) end
+    for _, block in ipairs(self.blocks) do x = block(x, turns) end
     return tools.logits(self, self.norm(x))
   end,
   forward_cached = function(self, ids, cache)
-    local length = ids:size(2)
-    local cos, sin = self:turns(cache.length + 1, length)
+    local turns = self:turns(ids, cache.length)
+    cache.context = self.context
     local x = self.tokens(ids)
-    for _, block in ipairs(self.blocks) do x = block(x, cos, sin, cache) end
-    cache.length = cache.length + length
+    for _, block in ipairs(self.blocks) do x = block(x, turns, cache) end
+    cache.length = cache.length + ids:size(2)
     return tools.logits(self, self.norm(x:select(2, -1)))
   end,
   generate = generating.generate,
@@ -101,10 +87,7 @@ local function llama(options)
     tied = false, weights = false, seed = 0 }, { "layers", "heads", "width", "context", "vocab" })
   o.kv_heads = o.kv_heads or o.heads
   o.hidden = o.hidden or math.ceil(8 * o.width / 3 / 256) * 256
-  if o.heads % o.kv_heads ~= 0 then
-    tools.invalid(("rille.nn.llama: heads = %d cannot share kv_heads = %d"):format(o.heads, o.kv_heads),
-      "heads must be a multiple of kv_heads")
-  end
+  tools.check_shared("rille.nn.llama", "heads", o.heads, "kv_heads", o.kv_heads)
   local model = nn.with_seed(o.seed, function() return Llama(o) end)
   if o.weights then tools.adopt(model, "rille.nn.llama", rille.data.load_tensors(o.weights), theirs) end
   return model

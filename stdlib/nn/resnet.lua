@@ -9,7 +9,7 @@ local function conv(inputs, outputs, size, stride)
 end
 
 local Block = nn.class("ResidualBlock", {
-  init = function(self, inputs, width, stride, expansion)
+  init = function(self, inputs, width, stride, expansion, zero)
     local outputs = width * expansion
     if expansion == 1 then
       self.conv1, self.conv2 = conv(inputs, width, 3, stride), conv(width, width, 3, 1)
@@ -22,6 +22,7 @@ local Block = nn.class("ResidualBlock", {
     if stride ~= 1 or inputs ~= outputs then
       self.downsample = { conv(inputs, outputs, 1, stride), nn.batch_norm(outputs) }
     end
+    if zero then rille.no_grad(function() (rawget(self, "bn3") or self.bn2).weight:zero_() end) end
   end,
   forward = function(self, x)
     local down, last = rawget(self, "downsample"), rawget(self, "conv3")
@@ -42,7 +43,7 @@ local Resnet = nn.class("Resnet", {
     for stage, blocks in ipairs(depths[o.depth]) do
       local list = {}
       for i = 1, blocks do
-        list[i] = Block(inputs, width, i == 1 and stage > 1 and 2 or 1, expansion)
+        list[i] = Block(inputs, width, i == 1 and stage > 1 and 2 or 1, expansion, o.zero_init_residual)
         inputs = width * expansion
       end
       self.layers[stage], width = list, width * 2
@@ -69,14 +70,15 @@ end
 ---A residual network. Called with images [n, channels, height, width], it gives logits [n, classes]. With `weights`,
 ---those of torchvision's safetensors file are taken over by name.
 ---@param options? { depth: integer, classes: integer, channels: integer, width: integer, weights: string,
----seed: integer } depth: 18, 34, 50 (the default), 101, 152; classes: 1000; channels: 3; width of the first stage: 64;
----seed: 0
+---seed: integer, zero_init_residual: boolean } depth: 18, 34, 50 (the default), 101, 152; classes: 1000; channels: 3;
+---width of the first stage: 64; seed: 0; zero_init_residual: false, or each block begins as the identity, since the
+---scale of its last norm begins at 0 (Goyal et al. 2017): steadier from nothing, of no effect with `weights`
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes
 local function resnet(options)
   local o = tools.options("rille.nn.resnet", options, { depth = 50, classes = 1000, channels = 3, width = 64,
-    weights = false, seed = 0 }, { "depth", "classes", "channels", "width" })
+    weights = false, seed = 0, zero_init_residual = false }, { "depth", "classes", "channels", "width" })
   if not depths[o.depth] then
     tools.invalid(("rille.nn.resnet: there is no depth %d"):format(o.depth), "it comes as 18, 34, 50, 101 and 152")
   end

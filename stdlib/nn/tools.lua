@@ -18,6 +18,12 @@ function tools.check_sizes(verb, options)
   end
 end
 
+function tools.check_shared(verb, what, n, among, parts)
+  if n % parts == 0 then return end
+  tools.invalid(("%s: %s = %d cannot be shared among %s = %d"):format(verb, what, n, among, parts),
+    ("%s must be a multiple of %s"):format(what, among))
+end
+
 -- Copies tensors into a model's parameters. `names` gives for each parameter the name in the file, and whether it lies
 -- turned there (GPT-2's [inputs, outputs]).
 function tools.adopt(model, verb, tensors, names)
@@ -55,10 +61,7 @@ function tools.options(verb, given, defaults, sizes)
   local checked = {}
   for _, name in ipairs(sizes) do checked[name] = o[name] or false end
   tools.check_sizes(verb, checked)
-  if o.heads and o.width and o.width % o.heads ~= 0 then
-    tools.invalid(("%s: width = %d cannot be shared among heads = %d"):format(verb, o.width, o.heads),
-      "the width must be a multiple of the heads")
-  end
+  if o.heads and o.width then tools.check_shared(verb, "width", o.width, "heads", o.heads) end
   return o
 end
 

@@ -107,6 +107,7 @@ local function ema(parameters, options)
     self._values[i] = tensor:detach()
     self._averages[i] = tensor:detach():to(tensor.dtype == "f64" and "f64" or "f32"):clone()
   end
+  native.own_memory(self._averages, "moving averages")
   return setmetatable(self, Ema)
 end
 

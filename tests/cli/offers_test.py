@@ -164,6 +164,47 @@ try:
     offers()
     check("other settings are another source", Cloud.asked == before + 1)
 
+    # Hosts of one's own, by a stand-in for ssh that notes whom it is sent to: one is off.
+    calls = root + "/calls"
+    with open(root + "/ssh", "w") as f:
+        f.write(f"""#!/bin/sh
+case "$*" in
+*gpu1*) echo gpu1 >>{calls}; echo "ssh: connect to host gpu1 port 22: Connection timed out" >&2; exit 255 ;;
+*) echo gpu2 >>{calls}; printf 'cpus 8\\nmemory 16000000\\nlive 0\\n' ;;
+esac
+""")
+    os.chmod(root + "/ssh", 0o755)
+    env["PATH"] = f"{root}:{env['PATH']}"
+
+    def hosts(*names):
+        with open(root + "/providers.json", "w") as f:
+            json.dump({"ssh": {"hosts": list(names)}}, f)
+
+    def asked():
+        with open(calls) as f:
+            return sorted(f.read().split())
+
+    hosts("me@gpu1", "me@gpu2")
+    first, again = offers(), offers()
+    silent = [o for o in again if o.get("error")]
+    check("a host that is off is not asked again at once, and is named with its age",
+          asked() == ["gpu1", "gpu2"] and len(silent) == 1 and "gpu1" in silent[0]["error"] and
+          silent[0]["kind"] == "network" and silent[0]["age_seconds"] >= 0 and
+          any(o.get("id") == "me@gpu2" for o in again) and
+          [o["error"] for o in first if o.get("error")] == [silent[0]["error"]], (asked(), again))
+    code, out, err = run("offers")
+    check("so does the table", code == 0 and "me@gpu2" in out and "is not reached" in err and " ago)" in err and
+          "--refresh asks again" in err and asked() == ["gpu1", "gpu2"], (out, err))
+    offers("--refresh")
+    check("--refresh asks it again", asked() == ["gpu1", "gpu1", "gpu2", "gpu2"], asked())
+    hosts("me@gpu1")
+    code, out, err = run("offers", "--provider", "ssh")
+    code_again, out, err_again = run("offers", "--provider", "ssh")
+    check("if all of them are off, that is remembered, too", code == code_again != 0 and "(asked" not in err and
+          "is not reached" in err_again and "(asked" in err_again and asked().count("gpu1") == 3, (err, err_again))
+    with open(root + "/providers.json", "w") as f:
+        json.dump({"remote": remote}, f)
+
     for words, kind, hint in ((("--interconnect", "nvlnk"), "invalid", "nvlink"),
                               (("--compliance", "gpdr"), "invalid", "gdpr"),
                               (("--rank", "price_per_tflops"), "invalid", "price_per_tflop"),

@@ -201,7 +201,14 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
   // What the settings spare a driver, it does itself here; and a life, with all that is optional.
   unsetenv("HUAWEICLOUD_SDK_PROJECT_ID");
   if (fake_name() == "aws") provider = make({"image", "security_group"});
+  if (fake_name() == "azure") provider = make({"security_group"});
   if (fake_name() == "huawei") provider = make({"project"});
+  if (fake_name() == "gcp") {
+    Value settings = told["settings"];
+    settings.set("ssh_from", "203.0.113.0/24");
+    told.set("settings", std::move(settings));
+    provider = make();
+  }
   control("set", Value().set("end", 0.05));
   offers("any", true);
   const CreateRequest request = order("policy");
@@ -217,8 +224,9 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
   const std::string region = made->id.substr(0, made->id.find('/') + 1);
   const std::map<std::string, std::vector<std::string>> left_overs{
       {"aws", {"vol-0123456789abcdef0", "sg-0fedcba9876543210"}},
-      {"gcp", {"us-central1-a/disks/none"}},
-      {"azure", {"disks/none", "networkInterfaces/none-nic", "publicIPAddresses/none-ip"}}};
+      {"gcp", {"us-central1-a/disks/none", "global/firewalls/none"}},
+      {"azure", {"disks/none", "networkInterfaces/none-nic", "publicIPAddresses/none-ip",
+                 "networkSecurityGroups/none-nsg"}}};
   const auto mine = left_overs.find(fake_name());
   for (const std::string& left_over : mine == left_overs.end() ? std::vector<std::string>() : mine->second) {
     (void)wait(provider->describe(region + left_over, {}));

@@ -24,9 +24,9 @@ p.add_argument("--resize", action="store_true")
 o = p.parse_args()
 user = User(o.rille, o.provider, "--start", "0.02")
 user.ask("set", end=0.01)
-if o.provider == "aws":  # then it makes a group for each machine, which the fake counts
-    for name in ("security_group", "subnet"):
-        del user.told["settings"][name]
+# Then it makes a group for each machine, which the fake counts.
+for name in dict(aws=("security_group", "subnet"), azure=("security_group", )).get(o.provider, ()):
+    del user.told["settings"][name]
 log = Path(user.root, "boundaries")
 machines = Path(user.root, "machines")
 base = dict(STUB_MACHINES=str(machines), PATH=f"{here}/stubs:{os.environ['PATH']}", RILLE_THREADS="1")

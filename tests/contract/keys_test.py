@@ -21,7 +21,7 @@ ORDER = dict(
     ".alibabacloud/credentials|this machine's role", tencent="TENCENTCLOUD_SECRET_ID|TKE_WEB_IDENTITY_TOKEN_FILE|"
     ".tencentcloud/credentials|~/.tccli|this machine's role", huawei="HUAWEICLOUD_SDK_ID_TOKEN_FILE|HUAWEICLOUD_SDK_AK|"
     ".huaweicloud/credentials|this machine's role", gcp="a key file|this machine's identity",
-    azure="AZURE_CLIENT_SECRET|AZURE_FEDERATED_TOKEN_FILE|az|this machine's identity")
+    azure="AZURE_CLIENT_SECRET|AZURE_CLIENT_CERTIFICATE_PATH|AZURE_FEDERATED_TOKEN_FILE|az|this machine's identity")
 RENT = """local rille = require "rille"
 local box = rille.rent("box", { provider = "%s", unguarded = true, gpu = "A100" })
 return box:describe().name
@@ -41,6 +41,7 @@ class Home:
             file = Path(self.path, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(fill(text))
+            file.chmod(0o700 if name.startswith("bin/") else 0o600)
         variables = {name: fill(value) for name, value in way.get("env", {}).items()}
         self.env = user.env(**dict(bare, HOME=self.path, **variables))
         settings = user.settings(credentials=None)
@@ -89,6 +90,20 @@ def try_way(way):
         home.close()
 
 
+def try_wrong_way(way):
+    """One message, of what is wrong and what to do; also where the program that has the keys talks too much."""
+    home, name = Home(way), way["name"]
+    try:
+        status, out, err = offers(home)
+        told = (errors_in(err) or [("", "", "")])
+        check(f"{name}: one error, of the kind {way['kind']}", status == 1 and len(told) == 1 and
+              told[0][0] == way["kind"], (told, out, err))
+        check(f"{name}: it says what is wrong, and what to do", way["says"] in told[0][1] and way["hint"] in told[0][2],
+              (way["says"], way["hint"], told))
+    finally:
+        home.close()
+
+
 try:
     subscription = {k: v for k, v in user.told["env"].items() if k == "AZURE_SUBSCRIPTION_ID"}
     nobody = Home(dict(env=subscription))
@@ -102,6 +117,8 @@ try:
     nobody.close()
     for one in user.told["ways"]:
         try_way(one)
+    for one in user.told["wrong_ways"]:
+        try_wrong_way(one)
 
     # Once for all of a command's calls; and in a run, whose journal is searched, too.
     home = Home(user.told["ways"][0])

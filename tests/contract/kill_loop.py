@@ -16,9 +16,9 @@ o = p.parse_args()
 dice = random.Random(o.seed)
 user = User(o.rille, o.provider, "--start", "0.02")
 root, told, ask = user.root, user.told, user.ask
-if o.provider == "aws":  # then it makes a group for each machine, which the fake counts
-    for name in ("security_group", "subnet"):
-        del told["settings"][name]
+# Then it makes a group for each machine, which the fake counts.
+for name in dict(aws=("security_group", "subnet"), azure=("security_group", )).get(o.provider, ()):
+    del told["settings"][name]
 Path(root, "providers.json").write_text(json.dumps({o.provider: user.settings()}))
 script = root + "/rented.lua"
 Path(script).write_text(f"""

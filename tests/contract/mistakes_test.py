@@ -106,6 +106,9 @@ def what_is_wanted():
             "capacity" if provider in LISTED else "config", typo)
     mistake("a GPU that does not exist", rent('gpu = "H1O0"'), "capacity", "H1O0", 'did you mean "H100"')
     mistake("a cap below the market", rent('gpu = "A100", max_price = 0.0001'), "capacity", "A100", "max_price")
+    if provider not in ("aws", "azure", "gcp", "alibaba"):
+        mistake("a reservation where there are none", rent('gpu = "A100", reservation = "mine"'), "invalid",
+                f"{provider} has no reservations", "it is for: slurm, aws")
     user.ask("set", quota=0)
     mistake("no quota", rent('gpu = "A100"'), "quota", provider)
     user.ask("set", quota=None)

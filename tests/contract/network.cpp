@@ -1,6 +1,9 @@
 // The user's own network, keys and reservations: what the settings name stands in the order; and what Rille makes for a
 // machine itself goes with it.
+#include <optional>
+
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/manner.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -73,6 +76,18 @@ struct WithSettings : Fake {
   }
 };
 
+struct OfGcp : WithSettings {
+  const bool here = fake_name() == "gcp";
+  void narrow() { say("ssh_from", Value::Array{"203.0.113.0/24", "198.51.100.7/32"}); }
+  std::vector<Machine> listed() { return wait(provider->list("rille-", {})).value(); }
+};
+
+struct OfAzure : WithSettings {
+  const bool here = fake_name() == "azure";
+  void without_group() { provider = make({"security_group"}); }
+  std::vector<Machine> listed() { return wait(provider->list("rille-", {})).value(); }
+};
+
 struct OfAws : WithSettings {
   const bool here = fake_name() == "aws" && variable("RILLE_FAKE_FILE", "").empty();  // not moto
   void without_group() { provider = make({"security_group", "subnet"}); }
@@ -94,6 +109,45 @@ TEST_CASE_METHOD(WithSettings, "settings: a key, a group and a reservation of on
     told.set("settings", before);
   }
   CHECK(alive() == 0);
+}
+
+// Of each provider that has such a thing: what a rent says of it, and what the settings say.
+struct Chosen {
+  const char* option;
+  Value of_settings;
+  std::string of_rent, wanted;
+};
+std::optional<Chosen> chosen_by_rent() {
+  const std::string group = "/subscriptions/s/capacityReservationGroups/theirs";
+  const std::map<std::string, Chosen> all{
+      {"aws", {"reservation", "cr-0aaaaaaaaaaaaaaaa", "cr-0123456789abcdef0",
+               "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId\":"
+               "\"cr-0123456789abcdef0\""}},
+      {"azure", {"reservation", "/subscriptions/s/capacityReservationGroups/mine", group,
+                 "\"capacityReservation\":{\"capacityReservationGroup\":{\"id\":\"" + group + "\"}}"}},
+      {"gcp", {"reservation", "mine", "theirs",
+               "\"reservationAffinity\":{\"consumeReservationType\":\"SPECIFIC_RESERVATION\","
+               "\"key\":\"compute.googleapis.com/reservation-name\",\"values\":[\"theirs\"]}"}},
+      {"alibaba", {"reservation", "crp-1", "eap-2", "\"PrivatePoolOptions.Id\":\"eap-2\""}},
+      {"kubernetes", {"priority_class", "cheap", "urgent", "\"priorityClassName\":\"urgent\""}}};
+  const auto mine = all.find(fake_name());
+  return mine == all.end() ? std::nullopt : std::optional(mine->second);
+}
+
+TEST_CASE_METHOD(WithSettings, "rent: what it says to one provider alone comes before the settings") {
+  const std::optional<Chosen> chosen = chosen_by_rent();
+  const auto& understood = manner_of(fake_name()).options;
+  REQUIRE(understood.size() == (chosen ? 1 : 0));
+  if (!chosen || !variable("RILLE_FAKE_FILE", "").empty()) return;
+  REQUIRE(std::string(understood[0]) == chosen->option);
+  say(chosen->option, chosen->of_settings);
+  CreateRequest request = order_of("chosen", "A100");
+  request.extra.set(chosen->option, chosen->of_rent);
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message + " / " + made.error().hint);
+  CHECK(was_sent(chosen->wanted));
+  CHECK_FALSE(was_sent(*chosen->of_settings.as_string()));
+  end(made->id);
 }
 
 TEST_CASE_METHOD(WithSettings, "settings: a machine without a public address is reached within its network") {
@@ -181,16 +235,6 @@ TEST_CASE_METHOD(OfAws, "aws: ssh_from narrows who gets in, vpc is where the gro
   CHECK(was_sent("\"IpPermissions.1.IpRanges.2.CidrIp\":\"198.51.100.7/32\""));
   CHECK(was_sent("\"VpcId\":\"vpc-0bbbbbbbbbbbbbbb2\""));
   CHECK_FALSE(was_sent("0.0.0.0/0"));
-  for (const char* wrong : {"203.0.113.0", "203.0.113.0/33", "::/0", "home"}) {
-    INFO(wrong);
-    Value settings = told["settings"];
-    settings.set("ssh_from", wrong);
-    std::ofstream(root + "/wrong.json") << Value().set("aws", std::move(settings)).to_json();
-    const auto refused = make_providers(*loop, root + "/wrong.json", root + "/home");
-    REQUIRE_FALSE(refused);
-    CHECK(refused.error().kind == ErrorKind::config);
-    CHECK(refused.error().message.find(wrong) != std::string::npos);
-  }
 }
 
 TEST_CASE_METHOD(OfAws, "aws: a reservation is not for spot machines, and one of another type is no capacity") {
@@ -206,4 +250,136 @@ TEST_CASE_METHOD(OfAws, "aws: a reservation is not for spot machines, and one of
   const auto block = wait(provider->create(order_of("block", "A100"), {}));
   if (!block) FAIL(block.error().message);
   CHECK(was_sent("\"capacity-block\""));
+}
+
+TEST_CASE_METHOD(OfAzure, "azure: a group is made for the machine, with its tag, and goes after it") {
+  if (!here) return;
+  without_group();
+  const CreateRequest request = order("grouped");
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message + " / " + made.error().hint);
+  REQUIRE(wait(make({"security_group"})->create(request, {})));  // again, by a process that knows nothing
+  CHECK(machines_made() == 1);
+  CHECK(was_sent("\"destinationPortRange\":\"22\""));
+  CHECK(was_sent("\"sourceAddressPrefix\":\"0.0.0.0/0\""));
+  CHECK(was_sent("\"networkSecurityGroup\":{\"id\":\"/subscriptions/"));
+  REQUIRE(listed().size() == 1);  // while there is a machine, it alone
+  REQUIRE(wait(provider->terminate(made->id, {})));
+  until(made->id, MachineState::gone);
+  const std::vector<Machine> left = listed();
+  REQUIRE(left.size() == 1);
+  CHECK(is_free_left_over(left[0]));
+  CHECK(left[0].tag == request.tag);
+  CHECK(left[0].state == MachineState::terminating);
+  CHECK(is_free_left_over(wait(provider->describe(left[0].id, {})).value()));
+  CHECK(alive() == 1);
+  REQUIRE(wait(provider->terminate(left[0].id, {})));
+  CHECK(wait(provider->describe(left[0].id, {})).value().state == MachineState::gone);
+  REQUIRE(wait(provider->terminate(left[0].id, {})));
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(OfAzure, "azure: a group stays while its interface does, and a refusal to remove it says why") {
+  if (!here) return;
+  without_group();
+  const auto made = wait(provider->create(order("held"), {}));
+  REQUIRE(made);
+  const std::string group = made->id.substr(0, made->id.find('/')) + "/networkSecurityGroups/" +
+                            made->id.substr(made->id.rfind('/') + 1) + "-nsg";
+  const auto refused = wait(provider->terminate(group, {}));
+  REQUIRE_FALSE(refused);
+  CHECK(to_string(refused.error().kind) == to_string(ErrorKind::state));
+  CHECK(refused.error().code == "InUseNetworkSecurityGroupCannotBeDeleted");
+  end(made->id);
+  REQUIRE(wait(provider->terminate(group, {})));
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(OfAzure, "azure: a machine that is refused leaves no group; one of the settings stays") {
+  if (!here) return;
+  const bool own = GENERATE(true, false);
+  if (own) without_group();
+  fault("capacity");
+  const auto refused = wait(provider->create(order("refused"), {}));
+  REQUIRE_FALSE(refused);
+  CHECK(to_string(refused.error().kind) == to_string(ErrorKind::capacity));
+  CHECK(asked("putNetworkSecurityGroup") == (own ? 1 : 0));
+  CHECK(asked("deleteNetworkSecurityGroup") == (own ? 1 : 0));
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(OfAzure, "azure: ssh_from narrows who gets in") {
+  if (!here) return;
+  say("ssh_from", Value::Array{"203.0.113.0/24", "198.51.100.7/32"});
+  without_group();
+  const auto made = wait(provider->create(order("narrow"), {}));
+  if (!made) FAIL(made.error().message + " / " + made.error().hint);
+  CHECK(was_sent("\"sourceAddressPrefixes\":[\"203.0.113.0/24\",\"198.51.100.7/32\"]"));
+  CHECK_FALSE(was_sent("0.0.0.0/0"));
+}
+
+TEST_CASE_METHOD(OfGcp, "gcp: ssh_from makes two rules for the machine's own network tag, which go after it") {
+  if (!here) return;
+  narrow();
+  const CreateRequest request = order("narrow");
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message + " / " + made.error().hint);
+  const std::string name = made->id.substr(made->id.rfind('/') + 1);
+  CHECK(was_sent("\"tags\":{\"items\":[\"" + name + "\"]}"));
+  CHECK(was_sent("\"targetTags\":[\"" + name + "\"]"));
+  CHECK(was_sent("\"sourceRanges\":[\"203.0.113.0/24\",\"198.51.100.7/32\"]"));
+  CHECK(was_sent("\"denied\":[{\"IPProtocol\":\"tcp\",\"ports\":[\"22\"]}]"));
+  REQUIRE(wait(make()->create(request, {})));  // again, by a process that knows nothing
+  CHECK(machines_made() == 1);
+  REQUIRE(listed().size() == 1);  // while there is a machine, it alone
+  REQUIRE(wait(provider->terminate(made->id, {})));
+  until(made->id, MachineState::gone);
+  const std::vector<Machine> left = listed();
+  REQUIRE(left.size() == 2);
+  CHECK(alive() == 2);
+  for (const Machine& rule : left) {
+    CHECK(is_free_left_over(rule));
+    CHECK(rule.tag == request.tag);
+    CHECK(rule.state == MachineState::terminating);
+    CHECK(wait(provider->describe(rule.id, {})).value().tag == request.tag);
+    REQUIRE(wait(provider->terminate(rule.id, {})));
+    CHECK(wait(provider->describe(rule.id, {})).value().state == MachineState::gone);
+    REQUIRE(wait(provider->terminate(rule.id, {})));
+  }
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(OfGcp, "gcp: a machine that is refused leaves no rules; without ssh_from none are made or listed") {
+  if (!here) return;
+  const bool own = GENERATE(true, false);
+  if (own) narrow();
+  fault("capacity");
+  const auto refused = wait(provider->create(order("refused"), {}));
+  REQUIRE_FALSE(refused);
+  CHECK(to_string(refused.error().kind) == to_string(ErrorKind::capacity));
+  REQUIRE(wait(provider->list("rille-", {})));
+  CHECK(asked("insertFirewall") == (own ? 2 : 0));
+  CHECK(asked("deleteFirewall") == (own ? 2 : 0));
+  CHECK((asked("listFirewalls") > 0) == own);
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(WithSettings, "settings: ssh_from is a range; where no group is made, it is refused and says so") {
+  if (!has_public_address_setting()) return;
+  const bool makes_groups = fake_name() == "aws" || fake_name() == "azure" || fake_name() == "gcp";
+  for (const char* said : {"203.0.113.0/24", "203.0.113.0", "203.0.113.0/33", "::/0", "home"}) {
+    INFO(said);
+    Value settings = told["settings"];
+    settings.set("ssh_from", said);
+    std::ofstream(root + "/said.json") << Value().set(fake_name(), std::move(settings)).to_json();
+    const auto made = make_providers(*loop, root + "/said.json", root + "/home");
+    if (makes_groups && std::string(said) == "203.0.113.0/24") {
+      CHECK(made);
+      continue;
+    }
+    REQUIRE_FALSE(made);
+    CHECK(to_string(made.error().kind) == to_string(ErrorKind::config));
+    CHECK_THAT(made.error().message, Catch::Contains(fake_name() + ": "));
+    CHECK_THAT(made.error().message, Catch::Contains(makes_groups ? said : "makes no group of its own"));
+  }
 }

@@ -2,14 +2,25 @@
 #include <cmath>
 
 #include "runtime/agent/notice.hpp"
+#include "runtime/provider/manner.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
 using namespace rille::provider;
 
+namespace {
+
+// As the machine's file brings it to the agent.
+std::unique_ptr<agent::NoticeSource> asks(Loop& loop, const std::string& metadata) {
+  const Value written = manner_of(fake_name()).notice(metadata).to_value();
+  return agent::notice_of_metadata(loop, NoticeSpec::from_value(Value::from_json(written.to_json()).value()));
+}
+
+}  // namespace
+
 TEST_CASE_METHOD(Fake, "notice: what asks the metadata service on the machine knows when it ends") {
   const std::string service = "http://127.0.0.1:" + std::to_string(told.integer("port")) + "/_metadata/";
-  REQUIRE((agent::notice_of_metadata(*loop, fake_name(), service) != nullptr) == has().notice);
+  REQUIRE((manner_of(fake_name()).notice != nullptr) == has().notice);
   if (!has().notice) return;
   const auto made = wait(provider->create(order("notice", true), {}));
   if (!made) FAIL(made.error().message);
@@ -19,7 +30,7 @@ TEST_CASE_METHOD(Fake, "notice: what asks the metadata service on the machine kn
   control("reclaim", Value().set("id", id).set("in_seconds", static_cast<double>(provider->traits().spot_notice_s)));
   const double ends_s = machine().number("reclaim");
 
-  const auto source = agent::notice_of_metadata(*loop, fake_name(), service + id);
+  const auto source = asks(*loop, service + id);
   std::optional<std::int64_t> deadline_us;
   for (int i = 0; i < 500 && !deadline_us; ++i) {
     deadline_us = wait(source->look({})).value();
@@ -38,14 +49,14 @@ TEST_CASE_METHOD(Fake, "notice: what asks the metadata service on the machine kn
 
 TEST_CASE_METHOD(Fake, "notice: a machine that nobody wants back, and a service that is not there, say nothing") {
   const std::string service = "http://127.0.0.1:" + std::to_string(told.integer("port")) + "/_metadata/";
-  REQUIRE((agent::notice_of_metadata(*loop, fake_name(), service) != nullptr) == has().notice);
+  REQUIRE((manner_of(fake_name()).notice != nullptr) == has().notice);
   if (!has().notice) return;
   const auto made = wait(provider->create(order("calm", true), {}));
   if (!made) FAIL(made.error().message);
   until(made->id, MachineState::live);
   const std::string id = (*control("state")["machines"].as_array())[0].text("id");
   for (const std::string& url : {service + id, service + "nobody", std::string("http://127.0.0.1:1")}) {
-    const auto source = agent::notice_of_metadata(*loop, fake_name(), url);
+    const auto source = asks(*loop, url);
     CHECK_FALSE(wait(source->look({})).value());
     (void)wait(sleep_for(*loop, 300));  // while its question is answered
     CHECK_FALSE(wait(source->look({})).value());

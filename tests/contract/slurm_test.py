@@ -199,6 +199,25 @@ def queues(cluster):
     nothing_left("and is released", cluster)
 
 
+def reserves(cluster):
+    """A reservation that a rent names: its job runs there, and a name that there is not is told so."""
+    settings(wait="20s")
+    cluster.run("scontrol", "create", "reservation", "ReservationName=team", "StartTime=now", "Duration=30",
+                "Users=root", "Nodes=fake4")
+    cluster.until("the reservation", lambda: "reserved" in cluster.states())
+    inside = """local rille = require "rille"
+local box = rille.rent("b", { provider = "slurm", region = "cpu", gpu = "cpu", ttl = "5m", reservation = "%s" })
+return box:call("see", function() return { where = os.getenv("SLURM_JOB_RESERVATION") } end)"""
+    done = script(inside % "team")
+    check("a rent comes out of the reservation that it names", (result_of(done) or {}).get("where") == "team", done)
+    done = script(inside % "nobody")
+    said_so = done[1] + done[2]
+    check("a reservation that there is not is told by its name", done[0] == 1 and "config" in said_so and
+          "--reservation=nobody" in said_so and "scontrol show reservation" in said_so, done)
+    nothing_left("nothing is left of either", cluster)
+    cluster.run("scontrol", "delete", "ReservationName=team")
+
+
 def through_login(cluster):
     """Slurm's commands on a login node, over a real ssh."""
     if not (shutil.which("sshd") or os.path.exists("/usr/sbin/sshd")):
@@ -222,7 +241,7 @@ try:
     with slurm.Slurm() as cluster:
         env.update(cluster.env, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1",
                    RILLE_THREADS="1", RILLE_PROVIDERS=root + "/providers.json")
-        parts = (life, outlives, loses, through_login, queues)
+        parts = (life, outlives, loses, reserves, through_login, queues)
         for part in parts:
             if not os.environ.get("ONLY") or part.__name__ in os.environ["ONLY"]:
                 part(cluster)

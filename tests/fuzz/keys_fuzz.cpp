@@ -1,6 +1,11 @@
 // Whatever the files and answers say in which clouds' tools keep keys, reading them stays within their bytes.
+#include "runtime/net/sign/certificate.hpp"
 #include "runtime/provider/alibaba/keys.hpp"
+#include "runtime/provider/aws/sso.hpp"
+#include "runtime/provider/azure/keys.hpp"
+#include "runtime/provider/cloud/key_program.hpp"
 #include "runtime/provider/cloud/lent_keys.hpp"
+#include "runtime/provider/gcp/executable.hpp"
 #include "runtime/provider/gcp/federation.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -13,6 +18,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz_check(name.size() <= size && section.size() <= size, "no more than there is");
     (void)alibaba::profile_of_section(section);
   }
+  const Result<std::optional<aws::Sso>> sso = aws::sso_of(cloud::parse_ini(text), "a");
+  fuzz_check(!sso || !*sso || !((*sso)->account.empty() || (*sso)->region.empty()), "a sign-in knows where");
+  const std::string line = cloud::telling_line(text);
+  fuzz_check(line.size() <= 402 && line.find('\n') == std::string::npos, "one short line");
+  const Result<net::ClientCertificate> certificate = net::read_certificate(text, "word");
+  fuzz_check(!certificate || !certificate->chain.empty(), "a certificate is one");
   const Result<Value> document = Value::from_json(text);
   if (document) {
     for (const char* name : {"", "a"}) (void)alibaba::profile_in(*document, name);
@@ -20,6 +31,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     constexpr cloud::KeyNames names{"AccessKeyId", "SecretAccessKey", "Token", "Expiration"};
     const Result<cloud::FoundKeys> keys = cloud::read_keys(*document, names, "there");
     fuzz_check(!keys || !keys->keys.secret.empty(), "keys have a secret");
+    const Result<aws::SsoLogin> login = aws::read_sso_login(*document);
+    fuzz_check(!login || !login->token.empty(), "a sign-in has a token");
+    const Result<cloud::FoundKeys> process = aws::read_process_keys(*document, "a", 1);
+    fuzz_check(!process || process->expires_wall_us == 0 || process->expires_wall_us > 1, "keys are not over");
+    const Result<std::string> printed = gcp::token_of_program(*document, 1, "it");
+    fuzz_check(!printed || !printed->empty(), "a token is not empty");
+    (void)azure::read_az_token(*document);
   }
   for (const Value& format : {Value(), Value().set("type", "json").set("subject_token_field_name", "Token")}) {
     const Result<std::string> token = gcp::subject_token_in(text, format, "there");
@@ -33,6 +51,13 @@ std::vector<std::string> fuzz_seeds() {
           "[default]\ntype = ram_role_arn\nrole_arn = r\nrole_session_expiration = 900\n",
           R"({"AccessKeyId": "i", "SecretAccessKey": "s", "Token": "t", "Expiration": "2030-01-01T00:00:00Z"})",
           R"({"current": "a", "profiles": [{"name": "a", "mode": "AK", "access_key_id": "i", "expired_seconds": 9}]})",
+          "[profile a]\nsso_session = b\nsso_account_id = 1\nsso_role_name = r\n[sso-session b]\nsso_region = x\n"
+          "sso_start_url = u\n",
+          R"({"accessToken": "t", "expiresAt": "2030-01-01T00:00:00UTC", "refreshToken": "r", "clientId": "c"})",
+          R"({"Version": 1, "AccessKeyId": "i", "SecretAccessKey": "s", "Expiration": "2030-01-01T00:00:00Z"})",
+          R"({"version": 1, "success": true, "token_type": "urn:ietf:params:oauth:token-type:jwt", "id_token": "t"})",
+          R"({"accessToken": "t", "expires_on": 1900000000, "expiresOn": "2030-03-17 17:46:40.123456"})",
+          "-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n",
           R"({"service_account_impersonation_url": "https://x/serviceAccounts/a@b:generateAccessToken"})"};
 }
 

@@ -1,34 +1,20 @@
 -- Each operation on a device beside the same one on the CPU, from the same numbers: values and gradients. Floating
--- types are held against float64 on the CPU, whole numbers and random ones against the CPU in the same type. What is
--- off, or raises an error, fails by name; operation_cases.lua lists the cases.
--- usage: rille run operations.lua [--device cuda:0] [--dtypes f32,f64,i64] [--only attention]
+-- types are held against float64 on the CPU, whole numbers and random ones against the CPU in the same type; and where
+-- the device is the CPU, float64's gradients against finite differences. What is off, or raises an error, fails by
+-- name; operation_cases.lua declares the cases.
+-- usage: rille run operations.lua [--device cuda:0] [--dtypes f32,f64,i64] [--only attention] [--differences false]
 local rille = require "rille"
 local cases = require "operation_cases"
 
 local args = rille.args { device = "cpu", dtypes = "f32,bf16,f16,f64,i64,i32,i8,u8", only = "",
-  tolerance = 1 }                                -- what all bounds are multiplied by
+  tolerance = 1,                                 -- what all bounds are multiplied by
+  differences = true }
 
 -- Largest relative L2; a single element may be off by `peak` times that, of its own size and the mean one together.
 local bounds = { f32 = 1e-5, f64 = 1e-12, bf16 = 1.6e-2, f16 = 2e-3 }
 local peak, of_gradients = 8, 2
+local slope_bound = 1e-7                         -- of the gradient's length times the way's
 local whole = { i64 = true, i32 = true, i8 = true, u8 = true, bool = true }
-
-local function make(cpu, input, dtype)
-  local shape = {}
-  for i = 1, #input do shape[i] = input[i] end
-  if input.chance then return cpu:rand(shape):lt(input.chance) end
-  if input.distinct then
-    local order = cpu:rand(shape):argsort()
-    return input.distinct == "places" and order or order:to(dtype)
-  end
-  if input.ids then
-    shape.low, shape.high = input.from or 0, input.ids
-    local ids = cpu:randint(shape)
-    return whole[dtype] and ids:to(dtype) or ids
-  end
-  local low, high = input.low or -2, input.high or 2
-  return (cpu:rand(shape) * (high - low) + low):to(dtype)   -- both sides begin with the same numbers, rounded once
-end
 
 -- The results of a case on one device: values, then the gradients of its floating operands.
 local function results(case, dev, dtype, inputs, seeds)
@@ -65,11 +51,50 @@ local function distance(got, want)
   return l2 / size, (difference / (want:abs() + size)):max():item()
 end
 
+local function draw(cpu, case, dtype, inputs)
+  cpu:seed(1)
+  for i, input in ipairs(case.inputs) do
+    local shape = {}
+    for k = 1, #input do shape[k] = input[k] end
+    inputs[i] = cases.draw(cpu, input, shape, dtype)
+  end
+end
+
+-- Float64's gradients beside the slopes of a weighted sum of the results, each operand moved in some direction: what is
+-- wrong, or nil. An element that is off by a thousandth of the mean one is nearly always seen.
+local function wrong_slope(case)
+  local cpu, inputs, seeds = rille.device "cpu", {}, {}
+  draw(cpu, case, "f64", inputs)
+  for i, input in ipairs(case.inputs) do         -- rows of distinct numbers are alike: no two shall be equal
+    if input.distinct == true then inputs[i] = inputs[i] + cpu:rand(inputs[i]:shape()):to "f64" * 0.5 end
+  end
+  local _, gradients = results(case, cpu, "f64", inputs, seeds)
+  local function weighted(k, moved)
+    local given = {}
+    for i, x in ipairs(inputs) do given[i] = i == k and moved or x end
+    cpu:seed(7)
+    return ((case.fn(unpack(given))) * seeds.of:to "f64"):sum():item()
+  end
+  local of, step = 0, 1e-6
+  for k, x in ipairs(inputs) do
+    if not whole[x.dtype] then
+      of = of + 1
+      local way = cpu:rand(x:shape()):to "f64" - 0.5
+      local slope = (weighted(k, x + way * step) - weighted(k, x - way * step)) / (2 * step)
+      local g = gradients[of]:to "f64"
+      local off = math.abs(slope - (g * way):sum():item())
+      local most = slope_bound * args.tolerance * math.max(g:norm():item(), 1) * way:norm():item()
+      if not (off <= most) then
+        return ("gradient %d is off finite differences by %.2g, at most %.2g"):format(of, off, most)
+      end
+    end
+  end
+end
+
 -- The largest error of a case in one type, by the bound; and what is wrong, or nil.
 local function run(case, dev, dtype)
   local cpu, o, inputs, seeds = rille.device "cpu", case.options, {}, {}
-  cpu:seed(1)
-  for i, input in ipairs(case.inputs) do inputs[i] = make(cpu, input, dtype) end
+  draw(cpu, case, dtype, inputs)
   local float = not whole[dtype]
   local same = o.drawn or not float or o.exact
   local values, gradients = results(case, dev, dtype, inputs, seeds)
@@ -98,8 +123,13 @@ local function message(e) return type(e) == "table" and e.message or tostring(e)
 return rille.step("operations", { args = args }, function()
   local dev, asked = rille.device(args.device), {}
   for dtype in args.dtypes:gmatch "%w+" do asked[dtype] = true end
-  local count, with_gradients, worst, worst_name, wrong = 0, 0, 0, "none", {}
+  local count, with_gradients, slopes, worst, worst_name, wrong = 0, 0, 0, 0, "none", {}
   for _, case in ipairs(cases.list) do
+    if args.device == "cpu" and args.differences and not case.options.plain and case.name:find(args.only, 1, true) then
+      local ok, off = pcall(wrong_slope, case)
+      off, slopes = ok and off or not ok and message(off), slopes + 1
+      if off then wrong[#wrong + 1] = case.name .. ": " .. off end
+    end
     for _, dtype in ipairs(cases.types[case.options.types or "float"]) do
       if asked[dtype] and case.name:find(args.only, 1, true) then
         local name = case.name .. " " .. dtype
@@ -116,6 +146,7 @@ return rille.step("operations", { args = args }, function()
   return { figures = {
     { name = "cases (operation and type)", value = count, unit = "" },
     { name = "of them with gradients", value = with_gradients, unit = "" },
+    { name = "operations whose gradients agree with finite differences", value = slopes, unit = "" },
     { name = "largest error, of what is allowed (" .. worst_name .. ")", value = worst, unit = "" },
   } }
 end)

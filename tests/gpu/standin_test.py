@@ -15,8 +15,9 @@ rille, floor = (os.path.abspath(word) for word in sys.argv[1:3])
 scratch = tempfile.TemporaryDirectory(prefix="rille-gpu-standin-")
 env = dict(os.environ, RILLE_HOME=scratch.name + "/home", XDG_CONFIG_HOME=scratch.name, NO_COLOR="1")
 TINY = {"--layers": 1, "--width": 32, "--heads": 2, "--context": 16, "--peak": 1}
-SMALLER = {"speed.lua": {"--matrix": 64, "--elements": 10000}, "gpt2.lua": TINY,
+SMALLER = {"gpt2.lua": TINY,
            "launch.lua": {"--launches": 20, "--replays": 2, "--image": scratch.name + "/image"},
+           "streams.lua": {"--turns": 200, "--rounds": 1},
            "training.lua": {"--steps": 10, "--again": 5, "--width": 32},
            "training bf16": {"--steps": 3, "--again": 2, "--width": 128, "--layers": 1, "--batch": 1, "--context": 24},
            "operations in half types": {"--dtypes": "bf16"},

@@ -14,7 +14,7 @@ end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
 local described = { "rille_step", "rille_fiber", "rille_wait", "rille_say",
-  "instance", "device", "kernel", "optimizer", "tensor",
+  "instance", "device", "kernel", "stream", "event", "optimizer", "communicator", "tensor",
   "tensor_elementwise", "tensor_reduce", "tensor_network", "tensor_shape", "tensor_index",
   "tensor_image" }
 for _, name in ipairs(described) do
@@ -27,7 +27,7 @@ for _, name in ipairs(plain) do
 end
 modules[#modules + 1] = module("rille.optim.schedules", "optim/schedules.lua")
 modules[#modules + 1] = module("rille.optim.ema", "optim/ema.lua")
-for _, name in ipairs { "gpt", "gpt2", "llama", "bert", "resnet" } do  -- each returns the function itself
+for _, name in ipairs { "attention", "gpt", "gpt2", "llama", "bert", "resnet" } do  -- each returns its function
   modules[#modules + 1] = module("rille.nn." .. name, "nn/" .. name .. ".lua")
 end
 local index = luacats.index(modules)
@@ -105,8 +105,15 @@ tap.test("Device, Tensor, Optimizer", function()
   same("Device:", public(names_of(device)), documented("Device:", "Device"))
   same("Tensor:", public(names_of(tensor)), documented("Tensor:", "Tensor"))
   tensor:requires_grad_()
+  same("Stream:", names_of(device:stream()), documented("Stream:", "Stream"))
+  same("Event:", names_of(device:record()), documented("Event:", "Event"))
   same("Kernel:", names_of(device:kernel "__global__ void k() {}"), documented("Kernel:", "Kernel"))
   same("Optimizer:", names_of(rille.optim.sgd({ tensor }, {})), documented("Optimizer:", "Optimizer"))
+end)
+
+tap.test("Communicator", function()
+  local comm = rille.communicator { rank = 0, world = 1, device = "cpu" }
+  same("Communicator:", names_of(comm), documented("Communicator:", "Communicator"))
 end)
 
 tap.test("data sets", function()

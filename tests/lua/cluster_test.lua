@@ -242,10 +242,12 @@ tap.test("what cannot be rented is tried again, and does not end the run", funct
   local gang = rille.cluster("gang", { count = 1, gpu = "cpu" })
   gang._options = { gpu = "B300:64", provider = "local" }
   local looks = 0
-  rille.autoscale(gang, { metric = function() looks = looks + 1 return 1 end, max = 2, interval = "1ms",
+  local scaler = rille.autoscale(gang, { metric = function() looks = looks + 1 return 1 end, max = 2, interval = "1ms",
     cooldown_out = 0 })
   while looks < 4 do rille.sleep("1ms") end
   tap.equal(gang.count, 1)
+  scaler:cancel("seen enough")  -- what it is about to rent would count as wanted below
+  pcall(scaler.wait, scaler)
   tap.raises("capacity", "has nothing", gang.resize, gang, 2)
 end)
 

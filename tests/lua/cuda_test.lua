@@ -45,6 +45,34 @@ tap.test("a model moves, and what its parts share stays shared", function()
   tap.equal(model(cpu:ones { 1, 2 }):shape(), { 1, 2 })
 end)
 
+tap.test("memory is told by its owners there, too, also of what moved", function()
+  local model = rille.nn.attention(8, 2, { seed = 1 })
+  local function told(device) device:synchronize() return device:memory().summary end
+  local function has(device, what) tap.ok(told(device):find(what, 1, true), told(device)) end
+  model:to("cpu")
+  has(cpu, "parameters of Attention at cuda_test.lua")
+  model:to(dev)
+  has(dev, "parameters of Attention at cuda_test.lua")
+  local opt = rille.optim.adamw(model:parameters(), { lr = 1e-3 })
+  has(dev, "state of adamw at cuda_test.lua")
+  model(dev:ones { 1, 3, 8 }):sum():backward()
+  has(dev, "gradients ")
+  opt:step()
+  tap.ok(not told(dev):find("gradients ", 1, true), told(dev))
+  local add = rille.compile(function(t)
+    local loss = model(t):sum()
+    loss:backward()
+    return loss
+  end)
+  for _ = 1, 5 do add(dev:ones { 1, 3, 8 }) end
+  has(dev, "gradients ")
+  opt:zero_grad()
+  dev:limit_memory(dev:memory().live + 2 ^ 20)
+  local err = tap.raises("memory", "cuda:0: no memory for", function() return dev:ones { 2 ^ 20 }:sum():item() end)
+  dev:limit_memory(0)
+  tap.ok(err.hint:find("parameters of Attention at cuda_test.lua", 1, true), err.hint)
+end)
+
 tap.test("a compiled function runs where its tensors are", function()
   local twice = rille.compile(function(x) return x * 2 + 1 end)
   for i = 1, 5 do
@@ -94,6 +122,64 @@ tap.test("a kernel is launched on the device that made it", function()
   tap.raises("invalid", "a tensor on cuda:0", kernel.launch, kernel,
     { grid = 1, block = 8 }, 5, 2, cpu:ones { 5 }, y)
   tap.raises("invalid", "checked mode", dev.kernel, dev, source, { checked = true })
+end)
+
+tap.test("launches on streams wait for each other where they share tensors", function()
+  local add_to = dev:kernel [[
+    __global__ void add_to(int n, float a, const float* x, float* y) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) y[i] += a * x[i];
+    }
+  ]]
+  local s, t = dev:stream(), dev:stream()
+  tap.equal({ tostring(s), s.device }, { "Stream cuda:0", "cuda:0" })
+  local before = dev:record()
+  local x, y, z, one = dev:tensor { 1, 2, 3 }, dev:zeros { 3 }, dev:zeros { 3 }, dev:ones { 3 }
+  local go = add_to:bind { grid = 1, block = 8, stream = s }
+  for i = 1, 100 do
+    go(3, 1, x, y)
+    add_to:launch({ grid = 1, block = 8, stream = t }, 3, 1, y, z)
+    x:add_(one)
+  end
+  s:wait(before)
+  t:wait(s:record())
+  local after = t:record()
+  dev:wait(after)
+  after:wait()
+  tap.equal({ after:done(), tostring(after), after.device }, { true, "Event cuda:0", "cuda:0" })
+  tap.ok(before:elapsed(after) > 0)
+  t:synchronize()
+  local want_y, want_z = 0, 0
+  for i = 1, 100 do want_y = want_y + i; want_z = want_z + want_y end
+  tap.equal({ y[1]:item(), z[1]:item(), x[1]:item() }, { want_y, want_z, 101 })
+  go(3, -1, y, y)
+  s:release()                          -- what was bound keeps it
+  go(3, 1, x, y)
+  tap.equal(y[1]:item(), 101)
+end)
+
+tap.test("two fibers wait for two streams", function()
+  local slow = dev:kernel "__global__ void slow(float* y) { for (int i = 0; i < 100000; ++i) y[0] = y[0] * 0.5f + 1; }"
+  local function work()
+    local s, y = dev:stream(), dev:zeros { 1 }
+    for _ = 1, 3 do
+      slow:launch({ grid = 1, block = 1, stream = s }, y)
+      s:synchronize()
+    end
+    return y:item()
+  end
+  local a, b = rille.spawn("a", work), rille.spawn("b", work)
+  tap.equal({ a:wait(), b:wait() }, { 2, 2 })
+end)
+
+tap.test("a stream or an event of another device is refused", function()
+  local k = dev:kernel "__global__ void k(float* y) { y[0] = 1; }"
+  local mine, theirs = dev:stream(), cpu:stream()
+  tap.raises("invalid", "a stream of cpu for a kernel of cuda:0", k.bind, k, { grid = 1, block = 1, stream = theirs })
+  tap.raises("invalid", "an event of cpu, and not of cuda:0", mine.wait, mine, theirs:record())
+  tap.raises("invalid", "an event of cpu, and not of cuda:0", dev.wait, dev, cpu:record())
+  local e = dev:record()
+  tap.raises("invalid", "an event of cpu, and not of cuda:0", function() return e:elapsed(cpu:record()) end)
 end)
 
 tap.test("a transform by the project's own kernels", function()

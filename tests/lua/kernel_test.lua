@@ -106,7 +106,7 @@ tap.test("shapes of a launch are checked", function()
   wrong("at most 1024", { grid = 1, block = { 32, 64 } })
   wrong("grid has 4 numbers", { grid = { 1, 1, 1, 1 }, block = 1 })
   wrong("did you mean 'grid'", { gird = 1, block = 1 })
-  wrong("no streams", { grid = 1, block = 1, stream = 1 })
+  wrong("expected Stream", { grid = 1, block = 1, stream = 1 })
   wrong("shared memory; at most", { grid = 1, block = 1, shared = "1MB" })
 end)
 
@@ -223,6 +223,60 @@ tap.test("a script without writes still launches: printf", function()
   local k = dev:kernel [[__global__ void hello() { if (threadIdx.x < 2) printf("# hello from %d\n", threadIdx.x); }]]
   k:launch({ grid = 1, block = 32 })
   dev:synchronize()
+end)
+
+tap.test("on the CPU launches on streams are in the program's order", function()
+  local s, t = dev:stream(), dev:stream()
+  local x, y = dev:ones { 100 }, dev:zeros { 100 }
+  local before = s:record()
+  saxpy:launch({ grid = 1, block = 128, stream = s }, 100, 2, x, y)
+  x:mul_(3)
+  local go = saxpy:bind { grid = 1, block = 128, stream = t }
+  go(100, 1, x, y)
+  local after = t:record()
+  tap.ok(before:elapsed(after) >= 0 and after:elapsed(before) <= 0)
+  tap.equal({ before:done(), after:done() }, { true, true })
+  s:wait(after)
+  dev:wait(after)
+  s:synchronize()
+  tap.equal(y:sum():item(), 500)
+end)
+
+tap.test("what a stream is not", function()
+  local s = dev:stream()
+  local shape = { grid = 1, block = 1, stream = s }
+  tap.raises("invalid", "stream", saxpy.bind, saxpy, { grid = 1, block = 1, stream = 3 })
+  tap.raises("invalid", "wait", s.wait, s, s)
+  tap.equal(tostring(s), "Stream cpu")
+  s:release()
+  s:release()
+  tap.equal(tostring(s), "Stream cpu (released)")
+  tap.raises("state", "bind: stream: the stream was released", saxpy.bind, saxpy, shape)
+  tap.raises("state", "record: the stream was released", s.record, s)
+  tap.raises("state", "synchronize: the stream was released", function() s:synchronize() end)
+  tap.raises("state", "wait: the stream was released", s.wait, s, dev:record())
+end)
+
+tap.test("a kernel's error comes with the wait for its stream", function()
+  local k = dev:kernel("__global__ void k(float* y) { y[threadIdx.x + 4] = 1; }", { checked = true })
+  local s, y = dev:stream(), dev:zeros { 4 }
+  k:launch({ grid = 1, block = 1, stream = s }, y)
+  tap.raises("device", "writes y[4]", function() s:synchronize() end)
+  dev:synchronize()
+end)
+
+tap.test("inside a compiled function streams are hints, and there are no events", function()
+  local s, y = dev:stream(), dev:zeros { 4 }
+  local e = s:record()
+  local step = rille.compile(function(x)
+    saxpy:launch({ grid = 1, block = 4, stream = s }, 4, 1, x, y)
+    for _, f in ipairs { function() s:record() end, function() s:wait(e) end, function() dev:wait(e) end,
+      function() s:synchronize() end } do
+      tap.raises("state", "inside a compiled function", f)
+    end
+    return y + 0
+  end)
+  for i = 1, 4 do tap.equal(step(dev:ones { 4 }):totable(), { i, i, i, i }) end
 end)
 
 tap.done()

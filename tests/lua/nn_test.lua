@@ -57,9 +57,13 @@ tap.test("models learn, with gradients everywhere", function()
   end)
   local image, label = dev:randn { 4, 3, 32, 32 }, dev:tensor({ 0, 1, 2, 1 }, { dtype = "i64" })
   for _, depth in ipairs { 18, 50 } do
-    learns("resnet " .. depth, nn.resnet { depth = depth, classes = 3, width = 8 }, function(model)
-      return model(image):cross_entropy(label)
-    end)
+    local model = nn.resnet { depth = depth, classes = 3, width = 8, zero_init_residual = depth == 50 }
+    if depth == 50 then
+      for name, zero in pairs { bn1 = false, bn2 = false, bn3 = true } do
+        tap.equal(model.layers[2][3][name].weight:abs():max():item() == 0, zero)
+      end
+    end
+    learns("resnet " .. depth, model, function() return model(image):cross_entropy(label) end)
   end
   learns("mlp", nn.mlp { 12, 8, 3 }, function(model) return model(image:reshape(4, -1):narrow(2, 1, 12)):cross_entropy(
     label) end)
@@ -93,6 +97,16 @@ tap.test("logits with kept keys and values are those without", function()
     tap.equal(greedy, expected)
     tap.equal(#model:generate({ 1 }, { length = 40, top_k = 3 }), 41)  -- beyond the context of 16
     tap.equal(#model:state(), #model:parameters())                     -- nothing of it is left in the model
+  end
+end)
+
+tap.test("models are compiled from their first call on", function()
+  local x = ids { 1, 2, 3, 4 }
+  for _, model in ipairs { nn.gpt(gpt), nn.llama { layers = 1, heads = 2, width = 16, context = 8, vocab = 64 },
+    nn.bert { layers = 1, heads = 2, width = 16, context = 8, vocab = 64, dropout = 0 } } do
+    local loss_of = rille.compile(function(t) return model(t):cross_entropy(t) end)
+    local first = loss_of(x):item()
+    for _ = 1, 3 do tap.equal(loss_of(x):item(), first) end
   end
 end)
 
@@ -185,6 +199,10 @@ tap.test("wrong options are named", function()
   tap.raises("invalid", "layers", nn.llama, { heads = 4, width = 32, context = 4, vocab = 8 })
   tap.raises("invalid", "groups", nn.conv2d, 3, 4, 3, { groups = 2 })
   tap.raises("invalid", "neither a module nor a function", nn.sequential, { 5 })
+  tap.raises("invalid", "size 2 = b", nn.mlp, { 4, "b", 2 })
+  tap.raises("invalid", "size 1 = x", nn.mlp, { "x", 2 })
+  tap.raises("invalid", "channels = 8 cannot be shared among groups = 3", nn.group_norm, 3, 8)
+  tap.equal(tostring(nn.mlp { 4, 3, 2 }), "Mlp: 23 parameters")
 end)
 
 tap.done()

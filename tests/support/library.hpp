@@ -20,6 +20,15 @@ inline LibraryCall library_call() {
   return library ? reinterpret_cast<LibraryCall>(::dlsym(library, "standin_call")) : nullptr;
 }
 
+// The stream goes on when it holds; others' work makes it hold.
+using LibraryGate = int (*)(void* stream, const std::function<bool()>* holds);
+
+inline LibraryGate library_gate() {
+  const char* named = std::getenv("RILLE_CUDA_DRIVER");
+  void* library = named ? ::dlopen(named, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : nullptr;
+  return library ? reinterpret_cast<LibraryGate>(::dlsym(library, "standin_gate")) : nullptr;
+}
+
 // Ten bits of mantissa, to the nearest, ties away from zero.
 inline double to_tf32(double x) {
   float f = float(x);

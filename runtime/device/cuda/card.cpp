@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/trace.hpp"
@@ -87,6 +88,7 @@ void Card::close() {
     cells.reset();
     for (auto* s : {&up_small, &up_large, &down_small, &down_large, &down_fault}) if (*s) (*s)->close();
     for (const CUmodule m : modules) driver.cuModuleUnload(m);
+    close_streams();
     for (const CUevent e : marks) if (e) driver.cuEventDestroy(e);
     for (const CUevent e : {now, clock[0], clock[1], sent}) if (e) driver.cuEventDestroy(e);
     for (const CUstream s : {compute, copies, captures}) if (s) driver.cuStreamDestroy(s);
@@ -96,7 +98,7 @@ void Card::close() {
 
 bool Card::settle(Failure& f) {
   return ok(driver.cuStreamSynchronize(copies), "waiting for the device", f) &&
-         ok(driver.cuStreamSynchronize(compute), "waiting for the device", f);
+         ok(driver.cuStreamSynchronize(compute), "waiting for the device", f) && settle_streams(f);
 }
 
 bool Card::mark(Failure& f) {
@@ -170,13 +172,23 @@ bool Card::transfer_out(void* to, const void* from, std::size_t bytes, Failure& 
 bool Card::download(void* to, const void* from, std::size_t bytes, Failure& f) {
   if (!alive(f)) return false;
   const auto* asked = ask_fault(f);
-  return asked && transfer_out(to, from, bytes, f) && tell_fault(asked, f);
+  return asked && transfer_out(to, from, bytes, f) && tell_fault(asked, f) && whole(f);
+}
+
+void Card::spoil(const char* why) {
+  const std::lock_guard lock(spoilt_mutex);
+  spoilt = why;
+}
+
+bool Card::whole(Failure& f) {
+  const std::lock_guard lock(spoilt_mutex);
+  return spoilt.empty() || refuse(f, int(ErrorKind::network), "", "%s", std::exchange(spoilt, {}).c_str());
 }
 
 bool Card::finish(Failure& f) {
   if (!alive(f)) return false;
   const auto* asked = ask_fault(f);
-  return asked && tell_fault(asked, f);
+  return asked && tell_fault(asked, f) && whole(f);
 }
 
 Staging::Slot* Card::ask_fault(Failure& f) {

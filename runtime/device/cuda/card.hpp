@@ -5,14 +5,16 @@
 // has been given may be used again at once: the next user comes later on that stream. The one exception is an upload:
 // it runs on a stream of its own, beside the computation, and waits for the mark that `stamp` names; what is given
 // after it waits for it. A third stream only captures: nothing ever runs on it, and other threads may use the first two
-// meanwhile.
+// meanwhile. Streams of users are ordered by whoever asks for them (streams.cpp).
 //
-// Locks: `mutex` guards marks, uploads and what another card sends. The rest belongs to the lane.
+// Locks: `mutex` guards marks, uploads and what another card sends; `streams_mutex` users' streams. The rest belongs to
+// the lane.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -25,6 +27,7 @@
 namespace rille::device::cuda {
 
 constexpr unsigned marks_max = 16;                   // jobs that the device may be behind its lane
+constexpr std::size_t streams_max = 128;             // of users, that somebody holds
 
 // Device memory of the plug-in's own. Whoever may still work on it holds it: the card, captured sequences.
 struct Block {
@@ -67,6 +70,9 @@ struct Card {
   bool download(void* to, const void* from, std::size_t bytes, Failure& f);
   bool finish(Failure& f);                           // and tells what a kernel found
   bool mark(Failure& f);
+  // What was to be written will not be: the next read or finish() says why, once. Any thread.
+  void spoil(const char* why);
+  bool whole(Failure& f);
   // To another card's memory, which was free at that card's stamp (peers.cpp).
   bool send(Card& other, void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f);
   std::uint64_t stamp() const { return marked.load(std::memory_order_acquire) + 1; }
@@ -86,10 +92,20 @@ struct Card {
   void drop(Sequence* sequence);
   CUstream stream() const { return capturing ? captures : compute; }
 
+  // -- users' streams (streams.cpp)
+  CUstream stream(Stream* s) const { return s ? reinterpret_cast<CUstream>(s) : stream(); }
+  Stream* make_stream(Failure& f);
+  void drop_stream(Stream* stream);
+  bool passed(CUevent event, bool& yes, Failure& f);
+  bool settle_streams(Failure& f);
+  void close_streams();
+
   const Driver& driver;
   int ordinal = 0;
   CUdevice device = 0;
   CUcontext context = nullptr;
+  std::mutex spoilt_mutex;
+  std::string spoilt;
   bool retained = false;
   int architecture = 0, multiprocessors = 0, shared_max = 0;
   std::atomic<CUresult> lost{cu::success};
@@ -115,6 +131,8 @@ struct Card {
   bool capturing = false;
   CUevent clock[2] = {}, sent = nullptr;
   std::vector<CUcontext> met;                        // cards that it has sent to
+  std::mutex streams_mutex;
+  std::vector<CUstream> streams, idle_streams;       // all of users', and those of them that nobody holds
 
  private:
   bool make_streams(Failure& f);

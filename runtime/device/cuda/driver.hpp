@@ -80,6 +80,7 @@ constexpr int capture_thread_local = 1;
   X(cuEventCreate, "cuEventCreate", (CUevent*, unsigned flags))                                                       \
   X(cuEventDestroy, "cuEventDestroy_v2", (CUevent))                                                                   \
   X(cuEventRecord, "cuEventRecord", (CUevent, CUstream))                                                              \
+  X(cuEventQuery, "cuEventQuery", (CUevent))                                                                          \
   X(cuEventSynchronize, "cuEventSynchronize", (CUevent))                                                              \
   X(cuEventElapsedTime, "cuEventElapsedTime", (float* ms, CUevent from, CUevent to))                                  \
   X(cuModuleLoadData, "cuModuleLoadData", (CUmodule*, const void* image))                                             \

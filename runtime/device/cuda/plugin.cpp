@@ -8,6 +8,7 @@
 #include "kernels/cuda/images.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
+#include "runtime/device/cuda/nccl.hpp"
 #include "runtime/device/cuda/trace.hpp"
 #include "runtime/device/cuda_libraries.hpp"
 
@@ -274,12 +275,91 @@ bool launch(Card* card, Function* function, const Shape* s, void** arguments, Fa
   const auto* g = s->grid;
   const auto* b = s->block;
   const CUfunction k = function->kernel.function;
-  const CUstream stream = card->stream();
+  const CUstream stream = card->stream(s->stream);
   return card->ok(s->cooperative ? d.cuLaunchCooperativeKernel(k, g[0], g[1], g[2], b[0], b[1], b[2], s->shared_bytes,
                                                                stream, arguments)
                                  : d.cuLaunchKernel(k, g[0], g[1], g[2], b[0], b[1], b[2], s->shared_bytes, stream,
                                                     arguments, nullptr),
                   "launching a kernel", *f);
+}
+
+// -- users' streams
+CUevent of(Event* event) { return reinterpret_cast<CUevent>(event); }
+
+Stream* make_stream(Card* card, Failure* f) {
+  const Current current(*card);
+  return card->make_stream(*f);
+}
+
+void drop_stream(Card* card, Stream* stream) { card->drop_stream(stream); }
+
+Event* make_event(Card* card, bool timed, Failure* f) {
+  const Current current(*card);
+  CUevent made = nullptr;
+  const unsigned flags = cu::event_blocking | (timed ? 0 : cu::event_no_timing);
+  if (!card->alive(*f) || !card->ok(card->driver.cuEventCreate(&made, flags), "making an event", *f)) return nullptr;
+  return reinterpret_cast<Event*>(made);
+}
+
+void drop_event(Card* card, Event* event) {
+  const Current current(*card);
+  card->driver.cuEventDestroy(of(event));
+}
+
+bool record(Card* card, Event* event, Stream* stream, Failure* f) {
+  const Current current(*card);
+  return card->alive(*f) && card->ok(card->driver.cuEventRecord(of(event), card->stream(stream)),
+                                     "recording an event", *f);
+}
+
+bool wait(Card* card, Stream* stream, Event* event, Failure* f) {
+  const Current current(*card);
+  return card->alive(*f) && card->ok(card->driver.cuStreamWaitEvent(card->stream(stream), of(event), 0),
+                                     "waiting for an event", *f);
+}
+
+bool passed(Card* card, Event* event, bool* yes, Failure* f) {
+  const Current current(*card);
+  return card->passed(of(event), *yes, *f);
+}
+
+bool elapsed(Card* card, Event* from, Event* to, std::int64_t* ns, Failure* f) {
+  const Current current(*card);
+  float ms = 0;
+  if (!card->alive(*f) || !card->ok(card->driver.cuEventElapsedTime(&ms, of(from), of(to)), "timing", *f)) return false;
+  *ns = std::int64_t(double(ms) * 1e6);
+  return true;
+}
+
+// -- collectives
+Ranks* join(Card* card, const char* id, int rank, int world, Failure* f) {
+  const Current current(*card);
+  auto* const ranks = new Ranks;
+  if (card->alive(*f) && ranks->join(id, rank, world, *f)) return ranks;
+  delete ranks;
+  return nullptr;
+}
+
+bool exchange(Card* card, Ranks* ranks, const Collective* calls, int count, Failure* f) {
+  const Current current(*card);
+  return card->alive(*f) && ranks->run(*card, calls, count, *f);
+}
+
+bool ranks_alive(Card* card, Ranks* ranks, Failure* f) {
+  const Current current(*card);
+  return ranks->alive(*f);
+}
+
+void give_up_ranks(Card* card, Ranks* ranks, const char* why) {
+  const Current current(*card);
+  card->spoil(why);
+  ranks->give_up(why);
+}
+
+void leave(Card* card, Ranks* ranks) {
+  const Current current(*card);
+  ranks->leave();
+  delete ranks;
 }
 
 const Table table = [] {
@@ -316,6 +396,20 @@ const Table table = [] {
   t.unload = unload;
   t.set_constant = set_constant;
   t.launch = launch;
+  t.make_stream = make_stream;
+  t.drop_stream = drop_stream;
+  t.make_event = make_event;
+  t.drop_event = drop_event;
+  t.record = record;
+  t.wait = wait;
+  t.passed = passed;
+  t.elapsed = elapsed;
+  t.unique_id = [](char* bytes, Failure* f) { return nccl_unique_id(bytes, *f); };
+  t.join = join;
+  t.exchange = exchange;
+  t.ranks_alive = ranks_alive;
+  t.give_up = give_up_ranks;
+  t.leave = leave;
   return t;
 }();
 

@@ -41,10 +41,24 @@ struct CardInfo {
 struct Card;                                // one opened device
 struct Sequence;                            // captured calls
 struct Function;                            // of a user's kernel
+struct Stream;                              // beside the card's own
+struct Event;                               // a place in a stream
 
 struct Shape {
   unsigned grid[3], block[3], shared_bytes;
   bool cooperative;
+  Stream* stream;                           // null: the card's own
+};
+
+struct Ranks;                               // a card's place among others, by NCCL
+
+struct Collective {
+  enum Kind : std::int32_t { all_reduce, broadcast, all_gather, reduce_scatter, send, receive };
+  Kind kind;
+  std::int32_t dtype, reduce, peer;         // a DType, a kernels::Fold, a rank
+  const void* in;
+  void* out;
+  std::size_t count;                        // as NCCL counts: elements of one rank
 };
 
 struct TraceRecord {
@@ -100,6 +114,25 @@ struct Table {
   void (*unload)(Card*, Function*) = nullptr;                                                            // any; waits
   bool (*set_constant)(Card*, Function*, const char* name, const void* bytes, std::size_t, Failure*) = nullptr;  // any
   bool (*launch)(Card*, Function*, const Shape*, void** arguments, Failure*) = nullptr;
+
+  // Streams of users. Where a stream is named, null is the card's own. Nothing but wait() orders two of them; settle()
+  // waits for all, finish() for the card's own.
+  Stream* (*make_stream)(Card*, Failure*) = nullptr;                                                     // any
+  void (*drop_stream)(Card*, Stream*) = nullptr;                             // any; what it was given goes on
+  Event* (*make_event)(Card*, bool timed, Failure*) = nullptr;                                           // any
+  void (*drop_event)(Card*, Event*) = nullptr;                                                           // any
+  bool (*record)(Card*, Event*, Stream*, Failure*) = nullptr;
+  bool (*wait)(Card*, Stream*, Event*, Failure*) = nullptr;
+  bool (*passed)(Card*, Event*, bool* yes, Failure*) = nullptr;                                          // any
+  bool (*elapsed)(Card*, Event* from, Event* to, std::int64_t* ns, Failure*) = nullptr;                  // any
+
+  // Collectives by NCCL: given like launches, all ranks in the same order.
+  bool (*unique_id)(char* bytes, Failure*) = nullptr;                                        // any; 128 bytes
+  Ranks* (*join)(Card*, const char* id, int rank, int world, Failure*) = nullptr;            // any; waits for all ranks
+  bool (*exchange)(Card*, Ranks*, const Collective*, int count, Failure*) = nullptr;         // several as one
+  bool (*ranks_alive)(Card*, Ranks*, Failure*) = nullptr;                                    // any
+  void (*give_up)(Card*, Ranks*, const char* why) = nullptr;                                 // any; a read says why
+  void (*leave)(Card*, Ranks*) = nullptr;                                                    // when nobody uses it
 };
 
 // "rille_cuda_plugin". null: another build.

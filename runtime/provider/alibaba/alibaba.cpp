@@ -198,7 +198,8 @@ class Region final : public cloud::RegionDriver {
       out.insert(out.end(), {{"SystemDisk.Encrypted", "true"}, {"SystemDisk.KMSKeyId", settings_.kms_key}});
     if (request.expires_wall_us > 0)
       out.emplace_back("AutoReleaseTime", format_utc(request.expires_wall_us + release_margin_us));
-    const std::string reservation = cloud::text_for(settings_.reservation, type);
+    const std::string reservation =
+        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (!reservation.empty() && !request.offer.spot)
       out.insert(out.end(), {{"PrivatePoolOptions.MatchCriteria", "Target"}, {"PrivatePoolOptions.Id", reservation}});
     if (!request.offer.spot) return out;

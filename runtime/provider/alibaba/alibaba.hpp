@@ -12,6 +12,7 @@ namespace rille::provider {
 // Settings: regions, zone, image, subnet, security_group, public_address, disk, disk_kind, kms_key, reservation,
 // reserved_prices, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup);
+NoticeSpec alibaba_notice(const std::string& metadata);  // see manner.hpp
 
 inline constexpr const char* alibaba_variables[] = {
     "ALIBABA_CLOUD_REGION_ID", "ALIBABA_CLOUD_PROFILE", "ALIBABA_CLOUD_CREDENTIALS_FILE",
@@ -22,7 +23,8 @@ inline constexpr FarRefusal alibaba_refusals[] = {
     {"OperationDenied.ZoneSystemCategoryNotMatch", Reach::region},
     {"InvalidAccountStatus.NotEnoughBalance", Reach::account},
     {"Account.Arrearage", Reach::account}};
+inline constexpr const char* alibaba_options[] = {"reservation"};
 // Prices are asked of a hundred types a region.
-inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals};
+inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals, alibaba_options, alibaba_notice};
 
 }  // namespace rille::provider

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "runtime/base/time.hpp"
 #include "runtime/provider/alibaba/ecs.hpp"
@@ -27,6 +28,7 @@ struct Places {
   Loop& loop;
   std::string sts, metadata;      // sts "": that of the profile's region
   Value config = {};              // ~/.aliyun/config.json, where source profiles are
+  std::vector<const char*> firmware = {};  // where the metadata service is the usual one
 };
 using At = std::shared_ptr<const Places>;
 
@@ -44,7 +46,8 @@ cloud::MachineKeys machine(const Places& at, const std::string& role) {
           .session_needed = false,
           .path = "/latest/meta-data/ram/security-credentials/",
           .role = role,
-          .names = key_names};
+          .names = key_names,
+          .firmware = at.firmware};
 }
 
 Async<Maybe> lent(Loop& loop, cloud::Loan loan, std::string from, CancelToken token) {
@@ -224,6 +227,7 @@ Profile profile_of_section(std::map<std::string, std::string> section) {
 cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints) {
   const auto at = std::make_shared<Places>(Places{loop, endpoints.text("sts"), {}});
   at->metadata = endpoints.text("metadata", "http://100.100.100.200");
+  if (endpoints["metadata"].is_null()) at->firmware = {"alibaba"};
   if (environment("ALIBABA_CLOUD_ECS_METADATA_DISABLED") == "true") at->metadata.clear();
   std::string file = environment("ALIBABA_CLOUD_CREDENTIALS_FILE"), section = environment("ALIBABA_CLOUD_PROFILE");
   if (file.empty()) file = environment("HOME") + "/.alibabacloud/credentials";

@@ -8,11 +8,13 @@
 #include "runtime/provider/aws/ec2.hpp"
 #include "runtime/provider/aws/iam.hpp"
 #include "runtime/provider/aws/keys.hpp"
+#include "runtime/provider/aws/profiles.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/left_over.hpp"
 
 namespace rille::provider {
@@ -285,7 +287,7 @@ class Region final : public cloud::RegionDriver {
     if (!settings_.zone.empty()) out.emplace_back("Placement.AvailabilityZone", settings_.zone);
     if (!settings_.kms_key.empty()) out.emplace_back("BlockDeviceMapping.1.Ebs.KmsKeyId", settings_.kms_key);
     if (!settings_.instance_profile.empty()) out.emplace_back("IamInstanceProfile.Name", settings_.instance_profile);
-    if (!request.offer.spot) add_reservation(out, type);
+    if (!request.offer.spot) add_reservation(out, request, type);
     if (request.offer.spot) {
       out.insert(out.end(), {{"InstanceMarketOptions.MarketType", "spot"},
                              {"InstanceMarketOptions.SpotOptions.SpotInstanceType", "one-time"},
@@ -317,8 +319,9 @@ class Region final : public cloud::RegionDriver {
     if (!settings_.subnet.empty()) out.emplace_back("NetworkInterface.1.SubnetId", settings_.subnet);
   }
 
-  void add_reservation(Parameters& out, const std::string& type) const {
-    const std::string reservation = cloud::text_for(settings_.reservation, type);
+  void add_reservation(Parameters& out, const CreateRequest& request, const std::string& type) const {
+    const std::string reservation =
+        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (reservation.empty()) return;
     const bool is_group = reservation.starts_with("arn:");
     out.emplace_back(std::string("CapacityReservationSpecification.CapacityReservationTarget.") +
@@ -365,9 +368,7 @@ class Region final : public cloud::RegionDriver {
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
-  std::string usual = cloud::environment("AWS_REGION");
-  if (usual.empty()) usual = cloud::environment("AWS_DEFAULT_REGION");
-  RILLE_TRY(const auto regions, cloud::region_settings("aws", setup.settings, usual.empty() ? "us-east-1" : usual));
+  RILLE_TRY(const auto regions, cloud::region_settings("aws", setup.settings, usual_region()));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
                                                  std::move(keys));
@@ -385,7 +386,7 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
     s.public_address = read.flag("public_address", true);
     s.reservation = read.text_by_type("reservation");
     s.capacity_block = read.flag("capacity_block", false);
-    RILLE_TRY(s.ssh_from, read_ssh_from(read.any("ssh_from")));
+    RILLE_TRY(s.ssh_from, cloud::read_ssh_from("aws", read.any("ssh_from")));
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
     s.endpoints = read.object("endpoints");
     RILLE_CHECK(read.done());

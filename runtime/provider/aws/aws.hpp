@@ -12,6 +12,7 @@ namespace rille::provider {
 // Settings: regions, zone, image, vpc, subnet, security_group, ssh_from, public_address, instance_profile, disk,
 // kms_key, reservation, capacity_block, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup);
+NoticeSpec aws_notice(const std::string& metadata);  // see manner.hpp
 
 inline constexpr const char* aws_variables[] = {
     "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE",
@@ -23,7 +24,8 @@ inline constexpr FarRefusal aws_refusals[] = {
     {"PendingVerification", Reach::account},
     {"InstanceLimitExceeded", Reach::offer},
     {"VolumeLimitExceeded", Reach::region}};
+inline constexpr const char* aws_options[] = {"reservation"};
 // Prices are asked of a hundred types a region.
-inline constexpr Manner aws_manner{true, aws_variables, aws_refusals};
+inline constexpr Manner aws_manner{true, aws_variables, aws_refusals, aws_options, aws_notice};
 
 }  // namespace rille::provider

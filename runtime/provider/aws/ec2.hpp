@@ -37,9 +37,6 @@ net::Parts parts_for(const std::string& url);
 std::string domain_of(const std::string& region);  // "amazonaws.com"
 std::string tag_in(const Value& tags);               // ours; "": there is none
 
-// The ranges of addresses that a setting names, from which ssh is let in; null: all. config: they are none.
-Result<std::vector<std::string>> read_ssh_from(const Value& setting);
-
 class Ec2 {
  public:
   // `endpoints`: "ec2" and "pricing" by other addresses than Amazon's, as a test has them.

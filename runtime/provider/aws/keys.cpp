@@ -12,6 +12,8 @@ namespace {
 using cloud::environment;
 using Maybe = std::optional<cloud::FoundKeys>;
 
+constexpr const char* usual_metadata = "http://169.254.169.254";
+
 // https, or what only this machine answers: the word that goes there is a secret.
 bool may_have_the_word(const std::string& url) {
   if (url.starts_with("https://")) return true;
@@ -50,10 +52,12 @@ Async<Maybe> container_keys(Loop& loop, std::string base, CancelToken token) {
 
 cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::string& region) {
   const auto places = std::make_shared<Places>(Places{loop, region, endpoints.text("sts"), {}, {}});
+  places->portal = endpoints.text("sso");
+  places->oidc = endpoints.text("oidc");
   places->container = endpoints.text("container", "http://169.254.170.2");
   std::string metadata = environment("AWS_EC2_METADATA_SERVICE_ENDPOINT");
   if (metadata.ends_with('/')) metadata.pop_back();
-  metadata = endpoints.text("metadata", metadata.empty() ? "http://169.254.169.254" : metadata);
+  metadata = endpoints.text("metadata", metadata.empty() ? usual_metadata : metadata);
   if (environment("AWS_EC2_METADATA_DISABLED") == "true") metadata.clear();
   places->machine = cloud::MachineKeys{.base = metadata,
                                        .session = "/latest/api/token",
@@ -61,6 +65,7 @@ cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::
                                        .session_header = "X-aws-ec2-metadata-token",
                                        .path = "/latest/meta-data/iam/security-credentials/",
                                        .names = key_names};
+  if (metadata == usual_metadata) places->machine.firmware = {"amazon"};
   const std::string profile = profile_name();
   std::vector<cloud::KeySource> sources{
       cloud::keys_in_variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),

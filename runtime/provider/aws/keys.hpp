@@ -1,4 +1,5 @@
-// AWS's credentials, as its command line finds them: environment, profile, web identity, container, instance.
+// AWS's credentials, as its command line finds them: environment, profile (keys, roles, SSO, programs), web identity,
+// container, instance.
 #pragma once
 
 #include "runtime/base/value.hpp"
@@ -6,7 +7,8 @@
 
 namespace rille::provider::aws {
 
-// `region`: of the STS that is asked for roles. `endpoints`: "sts", "container", "metadata" ("": none is asked).
+// `region`: of the STS that is asked for roles. `endpoints`: "sts", "sso", "oidc", "container", "metadata"
+// ("": none is asked).
 cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::string& region);
 
 }  // namespace rille::provider::aws

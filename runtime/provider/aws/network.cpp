@@ -2,8 +2,6 @@
 // as its name, too, and goes after it: EC2 refuses to delete one that a machine still has.
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "runtime/provider/aws/ec2.hpp"
 
 namespace rille::provider::aws {
@@ -13,35 +11,7 @@ namespace {
 using cloud::Effect;
 using cloud::list_of;
 
-constexpr std::size_t ranges_max = 50;
-
-// "203.0.113.0/24"
-bool is_range(const std::string& text) {
-  int parts[5] = {}, used = 0;
-  const int read = std::sscanf(text.c_str(), "%3d.%3d.%3d.%3d/%2d%n", &parts[0], &parts[1], &parts[2], &parts[3],
-                               &parts[4], &used);
-  if (read != 5 || static_cast<std::size_t>(used) != text.size()) return false;
-  for (int i = 0; i < 4; ++i)
-    if (parts[i] < 0 || parts[i] > 255) return false;
-  return parts[4] >= 0 && parts[4] <= 32;
-}
-
 }  // namespace
-
-Result<std::vector<std::string>> read_ssh_from(const Value& setting) {
-  std::vector<std::string> out;
-  if (setting.is_null()) out.emplace_back("0.0.0.0/0");
-  if (setting.as_string()) out.push_back(*setting.as_string());
-  for (const Value& one : list_of(setting)) out.push_back(one.as_string() ? *one.as_string() : one.to_json());
-  for (const std::string& range : out)
-    if (!is_range(range))
-      return make_error(ErrorKind::config, fmt::format("aws: ssh_from = {}: '{}' is no range of IPv4 addresses",
-                                                       setting.to_json(), range), "\"203.0.113.0/24\", or a list");
-  if (out.empty() || out.size() > ranges_max)
-    return make_error(ErrorKind::config, fmt::format("aws: ssh_from = {}: one range or several are wanted, {} at most",
-                                                     setting.to_json(), ranges_max), "\"203.0.113.0/24\", or a list");
-  return out;
-}
 
 // An earlier send of the same create may have made it: one that lets nobody in was left by a crash.
 Async<std::string> Ec2::security_group(std::string tag, std::string vpc, std::vector<std::string> from,

@@ -7,8 +7,10 @@
 #include <map>
 #include <vector>
 
-#include "runtime/loop/command.hpp"
+#include "runtime/base/time.hpp"
 #include "runtime/provider/aws/ec2.hpp"
+#include "runtime/provider/aws/sso.hpp"
+#include "runtime/provider/cloud/key_program.hpp"
 
 namespace rille::provider::aws {
 
@@ -41,6 +43,11 @@ Result<cloud::Ini> read_profiles() {
 std::string field(const Profile& profile, const char* name) {
   const auto at = profile.find(name);
   return at == profile.end() ? "" : at->second;
+}
+
+Profile profile_of(const cloud::Ini& all, const std::string& name) {
+  const auto at = all.find(name);
+  return at == all.end() ? Profile() : at->second;
 }
 
 std::string shown(const std::string& name) { return "the AWS profile '" + name + "'"; }
@@ -81,20 +88,23 @@ Async<Maybe> by_web_identity(At at, std::string role, std::string session, std::
   co_return co_await take_role(at, cloud::no_keys(), std::move(form), word, std::move(from), std::move(token));
 }
 
-Async<Maybe> from_process(Loop& loop, std::string command, std::string from, CancelToken token) {
-  CommandOptions options;
-  options.argv = {"sh", "-c", command};
-  RILLE_CO_TRY(const CommandResult done, co_await run_command(loop, std::move(options), token));
-  if (!done.ok())  // what it has said on its standard output may be a key
-    co_return make_error(ErrorKind::auth, fmt::format("credential_process of {} ended with {}", from,
-                                                      done.status.text()), done.err.empty() ? "" : done.last_words());
-  Result<Value> document = Value::from_json(done.out);
-  if (!document) co_return make_error(ErrorKind::auth, fmt::format("credential_process of {} gave no JSON", from));
-  RILLE_CO_TRY(FoundKeys found, cloud::read_keys(*document, sts_names, from));
+Async<Maybe> from_process(Loop& loop, std::string command, std::string profile, CancelToken token) {
+  cloud::KeyProgram program;
+  program.argv = {"sh", "-c", command};
+  program.what = "credential_process of " + shown(profile);
+  RILLE_CO_TRY(const Value printed, co_await cloud::ask_program(loop, std::move(program), std::move(token)));
+  RILLE_CO_TRY(FoundKeys found, read_process_keys(printed, profile, loop.clock().wall_us()));
   co_return found;
 }
 
-Async<Maybe> own_keys(Loop& loop, Profile profile, std::string name, CancelToken token) {
+// In the order of Amazon's tools.
+Async<Maybe> own_keys(At at, std::shared_ptr<const cloud::Ini> all, std::string name, CancelToken token) {
+  RILLE_CO_TRY(std::optional<Sso> sso, sso_of(*all, name));
+  if (sso) {
+    RILLE_CO_TRY(FoundKeys found, co_await sso_keys(at, std::move(*sso), std::move(token)));
+    co_return found;
+  }
+  const Profile profile = profile_of(*all, name);
   if (profile.contains("aws_access_key_id")) {
     FoundKeys found;
     found.keys = {field(profile, "aws_access_key_id"), field(profile, "aws_secret_access_key"),
@@ -103,15 +113,10 @@ Async<Maybe> own_keys(Loop& loop, Profile profile, std::string name, CancelToken
     co_return found;
   }
   if (!profile.contains("credential_process")) co_return Maybe();
-  co_return co_await from_process(loop, field(profile, "credential_process"), shown(name), std::move(token));
+  co_return co_await from_process(at->loop, field(profile, "credential_process"), name, std::move(token));
 }
 
 Async<Maybe> role_of(At at, std::shared_ptr<const cloud::Ini> all, std::string name, Names before, CancelToken token);
-
-Profile profile_of(const cloud::Ini& all, const std::string& name) {
-  const auto at = all.find(name);
-  return at == all.end() ? Profile() : at->second;
-}
 
 // Of a profile that another one names: it has to have some. One that names itself means its own keys.
 Async<Maybe> source_keys(At at, std::shared_ptr<const cloud::Ini> all, std::string name, Names before,
@@ -124,7 +129,7 @@ Async<Maybe> source_keys(At at, std::shared_ptr<const cloud::Ini> all, std::stri
     RILLE_CO_TRY(Maybe found, co_await role_of(at, all, name, before, token));
     if (found) co_return found;
   }
-  RILLE_CO_TRY(Maybe found, co_await own_keys(at->loop, profile_of(*all, name), name, token));
+  RILLE_CO_TRY(Maybe found, co_await own_keys(at, all, name, token));
   if (found) co_return found;
   co_return make_error(ErrorKind::auth, fmt::format("{} has no keys, and {} takes on its role by them", shown(name),
                                                     shown(before.back())), "is source_profile spelt right?");
@@ -160,8 +165,9 @@ Async<Maybe> role_of(At at, std::shared_ptr<const cloud::Ini> all, std::string n
     co_return co_await by_web_identity(at, role, session, file, shown(name), std::move(from), std::move(token));
   if (profile.contains("mfa_serial"))
     co_return make_error(ErrorKind::auth, shown(name) + " wants a code at each sign-in (mfa_serial)",
-                         "sign in by Amazon's command line: credential_process = aws configure export-credentials "
-                         "--profile " + name);
+                         fmt::format("Amazon's command line asks for it, and then this shell has the keys: eval "
+                                     "\"$(aws configure export-credentials --profile {} --format env)\"",
+                                     before.empty() ? name : before.front()));
   RILLE_CO_TRY(std::vector<cloud::KeySource> who, who_asks(at, all, name, std::move(before)));
   net::Query form{{"Action", "AssumeRole"},
                   {"RoleArn", role},
@@ -174,9 +180,32 @@ Async<Maybe> role_of(At at, std::shared_ptr<const cloud::Ini> all, std::string n
 
 }  // namespace
 
+Result<FoundKeys> read_process_keys(const Value& printed, const std::string& profile, std::int64_t now_us) {
+  const std::string what = "credential_process of " + shown(profile);
+  if (printed.is_null())
+    return make_error(ErrorKind::auth, what + " printed nothing", "run it by hand: it has to print JSON");
+  if (printed.number("Version") != 1)
+    return make_error(ErrorKind::auth, what + " printed another version than 1", "it has to print \"Version\": 1");
+  RILLE_TRY(FoundKeys found, cloud::read_keys(printed, sts_names, shown(profile)));
+  if (found.expires_wall_us && found.expires_wall_us <= now_us)
+    return make_error(ErrorKind::auth, fmt::format("{} printed keys whose time is over since {}", what,
+                                                   format_utc(found.expires_wall_us)),
+                      "sign in again, in the way of that program");
+  return found;
+}
+
 std::string profile_name() {
   const std::string named = environment("AWS_PROFILE");
   return named.empty() ? "default" : named;
+}
+
+// What is wrong with the files is told by the search for keys.
+std::string usual_region() {
+  for (const char* variable : {"AWS_REGION", "AWS_DEFAULT_REGION"})
+    if (std::string region = environment(variable); !region.empty()) return region;
+  const auto all = read_profiles();
+  std::string region = all ? field(profile_of(*all, profile_name()), "region") : "";
+  return region.empty() ? "us-east-1" : region;
 }
 
 Async<Maybe> profile_role(At at, CancelToken token) {
@@ -187,13 +216,15 @@ Async<Maybe> profile_role(At at, CancelToken token) {
 }
 
 Async<Maybe> profile_keys(At at, CancelToken token) {
-  RILLE_CO_TRY(const cloud::Ini all, read_profiles());
+  RILLE_CO_TRY(cloud::Ini all, read_profiles());
   const std::string name = profile_name();
-  RILLE_CO_TRY(Maybe found, co_await own_keys(at->loop, profile_of(all, name), name, token));
+  const auto profiles = std::make_shared<const cloud::Ini>(std::move(all));
+  RILLE_CO_TRY(Maybe found, co_await own_keys(at, profiles, name, token));
   if (found || environment("AWS_PROFILE").empty()) co_return found;
   co_return make_error(ErrorKind::auth, shown(name) + " has no keys that Rille can use",
-                       "it needs aws_access_key_id, role_arn, or credential_process: "
-                       "credential_process = aws configure export-credentials --profile " + name);
+                       "it needs aws_access_key_id, role_arn, sso_account_id and sso_role_name, or credential_process; "
+                       "what else Amazon's command line can do, another profile gets by credential_process = aws "
+                       "configure export-credentials --profile " + name);
 }
 
 Async<Maybe> web_identity(At at, CancelToken token) {

@@ -28,7 +28,9 @@ constexpr const char* policy_text = R"json({
     "Microsoft.Network/publicIPAddresses/write", "Microsoft.Network/publicIPAddresses/delete",
     "Microsoft.Network/publicIPAddresses/join/action",
     "Microsoft.Network/virtualNetworks/subnets/join/action",
-    "Microsoft.Network/networkSecurityGroups/join/action", "Microsoft.Resources/subscriptions/read",
+    "Microsoft.Network/networkSecurityGroups/read", "Microsoft.Network/networkSecurityGroups/write",
+    "Microsoft.Network/networkSecurityGroups/delete", "Microsoft.Network/networkSecurityGroups/join/action",
+    "Microsoft.Resources/subscriptions/read",
     "Microsoft.Resources/subscriptions/resources/read"
   ],
   "AssignableScopes": ["/subscriptions/SUBSCRIPTION"]

@@ -46,6 +46,7 @@ constexpr cloud::Meaning meanings[] = {
     {"RequestDisallowedByPolicy", Trouble::auth, "a policy of the subscription forbids it"},
     {"ReadOnlyDisabledSubscription", Trouble::auth, "the subscription is disabled"},
     {"PropertyChangeNotAllowed", Trouble::conflict},
+    {"InUseNetworkSecurityGroupCannotBeDeleted", Trouble::conflict, "the interface that has it goes first"},
 };
 
 cloud::Answer read_answer(const net::HttpResponse& response) {

@@ -13,7 +13,7 @@ namespace rille::provider::azure {
 
 inline constexpr const char* tag_key = "rille";
 inline constexpr std::string_view machines = "virtualMachines", disks = "disks", interfaces = "networkInterfaces",
-                                  addresses = "publicIPAddresses";
+                                  addresses = "publicIPAddresses", groups = "networkSecurityGroups";
 
 struct Prices {
   Micros on_demand = price_unknown, spot = price_unknown;
@@ -66,6 +66,9 @@ class Arm {
   cloud::CredentialChain nobody_;  // prices are for everybody: no token goes there
   cloud::Api api_, prices_api_;
 };
+
+// What a group is made of that lets ssh in from these ranges, and nothing else from outside of its network.
+Value lets_ssh_in(const std::vector<std::string>& from);
 
 // The least that a role must be allowed.
 std::string policy();

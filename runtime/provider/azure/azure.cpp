@@ -14,7 +14,9 @@
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/cloud/wait.hpp"
+#include "runtime/provider/left_over.hpp"
 
 namespace rille::provider {
 
@@ -39,6 +41,7 @@ const char* const known_regions[] = {
 
 struct Settings {
   std::string resource_group, subnet, security_group, zone, disk_kind, kms_key;
+  std::vector<std::string> ssh_from;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
   Value image, reservation, endpoints;
@@ -54,13 +57,13 @@ struct Account {
 
 // What belongs to a machine is named after it.
 struct Names {
-  std::string machine, disk, interface, address;
+  std::string machine, disk, interface, address, group;
   explicit Names(const std::string& name)
-      : machine(name), disk(name + "-disk"), interface(name + "-nic"), address(name + "-ip") {}
+      : machine(name), disk(name + "-disk"), interface(name + "-nic"), address(name + "-ip"), group(name + "-nsg") {}
 };
 
 std::string machine_of_part(const std::string& name) {
-  for (const char* end : {"-disk", "-nic", "-ip"})
+  for (const char* end : {"-disk", "-nic", "-ip", "-nsg"})
     if (name.ends_with(end)) return name.substr(0, name.size() - std::string_view(end).size());
   return name;
 }
@@ -84,8 +87,8 @@ class Region final : public cloud::RegionDriver {
         arm_(loop, account_->chain, name, subscription, settings_.resource_group, settings_.endpoints) {}
   const std::string& region() const override { return arm_.region(); }
   bool is_id(std::string_view id) const override {
-    return id.find('/') != id.npos && std::set<std::string_view>{machines, disks, interfaces, addresses}.contains(
-                                          id.substr(0, id.find('/')));
+    static const std::set<std::string_view> kinds{machines, disks, interfaces, addresses, groups};
+    return id.find('/') != id.npos && kinds.contains(id.substr(0, id.find('/')));
   }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
@@ -192,7 +195,8 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_CHECK(co_await arm_.quotas(token));  // a subscription is everywhere; a location is asked for its own
     out.from = found.from;
     out.who = owner_of(found.keys.token);
-    if (out.who.empty() && (found.from == "the environment" || found.from == workload_source))
+    if (out.who.empty() && (found.from == "the environment" || found.from == certificate_source ||
+                            found.from == workload_source))
       out.who = "application " + cloud::environment("AZURE_CLIENT_ID");
     co_return out;
   }
@@ -251,8 +255,15 @@ class Region final : public cloud::RegionDriver {
     }
   }
 
-  // Address, interface, machine: each is there before the next names it. All of them may have been made before.
+  // Group, address, interface, machine: each is there before the next names it. All may have been made before.
   Async<MachineState> make(const Names& names, std::string tag, Value order, CancelToken token) {
+    std::string group = settings_.security_group;
+    if (group.empty()) {
+      Value made = resource(tag);
+      made.set("properties", lets_ssh_in(settings_.ssh_from));
+      RILLE_CO_CHECK(co_await arm_.put(std::string(groups), names.group, std::move(made), token));
+      group = arm_.id_of(groups, names.group);
+    }
     Value address = resource(tag), interface = resource(tag);
     address.set("sku", Value().set("name", "Standard"));
     address.set("properties", Value().set("publicIPAllocationMethod", "Static"));
@@ -267,7 +278,7 @@ class Region final : public cloud::RegionDriver {
     Value properties;
     properties.set("ipConfigurations",
                    Value::Array{Value().set("name", "ip").set("properties", std::move(configuration))});
-    properties.set("networkSecurityGroup", Value().set("id", settings_.security_group));
+    properties.set("networkSecurityGroup", Value().set("id", group));
     interface.set("properties", std::move(properties));
     RILLE_CO_CHECK(co_await arm_.put(std::string(interfaces), names.interface, std::move(interface), token));
     const Result<> put = co_await arm_.put(std::string(machines), names.machine, std::move(order), token);
@@ -290,6 +301,8 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_CHECK(co_await arm_.remove(std::string(machines), names.machine, true, token));
     RILLE_CO_CHECK(co_await arm_.remove(std::string(interfaces), names.interface, true, token));
     RILLE_CO_CHECK(co_await arm_.remove(std::string(addresses), names.address, true, token));
+    if (settings_.security_group.empty())  // it costs nothing: one that stays is removed by whoever finds it
+      (void)co_await arm_.remove(std::string(groups), names.group, true, token);
     co_return co_await arm_.remove(std::string(disks), names.disk, true, token);
   }
 
@@ -301,12 +314,10 @@ class Region final : public cloud::RegionDriver {
 
   Result<Value> order_of(const CreateRequest& request, const std::string& type, const Names& names) const {
     for (const auto& [name, value] : {std::pair("resource_group", &settings_.resource_group),
-                                      std::pair("subnet", &settings_.subnet),
-                                      std::pair("security_group", &settings_.security_group)})
+                                      std::pair("subnet", &settings_.subnet)})
       if (value->empty())
         return make_error(ErrorKind::config, fmt::format("azure: region {} has no {}", region(), name),
-                          "name a resource group, and the full ids of a subnet and of a security group that lets port "
-                          "22 in, in the provider's settings");
+                          "name a resource group, and the full id of a subnet, in the provider's settings");
     RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Value disk, key, linux_part, os, nic, properties;
@@ -327,7 +338,8 @@ class Region final : public cloud::RegionDriver {
     properties.set("hardwareProfile", Value().set("vmSize", type)).set("osProfile", std::move(os));
     properties.set("storageProfile", Value().set("imageReference", settings_.image).set("osDisk", std::move(disk)));
     properties.set("networkProfile", Value().set("networkInterfaces", Value::Array{std::move(nic)}));
-    const std::string reservation = cloud::text_for(settings_.reservation, type);
+    const std::string reservation =
+        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (!reservation.empty() && !request.offer.spot)
       properties.set("capacityReservation",
                      Value().set("capacityReservationGroup", Value().set("id", reservation)));
@@ -373,6 +385,7 @@ class Region final : public cloud::RegionDriver {
   static Machine left_over(const Resource& part) {
     Machine m;
     m.id = id_of(part.kind, part.name);
+    if (part.kind == groups) return free_left_over(std::move(m.id), part.tag);
     m.tag = part.tag;
     m.state = MachineState::terminating;
     m.details.set("problem", "left without its machine");
@@ -413,6 +426,7 @@ Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
     s.kms_key = read.text("kms_key");
     s.reservation = read.text_by_type("reservation");
     s.public_address = read.flag("public_address", true);
+    RILLE_TRY(s.ssh_from, cloud::read_ssh_from("azure", read.any("ssh_from")));
     s.disk_kind = read.text("disk_kind", "Premium_LRS");
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
     s.endpoints = read.object("endpoints");
@@ -420,7 +434,8 @@ Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
     if (s.image.as_object()->empty()) s.image = usual_image();
     if (subscription.empty())
       return make_error(ErrorKind::config, "azure: which subscription?",
-                        "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings");
+                        "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings; "
+                        "az account show has that of who is logged in");
     drivers.push_back(std::make_unique<Region>(setup.loop, account, name, subscription, std::move(s)));
   }
   Traits traits;

@@ -9,14 +9,16 @@
 
 namespace rille::provider {
 
-// Settings: regions, subscription, resource_group, image, subnet, security_group, zone, disk, disk_kind, kms_key,
-// reservation, public_address, endpoints. config: they are wrong.
+// Settings: regions, subscription, resource_group, image, subnet, security_group, ssh_from, zone, disk, disk_kind,
+// kms_key, reservation, public_address, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup);
+NoticeSpec azure_notice(const std::string& metadata);  // see manner.hpp
 
 inline constexpr const char* azure_variables[] = {
     "AZURE_SUBSCRIPTION_ID", "AZURE_DEFAULTS_LOCATION", "AZURE_DEFAULTS_GROUP", "AZURE_TENANT_ID", "AZURE_CLIENT_ID"};
 inline constexpr FarRefusal azure_refusals[] = {{"AzureSpotFeatureNotEnabledForSubscription", Reach::account}};
+inline constexpr const char* azure_options[] = {"reservation"};
 // Prices are asked of a hundred sizes a region.
-inline constexpr Manner azure_manner{true, azure_variables, azure_refusals};
+inline constexpr Manner azure_manner{true, azure_variables, azure_refusals, azure_options, azure_notice};
 
 }  // namespace rille::provider

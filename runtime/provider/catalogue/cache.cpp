@@ -43,6 +43,23 @@ Value scope_value(const OfferQuery& q) {
   return out;
 }
 
+// Whoever was not reached may be so for a moment; any other error is told for as long as it is there, and no longer.
+bool is_kept(const OfferCache::Answer& a) {
+  if (a.unasked.empty()) return true;
+  if (manner_of(a.source.provider).silence_ms <= 0) return false;
+  return std::all_of(a.unasked.begin(), a.unasked.end(), [](const AskedRegion& one) {
+    return one.problem && (one.problem->kind == ErrorKind::network || one.problem->kind == ErrorKind::timeout);
+  });
+}
+
+std::string to_text(const std::vector<AskedRegion>& unasked) {
+  if (unasked.empty()) return "";
+  Value::Array out;
+  for (const AskedRegion& one : unasked)
+    out.push_back(Value().set("region", one.region).set("error", error_to_value(*one.problem)));
+  return Value(std::move(out)).to_json();
+}
+
 }  // namespace
 
 Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
@@ -96,9 +113,18 @@ std::optional<std::size_t> OfferCache::fresh(const OfferSource& source, const Of
     const CataloguePart& p = part(i);
     const std::int64_t age_us = now_us - p.time_us;  // below 0: the clock was set back
     if (p.provider != source.provider || p.settings != source.settings || age_us < 0 || age_us > max_age_us) continue;
+    if (!p.unasked.empty() && age_us > manner_of(p.provider).silence_ms * 1000) continue;
     if ((!best || p.time_us > part(*best).time_us) && covers(p.provider, p.scope, query)) best = i;
   }
   return best;
+}
+
+std::vector<AskedRegion> OfferCache::unasked(std::size_t n) const {
+  std::vector<AskedRegion> out;
+  const Result<Value> list = Value::from_json(part(n).unasked);
+  if (!list || !list->as_array()) return out;
+  for (const Value& one : *list->as_array()) out.push_back({one.text("region"), error_from_value(one["error"])});
+  return out;
 }
 
 Catalogue::Found OfferCache::find(std::span<const std::size_t> parts, const OfferQuery& query,
@@ -106,7 +132,9 @@ Catalogue::Found OfferCache::find(std::span<const std::size_t> parts, const Offe
   return catalogue_ ? catalogue_->find(parts, query, limit) : Catalogue::Found();
 }
 
-Result<> OfferCache::store(const std::vector<Answer>& answers, const OfferQuery& query, std::int64_t now_us) {
+Result<> OfferCache::store(std::vector<Answer> answers, const OfferQuery& query, std::int64_t now_us) {
+  std::erase_if(answers, [](const Answer& a) { return !is_kept(a); });
+  if (answers.empty()) return {};
   if (Result<Catalogue> newer = Catalogue::open(path_)) catalogue_ = std::move(*newer);  // another may have written
   const OfferQuery asked = to_be_kept(query);
   CatalogueWriter writer;
@@ -115,6 +143,7 @@ Result<> OfferCache::store(const std::vector<Answer>& answers, const OfferQuery&
     if (rows + a.offers.size() > kept_rows_max || parts >= parts_max) continue;
     CataloguePart part{a.source.provider, scope_of(asked), a.source.settings, now_us};
     part.unpriced = a.unpriced;
+    part.unasked = to_text(a.unasked);
     RILLE_CHECK(writer.add(std::move(part), a.offers));
     rows += a.offers.size(), ++parts;
   }

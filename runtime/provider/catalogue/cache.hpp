@@ -1,6 +1,7 @@
 // The offers of this home as they were last told: $RILLE_HOME/cache/offers. Who asks says how old an answer may be;
-// what is older, of other settings, or was asked for less is not used. Errors are never kept. Losing the file loses
-// nothing but time: one that is not sound counts as none, and is written anew.
+// what is older, of other settings, or was asked for less is not used. Errors are not kept, but for places that were
+// not reached, of a provider whose Manner says for how long (silence_ms). Losing the file loses nothing but time: one
+// that is not sound counts as none, and is written anew.
 // One thread at a time. open() and store() block on the disk.
 #pragma once
 
@@ -42,15 +43,19 @@ class OfferCache {
   std::optional<std::size_t> fresh(const OfferSource& source, const OfferQuery& query, std::int64_t now_us,
                                    std::int64_t max_age_us) const;
   const CataloguePart& part(std::size_t n) const { return catalogue_->parts()[n]; }
+  // Of that part: who was not reached. Region "": all of the provider.
+  std::vector<AskedRegion> unasked(std::size_t n) const;
   Catalogue::Found find(std::span<const std::size_t> parts, const OfferQuery& query, std::size_t limit) const;
 
   struct Answer {
     OfferSource source;
     std::vector<Offer> offers;
     std::int64_t unpriced = 0;         // what it leaves out: LeftOut
+    std::vector<AskedRegion> unasked = {};
   };
-  // Puts the answers to to_be_kept(query) in the place of what they make superfluous, and drops what is old.
-  Result<> store(const std::vector<Answer>& answers, const OfferQuery& query, std::int64_t now_us);
+  // Puts the answers to to_be_kept(query) in the place of what they make superfluous, and drops what is old. A part of
+  // an answer is not kept, or it would be taken for the whole, but where what is missing is kept beside it.
+  Result<> store(std::vector<Answer> answers, const OfferQuery& query, std::int64_t now_us);
 
  private:
   std::string path_;

@@ -100,7 +100,7 @@ Result<Catalogue> Catalogue::check(std::unique_ptr<View> view) {
   for (const layout::Part& p : view->parts)
     out.parts_.push_back({std::string(view->text(p.provider)), std::string(view->text(p.scope)),
                           std::string(view->text(p.settings)), p.time_us, p.first, p.count,
-                          std::max<std::int64_t>(p.unpriced, 0)});
+                          std::max<std::int64_t>(p.unpriced, 0), std::string(view->text(p.unasked))});
   out.view_ = std::move(view);
   return out;
 }

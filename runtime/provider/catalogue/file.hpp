@@ -26,6 +26,7 @@ struct CataloguePart {
   std::int64_t time_us = 0; // of the answer
   std::uint32_t first = 0, count = 0;  // its rows; the writer sets them
   std::int64_t unpriced = 0;           // what the answer left out: LeftOut
+  std::string unasked;                 // the same, as cache.cpp writes it; "": nobody
 };
 
 class CatalogueWriter {

@@ -8,7 +8,7 @@
 namespace rille::provider::layout {
 
 constexpr char magic[8] = {'R', 'I', 'L', 'L', 'E', 'C', 'A', 'T'};
-constexpr std::uint32_t version = 2, byte_order = 0x01020304;
+constexpr std::uint32_t version = 3, byte_order = 0x01020304;
 
 struct Header {
   char magic[8];
@@ -28,6 +28,7 @@ struct Part {
   std::int64_t time_us;
   std::uint32_t first, count;
   std::int64_t unpriced;
+  Text unasked;
 };
 
 struct Gpu {
@@ -54,7 +55,7 @@ struct Row {
   std::int64_t reserved_1y_micros_per_hour, reserved_3y_micros_per_hour;
 };
 
-static_assert(sizeof(Header) == 88 && sizeof(Part) == 48 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&
+static_assert(sizeof(Header) == 88 && sizeof(Part) == 56 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&
               sizeof(Billing) == 32 && sizeof(Row) == 96);
 static_assert(std::is_trivially_copyable_v<Row> && std::is_trivially_copyable_v<Header>);
 

@@ -72,7 +72,7 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
     return make_error(ErrorKind::invalid, fmt::format("a catalogue holds {} offers at most", rows_max));
   t.parts.push_back({t.shared(part.provider), t.shared(part.scope), t.shared(part.settings), part.time_us,
                      static_cast<std::uint32_t>(t.rows.size()), static_cast<std::uint32_t>(offers.size()),
-                     part.unpriced});
+                     part.unpriced, t.put(part.unasked)});
   for (const Offer& o : offers) {
     layout::Row r{};
     r.id = t.put(o.id);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "runtime/provider/cloud/firmware.hpp"
 #include "runtime/provider/cloud/lent_keys.hpp"
 
 namespace rille::provider::cloud {
@@ -67,10 +68,12 @@ Async<std::optional<FoundKeys>> ask_token(Loop& loop, TokenForm form, CancelToke
   co_return keys_of(answer, form.from, loop.clock().wall_us());
 }
 
-Async<std::optional<FoundKeys>> machine_token(Loop& loop, std::string url, net::Headers headers, CancelToken token) {
+Async<std::optional<FoundKeys>> machine_token(Loop& loop, std::string url, net::Headers headers,
+                                              std::vector<const char*> firmware, CancelToken token) {
   net::HttpRequest request;
   request.url = std::move(url);
   request.headers = std::move(headers);
+  request.connect_timeout_ms = patience_ms(firmware);
   const Result<net::HttpResponse> answer = co_await ask_nearby(loop, std::move(request), token);
   if (!answer || !answer->ok()) co_return std::optional<FoundKeys>();
   const Result<Value> told = Value::from_json(answer->body);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/net/sign/parts.hpp"
 #include "runtime/provider/cloud/credentials.hpp"
@@ -21,8 +22,10 @@ struct TokenForm {
 // Waits where it is told to, and corrects the clock. auth: refused; network: nobody answers.
 Async<std::optional<FoundKeys>> ask_token(Loop& loop, TokenForm form, CancelToken token);
 
-// The token of the machine that we run on, from its metadata service; nothing where there is none.
-Async<std::optional<FoundKeys>> machine_token(Loop& loop, std::string url, net::Headers headers, CancelToken token);
+// The token of the machine that we run on, from its metadata service; nothing where there is none. `firmware`: as in
+// MachineKeys (lent_keys.hpp).
+Async<std::optional<FoundKeys>> machine_token(Loop& loop, std::string url, net::Headers headers,
+                                              std::vector<const char*> firmware, CancelToken token);
 
 // Signs a call: Authorization: Bearer.
 net::Parts bear_token(net::Parts parts, const net::Credentials& who);

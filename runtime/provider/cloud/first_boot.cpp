@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/base64.hpp"
+#include "runtime/provider/manner.hpp"
 
 namespace rille::provider::cloud {
 
@@ -29,7 +30,7 @@ std::string first_boot_script(const FirstBoot& boot) {
   Value machine;
   machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
   machine.set("orphan_after_ms", boot.orphan_after_ms).set("terminating", false);
-  if (!boot.metadata.empty()) machine.set("notice", Value().set("cloud", boot.cloud).set("url", boot.metadata));
+  if (!boot.notice.url.empty()) machine.set("notice", boot.notice.to_value());
   if (boot.idle_after_ms) machine.set("idle_after_ms", boot.idle_after_ms).set("idle_below", boot.idle_below);
   const bool powers_off = boot.powers_off && boot.expires_wall_us != 0;
   // By the unit that is made below: where that is not installed, an agent ends no machine.
@@ -79,7 +80,8 @@ FirstBoot Access::boot_of(const CreateRequest& request) const {
   boot.host_key = keys_.host_key(request.tag);
   boot.expires_wall_us = request.expires_wall_us;
   boot.orphan_after_ms = request.orphan_after_ms;
-  if (request.offer.spot) boot.cloud = cloud_, boot.metadata = metadata_;
+  const auto notice = manner_of(cloud_).notice;
+  if (request.offer.spot && notice && !metadata_.empty()) boot.notice = notice(metadata_);
   boot.idle_after_ms = request.idle_after_ms;
   boot.idle_below = request.idle_below;
   return boot;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/base/notice_spec.hpp"
 #include "runtime/provider/cloud/ssh_keys.hpp"
 #include "runtime/provider/types.hpp"
 
@@ -19,7 +20,7 @@ struct FirstBoot {
   std::int64_t expires_wall_us = 0, orphan_after_ms = 0, idle_after_ms = 0;
   double idle_below = 0;
   bool powers_off = false;  // at the end of the ttl: where powering off ends the bill
-  std::string cloud, metadata;  // of a spot machine: where it is told of its end (agent/notice.hpp)
+  NoticeSpec notice;        // of a spot machine: where it is told of its end
   bool container = false;   // no init system, perhaps no sshd: it is installed where it is missing, and started
 };
 

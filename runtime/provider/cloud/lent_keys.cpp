@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/base/time.hpp"
+#include "runtime/provider/cloud/firmware.hpp"
 #include "runtime/store/file.hpp"
 
 namespace rille::provider::cloud {
@@ -11,8 +14,7 @@ namespace {
 
 using Maybe = std::optional<FoundKeys>;
 
-// Where there is no such service, often nobody answers at all.
-constexpr std::int64_t nearby_connect_ms = 2'000, nearby_timeout_ms = 5'000;
+constexpr std::int64_t nearby_timeout_ms = 5'000;
 constexpr std::size_t token_bytes_max = 256 << 10;
 constexpr const char* session_lasts_s = "21600";
 constexpr double seconds_max = 1e12;
@@ -22,8 +24,9 @@ std::string trimmed(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-net::HttpRequest request_for(std::string method, std::string url, net::Headers headers) {
+net::HttpRequest request_for(std::string method, std::string url, net::Headers headers, std::int64_t connect_ms) {
   net::HttpRequest out;
+  out.connect_timeout_ms = connect_ms;
   out.method = std::move(method);
   out.url = std::move(url);
   out.headers = std::move(headers);
@@ -58,15 +61,17 @@ Async<net::HttpResponse> ask_nearby(Loop& loop, net::HttpRequest request, Cancel
   net::HttpClient http(loop, std::move(options));
   request.retry.attempts = 1;
   if (request.total_timeout_ms == 0) request.total_timeout_ms = nearby_timeout_ms;
-  request.connect_timeout_ms = nearby_connect_ms;
+  request.connect_timeout_ms = std::min(request.connect_timeout_ms, patience_ms({}));
   co_return co_await http.send(std::move(request), token);
 }
 
 Async<Maybe> ask_machine(Loop& loop, MachineKeys where, CancelToken token) {
   if (where.base.empty()) co_return Maybe();
+  const std::int64_t patience = patience_ms(where.firmware);
   net::Headers with;
   if (!where.session.empty()) {
-    net::HttpRequest begin = request_for("PUT", where.base + where.session, {{where.lifetime_header, session_lasts_s}});
+    net::HttpRequest begin = request_for("PUT", where.base + where.session, {{where.lifetime_header, session_lasts_s}},
+                                         patience);
     const Result<net::HttpResponse> session = co_await ask_nearby(loop, std::move(begin), token);
     if (!session) co_return Maybe();
     if (session->ok()) with = {{where.session_header, trimmed(session->body)}};
@@ -74,13 +79,13 @@ Async<Maybe> ask_machine(Loop& loop, MachineKeys where, CancelToken token) {
   }
   const bool of_role = where.path.ends_with('/');
   if (of_role && where.role.empty()) {
-    net::HttpRequest name = request_for("GET", where.base + where.path, with);
+    net::HttpRequest name = request_for("GET", where.base + where.path, with, patience);
     const Result<net::HttpResponse> told = co_await ask_nearby(loop, std::move(name), token);
     if (!told || !told->ok()) co_return Maybe();
     where.role = trimmed(told->body.substr(0, told->body.find('\n')));
     if (where.role.empty()) co_return Maybe();
   }
-  net::HttpRequest last = request_for("GET", where.base + where.path + (of_role ? where.role : ""), with);
+  net::HttpRequest last = request_for("GET", where.base + where.path + (of_role ? where.role : ""), with, patience);
   const Result<net::HttpResponse> keys = co_await ask_nearby(loop, std::move(last), token);
   if (!keys || keys->status == 404) co_return Maybe();
   const std::string from = "this machine's role" + (of_role ? " " + where.role : "");

@@ -27,12 +27,15 @@ struct MachineKeys {
   std::string role = {};          // its name, where it is known
   std::string member = {};        // of the document, that has the keys; "": itself
   KeyNames names;
+  // Words of which one stands in the firmware of that cloud's machines (firmware.hpp): where none does, the service is
+  // hardly waited for. None: it is there.
+  std::vector<const char*> firmware = {};
 };
 // None where nobody answers, or no role is given to the machine.
 KeySource keys_of_machine(Loop& loop, MachineKeys where);
 Async<std::optional<FoundKeys>> ask_machine(Loop& loop, MachineKeys where, CancelToken token);
 
-// One try, without a proxy, for seconds: of what is near, or not there at all.
+// One try, without a proxy, for seconds, fewer where the request says so: of what is near, or not there at all.
 Async<net::HttpResponse> ask_nearby(Loop& loop, net::HttpRequest request, CancelToken token);
 
 // The token in a file, read each time, for it is renewed. auth: there is none; `named_by`: what has named the file.

@@ -80,6 +80,11 @@ Result<> SettingsReader::done() {
   if (!settings_.as_object()) return {};
   for (const auto& [key, value] : *settings_.as_object()) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    if (key == "ssh_from")
+      return make_error(ErrorKind::config,
+                        fmt::format("{}: it makes no group of its own, whose ssh_from could be said", provider_),
+                        "what its machines are in, a group, a firewall or a network of yours, says who gets in: leave "
+                        "ssh_from out");
     const std::string near = did_you_mean(key, known_);
     std::string all;
     for (const std::string& name : known_) (all += all.empty() ? "" : " ") += name;

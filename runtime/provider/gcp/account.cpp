@@ -18,7 +18,9 @@ constexpr const char* policy_text = R"json({
     "compute.instances.start", "compute.instances.stop",
     "compute.disks.create", "compute.disks.delete", "compute.disks.get", "compute.disks.list",
     "compute.disks.setLabels", "compute.images.useReadOnly", "compute.subnetworks.use",
-    "compute.subnetworks.useExternalIp", "compute.zoneOperations.get", "iam.serviceAccountKeys.get"
+    "compute.subnetworks.useExternalIp", "compute.firewalls.create", "compute.firewalls.delete",
+    "compute.firewalls.get", "compute.firewalls.list", "compute.networks.updatePolicy",
+    "compute.globalOperations.get", "compute.zoneOperations.get", "iam.serviceAccountKeys.get"
   ]
 }
 )json";

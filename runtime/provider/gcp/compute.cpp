@@ -309,11 +309,12 @@ Async<> Compute::insert(std::string zone, Value instance, std::string request_id
 Async<> Compute::finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what,
                           CancelToken token) {
   cloud::Patience patience(loop_, limit_ms);
+  const std::string place = zone.empty() ? "/global" : "/zones/" + zone;
   while (operation.text("status") != "DONE") {
     RILLE_CO_CHECK(co_await patience.next("operation " + operation.text("name"), token));
     net::Query none;
-    RILLE_CO_TRY(operation, co_await call("GET", "/zones/" + zone + "/operations/" + operation.text("name"),
-                                          std::move(none), Value(), Effect::none, token));
+    std::string path = place + "/operations/" + operation.text("name");
+    RILLE_CO_TRY(operation, co_await call("GET", std::move(path), std::move(none), Value(), Effect::none, token));
   }
   const Value::Array errors = list_of(operation["error"]["errors"]);
   if (errors.empty()) co_return success();

@@ -28,6 +28,10 @@ struct Disk {
   bool used = false;
 };
 
+struct Rule {
+  std::string name, tag, region;        // "": not ours
+};
+
 class Compute {
  public:
   Compute(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
@@ -44,6 +48,12 @@ class Compute {
   Async<std::vector<Disk>> disks(CancelToken token);     // as list
   Async<Disk> describe_disk(std::string zone, std::string name, CancelToken token);
   Async<> remove_disk(std::string zone, std::string name, CancelToken token);
+  // firewall.cpp. ssh to the machines with that network tag is only for those ranges; `rule` begins the rules' names.
+  Async<> narrow_ssh(std::string network_tag, std::string rule, std::string tag, std::string network,
+                     std::vector<std::string> from, CancelToken token);
+  Async<std::vector<Rule>> rules(CancelToken token);     // ours, of the region's machines
+  Async<Rule> describe_rule(std::string name, CancelToken token);
+  Async<> remove_rule(std::string name, CancelToken token);
   // "stop", "start", "setMachineType"; waits for the operation.
   Async<> act(std::string zone, std::string name, std::string action, Value body, CancelToken token);
   // account.cpp. `account`, `key_id`: of a service account; "": others are not told of.
@@ -51,6 +61,7 @@ class Compute {
   Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
+  // zone "": of what is everywhere.
   Async<> finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what, CancelToken token);
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
                     CancelToken token);

@@ -5,6 +5,7 @@
 #include "runtime/provider/cloud/bearer.hpp"
 #include "runtime/provider/cloud/lent_keys.hpp"
 #include "runtime/provider/cloud/plain_key.hpp"
+#include "runtime/provider/gcp/executable.hpp"
 #include "runtime/store/file.hpp"
 
 namespace rille::provider::gcp {
@@ -27,8 +28,8 @@ Async<std::string> subject_token(Loop& loop, Value source, std::string from, Can
     co_return e;
   }
   if (url.empty())
-    co_return make_error(ErrorKind::auth, from + " has its token neither from a file nor from a URL",
-                         "credential_source needs file or url: Rille runs no program for it, and asks no Amazon");
+    co_return make_error(ErrorKind::auth, from + " has its token neither from a file, nor a URL, nor a program",
+                         "credential_source needs file, url or executable: Rille asks no Amazon for it");
   net::HttpOptions options;
   options.proxy_from_environment = url.starts_with("https://");  // others are of this machine
   net::HttpClient http(loop, std::move(options));
@@ -77,7 +78,12 @@ Result<std::string> subject_token_in(const std::string& text, const Value& forma
 }
 
 Async<Maybe> federated_token(Loop& loop, Value file, std::string from, CancelToken token) {
-  RILLE_CO_TRY(const std::string word, co_await subject_token(loop, file["credential_source"], from, token));
+  Result<std::string> got(std::string{});
+  if (file["credential_source"]["executable"].is_null())
+    got = co_await subject_token(loop, file["credential_source"], from, token);
+  else
+    got = co_await program_token(loop, file, from, token);
+  RILLE_CO_TRY(const std::string word, std::move(got));
   net::Query fields{{"grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"},
                     {"audience", file.text("audience")},
                     {"scope", token_scope},

@@ -11,10 +11,12 @@
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/gcp/compute.hpp"
 #include "runtime/provider/gcp/federation.hpp"
 #include "runtime/provider/gcp/keys.hpp"
+#include "runtime/provider/left_over.hpp"
 
 namespace rille::provider {
 
@@ -24,7 +26,8 @@ using namespace gcp;
 
 constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000;
-constexpr std::size_t user_data_bytes_max = 200 << 10, name_length_max = 63;
+constexpr std::size_t user_data_bytes_max = 200 << 10, name_length_max = 63, rule_length_max = 60;
+constexpr std::string_view rules_begin = "global/firewalls/";
 // An instant, not a duration: a request that is sent again is the same one. It is at most so far away:
 // https://cloud.google.com/compute/docs/instances/limit-vm-runtime
 constexpr std::int64_t run_s_max = 120LL * 86'400, release_margin_s = 300;
@@ -43,6 +46,7 @@ struct Settings {
   std::string zone, image, vpc, subnet, security_group, disk_kind, kms_key;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
+  std::vector<std::string> ssh_from;    // none: the network's own rules say who gets in
   Value reservation;
   Value endpoints;
 };
@@ -118,12 +122,28 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_TRY(Value order, order_of(request, type));
     Machine made;
     made.id = settings_.zone + "/" + order.text("name");
-    RILLE_CO_CHECK(co_await compute_.insert(settings_.zone, std::move(order), request.token, token));
-    co_return made;
+    const std::string own = order.text("name"), rule = rule_name(request.tag);
+    if (!settings_.ssh_from.empty())
+      RILLE_CO_CHECK(co_await compute_.narrow_ssh(own, rule, request.tag, settings_.vpc, settings_.ssh_from, token));
+    const Result<> done = co_await compute_.insert(settings_.zone, std::move(order), request.token, token);
+    if (done) co_return made;
+    // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
+    const ErrorKind why = done.error().kind;
+    const bool is_over = why == ErrorKind::capacity || why == ErrorKind::quota || why == ErrorKind::auth ||
+                         why == ErrorKind::invalid || why == ErrorKind::config;
+    if (is_over && !settings_.ssh_from.empty()) {
+      (void)co_await compute_.remove_rule(rule + "-in", token);
+      (void)co_await compute_.remove_rule(rule + "-no", token);
+    }
+    co_return done.error();
   }
 
   Async<Machine> describe(std::string id, CancelToken token) override {
     const Place place = read_id(id);
+    if (place.is_rule) {
+      RILLE_CO_TRY(const Rule rule, co_await compute_.describe_rule(place.name, token));
+      co_return machine_of(rule);
+    }
     if (place.is_disk) {
       RILLE_CO_TRY(const Disk disk, co_await compute_.describe_disk(place.zone, place.name, token));
       co_return machine_of(disk);
@@ -142,11 +162,17 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_TRY(const std::vector<Disk> disks, co_await compute_.disks(token));
     for (const Disk& disk : disks)
       if (!disk.used) out.push_back(machine_of(disk));
+    if (settings_.ssh_from.empty()) co_return out;  // who makes none need not be allowed to list them
+    RILLE_CO_TRY(const std::vector<Rule> rules, co_await compute_.rules(token));
+    for (const Rule& rule : rules)
+      if (std::none_of(all.begin(), all.end(), [&rule](const Instance& i) { return i.tag == rule.tag; }))
+        out.push_back(machine_of(rule));
     co_return out;
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
     Place place = read_id(id);
+    if (place.is_rule) return compute_.remove_rule(std::move(place.name), std::move(token));
     if (place.is_disk) return compute_.remove_disk(std::move(place.zone), std::move(place.name), std::move(token));
     return compute_.remove(std::move(place.zone), std::move(place.name), std::move(token));
   }
@@ -184,15 +210,17 @@ class Region final : public cloud::RegionDriver {
   }
 
  private:
-  // "ZONE/NAME", "ZONE/disks/NAME"
+  // "ZONE/NAME", "ZONE/disks/NAME", "global/firewalls/NAME"
   struct Place {
     std::string zone, name;
-    bool is_disk = false;
+    bool is_disk = false, is_rule = false;
   };
   static Place read_id(const std::string& id) {
     const std::size_t first = id.find('/'), last = id.rfind('/');
-    return {id.substr(0, first), id.substr(last + 1), first != last};
+    const bool is_rule = id.starts_with(rules_begin);
+    return {id.substr(0, first), id.substr(last + 1), first != last && !is_rule, is_rule};
   }
+  static std::string rule_name(const std::string& tag) { return cloud::resource_name(tag, rule_length_max); }
 
   Async<cloud::Standing> standing(Place place, CancelToken token) {
     const Result<Instance> found = co_await compute_.describe(place.zone, place.name, token);
@@ -246,9 +274,12 @@ class Region final : public cloud::RegionDriver {
     boot.set("boot", true).set("autoDelete", true).set("initializeParams", std::move(disk));
     if (!settings_.kms_key.empty()) boot.set("diskEncryptionKey", Value().set("kmsKeyName", settings_.kms_key));
     out.set("disks", Value::Array{std::move(boot)});
-    if (!settings_.security_group.empty())
-      out.set("tags", Value().set("items", Value::Array{Value(settings_.security_group)}));
-    const std::string reservation = cloud::text_for(settings_.reservation, type);
+    Value::Array network_tags;
+    if (!settings_.security_group.empty()) network_tags.emplace_back(settings_.security_group);
+    if (!settings_.ssh_from.empty()) network_tags.push_back(out["name"]);
+    if (!network_tags.empty()) out.set("tags", Value().set("items", std::move(network_tags)));
+    const std::string reservation =
+        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (!reservation.empty() && !request.offer.spot)
       out.set("reservationAffinity", Value().set("consumeReservationType", "SPECIFIC_RESERVATION")
                                          .set("key", "compute.googleapis.com/reservation-name")
@@ -292,6 +323,10 @@ class Region final : public cloud::RegionDriver {
     m.tag = disk.tag;
     m.state = MachineState::live;
     return m;
+  }
+
+  static Machine machine_of(const Rule& rule) {
+    return free_left_over(std::string(rules_begin) + rule.name, rule.tag);
   }
 
   Loop& loop_;
@@ -339,6 +374,12 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
     s.kms_key = read.text("kms_key");
     s.reservation = read.text_by_type("reservation");
     s.public_address = read.flag("public_address", true);
+    if (const Value from = read.any("ssh_from"); !from.is_null()) {
+      RILLE_TRY(s.ssh_from, cloud::read_ssh_from("gcp", from));
+      if (!s.subnet.empty() && settings["vpc"].is_null() && settings["network"].is_null())
+        return make_error(ErrorKind::config, "gcp: ssh_from makes rules of a network, and only its subnet is named",
+                          "name the network of the subnet, too: \"vpc\": \"global/networks/NAME\"");
+    }
     s.disk_kind = read.text("disk_kind", "pd-balanced");
     s.disk_bytes = read.bytes("disk", s.disk_bytes);
     s.endpoints = read.object("endpoints");

@@ -9,14 +9,16 @@
 
 namespace rille::provider {
 
-// Settings: regions, project, zone, image, vpc (or network), subnet, security_group, public_address, disk, disk_kind,
-// kms_key, reservation, credentials, endpoints. config: they are wrong.
+// Settings: regions, project, zone, image, vpc (or network), subnet, security_group, ssh_from, public_address, disk,
+// disk_kind, kms_key, reservation, credentials, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup);
+NoticeSpec gcp_notice(const std::string& metadata);  // see manner.hpp
 
 inline constexpr const char* gcp_variables[] = {
     "GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "CLOUDSDK_COMPUTE_REGION", "CLOUDSDK_COMPUTE_ZONE",
     "GOOGLE_APPLICATION_CREDENTIALS"};
 inline constexpr FarRefusal gcp_refusals[] = {{"REGION_RESOURCE_POOL_EXHAUSTED", Reach::region}};
-inline constexpr Manner gcp_manner{false, gcp_variables, gcp_refusals};
+inline constexpr const char* gcp_options[] = {"reservation"};
+inline constexpr Manner gcp_manner{false, gcp_variables, gcp_refusals, gcp_options, gcp_notice};
 
 }  // namespace rille::provider

@@ -100,11 +100,14 @@ cloud::CredentialChain key_chain(Loop& loop, const std::string& named, const Val
   const std::string url = endpoints.text("token");
   const std::string machine = endpoints.text("metadata", "http://metadata.google.internal") +
                               "/computeMetadata/v1/instance/service-accounts/default/token";
+  const bool told = !endpoints["metadata"].is_null();
   std::vector<cloud::KeySource> sources{
       {"a key file", [&loop, named, url](CancelToken t) { return from_file(loop, named, url, std::move(t)); }},
-      {"this machine's identity", [&loop, machine](CancelToken t) {
+      {"this machine's identity", [&loop, machine, told](CancelToken t) {
          net::Headers headers{{"Metadata-Flavor", "Google"}};
-         return cloud::machine_token(loop, machine, std::move(headers), std::move(t));
+         std::vector<const char*> words;
+         if (!told) words = {"Google"};
+         return cloud::machine_token(loop, machine, std::move(headers), std::move(words), std::move(t));
        }}};
   return {loop, "gcp", std::move(sources),
           "set GOOGLE_APPLICATION_CREDENTIALS to a service account's key file, or run: gcloud auth "

@@ -12,12 +12,13 @@ namespace rille::provider {
 // Settings: regions, project, zone, image, vpc, subnet, security_group, public_address, disk, disk_kind,
 // address_kind, kms_key, reserved_prices, endpoints. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup);
+NoticeSpec huawei_notice(const std::string& metadata);  // see manner.hpp
 
 inline constexpr const char* huawei_variables[] = {
     "HUAWEICLOUD_SDK_REGION_ID", "HUAWEICLOUD_SDK_PROJECT_ID", "HUAWEICLOUD_SDK_CREDENTIALS_FILE",
     "HUAWEICLOUD_SDK_AK",
     "HUAWEICLOUD_SDK_IDP_ID"};
 // Prices are asked of a hundred types a region.
-inline constexpr Manner huawei_manner{true, huawei_variables};
+inline constexpr Manner huawei_manner{true, huawei_variables, {}, {}, huawei_notice};
 
 }  // namespace rille::provider

@@ -70,14 +70,15 @@ cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::
   std::string file = environment("HUAWEICLOUD_SDK_CREDENTIALS_FILE");
   if (file.empty()) file = environment("HOME") + "/.huaweicloud/credentials";
   const std::string iam = endpoints.text("iam", "https://iam." + region + ".myhuaweicloud.com");
-  const cloud::MachineKeys machine{.base = endpoints.text("metadata", "http://169.254.169.254"),
-                                   .session = "/meta-data/latest/api/token",
-                                   .lifetime_header = "X-Metadata-Token-Ttl-Seconds",
-                                   .session_header = "X-Metadata-Token",
-                                   .session_needed = false,
-                                   .path = "/openstack/latest/securitykey",
-                                   .member = "credential",
-                                   .names = key_names};
+  cloud::MachineKeys machine{.base = endpoints.text("metadata", "http://169.254.169.254"),
+                             .session = "/meta-data/latest/api/token",
+                             .lifetime_header = "X-Metadata-Token-Ttl-Seconds",
+                             .session_header = "X-Metadata-Token",
+                             .session_needed = false,
+                             .path = "/openstack/latest/securitykey",
+                             .member = "credential",
+                             .names = key_names};
+  if (endpoints["metadata"].is_null()) machine.firmware = {"huawei", "openstack"};
   std::vector<cloud::KeySource> sources{
       {"HUAWEICLOUD_SDK_ID_TOKEN_FILE",
        [&loop, iam](CancelToken t) { return from_identity_provider(loop, iam, t); }},

@@ -206,7 +206,8 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   spec.set("automountServiceAccountToken", false);
   spec.set("containers", Value::Array{std::move(container)}).set("nodeSelector", std::move(selector));
   spec.set("tolerations", std::move(tolerations));
-  if (!settings.priority_class.empty()) spec.set("priorityClassName", settings.priority_class);
+  const std::string priority = request.extra.text("priority_class", settings.priority_class);
+  if (!priority.empty()) spec.set("priorityClassName", priority);
   if (!settings.service_account.empty()) spec.set("serviceAccountName", settings.service_account);
 
   const Value labels = Value().set(kube_tag_label, kube_name(request.tag));

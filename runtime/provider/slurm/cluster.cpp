@@ -29,6 +29,8 @@ std::int64_t number(const std::string& text) {
   return out;
 }
 
+constexpr std::string_view reserved = "reserved";  // idle, for those who name its reservation
+
 std::vector<std::string> cut(const std::string& line) {
   std::vector<std::string> out;
   std::istringstream cells(line);
@@ -71,7 +73,7 @@ bool fits(const SlurmNode& node, const Size& size, const Shape& shape) {
   return shape.cpus <= node.cpus && shape.memory_mib <= node.memory_mib && count_of(node.gpus, size) >= size.gpus;
 }
 bool fits_now(const SlurmNode& node, const Size& size, const Shape& shape) {
-  return shape.cpus <= node.cpus_free && shape.memory_mib <= node.memory_mib_free &&
+  return node.state != reserved && shape.cpus <= node.cpus_free && shape.memory_mib <= node.memory_mib_free &&
          count_of(node.gpus_free, size) >= size.gpus;
 }
 
@@ -151,7 +153,8 @@ Result<> SlurmSettings::partitions_in(const std::vector<SlurmNode>& nodes) const
 bool SlurmNode::usable() const {
   if (state.find('*') != std::string::npos) return false;  // it does not answer
   const std::string word = state.substr(0, state.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
-  return word == "idle" || word == "mixed" || word == "allocated" || word == "completing" || word == "planned";
+  return word == "idle" || word == "mixed" || word == "allocated" || word == "completing" || word == "planned" ||
+         word == reserved;
 }
 
 std::vector<std::string> slurm_node_words() {

@@ -95,6 +95,11 @@ constexpr Refusal refusals[] = {
     {"nvalid account", ErrorKind::config, "`account` in the settings; sacctmgr show assoc user=$USER lists yours",
      "--account= --partition="},
     {"nvalid qos", ErrorKind::config, "`qos` in the settings; sacctmgr show qos lists them", "--qos= --account="},
+    {"eservation is invalid", ErrorKind::config, "scontrol show reservation lists them", "--reservation="},
+    {"to requested reservation", ErrorKind::auth, "scontrol show reservation says whose it is", "--reservation="},
+    {"eservation not usable now", ErrorKind::capacity, "scontrol show reservation says from when to when it is",
+     "--reservation="},
+    {"eservation is in use", ErrorKind::capacity, "wait, or release what is rented there", "--reservation="},
     {"nvalid generic resource", ErrorKind::config, "sinfo -o '%P %G' lists what nodes have", "--gres="},
     {"nvalid feature", ErrorKind::config, "`options` in the settings ask for it", "--constraint="},
     {"accounting/QOS policy", ErrorKind::quota, "release what is rented, or ask for less", "--qos= --account="},
@@ -200,7 +205,9 @@ std::vector<std::string> slurm_submit_words(const CreateRequest& request, const 
     out.push_back(fmt::format("--deadline=now+{}minutes", time + wait + deadline_minutes_more));
   }
   if (!settings.account.empty()) out.push_back("--account=" + settings.account);
-  if (!settings.qos.empty()) out.push_back("--qos=" + settings.qos);
+  const std::string qos = request.extra.text("qos", settings.qos), reserved = request.extra.text("reservation");
+  if (!qos.empty()) out.push_back("--qos=" + qos);
+  if (!reserved.empty()) out.push_back("--reservation=" + reserved);
   out.insert(out.end(), settings.options.begin(), settings.options.end());
   return out;
 }

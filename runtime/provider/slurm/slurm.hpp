@@ -11,7 +11,8 @@ namespace rille::provider {
 // config: what is wrong with the settings.
 Result<std::unique_ptr<Provider>> make_slurm_provider(Setup setup);
 
+inline constexpr const char* slurm_options[] = {"reservation", "qos"};
 // Jobs are cut to the wish.
-inline constexpr Manner slurm_manner{true};
+inline constexpr Manner slurm_manner{true, {}, {}, slurm_options};
 
 }  // namespace rille::provider

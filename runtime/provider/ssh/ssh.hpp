@@ -5,11 +5,15 @@
 
 #include <memory>
 
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/providers.hpp"
 
 namespace rille::provider {
 
 // Settings: see read_ssh_hosts. config: they are wrong.
 Result<std::unique_ptr<Provider>> make_ssh_provider(Setup setup);
+
+// A host that is off says so after 15 s.
+inline constexpr Manner ssh_manner{.silence_ms = 60'000};
 
 }  // namespace rille::provider

@@ -101,9 +101,10 @@ cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::
   const std::string sts = endpoints.text("sts", "https://sts.tencentcloudapi.com");
   const At at = std::make_shared<Places>(Places{loop, sts, region});
   const std::string file = environment("HOME") + "/.tencentcloud/credentials";
-  const cloud::MachineKeys machine{.base = endpoints.text("metadata", "http://metadata.tencentyun.com"),
-                                   .path = "/latest/meta-data/cam/security-credentials/",
-                                   .names = lent_names};
+  cloud::MachineKeys machine{.base = endpoints.text("metadata", "http://metadata.tencentyun.com"),
+                             .path = "/latest/meta-data/cam/security-credentials/",
+                             .names = lent_names};
+  if (endpoints["metadata"].is_null()) machine.firmware = {"tencent"};
   std::vector<cloud::KeySource> sources{
       cloud::keys_in_variables("TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY", "TENCENTCLOUD_TOKEN"),
       {"TKE_WEB_IDENTITY_TOKEN_FILE", [at](CancelToken t) { return from_tke(at, t); }},

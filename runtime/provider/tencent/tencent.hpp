@@ -12,12 +12,13 @@ namespace rille::provider {
 // Settings: regions, zone, image, vpc, subnet, security_group, public_address, disk, disk_kind, currency, endpoints.
 // config: they are wrong.
 Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup);
+NoticeSpec tencent_notice(const std::string& metadata);  // see manner.hpp
 
 inline constexpr const char* tencent_variables[] = {"TENCENTCLOUD_REGION", "TENCENTCLOUD_SECRET_ID",
                                                     "TKE_ROLE_ARN", "TCCLI_PROFILE"};
 inline constexpr FarRefusal tencent_refusals[] = {
     {"UnsupportedOperation.SpotUnsupportedRegion", Reach::region},
     {"InvalidAccount.InsufficientBalance", Reach::account}};
-inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals};
+inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals, {}, tencent_notice};
 
 }  // namespace rille::provider

@@ -39,9 +39,9 @@ cases["bert"] = bert({}, 4, 128, 30522)
 cases["bert-small"] = bert({ layers = 2, heads = 4, width = 64, context = 32, vocab = 512 }, 2, 16, 512)
 
 cases["resnet50"] = function(dev)
-  local x, y = counted(dev, { 8, 3, 224, 224 }), counted(dev, { 8 }) * 37
-  x = (x - (x / 1021):to("i64") * 1021):to("f32") / 510.5 - 1
-  return rille.nn.resnet(), x, y - (y / 1000):to("i64") * 1000
+  local i, y = counted(dev, { 8, 3, 224, 224 }), counted(dev, { 8 }) * 37
+  local x = (i * i * 40503 + i * 2654435):remainder(65521) / 32760.5 - 1
+  return rille.nn.resnet { zero_init_residual = true }, x, y - (y / 1000):to("i64") * 1000
 end
 
 local Mlp = rille.nn.class("Mlp", {
@@ -61,7 +61,9 @@ return rille.step("train", { args = args }, function()
   local dev = rille.device()
   local model, x, y = cases[args.model](dev)
   if args.weights ~= "" then model:load_state(rille.data.load_tensors(args.weights)) end
-  local opt = rille.optim.adamw(model:parameters(), { lr = args.rate, weight_decay = 0.01 })
+  local opt = args.model == "resnet50"
+    and rille.optim.sgd(model:parameters(), { lr = args.rate, momentum = 0.9, weight_decay = 1e-4 })
+    or rille.optim.adamw(model:parameters(), { lr = args.rate, weight_decay = 0.01 })
   local update = rille.compile(function(a, b)
     local logits = args.dtype == "f32" and model(a) or rille.autocast(args.dtype, model, a)
     local loss = logits:to("f32"):cross_entropy(b)
@@ -72,6 +74,7 @@ return rille.step("train", { args = args }, function()
   local losses, times = {}, {}
   for step = 1, args.warmup + args.steps do
     local began = native.clock()
+    if args.model == "resnet50" then opt:set_lr(args.rate * math.min(1, step / 20)) end
     losses[step] = update(x, y):item()
     if step > args.warmup then times[#times + 1] = native.clock() - began end
   end

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Amazon EC2 with Price List, Service Quotas, STS and IAM on one port; the service is read from the credential's scope.
-Here: credentials and SigV4. aws_wire.py has EC2's protocol, aws_ec2.py its instances, aws_more.py all the rest. Facts:
+Here: credentials and SigV4. aws_wire.py has EC2's protocol, aws_ec2.py its instances, aws_roles.py and aws_sso.py what
+is lent, aws_more.py all the rest. Facts:
 EC2 query protocol 2016-11-15, and errors and states as in section 1 of the project's provider facts.
 """
 import re
@@ -9,12 +10,13 @@ import signatures
 from aws_ec2 import Ec2
 from aws_more import Ec2Other, json_service, who
 from aws_roles import Roles
+from aws_sso import Sso
 from aws_wire import ALLOWED, GROUPS, IMAGES, RULES, ZONES, tree, xml
 from base import Fake, Refusal, Reply, main
 from world import Type, stamp, unstamp
 
 
-class Aws(Ec2, Ec2Other, Roles, Fake):
+class Aws(Ec2, Ec2Other, Roles, Sso, Fake):
     name, billing = "aws", dict(unit_s=1, minimum_s=60, from_live=True, until="ending")
     CREATES = ("RunInstances", )
     REGIONS = {"us-east-1": 1.0, "us-west-2": 1.0, "eu-central-1": 1.25}
@@ -52,9 +54,10 @@ class Aws(Ec2, Ec2Other, Roles, Fake):
         self.account, self.spot_requests, self.named, self.groups = "123456789012", {}, {}, {}
         self.rules, self.hidden_groups = {}, 0  # of security groups
         self.prepare_lending()
+        self.prepare_sso()
 
     def settings(self):
-        services = ("ec2", "pricing", "servicequotas", "sts", "iam")
+        services = ("ec2", "pricing", "servicequotas", "sts", "iam", "sso", "oidc")
         return dict(
             endpoints={s: self.url
                        for s in services} | dict(metadata=self.url + "/_metadata"),
@@ -74,6 +77,9 @@ class Aws(Ec2, Ec2Other, Roles, Fake):
 
     def parse(self, request):
         self.service, self.region = "ec2", "us-east-1"
+        if request.path in self.SSO_PATHS:
+            self.service = "sso"
+            return self.SSO_PATHS[request.path], dict(request.query)
         scope = re.search(r"Credential=[^/]*/\d+/([^/]*)/([^/]*)/aws4_request", request.header("Authorization"))
         if scope:
             self.region, self.service = scope.groups()
@@ -86,7 +92,7 @@ class Aws(Ec2, Ec2Other, Roles, Fake):
         return parameters.get("Action", ""), parameters
 
     def needs(self, operation, parameters):
-        if self.service == "sts":  # everybody may; of a role its own policy says who
+        if self.service in ("sts", "sso"):  # everybody may; of a role its own policy says who
             return []
         tags = operation in ("RunInstances", "CreateSecurityGroup") and any(
             k.startswith("TagSpecification.") for k in parameters)
@@ -96,7 +102,7 @@ class Aws(Ec2, Ec2Other, Roles, Fake):
         return str(parameters.get("ClientToken", ""))
 
     def verify(self, request):
-        if dict(request.form()).get("Action") == "AssumeRoleWithWebIdentity":
+        if self.service == "sso" or dict(request.form()).get("Action") == "AssumeRoleWithWebIdentity":
             return
         given = re.fullmatch(
             r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request, ?"
@@ -137,6 +143,8 @@ class Aws(Ec2, Ec2Other, Roles, Fake):
             }.get(r.code, r.code)
             return Reply(400 if r.status in (401, 403) else r.status, {"__type": code, "message": r.message},
                          "application/x-amz-json-1.1", r.headers)
+        if self.service == "sso":
+            return self.refused_by_sso(r)
         error = dict(Code=r.code, Message=r.message)
         if self.service in ("sts", "iam"):
             body = xml({"Error": dict(Type="Sender", **error), "RequestId": self.request_id})
@@ -148,6 +156,8 @@ class Aws(Ec2, Ec2Other, Roles, Fake):
     def run(self, operation, parameters, request):
         if request.header("X-Amz-Target"):
             return json_service(self, request, parameters)
+        if self.service == "sso":
+            return self.sso(operation, request)
         if self.service in ("sts", "iam"):
             return who(self, operation, parameters, request)
         if operation not in ALLOWED:

@@ -1,6 +1,6 @@
 """Roles at AWS: what STS, instances and containers lend, and the ways in which Amazon's tools find it."""
 from base import Refusal, Reply
-from lending import TOKEN, Lending, as_json, way
+from lending import TOKEN, Lending, as_json, way, wrong
 from world import stamp
 
 
@@ -61,4 +61,32 @@ class Roles(Lending):
                 dict(AWS_CONTAINER_CREDENTIALS_FULL_URI=host + "/container/keys",
                      AWS_CONTAINER_AUTHORIZATION_TOKEN=self.identity_token)),
             way("this machine", "this machine's role " + self.ROLE, metadata=host),
-        ]
+        ] + self.sso_ways()
+
+    def wrong_ways(self):
+        work, config = dict(AWS_PROFILE="work"), ".aws/config"
+        own = f"aws_access_key_id = {self.key}\naws_secret_access_key = {self.secret}\n"
+        role = f"[profile work]\nrole_arn = {self.ROLE_ARN}\nexternal_id = partner\nsource_profile = base\n"
+        keys = dict(Version=1, AccessKeyId=self.key2, SecretAccessKey=self.secret2, SessionToken=self.session)
+
+        def program(command, printed):
+            return {config: f"[profile work]\ncredential_process = {command}\n", "keys": printed}
+
+        return [
+            wrong("a role that wants a code", "auth", "wants a code at each sign-in (mfa_serial)",
+                  "export-credentials --profile work --format env", work,
+                  {config: role + "mfa_serial = arn:aws:iam::123456789012:mfa/me\n",
+                   ".aws/credentials": "[base]\n" + own}),
+            wrong("a program that fails", "auth", "of the AWS profile 'work' ended with exit code 3: no ticket",
+                  "run it by hand", work, program("cat {home}/keys; echo no ticket >&2; exit 3", as_json(**keys))),
+            wrong("a program that is not there", "auth", "ended with exit code 127", "run it by hand", work,
+                  program("{home}/nothing", "")),
+            wrong("a program that prints more", "auth", "printed something that is no JSON", "run it by hand", work,
+                  program("cat {home}/keys", "welcome " + as_json(**keys))),
+            wrong("a program that prints nothing", "auth", "printed nothing", "run it by hand", work,
+                  program("true", "")),
+            wrong("a program of another version", "auth", "printed another version than 1", '"Version": 1', work,
+                  program("cat {home}/keys", as_json(**dict(keys, Version=2)))),
+            wrong("a program whose keys are over", "auth", "printed keys whose time is over", "sign in again", work,
+                  program("cat {home}/keys", as_json(**keys, Expiration=stamp(self.world.wall() - 60)))),
+        ] + self.wrong_sso_ways()

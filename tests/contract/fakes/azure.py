@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Azure: the OAuth token endpoint, Resource Manager with its asynchronous operations, the retail prices, on one port.
-Here: tokens and paths; azure_compute.py has virtual machines, azure_more.py network, disks, catalogue and prices.
-A machine's name is its key: PUT again is no second machine. Allocation fails late, in the operation's result.
-Not here: certificates for tokens, interfaces made with the machine, scale sets.
+Here: tokens and paths; azure_compute.py has virtual machines, azure_more.py network, disks, catalogue and prices,
+azure_roles.py who needs no secret. A machine's name is its key: PUT again is no second machine. Allocation fails late,
+in the operation's result. Not here: interfaces made with the machine, scale sets.
 """
 import re
 
 from azure_compute import Compute
 from azure_more import IMAGE, More
+from azure_roles import Roles
 from base import Fake, Refusal, Reply, main
-from lending import TOKEN, way
 from world import Type
 
 PATH = re.compile(
@@ -24,7 +24,7 @@ NAMES = {
 }
 
 
-class Azure(Compute, More, Fake):
+class Azure(Compute, More, Roles, Fake):
     name, notice, end = "azure", 30.0, 1.0
     billing = dict(unit_s=1, minimum_s=0, from_live=True, until="gone")
     CREATES, LATE = ("putVirtualMachine", ), ("capacity", )
@@ -90,39 +90,7 @@ class Azure(Compute, More, Fake):
         self.base = f"/subscriptions/{self.subscription}/resourceGroups/rille/providers/"
         self.resources = {}
         self.furnish_network()
-        self.identity_token = ".".join(["eyJhbGciOiJSUzI1NiJ9", self.world.word(120), self.world.word(80)])
-        self.lent.append(self.identity_token)
-
-    # Without a secret.
-
-    ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-    def ways(self):
-        subscription = dict(AZURE_SUBSCRIPTION_ID=self.subscription)
-        workload = dict(subscription, AZURE_TENANT_ID=self.tenant, AZURE_CLIENT_ID=self.client,
-                        AZURE_FEDERATED_TOKEN_FILE="{home}/token")
-        return [
-            way("a workload", "the workload's token", workload, {TOKEN: self.identity_token}, TOKEN),
-            way("this machine", "this machine's own identity", subscription, metadata=self.url + "/_metadata/host"),
-            way("one identity of this machine", "this machine's own identity",
-                dict(subscription, AZURE_CLIENT_ID=self.client), metadata=self.url + "/_metadata/host"),
-        ]
-
-    def host_metadata(self, request, path):
-        if path != "/metadata/identity/oauth2/token" or request.header("Metadata").lower() != "true":
-            return Reply(400, dict(error="invalid_request"))
-        if request.arg("resource") != "https://management.azure.com/" or request.arg("client_id",
-                                                                                      self.client) != self.client:
-            return Reply(400, dict(error="invalid_resource", error_description="Identity not found"))
-        return self.new_token("machine", str)
-
-    def new_token(self, by, form=int):
-        token = "eyJ0eXAi." + self.world.word(120) + "." + self.world.word(40)
-        self.tokens[token] = self.world.wall() + 3599
-        self.loans.append(by)
-        return Reply(
-            200, dict(token_type="Bearer", expires_in=form(self.key_lifetime - 1), ext_expires_in=form(3599),
-                      access_token=token))
+        self.prepare_lending()
 
     def settings(self):
         return dict(
@@ -144,6 +112,8 @@ class Azure(Compute, More, Fake):
         if request.path.endswith("/oauth2/v2.0/token"):
             hidden = ("client_secret", "client_assertion")
             return "token", {k: "(secret)" if k in hidden else v for k, v in p.items()}
+        if request.path.endswith("/v2.0/.well-known/openid-configuration"):
+            return "discovery", p
         if request.path == "/api/retail/prices":
             return "retailPrices", p
         self.place = PATH.fullmatch(request.path)
@@ -187,6 +157,8 @@ class Azure(Compute, More, Fake):
     def run(self, operation, p, request):
         if operation == "token":
             return self.grant(request)
+        if operation == "discovery":
+            return self.discovery()
         if operation == "retailPrices":
             return self.retail_prices(request)
         if request.path.startswith("/subscriptions") and self.place:
@@ -226,8 +198,7 @@ class Azure(Compute, More, Fake):
         if form.get("client_id") != self.client:
             raise Refusal(400, "unauthorized_client", "AADSTS700016: Application was not found in the directory.")
         if "client_assertion" in form:
-            if form.get("client_assertion_type") != self.ASSERTION or form["client_assertion"] != self.identity_token:
-                raise Refusal(401, "invalid_client", "AADSTS700211: No matching federated identity record found.")
+            self.check_assertion(form, request)
         elif form.get("client_secret") != self.secret:
             raise Refusal(401, "invalid_client", "AADSTS7000215: Invalid client secret provided.")
         return self.new_token("token")

@@ -2,14 +2,21 @@
 import re, urllib.parse
 
 from base import Refusal, Reply
+from rules import Rules, flatten
 from world import RESERVED, YEAR_H
 
 IMAGE = dict(publisher="microsoft-dsvm", offer="ubuntu-hpc", sku="2204", version="latest")
+RULE = Rules(
+    "!name id properties.description !properties.protocol !properties.access !properties.direction "
+    "!properties.priority !properties.sourcePortRange !properties.destinationPortRange "
+    "properties.sourceAddressPrefix properties.sourceAddressPrefixes.N !properties.destinationAddressPrefix")
+RANGE = re.compile(r"\*|(\d{1,3}\.){3}\d{1,3}/\d{1,2}|[A-Z][A-Za-z]+")
 KINDS = {
     "NetworkInterface": ("Microsoft.Network/networkInterfaces", "interface", False),
     "PublicIPAddress": ("Microsoft.Network/publicIPAddresses", "address", True),
     "VirtualNetwork": ("Microsoft.Network/virtualNetworks", "network", False),
-    "NetworkSecurityGroup": ("Microsoft.Network/networkSecurityGroups", "security group", False),
+    # It costs nothing; what a test leaves of them is counted all the same.
+    "NetworkSecurityGroup": ("Microsoft.Network/networkSecurityGroups", "security group", True),
     "Disk": ("Microsoft.Compute/disks", "disk", True)
 }
 
@@ -69,6 +76,8 @@ class More:
             inside = [dict(c, properties=dict(c["properties"], privateIPAddress="10.0.0.4"))
                       for c in properties["ipConfigurations"]]
             properties = dict(properties, ipConfigurations=inside)
+        if kind == "NetworkSecurityGroup":
+            self.check_rules(properties)
         if kind == "PublicIPAddress":
             if (p.get("sku") or
                 {}).get("name") == "Standard" and properties.get("publicIPAllocationMethod") != "Static":
@@ -81,6 +90,25 @@ class More:
         made = self.store(type, self.place["name"], p["location"], p.get("tags") or {}, properties, thing)
         made["addresses"], made["machine"] = addresses, machine
         return self.operation_reply(200 if there else 201, "plain", None, p["location"], self.show(made))
+
+    def check_rules(self, properties):
+        taken = set()
+        for rule in properties.get("securityRules") or []:
+            flat, q = flatten(rule), rule.get("properties") or {}
+            wrong = RULE.unknown(flat) or RULE.missing(flat)
+            from_them = [q["sourceAddressPrefix"]] if q.get("sourceAddressPrefix") else q.get("sourceAddressPrefixes")
+            if wrong or not from_them or "sourceAddressPrefix" in q and "sourceAddressPrefixes" in q:
+                raise Refusal(400, "SecurityRuleInvalid", f"Security rule is invalid: {wrong or 'source addresses'}.")
+            if not all(RANGE.fullmatch(one) for one in from_them):
+                raise Refusal(400, "SecurityRuleInvalidAddressPrefix", f"{from_them} has an invalid address prefix.")
+            if q["protocol"] not in ("Tcp", "Udp", "Icmp", "*") or q["access"] not in ("Allow", "Deny") or \
+                    q["direction"] not in ("Inbound", "Outbound"):
+                raise Refusal(400, "SecurityRuleInvalid", "Security rule has an invalid word.")
+            if type(q["priority"]) is not int or not 100 <= q["priority"] <= 4096:
+                raise Refusal(400, "SecurityRuleInvalidPriority", "Priority is from 100 to 4096.")
+            if (q["direction"], q["priority"]) in taken:
+                raise Refusal(400, "SecurityRuleConflict", "Two rules have the same priority and direction.")
+            taken.add((q["direction"], q["priority"]))
 
     def interface(self, properties):
         """The addresses of an interface whose subnet and group are there."""
@@ -116,6 +144,11 @@ class More:
                                              for r in self.resources.values() if r["thing"].ended is None
                                              for a in r["addresses"]):
             raise Refusal(400, "PublicIPAddressCannotBeDeleted", f"{there['id']} is still allocated to an interface.")
+        if kind == "NetworkSecurityGroup" and any(
+                (r["properties"].get("networkSecurityGroup") or {}).get("id", "").lower() == there["id"].lower()
+                for r in self.resources.values() if r["thing"].ended is None):
+            raise Refusal(400, "InUseNetworkSecurityGroupCannotBeDeleted",
+                          f"Network security group {there['id']} cannot be deleted because it is in use.")
         there["thing"].ended = self.world.now()
         return self.operation_reply(202, "plain", None, there["location"])
 

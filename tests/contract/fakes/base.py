@@ -53,6 +53,10 @@ class Fake:
         """How else than by `env` its user's tools find keys (lending.py)."""
         return []
 
+    def wrong_ways(self):
+        """Ways that lead to no keys, with what the user is told (lending.py)."""
+        return []
+
     def close(self):
         """The parent is gone: what this fake has left on the disk goes, too."""
 
@@ -393,7 +397,7 @@ def start(kind, seed=1, lag=0.0, start_s=0.05, tls=False, certified=False):
         more["ca"] = fake.ca = with_tls(server, server.folder, fake.certified)
     threading.Thread(target=server.serve_forever, args=(0.05, ), daemon=True).start()
     return server, dict(port=server.server_port, settings=fake.settings(), env=fake.env(), secrets=fake.secrets(),
-                        temporary=fake.temporary(), ways=fake.ways(), **more)
+                        temporary=fake.temporary(), ways=fake.ways(), wrong_ways=fake.wrong_ways(), **more)
 
 
 def main(kind):

@@ -10,7 +10,7 @@ import signatures
 from base import Fake, Refusal, Reply, main
 from gcp_compute import Compute
 from gcp_more import TYPES, ZONES, More
-from lending import TOKEN, way
+from lending import TOKEN, way, wrong
 from rsa_key import EXPONENT, RsaKey
 from world import stamp
 
@@ -33,7 +33,11 @@ ROUTES = [
                     ("POST", "/zones/(?P<zone>[^/]+)/operations/(?P<name>[^/]+)/wait",
                      "waitOperation"), ("GET", "/zones/(?P<zone>[^/]+)/disks/(?P<name>[^/]+)", "getDisk"),
                     ("DELETE", "/zones/(?P<zone>[^/]+)/disks/(?P<name>[^/]+)",
-                     "deleteDisk"), (
+                     "deleteDisk"), ("GET", "/global/(?P<kind>firewalls)", "list"),
+                    ("POST", "/global/firewalls", "insertFirewall"),
+                    ("GET", "/global/firewalls/(?P<name>[^/]+)", "getFirewall"),
+                    ("DELETE", "/global/firewalls/(?P<name>[^/]+)", "deleteFirewall"),
+                    ("GET", "/global/operations/(?P<name>[^/]+)", "getGlobalOperation"), (
                          "GET", "/zones/(?P<zone>[^/]+)/machineTypes/(?P<name>[^/]+)",
                          "getMachineType"), ("GET", "/global/images/family/(?P<name>[^/]+)", "getImageFromFamily")]
 ]
@@ -73,7 +77,11 @@ class Gcp(Compute, More, Fake):
         "getDisk": "compute.disks.get", "deleteDisk": "compute.disks.delete",
         "deleteInstance": "compute.instances.delete", "getOperation": "compute.zoneOperations.get",
         "stop": "compute.instances.stop", "start": "compute.instances.start",
-        "setMachineType": "compute.instances.setMachineType", "getServiceAccountKey": "iam.serviceAccountKeys.get"
+        "setMachineType": "compute.instances.setMachineType", "getServiceAccountKey": "iam.serviceAccountKeys.get",
+        "insertFirewall": "compute.firewalls.create compute.networks.updatePolicy",
+        "deleteFirewall": "compute.firewalls.delete compute.networks.updatePolicy",
+        "getFirewall": "compute.firewalls.get", "listFirewalls": "compute.firewalls.list",
+        "getGlobalOperation": "compute.globalOperations.get"
     }
 
     def prepare(self):
@@ -111,17 +119,52 @@ class Gcp(Compute, More, Fake):
     AUDIENCE = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/rille/providers/k8s"
     EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 
+    def external(self, source, **more):
+        return json.dumps(
+            dict(type="external_account", audience=self.AUDIENCE, token_url=self.url + "/token",
+                 subject_token_type="urn:ietf:params:oauth:token-type:jwt", credential_source=source, **more))
+
+    def printing(self):
+        """The variables with which a program may print the token; the program; what it prints."""
+        env = dict(GOOGLE_APPLICATION_CREDENTIALS="{home}/wif.json", GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES="1")
+        told = json.dumps(
+            dict(version=1, success=True, token_type="urn:ietf:params:oauth:token-type:jwt",
+                 id_token=self.identity_token, expiration_time=int(self.world.wall()) + 3600))
+        program = f"""[ "$1 $GOOGLE_EXTERNAL_ACCOUNT_AUDIENCE" = "x {self.AUDIENCE}" ] || exit 9
+[ "$GOOGLE_EXTERNAL_ACCOUNT_TOKEN_TYPE" = urn:ietf:params:oauth:token-type:jwt ] || exit 8
+case $GOOGLE_EXTERNAL_ACCOUNT_IMPERSONATED_EMAIL in "" | {self.account}) cat {{home}}/printed ;; esac
+"""
+        return env, dict(program=program, printed=told), told
+
+    def wrong_ways(self):
+        allowed, program, printed = self.printing()
+
+        def by(command, env=allowed, **printed):
+            source = self.external(dict(executable=dict(command=command)))
+            return env, dict({"wif.json": source, "printed": json.dumps(printed)}, program=program["program"])
+
+        told = json.loads(printed)
+        no = dict(version=1, success=False, code="403", message="the vault is closed")
+        bare = {k: v for k, v in allowed.items() if "ALLOW" not in k}
+        return [
+            wrong("a program that nobody has allowed", "auth", "which nobody has allowed to be run",
+                  "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES=1", *by("sh {home}/program x", bare, **told)),
+            wrong("a program that fails", "auth", "ended with exit code 9", "run it by hand",
+                  *by("sh {home}/program", **told)),
+            wrong("a program that says no", "auth", "says: 403 the vault is closed", "it is the program",
+                  *by("sh {home}/program x", **no)),
+            wrong("a program whose token is over", "auth", "printed a token whose time is over", "sign in again",
+                  *by("sh {home}/program x", **dict(told, expiration_time=1))),
+            wrong("a program with a token of another type", "auth", "printed no token of the type 'x'", "id_token",
+                  *by("sh {home}/program x", **dict(told, token_type="x"))),
+        ]
+
     def ways(self):
         stand_in = f"{self.url}/v1/projects/-/serviceAccounts/{self.account}:generateAccessToken"
-        file, env = "wif.json", dict(GOOGLE_APPLICATION_CREDENTIALS="{home}/wif.json")
-
-        def external(source, **more):
-            return json.dumps(
-                dict(type="external_account", audience=self.AUDIENCE, token_url=self.url + "/token",
-                     subject_token_type="urn:ietf:params:oauth:token-type:jwt", credential_source=source, **more))
-
+        file, env, external = "wif.json", dict(GOOGLE_APPLICATION_CREDENTIALS="{home}/wif.json"), self.external
         with open(os.path.join(self.folder, "key.json")) as f:
             key = json.load(f)
+        allowed, program, printed = self.printing()
         by_url = dict(url=self.url + "/_metadata/host/identity", headers={"X-Wanted": "yes"},
                       format=dict(type="json", subject_token_field_name="value"))
         return [
@@ -135,6 +178,14 @@ class Gcp(Compute, More, Fake):
                         dict(type="impersonated_service_account", service_account_impersonation_url=stand_in,
                              source_credentials=key))
                 }),
+            way("workload identity, by a program", "{home}/wif.json", allowed,
+                dict(program, **{file: external(dict(executable=dict(command="sh {home}/program x", timeout_millis=9000,
+                                                                     output_file="{home}/left"))), "left": ""})),
+            way("workload identity, by a program, as a service account", "{home}/wif.json", allowed,
+                dict(program, **{file: external(dict(executable=dict(command="sh {home}/program x")),
+                                                service_account_impersonation_url=stand_in)})),
+            way("workload identity, by what a program has left", "{home}/wif.json", allowed,
+                {file: external(dict(executable=dict(command="false", output_file="{home}/left"))), "left": printed}),
             way("gcloud's file", ".config/gcloud/application_default_credentials.json",
                 files={".config/gcloud/application_default_credentials.json": json.dumps(key)}),
             way("this machine", "this machine's own identity", metadata=self.url + "/_metadata/host"),

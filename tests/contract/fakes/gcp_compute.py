@@ -18,6 +18,9 @@ INSTANCE = Rules(
     "scheduling.maxRunDuration.seconds scheduling.maxRunDuration.nanos scheduling.terminationTime metadata.items.N.key "
     "metadata.items.N.value serviceAccounts.N.email serviceAccounts.N.scopes.N shieldedInstanceConfig.* "
     "reservationAffinity.* resourcePolicies.N confidentialInstanceConfig.* advancedMachineFeatures.*")
+FIREWALL = Rules(
+    "!name description network priority sourceRanges.N sourceTags.N targetTags.N direction disabled "
+    "allowed.N.IPProtocol allowed.N.ports.N denied.N.IPProtocol denied.N.ports.N destinationRanges.N")
 STATUS = {"running": "RUNNING", "stopping": "STOPPING", "ending": "STOPPING", "stopped": "TERMINATED"}
 
 
@@ -41,10 +44,11 @@ class Compute:
             m.phase == "starting"
         }.get(o["kind"], False)
         type = "compute.instances.preempted" if o["kind"] == "preempted" else o["kind"]
+        place = "zones/" + o["zone"] if o["zone"] else "global"
         view = dict(kind="compute#operation", id=o["id"], name=o["name"], operationType=type, user=o["user"],
-                    status="RUNNING" if busy else "DONE", progress=0 if busy else 100,
-                    zone=self.link("zones/" + o["zone"]), targetLink=o["target"], insertTime=stamp(o["begun"], TIME),
-                    selfLink=self.link(f"zones/{o['zone']}/operations/{o['name']}"))
+                    status="RUNNING" if busy else "DONE", progress=0 if busy else 100, targetLink=o["target"],
+                    insertTime=stamp(o["begun"], TIME), selfLink=self.link(f"{place}/operations/{o['name']}"),
+                    **({"zone": self.link(place)} if o["zone"] else {}))
         if o["error"] and not busy:
             view.update(error=dict(errors=[dict(code=o["error"].code, message=o["error"].message)]),
                         httpErrorStatusCode=o["error"].status, httpErrorMessage="SERVICE UNAVAILABLE")
@@ -52,9 +56,57 @@ class Compute:
 
     def getOperation(self, request):
         o = self.operations.get(self.place["name"])
-        if not o or o["zone"] != self.place["zone"]:
+        if not o or o["zone"] != self.place.groupdict().get("zone", ""):
             raise self.absent(request.path)
         return Reply(200, self.operation_view(o))
+
+    getGlobalOperation = getOperation
+
+    # Firewall rules: they belong to no zone, have no labels, and hold for machines by their network tags.
+
+    def firewalls(self):
+        return [t.facts["body"] for t in self.world.things.values() if t.kind == "firewall" and t.ended is None]
+
+    def insertFirewall(self, request):
+        known = self.once(request, "insertFirewall")
+        if known:
+            return known
+        p = request.json() or {}
+        wrong = FIREWALL.unknown(flatten(p)) or FIREWALL.missing(flatten(p))
+        if wrong or not re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", str(p["name"])):
+            raise self.invalid(f"Invalid value for field 'resource.{wrong or 'name'}'.")
+        if ("allowed" in p) == ("denied" in p) or type(p.get("priority", 1000)) is not int or \
+                not 0 <= p.get("priority", 1000) <= 65535 or p.get("direction", "INGRESS") not in ("INGRESS", "EGRESS"):
+            raise self.invalid("A rule allows or denies, at a priority from 0 to 65535, in one direction.")
+        if not re.search(r"(^|/)global/networks/[^/]+$", p.get("network", "global/networks/default")):
+            raise self.invalid("Invalid value for field 'resource.network'.")
+        for one in p.get("sourceRanges") or []:
+            if not re.fullmatch(r"(\d{1,3}\.){3}\d{1,3}/\d{1,2}", one):
+                raise self.invalid(f"Invalid value for field 'resource.sourceRanges': '{one}'.")
+        for tag in p.get("targetTags") or []:
+            if not re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", tag):
+                raise self.invalid(f"Invalid value for field 'resource.targetTags': '{tag}'.")
+        if any(rule["name"] == p["name"] for rule in self.firewalls()):
+            raise Refusal(409, "alreadyExists", f"The resource 'projects/{self.project}/global/firewalls/{p['name']}' "
+                          "already exists", word="ALREADY_EXISTS")
+        # It costs nothing; what a test leaves of them is counted all the same.
+        self.world.attach("firewall", "firewall " + self.world.word(8), dict(rille=p.get("description", "").split()[0]),
+                          None, False, True, body=dict(p, kind="compute#firewall"))
+        return self.said(request, "insertFirewall",
+                         self.operation("insert", None, "", self.link("global/firewalls/" + p["name"])))
+
+    def rule_there(self, request):
+        for t in self.world.things.values():
+            if t.kind == "firewall" and t.ended is None and t.facts["body"]["name"] == self.place["name"]:
+                return t
+        raise self.absent(request.path)
+
+    def getFirewall(self, request):
+        return Reply(200, self.rule_there(request).facts["body"])
+
+    def deleteFirewall(self, request):
+        self.rule_there(request).ended = self.world.now()
+        return self.said(request, "deleteFirewall", self.operation("delete", None, "", request.path))
 
     def waitOperation(self, request):
         """Answers at once, done or not, as the real one may after two minutes."""

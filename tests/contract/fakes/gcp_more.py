@@ -51,8 +51,10 @@ class More:
                     found[m.zone].append(self.instance(m))
         elif kind == "operations":
             for o in self.operations.values():
-                if o["begun"] <= self.world.now():
+                if o["zone"] and o["begun"] <= self.world.now():
                     found[o["zone"]].append(self.operation_view(o))
+        elif kind == "firewalls":
+            found = {"": self.firewalls()}
         elif kind == "disks":
             for t in self.world.things.values():
                 if t.kind == "disk" and t.ended is None:

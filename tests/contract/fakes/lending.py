@@ -15,6 +15,10 @@ def way(name, found, env=None, files=None, token=None, **endpoints):
     return dict(name=name, found=found, env=env or {}, files=files or {}, token=token, endpoints=endpoints)
 
 
+def wrong(name, kind, says, hint, env=None, files=None, **endpoints):
+    return dict(way(name, "", env, files, **endpoints), kind=kind, says=says, hint=hint)
+
+
 def as_json(**values):
     return json.dumps(values)
 

@@ -4,7 +4,7 @@ import logging, os, shutil, tempfile
 from pathlib import Path
 from unittest import mock
 
-from sdk_base import Sdk
+from sdk_base import FakeProcess, Sdk
 
 
 class Keys(Sdk):
@@ -23,6 +23,7 @@ class Keys(Sdk):
         for name, text in way["files"].items():
             Path(home, name).parent.mkdir(parents=True, exist_ok=True)
             Path(home, name).write_text(fill(text))
+            Path(home, name).chmod(0o700 if name.startswith("bin/") else 0o600)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(self.PREFIXES)}
         return dict(kept, HOME=home, **{k: fill(v) for k, v in way["env"].items()})
 
@@ -39,20 +40,27 @@ class AwsKeys(Keys):
 
     def test(self):
         import boto3, botocore.utils
+        from botocore.credentials import SSOProvider
+        from botocore.tokens import SSOTokenProvider
         url = self.fake.url()
         for way in self.ways():
-            more = dict(AWS_ENDPOINT_URL_STS=url, AWS_DEFAULT_REGION="us-east-1", AWS_EC2_METADATA_DISABLED="true")
+            more = dict(AWS_ENDPOINT_URL_STS=url, AWS_DEFAULT_REGION="us-east-1", AWS_EC2_METADATA_DISABLED="true",
+                        AWS_ENDPOINT_URL_SSO=url, AWS_ENDPOINT_URL_SSO_OIDC=url)
             host = way["endpoints"].get("metadata")
             if host:
                 more.update(AWS_EC2_METADATA_SERVICE_ENDPOINT=host, AWS_EC2_METADATA_DISABLED="false")
             at = url.removeprefix("http://") + "/_metadata/host"
-            with self.subTest(way["name"]), mock.patch.dict(os.environ, dict(self.home(way), **more), clear=True), \
-                    mock.patch.object(botocore.utils.ContainerMetadataFetcher, "IP_ADDRESS", at):
+            env = dict(self.home(way), **more)
+            cache = env["HOME"] + "/.aws/sso/cache"  # which botocore has looked for when it was imported
+            with self.subTest(way["name"]), mock.patch.dict(os.environ, env, clear=True), \
+                    mock.patch.object(botocore.utils.ContainerMetadataFetcher, "IP_ADDRESS", at), \
+                    mock.patch.object(SSOProvider, "_SSO_TOKEN_CACHE_DIR", cache), \
+                    mock.patch.object(SSOTokenProvider, "_SSO_TOKEN_CACHE_DIR", cache):
                 before = self.loans()
                 who = boto3.Session().client("sts").get_caller_identity()
                 self.assertEqual(who["Account"], "123456789012")
                 self.assertEqual(self.loans() > before, "arn:" in way["found"] or "role" in way["name"] or
-                                 way["name"].startswith(("web", "a container", "this machine")))
+                                 way["name"].startswith(("web", "a container", "this machine", "SSO")))
 
 
 class GcpKeys(Keys):
@@ -77,15 +85,31 @@ class AzureKeys(Keys):
     name, PREFIXES = "azure", ("AZURE_", )
 
     def test(self):
-        from azure.identity import ManagedIdentityCredential
+        from azure.identity import AzureCliCredential, ManagedIdentityCredential
         for way in self.ways():
-            if not way["endpoints"]:
-                continue  # of a workload: Azure's own wants https
-            more = dict(AZURE_POD_IDENTITY_AUTHORITY_HOST=way["endpoints"]["metadata"])
+            az = "az account" in way["found"]
+            if not way["endpoints"] and not az:
+                continue  # Azure's own wants https
+            more = dict() if az else dict(AZURE_POD_IDENTITY_AUTHORITY_HOST=way["endpoints"]["metadata"])
             with self.subTest(way["name"]), mock.patch.dict(os.environ, dict(self.home(way), **more), clear=True):
-                credential = ManagedIdentityCredential(client_id=os.environ.get("AZURE_CLIENT_ID"))
-                token = credential.get_token("https://management.azure.com//.default")
+                credential = AzureCliCredential() if az else ManagedIdentityCredential(
+                    client_id=os.environ.get("AZURE_CLIENT_ID"))
+                slash = "" if az else "/"  # of a resource that ends with one
+                token = credential.get_token(f"https://management.azure.com{slash}/.default")
                 self.assertIn(token.token, self.fake.state()["secrets"])
+
+    def test_certificate(self):
+        """By https: what it swears is what the fake wants of Rille, too."""
+        from azure.identity import EnvironmentCredential
+        fake = FakeProcess("azure", "--tls")
+        self.addCleanup(fake.close)
+        ways = [w for w in fake.told["ways"] if "certificate" in w["name"]]
+        self.assertEqual(len(ways), 2)
+        for way in ways:
+            with self.subTest(way["name"]), mock.patch.dict(os.environ, self.home(way), clear=True):
+                credential = EnvironmentCredential(authority=fake.host(), disable_instance_discovery=True,
+                                                   connection_verify=fake.told["ca"])
+                self.assertTrue(credential.get_token("https://management.azure.com/.default").token.startswith("eyJ0"))
 
 
 class HuaweiKeys(Keys):

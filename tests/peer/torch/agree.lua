@@ -25,6 +25,26 @@ function cases.published(dev)
   return {}
 end
 
+-- Attention by weights that Python wrote, in f64, and its gradients.
+function cases.attention(dev)
+  local given, out = rille.data.load_tensors(path("attention.safetensors")), {}
+  local options = { causal = { causal = true }, padded = { bias = false }, biased = {}, memory = { memory_width = 12 },
+    groups = { causal = true, bias = false, fused = false, kv_heads = 2 } }
+  for case, o in pairs(options) do
+    local attn, state = rille.nn.attention(16, 4, o):to("f64"), {}
+    for _, p in ipairs(attn:state()) do state[p.name] = given[case .. "." .. p.name] end
+    attn:load_state(state)
+    local x = given[case .. ".x"]:clone():requires_grad_()
+    local y = attn(x, { memory = given[case .. ".memory"], mask = given[case .. ".mask"],
+      lengths = case == "padded" and dev:tensor({ 3, 5 }, { dtype = "i64" }) or nil })
+    y:square():sum():backward()
+    out[case .. ".y"], out[case .. ".x.grad"] = y:detach(), x.grad
+    for _, p in ipairs(attn:parameters()) do out[case .. "." .. p.name .. ".grad"] = p.tensor.grad end
+  end
+  rille.data.save_tensors(path("attended.safetensors"), out)
+  return {}
+end
+
 -- Twelve steps of each rule, on the same loss, in f64 (Muon's torch products are bf16: there in f32, too).
 function cases.optimizers(dev)
   local optim, out = rille.optim, {}

@@ -1,5 +1,5 @@
-"""Rille beside PyTorch and Python's safetensors: the logits of the same GPT-2 weights, files in both directions, and
-twelve steps of each optimizer.
+"""Rille beside PyTorch and Python's safetensors: the logits of the same GPT-2 weights, files in both directions,
+attention as torch.nn.MultiheadAttention has it, and twelve steps of each optimizer.
 
 usage: agree.py RILLE VENV_FOLDER [--weights gpt2/model.safetensors]. The packages come from PyPI into a virtual
 environment that is made there, or RILLE_TORCH_PYTHON has them; exit code 77 = skipped. With --weights the published
@@ -121,6 +121,74 @@ def check_published(rille, files, path):
     assert ours < 1e-3, ours   # logits are near -100
 
 
+def attentions():
+    """name -> torch's module with its arguments, what it is called with, and Rille's weights by their names."""
+    import torch
+    from torch.nn import MultiheadAttention
+    torch.manual_seed(7)
+    torch.set_default_dtype(torch.float64)
+    x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 12)
+    padding = torch.arange(5) >= torch.tensor([[3], [5]])
+    cases = {
+        "causal": (MultiheadAttention(16, 4, batch_first=True), (x, x, x),
+                   {"attn_mask": torch.ones(5, 5).triu(1).bool(), "is_causal": True}),
+        "padded": (MultiheadAttention(16, 4, batch_first=True, bias=False), (x, x, x), {"key_padding_mask": padding}),
+        "biased": (MultiheadAttention(16, 4, batch_first=True), (x, x, x), {"attn_mask": torch.randn(5, 5)}),
+        "memory": (MultiheadAttention(16, 4, batch_first=True, kdim=12, vdim=12), (x, memory, memory), {}),
+    }
+    torch.set_default_dtype(torch.float32)
+    for name, (module, inputs, how) in cases.items():
+        ours = {"out_proj.weight": "out.weight", "out_proj.bias": "out.bias", "in_proj_weight": "qkv.weight",
+                "in_proj_bias": "qkv.bias", "q_proj_weight": "q.weight", "k_proj_weight": "k.weight",
+                "v_proj_weight": "v.weight"}
+        for n, p in module.named_parameters():
+            if n.endswith("bias"):
+                torch.nn.init.normal_(p)
+        yield name, module, inputs, how, {ours[n]: p for n, p in module.named_parameters()}
+
+
+def check_attention(rille, files):
+    import torch
+    import torch.nn.functional as F
+    given, wanted = {}, {}
+
+    def want(case, y, inputs):
+        (y * y).sum().backward()
+        wanted[case + ".y"] = y
+        for n, t in inputs.items():
+            wanted[f"{case}.{n}.grad"] = t.grad
+
+    for case, module, inputs, how, weights in attentions():
+        x, memory = inputs[0].clone().requires_grad_(), inputs[1]
+        given[case + ".x"] = inputs[0]
+        if case == "memory":
+            given[case + ".memory"] = memory
+            bias = weights.pop("qkv.bias")
+            for i, n in enumerate("qkv"):
+                given[f"{case}.{n}.bias"] = bias.detach()[16 * i:16 * i + 16].clone()
+        if case == "biased":
+            given[case + ".mask"] = how["attn_mask"]
+        given.update({f"{case}.{n}": p.detach() for n, p in weights.items()})
+        keys = x if case != "memory" else memory
+        want(case, module(x, keys, keys, need_weights=False, **how)[0], {"x": x, **weights})
+    # Groups of queries, which torch's module does not have.
+    torch.manual_seed(8)
+    x, w = torch.randn(2, 5, 16).double(), {n: torch.randn(s, 16).double() * 0.3 for n, s in
+                                            (("q", 16), ("k", 8), ("v", 8), ("out", 16))}
+    given.update({"groups.x": x, **{f"groups.{n}.weight": t for n, t in w.items()}})
+    x, w = x.clone().requires_grad_(), {n: t.clone().requires_grad_() for n, t in w.items()}
+    q, k, v = (F.linear(x, w[n]).view(2, 5, -1, 4).transpose(1, 2) for n in "qkv")
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    want("groups", F.linear(y.transpose(1, 2).reshape(2, 5, 16), w["out"]),
+         {"x": x, **{n + ".weight": t for n, t in w.items()}})
+    files.save({n: t.detach().clone() for n, t in given.items()}, rille.path("attention.safetensors"))
+    rille("attention")
+    got = files.load(rille.path("attended.safetensors"))
+    worst = max((got[n] - t).abs().max().item() for n, t in wanted.items())
+    print(f"attention: {len(wanted)} tensors differ by {worst:.0e}")
+    assert worst < 1e-10, {n: (got[n] - t).abs().max().item() for n, t in wanted.items()}
+
+
 class Lion:
     """Chen et al. 2023, algorithm 2."""
 
@@ -199,6 +267,7 @@ def main():
     enter_venv(folder)
     rille, files = Rille(sys.argv[1]), Files()
     check_gpt2(rille, files)
+    check_attention(rille, files)
     check_optimizers(rille, files)
     if len(sys.argv) > 4:
         check_published(rille, files, sys.argv[4])

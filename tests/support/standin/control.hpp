@@ -19,6 +19,7 @@ struct Options {
   bool no_event_syncs = false;         // cuEventSynchronize returns at once
   bool no_stream_syncs = false;        // cuStreamSynchronize too
   bool no_numbers = false;             // cuMemsetD32Async does nothing
+  bool early_queries = false;          // cuEventQuery says that it is done before it is
   // The n-th call (from 1; -1: each) of it fails; "cuGraphLaunch@1": of card 1's only. A loss stays, on its card.
   const char* fail_function = nullptr;
   int fail_at = 0, fail_code = 0;
@@ -28,7 +29,8 @@ struct Report {
   std::int64_t library_calls = 0, launches = 0, graph_launches = 0, graphs = 0, uploads = 0, numbers = 0;
   std::int64_t peer_copies = 0, peers_enabled = 0;
   std::int64_t live_bytes = 0, pinned_bytes = 0, streams = 0, events = 0, modules = 0, contexts = 0;
-  char wrong[400] = {};                // the first misuse: a copy outside of memory, a stream that waits for ever
+  char wrong[400] = {};                // the first misuse: a copy outside of memory, a stream that waits for ever,
+                                       // a module that goes before its kernels have run
 };
 
 // What CUPTI's stand-in sees: work when it is asked for, on the asking thread, and when it has run.

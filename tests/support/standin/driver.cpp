@@ -16,10 +16,14 @@ namespace {
 
 thread_local std::vector<int> contexts;              // cards, the current one last
 
-struct Module { void* library = nullptr; };
+struct Module {
+  void* library = nullptr;
+  std::shared_ptr<int> pending = std::make_shared<int>(0);   // launches that have not run
+};
 struct Callable {
   std::string name;
   const rille_abi::Kernel* kernel;
+  std::shared_ptr<int> pending;
 };
 
 Stream& of(CUstream s) { return *reinterpret_cast<Stream*>(s); }
@@ -109,7 +113,11 @@ CUresult launch(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)
   std::copy(grid, grid + 3, run.grid);
   std::copy(block, block + 3, run.block);
   run.shared_bytes = shared;
-  return add(stream, {.kind = 10, .name = callable.name.c_str()}, [run, values, name = callable.name]() mutable {
+  const bool captured = of(stream).capturing;        // the graph's business
+  *callable.pending += !captured;
+  return add(stream, {.kind = 10, .name = callable.name.c_str()},
+             [run, values, name = callable.name, pending = callable.pending, captured]() mutable {
+    *pending -= !captured;
     std::vector<void*> list;
     for (auto& v : values) list.push_back(v.data());
     run.arguments = list.data();
@@ -134,6 +142,12 @@ API standin_call(CUstream s, const std::function<void()>* run) {
   const std::lock_guard lock(world().mutex);
   ++world().report.library_calls;
   return add(s, {.kind = 10, .name = "a_library_kernel"}, *run);
+}
+API standin_gate(CUstream s, const std::function<bool()>* holds) {
+  const std::lock_guard lock(world().mutex);
+  if (of(s).capturing) return cu::capture_unsupported;
+  of(s).tasks.push_back({nullptr, nullptr, false, *holds});
+  return cu::success;
 }
 __attribute__((visibility("default"))) void standin_watch(Watcher watcher) { world().watcher = watcher; }
 __attribute__((visibility("default"))) void standin_report(Report* r) {
@@ -307,7 +321,8 @@ API cuStreamSynchronize(CUstream s) {
 API cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
   ENTER();
   if (of(s).capturing) return cu::capture_unsupported;
-  if (of(e).mark && !(w.options.no_event_waits >> of(s).number & 1)) of(s).tasks.push_back({nullptr, of(e).mark});
+  if (of(e).mark && !(w.options.no_event_waits >> of(s).number & 1))
+    of(s).tasks.push_back({nullptr, of(e).mark, false, {}});
   return cu::success;
 }
 API cuStreamBeginCapture_v2(CUstream s, int) {
@@ -375,6 +390,16 @@ API cuEventRecord(CUevent e, CUstream s) {
     mark->at = world().ran;
   }, true);
 }
+// Time goes on while somebody asks.
+API cuEventQuery(CUevent e) {
+  ENTER();
+  if (captures()) return cu::capture_unsupported;
+  if (w.options.early_queries || !of(e).mark) return cu::success;
+  const auto mark = of(e).mark;
+  if (!mark->done) w.step();
+  const CUresult lost = w.lost(of(e).card);
+  return lost != cu::success ? lost : mark->done ? cu::success : cu::not_ready;
+}
 API cuEventSynchronize(CUevent e) {
   ENTER();
   if (captures()) return cu::capture_unsupported;
@@ -406,20 +431,24 @@ API cuModuleLoadData(CUmodule* m, const void* image) {
 API cuModuleUnload(CUmodule m) {
   const Entered entered(__func__);
   auto* const module = reinterpret_cast<Module*>(m);
-  if (module->library && entered.result == cu::success) ::dlclose(module->library);
+  const bool early = entered.result == cu::success && *module->pending;
+  if (early) world().wrong("a module is unloaded before its kernels have run");
+  if (module->library && entered.result == cu::success && !early) ::dlclose(module->library);
   if (entered.result == cu::success || entered.lost) delete module;
   if (entered.result == cu::success) --world().report.modules;
   return entered.result;
 }
 API cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   ENTER();
-  auto* const library = reinterpret_cast<Module*>(m)->library;
+  const auto& module = *reinterpret_cast<Module*>(m);
+  auto* const library = module.library;
   const auto* kernel = shim_kernel(name);
   if (library) kernel = static_cast<const rille_abi::Kernel*>(::dlsym(library, "rille_kernel"));
   if (!kernel) return cu::not_found;
   static std::map<std::string, Callable>* const callables = new std::map<std::string, Callable>;
-  auto& callable = (*callables)[std::string(name) + "@" + std::to_string(std::uintptr_t(kernel))];
-  callable = {name, kernel};
+  auto& callable = (*callables)[std::string(name) + "@" + std::to_string(std::uintptr_t(kernel)) + "@" +
+                                std::to_string(std::uintptr_t(m))];
+  callable = {name, kernel, module.pending};
   *f = reinterpret_cast<CUfunction>(&callable);
   return cu::success;
 }

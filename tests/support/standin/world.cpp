@@ -1,5 +1,6 @@
 #include "world.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -89,7 +90,7 @@ bool World::is_pinned(const void* p, std::size_t bytes) const {
 
 CUresult World::add(Stream& stream, std::function<void()> run, bool always) {
   if (stream.capturing) stream.captured.push_back(std::move(run));
-  else stream.tasks.push_back({std::move(run), nullptr, always});
+  else stream.tasks.push_back({std::move(run), nullptr, always, {}});
   return cu::success;
 }
 
@@ -98,27 +99,45 @@ CUresult World::lost(int card) const {
   return found == losses.end() ? cu::success : found->second;
 }
 
-bool World::run_until(const std::function<bool()>& done) {
+bool World::step(bool* gated) {
   std::vector<Stream*> ready;
+  bool held = false;
+  for (auto* s : streams) {
+    if (s->tasks.empty()) continue;
+    const Task& next = s->tasks.front();
+    const bool free = !next.holds || next.holds();
+    held = held || !free;
+    if (free && (!next.waits_for || next.waits_for->done)) ready.push_back(s);
+  }
+  if (gated) *gated = held;
+  if (ready.empty()) return false;
+  unsigned sum = 0, drawn = 0;
+  for (const auto* s : ready) sum += s->weight;
+  std::size_t which = 0;
+  for (drawn = unsigned(random() % sum); drawn >= ready[which]->weight; ++which) drawn -= ready[which]->weight;
+  auto& tasks = ready[which]->tasks;
+  const Task task = std::move(tasks.front());
+  tasks.pop_front();
+  ++ran;
+  running = ready[which]->card;
+  if (task.run && (task.always || lost(running) == cu::success)) task.run();
+  return true;
+}
+
+bool World::run_until(const std::function<bool()>& done) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!done()) {
-    ready.clear();
-    for (auto* s : streams) {
-      if (!s->tasks.empty() && (!s->tasks.front().waits_for || s->tasks.front().waits_for->done)) ready.push_back(s);
+    bool gated = false;
+    if (step(&gated)) continue;
+    // Another thread has yet to ask for the other ranks' work.
+    if (gated && std::chrono::steady_clock::now() < patience) {
+      mutex.unlock();
+      std::this_thread::yield();
+      mutex.lock();
+      continue;
     }
-    if (ready.empty()) {
-      wrong("everybody waits, and nobody can go on");
-      return false;
-    }
-    unsigned sum = 0, drawn = 0;
-    for (const auto* s : ready) sum += s->weight;
-    std::size_t which = 0;
-    for (drawn = unsigned(random() % sum); drawn >= ready[which]->weight; ++which) drawn -= ready[which]->weight;
-    auto& tasks = ready[which]->tasks;
-    const Task task = std::move(tasks.front());
-    tasks.pop_front();
-    ++ran;
-    running = ready[which]->card;
-    if (task.run && (task.always || lost(running) == cu::success)) task.run();
+    wrong("everybody waits, and nobody can go on");
+    return false;
   }
   return true;
 }

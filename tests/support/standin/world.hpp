@@ -1,7 +1,7 @@
-// The stand-in driver's world: memory, streams and what waits in them. Nothing runs until somebody waits for something;
-// then tasks run, each time of a stream drawn by the seed among those that could go on, until what was waited for has
-// come. The seed also draws how much one stream runs ahead of the others. So every order that the waits allow can be
-// seen, and a missing wait shows as wrong values.
+// The stand-in driver's world: memory, streams and what waits in them. Nothing runs until somebody waits for something
+// (to ask whether it is done is to wait for a moment); then tasks run, each time of a stream drawn by the seed among
+// those that could go on, until what was waited for has come. The seed also draws how much one stream runs ahead of the
+// others. So every order that the waits allow can be seen, and a missing wait shows as wrong values.
 //
 // One lock for all; a kernel runs under it, on the thread that waits.
 #pragma once
@@ -35,6 +35,7 @@ struct Task {
   std::function<void()> run;               // empty: waits
   std::shared_ptr<Mark> waits_for;
   bool always = false;                     // on a lost card too: who waits for it, waits no more
+  std::function<bool()> holds;             // not empty: waits for that; of a library, whose other ranks make it so
 };
 
 struct Stream {
@@ -88,6 +89,8 @@ class World {
   // Behind what the stream has; or into what it captures.
   CUresult add(Stream& stream, std::function<void()> run, bool always = false);
   CUresult lost(int card) const;           // success: it is not
+  // One task. false: nobody can go on. gated: somebody waits for work that was not asked for yet.
+  bool step(bool* gated = nullptr);
   // Runs until `done`. false: nobody can go on.
   bool run_until(const std::function<bool()>& done);
 };

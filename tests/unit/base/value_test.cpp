@@ -97,6 +97,11 @@ TEST_CASE("digests match known answers") {
   CHECK(derive_uuid({"a"})[14] == '8');
   CHECK(*from_base64(to_base64("any bytes")) == "any bytes");
   CHECK_FALSE(is_utf8("\xc0\x80"));
+  for (const std::string before : {"", "1234567", "12345678", "123456789012345"}) {  // eight at a time
+    CHECK(is_utf8(before + "\xc3\xa9" + "23456789"));
+    CHECK_FALSE(is_utf8(before + "\xff" + "23456789"));
+    CHECK_FALSE(is_utf8(before + "\xc3"));
+  }
 }
 
 TEST_CASE("did you mean finds one near word") {

@@ -62,6 +62,7 @@ TEST_CASE("running out of memory names the owners, the largest first", "[unit][d
     const OwnedBy outer("outer"), inner("inner");
     CHECK(OwnedBy::now() == std::string("inner"));
   }
+  CHECK(OwnedBy::said() == nullptr);
   const auto c = cpu->allocate(3000);
   REQUIRE_FALSE(c.ok());
   CHECK(c.error().hint == "live by size: 1 x 4.1 kB, 2 x 1.0 kB; by owner: arena of train.lua:3 4.1 kB in 1, "

@@ -1,7 +1,9 @@
 #include <catch2/catch.hpp>
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "runtime/store/journal.hpp"
@@ -52,6 +54,39 @@ TEST_CASE("one failing write does not take its neighbours with it") {
   loop->run_until([&] { return good + bad == 4; });
   CHECK(good == 3);
   CHECK(bad == 1);
+}
+
+TEST_CASE("a group that has taken long leaves the rest to the next, and a failure what follows it") {
+  TempDir dir;
+  const std::string path = dir.file("journal.db");
+  auto loop = Loop::create().value();
+  auto journal = Journal::open(*loop, path).value();
+  std::vector<std::int64_t> durable;  // as each of them sees it from outside
+  std::vector<int> order;
+  const auto write = [&](const std::string& id, bool slow) {
+    return [&, id, slow](Db& db) -> Result<> {
+      RILLE_TRY(const auto outside, Db::open(path, true));
+      const auto note = [&](const Row& row) { durable.push_back(row.integer(0)); };
+      RILLE_CHECK(outside->query("SELECT count(*) FROM runs", {}, note));
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(slow ? 20 : 0);
+      while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+      return add_run(db, id, 1);
+    };
+  };
+  int good = 0;
+  for (const auto& [n, id, slow] : {std::tuple(0, "a", true), {1, "b", false}, {2, "a", false}, {3, "c", false}})
+    journal->commit_then(write(id, slow), {}, [&, n = n](Result<> r) {
+      order.push_back(n);
+      good += r.ok();
+    });
+  loop->run_until([&] { return order.size() == 4; });
+  CHECK(good == 3);
+  CHECK(order == std::vector<int>{0, 1, 2, 3});
+  REQUIRE(durable.size() >= 4);
+  CHECK(durable.front() == 0);
+  CHECK(durable[1] == 1);       // b came when the first group was full
+  CHECK(durable.back() == 2);   // and c after the one that failed, with a and b
+  CHECK(std::is_sorted(durable.begin(), durable.end()));
 }
 
 TEST_CASE("a fenced write of an older epoch is refused and leaves nothing") {

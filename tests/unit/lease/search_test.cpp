@@ -84,23 +84,49 @@ Value wish() { return Value().set("gpu", "cpu").set("ttl", "1h"); }
 
 }  // namespace
 
-TEST_CASE("rents that want the same at the same moment ask once, and others for themselves") {
+TEST_CASE("rents that ask the same at the same moment ask once, and others for themselves") {
   Queue q;
   for (int i = 0; i < 5; ++i) q.rent("box" + std::to_string(i), wish());
-  q.rent("longer", wish().set("ttl", "2h"));
+  q.rent("longer", wish().set("ttl", "2h"));  // that is not for its provider
+  q.rent("cheap", wish().set("max_price", 5));
   CHECK(q.counter->asked == 2);
   q.open(1);
   q.until(1);
-  CHECK(q.results[0].value().name == "longer");
+  CHECK(q.results[0].value().name == "cheap");
   q.open(0);
-  q.until(6);
-  for (const auto& r : q.results) CHECK(r.ok());
+  q.until(7);
+  for (const auto& r : q.results) {
+    REQUIRE(r.ok());
+    CHECK(r->expires_us - r->created_us == (r->name == "longer" ? 2 : 1) * 3'600'000'000);
+  }
   CHECK(q.counter->asked == 2);
-  CHECK(q.counter->made == 6);
+  CHECK(q.counter->made == 7);
   q.rent("later", wish());  // nobody asks now: what was heard is of another time
   CHECK(q.counter->asked == 3);
   q.open(2);
-  q.until(7);
+  q.until(8);
+}
+
+TEST_CASE("of many that wait for the same answer the first have their machines while the last still choose") {
+  Queue q;
+  q.w.journal.reset();
+  const std::shared_ptr<store::Db> disk = store::Journal::make_disk().value();
+  q.w.journal = store::Journal::in_memory(*q.w.loop, disk);  // written in the loop's turns: nothing here is by chance
+  q.manager = std::make_unique<Manager>(*q.w.loop, *q.w.journal, q.registry, "0123456789ab");
+  q.w.run("r");
+  constexpr int n = 1000;
+  for (int i = 0; i < n; ++i) q.rent("box" + std::to_string(i), wish());
+  q.open(0);
+  q.w.loop->run_until([&] { return q.counter->made > 0; });
+  int planned = 0;
+  REQUIRE(disk->query("SELECT COUNT(*) FROM leases", {}, [&](const store::Row& row) {
+    planned = static_cast<int>(row.integer(0));
+  }).ok());
+  CHECK(planned > 0);
+  CHECK(planned < n / 2);
+  q.until(n);
+  CHECK(q.counter->asked == 1);
+  CHECK(q.counter->made == n);
 }
 
 TEST_CASE("where the one that asks is cancelled, the next asks, and what a provider refuses all hear") {

@@ -157,6 +157,44 @@ TEST_CASE("an answer is used while it is fresh, for its settings, and for what w
   CHECK_FALSE(cache.fresh(gcp, everything, now_us + 25 * 60 * minute_us, 100 * 60 * minute_us));
 }
 
+TEST_CASE("hosts that were not reached are remembered for a minute, beside what others said; no other errors are") {
+  TempDir home;
+  OfferCache cache(home.path);
+  const OfferSource ssh{"ssh", "s"}, gcp{"gcp", "s"};
+  const auto place = [](const char* name, ErrorKind kind) {
+    return AskedRegion{name, make_error(kind, std::string(name) + " is silent", "is it on?").with_retry()};
+  };
+  const AskedRegion off = place("gpu1", ErrorKind::network), refused = place("gpu1", ErrorKind::auth);
+  const std::vector<Offer> two = random_offers(2, 1, "ssh", false);
+  REQUIRE(cache.store({{ssh, two, 0, {off}}}, {}, now_us).ok());
+  const auto at = OfferCache(home.path).fresh(ssh, {}, now_us + minute_us, 60 * minute_us);
+  REQUIRE(at);
+  const std::size_t parts[] = {*at};
+  CHECK(cache.find(parts, {}, 0).matching == 2);
+  const std::vector<AskedRegion> told = cache.unasked(*at);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].region == "gpu1");
+  CHECK(told[0].problem->message == "gpu1 is silent");
+  CHECK(told[0].problem->hint == "is it on?");
+  CHECK(told[0].problem->kind == ErrorKind::network);
+  CHECK(told[0].problem->retryable);
+  CHECK_FALSE(cache.fresh(ssh, {}, now_us + minute_us + 1, 60 * minute_us));
+  CHECK_FALSE(cache.fresh(ssh, {}, now_us + 2, 1));  // who wants it newer asks
+  // What is not kept leaves what is there.
+  REQUIRE(cache.store({{ssh, {}, 0, {refused}}}, {}, now_us + 1).ok());
+  REQUIRE(cache.store({{ssh, {}, 0, {off, refused}}}, {}, now_us + 1).ok());
+  REQUIRE(cache.store({{gcp, random_offers(3, 2, "gcp", false), 0, {off}}}, {}, now_us + 1).ok());
+  CHECK_FALSE(cache.fresh(gcp, {}, now_us + 1, minute_us));
+  const auto still = cache.fresh(ssh, {}, now_us + 1, minute_us);
+  REQUIRE(still);
+  CHECK(cache.part(*still).count == 2);
+  // All of them answer again.
+  REQUIRE(cache.store({{ssh, two}}, {}, now_us + 2).ok());
+  const auto whole = cache.fresh(ssh, {}, now_us + 60 * minute_us, 60 * minute_us);
+  REQUIRE(whole);
+  CHECK(cache.unasked(*whole).empty());
+}
+
 TEST_CASE("another region or account of the environment is another source") {
   TempDir home;
   const std::string file = home.path + "/providers.json";

@@ -71,7 +71,10 @@ TEST_CASE("first boot: a spot machine is told where its cloud tells of its end; 
   request.offer.spot = true;
   const std::string script = access.script(request, false, 1 << 14).value();
   CHECK(parses(script));
-  CHECK(contains(script, R"("notice":{"cloud":"aws","url":"http://169.254.169.254"})"));
+  CHECK(contains(script, R"("url":"http://169.254.169.254/latest/meta-data/spot/instance-action")"));
+  CHECK(contains(script, R"("token_url":"http://169.254.169.254/latest/api/token")"));
   const cloud::Access silent(cloud::SshKeys::open(folder.path).value(), "aws", "");
   CHECK_FALSE(contains(silent.script(request, false, 1 << 14).value(), "notice"));
+  const cloud::Access other(cloud::SshKeys::open(folder.path).value(), "runpod", "http://169.254.169.254");
+  CHECK_FALSE(contains(other.script(request, false, 1 << 14).value(), "notice"));
 }

@@ -70,6 +70,8 @@ TEST_CASE("kubernetes: the Job that is ordered") {
   CHECK(pod["nodeSelector"].text("nvidia.com/gpu.product") == "NVIDIA-A100-SXM4-80GB");
   CHECK(pod["nodeSelector"].text("topology.kubernetes.io/zone") == "z");
   CHECK(pod.text("priorityClassName") == "low");
+  request.extra.set("priority_class", "urgent");  // the rent's own word
+  CHECK(kube_job(request, settings, 40'000'000)["spec"]["template"]["spec"].text("priorityClassName") == "urgent");
   CHECK((*pod["containers"].as_array())[0]["resources"]["limits"].text("nvidia.com/gpu") == "2");
   const Value::Array& command = *(*pod["containers"].as_array())[0]["command"].as_array();
   CHECK(command[4] == Value("/tmp/rille"));

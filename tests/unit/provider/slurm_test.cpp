@@ -87,6 +87,17 @@ TEST_CASE("slurm: a job's states, and those that cannot start") {
   CHECK(jobs[3].ended());
 }
 
+TEST_CASE("slurm: a node that is reserved is not free now, but for those who name the reservation") {
+  const std::vector<SlurmNode> nodes =
+      read_slurm_nodes("n1 |gpu |reserved |0/32/0/32 |64000 |0 |gpu:a100:4 |gpu:a100:0 |\n"
+                       "n2 |big |idle |0/32/0/32 |64000 |0 |gpu:a100:4 |gpu:a100:0 |\n");
+  SlurmSettings settings;
+  const OfferQuery query = OfferQuery::from_value(gpu("A100:4")).value();
+  CHECK(ids(slurm_offers(nodes, settings, query)) == "big/a100:4 gpu/a100:4");
+  settings.wait_ms = 0;
+  CHECK(ids(slurm_offers(nodes, settings, query)) == "big/a100:4");
+}
+
 TEST_CASE("slurm: what is submitted") {
   CreateRequest request;
   request.tag = "rille-0123-x-g1-x1900000000";
@@ -110,6 +121,11 @@ TEST_CASE("slurm: what is submitted") {
   CHECK(has("--qos=high"));
   CHECK(has("--comment=rille-0123-x-g1-x1900000000"));
   CHECK(words.back() == "--nice");
+  CHECK_FALSE(has("--reservation=team"));
+  request.extra.set("qos", "urgent").set("reservation", "team");
+  const std::vector<std::string> said_by_rent = slurm_submit_words(request, settings, 1'000'000'000);
+  const std::vector<std::string> tail(said_by_rent.end() - 3, said_by_rent.end());
+  CHECK(tail == std::vector<std::string>{"--qos=urgent", "--reservation=team", "--nice"});
   CHECK(slurm_ask("cpu").gres.empty());
   CHECK(slurm_script(request, settings, 1'000'000'000).starts_with("#!/bin/sh\n"));
 }
@@ -121,6 +137,11 @@ TEST_CASE("slurm: what refusals mean; what is not known may have had an effect")
   CHECK(kind("sbatch: error: Batch job submission failed: Invalid partition name specified\n") == ErrorKind::config);
   CHECK(kind("sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, "
              "user's size and/or time limits)\n") == ErrorKind::quota);
+  CHECK(kind("sbatch: error: Batch job submission failed: Requested reservation is invalid\n") == ErrorKind::config);
+  CHECK(kind("sbatch: error: Batch job submission failed: Access denied to requested reservation\n") ==
+        ErrorKind::auth);
+  CHECK(kind("sbatch: error: Batch job submission failed: Requested reservation not usable now\n") ==
+        ErrorKind::capacity);
   CHECK(kind("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n") ==
         ErrorKind::network);
   const Error e = slurm_error("sbatch", said("sbatch: error: Unable to contact slurm controller (connect failure)\n"));

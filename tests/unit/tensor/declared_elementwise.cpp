@@ -8,10 +8,8 @@ namespace {
 using One = Result<Tensor> (*)(const Tensor&);
 using Two = Result<Tensor> (*)(const Tensor&, const Tensor&);
 
-const std::vector<Dims> large_one{dims({1024, 4096})}, large_two{dims({1024, 4096}), dims({4096})};
-
 Operation one(const char* name, One f, double (*truth)(double), double low = -2, double high = 2) {
-  return {name, {{dims({3, 5}), low, high}}, [f](auto& t) { return f(t[0]); }, each(truth), true, floats, 1, large_one};
+  return {name, {{dims({3, 5}), low, high}}, [f](auto& t) { return f(t[0]); }, each(truth)};
 }
 // A step: no gradient worth a difference quotient.
 Operation step(const char* name, One f, double (*truth)(double)) {
@@ -20,7 +18,7 @@ Operation step(const char* name, One f, double (*truth)(double)) {
   return o;
 }
 Operation two(const char* name, Two f, double (*truth)(double, double), Argument a, Argument b) {
-  return {name, {a, b}, [f](auto& t) { return f(t[0], t[1]); }, pairs(truth), true, floats, 1, large_two};
+  return {name, {a, b}, [f](auto& t) { return f(t[0], t[1]); }, pairs(truth)};
 }
 // Compares in every type; the result is read as numbers.
 Operation compare(const char* name, Two f, double (*truth)(double, double)) {
@@ -33,7 +31,7 @@ Operation compare(const char* name, Two f, double (*truth)(double, double)) {
               out.push_back(truth(std::floor(in[0][i]), std::floor(in[1][i % in[1].size()])));
             return out;
           },
-          false, numbers_of_all_types(), 1, large_two};
+          false, numbers_of_all_types()};
 }
 Operation number(const char* name, std::function<Result<Tensor>(const Tensor&)> f, double (*truth)(double),
                  double low = -2, double high = 2) {

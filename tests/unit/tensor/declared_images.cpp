@@ -99,7 +99,6 @@ Numbers normalised(const std::vector<Numbers>& in, int channels, int per, bool w
 std::vector<Operation> images() {
   std::vector<Operation> r;
   r.push_back(convolution("conv2d", {2, 3, 5, 4, 2, 3, 2}, {}, true));
-  r.back().large = {dims({8, 64, 56, 56}), dims({64, 64, 3, 3}), dims({64})};
   r.push_back(convolution("conv2d without bias", {1, 2, 4, 4, 3, 1, 1}, {}, false));
   r.push_back(convolution("conv2d, all options", {2, 4, 7, 6, 6, 3, 2}, {{2, 1}, {1, 2}, {2, 1}, 2}, true));
   r.push_back(convolution("conv2d of each channel", {1, 3, 5, 5, 3, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 3}, true));

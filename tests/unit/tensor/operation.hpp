@@ -1,7 +1,8 @@
 // How an operation is declared for the tests: what it takes, how it is called, and what it should give, in plain f64
 // loops. operations_test.cpp runs every declaration in every type it names: against the reference, on strided and
 // broadcast inputs, its gradient against finite differences, and compiled against plain. Nothing here names a device: a
-// second one is checked against the CPU by the same declarations, and measured on `large` shapes.
+// second one is checked against the CPU by the same declarations. What is measured stands in tests/gpu, which declares
+// what Lua calls.
 //
 // To add an operation, add an entry to the list of its kind (declared_*.cpp).
 #pragma once
@@ -40,7 +41,6 @@ struct Operation {
   bool gradient = true;
   Types types = floats;
   double slack = 1;                    // times the type's tolerance: for what rounds more than once
-  std::vector<Dims> large = {};        // the arguments' shapes when its speed is measured; none: not measured
 };
 
 using Reference = std::function<Numbers(const std::vector<Numbers>&)>;

@@ -1,8 +1,6 @@
 // Every declared operation in every type it names: its value against a plain f64 reference, on strided, offset and
 // broadcast inputs, too; its gradient in f64 against finite differences, and in the other types against f64; compiled
-// against plain, bit for bit. `unit_tensor "[.speed]"` measures those that have a large shape.
-#include <chrono>
-#include <cstdio>
+// against plain, bit for bit.
 #include <random>
 
 #include "operation.hpp"
@@ -208,36 +206,6 @@ TEST_CASE("each operation: compiled is bit-equal to plain", "[unit][tensor]") {
         REQUIRE(got.size() == want.size());
         for (std::size_t k = 0; k < got.size(); ++k) CHECK(bits(get(contiguous(got[k].detach()))) == want[k]);
       }
-    }
-  }
-}
-
-// Columns: operation, type, milliseconds of the best of seven, gigabytes a second of inputs and output.
-TEST_CASE("speed", "[.speed]") {
-  auto graph = new_graph();
-  std::mt19937 random(11);
-  NoGrad guard(*graph);
-  for (const auto& o : all_operations()) {
-    if (o.large.empty()) continue;
-    for (const DType t : {DType::f32, DType::bf16}) {
-      Tensors in;
-      double bytes = 0;
-      for (std::size_t a = 0; a < o.large.size(); ++a) {
-        const auto& range = o.arguments[a];
-        const auto u = get(mul(get(rand(*graph, o.large[a])), range.high - range.low));
-        in.push_back(get(cast(get(add(u, range.low)), t)));
-        bytes += double(in.back().size_bytes());
-      }
-      get(graph->synchronize_blocking());
-      double best = 1e9;
-      for (int i = 0; i < 7; ++i) {
-        const auto start = std::chrono::steady_clock::now();
-        const auto out = get(o.run(in));
-        get(graph->synchronize_blocking());
-        best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-        if (i == 0) bytes += double(out.size_bytes());
-      }
-      std::printf("%-40s %-5s %9.3f ms %8.2f GB/s\n", o.name.c_str(), name_of(t), best * 1e3, bytes / best / 1e9);
     }
   }
 }

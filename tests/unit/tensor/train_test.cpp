@@ -3,6 +3,7 @@
 
 #include "fixture.hpp"
 #include "gpt.hpp"
+#include "runtime/tensor/owner.hpp"
 
 namespace rille::tensor {
 namespace {
@@ -224,6 +225,45 @@ TEST_CASE("a restored state goes on bit for bit", "[unit][tensor]") {
   });
   second.graph->set_random_state(random);
   CHECK(second.losses(6) == want);
+}
+
+TEST_CASE("the memory of a training is told by its parts", "[unit][tensor]") {
+  auto g = new_graph();
+  g->set_where([] { return std::string("train.lua:7"); });
+  const auto parts = [&] {
+    get(g->synchronize_blocking());
+    return g->device()->memory_summary();
+  };
+  const auto said = [&](const char* what) {
+    INFO(parts());
+    CHECK(parts().find(what) != std::string::npos);
+  };
+  const auto silent = [&](const char* what) { CHECK(parts().find(what) == std::string::npos); };
+  auto w = get(ones(*g, dims({8, 8}))), b = get(ones(*g, dims({8})));
+  for (auto* t : {&w, &b}) {
+    get(t->set_requires_grad(true));
+    own(*t, "parameters of Linear");
+  }
+  own_unowned(w, "somebody else");
+  auto o = get(Optimizer::create({{{{"w", w}, {"b", b}}, 0.1, 0, Adam{}}}));
+  said("parameters of Linear 320 B in 2");
+  said("state of adamw at train.lua:7 768 B in 6");     // 256, 256, 64, 64; the step and the rate
+  const auto x = get(ones(*g, dims({4, 8})));
+  auto loss = get(sum(get(gelu(get(linear(x, w, b))))));
+  said("activations kept for backward 128 B in 1");    // what gelu was given
+  get(backward(loss));
+  said("gradients 320 B in 2");
+  silent("activations");
+  get(o.step());
+  silent("gradients");
+  said("parameters of Linear 320 B in 2");
+
+  const auto copy = get(from_bytes(*g, dims({8}), DType::f32, std::vector<float>(8).data(), 32));
+  said("data from the host 64 B in 1");
+  CHECK(owner_of_copy(w) == std::string("parameters of Linear"));
+  CHECK(owner_of_copy(copy) == nullptr);
+  get(backward(get(sum(get(mul(w, 2))))));
+  CHECK(owner_of_copy(w.grad()) == nullptr);
 }
 
 TEST_CASE("training gives its memory back", "[unit][tensor]") {

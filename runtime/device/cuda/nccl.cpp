@@ -1,0 +1,130 @@
+#include "runtime/device/cuda/nccl.hpp"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <utility>
+
+#include "kernels/fold.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/card.hpp"
+#include "runtime/device/cuda_libraries.hpp"
+
+namespace rille::device::cuda {
+
+namespace {
+
+struct Library {
+#define RILLE_MEMBER(name, parameters) int(*name) parameters = nullptr;
+  RILLE_NCCL(RILLE_MEMBER)
+#undef RILLE_MEMBER
+  const char* (*ncclGetErrorString)(int) = nullptr;
+  bool whole = false;
+};
+
+Library load() {
+  Library l;
+  void* const library = load_part(CudaPart::nccl).handle;
+  bool whole = library != nullptr;
+#define RILLE_FIND(name, parameters)                                                           \
+  if (library) l.name = reinterpret_cast<decltype(l.name)>(::dlsym(library, #name));           \
+  whole = whole && l.name;
+  RILLE_NCCL(RILLE_FIND)
+#undef RILLE_FIND
+  if (library) l.ncclGetErrorString = reinterpret_cast<const char* (*)(int)>(::dlsym(library, "ncclGetErrorString"));
+  l.whole = whole && l.ncclGetErrorString;
+  return l;
+}
+
+const Library& library() {
+  static const Library l = load();
+  return l;
+}
+
+bool found(Failure& f) {
+  if (left_out(CudaPart::nccl)) {
+    return refuse(f, int(ErrorKind::device), "RILLE_CUDA_WITHOUT leaves it out: device = \"cpu\"",
+                  "communicators on GPUs need NCCL");
+  }
+  return library().whole || refuse(f, int(ErrorKind::device), "pip install nvidia-nccl-cu13, or device = \"cpu\"; "
+                                   "rille doctor shows where libraries are sought",
+                                   "communicators on GPUs need NCCL (libnccl.so.2), which is not found");
+}
+
+bool good(int result, const char* doing, Failure& f) {
+  return result == nccl::success ||
+         refuse(f, int(ErrorKind::network), "NCCL_DEBUG=WARN in the environment makes it say more", "NCCL, %s: %s",
+                doing, library().ncclGetErrorString(result));
+}
+
+int give(const Collective& c, nccl::Comm comm, CUstream stream) {
+  const Library& l = library();
+  const int type = nccl::types[c.dtype], reduction = nccl::reductions[c.reduce];
+  switch (c.kind) {
+    case Collective::all_reduce: return l.ncclAllReduce(c.in, c.out, c.count, type, reduction, comm, stream);
+    case Collective::broadcast: return l.ncclBroadcast(c.in, c.out, c.count, type, c.peer, comm, stream);
+    case Collective::all_gather: return l.ncclAllGather(c.in, c.out, c.count, type, comm, stream);
+    case Collective::reduce_scatter: return l.ncclReduceScatter(c.in, c.out, c.count, type, reduction, comm, stream);
+    case Collective::send: return l.ncclSend(c.in, c.count, type, c.peer, comm, stream);
+    case Collective::receive: return l.ncclRecv(c.out, c.count, type, c.peer, comm, stream);
+  }
+  return 4;                                            // ncclInvalidArgument
+}
+
+}  // namespace
+
+bool nccl_unique_id(char* bytes, Failure& f) {
+  nccl::UniqueId id;
+  if (!found(f) || !good(library().ncclGetUniqueId(&id), "a name", f)) return false;
+  std::memcpy(bytes, id.bytes, sizeof id.bytes);
+  return true;
+}
+
+bool Ranks::join(const char* bytes, int rank, int world, Failure& f) {
+  nccl::UniqueId id;
+  std::memcpy(id.bytes, bytes, sizeof id.bytes);
+  return found(f) && good(library().ncclCommInitRank(&comm, world, id, rank), "joining the others", f);
+}
+
+nccl::Comm Ranks::now(Failure& f) {
+  const std::lock_guard lock(mutex);
+  if (!comm) refuse(f, int(ErrorKind::network), "", "%s", why.c_str());
+  return comm;
+}
+
+bool Ranks::run(Card& card, const Collective* calls, int count, Failure& f) {
+  const auto mine = now(f);
+  if (!mine) return false;
+  const Library& l = library();
+  if (!good(l.ncclGroupStart(), "beginning", f)) return false;
+  bool all = true;
+  for (int i = 0; all && i < count; ++i) all = good(give(calls[i], mine, card.stream()), "a call", f);
+  Failure ignored;
+  return good(l.ncclGroupEnd(), "a call", all ? f : ignored) && all;
+}
+
+bool Ranks::alive(Failure& f) {
+  const auto mine = now(f);
+  if (!mine) return false;
+  int error = nccl::success;
+  return library().ncclCommGetAsyncError(mine, &error) != nccl::success || error == nccl::in_progress ||
+         good(error, "at work", f);
+}
+
+void Ranks::give_up(const char* reason) {
+  nccl::Comm ended = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    if (!comm) return;
+    why = reason;
+    ended = std::exchange(comm, nullptr);
+  }
+  library().ncclCommAbort(ended);
+}
+
+void Ranks::leave() {
+  const std::lock_guard lock(mutex);
+  if (comm) library().ncclCommDestroy(std::exchange(comm, nullptr));
+}
+
+}  // namespace rille::device::cuda

@@ -1,0 +1,38 @@
+#include "runtime/device/cuda_ranks.hpp"
+
+namespace rille::device {
+
+Result<std::string> CudaRanks::new_id() {
+  RILLE_TRY(const auto* table, cuda_plugin());
+  std::string id(128, '\0');
+  cuda::Failure why;
+  if (!table->unique_id(id.data(), &why)) return cuda_error(why);
+  return id;
+}
+
+Result<std::unique_ptr<CudaRanks>> CudaRanks::join(std::shared_ptr<CudaDevice> device, const std::string& id, int rank,
+                                                   int world) {
+  cuda::Failure why;
+  if (id.size() != 128) return make_error(ErrorKind::integrity, "rank 0 gave no name of NCCL's");
+  auto* const ranks = device->table_->join(device->handle_, id.data(), rank, world, &why);
+  if (!ranks) return cuda_error(why);
+  return std::unique_ptr<CudaRanks>(new CudaRanks(std::move(device), ranks));
+}
+
+CudaRanks::~CudaRanks() { device_->table_->leave(device_->handle_, ranks_); }
+
+Result<> CudaRanks::run(const std::vector<cuda::Collective>& calls) {
+  cuda::Failure why;
+  if (device_->table_->exchange(device_->handle_, ranks_, calls.data(), int(calls.size()), &why)) return success();
+  return cuda_error(why);
+}
+
+Result<> CudaRanks::alive() const {
+  cuda::Failure why;
+  if (device_->table_->ranks_alive(device_->handle_, ranks_, &why)) return success();
+  return cuda_error(why);
+}
+
+void CudaRanks::give_up(const std::string& why) { device_->table_->give_up(device_->handle_, ranks_, why.c_str()); }
+
+}  // namespace rille::device

@@ -1,0 +1,76 @@
+#include "runtime/provider/rent_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "runtime/provider/manner.hpp"
+#include "runtime/provider/providers.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+struct RentOption {
+  const char *name, *things, *example;
+  bool for_spot;  // also
+};
+constexpr RentOption all[] = {{"reservation", "reservations", "reservation = \"cr-0123456789abcdef0\"", false},
+                              {"qos", "qos", "qos = \"high\"", true},
+                              {"priority_class", "priority classes", "priority_class = \"batch\"", true}};
+
+bool understands(const std::string& provider, const char* option) {
+  const auto& named = manner_of(provider).options;
+  return std::any_of(named.begin(), named.end(), [option](const char* one) { return std::string_view(one) == option; });
+}
+
+std::string who_understands(const char* option) {
+  std::vector<std::string> out;
+  for (const std::string& name : provider_names())
+    if (understands(name, option)) out.push_back(name);
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+Result<> check(const RentOption& option, const Value& said, const OfferQuery& query) {
+  const auto wrong = [&](const std::string& what, std::string hint) {
+    return make_error(ErrorKind::invalid, fmt::format("{} = {}: {}", option.name, said.to_json(), what),
+                      std::move(hint));
+  };
+  if (!said.as_string() || said.as_string()->empty()) return wrong("a name is wanted", option.example);
+  if (query.providers.size() != 1)
+    return wrong("it is one provider's: say whose", fmt::format("provider = \"..\", one of: {}",
+                                                                 who_understands(option.name)));
+  if (!understands(query.providers.front(), option.name)) {
+    Error e = lacks(query.providers.front(), option.things);
+    e.hint = fmt::format("leave {} out; it is for: {}", option.name, who_understands(option.name));
+    return e;
+  }
+  if (query.spot && !option.for_spot)
+    return wrong("spot machines do not come out of it", "leave out either that or spot = true");
+  return {};
+}
+
+}  // namespace
+
+const std::vector<std::string>& rent_options() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const RentOption& option : all) out.emplace_back(option.name);
+    return out;
+  }();
+  return names;
+}
+
+Result<Value> read_rent_options(const Value& options, const OfferQuery& query) {
+  Value out;
+  for (const RentOption& option : all) {
+    const Value& said = options[option.name];
+    if (said.is_null()) continue;
+    RILLE_CHECK(check(option, said, query));
+    out.set(option.name, said);
+  }
+  return out;
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,21 @@
+// What a rent says to one provider alone: which of its reservations the machine comes out of, by which priority it
+// waits in its queue. A driver names those that it understands in its row (manner.hpp) and finds them in
+// CreateRequest::extra; they come before its settings, and are journaled and sent again with the request.
+// Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/provider/types.hpp"
+
+namespace rille::provider {
+
+const std::vector<std::string>& rent_options();  // their names
+
+// Of a rent's options those, as a create call carries them; null: none is said. invalid: one that is no text, or for
+// spot machines where it cannot be; the query does not name the one provider that it is meant for; that one has no such
+// thing (is_lack).
+Result<Value> read_rent_options(const Value& options, const OfferQuery& query);
+
+}  // namespace rille::provider

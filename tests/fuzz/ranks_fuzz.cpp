@@ -1,0 +1,94 @@
+// What ranks read from their sockets: messages in any pieces, heads, and the words of a rendezvous. Nothing crashes or
+// grows without bound; what is accepted is in its limits, and says the same again.
+#include <algorithm>
+
+#include "runtime/collective/message.hpp"
+#include "runtime/collective/rendezvous.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+using namespace rille;
+using namespace rille::collective;
+
+namespace {
+
+// The messages in a stream that arrives in steps of at most `step` bytes; empty after what is wrong.
+std::vector<std::string> read_all(std::string_view stream, std::size_t step, bool& good) {
+  std::vector<std::string> out;
+  MessageParser parser;
+  good = true;
+  for (;;) {
+    auto next = parser.next();
+    if (!next) {
+      fuzz_check(next.error().kind == ErrorKind::integrity, "a refusal is an integrity error");
+      good = false;
+      return out;
+    }
+    if (*next) {
+      out.push_back((*next)->is_null() ? "" : (*next)->to_json());
+      continue;
+    }
+    fuzz_check(parser.wanted() > 0 && parser.wanted() <= message_bytes_max + 4, "a parser wants what is in its limit");
+    const auto n = std::min({step, parser.wanted(), stream.size()});
+    if (n == 0) return out;
+    parser.feed(stream.substr(0, n));
+    stream.remove_prefix(n);
+  }
+}
+
+void check_head(std::string_view stream) {
+  if (stream.size() < head_bytes) return;
+  const auto head = decode_head(reinterpret_cast<const std::byte*>(stream.data()));
+  if (!head) return;
+  std::byte again[head_bytes];
+  encode_head(head->operation, head->number, again);
+  const auto twice = decode_head(again);
+  fuzz_check(twice.ok() && twice->operation == head->operation && twice->number == head->number,
+             "a head says the same again");
+  fuzz_check(!describe(head->operation).empty(), "an operation has words");
+  if (check(head->operation, 0, 2)) fuzz_check(head->operation.peer >= 0 || head->operation.kind != Kind::broadcast,
+                                               "a rank is one");
+}
+
+void check_words(std::string_view text) {
+  auto value = Value::from_json(text);
+  if (!value || !value->as_object()) return;
+  const auto roll = roll_from(*value, 2);
+  fuzz_check(!roll || roll->ranks.size() == 2, "a roll has all ranks");
+  fuzz_check(!proves("token", "hello", "nonce", *value), "nobody proves what he does not know");
+  value->set("proof", proof_of("token", "hello", "nonce", *value));
+  fuzz_check(proves("token", "hello", "nonce", *value), "who knows the token proves it");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view stream(reinterpret_cast<const char*>(data), size);
+  bool whole = false, cut = false;
+  const auto at_once = read_all(stream, size + 1, whole);
+  const auto in_pieces = read_all(stream, 3, cut);
+  fuzz_check(at_once == in_pieces && whole == cut, "the pieces in which a stream arrives do not matter");
+  check_head(stream);
+  check_words(stream.substr(std::min<std::size_t>(4, size)));
+  return 0;
+}
+
+std::vector<std::string> fuzz_seeds() {
+  Value hello;
+  hello.set("rank", 1).set("world", 2).set("nonce", "00").set("host", "h").set("port", 5).set("proof", "x");
+  Value welcome;
+  welcome.set("session", "s").set("gift", "").set(
+      "ranks", Value::Array{Value().set("host", "h").set("address", "::1").set("port", 1), Value()});
+  const auto text = [](const Value& v) { return encode_message(v).value(); };
+  Operation op;
+  op.kind = Kind::all_reduce;
+  op.shape.push(3);
+  op.count = 3;
+  std::string head(head_bytes, '\0');
+  encode_head(op, 7, reinterpret_cast<std::byte*>(head.data()));
+  return {text(hello), text(welcome) + std::string(bell) + text(hello), head};
+}
+
+std::vector<std::string> fuzz_words() {
+  return {std::string(bell), std::string("\x02\0\0\0{}", 6), std::string("\xff\xff\xff\xff", 4), "\"proof\":",
+          "\"ranks\":[]", "{}", "null", "1e300", "-1", std::string(200, '[')};
+}

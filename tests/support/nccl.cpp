@@ -1,0 +1,216 @@
+// libnccl.so.2 for tests: ranks in one process, each on a card of the stand-in driver. A call reads what it is given
+// when its stream comes to it, and its stream goes on when those of all ranks have come; then it writes. Reductions are
+// of f32 and of i32, in the order of the ranks; other types are moved.
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "library.hpp"
+
+namespace {
+
+struct Call {
+  int kind = 0;                          // 0 all_reduce, 1 broadcast, 2 all_gather, 3 reduce_scatter, 4 send, 5 recv
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t count = 0;
+  int type = 0, reduction = 0, peer = 0;
+};
+
+std::size_t size_of(int type) {
+  constexpr std::size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+  return sizes[type];
+}
+
+// One call of all ranks, or of two.
+struct Meeting {
+  std::vector<std::string> given;        // by rank
+  int come = 0, wanted = 0;
+  bool ended = false;                    // somebody aborted
+};
+
+struct Group {
+  std::mutex mutex;
+  std::condition_variable joined;
+  int world = 0, ranks = 0;
+  std::map<std::string, std::shared_ptr<Meeting>> meetings;
+  bool ended = false;
+};
+
+struct Comm {
+  std::shared_ptr<Group> group;
+  int rank = 0, number = 0;
+  std::map<int, int> pairs;
+};
+
+std::mutex groups_mutex;
+std::map<std::string, std::shared_ptr<Group>> groups;
+int next_id = 0;
+thread_local std::vector<std::pair<Comm*, std::pair<Call, void*>>> queued;
+thread_local int depth = 0;
+
+template <class T>
+T join(T a, T b, int reduction) {
+  switch (reduction) {
+    case 1: return a * b;
+    case 2: return a > b ? a : b;
+    case 3: return a < b ? a : b;
+    default: return a + b;
+  }
+}
+
+template <class T>
+void fold(const Meeting& m, const Call& c, std::size_t first, int world) {
+  auto* const out = static_cast<T*>(c.out);
+  for (std::size_t i = 0; i < c.count; ++i) {
+    T sum{};
+    for (int r = 0; r < world; ++r) {
+      const T x = reinterpret_cast<const T*>(m.given[std::size_t(r)].data())[first + i];
+      sum = r ? join(sum, x, c.reduction) : x;
+    }
+    out[i] = c.reduction == 4 ? T(sum / T(world)) : sum;
+  }
+}
+
+void finish(const Meeting& m, const Call& c, int rank, int world) {
+  if (m.ended) return;
+  const std::size_t bytes = c.count * size_of(c.type);
+  auto* const out = static_cast<char*>(c.out);
+  if (c.kind == 0 || c.kind == 3) {
+    const std::size_t first = c.kind == 3 ? c.count * std::size_t(rank) : 0;
+    if (c.type == 2) fold<int>(m, c, first, world);
+    else fold<float>(m, c, first, world);
+  } else if (c.kind == 1 || c.kind == 5) {
+    std::memcpy(out, m.given[std::size_t(c.peer)].data(), bytes);
+  } else if (c.kind == 2) {
+    for (int r = 0; r < world; ++r) std::memcpy(out + bytes * std::size_t(r), m.given[std::size_t(r)].data(), bytes);
+  }
+}
+
+std::string meeting_name(Comm& comm, const Call& c) {
+  if (c.kind < 4) return "all " + std::to_string(comm.number++);
+  const int low = std::min(comm.rank, c.peer), high = std::max(comm.rank, c.peer);
+  return std::to_string(low) + " " + std::to_string(high) + " " + std::to_string(comm.pairs[c.peer]++);
+}
+
+int give(Comm& comm, const Call& c, void* stream) {
+  const auto gate = rille::test::library_gate();
+  const auto call = rille::test::library_call();
+  if (!gate || !call) return 3;
+  Group& g = *comm.group;
+  const int world = g.world, rank = comm.rank;
+  std::shared_ptr<Meeting> m;
+  {
+    const std::lock_guard lock(g.mutex);
+    auto& found = g.meetings[meeting_name(comm, c)];
+    if (!found) found = std::make_shared<Meeting>();
+    m = found;
+    m->given.resize(std::size_t(world));
+    m->wanted = c.kind < 4 ? world : 2;
+    m->ended = m->ended || g.ended;
+  }
+  const std::size_t length = c.count * size_of(c.type) * std::size_t(c.kind == 3 ? world : 1);
+  // All of it happens under the driver's lock.
+  const std::function<void()> contribute = [m, c, rank, length] {
+    if (c.in) m->given[std::size_t(rank)].assign(static_cast<const char*>(c.in), length);
+    ++m->come;
+  };
+  const std::function<bool()> come = [m] { return m->come == m->wanted || m->ended; };
+  const std::function<void()> end = [m, c, rank, world] { finish(*m, c, rank, world); };
+  return call(stream, &contribute) || gate(stream, &come) || call(stream, &end) ? 1 : 0;
+}
+
+int add(void* comm, const Call& c, void* stream) {
+  if (depth) {
+    queued.push_back({static_cast<Comm*>(comm), {c, stream}});
+    return 0;
+  }
+  return give(*static_cast<Comm*>(comm), c, stream);
+}
+
+}  // namespace
+
+extern "C" {
+#define API __attribute__((visibility("default"))) int
+
+struct UniqueId { char bytes[128]; };
+
+__attribute__((visibility("default"))) const char* ncclGetErrorString(int error) {
+  return error == 3 ? "internal error of the stand-in" : "as the test asked";
+}
+API ncclGetUniqueId(UniqueId* id) {
+  const std::lock_guard lock(groups_mutex);
+  *id = {};
+  std::memcpy(id->bytes, &++next_id, sizeof next_id);
+  return 0;
+}
+API ncclCommInitRank(void** comm, int world, UniqueId id, int rank) {
+  std::shared_ptr<Group> g;
+  {
+    const std::lock_guard lock(groups_mutex);
+    auto& found = groups[std::string(id.bytes, sizeof id.bytes)];
+    if (!found) found = std::make_shared<Group>();
+    g = found;
+  }
+  std::unique_lock lock(g->mutex);
+  g->world = world;
+  ++g->ranks;
+  g->joined.notify_all();
+  g->joined.wait(lock, [&] { return g->ranks == world; });
+  auto* const made = new Comm;
+  made->group = g;
+  made->rank = rank;
+  *comm = made;
+  return 0;
+}
+API ncclCommDestroy(void* comm) {
+  delete static_cast<Comm*>(comm);
+  return 0;
+}
+API ncclCommAbort(void* comm) {
+  {
+    Group& g = *static_cast<Comm*>(comm)->group;
+    const std::lock_guard lock(g.mutex);
+    g.ended = true;
+    for (auto& [name, m] : g.meetings) m->ended = true;
+  }
+  return ncclCommDestroy(comm);
+}
+API ncclCommGetAsyncError(void*, int* error) {
+  *error = std::getenv("RILLE_TEST_NCCL_FAILS") ? 6 : 0;
+  return 0;
+}
+API ncclGroupStart() {
+  ++depth;
+  return 0;
+}
+API ncclGroupEnd() {
+  if (--depth) return 0;
+  int failed = 0;
+  for (auto& [comm, what] : std::exchange(queued, {})) failed = failed ? failed : give(*comm, what.first, what.second);
+  return failed;
+}
+API ncclAllReduce(const void* in, void* out, std::size_t n, int type, int reduction, void* comm, void* stream) {
+  return add(comm, {0, in, out, n, type, reduction, 0}, stream);
+}
+API ncclBroadcast(const void* in, void* out, std::size_t n, int type, int root, void* comm, void* stream) {
+  return add(comm, {1, in, out, n, type, 0, root}, stream);
+}
+API ncclAllGather(const void* in, void* out, std::size_t n, int type, void* comm, void* stream) {
+  return add(comm, {2, in, out, n, type, 0, 0}, stream);
+}
+API ncclReduceScatter(const void* in, void* out, std::size_t n, int type, int reduction, void* comm, void* stream) {
+  return add(comm, {3, in, out, n, type, reduction, 0}, stream);
+}
+API ncclSend(const void* in, std::size_t n, int type, int peer, void* comm, void* stream) {
+  return add(comm, {4, in, nullptr, n, type, 0, peer}, stream);
+}
+API ncclRecv(void* out, std::size_t n, int type, int peer, void* comm, void* stream) {
+  return add(comm, {5, nullptr, out, n, type, 0, peer}, stream);
+}
+
+}  // extern "C"

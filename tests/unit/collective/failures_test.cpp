@@ -1,0 +1,234 @@
+// What goes wrong is an error at every rank, names who it was, and comes within the limit.
+#include <future>
+
+#include "ranks.hpp"
+#include "runtime/collective/rendezvous.hpp"
+
+namespace rille::collective {
+namespace {
+
+using Failed = std::vector<Result<>>;
+
+void all_failed(const Failed& results, ErrorKind kind, const std::string& words) {
+  for (const auto& r : results) {
+    REQUIRE(!r);
+    INFO(r.error().summary());
+    CHECK(r.error().kind == kind);
+    CHECK(r.error().message.find(words) != std::string::npos);
+  }
+}
+
+TEST_CASE("ranks that differ are told so, all of them", "[collective]") {
+  const bool shared = GENERATE(true, false);
+  const auto ranks = ranks_of(3, shared);
+  SECTION("in the shape") {
+    all_failed(each(ranks, [](Communicator& c) {
+      std::vector<float> v(c.rank() == 2 ? 7 : 8);
+      return all_reduce(c, v);
+    }), ErrorKind::invalid, "all_reduce sum of f32[7]");
+  }
+  SECTION("in the type") {
+    all_failed(each(ranks, [](Communicator& c) {
+      std::vector<float> v(8);
+      std::vector<double> w(8);
+      return c.rank() == 1 ? all_reduce(c, w) : all_reduce(c, v);
+    }), ErrorKind::invalid, "f64[8]");
+  }
+  SECTION("in the operation, with much on its way") {
+    all_failed(each(ranks, [](Communicator& c) {
+      std::vector<float> v(4'000'000);
+      const Piece piece{v.data(), v.data(), 4'000'000};
+      if (c.rank() == 0) return c.run(operation<float>(Kind::broadcast, v.size(), {}, 0), {piece});
+      return all_reduce(c, v);
+    }), ErrorKind::invalid, "broadcast from rank 0");
+  }
+  SECTION("in the reduction") {
+    all_failed(each(ranks, [](Communicator& c) {
+      std::vector<float> v(8);
+      return all_reduce(c, v, c.rank() ? Reduce::sum : Reduce::max);
+    }), ErrorKind::invalid, "max");
+  }
+  SECTION("in who sends") {
+    all_failed(each({ranks[0], ranks[1]}, [](Communicator& c) {
+      std::vector<float> v(8);
+      return c.run(operation<float>(Kind::send, 8, {}, 1 - c.rank()), {{v.data(), nullptr, 8}});
+    }), ErrorKind::invalid, "send to rank");
+  }
+  // Nothing goes any more, and the first error is told again.
+  all_failed(each({ranks[0], ranks[1]}, [](Communicator& c) { return c.run({}, {}); }), ErrorKind::invalid, "differ");
+}
+
+TEST_CASE("a rank that leaves in the middle", "[collective]") {
+  const bool shared = GENERATE(true, false);
+  auto ranks = ranks_of(3, shared);
+  auto left = std::async([&] { ranks[2].reset(); });
+  all_failed(each({ranks[0], ranks[1]}, [](Communicator& c) {
+    std::vector<float> v(1'000'000);
+    return all_reduce(c, v);
+  }), ErrorKind::network, "rank 2 is gone during all_reduce sum of f32[1000000]");
+  left.get();
+}
+
+TEST_CASE("a rank may leave when it has done its part", "[collective]") {
+  const bool shared = GENERATE(true, false);
+  for (int i = 0; i < 20; ++i) {
+    auto ranks = ranks_of(2, shared);
+    std::vector<Result<>> out(2);
+    std::vector<std::thread> threads;
+    for (std::size_t r = 0; r < 2; ++r) {
+      threads.emplace_back([&, r] {
+        std::vector<float> v(50'000, 1);
+        out[r] = all_reduce(*ranks[r], v);
+        if (out[r] && v[49'999] != 2) out[r] = make_error(ErrorKind::internal, "another sum");
+        ranks[r].reset();
+      });
+    }
+    for (auto& t : threads) t.join();
+    all_good(out);
+  }
+}
+
+TEST_CASE("a rank that does not come is named, within the limit", "[collective]") {
+  const bool shared = GENERATE(true, false);
+  const auto ranks = ranks_of(3, shared, 2000);
+  const auto failed = each({ranks[0], ranks[2]}, [](Communicator& c) { return c.run({}, {}); });
+  all_failed(failed, ErrorKind::timeout, "waited 2.0s for rank 1");
+}
+
+// A rank that had said what it does before it failed may let another through once; then it is told.
+Error told(Communicator& c) {
+  for (int i = 0; i < 3; ++i) if (auto ran = c.run({}, {}); !ran) return std::move(ran).error();
+  return make_error(ErrorKind::internal, "nothing went wrong");
+}
+
+TEST_CASE("what waits can be called off, and hurried", "[collective]") {
+  const auto ranks = ranks_of(2);
+  SECTION("called off") {
+    auto waits = std::async([&] { return ranks[0]->run({}, {}); });
+    ranks[0]->stop(make_error(ErrorKind::cancelled, "enough"));
+    const auto ended = waits.get();
+    REQUIRE(!ended);
+    CHECK(ended.error().message == "enough");
+    CHECK(told(*ranks[1]).message == "enough");
+  }
+  SECTION("hurried") {
+    auto waits = std::async([&] { return ranks[0]->run({}, {}); });
+    ranks[0]->hurry(1);
+    const auto ended = waits.get();
+    REQUIRE(!ended);
+    CHECK(ended.error().kind == ErrorKind::cancelled);
+    CHECK(told(*ranks[1]).kind == ErrorKind::network);
+  }
+  SECTION("left") {
+    ranks[1]->leave();
+    CHECK(ranks[1]->run({}, {}).error().kind == ErrorKind::state);
+    CHECK(ranks[0]->run({}, {}).error().message ==
+          "rank 1 is gone during barrier of rank 0: it has closed its communicator");
+  }
+}
+
+// -- the rendezvous
+void none_met(const std::vector<Options>& options, ErrorKind kind, const std::string& words) {
+  for (auto& made : meet_all(options)) {
+    REQUIRE(!made);
+    INFO(made.error().summary());
+    CHECK(made.error().kind == kind);
+    CHECK(made.error().message.find(words) != std::string::npos);
+  }
+}
+
+TEST_CASE("ranks that cannot meet are told why, all of them", "[collective]") {
+  const auto address = free_address();
+  std::vector<Options> o{options_of(0, 3, address), options_of(1, 3, address), options_of(2, 3, address)};
+  SECTION("another world") {
+    o[2].world = 4;
+    none_met(o, ErrorKind::invalid, "rank 2 was made with world = 4, rank 0 with world = 3");
+  }
+  SECTION("one rank twice") {
+    o[2].rank = 1;
+    none_met(o, ErrorKind::invalid, "rank 1 of 3 is there twice");
+  }
+  SECTION("another build") {
+    o[1].build = "another";
+    none_met(o, ErrorKind::config, "rank 1 is of build another");
+  }
+  SECTION("another transport") {
+    o[1].shared_memory = false;
+    none_met(o, ErrorKind::invalid, "rank 1 was made for the CPU, TCP");
+  }
+  SECTION("one does not come") {
+    o.pop_back();
+    for (auto& each : o) each.timeout_ms = 2000;
+    none_met(o, ErrorKind::timeout, "rank 2 of 3 did not come to " + address + " within 2.0s");
+  }
+}
+
+TEST_CASE("another token is refused, and the others meet all the same", "[collective]") {
+  const auto address = free_address();
+  auto zero = options_of(0, 2, address), one = options_of(1, 2, address), wrong = one;
+  zero.token = one.token = "open sesame";
+  wrong.token = "open barley";
+  auto first = std::async([&] { return Communicator::create(zero, std::make_shared<Stop>()); });
+  const auto refused = Communicator::create(wrong, std::make_shared<Stop>());
+  REQUIRE(!refused);
+  CHECK(refused.error().kind == ErrorKind::auth);
+  const auto second = Communicator::create(one, std::make_shared<Stop>());
+  CHECK((second.ok() && first.get().ok()));
+}
+
+TEST_CASE("strangers at the door do not disturb", "[collective]") {
+  const auto address = free_address();
+  const auto zero = options_of(0, 2, address), one = options_of(1, 2, address);
+  auto first = std::async([&] { return Communicator::create(zero, std::make_shared<Stop>()); });
+  const Stop stop;
+  const Limit limit(10'000, stop);
+  std::vector<Fd> strangers;
+  for (const std::string_view said : {std::string_view(), std::string_view("GET / HTTP/1.1\r\n\r\n"),
+                                      std::string_view("\x02\0\0\0{}", 6), bell}) {
+    strangers.push_back(get(connect_to(get(parse_address(address)), limit)));
+    get(send_all(strangers.back().get(), said, limit));
+  }
+  strangers.erase(strangers.begin() + 1);
+  const auto second = Communicator::create(one, std::make_shared<Stop>());
+  CHECK((second.ok() && first.get().ok()));
+}
+
+TEST_CASE("what is no rank 0 is told", "[collective]") {
+  const auto address = free_address();
+  auto one = options_of(1, 2, address);
+  one.timeout_ms = 200;
+  const auto nobody = Communicator::create(one, std::make_shared<Stop>());
+  REQUIRE(!nobody);
+  CHECK(nobody.error().kind == ErrorKind::timeout);
+  CHECK(nobody.error().message.starts_with("rank 1 did not reach rank 0 at " + address + " within 200ms"));
+  // Something else listens there, and hangs up.
+  const Fd other = get(listen_at(get(parse_address(address))));
+  auto came = std::async([&] { return Communicator::create(one, std::make_shared<Stop>()); });
+  const Stop stop;
+  get(Limit(10'000, stop).wait(other.get(), 1));     // POLLIN
+  accept_from(other.get());
+  const auto hung = came.get();
+  REQUIRE(!hung);
+  CHECK(hung.error().kind == ErrorKind::network);
+  const auto taken = Communicator::create(options_of(0, 2, address), std::make_shared<Stop>());
+  REQUIRE(!taken);
+  CHECK(taken.error().hint == "take another port; or an earlier rank 0 still runs");
+}
+
+TEST_CASE("options that cannot be", "[collective]") {
+  const auto stop = std::make_shared<Stop>();
+  CHECK(Communicator::create(options_of(2, 2, "127.0.0.1:1"), stop).error().kind == ErrorKind::invalid);
+  CHECK(Communicator::create(options_of(-1, 2, "127.0.0.1:1"), stop).error().kind == ErrorKind::invalid);
+  CHECK(Communicator::create(options_of(0, 257, "127.0.0.1:1"), stop).error().kind == ErrorKind::invalid);
+  for (const char* bad : {"", "127.0.0.1", ":1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000", "::1:5", "host:5x"})
+    CHECK(Communicator::create(options_of(0, 2, bad), stop).error().kind == ErrorKind::invalid);
+  CHECK(Communicator::create(options_of(0, 2, "10.1.2.3:5"), stop).error().hint.starts_with("token = .."));
+  CHECK(to_string(get(parse_address("[::1]:29500"))) == "[::1]:29500");
+  // Called off before it has begun to wait.
+  stop->now(make_error(ErrorKind::cancelled, "enough"));
+  CHECK(Communicator::create(options_of(0, 2, free_address()), stop).error().message == "enough");
+  CHECK(Communicator::create(options_of(1, 2, free_address()), stop).error().message == "enough");
+}
+
+}  // namespace
+}  // namespace rille::collective

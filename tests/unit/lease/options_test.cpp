@@ -1,0 +1,135 @@
+// Options of a rent that one provider alone understands: who may say them, and where they are written down.
+#include "tests/unit/lease/cloud.hpp"
+
+using namespace rille;
+using namespace rille::lease;
+using namespace rille::lease::test;
+
+namespace {
+
+// The cloud by the name of one that has reservations.
+class Aws final : public provider::Provider {
+ public:
+  Aws(Loop& loop, Cloud& cloud, CloudProvider::Place place) : cloud_(loop, cloud, std::move(place)) {}
+  const std::string& name() const override { return name_; }
+  const provider::Traits& traits() const override { return cloud_.traits(); }
+  Async<std::vector<provider::Offer>> offers(provider::OfferQuery query, CancelToken token) override {
+    RILLE_CO_TRY(std::vector<provider::Offer> out, co_await cloud_.offers(std::move(query), std::move(token)));
+    for (provider::Offer& o : out) o.provider = name_;
+    co_return out;
+  }
+  Async<provider::Machine> create(provider::CreateRequest request, CancelToken token) override {
+    return cloud_.create(std::move(request), std::move(token));
+  }
+  Async<provider::Machine> describe(std::string id, CancelToken token) override {
+    return cloud_.describe(std::move(id), std::move(token));
+  }
+  Async<std::vector<provider::Machine>> list(std::string tag, CancelToken token) override {
+    return cloud_.list(std::move(tag), std::move(token));
+  }
+  Async<> terminate(std::string id, CancelToken token) override {
+    return cloud_.terminate(std::move(id), std::move(token));
+  }
+  Async<provider::Machine> resize(std::string id, std::string type, CancelToken token) override {
+    return cloud_.resize(std::move(id), std::move(type), std::move(token));
+  }
+
+ private:
+  CloudProvider cloud_;
+  std::string name_ = "aws";
+};
+
+struct Named : World {
+  Named() {
+    CloudProvider::Place place = [this] { return this->place(); };
+    (void)registry.add(std::make_unique<Aws>(*loop, cloud, place));
+    run("r");
+  }
+  Result<Lease> rented(Value options) {
+    auto r = rent(wanted("r", "box", std::move(options)));
+    REQUIRE(r);
+    return std::move(*r);
+  }
+};
+
+Value of_aws() { return Value().set("provider", "aws").set("reservation", "cr-1"); }
+
+}  // namespace
+
+TEST_CASE("a reservation that a rent names is in the request that is journaled, and in that of the next machine") {
+  Named w;
+  const Result<Lease> made = w.rented(of_aws());
+  if (!made) FAIL(made.error().summary());
+  const Lease row = w.row(made->id);
+  CHECK(row.provider == "aws");
+  CHECK(row.request.extra == Value().set("reservation", "cr-1"));
+  Replace another;
+  another.id = row.id;
+  another.generation = row.generation;
+  another.fence = store::Fence("r", 1);
+  Manager::Event quiet = [](const std::string&, Value) {};
+  auto moved = w.drive(w.manager->replace(std::move(another), quiet, {}));
+  REQUIRE(moved);
+  REQUIRE(moved->ok());
+  const Lease next = w.row(row.id);
+  CHECK(next.generation == 2);
+  CHECK(next.request.extra == Value().set("reservation", "cr-1"));
+  REQUIRE(w.release(row.id)->ok());
+}
+
+TEST_CASE("a rent that says nothing of the kind sends nothing of the kind") {
+  Named w;
+  const Result<Lease> made = w.rented(Value().set("provider", "aws"));
+  REQUIRE(made);
+  CHECK(w.row(made->id).request.extra.is_null());
+  CHECK(w.row(made->id).request.to_value().to_json().find("extra") == std::string::npos);
+}
+
+TEST_CASE("what a reservation costs is said by who has it; what is on demand costs what is offered") {
+  Named w;
+  const Result<Lease> own = w.rented(of_aws().set("price", 0.25));
+  REQUIRE(own);
+  CHECK(w.row(own->id).price_micros_per_hour == 250'000);
+  REQUIRE(w.release(own->id)->ok());
+  auto other = w.rent(w.wanted("r", "other", Value().set("provider", "aws").set("price", 0.25)));
+  REQUIRE(other);
+  REQUIRE(other->ok());
+  CHECK(w.row((*other)->id).price_micros_per_hour == 1'000'000);
+}
+
+TEST_CASE("a resize keeps what a rent has said to its provider") {
+  Named w;
+  w.cloud.pass = [&w](std::int64_t us) { w.clock.us += us; };
+  const Result<Lease> made = w.rented(of_aws());
+  REQUIRE(made);
+  auto resized = w.resize(made->id, Value().set("type", "large"));
+  REQUIRE(resized);
+  if (!*resized) FAIL(resized->error().summary());
+  CHECK(w.row(made->id).options.text("reservation") == "cr-1");
+}
+
+TEST_CASE("what one provider alone understands is refused before anything is sent: whose it is, and who has it") {
+  struct Wrong {
+    Value options;
+    const char *message, *hint;
+  };
+  const Wrong all[] = {
+      {Value().set("reservation", "cr-1"), "it is one provider's: say whose", "one of: slurm, aws, alibaba, gcp"},
+      {Value().set("reservation", "cr-1").set("providers", Value::Array{"aws", "cloud"}), "say whose", "provider ="},
+      {of_aws().set("provider", "cloud"), "cloud has no reservations", "it is for: slurm, aws, alibaba, gcp, azure"},
+      {Value().set("provider", "aws").set("qos", "high"), "aws has no qos", "it is for: slurm"},
+      {Value().set("provider", "aws").set("priority_class", "high"), "aws has no priority classes", "kubernetes"},
+      {of_aws().set("reservation", 7), "reservation = 7: a name is wanted", "cr-"},
+      {of_aws().set("reservation", ""), "a name is wanted", "cr-"},
+      {of_aws().set("spot", true), "spot machines do not come out of it", "spot = true"}};
+  for (const Wrong& wrong : all) {
+    INFO(wrong.options.to_json());
+    Named w;
+    const Result<Lease> refused = w.rented(wrong.options);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().kind == ErrorKind::invalid);
+    CHECK_THAT(refused.error().message, Catch::Contains(wrong.message));
+    CHECK_THAT(refused.error().hint, Catch::Contains(wrong.hint));
+    CHECK(w.cloud.creates == 0);
+  }
+}
