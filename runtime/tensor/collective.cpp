@@ -89,7 +89,7 @@ Result<Tensor> target(const Ranks& ranks, Kind kind, const Tensor& t) {
 Result<void> give(Graph& g, const Ranks& ranks, const Operation& op, const std::vector<Tensor>& in,
                   const std::vector<Tensor>& out) {
   RILLE_CHECK(check(op, ranks->rank(), ranks->world()));
-  RILLE_CHECK(record_launch(g, std::make_shared<Payload>(ranks, op), in, out));
+  RILLE_CHECK(record_launch(g, std::make_shared<Payload>(ranks, op), in, out, nullptr));
   if (!g.tracing()) g.flush();
   return success();
 }
