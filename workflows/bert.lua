@@ -82,7 +82,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
     checkpoint = { every = args.every, state = { model, opt, data } },
   }
   rille.data.save_tensors("model.safetensors", model)
-  return { loss = trained.loss, steps = trained.steps, accuracy = accuracy() }
+  return { device = dev.name, loss = trained.loss, steps = trained.steps, accuracy = accuracy() }
 end)
 
 box:get("model.safetensors", args.out)

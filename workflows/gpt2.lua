@@ -79,7 +79,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   if bytes or tokenizer then
     sample = model:generate("The ", { length = 64, temperature = 0.8, seed = args.seed, tokenizer = tokenizer })
   end
-  return { loss = trained.loss, steps = trained.steps, validation = validation(), sample = sample }
+  return { device = dev.name, loss = trained.loss, steps = trained.steps, validation = validation(), sample = sample }
 end)
 
 box:get("model.safetensors", args.out)

@@ -27,9 +27,9 @@ local result = box:call("solve", { args = args }, function(args)
   local later = after(warm)
   local alone = after(wave:unsqueeze(1) * wave:unsqueeze(2))
   local expected = math.exp(-2 * args.waves ^ 2 * args.diffusivity * args.time)
-  return { mean_before = warm:mean():item(), mean_after = later:mean():item(), hottest = later:max():item(),
-    hottest_before = warm:max():item(), fading = alone:abs():max():item() / (wave:abs():max():item() ^ 2),
-    expected = expected }
+  return { device = dev.name, mean_before = warm:mean():item(), mean_after = later:mean():item(),
+    hottest = later:max():item(), hottest_before = warm:max():item(),
+    fading = alone:abs():max():item() / (wave:abs():max():item() ^ 2), expected = expected }
 end)
 
 print(("hottest point %.4f, then %.4f"):format(result.hottest_before, result.hottest))

@@ -51,7 +51,7 @@ local result = box:call("train", { args = args }, function(args)
   end
   return rille.no_grad(function()
     local x, y = batch(1000)
-    return { loss = loss:item(), accuracy = model(x):argmax(-1):eq(y):to("f32"):mean():item() }
+    return { device = dev.name, loss = loss:item(), accuracy = model(x):argmax(-1):eq(y):to("f32"):mean():item() }
   end)
 end)
 

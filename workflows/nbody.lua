@@ -58,7 +58,7 @@ local result = box:call("simulate", { args = args }, function(args)
     if i % 25 == 0 then print(("step %5d  energy %.6f"):format(i, energy())) end
   end
   local after = energy()
-  return { before = before, after = after, drift = math.abs(after / before - 1) }
+  return { device = dev.name, before = before, after = after, drift = math.abs(after / before - 1) }
 end)
 
 print(("energy %.6f, then %.6f: it drifted by %.2e"):format(result.before, result.after, result.drift))

@@ -10,6 +10,7 @@ local rille = require "rille"
 local args = rille.args {
   data = "", steps = 1000, seed = 1, gpu = "any", budget = 5.00, out = "out/",
   layers = 2, heads = 4, width = 128, context = 32, batch = 32, lr = 3e-3, every = 100,
+  log_every = 10,
 }
 local text = args.data ~= "" and args.data or rille.script_directory .. "/../docs"
 
@@ -39,10 +40,10 @@ local trained = box:call("train", { args = args, checkpoint = rille.home }, func
   local result = rille.train {
     update = update, data = data, steps = args.steps,
     optimizer = opt, schedule = rille.optim.cosine { lr = args.lr, steps = args.steps },
-    checkpoint = { every = args.every, state = { model, opt, data } },
+    checkpoint = { every = args.every, state = { model, opt, data } }, log_every = args.log_every,
   }
   return { device = dev.name, description = dev.description, loss = result.loss, steps = result.steps, bigram = bigram,
-    validation = rille.train.validation(model, data, { batches = 40 }) }
+    losses = result.losses, validation = rille.train.validation(model, data, { batches = 40 }) }
 end)
 
 print(("final loss %.9g after %d steps"):format(trained.loss, trained.steps))

@@ -123,7 +123,7 @@ local result = box:call("render", { args = args }, function(args)
     chunk("IDAT", "\120\1" .. table.concat(blocks) .. word(b * 65536 + a)), chunk("IEND", ""))
   file:close()
   local brightness = picture:to("f32"):mean():item()
-  return { width = w, height = h, brightness = brightness }
+  return { device = dev.name, width = w, height = h, brightness = brightness }
 end)
 
 box:get("picture.png", args.out)

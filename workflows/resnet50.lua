@@ -82,7 +82,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   }
   local last = accuracy()
   ema:apply(function() rille.data.save_tensors("model.safetensors", model) end)
-  return { loss = trained.loss, steps = trained.steps, accuracy = last }
+  return { device = dev.name, loss = trained.loss, steps = trained.steps, accuracy = last }
 end)
 
 box:get("model.safetensors", args.out)

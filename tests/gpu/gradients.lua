@@ -1,20 +1,24 @@
 -- The gradients of a small transformer on a device beside those in float64 on the CPU, from the same weights and batch.
 -- In bf16 they are also held against an oracle: float32 on the CPU, each value that autocast keeps in bf16, and its
 -- gradient, rounded to it. That is the error which the type itself makes; a device may add little to it.
--- usage: rille run gradients.lua [--device cuda:0] [--dtype bf16]
+-- usage: rille run gradients.lua [--device cuda:0] [--dtype bf16] [--layers 4]
 local rille = require "rille"
 
 local args = rille.args {
-  device = "cpu", dtype = "f32", width = 64, heads = 4, context = 32, batch = 4, vocab = 128,
+  device = "cpu", dtype = "f32", layers = 1, width = 64, heads = 4, context = 32, batch = 4, vocab = 128,
   bound = 1e-5,                                  -- f32: relative L2
   of_oracle = 1.3, cosine = 0.999,               -- bf16: relative L2, of the oracle's; and the angle to float64
 }
 local c, h, t, b = args.width, args.heads, args.context, args.batch
 
-local sizes = {
-  { "table", args.vocab, c }, { "norm1", c }, { "shift1", c }, { "qkv", 3 * c, c }, { "out", c, c }, { "norm2", c },
-  { "shift2", c }, { "fc", 4 * c, c }, { "proj", c, 4 * c }, { "head", args.vocab, c },
-}
+local sizes = { { "table", args.vocab, c } }
+for layer = 1, args.layers do
+  for _, s in ipairs { { "norm1", c }, { "shift1", c }, { "qkv", 3 * c, c }, { "out", c, c }, { "norm2", c },
+    { "shift2", c }, { "fc", 4 * c, c }, { "proj", c, 4 * c } } do
+    sizes[#sizes + 1] = { s[1] .. "." .. layer, s[2], s[3] }
+  end
+end
+sizes[#sizes + 1] = { "head", args.vocab, c }
 
 local function as_it_is(x) return x end
 local function through_bf16(x) return x:to("bf16"):to("f32") end  -- rounds the value, and backward its gradient
@@ -24,11 +28,14 @@ local function through_bf16(x) return x:to("bf16"):to("f32") end  -- rounds the 
 local function loss_of(p, ids, labels, round)
   local function linear(x, weight) return round(round(x):linear(round(weight))) end
   local x = ids:embedding(p.table)
-  local parts = { linear(x:layer_norm(p.norm1, p.shift1), p.qkv):chunk(3, 3) }
-  for i = 1, 3 do parts[i] = parts[i]:reshape(b, t, h, c / h):transpose(2, 3) end
-  local y = round(parts[1]:scaled_dot_product_attention(parts[2], parts[3], { causal = true }))
-  x = x + linear(y:transpose(2, 3):reshape(b, t, c), p.out)
-  x = x + linear(round(linear(x:layer_norm(p.norm2, p.shift2), p.fc):gelu()), p.proj)
+  for layer = 1, args.layers do
+    local function of(name) return p[name .. "." .. layer] end
+    local parts = { linear(x:layer_norm(of "norm1", of "shift1"), of "qkv"):chunk(3, 3) }
+    for i = 1, 3 do parts[i] = parts[i]:reshape(b, t, h, c / h):transpose(2, 3) end
+    local y = round(parts[1]:scaled_dot_product_attention(parts[2], parts[3], { causal = true }))
+    x = x + linear(y:transpose(2, 3):reshape(b, t, c), of "out")
+    x = x + linear(round(linear(x:layer_norm(of "norm2", of "shift2"), of "fc"):gelu()), of "proj")
+  end
   return linear(x, p.head):cross_entropy(labels)
 end
 

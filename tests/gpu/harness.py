@@ -18,6 +18,7 @@ import machine
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NO_TIME_S = 5  # a check with less than this is not begun
+FIRST = 20  # losses that are compared with the CPU's
 
 
 def is_peer(check):
@@ -79,33 +80,71 @@ class Runner:
         if limit_s < NO_TIME_S:
             return not_run("the time for all checks was over")
         self.env["RILLE_HOME"] = f"{self.scratch}/{check.home}"
+        words = [*self.program(check), *(word.format(**filled) for word in arguments)]
+        result, losses = self.once(check, words, limit_s, device)
+        if result["status"] == "ran" and check.beside_cpu:
+            result = self.beside_cpu(check, words, limit_s - result["seconds"], result, losses)
+        return result
+
+    def beside_cpu(self, check, words, limit_s, result, losses):
+        """The result of a training, held against the losses of the same on the CPU."""
+        self.env["RILLE_DEVICE"] = "cpu"
+        other, wanted = self.once(check, words, limit_s, "cpu")
+        del self.env["RILLE_DEVICE"]
+        result["seconds"] = round(result["seconds"] + other.get("seconds", 0), 2)
+        if other["status"] != "ran":
+            return dict(other, seconds=result["seconds"], why="on the CPU: " + other["why"])
+        steps = [[row["step"] for row in rows[:FIRST]] for rows in (losses, wanted)]
+        if steps != [list(range(1, FIRST + 1))] * 2:
+            return dict(result, status="failed", why=f"losses of steps 1 to {FIRST} are needed, it told {steps}")
+        worst = max(abs(a["loss"] - b["loss"]) for a, b in zip(losses[:FIRST], wanted))
+        result["figures"].append({"name": f"largest difference of {FIRST} losses to the CPU's", "value": worst,
+                                  "unit": ""})
+        if not worst <= check.beside_cpu:
+            why = f"its losses differ from the CPU's by {worst:.3g}, at most {check.beside_cpu:g}"
+            return dict(result, status="failed", why=why)
+        return result
+
+    def once(self, check, words, limit_s, device):
+        """(what came of one process, the losses that it told)."""
         began = time.monotonic()
-        code, out, said = self.run([*self.program(check), *(word.format(**filled) for word in arguments)], limit_s)
+        code, out, said = self.run(words, limit_s)
         result = {"status": "ran", "seconds": round(time.monotonic() - began, 2)}
         if code is None:
-            return dict(result, status="failed", why=f"not done after {limit_s:.0f} s", said=said[-2000:])
+            return dict(result, status="failed", why=f"not done after {limit_s:.0f} s", said=said[-2000:]), []
         try:
             data = json.loads(out)
             why = data.get("error", {}).get("message")
             answer = data.get("result")
             if isinstance(answer, dict) and answer.get("not_run"):
-                return not_run(answer["not_run"])
+                return not_run(answer["not_run"]), []
             figures = figures_of(answer)
         except (ValueError, AttributeError):
             why, figures = "its output is no JSON", []
         if code != 0 or why:
-            return dict(result, status="failed", why=why or f"exit code {code}", said=said[-2000:])
+            return dict(result, status="failed", why=why or f"exit code {code}", said=said[-2000:]), []
         if isinstance(answer, dict) and "peer" in answer:
             result["peer"] = answer["peer"]
         if check.says_device:
             result["device"] = {key: answer.get(key) for key in ("device", "description")}
             if answer.get("device") != device:
-                return dict(result, status="failed", why=f"it ran on {answer.get('device')}, not on {device}")
-        return dict(result, figures=figures)
+                return dict(result, status="failed", why=f"it ran on {answer.get('device')}, not on {device}"), []
+        values = {figure["name"]: figure["value"] for figure in figures}
+        for name, bound in check.must:
+            if name not in values or not kept(values[name], bound):
+                why = f"{name} is {values.get(name)}, and has to be {bound}"
+                return dict(result, status="failed", why=why), []
+        return dict(result, figures=figures), answer.get("losses", []) if isinstance(answer, dict) else []
 
 
 def not_run(why):
     return {"status": "not run", "why": why}
+
+
+def kept(value, bound):
+    """Whether the value keeps a bound such as ">= 0.5"."""
+    sign, limit = bound.split()
+    return value >= float(limit) if sign == ">=" else value <= float(limit)
 
 
 def figures_of(result):
@@ -219,9 +258,7 @@ def judge(goal, rows):
             value = value / other if goal.of else value - other
     if value is None:
         return dict(answer, why=why)
-    sign, bound = goal.bound.split()
-    met = value >= float(bound) if sign == ">=" else value <= float(bound)
-    return dict(answer, state="met" if met else "missed", value=value)
+    return dict(answer, state="met" if kept(value, goal.bound) else "missed", value=value)
 
 
 def status_of(gpus, rows):
@@ -240,7 +277,7 @@ def show_row(row):
     seconds = f"{row[place]['seconds']:.1f} s" if place else ""
     print(f"{row['name']:<30}{state}{twin}  {seconds}", flush=True)
     if place and row[place].get("device"):
-        print(f"{'':<30}  device: {row[place]['device']['device']}, {row[place]['device']['description']}")
+        print(f"{'':<30}  device: " + ", ".join(filter(None, row[place]["device"].values())))
     if place and row[place].get("peer"):
         print(f"{'':<30}  " + ", ".join(f"{key}: {value}" for key, value in row[place]["peer"].items()))
     if place and row[place]["status"] == "failed":

@@ -1,11 +1,13 @@
 -- What the calling thread pays for a launch of a user kernel, bound, and for a replay of a compiled function of 400
--- of them: in bursts, before the device is waited for. Both are noted in the graph; the device's lane, a thread of
--- its own, launches them. launch_floor.cpp is cuLaunchKernel and cuGraphLaunch on the calling thread.
+-- of them: in bursts of 500, before the device is waited for; and the same with the wait in it. Both are noted in the
+-- graph; the device's lane, a thread of its own, launches them. launch_floor.cpp is cuLaunchKernel and cuGraphLaunch on
+-- the calling thread.
 -- usage: rille run launch.lua [--device cuda:0] [--image FILE: the kernel for launch_floor]
 local rille = require "rille"
 local native = require "rille.native"
 
-local args = rille.args { device = "cpu", image = "", rounds = 100, launches = 500, nodes = 400, replays = 20 }
+local args = rille.args { device = "cpu", image = "", rounds = 100, launches = 500, nodes = 400, replays = 500 }
+local replay_rounds = math.ceil(args.rounds / 10)  -- a burst of replays is 200,000 kernels
 
 local source = 'extern "C" __global__ void nothing(int n, float a, const float* x, float* y) {}'
 
@@ -29,30 +31,37 @@ return rille.step("launch", { args = args }, function()
   end)
   for _ = 1, 5 do replay() end                   -- two plain calls, a plain replay, the capture, a replay
 
-  -- The median of the rounds, us per call; and the Lua memory that a call takes, bytes.
-  local function burst(count, fn)
-    local times = {}
+  -- Medians of the rounds, us per call, without and with the wait for the device; and the Lua memory that a call takes,
+  -- bytes.
+  local function burst(rounds, count, fn)
+    local calls, whole = {}, {}
     dev:synchronize()
     collectgarbage()
     local before = collectgarbage("count")
     for _ = 1, count do fn() end
     local bytes = (collectgarbage("count") - before) * 1024 / count
-    for round = 1, args.rounds do
+    for round = 1, rounds do
       dev:synchronize()
       local began = native.clock()
       for _ = 1, count do fn() end
-      times[round] = (native.clock() - began) / count * 1e6
+      calls[round] = (native.clock() - began) / count * 1e6
+      dev:synchronize()
+      whole[round] = (native.clock() - began) / count * 1e6
     end
-    dev:synchronize()
-    table.sort(times)
-    return times[math.ceil(args.rounds / 2)], bytes
+    table.sort(calls)
+    table.sort(whole)
+    local middle = math.ceil(rounds / 2)
+    return calls[middle], whole[middle], bytes
   end
-  local launch_us, launch_bytes = burst(args.launches, function() go(64, 0.5, x, y) end)
-  local replay_us, replay_bytes = burst(args.replays, replay)
+  local launch_us, launch_whole_us, launch_bytes = burst(args.rounds, args.launches, function() go(64, 0.5, x, y) end)
+  local replay_us, replay_whole_us, replay_bytes = burst(replay_rounds, args.replays, replay)
   return { figures = {
     { name = "launch, host", value = launch_us, unit = "us" },
+    { name = "launch, with the wait for the device", value = launch_whole_us, unit = "us" },
     { name = "Lua memory of a launch", value = launch_bytes, unit = "bytes" },
     { name = ("replay of %d nodes, host"):format(args.nodes), value = replay_us, unit = "us" },
+    { name = ("replay of %d nodes, with the wait for the device"):format(args.nodes), value = replay_whole_us,
+      unit = "us" },
     { name = "Lua memory of a replay", value = replay_bytes, unit = "bytes" },
   } }
 end)

@@ -2,25 +2,38 @@
 """The checks of tests/gpu/run themselves, on a GPU that the stand-in driver plays: each runs as it would on a real one,
 in its twin's size, and gives the figures that the goals ask for. usage: standin_test.py RILLE LAUNCH_FLOOR
 RILLE_CUDA_DRIVER, RILLE_CUDA_PLUGIN and RILLE_CUDA_PATH name the stand-ins."""
-import json, os, subprocess, sys, tempfile
+import json, os, shutil, subprocess, sys, tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parent / "cli")]
-import checks
+import checks, harness
 from tap import check, finish
 
 rille, floor = (os.path.abspath(word) for word in sys.argv[1:3])
 scratch = tempfile.TemporaryDirectory(prefix="rille-gpu-standin-")
 env = dict(os.environ, RILLE_HOME=scratch.name + "/home", XDG_CONFIG_HOME=scratch.name, NO_COLOR="1")
 TINY = {"--layers": 1, "--width": 32, "--heads": 2, "--context": 16, "--peak": 1}
+# The quickstart is run by the harness, twice: on that GPU and on the CPU. The other workflows: gpu.standin.NAME.
+bundle = Path(scratch.name, "bundle")
+(bundle / "bin").mkdir(parents=True)
+(bundle / "bin/rille").symlink_to(rille)
+(bundle / "workflows").symlink_to(here.parents[1] / "workflows")
+shutil.copy(here.parents[1] / "LICENSE", bundle)
+quick = next(one for one in checks.CHECKS if one.name == "quickstart")
+runner = harness.Runner(bundle, scratch.name, 280)
+told = runner.check(quick, quick.cpu, 270, {"bundle": str(bundle), "scratch": scratch.name}, "cuda:0")
+runner.end_agents()
+check("the quickstart's losses are the CPU's", told["status"] == "ran" and
+      any(f["name"] == "largest difference of 20 losses to the CPU's" for f in told["figures"]), told)
 SMALLER = {"gpt2.lua": TINY,
            "launch.lua": {"--launches": 20, "--replays": 2, "--image": scratch.name + "/image"},
            "streams.lua": {"--turns": 200, "--rounds": 1},
            "training.lua": {"--steps": 10, "--again": 5, "--width": 32},
            "training bf16": {"--steps": 3, "--again": 2, "--width": 128, "--layers": 1, "--batch": 1, "--context": 24},
            "operations in half types": {"--dtypes": "bf16"},
+           "gradients bf16, 4 layers": {"--context": 24},
            "gradients bf16, heads of 64": {"--context": 24}, "gradients bf16, heads of 128": {"--context": 24}}
 figures = {}
 for one in checks.CHECKS:
@@ -30,7 +43,7 @@ for one in checks.CHECKS:
     options = {**given, **SMALLER.get(one.script, {}), **SMALLER.get(one.name, {}), "--device": "cuda:0"}
     words = [rille, "--json", "run", str(here / one.script), *(str(w) for pair in options.items() for w in pair)]
     if one.script.endswith(".cpp"):
-        words = [floor, scratch.name + "/image", "nothing"]
+        words = [floor, scratch.name + "/image", "nothing", "10"]
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=300, cwd=scratch.name)
     try:
         figures[one.name] = {f["name"]: f["value"] for f in json.loads(done.stdout)["result"]["figures"]}

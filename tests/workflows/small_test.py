@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The workflows that need no data, on small sizes: what each says about itself must be so. usage: small_test.py RILLE
-FOLDER NAME"""
+FOLDER NAME [DEVICE]   with DEVICE it has to say that it computed there"""
 import json, os, shutil, struct, subprocess, sys, tempfile, zlib
 
 rille, folder, name = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
+device = sys.argv[4] if len(sys.argv) > 4 else None
 root = tempfile.mkdtemp(prefix="rille-small-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
 
@@ -12,7 +13,9 @@ def run(*words):
     r = subprocess.run([rille, "--json", "run", f"{folder}/{name}.lua", *words], env=env, capture_output=True,
                        text=True, timeout=250, cwd=root)
     assert r.returncode == 0, r.stdout + r.stderr
-    return json.loads(r.stdout)["result"]
+    result = json.loads(r.stdout)["result"]
+    assert device in (None, result.get("device")), f"it computed on {result.get('device')}, not on {device}"
+    return result
 
 
 def png(path):
