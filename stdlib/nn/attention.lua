@@ -42,7 +42,9 @@ local function with_dropout(q, k, v, how, p)
   local b, h, t, d = q:size(1), q:size(2), q:size(3), q:size(4)
   local g, s = k:size(2), k:size(3)
   local least = q.dtype == "f16" and -65504 or -1e30
-  local scores = q:reshape(b, g, h / g * t, d):matmul(k:transpose(3, 4)):reshape(b, h, t, s) * (1 / math.sqrt(d))
+  -- Scaled before the product, which may lie beyond f16's 65504.
+  q = q * (1 / math.sqrt(d))
+  local scores = q:reshape(b, g, h / g * t, d):matmul(k:transpose(3, 4)):reshape(b, h, t, s)
   local hidden = unseen(q, k, how)
   if how.mask and how.mask.dtype ~= "bool" then scores = scores + how.mask:detach() end
   if hidden then scores = scores:masked_fill(hidden, least) end

@@ -147,6 +147,29 @@ tap.test("weights of others by their names", function()
   os.remove(path)
 end)
 
+tap.test("dropout of the models drops weights of attention, too, and none of it is one operation", function()
+  local x = ids { 1, 2, 3, 4 }
+  local function attends(o) return nn.gpt(o).blocks[1].attention.dropout end
+  local o = { layers = 1, heads = 2, width = 16, context = 8, vocab = 64, dropout = 0.2 }
+  tap.equal({ attends(o), nn.bert(o).blocks[1].attention.dropout }, { 0.2, 0.2 })
+  o.attention_dropout = 0
+  tap.equal({ attends(o), nn.bert(o).blocks[1].attention.dropout, nn.gpt2(o).blocks[1].attention.dropout },
+    { 0, 0, 0 })
+  for _, make in ipairs { nn.gpt, nn.bert } do
+    for p, calls in pairs { [0] = 1, [0.2] = 0 } do
+      o.attention_dropout = p
+      local model = make(o)
+      local f = rille.compile(function(t) return model(t) end)
+      local found = 0
+      for _ = 1, 3 do f(x) end
+      for _, row in ipairs(f:explain().operations) do
+        if row.name:find("^attention") then found = found + row.calls end
+      end
+      tap.equal(found, calls)
+    end
+  end
+end)
+
 tap.test("running statistics are state, not parameters", function()
   local norm = nn.batch_norm(3)
   tap.equal(#norm:parameters(), 2)
