@@ -24,6 +24,13 @@ function tools.check_shared(verb, what, n, among, parts)
     ("%s must be a multiple of %s"):format(what, among))
 end
 
+-- The width of one of `heads` heads: as given, or its share of the whole.
+function tools.head_width(verb, width, heads, given)
+  if given then tools.check_sizes(verb, { head_width = given })
+  else tools.check_shared(verb, "width", width, "heads", heads) end
+  return given or width / heads
+end
+
 -- Copies tensors into a model's parameters. `names` gives for each parameter the name in the file, and whether it lies
 -- turned there (GPT-2's [inputs, outputs]).
 function tools.adopt(model, verb, tensors, names)
@@ -61,7 +68,7 @@ function tools.options(verb, given, defaults, sizes)
   local checked = {}
   for _, name in ipairs(sizes) do checked[name] = o[name] or false end
   tools.check_sizes(verb, checked)
-  if o.heads and o.width then tools.check_shared(verb, "width", o.width, "heads", o.heads) end
+  if o.heads and o.width and not o.head_width then tools.check_shared(verb, "width", o.width, "heads", o.heads) end
   return o
 end
 

@@ -147,6 +147,45 @@ tap.test("weights of others by their names", function()
   os.remove(path)
 end)
 
+tap.test("angles of Llama 3.1: fast pairs as they were, slow ones slower, those between in between", function()
+  local sizes = { layers = 1, heads = 2, width = 16, context = 40, vocab = 8, rope_base = 100 }
+  local plain = nn.llama(sizes).angles.sin:totable()
+  sizes.rope_scaling = { rope_type = "llama3", factor = 8, low_freq_factor = 1, high_freq_factor = 4,
+    original_max_position_embeddings = 64 }
+  local model = nn.llama(sizes)
+  local scaled = model.angles.sin:totable()
+  tap.equal({ #scaled, #scaled[1] }, { 40, 4 })
+  -- Wavelengths of the pairs are 6.3, 20, 63 and 199 places; below 16 and above 64 it is clear.
+  local function near(a, b) tap.ok(math.abs(a - b) < 1e-6, a .. " and " .. b) end
+  near(scaled[30][1], plain[30][1])
+  near(scaled[33][4], plain[5][4])                          -- place 32 is where place 4 was
+  for pair, share in pairs { [2] = 0.7403565, [3] = 0.0061972 } do
+    near(scaled[2][pair], math.sin(100 ^ (-(pair - 1) / 4) * (share + (1 - share) / 8)))
+  end
+  local cos = model.angles.cos:totable()
+  near(scaled[30][2] ^ 2 + cos[30][2] ^ 2, 1)
+  tap.equal(#model:generate({ 1, 2 }, { length = 5 }), 7)
+  for _, wrong in ipairs { { "rope_type", "yarn", "of type yarn" }, { "factor", "8", "factor = 8; a number" },
+    { "high_freq_factor", 1, "high_freq_factor = 1 must be above" }, { "factr", 8, "did you mean 'factor'" } } do
+    local given, bad = sizes.rope_scaling, {}
+    for key, v in pairs(given) do bad[key] = v end
+    bad[wrong[1]], sizes.rope_scaling = wrong[2], bad
+    tap.raises("invalid", wrong[3], nn.llama, sizes)
+    sizes.rope_scaling = given
+  end
+end)
+
+tap.test("heads need not share the width", function()
+  local model = nn.llama { layers = 1, heads = 3, kv_heads = 1, head_width = 4, width = 10, context = 8, vocab = 8 }
+  local a = model.blocks[1].attention
+  tap.equal({ a.q.weight:shape(), a.k.weight:shape(), a.out.weight:shape() }, { { 12, 10 }, { 4, 10 }, { 10, 12 } })
+  tap.equal(model(ids { 1, 2, 3 }):shape(), { 1, 3, 8 })
+  tap.equal(#model:generate({ 1, 2 }, { length = 5 }), 7)
+  tap.raises("invalid", "width = 10 cannot be shared among heads = 3", nn.llama, { layers = 1, heads = 3, width = 10,
+    context = 8, vocab = 8 })
+  tap.raises("invalid", "head_width = 1.5", nn.attention, 8, 4, { head_width = 1.5 })
+end)
+
 tap.test("dropout of the models drops weights of attention, too, and none of it is one operation", function()
   local x = ids { 1, 2, 3, 4 }
   local function attends(o) return nn.gpt(o).blocks[1].attention.dropout end
