@@ -31,6 +31,15 @@ function tools.head_width(verb, width, heads, given)
   return given or width / heads
 end
 
+-- A tensor of a file, where names may have a prefix, and norms their old names: bert-base-uncased is published so.
+local function find(tensors, name)
+  local old = name:gsub("LayerNorm%.weight$", "LayerNorm.gamma"):gsub("LayerNorm%.bias$", "LayerNorm.beta")
+  for _, prefix in ipairs { "", "transformer.", "model.", "bert." } do
+    local found = tensors[prefix .. name] or tensors[prefix .. old]
+    if found then return found end
+  end
+end
+
 -- Copies tensors into a model's parameters. `names` gives for each parameter the name in the file, and whether it lies
 -- turned there (GPT-2's [inputs, outputs]).
 function tools.adopt(model, verb, tensors, names)
@@ -38,8 +47,7 @@ function tools.adopt(model, verb, tensors, names)
     for _, p in ipairs(model:state()) do
       local name, turned = names(p.name)
       if name then
-        local source = tensors[name] or tensors["transformer." .. name] or tensors["model." .. name] or
-          tensors["bert." .. name]
+        local source = find(tensors, name)
         if not source then
           rille.error { kind = "state", message = ("%s: the file has no '%s' for '%s'"):format(verb, name, p.name),
             hint = "are these the weights of this kind of model, with as many layers?" }
