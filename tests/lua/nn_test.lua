@@ -147,6 +147,69 @@ tap.test("weights of others by their names", function()
   os.remove(path)
 end)
 
+-- The sums are compared in tests/peer/torch; this one needs no torch.
+tap.test("names of Llama's, BERT's and torchvision's files", function()
+  local path, text = os.tmpname(), { layers = 1, heads = 2, width = 8, context = 4, vocab = 16 }
+  local function check(make, o, names)
+    local first, file = make(o), {}
+    for _, s in ipairs(first:state()) do
+      if names[s.name] ~= nil then
+        rille.no_grad(function() s.tensor:detach():copy_(dev:rand(s.tensor:shape())) end)
+        file[names[s.name]] = s.tensor
+      end
+    end
+    rille.data.save_tensors(path, file)
+    o.weights = path
+    local second = {}
+    for _, s in ipairs(make(o):state()) do second[s.name] = s.tensor:totable() end
+    for _, s in ipairs(first:state()) do
+      tap.ok(names[s.name], "no name for " .. s.name)
+      tap.equal(second[s.name], s.tensor:totable())
+    end
+    o.weights = nil
+  end
+  local function of(block, names, whole)
+    for ours, theirs in pairs(names) do whole["blocks.1." .. ours] = block .. theirs end
+    return whole
+  end
+  check(nn.llama, text, of("model.layers.0.", { ["attention.q.weight"] = "self_attn.q_proj.weight",
+    ["attention.k.weight"] = "self_attn.k_proj.weight", ["attention.v.weight"] = "self_attn.v_proj.weight",
+    ["attention.out.weight"] = "self_attn.o_proj.weight", ["gate.weight"] = "mlp.gate_proj.weight",
+    ["up.weight"] = "mlp.up_proj.weight", ["down.weight"] = "mlp.down_proj.weight",
+    ["norm1.weight"] = "input_layernorm.weight", ["norm2.weight"] = "post_attention_layernorm.weight" },
+    { ["tokens.weight"] = "model.embed_tokens.weight", ["norm.weight"] = "model.norm.weight",
+      ["head.weight"] = "lm_head.weight" }))
+  local linears = { ["attention.q"] = "attention.self.query", ["attention.k"] = "attention.self.key",
+    ["attention.v"] = "attention.self.value", ["attention.out"] = "attention.output.dense", fc = "intermediate.dense",
+    proj = "output.dense" }
+  for _, norm in ipairs { { "weight", "bias" }, { "gamma", "beta" } } do
+    local head, block = "cls.predictions.", {}
+    for ours, theirs in pairs(linears) do
+      block[ours .. ".weight"], block[ours .. ".bias"] = theirs .. ".weight", theirs .. ".bias"
+    end
+    local whole = { ["tokens.weight"] = "bert.embeddings.word_embeddings.weight",
+      ["places.weight"] = "bert.embeddings.position_embeddings.weight",
+      ["segments.weight"] = "bert.embeddings.token_type_embeddings.weight", ["head.bias"] = head .. "bias",
+      ["head.fc.weight"] = head .. "transform.dense.weight", ["head.fc.bias"] = head .. "transform.dense.bias" }
+    for i, kind in ipairs { "weight", "bias" } do
+      block["norm1." .. kind] = "attention.output.LayerNorm." .. norm[i]
+      block["norm2." .. kind] = "output.LayerNorm." .. norm[i]
+      whole["norm." .. kind] = "bert.embeddings.LayerNorm." .. norm[i]
+      whole["head.norm." .. kind] = head .. "transform.LayerNorm." .. norm[i]
+    end
+    check(nn.bert, text, of("bert.encoder.layer.0.", block, whole))
+  end
+  local names = {}
+  for _, s in ipairs(nn.resnet({ depth = 18, width = 2, classes = 2 }):state()) do
+    names[s.name] = s.name:gsub("^layers%.(%d)%.(%d)", function(stage, block)
+      return "layer" .. stage .. "." .. block - 1
+    end):gsub("downsample%.(%d)", function(i) return "downsample." .. i - 1 end)
+  end
+  tap.equal(names["layers.2.1.downsample.2.running_var"], "layer2.0.downsample.1.running_var")
+  check(nn.resnet, { depth = 18, width = 2, classes = 2 }, names)
+  os.remove(path)
+end)
+
 tap.test("angles of Llama 3.1: fast pairs as they were, slow ones slower, those between in between", function()
   local sizes = { layers = 1, heads = 2, width = 16, context = 40, vocab = 8, rope_base = 100 }
   local plain = nn.llama(sizes).angles.sin:totable()
