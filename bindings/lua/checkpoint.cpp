@@ -1,6 +1,7 @@
 // Saving and loading tensors: what stdlib/checkpoint.lua is built on. A snapshot copies values; writing happens on a
 // thread job while training goes on; the Write object tells when it is over.
 #include <filesystem>
+#include <utility>
 
 #include "bindings/lua/snapshot.hpp"
 #include "runtime/data/checkpoint.hpp"
@@ -230,6 +231,53 @@ Result<int> tensors(lua_State* L) {
   return push_tensors(L, found->second);
 }
 
+// The shards that an index tells: { tensor = file }. A shard lies beside its index.
+Result<Value::Object> shards_of(const std::string& path) {
+  RILLE_TRY(const std::string text, store::read_file(path));
+  Result<Value> index = Value::from_json(text);
+  const Value::Object* map = index ? (*index)["weight_map"].as_object() : nullptr;
+  if (!map || map->empty())
+    return make_error(ErrorKind::integrity, fmt::format("{}: no index of safetensors files", path),
+                      "it is JSON with the files by the names of their tensors: {\"weight_map\": {..}}");
+  Value::Object out;
+  std::error_code ec;
+  for (const auto& [tensor, file] : *map) {
+    const std::string* name = file.as_string();
+    if (!name || name->empty() || name->find('/') != std::string::npos)
+      return make_error(ErrorKind::integrity, fmt::format("{}: '{}' is in {}, which is no file's name", path, tensor,
+                                                          file.to_json()));
+    std::string shard = store::parent_path(path) + "/" + *name;
+    if (!std::filesystem::exists(shard, ec))
+      return make_error(ErrorKind::io,
+                        fmt::format("{}: its shard '{}' is missing ('{}' is in it)", path, *name, tensor),
+                        "all files that the index names must lie beside it");
+    out[tensor] = std::move(shard);
+  }
+  return out;
+}
+
+// tensor_shards(path) -> the file of a path that is one (of a folder: its model.safetensors); or nil and the shards,
+// { tensor = file }, of an index (of a folder: its model.safetensors.index.json).
+Result<int> tensor_shards(lua_State* L) {
+  std::string path(check_text(L, 1, "the file"));
+  std::error_code ec;
+  if (std::filesystem::is_directory(path, ec)) {
+    const std::string folder = std::exchange(path, path + "/model.safetensors.index.json");
+    if (!std::filesystem::exists(path, ec)) path = folder + "/model.safetensors";
+    if (!std::filesystem::exists(path, ec))
+      return make_error(ErrorKind::io, fmt::format("{} has neither model.safetensors nor its index", folder),
+                        "name the file itself, if it is called otherwise");
+  }
+  if (!path.ends_with(".index.json")) {
+    push_value(L, Value(std::move(path)));
+    return 1;
+  }
+  RILLE_TRY(Value::Object shards, shards_of(path));
+  lua_pushnil(L);
+  push_value(L, Value(std::move(shards)));
+  return 2;
+}
+
 // load(path) -> { name = tensor }, the file's metadata
 Result<int> load(lua_State* L) {
   RILLE_TRY(const auto file, store::SafetensorsFile::open(std::string(check_text(L, 1, "the file"))));
@@ -277,7 +325,8 @@ void add_checkpoint_natives(lua_State* L) {
   define_class<Write>(L, {.name = "CheckpointWrite"});
   define_class<Stored>(L, {.name = "CheckpointFiles"});
   set_functions(L, {{"checkpoint_write", bind<write>}, {"checkpoint_poll", bind<poll>}, {"checkpoint_any", bind<any>},
-                    {"checkpoint_tensors", bind<tensors>}, {"tensors_load", bind<load>}});
+                    {"checkpoint_tensors", bind<tensors>}, {"tensors_load", bind<load>},
+                    {"tensor_shards", bind<tensor_shards>}});
   set_async(L, "snapshot", bind<snapshot>);
   set_async(L, "tensors_save", bind<save>);
   set_async(L, "checkpoint_wait", bind<wait_write>);

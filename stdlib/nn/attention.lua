@@ -42,7 +42,9 @@ local function with_dropout(q, k, v, how, p)
   local b, h, t, d = q:size(1), q:size(2), q:size(3), q:size(4)
   local g, s = k:size(2), k:size(3)
   local least = q.dtype == "f16" and -65504 or -1e30
-  local scores = q:reshape(b, g, h / g * t, d):matmul(k:transpose(3, 4)):reshape(b, h, t, s) * (1 / math.sqrt(d))
+  -- Scaled before the product, which may lie beyond f16's 65504.
+  q = q * (1 / math.sqrt(d))
+  local scores = q:reshape(b, g, h / g * t, d):matmul(k:transpose(3, 4)):reshape(b, h, t, s)
   local hidden = unseen(q, k, how)
   if how.mask and how.mask.dtype ~= "bool" then scores = scores + how.mask:detach() end
   if hidden then scores = scores:masked_fill(hidden, least) end
@@ -72,29 +74,31 @@ end
 
 local Attention = nn.class("Attention", {
   init = function(self, width, heads, o)
-    local d = width / heads
+    local d = o.head_width
+    self.head_width = d
     self.width, self.heads, self.kv_heads, self.causal = width, heads, o.kv_heads, o.causal
     self.dropout, self.memory_width = o.dropout, o.memory_width
     local function layer(inputs, outputs, deviation)
       return nn.linear(inputs, outputs, { bias = o.bias, deviation = deviation })
     end
     if o.fused then
-      self.qkv = layer(width, width + 2 * o.kv_heads * d, o.deviation)
+      self.qkv = layer(width, (heads + 2 * o.kv_heads) * d, o.deviation)
     else
-      self.q, self.k, self.v = layer(width, width, o.deviation), layer(self.memory_width, o.kv_heads * d, o.deviation),
-        layer(self.memory_width, o.kv_heads * d, o.deviation)
+      self.q = layer(width, heads * d, o.deviation)
+      self.k = layer(self.memory_width, o.kv_heads * d, o.deviation)
+      self.v = layer(self.memory_width, o.kv_heads * d, o.deviation)
     end
-    self.out = layer(width, width, o.out_deviation or o.deviation)
+    self.out = layer(heads * d, width, o.out_deviation or o.deviation)
   end,
 
   -- Queries, keys or values of x, [batch, heads, length, d]: by their own layer, or by their rows of the joint one.
   part = function(self, name, x)
     local joint = rawget(self, "qkv")
-    local d = self.width / self.heads
+    local d = self.head_width
     local heads = name == "q" and self.heads or self.kv_heads
     local y
     if joint then
-      local first = name == "q" and 1 or self.width + (name == "v" and self.kv_heads * d or 0) + 1
+      local first = name == "q" and 1 or self.heads * d + (name == "v" and self.kv_heads * d or 0) + 1
       local bias = rawget(joint, "bias")
       y = x:linear(joint.weight:narrow(1, first, heads * d), bias and bias:narrow(1, first, heads * d))
     else
@@ -105,15 +109,14 @@ local Attention = nn.class("Attention", {
 
   -- All three of x by the joint layer, in one product.
   parts = function(self, x)
-    local batch, length, d = x:size(1), x:size(2), self.width / self.heads
+    local batch, length, d = x:size(1), x:size(2), self.head_width
     local function heads(y, n) return y:reshape(batch, length, n, d):transpose(2, 3) end
     local y, q, k, v = self.qkv(x), nil, nil, nil
     if self.heads == self.kv_heads then
       q, k, v = y:chunk(3, -1)
     else
-      local rows = self.kv_heads * d
-      q, k, v = y:narrow(-1, 1, self.width), y:narrow(-1, self.width + 1, rows),
-        y:narrow(-1, self.width + rows + 1, rows)
+      local first, rows = self.heads * d, self.kv_heads * d
+      q, k, v = y:narrow(-1, 1, first), y:narrow(-1, first + 1, rows), y:narrow(-1, first + rows + 1, rows)
     end
     return heads(q, self.heads), heads(k, self.kv_heads), heads(v, self.kv_heads)
   end,
@@ -141,23 +144,24 @@ local Attention = nn.class("Attention", {
     local y
     if self.dropout > 0 and self.training then y = with_dropout(q, k, v, how, self.dropout)
     else y = q:scaled_dot_product_attention(k, v, how) end
-    return self.out(y:transpose(2, 3):reshape(x:size(1), x:size(2), self.width))
+    return self.out(y:transpose(2, 3):reshape(x:size(1), x:size(2), self.heads * self.head_width))
   end,
 })
 
 ---@class rille.nn.AttentionOptions
 ---@field kv_heads? integer heads of keys and values, which groups of query heads share (heads)
+---@field head_width? integer width of a head (width / heads)
 ---@field causal? boolean a place sees no later one (false)
 ---@field bias? boolean of all four layers (true)
 ---@field dropout? number of the weights of attention, while training (0)
 ---@field memory_width? integer width of the memory that it always looks at
----@field fused? boolean queries, keys and values by one layer `qkv` [width + 2 kv_heads d, width], which is faster;
+---@field fused? boolean queries, keys and values by one layer `qkv` [(heads + 2 kv_heads) d, width], which is faster;
 ---otherwise by `q`, `k` and `v`. true; with memory_width false
 ---@field deviation? number of the initial weights (see linear)
 ---@field out_deviation? number of those of `out` (deviation)
 ---@field seed? integer of the weights
 
----Attention of several heads: x [batch, length, width] -> the same shape; each head has d = width / heads. Called as
+---Attention of several heads: x [batch, length, width] -> the same shape; each head has d = head_width. Called as
 ---attn(x, options), with
 ---`memory` [batch, places, memory_width]: where keys and values come from (x);
 ---`mask`: broadcasts to [batch, heads, length, places]; bool, true where a place is seen, or added to the scores;
@@ -167,7 +171,7 @@ local Attention = nn.class("Attention", {
 ---given it; whoever calls the last of them adds the new places to `length`. Of a memory it keeps the first call's.
 ---
 ---With dropout a training step has the scores in memory, [batch, heads, length, places]; all else is one operation.
----@param width integer size of the last dimension, a multiple of heads
+---@param width integer size of the last dimension, a multiple of heads where there is no head_width
 ---@param heads integer how many
 ---@param options? rille.nn.AttentionOptions what differs from the defaults
 ---@return Module
@@ -180,10 +184,10 @@ local function attention(width, heads, options)
   local verb = "rille.nn.attention"
   tools.check_sizes(verb, { width = width or false, heads = heads or false })
   local memory_width = type(options) == "table" and options.memory_width
-  local o = tools.options(verb, options, { kv_heads = heads, causal = false, bias = true, dropout = 0,
-    memory_width = width, fused = not memory_width, deviation = false, out_deviation = false, seed = false },
-    { "kv_heads", "memory_width" })
-  tools.check_shared(verb, "width", width, "heads", heads)
+  local o = tools.options(verb, options, { kv_heads = heads, head_width = false, causal = false, bias = true,
+    dropout = 0, memory_width = width, fused = not memory_width, deviation = false, out_deviation = false,
+    seed = false }, { "kv_heads", "memory_width" })
+  o.head_width = tools.head_width(verb, width, heads, o.head_width)
   tools.check_shared(verb, "heads", heads, "kv_heads", o.kv_heads)
   if type(o.dropout) ~= "number" or o.dropout < 0 or o.dropout >= 1 then
     tools.invalid(("%s: dropout = %s; from 0 to below 1 is needed"):format(verb, tostring(o.dropout)))

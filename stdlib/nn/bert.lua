@@ -7,7 +7,8 @@ local function linear(inputs, outputs) return nn.linear(inputs, outputs, { devia
 
 local Block = nn.class("BertBlock", {
   init = function(self, o)
-    self.attention = nn.attention(o.width, o.heads, { fused = false, deviation = 0.02 })
+    self.attention = nn.attention(o.width, o.heads, { fused = false, deviation = 0.02,
+      dropout = o.attention_dropout })
     self.norm1, self.norm2 = nn.layer_norm(o.width, { eps = 1e-12 }), nn.layer_norm(o.width, { eps = 1e-12 })
     self.fc, self.proj = linear(o.width, 4 * o.width), linear(4 * o.width, o.width)
     self.dropout = nn.dropout(o.dropout)
@@ -69,13 +70,16 @@ end
 ---take { segments = ids of 0 and 1, lengths = [batch] } for pairs and for padded texts. With `weights`, those of
 ---Hugging Face's safetensors file (BertForMaskedLM) are taken over by name.
 ---@param options? { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
----number, weights: string, seed: integer } those of BERT-base: 12, 12, 768, 512, 30522, 0.1; seed 0
+---number, attention_dropout: number, weights: string, seed: integer } those of BERT-base: 12, 12, 768, 512, 30522, 0.1;
+---attention_dropout, of the weights of attention: `dropout`; seed 0
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes
 local function bert(options)
   local o = tools.options("rille.nn.bert", options, { layers = 12, heads = 12, width = 768, context = 512,
-    vocab = 30522, dropout = 0.1, weights = false, seed = 0 }, { "layers", "heads", "width", "context", "vocab" })
+    vocab = 30522, dropout = 0.1, attention_dropout = false, weights = false, seed = 0 }, { "layers", "heads", "width",
+    "context", "vocab" })
+  o.attention_dropout = o.attention_dropout or o.dropout
   local model = nn.with_seed(o.seed, function() return Bert(o) end)
   if o.weights then tools.adopt(model, "rille.nn.bert", rille.data.load_tensors(o.weights), theirs) end
   return model

@@ -7,7 +7,7 @@ local Block = nn.class("Block", {
   init = function(self, o)
     self.norm1, self.norm2 = nn.layer_norm(o.width), nn.layer_norm(o.width)
     self.attention = nn.attention(o.width, o.heads, { causal = true, deviation = 0.02,
-      out_deviation = 0.02 / math.sqrt(2 * o.layers) })
+      out_deviation = 0.02 / math.sqrt(2 * o.layers), dropout = o.attention_dropout })
     self.fc = nn.linear(o.width, 4 * o.width, { deviation = 0.02 })
     self.proj = nn.linear(4 * o.width, o.width, { deviation = 0.02 / math.sqrt(2 * o.layers) })
     self.dropout = nn.dropout(o.dropout)
@@ -53,12 +53,14 @@ local Gpt = nn.class("Gpt", {
 ---seed = 0, stop = "\n", tokenizer }) continues a text, of bytes or by a tokenizer, or a list of ids; temperature 0
 ---takes the likeliest; keys and values of earlier tokens are kept.
 ---@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
----number, tied: boolean, seed: integer } vocab: 256, dropout: 0, seed: 0; tied: the head is the token embedding
+---number, attention_dropout: number, tied: boolean, seed: integer } vocab: 256, dropout: 0, seed: 0;
+---attention_dropout, of the weights of attention: `dropout`; tied: the head is the token embedding
 ---@return Module
 ---@mark ephemeral
 local function gpt(options)
-  local o = tools.options("rille.nn.gpt", options, { vocab = 256, dropout = 0, seed = 0, tied = false },
-    { "layers", "heads", "width", "context", "vocab" })
+  local o = tools.options("rille.nn.gpt", options, { vocab = 256, dropout = 0, attention_dropout = false, seed = 0,
+    tied = false }, { "layers", "heads", "width", "context", "vocab" })
+  o.attention_dropout = o.attention_dropout or o.dropout
   return nn.with_seed(o.seed, function() return Gpt(o) end)
 end
 

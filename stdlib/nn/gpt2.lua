@@ -26,8 +26,9 @@ end
 ---GPT-2: `rille.nn.gpt` in a published size, its head tied to the token embedding. With `weights`, those of Hugging
 ---Face's safetensors file are taken over by name. Without, it is initialised as GPT-2; `vocab = 50304` then multiplies
 ---faster than 50257.
----@param options? { size: string, weights: string, vocab: integer, context: integer, dropout: number, seed: integer }
----size: "124M" (the default), "355M", "774M", "1558M"; or layers, heads and width; vocab: 50257; context: 1024
+---@param options? { size: string, weights: string, vocab: integer, context: integer, dropout: number,
+---attention_dropout: number, seed: integer } size: "124M" (the default), "355M", "774M", "1558M"; or layers, heads and
+---width; vocab: 50257; context: 1024; dropout: 0; attention_dropout: `dropout`
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes
@@ -38,10 +39,10 @@ local function gpt2(options)
       "it comes as 124M, 355M, 774M and 1558M")
   end
   local o = tools.options("rille.nn.gpt2", options, { size = "124M", weights = false, vocab = 50257, context = 1024,
-    dropout = 0, seed = 0, layers = size.layers, heads = size.heads, width = size.width }, { "vocab", "context",
-    "layers", "heads", "width" })
+    dropout = 0, attention_dropout = false, seed = 0, layers = size.layers, heads = size.heads, width = size.width },
+    { "vocab", "context", "layers", "heads", "width" })
   local model = nn.gpt { layers = o.layers, heads = o.heads, width = o.width, context = o.context, vocab = o.vocab,
-    dropout = o.dropout, seed = o.seed, tied = true }
+    dropout = o.dropout, attention_dropout = o.attention_dropout or o.dropout, seed = o.seed, tied = true }
   if o.weights then tools.adopt(model, "rille.nn.gpt2", rille.data.load_tensors(o.weights), theirs) end
   return model
 end

@@ -10,8 +10,8 @@ local function linear(inputs, outputs) return nn.linear(inputs, outputs, { bias 
 local Block = nn.class("LlamaBlock", {
   init = function(self, o)
     self.norm1, self.norm2 = nn.rms_norm(o.width, { eps = o.eps }), nn.rms_norm(o.width, { eps = o.eps })
-    self.attention = nn.attention(o.width, o.heads, { kv_heads = o.kv_heads, causal = true, bias = false,
-      fused = false, deviation = 0.02 })
+    self.attention = nn.attention(o.width, o.heads, { kv_heads = o.kv_heads, head_width = o.head_width, causal = true,
+      bias = false, fused = false, deviation = 0.02 })
     self.gate, self.up, self.down = linear(o.width, o.hidden), linear(o.width, o.hidden), linear(o.hidden, o.width)
   end,
   forward = function(self, x, turns, cache)
@@ -20,6 +20,40 @@ local Block = nn.class("LlamaBlock", {
     return x + self.down(self.gate(y):silu() * self.up(y))
   end,
 })
+
+-- Angles of Llama 3.1: what turns fewer than `low_freq_factor` times in the context of the first training is slowed
+-- down by `factor`, what turns more than `high_freq_factor` times is not, and between them it goes over.
+local function scaled_angles(dev, places, width, base, s)
+  local speed = (dev:arange { width / 2, dtype = "f64" } * (-2 / width * math.log(base))):exp()
+  local turns = speed * (s.original_max_position_embeddings / (2 * math.pi))
+  local kept = ((turns - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor)):clamp(0, 1)
+  speed = speed * (kept + (1 - kept) / s.factor)
+  local angle = dev:arange { places, dtype = "f64" }:reshape(-1, 1) * speed
+  return angle:cos():to("f32"), angle:sin():to("f32")
+end
+
+-- As it stands in config.json.
+local function check_scaling(given)
+  if not given then return end
+  local verb = "rille.nn.llama: rope_scaling"
+  local kind = type(given) == "table" and (given.rope_type or given.type)
+  if kind ~= "llama3" then
+    tools.invalid(("%s is of type %s; \"llama3\" is known"):format(verb, tostring(kind)),
+      'rope_scaling = { rope_type = "llama3", factor = 8, low_freq_factor = 1, high_freq_factor = 4, ' ..
+      "original_max_position_embeddings = 8192 }")
+  end
+  local numbers = { "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings" }
+  native.check_options(given, verb, { "rope_type", "type", unpack(numbers) })
+  for _, name in ipairs(numbers) do
+    if type(given[name]) ~= "number" or given[name] <= 0 then
+      tools.invalid(("%s: %s = %s; a number above 0 is needed"):format(verb, name, tostring(given[name])))
+    end
+  end
+  if given.high_freq_factor <= given.low_freq_factor then
+    tools.invalid(("%s: high_freq_factor = %g must be above low_freq_factor = %g"):format(verb, given.high_freq_factor,
+      given.low_freq_factor))
+  end
+end
 
 local Llama = nn.class("Llama", {
   init = function(self, o)
@@ -31,12 +65,17 @@ local Llama = nn.class("Llama", {
     if not o.tied then self.head = linear(o.width, o.vocab) end
     -- With a metatable they are no part of the model: what it keeps is not saved. Made here and not at the first call,
     -- which a compiled function could not repeat.
-    self.angles = setmetatable({ width = o.width / o.heads, base = o.rope_base, device = rille.device().name }, {})
+    self.angles = setmetatable({ width = o.head_width, base = o.rope_base, scaling = o.rope_scaling,
+      device = rille.device().name }, {})
     self.angles.cos, self.angles.sin = self:make_angles(self.angles.device)
     native.own_memory({ self.angles.cos, self.angles.sin }, "rotary angles")
   end,
   make_angles = function(self, device)
-    return rille.device(device):rope_angles { self.context, self.angles.width, base = self.angles.base }
+    local angles = self.angles
+    if angles.scaling then
+      return scaled_angles(rille.device(device), self.context, angles.width, angles.base, angles.scaling)
+    end
+    return rille.device(device):rope_angles { self.context, angles.width, base = angles.base }
   end,
   -- { cos, sin } [length, d/2] of the places of ids, the first of them behind `before` others
   turns = function(self, ids, before)
@@ -76,15 +115,20 @@ end
 
 ---A Llama: RMS norms, rotary positions, grouped-query attention, SwiGLU layers of `hidden`, no biases. Called with ids
 ---[batch, length], it gives logits [batch, length, vocab]; generate as nn.gpt's. With `weights`, those of Hugging
----Face's safetensors file are taken over by name; sizes are those of its config.json.
----@param options table layers, heads, width, context, vocab; kv_heads (heads), hidden (8/3 of the width, rounded up to
----a multiple of 256), eps (1e-5), rope_base (10000; Llama 3: 500000), tied (false), weights, seed (0)
+---Face's safetensors files are taken over by name; sizes are those of its config.json, and so are rope_base
+---(`rope_theta`), rope_scaling (of `rope_type = "llama3"`), eps (`rms_norm_eps`) and tied (`tie_word_embeddings`).
+---@param options table layers, heads, width, context, vocab; kv_heads (heads), head_width (width / heads), hidden (8/3
+---of the width, rounded up to a multiple of 256), eps (1e-5), rope_base (10000; Llama 3: 500000), rope_scaling (none;
+---Llama 3.1 and later: a table), tied (false), weights (a file, its index, or their folder), seed (0)
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes
 local function llama(options)
-  local o = tools.options("rille.nn.llama", options, { kv_heads = false, hidden = false, eps = 1e-5, rope_base = 10000,
-    tied = false, weights = false, seed = 0 }, { "layers", "heads", "width", "context", "vocab" })
+  local o = tools.options("rille.nn.llama", options, { kv_heads = false, head_width = false, hidden = false,
+    eps = 1e-5, rope_base = 10000, rope_scaling = false, tied = false, weights = false, seed = 0 },
+    { "layers", "heads", "width", "context", "vocab" })
+  check_scaling(o.rope_scaling)
+  o.head_width = tools.head_width("rille.nn.llama", o.width, o.heads, o.head_width)
   o.kv_heads = o.kv_heads or o.heads
   o.hidden = o.hidden or math.ceil(8 * o.width / 3 / 256) * 256
   tools.check_shared("rille.nn.llama", "heads", o.heads, "kv_heads", o.kv_heads)

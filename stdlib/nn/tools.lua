@@ -24,6 +24,22 @@ function tools.check_shared(verb, what, n, among, parts)
     ("%s must be a multiple of %s"):format(what, among))
 end
 
+-- The width of one of `heads` heads: as given, or its share of the whole.
+function tools.head_width(verb, width, heads, given)
+  if given then tools.check_sizes(verb, { head_width = given })
+  else tools.check_shared(verb, "width", width, "heads", heads) end
+  return given or width / heads
+end
+
+-- A tensor of a file, where names may have a prefix, and norms their old names: bert-base-uncased is published so.
+local function find(tensors, name)
+  local old = name:gsub("LayerNorm%.weight$", "LayerNorm.gamma"):gsub("LayerNorm%.bias$", "LayerNorm.beta")
+  for _, prefix in ipairs { "", "transformer.", "model.", "bert." } do
+    local found = tensors[prefix .. name] or tensors[prefix .. old]
+    if found then return found end
+  end
+end
+
 -- Copies tensors into a model's parameters. `names` gives for each parameter the name in the file, and whether it lies
 -- turned there (GPT-2's [inputs, outputs]).
 function tools.adopt(model, verb, tensors, names)
@@ -31,8 +47,7 @@ function tools.adopt(model, verb, tensors, names)
     for _, p in ipairs(model:state()) do
       local name, turned = names(p.name)
       if name then
-        local source = tensors[name] or tensors["transformer." .. name] or tensors["model." .. name] or
-          tensors["bert." .. name]
+        local source = find(tensors, name)
         if not source then
           rille.error { kind = "state", message = ("%s: the file has no '%s' for '%s'"):format(verb, name, p.name),
             hint = "are these the weights of this kind of model, with as many layers?" }
@@ -61,7 +76,7 @@ function tools.options(verb, given, defaults, sizes)
   local checked = {}
   for _, name in ipairs(sizes) do checked[name] = o[name] or false end
   tools.check_sizes(verb, checked)
-  if o.heads and o.width then tools.check_shared(verb, "width", o.width, "heads", o.heads) end
+  if o.heads and o.width and not o.head_width then tools.check_shared(verb, "width", o.width, "heads", o.heads) end
   return o
 end
 

@@ -165,6 +165,19 @@ tap.test("half types: about the values of f32, with dropout in its place too", f
   end
 end)
 
+tap.test("f16: products of queries and keys beyond 65504, scaled within it, with dropout too", function()
+  local a = nn.attention(64, 1, { causal = true, bias = false, fused = false, dropout = 0.5 })
+  for _, part in ipairs { a.q, a.k, a.v, a.out } do
+    rille.no_grad(function() part.weight:detach():copy_(dev:eye { 64 }) end)
+  end
+  a:to("f16")
+  -- Of rows that are 40 or -40 everywhere the product with itself is 102400, and each place looks at itself alone.
+  local x = (dev:randn { 1, 5, 64 }:gt(0):to("f32") * 80 - 40):to("f16")
+  local y = a(x):to("f32")
+  tap.equal((y * (y - x:to("f32") * 2)):abs():max():item(), 0)     -- dropped, or doubled
+  tap.equal(a:eval()(x):totable(), x:totable())
+end)
+
 tap.test("a cache keeps keys and values of earlier calls", function()
   local cos, sin = dev:rope_angles { 7, 2, dtype = "f64" }
   local function turns(first, n) return { cos:narrow(1, first, n), sin:narrow(1, first, n) } end

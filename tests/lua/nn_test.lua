@@ -147,6 +147,131 @@ tap.test("weights of others by their names", function()
   os.remove(path)
 end)
 
+-- The sums are compared in tests/peer/torch; this one needs no torch.
+tap.test("names of Llama's, BERT's and torchvision's files", function()
+  local path, text = os.tmpname(), { layers = 1, heads = 2, width = 8, context = 4, vocab = 16 }
+  local function check(make, o, names)
+    local first, file = make(o), {}
+    for _, s in ipairs(first:state()) do
+      if names[s.name] ~= nil then
+        rille.no_grad(function() s.tensor:detach():copy_(dev:rand(s.tensor:shape())) end)
+        file[names[s.name]] = s.tensor
+      end
+    end
+    rille.data.save_tensors(path, file)
+    o.weights = path
+    local second = {}
+    for _, s in ipairs(make(o):state()) do second[s.name] = s.tensor:totable() end
+    for _, s in ipairs(first:state()) do
+      tap.ok(names[s.name], "no name for " .. s.name)
+      tap.equal(second[s.name], s.tensor:totable())
+    end
+    o.weights = nil
+  end
+  local function of(block, names, whole)
+    for ours, theirs in pairs(names) do whole["blocks.1." .. ours] = block .. theirs end
+    return whole
+  end
+  check(nn.llama, text, of("model.layers.0.", { ["attention.q.weight"] = "self_attn.q_proj.weight",
+    ["attention.k.weight"] = "self_attn.k_proj.weight", ["attention.v.weight"] = "self_attn.v_proj.weight",
+    ["attention.out.weight"] = "self_attn.o_proj.weight", ["gate.weight"] = "mlp.gate_proj.weight",
+    ["up.weight"] = "mlp.up_proj.weight", ["down.weight"] = "mlp.down_proj.weight",
+    ["norm1.weight"] = "input_layernorm.weight", ["norm2.weight"] = "post_attention_layernorm.weight" },
+    { ["tokens.weight"] = "model.embed_tokens.weight", ["norm.weight"] = "model.norm.weight",
+      ["head.weight"] = "lm_head.weight" }))
+  local linears = { ["attention.q"] = "attention.self.query", ["attention.k"] = "attention.self.key",
+    ["attention.v"] = "attention.self.value", ["attention.out"] = "attention.output.dense", fc = "intermediate.dense",
+    proj = "output.dense" }
+  for _, norm in ipairs { { "weight", "bias" }, { "gamma", "beta" } } do
+    local head, block = "cls.predictions.", {}
+    for ours, theirs in pairs(linears) do
+      block[ours .. ".weight"], block[ours .. ".bias"] = theirs .. ".weight", theirs .. ".bias"
+    end
+    local whole = { ["tokens.weight"] = "bert.embeddings.word_embeddings.weight",
+      ["places.weight"] = "bert.embeddings.position_embeddings.weight",
+      ["segments.weight"] = "bert.embeddings.token_type_embeddings.weight", ["head.bias"] = head .. "bias",
+      ["head.fc.weight"] = head .. "transform.dense.weight", ["head.fc.bias"] = head .. "transform.dense.bias" }
+    for i, kind in ipairs { "weight", "bias" } do
+      block["norm1." .. kind] = "attention.output.LayerNorm." .. norm[i]
+      block["norm2." .. kind] = "output.LayerNorm." .. norm[i]
+      whole["norm." .. kind] = "bert.embeddings.LayerNorm." .. norm[i]
+      whole["head.norm." .. kind] = head .. "transform.LayerNorm." .. norm[i]
+    end
+    check(nn.bert, text, of("bert.encoder.layer.0.", block, whole))
+  end
+  local names = {}
+  for _, s in ipairs(nn.resnet({ depth = 18, width = 2, classes = 2 }):state()) do
+    names[s.name] = s.name:gsub("^layers%.(%d)%.(%d)", function(stage, block)
+      return "layer" .. stage .. "." .. block - 1
+    end):gsub("downsample%.(%d)", function(i) return "downsample." .. i - 1 end)
+  end
+  tap.equal(names["layers.2.1.downsample.2.running_var"], "layer2.0.downsample.1.running_var")
+  check(nn.resnet, { depth = 18, width = 2, classes = 2 }, names)
+  os.remove(path)
+end)
+
+tap.test("angles of Llama 3.1: fast pairs as they were, slow ones slower, those between in between", function()
+  local sizes = { layers = 1, heads = 2, width = 16, context = 40, vocab = 8, rope_base = 100 }
+  local plain = nn.llama(sizes).angles.sin:totable()
+  sizes.rope_scaling = { rope_type = "llama3", factor = 8, low_freq_factor = 1, high_freq_factor = 4,
+    original_max_position_embeddings = 64 }
+  local model = nn.llama(sizes)
+  local scaled = model.angles.sin:totable()
+  tap.equal({ #scaled, #scaled[1] }, { 40, 4 })
+  -- Wavelengths of the pairs are 6.3, 20, 63 and 199 places; below 16 and above 64 it is clear.
+  local function near(a, b) tap.ok(math.abs(a - b) < 1e-6, a .. " and " .. b) end
+  near(scaled[30][1], plain[30][1])
+  near(scaled[33][4], plain[5][4])                          -- place 32 is where place 4 was
+  for pair, share in pairs { [2] = 0.7403565, [3] = 0.0061972 } do
+    near(scaled[2][pair], math.sin(100 ^ (-(pair - 1) / 4) * (share + (1 - share) / 8)))
+  end
+  local cos = model.angles.cos:totable()
+  near(scaled[30][2] ^ 2 + cos[30][2] ^ 2, 1)
+  tap.equal(#model:generate({ 1, 2 }, { length = 5 }), 7)
+  for _, wrong in ipairs { { "rope_type", "yarn", "of type yarn" }, { "factor", "8", "factor = 8; a number" },
+    { "high_freq_factor", 1, "high_freq_factor = 1 must be above" }, { "factr", 8, "did you mean 'factor'" } } do
+    local given, bad = sizes.rope_scaling, {}
+    for key, v in pairs(given) do bad[key] = v end
+    bad[wrong[1]], sizes.rope_scaling = wrong[2], bad
+    tap.raises("invalid", wrong[3], nn.llama, sizes)
+    sizes.rope_scaling = given
+  end
+end)
+
+tap.test("heads need not share the width", function()
+  local model = nn.llama { layers = 1, heads = 3, kv_heads = 1, head_width = 4, width = 10, context = 8, vocab = 8 }
+  local a = model.blocks[1].attention
+  tap.equal({ a.q.weight:shape(), a.k.weight:shape(), a.out.weight:shape() }, { { 12, 10 }, { 4, 10 }, { 10, 12 } })
+  tap.equal(model(ids { 1, 2, 3 }):shape(), { 1, 3, 8 })
+  tap.equal(#model:generate({ 1, 2 }, { length = 5 }), 7)
+  tap.raises("invalid", "width = 10 cannot be shared among heads = 3", nn.llama, { layers = 1, heads = 3, width = 10,
+    context = 8, vocab = 8 })
+  tap.raises("invalid", "head_width = 1.5", nn.attention, 8, 4, { head_width = 1.5 })
+end)
+
+tap.test("dropout of the models drops weights of attention, too, and none of it is one operation", function()
+  local x = ids { 1, 2, 3, 4 }
+  local function attends(o) return nn.gpt(o).blocks[1].attention.dropout end
+  local o = { layers = 1, heads = 2, width = 16, context = 8, vocab = 64, dropout = 0.2 }
+  tap.equal({ attends(o), nn.bert(o).blocks[1].attention.dropout }, { 0.2, 0.2 })
+  o.attention_dropout = 0
+  tap.equal({ attends(o), nn.bert(o).blocks[1].attention.dropout, nn.gpt2(o).blocks[1].attention.dropout },
+    { 0, 0, 0 })
+  for _, make in ipairs { nn.gpt, nn.bert } do
+    for p, calls in pairs { [0] = 1, [0.2] = 0 } do
+      o.attention_dropout = p
+      local model = make(o)
+      local f = rille.compile(function(t) return model(t) end)
+      local found = 0
+      for _ = 1, 3 do f(x) end
+      for _, row in ipairs(f:explain().operations) do
+        if row.name:find("^attention") then found = found + row.calls end
+      end
+      tap.equal(found, calls)
+    end
+  end
+end)
+
 tap.test("running statistics are state, not parameters", function()
   local norm = nn.batch_norm(3)
   tap.equal(#norm:parameters(), 2)

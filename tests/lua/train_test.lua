@@ -257,6 +257,42 @@ tap.test("tensors of a file by their names", function()
   os.remove(path)
 end)
 
+tap.test("a model in several files: by their index, or by the folder", function()
+  local dir = os.tmpname()
+  os.remove(dir)
+  os.execute("mkdir " .. dir)
+  local function write_index(text)
+    local file = io.open(dir .. "/model.safetensors.index.json", "w")
+    file:write(text)
+    file:close()
+  end
+  tap.raises("io", "has neither model.safetensors nor its index", rille.data.load_tensors, dir)
+  rille.data.save_tensors(dir .. "/model.safetensors", { a = dev:ones { 1 } })
+  tap.equal(rille.data.load_tensors(dir).a:totable(), { 1 })
+  rille.data.save_tensors(dir .. "/one.safetensors", { a = dev:ones { 2 }, b = dev:zeros { 3 } },
+    { metadata = { format = "pt" } })
+  rille.data.save_tensors(dir .. "/two.safetensors", { a = dev:zeros { 4 }, c = dev:full { 2, value = 5 } })
+  write_index [[{"metadata": {"total_size": 28},
+    "weight_map": {"a": "one.safetensors", "b": "one.safetensors", "c": "two.safetensors"}}]]
+  for _, path in ipairs { dir, dir .. "/model.safetensors.index.json" } do
+    local tensors, metadata = rille.data.load_tensors(path)
+    tap.equal({ tensors.a:totable(), tensors.b:totable(), tensors.c:totable() }, { { 1, 1 }, { 0, 0, 0 }, { 5, 5 } })
+    tap.equal(metadata, { format = "pt" })
+  end
+  write_index [[{"weight_map": {"a": "one.safetensors", "d": "two.safetensors"}}]]
+  tap.raises("integrity", "'d' is not in " .. dir .. "/two.safetensors", rille.data.load_tensors, dir)
+  write_index [[{"weight_map": {"a": "one.safetensors", "e": "three.safetensors"}}]]
+  tap.raises("io", "its shard 'three.safetensors' is missing ('e' is in it)", rille.data.load_tensors, dir)
+  write_index [[{"weight_map": {"a": "../one.safetensors"}}]]
+  tap.raises("integrity", "which is no file's name", rille.data.load_tensors, dir)
+  for _, text in ipairs { "{", "[1]", "{}", [[{"weight_map": {}}]] } do
+    write_index(text)
+    tap.raises("integrity", "no index of safetensors files", rille.data.load_tensors, dir)
+  end
+  tap.raises("io", "nowhere", rille.data.load_tensors, "/nowhere/model.safetensors.index.json")
+  os.execute("rm -r " .. dir)
+end)
+
 tap.test("products in bf16, parameters and gradients in f32", function()
   local model = rille.nn.linear(16, 4, { seed = 2 })
   local x = dev:randn { 8, 16 }

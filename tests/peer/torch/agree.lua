@@ -17,6 +17,35 @@ function cases.gpt2(dev)
   return { parameters = model:count() }
 end
 
+-- The models of models.py, each of the weights that it wrote.
+function cases.models(dev)
+  local nn, out = rille.nn, {}
+  local function add(name, make, o, call)
+    o.weights = path(name == "llama untied" and name or name .. ".safetensors")
+    local model, given = make(o):eval(), rille.data.load_tensors(path(name .. ".inputs.safetensors"))
+    out[name] = rille.no_grad(function() return call(model, given) end)
+  end
+  for name, more in pairs { untied = { rope_base = 500000 }, tied = { tied = true }, scaled = { rope_base = 100,
+    rope_scaling = { rope_type = "llama3", factor = 8, low_freq_factor = 1, high_freq_factor = 4,
+      original_max_position_embeddings = 64 } }, ["wide heads"] = { head_width = 16, kv_heads = 1 } } do
+    local o = { layers = 2, heads = 4, kv_heads = 2, width = 32, hidden = 48, context = 64, vocab = 61, eps = 1e-3 }
+    for key, v in pairs(more) do o[key] = v end
+    add("llama " .. name, nn.llama, o, function(model, given) return model(given.ids) end)
+  end
+  for _, name in ipairs { "bert", "bert old names" } do
+    add(name, nn.bert, { layers = 2, heads = 4, width = 32, context = 16, vocab = 61 }, function(model, given)
+      return model(given.ids, { segments = given.segments, lengths = given.lengths })
+    end)
+  end
+  for _, depth in ipairs { 18, 50 } do
+    add("resnet " .. depth, nn.resnet, { depth = depth, width = 8, classes = 10 }, function(model, given)
+      return model(given.images)
+    end)
+  end
+  rille.data.save_tensors(path("models.safetensors"), out)
+  return {}
+end
+
 function cases.published(dev)
   local model = rille.nn.gpt2 { weights = args.weights }
   local given = rille.data.load_tensors(path("ids.safetensors"))

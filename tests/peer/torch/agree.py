@@ -1,11 +1,15 @@
-"""Rille beside PyTorch and Python's safetensors: the logits of the same GPT-2 weights, files in both directions,
-attention as torch.nn.MultiheadAttention has it, and twelve steps of each optimizer.
+"""Rille beside PyTorch and Python's safetensors: the logits of the same weights, of GPT-2 here and of the models in
+models.py, files in both directions, attention as torch.nn.MultiheadAttention has it, and twelve steps of each
+optimizer.
 
 usage: agree.py RILLE VENV_FOLDER [--weights gpt2/model.safetensors]. The packages come from PyPI into a virtual
-environment that is made there, or RILLE_TORCH_PYTHON has them; exit code 77 = skipped. With --weights the published
-124M model is compared, too.
+environment that is made there, or RILLE_TORCH_PYTHON has torch and numpy; exit code 77 = skipped. Where safetensors
+are not installed the files are written and read by a few lines here. With --weights the published 124M model is
+compared, too.
 """
-import json, os, pathlib, subprocess, sys, tempfile, venv
+import importlib.util, json, os, pathlib, struct, subprocess, sys, tempfile, venv
+
+import models
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = ["torch", "numpy", "safetensors"]
@@ -25,12 +29,44 @@ def enter_venv(folder):
     sys.exit(subprocess.run([python, *sys.argv], env=dict(os.environ, RILLE_AGREE_INSIDE="1")).returncode)
 
 
+KINDS = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16", "I64": "int64", "BOOL": "bool"}
+
+
+def write_tensors(tensors, path):
+    import torch
+    header, parts, at = {}, [], 0
+    for name, t in tensors.items():
+        raw = t.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        kind = next(k for k, n in KINDS.items() if getattr(torch, n) == t.dtype)
+        header[name] = {"dtype": kind, "shape": list(t.shape), "data_offsets": [at, at + len(raw)]}
+        parts.append(raw)
+        at += len(raw)
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(parts))
+
+
+def read_tensors(path):
+    import torch
+    raw = pathlib.Path(path).read_bytes()
+    start = 8 + struct.unpack_from("<Q", raw)[0]
+    out = {}
+    for name, at in json.loads(raw[8:start]).items():
+        if name != "__metadata__":
+            part = bytearray(raw[start + at["data_offsets"][0]:start + at["data_offsets"][1]])
+            out[name] = torch.frombuffer(part, dtype=getattr(torch, KINDS[at["dtype"]])).reshape(at["shape"])
+    return out
+
+
 class Files:
-    """Python's own safetensors."""
+    """Python's own safetensors, where they are installed."""
 
     def __init__(self):
-        from safetensors.torch import load_file, save_file
-        self.load, self.save = load_file, save_file
+        if importlib.util.find_spec("safetensors"):
+            from safetensors.torch import load_file, save_file
+            self.load, self.save = load_file, save_file
+        else:
+            print("safetensors are not installed: the test writes and reads their form itself")
+            self.load, self.save = read_tensors, write_tensors
 
 
 def gpt2_weights(layers, width, context, vocab):
@@ -107,6 +143,24 @@ def check_gpt2(rille, files):
     assert torch.equal(written["blocks.2.attention.qkv.weight"], w["h.1.attn.c_attn.weight"].T)
     assert len(written) == len(w), sorted(written)
     print(f"{len(written)} tensors read and written")
+
+
+def check_models(rille, files):
+    """Models of others by their published names: logits beside models.py in f64."""
+    import torch
+    cases, wanted = models.cases(), {}
+    for name, (weights, inputs, logits) in cases.items():
+        models.save(files.save, rille.home, name, weights)
+        files.save(inputs, rille.path(name + ".inputs.safetensors"))
+        exact = {n: t.double() if t.is_floating_point() else t for n, t in (weights | inputs).items()}
+        wanted[name] = logits(exact)
+    rille("models")
+    got = files.load(rille.path("models.safetensors"))
+    assert set(got) == set(wanted), set(got) ^ set(wanted)
+    for name, want in wanted.items():
+        off = (got[name] - want).abs().max().item()
+        print(f"{name}: logits (largest {want.abs().max():.1f}) beside f64: {off:.1e}")
+        assert want.isfinite().all() and want.std() > 0.05 and off < 1e-4, (name, off)
 
 
 def check_published(rille, files, path):
@@ -265,8 +319,13 @@ def check_optimizers(rille, files):
 def main():
     folder = pathlib.Path(sys.argv[2])
     enter_venv(folder)
+    for package in ("torch", "numpy"):
+        if not importlib.util.find_spec(package):
+            print(f"skipped: {sys.executable} has no {package}")
+            sys.exit(77)
     rille, files = Rille(sys.argv[1]), Files()
     check_gpt2(rille, files)
+    check_models(rille, files)
     check_attention(rille, files)
     check_optimizers(rille, files)
     if len(sys.argv) > 4:
