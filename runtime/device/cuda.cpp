@@ -211,9 +211,13 @@ Result<std::shared_ptr<void>> CudaDevice::load(const Kernel& kernel) {
   if (!function) return not_loaded(kernel.name(), arch(), cuda_error(why));
   auto loaded = std::make_shared<LoadedKernel>(std::static_pointer_cast<CudaDevice>(shared_from_this()), function);
   for (const auto& c : kernel.constants()) {
-    RILLE_CHECK(checked([&](auto* f) {
+    auto set = checked([&](auto* f) {
       return table_->set_constant(handle_, function, c.name.c_str(), c.bytes.data(), c.bytes.size(), f);
-    }));
+    });
+    if (set) continue;
+    Error e = std::move(set).error();
+    e.message = fmt::format("kernel {}: constant {}", kernel.name(), e.message);
+    return e;
   }
   kernel.keep_loaded(this, loaded);
   return std::shared_ptr<void>(std::move(loaded));

@@ -1,5 +1,5 @@
 // The words of a C++ text, with their places. Comments and blanks are left out; strings, also raw ones, are one word.
-// Used by kernel_source.cpp only.
+// Used by kernel_source.cpp, and by NVRTC's stand-in of the tests.
 #pragma once
 
 #include <string>

@@ -114,6 +114,9 @@ local profile = dev:profile(function() return (a + a):totable() end)
 print("profile", profile.timed_by, profile.why or "")
 local ok, k = pcall(dev.kernel, dev, [[__global__ void one(float* x) { x[0] = 5; }]])
 print("kernel", ok, k)
+-- A rank without NCCL says so before it meets others; with it, it cannot listen there.
+local ok, why = pcall(rille.communicator, { rank = 0, world = 2, address = "192.0.2.1:9", token = "t", device = dev })
+print("ranks", why.kind, why.message)
 """
 answers = ("matmul\t32768", "conv2d\t36", "fft\t128", "compiled\t3072\t")
 
@@ -134,6 +137,7 @@ hidden = hide()
 parts = {"cublaslt": ("cuBLASLt", "libcublasLt.so.13", "nvidia-cublas", "matrix products"),
          "cudnn": ("cuDNN", "libcudnn.so.9", "nvidia-cudnn-cu13", "convolutions"),
          "cufft": ("cuFFT", "libcufft.so.12", "nvidia-cufft", "Fourier transforms"),
+         "nccl": ("NCCL", "libnccl.so.2", "nvidia-nccl-cu13", "communicators between GPUs"),
          "cupti": ("CUPTI", "libcupti.so.13", "nvidia-cuda-cupti", "dev:profile"),
          "nvrtc": ("NVRTC", "libnvrtc.so.13", "nvidia-cuda-nvrtc", "user kernels")}
 for word, (name, file, wheel, lost) in parts.items():
@@ -152,6 +156,8 @@ for word, (name, file, wheel, lost) in parts.items():
               "RILLE_CUDA_PATH" in row["costs"], row)
     code, out, said = script(everything, **more)
     check(f"without {name} all is computed", code == 0 and all(a in out for a in answers), out + said)
+    check(f"without {name}, ranks on GPUs say so if it is NCCL", "ranks\t" + (
+          "device\tcommunicators on GPUs need NCCL" if word == "nccl" else "network\t") in out, out)
     check(f"without {name}, its own operations say so and no others",
           (("profile\tevents" in out) == (word == "cupti")) and (("kernel\tfalse" in out) == (word == "nvrtc")) and
           (("NVRTC" in out) == (word == "nvrtc")) and (("joined" in out) == (word != "nvrtc")), out)

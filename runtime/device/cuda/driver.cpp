@@ -78,6 +78,8 @@ constexpr Advice advice[] = {
     {cu::hardware_stack, culprit},
     {cu::assert, culprit},
     {cu::launch_failed, culprit},
+    {cu::cooperative_too_large,
+     "all blocks of a cooperative launch run at once: fewer blocks, fewer threads in each, or less shared memory"},
     {cu::ecc_uncorrectable, "the GPU's memory is faulty (nvidia-smi -q -d ECC): take another machine, and resume from "
                             "the last checkpoint"},
     {cu::nvlink_uncorrectable,

@@ -259,13 +259,15 @@ void unload(Card* card, Function* function) {
   delete function;
 }
 
+// Returns when the copy is over: the kernel may be launched on any stream, and only one of them waits for copies.
 bool set_constant(Card* card, Function* function, const char* name, const void* bytes, std::size_t count, Failure* f) {
   CUdeviceptr at = 0;
   std::size_t room = 0;
   const Current current(*card);
   if (!card->ok(card->driver.cuModuleGetGlobal(&at, &room, function->module, name), name, *f)) return false;
-  if (count > room) return refuse(*f, int(ErrorKind::invalid), "", "%s holds %zu bytes, not %zu", name, room, count);
-  return card->upload(reinterpret_cast<void*>(at), bytes, count, 0, *f);
+  if (count != room) return refuse(*f, int(ErrorKind::invalid), "", "%s holds %zu bytes, not %zu", name, room, count);
+  return card->upload(reinterpret_cast<void*>(at), bytes, count, 0, *f) &&
+         card->ok(card->driver.cuStreamSynchronize(card->copies), name, *f);
 }
 
 bool launch(Card* card, Function* function, const Shape* s, void** arguments, Failure* f) {

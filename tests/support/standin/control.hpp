@@ -28,6 +28,7 @@ struct Options {
 struct Report {
   std::int64_t library_calls = 0, launches = 0, graph_launches = 0, graphs = 0, uploads = 0, numbers = 0;
   std::int64_t peer_copies = 0, peers_enabled = 0;
+  std::int64_t failures = 0;           // calls that failed because the test asked for it
   std::int64_t live_bytes = 0, pinned_bytes = 0, streams = 0, events = 0, modules = 0, contexts = 0;
   char wrong[400] = {};                // the first misuse: a copy outside of memory, a stream that waits for ever,
                                        // a module that goes before its kernels have run

@@ -2,8 +2,12 @@
 // kernels run through the shim (tests/support/shim_kernels.hpp).
 #include <dlfcn.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "../shim_kernels.hpp"
 #include "world.hpp"
@@ -16,8 +20,12 @@ namespace {
 
 thread_local std::vector<int> contexts;              // cards, the current one last
 
+constexpr unsigned multiprocessors = 2;              // of an sm_90
+
 struct Module {
   void* library = nullptr;
+  std::string kernel;                                // its lowered name
+  std::vector<std::uintptr_t> variables;             // device memory as long as it is loaded
   std::shared_ptr<int> pending = std::make_shared<int>(0);   // launches that have not run
 };
 struct Callable {
@@ -45,6 +53,7 @@ struct Entered {
     const int number = ++w.calls[key];
     if (o.fail_function && (o.fail_at == number || o.fail_at < 0) && key == o.fail_function) {
       result = o.fail_code;
+      ++w.report.failures;
       if (is_loss(result)) w.losses.emplace(card, result);
     }
     lost = wants_context && w.lost(card) != cu::success;
@@ -96,8 +105,34 @@ bool captures() {
   return false;
 }
 
+// A copy: the loader would hand out the same library twice, and with it the same variables.
+void* load_copy(const std::string& path) {
+  static int count = 0;
+  const std::string copy = path + "-standin-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
+  std::error_code failed;
+  std::filesystem::copy_file(path, copy, failed);
+  void* const library = failed ? nullptr : ::dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::filesystem::remove(copy, failed);
+  return library;
+}
+
+const rille_abi::Kernel* kernel_of(const Module& module) {
+  return module.library ? static_cast<const rille_abi::Kernel*>(::dlsym(module.library, "rille_kernel")) : nullptr;
+}
+
+bool is_possible(const unsigned (&grid)[3], const unsigned (&block)[3]) {
+  for (int i = 0; i < 3; ++i) if (!grid[i] || !block[i]) return false;
+  return grid[1] <= 65535 && grid[2] <= 65535 && block[0] * block[1] * block[2] <= 1024;
+}
+
+// Whether the multiprocessors hold all blocks at once.
+bool is_resident(const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared) {
+  const unsigned warps = (block[0] * block[1] * block[2] + 31) / 32, by_shared = (228u << 10) / (shared + 1024);
+  return std::uint64_t(grid[0]) * grid[1] * grid[2] <= multiprocessors * std::min({32u, 64 / warps, by_shared});
+}
+
 CUresult launch(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared, CUstream stream,
-                void** arguments) {
+                void** arguments, bool cooperative) {
   const auto& callable = *reinterpret_cast<Callable*>(f);
   ++world().report.launches;
   // The values as they are now: what changes later does not count.
@@ -113,6 +148,7 @@ CUresult launch(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)
   std::copy(grid, grid + 3, run.grid);
   std::copy(block, block + 3, run.block);
   run.shared_bytes = shared;
+  run.cooperative = cooperative;
   const bool captured = of(stream).capturing;        // the graph's business
   *callable.pending += !captured;
   return add(stream, {.kind = 10, .name = callable.name.c_str()},
@@ -163,6 +199,7 @@ API cuGetErrorName(CUresult r, const char** name) {
     case cu::illegal_address: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
     case cu::ecc_uncorrectable: *name = "CUDA_ERROR_ECC_UNCORRECTABLE"; break;
     case cu::launch_failed: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
+    case cu::cooperative_too_large: *name = "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"; break;
     case cu::unsupported_ptx: *name = "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"; break;
     case cu::no_binary_for_gpu: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; break;
     case cu::driver_mismatch: *name = "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"; break;
@@ -193,7 +230,8 @@ API cuDeviceGetPCIBusId(char* bus, int bytes, CUdevice d) {
 API cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) { *bytes = world().options.memory_bytes; return cu::success; }
 API cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
   *value = attribute == cu::capability_major ? 9 : attribute == cu::capability_minor ? 0
-           : attribute == cu::multiprocessors ? 2 : attribute == cu::shared_per_block_optin ? 227 << 10
+           : attribute == cu::multiprocessors ? int(multiprocessors)
+           : attribute == cu::shared_per_block_optin ? 227 << 10
            : attribute == cu::l2_cache ? 50 << 20 : 0;
   return cu::success;
 }
@@ -353,7 +391,10 @@ API cuGraphLaunch(CUgraphExec e, CUstream s) {
   ENTER();
   ++w.report.graph_launches;
   return w.add(of(s), [graph = *reinterpret_cast<std::shared_ptr<Graph>*>(e)] {
-    for (auto call : graph->calls) call();        // a copy each time: a call must not change what the next one sees
+    for (auto call : graph->calls) {              // a copy each time: a call must not change what the next one sees
+      world().spoil_freed();
+      call();
+    }
   });
 }
 // What a lost device held goes with the process. Here it goes at once, so that a leak is one of the plug-in's.
@@ -421,8 +462,12 @@ API cuModuleLoadData(CUmodule* m, const void* image) {
   auto made = std::make_unique<Module>();
   const char* const text = static_cast<const char*>(image);
   if (std::strncmp(text, "\x7f" "ELFstandin:", 12) == 0) {
-    made->library = ::dlopen(text + 12, RTLD_NOW | RTLD_LOCAL);
-    if (!made->library) return cu::invalid_image;
+    const std::string named = text + 12;
+    const auto end = named.find('\n');
+    if (end == named.npos) return cu::invalid_image;
+    made->kernel = named.substr(0, end);
+    made->library = load_copy(named.substr(end + 1));
+    if (!kernel_of(*made)) return cu::invalid_image;
   }
   ++w.report.modules;
   *m = reinterpret_cast<CUmodule>(made.release());
@@ -433,6 +478,7 @@ API cuModuleUnload(CUmodule m) {
   auto* const module = reinterpret_cast<Module*>(m);
   const bool early = entered.result == cu::success && *module->pending;
   if (early) world().wrong("a module is unloaded before its kernels have run");
+  for (const auto variable : module->variables) world().memory.erase(variable);
   if (module->library && entered.result == cu::success && !early) ::dlclose(module->library);
   if (entered.result == cu::success || entered.lost) delete module;
   if (entered.result == cu::success) --world().report.modules;
@@ -441,9 +487,7 @@ API cuModuleUnload(CUmodule m) {
 API cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   ENTER();
   const auto& module = *reinterpret_cast<Module*>(m);
-  auto* const library = module.library;
-  const auto* kernel = shim_kernel(name);
-  if (library) kernel = static_cast<const rille_abi::Kernel*>(::dlsym(library, "rille_kernel"));
+  const auto* kernel = !module.library ? shim_kernel(name) : name == module.kernel ? kernel_of(module) : nullptr;
   if (!kernel) return cu::not_found;
   static std::map<std::string, Callable>* const callables = new std::map<std::string, Callable>;
   auto& callable = (*callables)[std::string(name) + "@" + std::to_string(std::uintptr_t(kernel)) + "@" +
@@ -452,8 +496,20 @@ API cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   *f = reinterpret_cast<CUfunction>(&callable);
   return cu::success;
 }
-API cuModuleGetGlobal_v2(CUdeviceptr*, std::size_t*, CUmodule, const char*) {
+API cuModuleGetGlobal_v2(CUdeviceptr* p, std::size_t* bytes, CUmodule m, const char* name) {
   ENTER();
+  auto& module = *reinterpret_cast<Module*>(m);
+  const auto* kernel = kernel_of(module);
+  for (unsigned i = 0; kernel && i < kernel->symbols; ++i) {
+    const auto& variable = kernel->symbol[i];
+    if (std::strcmp(variable.name, name) != 0) continue;
+    const auto place = reinterpret_cast<std::uintptr_t>(variable.at);
+    w.memory[place] = Range{nullptr, variable.bytes, false, contexts.back()};
+    module.variables.push_back(place);
+    *p = place;
+    *bytes = variable.bytes;
+    return cu::success;
+  }
   return cu::not_found;
 }
 API cuFuncSetAttribute(CUfunction, int, int) {
@@ -463,15 +519,21 @@ API cuFuncSetAttribute(CUfunction, int, int) {
 API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, CUstream s, void** arguments, void**) {
   ENTER();
-  if (!gx || !gy || !gz || !bx || !by || !bz || gy > 65535 || gz > 65535 || bx * by * bz > 1024) {
+  if (!is_possible({gx, gy, gz}, {bx, by, bz})) {
     w.wrong("a launch of a grid that no GPU takes");
     return cu::invalid_value;
   }
-  return launch(f, {gx, gy, gz}, {bx, by, bz}, shared, s, arguments);
+  return launch(f, {gx, gy, gz}, {bx, by, bz}, shared, s, arguments, false);
 }
 API cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                               unsigned bz, unsigned shared, CUstream s, void** arguments) {
-  return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, s, arguments, nullptr);
+  ENTER();
+  if (!is_possible({gx, gy, gz}, {bx, by, bz})) {
+    w.wrong("a launch of a grid that no GPU takes");
+    return cu::invalid_value;
+  }
+  if (!is_resident({gx, gy, gz}, {bx, by, bz}, shared)) return cu::cooperative_too_large;
+  return launch(f, {gx, gy, gz}, {bx, by, bz}, shared, s, arguments, true);
 }
 
 }  // extern "C"

@@ -37,6 +37,7 @@ void World::reset(const Options& o) {
   streams.clear();
   events.clear();
   memory.clear();
+  freed.clear();
   pinned.clear();
   calls.clear();
   streams_made = 0;
@@ -62,8 +63,13 @@ bool World::free(std::uintptr_t at) {
   if (found == memory.end() || found->second.freed) return false;
   found->second.freed = true;
   std::memset(reinterpret_cast<void*>(at), freed_byte, found->second.size);
+  freed.emplace_back(at, found->second.size);
   report.live_bytes -= std::int64_t(found->second.size);
   return true;
+}
+
+void World::spoil_freed() {
+  for (const auto& [at, bytes] : freed) std::memset(reinterpret_cast<void*>(at), freed_byte, bytes);
 }
 
 bool World::inside(std::uintptr_t at, std::size_t bytes) const {

@@ -71,6 +71,7 @@ class World {
   std::vector<Stream*> streams;
   std::set<Event*> events;
   std::map<std::uintptr_t, Range> memory, pinned;
+  std::vector<std::pair<std::uintptr_t, std::size_t>> freed;
   std::map<std::string, int> calls;
   unsigned streams_made = 0;
   std::int64_t ran = 0;
@@ -82,6 +83,7 @@ class World {
 
   char* allocate(std::size_t bytes, int card);   // filled with bytes that are no number
   bool free(std::uintptr_t at);            // poisoned, and never given out again
+  void spoil_freed();                      // as others would, who were given it since
   bool inside(std::uintptr_t at, std::size_t bytes) const;
   int card_of(std::uintptr_t at) const;    // whose memory it is; -1: nobody's
   bool is_pinned(const void* at, std::size_t bytes) const;

@@ -124,6 +124,27 @@ TEST_CASE("a compiled function on a CUDA device is captured once and replayed", 
   CHECK(standin.report().graph_launches == 4);     // calls 1 and 2 are plain, the third captures
 }
 
+TEST_CASE("a captured sequence keeps the working memory that it was captured with", "[cuda]") {
+  const auto program = [](const std::shared_ptr<Graph>& g) {
+    const Tensor index = get(arange(*g, 0, 16, 1)), ones = get(full(*g, dims({16}), 1, DType::f32));
+    std::vector<double> out;
+    Compiled total(g);
+    for (int i = 0; i < 8; ++i) {
+      const auto x = counted(*g, 16'384, i);           // its sum goes through partial sums in working memory
+      if (get(total.begin({x})) == Compiled::Next::call) get(total.end({get(sum(total.arguments()[0]))}));
+      out.push_back(numbers(total.outputs()[0])[0]);
+      if (i != 5) continue;                            // the third call captures; this takes more than there was
+      const auto large = get(scatter(get(zeros(*g, dims({400'000}))), 0, index, ones));
+      out.push_back(numbers(get(sum(large)))[0]);
+    }
+    return out;
+  };
+  const Standin standin;
+  CHECK(program(standin.graph()) == program(new_graph()));
+  CHECK(std::string(standin.report().wrong).empty());
+  CHECK(standin.report().graph_launches == 6);
+}
+
 TEST_CASE("an argument that a compiled function writes is written", "[cuda]") {
   const Standin standin;
   const auto g = standin.graph();

@@ -2,7 +2,7 @@
 // the card and the driver's code and stays, nobody waits for ever, nothing is left behind, and the other card goes on.
 #include <future>
 
-#include "standin.hpp"
+#include "streams.hpp"
 
 namespace rille::tensor {
 namespace {
@@ -72,11 +72,43 @@ Told story(const std::shared_ptr<Graph>& a, const std::shared_ptr<Graph>& b) {
 
 const std::vector<double> undisturbed = {64, 192, 320, 448, 576, 704, 2, 48, 80, 2};
 
-// How many of the calls of `function` on the first card could be the one that fails.
-int lost_at_each(const char* function, int code) {
+// Launches on a stream of the first card, between an event of its own order and an event of the stream.
+Result<double> on_stream(Graph& a) {
+  const Adder add_to(a);
+  RILLE_TRY(const StreamPtr s, make_stream(a));
+  RILLE_TRY(const Tensor x, full(a, dims({n}), 2, DType::f32));
+  RILLE_TRY(const Tensor y, full(a, dims({n}), 1, DType::f32));
+  RILLE_TRY(const auto before, record(a, nullptr));
+  RILLE_CHECK(wait(a, s, before));
+  RILLE_CHECK(add_to.tried(s, 3, x, y));
+  RILLE_CHECK(add_to.tried(s, 1, x, y));
+  RILLE_TRY(const auto after, record(a, s));
+  RILLE_CHECK(waited_for(a, after));
+  RILLE_TRY(const Tensor all, sum(y));
+  return a.item_blocking(all);
+}
+
+Told stream_story(const std::shared_ptr<Graph>& a, const std::shared_ptr<Graph>&) {
+  Told told;
+  told.take(on_stream(*a));
+  told.take(on_stream(*a));
+  return told;
+}
+
+const std::vector<double> undisturbed_stream = {9 * n, 9 * n};
+
+struct Lost {
+  int given = 0;                                       // calls of the function that failed, one in each run
+  int told = 0;                                        // runs in which somebody heard of it
+};
+
+// Each call of `function` on the first card fails once, until there is none that could.
+Lost lost_at_each(const char* function, int code, decltype(&story) tells = story,
+                  const std::vector<double>& values = undisturbed) {
   const std::string of_first = std::string(function) + "@0";
-  int silent = 0, at = 0;
-  while (silent < 2 && at < 400) {
+  Lost lost;
+  for (int at = 0, failures = 1; failures > 0;) {
+    REQUIRE(at < 400);
     Options o;
     o.cards = 2;
     o.fail_function = of_first.c_str();
@@ -93,23 +125,29 @@ int lost_at_each(const char* function, int code) {
       } else {
         const auto a = get(Graph::create(*first));
         a->manual_seed(7);
-        told = story(a, b);
+        told = tells(a, b);
         first = make_error(ErrorKind::internal, "closed");
       }
       CHECK(numbers(get(add(get(full(*b, dims({2}), 1, DType::f32)), 1))) == std::vector<double>{2, 2});
     }
     for (const auto& e : told.errors) {
       CHECK(e.kind == ErrorKind::device);
-      CHECK(e.code == "cuda_" + std::to_string(code));
-      CHECK(e.message.starts_with("cuda:0: "));
+      const bool of_kernel = e.message.starts_with("kernel add_to: ");   // a user's kernel tells it in its own name
+      CHECK(e.code == (of_kernel ? "kernel_check" : "cuda_" + std::to_string(code)));
+      CHECK(e.message.starts_with(of_kernel ? "kernel add_to: cuda:0: " : "cuda:0: "));
+      CHECK(e.message.find("(" + std::to_string(code) + ")") != std::string::npos);
       CHECK(e.hint.starts_with("the device is lost to this process: start it again, and resume"));
     }
-    if (told.errors.empty()) CHECK(told.values == undisturbed);
+    if (told.errors.empty()) CHECK(told.values == values);
     const auto left = standin.left();
     CHECK(std::string(left.wrong) == "");
-    silent = told.errors.empty() ? silent + 1 : 0;
+    failures = int(left.failures);
+    CHECK(failures <= 1);
+    lost.given += failures;
+    lost.told += !told.errors.empty();
   }
-  return at - 2;
+  CHECK(lost.told <= lost.given);
+  return lost;
 }
 
 TEST_CASE("two cards tell the same story each time", "[cuda]") {
@@ -125,28 +163,36 @@ TEST_CASE("two cards tell the same story each time", "[cuda]") {
 }
 
 TEST_CASE("a card that is lost in a copy says so, and the other one goes on", "[cuda]") {
-  CHECK(lost_at_each("cuMemcpyHtoDAsync_v2", 719) > 2);
-  CHECK(lost_at_each("cuMemcpyDtoHAsync_v2", 719) > 2);
-  CHECK(lost_at_each("cuMemcpyDtoDAsync_v2", 719) > 0);
-  CHECK(lost_at_each("cuMemcpyPeerAsync", 719) > 0);
+  CHECK(lost_at_each("cuMemcpyHtoDAsync_v2", 719).told > 2);
+  CHECK(lost_at_each("cuMemcpyDtoHAsync_v2", 719).told > 2);
+  CHECK(lost_at_each("cuMemcpyDtoDAsync_v2", 719).told > 0);
+  CHECK(lost_at_each("cuMemcpyPeerAsync", 719).told > 0);
 }
 
 TEST_CASE("a card that is lost in a capture or a replay says so", "[cuda]") {
   for (const char* function : {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags"})
-    CHECK(lost_at_each(function, 700) == 1);
-  CHECK(lost_at_each("cuGraphLaunch", 700) > 1);
+    CHECK(lost_at_each(function, 700).told == 1);
+  CHECK(lost_at_each("cuGraphLaunch", 700).told > 1);
 }
 
 TEST_CASE("a card that is lost in a launch or a wait says so", "[cuda]") {
-  CHECK(lost_at_each("cuLaunchKernel", 700) > 2);
+  CHECK(lost_at_each("cuLaunchKernel", 700).told > 2);
   for (const char* function : {"cuEventRecord", "cuEventSynchronize", "cuStreamWaitEvent", "cuMemAlloc_v2",
                                "cuMemHostAlloc", "cuModuleLoadData", "cuModuleGetFunction", "cuMemsetD8Async"})
-    CHECK(lost_at_each(function, 717) > 0);
+    CHECK(lost_at_each(function, 717).told > 0);
+}
+
+TEST_CASE("a card that is lost on a user's stream says so", "[cuda]") {
+  for (const char* function : {"cuStreamCreate", "cuLaunchKernel", "cuEventCreate", "cuEventRecord",
+                               "cuStreamWaitEvent", "cuEventQuery", "cuModuleLoadData"}) {
+    INFO(function);
+    CHECK(lost_at_each(function, 700, stream_story, undisturbed_stream).told > 1);
+  }
 }
 
 TEST_CASE("a card that is lost while it is given back leaves the other one alone", "[cuda]") {
   for (const char* function : {"cuStreamSynchronize", "cuMemFree_v2", "cuGraphExecDestroy", "cuModuleUnload"})
-    CHECK(lost_at_each(function, 719) >= -1);          // who frees asks for no answer: the next one is told
+    CHECK(lost_at_each(function, 719).given > 0);      // who frees asks for no answer: the next one is told
 }
 
 }  // namespace

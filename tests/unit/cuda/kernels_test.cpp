@@ -1,0 +1,149 @@
+// Users' kernels on the stand-in card: their constants, instances of templates, and cooperative launches.
+#include "streams.hpp"
+
+namespace rille::tensor {
+namespace {
+
+using test::Standin;
+using test::standin::Options;
+
+constexpr const char* weighted = R"cu(
+__constant__ float weight[2];
+__global__ void weighted(int n, const float* x, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = weight[0] * x[i] + weight[1];
+}
+)cu";
+
+std::shared_ptr<device::Kernel> weighted_by(std::vector<double> weights) {
+  auto options = for_the_card();
+  options.constants = {{"weight", std::move(weights)}};
+  return get(device::Kernel::compile(weighted, options));
+}
+
+LaunchValue whole_number(int v) {
+  LaunchValue out;
+  device::put_number(rille_abi::i32, out.value, v);
+  return out;
+}
+LaunchValue pointer(const Tensor& t) {
+  LaunchValue out;
+  out.tensor = t;
+  return out;
+}
+
+void give(Graph& g, const std::shared_ptr<device::Kernel>& kernel, const StreamPtr& stream, device::LaunchShape shape,
+          const std::vector<LaunchValue>& values) {
+  auto what = std::make_shared<Launching>();
+  what->kernel = kernel;
+  what->shape = shape;
+  what->stream = stream;
+  get(launch(g, what, values));
+}
+
+device::LaunchShape of_blocks(unsigned blocks, unsigned threads) {
+  device::LaunchShape out;
+  out.grid[0] = blocks;
+  out.block[0] = threads;
+  return out;
+}
+
+// The first launches of two kernels of one source, each with its own constants. How many seeds give something else.
+int wrong_constants(Options o, int seeds, bool on_stream) {
+  int wrong = 0;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    o.seed = std::uint64_t(seed);
+    const Standin standin(o);
+    const auto g = standin.graph();
+    const StreamPtr s = on_stream ? get(make_stream(*g)) : nullptr;
+    const Tensor x = whole(*g, 2), y = whole(*g, 0), z = whole(*g, 0);
+    const auto first = weighted_by({3, 0.5}), second = weighted_by({1, -1});
+    give(*g, first, s, of_blocks(3, 32), {whole_number(n), pointer(x), pointer(y)});
+    give(*g, second, s, of_blocks(3, 32), {whole_number(n), pointer(x), pointer(z)});
+    wrong += all({y, z}) != std::vector<std::vector<double>>{std::vector<double>(n, 6.5), std::vector<double>(n, 1)};
+  }
+  return wrong;
+}
+
+TEST_CASE("a kernel's constants are there at its first launch", "[cuda]") {
+  CHECK(wrong_constants({}, 20, false) == 0);
+  CHECK(wrong_constants({}, 20, true) == 0);
+}
+
+TEST_CASE("a launch that comes before its kernel's constants is seen", "[cuda]") {
+  Options o;
+  o.no_stream_syncs = true;                            // the wait when they are set
+  CHECK(wrong_constants(o, 20, true) > 0);
+  o.no_event_waits = 1u << 0;                          // and that of the device's own order
+  CHECK(wrong_constants(o, 20, false) > 0);
+}
+
+TEST_CASE("constants of another size are refused, and the kernel is named", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  for (const auto& weights : {std::vector<double>{1}, std::vector<double>{1, 2, 3}}) {
+    const Tensor x = whole(*g, 2), y = whole(*g, 0);
+    give(*g, weighted_by(weights), nullptr, of_blocks(3, 32), {whole_number(n), pointer(x), pointer(y)});
+    const auto read = g->read_blocking(y);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().message.find("kernel weighted: constant weight holds 8 bytes, not " +
+                                    std::to_string(4 * weights.size())) == 0);
+  }
+  CHECK(numbers(whole(*g, 4)) == std::vector<double>(n, 4));
+  CHECK(std::string(standin.report().wrong).empty());
+}
+
+TEST_CASE("instances of a template are launched by their name expressions", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto source = R"cu(
+template <typename T, int N> __global__ void grow(int n, const T* by, T* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = y[i] * N + by[i];
+}
+)cu";
+  for (const bool wide : {false, true}) {
+    auto options = for_the_card();
+    options.name = wide ? "grow<double, 2>" : "grow<float, 4>";
+    const auto kernel = get(device::Kernel::compile(source, options));
+    CHECK(kernel->built().lowered_name.starts_with(wide ? "_Z4growIdLi2EE" : "_Z4growIfLi4EE"));
+    CHECK(kernel->signature() == (wide ? "grow<double, 2>(int n, const double* by, double* y)"
+                                       : "grow<float, 4>(int n, const float* by, float* y)"));
+    const DType type = wide ? DType::f64 : DType::f32;
+    const Tensor by = get(full(*g, dims({n}), 1, type)), y = get(full(*g, dims({n}), 5, type));
+    give(*g, kernel, nullptr, of_blocks(3, 32), {whole_number(n), pointer(by), pointer(y)});
+    CHECK(numbers(y) == std::vector<double>(n, wide ? 11 : 21));
+  }
+}
+
+TEST_CASE("a cooperative launch synchronises its grid, and one that does not fit is refused", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto kernel = get(device::Kernel::compile(R"cu(
+#include <cooperative_groups.h>
+__global__ void count(int* blocks, int* seen) {
+  if (threadIdx.x == 0) atomicAdd(blocks, 1);
+  cooperative_groups::this_grid().sync();
+  seen[blockIdx.x * blockDim.x + threadIdx.x] = blocks[0];
+}
+)cu", for_the_card()));
+  const auto counted = [&](unsigned blocks) {
+    const Tensor sum = get(zeros(*g, dims({1}), DType::i32)), seen = get(zeros(*g, dims({65 * 32}), DType::i32));
+    auto shape = of_blocks(blocks, 32);
+    shape.cooperative = true;
+    give(*g, kernel, nullptr, shape, {pointer(sum), pointer(seen)});
+    return g->read_blocking(seen);
+  };
+  const auto fits = get(counted(64));                  // 32 blocks on each of two multiprocessors
+  CHECK((fits.number(0) == 64 && fits.number(64 * 32 - 1) == 64 && fits.number(64 * 32) == 0));
+  const auto refused = counted(65);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::device);
+  CHECK(refused.error().message.find("kernel count: cuda:0: launching a kernel: the CUDA driver says "
+                                     "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE (720)") == 0);
+  CHECK(refused.error().hint.find("all blocks of a cooperative launch run at once: fewer blocks") == 0);
+  CHECK(get(counted(2)).number(0) == 2);               // the card is not lost
+}
+
+}  // namespace
+}  // namespace rille::tensor
