@@ -48,6 +48,7 @@ struct Comm {
   int rank = 0, number = 0;
   std::map<int, int> pairs;
   std::vector<std::pair<Call, void*>> late;   // and their streams
+  std::shared_ptr<std::atomic<int>> open = std::make_shared<std::atomic<int>>(0);   // calls that have not run
   bool asked = false, finalized = false;
 };
 
@@ -125,7 +126,11 @@ int give(Comm& comm, const Call& c, void* stream) {
     ++m->come;
   };
   const std::function<bool()> come = [m] { return m->come == m->wanted || m->ended; };
-  const std::function<void()> end = [m, c, rank, world] { finish(*m, c, rank, world); };
+  const std::function<void()> end = [m, c, rank, world, open = comm.open] {
+    finish(*m, c, rank, world);
+    --*open;
+  };
+  ++*comm.open;
   return call(stream, &contribute) || gate(stream, &come) || call(stream, &end) ? 1 : 0;
 }
 
@@ -209,7 +214,8 @@ API ncclCommGetAsyncError(void* comm, int* error) {
   auto& c = *static_cast<Comm*>(comm);
   *error = 0;
   if (std::getenv("RILLE_TEST_NCCL_FAILS")) *error = remote_error;
-  else if (!all_joined(*c.group) || (!c.late.empty() && !std::exchange(c.asked, true))) *error = in_progress;
+  else if (!all_joined(*c.group) || (c.finalized && *c.open)) *error = in_progress;
+  else if (!c.late.empty() && !std::exchange(c.asked, true)) *error = in_progress;
   else for (auto& [call, stream] : std::exchange(c.late, {})) *error = *error ? *error : give(c, call, stream);
   return 0;
 }
