@@ -27,9 +27,9 @@ Result<> CudaRanks::run(const std::vector<cuda::Collective>& calls) {
   return cuda_error(why);
 }
 
-Result<> CudaRanks::alive() const {
+Result<bool> CudaRanks::settled() const {
   cuda::Failure why;
-  if (device_->table_->ranks_alive(device_->handle_, ranks_, &why)) return success();
+  if (device_->table_->ranks_alive(device_->handle_, ranks_, &why)) return why.code == 0;
   return cuda_error(why);
 }
 

@@ -17,7 +17,7 @@ class CudaRanks {
  public:
   // Of a group to be, for all its ranks: 128 bytes.
   static Result<std::string> new_id();
-  // Waits until all have joined.
+  // Begins to join; the others have when it is settled.
   static Result<std::unique_ptr<CudaRanks>> join(std::shared_ptr<CudaDevice> device, const std::string& id, int rank,
                                                  int world);
   ~CudaRanks();
@@ -25,9 +25,11 @@ class CudaRanks {
   CudaRanks& operator=(const CudaRanks&) = delete;
 
   const std::shared_ptr<CudaDevice>& device() const { return device_; }
-  Result<> run(const std::vector<cuda::Collective>& calls);      // together
-  Result<> alive() const;
-  // What waits on the device ends without a result; the next read there says why.
+  Result<> run(const std::vector<cuda::Collective>& calls);      // together; begins to give them
+  // Or what is wrong. false: NCCL is still busy with joining, or with what run() gave; ask it nothing else then.
+  Result<bool> settled() const;
+  // What waits on the device ends without a result. Every read there says why, until a new group is joined; with ""
+  // none does, for nothing was lost.
   void give_up(const std::string& why);
 
  private:

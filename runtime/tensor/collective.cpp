@@ -147,6 +147,8 @@ Result<void> check_first(const Ranks& ranks, Kind kind, const Tensor& t) {
 
 }  // namespace
 
+bool is_collective(const kernels::Payload* payload) { return dynamic_cast<const Payload*>(payload) != nullptr; }
+
 Result<void> all_reduce_(const Ranks& ranks, const std::vector<Tensor>& tensors, collective::Reduce how) {
   Operation op;
   op.kind = Kind::all_reduce;

@@ -4,7 +4,7 @@
 // order in which it makes them, whatever it reads and when.
 //
 // Errors at once: invalid and state, what cannot be. The ranks' own (network, timeout, calls that differ) come with the
-// next read; tensors that were to change keep their old values then. Nothing here has a gradient.
+// next read, and stay with the tensors that the call was to write: a part may be written. Nothing here has a gradient.
 // Threads: the graph's.
 #pragma once
 
@@ -17,6 +17,9 @@
 namespace rille::tensor {
 
 using Ranks = std::shared_ptr<collective::Communicator>;
+
+// Whether this operation of a node, or null, is a communicator's.
+bool is_collective(const kernels::Payload* payload);
 
 // In place. Several tensors go together, as one message for each type among them.
 Result<void> all_reduce_(const Ranks& ranks, const std::vector<Tensor>& tensors, collective::Reduce how);

@@ -7,6 +7,7 @@
 
 #include "runtime/device/executor.hpp"
 #include "runtime/device/owner.hpp"
+#include "runtime/tensor/collective.hpp"
 #include "runtime/tensor/failure.hpp"
 #include "runtime/tensor/odd_numbers.hpp"
 #include "runtime/tensor/order.hpp"
@@ -47,10 +48,11 @@ kernels::View view_of(const Window& w, void* data) {
           w.dtype, w.shape, w.strides};
 }
 
-void fail_outputs(Node& node, const std::shared_ptr<const Error>& error) {
+// torn: a part of what came from other ranks may be there.
+void fail_outputs(Node& node, const std::shared_ptr<const Error>& error, bool torn = false) {
   for (auto& out : node.out) {
     const auto storage = out.storage.lock();
-    if (storage && !out.update) storage->error = error;     // what is updated in place keeps its old value
+    if (storage && (!out.update || torn)) storage->error = error;     // what is updated in place keeps its old value
   }
 }
 
@@ -125,7 +127,7 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
     auto error = std::make_shared<const Error>(
         at_its_line(node, called ? kernel_error(text.data(), node.payload != nullptr) : std::move(called).error()));
     if (!queue.first_error) queue.first_error = error;
-    fail_outputs(node, error);
+    fail_outputs(node, error, is_collective(node.payload.get()));
   } else if (!node.where.empty()) {
     if (auto checked = check_numbers(node, call, device, queue.first_infinity); !checked) {
       auto error = std::make_shared<const Error>(std::move(checked).error());

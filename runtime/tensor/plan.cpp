@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/owner.hpp"
+#include "runtime/tensor/collective.hpp"
 #include "runtime/tensor/epilogues.hpp"
 #include "runtime/tensor/fuse.hpp"
 #include "runtime/tensor/owner.hpp"
@@ -258,6 +259,17 @@ std::shared_ptr<const Error> operand_error(const Replay& replay) {
   return nullptr;
 }
 
+void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error) {
+  if (!is_collective(call.payload.get())) return;
+  const auto wrote = [&call](std::size_t view) {
+    const std::size_t first = call.first_view + std::size_t(call.n_in);
+    return view >= first && view < first + std::size_t(call.n_out);
+  };
+  for (const auto& p : replay.plan->patches)
+    if (p.slot.kind == Slot::Kind::input && wrote(p.view)) replay.inputs[p.slot.number].storage->error = error;
+  for (const auto& a : replay.plan->anchors) if (a.storage && wrote(a.view)) a.storage->error = error;
+}
+
 Result<void> anchor_views(Plan& plan, device::Device& device) {
   if (plan.anchored) return success();
   // What the uncaptured call left behind has other sizes, and would stay beside the arena.
@@ -311,6 +323,7 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
     if (!text[0]) continue;
     const auto error = std::make_shared<const Error>(kernel_error(text, c.payload != nullptr));
     if (!queue.first_error) queue.first_error = error;
+    fail_torn(replay, c, error);
     return fail(error);
   }
   return success();

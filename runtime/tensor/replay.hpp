@@ -89,6 +89,9 @@ Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue
 
 // An operand that has no value, and why; null: all have one.
 std::shared_ptr<const Error> operand_error(const Replay& replay);
+// A communicator's call that failed may have written a part of its tensors: they have no value any more. Of a plan that
+// ended with another call nothing but the fresh outputs is lost.
+void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error);
 // memory: no arena. Gives the fixed views their memory.
 Result<void> anchor_views(Plan& plan, device::Device& device);
 

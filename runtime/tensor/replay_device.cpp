@@ -1,10 +1,13 @@
 // A plan on a device with an executor. Captured calls have fixed addresses: so the plan owns a place for what an input
 // holds, copied in before a replay, and for each output, copied out to its fresh memory after it. The first run is
-// plain, so that everything it needs has been made; the second is captured. What cannot be captured goes on plainly.
+// plain, so that everything it needs has been made; the second is captured. What cannot be captured goes on plainly. So
+// does a plan with a communicator's operations: the ranks agree on each call, and one that a failed capture repeats
+// would be a call that the others do not make.
 #include <algorithm>
 
 #include "runtime/device/executor.hpp"
 #include "runtime/device/owner.hpp"
+#include "runtime/tensor/collective.hpp"
 #include "runtime/tensor/record.hpp"
 #include "runtime/tensor/replay.hpp"
 
@@ -22,7 +25,7 @@ struct PlanOnDevice {
   std::vector<OwnPlace> inputs, outputs;
   std::shared_ptr<device::Captured> captured;
   bool ran = false;
-  bool plain = false;                              // it could not be captured
+  bool plain = false;                              // it cannot be captured
 };
 
 namespace {
@@ -62,6 +65,8 @@ Result<void> settle(Plan& plan, std::size_t inputs, device::Device& device) {
   if (plan.on_device) return success();
   auto mine = std::make_shared<PlanOnDevice>();
   measure(*mine, plan, inputs);
+  mine->plain = std::any_of(plan.calls.begin(), plan.calls.end(),
+                            [](const auto& c) { return is_collective(c.payload.get()); });
   const device::OwnedBy owner("inputs and results of a recorded graph");
   for (auto* list : {&mine->inputs, &mine->outputs}) {
     for (auto& place : *list) {
@@ -90,7 +95,9 @@ Result<void> copy_inputs(device::Executor& executor, const PlanOnDevice& mine, c
   return success();
 }
 
-Result<void> run_calls(device::Executor& executor, const Plan& plan, const Replay& replay, LaneQueue& queue) {
+// `failed`: the call whose own error it is.
+Result<void> run_calls(device::Executor& executor, const Plan& plan, const Replay& replay, LaneQueue& queue,
+                       const PlanCall*& failed) {
   char text[kernels::Call::error_bytes] = {};
   for (const auto& c : plan.calls) {
     const auto* views = plan.views.data() + c.first_view;
@@ -98,24 +105,27 @@ Result<void> run_calls(device::Executor& executor, const Plan& plan, const Repla
                              c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
                              nullptr, text,     c.payload.get()};
     RILLE_CHECK(queue.call_on(executor, *c.op, call));
-    if (text[0]) return kernel_error(text, c.payload != nullptr);
+    if (!text[0]) continue;
+    failed = &c;
+    return kernel_error(text, c.payload != nullptr);
   }
   return success();
 }
 
-Result<void> run_plan(device::Executor& executor, const Plan& plan, const Replay& replay, LaneQueue& queue) {
+Result<void> run_plan(device::Executor& executor, const Plan& plan, const Replay& replay, LaneQueue& queue,
+                      const PlanCall*& failed) {
   PlanOnDevice& mine = *plan.on_device;
   if (!mine.ran || mine.plain || queue.profile) {
     mine.ran = true;
-    return run_calls(executor, plan, replay, queue);
+    return run_calls(executor, plan, replay, queue, failed);
   }
   if (!mine.captured) {
     RILLE_CHECK(executor.begin_capture());
-    const auto ran = run_calls(executor, plan, replay, queue);
+    const auto ran = run_calls(executor, plan, replay, queue, failed);
     auto captured = executor.end_capture();
     if (!ran || !captured) {                       // nothing has run: a library may refuse to be captured
       mine.plain = true;
-      return run_calls(executor, plan, replay, queue);
+      return run_calls(executor, plan, replay, queue, failed);
     }
     mine.captured = std::move(*captured);
   }
@@ -143,7 +153,8 @@ Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue
   }
   const PlanOnDevice& mine = *plan.on_device;
   auto ran = copy_inputs(executor, mine, replay, false);
-  if (ran) ran = run_plan(executor, plan, replay, queue);
+  const PlanCall* failed = nullptr;
+  if (ran) ran = run_plan(executor, plan, replay, queue, failed);
   if (ran) ran = copy_inputs(executor, mine, replay, true);
   for (std::size_t i = 0; ran && i < outputs.size(); ++i) {
     if (!outputs[i]) continue;
@@ -152,6 +163,7 @@ Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue
   if (!ran) {
     const auto error = std::make_shared<const Error>(std::move(ran).error());
     if (!queue.first_error) queue.first_error = error;
+    if (failed) fail_torn(replay, *failed, error);
     return fail(error);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) if (wanted[i]) wanted[i]->buffer = std::move(outputs[i]);

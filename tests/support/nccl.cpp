@@ -1,7 +1,10 @@
 // libnccl.so.2 for tests: ranks in one process, each on a card of the stand-in driver. A call reads what it is given
 // when its stream comes to it, and its stream goes on when those of all ranks have come; then it writes. Reductions are
 // of f32 and of i32, in the order of the ranks; other types are moved.
-#include <condition_variable>
+//
+// As with NCCL's `blocking` = 0 nothing waits: a group of calls is given to its streams when somebody asks the second
+// time how it goes, and whoever asks for more before has misused it.
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,7 +38,6 @@ struct Meeting {
 
 struct Group {
   std::mutex mutex;
-  std::condition_variable joined;
   int world = 0, ranks = 0;
   std::map<std::string, std::shared_ptr<Meeting>> meetings;
   bool ended = false;
@@ -45,9 +47,13 @@ struct Comm {
   std::shared_ptr<Group> group;
   int rank = 0, number = 0;
   std::map<int, int> pairs;
+  std::vector<std::pair<Call, void*>> late;   // and their streams
+  std::shared_ptr<std::atomic<int>> open = std::make_shared<std::atomic<int>>(0);   // calls that have not run
+  bool asked = false, finalized = false;
 };
 
 std::mutex groups_mutex;
+std::atomic<int> begun{0}, destroyed{0}, aborted{0};
 std::map<std::string, std::shared_ptr<Group>> groups;
 int next_id = 0;
 thread_local std::vector<std::pair<Comm*, std::pair<Call, void*>>> queued;
@@ -120,16 +126,25 @@ int give(Comm& comm, const Call& c, void* stream) {
     ++m->come;
   };
   const std::function<bool()> come = [m] { return m->come == m->wanted || m->ended; };
-  const std::function<void()> end = [m, c, rank, world] { finish(*m, c, rank, world); };
+  const std::function<void()> end = [m, c, rank, world, open = comm.open] {
+    finish(*m, c, rank, world);
+    --*open;
+  };
+  ++*comm.open;
   return call(stream, &contribute) || gate(stream, &come) || call(stream, &end) ? 1 : 0;
 }
 
+constexpr int invalid_usage = 5, remote_error = 6, in_progress = 7;
+
+bool all_joined(Group& g) {
+  const std::lock_guard lock(g.mutex);
+  return g.ranks == g.world;
+}
+
 int add(void* comm, const Call& c, void* stream) {
-  if (depth) {
-    queued.push_back({static_cast<Comm*>(comm), {c, stream}});
-    return 0;
-  }
-  return give(*static_cast<Comm*>(comm), c, stream);
+  if (!depth) return invalid_usage;
+  queued.push_back({static_cast<Comm*>(comm), {c, stream}});
+  return 0;
 }
 
 }  // namespace
@@ -148,7 +163,13 @@ API ncclGetUniqueId(UniqueId* id) {
   std::memcpy(id->bytes, &++next_id, sizeof next_id);
   return 0;
 }
-API ncclCommInitRank(void** comm, int world, UniqueId id, int rank) {
+struct Config {
+  std::size_t size;
+  unsigned magic, version;
+  int blocking;
+};
+API ncclCommInitRankConfig(void** comm, int world, UniqueId id, int rank, Config* config) {
+  if (config->size < sizeof(Config) || config->magic != 0xcafebeefu || config->blocking != 0) return invalid_usage;
   std::shared_ptr<Group> g;
   {
     const std::lock_guard lock(groups_mutex);
@@ -156,19 +177,26 @@ API ncclCommInitRank(void** comm, int world, UniqueId id, int rank) {
     if (!found) found = std::make_shared<Group>();
     g = found;
   }
-  std::unique_lock lock(g->mutex);
+  const std::lock_guard lock(g->mutex);
   g->world = world;
   ++g->ranks;
-  g->joined.notify_all();
-  g->joined.wait(lock, [&] { return g->ranks == world; });
   auto* const made = new Comm;
   made->group = g;
   made->rank = rank;
   *comm = made;
-  return 0;
+  ++begun;
+  return in_progress;
+}
+API ncclCommFinalize(void* comm) {
+  auto& c = *static_cast<Comm*>(comm);
+  if (!c.late.empty() || !all_joined(*c.group)) return invalid_usage;
+  c.finalized = true;
+  return in_progress;
 }
 API ncclCommDestroy(void* comm) {
+  if (!static_cast<Comm*>(comm)->finalized) return invalid_usage;     // NCCL's may wait for ever
   delete static_cast<Comm*>(comm);
+  ++destroyed;
   return 0;
 }
 API ncclCommAbort(void* comm) {
@@ -178,10 +206,23 @@ API ncclCommAbort(void* comm) {
     g.ended = true;
     for (auto& [name, m] : g.meetings) m->ended = true;
   }
-  return ncclCommDestroy(comm);
+  delete static_cast<Comm*>(comm);
+  ++aborted;
+  return 0;
 }
-API ncclCommGetAsyncError(void*, int* error) {
-  *error = std::getenv("RILLE_TEST_NCCL_FAILS") ? 6 : 0;
+API ncclCommGetAsyncError(void* comm, int* error) {
+  auto& c = *static_cast<Comm*>(comm);
+  *error = 0;
+  if (std::getenv("RILLE_TEST_NCCL_FAILS")) *error = remote_error;
+  else if (!all_joined(*c.group) || (c.finalized && *c.open)) *error = in_progress;
+  else if (!c.late.empty() && !std::exchange(c.asked, true)) *error = in_progress;
+  else for (auto& [call, stream] : std::exchange(c.late, {})) *error = *error ? *error : give(c, call, stream);
+  return 0;
+}
+API standin_nccl_counts(int* begun_now, int* destroyed_now, int* aborted_now) {
+  *begun_now = begun;
+  *destroyed_now = destroyed;
+  *aborted_now = aborted;
   return 0;
 }
 API ncclGroupStart() {
@@ -190,9 +231,14 @@ API ncclGroupStart() {
 }
 API ncclGroupEnd() {
   if (--depth) return 0;
-  int failed = 0;
-  for (auto& [comm, what] : std::exchange(queued, {})) failed = failed ? failed : give(*comm, what.first, what.second);
-  return failed;
+  auto calls = std::exchange(queued, {});
+  for (const auto& [comm, what] : calls)
+    if (comm->finalized || !comm->late.empty() || !all_joined(*comm->group)) return invalid_usage;
+  for (auto& [comm, what] : calls) {
+    comm->asked = false;
+    comm->late.push_back(std::move(what));
+  }
+  return in_progress;
 }
 API ncclAllReduce(const void* in, void* out, std::size_t n, int type, int reduction, void* comm, void* stream) {
   return add(comm, {0, in, out, n, type, reduction, 0}, stream);

@@ -182,7 +182,9 @@ void Card::spoil(const char* why) {
 
 bool Card::whole(Failure& f) {
   const std::lock_guard lock(spoilt_mutex);
-  return spoilt.empty() || refuse(f, int(ErrorKind::network), "", "%s", std::exchange(spoilt, {}).c_str());
+  return spoilt.empty() ||
+         refuse(f, int(ErrorKind::network), "start all ranks again from the last checkpoint: what was on its way "
+                "on this device is lost", "%s", spoilt.c_str());
 }
 
 bool Card::finish(Failure& f) {

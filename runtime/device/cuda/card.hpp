@@ -70,7 +70,7 @@ struct Card {
   bool download(void* to, const void* from, std::size_t bytes, Failure& f);
   bool finish(Failure& f);                           // and tells what a kernel found
   bool mark(Failure& f);
-  // What was to be written will not be: the next read or finish() says why, once. Any thread.
+  // What was to be written will not be: every read and finish() says why, until "" is said. Any thread.
   void spoil(const char* why);
   bool whole(Failure& f);
   // To another card's memory, which was free at that card's stamp (peers.cpp).

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "kernels/fold.hpp"
@@ -13,6 +15,8 @@
 namespace rille::device::cuda {
 
 namespace {
+
+constexpr std::chrono::seconds leave_max{5};
 
 struct Library {
 #define RILLE_MEMBER(name, parameters) int(*name) parameters = nullptr;
@@ -52,7 +56,7 @@ bool found(Failure& f) {
 }
 
 bool good(int result, const char* doing, Failure& f) {
-  return result == nccl::success ||
+  return result == nccl::success || result == nccl::in_progress ||
          refuse(f, int(ErrorKind::network), "NCCL_DEBUG=WARN in the environment makes it say more", "NCCL, %s: %s",
                 doing, library().ncclGetErrorString(result));
 }
@@ -83,7 +87,9 @@ bool nccl_unique_id(char* bytes, Failure& f) {
 bool Ranks::join(const char* bytes, int rank, int world, Failure& f) {
   nccl::UniqueId id;
   std::memcpy(id.bytes, bytes, sizeof id.bytes);
-  return found(f) && good(library().ncclCommInitRank(&comm, world, id, rank), "joining the others", f);
+  nccl::Config config;
+  return found(f) &&
+         good(library().ncclCommInitRankConfig(&comm, world, id, rank, &config), "joining the others", f);
 }
 
 nccl::Comm Ranks::now(Failure& f) {
@@ -104,11 +110,12 @@ bool Ranks::run(Card& card, const Collective* calls, int count, Failure& f) {
 }
 
 bool Ranks::alive(Failure& f) {
-  const auto mine = now(f);
-  if (!mine) return false;
+  const std::lock_guard lock(mutex);     // who gives it up ends what is looked at
+  if (!comm) return refuse(f, int(ErrorKind::network), "", "%s", why.c_str());
   int error = nccl::success;
-  return library().ncclCommGetAsyncError(mine, &error) != nccl::success || error == nccl::in_progress ||
-         good(error, "at work", f);
+  if (!good(library().ncclCommGetAsyncError(comm, &error), "at work", f) || !good(error, "at work", f)) return false;
+  f.code = error == nccl::in_progress ? nccl::in_progress : 0;
+  return true;
 }
 
 void Ranks::give_up(const char* reason) {
@@ -122,9 +129,21 @@ void Ranks::give_up(const char* reason) {
   library().ncclCommAbort(ended);
 }
 
+// Destroying it waits for the other ranks: only behind a finalize that has come to its end.
 void Ranks::leave() {
   const std::lock_guard lock(mutex);
-  if (comm) library().ncclCommDestroy(std::exchange(comm, nullptr));
+  const auto mine = std::exchange(comm, nullptr);
+  if (!mine) return;
+  const Library& l = library();
+  const auto end = std::chrono::steady_clock::now() + leave_max;
+  int error = l.ncclCommFinalize(mine);
+  if (error == nccl::success) error = nccl::in_progress;
+  while (error == nccl::in_progress && std::chrono::steady_clock::now() < end) {
+    if (l.ncclCommGetAsyncError(mine, &error) != nccl::success) error = nccl::internal_error;
+    if (error == nccl::in_progress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (error == nccl::success) l.ncclCommDestroy(mine);
+  else l.ncclCommAbort(mine);
 }
 
 }  // namespace rille::device::cuda

@@ -1,9 +1,12 @@
 // Collectives by NCCL, found and loaded at run time, declared here as its header of version 2 does. Ranks is one rank:
 // one card's place among others, in this process or elsewhere. Its calls are given to the card's stream in order, like
-// all other work. A hung call (another rank died) is ended by give_up(), from any thread: what it was to write is then
-// of no use, and the next read on the card says why.
+// all other work. A hung call (another rank died) is ended by give_up(), from any thread.
+//
+// NCCL never blocks here (its `blocking` is 0): it may still be at what it was told when a function returns, and
+// alive() tells. Nothing else is asked of it before, and what is given to the stream behind a call comes after that.
 #pragma once
 
+#include <climits>
 #include <cstddef>
 #include <mutex>
 #include <string>
@@ -18,7 +21,14 @@ struct Card;
 namespace nccl {
 using Comm = struct ncclCommOpaque*;
 struct UniqueId { char bytes[128]; };
-inline constexpr int success = 0, in_progress = 7;
+// As NCCL 2.14 had it: later ones see by the version that the rest is not there. What they copy of it ends behind
+// `later`, the first of their own.
+struct Config {
+  std::size_t size = sizeof(Config);
+  unsigned magic = 0xcafebeefu, version = 21400;
+  int blocking = 0, later = INT_MIN;                   // INT_MIN: not said
+};
+inline constexpr int success = 0, internal_error = 3, in_progress = 7;
 // Of DType and Fold, in their order.
 inline constexpr int types[] = {1, 1, 0, 2, 4, 6, 9, 7, 8};
 inline constexpr int reductions[] = {0, 4, 2, 3, 1};
@@ -26,7 +36,8 @@ inline constexpr int reductions[] = {0, 4, 2, 3, 1};
 
 #define RILLE_NCCL(X)                                                                                                 \
   X(ncclGetUniqueId, (nccl::UniqueId*))                                                                               \
-  X(ncclCommInitRank, (nccl::Comm*, int ranks, nccl::UniqueId, int rank))                                             \
+  X(ncclCommInitRankConfig, (nccl::Comm*, int ranks, nccl::UniqueId, int rank, nccl::Config*))                        \
+  X(ncclCommFinalize, (nccl::Comm))                                                                                   \
   X(ncclCommDestroy, (nccl::Comm))                                                                                    \
   X(ncclCommAbort, (nccl::Comm))                                                                                      \
   X(ncclCommGetAsyncError, (nccl::Comm, int* error))                                                                  \
@@ -47,12 +58,13 @@ struct Ranks {
   nccl::Comm comm = nullptr;             // give_up() may come while a call is given: NCCL allows that
   std::string why;                       // it was given up
   nccl::Comm now(Failure& f);
-  // Waits until all ranks have joined. The card's context is current, here and below.
+  // Begins to. The card's context is current, here and below.
   bool join(const char* id, int rank, int world, Failure& f);
   bool run(Card& card, const Collective* calls, int count, Failure& f);
+  // Failure::code is nccl::in_progress while NCCL is at what it was told, and else 0.
   bool alive(Failure& f);
   void give_up(const char* why);
-  void leave();
+  void leave();                          // when the device has done all calls; not longer than a few seconds
 };
 
 }  // namespace rille::device::cuda

@@ -337,7 +337,10 @@ bool elapsed(Card* card, Event* from, Event* to, std::int64_t* ns, Failure* f) {
 Ranks* join(Card* card, const char* id, int rank, int world, Failure* f) {
   const Current current(*card);
   auto* const ranks = new Ranks;
-  if (card->alive(*f) && ranks->join(id, rank, world, *f)) return ranks;
+  if (card->alive(*f) && ranks->join(id, rank, world, *f)) {
+    card->spoil("");
+    return ranks;
+  }
   delete ranks;
   return nullptr;
 }
@@ -354,7 +357,7 @@ bool ranks_alive(Card* card, Ranks* ranks, Failure* f) {
 
 void give_up_ranks(Card* card, Ranks* ranks, const char* why) {
   const Current current(*card);
-  card->spoil(why);
+  if (*why) card->spoil(why);
   ranks->give_up(why);
 }
 

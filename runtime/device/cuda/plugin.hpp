@@ -128,10 +128,10 @@ struct Table {
 
   // Collectives by NCCL: given like launches, all ranks in the same order.
   bool (*unique_id)(char* bytes, Failure*) = nullptr;                                        // any; 128 bytes
-  Ranks* (*join)(Card*, const char* id, int rank, int world, Failure*) = nullptr;            // any; waits for all ranks
+  Ranks* (*join)(Card*, const char* id, int rank, int world, Failure*) = nullptr;            // any; begins to
   bool (*exchange)(Card*, Ranks*, const Collective*, int count, Failure*) = nullptr;         // several as one
-  bool (*ranks_alive)(Card*, Ranks*, Failure*) = nullptr;                                    // any
-  void (*give_up)(Card*, Ranks*, const char* why) = nullptr;                                 // any; a read says why
+  bool (*ranks_alive)(Card*, Ranks*, Failure*) = nullptr;                  // any; code 7: NCCL is still busy with it
+  void (*give_up)(Card*, Ranks*, const char* why) = nullptr;                                // any; "": nothing is lost
   void (*leave)(Card*, Ranks*) = nullptr;                                                    // when nobody uses it
 };
 

@@ -43,7 +43,14 @@ static_assert(type_of(DType::boolean) == ncclUint8 && type_of(DType::u8) == nccl
 static_assert(reduction_of(Fold::sum) == ncclSum && reduction_of(Fold::mean) == ncclAvg &&
               reduction_of(Fold::max) == ncclMax && reduction_of(Fold::min) == ncclMin &&
               reduction_of(Fold::product) == ncclProd);
-static_assert(nccl::success == ncclSuccess && nccl::in_progress == ncclInProgress);
+static_assert(nccl::success == ncclSuccess && nccl::in_progress == ncclInProgress &&
+              nccl::internal_error == ncclInternalError);
+static_assert(offsetof(nccl::Config, size) == offsetof(ncclConfig_t, size) &&
+              offsetof(nccl::Config, magic) == offsetof(ncclConfig_t, magic) &&
+              offsetof(nccl::Config, version) == offsetof(ncclConfig_t, version) &&
+              offsetof(nccl::Config, blocking) == offsetof(ncclConfig_t, blocking) &&
+              offsetof(nccl::Config, later) + sizeof(int) == sizeof(nccl::Config) &&
+              sizeof(nccl::Config) < sizeof(ncclConfig_t) && NCCL_CONFIG_UNDEF_INT == INT_MIN);
 
 }  // namespace
 
