@@ -1,4 +1,5 @@
 // What only one provider has.
+#include "runtime/provider/outcome.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -35,6 +36,43 @@ TEST_CASE_METHOD(OfAws, "aws: in China's regions prices are in yuan, and on dema
     }
   }
   CHECK(asked("GetProducts") == 0);
+}
+
+// Of those that answer a create before it is done: what is asked until it is, and how that is refused.
+TEST_CASE_METHOD(Fake, "a create that was accepted: a refusal of what is asked then leaves it open, and it is found") {
+  struct Asked {
+    const char *operation, *denied, *expired;
+  };
+  const std::map<std::string, Asked> all{{"gcp", {"getOperation", "forbidden", "authError"}},
+                                         {"huawei", {"showJob", "APIGW.0302", "APIGW.0301"}}};
+  const auto mine = all.find(fake_name());
+  if (mine == all.end()) return;
+  for (const int status : {403, 401}) {
+    INFO(status);
+    const CreateRequest request = order("accepted-" + std::to_string(status));
+    const std::size_t before = machines_made();
+    fault("auth", mine->second.operation, 10,
+          Value().set("status", status).set("code", status == 403 ? mine->second.denied : mine->second.expired));
+    const auto open = wait(provider->create(request, {}));
+    REQUIRE_FALSE(open);
+    INFO(open.error().message);
+    CHECK(to_string(open.error().kind) == to_string(ErrorKind::network));
+    CHECK_FALSE(is_definitive(open.error()));  // no other offer is tried
+    REQUIRE(open.error().cause);
+    CHECK(to_string(open.error().cause->kind) == to_string(ErrorKind::auth));
+    CHECK(open.error().cause->http_status == status);
+    control("calm");
+    std::vector<Machine> found;
+    for (int i = 0; i < 20 && found.empty(); ++i) {
+      found = wait(provider->list(request.tag, {})).value();
+      if (found.empty()) advance(10);
+    }
+    REQUIRE(found.size() == 1);
+    CHECK(machines_made() == before + 1);
+    REQUIRE(wait(provider->terminate(found[0].id, {})));
+    until(found[0].id, MachineState::gone);
+  }
+  CHECK(alive() == 0);
 }
 
 TEST_CASE_METHOD(Fake, "gcp: a machine ends at an instant, which a request that is sent again names as well") {

@@ -63,6 +63,8 @@ class Compute {
  private:
   // zone "": of what is everywhere.
   Async<> finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what, CancelToken token);
+  Async<Value> done(std::string zone, Value operation, std::int64_t limit_ms, CancelToken token);
+  Result<> result_of(const Value& operation, const std::string& what) const;
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
                     CancelToken token);
   Async<Value::Array> pages(std::string path, std::string kind, net::Query query, CancelToken token);
