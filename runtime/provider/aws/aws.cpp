@@ -16,6 +16,7 @@
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::provider {
 
@@ -106,10 +107,8 @@ class Region final : public cloud::RegionDriver {
     const Result<Instance> made = co_await ec2_.run(std::move(order), token);
     if (made) co_return machine_of(*made);
     // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
-    const ErrorKind why = made.error().kind;
-    const bool is_over = why == ErrorKind::capacity || why == ErrorKind::quota || why == ErrorKind::auth ||
-                         why == ErrorKind::invalid || why == ErrorKind::config;
-    if (is_over && settings_.security_group.empty()) (void)co_await ec2_.delete_group(group, token);
+    if (is_definitive(made.error()) && settings_.security_group.empty())
+      (void)co_await ec2_.delete_group(group, token);
     co_return made.error();
   }
 
