@@ -38,6 +38,34 @@ TEST_CASE_METHOD(OfAws, "aws: in China's regions prices are in yuan, and on dema
   CHECK(asked("GetProducts") == 0);
 }
 
+TEST_CASE_METHOD(OfAws, "aws: what was rented in a region that the settings name no more is watched and released") {
+  if (!here) return;
+  const CreateRequest request = order("moved");
+  const auto made = wait(provider->create(request, {}));
+  REQUIRE(made);
+  const std::string region = made->id.substr(0, made->id.find('/'));
+  Value settings = told["settings"];
+  settings.set("regions", Value::Array{Value(region == "eu-west-1" ? "us-west-2" : "eu-west-1")});
+  std::ofstream(root + "/moved.json") << Value().set("aws", std::move(settings)).to_json();
+  const auto providers = make_providers(*loop, root + "/moved.json", root + "/home");
+  if (!providers) FAIL(providers.error().message);
+  Provider& moved = *providers->front();
+  const auto found = wait(moved.describe(made->id, {}));
+  if (!found) FAIL(found.error().message);
+  CHECK(found->tag == request.tag);
+  const auto listed = wait(moved.list_in(region, request.tag, {}));
+  if (!listed) FAIL(listed.error().message);
+  REQUIRE(listed->machines.size() == 1);
+  CHECK(listed->machines[0].id == made->id);
+  const auto again = wait(moved.create(request, {}));
+  REQUIRE_FALSE(again);  // nothing new there
+  CHECK(again.error().kind == ErrorKind::config);
+  CHECK_FALSE(wait(moved.describe("nowhere-1/i-0123456789abcdef0", {})));
+  REQUIRE(wait(moved.terminate(made->id, {})));
+  until(made->id, MachineState::gone);
+  CHECK(alive() == 0);
+}
+
 // Of those that answer a create before it is done: what is asked until it is, and how that is refused.
 TEST_CASE_METHOD(Fake, "a create that was accepted: a refusal of what is asked then leaves it open, and it is found") {
   struct Asked {
