@@ -15,11 +15,13 @@ constexpr std::int64_t second_us = 1'000'000;
 
 using Maybe = std::optional<std::int64_t>;
 
-// "2017-09-18T08:22:00Z", "2018-08-18 12:05:33" by the service's clock, or a date as HTTP writes it.
+// "2017-09-18T08:22:00Z", "2018-08-18 12:05:33" by the service's clock; in a list also a date as HTTP writes it, which
+// is read so leniently that a page of some other service may look like one.
 Maybe instant_of(const NoticeSpec& spec, std::string text, std::int64_t now_us) {
   constexpr std::size_t date = 10, whole = 19;
   if (text.size() >= whole && text[date] == ' ') text = text.substr(0, date) + "T" + text.substr(date + 1, 8) + "Z";
   if (const Result<std::int64_t> us = parse_utc(text)) return *us - spec.ahead_s * second_us;
+  if (spec.list.empty()) return {};
   const std::int64_t ms = net::parse_retry_after_ms(text, now_us);
   return ms < 0 ? Maybe() : Maybe(now_us + ms * 1'000);
 }

@@ -12,22 +12,12 @@
 
 #include "runtime/lease/manager.hpp"
 #include "runtime/lease/terms.hpp"
+#include "runtime/provider/outcome.hpp"
 #include "runtime/provider/reach.hpp"
 
 namespace rille::lease {
 
-// Whether the provider has surely not done it: only then may the next offer be tried.
-inline bool is_definitive(const Error& e) {
-  if (e.http_status == 429) return false;  // asked too often: that says nothing about the offer
-  switch (e.kind) {
-    case ErrorKind::capacity:
-    case ErrorKind::quota:
-    case ErrorKind::auth:
-    case ErrorKind::invalid:
-    case ErrorKind::config: return true;
-    default: return false;
-  }
-}
+using provider::is_definitive;
 
 // Of one lease: offers that have refused it and those that would for the same reason, which are not asked again; the
 // regions that had nothing left or took the last machine away, which are asked last; `last` of all those from which

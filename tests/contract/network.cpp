@@ -4,6 +4,7 @@
 
 #include "runtime/provider/left_over.hpp"
 #include "runtime/provider/manner.hpp"
+#include "runtime/provider/outcome.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -362,6 +363,59 @@ TEST_CASE_METHOD(OfGcp, "gcp: a machine that is refused leaves no rules; without
   CHECK(asked("deleteFirewall") == (own ? 2 : 0));
   CHECK((asked("listFirewalls") > 0) == own);
   CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(OfGcp, "gcp: a machine that lives keeps its rules when the same create is refused later") {
+  if (!here) return;
+  narrow();
+  const CreateRequest request = order("kept");
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message);
+  fault("quota");
+  const auto refused = wait(provider->create(request, {}));
+  REQUIRE_FALSE(refused);
+  CHECK(is_definitive(refused.error()));
+  CHECK(asked("deleteFirewall") == 0);
+  end(made->id);
+  CHECK(alive() == 2);
+}
+
+TEST_CASE_METHOD(OfGcp, "gcp: a rule that is there is taken; one that was on its way out is made again") {
+  if (!here) return;
+  narrow();
+  const CreateRequest request = order("again");
+  const Value conflict = Value().set("status", 409).set("code", "alreadyExists");
+  fault("refuse", "insertFirewall", 1, conflict);  // though none is there
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message);
+  CHECK(asked("insertFirewall") == 3);
+  CHECK(asked("getFirewall") == 1);
+  CHECK(alive() == 4);  // the machine, its disk, both rules
+  REQUIRE(wait(make()->create(request, {})));
+  CHECK(asked("insertFirewall") == 5);
+  CHECK(asked("getFirewall") == 3);
+  CHECK(alive() == 4);
+}
+
+TEST_CASE_METHOD(OfGcp, "gcp: a rule that is refused leaves none, and no machine is asked for") {
+  if (!here) return;
+  narrow();
+  fault("refuse", "insertFirewall", 1, Value().set("status", 403).set("code", "forbidden").set("where", "-in"));
+  const auto refused = wait(provider->create(order("ruleless"), {}));
+  REQUIRE_FALSE(refused);
+  CHECK(to_string(refused.error().kind) == to_string(ErrorKind::auth));
+  CHECK(asked("insertInstance") == 0);
+  CHECK(alive() == 0);
+}
+
+TEST_CASE("a refusal says that nothing was made, but for 'asked too often' and what is not known") {
+  Error e = make_error(ErrorKind::quota, "");
+  CHECK(is_definitive(e));
+  e.http_status = 429;
+  CHECK_FALSE(is_definitive(e));
+  for (const ErrorKind kind : {ErrorKind::network, ErrorKind::timeout, ErrorKind::state, ErrorKind::cancelled})
+    CHECK_FALSE(is_definitive(make_error(kind, "")));
+  CHECK(left_open(make_error(ErrorKind::cancelled, "")).kind == ErrorKind::cancelled);
 }
 
 TEST_CASE_METHOD(WithSettings, "settings: ssh_from is a range; where no group is made, it is refused and says so") {

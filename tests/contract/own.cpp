@@ -1,4 +1,5 @@
 // What only one provider has.
+#include "runtime/provider/outcome.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -35,6 +36,71 @@ TEST_CASE_METHOD(OfAws, "aws: in China's regions prices are in yuan, and on dema
     }
   }
   CHECK(asked("GetProducts") == 0);
+}
+
+TEST_CASE_METHOD(OfAws, "aws: what was rented in a region that the settings name no more is watched and released") {
+  if (!here) return;
+  const CreateRequest request = order("moved");
+  const auto made = wait(provider->create(request, {}));
+  REQUIRE(made);
+  const std::string region = made->id.substr(0, made->id.find('/'));
+  Value settings = told["settings"];
+  settings.set("regions", Value::Array{Value(region == "eu-west-1" ? "us-west-2" : "eu-west-1")});
+  std::ofstream(root + "/moved.json") << Value().set("aws", std::move(settings)).to_json();
+  const auto providers = make_providers(*loop, root + "/moved.json", root + "/home");
+  if (!providers) FAIL(providers.error().message);
+  Provider& moved = *providers->front();
+  const auto found = wait(moved.describe(made->id, {}));
+  if (!found) FAIL(found.error().message);
+  CHECK(found->tag == request.tag);
+  const auto listed = wait(moved.list_in(region, request.tag, {}));
+  if (!listed) FAIL(listed.error().message);
+  REQUIRE(listed->machines.size() == 1);
+  CHECK(listed->machines[0].id == made->id);
+  const auto again = wait(moved.create(request, {}));
+  REQUIRE_FALSE(again);  // nothing new there
+  CHECK(again.error().kind == ErrorKind::config);
+  CHECK_FALSE(wait(moved.describe("nowhere-1/i-0123456789abcdef0", {})));
+  REQUIRE(wait(moved.terminate(made->id, {})));
+  until(made->id, MachineState::gone);
+  CHECK(alive() == 0);
+}
+
+// Of those that answer a create before it is done: what is asked until it is, and how that is refused.
+TEST_CASE_METHOD(Fake, "a create that was accepted: a refusal of what is asked then leaves it open, and it is found") {
+  struct Asked {
+    const char *operation, *denied, *expired;
+  };
+  const std::map<std::string, Asked> all{{"gcp", {"getOperation", "forbidden", "authError"}},
+                                         {"huawei", {"showJob", "APIGW.0302", "APIGW.0301"}}};
+  const auto mine = all.find(fake_name());
+  if (mine == all.end()) return;
+  for (const int status : {403, 401}) {
+    INFO(status);
+    const CreateRequest request = order("accepted-" + std::to_string(status));
+    const std::size_t before = machines_made();
+    fault("auth", mine->second.operation, 10,
+          Value().set("status", status).set("code", status == 403 ? mine->second.denied : mine->second.expired));
+    const auto open = wait(provider->create(request, {}));
+    REQUIRE_FALSE(open);
+    INFO(open.error().message);
+    CHECK(to_string(open.error().kind) == to_string(ErrorKind::network));
+    CHECK_FALSE(is_definitive(open.error()));  // no other offer is tried
+    REQUIRE(open.error().cause);
+    CHECK(to_string(open.error().cause->kind) == to_string(ErrorKind::auth));
+    CHECK(open.error().cause->http_status == status);
+    control("calm");
+    std::vector<Machine> found;
+    for (int i = 0; i < 20 && found.empty(); ++i) {
+      found = wait(provider->list(request.tag, {})).value();
+      if (found.empty()) advance(10);
+    }
+    REQUIRE(found.size() == 1);
+    CHECK(machines_made() == before + 1);
+    REQUIRE(wait(provider->terminate(found[0].id, {})));
+    until(found[0].id, MachineState::gone);
+  }
+  CHECK(alive() == 0);
 }
 
 TEST_CASE_METHOD(Fake, "gcp: a machine ends at an instant, which a request that is sent again names as well") {

@@ -11,11 +11,12 @@
 #include "runtime/provider/aws/profiles.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/prices.hpp"
-#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::provider {
 
@@ -106,10 +107,8 @@ class Region final : public cloud::RegionDriver {
     const Result<Instance> made = co_await ec2_.run(std::move(order), token);
     if (made) co_return machine_of(*made);
     // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
-    const ErrorKind why = made.error().kind;
-    const bool is_over = why == ErrorKind::capacity || why == ErrorKind::quota || why == ErrorKind::auth ||
-                         why == ErrorKind::invalid || why == ErrorKind::config;
-    if (is_over && settings_.security_group.empty()) (void)co_await ec2_.delete_group(group, token);
+    if (is_definitive(made.error()) && settings_.security_group.empty())
+      (void)co_await ec2_.delete_group(group, token);
     co_return made.error();
   }
 
@@ -365,6 +364,26 @@ class Region final : public cloud::RegionDriver {
   std::string image_;
 };
 
+Result<Settings> read_settings(const Value& of_region) {
+  cloud::SettingsReader read("aws", of_region);
+  Settings s;
+  s.image = read.text("image");
+  s.subnet = read.text("subnet");
+  s.security_group = read.text("security_group");
+  s.zone = read.text("zone");
+  s.instance_profile = read.text("instance_profile");
+  s.kms_key = read.text("kms_key");
+  s.vpc = read.text("vpc");
+  s.public_address = read.flag("public_address", true);
+  s.reservation = read.text_by_type("reservation");
+  s.capacity_block = read.flag("capacity_block", false);
+  RILLE_TRY(s.ssh_from, cloud::read_ssh_from("aws", read.any("ssh_from")));
+  s.disk_bytes = read.bytes("disk", s.disk_bytes);
+  s.endpoints = read.object("endpoints");
+  RILLE_CHECK(read.done());
+  return s;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
@@ -374,24 +393,17 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
                                                  std::move(keys));
   std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
   for (const auto& [name, settings] : regions) {
-    cloud::SettingsReader read("aws", settings);
-    Settings s;
-    s.image = read.text("image");
-    s.subnet = read.text("subnet");
-    s.security_group = read.text("security_group");
-    s.zone = read.text("zone");
-    s.instance_profile = read.text("instance_profile");
-    s.kms_key = read.text("kms_key");
-    s.vpc = read.text("vpc");
-    s.public_address = read.flag("public_address", true);
-    s.reservation = read.text_by_type("reservation");
-    s.capacity_block = read.flag("capacity_block", false);
-    RILLE_TRY(s.ssh_from, cloud::read_ssh_from("aws", read.any("ssh_from")));
-    s.disk_bytes = read.bytes("disk", s.disk_bytes);
-    s.endpoints = read.object("endpoints");
-    RILLE_CHECK(read.done());
-    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
+    RILLE_TRY(Settings own, read_settings(settings));
+    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(own)));
   }
+  cloud::Elsewhere elsewhere = [&loop = setup.loop, account, all = setup.settings](
+                                   const std::string& name) -> Result<std::unique_ptr<cloud::RegionDriver>> {
+    Value only_it = all;
+    only_it.set("regions", Value::Array{Value(name)});
+    RILLE_TRY(const auto there, cloud::region_settings("aws", only_it, name));
+    RILLE_TRY(Settings own, read_settings(there.front().second));
+    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+  };
   Traits traits;
   traits.token_lifetime_ms = 24LL * 3'600'000;
   traits.create_timeout_ms = 300'000;  // create looks for an image and makes a group first
@@ -402,7 +414,7 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
   traits.spot_notice_s = 120;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return cloud::make_regional(setup.loop, "aws", std::move(traits), std::move(drivers),
-                              {std::begin(known_regions), std::end(known_regions)});
+                              {std::begin(known_regions), std::end(known_regions)}, std::move(elsewhere));
 }
 
 }  // namespace rille::provider

@@ -130,8 +130,9 @@ class Region final : public cloud::RegionDriver {
       made.state = *state;
       co_return made;
     }
-    if (token.cancelled() || state.error().kind == ErrorKind::network || state.error().kind == ErrorKind::timeout)
-      co_return state.error();
+    const Error& why = state.error();
+    if (token.cancelled() || why.kind == ErrorKind::network || why.kind == ErrorKind::timeout || why.http_status == 429)
+      co_return why;
     // It was refused for good: what was made for it costs money.
     if (Result<> cleared = co_await clear(names, token); !cleared) {
       Error e = make_error(ErrorKind::network, "what was made for a refused machine is perhaps still there: " +

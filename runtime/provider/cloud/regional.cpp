@@ -8,6 +8,7 @@
 
 #include "runtime/base/units.hpp"
 #include "runtime/loop/together.hpp"
+#include "runtime/provider/cloud/elsewhere.hpp"
 
 namespace rille::provider::cloud {
 
@@ -19,9 +20,9 @@ constexpr std::string_view spot_mark = ":spot";
 class Regional final : public Provider {
  public:
   Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions,
-           std::vector<std::string> known)
+           std::vector<std::string> known, Elsewhere elsewhere)
       : loop_(loop), name_(std::move(name)), traits_(std::move(traits)), regions_(std::move(regions)),
-        known_(std::move(known)) {}
+        known_(std::move(known)), elsewhere_(std::move(elsewhere)) {}
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
@@ -75,7 +76,7 @@ class Regional final : public Provider {
     gone.id = id;
     const auto [where, own] = split_machine(id);
     if (!is_ours(own)) co_return gone;
-    RILLE_CO_TRY(RegionDriver * driver, find(where));
+    RILLE_CO_TRY(RegionDriver * driver, reach(where));
     Result<Machine> found = co_await driver->describe(own, token);
     if (!found && found.error().http_status == 404) co_return gone;
     if (!found) co_return named(found.error(), "describe");
@@ -94,7 +95,11 @@ class Regional final : public Provider {
     std::vector<RegionDriver*> drivers;
     for (const auto& driver : regions_)
       if (region.empty() || driver->region().empty() || region == driver->region()) drivers.push_back(driver.get());
-    if (drivers.empty()) co_return named(find(region).error(), "list");
+    if (drivers.empty()) {
+      const Result<RegionDriver*> there = reach(region);
+      if (!there) co_return named(there.error(), "list");
+      drivers.push_back(*there);
+    }
     std::vector<Together<std::vector<Machine>>> asked;
     for (RegionDriver* d : drivers)
       asked.push_back({label(*d), [d, tag_prefix](CancelToken t) { return d->list(tag_prefix, t); }});
@@ -120,7 +125,7 @@ class Regional final : public Provider {
   Async<> terminate(std::string id, CancelToken token) override {
     const auto [where, own] = split_machine(id);
     if (!is_ours(own)) co_return success();
-    RILLE_CO_TRY(RegionDriver * driver, find(where));
+    RILLE_CO_TRY(RegionDriver * driver, reach(where));
     Result<> done = co_await driver->terminate(own, token);
     if (!done && done.error().http_status != 404) co_return named(done.error(), "terminate");
     co_return success();
@@ -214,6 +219,17 @@ class Regional final : public Provider {
                       "put it back until what was rented there is released");
   }
 
+  // Also one that the settings name no more, where something may have been rented before.
+  Result<RegionDriver*> reach(const std::string& name) {
+    Result<RegionDriver*> mine = find(name);
+    if (mine || !elsewhere_ || std::find(known_.begin(), known_.end(), name) == known_.end()) return mine;
+    for (const auto& driver : reached_)
+      if (driver->region() == name) return driver.get();
+    RILLE_TRY(std::unique_ptr<RegionDriver> made, elsewhere_(name));
+    reached_.push_back(std::move(made));
+    return reached_.back().get();
+  }
+
   // A region that is misspelt fails in each cloud's own way, and none says so.
   Error in_region(Error error, const std::string& region) const {
     const std::string near = did_you_mean(region, known_);
@@ -251,8 +267,9 @@ class Regional final : public Provider {
   Loop& loop_;
   std::string name_;
   Traits traits_;
-  std::vector<std::unique_ptr<RegionDriver>> regions_;
+  std::vector<std::unique_ptr<RegionDriver>> regions_, reached_;
   std::vector<std::string> known_;
+  Elsewhere elsewhere_;
 };
 
 }  // namespace
@@ -290,7 +307,14 @@ Result<std::vector<Offer>> only_there(const std::string& provider, std::vector<O
 std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,
                                         std::vector<std::unique_ptr<RegionDriver>> regions,
                                         std::vector<std::string> known) {
-  return std::make_unique<Regional>(loop, std::move(name), std::move(traits), std::move(regions), std::move(known));
+  return make_regional(loop, std::move(name), std::move(traits), std::move(regions), std::move(known), {});
+}
+
+std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,
+                                        std::vector<std::unique_ptr<RegionDriver>> regions,
+                                        std::vector<std::string> known, Elsewhere elsewhere) {
+  return std::make_unique<Regional>(loop, std::move(name), std::move(traits), std::move(regions), std::move(known),
+                                    std::move(elsewhere));
 }
 
 }  // namespace rille::provider::cloud

@@ -1,6 +1,7 @@
 #include "runtime/provider/cloud/resize.hpp"
 
 #include "runtime/provider/cloud/wait.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::provider::cloud {
 
@@ -19,13 +20,6 @@ Error no_machine() {
 Error stands_still(Error last, Error why) {
   last.message = "the machine is stopped, and its disk costs money: " + last.message;
   return std::move(last).with_cause(std::move(why));
-}
-
-// Said of the request itself: the same one will not do any better.
-bool is_refusal(const Error& e) {
-  if (e.http_status == 429) return false;
-  return e.kind == ErrorKind::capacity || e.kind == ErrorKind::quota || e.kind == ErrorKind::auth ||
-         e.kind == ErrorKind::invalid || e.kind == ErrorKind::config;
 }
 
 Async<> until_stopped(Loop& loop, Resizing how, CancelToken token) {
@@ -55,7 +49,7 @@ Async<> until_up(Loop& loop, Resizing how) {
 Async<> start_again(Loop& loop, Resizing how, std::string before, Error why, bool may_stop) {
   Patience patience(loop, start_patience_ms);
   const std::int64_t settled_ns = loop.clock().monotonic_ns() + (may_stop ? late_stop_ns : 0);
-  bool back = is_refusal(why);
+  bool back = is_definitive(why);
   int refusals = 0;
   std::optional<Error> last;
   while (true) {
@@ -80,7 +74,7 @@ Async<> start_again(Loop& loop, Resizing how, std::string before, Error why, boo
       }
       last = started.error();
       back = true;
-      refusals = is_refusal(*last) ? refusals + 1 : 0;
+      refusals = is_definitive(*last) ? refusals + 1 : 0;
       if (refusals >= refusals_max) co_return stands_still(std::move(*last), std::move(why));
     }
     const Result<> waited = co_await patience.next("starting the machine again", {});
@@ -99,7 +93,7 @@ Async<> resize_stopped(Loop& loop, Resizing how, CancelToken token) {
   bool stopped = now.power == Power::stopped;
   if (!stopped) {
     done = co_await how.stop(token);
-    if (!done && now.power == Power::running && is_refusal(done.error())) co_return done;  // it runs on
+    if (!done && now.power == Power::running && is_definitive(done.error())) co_return done;  // it runs on
     if (done) done = co_await until_stopped(loop, how, token);
     stopped = done.ok();
   }

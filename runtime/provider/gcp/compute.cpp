@@ -8,6 +8,7 @@
 #include "runtime/provider/cloud/bearer.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::provider::gcp {
 
@@ -303,11 +304,19 @@ Async<> Compute::insert(std::string zone, Value instance, std::string request_id
     if (there && !there->tag.empty()) co_return success();
   }
   if (!answer) co_return answer.error();
-  co_return co_await finished(zone, std::move(*answer), insert_patience_ms, "operation insert", std::move(token));
+  const Result<Value> ended = co_await done(zone, std::move(*answer), insert_patience_ms, std::move(token));
+  if (!ended) co_return left_open(ended.error());
+  co_return result_of(*ended, "operation insert");
 }
 
 Async<> Compute::finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what,
                           CancelToken token) {
+  RILLE_CO_TRY(const Value ended, co_await done(std::move(zone), std::move(operation), limit_ms, std::move(token)));
+  co_return result_of(ended, what);
+}
+
+// The operation as it has ended. An error is one of asking.
+Async<Value> Compute::done(std::string zone, Value operation, std::int64_t limit_ms, CancelToken token) {
   cloud::Patience patience(loop_, limit_ms);
   const std::string place = zone.empty() ? "/global" : "/zones/" + zone;
   while (operation.text("status") != "DONE") {
@@ -316,9 +325,13 @@ Async<> Compute::finished(std::string zone, Value operation, std::int64_t limit_
     std::string path = place + "/operations/" + operation.text("name");
     RILLE_CO_TRY(operation, co_await call("GET", std::move(path), std::move(none), Value(), Effect::none, token));
   }
+  co_return operation;
+}
+
+Result<> Compute::result_of(const Value& operation, const std::string& what) const {
   const Value::Array errors = list_of(operation["error"]["errors"]);
-  if (errors.empty()) co_return success();
-  co_return api_.failed_later(what, errors[0].text("code"), errors[0].text("message"));
+  if (errors.empty()) return success();
+  return api_.failed_later(what, errors[0].text("code"), errors[0].text("message"));
 }
 
 Async<> Compute::act(std::string zone, std::string name, std::string action, Value body, CancelToken token) {

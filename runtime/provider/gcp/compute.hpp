@@ -53,7 +53,7 @@ class Compute {
                      std::vector<std::string> from, CancelToken token);
   Async<std::vector<Rule>> rules(CancelToken token);     // ours, of the region's machines
   Async<Rule> describe_rule(std::string name, CancelToken token);
-  Async<> remove_rule(std::string name, CancelToken token);
+  Async<> remove_rule(std::string name, CancelToken token);  // waits for the operation
   // "stop", "start", "setMachineType"; waits for the operation.
   Async<> act(std::string zone, std::string name, std::string action, Value body, CancelToken token);
   // account.cpp. `account`, `key_id`: of a service account; "": others are not told of.
@@ -63,6 +63,9 @@ class Compute {
  private:
   // zone "": of what is everywhere.
   Async<> finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what, CancelToken token);
+  Async<Value> done(std::string zone, Value operation, std::int64_t limit_ms, CancelToken token);
+  Async<> make_rule(Value rule, CancelToken token);
+  Result<> result_of(const Value& operation, const std::string& what) const;
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
                     CancelToken token);
   Async<Value::Array> pages(std::string path, std::string kind, net::Query query, CancelToken token);

@@ -2,7 +2,9 @@
 // in and one that keeps out everybody else, though the network's own rules (as "default-allow-ssh") would not. They
 // hold for the network tag that the machine alone has. A rule has no labels: the machine's tag and region stand in its
 // description. Rules cost nothing, and go with the lease.
+#include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/gcp/compute.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::provider::gcp {
 
@@ -32,8 +34,29 @@ Value rule_of(const std::string& name, const std::string& about, const std::stri
 
 }  // namespace
 
-// The first to be made keeps everybody out; both before the machine is. Those that are there were made by an earlier
-// send of the same create.
+// Made by an earlier send of the same create, it is there; one that was on its way out is made again.
+Async<> Compute::make_rule(Value rule, CancelToken token) {
+  cloud::Patience patience(loop_, rule_patience_ms);
+  const std::string name = rule.text("name");
+  while (true) {
+    net::Query none;
+    Value sent = rule;
+    Result<Value> answer = co_await call("POST", "/global/firewalls", std::move(none), std::move(sent), Effect::lasting,
+                                         token);
+    if (answer) {
+      const Result<Value> ended = co_await done("", std::move(*answer), rule_patience_ms, token);
+      if (!ended) co_return left_open(ended.error());
+      co_return result_of(*ended, "operation insert");
+    }
+    if (answer.error().http_status != 409) co_return answer.error();
+    const Result<Rule> there = co_await describe_rule(name, token);
+    if (there) co_return success();
+    if (there.error().http_status != 404) co_return left_open(there.error());
+    RILLE_CO_CHECK(co_await patience.next("the rule " + name, token));
+  }
+}
+
+// The first to be made keeps everybody out; both before the machine is.
 Async<> Compute::narrow_ssh(std::string network_tag, std::string rule, std::string tag, std::string network,
                             std::vector<std::string> from, CancelToken token) {
   const std::string about = tag + " " + region_;
@@ -42,15 +65,8 @@ Async<> Compute::narrow_ssh(std::string network_tag, std::string rule, std::stri
   Value in = rule_of(rule + "-in", about, network, network_tag);
   out.set("priority", keeps_out).set("denied", ssh).set("sourceRanges", Value::Array{Value("0.0.0.0/0")});
   in.set("priority", lets_in).set("allowed", ssh).set("sourceRanges", Value::Array(from.begin(), from.end()));
-  for (Value* one : {&out, &in}) {
-    net::Query none;
-    Result<Value> answer = co_await call("POST", "/global/firewalls", std::move(none), std::move(*one), Effect::lasting,
-                                         token);
-    if (!answer && answer.error().http_status == 409) continue;
-    if (!answer) co_return answer.error();
-    RILLE_CO_CHECK(co_await finished("", std::move(*answer), rule_patience_ms, "operation insert", token));
-  }
-  co_return success();
+  RILLE_CO_CHECK(co_await make_rule(std::move(out), token));
+  co_return co_await make_rule(std::move(in), std::move(token));
 }
 
 Async<std::vector<Rule>> Compute::rules(CancelToken token) {
@@ -71,9 +87,11 @@ Async<Rule> Compute::describe_rule(std::string name, CancelToken token) {
 
 Async<> Compute::remove_rule(std::string name, CancelToken token) {
   net::Query none;
-  auto answer = co_await call("DELETE", "/global/firewalls/" + name, std::move(none), Value(), Effect::none, token);
-  if (!answer && answer.error().http_status != 404) co_return answer.error();
-  co_return success();
+  Result<Value> answer = co_await call("DELETE", "/global/firewalls/" + name, std::move(none), Value(), Effect::none,
+                                       token);
+  if (!answer && answer.error().http_status == 404) co_return success();
+  if (!answer) co_return answer.error();
+  co_return co_await finished("", std::move(*answer), rule_patience_ms, "operation delete", std::move(token));
 }
 
 }  // namespace rille::provider::gcp

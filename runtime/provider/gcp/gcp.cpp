@@ -17,6 +17,7 @@
 #include "runtime/provider/gcp/federation.hpp"
 #include "runtime/provider/gcp/keys.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::provider {
 
@@ -123,18 +124,13 @@ class Region final : public cloud::RegionDriver {
     Machine made;
     made.id = settings_.zone + "/" + order.text("name");
     const std::string own = order.text("name"), rule = rule_name(request.tag);
+    Result<> done;
     if (!settings_.ssh_from.empty())
-      RILLE_CO_CHECK(co_await compute_.narrow_ssh(own, rule, request.tag, settings_.vpc, settings_.ssh_from, token));
-    const Result<> done = co_await compute_.insert(settings_.zone, std::move(order), request.token, token);
+      done = co_await compute_.narrow_ssh(own, rule, request.tag, settings_.vpc, settings_.ssh_from, token);
+    if (done) done = co_await compute_.insert(settings_.zone, std::move(order), request.token, token);
     if (done) co_return made;
-    // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
-    const ErrorKind why = done.error().kind;
-    const bool is_over = why == ErrorKind::capacity || why == ErrorKind::quota || why == ErrorKind::auth ||
-                         why == ErrorKind::invalid || why == ErrorKind::config;
-    if (is_over && !settings_.ssh_from.empty()) {
-      (void)co_await compute_.remove_rule(rule + "-in", token);
-      (void)co_await compute_.remove_rule(rule + "-no", token);
-    }
+    // Refused for good: what was made for it goes, too.
+    if (is_definitive(done.error()) && !settings_.ssh_from.empty()) co_await widen_again(own, rule, token);
     co_return done.error();
   }
 
@@ -221,6 +217,14 @@ class Region final : public cloud::RegionDriver {
     return {id.substr(0, first), id.substr(last + 1), first != last && !is_rule, is_rule};
   }
   static std::string rule_name(const std::string& tag) { return cloud::resource_name(tag, rule_length_max); }
+
+  // A machine that an earlier send has made keeps its rules: only where there surely is none, they go.
+  Task<void> widen_again(std::string machine, std::string rule, CancelToken token) {
+    const Result<Instance> there = co_await compute_.describe(settings_.zone, machine, token);
+    if (there || there.error().http_status != 404) co_return;
+    (void)co_await compute_.remove_rule(rule + "-in", token);
+    (void)co_await compute_.remove_rule(rule + "-no", token);
+  }
 
   Async<cloud::Standing> standing(Place place, CancelToken token) {
     const Result<Instance> found = co_await compute_.describe(place.zone, place.name, token);
@@ -389,7 +393,7 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
   }
   Traits traits;
   traits.token_lifetime_ms = 30LL * 60'000;  // 60 min are said; later the name alone keeps it one machine
-  traits.create_timeout_ms = 240'000;        // create waits for its operation
+  traits.create_timeout_ms = 480'000;        // create waits for its operations: two rules, and the machine
   traits.visibility_lag_ms = 60'000;
   traits.billing_minimum_s = 60;
   traits.teardown_ms = release_margin_s * 1000;

@@ -9,6 +9,7 @@
 #include "runtime/net/sign/huawei.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::provider::huawei {
 
@@ -277,7 +278,9 @@ Async<std::string> Ecs::create(Value server, std::string client_token, CancelTok
   const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers", std::move(none), std::move(asked),
                                              Effect::lasting, token, std::move(client_token));
   if (!answer) co_return refused(answer.error());
-  RILLE_CO_TRY(const Value told, co_await finished(answer->text("job_id"), create_patience_ms, token));
+  const Result<Value> ended = co_await finished(answer->text("job_id"), create_patience_ms, token);
+  if (!ended) co_return left_open(ended.error());
+  const Value& told = *ended;
   std::vector<std::string> ids;
   for (const Value& id : list_of((*answer)["serverIds"]))
     if (id.as_string()) ids.push_back(*id.as_string());
@@ -339,9 +342,10 @@ Async<> Ecs::resize(std::string id, std::string flavor, CancelToken token) {
   const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers/" + id + "/resize",
                                              std::move(none), std::move(asked), Effect::lasting, token);
   if (!answer) co_return refused(answer.error());
-  RILLE_CO_TRY(const Value told, co_await finished(answer->text("job_id"), resize_patience_ms, token));
-  if (told.text("status") == "SUCCESS") co_return success();
-  co_return refused(api_.failed_later("job resizeServer", told.text("error_code"), told.text("fail_reason")));
+  const Result<Value> told = co_await finished(answer->text("job_id"), resize_patience_ms, token);
+  if (!told) co_return left_open(told.error());
+  if (told->text("status") == "SUCCESS") co_return success();
+  co_return refused(api_.failed_later("job resizeServer", told->text("error_code"), told->text("fail_reason")));
 }
 
 }  // namespace rille::provider::huawei

@@ -12,6 +12,7 @@
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/kubernetes/access.hpp"
 #include "runtime/provider/kubernetes/objects.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::provider {
 
@@ -90,7 +91,7 @@ class Kubernetes final : public Provider {
       const bool seen = pod && !pod->is_null();
       if ((seen && why.empty()) || (!seen && ++unseen > unseen_looks_max)) break;
       if (seen && now_ms() >= until_ms) {
-        RILLE_CO_CHECK(co_await take_back(id, token));
+        if (Result<> back = co_await take_back(id, token); !back) co_return left_open(back.error());
         co_return named(make_error(ErrorKind::capacity, fmt::format("no node takes '{}': {}", request.offer.id, why),
                                    "`wait` in the settings says how long a rent waits for a node"), "create");
       }

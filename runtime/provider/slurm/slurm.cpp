@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/time.hpp"
+#include "runtime/provider/outcome.hpp"
 #include "runtime/provider/slurm/job.hpp"
 
 namespace rille::provider {
@@ -92,7 +93,7 @@ class Slurm final : public Provider {
     const std::int64_t until_ms = now_ms() + std::max<std::int64_t>(settings_.wait_ms, command_timeout_ms);
     for (std::int64_t rest_ms = first_look_ms;; rest_ms = std::min(2 * rest_ms, longest_look_ms)) {
       Result<std::optional<SlurmJob>> job = co_await look(id, token);
-      if (!job && !job.error().retryable) co_return job.error();
+      if (!job && !job.error().retryable) co_return left_open(job.error());
       const bool back = job && *job && (*job)->sent_back() && !(*job)->ended();
       if (job && *job && (*job)->ended() && (*job)->nodes.empty())
         co_return make_error(ErrorKind::capacity, fmt::format("job {} was dropped from the queue ({})", (*job)->id,
@@ -101,7 +102,7 @@ class Slurm final : public Provider {
       if (job && *job && !back && ((*job)->state == "RUNNING" || (*job)->ended())) co_return machine_of(**job);
       const bool never = back || (job && *job && !(*job)->can_start());
       if (never || now_ms() >= until_ms) {
-        RILLE_CO_CHECK(co_await terminate(id, token));
+        if (Result<> ended = co_await terminate(id, token); !ended) co_return left_open(ended.error());
         const std::string reason = job && *job ? (*job)->reason : "unknown";
         co_return never ? cannot_start(**job, request, sent_us)
                         : make_error(ErrorKind::capacity,

@@ -1,6 +1,11 @@
 // The notice that a machine will be taken away, on its way from the file or the runner to the worker and back.
+#include <atomic>
+#include <optional>
+
+#include "runtime/agent/notice.hpp"
 #include "runtime/store/instance_dir.hpp"
 #include "tests/unit/agent/fixture.hpp"
+#include "tests/unit/net/scripted_server.hpp"
 
 using namespace rille;
 using namespace rille::agent;
@@ -66,4 +71,51 @@ TEST_CASE_METHOD(NoticeFixture, "a notice that cannot be read, or whose time has
   const std::int64_t deadline = in_seconds(60);
   REQUIRE(store::write_notice(directory, deadline).ok());
   CHECK(result(*client, "k").integer("deadline") == deadline);
+}
+
+TEST_CASE("what a metadata service says: an instant in its form is one, and no page is taken for a date") {
+  const std::unique_ptr<Loop> loop = Loop::create().value();
+  std::string page;
+  std::atomic<bool> answered = false;
+  ScriptedServer server([&](const ScriptedServer::Request&, ScriptedServer::Wire& wire) {
+    wire.answer(200, page);
+    answered = true;
+  });
+  NoticeSpec text, list;
+  text.url = list.url = server.url("/notice");
+  list.list = "Events", list.kind_field = "EventType", list.kind = "Preempt", list.field = "NotBefore";
+  const auto asked = [&](const NoticeSpec& spec, const std::string& says) {
+    page = says;
+    const NoticeSpec read = NoticeSpec::from_value(Value::from_json(spec.to_value().to_json()).value());
+    const auto source = notice_of_metadata(*loop, read);
+    std::optional<std::int64_t> told;
+    answered = false;
+    for (int looks = 0, since = 0; looks < 1'000 && since < 10 && !told; ++looks, since += answered) {
+      told = run_blocking(*loop, source->look({})).value();
+      (void)run_blocking(*loop, sleep_for(*loop, 10));
+    }
+    CHECK(answered);
+    return told;
+  };
+  constexpr std::int64_t at_us = 2'000'000'000'000'000;
+  CHECK(asked(text, "2033-05-18T03:33:20Z") == at_us);
+  CHECK(asked(text, "2033-05-18 03:33:20") == at_us);
+  for (const char* other : {"Wed, 18 May 2033 03:33:20 GMT", "120", "18 May 2033", "<html>18 May 2033</html>"}) {
+    INFO(other);
+    CHECK_FALSE(asked(text, other));
+  }
+  const auto event = [](const char* at) {
+    return R"({"Events":[{"EventType":"Preempt","NotBefore":")" + std::string(at) + R"("}]})";
+  };
+  const auto of_list = asked(list, event("Wed, 18 May 2033 03:33:20 GMT"));
+  REQUIRE(of_list);
+  CHECK(std::abs(*of_list - at_us) < 2'000'000);
+}
+
+TEST_CASE("a file of an older Rille names its cloud: nobody is asked where it says") {
+  Value old;
+  old.set("cloud", "azure").set("url", "http://127.0.0.1:1");
+  CHECK(NoticeSpec::from_value(old).url.empty());
+  old.as_object()->erase("cloud");
+  CHECK(NoticeSpec::from_value(old).url == "http://127.0.0.1:1");
 }

@@ -1,8 +1,13 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 
+#include "runtime/base/id.hpp"
+#include "runtime/provider/outcome.hpp"
 #include "runtime/provider/slurm/cluster.hpp"
 #include "runtime/provider/slurm/job.hpp"
+#include "runtime/provider/slurm/slurm.hpp"
 
 using namespace rille;
 using namespace rille::provider;
@@ -148,6 +153,44 @@ TEST_CASE("slurm: what refusals mean; what is not known may have had an effect")
   CHECK(e.retryable);
   CHECK(e.message == "sbatch fails: Unable to contact slurm controller (connect failure)");
   CHECK(e.hint.find("scontrol ping") != std::string::npos);
+}
+
+// A login node in a file: it takes each job, and then refuses to say what became of it.
+TEST_CASE("slurm: a job that was taken is open, whatever is said of it then") {
+  const std::string root = std::filesystem::temp_directory_path() / ("rille-slurm-unit-" + random_hex(4));
+  std::filesystem::create_directories(root);
+  const auto written = [&root](const char* name, const char* text) {
+    std::ofstream(root + "/" + name) << text;
+    return Value(Value::Array{"sh", root + "/" + name});
+  };
+  const Value looks = written("looks", R"sh(case "$*" in
+  *sbatch*) cat >/dev/null; echo 7 ;;
+  *) echo "squeue: error: Access/permission denied" >&2; exit 1 ;;
+esac)sh");
+  const Value refuses = written("refuses", R"sh(case "$*" in
+  *) cat >/dev/null; echo "sbatch: error: Batch job submission failed: Access/permission denied" >&2; exit 1 ;;
+esac)sh");
+  const std::unique_ptr<Loop> loop = Loop::create().value();
+  const auto create = [&](const Value& via) {
+    Setup setup{*loop, root, root, Value().set("via", via)};
+    const std::unique_ptr<Provider> provider = make_slurm_provider(std::move(setup)).value();
+    CreateRequest request;
+    request.tag = "rille-0123456789ab-open-g1-x1900000000";
+    request.offer.id = "gpu";
+    return run_blocking(*loop, provider->create(std::move(request), {}));
+  };
+  const auto open = create(looks);
+  REQUIRE_FALSE(open);
+  INFO(open.error().message);
+  CHECK(open.error().kind == ErrorKind::network);
+  CHECK_FALSE(is_definitive(open.error()));
+  REQUIRE(open.error().cause);
+  CHECK(open.error().cause->kind == ErrorKind::auth);
+  const auto refused = create(refuses);
+  REQUIRE_FALSE(refused);
+  INFO(refused.error().message);
+  CHECK(is_definitive(refused.error()));
+  std::filesystem::remove_all(root);
 }
 
 TEST_CASE("slurm: a refusal names what was asked for") {
