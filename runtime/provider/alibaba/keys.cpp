@@ -79,7 +79,7 @@ Async<Maybe> by_oidc(At at, Profile p, std::string named_by, std::string from, C
     return parts;
   };
   loan.who = cloud::no_keys();
-  loan.secret = word;
+  loan.secrets = {word};
   loan.parts = parts_for(sts_url(*at, p), loan.operation);
   loan.parts.headers = {{"Content-Type", "application/x-www-form-urlencoded"}};
   loan.parts.query = {{"Version", "2015-04-01"}, {"Action", loan.operation}, {"Format", "JSON"}};

@@ -61,7 +61,7 @@ Async<Maybe> take_role(At at, std::vector<cloud::KeySource> who, net::Query form
   if (!secret.empty())
     loan.options.sign = [](net::Parts parts, const net::Credentials&, std::int64_t) { return parts; };
   loan.who = std::move(who);
-  loan.secret = std::move(secret);
+  loan.secrets = {std::move(secret)};
   const std::string usual = fmt::format("https://sts.{}.{}", at->region, domain_of(at->region));
   loan.parts = parts_for(at->sts.empty() ? usual : at->sts);
   loan.parts.headers = {{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8"}};

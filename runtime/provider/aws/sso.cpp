@@ -49,7 +49,7 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   return out;
 }
 
-cloud::Loan asked_of_sso(const char* operation, net::Parts parts, std::string secret) {
+cloud::Loan asked_of_sso(const char* operation, net::Parts parts, std::vector<std::string> secrets) {
   cloud::Loan loan;
   loan.operation = operation;
   loan.options.provider = "aws";
@@ -57,7 +57,7 @@ cloud::Loan asked_of_sso(const char* operation, net::Parts parts, std::string se
   loan.options.read = read_answer;
   loan.options.sign = [](net::Parts unsigned_parts, const net::Credentials&, std::int64_t) { return unsigned_parts; };
   loan.who = cloud::no_keys();
-  loan.secret = std::move(secret);
+  loan.secrets = std::move(secrets);
   loan.parts = std::move(parts);
   return loan;
 }
@@ -96,7 +96,7 @@ Async<Value> renewed(At at, Sso sso, SsoLogin login, CancelToken token) {
   asked.set("clientId", login.client_id).set("clientSecret", login.client_secret);
   asked.set("grantType", "refresh_token").set("refreshToken", login.refresh_token);
   net::Parts parts = cloud::json_request("POST", address(at->oidc, "oidc", sso.region), "/token", asked);
-  cloud::Loan loan = asked_of_sso("CreateToken", std::move(parts), login.refresh_token);
+  cloud::Loan loan = asked_of_sso("CreateToken", std::move(parts), {login.refresh_token, login.client_secret});
   RILLE_CO_TRY(Value answer, co_await cloud::ask_loan(at->loop, std::move(loan), std::move(token)));
   if (answer.text("accessToken").empty() || !(answer.number("expiresIn") > 0 &&
                                               answer.number("expiresIn") < lasts_s_max))
@@ -198,7 +198,7 @@ Async<FoundKeys> sso_keys(At at, Sso sso, CancelToken token) {
                                          "/federation/credentials");
   parts.query = {{"role_name", sso.role}, {"account_id", sso.account}};
   parts.headers.emplace_back("x-amz-sso_bearer_token", word);
-  cloud::Loan loan = asked_of_sso("GetRoleCredentials", std::move(parts), word);
+  cloud::Loan loan = asked_of_sso("GetRoleCredentials", std::move(parts), {word});
   Result<Value> answer = co_await cloud::ask_loan(at->loop, std::move(loan), token);
   if (!answer) {
     Error e = std::move(answer).error();

@@ -18,6 +18,7 @@ constexpr std::int64_t nearby_timeout_ms = 5'000;
 constexpr std::size_t token_bytes_max = 256 << 10;
 constexpr const char* session_lasts_s = "21600";
 constexpr double seconds_max = 1e12;
+constexpr std::string_view blot = "***";
 
 std::string trimmed(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -114,6 +115,20 @@ Result<std::string> read_token(const std::string& file, const std::string& named
   return token;
 }
 
+Error without_secrets(Error error, std::vector<std::string> secrets) {
+  std::sort(secrets.begin(), secrets.end(), [](const std::string& a, const std::string& b) {
+    return a.size() > b.size();  // one may begin as another does
+  });
+  for (const std::string& secret : secrets)
+    for (std::string* text : {&error.message, &error.hint})
+      for (std::size_t at = 0; !secret.empty() && (at = text->find(secret, at)) != std::string::npos;) {
+        text->replace(at, secret.size(), blot);
+        at += blot.size();
+      }
+  if (error.cause) error.cause = std::make_shared<const Error>(without_secrets(*error.cause, std::move(secrets)));
+  return error;
+}
+
 Async<Value> ask_loan(Loop& loop, Loan loan, CancelToken token) {
   CredentialChain chain(loop, loan.options.provider, std::move(loan.who), "");
   Api api(loop, std::move(loan.options), chain);
@@ -126,9 +141,7 @@ Async<Value> ask_loan(Loop& loop, Loan loan, CancelToken token) {
   // A driver's policy has no roles in it.
   if (e.hint.empty() || e.hint.find("--policy") != std::string::npos)
     e.hint = fmt::format("is there such a role, and does it trust who asks? docs/manual/providers/{}.md", e.provider);
-  const std::size_t at = loan.secret.empty() ? std::string::npos : e.message.find(loan.secret);
-  if (at != std::string::npos) e.message.replace(at, loan.secret.size(), "***");
-  co_return e;
+  co_return without_secrets(std::move(e), std::move(loan.secrets));
 }
 
 }  // namespace rille::provider::cloud

@@ -45,9 +45,12 @@ Result<std::string> read_token(const std::string& file, const std::string& named
 struct Loan {
   ApiOptions options;
   std::vector<KeySource> who;     // who signs; no_keys(): options.sign does without
-  std::string operation, secret;  // what a message must not repeat
+  std::string operation;
+  std::vector<std::string> secrets;  // what no message may repeat
   net::Parts parts;
 };
+// The error, and its causes, with "***" for each secret that a service has told back.
+Error without_secrets(Error error, std::vector<std::string> secrets);
 // auth: it refuses.
 Async<Value> ask_loan(Loop& loop, Loan loan, CancelToken token);
 

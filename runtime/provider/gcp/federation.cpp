@@ -117,7 +117,7 @@ Async<Maybe> impersonate(Loop& loop, Value file, cloud::FoundKeys caller, Cancel
     return cloud::bear_token(std::move(parts), who);
   };
   loan.who = {cloud::ready_keys(caller)};
-  loan.secret = caller.keys.token;
+  loan.secrets = {caller.keys.token};
   loan.parts = cloud::json_request("POST", url, "", asked);
   RILLE_CO_TRY(const Value answer, co_await cloud::ask_loan(loop, std::move(loan), std::move(token)));
   RILLE_CO_TRY(cloud::FoundKeys lent, cloud::read_keys(answer, token_names, caller.from));

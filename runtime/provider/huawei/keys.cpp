@@ -35,7 +35,7 @@ cloud::Loan asked_of_iam(const char* operation, net::Parts parts, const std::str
   out.options.read = read_answer;
   out.options.sign = [](net::Parts unsigned_parts, const net::Credentials&, std::int64_t) { return unsigned_parts; };
   out.who = cloud::no_keys();
-  out.secret = secret;
+  out.secrets = {secret};
   out.parts = std::move(parts);
   return out;
 }

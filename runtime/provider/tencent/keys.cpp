@@ -61,7 +61,7 @@ Async<Maybe> from_tke(At at, CancelToken token) {
     return parts;
   };
   loan.who = cloud::no_keys();
-  loan.secret = word;
+  loan.secrets = {word};
   Value asked;
   asked.set("ProviderId", provider).set("WebIdentityToken", word).set("RoleArn", role);
   std::string from = "the OIDC token of " + role;

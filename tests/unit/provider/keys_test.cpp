@@ -180,6 +180,17 @@ TEST_CASE("documents with keys: their names, and times of two kinds") {
   CHECK_FALSE(cloud::read_keys(json("[]"), names, "x"));
 }
 
+TEST_CASE("an error of a service that lends keys has none of the secrets that it was sent, wherever they stand") {
+  Error e = make_error(ErrorKind::auth, "the token word-1 is over: word-1", "ask anew with word-12 and hush");
+  const Error cause = make_error(ErrorKind::network, "GET /?token=hush", "word-1");
+  const Error shown = cloud::without_secrets(std::move(e).with_cause(cause), {"word-1", "", "hush", "word-12"});
+  CHECK(shown.message == "the token *** is over: ***");
+  CHECK(shown.hint == "ask anew with *** and ***");
+  REQUIRE(shown.cause);
+  CHECK(shown.cause->message == "GET /?token=***");
+  CHECK(shown.cause->hint == "***");
+}
+
 TEST_CASE("aliyun's profiles, and those of its SDKs") {
   const Value config = json(R"({"current": "b", "profiles": [{"name": "a", "mode": "AK", "access_key_id": "i",
     "access_key_secret": "s", "sts_token": "old"}, {"name": "b", "mode": "RamRoleArn", "ram_role_arn": "r",
