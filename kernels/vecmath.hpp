@@ -71,8 +71,6 @@ RILLE_INLINE float vlog(float x) {
 RILLE_INLINE double vlog(double x) { return ::log(x); }
 RILLE_INLINE float vsqrt(float x) { return __builtin_sqrtf(x); }
 RILLE_INLINE double vsqrt(double x) { return __builtin_sqrt(x); }
-RILLE_INLINE float vpow(float x, float y) { return ::powf(x, y); }
-RILLE_INLINE double vpow(double x, double y) { return ::pow(x, y); }
 
 RILLE_INLINE float vfloor(float x) { return __builtin_floorf(x); }
 RILLE_INLINE double vfloor(double x) { return __builtin_floor(x); }
