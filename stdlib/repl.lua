@@ -66,7 +66,8 @@ local function show_results(results)
   end
 end
 
-local function pack(...) return { n = select("#", ...), ... } end
+-- What `xpcall` gave: whether all went well, and the rest, which may have nils in it.
+local function split(fine, ...) return fine, { n = select("#", ...), ... } end
 
 -- help "rille.rent", help "rent", help(): from the annotations that are embedded with the modules.
 local function help_of(primitives)
@@ -106,19 +107,17 @@ function M.main(primitives)
       primitives.report(problem)
     else
       local scope = primitives.enter()
-      local results = pack(xpcall(fn, primitives.trace))
+      local fine, results = split(xpcall(fn, primitives.trace))
       primitives.leave(scope)
-      if results[1] then
-        table.remove(results, 1)
-        results.n = results.n - 1
+      if fine then
         if results.n > 0 then primitives.set("_", results[1]) end
         if not silent then
           local shown, why = pcall(show_results, results)
           if not shown then primitives.report(why) end
         end
       else
-        primitives.set("_err", results[2])
-        primitives.report(results[2])
+        primitives.set("_err", results[1])
+        primitives.report(results[1])
       end
     end
     primitives.done()

@@ -31,6 +31,12 @@ int exit_code(const Error& error);
 // Prints the error and gives its exit code.
 int fail(App& app, const Error& error);
 
+// stop_command.cpp: a run as people name it. "last" is the newest that has not ended, if there is one, and that is
+// `alive` (a process runs it), or is not.
+Result<engine::RunRow> open_run(const App& app, const std::string& id, bool alive);
+int cancel_command(App& app, const std::string& run);
+int suspend_command(App& app, const std::string& run);
+
 // run_command.cpp
 struct RunArguments {
   std::string file;                    // "" for -e
@@ -43,6 +49,7 @@ struct RunArguments {
   bool rerent = false;                 // of such a one: machines of its own for leases that were open there
   std::string fork_from;               // a key: not that run goes on, but a new one that begins with its record
   bool retry_failed = false;
+  bool cancel = false;                 // goes back to where it stood, and cleans up
 };
 int run_command(App& app, const RunArguments& arguments);
 // "--steps 500 --flag --x=1" -> {steps="500", flag=true, x="1"}. invalid: a word that is no option.

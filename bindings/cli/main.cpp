@@ -160,6 +160,10 @@ int run_main(App& app, int argc, char** argv) {
   fork->add_flag("--rerent", run.rerent,
                  "keep what was done on leases that were open there; they get machines of their own");
   fork->add_option("--with", run.with, "go on with this script, if it follows what is recorded");
+  auto* cancel = cli.add_subcommand("cancel", "end a run: it cleans up, and gives back what it has rented");
+  cancel->add_option("RUN", id, "its id, a unique beginning of it, or `last`")->required();
+  auto* suspend = cli.add_subcommand("suspend", "stop a run where it stands; `rille resume` goes on with it");
+  suspend->add_option("RUN", id, "its id, a unique beginning of it, or `last`")->required();
   auto* ps = cli.add_subcommand("ps", "list runs");
   ps->add_option("-n", limit, "at most so many")->check(CLI::Range(1, 1000000));
   ps->add_flag("--all", all, "those that scripts have started, too");
@@ -297,6 +301,8 @@ int run_main(App& app, int argc, char** argv) {
   if (invalidate->parsed()) return invalidate_command(app, id, name);
   if (show->parsed()) return show_command(app, id);
   if (logs->parsed()) return logs_command(app, id, follow);
+  if (cancel->parsed()) return cancel_command(app, id);
+  if (suspend->parsed()) return suspend_command(app, id);
   if (leases->parsed()) return leases_command(app, all, providers);
   if (release->parsed()) return abandoned ? abandon_command(app, id) : release_command(app, id);
   if (gc->parsed()) return gc_command(app, id, name);

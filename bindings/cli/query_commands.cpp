@@ -84,6 +84,7 @@ int show_command(App& app, const std::string& id) {
   }
   std::string out = fmt::format("run      {}\nscript   {}\nstate    {}\nstarted  {}\n", run->id, run->script,
                                 shown_state(app, *run), format_utc(run->created_us));
+  if (app.engine->alive(run->id)) out += fmt::format("process  {}\n", run->pid);
   if (!run->forked_from.empty()) out += "forked   from " + run->forked_from + "\n";
   if (run->deadline_us) out += fmt::format("deadline {}\n", format_utc(run->deadline_us));
   if (run->ended_us) out += fmt::format("took     {}\n", format_duration_ms((run->ended_us - run->created_us) / 1000));
@@ -248,10 +249,14 @@ int gc_command(App& app, const std::string& now, const std::string& unknown) {
 int signal_command(App& app, const std::string& run, const std::string& name, const std::string& value) {
   // A value that is JSON is taken as such; anything else is a string.
   Result<Value> payload = Value::from_json(value);
-  Result<> r = run_blocking(*app.loop, app.engine->signal(run, name, payload ? *payload : Value(value)));
+  Result<engine::RunRow> row = open_run(app, run, true);
+  if (!row) return fail(app, row.error());
+  Result<> r = run_blocking(*app.loop, app.engine->signal(row->id, name, payload ? *payload : Value(value)));
   if (!r) return fail(app, r.error());
-  if (app.json)
-    app.terminal.out(Value().set("run", run).set("signal", name).set("value", payload ? *payload : Value(value))
+  if (!app.json)
+    app.terminal.note(fmt::format("run {} gets '{}' when it waits for it", row->id, name));
+  else
+    app.terminal.out(Value().set("run", row->id).set("signal", name).set("value", payload ? *payload : Value(value))
                          .to_json_pretty() + "\n");
   return 0;
 }

@@ -275,6 +275,9 @@ void submit(Repl& r, std::optional<Entry> entry) {
   r.app.terminal.clear_progress();
 }
 
+// An empty line may be part of what is pasted; two of them, and Ctrl-C, give up what is unfinished.
+bool gives_up(const std::string& pending) { return pending.ends_with("\n\n"); }
+
 void converse(Repl& r, Editor& editor) {
   std::string pending;
   r.app.loop->run_until([&] { return r.idle || r.result.has_value(); });
@@ -299,7 +302,7 @@ void converse(Repl& r, Editor& editor) {
     }
     if (source[0] == '=') source = strip(source.substr(1));
     if (source[0] == '?') source = fmt::format("help [=[{}]=];", strip(source.substr(1)));
-    if (!line.empty() && unfinished(source)) continue;
+    if (!gives_up(pending) && unfinished(source)) continue;
     editor.add_history(pending);
     pending.clear();
     if (source == ":quit" || source == "exit" || source == "quit") {

@@ -40,7 +40,6 @@ Result<std::string> go_back(App& app, const RunArguments& arguments) {
     if (!app.json) tell(app, *cut);
     return cut->run;
   }
-  if (!arguments.retry_failed) return arguments.resume;
   RILLE_TRY(std::string key, app.engine->failed_at(arguments.resume));
   Result<engine::Cut> cut = run_blocking(*app.loop, app.engine->invalidate(arguments.resume, key));
   if (!cut) return cut.error();

@@ -67,6 +67,17 @@ int finish(Session& s) {
   return r ? 0 : exit_code(r.error());
 }
 
+// That it ended by the cancel is what was asked for.
+int finish_cancelled(Session& s) {
+  const Result<Value>& r = *s.result;
+  if (r || r.error().kind != ErrorKind::cancelled) return finish(s);
+  const Error why = r.error();
+  s.result.emplace(Value());
+  int code = finish(s);
+  s.app.terminal.note(fmt::format("run {}: {}", s.run->id(), why.message));
+  return code;
+}
+
 }  // namespace
 
 Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
@@ -122,11 +133,11 @@ int run_command(App& app, const RunArguments& arguments) {
   }
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   if (!arguments.resume.empty()) {
-    auto row = app.engine->run(arguments.resume);
-    if (!row) return fail(app, row.error());
     bool again = !arguments.fork_from.empty() || arguments.retry_failed;
+    auto row = again ? app.engine->run(arguments.resume) : open_run(app, arguments.resume, false);
+    if (!row) return fail(app, row.error());
     if (row->mode == "session" && !arguments.code && !again && edited.empty()) return repl_command(app, row->id);
-    Result<std::string> id = go_back(app, arguments);
+    Result<std::string> id = again ? go_back(app, arguments) : Result<std::string>(row->id);
     if (!id) return fail(app, id.error());
     auto resumed = edited.empty() ? app.engine->resume(*id, session_hooks(s))
                                   : app.engine->resume_with(*id, edited, session_hooks(s));
@@ -170,6 +181,10 @@ int run_command(App& app, const RunArguments& arguments) {
       : arguments.fork_from.empty() ? fmt::format("resuming run {}", s.run->id())
                                     : fmt::format("run {}, forked", s.run->id());
   if ((one_liner && arguments.resume.empty()) || app.json) title.clear();
+  if (arguments.cancel) {
+    app.loop->post([&s] { s.run->cancel(make_error(ErrorKind::cancelled, "cancelled by `rille cancel`")); });
+    return drive(s, *main, title, [&s] { return finish_cancelled(s); });
+  }
   return drive(s, *main, title, [&s] { return finish(s); });
 }
 

@@ -343,7 +343,8 @@ setmetatable(store, {
     if hidden[key] then raise("state", raw.format("'%s' is not available in workflow code", key), hidden[key]) end
     local near = core.did_you_mean(key, names_of(store))
     raise("invalid", raw.format("the global '%s' is not set", key),
-      near ~= "" and near or "declare it: local " .. key .. " = ...")
+      key == "rille" and 'the script begins with: local rille = require "rille"'
+      or near ~= "" and near or "declare it: local " .. key .. " = ...")
   end,
 })
 
@@ -448,6 +449,8 @@ store.require, store.load, store.loadstring, store.loadfile, store.dofile = requ
 -- The module table ----------------------------------------------------------------------------------------------------
 
 local computed = {}
+local by_a_device = { zeros = "", ones = "", full = "", rand = "", randn = "", randint = "", arange = "", linspace = "",
+  eye = "", tensor = "", kernel = "" }
 setmetatable(rille, {
   __index = function(_, key)
     local f = computed[key]
@@ -461,7 +464,8 @@ setmetatable(rille, {
     for k in raw.next, computed do names[#names + 1] = k end
     for _, k in ipairs(core.stdlib_names()) do names[#names + 1] = k end
     raise("invalid", raw.format("rille.%s does not exist", raw.tostring(key)),
-      core.did_you_mean(raw.tostring(key), names))
+      by_a_device[key] and "a device makes them: rille.device():" .. key
+      or core.did_you_mean(raw.tostring(key), names))
   end,
   __newindex = function(_, key)
     raise("state", "the module rille cannot be changed: '" .. raw.tostring(key) .. "'", "use a local or a global")

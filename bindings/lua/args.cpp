@@ -84,6 +84,7 @@ Result<Value> convert(const std::string& name, const Value& given, const Value& 
   if (model.as_bool()) return to_boolean(name, given);
   if (model.as_array() || model.as_object()) return to_list(name, given, model);
   if (const double* n = given.as_number()) return Value(fmt::format("{}", *n));
+  if (given.as_bool() && *given.as_bool()) return wrong_type(name, given, "a text");  // `--name` alone
   if (const bool* b = given.as_bool()) return Value(*b ? "true" : "false");
   return given;
 }

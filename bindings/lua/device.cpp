@@ -33,6 +33,43 @@ Graph& opened(lua_State* L, DeviceHandle& h) {
 
 Graph& self(lua_State* L, const char* what) { return opened(L, check_object<DeviceHandle>(L, 1, what)); }
 
+// dev:zeros{2, 3, dtype = "i64"} is how it is written. Who comes from elsewhere writes dev:zeros(2, 3) or
+// dev:zeros({2, 3}, {dtype = "i64"}), which become that here.
+void gather(lua_State* L, const char* what) {
+  while (lua_gettop(L) > 2 && lua_isnil(L, -1)) lua_pop(L, 1);
+  const int top = lua_gettop(L);
+  if (top < 2 || (top == 2 && lua_istable(L, 2))) return;
+  const bool options_last = top > 2 && lua_istable(L, top);
+  lua_newtable(L);
+  const int all = top + 1;
+  int listed = 0;
+  auto copy = [&](int from) {
+    for (lua_pushnil(L); lua_next(L, from);) {
+      lua_pushvalue(L, -2);
+      lua_insert(L, -2);
+      lua_settable(L, all);
+    }
+  };
+  for (int i = 2; i <= top; ++i) {
+    const bool names = i == top && options_last;
+    const bool fits = names || (lua_istable(L, i) ? i == 2 && top == 3 : lua_isnumber(L, i) && !lua_istable(L, 2));
+    if (!fits)
+      raise_invalid(L, fmt::format("{}: argument {} is {} ({})", what, i - 1, describe(L, i), script_position(L)),
+                    fmt::format("dev:{}{{2, 3, dtype = \"f32\"}}: numbers and options in one table", what));
+    if (names && lua_objlen(L, i) > 0)
+      raise_invalid(L, fmt::format("{}: numbers in the table of options ({})", what, script_position(L)),
+                    fmt::format("dev:{}{{2, 3, dtype = \"f32\"}}: numbers and options in one table", what));
+    if (lua_istable(L, i)) {
+      copy(i);
+    } else {
+      lua_pushvalue(L, i);
+      lua_rawseti(L, all, ++listed);
+    }
+  }
+  lua_replace(L, 2);
+  lua_settop(L, 2);
+}
+
 // Its memory is told as "randn at train.lua:12".
 Result<int> made(lua_State* L, const char* verb, Result<Tensor> t) {
   if (t) tensor::own(*t, tensor::owner_here(t->graph(), verb));
@@ -45,6 +82,7 @@ struct Maker { const char* name; Result<Tensor> (*fn)(Graph&, const Dims&, DType
 template <const Maker& M>
 Result<int> make(lua_State* L) {
   Graph& g = self(L, M.name);
+  gather(L, M.name);
   if (lua_istable(L, 2)) check_known(L, 2, M.name, {"dtype", "requires_grad"}, true);
   return made(L, M.name, M.fn(g, check_shape(L, 2, M.name), option_dtype(L, 2, DType::f32)));
 }
@@ -54,6 +92,7 @@ constexpr Maker zeros_{"zeros", tensor::zeros}, ones_{"ones", tensor::ones}, ran
 
 Result<int> full(lua_State* L) {  // dev:full{2, 3, value = 7}
   Graph& g = self(L, "full");
+  gather(L, "full");
   check_table(L, 2, "full");
   check_known(L, 2, "full", {"value", "dtype", "requires_grad"}, true);
   auto value = option_number(L, 2, "value");
@@ -63,6 +102,7 @@ Result<int> full(lua_State* L) {  // dev:full{2, 3, value = 7}
 
 Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
   Graph& g = self(L, "randint");
+  gather(L, "randint");
   check_table(L, 2, "randint");
   check_known(L, 2, "randint", {"low", "high", "dtype"}, true);
   auto high = option_number(L, 2, "high");
@@ -76,6 +116,7 @@ Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
 
 Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, stop, step}; the stop itself is left out
   Graph& g = self(L, "arange");
+  gather(L, "arange");
   check_table(L, 2, "arange");
   check_known(L, 2, "arange", {"dtype"}, true);
   double v[3] = {0, 0, 1};
@@ -93,6 +134,7 @@ Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, 
 
 Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}: the stop itself is the last
   Graph& g = self(L, "linspace");
+  gather(L, "linspace");
   check_table(L, 2, "linspace");
   check_known(L, 2, "linspace", {"dtype"}, true);
   double v[3];
@@ -109,6 +151,7 @@ Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}: the s
 
 Result<int> eye(lua_State* L) {  // dev:eye{rows} or {rows, columns}
   Graph& g = self(L, "eye");
+  gather(L, "eye");
   check_table(L, 2, "eye");
   check_known(L, 2, "eye", {"dtype", "requires_grad"}, true);
   Dims size = check_shape(L, 2, "eye");
@@ -118,6 +161,7 @@ Result<int> eye(lua_State* L) {  // dev:eye{rows} or {rows, columns}
 
 Result<int> rope_angles(lua_State* L) {  // dev:rope_angles{positions, width, base = 10000} -> cosines, sines
   Graph& g = self(L, "rope_angles");
+  gather(L, "rope_angles");
   check_table(L, 2, "rope_angles");
   check_known(L, 2, "rope_angles", {"base", "dtype"}, true);
   Dims size = check_shape(L, 2, "rope_angles");

@@ -16,6 +16,7 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t look_at_wall_ms = 60'000;  // wall time may jump
+constexpr std::int64_t rest_within_ms = 5000;     // of a resumed run that was cancelled
 constexpr const char* attempts_used_up = "attempts_used_up";
 
 Error with_code(Error e, const char* code) {
@@ -260,7 +261,20 @@ std::int64_t RunImpl::look_at_clock() {
     if (deadline_->over()) watch_deadline();
     else sooner(deadline_->left_ms());
   }
+  sooner(look_at_cancel());
   return next;
+}
+
+// A cancel of which the record says where it struck: fibers are let go on to where they stood then. One that computes
+// instead, without ever coming to rest, is what was cancelled.
+std::int64_t RunImpl::look_at_cancel() {
+  if (!planned_cancel_ || !planned_cancel_->recorded) return -1;
+  const std::int64_t now_ns = loop_.clock().monotonic_ns();
+  if (std::exchange(computes_after_, delivered_) != delivered_) computes_since_ns_ = now_ns;
+  const std::int64_t left_ms = rest_within_ms - (now_ns - computes_since_ns_) / 1'000'000;
+  if (left_ms > 0) return left_ms;
+  cancel_now();
+  return planned_cancel_ ? rest_within_ms : -1;
 }
 
 }  // namespace rille::engine

@@ -125,6 +125,7 @@ Value RunRow::to_value() const {
   if (deadline_us) v.set("deadline", format_utc(deadline_us));
   if (!parent.empty()) v.set("parent", parent);
   if (!forked_from.empty()) v.set("forked_from", forked_from);
+  if (pid > 0 && !ended_us) v.set("process", pid);
   if (ended_us) v.set("ended", format_utc(ended_us)).set("seconds", static_cast<double>(ended_us - created_us) / 1e6);
   if (!tag.empty()) v.set("tag", tag);
   if (!result.is_null()) v.set("result", result);
@@ -169,7 +170,9 @@ Result<> Engine::refuse_ended(const RunRow& row) {
   if (row.state != "done" && row.state != "failed" && row.state != "cancelled") return {};
   return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
                     fmt::format("see it with `rille show {0}`; go on from one of its entries with `rille fork {0} "
-                                "--from KEY`, or start a new one with `rille run {1}`", row.id, row.script));
+                                "--from KEY`", row.id) +
+                        (row.mode == "durable" ? fmt::format(", or start a new one with `rille run {}`", row.script)
+                                               : ""));
 }
 
 Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {

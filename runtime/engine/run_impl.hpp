@@ -239,6 +239,7 @@ class RunImpl final : public Run, public Machines {
   Async<std::size_t> first_ended(FiberId self, std::vector<FiberId> children);
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
   void begin_cancel();
+  std::int64_t look_at_cancel();  // when to look again, in ms; -1: never
   void unwind(Error reason);
   Async<> release_all(FiberRecord& f, std::vector<std::string> leases);
   // budget.cpp
@@ -320,6 +321,7 @@ class RunImpl final : public Run, public Machines {
   std::vector<Wake<bool>> release_gates_;             // the same for releases; false: the record went on past this one
   std::int64_t delivered_ = 0;                        // seq of the last completion that fibers have seen
   std::optional<PlannedCancel> planned_cancel_;
+  std::int64_t computes_since_ns_ = 0, computes_after_ = -1;  // that cancel is due since then, and nobody comes to rest
   std::map<std::uint64_t, StepState> steps_;
   int bodies_ = 0;                                    // that run, or are about to
   std::optional<Error> paused_;                       // nothing begins any more: the run is suspended once it is calm

@@ -61,6 +61,10 @@ end
 
 -- `loss_scale` belongs to the optimizer, not to its groups.
 local function make(rule, verb, parameters, options, defaults)
+  if type(options) == "number" then
+    invalid(("%s: expected a table of options, got %s"):format(verb, options),
+      ("%s(model, { lr = %s })"):format(verb, options))
+  end
   local function check(given, whose) return settings(rule, whose, given, defaults) end
   local scale = options and options.loss_scale or nil
   local o = settings(rule, verb, options, defaults, { "loss_scale" })

@@ -45,6 +45,7 @@ return { answer = v }
                                         'rille.step("t", function() return 2 end)\nreturn { x = 1 }\n')
     commands = re.findall(r"^  (\w+)  ", command("--help")[1].split("Subcommands:")[1], re.M)
     check("the list of commands is known", set(commands) == set(
+        "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
         "simulate plan doctor top repl agent".split()), commands)
 

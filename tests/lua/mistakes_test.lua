@@ -18,6 +18,26 @@ local function refused(kind, text, hint, fn)
   end
 end
 
+tap.test("tensors made with the words of others", function()
+  local whole = { dtype = "i64" }
+  for _, t in ipairs { dev:zeros({ 2, 3 }, whole), dev:zeros(2, 3, whole), dev:zeros { 2, 3, dtype = "i64" } } do
+    tap.equal(t.dtype .. table.concat(t:shape(), "x"), "i642x3")
+  end
+  tap.equal(dev:arange(5):shape()[1], 5)
+  tap.equal(dev:arange(2, 8, 2):sum():item(), 12)
+  tap.equal(dev:eye(2):sum():item(), 2)
+  tap.equal(dev:full(2, 2, { value = 7 }):sum():item(), 28)
+  tap.equal(dev:ones({ 2 }, missing):sum():item(), 2)
+  refused("invalid", "zeros: argument 2 is 3 (", "in one table", function() return dev:zeros({ 2 }, 3) end)
+  refused("invalid", "zeros: argument 1 is nil (", "in one table", function() return dev:zeros(missing, 3) end)
+  refused("invalid", "zeros: numbers in the table of options (", "in one table",
+    function() return dev:zeros({ 2 }, { 3 }) end)
+  refused("invalid", "rille.randn does not exist", "rille.device():randn", function() return rille.randn end)
+  local w = leaf(2)
+  refused("invalid", "adamw: expected a table of options, got 0.001", "{ lr = 0.001 }",
+    function() return rille.optim.adamw({ w }, 1e-3) end)
+end)
+
 tap.test("something that is no tensor", function()
   refused("invalid", "add: expected Tensor, got a table (mistakes_test.lua:", "dev:tensor(list)",
     function() return a + { 1, 2, 3 } end)
