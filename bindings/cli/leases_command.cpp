@@ -130,7 +130,8 @@ int leases_command(App& app, bool all, bool providers) {
     const bool announced = l.state == "live" && l.taken_us > now, over = l.state == "released";
     rows.push_back({l.id, l.name, announced ? "preempting" : l.billable() && l.detached ? "detached" : l.state,
                     l.provider, l.machine_id,
-                    format_dollars(l.price_micros_per_hour), format_dollars(l.spent_micros(now)),
+                    l.price_micros_per_hour >= 0 ? format_dollars(l.price_micros_per_hour) : "?",
+                    format_dollars(l.spent_micros(now)),
                     over ? "" : in_time(ends ? *ends : l.expires_us, now), over ? "" : ended_by(app, l.provider),
                     l.run});
   }

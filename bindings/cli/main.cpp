@@ -253,17 +253,17 @@ int run_main(App& app, int argc, char** argv) {
   auto* doctor_live =
       doctor->add_option("--live", live.provider, "rent its cheapest machine for some minutes, and try everything");
   doctor->add_option("--max-cost", live.max_cost, "dollars that this may cost at most (0.50)")
-      ->needs(doctor_live)->check(CLI::PositiveNumber);
+      ->needs(doctor_live)->check(number_from(0, true));
   doctor->add_option("--gpu", live.gpu, "model and count, e.g. T4:1; else any, also none")->needs(doctor_live);
   doctor->add_option("--price", live.price, "dollars per hour, where the provider says none in dollars")
-      ->needs(doctor_live)->check(CLI::NonNegativeNumber);
+      ->needs(doctor_live)->check(number_from(0));
   doctor->add_flag("--spot", live.spot, "a spot machine")->needs(doctor_live);
   doctor_of->excludes(doctor_live);
   TopArguments topping;
   auto* top = cli.add_subcommand("top", "what this machine's processors and GPUs do now, again and again");
   top->add_option("--interval", topping.interval, "between two readings")->capture_default_str();
   top->add_option("--count", topping.count, "so many readings; without it until it is ended")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from(1));
   auto* repl = cli.add_subcommand("repl", "the prompt (also: rille alone)");
   cli.add_subcommand("agent", "what runs on an instance; started by Rille itself");
 

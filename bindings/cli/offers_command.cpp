@@ -1,6 +1,7 @@
 // `rille offers`: what can be rented, from what was told a moment ago where that will do, else from the providers; the
 // engine, its journal and the providers' drivers are opened only then.
 #include "bindings/cli/offers.hpp"
+#include "bindings/cli/usage.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -265,13 +266,13 @@ void add_offers_options(CLI::App& command, OffersArguments& a) {
   command.add_option("--count", a.count, "GPUs per machine")->check(CLI::Range(1, 4096));
   command.add_flag("--spot", a.spot, "machines that can be taken back");
   command.add_flag("--reserved", a.reserved, "show what an hour costs who is bound for a year, and for three");
-  command.add_option("--max-price", a.max_price, "dollars per hour")->check(CLI::NonNegativeNumber);
-  command.add_option("--vcpus", a.vcpus, "at least")->check(CLI::PositiveNumber);
+  command.add_option("--max-price", a.max_price, "dollars per hour")->check(number_from(0));
+  command.add_option("--vcpus", a.vcpus, "at least")->check(number_from(1));
   command.add_option("--memory", a.memory, "at least, e.g. 64GB");
   command.add_option("--provider", a.providers, "of these providers only")->delimiter(',');
   command.add_option("--region", a.regions, "in these regions only")->delimiter(',');
   command.add_option("--interconnect", a.interconnect, "nvlink, nvswitch, rdma, infiniband, efa, ..");
-  command.add_option("--network", a.network_gbps, "gigabits per second at least")->check(CLI::PositiveNumber);
+  command.add_option("--network", a.network_gbps, "gigabits per second at least")->check(number_from(0, true));
   command.add_option("--compliance", a.compliance, "gdpr, hipaa, mlps3, fedramp")->delimiter(',');
   command.add_option("--rank", a.rank, "price, price_per_tflop, price_per_gpu_gb, tokens_per_dollar");
   command.add_option("--rate", a.rates, "what a currency is worth in dollars, e.g. CNY=0.14")->delimiter(',');

@@ -11,4 +11,7 @@ namespace rille::cli {
 // `parse_error` came out of cli.parse(). The error's kind is `invalid`.
 Error usage_error(const CLI::App& cli, const CLI::ParseError& parse_error);
 
+// The check of an option: a number that is at least so much, or above it.
+CLI::Validator number_from(double least, bool above = false);
+
 }  // namespace rille::cli

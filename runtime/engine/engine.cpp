@@ -154,6 +154,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
   RILLE_TRY(provider::OfferSettings told, provider::read_offer_settings(engine->options_.providers_file));
   engine->leases_->set_rates(std::move(told.rates));
+  engine->leases_->set_disk_prices(std::move(told.disk_prices));
   engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,
                                            [e = engine.get()](const std::string& run) { return e->alive(run); });
   engine->alerts_ = std::make_unique<Alerts>(loop, *engine->journal_, engine->options_.mail);

@@ -80,13 +80,18 @@ Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked)
 
 Error no_price(const Lease& l, const Money& m) {
   const provider::Offer& o = l.request.offer;
-  const bool disk = l.cap_micros_per_hour >= 0;  // only the disk's is missing, which no option says
-  std::string why = fmt::format("the price {}{}", disk ? "of its disk " : "", o.currency == "USD"
+  const bool disk = l.cap_micros_per_hour >= 0;  // only the disk's is missing
+  const bool said = o.currency == "USD" || (disk && o.disk_micros_per_gb_hour == 0);
+  std::string why = fmt::format("the price {}{}", disk ? "of its disk " : "", said
                                     ? "is not known"
                                     : fmt::format("is in {}, which is not converted", o.currency));
-  std::string hint = disk ? "" : "say what it costs: price = dollars per hour";
-  if (o.currency != "USD")
-    hint += fmt::format("{}rates = {{ {} = dollars for one }}", disk ? "say " : ", or ", o.currency);
+  const std::string rate = fmt::format("rates = {{ {} = dollars for one }}", o.currency);
+  std::string hint = disk ? "say " + rate : "say what it costs: price = dollars per hour";
+  if (disk && o.disk_micros_per_gb_hour == 0)
+    hint = fmt::format("say in the providers' settings what a gigabyte costs per month: "
+                       "\"disk_price\": {{\"{}\": 0.08}}",
+                       o.provider);
+  else if (!disk && o.currency != "USD") hint += ", or " + rate;
   return make_error(ErrorKind::budget, fmt::format("'{}' cannot be rented under {}: of offer {} at {} {}", l.name,
                                                    m.name, o.id, o.provider, why), hint);
 }

@@ -108,12 +108,12 @@ const provider::Offer* Manager::best_of(const Terms& terms, const Refused& refus
   const std::int64_t now = now_us();
   const auto rank = [&](const provider::Offer& o) {
     const Micros price = terms.price_of(o), disk = terms.disk_of(o);
-    const Micros with_disk = price < 0 || disk < 0 ? provider::price_unknown : price + disk;
+    const Micros with_disk = price < 0 ? provider::price_unknown : price + std::max<Micros>(disk, 0);
     provider::GpuWorth worth;
     if (!by_price) worth = provider::gpu_worth(terms.query, o.gpu, o.gpu_memory_bytes);
     return std::tuple(Refused::has(refused.last, o.provider, o.id), Refused::has(refused.regions, o.provider, o.region),
                       recent_->has(o, now), provider::merit(terms.query.rank, with_disk, o.gpu_count, worth),
-                      with_disk < 0, with_disk);
+                      with_disk < 0, with_disk, disk < 0);
   };
   const provider::Offer* best = nullptr;
   std::optional<decltype(rank(*best))> least;

@@ -193,6 +193,7 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
 Result<Terms> Manager::terms_of(const Value& options) const {
   RILLE_TRY(Terms terms, read_terms(options));
   terms.query.rates.insert(rates_.begin(), rates_.end());  // those of the query come first
+  terms.disk_prices = disk_prices_;
   return terms;
 }
 

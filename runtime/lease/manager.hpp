@@ -218,6 +218,7 @@ class Manager {
   Async<std::vector<Asked>> ask(provider::OfferQuery query, CancelToken token);
   // What currencies are worth where a query does not say it.
   void set_rates(provider::Rates rates);
+  void set_disk_prices(provider::DiskPrices prices) { disk_prices_ = std::move(prices); }
 
   // Asks every provider for everything with the tag of this installation, all at once.
   Async<Survey> survey(CancelToken token);
@@ -296,6 +297,7 @@ class Manager {
   std::string install_;
   Hooks hooks_;
   provider::Rates rates_;
+  provider::DiskPrices disk_prices_;
   std::shared_ptr<Recent> recent_;     // what was refused lately, by whichever lease
   std::shared_ptr<Search> search_;     // what is being looked for now
 };

@@ -187,8 +187,9 @@ Error Manager::release_failed(const Lease& lease) {
       ErrorKind::state,
       fmt::format("lease '{}' ({}) could not be released: {}", lease.name, lease.machine_id,
                   lease.error.empty() ? "the attempt was interrupted" : lease.error),
-      fmt::format("it may still cost {} per hour; try again with `rille release {}`",
-                  format_dollars(lease.price_micros_per_hour), lease.id));
+      fmt::format("it may still cost {}; try again with `rille release {}`",
+                  lease.price_micros_per_hour >= 0 ? format_dollars(lease.price_micros_per_hour) + " per hour"
+                                                   : "what its provider asks for it", lease.id));
   e.resource = lease.id;
   e.provider = lease.provider;
   return e;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "runtime/base/time.hpp"
@@ -58,9 +59,7 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     if (!value.as_number() || !(*value.as_number() >= 0)) return wrong("dollars per hour", "price = 1.20");
     RILLE_TRY(terms.price_micros_per_hour, micros_from_dollars(*value.as_number()));
   } else if (key == "disk") {
-    if (const double* n = value.as_number()) terms.disk_bytes = static_cast<std::int64_t>(*n);
-    else if (!value.as_string()) return wrong("a size", "disk = \"200GB\"");
-    else { RILLE_TRY(terms.disk_bytes, parse_size_bytes(*value.as_string())); }
+    RILLE_TRY(terms.disk_bytes, provider::read_size("disk", value));
   } else if (key == "idle_below") {
     if (!value.as_number() || !(*value.as_number() >= 0 && *value.as_number() <= 1))
       return wrong("a number from 0 to 1", "idle_below = 0.05: up to 5 % of its GPUs, or of its processors");
@@ -150,16 +149,23 @@ Micros Terms::price_of(const provider::Offer& offer) const {
   return (known < 0 || reserved) && price_micros_per_hour ? *price_micros_per_hour : known;
 }
 
-// Spot prices move, up to what the rent allows.
+// Spot prices move, up to what the rent allows; a cap at today's would end the machine with the next change.
 Micros Terms::cap_of(const provider::Offer& offer) const {
-  Micros price = price_of(offer);
-  return offer.spot && price >= 0 ? std::max(price, query.max_price_micros_per_hour.value_or(price)) : price;
+  const Micros price = price_of(offer), headroom = price / 4;
+  return offer.spot && price >= 0 ? std::max(price, query.max_price_micros_per_hour.value_or(price + headroom)) : price;
 }
 
-// By the gigabyte that has begun; price_unknown where it costs something in a currency without a rate.
+// By the gigabyte that has begun. Who sells machines sells disks, too: price_unknown where nobody says for how much, or
+// in a currency without a rate.
 Micros Terms::disk_of(const provider::Offer& offer) const {
-  const Micros price = offer.disk_micros_per_gb_hour * ((disk_bytes + 999'999'999) / 1'000'000'000);
-  return price == 0 ? 0 : offer.in_dollars(price, query.rates);
+  constexpr double hours_per_month = 730;
+  if (disk_bytes == 0) return 0;
+  const std::int64_t gigabytes = (disk_bytes + 999'999'999) / 1'000'000'000;
+  if (auto told = disk_prices.find(offer.provider); told != disk_prices.end())
+    return static_cast<Micros>(std::ceil(told->second * 1e6 * static_cast<double>(gigabytes) / hours_per_month));
+  if (offer.disk_micros_per_gb_hour > 0)
+    return offer.in_dollars(offer.disk_micros_per_gb_hour * gigabytes, query.rates);
+  return offer.price_micros_per_hour == 0 ? 0 : provider::price_unknown;
 }
 
 const char* Terms::obstacle(const provider::Offer& offer, const provider::Traits& traits) const {
@@ -216,6 +222,8 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
   for (const auto& [name, list] : {std::pair("regions", &terms.query.regions),
                                    std::pair("compliance", &terms.query.compliance)})
     if (!list->empty()) wishes += fmt::format(", {} = {}", name, fmt::join(*list, ", "));
+  if (terms.query.vcpus > 0) wishes += fmt::format(", vcpus = {}", terms.query.vcpus);
+  if (terms.query.memory_bytes > 0) wishes += ", memory = " + format_size_bytes(terms.query.memory_bytes);
   if (!terms.query.interconnect.empty()) wishes += ", interconnect = " + terms.query.interconnect;
   if (terms.query.network_gbps > 0) wishes += fmt::format(", network_gbps = {}", terms.query.network_gbps);
   if (const std::string near = nearest_hint(terms, others); !near.empty()) hint = near;

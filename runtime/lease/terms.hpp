@@ -16,6 +16,7 @@ struct Terms {
   double idle_below = 0.05;           // at most so busy is unused
   std::int64_t hold_ms = 12 * 3'600'000;  // for a run that stands still: one that was suspended or has diverged
   std::int64_t disk_bytes = 0;        // 0: what comes with the offer
+  provider::DiskPrices disk_prices;   // of the settings
   // What it costs where the provider does not say so in dollars, or where a reservation is named.
   std::optional<Micros> price_micros_per_hour;
   bool unguarded = false;             // also where nobody ends a machine whose runner is lost
@@ -25,7 +26,7 @@ struct Terms {
   // In dollars: what an offer costs per hour, or price_unknown; and the most that this may become.
   Micros price_of(const provider::Offer& offer) const;
   Micros cap_of(const provider::Offer& offer) const;
-  Micros disk_of(const provider::Offer& offer) const;  // of the disk that is ordered with it, per hour
+  Micros disk_of(const provider::Offer& offer) const;  // of the disk that is ordered with it, or price_unknown
   // Null, or why it cannot be taken at all: its disk, or its dead man.
   const char* obstacle(const provider::Offer& offer, const provider::Traits& traits) const;
 };

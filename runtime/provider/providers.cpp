@@ -134,6 +134,11 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
       if (const Result<Rates> rates = read_rates(part); !rates) return wrong(rates.error().message, rates.error().hint);
       continue;
     }
+    if (name == "disk_price") {
+      if (const Result<DiskPrices> prices = read_disk_prices(part); !prices)
+        return wrong(prices.error().message, prices.error().hint);
+      continue;
+    }
     if (name == "local") {  // always there, and nothing to say of it
       if (!part.as_object() || !part.as_object()->empty())
         return wrong("local = " + part.to_json() + ": this machine takes no settings", "write {}, or leave it out");

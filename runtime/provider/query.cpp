@@ -10,6 +10,8 @@
 #include "runtime/base/text.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/providers.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/types.hpp"
 
 namespace rille::provider {
@@ -127,9 +129,7 @@ Result<> read_field(const std::string& key, const Value& field, OfferQuery& out)
     if (!field.as_string()) return wrong("region", field, "a name");
     out.region = *field.as_string();
   } else if (key == "memory") {
-    if (const double* n = field.as_number()) out.memory_bytes = static_cast<std::int64_t>(*n);
-    else if (!field.as_string()) return wrong("memory", field, "a size such as \"32GB\"");
-    else { RILLE_TRY(out.memory_bytes, parse_size_bytes(*field.as_string())); }
+    RILLE_TRY(out.memory_bytes, read_size("memory", field));
   } else if (key == "vcpus") {
     RILLE_TRY(out.vcpus, whole_number(field, "vcpus", 1 << 20));
   } else if (key == "rank" || key == "rates" || key == "tokens_per_second") {
@@ -157,6 +157,15 @@ Result<Rates> read_rates(const Value& value) {
                         "by their codes, as in rates = { CNY = 0.14, EUR = 1.08 }");
   }
   return rates;
+}
+
+Result<DiskPrices> read_disk_prices(const Value& value) {
+  const char* wanted = "dollars for a gigabyte and month by provider, as in { aws = 0.08 }";
+  RILLE_TRY(DiskPrices prices, read_numbers("disk_price", value, wanted));
+  for (const auto& [provider, price] : prices)
+    if (const auto& known = provider_names(); !among(known, provider))
+      return unknown_word("disk_price", provider, known);
+  return prices;
 }
 
 const std::vector<std::string>& OfferQuery::fields() {

@@ -10,6 +10,22 @@
 
 namespace rille::provider {
 
+Result<std::int64_t> read_size(const char* name, const Value& said) {
+  const std::string* text = said.as_string();
+  const bool bare = text && !text->empty() && text->find_first_not_of("0123456789. ") == std::string::npos;
+  if (!text || bare) {
+    const std::string number = text ? *text : said.to_json();
+    return make_error(ErrorKind::invalid, fmt::format("{} = {}: a size with its unit is wanted", name, said.to_json()),
+                      fmt::format("{} = \"{}GB\"", name, said.as_number() || bare ? number : "200"));
+  }
+  Result<std::int64_t> bytes = parse_size_bytes(*text);
+  if (bytes && *bytes > 0) return bytes;
+  Error e = bytes ? make_error(ErrorKind::invalid, fmt::format("'{}' is no size", *text), "more than nothing") :
+                    std::move(bytes).error();
+  e.message = fmt::format("{}: {}", name, e.message);
+  return e;
+}
+
 namespace {
 
 struct RentOption {

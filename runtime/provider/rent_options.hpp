@@ -13,6 +13,9 @@ namespace rille::provider {
 
 const std::vector<std::string>& rent_options();  // their names
 
+// memory = "32GB", disk = "200GB". invalid: a number or a text without a unit, which would be bytes; none, or less.
+Result<std::int64_t> read_size(const char* name, const Value& said);
+
 // Of a rent's options those, as a create call carries them; null: none is said. invalid: one that is no text, or for
 // spot machines where it cannot be; the query does not name the one provider that it is meant for; that one has no such
 // thing (is_lack).

@@ -84,6 +84,10 @@ struct OfferQuery {
   bool accepts_provider(std::string_view name) const;
 };
 
+// {"aws": 0.08}: dollars for a gigabyte of an ordered disk, per month, by provider.
+using DiskPrices = std::map<std::string, double>;
+Result<DiskPrices> read_disk_prices(const Value& value);
+
 // {"CNY": 0.14}, of a query or the settings file. invalid: not a number above 0, not a currency.
 Result<Rates> read_rates(const Value& value);
 

@@ -66,6 +66,29 @@ TEST_CASE_METHOD(OfAws, "aws: what was rented in a region that the settings name
   CHECK(alive() == 0);
 }
 
+TEST_CASE_METHOD(OfAws, "aws: an image's own disk is the one that is ordered, whatever its device is called") {
+  if (!here) return;
+  Value settings = told["settings"];
+  settings.set("image", "ami-0b1b2c3d4e5f60718");
+  told.set("settings", settings);
+  provider = make();
+  const auto made = wait(provider->create(order("root"), {}));
+  if (!made) FAIL(made.error().message);
+  std::size_t disks = 0;
+  const Value state = control("state");
+  for (const Value& thing : *state["objects"].as_array()) disks += thing.text("kind") == "disk";
+  CHECK(disks == 1);
+  REQUIRE(wait(provider->terminate(made->id, {})));
+  until(made->id, MachineState::gone);
+  settings.set("image", "ami-0cccccccccccccccc");
+  told.set("settings", settings);
+  provider = make();
+  const auto none = wait(provider->create(order("none"), {}));
+  REQUIRE_FALSE(none);
+  CHECK_THAT(none.error().message, Catch::Contains("ami-0cccccccccccccccc"));
+  CHECK(alive() == 0);
+}
+
 // Of those that answer a create before it is done: what is asked until it is, and how that is refused.
 TEST_CASE_METHOD(Fake, "a create that was accepted: a refusal of what is asked then leaves it open, and it is found") {
   struct Asked {

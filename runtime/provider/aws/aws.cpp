@@ -263,14 +263,15 @@ class Region final : public cloud::RegionDriver {
   }
 
   Async<Parameters> order_of(CreateRequest request, std::string type, CancelToken token) {
-    if (image_.empty()) image_ = settings_.image;
-    if (image_.empty()) {
+    if (image_.id.empty() && settings_.image.empty()) {
       RILLE_CO_TRY(image_, co_await ec2_.image(image_owner, image_pattern, token));
+    } else if (image_.id.empty()) {
+      RILLE_CO_TRY(image_, co_await ec2_.image(settings_.image, token));
     }
     RILLE_CO_TRY(const std::string user_data,
               account_->access.user_data(request, true, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
-    Parameters out{{"ImageId", image_},
+    Parameters out{{"ImageId", image_.id},
                    {"InstanceType", type},
                    {"MinCount", "1"},
                    {"MaxCount", "1"},
@@ -278,7 +279,7 @@ class Region final : public cloud::RegionDriver {
                    {"UserData", user_data},
                    {"InstanceInitiatedShutdownBehavior", "terminate"},
                    {"MetadataOptions.HttpTokens", "required"},
-                   {"BlockDeviceMapping.1.DeviceName", "/dev/sda1"},
+                   {"BlockDeviceMapping.1.DeviceName", image_.root},
                    {"BlockDeviceMapping.1.Ebs.VolumeSize", std::to_string((disk_bytes + gb - 1) / gb)},
                    {"BlockDeviceMapping.1.Ebs.VolumeType", "gp3"},
                    {"BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"},
@@ -361,7 +362,7 @@ class Region final : public cloud::RegionDriver {
   // When asked, and what was said.
   std::map<std::string, std::pair<std::int64_t, cloud::Price>> prices_;
   std::map<std::string, std::pair<std::int64_t, Micros>> spot_prices_;
-  std::string image_;
+  Ec2::Image image_;
 };
 
 Result<Settings> read_settings(const Value& of_region) {

@@ -340,18 +340,29 @@ Async<> Ec2::delete_disk(std::string id, CancelToken token) {
   co_return success();
 }
 
-Async<std::string> Ec2::image(std::string owner, std::string name_pattern, CancelToken token) {
+Async<Ec2::Image> Ec2::image(std::string id, CancelToken token) {
+  Parameters asked{{"ImageId.1", id}};
+  RILLE_CO_TRY(const Value answer, co_await call("DescribeImages", std::move(asked), Effect::none, token));
+  for (const Value& v : list_of(answer["imagesSet"]))
+    if (v.text("imageId") == id) co_return Image{id, v.text("rootDeviceName", "/dev/sda1")};
+  co_return make_error(ErrorKind::config, fmt::format("region {} has no image {}", region_, id),
+                       "an image lives in one region: name one of that region, or none");
+}
+
+Async<Ec2::Image> Ec2::image(std::string owner, std::string name_pattern, CancelToken token) {
   Parameters asked{{"Owner.1", owner}, {"Filter.1.Name", "name"}, {"Filter.1.Value.1", name_pattern},
                    {"Filter.2.Name", "state"}, {"Filter.2.Value.1", "available"}};
   RILLE_CO_TRY(const Value answer, co_await call("DescribeImages", std::move(asked), Effect::none, token));
-  std::string id, newest;
+  Image best;
+  std::string newest;
   for (const Value& v : list_of(answer["imagesSet"]))
-    if (v.text("creationDate") >= newest) newest = v.text("creationDate"), id = v.text("imageId");
-  if (id.empty())
+    if (v.text("creationDate") >= newest)
+      newest = v.text("creationDate"), best = {v.text("imageId"), v.text("rootDeviceName", "/dev/sda1")};
+  if (best.id.empty())
     co_return make_error(ErrorKind::config, fmt::format("region {} has no image '{}' of {}", region_, name_pattern,
                                                         owner),
                          "name one in the provider's settings: \"image\": \"ami-..\"");
-  co_return id;
+  co_return best;
 }
 
 }  // namespace rille::provider::aws

@@ -62,7 +62,9 @@ class Ec2 {
   // Disks that bear a tag of ours and belong to no machine: (id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
   Async<> delete_disk(std::string id, CancelToken token);
-  Async<std::string> image(std::string owner, std::string name_pattern, CancelToken token);  // the newest that fits
+  struct Image { std::string id, root; };  // and the device that is its first disk
+  Async<Image> image(std::string owner, std::string name_pattern, CancelToken token);  // the newest that fits
+  Async<Image> image(std::string id, CancelToken token);
   // network.cpp. The group that lets ssh in to the machine with that tag, made if there is none; `vpc` "": the default.
   Async<std::string> security_group(std::string tag, std::string vpc, std::vector<std::string> from, CancelToken token);
   // Those that bear a tag of ours: (id, tag).

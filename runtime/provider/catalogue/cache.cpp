@@ -72,6 +72,8 @@ Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
   for (const auto& [name, part] : *settings.as_object()) {
     if (name == "rates") {
       RILLE_TRY(out.rates, read_rates(part));
+    } else if (name == "disk_price") {
+      RILLE_TRY(out.disk_prices, read_disk_prices(part));
     } else if (name != "local") {
       out.sources.push_back({name, derive_hex({"settings", name, part.to_json(), environment_of(name)}, 16)});
     }

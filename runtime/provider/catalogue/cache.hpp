@@ -23,6 +23,7 @@ struct OfferSource {
 struct OfferSettings {
   std::vector<OfferSource> sources;
   Rates rates;
+  DiskPrices disk_prices;
 };
 Result<OfferSettings> read_offer_settings(const std::string& settings_file);  // io, config
 

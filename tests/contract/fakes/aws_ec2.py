@@ -1,7 +1,7 @@
 """Instances of EC2 for aws.py: each method takes the nested parameters and gives the members of its answer."""
 import fnmatch, json, re
 
-from aws_wire import CODES, IMAGES, REASONS, RESERVATION, SUBNETS, ZONES, seq, tags_of
+from aws_wire import CODES, IMAGES, REASONS, RESERVATION, ROOTS, SUBNETS, ZONES, seq, tags_of
 from base import Refusal, unbase64
 from world import Machine, stamp
 
@@ -142,7 +142,10 @@ class Ec2:
 
     def furnish(self, machine, p, tags):
         """The disks and the interface that come with an instance."""
-        given = seq(p.get("BlockDeviceMapping")) or [dict(DeviceName="/dev/sda1", Ebs={})]
+        root = ROOTS.get(p["ImageId"], "/dev/sda1")
+        given = seq(p.get("BlockDeviceMapping"))
+        if root not in [disk["DeviceName"] for disk in given]:  # another device is one more disk
+            given = [*given, dict(DeviceName=root, Ebs={})]
         for disk in given:
             ebs = disk.get("Ebs", {})
             self.world.attach("disk", "vol-" + self.world.word(17), tags.get("volume", {}), machine.id,

@@ -1,7 +1,7 @@
 """What aws.py has beside instances: catalogue, prices, tags, keys, disks, quotas, identity, the metadata service."""
 import json, math
 
-from aws_wire import GROUPS, IMAGES, OTHER_VPC, SUBNETS, VPC, ZONES, seq, tags_of, xml
+from aws_wire import GROUPS, IMAGES, OTHER_VPC, ROOTS, SUBNETS, VPC, ZONES, seq, tags_of, xml
 from base import Refusal, Reply, unbase64
 from world import RESERVED, YEAR_H, stamp, unstamp
 
@@ -216,12 +216,15 @@ class Ec2Other:
         return {"return": True}
 
     def DescribeImages(self, p):
+        for id in seq(p.get("ImageId")):
+            if id not in IMAGES:
+                raise Refusal(400, "InvalidAMIID.NotFound", f"The image id '[{id}]' does not exist")
         rows = self.kept(
             p, [i for i in IMAGES if i in seq(p.get("ImageId")) or not p.get("ImageId")], lambda i:
             {"name": [IMAGES[i]], "architecture": ["x86_64"], "state": ["available"], "virtualization-type": ["hvm"]})
         return dict(imagesSet=[
             dict(imageId=i, name=IMAGES[i], imageState="available", architecture="x86_64",
-                 creationDate="2026-09-01T00:00:00.000Z", rootDeviceName="/dev/sda1") for i in rows
+                 creationDate="2026-09-01T00:00:00.000Z", rootDeviceName=ROOTS.get(i, "/dev/sda1")) for i in rows
         ])
 
     def DescribeRegions(self, p):

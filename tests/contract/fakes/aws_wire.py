@@ -9,6 +9,8 @@ ZONES = {
     "eu-central-1": ["eu-central-1a"], "cn-north-1": ["cn-north-1a"]  # really an account of its own
 }
 IMAGES = {"ami-0a1b2c3d4e5f60718": "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) 20260901"}
+IMAGES["ami-0b1b2c3d4e5f60718"] = "al2023-ami-2023.9.20261101.0-kernel-6.1-x86_64"
+ROOTS = {"ami-0b1b2c3d4e5f60718": "/dev/xvda"}  # others: /dev/sda1
 SUBNETS = {
     "subnet-0aaaaaaaaaaaaaaa1": "us-east-1a", "subnet-0aaaaaaaaaaaaaaa2": "us-east-1b",
     "subnet-0aaaaaaaaaaaaaaa3": "us-west-2a", "subnet-0aaaaaaaaaaaaaaa4": "eu-central-1a"

@@ -280,6 +280,44 @@ TEST_CASE("a disk whose price is in a currency without a rate is not taken for d
   CHECK(terms(R"({"disk": "100GB"})").disk_of(offer) == 100'000);
 }
 
+TEST_CASE("a disk of whose price nobody speaks is not free, unless the machine is") {
+  Terms terms = read_terms(Value::from_json(R"({"disk": "100GB"})").value()).value();
+  provider::Offer offer;
+  offer.provider = "aws";
+  CHECK(terms.disk_of(offer) == 0);
+  offer.price_micros_per_hour = 3'000'000;
+  CHECK(terms.disk_of(offer) == provider::price_unknown);
+  terms.disk_prices = {{"aws", 0.08}};
+  CHECK(terms.disk_of(offer) == 10'959);  // 100 times 0.08 dollars in 730 hours, rounded up
+  offer.disk_micros_per_gb_hour = 1'000;
+  CHECK(terms.disk_of(offer) == 10'959);  // who says so knows it better than the offer
+}
+
+TEST_CASE("a spot machine has a quarter of headroom unless the rent says how much") {
+  const auto cap = [](const char* options, bool spot) {
+    provider::Offer offer;
+    offer.spot = spot;
+    offer.price_micros_per_hour = 2'000'000;
+    return read_terms(Value::from_json(options).value()).value().cap_of(offer);
+  };
+  CHECK(cap(R"({"spot": true})", true) == 2'500'000);
+  CHECK(cap(R"({"spot": true, "max_price": 2.1})", true) == 2'100'000);
+  CHECK(cap("{}", false) == 2'000'000);
+}
+
+TEST_CASE("a size without a unit is refused, and so is none") {
+  for (const char* options : {R"({"disk": 64})", R"({"disk": "64"})", R"({"disk": -5})", R"({"memory": 64})",
+                              R"({"memory": "64"})", R"({"disk": "0GB"})", R"({"disk": "-1GB"})",
+                              R"({"disk": true})"}) {
+    const Result<Terms> r = read_terms(Value::from_json(options).value());
+    CAPTURE(options);
+    REQUIRE_FALSE(r.ok());
+    CHECK(r.error().kind == ErrorKind::invalid);
+    CHECK_FALSE(r.error().hint.empty());
+  }
+  CHECK(read_terms(Value::from_json(R"({"disk": 64})").value()).error().hint == "disk = \"64GB\"");
+}
+
 TEST_CASE("a provider that is not there is named, with the nearest") {
   Street s;
   s.open("runpod");

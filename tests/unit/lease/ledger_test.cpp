@@ -148,6 +148,11 @@ TEST_CASE("under a budget a disk's price needs a rate, too") {
   CHECK(e.hint == "say rates = { CNY = dollars for one }");
   Lease l = rented(w, "box", Value().set("disk", "100GB").set("price", 1.5).set("rates", Value().set("CNY", 0.1)));
   CHECK(l.disk_micros_per_hour == 10'000);
+  w.cloud.currency = "USD";
+  w.cloud.disk_micros_per_gb_hour = 0;
+  e = refused(w, "big", Value().set("disk", "100GB"));
+  CHECK_THAT(e.message, Catch::Contains("the price of its disk is not known"));
+  CHECK_THAT(e.hint, Catch::Contains("\"disk_price\": {\"cloud\": 0.08}"));
   World free;  // no budget: nothing to hold it against
   free.run("r");
   free.cloud.currency = "CNY";
