@@ -15,6 +15,14 @@ static int64_t counted_rows(const View& labels, int64_t rows, int64_t ignore) {
 }
 
 template <class T>
+static double row_mean(const T* x, int64_t n) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += double(x[i]);
+  return sum / double(n);
+}
+
+template <class T>
 static void forward(const Call& c) {
   const View &x = c.in[0], &labels = c.in[1];
   const int64_t n = x.shape[x.shape.n - 1], rows = labels.count(), ignore = c.attrs->i[0];
@@ -26,25 +34,21 @@ static void forward(const Call& c) {
                     (long long)label, (long long)r, (long long)n - 1);
   }
   T* lse = c.out[1].ptr<T>();
+  const double smooth = c.attrs->f[0];
+  double* losses = static_cast<double*>(c.lane->scratch(size_t(rows) * sizeof(double)));
+  if (!losses && rows) return c.fail("cross_entropy: no memory for %lld losses", (long long)rows);
   for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x.ptr<T>() + r * n;
       const T m = row_max(row, n);
       lse[r] = m + vlog(row_exp_sum(row, n, m));
+      const int64_t label = id_at(labels, r);
+      losses[r] = label == ignore ? 0 : double(lse[r] - row[label]);
+      if (smooth != 0 && label != ignore) losses[r] += smooth * (double(row[label]) - row_mean(row, n));
     }
   });
-  const double smooth = c.attrs->f[0];
   double total = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t label = id_at(labels, r);
-    if (label == ignore) continue;
-    const T* row = x.ptr<T>() + r * n;
-    total += double(lse[r] - row[label]);
-    if (smooth == 0) continue;
-    double mean = 0;
-    for (int64_t i = 0; i < n; ++i) mean += double(row[i]);
-    total += smooth * (double(row[label]) - mean / double(n));
-  }
+  for (int64_t r = 0; r < rows; ++r) total += losses[r];
   *c.out[0].ptr<T>() = T(total / double(counted_rows(labels, rows, ignore)));
 }
 

@@ -45,6 +45,10 @@ struct F_square {
   static constexpr bool broadcasts = true;
   template <class T> RILLE_INLINE T go(T a, T, T) { return a * a; }
 };
+struct F_cube {
+  static constexpr bool broadcasts = true;
+  template <class T> RILLE_INLINE T go(T a, T, T) { return wide_cube(a); }
+};
 struct F_exp2 {                                    // a power of two
   static constexpr bool broadcasts = true;
   RILLE_INLINE float go(float, float b, float) {
@@ -56,7 +60,9 @@ struct F_exp2 {                                    // a power of two
 // vectors.
 template <class T>
 static void pow_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
-  if (s[1] == 0 && *reinterpret_cast<const T*>(p[1]) == T(2)) return row2<F_square, T, T>(p, s, n, numbers);
+  const T power = s[1] == 0 ? *reinterpret_cast<const T*>(p[1]) : T(0);
+  if (power == T(2)) return row2<F_square, T, T>(p, s, n, numbers);
+  if (power == T(3)) return row2<F_cube, T, T>(p, s, n, numbers);
   if (s[0] == 0 && *reinterpret_cast<const T*>(p[0]) == T(2)) return row2<F_exp2, T, T>(p, s, n, numbers);
   if (s[2] != 1 || s[0] + s[1] != 1) return row2<F_pow, T, T>(p, s, n, numbers);
   static constexpr int64_t piece = 512;

@@ -13,7 +13,7 @@ void gather(const Call& c);
 // gather reads; of several at one place the last stays. attrs.i[0]: the dimension; attrs.i[1] = 1: added
 // instead, in their order.
 void scatter_any(const Call& c);
-inline void scatter(const Call& c) { widened(c, &scatter_any); }
+inline void scatter(const Call& c) { c.attrs->i[1] ? widened(c, &scatter_any) : scatter_any(c); }
 // in: a [outer, n, inner], index [m]; out: [outer, m, inner]; all contiguous. attrs.i[0]: the dimension of n
 void index_select(const Call& c);
 // in: src [outer, m, inner], index [m]; out: [outer, n, inner], zeroed first. The gradient of index_select.

@@ -1,7 +1,8 @@
-// Softmax over the last dimension of contiguous rows, and its gradients from the output y: in = {y, gradient}.
+// Softmax over the last dimension of contiguous rows, or along columns (attrs.i[apart_at], attrs.i[column_at]), and its
+// gradients from the output y: in = {y, gradient}.
 #pragma once
 
-#include "kernels/call.hpp"
+#include "kernels/wide_rows.hpp"
 
-RILLE_KERNEL_WIDE(softmax) RILLE_KERNEL_WIDE(log_softmax)
-RILLE_KERNEL_WIDE(softmax_grad) RILLE_KERNEL_WIDE(log_softmax_grad)
+RILLE_KERNEL_ROWS(softmax, 0) RILLE_KERNEL_ROWS(log_softmax, 0)
+RILLE_KERNEL_ROWS(softmax_grad, 0) RILLE_KERNEL_ROWS(log_softmax_grad, 0)

@@ -38,6 +38,9 @@ RILLE_INLINE double wide_exp2(double t) {
   return p * bits_to_double((double_to_bits(shifted) << 52) + (1023ull << 52));
 }
 
+RILLE_INLINE float wide_cube(float a) { return float(double(a) * a * a); }
+RILLE_INLINE double wide_cube(double a) { return a * a * a; }
+
 // As C's pow has it at the ends: 1 at (1, any), (any, 0), (-1, inf); of negative bases only whole powers.
 RILLE_INLINE float wide_pow(float a, float b) {
   const float size = __builtin_fabsf(a), inf = __builtin_inff();
@@ -50,9 +53,9 @@ RILLE_INLINE float wide_pow(float a, float b) {
   const float none = __builtin_nanf(""), signed_ = odd ? copysignf(y, a) : y;
   const float strict = (a < 0.0f) & (size < inf) & !whole ? none : signed_;
   const bool one = (a == 1.0f) | (b == 0.0f) | ((size == 1.0f) & (__builtin_fabsf(b) == inf));
-  return one ? 1.0f : b == 2.0f ? a * a : strict;
+  return one ? 1.0f : b == 2.0f ? a * a : b == 3.0f ? wide_cube(a) : strict;
 }
-RILLE_INLINE double wide_pow(double a, double b) { return b == 2 ? a * a : ::pow(a, b); }
+RILLE_INLINE double wide_pow(double a, double b) { return b == 2 ? a * a : b == 3 ? wide_cube(a) : ::pow(a, b); }
 
 // atan of t in [0, 1].
 RILLE_INLINE double wide_arc(double t) {

@@ -240,30 +240,10 @@ function data.tokenizer(path, options)
   return native.tokenizer(path, options and options.pattern)
 end
 
--- The tensors of several files, those that the index tells of.
-local function load_shards(path, shards)
-  local names, tensors, metadata = {}, {}, {}
-  for name, file in pairs(shards) do
-    names[file] = names[file] or {}
-    table.insert(names[file], name)
-  end
-  for file, list in pairs(names) do
-    local found, texts = native.tensors_load(file)
-    for _, name in ipairs(list) do
-      tensors[name] = found[name]
-      if not tensors[name] then
-        rille.error { kind = "integrity", message = ("%s: '%s' is not in %s"):format(path, name, file),
-          hint = "index and files belong to different models, or to different versions of one" }
-      end
-    end
-    for key, text in pairs(texts) do metadata[key] = text end
-  end
-  return tensors, metadata
-end
-
 ---Reads a safetensors file: all its tensors by their names, on the CPU, and its metadata. The form of the file is
 ---checked first: a torn or foreign file is an `integrity` error. A model in several files is named by its index
----(`model.safetensors.index.json`) or by its folder; of a folder without an index it is `model.safetensors`.
+---(`model.safetensors.index.json`) or by its folder; of a folder without an index it is `model.safetensors`. They are
+---all in memory then; `model:load_state(path)` and the models' option `weights` read one after the other instead.
 ---@param path string the file, an index of files, or a folder
 ---@return table<string, Tensor> tensors
 ---@return table<string, string> metadata
@@ -277,9 +257,10 @@ function data.load_tensors(path)
   if type(path) ~= "string" then
     rille.error { kind = "invalid", message = "rille.data.load_tensors: expected a file's name, got " .. type(path) }
   end
-  local file, shards = native.tensor_shards(path)
-  if not file then return load_shards(path, shards) end
-  return native.tensors_load(file)
+  local files, names, metadata = native.tensors_open(path)
+  local tensors = {}
+  for _, name in ipairs(names) do tensors[name] = files[name] end
+  return tensors, metadata
 end
 
 ---Writes tensors as a safetensors file, whole or not at all. Python's `safetensors` reads it.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bindings/lua/snapshot.hpp"
+#include "bindings/lua/tensor_files.hpp"
 #include "runtime/data/checkpoint.hpp"
 #include "runtime/loop/thread_job.hpp"
 
@@ -19,7 +20,7 @@ struct Write { std::shared_ptr<WriteState> state; };
 
 struct Stored {  // a verified checkpoint, open for reading
   data::Checkpoint checkpoint;
-  std::map<std::string, store::SafetensorsFile> files;
+  std::map<std::string, TensorFiles::File> files;
 };
 
 }  // namespace
@@ -75,19 +76,6 @@ store::TensorSource source_of(const Snapshot::Entry& e) {
   store::TensorSource source{e.name, format_name(e.data.dtype), {}, e.data.bytes.data(), {}};
   for (int d = 0; d < e.data.shape.n; ++d) source.shape.push_back(e.data.shape[d]);
   return source;
-}
-
-Result<int> push_tensors(lua_State* L, const store::SafetensorsFile& file) {
-  lua_newtable(L);
-  for (const auto& entry : file.tensors()) {
-    RILLE_TRY(DType dtype, type_of_format(entry.dtype));
-    RILLE_TRY(Dims dims, tensor::make_dims(entry.shape));
-    std::string_view bytes = file.bytes(entry);
-    RILLE_TRY(Tensor t, tensor::from_bytes(graph(L), dims, dtype, bytes.data(), bytes.size()));
-    push_tensor(L, std::move(t));
-    lua_setfield(L, -2, entry.name.c_str());
-  }
-  return 1;
 }
 
 struct Plan { std::string root; std::int64_t step = 0; data::Manifest manifest; data::Retention keep; };
@@ -182,7 +170,7 @@ Async<Stored> open_latest(Loop& loop, std::string root, std::int64_t step) {
     }
     for (const auto& f : out.checkpoint.manifest.files) {
       RILLE_TRY(auto file, out.checkpoint.open(f.name, data::Verify::sizes));
-      out.files.emplace(f.name, std::move(file));
+      out.files.emplace(f.name, std::make_shared<const store::SafetensorsFile>(std::move(file)));
     }
     return out;
   };
@@ -219,7 +207,7 @@ Result<int> any(lua_State* L) {
   return 1;
 }
 
-// tensors(files, file name) -> { name = tensor }
+// tensors(files, file name) -> { name = tensor }, read when they are asked for
 Result<int> tensors(lua_State* L) {
   Stored& stored = check_object<Stored>(L, 1, "checkpoint");
   std::string name(check_text(L, 2, "file"));
@@ -228,63 +216,8 @@ Result<int> tensors(lua_State* L) {
     return make_error(ErrorKind::state,
                       fmt::format("the checkpoint {} has no file '{}'", stored.checkpoint.directory, name),
                       "it was written with another state");
-  return push_tensors(L, found->second);
-}
-
-// The shards that an index tells: { tensor = file }. A shard lies beside its index.
-Result<Value::Object> shards_of(const std::string& path) {
-  RILLE_TRY(const std::string text, store::read_file(path));
-  Result<Value> index = Value::from_json(text);
-  const Value::Object* map = index ? (*index)["weight_map"].as_object() : nullptr;
-  if (!map || map->empty())
-    return make_error(ErrorKind::integrity, fmt::format("{}: no index of safetensors files", path),
-                      "it is JSON with the files by the names of their tensors: {\"weight_map\": {..}}");
-  Value::Object out;
-  std::error_code ec;
-  for (const auto& [tensor, file] : *map) {
-    const std::string* name = file.as_string();
-    if (!name || name->empty() || name->find('/') != std::string::npos)
-      return make_error(ErrorKind::integrity, fmt::format("{}: '{}' is in {}, which is no file's name", path, tensor,
-                                                          file.to_json()));
-    std::string shard = store::parent_path(path) + "/" + *name;
-    if (!std::filesystem::exists(shard, ec))
-      return make_error(ErrorKind::io,
-                        fmt::format("{}: its shard '{}' is missing ('{}' is in it)", path, *name, tensor),
-                        "all files that the index names must lie beside it");
-    out[tensor] = std::move(shard);
-  }
-  return out;
-}
-
-// tensor_shards(path) -> the file of a path that is one (of a folder: its model.safetensors); or nil and the shards,
-// { tensor = file }, of an index (of a folder: its model.safetensors.index.json).
-Result<int> tensor_shards(lua_State* L) {
-  std::string path(check_text(L, 1, "the file"));
-  std::error_code ec;
-  if (std::filesystem::is_directory(path, ec)) {
-    const std::string folder = std::exchange(path, path + "/model.safetensors.index.json");
-    if (!std::filesystem::exists(path, ec)) path = folder + "/model.safetensors";
-    if (!std::filesystem::exists(path, ec))
-      return make_error(ErrorKind::io, fmt::format("{} has neither model.safetensors nor its index", folder),
-                        "name the file itself, if it is called otherwise");
-  }
-  if (!path.ends_with(".index.json")) {
-    push_value(L, Value(std::move(path)));
-    return 1;
-  }
-  RILLE_TRY(Value::Object shards, shards_of(path));
-  lua_pushnil(L);
-  push_value(L, Value(std::move(shards)));
-  return 2;
-}
-
-// load(path) -> { name = tensor }, the file's metadata
-Result<int> load(lua_State* L) {
-  RILLE_TRY(const auto file, store::SafetensorsFile::open(std::string(check_text(L, 1, "the file"))));
-  RILLE_TRY(const int pushed, push_tensors(L, file));
-  lua_newtable(L);
-  for (const auto& [name, text] : file.metadata()) set_field(L, name.c_str(), text);
-  return pushed + 1;
+  push_tensor_files(L, tensors_of(found->second));
+  return 1;
 }
 
 Async<bool> write_file(Loop& loop, std::string path, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
@@ -325,8 +258,8 @@ void add_checkpoint_natives(lua_State* L) {
   define_class<Write>(L, {.name = "CheckpointWrite"});
   define_class<Stored>(L, {.name = "CheckpointFiles"});
   set_functions(L, {{"checkpoint_write", bind<write>}, {"checkpoint_poll", bind<poll>}, {"checkpoint_any", bind<any>},
-                    {"checkpoint_tensors", bind<tensors>}, {"tensors_load", bind<load>},
-                    {"tensor_shards", bind<tensor_shards>}});
+                    {"checkpoint_tensors", bind<tensors>}});
+  add_tensor_file_natives(L);
   set_async(L, "snapshot", bind<snapshot>);
   set_async(L, "tensors_save", bind<save>);
   set_async(L, "checkpoint_wait", bind<wait_write>);

@@ -14,7 +14,17 @@ namespace {
 
 using generic::for_share;
 
+template <class I>
+bool all_fit(const I* ids, std::int64_t count, std::int64_t n) {
+  int out = 0;                                     // no branch: the compiler makes vectors of it
+  for (std::int64_t i = 0; i < count; ++i) out |= std::uint64_t(std::int64_t(ids[i])) >= std::uint64_t(n);
+  return out == 0;
+}
+
 bool numbers_fit(const Call& c, const char* name, const View& index, std::int64_t n) {
+  if (index.dtype == DType::i64 ? all_fit(index.ptr<std::int64_t>(), index.count(), n)
+                                : index.dtype == DType::i32 && all_fit(index.ptr<std::int32_t>(), index.count(), n))
+    return true;
   for (std::int64_t i = 0, count = index.count(); i < count; ++i) {
     const std::int64_t id = id_at(index, i);
     if (id >= 0 && id < n) continue;
@@ -34,6 +44,16 @@ struct Around {
     for (int d = dim + 1; d < v.shape.n; ++d) inner *= v.shape[d];
   }
 };
+
+// Whether position `at` of `shape` is at offset `at` of v.
+bool dense(const View& v, const Dims& shape) {
+  std::int64_t step = 1;
+  for (int d = shape.n - 1; d >= 0; --d) {
+    if (shape[d] != 1 && v.strides[d] != step) return false;
+    step *= shape[d];
+  }
+  return true;
+}
 
 // Offset of position `at` (counted over dimensions [first, last) of shape) in v.
 std::int64_t offset(const Dims& shape, const View& v, int first, int last, std::int64_t at) {
@@ -75,11 +95,12 @@ void scatter_sized(const Call& c) {
   const View &index = c.in[1], &src = c.in[2], &out = c.out[0];
   const int dim = int(c.attrs->i[0]);
   const Around part(index, dim);
+  const bool straight = dense(src, index.shape);
   for_share(part.outer, part.n * part.inner * 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o)
       each_number(out, index, dim, o, [&](std::int64_t at, std::int64_t base, std::int64_t id) {
         T& place = out.ptr<T>()[base + id * out.strides[dim]];
-        const T x = src.ptr<T>()[offset(index.shape, src, 0, index.shape.n, at)];
+        const T x = src.ptr<T>()[straight ? at : offset(index.shape, src, 0, index.shape.n, at)];
         place = add ? T(place + x) : x;
       });
   });
@@ -110,6 +131,7 @@ void scatter_any(const Call& c) {
   switch (size_bytes(c.out[0].dtype)) {
     case 8: return scatter_sized<std::uint64_t, false>(c);
     case 4: return scatter_sized<std::uint32_t, false>(c);
+    case 2: return scatter_sized<std::uint16_t, false>(c);
     default: return scatter_sized<std::uint8_t, false>(c);
   }
 }

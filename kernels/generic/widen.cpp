@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/copy.hpp"
+#include "kernels/wide_rows.hpp"
 
 namespace rille::kernels {
 
@@ -84,6 +85,36 @@ void widened(const Call& c, Kernel kernel) {
   inner.out = views + c.n_in;
   kernel(inner);
   for (int i = 0; i < c.n_out; ++i) if (half(c.out[i])) convert(c, c.out[i], views[c.n_in + i], c.out[i]);
+}
+
+void widened_rows(const Call& c, Kernel kernel, unsigned whole) {
+  constexpr std::int64_t elements = 65536;
+  if (c.attrs->i[apart_at]) return kernel(c);
+  const View& x = c.in[0];
+  const std::int64_t n = x.shape.n ? x.shape[x.shape.n - 1] : 1, rows = n ? x.count() / n : 0;
+  const std::int64_t each = n < elements ? elements / (n ? n : 1) : 1;
+  if (!is_half(x.dtype) || rows <= each || c.n_in + c.n_out > most_operands) return widened(c, kernel);
+  View views[most_operands];
+  for (std::int64_t first = 0; first < rows; first += each) {
+    const std::int64_t m = std::min(each, rows - first);
+    for (int i = 0; i < c.n_in + c.n_out; ++i) {
+      const View& v = i < c.n_in ? c.in[i] : c.out[i - c.n_in];
+      View& part = views[i];
+      part = v;
+      if (!v.data || (i < c.n_in && (whole >> i & 1))) continue;
+      const std::int64_t row = v.count() / rows;
+      part.shape = part.strides = Dims{};
+      part.shape.push(m);
+      part.shape.push(row);
+      part.strides.push(row);
+      part.strides.push(1);
+      part.data = static_cast<char*>(v.data) + first * row * std::int64_t(size_bytes(v.dtype));
+    }
+    Call slab = c;
+    slab.in = views;
+    slab.out = views + c.n_in;
+    widened(slab, kernel);
+  }
 }
 
 }  // namespace rille::kernels

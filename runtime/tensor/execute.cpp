@@ -18,27 +18,27 @@ namespace rille::tensor {
 
 namespace {
 
-// Stands before and behind the name of an error's kind, which no kernel's own words begin with.
+// Stands before an error's kind, between it and the code, and behind that. No kernel's own words begin with it.
 constexpr char kind_mark = '\1';
 
 }  // namespace
 
 void fail_with(const kernels::Call& c, const Error& why) {
-  c.fail("%c%s%c%.*s\n%s", kind_mark, std::string(to_string(why.kind)).c_str(), kind_mark,
-         int(std::min<std::size_t>(why.message.size(), 500)), why.message.c_str(), why.hint.c_str());
+  c.fail("%c%s%c%s%c%.*s\n%s", kind_mark, std::string(to_string(why.kind)).c_str(), kind_mark, why.code.c_str(),
+         kind_mark, int(std::min<std::size_t>(why.message.size(), 500)), why.message.c_str(), why.hint.c_str());
 }
 
-Error kernel_error(std::string_view text, bool of_launch) {
-  if (const auto last = text.find(kind_mark, 1); text.starts_with(kind_mark) && last != text.npos) {
-    Error e = kernel_error(text.substr(last + 1), false);
-    e.kind = error_kind_from(text.substr(1, last - 1));
+Error kernel_error(std::string_view text) {
+  const auto split = text.starts_with(kind_mark) ? text.find(kind_mark, 1) : text.npos;
+  if (const auto last = split == text.npos ? split : text.find(kind_mark, split + 1); last != text.npos) {
+    Error e = kernel_error(text.substr(last + 1));
+    e.kind = error_kind_from(text.substr(1, split - 1));
+    e.code = text.substr(split + 1, last - split - 1);
     return e;
   }
   const auto end = std::min(text.find('\n'), text.size());
-  Error e = make_error(of_launch ? ErrorKind::device : ErrorKind::invalid, std::string(text.substr(0, end)),
-                       std::string(text.substr(std::min(end + 1, text.size()))));
-  if (of_launch) e.code = "kernel_check";
-  return e;
+  return make_error(ErrorKind::invalid, std::string(text.substr(0, end)),
+                    std::string(text.substr(std::min(end + 1, text.size()))));
 }
 
 namespace {
@@ -125,7 +125,7 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
   if (!called && called.error().kind == ErrorKind::memory) return called;
   if (!called || text[0]) {
     auto error = std::make_shared<const Error>(
-        at_its_line(node, called ? kernel_error(text.data(), node.payload != nullptr) : std::move(called).error()));
+        at_its_line(node, called ? kernel_error(text.data()) : std::move(called).error()));
     if (!queue.first_error) queue.first_error = error;
     fail_outputs(node, error, is_collective(node.payload.get()));
   } else if (!node.where.empty()) {

@@ -47,10 +47,10 @@ void attention(Backward& b) {
 }
 
 void softmax(Backward& b) {
-  b.set(0, b(apply_one(OpId::softmax_grad, {}, {b.out(), b(tensor::contiguous(b.g()))}, b.in_spec(0))));
+  b.set(0, b(apply_one(OpId::softmax_grad, b.attrs(), {b.out(), b(tensor::contiguous(b.g()))}, b.in_spec(0))));
 }
 void log_softmax(Backward& b) {
-  b.set(0, b(apply_one(OpId::log_softmax_grad, {}, {b.out(), b(tensor::contiguous(b.g()))}, b.in_spec(0))));
+  b.set(0, b(apply_one(OpId::log_softmax_grad, b.attrs(), {b.out(), b(tensor::contiguous(b.g()))}, b.in_spec(0))));
 }
 
 void layer_norm(Backward& b) {

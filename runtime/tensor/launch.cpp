@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/executor.hpp"
+#include "runtime/tensor/failure.hpp"
 #include "runtime/tensor/record.hpp"
 
 namespace rille::kernels {
@@ -53,10 +54,9 @@ class Payload final : public kernels::Payload {
                         : what->kernel->run(what->shape, mine, said);
     if (!said.empty() && what->say) (*what->say)(std::move(said));
     if (ran) return;
-    const Error& e = ran.error();
-    // Behind the line's end stands the hint: execute.cpp.
-    c.fail("%s%s%s\n%s", e.message.c_str(), what->where.empty() ? "" : "; launched at ", what->where.c_str(),
-           e.hint.c_str());
+    Error e = std::move(ran).error();
+    if (!what->where.empty()) e.message += "; launched at " + what->where;
+    fail_with(c, e);
   }
 };
 

@@ -49,13 +49,13 @@ Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, s
     return bad(fmt::format("nll_loss: {} with labels {}{}: want [.., c] with whole numbers [..]",
                            to_string(log_probabilities.shape()), name_of(labels.dtype()), to_string(labels.shape())));
   }
-  RILLE_TRY(const auto wide_logs, wide(log_probabilities));
   RILLE_TRY(const auto ids, cast(labels, DType::i64));
   RILLE_TRY(const auto ignored, eq(ids, double(ignore_index)));
   RILLE_TRY(const auto safe, masked_fill(ids, ignored, 0));
   RILLE_TRY(const auto column, unsqueeze(safe, -1));
-  RILLE_TRY(const auto picked, gather(wide_logs, -1, column));
-  RILLE_TRY(const auto flat, view(picked, labels.shape()));
+  RILLE_TRY(const auto picked, gather(log_probabilities, -1, column));
+  RILLE_TRY(const auto wide_logs, wide(picked));
+  RILLE_TRY(const auto flat, view(wide_logs, labels.shape()));
   RILLE_TRY(const auto counted, masked_fill(flat, ignored, 0));
   RILLE_TRY(const auto total, sum(counted));
   RILLE_TRY(const auto used, logical_not(ignored));

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kernels/wide_rows.hpp"
 #include "runtime/tensor/check.hpp"
 
 namespace rille::tensor {
@@ -195,17 +196,27 @@ Result<Tensor> cumsum(const Tensor& a, int dim) {
   });
 }
 
-Result<Tensor> softmax(const Tensor& a, int dim) {
-  RILLE_CHECK(need_float("softmax", a));
-  return over_last("softmax", a, dim, [](const Tensor& x) {
-    return apply_one(OpId::softmax, {}, {x}, {x.dtype(), x.shape()});
-  });
+namespace {
+
+// On the CPU along columns as they lie, where they lie at least half a line of the cache apart; else turned to rows.
+Result<Tensor> softmax_of(const char* name, OpId op, const Tensor& a, int dim) {
+  RILLE_CHECK(need_float(name, a));
+  RILLE_TRY(const int d, normal_dim(name, dim, a.rank()));
+  std::int64_t apart = 1;
+  for (int i = d + 1; i < a.rank(); ++i) apart *= a.shape()[i];
+  if (apart < 8 || a.graph().device()->executor()) {
+    return over_last(name, a, dim, [op](const Tensor& x) { return apply_one(op, {}, {x}, {x.dtype(), x.shape()}); });
+  }
+  RILLE_TRY(const auto x, contiguous(a));
+  kernels::Attrs attrs;
+  attrs.i[kernels::apart_at] = apart;
+  attrs.i[kernels::column_at] = a.shape()[d];
+  return apply_one(op, attrs, {x}, {x.dtype(), x.shape()});
 }
-Result<Tensor> log_softmax(const Tensor& a, int dim) {
-  RILLE_CHECK(need_float("log_softmax", a));
-  return over_last("log_softmax", a, dim, [](const Tensor& x) {
-    return apply_one(OpId::log_softmax, {}, {x}, {x.dtype(), x.shape()});
-  });
-}
+
+}  // namespace
+
+Result<Tensor> softmax(const Tensor& a, int dim) { return softmax_of("softmax", OpId::softmax, a, dim); }
+Result<Tensor> log_softmax(const Tensor& a, int dim) { return softmax_of("log_softmax", OpId::log_softmax, a, dim); }
 
 }  // namespace rille::tensor

@@ -321,7 +321,7 @@ Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device
                              &lane,   text,     c.payload.get()};
     queue.call(*c.op, call);
     if (!text[0]) continue;
-    const auto error = std::make_shared<const Error>(kernel_error(text, c.payload != nullptr));
+    const auto error = std::make_shared<const Error>(kernel_error(text));
     if (!queue.first_error) queue.first_error = error;
     fail_torn(replay, c, error);
     return fail(error);

@@ -113,7 +113,7 @@ struct LaneQueue {
 };
 
 // What a kernel said in Call::error: the message, then in a line of its own the hint.
-Error kernel_error(std::string_view text, bool of_launch);
+Error kernel_error(std::string_view text);
 
 class Notebook;                                    // compile.cpp: listens to what is recorded
 

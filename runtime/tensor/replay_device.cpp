@@ -107,7 +107,7 @@ Result<void> run_calls(device::Executor& executor, const Plan& plan, const Repla
     RILLE_CHECK(queue.call_on(executor, *c.op, call));
     if (!text[0]) continue;
     failed = &c;
-    return kernel_error(text, c.payload != nullptr);
+    return kernel_error(text);
   }
   return success();
 }

@@ -81,7 +81,7 @@ local function bert(options)
     "context", "vocab" })
   o.attention_dropout = o.attention_dropout or o.dropout
   local model = nn.with_seed(o.seed, function() return Bert(o) end)
-  if o.weights then tools.adopt(model, "rille.nn.bert", rille.data.load_tensors(o.weights), theirs) end
+  if o.weights then tools.adopt(model, "rille.nn.bert", o.weights, theirs) end
   return model
 end
 

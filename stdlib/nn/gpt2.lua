@@ -43,7 +43,7 @@ local function gpt2(options)
     { "vocab", "context", "layers", "heads", "width" })
   local model = nn.gpt { layers = o.layers, heads = o.heads, width = o.width, context = o.context, vocab = o.vocab,
     dropout = o.dropout, attention_dropout = o.attention_dropout or o.dropout, seed = o.seed, tied = true }
-  if o.weights then tools.adopt(model, "rille.nn.gpt2", rille.data.load_tensors(o.weights), theirs) end
+  if o.weights then tools.adopt(model, "rille.nn.gpt2", o.weights, theirs) end
   return model
 end
 

@@ -165,10 +165,14 @@ function methods:eval()
   return self
 end
 
----Copies what state() names; every one must be there, in its shape.
----@param state table<string, Tensor> models, optimizers and data sets: a list, or a table with names
+---Copies what state() names; every one must be there, in its shape. Of a file each tensor is in memory only while it
+---is copied, so a model that just fits can be loaded.
+---@param state table<string, Tensor>|string by name; or the path of a safetensors file, of an index of such files, or
+---of a folder with either, as `rille.data.load_tensors` takes it
 ---@mark ephemeral
+---@error state a name is missing; integrity, io: as `rille.data.load_tensors`
 function methods:load_state(state)
+  if type(state) == "string" then state = native.tensors_open(state) end
   rille.no_grad(function()
     for _, at in ipairs(tensors_of(self, "", {})) do
       local source = state[at.name]

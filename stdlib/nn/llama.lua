@@ -133,7 +133,7 @@ local function llama(options)
   o.hidden = o.hidden or math.ceil(8 * o.width / 3 / 256) * 256
   tools.check_shared("rille.nn.llama", "heads", o.heads, "kv_heads", o.kv_heads)
   local model = nn.with_seed(o.seed, function() return Llama(o) end)
-  if o.weights then tools.adopt(model, "rille.nn.llama", rille.data.load_tensors(o.weights), theirs) end
+  if o.weights then tools.adopt(model, "rille.nn.llama", o.weights, theirs) end
   return model
 end
 

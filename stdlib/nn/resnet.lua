@@ -83,7 +83,7 @@ local function resnet(options)
     tools.invalid(("rille.nn.resnet: there is no depth %d"):format(o.depth), "it comes as 18, 34, 50, 101 and 152")
   end
   local model = nn.with_seed(o.seed, function() return Resnet(o) end)
-  if o.weights then tools.adopt(model, "rille.nn.resnet", rille.data.load_tensors(o.weights), theirs) end
+  if o.weights then tools.adopt(model, "rille.nn.resnet", o.weights, theirs) end
   return model
 end
 

@@ -1,4 +1,5 @@
 -- Internal: what the modules of rille.nn share: checks, initial weights, and weights from files of others.
+local native = require "rille.native"
 local rille = require "rille"
 
 local tools = {}
@@ -40,9 +41,15 @@ local function find(tensors, name)
   end
 end
 
--- Copies tensors into a model's parameters. `names` gives for each parameter the name in the file, and whether it lies
+-- Copies the tensors of a file, an index or a folder into a model's parameters, one after the other, each being in
+-- memory only while it is copied. `names` gives for each parameter the name in the file, and whether it lies
 -- turned there (GPT-2's [inputs, outputs]).
-function tools.adopt(model, verb, tensors, names)
+function tools.adopt(model, verb, path, names)
+  if type(path) ~= "string" then
+    tools.invalid(("%s: weights is a %s"):format(verb, type(path)),
+      "weights = the name of a file, an index or a folder")
+  end
+  local tensors = native.tensors_open(path)
   rille.no_grad(function()
     for _, p in ipairs(model:state()) do
       local name, turned = names(p.name)
@@ -70,7 +77,7 @@ function tools.options(verb, given, defaults, sizes)
   local known, o = {}, {}
   for name in pairs(defaults) do known[#known + 1] = name end
   for _, name in ipairs(sizes) do if defaults[name] == nil then known[#known + 1] = name end end
-  require("rille.native").check_options(given, verb, known)
+  native.check_options(given, verb, known)
   for name, v in pairs(defaults) do o[name] = v end
   for name, v in pairs(given or {}) do o[name] = v end
   local checked = {}

@@ -212,10 +212,20 @@ for what, fail, source in (
           "resume from the last checkpoint" in out and "NVRM: Xid" in out, out + said)
     check(f"after a loss in {what} it stays lost, and the other device goes on", "still\tfalse\tdevice: cuda:0: " in out
           and "other\t2" in out, out + said)
-code, out, said = script(kernel + "print(ok, why)", RILLE_STANDIN_FAIL="cuLaunchKernel:2:700")
+code, out, said = script(kernel + "print(ok, why.code, why)", RILLE_STANDIN_FAIL="cuLaunchKernel:2:700")
 check("a user's kernel that touches what is not its own: its name, the device, and how to find the place", code == 0 and
-      "device: kernel scale: cuda:0: " in out and "(700)" in out and "checked = true" in out and
+      "cuda_700\tdevice: kernel scale: cuda:0: " in out and "(700)" in out and "checked = true" in out and
       "CUDA_LAUNCH_BLOCKING=1" in out, out + said)
+code, out, said = script(kernel + """
+local before = dev:zeros{4}
+before:totable()
+local step = rille.compile(function(t) k:launch({ grid = 1, block = 4 }, 4, t) return t + 1 end)
+local lost, said = pcall(function() for _ = 1, 4 do step(before):totable() end end)
+print(ok, lost, said.kind, said.code, said.message, said.hint)""",
+                         RILLE_STANDIN_FAIL="cuLaunchKernel@0:6:719")
+check("a device that is lost in a user's kernel of a compiled step: the same error as elsewhere", code == 0 and
+      re.search(r"^true\tfalse\tdevice\tcuda_719\tkernel scale: cuda:0: .*\(719\).*; launched at .*script.lua:\d+\t"
+      "the device is lost to this process: start it again, and resume from the last checkpoint", out, re.M), out + said)
 
 Path(root, "corpus.txt").write_text("abcx cbay aabb " * 200)
 training = """

@@ -60,7 +60,7 @@ return rille.step("train", { args = args }, function()
   local native = require "rille.native"
   local dev = rille.device()
   local model, x, y = cases[args.model](dev)
-  if args.weights ~= "" then model:load_state(rille.data.load_tensors(args.weights)) end
+  if args.weights ~= "" then model:load_state(args.weights) end
   local opt = args.model == "resnet50"
     and rille.optim.sgd(model:parameters(), { lr = args.rate, momentum = 0.9, weight_decay = 1e-4 })
     or rille.optim.adamw(model:parameters(), { lr = args.rate, weight_decay = 0.01 })

@@ -133,7 +133,7 @@ Lost lost_at_each(const char* function, int code, decltype(&story) tells = story
     for (const auto& e : told.errors) {
       CHECK(e.kind == ErrorKind::device);
       const bool of_kernel = e.message.starts_with("kernel add_to: ");   // a user's kernel tells it in its own name
-      CHECK(e.code == (of_kernel ? "kernel_check" : "cuda_" + std::to_string(code)));
+      CHECK(e.code == "cuda_" + std::to_string(code));
       CHECK(e.message.starts_with(of_kernel ? "kernel add_to: cuda:0: " : "cuda:0: "));
       CHECK(e.message.find("(" + std::to_string(code) + ")") != std::string::npos);
       CHECK(e.hint.starts_with("the device is lost to this process: start it again, and resume"));

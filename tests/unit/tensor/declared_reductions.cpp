@@ -57,6 +57,19 @@ std::vector<Operation> reductions() {
                {{dims({4, 1})}},
                [](auto& t) { return softmax(t[0], 0); },
                [](auto& in) { return softmax_rows(in[0], 4); }});
+  for (const bool log : {false, true})             // nine side by side
+    r.push_back({log ? "log_softmax along columns" : "softmax along columns",
+                 {{dims({2, 3, 9})}},
+                 [log](auto& t) { return log ? log_softmax(t[0], 1) : softmax(t[0], 1); },
+                 [log](auto& in) {
+                   Numbers out(in[0].size());
+                   for (std::size_t k = 0; k < 18; ++k) {
+                     const std::size_t at = k / 9 * 27 + k % 9;
+                     const auto y = softmax_rows({in[0][at], in[0][at + 9], in[0][at + 18]}, 3);
+                     for (std::size_t i = 0; i < 3; ++i) out[at + 9 * i] = log ? std::log(y[i]) : y[i];
+                   }
+                   return out;
+                 }});
   r.push_back({"log_softmax", {a34}, [](auto& t) { return log_softmax(t[0], 1); }, [](auto& in) {
                  auto y = softmax_rows(in[0], 4);
                  for (auto& v : y) v = std::log(v);

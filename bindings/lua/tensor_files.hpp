@@ -1,0 +1,27 @@
+// Files of tensors as scripts see them: a table whose fields are read from the file when they are asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/lua/tensor.hpp"
+#include "runtime/store/safetensors.hpp"
+
+namespace rille::lua {
+
+struct TensorFiles {
+  using File = std::shared_ptr<const store::SafetensorsFile>;
+  struct Place { File file; const store::TensorEntry* entry = nullptr; };
+  std::map<std::string, Place> places;      // by the tensors' names
+  std::size_t unsettled_bytes = 0;          // read since the graph has last caught up
+};
+
+TensorFiles tensors_of(TensorFiles::File file);
+// Pushes the table. A tensor is made anew each time it is asked for; nil where there is none of that name. Whoever
+// copies one after the other into parameters never has more than a few of them beside those.
+void push_tensor_files(lua_State* L, TensorFiles files);
+void add_tensor_file_natives(lua_State* L);
+
+}  // namespace rille::lua
