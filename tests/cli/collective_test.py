@@ -1,64 +1,13 @@
 #!/usr/bin/env python3
 """Ranks as processes: what they give together, training on halves of a batch beside the whole, and what becomes of the
 others when one is killed or differs. usage: collective_test.py RILLE"""
-import os, re, shutil, signal, socket, subprocess, sys, tempfile, time
+import re, signal, sys
 
+from ranks import Ranks
 from tap import check, finish
 
-rille = os.path.abspath(sys.argv[1])
-root = tempfile.mkdtemp(prefix="rille-ranks-")
-
-
-def free_address():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
-
-
-def start(name, body, world, ranks=None, **more):
-    """One process for each rank; body sees `comm`, `rank`, `world`."""
-    path = f"{root}/{name}.lua"
-    open(path, "w").write("""
-local rille = require "rille"
-local args = rille.args { rank = 0, world = 1, address = "", transport = "any", timeout = "60s", first = "" }
-local dev, rank, world = rille.device("cpu"), args.rank, args.world
-local function mark(name) rille.step(name, function() io.open(args.first .. name .. rank, "w"):close() end) end
-local comm = rille.communicator { rank = rank, world = world, address = args.address, device = dev,
-  transport = args.transport, timeout = args.timeout }
-""" + body)
-    address = free_address()
-    made = []
-    for r in ranks or range(world):
-        home = f"{root}/{name}-{r}"
-        env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=home, NO_COLOR="1", RILLE_THREADS="1")
-        words = dict({"rank": r, "world": world, "address": address}, **more)
-        words.update(more.get("only", {}).get(r, {}))
-        words.pop("only", None)
-        made.append(subprocess.Popen([rille, "run", path] + [f"--{k}={v}" for k, v in words.items()], env=env,
-                                     cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    return made
-
-
-def ended(processes, limit_s=120):
-    """(code, output, errors) of each; None as code where it did not end."""
-    out = []
-    for p in processes:
-        try:
-            said, errors = p.communicate(timeout=limit_s)
-            out.append((p.returncode, said, errors))
-        except subprocess.TimeoutExpired:
-            p.kill()
-            said, errors = p.communicate()
-            out.append((None, said, errors))
-    return out
-
-
-def wait_for(path, processes):
-    until = time.monotonic() + 60
-    while not os.path.exists(path) and time.monotonic() < until and all(p.poll() is None for p in processes):
-        time.sleep(0.01)
-    return os.path.exists(path)
-
+processes = Ranks(sys.argv[1], "collective")
+root, start, ended, wait_for = processes.root, processes.start, processes.ended, processes.wait_for
 
 together = """
 local function all(t) return table.concat(t:totable(), " ") end
@@ -219,5 +168,5 @@ open(f"{mark}on", "w").close()
 results += ended(ranks[1:], 60)
 check("a rank that waits ends at Ctrl-C", going and results[0][0] == 130, results)
 check("and the other is told", results[1][0] == 1 and "rank 0" in results[1][2], results)
-shutil.rmtree(root, ignore_errors=True)
+processes.remove()
 finish()
