@@ -1,6 +1,7 @@
 // rille.communicator{ rank =, world =, address = } and the Communicator object: glue on runtime/tensor/collective.hpp.
 #include "bindings/lua/communicator.hpp"
 
+#include "bindings/host/keys.hpp"
 #include "runtime/device/cuda.hpp"
 #include "runtime/loop/thread_job.hpp"
 
@@ -217,6 +218,12 @@ int close(lua_State* L) {
 
 bool field(lua_State* L, std::string_view key) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
+  if (key == "split") {                    // it is Lua: stdlib/device/split.lua
+    get_registry(L, &key_rille);
+    lua_getfield(L, -1, "device.split");
+    lua_getfield(L, -1, "split");
+    return true;
+  }
   if (key != "rank" && key != "world" && key != "transport" && key != "device") return false;
   if (!h.ranks) lua_pushnil(L);
   else if (key == "rank") push(L, h.ranks->rank());
@@ -246,7 +253,7 @@ void define_communicator(lua_State* L) {
                                        .async_methods = {{"barrier", bind<barrier>}, {"close", bind<close>}},
                                        .metamethods = {{"__tostring", bind<to_string>}},
                                        .field = field,
-                                       .fields = {"rank", "world", "transport", "device"}});
+                                       .fields = {"rank", "world", "transport", "device", "split"}});
   lua_newtable(L);
   set_async(L, "communicator", bind<communicator>);
   add_words(L, 1);

@@ -168,5 +168,57 @@ open(f"{mark}on", "w").close()
 results += ended(ranks[1:], 60)
 check("a rank that waits ends at Ctrl-C", going and results[0][0] == 130, results)
 check("and the other is told", results[1][0] == 1 and "rank 0" in results[1][2], results)
+# Groups: even and odd ranks, the last one first; one rank in none; the groups and the whole beside each other.
+groups = """
+local function all(t) return table.concat(t:totable(), " ") end
+local color = nil
+if rank ~= 4 then color = rank % 2 end
+local group = comm:split(color, -rank)
+if group then
+  print("group", group.rank, group.world, group.transport, all(group:all_gather(dev:tensor { rank })))
+  for i = 1, 20 do group:all_reduce(dev:ones { 1000 }) end
+  print("sum", group:all_reduce(dev:tensor { rank }):item(), comm:all_reduce(dev:tensor { 1 }):item())
+else
+  print("group", group, comm:all_reduce(dev:tensor { 1 }):item())
+end
+if group and group.world == 2 then
+  local one = group:split(group.rank)
+  print("one", one.rank, one.world, one:all_reduce(dev:tensor { rank }):item())
+end
+comm:close()
+if group then group:barrier() print("alive", group:all_reduce(dev:tensor { 1 }):item()) end
+"""
+for transport in ("any", "tcp"):
+    results = ended(start("groups-" + transport, groups, 5, transport=transport))
+    place = "tcp" if transport == "tcp" else "shared memory"
+    check(f"{transport}: groups end well", all(code == 0 for code, _, _ in results), results)
+    for rank, members in {0: [2, 0], 2: [2, 0], 1: [3, 1], 3: [3, 1]}.items():
+        said = results[rank][1]
+        wanted = [f"group\t{members.index(rank)}\t2\t{place}\t{members[0]} {members[1]}\n",
+                  f"sum\t{sum(members)}\t5\n", f"one\t0\t1\t{rank}\n", "alive\t2\n"]
+        check(f"{transport}: rank {rank} is in its group, at its place", all(w in said for w in wanted), (said, wanted))
+    check(f"{transport}: a rank without a color is in none", "group\tnil\t5\n" in results[4][1], results[4])
+
+results = ended(start("group-ends", """
+local group = comm:split(rank < 2 and 0 or 1)
+if rank == 1 then return end
+local ok, why = pcall(function() return group:all_reduce(dev:tensor { rank }):item() end)
+print("mine", ok, ok and why or why.message)
+""", 4), 60)
+check("a rank that leaves ends its own group", "mine\tfalse\trank 1 is gone" in results[0][1]
+      and all("mine\ttrue\t5" in r[1] for r in results[2:]), results)
+results = ended(start("group-mistakes", """
+print(pcall(comm.split, comm, "red"))
+print(pcall(comm.split, comm, 0, 1.5))
+print(comm:split(nil), comm:split(false), comm:split(7).world)
+local f = rille.compile(function(t) comm:split(0) return t * 2 end)
+print(pcall(function() for i = 1, 3 do f(dev:tensor { 1 }):item() end end))
+comm:close()
+print(pcall(comm.split, comm, 0))
+""", 1), 60)
+said = results[0][1]
+check("mistakes with groups are told at once", results[0][0] == 0 and "color = red; a whole number" in said
+      and "key = 1.5" in said and "nil\tnil\t1" in said and "communicator is closed" in said
+      and re.search("false.*(traced|compiled function)", said), results)
 processes.remove()
 finish()
