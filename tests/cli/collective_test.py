@@ -21,6 +21,11 @@ local y = comm:broadcast(dev:tensor { rank, 7 }, world - 1)
 print("broadcast", all(y))
 local large = dev:ones { 1000, 300 } * (rank + 1)
 print("large", comm:all_reduce(large):mean():item())
+-- More than one message holds: 12, 4, 12 and 40 MB.
+local many = {}
+for i, n in ipairs { 3e6, 1e6, 3e6, 1e7 } do many[i] = dev:full { n, value = i * (rank + 1) } end
+comm:all_reduce(many, "mean")
+print("many", many[1]:mean():item(), many[2]:max():item(), many[3]:min():item(), many[4]:mean():item())
 local view = dev:zeros { 4, 3 } + rank
 comm:all_reduce(view:transpose(1, 2))
 local half = comm:all_reduce(dev:tensor({ 1.5, 256 + rank }, { dtype = "bf16" }))
@@ -50,6 +55,7 @@ for world in (2, 4):
                 "sum": f"{total} {10 * (total - world)}", "mean": f"{total / world:g}",
                 "gather": " ".join(f"{r} {-r if r else '-0'}" for r in range(world)), "scatter": f"{rank + world - 1}",
                 "broadcast": f"{world - 1} 7", "large": f"{total}",
+                "many": "\t".join(f"{i * total / world:g}" for i in range(1, 5)),
             }
             for key, value in wanted.items():
                 got = said.get(key, [""])[0].replace("-0", "0") if key == "gather" else said.get(key, [""])[0]
