@@ -62,6 +62,19 @@ tell(rille.train {{ update = {update}, data = data, steps = 24, log_every = 1, m
           curves[1] == curves[2] and weights(halves[0]) == weights(halves[1]), halves)
     check(f"{name}: rank 0 alone logs", "step    24" in halves[0][1] and "step    24" not in halves[1][1], halves)
 
+# Another number of ranks goes on from the same sample, with the same batch of all together.
+curve = curves[0]
+for world, steps in ((2, 12), (1, 18), (4, 24)):
+    script = parts + f"""
+tell(rille.train {{ update = rille.compile(body, {{ accumulate = 2 }}), data = data, steps = {steps}, log_every = 1,
+  communicator = comm, checkpoint = {{ every = 50, state = {{ model, opt, data }}, directory = "shared" }} }})
+"""
+    results = ended(start(f"world-{world}", script, world))
+    found = [losses(r) for r in results]
+    check(f"{world} ranks go on where others ended", all(r[0] == 0 for r in results) and all(
+        far({s: v for s, v in curve.items() if s <= steps}, f) < 1e-5 for f in found)
+        and ("step     1 " in results[0][1]) == (steps == 12), (found, curve))
+
 # What went before the training does not come into it: a function that was recorded without the exchange.
 script = parts + """
 local update = rille.compile(body)
