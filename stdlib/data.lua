@@ -26,11 +26,24 @@ local Bytes = class("a byte data set", methods, { "next", "validation", "validat
     i.validation_bytes or i.validation_tokens, i.context, self.batch, i.cursor)
 end)
 
+-- Which share of the samples a rank takes.
+local function share_of(comm)
+  if comm == nil then return 0, 1 end
+  if type(comm) ~= "userdata" or native.kind(comm) or not comm.world then
+    invalid("data:next: expected a communicator, or nothing, got " .. tostring(comm))
+  end
+  return comm.rank, comm.world
+end
+
 ---The next batch of training samples: x and y, [batch, context]; y is x moved on by one. u8 of bytes, i32 of tokens.
+---With a communicator it is this rank's part of the next `world` batches, and the position moves on over all of them:
+---the first `batch` samples are rank 0's, the next ones rank 1's. No sample is left out or comes twice, also where an
+---epoch ends: the data go on with the next one.
+---@param communicator? Communicator whose ranks share the samples
 ---@return Tensor x
 ---@return Tensor y
 ---@mark ephemeral
-function methods:next() return native.bytes_next(self._set, self.batch) end
+function methods:next(communicator) return native.bytes_next(self._set, self.batch, share_of(communicator)) end
 
 ---Validation batch `i`, counting from 1; they come in one fixed order.
 ---@param i integer which one, from 1 on
@@ -147,10 +160,12 @@ local Arrays = class("a data set of arrays", rows, { "next", "validation", "vali
     i.validation_rows, self.batch, i.cursor)
 end)
 
----The next batch of training rows: a tensor for each array, [batch, ..].
+---The next batch of training rows: a tensor for each array, [batch, ..]. With a communicator this rank's part of the
+---next `world` batches, as for bytes.
+---@param communicator? Communicator whose ranks share the rows
 ---@return Tensor ...
 ---@mark ephemeral
-function rows:next() return native.arrays_next(self._set, self.batch) end
+function rows:next(communicator) return native.arrays_next(self._set, self.batch, share_of(communicator)) end
 
 ---Validation batch `i`, counting from 1, in the order of the rows. Images are cut from the middle and not mirrored.
 ---@param i integer which one, from 1 on

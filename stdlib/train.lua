@@ -5,11 +5,12 @@ local native = require "rille.native"
 local rille = require "rille"
 local checkpoint = require "rille.checkpoint"
 local meters = require "rille.tools.meter"
+local ranks_of = require "rille.tools.ranks"
 
 local train = {}
 
 local known = { "update", "data", "steps", "checkpoint", "evaluate", "evaluate_every", "log_every", "schedule",
-  "optimizer", "check_numbers", "workload", "model" }
+  "optimizer", "check_numbers", "workload", "model", "communicator", "share_data" }
 
 local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
 
@@ -41,12 +42,13 @@ local function check(options)
   end
 end
 
--- Writes one checkpoint at a time, beside the training.
+-- Writes one checkpoint at a time, beside the training. Of several ranks rank 0 does; the others only make with it
+-- what all have to make.
 local Saver = {}
 Saver.__index = Saver
 
-local function saver(options)
-  return setmetatable({ options = options, directory = options.directory or options.dir or "checkpoints",
+local function saver(options, ranks)
+  return setmetatable({ options = options, ranks = ranks, directory = options.directory or options.dir or "checkpoints",
     every = options.every or 50 }, Saver)
 end
 
@@ -66,7 +68,9 @@ end
 
 function Saver:save(step, losses)
   self:settle()
+  self.ranks:same_buffers()
   self.began, self.step = native.clock(), step
+  if self.ranks.rank > 0 then return end
   self.write = checkpoint.begin(self.options.state, { directory = self.directory, step = step, keep = self.options.keep,
     keep_every = self.options.keep_every, metadata = { losses = losses } })
 end
@@ -112,6 +116,13 @@ local function note(losses, step, loss)
   losses[#losses + 1] = { step = step, loss = loss }
 end
 
+-- Several ranks need each other: none leaves by itself, and the checkpoint is there for when one is taken away.
+function Saver:announced(step, losses)
+  if self.noticed then return end
+  self.noticed = true
+  if self.step ~= step then self:save(step, losses) end
+end
+
 -- Random numbers that an evaluation draws must not change the training's.
 local function aside(fn, ...)
   local device = rille.device()
@@ -122,18 +133,33 @@ local function aside(fn, ...)
   return result
 end
 
--- One step's loss: the mean of those of its batches. With the first tensor of the last batch.
-local function mean_loss(call, data, parts)
+-- The sum of the losses of one step's batches. With the first tensor of the last batch.
+local function sum_of_losses(call, ranks, data, parts)
   local total, batch
   for _ = 1, parts do
-    batch = { data:next() }
+    batch = ranks:next(data)
     local result = call(unpack(batch))
     if native.kind(result) == nil then
       invalid("rille.train: update gave " .. tostring(result) .. " instead of the loss, a tensor")
     end
     total = total and total + result or result
   end
-  return total:item() / parts, batch[1]
+  return total, batch[1]
+end
+
+-- Of the newest checkpoint, if there is one.
+local function restore(save)
+  if not (save and checkpoint.exists(save.directory)) then return { step = 0, losses = {} } end
+  local found = checkpoint.load(save.options.state, save.directory)
+  save.last = found
+  rille.log("training goes on from a checkpoint", { step = found.step, directory = found.directory })
+  return { step = found.step, losses = found.metadata.losses or {} }
+end
+
+local function not_a_number(ranks, step, where)
+  ranks:raise { kind = "state", message = ("the loss is not a number any more at step %d%s"):format(step, where or ""),
+    hint = "lower the learning rate, or clip gradients: rille.optim.clip_grad_norm; check_numbers = true tells " ..
+      "which operation it was" }
 end
 
 -- How fast the steps are; of the model that is given, or is in the checkpoints.
@@ -143,6 +169,58 @@ local function measuring(options, unit)
     model = model or (meters.is_module(part) and part or nil)
   end
   return meters.new { workload = options.workload, unit = unit, model = model }
+end
+
+local function run(options, ranks)
+  local steps, log_every, data = options.steps, options.log_every or 10, options.data
+  local save, first_rank = options.checkpoint and saver(options.checkpoint, ranks), ranks.rank == 0
+  local start = ranks:begin(function() return restore(save) end)
+  local first, losses, loss = start.step, start.losses, nil
+  loss = losses[#losses] and losses[#losses].loss
+  local progress, seconds_to_go = meter(first, steps)
+  local call = options.update
+  local parts = type(call) == "table" and rawget(call, "accumulate") or 1
+  if options.check_numbers then
+    local device = rille.device()
+    call = function(...) return device:check_numbers(options.update, ...) end
+  end
+  call = ranks:averaged(call)
+  local unit = type(data) == "table" and rawget(data, "context") and "tokens" or "samples"
+  local speed = measuring(options, unit)
+  for step = first + 1, steps do
+    if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
+    speed:begin()
+    local total, batch = sum_of_losses(call, ranks, data, parts)
+    local announced, where
+    loss, announced, where = ranks:loss(total, parts, save)
+    if loss ~= loss then not_a_number(ranks, step, where) end
+    local items = parts * (unit == "tokens" and batch:numel() or batch:size(1))
+    speed:step(items)
+    if step == steps then speed:sum_up() end
+    if first_rank then
+      progress(step, loss, items * ranks.world, unit, not options.check_numbers and speed.report or nil)
+    end
+    if log_every > 0 and (step % log_every == 0 or step == 1 or step == steps) then
+      note(losses, step, loss)
+      if first_rank then print(("step %5d  loss %.6f"):format(step, loss)) end
+    end
+    if options.evaluate and step % (options.evaluate_every or math.huge) == 0 then
+      ranks:same_buffers()
+      aside(options.evaluate, step)
+    end
+    if save then
+      save:poll()
+      if step % save.every == 0 or step == steps then save:save(step, losses) end
+      if announced and step < steps then save:announced(step, losses) end
+      local left, leave = rille.preempting()
+      if ranks.world == 1 and left and step < steps then
+        save:preempted(step, losses, left, leave, seconds_to_go(step))
+      end
+    end
+  end
+  if save then save:settle() end
+  ranks:finish()
+  return { loss = loss, steps = steps, losses = losses, checkpoint = save and save.last and save.last.directory or nil }
 end
 
 ---@class rille.train.Options
@@ -158,6 +236,8 @@ end
 ---@field optimizer? Optimizer whose rate the schedule sets
 ---@field workload? string the name under which its speed is kept, by default that of the script: see `rille.measure`
 ---@field model? Module whose size is kept with it; by default the first in `checkpoint.state`
+---@field communicator? Communicator trains together with its other ranks: see below
+---@field share_data? boolean whether `data` are the same at all ranks, and each takes its share: true
 ---@field check_numbers? boolean looks for the operation that makes the first NaN, as `dev:check_numbers` does: slow
 
 ---@class rille.train.CheckpointOptions
@@ -177,86 +257,50 @@ end
 ---On a rented machine it measures itself: the median of its steps' tokens (samples, where the data has no `context`)
 ---per second is kept under the name of the `workload`, and `rille.offers` can rank by that name. Checkpoints and
 ---evaluations are not in it.
+---
+---With `communicator`, ranks train one model, each on batches of its own: a step's batch is that of all ranks together.
+---Every rank calls `rille.train` with the same options. They begin with the state of rank 0. Gradients become their
+---mean at the end of each `backward` (of parts, of the last one), the loss becomes that of all. Rank 0 reads and writes
+---checkpoints, logs, and hands the state on. `update` is as for one process: it makes no calls of the communicator.
 ---@param options rille.train.Options what to train, and how long
 ---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], checkpoint: string? } result
 ---@mark ephemeral
 ---@async
 ---@error io a checkpoint could not be written (a full disk); the one before stays good
----@error state the loss is not a number any more
+---@error state the loss is not a number any more, with the ranks at which it is not
+---@error network another rank is gone, with its number; what goes wrong at one rank ends all
 ---@example
 ---rille.train { update = update, data = data, steps = 300, checkpoint = { every = 50, state = { model, opt, data } } }
 function train.run(options)
   check(options)
-  local steps, log_every, data = options.steps, options.log_every or 10, options.data
-  local save = options.checkpoint and saver(options.checkpoint)
-  local first, losses, loss = 0, {}, nil
-  if save and checkpoint.exists(save.directory) then
-    local found = checkpoint.load(save.options.state, save.directory)
-    first, losses = found.step, found.metadata.losses or {}
-    loss = losses[#losses] and losses[#losses].loss
-    save.last = found
-    rille.log("training goes on from a checkpoint", { step = first, directory = found.directory })
-  end
-  local progress, seconds_to_go = meter(first, steps)
-  local call = options.update
-  local parts = type(call) == "table" and rawget(call, "accumulate") or 1
-  if options.check_numbers then
-    local device = rille.device()
-    call = function(...) return device:check_numbers(options.update, ...) end
-  end
-  local unit = type(data) == "table" and rawget(data, "context") and "tokens" or "samples"
-  local speed = measuring(options, unit)
-  for step = first + 1, steps do
-    if options.schedule then options.optimizer:set_lr(options.schedule(step)) end
-    local batch
-    speed:begin()
-    loss, batch = mean_loss(call, data, parts)
-    if loss ~= loss then
-      rille.error { kind = "state", message = "the loss is not a number any more at step " .. step,
-        hint = "lower the learning rate, or clip gradients: rille.optim.clip_grad_norm; check_numbers = true tells " ..
-          "which operation it was" }
-    end
-    local items = parts * (unit == "tokens" and batch:numel() or batch:size(1))
-    speed:step(items)
-    if step == steps then speed:sum_up() end
-    progress(step, loss, items, unit, not options.check_numbers and speed.report or nil)
-    if log_every > 0 and (step % log_every == 0 or step == 1 or step == steps) then
-      note(losses, step, loss)
-      print(("step %5d  loss %.6f"):format(step, loss))
-    end
-    if options.evaluate and step % (options.evaluate_every or math.huge) == 0 then aside(options.evaluate, step) end
-    if save then
-      save:poll()
-      if step % save.every == 0 or step == steps then save:save(step, losses) end
-      local left, leave = rille.preempting()
-      if left and step < steps then save:preempted(step, losses, left, leave, seconds_to_go(step)) end
-    end
-  end
-  if save then save:settle() end
-  return { loss = loss, steps = steps, losses = losses, checkpoint = save and save.last and save.last.directory or nil }
+  local ranks = ranks_of.new(options)
+  return ranks:together(run, options, ranks)
 end
 
 ---The mean loss of a model over the validation part of a data set of bytes or tokens, in nats for
 ---each of them.
 ---@param model Module called with x
 ---@param data Bytes whose validation part it is
----@param options? { batches: integer } at most so many; all by default
+---@param options? { batches: integer, communicator: Communicator } at most so many, all by default; whose ranks share
+---them out, each rank making the call
 ---@return number loss
 ---@mark ephemeral
 ---@async
 function train.validation(model, data, options)
-  native.check_options(options, "rille.train.validation", { "batches" })
+  native.check_options(options, "rille.train.validation", { "batches", "communicator" })
   local batches = math.min(options and options.batches or math.huge, data:validation_batches())
   local training = model.training
   model:eval()
+  local comm = options and options.communicator
   local ok, result = pcall(rille.no_grad, function()
-    local total = 0
-    for i = 1, batches do
+    local total, count = 0, 0
+    for i = comm and comm.rank + 1 or 1, batches, comm and comm.world or 1 do
       local x, y = data:validation(i)
-      total = total + model(x):cross_entropy(y):item()
+      total, count = total + model(x):cross_entropy(y):item(), count + 1
       rille.progress { what = "validate", done = i, total = batches, unit = "batches" }
     end
-    return total / batches
+    if comm then total, count = ranks_of.sum(comm, total, count) end
+    return total / count
   end)
   if training then model:train() end
   if not ok then error(result, 0) end

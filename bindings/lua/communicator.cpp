@@ -1,20 +1,15 @@
 // rille.communicator{ rank =, world =, address = } and the Communicator object: glue on runtime/tensor/collective.hpp.
-#include "bindings/lua/tensor.hpp"
+#include "bindings/lua/communicator.hpp"
+
+#include "bindings/host/keys.hpp"
 #include "runtime/device/cuda.hpp"
 #include "runtime/loop/thread_job.hpp"
-#include "runtime/tensor/collective.hpp"
 
 namespace rille::lua {
 
 namespace {
 
 using tensor::Ranks;
-
-struct CommunicatorHandle {
-  Ranks ranks;                             // null: closed
-  std::shared_ptr<Graph> graph;
-  std::string text;                        // "rank 0 of 2, cpu, shared memory"
-};
 
 // A script that has ended waits no longer than this for other ranks.
 constexpr std::int64_t patience_at_end_ms = 5000;
@@ -85,19 +80,25 @@ int communicator(lua_State* L) {
     raise_invalid(L, fmt::format("rille.communicator: address is missing ({})", script_position(L)),
                   "where rank 0 listens, the same at all ranks: address = \"10.0.0.1:29500\"");
   }
-  const auto g = option_graph(L);
+  return await_communicator(L, std::move(o), option_graph(L));
+}
+
+}  // namespace
+
+int await_communicator(lua_State* L, collective::Options o, const std::shared_ptr<Graph>& g) {
   auto cuda = std::dynamic_pointer_cast<device::CudaDevice>(g->device());
-  return await(L, meet(LuaHost::of(L).loop(), std::move(o), std::move(cuda)), [g](lua_State* l, Ranks ranks) {
+  return await(L, meet(LuaHost::of(L).loop(), o, std::move(cuda)), [g, o](lua_State* l, Ranks ranks) {
     std::weak_ptr<collective::Communicator> weak = ranks;
     tensor_state(l).at_close.push_back([weak] { if (const auto r = weak.lock()) r->hurry(patience_at_end_ms); });
     std::string text = fmt::format("rank {} of {}, {}, {}", ranks->rank(), ranks->world(), ranks->place(),
                                    ranks->transport());
-    push_object(l, CommunicatorHandle{std::move(ranks), g, std::move(text)});
+    CommunicatorHandle made{std::move(ranks), g, std::move(text), o};
+    made.options.listener = nullptr;
+    push_object(l, std::move(made));
     return 1;
   });
 }
 
-// A tensor; a list of tensors or of { tensor = }; an object whose method gives such a list.
 std::vector<Tensor> check_tensors(lua_State* L, int index, const char* verb, const char* method) {
   if (test_tensor(L, index)) return {check_tensor(L, index, verb)};
   std::vector<Tensor> out;
@@ -124,6 +125,8 @@ std::vector<Tensor> check_tensors(lua_State* L, int index, const char* verb, con
   lua_pop(L, 1);
   return out;
 }
+
+namespace {
 
 collective::Reduce check_reduce(lua_State* L, int index) {
   if (lua_isnoneornil(L, index)) return collective::Reduce::sum;
@@ -215,6 +218,12 @@ int close(lua_State* L) {
 
 bool field(lua_State* L, std::string_view key) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
+  if (key == "split") {                    // it is Lua: stdlib/device/split.lua
+    get_registry(L, &key_rille);
+    lua_getfield(L, -1, "device.split");
+    lua_getfield(L, -1, "split");
+    return true;
+  }
   if (key != "rank" && key != "world" && key != "transport" && key != "device") return false;
   if (!h.ranks) lua_pushnil(L);
   else if (key == "rank") push(L, h.ranks->rank());
@@ -244,7 +253,7 @@ void define_communicator(lua_State* L) {
                                        .async_methods = {{"barrier", bind<barrier>}, {"close", bind<close>}},
                                        .metamethods = {{"__tostring", bind<to_string>}},
                                        .field = field,
-                                       .fields = {"rank", "world", "transport", "device"}});
+                                       .fields = {"rank", "world", "transport", "device", "split"}});
   lua_newtable(L);
   set_async(L, "communicator", bind<communicator>);
   add_words(L, 1);

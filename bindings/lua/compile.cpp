@@ -1,7 +1,7 @@
 // What stdlib/compile.lua is built on: begin, end and abandon a call of a compiled function.
 #include <fmt/format.h>
 
-#include "bindings/lua/tensor.hpp"
+#include "bindings/lua/communicator.hpp"
 #include "runtime/tensor/compile.hpp"
 
 namespace rille::lua {
@@ -50,6 +50,9 @@ Result<int> begin(lua_State* L) {
   std::string key = state.mode.empty() ? "" : "mode=" + state.mode;
   if (const auto cast = state.modes().autocast) key += fmt::format("|autocast={}", name_of(*cast));
   if (state.modes().tf32) key += "|tf32=on";
+  // What was recorded without the exchange of gradients must not stand for what has it, and the other way round.
+  if (const auto* a = averaging(L))
+    key += fmt::format("|ranks={}/{}", static_cast<const void*>(a->ranks.get()), a->parameters.size());
   int last = lua_gettop(L);
   for (int i = 2; i <= last; ++i) {
     int type = lua_type(L, i);

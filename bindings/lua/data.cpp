@@ -97,11 +97,12 @@ Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch
   return push_batch<std::uint8_t>(L, batch, context, DType::u8, fill);
 }
 
-// next(batch) -> x, y
+// next(batch, rank, world) -> x, y
 Result<int> next(lua_State* L) {
   BytesDataset& set = self(L);
   const std::int64_t batch = check_integer(L, 2, "batch");
-  return push_batch(L, set, batch, [&](auto* x, auto* y) { set.next_batch(batch, x, y); });
+  const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
+  return push_batch(L, set, batch, [&](auto* x, auto* y) { set.next_batch(batch, x, y, rank, world); });
 }
 
 // validation(first, batch): samples from `first` on, counting from 0

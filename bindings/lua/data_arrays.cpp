@@ -88,7 +88,8 @@ Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch
 Result<int> next(lua_State* L) {
   ArraysDataset& set = self(L);
   const std::int64_t batch = check_integer(L, 2, "batch");
-  return push_rows(L, set, batch, set.next(batch));
+  const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
+  return push_rows(L, set, batch, set.next(batch, rank, world));
 }
 
 // validation(first, batch): rows from `first` on, counting from 0

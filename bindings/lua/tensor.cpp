@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "bindings/lua/communicator.hpp"
 #include "bindings/lua/kernel.hpp"
 #include "bindings/lua/owner.hpp"
 #include "bindings/lua/stream.hpp"
@@ -199,6 +200,10 @@ Result<int> backward(lua_State* L) {
   tensor_state(L);
   Tensor seed = lua_isnoneornil(L, 2) ? Tensor() : check_tensor(L, 2, "backward's gradient");
   if (auto done = tensor::backward(t, seed); !done) return at_line(L, std::move(done).error());
+  if (const auto* a = averaging(L)) {
+    if (auto done = tensor::average_gradients(a->ranks, a->parameters); !done)
+      return at_line(L, std::move(done).error());
+  }
   return 0;
 }
 
@@ -371,6 +376,7 @@ int open_tensor(lua_State* L) {
   add_checkpoint_natives(L);
   add_gpu_natives(L);
   add_owner_natives(L);
+  add_rank_natives(L);
   push_rille_core(L);
   for (const char* name : {"trace", "did_you_mean", "flow"}) {
     lua_getfield(L, -1, name);

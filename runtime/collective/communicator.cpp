@@ -40,6 +40,7 @@ class CpuCommunicator final : public Communicator {
                                                                                     : "shared memory and tcp";
   }
   std::string place() const override { return "cpu"; }
+  std::string host() const override { return mesh_->host(); }
   bool takes(const device::Device& device) const override { return device.kind() == device::Kind::cpu; }
   void stop(Error why) override { stop_->now(std::move(why)); }
   void leave() override { mesh_->leave(); }
@@ -267,6 +268,7 @@ Result<std::unique_ptr<Mesh>> meet_ranks(const Options& o, const std::string& pl
     in.build = o.build.empty() ? std::string(build_id()) : o.build;
     in.terms = place + (o.shared_memory ? ", any transport" : ", TCP");
     in.gift = gift;
+    in.listener = o.listener;
     RILLE_TRY(meeting, meet(in, *stop));
     gift = meeting.gift;
   }

@@ -32,6 +32,7 @@ struct Options {
   std::int64_t timeout_ms = 300'000;   // for all ranks to come, and of each call without progress
   bool shared_memory = true;           // between ranks of one machine
   std::string build;                   // "": this one's
+  std::shared_ptr<Fd> listener;        // rank 0's: it listens there already, at a port that was free
 };
 
 class Mesh;
@@ -53,6 +54,8 @@ class Communicator {
   virtual int world() const = 0;
   virtual std::string transport() const = 0;         // "shared memory", "tcp", "shared memory and tcp", "nothing"
   virtual std::string place() const = 0;             // "cpu", "cuda:0"
+  // Under which name of its machine this rank has met rank 0; empty at rank 0 itself.
+  virtual std::string host() const = 0;
   virtual bool takes(const device::Device& device) const = 0;   // tensors there
   // Several pieces go as one message; they are of one type.
   virtual Result<> run(const Operation& operation, const std::vector<Piece>& pieces) = 0;

@@ -74,6 +74,7 @@ class CudaCommunicator final : public Communicator {
   int world() const override { return mesh_->world(); }
   std::string transport() const override { return ranks_ ? "nccl" : "nothing"; }
   std::string place() const override { return device_->name(); }
+  std::string host() const override { return mesh_->host(); }
   bool takes(const device::Device& device) const override { return &device == device_.get(); }
 
   Result<> run(const Operation& op, const std::vector<Piece>& pieces) override {

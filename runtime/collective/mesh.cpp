@@ -50,6 +50,7 @@ Result<std::unique_ptr<Mesh>> Mesh::create(Meeting meeting, int rank, bool share
     mesh->shared_links_ += links[r] != nullptr;
     peer.link = links[r] ? std::move(links[r]) : tcp_link(std::move(meeting.peers[r].data));
   }
+  if (rank > 0) mesh->host_ = local_address(mesh->peers_[0].control.get()).host;
   mesh->spins_ = mesh->shared_links_ && cores() > mesh->shared_links_ ? spins_max : 0;
   return mesh;
 }

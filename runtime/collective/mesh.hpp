@@ -23,6 +23,7 @@ class Mesh {
   int rank() const { return rank_; }
   int world() const { return int(peers_.size()); }
   int shared_links() const { return shared_links_; }
+  const std::string& host() const { return host_; }  // where rank 0 has seen this rank; empty at rank 0
   const std::optional<Error>& broken() const { return broken_; }
 
   // Between begin() and end() of an operation. Memory stays until it has ended.
@@ -73,7 +74,7 @@ class Mesh {
   std::shared_ptr<Stop> stop_;
   std::vector<Peer> peers_;
   int shared_links_ = 0, spins_ = 0;
-  std::string what_;
+  std::string what_, host_;
   std::optional<Error> broken_;
   std::atomic<std::int64_t> hurry_ns_{0};            // steady clock; 0: none
 };

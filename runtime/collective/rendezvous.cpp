@@ -179,6 +179,10 @@ Result<Meeting> weave(const Invitation& in, const Roll& roll, int listener, cons
 Result<Meeting> meet(const Invitation& in, const Stop& stop) {
   Fd listener;
   Roll roll;
+  if (in.rank == 0 && in.listener) {
+    RILLE_TRY(roll, receive_all(in, in.listener->get(), stop));
+    return weave(in, roll, in.listener->get(), stop);
+  }
   if (in.rank == 0) {
     RILLE_TRY(listener, listen_at(in.address));
     RILLE_TRY(roll, receive_all(in, listener.get(), stop));

@@ -7,6 +7,8 @@
 // have come, so that every rank ends with the same words. It blocks: any thread but the loop's.
 #pragma once
 
+#include <memory>
+
 #include "runtime/collective/socket.hpp"
 
 namespace rille::collective {
@@ -21,6 +23,7 @@ struct Invitation {
   std::string build;                   // must be the same everywhere, as must `terms`
   std::string terms;                   // "cpu, shared memory"
   std::string gift;                    // of rank 0: any bytes, for all
+  std::shared_ptr<Fd> listener;        // of rank 0, which listens already; null: it begins to
 };
 
 struct Meeting {

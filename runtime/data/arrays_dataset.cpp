@@ -132,13 +132,15 @@ void ArraysDataset::draw(std::uint64_t row, const Change& change, std::vector<st
   }
 }
 
-std::vector<std::vector<std::byte>> ArraysDataset::next(std::int64_t batch) {
+std::vector<std::vector<std::byte>> ArraysDataset::next(std::int64_t batch, int rank, int world) {
   std::vector<std::vector<std::byte>> out;
-  for (std::int64_t i = 0; i < batch; ++i, ++cursor_) {
-    const std::uint64_t epoch = cursor_ / training_, at = cursor_ % training_;
+  const std::uint64_t first = cursor_ + static_cast<std::uint64_t>(rank * batch);
+  for (std::uint64_t place = first; place < first + static_cast<std::uint64_t>(batch); ++place) {
+    const std::uint64_t epoch = place / training_, at = place % training_;
     const std::uint64_t row = options_.shuffle ? Permutation(training_, order_key(options_.seed, epoch))(at) : at;
-    draw(row, change_of(cursor_), out);
+    draw(row, change_of(place), out);
   }
+  cursor_ += static_cast<std::uint64_t>(world * batch);
   return out;
 }
 

@@ -49,8 +49,9 @@ class ArraysDataset {
   const ArraysOptions& options() const { return options_; }
   // Of one row, as it is drawn.
   std::vector<std::int64_t> row_shape(std::size_t array) const;
-  // The next `batch` training rows: for each array its bytes. The cursor moves on.
-  std::vector<std::vector<std::byte>> next(std::int64_t batch);
+  // The next `batch` training rows of this rank: for each array its bytes. Row = cursor + rank * batch + i; the cursor
+  // moves on by world * batch.
+  std::vector<std::vector<std::byte>> next(std::int64_t batch, int rank = 0, int world = 1);
   // Validation rows [first, first + batch), wrapping around; there must be some.
   std::vector<std::vector<std::byte>> validation(std::uint64_t first, std::int64_t batch) const;
 

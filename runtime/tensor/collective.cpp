@@ -110,7 +110,11 @@ Result<void> in_place(const Ranks& ranks, Operation op, const std::vector<Tensor
   return success();
 }
 
-// One message for each type, in the order in which the types come.
+// Several tensors go as one message, which is put together in memory of its own: this bounds it. What is reduced has
+// the same bits however messages are cut.
+constexpr std::int64_t message_bytes_max = 25 << 20;
+
+// Messages of one type each, in the order in which the types come.
 Result<void> by_type(const Ranks& ranks, Operation how, const std::vector<Tensor>& given) {
   std::vector<Tensor> left;
   for (const auto& t : given) {
@@ -122,12 +126,16 @@ Result<void> by_type(const Ranks& ranks, Operation how, const std::vector<Tensor
     const DType dtype = left[0].dtype();
     const auto rest =
         std::stable_partition(left.begin(), left.end(), [&](const auto& t) { return t.dtype() == dtype; });
-    const std::vector<Tensor> now(left.begin(), rest);
+    std::int64_t bytes = 0;
+    auto end = left.begin();
+    do bytes += end->count() * std::int64_t(size_bytes(dtype));
+    while (++end != rest && bytes + end->count() * std::int64_t(size_bytes(dtype)) <= message_bytes_max);
+    const std::vector<Tensor> now(left.begin(), end);
     Operation op = operation_on(how.kind, now);
     op.reduce = how.reduce;
     op.peer = how.peer;
     RILLE_CHECK(in_place(ranks, op, now));
-    left.erase(left.begin(), rest);
+    left.erase(left.begin(), end);
   }
   return success();
 }

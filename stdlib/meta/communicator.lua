@@ -77,6 +77,23 @@ function Communicator:recv(x, from) end
 --- opt:step()
 function Communicator:average_gradients(parameters) end
 
+--- Groups of ranks: those that give the same color get a communicator of their own, in the order of their keys (of
+--- their ranks, where keys are equal), as MPI_Comm_split has it. All ranks make the call; one without a color gets nil.
+--- Groups work beside each other and beside the communicator that they come from, whose time limit, token and transport
+--- they keep.
+---@param color? integer whose group this rank is in; nil: none
+---@param key? integer its place in it, its rank by default
+---@return Communicator? group
+---@mark ephemeral
+---@async
+---@error invalid color or key is no whole number
+---@error state inside a compiled function
+---@error network the first rank of the group cannot be reached
+---@example
+--- local half = comm:split(comm.rank % 2)                       -- even and odd ranks
+--- local some = comm:split(comm.rank < 2 and 1 or nil)          -- ranks 0 and 1; nil at the others
+function Communicator:split(color, key) end
+
 --- Waits until all ranks have come here, and until all that was asked for before has run.
 ---@mark ephemeral
 ---@async

@@ -19,8 +19,10 @@ function meter.new(options, clock)
     Meter)
 end
 
+-- Data sets and averages raise on a name that they do not have, so they are known by what they hold.
 function meter.is_module(value)
-  return type(value) == "table" and getmetatable(value) ~= nil and type(value.parameters) == "function"
+  if type(value) ~= "table" or rawget(value, "_set") ~= nil or rawget(value, "_averages") ~= nil then return false end
+  return getmetatable(value) ~= nil and type(value.parameters) == "function"
     and type(value.count) == "function"
 end
 

@@ -1,64 +1,13 @@
 #!/usr/bin/env python3
 """Ranks as processes: what they give together, training on halves of a batch beside the whole, and what becomes of the
 others when one is killed or differs. usage: collective_test.py RILLE"""
-import os, re, shutil, signal, socket, subprocess, sys, tempfile, time
+import re, signal, sys
 
+from ranks import Ranks
 from tap import check, finish
 
-rille = os.path.abspath(sys.argv[1])
-root = tempfile.mkdtemp(prefix="rille-ranks-")
-
-
-def free_address():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
-
-
-def start(name, body, world, ranks=None, **more):
-    """One process for each rank; body sees `comm`, `rank`, `world`."""
-    path = f"{root}/{name}.lua"
-    open(path, "w").write("""
-local rille = require "rille"
-local args = rille.args { rank = 0, world = 1, address = "", transport = "any", timeout = "60s", first = "" }
-local dev, rank, world = rille.device("cpu"), args.rank, args.world
-local function mark(name) rille.step(name, function() io.open(args.first .. name .. rank, "w"):close() end) end
-local comm = rille.communicator { rank = rank, world = world, address = args.address, device = dev,
-  transport = args.transport, timeout = args.timeout }
-""" + body)
-    address = free_address()
-    made = []
-    for r in ranks or range(world):
-        home = f"{root}/{name}-{r}"
-        env = dict(os.environ, RILLE_HOME=home, XDG_CONFIG_HOME=home, NO_COLOR="1", RILLE_THREADS="1")
-        words = dict({"rank": r, "world": world, "address": address}, **more)
-        words.update(more.get("only", {}).get(r, {}))
-        words.pop("only", None)
-        made.append(subprocess.Popen([rille, "run", path] + [f"--{k}={v}" for k, v in words.items()], env=env,
-                                     cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    return made
-
-
-def ended(processes, limit_s=120):
-    """(code, output, errors) of each; None as code where it did not end."""
-    out = []
-    for p in processes:
-        try:
-            said, errors = p.communicate(timeout=limit_s)
-            out.append((p.returncode, said, errors))
-        except subprocess.TimeoutExpired:
-            p.kill()
-            said, errors = p.communicate()
-            out.append((None, said, errors))
-    return out
-
-
-def wait_for(path, processes):
-    until = time.monotonic() + 60
-    while not os.path.exists(path) and time.monotonic() < until and all(p.poll() is None for p in processes):
-        time.sleep(0.01)
-    return os.path.exists(path)
-
+processes = Ranks(sys.argv[1], "collective")
+root, start, ended, wait_for = processes.root, processes.start, processes.ended, processes.wait_for
 
 together = """
 local function all(t) return table.concat(t:totable(), " ") end
@@ -72,6 +21,11 @@ local y = comm:broadcast(dev:tensor { rank, 7 }, world - 1)
 print("broadcast", all(y))
 local large = dev:ones { 1000, 300 } * (rank + 1)
 print("large", comm:all_reduce(large):mean():item())
+-- More than one message holds: 12, 4, 12 and 40 MB.
+local many = {}
+for i, n in ipairs { 3e6, 1e6, 3e6, 1e7 } do many[i] = dev:full { n, value = i * (rank + 1) } end
+comm:all_reduce(many, "mean")
+print("many", many[1]:mean():item(), many[2]:max():item(), many[3]:min():item(), many[4]:mean():item())
 local view = dev:zeros { 4, 3 } + rank
 comm:all_reduce(view:transpose(1, 2))
 local half = comm:all_reduce(dev:tensor({ 1.5, 256 + rank }, { dtype = "bf16" }))
@@ -101,6 +55,7 @@ for world in (2, 4):
                 "sum": f"{total} {10 * (total - world)}", "mean": f"{total / world:g}",
                 "gather": " ".join(f"{r} {-r if r else '-0'}" for r in range(world)), "scatter": f"{rank + world - 1}",
                 "broadcast": f"{world - 1} 7", "large": f"{total}",
+                "many": "\t".join(f"{i * total / world:g}" for i in range(1, 5)),
             }
             for key, value in wanted.items():
                 got = said.get(key, [""])[0].replace("-0", "0") if key == "gather" else said.get(key, [""])[0]
@@ -219,5 +174,57 @@ open(f"{mark}on", "w").close()
 results += ended(ranks[1:], 60)
 check("a rank that waits ends at Ctrl-C", going and results[0][0] == 130, results)
 check("and the other is told", results[1][0] == 1 and "rank 0" in results[1][2], results)
-shutil.rmtree(root, ignore_errors=True)
+# Groups: even and odd ranks, the last one first; one rank in none; the groups and the whole beside each other.
+groups = """
+local function all(t) return table.concat(t:totable(), " ") end
+local color = nil
+if rank ~= 4 then color = rank % 2 end
+local group = comm:split(color, -rank)
+if group then
+  print("group", group.rank, group.world, group.transport, all(group:all_gather(dev:tensor { rank })))
+  for i = 1, 20 do group:all_reduce(dev:ones { 1000 }) end
+  print("sum", group:all_reduce(dev:tensor { rank }):item(), comm:all_reduce(dev:tensor { 1 }):item())
+else
+  print("group", group, comm:all_reduce(dev:tensor { 1 }):item())
+end
+if group and group.world == 2 then
+  local one = group:split(group.rank)
+  print("one", one.rank, one.world, one:all_reduce(dev:tensor { rank }):item())
+end
+comm:close()
+if group then group:barrier() print("alive", group:all_reduce(dev:tensor { 1 }):item()) end
+"""
+for transport in ("any", "tcp"):
+    results = ended(start("groups-" + transport, groups, 5, transport=transport))
+    place = "tcp" if transport == "tcp" else "shared memory"
+    check(f"{transport}: groups end well", all(code == 0 for code, _, _ in results), results)
+    for rank, members in {0: [2, 0], 2: [2, 0], 1: [3, 1], 3: [3, 1]}.items():
+        said = results[rank][1]
+        wanted = [f"group\t{members.index(rank)}\t2\t{place}\t{members[0]} {members[1]}\n",
+                  f"sum\t{sum(members)}\t5\n", f"one\t0\t1\t{rank}\n", "alive\t2\n"]
+        check(f"{transport}: rank {rank} is in its group, at its place", all(w in said for w in wanted), (said, wanted))
+    check(f"{transport}: a rank without a color is in none", "group\tnil\t5\n" in results[4][1], results[4])
+
+results = ended(start("group-ends", """
+local group = comm:split(rank < 2 and 0 or 1)
+if rank == 1 then return end
+local ok, why = pcall(function() return group:all_reduce(dev:tensor { rank }):item() end)
+print("mine", ok, ok and why or why.message)
+""", 4), 60)
+check("a rank that leaves ends its own group", "mine\tfalse\trank 1 is gone" in results[0][1]
+      and all("mine\ttrue\t5" in r[1] for r in results[2:]), results)
+results = ended(start("group-mistakes", """
+print(pcall(comm.split, comm, "red"))
+print(pcall(comm.split, comm, 0, 1.5))
+print(comm:split(nil), comm:split(false), comm:split(7).world)
+local f = rille.compile(function(t) comm:split(0) return t * 2 end)
+print(pcall(function() for i = 1, 3 do f(dev:tensor { 1 }):item() end end))
+comm:close()
+print(pcall(comm.split, comm, 0))
+""", 1), 60)
+said = results[0][1]
+check("mistakes with groups are told at once", results[0][0] == 0 and "color = red; a whole number" in said
+      and "key = 1.5" in said and "nil\tnil\t1" in said and "communicator is closed" in said
+      and re.search("false.*(traced|compiled function)", said), results)
+processes.remove()
 finish()

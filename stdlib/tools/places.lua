@@ -1,0 +1,37 @@
+-- Internal: what a training's state consists of, in the order in which checkpoints and ranks take it.
+local rille = require "rille"
+
+local places = {}
+
+local function kind_of(item)
+  if type(item) == "userdata" then return "optimizer" end
+  if type(item) == "table" then
+    if item.parameters then return "model" end
+    if item.state and item.load_state then return "data" end
+  end
+  rille.error { kind = "invalid", message = "checkpoint: " .. tostring(item) .. " cannot be saved",
+    hint = "state takes models, optimizers, data sets, and tables with state() and load_state()" }
+end
+
+-- The data sets' __index raises on unknown names, so ask in the order in which they differ.
+local function classify(item)
+  if type(item) == "table" and rawget(item, "_set") ~= nil then return "data" end
+  if type(item) == "table" and rawget(item, "_averages") ~= nil then return "ema" end
+  return kind_of(item)
+end
+
+-- Each item with the name of its place: "model", "optimizer", "data"; a second model is "model-2"; or the table's
+-- own keys. { kind =, name =, item = }.
+function places.of(state)
+  local out, seen = {}, {}
+  for key, item in pairs(state) do
+    local kind = classify(item)
+    local name = type(key) == "string" and key or kind
+    seen[name] = (seen[name] or 0) + 1
+    if seen[name] > 1 then name = name .. "-" .. seen[name] end
+    out[#out + 1] = { kind = kind, name = name, item = item }
+  end
+  return out
+end
+
+return places

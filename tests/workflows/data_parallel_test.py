@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Two instances of this machine train one model: as one instance with the whole batch, and, when one of them is killed,
+on from the checkpoint as if nothing had happened. usage: data_parallel_test.py RILLE SCRIPT"""
+import glob, json, os, signal, socket, subprocess, sys, tempfile, time
+
+rille, script = map(os.path.abspath, sys.argv[1:3])
+
+
+def free_ports():
+    """Two in a row: the second attempt takes the next one."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+                return port
+            except (OSError, OverflowError):
+                continue
+
+
+def start(root, name, *words):
+    env = dict(os.environ, RILLE_HOME=f"{root}/{name}", XDG_CONFIG_HOME=f"{root}/config", NO_COLOR="1")
+    return subprocess.Popen([rille, "--json", "run", script, "--data", f"{root}/text", "--out", f"{root}/{name}-out/",
+                             "--port", str(free_ports()), *words], env=env, cwd=root, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def result_of(process):
+    said, errors = process.communicate(timeout=250)
+    assert process.returncode == 0, said + errors
+    return json.loads(said[said.index("\n{") if not said.startswith("{") else 0:])["result"], said + errors
+
+
+def worker_of(folder):
+    """The process that works on a call of this instance."""
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            words = open(path, "rb").read().split(b"\0")
+        except OSError:
+            continue
+        if b"worker" in words and folder.encode() in words:
+            return int(path.split("/")[2])
+    return None
+
+
+def kill_a_rank(root, name, process):
+    """The worker of the rank that writes no checkpoints, once the other has written some."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until and process.poll() is None:
+        written = glob.glob(f"{root}/{name}/instances/*/work/checkpoints/step-*/manifest.json")
+        if written:
+            first = written[0].split("/work/")[0]
+            other = [f for f in glob.glob(f"{root}/{name}/instances/*") if f != first and os.path.isdir(f)]
+            worker = other and worker_of(other[0])
+            if worker:
+                os.kill(worker, signal.SIGKILL)
+                return True
+        time.sleep(0.01)
+    return False
+
+
+with tempfile.TemporaryDirectory(prefix="rille-parallel-") as root:
+    with open(f"{root}/text", "w") as file:
+        value = 1
+        for _ in range(12_000):
+            value = value * 48271 % 2147483647
+            file.write("abcx " if value % 2 else "cbay ")
+    two, said = result_of(start(root, "two", "--batch", "4", "--steps", "40", "--every", "20"))
+    one, _ = result_of(start(root, "one", "--batch", "8", "--steps", "40", "--every", "20", "--count", "1"))
+    assert two["ranks"] == 2 and two["losses"][0] == two["losses"][1], two
+    assert abs(two["loss"] - one["loss"]) < 1e-4 and two["loss"] < 4, (two, one)
+    assert os.path.exists(f"{root}/two-out/model.safetensors"), said
+    assert said.count("step    40") == 1, said                                 # rank 0 alone logs
+
+    words = ["--batch", "4", "--steps", "400", "--every", "20"]
+    calm, _ = result_of(start(root, "calm", *words))
+    process = start(root, "killed", *words)
+    killed = kill_a_rank(root, "killed", process)
+    went_on, said = result_of(process)
+    assert killed and "all ranks begin again" in said, said
+    assert went_on["losses"] == calm["losses"] and went_on["validation"] == calm["validation"], (went_on, calm, said)
+print("ok")
