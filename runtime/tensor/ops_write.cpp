@@ -11,6 +11,12 @@ kernels::Attrs fill_attrs(double value);   // ops_make.cpp
 
 namespace {
 
+// Whether an element of it stands for several.
+bool repeats(const Window& w) {
+  for (int d = 0; d < w.shape.n; ++d) if (w.shape[d] > 1 && w.strides[d] == 0) return w.shape.count() > 0;
+  return false;
+}
+
 // The bytes from a window's first element to behind its last.
 std::pair<std::int64_t, std::int64_t> reach(const Window& w) {
   std::int64_t first = w.offset, last = w.offset;
@@ -39,6 +45,15 @@ Result<void> may_write(const char* op, const Tensor& a) {
                     "write inside no_grad, or use the form that makes a new tensor");
 }
 
+// To write what each element was makes no sense where several are one. One value for all of them does.
+Result<void> may_update(const char* op, const Tensor& a) {
+  RILLE_CHECK(may_write(op, a));
+  if (!repeats(a.impl()->window)) return success();
+  return bad(fmt::format("{}: {}{} with strides {}: several of its elements are the same place in memory", op,
+                         name_of(a.dtype()), to_string(a.shape()), to_string(a.strides())),
+             "write to its clone(), or before it is expanded");
+}
+
 // `b` as `a` takes it: expanded to its shape, and not changed by the writing.
 Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need(op, b));
@@ -53,7 +68,7 @@ Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Result<void> add_(Tensor& a, const Tensor& b, double alpha) {
-  RILLE_CHECK(may_write("add_", a));
+  RILLE_CHECK(may_update("add_", a));
   RILLE_TRY(const auto wide, fitted("add_", a, b));
   RILLE_TRY(const auto x, cast(wide, a.dtype()));
   kernels::Attrs attrs;
@@ -62,14 +77,14 @@ Result<void> add_(Tensor& a, const Tensor& b, double alpha) {
 }
 
 Result<void> mul_(Tensor& a, const Tensor& b) {
-  RILLE_CHECK(may_write("mul_", a));
+  RILLE_CHECK(may_update("mul_", a));
   RILLE_TRY(const auto wide, fitted("mul_", a, b));
   RILLE_TRY(const auto x, cast(wide, a.dtype()));
   return record(a.graph(), OpId::scale, {}, {x}, {a.detach()}, true);
 }
 
 Result<void> mul_(Tensor& a, double b) {
-  RILLE_CHECK(may_write("mul_", a));
+  RILLE_CHECK(may_update("mul_", a));
   if (!is_floating(a.dtype()) && b != std::trunc(b)) {
     return bad(fmt::format("mul_: {} by {}: the result is not a whole number", name_of(a.dtype()), b));
   }
@@ -79,7 +94,7 @@ Result<void> mul_(Tensor& a, double b) {
 }
 
 Result<void> copy_(Tensor& a, const Tensor& b) {
-  RILLE_CHECK(may_write("copy_", a));
+  RILLE_CHECK(may_update("copy_", a));
   RILLE_TRY(const auto x, fitted("copy_", a, b));
   return record(a.graph(), OpId::copy, {}, {x}, {a.detach()}, true);
 }
