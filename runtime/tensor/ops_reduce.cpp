@@ -134,6 +134,16 @@ Result<Tensor> all(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
   return truth_of(OpId::amin, "all", a, dims, keepdim);
 }
 
+namespace {
+// A root has no slope at zero; there its gradient is taken as zero.
+Result<Tensor> root_of(const Tensor& total, double p) {
+  RILLE_TRY(const auto nothing, eq(total, 0.0));
+  RILLE_TRY(const auto safe, masked_fill(total, nothing, 1.0));
+  RILLE_TRY(const auto root, p == 2 ? sqrt(safe) : pow(safe, 1 / p));
+  return masked_fill(root, nothing, 0.0);
+}
+}  // namespace
+
 Result<Tensor> var(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
   RILLE_TRY(const auto x, as_float("var", a));
   RILLE_TRY(const auto m, mean(x, dims, true));
@@ -149,7 +159,7 @@ Result<Tensor> var(const Tensor& a, const std::vector<int>& dims, double correct
 }
 Result<Tensor> std_dev(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
   RILLE_TRY(const auto v, var(a, dims, correction, keepdim));
-  return sqrt(v);
+  return root_of(v, 2);
 }
 
 Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, bool keepdim) {
@@ -166,11 +176,7 @@ Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, boo
     RILLE_TRY(powers, pow(sizes, p));
   }
   RILLE_TRY(const auto total, sum(powers, dims, keepdim));
-  // The root has no slope at zero; there the norm's gradient is taken as zero.
-  RILLE_TRY(const auto nothing, eq(total, 0.0));
-  RILLE_TRY(const auto safe, masked_fill(total, nothing, 1.0));
-  RILLE_TRY(const auto root, p == 2 ? sqrt(safe) : pow(safe, 1 / p));
-  return masked_fill(root, nothing, 0.0);
+  return root_of(total, p);
 }
 
 Result<Tensor> logsumexp(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
