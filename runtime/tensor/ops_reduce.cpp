@@ -181,6 +181,11 @@ Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, boo
 
 Result<Tensor> logsumexp(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(const auto x, as_float("logsumexp", a));
+  RILLE_TRY(const auto plan, plan_reduction("logsumexp", x, dims));
+  if (plan.reduced == 0) {                         // there is no largest; the logarithm of 0
+    RILLE_TRY(const auto none, sum(x, dims, keepdim));
+    return log(none);
+  }
   RILLE_TRY(const auto top, max(x.detach(), dims, true));
   RILLE_TRY(const auto endless, isfinite(top));
   RILLE_TRY(const auto zero, zeros(a.graph(), {}, x.dtype()));
