@@ -60,10 +60,12 @@ end
 
 Compiled.__call = function(self, ...) return run(self.handle, self.fn, native.compiled_begin(self.handle, ...)) end
 
+local function memory(bytes) return require("rille.device.profile").amount(bytes, "B") end
+
 Compiled.__tostring = function(self)
   local i = native.compiled_info(self.handle)
   if i.calls == 0 then return "Compiled: not recorded yet (it is at the second call)" end
-  return ("Compiled: %d operations, arena %.1f MB"):format(i.calls, i.arena_bytes / 1e6)
+  return ("Compiled: %d operations, arena %s"):format(i.calls, memory(i.arena_bytes))
 end
 
 local function recordings(plan)
@@ -93,9 +95,9 @@ function Compiled:explain()
   return setmetatable(plan, { __tostring = function()
     if plan.calls == 0 then return "nothing is replayed yet" .. recordings(plan) end
     local costs = require "rille.device.profile"
-    local text = ("%d operations (%d asked for), %s, %s; arena %.1f MB, unshared %.1f MB\n%s"):format(plan.calls,
-      plan.recorded, costs.amount(plan.bytes, "B"), costs.amount(plan.flops, "FLOP"), plan.arena_bytes / 1e6,
-      plan.temporary_bytes / 1e6, costs.table_of(plan.operations, 30))
+    local text = ("%d operations (%d asked for), %s, %s; arena %s, unshared %s\n%s"):format(plan.calls,
+      plan.recorded, memory(plan.bytes), costs.amount(plan.flops, "FLOP"), memory(plan.arena_bytes),
+      memory(plan.temporary_bytes), costs.table_of(plan.operations, 30))
     if plan.one_by_one then text = text .. "\njoined operations run one by one: " .. plan.one_by_one end
     return text .. recordings(plan)
   end })

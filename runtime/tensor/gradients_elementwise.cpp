@@ -47,21 +47,25 @@ void div(Backward& b) {
   if (b.needs(1)) b.set(1, b(tensor::neg(b(tensor::div(b(tensor::mul(b.g(), b.in(0))), squared)))));
 }
 
-// d(x^y)/dx = y x^(y-1); d(x^y)/dy = x^y ln x, taken as 0 where x is 0.
+// d(x^y)/dx = y x^(y-1), and 0 where y is 0; d(x^y)/dy = x^y ln x, and 0 where x is 0 and y is not negative.
 void pow(Backward& b) {
-  const auto log_of = [&](const Tensor& x) {
-    const Tensor safe = b(tensor::where(b(tensor::eq(x, 0.0)), b(ones(x.graph(), x.shape(), x.dtype())), x));
-    return b(tensor::log(safe));
-  };
+  const auto without = [&](const Tensor& slope, const Tensor& flat) { return b(tensor::masked_fill(slope, flat, 0)); };
   if (scalar(b)) {
-    if (left(b)) return b.set(0, b(tensor::mul(b(tensor::mul(b.g(), b.out())), std::log(number(b)))));
+    if (left(b)) {
+      const Tensor slope = b(tensor::mul(b(tensor::mul(b.g(), b.out())), std::log(number(b))));
+      return b.set(0, number(b) == 0 ? without(slope, b(tensor::ge(b.in(0), 0.0))) : slope);
+    }
+    if (number(b) == 0) return flat(b);
     return b.set(0, b(tensor::mul(b(tensor::mul(b.g(), b(tensor::pow(b.in(0), number(b) - 1)))), number(b))));
   }
   if (b.needs(0)) {
     const Tensor slope = b(tensor::mul(b.in(1), b(tensor::pow(b.in(0), b(tensor::sub(b.in(1), 1.0))))));
-    b.set(0, b(tensor::mul(b.g(), slope)));
+    b.set(0, b(tensor::mul(b.g(), without(slope, b(tensor::eq(b.in(1), 0.0))))));
   }
-  if (b.needs(1)) b.set(1, b(tensor::mul(b.g(), b(tensor::mul(b.out(), log_of(b.in(0)))))));
+  if (!b.needs(1)) return;
+  const Tensor slope = b(tensor::mul(b.out(), b(tensor::log(b.in(0)))));
+  const Tensor zero = b(tensor::logical_and(b(tensor::eq(b.in(0), 0.0)), b(tensor::ge(b.in(1), 0.0))));
+  b.set(1, b(tensor::mul(b.g(), without(slope, zero))));
 }
 
 namespace {
@@ -142,10 +146,11 @@ void remainder(Backward& b) {
   if (b.needs(1)) b.set(1, b(tensor::mul(b.g(), b(tensor::neg(b(tensor::floor_divide(b.in(0), b.in(1))))))));
 }
 
-// atan2(y, x): x/(x^2 + y^2) and -y/(x^2 + y^2).
+// atan2(y, x): x/(x^2 + y^2) and -y/(x^2 + y^2), and 0 where both are.
 void atan2(Backward& b) {
   const auto slopes = [&](const Tensor& y, const Tensor& x) {
-    const Tensor each = b(tensor::div(b.g(), b(tensor::add(b(tensor::square(y)), b(tensor::square(x))))));
+    const Tensor squares = b(tensor::add(b(tensor::square(y)), b(tensor::square(x))));
+    const Tensor each = b(tensor::masked_fill(b(tensor::div(b.g(), squares)), b(tensor::eq(squares, 0.0)), 0));
     return std::pair{b(tensor::mul(each, x)), b(tensor::neg(b(tensor::mul(each, y))))};
   };
   if (!scalar(b)) {

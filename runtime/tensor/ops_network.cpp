@@ -114,20 +114,23 @@ Result<Tensor> linear(const Tensor& given, const Tensor& given_weight, const Ten
     if (bias.rank() != 1 || bias.size(0) != out)
       return shapes_differ("linear", weight, bias, fmt::format("the bias has {} elements", out));
   }
-  RILLE_TRY(const auto rows, reshape(x, dims_of({in ? x.count() / in : 0, in})));
+  std::int64_t n = 1;
+  for (int d = 0; d + 1 < x.rank(); ++d) n *= x.shape()[d];
+  RILLE_TRY(const auto rows, reshape(x, dims_of({n, in})));
   RILLE_TRY(const auto a, matrix_operand(rows));
   RILLE_TRY(const auto turned, transpose(weight, 0, 1));
   RILLE_TRY(const auto w, matrix_operand(turned));
   Dims shape = x.shape();
   shape[x.rank() - 1] = out;
   std::vector<Tensor> inputs{a, w};
-  if (bias) {
+  if (bias && in) {
     RILLE_TRY(const auto b, contiguous(bias));
     inputs.push_back(b);
   }
   RILLE_TRY(const auto y, apply_one(OpId::linear, product_attrs(x), inputs,
                                     {x.dtype(), dims_of({rows.size(0), out})}));
-  return view(y, shape);
+  RILLE_TRY(const auto result, view(y, shape));
+  return bias && !in ? add(result, bias) : Result<Tensor>(result);   // products of nothing leave the bias out
 }
 
 Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,

@@ -74,11 +74,46 @@ Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
       keepdim);
 }
 
+namespace {
+// The number of elements that each result is made of.
+std::int64_t reduced_count(const Tensor& a, const std::vector<int>& dims) {
+  std::int64_t n = 1;
+  for (const int d : dims) n *= a.size(d);
+  return dims.empty() ? a.count() : n;
+}
+
+// Whole numbers are added up as such, those of 64 bits in f64; then one division, and one rounding.
+Result<Tensor> mean_of_integers(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_TRY(const auto x, cast(a, a.dtype() == DType::i64 ? DType::f64 : a.dtype()));
+  RILLE_TRY(const auto total, sum(x, dims, keepdim));
+  RILLE_TRY(const auto wide, cast(total, DType::f64));
+  RILLE_TRY(const auto each, div(wide, double(reduced_count(a, dims))));
+  return cast(each, DType::f32);
+}
+
+// Where differences or squares are added up, whose result is rounded once.
+DType wide_type(DType t) {
+  if (is_half(t)) return DType::f32;
+  if (is_floating(t)) return t;
+  return t == DType::i32 || t == DType::i64 ? DType::f64 : DType::f32;
+}
+DType float_type(DType t) { return is_floating(t) ? t : DType::f32; }
+
+// A root has no slope at zero; there its gradient is taken as zero.
+Result<Tensor> root_of(const Tensor& total, double p) {
+  RILLE_TRY(const auto nothing, eq(total, 0.0));
+  RILLE_TRY(const auto safe, masked_fill(total, nothing, 1.0));
+  RILLE_TRY(const auto root, p == 2 ? sqrt(safe) : pow(safe, 1 / p));
+  return masked_fill(root, nothing, 0.0);
+}
+}  // namespace
+
 Result<Tensor> mean(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
-  RILLE_TRY(const auto x, as_float("mean", a));
-  RILLE_TRY(auto r, plan_reduction("mean", x, dims));
+  RILLE_CHECK(need("mean", a));
+  RILLE_TRY(auto r, plan_reduction("mean", a, dims));
+  if (!is_floating(a.dtype())) return mean_of_integers(a, dims, keepdim);
   r.attrs.f[0] = 1.0 / double(r.reduced);
-  return finish(apply_one(OpId::sum, r.attrs, {r.moved}, {x.dtype(), r.outer}), r, keepdim);
+  return finish(apply_one(OpId::sum, r.attrs, {r.moved}, {a.dtype(), r.outer}), r, keepdim);
 }
 
 Result<Tensor> max(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
@@ -94,13 +129,6 @@ Result<Tensor> place_of_extreme(OpId id, const Tensor& a, int dim, bool keepdim)
   if (r.reduced == 0)
     return bad(fmt::format("{}: {} has nothing to choose from", op_of(id).name, to_string(a.shape())));
   return finish(apply_one(id, r.attrs, {r.moved.detach()}, {DType::i64, r.outer}), r, keepdim);
-}
-
-// The number of elements that each result is made of.
-std::int64_t reduced_count(const Tensor& a, const std::vector<int>& dims) {
-  std::int64_t n = 1;
-  for (const int d : dims) n *= a.size(d);
-  return dims.empty() ? a.count() : n;
 }
 }  // namespace
 
@@ -135,31 +163,43 @@ Result<Tensor> all(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
   return truth_of(OpId::amin, "all", a, dims, keepdim);
 }
 
-Result<Tensor> var(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
-  RILLE_TRY(const auto x, as_float("var", a));
+namespace {
+// In the wide type.
+Result<Tensor> variance(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
+  RILLE_CHECK(need("var", a));
+  RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
   RILLE_TRY(const auto m, mean(x, dims, true));
   const double n = double(reduced_count(x, dims)) - correction;
   if (!(n > 0)) {
     return bad(fmt::format("var: {} elements of {} with a correction of {}", reduced_count(x, dims),
-                           to_string(a.shape()), correction), "give correction = 0");
+                           to_string(a.shape()), correction), "x:var(dims, { correction = 0 }) divides by the count");
   }
   RILLE_TRY(const auto away, sub(x, m));
   RILLE_TRY(const auto squares, square(away));
   RILLE_TRY(const auto total, sum(squares, dims, keepdim));
   return mul(total, 1 / n);
 }
+}  // namespace
+
+Result<Tensor> var(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
+  RILLE_TRY(const auto v, variance(a, dims, correction, keepdim));
+  return cast(v, float_type(a.dtype()));
+}
 Result<Tensor> std_dev(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
-  RILLE_TRY(const auto v, var(a, dims, correction, keepdim));
-  return sqrt(v);
+  RILLE_TRY(const auto v, variance(a, dims, correction, keepdim));
+  RILLE_TRY(const auto root, root_of(v, 2));
+  return cast(root, float_type(a.dtype()));
 }
 
 Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, bool keepdim) {
-  RILLE_TRY(const auto x, as_float("norm", a));
+  RILLE_CHECK(need("norm", a));
   if (p == HUGE_VAL || p == 1) {
+    RILLE_TRY(const auto x, as_float("norm", a));
     RILLE_TRY(const auto sizes, abs(x));
     return p == 1 ? sum(sizes, dims, keepdim) : max(sizes, dims, keepdim);
   }
   if (!(p > 0)) return bad(fmt::format("norm: p = {}: want a positive number or infinity", p));
+  RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
   Tensor powers;
   if (p == 2) { RILLE_TRY(powers, square(x)); }
   else {
@@ -167,15 +207,17 @@ Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, boo
     RILLE_TRY(powers, pow(sizes, p));
   }
   RILLE_TRY(const auto total, sum(powers, dims, keepdim));
-  // The root has no slope at zero; there the norm's gradient is taken as zero.
-  RILLE_TRY(const auto nothing, eq(total, 0.0));
-  RILLE_TRY(const auto safe, masked_fill(total, nothing, 1.0));
-  RILLE_TRY(const auto root, p == 2 ? sqrt(safe) : pow(safe, 1 / p));
-  return masked_fill(root, nothing, 0.0);
+  RILLE_TRY(const auto root, root_of(total, p));
+  return cast(root, float_type(a.dtype()));
 }
 
 Result<Tensor> logsumexp(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(const auto x, as_float("logsumexp", a));
+  RILLE_TRY(const auto plan, plan_reduction("logsumexp", x, dims));
+  if (plan.reduced == 0) {                         // there is no largest; the logarithm of 0
+    RILLE_TRY(const auto none, sum(x, dims, keepdim));
+    return log(none);
+  }
   RILLE_TRY(const auto top, max(x.detach(), dims, true));
   RILLE_TRY(const auto endless, isfinite(top));
   RILLE_TRY(const auto zero, zeros(a.graph(), {}, x.dtype()));

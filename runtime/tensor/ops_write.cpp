@@ -1,5 +1,7 @@
 // Operations that write memory which exists already.
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runtime/tensor/check.hpp"
 
@@ -8,6 +10,30 @@ namespace rille::tensor {
 kernels::Attrs fill_attrs(double value);   // ops_make.cpp
 
 namespace {
+
+// Whether an element of it stands for several.
+bool repeats(const Window& w) {
+  for (int d = 0; d < w.shape.n; ++d) if (w.shape[d] > 1 && w.strides[d] == 0) return w.shape.count() > 0;
+  return false;
+}
+
+// The bytes from a window's first element to behind its last.
+std::pair<std::int64_t, std::int64_t> reach(const Window& w) {
+  std::int64_t first = w.offset, last = w.offset;
+  for (int d = 0; d < w.shape.n; ++d) (w.strides[d] < 0 ? first : last) += (w.shape[d] - 1) * w.strides[d];
+  const auto each = std::int64_t(size_bytes(w.dtype));
+  return {first * each, (last + 1) * each};
+}
+
+// An operand that `a` may be read as while it is written: a copy, unless the two lie apart, or element on element.
+Result<Tensor> unharmed(const Tensor& a, const Tensor& x) {
+  const Window &to = a.impl()->window, &from = x.impl()->window;
+  if (x.impl()->storage != a.impl()->storage || from == to || x.count() == 0) return x;
+  const auto [to_first, to_end] = reach(to);
+  const auto [from_first, from_end] = reach(from);
+  if (from_end <= to_first || to_end <= from_first) return x;
+  return clone(x);
+}
 
 Result<void> may_write(const char* op, const Tensor& a) {
   RILLE_CHECK(need(op, a));
@@ -19,20 +45,30 @@ Result<void> may_write(const char* op, const Tensor& a) {
                     "write inside no_grad, or use the form that makes a new tensor");
 }
 
-// `b` as it is added to `a`: its type, expanded to its shape.
+// To write what each element was makes no sense where several are one. One value for all of them does.
+Result<void> may_update(const char* op, const Tensor& a) {
+  RILLE_CHECK(may_write(op, a));
+  if (!repeats(a.impl()->window)) return success();
+  return bad(fmt::format("{}: {}{} with strides {}: several of its elements are the same place in memory", op,
+                         name_of(a.dtype()), to_string(a.shape()), to_string(a.strides())),
+             "write to its clone(), or before it is expanded");
+}
+
+// `b` as `a` takes it: expanded to its shape, and not changed by the writing.
 Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need(op, b));
   RILLE_TRY(const auto shape, broadcast(op, a.shape(), b.shape()));
   if (!(shape == a.shape())) {
     return bad(fmt::format("{}: {} into {}: it would have to grow", op, to_string(b.shape()), to_string(a.shape())));
   }
-  return expand(b.detach(), shape);
+  RILLE_TRY(const auto wide, expand(b.detach(), shape));
+  return unharmed(a, wide);
 }
 
 }  // namespace
 
 Result<void> add_(Tensor& a, const Tensor& b, double alpha) {
-  RILLE_CHECK(may_write("add_", a));
+  RILLE_CHECK(may_update("add_", a));
   RILLE_TRY(const auto wide, fitted("add_", a, b));
   RILLE_TRY(const auto x, cast(wide, a.dtype()));
   kernels::Attrs attrs;
@@ -41,14 +77,14 @@ Result<void> add_(Tensor& a, const Tensor& b, double alpha) {
 }
 
 Result<void> mul_(Tensor& a, const Tensor& b) {
-  RILLE_CHECK(may_write("mul_", a));
+  RILLE_CHECK(may_update("mul_", a));
   RILLE_TRY(const auto wide, fitted("mul_", a, b));
   RILLE_TRY(const auto x, cast(wide, a.dtype()));
   return record(a.graph(), OpId::scale, {}, {x}, {a.detach()}, true);
 }
 
 Result<void> mul_(Tensor& a, double b) {
-  RILLE_CHECK(may_write("mul_", a));
+  RILLE_CHECK(may_update("mul_", a));
   if (!is_floating(a.dtype()) && b != std::trunc(b)) {
     return bad(fmt::format("mul_: {} by {}: the result is not a whole number", name_of(a.dtype()), b));
   }
@@ -58,9 +94,8 @@ Result<void> mul_(Tensor& a, double b) {
 }
 
 Result<void> copy_(Tensor& a, const Tensor& b) {
-  RILLE_CHECK(may_write("copy_", a));
-  RILLE_TRY(auto x, fitted("copy_", a, b));
-  if (x.impl()->storage == a.impl()->storage) { RILLE_TRY(x, clone(x)); }   // windows that overlap
+  RILLE_CHECK(may_update("copy_", a));
+  RILLE_TRY(const auto x, fitted("copy_", a, b));
   return record(a.graph(), OpId::copy, {}, {x}, {a.detach()}, true);
 }
 

@@ -22,6 +22,7 @@ function Tensor:detach() end
 ---@return Tensor itself
 ---@mark ephemeral
 ---@error state gradients are being recorded for what would be overwritten
+---@error invalid an expanded tensor, of which several elements are the same memory
 function Tensor:add_(b, alpha) end
 
 --- Multiplies it, in place.
@@ -29,6 +30,7 @@ function Tensor:add_(b, alpha) end
 ---@return Tensor itself
 ---@mark ephemeral
 ---@error state gradients are being recorded for what would be overwritten
+---@error invalid an expanded tensor, of which several elements are the same memory
 function Tensor:mul_(b) end
 
 --- Overwrites it; casts and broadcasts.
@@ -36,6 +38,7 @@ function Tensor:mul_(b) end
 ---@return Tensor itself
 ---@mark ephemeral
 ---@error state gradients are being recorded for what would be overwritten
+---@error invalid an expanded tensor, of which several elements are the same memory
 function Tensor:copy_(b) end
 
 --- Overwrites it with one number.

@@ -37,11 +37,27 @@ local function continue(model, ids, o, each)
   end
 end
 
+local function check(o)
+  if type(o.temperature) ~= "number" or not (o.temperature >= 0 and o.temperature < math.huge) then
+    tools.invalid(("model:generate: temperature = %s; a number from 0 on is needed"):format(tostring(o.temperature)),
+      "0 takes the likeliest each time, 1 draws as the model gives it")
+  end
+  if o.top_k ~= nil and (type(o.top_k) ~= "number" or o.top_k < 1 or o.top_k ~= math.floor(o.top_k)) then
+    tools.invalid(("model:generate: top_k = %s; a whole number from 1 on is needed"):format(tostring(o.top_k)),
+      "leave it out to draw from all; temperature = 0 takes the likeliest")
+  end
+  if type(o.length) ~= "number" or o.length < 0 or o.length ~= math.floor(o.length) or o.length == math.huge then
+    tools.invalid(("model:generate: length = %s; a whole number from 0 on is needed"):format(tostring(o.length)),
+      "it counts the tokens to write; stop = .. ends sooner")
+  end
+end
+
 -- Documented at nn.gpt. A text without a tokenizer is bytes; a list of ids gives a list of ids.
 local function generate(model, prompt, options)
   native.check_options(options, "model:generate", { "length", "temperature", "top_k", "seed", "stop", "tokenizer" })
   local o = { length = 100, temperature = 0.8, seed = 0 }
   for key, v in pairs(options or {}) do o[key] = v end
+  check(o)
   local text, ids = type(prompt) == "string", nil
   if text and prompt ~= "" then
     ids = o.tokenizer and o.tokenizer:encode(prompt, { special = true }) or { prompt:byte(1, -1) }

@@ -51,7 +51,7 @@ local Gpt = nn.class("Gpt", {
 ---width), all with pre-layer norm, and a linear head. Initialised as GPT-2, from `seed`. Called with ids [batch,
 ---length], it gives logits [batch, length, vocab]. model:generate(prompt, { length = 100, temperature = 0.8, top_k,
 ---seed = 0, stop = "\n", tokenizer }) continues a text, of bytes or by a tokenizer, or a list of ids; temperature 0
----takes the likeliest; keys and values of earlier tokens are kept.
+---takes the likeliest, top_k draws among so many of the likeliest; keys and values of earlier tokens are kept.
 ---@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
 ---number, attention_dropout: number, tied: boolean, seed: integer } vocab: 256, dropout: 0, seed: 0;
 ---attention_dropout, of the weights of attention: `dropout`; tied: the head is the token embedding

@@ -110,6 +110,12 @@ tap.test("explain tells what is replayed", function()
   for _ = 1, 2 do g(dev:ones { 10, 20 }, dev:ones { 20, 30 }) end
   tap.equal(g:explain().flops, 2 * 10 * 20 * 30)
   tap.equal(g:explain().bytes, 4 * (200 + 600 + 300))
+  local small = rille.compile(function(a) return (a:matmul(a) + 1):matmul(a) end)
+  for _ = 1, 2 do small(dev:ones { 20, 20 }) end
+  tap.equal(small:explain().arena_bytes, 1600)
+  tap.ok(tostring(small:explain()):find("arena 1.6 kB, unshared 3.2 kB", 1, true), tostring(small:explain()))
+  tap.equal(tostring(small), "Compiled: 3 operations, arena 1.6 kB")
+  tap.ok(tostring(g:explain()):find("arena 0 B, unshared 0 B", 1, true), tostring(g:explain()))
 end)
 
 tap.test("explain tells why a function was recorded anew, and the run is warned once", function()

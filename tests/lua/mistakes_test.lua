@@ -180,6 +180,21 @@ tap.test("backward", function()
   end)
 end)
 
+tap.test("writing in place where elements share their memory", function()
+  local wide = dev:ones { 1 }:expand(5)
+  refused("invalid", "add_: f32[5] with strides [0]: several of its elements are the same place in memory", "clone()",
+    function() wide:add_(1) end)
+  refused("invalid", "mul_: f32[4, 3] with strides [0, 1]", "clone()",
+    function() dev:ones { 1, 3 }:expand(4, 3):mul_(2) end)
+  refused("invalid", "mul_: f32[5] with strides [0]", "clone()", function() wide:mul_(dev:ones { 5 }) end)
+  refused("invalid", "copy_: f32[5] with strides [0]", "clone()", function() wide:copy_(dev:arange { 5 }) end)
+  tap.equal(wide:fill_(3):totable(), { 3, 3, 3, 3, 3 })       -- one value for all is no question
+  tap.equal(wide:zero_():totable(), { 0, 0, 0, 0, 0 })
+  tap.equal(dev:ones { 1 }:expand(1):add_(1):totable(), { 2 })
+  tap.equal(wide:clone():add_(1):totable(), { 1, 1, 1, 1, 1 })
+  tap.equal(dev:ones { 1, 3 }:expand(0, 3):add_(1):numel(), 0)
+end)
+
 tap.test("optimisers", function()
   local model = rille.nn.linear(3, 2)
   local opt = rille.optim.sgd(model, { lr = 0.1 })

@@ -119,6 +119,14 @@ tap.test("texts: by bytes, and to a stop", function()
   tap.equal(model:generate("ab", { length = 20, seed = 3, stop = stop }), text:sub(1, text:find(stop, 3, true) - 1))
   tap.raises("invalid", "expected a prompt", model.generate, model, "")
   tap.raises("invalid", "did you mean 'length'", model.generate, model, "a", { lenght = 5 })
+  for _, wrong in ipairs { { "temperature", -1 }, { "temperature", 0 / 0 }, { "temperature", "hot" }, { "top_k", 0 },
+    { "top_k", 2.5 }, { "top_k", -3 }, { "length", -1 }, { "length", math.huge } } do
+    local name, value = wrong[1], wrong[2]
+    local err = tap.raises("invalid", ("model:generate: %s = %s; a"):format(name, tostring(value)), model.generate,
+      model, "ab", { [name] = value })
+    tap.ok(err.hint, name)
+  end
+  tap.equal(model:generate("ab", { length = 0 }), "ab")
 end)
 
 tap.test("weights of others by their names", function()

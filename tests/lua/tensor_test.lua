@@ -396,4 +396,38 @@ tap.test("shapes that do not go together: both operands and the line", function(
   end
 end)
 
+-- As numpy's accumulators: whole numbers exactly, half types in a wider one, and one rounding at the end.
+tap.test("what is added up keeps its digits", function()
+  local function is(t, value, slack)
+    local got = t:item()
+    tap.ok(math.abs(got - value) <= (slack or 0) * math.abs(value), ("%.17g, not %.17g"):format(got, value))
+  end
+  local function full(n, value, dtype) return dev:full { n, value = value, dtype = "f64" }:to(dtype) end
+  is(full(1000, 2e9, "i32"):mean(), 2e9)
+  is(full(1000, 2e9, "i32"):sum(), 2e12)
+  is(full(1000, 2 ^ 62, "i64"):mean(), 2 ^ 62)
+  is(full(1000, 100, "i8"):sum(), 100000)
+  is(full(1000, 250, "u8"):mean(), 250)
+  is(full(1000, -128, "i8"):mean(), -128)
+  is(full(6, 100, "i8"):prod(), 1e12)
+  is(full(100000, 1, "bool"):mean(), 1)
+  is(dev:arange { 1000 }:to("i32"):reshape(10, 100):mean(2):sum(), 4995)
+  is(dev:arange { 1000 }:to("i64"):reshape(10, 100):mean { 1, 2 }, 499.5)
+  local far = dev:arange { 4 }:to("i32") + 2000000000                  -- their differences are beyond f32
+  is(far:var(), 5 / 3, 1e-7)
+  is(far:std(nil, { correction = 0 }), math.sqrt(1.25), 1e-7)
+  is((dev:arange { 4 }:to("i64") + 2000000000):var(), 5 / 3, 1e-7)
+  for _, dtype in ipairs { "f16", "bf16" } do
+    is(full(65536, 0.5, dtype):sum(), 32768)
+    is(full(70000, 2, dtype):mean(), 2)
+    is(full(4, 300, dtype):norm(), 600)                                -- whose square is no f16
+    local spread = dev:tensor({ -300, 300, -300, 300 }):to(dtype)
+    is(spread:std(nil, { correction = 0 }), 300)
+    tap.equal(spread:std().dtype, dtype)
+    is((dev:arange { 8 } + 128):to(dtype):var(nil, { correction = 0 }), 5.25)
+  end
+  tap.equal(full(3, 2, "i32"):mean().dtype, "f32")
+  tap.equal(full(3, 2, "i64"):var().dtype, "f32")
+end)
+
 tap.done()
