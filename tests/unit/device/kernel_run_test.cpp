@@ -351,6 +351,19 @@ TEST_CASE("checked mode names what is out of bounds", "[unit][kernel]") {
                            "  __syncthreads();\n  y[0] = s[3][0];\n}", "", true);
   const auto beyond = failure(*shared, shape(1, 9), {array(y)}).message;
   CHECK(has(beyond, "thread (8,0,0) of block (0,0,0): index 8 of 'float"));
+  for (const int axis : {1, 2}) {
+    LaunchShape flat = shape(1, 1);
+    flat.grid[axis] = 65535;
+    CHECK(k->check_shape(flat).ok());
+    flat.grid[axis] = 70000;
+    CHECK(has(k->check_shape(flat).error().message, "70000"));
+    CHECK(has(k->check_shape(flat).error().message, "at most 65535 in y and z"));
+  }
+  CHECK(k->check_shape(shape(0x7fffffff, 1)).ok());
+  CHECK(has(k->check_shape(shape(0x80000000u, 1)).error().message, "at most 2^31 - 1"));
+  LaunchShape deep = shape(1, 1);
+  deep.block[2] = 65;
+  CHECK(has(k->check_shape(deep).error().message, "at most 64 in z"));
   CHECK(has(beyond, "(test.lua:12)"));
   const auto dynamic = made("__global__ void k() { extern __shared__ int s[]; s[threadIdx.x] = 1; }", "", true);
   run(*dynamic, shape(1, 8, 32), {});
