@@ -1,4 +1,4 @@
-// The words of CUDA C++ for a plain C++ compiler, part 6: checked mode. The compiler's own instrumentation for finding
+// The words of CUDA C++ for a plain C++ compiler, part 7: checked mode. The compiler's own instrumentation for finding
 // data races calls these functions at each access of memory, and that for array bounds at each bad index. No sanitizer
 // library is linked: the answers come from Rille (runtime/device/kernel_check.cpp).
 #pragma once

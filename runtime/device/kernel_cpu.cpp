@@ -24,8 +24,8 @@ namespace rille::device {
 
 namespace shim {
 #define RILLE_SHIM(name) extern const char name[]; extern const std::size_t name##_bytes;
-RILLE_SHIM(abi) RILLE_SHIM(core) RILLE_SHIM(warp) RILLE_SHIM(rille_math) RILLE_SHIM(half) RILLE_SHIM(groups)
-RILLE_SHIM(checked)
+RILLE_SHIM(abi) RILLE_SHIM(core) RILLE_SHIM(warp) RILLE_SHIM(rille_math) RILLE_SHIM(bits) RILLE_SHIM(half)
+RILLE_SHIM(groups) RILLE_SHIM(checked)
 #undef RILLE_SHIM
 }  // namespace shim
 
@@ -41,6 +41,7 @@ std::vector<ShimFile> shim_files() {
   return {{"abi.h", {shim::abi, shim::abi_bytes}},          {"core.h", {shim::core, shim::core_bytes}},
           {"warp.h", {shim::warp, shim::warp_bytes}},
           {"rille_math.h", {shim::rille_math, shim::rille_math_bytes}},
+          {"bits.h", {shim::bits, shim::bits_bytes}},
           {"half.h", {shim::half, shim::half_bytes}},       {"groups.h", {shim::groups, shim::groups_bytes}},
           {"checked.h", {shim::checked, shim::checked_bytes}}};
 }
@@ -51,7 +52,7 @@ constexpr const char* empty_headers[] = {
     "cooperative_groups.h", "cooperative_groups/reduce.h", "vector_types.h", "vector_functions.h", "math_constants.h",
     "device_functions.h", "math_functions.h", "sm_60_atomic_functions.h", "math.h", "cmath", "stdio.h", "cstdio",
     "stdint.h", "cstdint", "stddef.h", "cstddef", "float.h", "cfloat", "limits.h", "climits", "assert.h", "cassert",
-    "stdlib.h", "cstdlib"};
+    "stdlib.h", "cstdlib", "string.h", "cstring", "stdbool.h", "inttypes.h", "cinttypes"};
 
 const std::string& shim_key() {
   static const std::string key = [] {
