@@ -205,8 +205,14 @@ tap.test("the same source for a GPU, where there is NVRTC", function()
   end
   tap.equal(cubin.image:sub(2, 4), "ELF")
   tap.equal(cubin.name, "_Z5saxpyifPKfPf")
-  local host_only = dev:kernel "int twice(int x) { return 2 * x; }\n__global__ void k(int* x) { x[0] = twice(x[0]); }"
-  local err = tap.raises("invalid", "kernel k:", function() return host_only:cubin "sm_80" end)
+  local plain = dev:kernel [[
+    constexpr int two() { return 2; }
+    int twice(int x) { return two() * x; }
+    __global__ void k(uint32_t* x, half* h) { x[0] = twice(x[0]) + (INFINITY > FLT_MAX); h[0] += half(M_PI); }
+  ]]
+  tap.equal(plain:cubin("sm_80").image:sub(2, 4), "ELF")
+  local only_here = dev:kernel("#ifndef RILLE_CPU\n#error not here\n#endif\n__global__ void k(int* x) { x[0] = 1; }")
+  local err = tap.raises("invalid", "kernel k:", function() return only_here:cubin "sm_80" end)
   tap.equal(err.code, "kernel_compile")
 end)
 

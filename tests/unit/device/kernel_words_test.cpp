@@ -1,6 +1,8 @@
-// Words of CUDA C++ that sources take for granted: through the CPU's shim.
+// Words of CUDA C++ that sources take for granted: through the CPU's shim, and each by NVRTC to a cubin, with the
+// toolkit's headers and without them.
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "runtime/device/kernel.hpp"
@@ -8,6 +10,17 @@
 namespace rille::device {
 
 namespace {
+
+bool no_nvrtc() {
+  if (why_no_nvrtc().empty()) return false;
+  WARN("skipped: " << why_no_nvrtc());
+  return true;
+}
+
+struct NoHeaders {
+  NoHeaders() { ::setenv("RILLE_CUDA_WITHOUT", "headers", 1); }
+  ~NoHeaders() { ::unsetenv("RILLE_CUDA_WITHOUT"); }
+};
 
 // Each is a piece of a kernel's body, and leaves `f` at what stands behind it: o, of floats, and i, of ints, hold 1.
 struct Words { const char* text; float wanted; };
@@ -73,6 +86,11 @@ std::string kernel_of(const std::string& body, const char* head = "") {
          body + "}\n";
 }
 
+Result<Cubin> cubin(const std::string& text, const char* arch, KernelOptions options = {}) {
+  RILLE_TRY(const auto source, read_kernel_source(text));
+  return build_for_cuda(text, source, "k", options, arch);
+}
+
 }  // namespace
 
 TEST_CASE("words that sources take for granted do on the CPU what CUDA says", "[unit][kernel]") {
@@ -123,6 +141,52 @@ TEST_CASE("memset and memcpy are looked at in checked mode", "[unit][kernel]") {
   CHECK(x == std::vector<float>(4, 1.0f));
   REQUIRE(run(16).ok());
   CHECK(x == std::vector<float>(4, 0.0f));
+}
+
+TEST_CASE("words that sources take for granted become cubins, each by itself", "[unit][kernel]") {
+  if (no_nvrtc()) return;
+  for (const auto& w : words) {
+    const std::string text = kernel_of(std::string("float f = -1; ") + w.text + " out[threadIdx.x] = f; ", front);
+    auto c = cubin(text, "sm_90");
+    if (!c) FAIL(w.text << "\n" << c.error().message << "\n" << c.error().hint);
+    CHECK(c->image.substr(1, 3) == "ELF");
+  }
+}
+
+TEST_CASE("without the toolkit's headers half types are Rille's own", "[unit][kernel]") {
+  if (no_nvrtc()) return;
+  const NoHeaders hidden;
+  std::string body;
+  for (const auto& w : words) body += std::string("{ float f = -1; ") + w.text + " out[threadIdx.x] += f; }\n";
+  for (const char* arch : {"sm_75", "sm_80", "sm_90"}) {
+    for (const char* head : {"", "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <math_constants.h>\n"
+                                 "#include <vector_types.h>\n"}) {
+      auto c = cubin(kernel_of(body, (std::string(head) + front).c_str()), arch);
+      if (!c) FAIL(arch << "\n" << c.error().message << "\n" << c.error().hint);
+      CHECK(c->image.substr(1, 3) == "ELF");
+    }
+  }
+  // Types are told by their own names, so that launches know them.
+  const auto c = cubin("__global__ void k(const __half* h, __nv_bfloat16* b, half2 v, const float* x) {\n"
+                       "  h += 1; atomicAdd(b, __nv_bfloat16(1)); }", "sm_75");
+  if (!c) FAIL(c.error().hint);
+  REQUIRE(c->parameters.size() == 4);
+  CHECK(describe(c->parameters[0]) == "const __half*");
+  CHECK(describe(c->parameters[1]) == "__nv_bfloat16*");
+}
+
+TEST_CASE("a source that has the words itself is taken as it is, and lines stay right", "[unit][kernel]") {
+  if (no_nvrtc()) return;
+  CHECK(cubin("typedef unsigned long uint64_t;\n__global__ void k(uint64_t* x) { x[0] = 1; }", "sm_90").ok());
+  CHECK(cubin("#include <stdint.h>\n#include <math.h>\n#define M_PI 3.14f\n#define min(a, b) ((a) < (b) ? (a) : (b))\n"
+              "__global__ void k(uint64_t* x) { x[0] = min(M_PI, 4); }", "sm_90").ok());
+  KernelOptions options;
+  options.file = "train.lua";
+  options.line = 20;
+  const auto e = cubin("__global__ void k(float* x) {\n  uint32_t a = 1; half h;\n  x[0] = y;\n}\n", "sm_80",
+                       options).error();
+  CHECK(e.message == "train.lua:22: kernel k: identifier \"y\" is undefined");
+  CHECK(e.hint.find("x[0] = y;") == 0);
 }
 
 }  // namespace rille::device
