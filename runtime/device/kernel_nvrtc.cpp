@@ -220,6 +220,10 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
     if (auto plain = compile_now(text, name, options, flags, false)) compiled = std::move(plain);
   }
   RILLE_TRY(out, std::move(compiled));
+  if (source.makes_kernels && !declared && !out.lowered_name.starts_with("_Z")) {
+    return make_error(ErrorKind::invalid, fmt::format("kernel {}: extern \"C\" and made by a macro: nothing tells what "
+                                                      "its parameters are", name), "leave out extern \"C\"");
+  }
   out.parameters = parameters_of(out.lowered_name, declared);
   if (!options.cache.empty()) {
     RILLE_TRY(const auto work, files.work());
