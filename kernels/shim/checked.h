@@ -44,6 +44,13 @@ RILLE_HOOK void __ubsan_handle_out_of_bounds(void* data, void* index) {
   rille_worker->bad_index(rille_worker, rille_thread(), what->array->name, (rille_abi::u64)index, what->place.file,
                           what->place.line);
 }
+RILLE_HOOK void __ubsan_handle_divrem_overflow(void* data, void*, void*) {
+  const rille_place* at = (const rille_place*)data;
+  rille_worker->failed(rille_worker, rille_thread(), "divides a whole number by zero", at->file, at->line);
+}
+RILLE_HOOK void __ubsan_handle_divrem_overflow_abort(void* data, void* a, void* b) {
+  __ubsan_handle_divrem_overflow(data, a, b);
+}
 RILLE_HOOK void __ubsan_handle_out_of_bounds_abort(void* data, void* index) {
   __ubsan_handle_out_of_bounds(data, index);
 }

@@ -176,9 +176,9 @@ std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) 
                                     "-ffp-contract=fast", "-include", "checked.h"};
   flags.push_back(gcc ? "-fno-diagnostics-show-caret" : "-fno-caret-diagnostics");
   if (options.checked) {
-    for (const char* f : {"-O1", "-g1", "-fsanitize=thread,bounds", "-DRILLE_CHECKED"}) flags.push_back(f);
+    flags.insert(flags.end(), {"-O1", "-g1", "-fsanitize=thread,bounds,integer-divide-by-zero", "-DRILLE_CHECKED"});
   } else {
-    flags.push_back("-O3");
+    flags.insert(flags.end(), {"-O3", "-g1"});       // lines, for what goes wrong
   }
   // A register of its own for the worker: kernels/shim/core.h.
   if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-mno-red-zone", "-DRILLE_R15"});

@@ -168,6 +168,30 @@ tap.test("checked mode tells index, thread, line and launch at the next read", f
   tap.equal(y:totable(), { 1, 1, 1, 1, 1, 1, 1, 0 })
 end)
 
+tap.test("a kernel that would end the process is an error, and the script goes on", function()
+  local k = dev:kernel [[
+    __global__ void share(int n, int* x, int* p) {
+      x[threadIdx.x] = 100 / n;
+      if (n > 9) p[0] = 1;
+    }
+  ]]
+  local x, shape = dev:zeros({ 8, dtype = "i32" }), { grid = 1, block = 8 }
+  k:launch(shape, 0, x, nil)
+  local err = tap.raises("device", "kernel share: divides a whole number by zero", function() return x:totable() end)
+  tap.ok(err.message:find("kernel_test.lua:%d+%); launched at .*kernel_test.lua:%d+"), err.message)
+  tap.ok(err.hint:find("checked = true", 1, true), err.hint)
+  tap.equal(err.code, "kernel_check")
+  k:launch(shape, 10, x, nil)
+  tap.raises("device", "where no memory is", function() return x:totable() end)
+  k:launch(shape, 5, x, nil)
+  tap.equal(x:totable(), { 20, 20, 20, 20, 20, 20, 20, 20 })
+  local checked = dev:kernel("__global__ void k(int* x, int n) { x[threadIdx.x] %= n; }", { checked = true })
+  checked:launch(shape, x, 0)
+  tap.raises("device", "thread (0,0,0) of block (0,0,0): divides a whole number by zero", function()
+    return x:totable()
+  end)
+end)
+
 tap.test("a compiled function replays launches in their order", function()
   local step = rille.compile(function(x, y)
     local z = x * 2
