@@ -1,4 +1,4 @@
-// The words of CUDA C++ for a plain C++ compiler, part 6: checked mode. The compiler's own instrumentation for finding
+// The words of CUDA C++ for a plain C++ compiler, part 7: checked mode. The compiler's own instrumentation for finding
 // data races calls these functions at each access of memory, and that for array bounds at each bad index. No sanitizer
 // library is linked: the answers come from Rille (runtime/device/kernel_check.cpp).
 #pragma once
@@ -43,6 +43,13 @@ RILLE_HOOK void __ubsan_handle_out_of_bounds(void* data, void* index) {
   const rille_bad_index* what = (const rille_bad_index*)data;
   rille_worker->bad_index(rille_worker, rille_thread(), what->array->name, (rille_abi::u64)index, what->place.file,
                           what->place.line);
+}
+RILLE_HOOK void __ubsan_handle_divrem_overflow(void* data, void*, void*) {
+  const rille_place* at = (const rille_place*)data;
+  rille_worker->failed(rille_worker, rille_thread(), "divides a whole number by zero", at->file, at->line);
+}
+RILLE_HOOK void __ubsan_handle_divrem_overflow_abort(void* data, void* a, void* b) {
+  __ubsan_handle_divrem_overflow(data, a, b);
 }
 RILLE_HOOK void __ubsan_handle_out_of_bounds_abort(void* data, void* index) {
   __ubsan_handle_out_of_bounds(data, index);

@@ -1,15 +1,20 @@
-// The words of CUDA C++ for a plain C++ compiler, part 4: __half and __nv_bfloat16. Arithmetic is done in float and
+// The words of CUDA C++ for a plain C++ compiler, part 5: __half and __nv_bfloat16. Arithmetic is done in float and
 // rounded once to nearest, ties to even, as the GPU's does.
+//
+// The same text is cuda_fp16.h and cuda_bf16.h for NVRTC where the toolkit's headers are not to be found
+// (runtime/device/kernel_headers.cpp): only the conversions differ. One text of two names: hence the guard.
 #pragma once
-#include "rille_math.h"
+#ifndef RILLE_HALF
+#define RILLE_HALF
 
-// Plain bits, with no constructor, so that they may stand in shared memory and in unions.
+#ifndef __CUDACC_RTC__
+#include "bits.h"
+#define RILLE_FORCE __attribute__((always_inline)) inline
 RILLE_IN unsigned short rille_to_bf16(float f) {
   const unsigned u = __float_as_uint(f);
   if ((u & 0x7fffffffu) > 0x7f800000u) return (unsigned short)0x7fff;
   return (unsigned short)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
 }
-RILLE_IN float rille_from_bf16(unsigned short b) { return __uint_as_float((unsigned)b << 16); }
 RILLE_IN unsigned short rille_to_f16(float f) {
 #ifdef __FLT16_MAX__
   const _Float16 h = (_Float16)f;
@@ -38,80 +43,184 @@ RILLE_IN float rille_from_f16(unsigned short b) {
   return __uint_as_float(sign | (e + 112) << 23 | m << 13);
 #endif
 }
+// The traits come first: a template may not be specialised after its use.
+struct __half;
+struct __half2;
+struct __nv_bfloat16;
+struct __nv_bfloat162;
+#define RILLE_SMALL_TRAITS(H, H2, code)                                                                              \
+  template <> struct rille_bits_of<H> { typedef unsigned short type; };                                              \
+  template <> struct rille_element<H> { static constexpr unsigned of = rille_abi::code, lanes = 1; };                \
+  template <> struct rille_element<H2> { static constexpr unsigned of = rille_abi::code, lanes = 2; };
+RILLE_SMALL_TRAITS(__half, __half2, f16)
+RILLE_SMALL_TRAITS(__nv_bfloat16, __nv_bfloat162, bf16)
+#define RILLE_SMALL_SIDE(H, H2)                                                                                      \
+  RILLE_ATOMIC H atomicAdd(H* p, H v) { RILLE_TOUCH(p); return rille_replace(p, [v](H o) { return o + v; }); }
+#else
+#define RILLE_IN static __device__ __forceinline__
+#define RILLE_FORCE __device__ __forceinline__
+RILLE_IN unsigned short rille_to_bf16(float f) {
+#if __CUDA_ARCH__ >= 800
+  unsigned short bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(f));
+  return bits;
+#else
+  const unsigned u = __float_as_uint(f);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return (unsigned short)0x7fff;
+  return (unsigned short)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
+#endif
+}
+RILLE_IN unsigned short rille_to_f16(float f) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(f));
+  return bits;
+}
+RILLE_IN float rille_from_f16(unsigned short bits) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(bits));
+  return f;
+}
+// A pair changes one half after the other, as the CPU's do.
+#define RILLE_SMALL_SIDE(H, H2)                                                                                      \
+  RILLE_IN H rille_bits_##H(unsigned short bits) { H h; h.bits = bits; return h; }                                   \
+  RILLE_IN H atomicAdd(H* p, H v) {                                                                                  \
+    unsigned short* const at = (unsigned short*)p;                                                                   \
+    unsigned short old = *at, seen;                                                                                  \
+    do {                                                                                                             \
+      seen = old;                                                                                                    \
+      old = atomicCAS(at, seen, (rille_bits_##H(seen) + v).bits);                                                    \
+    } while (old != seen);                                                                                           \
+    return rille_bits_##H(old);                                                                                      \
+  }                                                                                                                  \
+  RILLE_IN unsigned rille_pack(H2 v) { return v.x.bits | (unsigned)v.y.bits << 16; }                                 \
+  RILLE_IN void rille_unpack(unsigned u, H& h) { h.bits = (unsigned short)u; }                                       \
+  RILLE_IN void rille_unpack(unsigned u, H2& v) {                                                                    \
+    v.x.bits = (unsigned short)u;                                                                                    \
+    v.y.bits = (unsigned short)(u >> 16);                                                                            \
+  }                                                                                                                  \
+  RILLE_IN unsigned rille_pack(H h) { return h.bits; }                                                               \
+  RILLE_SMALL_MOVES(H, unsigned short) RILLE_SMALL_MOVES(H2, unsigned)
+#define RILLE_SMALL_SHUFFLE(T, name, From)                                                                           \
+  RILLE_IN T name(unsigned mask, T v, From from, int width = 32) {                                                   \
+    T r;                                                                                                             \
+    rille_unpack(name(mask, rille_pack(v), from, width), r);                                                         \
+    return r;                                                                                                        \
+  }
+#define RILLE_SMALL_LOAD(T, name, Bits) \
+  RILLE_IN T name(const T* p) { T r; rille_unpack(name((const Bits*)p), r); return r; }
+#define RILLE_SMALL_MOVES(T, Bits)                                                                                   \
+  RILLE_SMALL_SHUFFLE(T, __shfl_sync, int) RILLE_SMALL_SHUFFLE(T, __shfl_xor_sync, int)                              \
+  RILLE_SMALL_SHUFFLE(T, __shfl_up_sync, unsigned) RILLE_SMALL_SHUFFLE(T, __shfl_down_sync, unsigned)                \
+  RILLE_SMALL_LOAD(T, __ldg, Bits) RILLE_SMALL_LOAD(T, __ldcs, Bits) RILLE_SMALL_LOAD(T, __ldcg, Bits)
+#endif
+RILLE_IN float rille_from_bf16(unsigned short b) { return __uint_as_float((unsigned)b << 16); }
 
+// Plain bits, with no constructor of its own for nothing, so that they may stand in shared memory and in unions.
+#define RILLE_SMALL_FROM(H, code, T) \
+  RILLE_FORCE H(T v) : bits(rille_to_##code((float)v)) {}
+#define RILLE_SMALL_CHANGE(H, op) \
+  RILLE_FORCE H& operator op##=(H o) { return *this = H((float)*this op (float)o); }
+#define RILLE_SMALL_PAIR_CHANGE(H2, op) \
+  RILLE_FORCE H2& operator op##=(H2 o) { x op##= o.x; y op##= o.y; return *this; }
+#define RILLE_SMALL_OPERATOR(H, H2, op)                                                                              \
+  RILLE_IN H operator op(H a, H b) { return H((float)a op (float)b); }                                               \
+  RILLE_IN H2 operator op(H2 a, H2 b) { return H2(a.x op b.x, a.y op b.y); }
+#define RILLE_SMALL_TEST(H, op, name)                                                                                \
+  RILLE_IN bool operator op(H a, H b) { return (float)a op (float)b; }                                               \
+  RILLE_IN bool name(H a, H b) { return (float)a op (float)b; }
+#define RILLE_SMALL_FUNCTION(H, H2, name, pair, f)                                                                   \
+  RILLE_IN H name(H a) { return H(f((float)a)); }                                                                    \
+  RILLE_IN H2 pair(H2 a) { return H2(H(f((float)a.x)), H(f((float)a.y))); }
+#define RILLE_SMALL_TWO(H, H2, name, pair, expression)                                                               \
+  RILLE_IN H name(H a, H b) { return H(expression); }                                                                \
+  RILLE_IN H2 pair(H2 a, H2 b) { return H2(name(a.x, b.x), name(a.y, b.y)); }
 #define RILLE_SMALL_FLOAT(H, H2, short_name, code)                                                                   \
   struct H {                                                                                                         \
     unsigned short bits;                                                                                             \
     H() = default;                                                                                                   \
-    RILLE_FORCE H(float f) : bits(rille_to_##code(f)) {}                                                             \
-    RILLE_FORCE H(double f) : bits(rille_to_##code((float)f)) {}                                                     \
-    RILLE_FORCE H(int i) : bits(rille_to_##code((float)i)) {}                                                        \
-    RILLE_FORCE H(unsigned i) : bits(rille_to_##code((float)i)) {}                                                   \
+    RILLE_SMALL_FROM(H, code, float) RILLE_SMALL_FROM(H, code, double) RILLE_SMALL_FROM(H, code, short)              \
+    RILLE_SMALL_FROM(H, code, unsigned short) RILLE_SMALL_FROM(H, code, int) RILLE_SMALL_FROM(H, code, unsigned)     \
+    RILLE_SMALL_FROM(H, code, long) RILLE_SMALL_FROM(H, code, unsigned long)                                         \
+    RILLE_SMALL_FROM(H, code, long long) RILLE_SMALL_FROM(H, code, unsigned long long)                               \
     RILLE_FORCE operator float() const { return rille_from_##code(bits); }                                           \
-    RILLE_FORCE H& operator+=(H o) { return *this = H((float)*this + (float)o); }                                    \
-    RILLE_FORCE H& operator-=(H o) { return *this = H((float)*this - (float)o); }                                    \
-    RILLE_FORCE H& operator*=(H o) { return *this = H((float)*this * (float)o); }                                    \
-    RILLE_FORCE H& operator/=(H o) { return *this = H((float)*this / (float)o); }                                    \
+    RILLE_SMALL_CHANGE(H, +) RILLE_SMALL_CHANGE(H, -) RILLE_SMALL_CHANGE(H, *) RILLE_SMALL_CHANGE(H, /)              \
+    RILLE_FORCE H& operator++() { return *this += H(1.0f); }                                                         \
+    RILLE_FORCE H& operator--() { return *this -= H(1.0f); }                                                         \
+    RILLE_FORCE H operator++(int) { const H old = *this; ++*this; return old; }                                      \
+    RILLE_FORCE H operator--(int) { const H old = *this; --*this; return old; }                                      \
   };                                                                                                                 \
-  struct __attribute__((aligned(4))) H2 { H x, y; };                                                                 \
-  RILLE_IN H operator+(H a, H b) { return H((float)a + (float)b); }                                                  \
-  RILLE_IN H operator-(H a, H b) { return H((float)a - (float)b); }                                                  \
-  RILLE_IN H operator*(H a, H b) { return H((float)a * (float)b); }                                                  \
-  RILLE_IN H operator/(H a, H b) { return H((float)a / (float)b); }                                                  \
+  struct __attribute__((aligned(4))) H2 {                                                                            \
+    H x, y;                                                                                                          \
+    H2() = default;                                                                                                  \
+    RILLE_FORCE H2(H a, H b) : x(a), y(b) {}                                                                         \
+    RILLE_SMALL_PAIR_CHANGE(H2, +) RILLE_SMALL_PAIR_CHANGE(H2, -) RILLE_SMALL_PAIR_CHANGE(H2, *)                     \
+    RILLE_SMALL_PAIR_CHANGE(H2, /)                                                                                   \
+  };                                                                                                                 \
+  RILLE_SMALL_OPERATOR(H, H2, +) RILLE_SMALL_OPERATOR(H, H2, -) RILLE_SMALL_OPERATOR(H, H2, *)                       \
+  RILLE_SMALL_OPERATOR(H, H2, /)                                                                                     \
   RILLE_IN H operator-(H a) { return H(-(float)a); }                                                                 \
-  RILLE_IN bool operator<(H a, H b) { return (float)a < (float)b; }                                                  \
-  RILLE_IN bool operator>(H a, H b) { return (float)a > (float)b; }                                                  \
-  RILLE_IN bool operator<=(H a, H b) { return (float)a <= (float)b; }                                                \
-  RILLE_IN bool operator>=(H a, H b) { return (float)a >= (float)b; }                                                \
-  RILLE_IN bool operator==(H a, H b) { return (float)a == (float)b; }                                                \
-  RILLE_IN bool operator!=(H a, H b) { return (float)a != (float)b; }                                                \
+  RILLE_IN H2 operator-(H2 a) { return H2(-a.x, -a.y); }                                                             \
+  RILLE_SMALL_TEST(H, <, __hlt) RILLE_SMALL_TEST(H, >, __hgt) RILLE_SMALL_TEST(H, <=, __hle)                         \
+  RILLE_SMALL_TEST(H, >=, __hge) RILLE_SMALL_TEST(H, ==, __heq) RILLE_SMALL_TEST(H, !=, __hne)                       \
+  RILLE_IN bool __hisnan(H a) { return (float)a != (float)a; }                                                       \
+  RILLE_IN int __hisinf(H a) { const float f = (float)a; return f == f && f - f != 0.0f ? (f > 0 ? 1 : -1) : 0; }    \
   RILLE_IN H __float2##short_name(float f) { return H(f); }                                                          \
   RILLE_IN H __float2##short_name##_rn(float f) { return H(f); }                                                     \
+  RILLE_IN H __float2##short_name##_rz(float f) {                                                                    \
+    H h(f);                                                                                                          \
+    if (fabsf((float)h) > fabsf(f)) --h.bits;                                                                        \
+    return h;                                                                                                        \
+  }                                                                                                                  \
   RILLE_IN H __double2##short_name(double f) { return H(f); }                                                        \
+  RILLE_IN H __int2##short_name##_rn(int i) { return H(i); }                                                         \
+  RILLE_IN H __uint2##short_name##_rn(unsigned i) { return H(i); }                                                   \
   RILLE_IN float __##short_name##2float(H h) { return (float)h; }                                                    \
-  RILLE_IN H2 __floats2##short_name##2_rn(float x, float y) { return {H(x), H(y)}; }                                 \
-  RILLE_IN H __hadd(H a, H b) { return a + b; }                                                                      \
-  RILLE_IN H __hsub(H a, H b) { return a - b; }                                                                      \
-  RILLE_IN H __hmul(H a, H b) { return a * b; }                                                                      \
-  RILLE_IN H __hdiv(H a, H b) { return a / b; }                                                                      \
-  RILLE_IN H __hneg(H a) { return -a; }                                                                              \
-  RILLE_IN H __habs(H a) { return H(__builtin_fabsf((float)a)); }                                                    \
-  RILLE_IN H __hfma(H a, H b, H c) { return H(__builtin_fmaf((float)a, (float)b, (float)c)); }                       \
-  RILLE_IN H __hmax(H a, H b) { return H(__builtin_fmaxf((float)a, (float)b)); }                                     \
-  RILLE_IN H __hmin(H a, H b) { return H(__builtin_fminf((float)a, (float)b)); }                                     \
-  RILLE_IN bool __hgt(H a, H b) { return a > b; }                                                                    \
-  RILLE_IN bool __hlt(H a, H b) { return a < b; }                                                                    \
-  RILLE_IN bool __heq(H a, H b) { return a == b; }                                                                   \
-  RILLE_IN bool __hisnan(H a) { return __builtin_isnan((float)a); }                                                  \
-  RILLE_IN H hexp(H a) { return H(expf((float)a)); }                                                                 \
-  RILLE_IN H hlog(H a) { return H(logf((float)a)); }                                                                 \
-  RILLE_IN H hsqrt(H a) { return H(sqrtf((float)a)); }                                                               \
-  RILLE_IN H hrsqrt(H a) { return H(rsqrtf((float)a)); }                                                             \
-  RILLE_IN H2 __hadd2(H2 a, H2 b) { return {a.x + b.x, a.y + b.y}; }                                                 \
-  RILLE_IN H2 __hmul2(H2 a, H2 b) { return {a.x * b.x, a.y * b.y}; }                                                 \
-  RILLE_IN H2 __hfma2(H2 a, H2 b, H2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }                   \
+  RILLE_IN int __##short_name##2int_rn(H h) { return __float2int_rn((float)h); }                                     \
+  RILLE_IN int __##short_name##2int_rz(H h) { return __float2int_rz((float)h); }                                     \
+  RILLE_IN unsigned __##short_name##2uint_rn(H h) { return __float2uint_rn((float)h); }                              \
+  RILLE_IN unsigned __##short_name##2uint_rz(H h) { return __float2uint_rz((float)h); }                              \
+  RILLE_IN unsigned short __##short_name##_as_ushort(H h) { return h.bits; }                                         \
+  RILLE_IN short __##short_name##_as_short(H h) { return (short)h.bits; }                                            \
+  RILLE_IN H __ushort_as_##short_name(unsigned short bits) { H h; h.bits = bits; return h; }                         \
+  RILLE_IN H __short_as_##short_name(short bits) { H h; h.bits = (unsigned short)bits; return h; }                   \
+  RILLE_SMALL_TWO(H, H2, __hadd, __hadd2, (float)a + (float)b)                                                       \
+  RILLE_SMALL_TWO(H, H2, __hsub, __hsub2, (float)a - (float)b)                                                       \
+  RILLE_SMALL_TWO(H, H2, __hmul, __hmul2, (float)a * (float)b)                                                       \
+  RILLE_SMALL_TWO(H, H2, __hdiv, __h2div, (float)a / (float)b)                                                       \
+  RILLE_SMALL_TWO(H, H2, __hmax, __hmax2, fmaxf((float)a, (float)b))                                                 \
+  RILLE_SMALL_TWO(H, H2, __hmin, __hmin2, fminf((float)a, (float)b))                                                 \
+  RILLE_SMALL_TWO(H, H2, __hmax_nan, __hmax2_nan, (a < b || __hisnan(b)) && !__hisnan(a) ? (float)b : (float)a)      \
+  RILLE_SMALL_TWO(H, H2, __hmin_nan, __hmin2_nan, (b < a || __hisnan(b)) && !__hisnan(a) ? (float)b : (float)a)      \
+  RILLE_IN H __hfma(H a, H b, H c) { return H(fmaf((float)a, (float)b, (float)c)); }                                 \
+  RILLE_IN H2 __hfma2(H2 a, H2 b, H2 c) { return H2(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }                 \
+  RILLE_SMALL_FUNCTION(H, H2, __hneg, __hneg2, -) RILLE_SMALL_FUNCTION(H, H2, __habs, __habs2, fabsf)                \
+  RILLE_SMALL_FUNCTION(H, H2, hexp, h2exp, expf) RILLE_SMALL_FUNCTION(H, H2, hexp2, h2exp2, exp2f)                   \
+  RILLE_SMALL_FUNCTION(H, H2, hexp10, h2exp10, exp10f) RILLE_SMALL_FUNCTION(H, H2, hlog, h2log, logf)                \
+  RILLE_SMALL_FUNCTION(H, H2, hlog2, h2log2, log2f) RILLE_SMALL_FUNCTION(H, H2, hlog10, h2log10, log10f)             \
+  RILLE_SMALL_FUNCTION(H, H2, hsqrt, h2sqrt, sqrtf) RILLE_SMALL_FUNCTION(H, H2, hrsqrt, h2rsqrt, rsqrtf)             \
+  RILLE_SMALL_FUNCTION(H, H2, hrcp, h2rcp, 1.0f /) RILLE_SMALL_FUNCTION(H, H2, hsin, h2sin, sinf)                    \
+  RILLE_SMALL_FUNCTION(H, H2, hcos, h2cos, cosf) RILLE_SMALL_FUNCTION(H, H2, htanh, h2tanh, tanhf)                   \
+  RILLE_SMALL_FUNCTION(H, H2, hfloor, h2floor, floorf) RILLE_SMALL_FUNCTION(H, H2, hceil, h2ceil, ceilf)             \
+  RILLE_SMALL_FUNCTION(H, H2, htrunc, h2trunc, truncf) RILLE_SMALL_FUNCTION(H, H2, hrint, h2rint, rintf)             \
+  RILLE_IN H2 __floats2##short_name##2_rn(float x, float y) { return H2(H(x), H(y)); }                               \
+  RILLE_IN H2 __float2##short_name##2_rn(float f) { return H2(H(f), H(f)); }                                         \
+  RILLE_IN H2 __float22##short_name##2_rn(float2 v) { return H2(H(v.x), H(v.y)); }                                   \
+  RILLE_IN float2 __##short_name##22float2(H2 v) { return make_float2((float)v.x, (float)v.y); }                     \
+  RILLE_IN H2 __##short_name##2##short_name##2(H h) { return H2(h, h); }                                             \
+  RILLE_IN H2 __halves2##short_name##2(H x, H y) { return H2(x, y); }                                                \
+  RILLE_IN H2 make_##short_name##2(H x, H y) { return H2(x, y); }                                                    \
+  RILLE_IN H __low2##short_name(H2 v) { return v.x; }                                                                \
+  RILLE_IN H __high2##short_name(H2 v) { return v.y; }                                                               \
   RILLE_IN float __low2float(H2 v) { return (float)v.x; }                                                            \
   RILLE_IN float __high2float(H2 v) { return (float)v.y; }                                                           \
-  RILLE_IN H2 make_##H2(H x, H y) { return {x, y}; }                                                                 \
-  RILLE_ATOMIC H atomicAdd(H* p, H v) { RILLE_TOUCH(p); return rille_replace(p, [v](H o) { return o + v; }); }       \
-  template <> struct rille_bits_of<H> { typedef unsigned short type; };                                              \
-  template <> struct rille_element<H> { static constexpr unsigned of = rille_abi::code, lanes = 1; };                \
-  template <> struct rille_element<H2> { static constexpr unsigned of = rille_abi::code, lanes = 2; };
+  RILLE_IN bool __hbeq2(H2 a, H2 b) { return a.x == b.x && a.y == b.y; }                                             \
+  RILLE_SMALL_SIDE(H, H2)                                                                                            \
+  RILLE_IN H2 atomicAdd(H2* p, H2 v) { return H2(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)); }
 
-#define RILLE_FORCE __attribute__((always_inline)) inline
-// The traits come first: a template may not be specialised after its use.
-struct __half;
-struct __nv_bfloat16;
 RILLE_SMALL_FLOAT(__half, __half2, half, f16)
 RILLE_SMALL_FLOAT(__nv_bfloat16, __nv_bfloat162, bfloat16, bf16)
-RILLE_IN float2 __half22float2(__half2 v) { return {(float)v.x, (float)v.y}; }
-RILLE_IN float2 __bfloat1622float2(__nv_bfloat162 v) { return {(float)v.x, (float)v.y}; }
-RILLE_IN __half2 __float22half2_rn(float2 v) { return {__half(v.x), __half(v.y)}; }
-RILLE_IN __nv_bfloat162 __float22bfloat162_rn(float2 v) { return {__nv_bfloat16(v.x), __nv_bfloat16(v.y)}; }
-RILLE_IN __half2 __half2half2(__half h) { return {h, h}; }
-RILLE_IN __half2 __float2half2_rn(float f) { return {__half(f), __half(f)}; }
-RILLE_IN __nv_bfloat162 __float2bfloat162_rn(float f) { return {__nv_bfloat16(f), __nv_bfloat16(f)}; }
 typedef __half half;
 typedef __half2 half2;
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;
+#endif

@@ -139,9 +139,35 @@ RILLE_ATOMIC unsigned atomicDec(unsigned* p, unsigned v) {
   RILLE_TOUCH(p);
   return rille_replace(p, [v](unsigned o) { return o == 0 || o > v ? v : o - 1; });
 }
+// 16 bits, and vectors one number after the other, as CUDA has them.
+RILLE_ATOMIC unsigned short atomicCAS(unsigned short* p, unsigned short expected, unsigned short v) {
+  RILLE_TOUCH(p);
+  __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+RILLE_IN float2 atomicAdd(float2* p, float2 v) { return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)}; }
+RILLE_IN float4 atomicAdd(float4* p, float4 v) {
+  return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w)};
+}
 #define atomicAdd_block atomicAdd
 #define atomicAdd_system atomicAdd
-#define atomicMin_block atomicMin
-#define atomicMax_block atomicMax
-#define atomicCAS_block atomicCAS
+#define atomicSub_block atomicSub
+#define atomicSub_system atomicSub
 #define atomicExch_block atomicExch
+#define atomicExch_system atomicExch
+#define atomicMin_block atomicMin
+#define atomicMin_system atomicMin
+#define atomicMax_block atomicMax
+#define atomicMax_system atomicMax
+#define atomicInc_block atomicInc
+#define atomicInc_system atomicInc
+#define atomicDec_block atomicDec
+#define atomicDec_system atomicDec
+#define atomicCAS_block atomicCAS
+#define atomicCAS_system atomicCAS
+#define atomicAnd_block atomicAnd
+#define atomicAnd_system atomicAnd
+#define atomicOr_block atomicOr
+#define atomicOr_system atomicOr
+#define atomicXor_block atomicXor
+#define atomicXor_system atomicXor

@@ -63,6 +63,7 @@ bool BlockRunner::prepare(LaunchShared& launch) {
     run.check->dynamic_shared = {memory_, run.shared_bytes};
     run.check->begin_launch();
   }
+  guarded_ = prepare_for_faults();
   return (memory_ || run.shared_bytes == 0) && stacks_.reserve();
 }
 
@@ -80,6 +81,7 @@ void BlockRunner::begin_block() {
 
 void BlockRunner::run_blocks(unsigned first, unsigned last) {
   failed_ = false;
+  guard_ = {&main_, static_cast<Worker*>(this), {}};
   while (first < last && !failed_ && !launch_->stop.load(std::memory_order_relaxed)) {
     begin_block();
     first_ = first;
@@ -91,7 +93,10 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
     starting_stack_ = free_stack_[--free_stacks_];
     void* next = stacks_.make(starting_stack_, fiber, this);
     for (;;) {
+      up_guard = guarded_ ? &guard_ : nullptr;
       switch_stack(&main_, next, static_cast<Worker*>(this));
+      up_guard = nullptr;
+      if (guard_.fault.signal) give_up(of_fault());
       if (failed_ || finished_ == threads_) break;
       if (!unstick()) {                              // nobody can run
         give_up(deadlock());
@@ -177,7 +182,17 @@ RILLE_ON_FIBER void BlockRunner::go_on(void** where) {
   }
 }
 
+Violation BlockRunner::of_fault() const {
+  Violation v;
+  v.kind = stacks_.holds(guard_.fault.at) ? Violation::Kind::stack : Violation::Kind::fault;
+  v.number = std::uint64_t(guard_.fault.signal);
+  v.offset_bytes = guard_.fault.code == SI_KERNEL ? 0 : reinterpret_cast<std::intptr_t>(guard_.fault.at);
+  v.site = static_cast<const std::byte*>(guard_.fault.site) + 1;     // as if it were the address behind a call
+  return v;
+}
+
 RILLE_ON_FIBER void BlockRunner::give_up(const Violation& v) {
+  const Unguarded alone;
   failed_ = true;
   Violation mine = v;
   mine.block = block_at;

@@ -17,6 +17,7 @@
 #include <mutex>
 
 #include "runtime/device/fiber_stack.hpp"
+#include "runtime/device/kernel_fault.hpp"
 #include "runtime/device/kernel_run.hpp"
 
 // What runs on a fiber is not looked at by sanitizers: they know nothing of these stacks.
@@ -107,6 +108,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   bool unstick();
   void give_up(const Violation& v);
   void fail(const Violation& v);                     // gives up and leaves the fiber: does not return
+  Violation of_fault() const;
   void leave_block() { switch_stack(&nowhere_, main_, static_cast<Worker*>(this)); }
 
   // Barriers and warps (block_waits.cpp).
@@ -127,7 +129,8 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
 
   unsigned threads_ = 0, finished_ = 0;
   unsigned first_ = 0, last_ = 0;
-  bool failed_ = false, checked_ = false;
+  bool failed_ = false, checked_ = false, guarded_ = false;
+  FaultGuard guard_;
   unsigned at_grid_ = 0;
   const void* barrier_site_ = nullptr;
   unsigned barrier_thread_ = 0;

@@ -186,7 +186,12 @@ RILLE_ON_FIBER void BlockRunner::on_grid_barrier(Worker* w, unsigned thread, con
   }
   // The block first; then one of its threads waits for the other blocks.
   on_barrier(w, thread, 0, site);
-  if (++self.at_grid_ == 1 && !self.launch_->grid->wait()) {
+  bool open = true;
+  if (++self.at_grid_ == 1) {
+    const Unguarded alone;
+    open = self.launch_->grid->wait();
+  }
+  if (!open) {
     self.failed_ = true;
     self.leave_block();
   }
@@ -196,6 +201,7 @@ RILLE_ON_FIBER void BlockRunner::on_grid_barrier(Worker* w, unsigned thread, con
 
 RILLE_ON_FIBER void BlockRunner::on_say(Worker* w, const char* text, unsigned bytes) {
   auto& launch = *static_cast<BlockRunner*>(w)->launch_;
+  const Unguarded alone;
   const std::lock_guard lock(launch.mutex);
   auto& said = launch.report->said;
   if (said.size() + bytes <= said_bytes_max) said.append(text, bytes);

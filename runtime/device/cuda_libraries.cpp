@@ -193,9 +193,15 @@ const CudaPartLoaded& load_part(CudaPart part) {
   return loaded[i];
 }
 
-bool left_out(CudaPart part) {
-  const std::string without = "," + environment("RILLE_CUDA_WITHOUT") + ",";
-  return without.find("," + std::string(info_of(part).word) + ",") != std::string::npos;
+namespace {
+
+bool without(const std::string& word) {
+  return ("," + environment("RILLE_CUDA_WITHOUT") + ",").find("," + word + ",") != std::string::npos;
 }
+
+}  // namespace
+
+bool left_out(CudaPart part) { return without(info_of(part).word); }
+bool cuda_headers_left_out() { return without("headers"); }
 
 }  // namespace rille::device

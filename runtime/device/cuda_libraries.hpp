@@ -47,5 +47,7 @@ std::string how_to_get(CudaPart part);
 void set_cuda_driver(int version);
 // Asked each time: whether RILLE_CUDA_WITHOUT names it.
 bool left_out(CudaPart part);
+// The same for the word "headers": the toolkit's, which NVRTC reads.
+bool cuda_headers_left_out();
 
 }  // namespace rille::device

@@ -123,7 +123,7 @@ Result<Cubin> build_group(const std::string& source, const std::string& arch, co
   options.name = group_kernel;
   options.file = "group";
   options.cache = cache;
-  options.flags = {"--fmad=false", "-default-device", "-diag-suppress=177,186"};
+  options.flags = {"--fmad=false", "-diag-suppress=177,186"};
   return build_for_cuda(source, {}, group_kernel, options, arch);
 }
 

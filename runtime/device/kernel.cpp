@@ -265,12 +265,18 @@ Result<> Kernel::check_shape(const LaunchShape& s) const {
     if (s.grid[i] == 0 || s.block[i] == 0) return fail("grid and block must not be 0 in any dimension");
   }
   const auto count = [](const unsigned (&v)[3]) { return std::uint64_t(v[0]) * v[1] * v[2]; };
-  if (s.block[0] > 1024 || s.block[1] > 1024 || s.block[2] > 64 || count(s.block) > rille_abi::threads_max) {
-    return fail(fmt::format("a block of {} x {} x {} threads; at most 1024", s.block[0], s.block[1], s.block[2]),
-                "more blocks of fewer threads: grid = , block = 256");
+  const std::string block = fmt::format("a block of {} x {} x {} threads", s.block[0], s.block[1], s.block[2]);
+  if (s.block[0] > 1024 || s.block[1] > 1024 || count(s.block) > rille_abi::threads_max) {
+    return fail(block + "; at most 1024", "more blocks of fewer threads: grid = , block = 256");
+  }
+  if (s.block[2] > 64) return fail(block + "; at most 64 in z", "CUDA's limit: put them into x or y");
+  const std::string grid = fmt::format("a grid of {} x {} x {} blocks", s.grid[0], s.grid[1], s.grid[2]);
+  if (s.grid[1] > grid_yz_max || s.grid[2] > grid_yz_max) {
+    return fail(fmt::format("{}; at most {} in y and z", grid, grid_yz_max),
+                "CUDA's limit: put the long direction into x, which takes 2^31 - 1");
   }
   if (std::uint64_t(s.grid[0]) * s.grid[1] > 0x7fffffffu || count(s.grid) > 0x7fffffffu) {
-    return fail(fmt::format("a grid of {} x {} x {} blocks; at most 2^31 - 1", s.grid[0], s.grid[1], s.grid[2]));
+    return fail(grid + "; at most 2^31 - 1");
   }
   if (s.shared_bytes > shared_bytes_max) {
     return fail(fmt::format("{} bytes of shared memory; at most {}", s.shared_bytes, shared_bytes_max));

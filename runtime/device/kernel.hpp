@@ -23,6 +23,7 @@ struct LaunchShape {
   bool cooperative = false;
   bool operator==(const LaunchShape&) const = default;
 };
+constexpr unsigned grid_yz_max = 65535;              // of every GPU there is
 constexpr unsigned shared_bytes_max = 227 << 10;     // of an H100; a GPU may have less
 
 // One value or pointer, as the kernel's parameter wants it.
@@ -65,8 +66,8 @@ class Kernel {
   // The same kernel for a GPU. Blocks as compile() does.
   Result<Cubin> cubin(const std::string& arch) const;
 
-  // invalid: a size of 0, more than 1024 threads in a block, more than 2^31 - 1 blocks, too much shared memory, or too
-  // many blocks for a cooperative launch.
+  // invalid: a size of 0, more than 1024 threads in a block or 64 in its z, more than 65535 blocks in y or z or
+  // 2^31 - 1 in all, too much shared memory, or too many blocks for a cooperative launch. The same on every device.
   Result<> check_shape(const LaunchShape& shape) const;
   // `arguments` has one entry for each parameter. `said`: what it printed.
   Result<> run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said) const;

@@ -32,18 +32,19 @@ struct MemoryRange {
 // What is wrong, in numbers: words are made of it outside of the fiber.
 struct Violation {
   enum class Kind : std::uint8_t {
-    none, outside, writes_constant, wild, shared_outside, race, index, failed, deadlock, barriers, grid, lane
+    none, outside, writes_constant, wild, shared_outside, race, index, failed, deadlock, barriers, grid, lane,
+    fault, stack
   } kind = Kind::none;
   unsigned block = 0, thread = 0, other_thread = 0;
   unsigned parameter = 0;
-  std::int64_t offset_bytes = 0;           // from the argument's begin, or in shared memory
+  std::int64_t offset_bytes = 0;           // from the argument's begin, or in shared memory; of a fault, the address
   unsigned access = 0, other_access = 0, bytes = 0;
   const void* site = nullptr;
   const void* other_site = nullptr;
   const char* text = nullptr;              // of the kernel's own module
   const char* file = nullptr;
   unsigned line = 0;
-  std::uint64_t number = 0;
+  std::uint64_t number = 0;                // of a fault, the signal
 };
 
 class MemoryCheck {

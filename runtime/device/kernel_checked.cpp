@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "runtime/base/places.hpp"
+#include "runtime/device/fiber_stack.hpp"
 #include "runtime/device/kernel.hpp"
 #include "runtime/loop/spawn.hpp"
 
@@ -80,6 +82,13 @@ class Copies {
 
 std::string thread_text(unsigned t, const LaunchShape& s) {
   return fmt::format("({},{},{})", t % s.block[0], t / s.block[0] % s.block[1], t / s.block[0] / s.block[1]);
+}
+
+std::string words_of_fault(const Violation& v) {
+  if (v.number == SIGFPE) return "divides a whole number by zero, or the smallest one by -1";
+  if (v.number == SIGILL) return "comes to where the compiler is sure that it never comes";
+  if (v.offset_bytes == 0) return "reads or writes where no memory is";
+  return fmt::format("reads or writes at {:#x}, where no memory is", std::uint64_t(v.offset_bytes));
 }
 
 const char* verb_of(unsigned access) {
@@ -242,6 +251,14 @@ Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vect
     case Kind::grid:
       what = fmt::format("{} waits for the grid", who);
       hint = "grid.sync() needs a launch with cooperative = true";
+      break;
+    case Kind::fault:
+      what = words_of_fault(v);
+      if (!options_.checked) hint = "checked = true names the thread, and for memory the argument and the index";
+      break;
+    case Kind::stack:
+      what = fmt::format("a thread needs more than the {} kB of its stack", FiberStacks::stack_bytes >> 10);
+      hint = "recursion, or large arrays in functions: shared and global memory hold more";
       break;
     case Kind::lane: what = fmt::format("{} is not among the lanes {:#010x} that it names", who, v.number); break;
   }

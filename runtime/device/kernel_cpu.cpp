@@ -24,8 +24,8 @@ namespace rille::device {
 
 namespace shim {
 #define RILLE_SHIM(name) extern const char name[]; extern const std::size_t name##_bytes;
-RILLE_SHIM(abi) RILLE_SHIM(core) RILLE_SHIM(warp) RILLE_SHIM(rille_math) RILLE_SHIM(half) RILLE_SHIM(groups)
-RILLE_SHIM(checked)
+RILLE_SHIM(abi) RILLE_SHIM(core) RILLE_SHIM(warp) RILLE_SHIM(rille_math) RILLE_SHIM(bits) RILLE_SHIM(half)
+RILLE_SHIM(groups) RILLE_SHIM(checked)
 #undef RILLE_SHIM
 }  // namespace shim
 
@@ -41,6 +41,7 @@ std::vector<ShimFile> shim_files() {
   return {{"abi.h", {shim::abi, shim::abi_bytes}},          {"core.h", {shim::core, shim::core_bytes}},
           {"warp.h", {shim::warp, shim::warp_bytes}},
           {"rille_math.h", {shim::rille_math, shim::rille_math_bytes}},
+          {"bits.h", {shim::bits, shim::bits_bytes}},
           {"half.h", {shim::half, shim::half_bytes}},       {"groups.h", {shim::groups, shim::groups_bytes}},
           {"checked.h", {shim::checked, shim::checked_bytes}}};
 }
@@ -51,7 +52,7 @@ constexpr const char* empty_headers[] = {
     "cooperative_groups.h", "cooperative_groups/reduce.h", "vector_types.h", "vector_functions.h", "math_constants.h",
     "device_functions.h", "math_functions.h", "sm_60_atomic_functions.h", "math.h", "cmath", "stdio.h", "cstdio",
     "stdint.h", "cstdint", "stddef.h", "cstddef", "float.h", "cfloat", "limits.h", "climits", "assert.h", "cassert",
-    "stdlib.h", "cstdlib"};
+    "stdlib.h", "cstdlib", "string.h", "cstring", "stdbool.h", "inttypes.h", "cinttypes"};
 
 const std::string& shim_key() {
   static const std::string key = [] {
@@ -175,9 +176,9 @@ std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) 
                                     "-ffp-contract=fast", "-include", "checked.h"};
   flags.push_back(gcc ? "-fno-diagnostics-show-caret" : "-fno-caret-diagnostics");
   if (options.checked) {
-    for (const char* f : {"-O1", "-g1", "-fsanitize=thread,bounds", "-DRILLE_CHECKED"}) flags.push_back(f);
+    flags.insert(flags.end(), {"-O1", "-g1", "-fsanitize=thread,bounds,integer-divide-by-zero", "-DRILLE_CHECKED"});
   } else {
-    flags.push_back("-O3");
+    flags.insert(flags.end(), {"-O3", "-g1"});       // lines, for what goes wrong
   }
   // A register of its own for the worker: kernels/shim/core.h.
   if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-mno-red-zone", "-DRILLE_R15"});

@@ -46,6 +46,25 @@ bool read_remark(std::string_view line, Remark& out) {
   return false;
 }
 
+// What no kernel may be, told with its line: compilers would tell it of Rille's own headers.
+Result<> check_declaration(const KernelDeclaration& k, const KernelOptions& options) {
+  std::string what, hint;
+  if (!k.returns.empty()) {
+    what = fmt::format("it returns {}; a kernel returns nothing", k.returns);
+    hint = fmt::format("__global__ void {}(..): results go through a pointer", k.name);
+  }
+  for (const auto& p : k.parameters) {
+    if (!p.type.ends_with('&') && p.type.find("(&") == p.type.npos) continue;
+    what = fmt::format("the parameter {} is a reference ({})", p.name.empty() ? "without a name" : p.name, p.type);
+    hint = "a kernel takes values and pointers: its arguments are copied to the device";
+  }
+  if (what.empty()) return success();
+  Error e = make_error(ErrorKind::invalid, fmt::format("{}:{}: kernel {}: {}", options.file, options.line + k.line - 1,
+                                                       k.name, what), std::move(hint));
+  e.code = "kernel_compile";
+  return e;
+}
+
 }  // namespace
 
 Result<std::string> choose_kernel(const KernelSource& source, const KernelOptions& options) {
@@ -61,7 +80,9 @@ Result<std::string> choose_kernel(const KernelSource& source, const KernelOption
       return make_error(ErrorKind::invalid, fmt::format("kernel {} is a template", k->name),
                         fmt::format("say for which types: name = \"{}<float>\"", k->name));
     }
-    if (k || source.kernels.empty() || options.name.find("::") != options.name.npos) return options.name;
+    if (k) RILLE_CHECK(check_declaration(*k, options));
+    if (k || source.kernels.empty() || source.makes_kernels || options.name.find("::") != options.name.npos)
+      return options.name;
     return make_error(ErrorKind::invalid, fmt::format("the source has no kernel {}", options.name),
                       "it has: " + known);
   }
@@ -78,6 +99,7 @@ Result<std::string> choose_kernel(const KernelSource& source, const KernelOption
     return make_error(ErrorKind::invalid, fmt::format("kernel {} is a template", only.name),
                       fmt::format("say for which types: name = \"{}<float>\"", only.name));
   }
+  RILLE_CHECK(check_declaration(only, options));
   return only.name;
 }
 
@@ -124,6 +146,12 @@ Error compile_error(const std::string& name, const KernelOptions& options, std::
     if (read_remark(line, one) && ++errors == 1) first = one;
     if (!about_headers(line) && !line.empty()) hint += (hint.empty() ? "" : "\n") + std::string(line);
     at = end + 1;
+  }
+  // Lines of Rille's and of NVRTC's: all that a source can make wrong there is the kernel's name.
+  if (first.place.starts_with("the kernel's table") || first.place.starts_with("__nv_name_map")) {
+    first.place = fmt::format("{}:{}", options.file, options.line);
+    first.text = "the source makes no kernel of that name";
+    errors = 1;
   }
   if (hint.size() > log_bytes_max) hint = hint.substr(0, log_bytes_max) + "\n...";
   const auto colon = first.place.rfind(':');

@@ -4,22 +4,20 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <mutex>
 
 #include <fmt/format.h>
 
 #include "runtime/device/cuda_libraries.hpp"
 #include "runtime/device/kernel_build.hpp"
 #include "runtime/device/kernel_files.hpp"
+#include "runtime/device/kernel_headers.hpp"
 #include "runtime/device/kernel_nvrtc.hpp"
 
 namespace rille::device {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 // NVRTC's functions, as its documentation gives them (CUDA 12 and 13).
 using Program = void*;
@@ -36,28 +34,11 @@ struct Nvrtc {
   int (*lowered_name)(Program, const char* expression, const char** lowered);
   const char* (*error_text)(int);
   int (*version)(int* major, int* minor);
-  std::string include;                               // of its toolkit; "" when there is none
   std::string why;                                   // it could not be loaded
 };
 
 constexpr int nvrtc_error_option = 5, nvrtc_error_compilation = 6;
 constexpr std::string_view arch_flag = "--gpu-architecture=";
-
-std::string include_of(void* function) {
-  std::vector<std::string> folders;
-  if (const char* named = std::getenv("RILLE_CUDA_PATH"); named && *named)
-    folders.push_back(std::string(named) + "/include");
-  Dl_info info;
-  std::error_code failed;
-  if (::dladdr(function, &info) && info.dli_fname) {
-    const auto real = fs::canonical(info.dli_fname, failed);
-    if (!failed) folders.push_back((real.parent_path().parent_path() / "include").string());
-    folders.push_back((fs::path(info.dli_fname).parent_path().parent_path() / "include").string());
-  }
-  folders.emplace_back("/usr/local/cuda/include");
-  for (const auto& folder : folders) if (fs::exists(folder + "/cuda_fp16.h", failed)) return folder;
-  return "";
-}
 
 Nvrtc load_nvrtc() {
   Nvrtc n{};
@@ -80,7 +61,6 @@ Nvrtc load_nvrtc() {
   find(n.lowered_name, "nvrtcGetLoweredName");
   find(n.error_text, "nvrtcGetErrorString");
   find(n.version, "nvrtcVersion");
-  if (n.why.empty()) n.include = include_of(reinterpret_cast<void*>(n.create));
   return n;
 }
 
@@ -99,30 +79,6 @@ std::string identity() {
   }
   return fmt::format("{}", nvrtc_version());
 }
-
-// Headers of C that kernels include and NVRTC does not have.
-struct Header { const char* name; const char* text; };
-constexpr const char* integers =
-    "#pragma once\ntypedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t;\n"
-    "typedef unsigned short uint16_t; typedef int int32_t; typedef unsigned int uint32_t;\n"
-    "typedef long long int64_t; typedef unsigned long long uint64_t; typedef long long intptr_t;\n"
-    "typedef unsigned long long uintptr_t;\n";
-constexpr const char* limits =
-    "#pragma once\n#define FLT_MAX 3.402823466e+38f\n#define FLT_MIN 1.175494351e-38f\n"
-    "#define FLT_EPSILON 1.1920929e-7f\n#define DBL_MAX 1.7976931348623157e+308\n"
-    "#define DBL_MIN 2.2250738585072014e-308\n"
-    "#define DBL_EPSILON 2.2204460492503131e-16\n#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n"
-    "#define UINT_MAX 4294967295u\n#define LLONG_MAX 9223372036854775807ll\n#define LLONG_MIN (-LLONG_MAX - 1)\n"
-    "#define ULLONG_MAX 18446744073709551615ull\n#define CHAR_BIT 8\n";
-constexpr const char* mathematics =
-    "#pragma once\n#ifndef M_PI\n#define M_PI 3.14159265358979323846\n#define M_E 2.7182818284590452354\n"
-    "#define M_SQRT2 1.41421356237309504880\n#endif\n#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n"
-    "#define NAN __int_as_float(0x7fffffff)\n#endif\n";
-constexpr Header headers[] = {
-    {"stdint.h", integers}, {"cstdint", integers}, {"float.h", limits}, {"cfloat", limits}, {"limits.h", limits},
-    {"climits", limits}, {"math.h", mathematics}, {"cmath", mathematics}, {"stdio.h", ""}, {"cstdio", ""},
-    {"stddef.h", ""}, {"cstddef", ""}, {"stdlib.h", ""}, {"cstdlib", ""}, {"assert.h", ""}, {"cassert", ""},
-    {"cuda_runtime.h", ""}, {"device_launch_parameters.h", ""}};
 
 struct Owned {
   const Nvrtc& n;
@@ -149,21 +105,35 @@ std::vector<rille_abi::Parameter> parameters_of(const std::string& lowered, cons
 }
 
 std::vector<std::string> flags_of(const KernelOptions& options, const std::string& arch) {
-  std::vector<std::string> flags = {std::string(arch_flag) + arch, "--std=c++17", "-lineinfo"};
+  std::vector<std::string> flags = {std::string(arch_flag) + arch, "--std=c++17", "-lineinfo", "-default-device"};
   for (const auto& [key, value] : options.defines) flags.push_back("-D" + key + "=" + value);
   flags.insert(flags.end(), options.flags.begin(), options.flags.end());
   return flags;
 }
 
+// Their headers take NVRTC as long as the rest of a small kernel.
+bool speaks_of_half(std::string_view text, const std::string& name, const std::vector<std::string>& flags) {
+  const auto speaks = [](std::string_view t) {
+    return t.find("half") != t.npos || t.find("bfloat16") != t.npos;
+  };
+  return speaks(text) || speaks(name) || std::any_of(flags.begin(), flags.end(), speaks);
+}
+
+// words: those of kernel_headers.hpp in front of the source.
 Result<Cubin> compile_now(std::string_view text, const std::string& name, const KernelOptions& options,
-                          std::vector<std::string> flags) {
+                          std::vector<std::string> flags, bool words) {
   const Nvrtc& n = nvrtc();
-  if (!n.include.empty()) {
-    flags.push_back("-I" + n.include);
-    flags.push_back("-I" + n.include + "/cccl");
+  const std::string include = nvrtc_include_folder(reinterpret_cast<const void*>(n.create));
+  if (!include.empty()) {
+    flags.push_back("-I" + include);
+    flags.push_back("-I" + include + "/cccl");
+  }
+  if (words) {
+    const auto more = nvrtc_words(speaks_of_half(text, name, flags));
+    flags.insert(flags.end(), more.begin(), more.end());
   }
   std::vector<const char*> names, texts, arguments;
-  for (const auto& h : headers) {
+  for (const auto& h : nvrtc_headers(!include.empty())) {
     names.push_back(h.name);
     texts.push_back(h.text);
   }
@@ -229,7 +199,7 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
   const auto flags = flags_of(options, arch);
   const std::string who = identity(), mark = line_mark(options);
   std::vector<std::string_view> pieces = {"cuda", text, mark, name, who};
-  for (const auto& h : headers) pieces.push_back(h.text);
+  for (const auto words : nvrtc_header_texts()) pieces.push_back(words);
   pieces.insert(pieces.end(), flags.begin(), flags.end());
   const std::string file = kernel_key(pieces) + ".cubin";
   const KernelFiles files(options.cache);
@@ -245,7 +215,15 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
                       "it compiles kernels for GPUs (dev:kernel, k:cubin); all else goes on without it: " +
                           how_to_get(CudaPart::nvrtc));
   }
-  RILLE_TRY(out, compile_now(text, name, options, flags));
+  auto compiled = compile_now(text, name, options, flags, true);
+  if (!compiled && compiled.error().code == "kernel_compile") {      // it may have words of its own for the same
+    if (auto plain = compile_now(text, name, options, flags, false)) compiled = std::move(plain);
+  }
+  RILLE_TRY(out, std::move(compiled));
+  if (source.makes_kernels && !declared && !out.lowered_name.starts_with("_Z")) {
+    return make_error(ErrorKind::invalid, fmt::format("kernel {}: extern \"C\" and made by a macro: nothing tells what "
+                                                      "its parameters are", name), "leave out extern \"C\"");
+  }
   out.parameters = parameters_of(out.lowered_name, declared);
   if (!options.cache.empty()) {
     RILLE_TRY(const auto work, files.work());

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/kernel_directives.hpp"
 #include "runtime/device/kernel_token.hpp"
 
 namespace rille::device {
@@ -20,19 +21,22 @@ bool one_of(const Token& t, std::initializer_list<std::string_view> list) {
 
 class Finder {
  public:
-  Finder(std::string_view text, const Tokens& tokens) : text_(text), t_(tokens) {}
+  Finder(std::string_view text, const Tokens& tokens)
+      : text_(text), t_(tokens), directives_(directives_of(text, tokens)) {}
 
   Result<KernelSource> run() {
     for (std::size_t i = 0; i < t_.size(); ++i) {
-      if (t_[i] == "{") scopes_.push_back(opens_namespace(i));
-      else if (t_[i] == "}" && !scopes_.empty()) scopes_.pop_back();
-      else if (t_[i] == "__global__") RILLE_CHECK(kernel(i));
+      const bool aside = directives_.aside[i];
+      if (t_[i] == "{" && !aside) scopes_.push_back(opens_namespace(i));
+      else if (t_[i] == "}" && !aside && !scopes_.empty()) scopes_.pop_back();
+      else if (!aside && begins_kernel(t_[i])) RILLE_CHECK(kernel(i));
       else if (t_[i] == "extern" && i + 1 < t_.size() && t_[i + 1] == "__shared__") i += shared(i);
       else if (const auto taken = position(i)) i += taken;
       else if (tells_threads_apart(i)) result_.flat = false;
     }
     out_ += text_.substr(copied_);
     result_.cpu_text = std::move(out_);
+    result_.makes_kernels = directives_.makes_kernels;
     return std::move(result_);
   }
 
@@ -46,6 +50,8 @@ class Finder {
                       "__trap", "cooperative_groups", "printf"}) ||
            t.text.find("sync") != t.text.npos;
   }
+
+  bool begins_kernel(const Token& t) const { return t == "__global__" || directives_.find(t.text); }
 
   const Token& at(std::size_t i) const {
     static const Token nothing;
@@ -75,15 +81,21 @@ class Finder {
   }
 
   Result<> kernel(std::size_t i) {
+    std::string returns;
     for (std::size_t n = i + 1; n + 1 < t_.size() && n < i + 64; ++n) {
       if (t_[n] == ";" || t_[n] == "{") break;
+      if (t_[n] == "*" || t_[n] == "&") returns += t_[n].text;
       if (!t_[n].is_word()) continue;
       if (t_[n + 1] == "<") {                      // a specialisation: its template is listed
         const auto end = close_of(n + 1, "<", ">");
         if (end && at(*end + 1) == "(") return success();
         continue;
       }
-      if (!(t_[n + 1] == "(")) continue;
+      if (!(t_[n + 1] == "(")) {
+        if (!one_of(t_[n], {"static", "inline", "extern", "__forceinline__", "__noinline__", "__inline__", "const"}))
+          returns += (returns.empty() ? "" : " ") + std::string(t_[n].text);
+        continue;
+      }
       const auto end = close_of(n + 1, "(", ")");
       if (!end) {
         return make_error(ErrorKind::invalid,
@@ -94,14 +106,19 @@ class Finder {
         n = *end;
         continue;
       }
-      add(i, n, *end);
+      add(i, n, *end, returns);
       return success();
     }
     return success();                              // something of a macro
   }
 
-  void add(std::size_t start, std::size_t name, std::size_t end) {
+  void add(std::size_t start, std::size_t name, std::size_t end, const std::string& returns) {
     KernelDeclaration k;
+    if (const auto type = parameter_of(returns); returns == "auto" || returns.ends_with('&') || type.pointer ||
+                                                 (type.element != rille_abi::other &&
+                                                  type.element != rille_abi::nothing))
+      k.returns = returns;
+    if (const auto* macro = directives_.find(t_[start].text)) k.is_c = macro->is_c;
     k.name = t_[name].text;
     k.line = t_[name].line;
     k.has_body = at(end + 1) == "{";
@@ -231,6 +248,7 @@ class Finder {
 
   std::string_view text_;
   const Tokens& t_;
+  const Directives directives_;
   KernelSource result_;
   std::string out_;
   std::size_t copied_ = 0;

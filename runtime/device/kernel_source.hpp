@@ -1,6 +1,6 @@
 // Reads the text of a user's CUDA C++: which kernels it has, and what their parameters are called. It is no compiler:
 // what it does not understand (a kernel that a macro makes) it does not list, and the compiler has the last word on
-// types. And it rewrites the text for the CPU, without moving a line:
+// types. What stands below #if 0 is not there. And it rewrites the text for the CPU, without moving a line:
 //
 //   extern __shared__ float s[];                  becomes a pointer to the block's dynamic shared memory
 //   blockIdx.x * blockDim.x + threadIdx.x         becomes rille_at_x, through which GCC can see (kernels/shim/core.h)
@@ -31,12 +31,14 @@ struct KernelDeclaration {
   bool is_c = false;                       // extern "C" in front of it
   bool has_body = false;
   int line = 1;                            // of its name
+  std::string returns;                     // "int", when it is surely not void
 };
 
 struct KernelSource {
   std::vector<KernelDeclaration> kernels;  // each name once, in the order of the text
   std::string cpu_text;                    // as many lines as the source
   bool flat = true;
+  bool makes_kernels = false;              // by a macro with parameters: only a compiler knows their names
 
   const KernelDeclaration* find(std::string_view name) const;
 };

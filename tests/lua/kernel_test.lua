@@ -104,6 +104,8 @@ tap.test("shapes of a launch are checked", function()
   wrong("block is missing", { grid = 1 })
   wrong("grid = 0: whole numbers from 1 on", { grid = 0, block = 1 })
   wrong("at most 1024", { grid = 1, block = { 32, 64 } })
+  wrong("a grid of 1 x 70000 x 1 blocks; at most 65535 in y and z", { grid = { 1, 70000 }, block = 1 })
+  wrong("at most 64 in z", { grid = 1, block = { 1, 1, 65 } })
   wrong("grid has 4 numbers", { grid = { 1, 1, 1, 1 }, block = 1 })
   wrong("did you mean 'grid'", { gird = 1, block = 1 })
   wrong("expected Stream", { grid = 1, block = 1, stream = 1 })
@@ -166,6 +168,30 @@ tap.test("checked mode tells index, thread, line and launch at the next read", f
   tap.equal(y:totable(), { 1, 1, 1, 1, 1, 1, 1, 0 })
 end)
 
+tap.test("a kernel that would end the process is an error, and the script goes on", function()
+  local k = dev:kernel [[
+    __global__ void share(int n, int* x, int* p) {
+      x[threadIdx.x] = 100 / n;
+      if (n > 9) p[0] = 1;
+    }
+  ]]
+  local x, shape = dev:zeros({ 8, dtype = "i32" }), { grid = 1, block = 8 }
+  k:launch(shape, 0, x, nil)
+  local err = tap.raises("device", "kernel share: divides a whole number by zero", function() return x:totable() end)
+  tap.ok(err.message:find("kernel_test.lua:%d+%); launched at .*kernel_test.lua:%d+"), err.message)
+  tap.ok(err.hint:find("checked = true", 1, true), err.hint)
+  tap.equal(err.code, "kernel_check")
+  k:launch(shape, 10, x, nil)
+  tap.raises("device", "where no memory is", function() return x:totable() end)
+  k:launch(shape, 5, x, nil)
+  tap.equal(x:totable(), { 20, 20, 20, 20, 20, 20, 20, 20 })
+  local checked = dev:kernel("__global__ void k(int* x, int n) { x[threadIdx.x] %= n; }", { checked = true })
+  checked:launch(shape, x, 0)
+  tap.raises("device", "thread (0,0,0) of block (0,0,0): divides a whole number by zero", function()
+    return x:totable()
+  end)
+end)
+
 tap.test("a compiled function replays launches in their order", function()
   local step = rille.compile(function(x, y)
     local z = x * 2
@@ -203,8 +229,14 @@ tap.test("the same source for a GPU, where there is NVRTC", function()
   end
   tap.equal(cubin.image:sub(2, 4), "ELF")
   tap.equal(cubin.name, "_Z5saxpyifPKfPf")
-  local host_only = dev:kernel "int twice(int x) { return 2 * x; }\n__global__ void k(int* x) { x[0] = twice(x[0]); }"
-  local err = tap.raises("invalid", "kernel k:", function() return host_only:cubin "sm_80" end)
+  local plain = dev:kernel [[
+    constexpr int two() { return 2; }
+    int twice(int x) { return two() * x; }
+    __global__ void k(uint32_t* x, half* h) { x[0] = twice(x[0]) + (INFINITY > FLT_MAX); h[0] += half(M_PI); }
+  ]]
+  tap.equal(plain:cubin("sm_80").image:sub(2, 4), "ELF")
+  local only_here = dev:kernel("#ifndef RILLE_CPU\n#error not here\n#endif\n__global__ void k(int* x) { x[0] = 1; }")
+  local err = tap.raises("invalid", "kernel k:", function() return only_here:cubin "sm_80" end)
   tap.equal(err.code, "kernel_compile")
 end)
 

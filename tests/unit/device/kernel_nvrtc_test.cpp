@@ -109,6 +109,12 @@ TEST_CASE("what NVRTC says is told with the script's line", "[unit][kernel]") {
   CHECK(e.code == "kernel_compile");
   CHECK(e.message.find("train.lua:21: kernel k: identifier \"y\" is undefined") == 0);
   CHECK(e.hint.find("x[0] = y;") == 0);
+  const std::string macro = "#define K(n) __global__ void n(float* x) { x[0] = 1; }\nK(f)\n";
+  CHECK(types(*compile(macro, "f", "sm_80")) == "float*");
+  CHECK(compile(macro, "g", "sm_80", options).error().message ==
+        "train.lua:20: kernel g: the source makes no kernel of that name");
+  CHECK(compile("\n__global__ int k() { return 1; }", "", "sm_80", options).error().message ==
+        "train.lua:21: kernel k: it returns int; a kernel returns nothing");
   const auto unknown = compile("__global__ void k() {}", "", "sm_9000").error();
   CHECK(unknown.kind == ErrorKind::device);  // as of a GPU that is newer than NVRTC
   CHECK(unknown.message.find("compiles nothing for sm_9000") != std::string::npos);

@@ -318,11 +318,52 @@ TEST_CASE("what does not compile is told with the script's line", "[unit][kernel
   CHECK(has(compile("\n__global__ void k(int").error().message, "test.lua:11: the parameters of k do not end"));
 }
 
+TEST_CASE("a kernel that a macro makes is launched by its name", "[unit][kernel]") {
+  const std::string text = "#define K(n) __global__ void n(float* x) { x[0] = 1; }\nK(f)\n";
+  std::vector<float> x(1);
+  run(*made(text, "f"), shape(1, 1), {array(x)});
+  CHECK(x[0] == 1.0f);
+  CHECK(has(compile(text).error().hint, "one that a macro makes needs name ="));
+  CHECK(compile(text, "g").error().message == "test.lua:10: kernel g: the source makes no kernel of that name");
+  run(*made("#define KERNEL extern \"C\" __global__ void\n#if 0\nKERNEL g(int n) {}\n#endif\n"
+            "KERNEL f(float* x) { x[0] = 2; }"), shape(1, 1), {array(x)});
+  CHECK(x[0] == 2.0f);
+}
+
+TEST_CASE("what a kernel returns, and references, are refused with the script's line", "[unit][kernel]") {
+  for (const char* type : {"int", "float*", "unsigned long long", "__launch_bounds__(32) static float4", "auto"}) {
+    INFO(type);
+    const auto e = compile(std::string("\n__global__ ") + type + " f(float* x) { return 0; }").error();
+    CHECK(has(e.message, "test.lua:11: kernel f: it returns "));
+    CHECK(e.code == "kernel_compile");
+  }
+  for (const char* parameter : {"float& x", "const float4 &x", "int (&x)[4]", "float&& x"}) {
+    INFO(parameter);
+    CHECK(has(compile(std::string("__global__ void f(int n, ") + parameter + ") {}").error().message,
+              "test.lua:10: kernel f: the parameter "));
+  }
+  CHECK(compile("__global__ void f(float* x);\nvoid __global__ f(float* x) {}").ok());
+  CHECK(compile("typedef void nothing;\n__global__ nothing f(float* x) {}").ok());
+}
+
 TEST_CASE("a shape that no GPU would take is refused", "[unit][kernel]") {
   const auto k = made("__global__ void k() {}");
   CHECK(has(k->check_shape(shape(0, 1)).error().message, "must not be 0"));
   CHECK(has(k->check_shape(shape(1, 1025)).error().message, "at most 1024"));
   CHECK(has(k->check_shape(shape(1, 1, 1 << 20)).error().message, "shared memory"));
+  for (const int axis : {1, 2}) {
+    LaunchShape flat = shape(1, 1);
+    flat.grid[axis] = 65535;
+    CHECK(k->check_shape(flat).ok());
+    flat.grid[axis] = 70000;
+    CHECK(has(k->check_shape(flat).error().message, "70000"));
+    CHECK(has(k->check_shape(flat).error().message, "at most 65535 in y and z"));
+  }
+  CHECK(k->check_shape(shape(0x7fffffff, 1)).ok());
+  CHECK(has(k->check_shape(shape(0x80000000u, 1)).error().message, "at most 2^31 - 1"));
+  LaunchShape deep = shape(1, 1);
+  deep.block[2] = 65;
+  CHECK(has(k->check_shape(deep).error().message, "at most 64 in z"));
   LaunchShape s = shape(1000, 1);
   s.cooperative = true;
   CHECK(has(k->check_shape(s).error().message, "cooperative"));

@@ -50,6 +50,35 @@ TEST_CASE("templates, lines and C linkage are noted", "[unit][kernel]") {
   CHECK(s.find("c") == nullptr);
 }
 
+TEST_CASE("what stands below #if 0, and in a macro's text, is no kernel", "[unit][kernel]") {
+  const std::string f = "__global__ void f(float* x) {}\n", g = "__global__ void g(int n) {}\n";
+  for (const std::string& text : {
+           "#if 0\n" + g + "#endif\n" + f, "#if 1\n" + f + "#else\n" + g + "#endif\n",
+           "#if false // don't\n" + g + "#elif 1\n" + f + "#else\n" + g + "#endif\n",
+           "#if 0\n#if 1\n" + g + "#else\n" + g + "#endif\n#else\n" + f + "#endif\n",
+           "#define G \\\n  __global__ void g(int n) {}\n" + f,
+           "#if 0\n#define F __global__\n}}}\n#endif\n" + f}) {
+    INFO(text);
+    CHECK(only(text) == "f(float* x;)");
+  }
+  // A condition that may hold, holds.
+  CHECK(read("#ifdef FAST\n" + f + "#else\n" + g + "#endif\n").kernels.size() == 2);
+  CHECK(read("#if 0\n" + f).kernels.empty());
+  CHECK(read("#endif\n#else\n" + f).kernels.size() == 1);
+}
+
+TEST_CASE("a macro may stand for __global__, or make whole kernels", "[unit][kernel]") {
+  const auto s = read("#define KERNEL extern \"C\" __global__ void\n#define INNER KERNEL\nKERNEL f(float* x) {}\n"
+                      "INNER g(int n) {}\n");
+  REQUIRE(s.kernels.size() == 2);
+  CHECK(s.find("f")->is_c);
+  CHECK(s.find("g")->parameters[0].name == "n");
+  CHECK_FALSE(s.makes_kernels);
+  const auto made = read("#define K(n) __global__ void n(float* x) { x[0] = 1; }\nK(f)\nK(g)\n");
+  CHECK(made.kernels.empty());
+  CHECK(made.makes_kernels);
+}
+
 TEST_CASE("a global position becomes one word, where nothing binds closer", "[unit][kernel]") {
   const auto cpu = [](std::string_view text) { return read(text).cpu_text; };
   CHECK(cpu("int i = blockIdx.x * blockDim.x + threadIdx.x;") == "int i = rille_at_x;");
