@@ -17,6 +17,7 @@
 #include "bindings/cli/usage.hpp"
 #include "bindings/cli/watch.hpp"
 #include "runtime/base/places.hpp"
+#include "runtime/store/sqlite_memory.hpp"
 
 namespace rille::cli {
 
@@ -335,6 +336,7 @@ int settle(App& app, int code) {
 
 int main(int argc, char** argv) {
   rille::cli::open_missing_streams();
+  rille::store::count_no_memory();
   rille::cli::App app;
   int code = rille::cli::run_main(app, argc, argv);
   return rille::cli::settle(app, code);

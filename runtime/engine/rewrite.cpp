@@ -102,11 +102,13 @@ Result<> copy_lease(store::Db& db, const std::string& fork, const Mark& rent, st
                     std::int64_t now_us) {
   std::string own = lease::Manager::lease_id(fork, rent.key);
   RILLE_CHECK(db.run(
-      "INSERT INTO leases(id,run,name,scope,generation,provider,state,request,token,tag,price_micros_per_hour,"
-      "created_us,expires_us,released_us,options,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
-      "SELECT ?1,?2,name,scope,0,provider,'released',request,'','',price_micros_per_hour,?3,?3+expires_us-created_us,"
-      "?3,options,cap_micros_per_hour,disk_micros_per_hour,0,'forked from '||run FROM leases WHERE id=?4",
+      "INSERT INTO leases(id,run,name,scope,generation,provider,state,token,tag,price_micros_per_hour,"
+      "created_us,expires_us,released_us,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
+      "SELECT ?1,?2,name,scope,0,provider,'released','','',price_micros_per_hour,?3,?3+expires_us-created_us,"
+      "?3,cap_micros_per_hour,disk_micros_per_hour,0,'forked from '||run FROM leases WHERE id=?4",
       {own, fork, now_us, rent.lease}));
+  RILLE_CHECK(db.run("INSERT INTO requests(lease,request,options) SELECT last_insert_rowid(),request,options "
+                     "FROM requests WHERE lease=(SELECT number FROM leases WHERE id=?)", {rent.lease}));
   return db.run("INSERT INTO setups(lease,n,spec,generation,entry) SELECT ?1,n,spec,0,0 FROM setups "
                 "WHERE lease=?2 AND entry<?3", {own, rent.lease, cut_id});
 }

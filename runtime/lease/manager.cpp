@@ -171,7 +171,8 @@ Async<> Manager::pause(std::int64_t ms, CancelToken token) {
 
 // Compare and set; see rows.hpp for the error of a lost race. Until it is over the lease is the journal's alone.
 Async<> Manager::save(Shared lease, store::Fence fence) {
-  store::Journal::Write write = [lease](store::Db& db) { return write_lease(db, *lease); };
+  const bool fenced = covers(fence, *lease);
+  store::Journal::Write write = [lease, fenced](store::Db& db) { return write_lease(db, *lease, fenced); };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));
   lease->seen.state = lease->state;
   lease->seen.generation = lease->generation;

@@ -152,7 +152,7 @@ Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) 
     if (!found) return {};
     found->state = "releasing";
     found->replacing.clear();  // if it was about to be given another machine: no more
-    RILLE_CHECK(write_lease(db, *found));
+    RILLE_CHECK(write_ending(db, *found));
     *taken = std::move(found);
     return {};
   };

@@ -48,9 +48,11 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
   std::vector<Lease> out;
   Result<> parsed;
   constexpr const char* columns =
-      "SELECT id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,price_micros_per_hour,"
-      "created_us,send_by_us,live_us,expires_us,released_us,detached,error,"
-      "(SELECT epoch FROM runs WHERE runs.id=leases.run),options,cap_micros_per_hour,disk_micros_per_hour,"
+      "SELECT id,run,name,scope,generation,provider,state,"
+      "(SELECT request FROM requests WHERE requests.lease=leases.number),token,tag,machine,machine_id,"
+      "price_micros_per_hour,created_us,send_by_us,live_us,expires_us,released_us,detached,error,"
+      "(SELECT epoch FROM runs WHERE runs.id=leases.run),"
+      "(SELECT options FROM requests WHERE requests.lease=leases.number),cap_micros_per_hour,disk_micros_per_hour,"
       "reserved_micros,replacing,(SELECT tag FROM runs WHERE runs.id=leases.run),"
       "(SELECT deadline_us FROM notices n WHERE n.lease=leases.id AND n.generation=leases.generation) FROM leases ";
   const std::string sql = std::string(columns).append(where);
@@ -86,9 +88,9 @@ Result<std::optional<Lease>> read_brief(store::Db& db, const std::string& id) {
   RILLE_CHECK(db.query(
       "SELECT l.id,l.run,l.name,'',l.generation,l.provider,l.state,NULL,'',l.tag,NULL,l.machine_id,"
       "l.price_micros_per_hour,l.created_us,l.send_by_us,l.live_us,l.expires_us,l.released_us,l.detached,l.error,"
-      "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,n.deadline_us "
-      "FROM leases l JOIN runs r ON r.id=l.run LEFT JOIN notices n ON n.lease=l.id AND n.generation=l.generation "
-      "WHERE l.id=?", {id}, [&out](const store::Row& row) { out = brief_of(row); }));
+      "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,NULL "
+      "FROM leases l JOIN runs r ON r.id=l.run WHERE l.id=?", {id},
+      [&out](const store::Row& row) { out = brief_of(row); }));
   if (out) { RILLE_TRY(out->tenures, read_tenures(db, id)); }
   return out;
 }
@@ -126,21 +128,33 @@ Error unwritten(const Lease& l) {
   return make_error(ErrorKind::internal, fmt::format("the row of lease '{}' ({}) could not be written", l.name, l.id));
 }
 
-Result<> write_generation(store::Db& db, const Lease& l) {
+// What it asks for stays as it is until its next generation, or a change of type.
+Result<> write_request(store::Db& db, const Lease& l, bool first) {
   Value asked = l.request.to_value();
   if (l.change) asked.set("change", l.change->to_value());
   const std::string request = asked.to_json(), options = l.options.to_json();
+  if (first)
+    return db.run("INSERT INTO requests(lease,request,options) VALUES(last_insert_rowid(),?,?)", {request, options});
+  RILLE_CHECK(db.run("UPDATE requests SET request=?2,options=?3 WHERE lease=(SELECT number FROM leases WHERE id=?1)",
+                     {l.id, request, options}));
+  if (db.changes() != 1) return unwritten(l);
+  return {};
+}
+
+Result<> write_generation(store::Db& db, const Lease& l) {
   const std::string machine = l.machine ? l.machine->to_value().to_json() : std::string();
   const bool first = l.seen.state.empty();
   if (!first) RILLE_CHECK(check_seen(db, l));
-  if (!first) forget(db);  // REPLACE
-  constexpr const char* columns =
-      "INTO leases(id,run,name,scope,generation,provider,state,request,token,tag,machine,machine_id,"
+  constexpr const char* add =
+      "INSERT OR IGNORE INTO leases(id,run,name,scope,generation,provider,state,token,tag,machine,machine_id,"
       "price_micros_per_hour,created_us,send_by_us,live_us,expires_us,released_us,detached,error,"
-      "options,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
-      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
-  static const std::string add = std::string("INSERT OR IGNORE ") + columns;
-  static const std::string renew = std::string("INSERT OR REPLACE ") + columns;
+      "cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
+      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+  constexpr const char* renew =
+      "UPDATE leases SET run=?2,name=?3,scope=?4,generation=?5,provider=?6,state=?7,token=?8,tag=?9,machine=?10,"
+      "machine_id=?11,price_micros_per_hour=?12,created_us=?13,send_by_us=?14,live_us=?15,expires_us=?16,"
+      "released_us=?17,detached=?18,error=?19,cap_micros_per_hour=?20,disk_micros_per_hour=?21,reserved_micros=?22,"
+      "replacing=?23 WHERE id=?1";
   RILLE_CHECK(db.run(first ? add : renew, {l.id,
                                            l.run,
                                            l.name,
@@ -148,7 +162,6 @@ Result<> write_generation(store::Db& db, const Lease& l) {
                                            l.generation,
                                            l.provider,
                                            l.state,
-                                           request,
                                            l.token,
                                            l.tag,
                                            or_null(machine),
@@ -161,26 +174,26 @@ Result<> write_generation(store::Db& db, const Lease& l) {
                                            or_null(l.released_us),
                                            std::int64_t{l.detached},
                                            or_null(l.error),
-                                           options,
                                            l.cap_micros_per_hour,
                                            l.disk_micros_per_hour,
                                            l.reserved_micros,
                                            or_null(l.replacing)}));
-  if (db.changes() == 1) return {};
+  if (db.changes() == 1) return write_request(db, l, first);
   RILLE_CHECK(check_seen(db, l));
   return unwritten(l);
 }
 
-Result<> write_move(store::Db& db, const Lease& l) {
+// The journal compares a fence once for many rows of a transaction; to look up the epoch is a fifth of a move's time.
+Result<> write_move(store::Db& db, const Lease& l, bool fenced) {
   const bool answered = l.machine && l.state == "live" && l.seen.state != "live";
   const std::string machine = answered ? l.machine->to_value().to_json() : std::string();
   RILLE_CHECK(db.run(
       "UPDATE leases SET state=?5,machine=COALESCE(?6,machine),machine_id=?7,send_by_us=?8,live_us=?9,expires_us=?10,"
       "released_us=?11,detached=?12,error=?13,replacing=?14 WHERE id=?1 AND state=?2 AND generation=?3 AND "
-      "(SELECT epoch FROM runs WHERE runs.id=leases.run)=?4",
-      {l.id, l.seen.state, l.seen.generation, l.seen.epoch, l.state, or_null(machine), or_null(l.machine_id),
-       or_null(l.send_by_us), or_null(l.live_us), l.expires_us, or_null(l.released_us), std::int64_t{l.detached},
-       or_null(l.error), or_null(l.replacing)}));
+      "(?4 IS NULL OR (SELECT epoch FROM runs WHERE runs.id=leases.run)=?4)",
+      {l.id, l.seen.state, l.seen.generation, fenced ? store::SqlValue() : l.seen.epoch, l.state, or_null(machine),
+       or_null(l.machine_id), or_null(l.send_by_us), or_null(l.live_us), l.expires_us, or_null(l.released_us),
+       std::int64_t{l.detached}, or_null(l.error), or_null(l.replacing)}));
   if (db.changes() == 1) return {};
   RILLE_CHECK(check_seen(db, l));
   return unwritten(l);
@@ -188,16 +201,25 @@ Result<> write_move(store::Db& db, const Lease& l) {
 
 }  // namespace
 
+Result<> write_ending(store::Db& db, const Lease& l) {
+  RILLE_CHECK(db.run("UPDATE leases SET state='releasing',replacing=NULL WHERE id=? AND state=? AND generation=?",
+                     {l.id, l.seen.state, l.seen.generation}));
+  if (db.changes() != 1) return unwritten(l);
+  return {};
+}
+
 bool is_moved(const Error& e) { return e.code == "lease_moved"; }
 
 // The journal's own refusal of a fence has kind state; what goes wrong with the disk has another.
 bool is_lost(const Error& e) { return e.kind == ErrorKind::state; }
 
-Result<> write_lease(store::Db& db, const Lease& l) {
+bool covers(const store::Fence& fence, const Lease& l) { return fence.run == l.run && fence.epoch == l.seen.epoch; }
+
+Result<> write_lease(store::Db& db, const Lease& l, bool fenced) {
   // A change of type moves the request, the price and the reservation, too.
   const bool whole = l.seen.generation != l.generation || l.change || l.seen.state == "resizing";
   if (l.seen.state.empty() || whole) RILLE_CHECK(write_generation(db, l));
-  else RILLE_CHECK(write_move(db, l));
+  else RILLE_CHECK(write_move(db, l, fenced));
   return record_tenure(db, l);
 }
 

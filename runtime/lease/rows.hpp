@@ -7,11 +7,15 @@ namespace rille::lease {
 
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
                                        std::initializer_list<store::SqlValue> values);
-// Without its request, token, scope, options and the provider's answer: enough to end it.
+// Without its request, token, scope, options, notice and the provider's answer: enough to end it.
 Result<std::optional<Lease>> read_brief(store::Db& db, const std::string& id);
 // Compare and set: writes only over the row that `lease.seen` describes. state, code lease_moved: it is another now.
 // Of the same generation only what moves is written: not its request and its options, nor the money that was reserved.
-Result<> write_lease(store::Db& db, const Lease& lease);
+// fenced: the write bears a fence that covers the lease, so that the journal has compared the run's epoch already.
+Result<> write_lease(store::Db& db, const Lease& lease, bool fenced = false);
+bool covers(const store::Fence& fence, const Lease& lease);
+// A live one that this transaction has read, to be ended: nothing can have come in between.
+Result<> write_ending(store::Db& db, const Lease& lease);
 // Whether an error says that, or that the whole run has another runner: the writer has lost, and nothing was written.
 bool is_moved(const Error& error);
 bool is_lost(const Error& error);

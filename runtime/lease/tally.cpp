@@ -189,8 +189,4 @@ void touch(store::Db& db, const std::string& lease) {
   if (Kept* kept = kept_of(db)) kept->touched.insert(lease);
 }
 
-void forget(store::Db& db) {
-  if (Kept* kept = kept_of(db)) kept->stale = true;
-}
-
 }  // namespace rille::lease

@@ -59,15 +59,14 @@ CREATE TABLE begun (
 
 -- Every billable object has a row; the row alone is enough to terminate it.
 CREATE TABLE leases (
-  id TEXT PRIMARY KEY, run TEXT NOT NULL REFERENCES runs(id), name TEXT NOT NULL, scope TEXT NOT NULL,
-  generation INTEGER NOT NULL, provider TEXT NOT NULL,
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, run TEXT NOT NULL REFERENCES runs(id), name TEXT NOT NULL,
+  scope TEXT NOT NULL, generation INTEGER NOT NULL, provider TEXT NOT NULL,
   state TEXT NOT NULL,               -- intent creating live releasing released
-  request TEXT NOT NULL, token TEXT NOT NULL, tag TEXT NOT NULL,
+  token TEXT NOT NULL, tag TEXT NOT NULL,
   machine TEXT,                      -- the provider's answer, as JSON
   machine_id TEXT, price_micros_per_hour INTEGER NOT NULL,
   created_us INTEGER NOT NULL, send_by_us INTEGER, live_us INTEGER, expires_us INTEGER NOT NULL,
   released_us INTEGER, detached INTEGER NOT NULL DEFAULT 0, error TEXT,
-  options TEXT NOT NULL,             -- of rent: enough to rent again
   cap_micros_per_hour INTEGER NOT NULL, disk_micros_per_hour INTEGER NOT NULL,
   reserved_micros INTEGER NOT NULL,  -- what this generation may cost until its end
   replacing TEXT                     -- why this generation is given up for another; null: it is not
@@ -75,7 +74,16 @@ CREATE TABLE leases (
 CREATE INDEX leases_by_run ON leases(run);
 CREATE INDEX leases_open ON leases(state) WHERE state<>'released';  -- whether anything is rented at all
 
+-- What a lease asks for, in its newest generation. A table of its own, for a lease that moves is written anew, and this
+-- is most of it. lease is the lease's number.
+CREATE TABLE requests (
+  lease INTEGER PRIMARY KEY, request TEXT NOT NULL,
+  options TEXT NOT NULL              -- of rent: enough to rent again
+) STRICT;
+
 -- The machines that leases have had, one per generation; a second one that came to light has a row, too.
+-- They stand in the order of their beginnings, as `segments` do, since those that are written together are often of one
+-- time: by lease, whose ids are hashes, each commit would touch most of the table's pages.
 CREATE TABLE machines (
   lease TEXT NOT NULL, generation INTEGER NOT NULL, machine_id TEXT NOT NULL,
   provider TEXT NOT NULL, region TEXT NOT NULL, billing TEXT NOT NULL,
@@ -83,7 +91,7 @@ CREATE TABLE machines (
   ready_us INTEGER,                          -- when it could first be used
   busy_us INTEGER NOT NULL DEFAULT 0, busy_since_us INTEGER,
   PRIMARY KEY (lease, generation, machine_id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- What they cost, in pieces of one price; `reconciled` is the provider's bill, with its amount.
 CREATE TABLE segments (
@@ -93,7 +101,7 @@ CREATE TABLE segments (
   micros_per_hour INTEGER NOT NULL,          -- -1: not known
   amount_micros INTEGER, source TEXT NOT NULL,  -- estimate reconciled
   PRIMARY KEY (lease, generation, machine_id, part, from_us)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- Limits of the whole home: of the month ("month"), of a tag ("tag:NAME").
 CREATE TABLE budgets (

@@ -1,5 +1,7 @@
 #include "runtime/store/sqlite.hpp"
 
+#include "runtime/store/sqlite_memory.hpp"
+
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -12,6 +14,8 @@ constexpr int busy_ms = 30'000;
 constexpr const char* hint_of_damage =
     "restore the journal from a copy, then run `rille gc`: it finds rented machines by their tags";
 }
+
+void count_no_memory() { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
 std::string Row::text(int column) const {
   const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));

@@ -20,6 +20,7 @@
 
 #include "runtime/base/id.hpp"
 #include "runtime/lease/manager.hpp"
+#include "runtime/store/sqlite_memory.hpp"
 
 using namespace rille;
 
@@ -145,6 +146,7 @@ Task<void> release(lease::Manager& manager, std::string id, int& failed, int& en
 }  // namespace
 
 int main(int argc, char** argv) {
+  store::count_no_memory();
   const int n = argc > 1 ? std::atoi(argv[1]) : 1000;
   const std::string folder = (argc > 2 ? argv[2] : "/tmp") + std::string("/rille-rentals-") + random_hex(4);
   std::filesystem::create_directories(folder);
