@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,12 +50,17 @@ struct Variant {
   }
 };
 
-// Shapes, strides, types, and which inputs share memory. The place within the memory is free.
-std::string key_of(const std::vector<Tensor>& inputs, const std::string& extra) {
+using Ids = std::unordered_set<std::uint64_t>;
+
+// Shapes, strides, types, and which inputs share memory. The place within the memory is free, unless it is that of a
+// tensor which the function reaches by itself: `outside`, by storage.
+std::string key_of(const std::vector<Tensor>& inputs, const std::string& extra, const Ids& outside) {
   std::string key = extra;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto& w = inputs[i].impl()->window;
     key += fmt::format("|{}{}{}", name_of(w.dtype), to_string(w.shape), to_string(w.strides));
+    const auto id = inputs[i].impl()->storage->id;
+    if (!outside.empty() && outside.contains(id)) key += fmt::format("@{}+{}", id, w.offset);
     for (std::size_t j = 0; j < i; ++j) {
       if (inputs[j].impl()->storage != inputs[i].impl()->storage) continue;
       key += fmt::format("={}+{}", j, w.offset - inputs[j].impl()->window.offset);
@@ -80,7 +86,8 @@ struct Compiled::State {
   std::string moved;                               // "argument 1: device cpu became cuda:0", before the first recording
   std::deque<std::size_t> dropped;                 // hashes of keys that made room, the last few
   Variant* current = nullptr;                      // of the call in progress; null: a new key
-  std::string key;
+  std::string key, plain_key;                      // of the call in progress; without its tensors
+  Ids outside;                                     // storages that some recording reached other than by an argument
   std::unique_ptr<Notebook> notebook;
   RandomState random_before;
   std::vector<Tensor> inputs, outputs;
@@ -130,6 +137,9 @@ struct Compiled::State {
       if (cause.empty() || nearest || found.size() < cause.size()) cause = std::move(found);
       if (nearest) break;
     }
+    if (!variants.empty() && cause.empty() && !outside.empty()) {
+      cause.push_back({Cause::sharing, "an argument is, or is no longer, a tensor the function reaches by itself"});
+    }
     if (std::find(dropped.begin(), dropped.end(), std::hash<std::string>{}(key)) == dropped.end()) return;
     cause.insert(cause.begin(), {Cause::dropped, fmt::format("its recording had been dropped: {} are kept",
                                                              variant_limit)});
@@ -146,8 +156,13 @@ struct Compiled::State {
     ++retraces.dropped;
   }
 
-  void learn(Variant& v) const {
+  void learn(Variant& v) {
     v.notes = notebook->notes();
+    for (const auto& note : v.notes)
+      for (const auto* list : {&note.in, &note.out})
+        for (const auto& [place, window] : *list)
+          if (place.kind == Place::Kind::outside) outside.insert(place.number);
+    v.key = key_of(inputs, plain_key, outside);
     v.guards.clear();
     for (const auto& g : notebook->guards()) v.guards.emplace_back(g.leaf, g.had());
   }
@@ -259,7 +274,8 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
     s.set_part(s.part, s.parts);
     return Next::call;
   }
-  s.key = key_of(s.inputs, s.parts == 1 ? key : key + "|" + s.part_name());
+  s.plain_key = s.parts == 1 ? key : key + "|" + s.part_name();
+  s.key = key_of(s.inputs, s.plain_key, s.outside);
   s.current = nullptr;
   for (auto it = s.variants.begin(); it != s.variants.end(); ++it) {
     if (!it->fits(s.key)) continue;
@@ -335,7 +351,6 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
     s.stop();
     s.part_done();
     Variant v;
-    v.key = s.key;
     v.signature = std::move(s.signature);
     s.learn(v);
     s.keep(std::move(v));

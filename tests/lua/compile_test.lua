@@ -118,6 +118,30 @@ tap.test("explain tells what is replayed", function()
   tap.ok(tostring(g:explain()):find("arena 0 B, unshared 0 B", 1, true), tostring(g:explain()))
 end)
 
+tap.test("an argument that the function also reaches by itself is recorded for itself", function()
+  local total = dev:tensor { 1, 2, 3 }
+  local f = rille.compile(function(x)
+    local before = x * 2
+    total:add_(1)
+    return x * 2 - before                            -- one product for both, unless x is the total
+  end)
+  for _ = 1, 3 do tap.equal(f(dev:tensor { 5, 5, 5 }):totable(), { 0, 0, 0 }) end
+  for _ = 1, 3 do tap.equal(f(total):totable(), { 2, 2, 2 }) end
+  tap.equal(f(dev:tensor { 5, 5, 5 }):totable(), { 0, 0, 0 })
+  tap.equal(total:totable(), { 8, 9, 10 })
+  tap.equal(f:explain().variants, 2)
+  tap.equal(f:explain().retraces[1].cause, "an argument is, or is no longer, a tensor the function reaches by itself")
+
+  local line = dev:tensor { 1, 10, 100 }
+  local g = rille.compile(function(x) line:narrow(1, 1, 2):add_(x) end)
+  for _ = 1, 3 do g(dev:tensor { 1, 1 }) end
+  tap.equal(line:totable(), { 4, 13, 100 })
+  for _ = 1, 3 do g(line:narrow(1, 2, 2)) end        -- it lies over what is written
+  tap.equal(line:totable(), { 4 + 13 + 113 + 213, 313, 100 })
+  g(line:narrow(1, 1, 2))                            -- at another place of the same memory
+  tap.equal(line:totable(), { 2 * 343, 626, 100 })
+end)
+
 tap.test("explain tells why a function was recorded anew, and the run is warned once", function()
   local native = require "rille.native"
   local real, lines = native.compiled_warning, {}
