@@ -1,8 +1,8 @@
 // A plan on a device with an executor. Captured calls have fixed addresses: so the plan owns a place for what an input
 // holds, copied in before a replay, and for each output, copied out to its fresh memory after it. The first run is
-// plain, so that everything it needs has been made; the second is captured. What cannot be captured goes on plainly. So
-// does a plan with a communicator's operations: the ranks agree on each call, and one that a failed capture repeats
-// would be a call that the others do not make.
+// plain, so that everything it needs has been made; the second is captured. What cannot be captured goes on plainly.
+// A communicator's operations are called each time, and what stands between them is captured, stretch by stretch: the
+// ranks agree on each call, and one that a failed capture repeats would be a call that the others do not make.
 #include <algorithm>
 
 #include "runtime/device/executor.hpp"
@@ -21,11 +21,17 @@ struct OwnPlace {
   std::size_t bytes() const { return std::size_t(to - from); }
 };
 
+// Calls [from, to) that are captured together.
+struct Stretch {
+  std::size_t from = 0, to = 0;
+  bool plain = false;                              // it cannot be captured
+  std::shared_ptr<device::Captured> captured;
+};
+
 struct PlanOnDevice {
   std::vector<OwnPlace> inputs, outputs;
-  std::shared_ptr<device::Captured> captured;
+  std::vector<Stretch> stretches;                  // all calls, in their order
   bool ran = false;
-  bool plain = false;                              // it cannot be captured
 };
 
 namespace {
@@ -60,13 +66,22 @@ void measure(PlanOnDevice& mine, const Plan& plan, std::size_t inputs) {
   }
 }
 
+std::vector<Stretch> stretches_of(const Plan& plan) {
+  std::vector<Stretch> out;
+  for (std::size_t i = 0; i < plan.calls.size(); ++i) {
+    const bool plain = is_collective(plan.calls[i].payload.get());
+    if (out.empty() || out.back().plain != plain) out.push_back({i, i, plain, nullptr});
+    out.back().to = i + 1;
+  }
+  return out;
+}
+
 // memory: nothing is kept.
 Result<void> settle(Plan& plan, std::size_t inputs, device::Device& device) {
   if (plan.on_device) return success();
   auto mine = std::make_shared<PlanOnDevice>();
   measure(*mine, plan, inputs);
-  mine->plain = std::any_of(plan.calls.begin(), plan.calls.end(),
-                            [](const auto& c) { return is_collective(c.payload.get()); });
+  mine->stretches = stretches_of(plan);
   const device::OwnedBy owner("inputs and results of a recorded graph");
   for (auto* list : {&mine->inputs, &mine->outputs}) {
     for (auto& place : *list) {
@@ -96,10 +111,11 @@ Result<void> copy_inputs(device::Executor& executor, const PlanOnDevice& mine, c
 }
 
 // `failed`: the call whose own error it is.
-Result<void> run_calls(device::Executor& executor, const Plan& plan, const Replay& replay, LaneQueue& queue,
-                       const PlanCall*& failed) {
+Result<void> run_calls(device::Executor& executor, const Plan& plan, const Stretch& stretch, const Replay& replay,
+                       LaneQueue& queue, const PlanCall*& failed) {
   char text[kernels::Call::error_bytes] = {};
-  for (const auto& c : plan.calls) {
+  for (std::size_t i = stretch.from; i < stretch.to; ++i) {
+    const PlanCall& c = plan.calls[i];
     const auto* views = plan.views.data() + c.first_view;
     const kernels::Call call{views,   c.n_in,   views + c.n_in,
                              c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
@@ -112,24 +128,31 @@ Result<void> run_calls(device::Executor& executor, const Plan& plan, const Repla
   return success();
 }
 
+Result<void> run_stretch(device::Executor& executor, const Plan& plan, Stretch& stretch, const Replay& replay,
+                         LaneQueue& queue, const PlanCall*& failed) {
+  if (!stretch.captured) {
+    RILLE_CHECK(executor.begin_capture());
+    const auto ran = run_calls(executor, plan, stretch, replay, queue, failed);
+    auto captured = executor.end_capture();
+    if (!ran || !captured) {                       // nothing has run: a library may refuse to be captured
+      stretch.plain = true;
+      return run_calls(executor, plan, stretch, replay, queue, failed);
+    }
+    stretch.captured = std::move(*captured);
+  }
+  return executor.replay(*stretch.captured, replay.seed, replay.step);
+}
+
 Result<void> run_plan(device::Executor& executor, const Plan& plan, const Replay& replay, LaneQueue& queue,
                       const PlanCall*& failed) {
   PlanOnDevice& mine = *plan.on_device;
-  if (!mine.ran || mine.plain || queue.profile) {
-    mine.ran = true;
-    return run_calls(executor, plan, replay, queue, failed);
+  const bool plain = !mine.ran || queue.profile;
+  mine.ran = true;
+  for (auto& stretch : mine.stretches) {
+    RILLE_CHECK(plain || stretch.plain ? run_calls(executor, plan, stretch, replay, queue, failed)
+                                       : run_stretch(executor, plan, stretch, replay, queue, failed));
   }
-  if (!mine.captured) {
-    RILLE_CHECK(executor.begin_capture());
-    const auto ran = run_calls(executor, plan, replay, queue, failed);
-    auto captured = executor.end_capture();
-    if (!ran || !captured) {                       // nothing has run: a library may refuse to be captured
-      mine.plain = true;
-      return run_calls(executor, plan, replay, queue, failed);
-    }
-    mine.captured = std::move(*captured);
-  }
-  return executor.replay(*mine.captured, replay.seed, replay.step);
+  return success();
 }
 
 }  // namespace
