@@ -158,6 +158,7 @@ struct Compiled::State {
 
   void learn(Variant& v) {
     v.notes = notebook->notes();
+    outside.insert(notebook->reached().begin(), notebook->reached().end());
     for (const auto& note : v.notes)
       for (const auto* list : {&note.in, &note.out})
         for (const auto& [place, window] : *list)
@@ -290,8 +291,12 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
     return Next::replayed;
   }
   s.set_part(s.part, s.parts);
-  s.notebook = std::make_unique<Notebook>(s.graph->where_);
-  for (const auto& t : s.inputs) s.notebook->seed_input(t);
+  const auto call = impl.next_trace++;
+  s.notebook = std::make_unique<Notebook>(s.graph->where_, call);
+  for (const auto& t : s.inputs) {
+    t.impl()->argument = call;
+    s.notebook->seed_input(t);
+  }
   impl.notebook = s.notebook.get();
   if (s.current) impl.trace = impl.next_trace++;
   return Next::call;
@@ -347,6 +352,7 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
     abandon();
     return make_error(ErrorKind::invalid, "compile: the function returned an empty tensor handle");
   }
+  for (const auto& t : results) s.notebook->reach(t);
   if (!s.tracing()) {
     s.stop();
     s.part_done();

@@ -50,6 +50,11 @@ void Notebook::operation(const std::shared_ptr<Node>& node, bool keep) {
   if (keep) nodes_.push_back(node);
 }
 
+void Notebook::reach(const Tensor& t) {
+  const auto& impl = *t.impl();
+  if (impl.argument != call_ && place_of(impl.storage->id).kind == Place::Kind::input) reached_.insert(impl.storage->id);
+}
+
 Guard& Notebook::guard(const std::shared_ptr<TensorImpl>& leaf) {
   for (auto& g : guards_) if (g.leaf == leaf) return g;
   guards_.push_back({leaf, leaf->grad, false});

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/tensor/record.hpp"
@@ -47,15 +48,20 @@ struct Guard {
 
 class Notebook {
  public:
-  explicit Notebook(std::function<std::string()> where) : where_(std::move(where)) {}
+  // `call`: which one, as its arguments' handles say.
+  Notebook(std::function<std::string()> where, std::uint64_t call) : where_(std::move(where)), call_(call) {}
 
   void seed_input(const Tensor& t);
   void seed_constant(const std::shared_ptr<Storage>& storage, std::uint64_t hash);
   void operation(const std::shared_ptr<Node>& node, bool keep);
+  // The function uses `t`. An argument's memory by a handle that is not the argument's is reached: in another call the
+  // two may be different tensors.
+  void reach(const Tensor& t);
   void grad_read(const std::shared_ptr<TensorImpl>& leaf);
   void grad_written(const std::shared_ptr<TensorImpl>& leaf);
 
   const std::vector<Note>& notes() const { return notes_; }
+  const std::unordered_set<std::uint64_t>& reached() const { return reached_; }   // storages
   const std::vector<Guard>& guards() const { return guards_; }
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
   const std::vector<Tensor>& inputs() const { return inputs_; }       // the function's, then gradients it found
@@ -72,7 +78,8 @@ class Notebook {
   std::vector<Tensor> inputs_;
   std::unordered_map<std::uint64_t, Place> places_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Storage>> storages_;
-  std::uint64_t births_ = 0;
+  std::uint64_t call_, births_ = 0;
+  std::unordered_set<std::uint64_t> reached_;
 };
 
 // Empty when both did the same; else one sentence about the first difference.

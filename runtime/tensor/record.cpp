@@ -71,6 +71,12 @@ std::shared_ptr<Node> make_node(OpId op, const kernels::Attrs& attrs, const std:
   return node;
 }
 
+// A compiled function's arguments that it comes to by another handle, too.
+void note_reached(Graph& g, const std::vector<Tensor>& tensors) {
+  auto* const notebook = g.impl().notebook;
+  if (notebook) for (const auto& t : tensors) if (t) notebook->reach(t);
+}
+
 Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out, bool update) {
   auto& impl = g.impl();
   if (impl.check_numbers) node->where = impl.backward_of.empty() ? g.where() : impl.backward_of;
@@ -90,6 +96,8 @@ Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const s
   for (const auto& t : in) if (t) RILLE_CHECK(check_operand(g, op, t));
   for (const auto& t : out) RILLE_CHECK(check_operand(g, op, t));
   RILLE_CHECK(check_known(g, op));
+  note_reached(g, in);
+  note_reached(g, out);
   auto node = make_node(op, attrs, in, out, update);
   if (key) {
     node->random = *key;
@@ -163,6 +171,7 @@ Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> pay
                            const std::vector<Tensor>& out, const std::shared_ptr<device::Stream>& stream) {
   for (const auto& t : in) RILLE_CHECK(check_operand(g, OpId::launch, t));
   RILLE_CHECK(check_known(g, OpId::launch));
+  note_reached(g, in);
   auto node = make_node(OpId::launch, {}, in, out, true);
   node->payload = std::move(payload);
   // A plan has its own order; and what each operation gave is looked at in the device's.

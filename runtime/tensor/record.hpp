@@ -89,6 +89,7 @@ struct TensorImpl {
   Tensor grad;
   std::shared_ptr<GradFn> grad_fn;
   int output = 0;                                  // which output of grad_fn
+  std::uint64_t argument = 0;                      // of that call of a compiled function, or a window of one
 };
 
 // What is on the lane's side: the operations sent and not yet run, in order.

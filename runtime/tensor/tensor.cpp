@@ -60,6 +60,7 @@ Tensor Tensor::detach() const {
   impl->graph = impl_->graph;
   impl->storage = impl_->storage;
   impl->window = impl_->window;
+  impl->argument = impl_->argument;
   return Tensor(std::move(impl));
 }
 

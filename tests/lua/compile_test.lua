@@ -118,6 +118,19 @@ tap.test("explain tells what is replayed", function()
   tap.ok(tostring(g:explain()):find("arena 0 B, unshared 0 B", 1, true), tostring(g:explain()))
 end)
 
+tap.test("recorded with an argument that the function also reaches by itself, it holds for that one", function()
+  local s, o = dev:zeros { 3 }, dev:ones { 3 }
+  local f = rille.compile(function(x) s:add_(1) return x * 2 end)
+  for _ = 1, 3 do f(s) end
+  for _ = 1, 3 do tap.equal(f(o):totable(), { 2, 2, 2 }) end
+  tap.equal({ s:totable(), o:totable() }, { { 6, 6, 6 }, { 1, 1, 1 } })
+  local views = rille.compile(function(x) return x:view { 2, 3 }:sum(2) + x:narrow(1, 1, 2) end)  -- not reached: its own
+  for i = 1, 6 do tap.equal(views(dev:full { 6, value = i }):totable(), { 4 * i, 4 * i }) end
+  tap.equal(#views:explain().retraces, 0)
+  local same = rille.compile(function() return s end)
+  tap.equal(same():totable(), { 6, 6, 6 })
+end)
+
 tap.test("an argument that the function also reaches by itself is recorded for itself", function()
   local total = dev:tensor { 1, 2, 3 }
   local f = rille.compile(function(x)

@@ -8,6 +8,7 @@
 
 #include "../../support/shim_kernels.hpp"
 #include "../tensor/operation.hpp"
+#include "kernels/wide_rows.hpp"
 #include "runtime/tensor/record.hpp"
 
 namespace rille::tensor {
@@ -95,6 +96,9 @@ inline void compare(const Op& op, const kernels::View& out, int number, const st
 // Runs on the lane, in place of the kernel.
 inline void both(const Op& op, const kernels::Call& c) {
   const auto launch = kernels::cuda::find_launch(kernel_name(op));
+  // Columns as they lie are made for the CPU alone; on a device they are turned to rows first.
+  static const std::set<std::string> along{"softmax", "log_softmax", "softmax_grad", "log_softmax_grad"};
+  if (along.count(op.name) && c.attrs->i[kernels::apart_at]) return op.kernel(c);
   if (!launch) {
     findings->without.insert(kernel_name(op));
     return op.kernel(c);
