@@ -80,7 +80,7 @@ class Region final : public cloud::RegionDriver {
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     RILLE_CO_TRY(Parameters order, order_of(request, type));
     Machine made;
-    RILLE_CO_TRY(made.id, co_await ecs_.run(std::move(order), token));
+    RILLE_CO_TRY(made.id, co_await ecs_.run(std::move(order), request.send_by_wall_us, token));
     co_return made;
   }
 

@@ -104,7 +104,7 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(group, co_await ec2_.security_group(request.tag, settings_.vpc, settings_.ssh_from, token));
     }
     add_network(order, group);
-    const Result<Instance> made = co_await ec2_.run(std::move(order), token);
+    const Result<Instance> made = co_await ec2_.run(std::move(order), request.send_by_wall_us, token);
     if (made) co_return machine_of(*made);
     // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
     if (is_definitive(made.error()) && settings_.security_group.empty())

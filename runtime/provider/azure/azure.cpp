@@ -125,7 +125,7 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_TRY(Value order, order_of(request, type, names));
     Machine made;
     made.id = id_of(machines, names.machine);
-    const Result<MachineState> state = co_await make(names, request.tag, std::move(order), token);
+    const Result<MachineState> state = co_await make(names, request, std::move(order), token);
     if (state) {
       made.state = *state;
       co_return made;
@@ -257,12 +257,14 @@ class Region final : public cloud::RegionDriver {
   }
 
   // Group, address, interface, machine: each is there before the next names it. All may have been made before.
-  Async<MachineState> make(const Names& names, std::string tag, Value order, CancelToken token) {
+  Async<MachineState> make(const Names& names, const CreateRequest& request, Value order, CancelToken token) {
+    const std::string& tag = request.tag;
+    const std::int64_t by_us = request.send_by_wall_us;
     std::string group = settings_.security_group;
     if (group.empty()) {
       Value made = resource(tag);
       made.set("properties", lets_ssh_in(settings_.ssh_from));
-      RILLE_CO_CHECK(co_await arm_.put(std::string(groups), names.group, std::move(made), token));
+      RILLE_CO_CHECK(co_await arm_.put(std::string(groups), names.group, std::move(made), by_us, token));
       group = arm_.id_of(groups, names.group);
     }
     Value address = resource(tag), interface = resource(tag);
@@ -272,7 +274,7 @@ class Region final : public cloud::RegionDriver {
     Value ip, configuration;
     configuration.set("subnet", Value().set("id", settings_.subnet));
     if (settings_.public_address) {
-      RILLE_CO_CHECK(co_await arm_.put(std::string(addresses), names.address, std::move(address), token));
+      RILLE_CO_CHECK(co_await arm_.put(std::string(addresses), names.address, std::move(address), by_us, token));
       ip.set("id", arm_.id_of(addresses, names.address)).set("properties", Value().set("deleteOption", "Delete"));
       configuration.set("publicIPAddress", std::move(ip));
     }
@@ -281,8 +283,8 @@ class Region final : public cloud::RegionDriver {
                    Value::Array{Value().set("name", "ip").set("properties", std::move(configuration))});
     properties.set("networkSecurityGroup", Value().set("id", group));
     interface.set("properties", std::move(properties));
-    RILLE_CO_CHECK(co_await arm_.put(std::string(interfaces), names.interface, std::move(interface), token));
-    const Result<> put = co_await arm_.put(std::string(machines), names.machine, std::move(order), token);
+    RILLE_CO_CHECK(co_await arm_.put(std::string(interfaces), names.interface, std::move(interface), by_us, token));
+    const Result<> put = co_await arm_.put(std::string(machines), names.machine, std::move(order), by_us, token);
     // What is there and cannot be changed so was made by an earlier send.
     if (!put && put.error().code != "PropertyChangeNotAllowed") co_return put.error();
     cloud::Patience patience(loop_, create_patience_ms);

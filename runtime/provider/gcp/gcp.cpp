@@ -127,7 +127,8 @@ class Region final : public cloud::RegionDriver {
     Result<> done;
     if (!settings_.ssh_from.empty())
       done = co_await compute_.narrow_ssh(own, rule, request.tag, settings_.vpc, settings_.ssh_from, token);
-    if (done) done = co_await compute_.insert(settings_.zone, std::move(order), request.token, token);
+    if (done)
+      done = co_await compute_.insert(settings_.zone, std::move(order), request.token, request.send_by_wall_us, token);
     if (done) co_return made;
     // Refused for good: what was made for it goes, too.
     if (is_definitive(done.error()) && !settings_.ssh_from.empty()) co_await widen_again(own, rule, token);
