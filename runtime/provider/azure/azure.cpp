@@ -48,9 +48,9 @@ struct Settings {
 };
 
 struct Account {
-  Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
+  Account(Loop& loop, const Value& endpoints, AzAccount account, cloud::SshKeys keys)
       : access(std::move(keys), "azure", endpoints.text("metadata", "http://169.254.169.254")),
-        chain(key_chain(loop, endpoints)) {}
+        chain(key_chain(loop, endpoints, std::move(account))) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -411,6 +411,7 @@ Value usual_image() {
 Result<Settings> read_settings(const Value& of_region) {
   cloud::SettingsReader read("azure", of_region);
   Settings s;
+  read.text("tenant");  // of all regions
   s.subscription = read.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
   s.resource_group = read.text("resource_group", cloud::environment("AZURE_DEFAULTS_GROUP"));
   s.image = read.object("image");
@@ -439,7 +440,11 @@ Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
   const std::string usual = cloud::environment("AZURE_DEFAULTS_LOCATION");
   RILLE_TRY(const auto regions, cloud::region_settings("azure", setup.settings, usual.empty() ? "eastus" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
+  AzAccount in_az;
+  in_az.tenant = setup.settings.text("tenant");
+  in_az.subscription = regions.front().second.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(in_az),
+                                                 std::move(keys));
   Traits traits;
   traits.token_lifetime_ms = 30LL * 60'000;  // a name lasts as long as its machine; ours comes from the tag
   traits.create_timeout_ms = 420'000;        // create waits for its operations
