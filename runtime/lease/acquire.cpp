@@ -9,6 +9,7 @@
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::lease {
 
@@ -18,6 +19,8 @@ constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the 
 constexpr int create_attempts_max = 5;
 constexpr std::size_t refusals_max = 100;            // offers that one rent tries
 
+using provider::in_time;
+using provider::is_late;
 using provider::Machine;
 using provider::MachineState;
 
@@ -182,13 +185,18 @@ Async<> Manager::create(Renting& renting) {
         RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
       }
       lease.state = "creating";
-      // The commit may have taken long, or the machine slept: what is sent late is not covered by the row's proof.
-      if (now_us() >= lease.send_by_us) {
-        if (attempt < create_attempts_max) continue;
-        co_return make_error(ErrorKind::timeout, "the journal takes longer than 30s to write: '" + lease.name +
-                                                     "' is not rented", "look at the disk under RILLE_HOME");
+      lease.request.send_by_wall_us = lease.send_by_us;
+      // The commit may have taken long already.
+      Result<Machine> made(make_error(ErrorKind::internal, "not asked for yet"));
+      if (Result<> soon = in_time(lease.send_by_us, now_us()); !soon) made = std::move(soon).error();
+      else made = co_await provider->create(lease.request, token);
+      if (!made && is_late(made.error())) {  // nothing has left: the row is written anew, for another try
+        if (token.cancelled() || attempt < create_attempts_max) continue;
+        Error why = std::move(made).error();  // release() settles the row
+        why.message = fmt::format("'{}' is not rented: {} times its create call was ready too late: {}", lease.name,
+                                  create_attempts_max, why.message);
+        co_return why;
       }
-      Result<Machine> made = co_await provider->create(lease.request, token);
       const bool ended = made && (made->state == MachineState::gone || made->state == MachineState::terminating);
       if (made && !ended) {
         lease.machine = std::move(*made);

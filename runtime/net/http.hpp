@@ -73,6 +73,9 @@ struct HttpRequest {
   // Called before every attempt, for signatures with a time in them and for checks that must hold at each
   // send. An error ends the send.
   std::function<Result<>(HttpRequest& attempt)> prepare;
+  // Called when the connection stands and nothing has been sent over it yet, also of a redirect: name servers, proxies
+  // and handshakes may have taken their time. An error ends the send, with nothing sent.
+  std::function<Result<>()> at_send;
   // With a sink the body of a 2xx response goes there in pieces; on_head sees status and headers first. Once
   // a byte has been given, this send is not retried.
   std::function<Result<>(const HttpResponse& head)> on_head;

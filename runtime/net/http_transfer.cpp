@@ -161,6 +161,14 @@ Result<> HttpClient::Transfer::set_up() {
       CURLOPT_WRITEFUNCTION, +[](char* p, std::size_t, std::size_t n, void* self) -> std::size_t {
         return static_cast<Transfer*>(self)->body_piece({p, n}) ? n : CURL_WRITEFUNC_ERROR;
       });
+  if (request_.at_send) {
+    set(CURLOPT_PREREQDATA, static_cast<void*>(this));
+    set(
+        CURLOPT_PREREQFUNCTION, +[](void* self, char*, char*, int, int) -> int {
+          auto* transfer = static_cast<Transfer*>(self);
+          return transfer->check(transfer->request_.at_send()) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+        });
+  }
   set_body();
   return set_headers();
 }

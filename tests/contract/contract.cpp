@@ -5,6 +5,7 @@
 
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/outcome.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -156,6 +157,29 @@ TEST_CASE_METHOD(Fake, "an answer that was lost: the error leaves it open, and t
     until(found[0].id, MachineState::gone);
   }
   CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(Fake, "a create whose time is over is not sent, nor sent again") {
+  CreateRequest request = order("overdue");
+  SECTION("before the call") { request.send_by_wall_us = loop->clock().wall_us(); }
+  SECTION("once it was asked to wait") {
+    request.send_by_wall_us = loop->clock().wall_us() + 900'000;
+    fault("throttle", told["settings"].text("create", "*"), 1, Value().set("retry_after", 1));
+  }
+  const auto late = wait(provider->create(request, {}));
+  REQUIRE_FALSE(late);
+  INFO(late.error().message);
+  check_named(late.error());
+  CHECK(is_late(late.error()));
+  CHECK_FALSE(is_definitive(late.error()));
+  CHECK(machines_made() == 0);
+  // Announced anew, it goes on with what was made for it.
+  control("calm");
+  request.send_by_wall_us = loop->clock().wall_us() + 600'000'000;
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message);
+  CHECK(machines_made() == 1);
+  REQUIRE(wait(provider->terminate(made->id, {})));
 }
 
 TEST_CASE_METHOD(Fake, "refusals of a create are told apart") {

@@ -21,7 +21,7 @@ ORDER = dict(
     ".alibabacloud/credentials|this machine's role", tencent="TENCENTCLOUD_SECRET_ID|TKE_WEB_IDENTITY_TOKEN_FILE|"
     ".tencentcloud/credentials|~/.tccli|this machine's role", huawei="HUAWEICLOUD_SDK_ID_TOKEN_FILE|HUAWEICLOUD_SDK_AK|"
     ".huaweicloud/credentials|this machine's role", gcp="a key file|this machine's identity",
-    azure="AZURE_CLIENT_SECRET|AZURE_CLIENT_CERTIFICATE_PATH|AZURE_FEDERATED_TOKEN_FILE|az|this machine's identity")
+    azure="AZURE_CLIENT_SECRET|AZURE_CLIENT_CERTIFICATE_PATH|AZURE_FEDERATED_TOKEN_FILE|this machine's identity|az")
 RENT = """local rille = require "rille"
 local box = rille.rent("box", { provider = "%s", unguarded = true, gpu = "A100" })
 return box:describe().name
@@ -45,7 +45,8 @@ class Home:
         variables = {name: fill(value) for name, value in way.get("env", {}).items()}
         self.env = user.env(**dict(bare, HOME=self.path, **variables))
         settings = user.settings(credentials=None)
-        self.settings = dict(settings, endpoints=dict(settings["endpoints"], **way.get("endpoints", {})))
+        endpoints = dict(settings["endpoints"], **way.get("endpoints", {}))
+        self.settings = dict(settings, **way.get("settings", {}), endpoints=endpoints)
         self.found = fill(way.get("found", ""))
 
     def rille(self, *words):

@@ -350,6 +350,38 @@ TEST_CASE_METHOD(OfGcp, "gcp: ssh_from makes two rules for the machine's own net
   CHECK(alive() == 0);
 }
 
+TEST_CASE_METHOD(OfGcp, "gcp: a rule's removal is waited for: what was accepted is not gone") {
+  if (!here) return;
+  narrow();
+  const auto made = wait(provider->create(order("slow-rules"), {}));
+  if (!made) FAIL(made.error().message);
+  end(made->id);
+  const std::vector<Machine> left = listed();
+  REQUIRE(left.size() == 2);
+  const std::size_t before = asked("getGlobalOperation");
+  fault("late_done", "deleteFirewall", 1, Value().set("looks", 3));
+  REQUIRE(wait(provider->terminate(left[0].id, {})));
+  CHECK(asked("getGlobalOperation") == before + 3);
+  CHECK(wait(provider->describe(left[0].id, {})).value().state == MachineState::gone);
+  CHECK(alive() == 1);
+
+  // Who stops waiting knows nothing; an operation that fails at its end has removed nothing.
+  fault("late_done", "deleteFirewall", 1, Value().set("looks", 1'000'000));
+  CancelSource stop;
+  Timer soon(*loop, 300, [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "enough")); });
+  const auto stopped = wait(provider->terminate(left[1].id, stop.token()));
+  REQUIRE_FALSE(stopped);
+  CHECK(stopped.error().kind == ErrorKind::cancelled);
+  fault("late_done", "deleteFirewall", 1, Value().set("looks", 1).set("code", "RESOURCE_IN_USE"));
+  const auto failed = wait(provider->terminate(left[1].id, {}));
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == "RESOURCE_IN_USE");
+  CHECK(wait(provider->describe(left[1].id, {})).value().state == MachineState::terminating);
+  CHECK(alive() == 1);
+  REQUIRE(wait(provider->terminate(left[1].id, {})));
+  CHECK(alive() == 0);
+}
+
 TEST_CASE_METHOD(OfGcp, "gcp: a machine that is refused leaves no rules; without ssh_from none are made or listed") {
   if (!here) return;
   const bool own = GENERATE(true, false);

@@ -12,7 +12,7 @@
 #include "runtime/provider/alibaba/ram.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/prices.hpp"
-#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 
@@ -80,7 +80,7 @@ class Region final : public cloud::RegionDriver {
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     RILLE_CO_TRY(Parameters order, order_of(request, type));
     Machine made;
-    RILLE_CO_TRY(made.id, co_await ecs_.run(std::move(order), token));
+    RILLE_CO_TRY(made.id, co_await ecs_.run(std::move(order), request.send_by_wall_us, token));
     co_return made;
   }
 
@@ -252,6 +252,24 @@ class Region final : public cloud::RegionDriver {
   std::map<std::string, Look> looks_;
 };
 
+Result<Settings> read_settings(const Value& of_region) {
+  cloud::SettingsReader read("alibaba", of_region);
+  Settings s;
+  s.image = read.text("image");
+  s.subnet = read.text("subnet");
+  s.security_group = read.text("security_group");
+  s.zone = read.text("zone");
+  s.disk_kind = read.text("disk_kind", "cloud_essd");
+  s.kms_key = read.text("kms_key");
+  s.reservation = read.text_by_type("reservation");
+  s.public_address = read.flag("public_address", true);
+  s.disk_bytes = read.bytes("disk", s.disk_bytes);
+  s.reserved_prices = read.flag("reserved_prices", false);
+  s.endpoints = read.object("endpoints");
+  RILLE_CHECK(read.done());
+  return s;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
@@ -260,24 +278,6 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
             cloud::region_settings("alibaba", setup.settings, usual.empty() ? "cn-hangzhou" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
-  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
-  for (const auto& [name, settings] : regions) {
-    cloud::SettingsReader read("alibaba", settings);
-    Settings s;
-    s.image = read.text("image");
-    s.subnet = read.text("subnet");
-    s.security_group = read.text("security_group");
-    s.zone = read.text("zone");
-    s.disk_kind = read.text("disk_kind", "cloud_essd");
-    s.kms_key = read.text("kms_key");
-    s.reservation = read.text_by_type("reservation");
-    s.public_address = read.flag("public_address", true);
-    s.disk_bytes = read.bytes("disk", s.disk_bytes);
-    s.reserved_prices = read.flag("reserved_prices", false);
-    s.endpoints = read.object("endpoints");
-    RILLE_CHECK(read.done());
-    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
-  }
   Traits traits;
   traits.token_lifetime_ms = 24LL * 3'600'000;  // not confirmed: older documents say so
   traits.visibility_lag_ms = 60'000;
@@ -286,9 +286,13 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = notice_us / 1'000'000;
   traits.currency = "CNY";
-  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "alibaba", std::move(traits), std::move(drivers),
-                              {std::begin(known_regions), std::end(known_regions)});
+  cloud::RegionalCloud alibaba{"alibaba", std::move(traits), {std::begin(known_regions), std::end(known_regions)}};
+  alibaba.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,
+                                                    bool) -> cloud::MadeDriver {
+    RILLE_TRY(Settings own, read_settings(settings));
+    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+  };
+  return cloud::make_regional(setup, regions, std::move(alibaba));
 }
 
 }  // namespace rille::provider

@@ -195,8 +195,9 @@ Async<cloud::Price> Ecs::price(std::string type, bool spot, bool reserved, Cance
   co_return out;
 }
 
-Async<std::string> Ecs::run(Parameters parameters, CancelToken token) {
-  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters), Effect::lasting, token));
+Async<std::string> Ecs::run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters),
+                                                 Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["InstanceIdSets"]["InstanceIdSet"]);
   if (ids.empty() || !ids[0].as_string())
     co_return make_error(ErrorKind::integrity, "RunInstances: the answer names no instance: " + answer.to_json());

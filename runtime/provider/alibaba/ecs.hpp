@@ -32,7 +32,8 @@ class Ecs {
   Async<std::vector<Offer>> types(CancelToken token);   // without prices; id: the type's name
   // Of the machine alone, without its disk. `reserved`: for years, too, which is a call for each term.
   Async<cloud::Price> price(std::string type, bool spot, bool reserved, CancelToken token);
-  Async<std::string> run(Parameters parameters, CancelToken token);  // the new instance's id
+  // The new instance's id.
+  Async<std::string> run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
   Async<> terminate(std::string id, CancelToken token);
   // The type of a stopped one can be changed.

@@ -104,7 +104,7 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(group, co_await ec2_.security_group(request.tag, settings_.vpc, settings_.ssh_from, token));
     }
     add_network(order, group);
-    const Result<Instance> made = co_await ec2_.run(std::move(order), token);
+    const Result<Instance> made = co_await ec2_.run(std::move(order), request.send_by_wall_us, token);
     if (made) co_return machine_of(*made);
     // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
     if (is_definitive(made.error()) && settings_.security_group.empty())
@@ -392,19 +392,6 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
                                                  std::move(keys));
-  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
-  for (const auto& [name, settings] : regions) {
-    RILLE_TRY(Settings own, read_settings(settings));
-    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(own)));
-  }
-  cloud::Elsewhere elsewhere = [&loop = setup.loop, account, all = setup.settings](
-                                   const std::string& name) -> Result<std::unique_ptr<cloud::RegionDriver>> {
-    Value only_it = all;
-    only_it.set("regions", Value::Array{Value(name)});
-    RILLE_TRY(const auto there, cloud::region_settings("aws", only_it, name));
-    RILLE_TRY(Settings own, read_settings(there.front().second));
-    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
-  };
   Traits traits;
   traits.token_lifetime_ms = 24LL * 3'600'000;
   traits.create_timeout_ms = 300'000;  // create looks for an image and makes a group first
@@ -413,9 +400,13 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
   traits.look_every_ms = 30'000;
   traits.dead_man = DeadMan::guest;  // its timer powers it off, and powering off terminates it
   traits.spot_notice_s = 120;
-  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "aws", std::move(traits), std::move(drivers),
-                              {std::begin(known_regions), std::end(known_regions)}, std::move(elsewhere));
+  cloud::RegionalCloud aws{"aws", std::move(traits), {std::begin(known_regions), std::end(known_regions)}};
+  aws.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,
+                                                bool) -> cloud::MadeDriver {
+    RILLE_TRY(Settings own, read_settings(settings));
+    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+  };
+  return cloud::make_regional(setup, regions, std::move(aws));
 }
 
 }  // namespace rille::provider

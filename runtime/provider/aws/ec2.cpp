@@ -278,8 +278,9 @@ Async<std::vector<PricePoint>> Ec2::spot_history(std::vector<std::string> types,
   co_return out;
 }
 
-Async<Instance> Ec2::run(Parameters parameters, CancelToken token) {
-  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters), Effect::lasting, token));
+Async<Instance> Ec2::run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters),
+                                                 Effect::lasting.by(send_by_wall_us), token));
   const Value::Array made = list_of(answer["instancesSet"]);
   if (made.empty())
     co_return make_error(ErrorKind::integrity, "RunInstances: the answer names no instance: " + answer.to_json());

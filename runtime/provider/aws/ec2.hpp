@@ -51,7 +51,7 @@ class Ec2 {
   // On demand and reserved, in dollars.
   Async<cloud::Price> price(std::string type, CancelToken token);
 
-  Async<Instance> run(Parameters parameters, CancelToken token);
+  Async<Instance> run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);
   // Those that the parameters name or filter, all pages.
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);
   Async<> terminate(std::string id, CancelToken token);

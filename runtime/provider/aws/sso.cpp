@@ -97,6 +97,7 @@ Async<Value> renewed(At at, Sso sso, SsoLogin login, CancelToken token) {
   asked.set("grantType", "refresh_token").set("refreshToken", login.refresh_token);
   net::Parts parts = cloud::json_request("POST", address(at->oidc, "oidc", sso.region), "/token", asked);
   cloud::Loan loan = asked_of_sso("CreateToken", std::move(parts), {login.refresh_token, login.client_secret});
+  loan.effect = cloud::Effect::lasting;  // it uses the refresh token up
   RILLE_CO_TRY(Value answer, co_await cloud::ask_loan(at->loop, std::move(loan), std::move(token)));
   if (answer.text("accessToken").empty() || !(answer.number("expiresIn") > 0 &&
                                               answer.number("expiresIn") < lasts_s_max))
@@ -107,7 +108,7 @@ Async<Value> renewed(At at, Sso sso, SsoLogin login, CancelToken token) {
 // The token that the portal wants: that of the file, renewed where it is about to end.
 Async<std::string> login_token(At at, Sso sso, CancelToken token) {
   const std::string file = login_file(sso);
-  RILLE_CO_TRY(Value document, read_login_file(sso, file));
+  RILLE_CO_TRY(const Value document, read_login_file(sso, file));
   RILLE_CO_TRY(const SsoLogin login, read_sso_login(document));
   const std::int64_t now_us = at->loop.clock().wall_us();
   if (now_us < login.ends_wall_us - renew_before_us) co_return login.token;
@@ -128,9 +129,12 @@ Async<std::string> login_token(At at, Sso sso, CancelToken token) {
     co_return over(sso, ", and cannot be renewed: " + answer.error().message);
   }
   const auto lasts_us = static_cast<std::int64_t>(answer->number("expiresIn")) * 1'000'000;
-  document.set("accessToken", answer->text("accessToken")).set("expiresAt", format_utc(now_us + lasts_us));
-  if (!answer->text("refreshToken").empty()) document.set("refreshToken", answer->text("refreshToken"));
-  store::write_file_atomic(file, document.to_json(), 0600).ok();  // else one has to sign in sooner
+  Result<Value> kept = read_login_file(sso, file);  // what another program has written meanwhile is newer
+  if (kept && kept->text("accessToken") == login.token) {
+    kept->set("accessToken", answer->text("accessToken")).set("expiresAt", format_utc(now_us + lasts_us));
+    if (!answer->text("refreshToken").empty()) kept->set("refreshToken", answer->text("refreshToken"));
+    store::write_file_atomic(file, kept->to_json(), 0600).ok();  // else one has to sign in sooner
+  }
   co_return answer->text("accessToken");
 }
 

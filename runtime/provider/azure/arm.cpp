@@ -162,7 +162,7 @@ const char* version_of(std::string_view kind) {
 }  // namespace
 
 // Every call of ours may be sent again: a resource's path is its key, and PUT of what is there changes nothing.
-Async<Value> Arm::call(std::string method, std::string url, Value body, CancelToken token) {
+Async<Value> Arm::call(std::string method, std::string url, Value body, CancelToken token, Effect effect) {
   // A link that an answer gave goes to the same host, or our token would go elsewhere.
   if (!url.starts_with(base_url_ + "/"))
     co_return make_error(ErrorKind::integrity, "Azure points to another host: " + url.substr(0, url.find('?')));
@@ -173,7 +173,7 @@ Async<Value> Arm::call(std::string method, std::string url, Value body, CancelTo
     parts.body = body.to_json();
   }
   std::string operation = method + " " + parts.path;
-  co_return co_await api_.call(std::move(operation), std::move(parts), Effect::none, std::move(token));
+  co_return co_await api_.call(std::move(operation), std::move(parts), effect, std::move(token));
 }
 
 Async<Value::Array> Arm::pages(std::string url, CancelToken token) {
@@ -254,9 +254,9 @@ Async<> Arm::finished(Value answer, std::int64_t limit_ms, CancelToken token) {
   }
 }
 
-Async<> Arm::put(std::string kind, std::string name, Value body, CancelToken token) {
+Async<> Arm::put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token) {
   const std::string url = base_url_ + id_of(kind, name) + "?api-version=" + version_of(kind);
-  const Result<Value> answer = co_await call("PUT", url, std::move(body), token);
+  const Result<Value> answer = co_await call("PUT", url, std::move(body), token, Effect::none.by(send_by_wall_us));
   if (!answer) co_return answer.error();
   co_return co_await finished(*answer, kind == machines ? create_patience_ms : part_patience_ms, token);
 }

@@ -41,7 +41,7 @@ class Arm {
   Async<std::vector<Offer>> sizes(std::string zone, bool spot, CancelToken token);
   Async<Prices> prices(std::string size, CancelToken token);
   // Makes it, or finds that it is there, and waits until it is: an operation that fails later gives its error.
-  Async<> put(std::string kind, std::string name, Value body, CancelToken token);
+  Async<> put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token);
   Async<VirtualMachine> describe(std::string name, CancelToken token);
   Async<Value> get(std::string kind, std::string name, CancelToken token);
   Async<std::vector<Resource>> tagged(CancelToken token);      // of our group and region, all that bear our tag
@@ -57,7 +57,8 @@ class Arm {
   Async<> change_size(std::string name, std::string size, CancelToken token);
 
  private:
-  Async<Value> call(std::string method, std::string url, Value body, CancelToken token);
+  Async<Value> call(std::string method, std::string url, Value body, CancelToken token,
+                    cloud::Effect effect = cloud::Effect::none);
   Async<Value::Array> pages(std::string url, CancelToken token);
   Async<> finished(Value answer, std::int64_t limit_ms, CancelToken token);
 

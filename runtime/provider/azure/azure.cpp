@@ -11,7 +11,7 @@
 #include "runtime/provider/azure/keys.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/prices.hpp"
-#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/ssh_from.hpp"
@@ -40,7 +40,7 @@ const char* const known_regions[] = {
     "newzealandnorth", "indonesiacentral", "malaysiawest"};
 
 struct Settings {
-  std::string resource_group, subnet, security_group, zone, disk_kind, kms_key;
+  std::string subscription, resource_group, subnet, security_group, zone, disk_kind, kms_key;
   std::vector<std::string> ssh_from;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
@@ -48,9 +48,9 @@ struct Settings {
 };
 
 struct Account {
-  Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
+  Account(Loop& loop, const Value& endpoints, AzAccount account, cloud::SshKeys keys)
       : access(std::move(keys), "azure", endpoints.text("metadata", "http://169.254.169.254")),
-        chain(key_chain(loop, endpoints)) {}
+        chain(key_chain(loop, endpoints, std::move(account))) {}
   cloud::Access access;
   cloud::CredentialChain chain;
 };
@@ -81,10 +81,9 @@ MachineState state_of(const VirtualMachine& vm) {
 
 class Region final : public cloud::RegionDriver {
  public:
-  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, const std::string& subscription,
-         Settings settings)
+  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        arm_(loop, account_->chain, name, subscription, settings_.resource_group, settings_.endpoints) {}
+        arm_(loop, account_->chain, name, settings_.subscription, settings_.resource_group, settings_.endpoints) {}
   const std::string& region() const override { return arm_.region(); }
   bool is_id(std::string_view id) const override {
     static const std::set<std::string_view> kinds{machines, disks, interfaces, addresses, groups};
@@ -125,7 +124,7 @@ class Region final : public cloud::RegionDriver {
     RILLE_CO_TRY(Value order, order_of(request, type, names));
     Machine made;
     made.id = id_of(machines, names.machine);
-    const Result<MachineState> state = co_await make(names, request.tag, std::move(order), token);
+    const Result<MachineState> state = co_await make(names, request, std::move(order), token);
     if (state) {
       made.state = *state;
       co_return made;
@@ -257,12 +256,14 @@ class Region final : public cloud::RegionDriver {
   }
 
   // Group, address, interface, machine: each is there before the next names it. All may have been made before.
-  Async<MachineState> make(const Names& names, std::string tag, Value order, CancelToken token) {
+  Async<MachineState> make(const Names& names, const CreateRequest& request, Value order, CancelToken token) {
+    const std::string& tag = request.tag;
+    const std::int64_t by_us = request.send_by_wall_us;
     std::string group = settings_.security_group;
     if (group.empty()) {
       Value made = resource(tag);
       made.set("properties", lets_ssh_in(settings_.ssh_from));
-      RILLE_CO_CHECK(co_await arm_.put(std::string(groups), names.group, std::move(made), token));
+      RILLE_CO_CHECK(co_await arm_.put(std::string(groups), names.group, std::move(made), by_us, token));
       group = arm_.id_of(groups, names.group);
     }
     Value address = resource(tag), interface = resource(tag);
@@ -272,7 +273,7 @@ class Region final : public cloud::RegionDriver {
     Value ip, configuration;
     configuration.set("subnet", Value().set("id", settings_.subnet));
     if (settings_.public_address) {
-      RILLE_CO_CHECK(co_await arm_.put(std::string(addresses), names.address, std::move(address), token));
+      RILLE_CO_CHECK(co_await arm_.put(std::string(addresses), names.address, std::move(address), by_us, token));
       ip.set("id", arm_.id_of(addresses, names.address)).set("properties", Value().set("deleteOption", "Delete"));
       configuration.set("publicIPAddress", std::move(ip));
     }
@@ -281,8 +282,8 @@ class Region final : public cloud::RegionDriver {
                    Value::Array{Value().set("name", "ip").set("properties", std::move(configuration))});
     properties.set("networkSecurityGroup", Value().set("id", group));
     interface.set("properties", std::move(properties));
-    RILLE_CO_CHECK(co_await arm_.put(std::string(interfaces), names.interface, std::move(interface), token));
-    const Result<> put = co_await arm_.put(std::string(machines), names.machine, std::move(order), token);
+    RILLE_CO_CHECK(co_await arm_.put(std::string(interfaces), names.interface, std::move(interface), by_us, token));
+    const Result<> put = co_await arm_.put(std::string(machines), names.machine, std::move(order), by_us, token);
     // What is there and cannot be changed so was made by an earlier send.
     if (!put && put.error().code != "PropertyChangeNotAllowed") co_return put.error();
     cloud::Patience patience(loop_, create_patience_ms);
@@ -407,47 +408,57 @@ Value usual_image() {
   return out;
 }
 
+Result<Settings> read_settings(const Value& of_region) {
+  cloud::SettingsReader read("azure", of_region);
+  Settings s;
+  read.text("tenant");  // of all regions
+  s.subscription = read.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
+  s.resource_group = read.text("resource_group", cloud::environment("AZURE_DEFAULTS_GROUP"));
+  s.image = read.object("image");
+  s.subnet = read.text("subnet");
+  s.security_group = read.text("security_group");
+  s.zone = read.text("zone");
+  s.kms_key = read.text("kms_key");
+  s.reservation = read.text_by_type("reservation");
+  s.public_address = read.flag("public_address", true);
+  RILLE_TRY(s.ssh_from, cloud::read_ssh_from("azure", read.any("ssh_from")));
+  s.disk_kind = read.text("disk_kind", "Premium_LRS");
+  s.disk_bytes = read.bytes("disk", s.disk_bytes);
+  s.endpoints = read.object("endpoints");
+  RILLE_CHECK(read.done());
+  if (s.image.as_object()->empty()) s.image = usual_image();
+  if (s.subscription.empty())
+    return make_error(ErrorKind::config, "azure: which subscription?",
+                      "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings; "
+                      "az account show has that of who is logged in");
+  return s;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
   const std::string usual = cloud::environment("AZURE_DEFAULTS_LOCATION");
   RILLE_TRY(const auto regions, cloud::region_settings("azure", setup.settings, usual.empty() ? "eastus" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
-  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
-  for (const auto& [name, settings] : regions) {
-    cloud::SettingsReader read("azure", settings);
-    Settings s;
-    const std::string subscription = read.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
-    s.resource_group = read.text("resource_group", cloud::environment("AZURE_DEFAULTS_GROUP"));
-    s.image = read.object("image");
-    s.subnet = read.text("subnet");
-    s.security_group = read.text("security_group");
-    s.zone = read.text("zone");
-    s.kms_key = read.text("kms_key");
-    s.reservation = read.text_by_type("reservation");
-    s.public_address = read.flag("public_address", true);
-    RILLE_TRY(s.ssh_from, cloud::read_ssh_from("azure", read.any("ssh_from")));
-    s.disk_kind = read.text("disk_kind", "Premium_LRS");
-    s.disk_bytes = read.bytes("disk", s.disk_bytes);
-    s.endpoints = read.object("endpoints");
-    RILLE_CHECK(read.done());
-    if (s.image.as_object()->empty()) s.image = usual_image();
-    if (subscription.empty())
-      return make_error(ErrorKind::config, "azure: which subscription?",
-                        "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings; "
-                        "az account show has that of who is logged in");
-    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, subscription, std::move(s)));
-  }
+  AzAccount in_az;
+  in_az.tenant = setup.settings.text("tenant");
+  in_az.subscription = regions.front().second.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
+  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(in_az),
+                                                 std::move(keys));
   Traits traits;
   traits.token_lifetime_ms = 30LL * 60'000;  // a name lasts as long as its machine; ours comes from the tag
   traits.create_timeout_ms = 420'000;        // create waits for its operations
   traits.visibility_lag_ms = 60'000;
   traits.dead_man = DeadMan::none;           // powering off inside does not end the bill
   traits.spot_notice_s = 30;
-  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "azure", std::move(traits), std::move(drivers),
-                              {std::begin(known_regions), std::end(known_regions)});
+  cloud::RegionalCloud azure{"azure", std::move(traits), {std::begin(known_regions), std::end(known_regions)},
+                             true};
+  azure.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,
+                                                  bool) -> cloud::MadeDriver {
+    RILLE_TRY(Settings own, read_settings(settings));
+    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+  };
+  return cloud::make_regional(setup, regions, std::move(azure));
 }
 
 }  // namespace rille::provider

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <memory>
 
 #include "runtime/base/base64.hpp"
 #include "runtime/base/id.hpp"
@@ -136,32 +135,30 @@ bool az_is_used() {
   return !profile || !cloud::list_of((*profile)["subscriptions"]).empty();
 }
 
-// What `az` cannot do is kept in `failed`: the machine's own identity may do.
-Async<Maybe> from_az(Loop& loop, std::string resource, std::shared_ptr<std::optional<Error>> failed,
-                     CancelToken token) {
-  failed->reset();
+// Of the account in which the tenant or the subscription is: who is logged in may be so in several. `az` wants one of
+// the two at most.
+Async<Maybe> from_az(Loop& loop, std::string resource, AzAccount account, CancelToken token) {
   if (!az_is_used() || find_program("az").empty()) co_return Maybe();
   cloud::KeyProgram program;
-  program.argv = {"az", "account", "get-access-token", "--resource", resource, "--output", "json"};
+  program.argv = {"az", "account", "get-access-token", "--output", "json", "--resource", resource};
+  if (!account.tenant.empty()) program.argv.insert(program.argv.end(), {"--tenant", account.tenant});
+  else if (!account.subscription.empty())
+    program.argv.insert(program.argv.end(), {"--subscription", account.subscription});
   program.env = {{"AZURE_CORE_NO_COLOR", "true"}};
   program.what = az_source;
   Result<Value> told = co_await cloud::ask_program(loop, std::move(program), token);
   if (!told && token.cancelled()) co_return told.error();
   Result<cloud::FoundKeys> found = told ? read_az_token(*told) : Result<cloud::FoundKeys>(told.error());
   if (found) co_return std::move(*found);
-  *failed = std::move(found).error().with_hint("az login, or az account set --subscription NAME");
-  co_return Maybe();
+  co_return std::move(found).error().with_hint("az login, as somebody who has the subscription; `az account list` "
+                                               "shows what is known, `az logout` leaves `az` out");
 }
 
-Async<Maybe> from_machine(Loop& loop, std::string url, bool told, std::shared_ptr<std::optional<Error>> failed,
-                          CancelToken token) {
+Async<Maybe> from_machine(Loop& loop, std::string url, bool told, CancelToken token) {
   net::Headers headers{{"Metadata", "true"}};
   std::vector<const char*> words;
   if (!told) words = {"Microsoft", "7783-7084-3265-9085-8269-3286-77"};  // the latter: each machine's asset tag
-  RILLE_CO_TRY(Maybe found, co_await cloud::machine_token(loop, std::move(url), std::move(headers), std::move(words),
-                                                          token));
-  if (!found && *failed) co_return **failed;
-  co_return found;
+  co_return co_await cloud::machine_token(loop, std::move(url), std::move(headers), std::move(words), std::move(token));
 }
 
 }  // namespace
@@ -200,7 +197,8 @@ std::string owner_of(const std::string& access_token) {
   return "";
 }
 
-cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints) {
+// The order of azure-identity's DefaultAzureCredential.
+cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, AzAccount account) {
   std::string login = environment("AZURE_AUTHORITY_HOST");
   if (login.ends_with('/')) login.pop_back();
   login = endpoints.text("login", login.empty() ? "https://login.microsoftonline.com" : login);
@@ -210,7 +208,6 @@ cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints) {
   // Which of several identities that were given to the machine.
   if (const std::string client = environment("AZURE_CLIENT_ID"); !client.empty()) machine += "&client_id=" + client;
   const bool told = !endpoints["metadata"].is_null();
-  const auto failed = std::make_shared<std::optional<Error>>();
   std::vector<cloud::KeySource> sources{
       {"AZURE_CLIENT_SECRET", [&loop, login, resource](CancelToken t) {
          return from_environment(loop, login, resource, std::move(t));
@@ -221,10 +218,10 @@ cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints) {
       {"AZURE_FEDERATED_TOKEN_FILE", [&loop, login, resource](CancelToken t) {
          return from_workload(loop, login, resource, std::move(t));
        }},
-      {"az", [&loop, resource, failed](CancelToken t) { return from_az(loop, resource, failed, std::move(t)); }},
-      {"this machine's identity", [&loop, machine, told, failed](CancelToken t) {
-         return from_machine(loop, machine, told, failed, std::move(t));
-       }}};
+      {"this machine's identity", [&loop, machine, told](CancelToken t) {
+         return from_machine(loop, machine, told, std::move(t));
+       }},
+      {"az", [&loop, resource, account](CancelToken t) { return from_az(loop, resource, account, std::move(t)); }}};
   return {loop, "azure", std::move(sources),
           "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH), or run: "
           "az login"};

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/provider/outcome.hpp"
+
 namespace rille::provider::cloud {
 
 namespace {
@@ -124,12 +126,14 @@ Async<Value> Api::attempt(const std::string& operation, net::Parts parts, Effect
   request.retry.attempts = 1;
   request.redirects_max = 0;
   request.total_timeout_ms = options_.timeout_ms;
-  if (effect == Effect::lasting) request.idempotent = false;  // also a PUT: never sent again over another connection
+  if (effect.lasts) request.idempotent = false;  // also a PUT: never sent again over another connection
   const auto sign = [this, &parts, &found](net::HttpRequest& out) -> Result<> {
     options_.sign(parts, found.keys, now_us()).put_into(out);
     return success();
   };
   request.prepare = sign;
+  if (effect.send_by_wall_us > 0)
+    request.at_send = [this, effect] { return in_time(effect.send_by_wall_us, loop_.clock().wall_us()); };
   trouble = Trouble::transient;
   Result<net::HttpResponse> response = co_await http_.send(std::move(request), token);
   if (!response) {
@@ -137,7 +141,7 @@ Async<Value> Api::attempt(const std::string& operation, net::Parts parts, Effect
     e.message = fmt::format("{} {}: {}", options_.provider, operation, e.message);
     e.provider = options_.provider;
     e.operation = operation;
-    if (e.kind == ErrorKind::cancelled || e.kind == ErrorKind::config) trouble = Trouble::invalid;
+    if (e.kind == ErrorKind::cancelled || e.kind == ErrorKind::config || is_late(e)) trouble = Trouble::invalid;
     co_return e;
   }
   learn_skew(*response);
@@ -148,10 +152,12 @@ Async<Value> Api::attempt(const std::string& operation, net::Parts parts, Effect
 
 Async<Value> Api::call(std::string operation, net::Parts parts, Effect effect, CancelToken token) {
   bool corrected = false, renewed = false;
+  std::optional<Error> open;  // of an attempt whose effect is not known
   for (int n = 1;; ++n) {
     Trouble trouble = Trouble::invalid;
     const std::int64_t skew_before_us = skew_us_;
     Result<Value> answer = co_await attempt(operation, parts, effect, token, trouble);
+    if (!answer && is_late(answer.error()) && open) co_return std::move(*open);  // it was sent
     if (answer || token.cancelled() || n == attempts_max) co_return answer;
     if (trouble == Trouble::clock && !corrected && skew_us_ != skew_before_us) {
       corrected = true;
@@ -162,8 +168,9 @@ Async<Value> Api::call(std::string operation, net::Parts parts, Effect effect, C
       credentials_.forget();
       continue;
     }
-    const bool again = trouble == Trouble::throttle || (trouble == Trouble::transient && effect == Effect::none);
+    const bool again = trouble == Trouble::throttle || (trouble == Trouble::transient && !effect.lasts);
     if (!again) co_return answer;
+    if (trouble == Trouble::transient) open = answer.error();
     const std::int64_t first_ms = trouble == Trouble::throttle ? options_.throttle_ms : base_ms;
     const std::int64_t most_ms = std::min(cap_ms, first_ms << (n - 1));
     std::uniform_int_distribution<std::int64_t> jitter(0, most_ms);

@@ -58,8 +58,16 @@ struct ApiOptions {
   std::string client_certificate = {}, client_key = {};  // PEM; where it knows its clients by certificates
 };
 
-// Whether a call may be sent again after an answer that leaves its effect open.
-enum class Effect { none, lasting };
+// What a call does. A lasting one is not sent again after an answer that leaves its effect open. One that is paid for
+// says by when it must leave: CreateRequest::send_by_wall_us, held to in each attempt once the connection stands.
+struct Effect {
+  bool lasts = false;
+  std::int64_t send_by_wall_us = 0;  // by our clock; 0: any time
+
+  static const Effect none, lasting;
+  constexpr Effect by(std::int64_t wall_us) const { return {lasts, wall_us}; }
+};
+inline constexpr Effect Effect::none{false, 0}, Effect::lasting{true, 0};
 
 class Api {
  public:

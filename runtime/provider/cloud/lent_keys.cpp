@@ -132,7 +132,7 @@ Error without_secrets(Error error, std::vector<std::string> secrets) {
 Async<Value> ask_loan(Loop& loop, Loan loan, CancelToken token) {
   CredentialChain chain(loop, loan.options.provider, std::move(loan.who), "");
   Api api(loop, std::move(loan.options), chain);
-  Result<Value> answer = co_await api.call(loan.operation, std::move(loan.parts), Effect::none, token);
+  Result<Value> answer = co_await api.call(loan.operation, std::move(loan.parts), loan.effect, token);
   if (answer || token.cancelled()) co_return answer;
   Error e = std::move(answer).error();
   // That there is no such role is no matter of a machine's state, nor of a request's form.

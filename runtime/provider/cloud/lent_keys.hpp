@@ -48,6 +48,7 @@ struct Loan {
   std::string operation;
   std::vector<std::string> secrets;  // what no message may repeat
   net::Parts parts;
+  Effect effect = Effect::none;
 };
 // The error, and its causes, with "***" for each secret that a service has told back.
 Error without_secrets(Error error, std::vector<std::string> secrets);

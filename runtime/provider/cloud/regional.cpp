@@ -9,6 +9,7 @@
 #include "runtime/base/units.hpp"
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
+#include "runtime/provider/cloud/settings.hpp"
 
 namespace rille::provider::cloud {
 
@@ -19,10 +20,13 @@ constexpr std::string_view spot_mark = ":spot";
 
 class Regional final : public Provider {
  public:
+  // The driver of a region that is not among them; null: there is none.
+  using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
+
   Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions,
-           std::vector<std::string> known, Elsewhere elsewhere)
+           std::vector<std::string> known, Elsewhere elsewhere, bool divided)
       : loop_(loop), name_(std::move(name)), traits_(std::move(traits)), regions_(std::move(regions)),
-        known_(std::move(known)), elsewhere_(std::move(elsewhere)) {}
+        known_(std::move(known)), elsewhere_(std::move(elsewhere)), divided_(divided) {}
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
@@ -78,8 +82,10 @@ class Regional final : public Provider {
     if (!is_ours(own)) co_return gone;
     RILLE_CO_TRY(RegionDriver * driver, reach(where));
     Result<Machine> found = co_await driver->describe(own, token);
-    if (!found && found.error().http_status == 404) co_return gone;
-    if (!found) co_return named(found.error(), "describe");
+    if (!found && found.error().http_status != 404) co_return named(found.error(), "describe");
+    if (found && found->state != MachineState::gone) note(where, id), note(where, found->tag);
+    else if (in_doubt(where, id)) co_return named(not_seen(where), "describe");
+    if (!found) co_return gone;
     found->id = id;
     co_return found;
   }
@@ -114,11 +120,13 @@ class Regional final : public Provider {
       for (Machine& m : *answers[i]) {
         if (m.state == MachineState::gone || !m.tag.starts_with(tag_prefix)) continue;
         m.id = id_of(*drivers[i], m.id);
+        note(drivers[i]->region(), tag_prefix);
         // A page may repeat what the one before has shown.
         if (seen.insert(m.id).second) out.machines.push_back(std::move(m));
       }
     }
     if (out.unasked.size() == drivers.size()) co_return *out.unasked.front().problem;
+    if (in_doubt(region, tag_prefix)) co_return named(not_seen(region), "list");
     co_return out;
   }
 
@@ -126,7 +134,10 @@ class Regional final : public Provider {
     const auto [where, own] = split_machine(id);
     if (!is_ours(own)) co_return success();
     RILLE_CO_TRY(RegionDriver * driver, reach(where));
-    Result<> done = co_await driver->terminate(own, token);
+    // Once it is ended nobody can tell any more whether it was there.
+    const std::string mine = own;
+    if (in_doubt(where, id)) RILLE_CO_CHECK(co_await describe(id, token));
+    Result<> done = co_await driver->terminate(mine, token);
     if (!done && done.error().http_status != 404) co_return named(done.error(), "terminate");
     co_return success();
   }
@@ -230,6 +241,21 @@ class Regional final : public Provider {
     return reached_.back().get();
   }
 
+  bool is_named(const std::string& region) const { return region.empty() || find(region); }
+  void note(const std::string& region, const std::string& what) {
+    if (divided_ && !is_named(region)) seen_.insert(region + " " + what);
+  }
+  // Whether what is not there, a machine by its id or by its tag, may be where nobody looks.
+  bool in_doubt(const std::string& region, const std::string& what) const {
+    return divided_ && !is_named(region) && !seen_.contains(region + " " + what);
+  }
+  Error not_seen(const std::string& region) const {
+    return make_error(ErrorKind::config,
+                      fmt::format("the settings of {} have no region '{}' any more, and what they say of all regions "
+                                  "does not lead to what was rented there", name_, region),
+                      "put it back, as it was, until what was rented there is released");
+  }
+
   // A region that is misspelt fails in each cloud's own way, and none says so.
   Error in_region(Error error, const std::string& region) const {
     const std::string near = did_you_mean(region, known_);
@@ -270,6 +296,8 @@ class Regional final : public Provider {
   std::vector<std::unique_ptr<RegionDriver>> regions_, reached_;
   std::vector<std::string> known_;
   Elsewhere elsewhere_;
+  bool divided_;
+  std::set<std::string> seen_;          // where settings say no more which part of the account to look at
 };
 
 }  // namespace
@@ -307,14 +335,29 @@ Result<std::vector<Offer>> only_there(const std::string& provider, std::vector<O
 std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,
                                         std::vector<std::unique_ptr<RegionDriver>> regions,
                                         std::vector<std::string> known) {
-  return make_regional(loop, std::move(name), std::move(traits), std::move(regions), std::move(known), {});
+  return std::make_unique<Regional>(loop, std::move(name), std::move(traits), std::move(regions), std::move(known),
+                                    nullptr, false);
 }
 
-std::unique_ptr<Provider> make_regional(Loop& loop, std::string name, Traits traits,
-                                        std::vector<std::unique_ptr<RegionDriver>> regions,
-                                        std::vector<std::string> known, Elsewhere elsewhere) {
-  return std::make_unique<Regional>(loop, std::move(name), std::move(traits), std::move(regions), std::move(known),
-                                    std::move(elsewhere));
+Result<std::unique_ptr<Provider>> make_regional(const Setup& setup,
+                                                const std::vector<std::pair<std::string, Value>>& regions,
+                                                RegionalCloud cloud) {
+  std::vector<std::unique_ptr<RegionDriver>> drivers;
+  for (const auto& [region, settings] : regions) {
+    RILLE_TRY(std::unique_ptr<RegionDriver> driver, cloud.driver_of(region, settings, true));
+    drivers.push_back(std::move(driver));
+  }
+  RILLE_TRY(Traits traits, read_traits(setup.settings["traits"], std::move(cloud.traits)));
+  const auto elsewhere = [name = cloud.name, all = setup.settings, driver_of = std::move(cloud.driver_of)](
+                             const std::string& region) -> Result<std::unique_ptr<RegionDriver>> {
+    Value only_it = all;
+    only_it.set("regions", Value::Array{Value(region)});
+    RILLE_TRY(const auto there, region_settings(name, only_it, region));
+    return driver_of(region, there.front().second, false);
+  };
+  return std::unique_ptr<Provider>(std::make_unique<Regional>(setup.loop, cloud.name, std::move(traits),
+                                                              std::move(drivers), std::move(cloud.known), elsewhere,
+                                                              cloud.divided));
 }
 
 }  // namespace rille::provider::cloud

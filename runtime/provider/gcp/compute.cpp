@@ -294,11 +294,12 @@ Async<PriceList> Compute::prices(bool spot, CancelToken token) {
   co_return make_error(ErrorKind::integrity, fmt::format("the price list has more than {} pages", pages_max));
 }
 
-Async<> Compute::insert(std::string zone, Value instance, std::string request_id, CancelToken token) {
+Async<> Compute::insert(std::string zone, Value instance, std::string request_id, std::int64_t send_by_wall_us,
+                        CancelToken token) {
   const std::string name = instance.text("name");
   net::Query query{{"requestId", std::move(request_id)}};
   Result<Value> answer = co_await call("POST", "/zones/" + zone + "/instances", std::move(query), std::move(instance),
-                                       Effect::lasting, token);
+                                       Effect::lasting.by(send_by_wall_us), token);
   if (!answer && answer.error().http_status == 409) {  // an earlier send made it, and its request id is forgotten
     const Result<Instance> there = co_await describe(zone, name, token);
     if (there && !there->tag.empty()) co_return success();

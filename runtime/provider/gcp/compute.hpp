@@ -41,7 +41,8 @@ class Compute {
   Async<std::vector<Offer>> types(std::string zone, CancelToken token);
   Async<PriceList> prices(bool spot, CancelToken token);
   // Waits for the operation: stock runs out there. One of that name that is there already is it.
-  Async<> insert(std::string zone, Value instance, std::string request_id, CancelToken token);
+  Async<> insert(std::string zone, Value instance, std::string request_id, std::int64_t send_by_wall_us,
+                 CancelToken token);
   Async<Instance> describe(std::string zone, std::string name, CancelToken token);
   Async<std::vector<Instance>> list(CancelToken token);  // of the region, all pages, those that bear our label
   Async<> remove(std::string zone, std::string name, CancelToken token);

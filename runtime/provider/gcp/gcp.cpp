@@ -8,7 +8,7 @@
 #include "runtime/base/base64.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
-#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/ssh_from.hpp"
@@ -44,7 +44,7 @@ const char* const known_regions[] = {
     "australia-southeast1", "australia-southeast2", "me-west1", "me-central1", "me-central2", "africa-south1"};
 
 struct Settings {
-  std::string zone, image, vpc, subnet, security_group, disk_kind, kms_key;
+  std::string project, zone, image, vpc, subnet, security_group, disk_kind, kms_key;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
   std::vector<std::string> ssh_from;    // none: the network's own rules say who gets in
@@ -89,10 +89,9 @@ Result<std::string> startup_script(const std::string& base64) {
 
 class Region final : public cloud::RegionDriver {
  public:
-  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, const std::string& project,
-         Settings settings)
+  Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        compute_(loop, account_->chain, name, project, settings_.endpoints) {}
+        compute_(loop, account_->chain, name, settings_.project, settings_.endpoints) {}
   const std::string& region() const override { return compute_.region(); }
   bool is_id(std::string_view id) const override { return id.find('/') != id.npos; }
 
@@ -127,7 +126,8 @@ class Region final : public cloud::RegionDriver {
     Result<> done;
     if (!settings_.ssh_from.empty())
       done = co_await compute_.narrow_ssh(own, rule, request.tag, settings_.vpc, settings_.ssh_from, token);
-    if (done) done = co_await compute_.insert(settings_.zone, std::move(order), request.token, token);
+    if (done)
+      done = co_await compute_.insert(settings_.zone, std::move(order), request.token, request.send_by_wall_us, token);
     if (done) co_return made;
     // Refused for good: what was made for it goes, too.
     if (is_definitive(done.error()) && !settings_.ssh_from.empty()) co_await widen_again(own, rule, token);
@@ -355,6 +355,33 @@ Result<std::string> project_of(const std::string& named, const std::string& key)
                     "set GOOGLE_CLOUD_PROJECT, or \"project\" in the provider's settings");
 }
 
+Result<Settings> read_settings(const Value& of_region, const std::string& key) {
+  cloud::SettingsReader read("gcp", of_region);
+  Settings s;
+  s.project = read.text("project");
+  read.text("credentials");
+  s.zone = read.text("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
+  s.image = read.text("image", "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64");
+  s.vpc = read.text("vpc", read.text("network", "global/networks/default"));
+  s.subnet = read.text("subnet");
+  s.security_group = read.text("security_group");
+  s.kms_key = read.text("kms_key");
+  s.reservation = read.text_by_type("reservation");
+  s.public_address = read.flag("public_address", true);
+  if (const Value from = read.any("ssh_from"); !from.is_null()) {
+    RILLE_TRY(s.ssh_from, cloud::read_ssh_from("gcp", from));
+    if (!s.subnet.empty() && of_region["vpc"].is_null() && of_region["network"].is_null())
+      return make_error(ErrorKind::config, "gcp: ssh_from makes rules of a network, and only its subnet is named",
+                        "name the network of the subnet, too: \"vpc\": \"global/networks/NAME\"");
+  }
+  s.disk_kind = read.text("disk_kind", "pd-balanced");
+  s.disk_bytes = read.bytes("disk", s.disk_bytes);
+  s.endpoints = read.object("endpoints");
+  RILLE_CHECK(read.done());
+  RILLE_TRY(s.project, project_of(s.project, key));
+  return s;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
@@ -364,33 +391,6 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const std::string key = setup.settings.text("credentials");
   const auto account = std::make_shared<Account>(setup.loop, key, setup.settings["endpoints"], std::move(keys));
-  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
-  for (const auto& [name, settings] : regions) {
-    cloud::SettingsReader read("gcp", settings);
-    Settings s;
-    const std::string project = read.text("project");
-    read.text("credentials");
-    s.zone = read.text("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
-    s.image = read.text("image", "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64");
-    s.vpc = read.text("vpc", read.text("network", "global/networks/default"));
-    s.subnet = read.text("subnet");
-    s.security_group = read.text("security_group");
-    s.kms_key = read.text("kms_key");
-    s.reservation = read.text_by_type("reservation");
-    s.public_address = read.flag("public_address", true);
-    if (const Value from = read.any("ssh_from"); !from.is_null()) {
-      RILLE_TRY(s.ssh_from, cloud::read_ssh_from("gcp", from));
-      if (!s.subnet.empty() && settings["vpc"].is_null() && settings["network"].is_null())
-        return make_error(ErrorKind::config, "gcp: ssh_from makes rules of a network, and only its subnet is named",
-                          "name the network of the subnet, too: \"vpc\": \"global/networks/NAME\"");
-    }
-    s.disk_kind = read.text("disk_kind", "pd-balanced");
-    s.disk_bytes = read.bytes("disk", s.disk_bytes);
-    s.endpoints = read.object("endpoints");
-    RILLE_CHECK(read.done());
-    RILLE_TRY(const std::string project_id, project_of(project, key));
-    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, project_id, std::move(s)));
-  }
   Traits traits;
   traits.token_lifetime_ms = 30LL * 60'000;  // 60 min are said; later the name alone keeps it one machine
   traits.create_timeout_ms = 480'000;        // create waits for its operations: two rules, and the machine
@@ -399,9 +399,14 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
   traits.teardown_ms = release_margin_s * 1000;
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 30;
-  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "gcp", std::move(traits), std::move(drivers),
-                              {std::begin(known_regions), std::end(known_regions)});
+  cloud::RegionalCloud gcp{"gcp", std::move(traits), {std::begin(known_regions), std::end(known_regions)},
+                           true};
+  gcp.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,
+                                                bool) -> cloud::MadeDriver {
+    RILLE_TRY(Settings own, read_settings(settings, account->named_key));
+    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+  };
+  return cloud::make_regional(setup, regions, std::move(gcp));
 }
 
 }  // namespace rille::provider

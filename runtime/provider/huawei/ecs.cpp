@@ -271,12 +271,13 @@ Async<> Ecs::clear(std::vector<std::string> ids, CancelToken token) {
   co_return success();
 }
 
-Async<std::string> Ecs::create(Value server, std::string client_token, CancelToken token) {
+Async<std::string> Ecs::create(Value server, std::string client_token, std::int64_t send_by_wall_us,
+                               CancelToken token) {
   Value asked;
   asked.set("server", std::move(server));
   net::Query none;
   const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers", std::move(none), std::move(asked),
-                                             Effect::lasting, token, std::move(client_token));
+                                             Effect::lasting.by(send_by_wall_us), token, std::move(client_token));
   if (!answer) co_return refused(answer.error());
   const Result<Value> ended = co_await finished(answer->text("job_id"), create_patience_ms, token);
   if (!ended) co_return left_open(ended.error());

@@ -28,7 +28,8 @@ class Ecs {
   // `reserved`: for years, too, which is a second call.
   Async<cloud::Price> price(std::string flavor, std::string zone, bool spot, bool reserved, CancelToken token);
   // Waits for the job: stock runs out there. A server that could not be made is deleted before the error is given.
-  Async<std::string> create(Value server, std::string client_token, CancelToken token);  // the new server's id
+  // The new server's id.
+  Async<std::string> create(Value server, std::string client_token, std::int64_t send_by_wall_us, CancelToken token);
   Async<Server> describe(std::string id, CancelToken token);
   Async<std::vector<Server>> list(CancelToken token);  // all pages; those that bear our tag
   Async<> remove(std::string id, CancelToken token);   // with its disks and its address

@@ -7,7 +7,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/prices.hpp"
-#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/huawei/ecs.hpp"
@@ -79,7 +79,7 @@ class Region final : public cloud::RegionDriver {
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     RILLE_CO_TRY(Value order, order_of(request, type));
     Machine made;
-    RILLE_CO_TRY(made.id, co_await ecs_.create(std::move(order), request.token, token));
+    RILLE_CO_TRY(made.id, co_await ecs_.create(std::move(order), request.token, request.send_by_wall_us, token));
     co_return made;
   }
 
@@ -179,6 +179,29 @@ class Region final : public cloud::RegionDriver {
   cloud::PriceBook prices_;
 };
 
+// `only`: it is the only region that is named.
+Result<Settings> read_settings(const Value& of_region, bool named, bool only) {
+  cloud::SettingsReader read("huawei", of_region);
+  Settings s;
+  // A project is one region's: the variable can only mean one.
+  s.project = read.text("project", only ? cloud::environment("HUAWEICLOUD_SDK_PROJECT_ID") : "");
+  if (!named) s.project.clear();  // it is asked for
+  s.image = read.text("image");
+  s.zone = read.text("zone");
+  s.vpc = read.text("vpc");
+  s.subnet = read.text("subnet");
+  s.security_group = read.text("security_group");
+  s.disk_kind = read.text("disk_kind", "GPSSD");
+  s.address_kind = read.text("address_kind", "5_bgp");
+  s.kms_key = read.text("kms_key");
+  s.public_address = read.flag("public_address", true);
+  s.disk_bytes = read.bytes("disk", s.disk_bytes);
+  s.reserved_prices = read.flag("reserved_prices", false);
+  s.endpoints = read.object("endpoints");
+  RILLE_CHECK(read.done());
+  return s;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
@@ -188,27 +211,6 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
                                                  std::move(keys));
-  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
-  for (const auto& [name, settings] : regions) {
-    cloud::SettingsReader read("huawei", settings);
-    Settings s;
-    // A project is one region's: the variable can only mean one.
-    s.project = read.text("project", regions.size() == 1 ? cloud::environment("HUAWEICLOUD_SDK_PROJECT_ID") : "");
-    s.image = read.text("image");
-    s.zone = read.text("zone");
-    s.vpc = read.text("vpc");
-    s.subnet = read.text("subnet");
-    s.security_group = read.text("security_group");
-    s.disk_kind = read.text("disk_kind", "GPSSD");
-    s.address_kind = read.text("address_kind", "5_bgp");
-    s.kms_key = read.text("kms_key");
-    s.public_address = read.flag("public_address", true);
-    s.disk_bytes = read.bytes("disk", s.disk_bytes);
-    s.reserved_prices = read.flag("reserved_prices", false);
-    s.endpoints = read.object("endpoints");
-    RILLE_CHECK(read.done());
-    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
-  }
   Traits traits;
   traits.token_lifetime_ms = 0;          // nowhere said: what is uncertain is looked for by tag
   traits.create_timeout_ms = 360'000;    // create waits for its job
@@ -217,9 +219,14 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 300;
   traits.currency = "CNY";
-  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "huawei", std::move(traits), std::move(drivers),
-                              {std::begin(known_regions), std::end(known_regions)});
+  cloud::RegionalCloud huawei{"huawei", std::move(traits), {std::begin(known_regions), std::end(known_regions)},
+                              true};
+  huawei.driver_of = [&loop = setup.loop, account, only = regions.size() == 1](
+                         const std::string& name, const Value& settings, bool named) -> cloud::MadeDriver {
+    RILLE_TRY(Settings own, read_settings(settings, named, only));
+    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+  };
+  return cloud::make_regional(setup, regions, std::move(huawei));
 }
 
 }  // namespace rille::provider

@@ -80,7 +80,7 @@ class Kubernetes final : public Provider {
     RILLE_CO_CHECK(co_await open(token));
     const std::string id = kube_name(request.tag);
     Result<Value> made = co_await send("POST", "create", jobs(), kube_job(request, settings_, loop_.clock().wall_us()),
-                                       token);
+                                       token, request.send_by_wall_us);
     if (!made && made.error().code != "AlreadyExists") co_return named(made.error(), "create");
     const std::int64_t until_ms = now_ms() + settings_.wait_ms;
     int unseen = 0;
@@ -238,15 +238,16 @@ class Kubernetes final : public Provider {
     return out;
   }
 
-  Async<Value> send(const char* method, std::string operation, std::string path, Value body, CancelToken token) {
+  Async<Value> send(const char* method, std::string operation, std::string path, Value body, CancelToken token,
+                    std::int64_t send_by_wall_us = 0) {
     net::Parts parts = base(method, std::move(path));
     const bool lasting = !body.is_null();
     if (lasting) {
       parts.set_header("Content-Type", "application/json");
       parts.body = body.to_json();
     }
-    co_return co_await api_->call(std::move(operation), std::move(parts), lasting ? Effect::lasting : Effect::none,
-                                  token);
+    const Effect effect = (lasting ? Effect::lasting : Effect::none).by(send_by_wall_us);
+    co_return co_await api_->call(std::move(operation), std::move(parts), effect, token);
   }
 
   Async<Value::Array> pages(std::string operation, std::string path, net::Query query, CancelToken token) {

@@ -120,9 +120,9 @@ Async<std::vector<Offer>> Instances::sold(CancelToken token) {
   co_return out;
 }
 
-Async<std::string> Instances::launch(Value request, CancelToken token) {
+Async<std::string> Instances::launch(Value request, std::int64_t send_by_wall_us, CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("launchInstance", "POST", "/instance-operations/launch",
-                                                 std::move(request), Effect::lasting, token));
+                                                 std::move(request), Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["instance_ids"]);
   if (ids.empty() || !ids[0].as_string())
     co_return make_error(ErrorKind::network, "launchInstance: the answer names no instance: " + answer.to_json());

@@ -24,7 +24,7 @@ class Instances {
 
   // A row per region with capacity, with prices; id: the type's name.
   Async<std::vector<Offer>> sold(CancelToken token);
-  Async<std::string> launch(Value request, CancelToken token);               // the new instance's id
+  Async<std::string> launch(Value request, std::int64_t send_by_wall_us, CancelToken token);  // the new instance's id
   Async<Instance> describe(std::string id, CancelToken token);               // http_status 404
   Async<std::vector<Instance>> list(CancelToken token);
   Async<> terminate(std::string id, CancelToken token);                      // http_status 404

@@ -59,7 +59,7 @@ class Cloud final : public cloud::Everywhere {
     order.set("tags", Value::Array{Value().set("key", tag_key).set("value", request.tag)});
     if (!settings_.image.empty()) order.set("image", Value().set("family", settings_.image));
     Machine made;
-    RILLE_CO_TRY(made.id, co_await instances_.launch(std::move(order), token));
+    RILLE_CO_TRY(made.id, co_await instances_.launch(std::move(order), request.send_by_wall_us, token));
     co_return made;
   }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/base/value.hpp"
 #include "runtime/net/http.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::provider {
 
@@ -32,7 +33,7 @@ class Remote final : public Provider {
   }
 
   Async<Machine> create(CreateRequest request, CancelToken token) override {
-    RILLE_CO_TRY(Value answer, co_await call("create", request.to_value(), token));
+    RILLE_CO_TRY(Value answer, co_await call("create", request.to_value(), token, request.send_by_wall_us));
     co_return Machine::from_value(answer);
   }
 
@@ -96,7 +97,7 @@ class Remote final : public Provider {
   }
 
   // One attempt: who repeats it is the lease layer, which knows what may be repeated.
-  Async<Value> call(std::string operation, Value body, CancelToken token) {
+  Async<Value> call(std::string operation, Value body, CancelToken token, std::int64_t send_by_wall_us = 0) {
     net::HttpRequest request;
     request.method = "POST";
     request.url = url_ + "/" + operation;
@@ -106,6 +107,7 @@ class Remote final : public Provider {
     request.total_timeout_ms = traits_.create_timeout_ms;
     request.response_bytes_max = answer_bytes_max;
     request.idempotent = true;
+    request.at_send = [this, send_by_wall_us] { return in_time(send_by_wall_us, http_.loop().clock().wall_us()); };
     net::HttpRequest sent = request;
     Result<net::HttpResponse> response = co_await http_.send(std::move(request), token);
     if (!response) co_return named(response.error(), operation);

@@ -170,6 +170,7 @@ Async<Shapes> Pods::shapes(std::vector<int> counts, CancelToken token) {
 }
 
 Async<std::string> Pods::create(Order order, CancelToken token) {
+  const Effect effect = Effect::lasting.by(order.send_by_wall_us);
   Value body;
   body.set("name", order.name);
   Value pod;
@@ -184,7 +185,7 @@ Async<std::string> Pods::create(Order order, CancelToken token) {
     RILLE_CO_TRY(const Value data, co_await ask("podRentInterruptable",
                                                 "mutation($input: PodRentInterruptableInput!) { "
                                                 "podRentInterruptable(input: $input) { id } }",
-                                                std::move(variables), Effect::lasting, token));
+                                                std::move(variables), effect, token));
     pod = data["podRentInterruptable"];
   } else {
     body.set("image", order.image).set("args", order.start_command).set("disk", order.disk_gb);
@@ -192,7 +193,7 @@ Async<std::string> Pods::create(Order order, CancelToken token) {
     body.set("gpu", Value().set("id", order.gpu).set("count", order.count));
     body.set("dataCenterIds", Value::Array{Value(order.center)});
     net::Parts parts = cloud::json_request("POST", rest_url_, "/pods", body);
-    RILLE_CO_TRY(pod, co_await rest_.call("createPod", std::move(parts), Effect::lasting, token));
+    RILLE_CO_TRY(pod, co_await rest_.call("createPod", std::move(parts), effect, token));
   }
   // Nothing, where there should be a pod: whether there is one is not known.
   if (pod.text("id").empty())

@@ -34,6 +34,7 @@ struct Order {
   int count = 1;
   std::int64_t disk_gb = 0;
   Micros bid_micros_per_gpu_hour = 0;  // 0: on demand
+  std::int64_t send_by_wall_us = 0;
 };
 
 struct Pod {

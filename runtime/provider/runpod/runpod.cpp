@@ -64,6 +64,7 @@ class Cloud final : public cloud::Everywhere {
     RILLE_CO_TRY(const std::string script, access_.script(request, true, script_bytes_max));
     Order order;
     order.name = request.tag;
+    order.send_by_wall_us = request.send_by_wall_us;
     order.image = settings_.image;
     // The image's own start, where it has one, keeps the container alive; else nothing has to.
     order.start_command = fmt::format("sh -c 'echo {} | base64 -d | sh; [ -x /start.sh ] && exec /start.sh; "

@@ -9,6 +9,7 @@
 #include "runtime/loop/command.hpp"
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/outcome.hpp"
 #include "runtime/provider/ssh/hosts.hpp"
 #include "runtime/provider/ssh/scripts.hpp"
 #include "runtime/store/file.hpp"
@@ -126,6 +127,8 @@ class Ssh final : public Provider {
     probes_[i].reset();
     RILLE_CO_CHECK(note_host(request.tag, host.name));
     std::vector<std::string> words{instance, file.to_json(), std::to_string(host.slots)};
+    const Result<> soon = in_time(request.send_by_wall_us, loop_.clock().wall_us());
+    if (!soon) co_return named(soon.error(), "create");
     RILLE_CO_TRY(const CommandResult done, co_await run(host, ssh_scripts::create, std::move(words), token));
     if (done.status.code == ssh_scripts::no_slot)
       co_return named(make_error(ErrorKind::capacity, fmt::format("host '{}' has no free slot of its {}", host.name,

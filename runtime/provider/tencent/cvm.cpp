@@ -192,8 +192,9 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
   co_return out;
 }
 
-Async<std::string> Cvm::run(Value request, CancelToken token) {
-  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(request), Effect::lasting, token));
+Async<std::string> Cvm::run(Value request, std::int64_t send_by_wall_us, CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(request),
+                                                 Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["InstanceIdSet"]);
   if (ids.empty() || !ids[0].as_string())
     co_return make_error(ErrorKind::integrity, "RunInstances: the answer names no instance: " + answer.to_json());

@@ -6,7 +6,7 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
-#include "runtime/provider/cloud/regional.hpp"
+#include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/tencent/cam.hpp"
@@ -29,6 +29,8 @@ const char* const known_regions[] = {
     "ap-beijing", "ap-shanghai", "ap-guangzhou", "ap-nanjing", "ap-chengdu", "ap-chongqing", "ap-hongkong",
     "ap-singapore", "ap-bangkok", "ap-jakarta", "ap-seoul", "ap-tokyo", "na-siliconvalley", "na-ashburn",
     "sa-saopaulo", "eu-frankfurt"};
+
+constexpr const char* usual_currency = "CNY";
 
 struct Settings {
   std::string image, vpc, subnet, security_group, zone, disk_kind, currency;
@@ -72,7 +74,7 @@ class Region final : public cloud::RegionDriver {
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     RILLE_CO_TRY(Value order, order_of(request, type));
     Machine made;
-    RILLE_CO_TRY(made.id, co_await cvm_.run(std::move(order), token));
+    RILLE_CO_TRY(made.id, co_await cvm_.run(std::move(order), request.send_by_wall_us, token));
     co_return made;
   }
 
@@ -191,6 +193,26 @@ class Region final : public cloud::RegionDriver {
   Cam cam_;
 };
 
+Result<Settings> read_settings(const Value& of_region) {
+  cloud::SettingsReader read("tencent", of_region);
+  Settings s;
+  s.image = read.text("image");
+  s.zone = read.text("zone");
+  s.vpc = read.text("vpc");
+  s.subnet = read.text("subnet");
+  s.security_group = read.text("security_group");
+  s.disk_kind = read.text("disk_kind", "CLOUD_BSSD");
+  s.disk_bytes = read.bytes("disk", s.disk_bytes);
+  s.endpoints = read.object("endpoints");
+  s.currency = read.text("currency", usual_currency);
+  s.public_address = read.flag("public_address", true);
+  RILLE_CHECK(read.done());
+  if (s.currency != "CNY" && s.currency != "USD")  // the API names none: prices are in the account's
+    return make_error(ErrorKind::config, fmt::format("tencent: currency = \"{}\"", s.currency),
+                      "\"CNY\", or \"USD\" for an account of the international site");
+  return s;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
@@ -200,32 +222,13 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
                                                  std::move(keys));
-  std::vector<std::unique_ptr<cloud::RegionDriver>> drivers;
-  std::string currency;
-  for (const auto& [name, settings] : regions) {
-    cloud::SettingsReader read("tencent", settings);
-    Settings s;
-    s.image = read.text("image");
-    s.zone = read.text("zone");
-    s.vpc = read.text("vpc");
-    s.subnet = read.text("subnet");
-    s.security_group = read.text("security_group");
-    s.disk_kind = read.text("disk_kind", "CLOUD_BSSD");
-    s.disk_bytes = read.bytes("disk", s.disk_bytes);
-    s.endpoints = read.object("endpoints");
-    s.currency = read.text("currency", "CNY");
-    s.public_address = read.flag("public_address", true);
-    RILLE_CHECK(read.done());
-    if (s.currency != "CNY" && s.currency != "USD")  // the API names none: prices are in the account's
-      return make_error(ErrorKind::config, fmt::format("tencent: currency = \"{}\"", s.currency),
-                        "\"CNY\", or \"USD\" for an account of the international site");
-    if (currency.empty()) currency = s.currency;
-    if (s.currency != currency)
+  const auto currency_of = [](const Value& settings) { return settings.text("currency", usual_currency); };
+  const std::string currency = currency_of(regions.front().second);
+  for (const auto& [name, settings] : regions)
+    if (currency_of(settings) != currency)
       return make_error(ErrorKind::config, fmt::format("tencent: region {} is paid in {}, another one in {}", name,
-                                                       s.currency, currency),
+                                                       currency_of(settings), currency),
                         "an account has one currency: say it once, beside \"regions\"");
-    drivers.push_back(std::make_unique<Region>(setup.loop, account, name, std::move(s)));
-  }
   Traits traits;
   traits.token_lifetime_ms = 0;  // nowhere confirmed: what is uncertain is looked for by tag
   traits.visibility_lag_ms = 60'000;
@@ -233,9 +236,13 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 120;
   traits.currency = currency;
-  RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
-  return cloud::make_regional(setup.loop, "tencent", std::move(traits), std::move(drivers),
-                              {std::begin(known_regions), std::end(known_regions)});
+  cloud::RegionalCloud tencent{"tencent", std::move(traits), {std::begin(known_regions), std::end(known_regions)}};
+  tencent.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,
+                                                    bool) -> cloud::MadeDriver {
+    RILLE_TRY(Settings own, read_settings(settings));
+    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+  };
+  return cloud::make_regional(setup, regions, std::move(tencent));
 }
 
 }  // namespace rille::provider

@@ -162,9 +162,10 @@ Async<std::vector<Offer>> Market::asks(OfferQuery query, CancelToken token) {
   co_return out;
 }
 
-Async<std::string> Market::rent(std::string ask, Value request, CancelToken token) {
+Async<std::string> Market::rent(std::string ask, Value request, std::int64_t send_by_wall_us, CancelToken token) {
   net::Parts parts = cloud::json_request("PUT", url_, "/v0/asks/" + net::percent_encode(ask) + "/", request);
-  Result<Value> answer = co_await call("createInstance", std::move(parts), Effect::lasting, token);
+  Result<Value> answer = co_await call("createInstance", std::move(parts), Effect::lasting.by(send_by_wall_us),
+                                       token);
   if (const std::string stray = answer ? "" : answer.error().request_id; !stray.empty()) {
     const Result<> ended = co_await destroy(stray, CancelToken());  // although this call may be cancelled
     if (!ended && ended.error().http_status != 404) {

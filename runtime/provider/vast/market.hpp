@@ -30,7 +30,8 @@ class Market {
 
   // The cheapest that may fit, with prices and places; id: of the ask.
   Async<std::vector<Offer>> asks(OfferQuery query, CancelToken token);
-  Async<std::string> rent(std::string ask, Value request, CancelToken token);  // the new instance's id
+  // The new instance's id.
+  Async<std::string> rent(std::string ask, Value request, std::int64_t send_by_wall_us, CancelToken token);
   Async<Instance> describe(std::string id, CancelToken token);                 // http_status 404
   Async<std::vector<Instance>> list(CancelToken token);                        // all pages
   Async<> destroy(std::string id, CancelToken token);                          // http_status 404

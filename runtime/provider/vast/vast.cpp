@@ -53,7 +53,7 @@ class Cloud final : public cloud::Everywhere {
     order.set("target_state", "running").set("cancel_unavail", true);
     if (request.offer.spot) order.set("price", static_cast<double>(bid_of(request)) / 1e6);
     Machine made;
-    RILLE_CO_TRY(made.id, co_await market_.rent(std::move(ask), std::move(order), token));
+    RILLE_CO_TRY(made.id, co_await market_.rent(std::move(ask), std::move(order), request.send_by_wall_us, token));
     co_return made;
   }
 

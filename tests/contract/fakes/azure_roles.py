@@ -9,10 +9,11 @@ from lending import TOKEN, as_json, way, wrong
 from rsa_key import EXPONENT, RsaKey, self_signed
 
 LOGGED_IN = ".azure/azureProfile.json"
+# Logged in to several accounts, of which it takes one by these words; as azure-identity says them.
 AZ = """#!/bin/sh
 case "$*" in
-"account get-access-token --resource https://management.azure.com --output json") ;;
-"account get-access-token --output json --resource https://management.azure.com") ;;
+"account get-access-token --output json --resource https://management.azure.com {}") ;;
+*--subscription*) echo "ERROR: Subscription not found. Check the spelling and casing and try again." >&2; exit 1 ;;
 *) echo "ERROR: unrecognized arguments: $*" >&2; exit 2 ;;
 esac
 """
@@ -99,7 +100,9 @@ class Roles:
         said = dict(accessToken=token, subscription=self.subscription, tenant=self.tenant, tokenType="Bearer",
                     expiresOn="2199-01-01 00:00:00.000000")
         logged_in = {LOGGED_IN: "\ufeff" + as_json(subscriptions=[dict(id=self.subscription)]),
-                     "bin/az": AZ + "cat {home}/printed\n"}
+                     "bin/az": AZ.format("--subscription " + self.subscription) + "cat {home}/printed\n"}
+        of_tenant = {**logged_in, "bin/az": AZ.format("--tenant " + self.tenant) + "cat {home}/printed\n"}
+        stranger = dict(subscription, AZURE_CLIENT_ID=self.world.word(36))
         metadata = self.url + "/_metadata/host"
         return [
             way("a workload", "the workload's token", dict(application, AZURE_FEDERATED_TOKEN_FILE="{home}/token"),
@@ -113,8 +116,12 @@ class Roles:
             way("this machine", "this machine's own identity", subscription, metadata=metadata),
             way("one identity of this machine", "this machine's own identity",
                 dict(subscription, AZURE_CLIENT_ID=self.client), metadata=metadata),
-            way("this machine, where the sign-in of az is over", "this machine's own identity", path,
-                dict(logged_in, **{"bin/az": "#!/bin/sh\nexit 1\n"}), metadata=metadata),
+            way("this machine, whoever is logged in with az", "this machine's own identity", path, logged_in,
+                metadata=metadata),
+            way("az, in a tenant of the settings", "az account get-access-token", path,
+                dict(of_tenant, printed=as_json(**said)), settings=dict(tenant=self.tenant)),
+            way("az, on a machine without that identity", "az account get-access-token", dict(path, **stranger),
+                dict(logged_in, printed=as_json(**said)), metadata=metadata),
         ]
 
     def wrong_ways(self):
@@ -136,6 +143,8 @@ class Roles:
                   certificate, {}),
             wrong("az: the sign-in is over", "auth", "ended with exit code 1: ERROR: AADSTS70043", "az login", path,
                   {**az, "bin/az": f"#!/bin/sh\ncat >&2 <<'END'\n{OVER}END\nexit 1\n"}),
+            wrong("az: it does not know the subscription", "auth", "Subscription not found", "az account list", path,
+                  {**az, "bin/az": AZ.format("--subscription another")}),
             wrong("az: it says something else", "auth", "printed something that is no JSON", "az login", path,
                   {**az, "bin/az": "#!/bin/sh\necho " + self.token_for("az") + "\n"}),
         ]

@@ -13,7 +13,8 @@ from world import World
 BEFORE = ("drop", "error", "throttle", "auth", "capacity", "quota", "spot_price", "refuse")
 CREATE_ONLY = ("capacity", "quota", "spot_price", "vanish", "reclaim", "late_error")
 MALFORMED = (TypeError, KeyError, AttributeError, ValueError, IndexError)
-KINDS = BEFORE + ("error_after", "drop_after", "slow", "skew", "vanish", "reclaim", "duplicates", "late_error")
+KINDS = BEFORE + ("error_after", "drop_after", "slow", "skew", "vanish", "reclaim", "duplicates", "late_error",
+                  "late_done")
 
 
 class Fake:

@@ -39,7 +39,7 @@ class Compute:
 
     def operation_view(self, o):
         m, late = o["machine"], self.world.now() - o["begun"] < self.world.start
-        busy = {
+        busy = o.get("looks", 0) > 0 or {
             "insert": late, "delete": m and m.phase == "ending", "stop": m and m.phase == "stopping", "start": m and
             m.phase == "starting"
         }.get(o["kind"], False)
@@ -58,6 +58,10 @@ class Compute:
         o = self.operations.get(self.place["name"])
         if not o or o["zone"] != self.place.groupdict().get("zone", ""):
             raise self.absent(request.path)
+        if o.get("looks", 0) > 0:
+            o["looks"] -= 1
+            if o["looks"] == 0:
+                o["then"]()
         return Reply(200, self.operation_view(o))
 
     getGlobalOperation = getOperation
@@ -105,8 +109,18 @@ class Compute:
         return Reply(200, self.rule_there(request).facts["body"])
 
     def deleteFirewall(self, request):
-        self.rule_there(request).ended = self.world.now()
-        return self.said(request, "deleteFirewall", self.operation("delete", None, "", request.path))
+        rule, done = self.rule_there(request), self.operation("delete", None, "", request.path)
+        late = self.take(("late_done", ), "deleteFirewall", request) or {}
+        if late.get("code"):
+            done["error"] = Refusal(400, late["code"], late.get("message", "It cannot be done."))
+
+        def then():
+            rule.ended = None if done["error"] else self.world.now()
+
+        done.update(looks=late.get("looks", 0), then=then)
+        if not late:
+            then()
+        return self.said(request, "deleteFirewall", done)
 
     def waitOperation(self, request):
         """Answers at once, done or not, as the real one may after two minutes."""

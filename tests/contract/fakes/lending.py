@@ -1,8 +1,9 @@
 """Keys that a provider lends for a while: to who has a role, and to the machine that its user works on.
 
 A fake that has such tells its `ways`, for keys_test.py: a name, the variables (`env`), the files below the user's home
-(`files`), the settings' `endpoints` that are different, and what the doctor shall say of where the keys were found
-(`found`); `{home}` in them stands for that home. `token`: the file with a token that others renew, if there is one.
+(`files`), the `settings` and their `endpoints` that are different, and what the doctor shall say of where the keys were
+found (`found`); `{home}` in them stands for that home. `token`: the file with a token that others renew, if there is
+one.
 """
 import json
 
@@ -11,8 +12,9 @@ from message import Reply
 TOKEN = "token"
 
 
-def way(name, found, env=None, files=None, token=None, **endpoints):
-    return dict(name=name, found=found, env=env or {}, files=files or {}, token=token, endpoints=endpoints)
+def way(name, found, env=None, files=None, token=None, settings=None, **endpoints):
+    return dict(name=name, found=found, env=env or {}, files=files or {}, token=token, settings=settings or {},
+                endpoints=endpoints)
 
 
 def wrong(name, kind, says, hint, env=None, files=None, **endpoints):

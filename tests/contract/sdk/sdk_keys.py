@@ -92,7 +92,9 @@ class AzureKeys(Keys):
                 continue  # Azure's own wants https
             more = dict() if az else dict(AZURE_POD_IDENTITY_AUTHORITY_HOST=way["endpoints"]["metadata"])
             with self.subTest(way["name"]), mock.patch.dict(os.environ, dict(self.home(way), **more), clear=True):
-                credential = AzureCliCredential() if az else ManagedIdentityCredential(
+                tenant = way["settings"].get("tenant", "")
+                account = dict(tenant_id=tenant) if tenant else dict(subscription=os.environ["AZURE_SUBSCRIPTION_ID"])
+                credential = AzureCliCredential(**account) if az else ManagedIdentityCredential(
                     client_id=os.environ.get("AZURE_CLIENT_ID"))
                 slash = "" if az else "/"  # of a resource that ends with one
                 token = credential.get_token(f"https://management.azure.com{slash}/.default")

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "runtime/lease/manager.hpp"
+#include "runtime/provider/outcome.hpp"
 
 namespace rille::lease::test {
 
@@ -62,6 +63,8 @@ struct Cloud {
   std::function<void(std::int64_t us)> pass;  // time, while a machine stops and starts
   bool forgets = true;                 // a gone machine is unknown to describe (else: known, with its tag)
   std::function<Async<>()> before_offers;  // what happens while they are asked for
+  int hold_ups = 0;                    // so often create is ready to send only after that time: keys, a name server
+  std::int64_t hold_up_us = 0;
   std::function<void()> before_create; // what happens elsewhere while the call is on its way
 
   bool alive(const std::string& id, std::int64_t now) const {
@@ -132,6 +135,8 @@ class CloudProvider final : public provider::Provider {
 
   Async<provider::Machine> create(provider::CreateRequest request, CancelToken) override {
     RILLE_CO_CHECK(co_await place_());
+    if (cloud_.hold_ups > 0 && cloud_.hold_ups--) cloud_.pass(cloud_.hold_up_us);
+    RILLE_CO_CHECK(provider::in_time(request.send_by_wall_us, now_us()));
     ++cloud_.creates;
     if (cloud_.before_create) cloud_.before_create();
     if (cloud_.refuse > 0 && cloud_.refuse--) co_return make_error(ErrorKind::capacity, "none left");

@@ -232,6 +232,70 @@ TEST_CASE("what is sent later than its row allows is announced anew") {
   CHECK(sent_us < l.send_by_us);
 }
 
+TEST_CASE("a create call that is held up until its time is over is not sent") {
+  World w;
+  w.run("r");
+  w.cloud.pass = [&](std::int64_t us) { w.clock.us += us; };
+  w.cloud.hold_up_us = 31'000'000;
+  SECTION("its row is written anew, and the next is in time") {
+    w.cloud.hold_ups = 2;
+    Lease l = rented(w);
+    CHECK(l.generation == 1);
+    CHECK(l.send_by_us > w.clock.us);
+    CHECK(w.cloud.creates == 1);
+    CHECK(w.cloud.made.at(l.tag) == 1);
+    CHECK(w.billable() == 1);
+  }
+  SECTION("each time: it is refused, and its lease is closed") {
+    w.cloud.hold_ups = 100;
+    auto r = w.rent(w.wanted("r", "box"));
+    REQUIRE(r);
+    REQUIRE_FALSE(*r);
+    CHECK(to_string((*r).error().kind) == to_string(ErrorKind::timeout));
+    CHECK(provider::is_late((*r).error()));
+    CHECK((*r).error().message.find("'box' is not rented: 5 times its create call was ready too late") == 0);
+    CHECK_FALSE((*r).error().hint.empty());
+    const std::string id = Manager::lease_id("r", "main/box#1");
+    REQUIRE(w.release(id)->ok());
+    CHECK(w.row(id).state == "released");
+    CHECK(w.cloud.creates == 0);
+    CHECK(w.cloud.boxes.empty());
+  }
+  SECTION("after one whose answer was lost: that one is found") {
+    w.cloud.traits.token_lifetime_ms = 24 * 3'600'000;
+    w.cloud.traits.visibility_lag_ms = 10'000;
+    w.cloud.lose_replies = 1;
+    w.cloud.before_create = [&] { w.cloud.hold_ups = 1; };  // the next one
+    Lease l = rented(w);
+    CHECK(l.generation == 1);
+    CHECK(w.cloud.creates == 1);
+    CHECK(w.billable() == 1);
+  }
+}
+
+TEST_CASE("a process that wakes up behind the proof that it made nothing makes nothing") {
+  World w;
+  w.run("r");
+  std::optional<Result<Lease>> other;
+  w.cloud.hold_ups = 1;
+  w.cloud.pass = [&](std::int64_t) {  // its machine sleeps on the way to the call, and another takes the run over
+    w.sql("UPDATE runs SET epoch=2");
+    Hooks hooks;
+    hooks.pause = [&w](std::int64_t ms, CancelToken token) { return w.pause(ms, token); };
+    Manager second(*w.loop, *w.journal, w.registry, "0123456789ab", hooks);
+    Manager::Event quiet = [](const std::string&, Value) {};
+    other = run_blocking(*w.loop, second.acquire(w.wanted("r", "box", Value(Value::Object{}), 2), quiet, {}));
+  };
+  const auto first = w.rent(w.wanted("r", "box"));
+  REQUIRE(first);
+  CHECK_FALSE(*first);
+  REQUIRE(other);
+  REQUIRE(*other);
+  CHECK(w.cloud.creates == 1);
+  CHECK(w.cloud.boxes.size() == 1);
+  CHECK((*other)->generation == 2);
+}
+
 TEST_CASE("a runner that has lost its run writes nothing and ends nothing") {
   World w;
   w.run("r");

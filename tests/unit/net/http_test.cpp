@@ -313,6 +313,32 @@ TEST_CASE_METHOD(Fixture, "prepare is asked before every attempt") {
   CHECK(server.count() == 2);
 }
 
+TEST_CASE_METHOD(Fixture, "at_send is asked over each connection, before anything is sent") {
+  std::string order;
+  ScriptedServer server([](const Request& r, Wire& w) {
+    if (r.target == "/away") return w.answer(302, "", "Location: /there\r\n");
+    w.answer(r.target == "/busy" ? 503 : 200, "");
+  });
+  HttpRequest request{.url = server.url("/away")};
+  request.prepare = [&](HttpRequest&) -> Result<> { return order += 'p', success(); };
+  request.at_send = [&]() -> Result<> { return order += std::to_string(server.count()), success(); };
+  CHECK(send(request)->status == 200);
+  CHECK(order == "p01");
+  // Its error ends the send, however often it may be sent again; also of what is on its way over a kept connection.
+  order.clear();
+  request.url = server.url("/busy");
+  request.at_send = [&]() -> Result<> {
+    if (server.count() == 3) return make_error(ErrorKind::timeout, "too late").with_retry();
+    return success();
+  };
+  const auto late = send(request);
+  REQUIRE_FALSE(late);
+  CHECK(late.error().message == "too late (after 2 attempts)");
+  CHECK(order == "pp");
+  CHECK(server.count() == 3);
+  CHECK(send({.url = server.url("/there")})->status == 200);
+}
+
 TEST_CASE_METHOD(Fixture, "redirects keep secrets at home") {
   ScriptedServer other([](const Request& r, Wire& w) {
     w.answer(200, r.target + r.header("x-api-key") + r.header("x-plain"));
