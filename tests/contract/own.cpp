@@ -103,6 +103,27 @@ TEST_CASE_METHOD(Fake, "a create that was accepted: a refusal of what is asked t
   CHECK(alive() == 0);
 }
 
+TEST_CASE_METHOD(OfAws, "aws: a spot order's request bears the tag as well; another order has none") {
+  if (!here) return;
+  for (const bool spot : {true, false}) {
+    const CreateRequest request = order(spot ? "spot" : "other", spot);
+    const auto made = wait(provider->create(request, {}));
+    if (!made) FAIL(made.error().message);
+    const Value state = control("state");
+    std::vector<std::string> tagged;
+    for (const Value& call : *state["calls"].as_array())
+      for (int n = 1; call.text("operation") == "RunInstances" && call.text("token") == request.token && n < 10; ++n) {
+        const std::string at = "TagSpecification." + std::to_string(n) + ".";
+        if (call["parameters"].text(at + "Tag.1.Value") == request.tag)
+          tagged.push_back(call["parameters"].text(at + "ResourceType"));
+      }
+    const std::vector<std::string> all{"instance", "volume", "network-interface", "spot-instances-request"};
+    CHECK(tagged == std::vector<std::string>(all.begin(), all.end() - (spot ? 0 : 1)));
+    REQUIRE(wait(provider->terminate(made->id, {})));
+    until(made->id, MachineState::gone);
+  }
+}
+
 TEST_CASE_METHOD(Fake, "azure: prices that cannot be asked are an error, and no empty list") {
   if (fake_name() != "azure") return;
   fault("page", "retailPrices", 1'000);
