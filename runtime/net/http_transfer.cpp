@@ -322,7 +322,14 @@ Error HttpClient::Transfer::curl_error() {
   e.code = fmt::format("curl {}", static_cast<int>(code_));
   e.retryable = again;
   const Proxy proxy = core_->options().proxy_from_environment ? proxy_for(request_.url) : Proxy();
-  if (connected == 0 && !proxy.url.empty() && (e.kind == ErrorKind::network || e.kind == ErrorKind::timeout) &&
+  long tunnel_status = 0;
+  curl().easy_getinfo(easy_, CURLINFO_HTTP_CONNECTCODE, &tunnel_status);
+  if (tunnel_status == 407) {
+    e.kind = ErrorKind::auth;
+    e.message += fmt::format(", by way of the proxy {} that {} names", proxy.url, proxy.variable);
+    e.hint = "check the credentials of the proxy";
+    e.retryable = false;
+  } else if (connected == 0 && !proxy.url.empty() && (e.kind == ErrorKind::network || e.kind == ErrorKind::timeout) &&
       code_ != CURLE_PEER_FAILED_VERIFICATION) {
     e.message += fmt::format(", by way of the proxy {} that {} names", proxy.url, proxy.variable);
     e.hint = fmt::format("is that proxy right, and up? Unset {}, or name the host in NO_PROXY", proxy.variable);

@@ -51,8 +51,8 @@ void Notebook::operation(const std::shared_ptr<Node>& node, bool keep) {
 }
 
 void Notebook::reach(const Tensor& t) {
-  const auto& impl = *t.impl();
-  if (impl.argument != call_ && place_of(impl.storage->id).kind == Place::Kind::input) reached_.insert(impl.storage->id);
+  const auto id = t.impl()->storage->id;
+  if (t.impl()->argument != call_ && place_of(id).kind == Place::Kind::input) reached_.insert(id);
 }
 
 Guard& Notebook::guard(const std::shared_ptr<TensorImpl>& leaf) {

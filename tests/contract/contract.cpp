@@ -182,6 +182,74 @@ TEST_CASE_METHOD(Fake, "a create whose time is over is not sent, nor sent again"
   REQUIRE(wait(provider->terminate(made->id, {})));
 }
 
+// What stands between may answer in the service's place, or cut its answer short, after the machine was made.
+TEST_CASE_METHOD(Fake, "an answer that cannot be read: the error leaves it open, and the tag finds the machine") {
+  const Value half, empty = Value().set("body", "{}");
+  std::vector<std::pair<std::string, Value>> all{{"half", half}, {"nothing", empty}};
+  for (const int status : {301, 404, 407, 408, 499})
+    all.push_back({std::to_string(status), Value().set("status", status).set("body", "<html>somebody else</html>")});
+  for (const auto& [name, said] : all) {
+    INFO(name);
+    const CreateRequest request = order("unread-" + name);
+    const std::size_t before = machines_made();
+    for (const Value& operation : *told["creates"].as_array())
+      fault("unreadable_after", *operation.as_string(), 1, said.as_object() ? said : Value(Value::Object{}));
+    const auto lost = wait(provider->create(request, {}));
+    control("calm");
+    if (lost) {
+      CHECK(provider->traits().token_lifetime_ms > 0);
+    } else {
+      INFO(lost.error().message);
+      check_named(lost.error());
+      CHECK(to_string(lost.error().kind) == to_string(ErrorKind::network));
+      CHECK_FALSE(is_definitive(lost.error()));
+      CHECK_FALSE(lost.error().hint.empty());
+    }
+    std::vector<Machine> found;
+    for (int i = 0; i < 20 && found.empty(); ++i) {
+      found = wait(provider->list(request.tag, {})).value();
+      if (found.empty()) advance(10);
+    }
+    REQUIRE(found.size() == 1);
+    CHECK(machines_made() == before + 1);
+    REQUIRE(wait(provider->terminate(found[0].id, {})));
+    until(found[0].id, MachineState::gone);
+  }
+  CHECK(alive() == 0);
+}
+
+TEST_CASE_METHOD(Fake, "a login page in the place of an answer is no empty list, and nothing is gone by it") {
+  const auto made = wait(provider->create(order("page"), {}));
+  if (!made) FAIL(made.error().message);
+  until(made->id, MachineState::live);
+  const char* other = fake_name() == "aws" ? "<OtherResponse/>" : "{\"message\": \"log in\", \"Response\": {}}";
+  for (const char* body : {"<html><body>Please log in</body></html>", other}) {
+    INFO(body);
+    fault("page", "*", 1'000'000, Value().set("body", body));
+    const std::unique_ptr<Provider> fresh = make();
+    OfferQuery query;
+    query.gpu = "A100";
+    const auto answered = [](const Result<>& done) {
+      if (done) return std::string("it succeeds");
+      INFO(done.error().message);
+      CHECK_FALSE(done.error().hint.empty());
+      return std::string(to_string(done.error().kind));
+    };
+    const auto offered = wait(fresh->offers(query, {}));
+    CHECK(answered(offered ? Result<>(success()) : Result<>(offered.error())) == "network");
+    const auto listed = wait(provider->list("rille-", {}));
+    CHECK(answered(listed ? Result<>(success()) : Result<>(listed.error())) == "network");
+    const auto described = wait(provider->describe(made->id, {}));
+    CHECK(answered(described ? Result<>(success()) : Result<>(described.error())) == "network");
+    if (fake_name() != "azure" || body != other)  // whose answer to a delete need not say anything
+      CHECK(answered(wait(provider->terminate(made->id, {}))) == "network");
+    control("calm");
+  }
+  CHECK(alive() >= 1);
+  REQUIRE(wait(provider->terminate(made->id, {})));
+  until(made->id, MachineState::gone);
+}
+
 TEST_CASE_METHOD(Fake, "refusals of a create are told apart") {
   const std::pair<const char*, ErrorKind> all[] = {{"capacity", ErrorKind::capacity}, {"quota", ErrorKind::quota}};
   for (const auto& [kind, wanted] : all) {

@@ -123,6 +123,16 @@ def the_network():
     proxy.close()
     dead = f"http://127.0.0.1:{free_port()}"
     mistake("a proxy that is dead", offers(env=user.env(http_proxy=dead)), "network", dead, "http_proxy", "NO_PROXY")
+    with_password = "http://me:the-own-word-of-a-proxy@127.0.0.1:%s"
+    for name, says, kind, *words in (
+        ("a proxy that wants a password", (407, b""), "auth", "HTTP status 407", "credentials of the proxy"),
+        ("a proxy with a login page", (200, b"<html><body>Please log in</body></html>"), "network",
+         "the answer is not one of", "does a proxy, or a network's login page", "http_proxy")):
+        proxy = Proxy(says)
+        url = with_password % proxy.server.server_port
+        mistake(name, offers(env=user.env(http_proxy=url)), kind, *words)
+        check(f"{name}: its own password is not shown", "the-own-word" not in user.shown[-1], user.shown[-1])
+        proxy.close()
     user.ask("fault", kind="skew")
     status, out, err = offers()
     check("a clock that is off by an hour: it is corrected", status == 0 and "A100" in out and not errors_in(err),
@@ -146,6 +156,11 @@ def certificates():
     proxy = Proxy()
     status, out, err = offers(env=user.env(SSL_CERT_FILE=user.told["ca"], HTTPS_PROXY=proxy.url))
     check("through a tunnel of the proxy", status == 0 and "A100" in out and proxy.asked, out + err)
+    proxy.close()
+    proxy = Proxy((407, b""))
+    mistake("a tunnel whose proxy wants a password",
+            offers(env=user.env(SSL_CERT_FILE=user.told["ca"], HTTPS_PROXY=proxy.url)), "auth", proxy.url, "407",
+            "credentials of the proxy")
     proxy.close()
 
 

@@ -159,6 +159,75 @@ TEST_CASE_METHOD(Fake, "a create that was accepted: a refusal of what is asked t
   CHECK(alive() == 0);
 }
 
+TEST_CASE_METHOD(OfAws, "aws: a spot order's request bears the tag as well; another order has none") {
+  if (!here) return;
+  for (const bool spot : {true, false}) {
+    const CreateRequest request = order(spot ? "spot" : "other", spot);
+    const auto made = wait(provider->create(request, {}));
+    if (!made) FAIL(made.error().message);
+    const Value state = control("state");
+    std::vector<std::string> tagged;
+    for (const Value& call : *state["calls"].as_array())
+      for (int n = 1; call.text("operation") == "RunInstances" && call.text("token") == request.token && n < 10; ++n) {
+        const std::string at = "TagSpecification." + std::to_string(n) + ".";
+        if (call["parameters"].text(at + "Tag.1.Value") == request.tag)
+          tagged.push_back(call["parameters"].text(at + "ResourceType"));
+      }
+    const std::vector<std::string> all{"instance", "volume", "network-interface", "spot-instances-request"};
+    CHECK(tagged == std::vector<std::string>(all.begin(), all.end() - (spot ? 0 : 1)));
+    REQUIRE(wait(provider->terminate(made->id, {})));
+    until(made->id, MachineState::gone);
+  }
+}
+
+TEST_CASE_METHOD(Fake, "azure: prices that cannot be asked are an error, and no empty list") {
+  if (fake_name() != "azure") return;
+  fault("page", "retailPrices", 1'000);
+  OfferQuery query;
+  query.gpu = "A100";
+  const auto none = wait(provider->offers(query, {}));
+  REQUIRE_FALSE(none);
+  CHECK(to_string(none.error().kind) == to_string(ErrorKind::network));
+  control("calm");
+  CHECK_FALSE(offers().empty());
+}
+
+// Of those that report an error with the status of a success: what is not known to be a refusal is none.
+TEST_CASE_METHOD(Fake, "a create that ended with an error of theirs, or an unknown one, is left open and found") {
+  const std::map<std::string, std::vector<std::string>> all{
+      {"runpod", {"INTERNAL_SERVER_ERROR", "SOMETHING_NEW"}},
+      {"tencent", {"InternalError.TradeUnknownError", "InternalServerError.X", "FailedOperation.New"}}};
+  const auto mine = all.find(fake_name());
+  if (mine == all.end()) return;
+  for (const std::string& code : mine->second) {
+    INFO(code);
+    Value error, body;
+    if (fake_name() == "tencent") {
+      error.set("Code", code).set("Message", "something went wrong");
+      body.set("Response", Value().set("Error", error).set("RequestId", "r-1"));
+    } else {
+      error.set("message", "Something went wrong").set("extensions", Value().set("code", code));
+      body.set("errors", Value::Array{error});
+    }
+    const CreateRequest request = order("open" + std::to_string(code.size()), true);
+    const std::size_t before = machines_made();
+    for (const Value& operation : *told["creates"].as_array())
+      fault("unreadable_after", *operation.as_string(), 1, Value().set("body", body.to_json()));
+    const auto open = wait(provider->create(request, {}));
+    control("calm");
+    REQUIRE_FALSE(open);
+    INFO(open.error().message);
+    CHECK(open.error().code == code);
+    CHECK_FALSE(is_definitive(open.error()));
+    const auto found = wait(provider->list(request.tag, {}));
+    REQUIRE(found);
+    REQUIRE(found->size() == 1);
+    CHECK(machines_made() == before + 1);
+    REQUIRE(wait(provider->terminate(found->front().id, {})));
+    until(found->front().id, MachineState::gone);
+  }
+}
+
 TEST_CASE_METHOD(Fake, "gcp: a machine ends at an instant, which a request that is sent again names as well") {
   if (fake_name() != "gcp") return;
   CreateRequest request = order("ends");

@@ -1,17 +1,27 @@
-"""An HTTP proxy on the loopback: forwards what it is sent, tunnels what it is asked to (CONNECT), and counts."""
+"""An HTTP proxy on the loopback: forwards what it is sent, tunnels what it is asked to (CONNECT), and counts. With
+`says`, a status and a body, it does neither: it answers so itself."""
 import http.client, http.server, select, socket, threading, urllib.parse
 
 
 class Proxy:
 
-    def __init__(self):
+    def __init__(self, says=None):
         self.asked, proxy = [], self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def answer_itself(self):
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self.send_response_only(says[0])
+                self.send_header("Content-Length", str(len(says[1])))
+                self.end_headers()
+                self.wfile.write(says[1])
+
             def forward(self):
                 proxy.asked.append(self.path)
+                if says:
+                    return self.answer_itself()
                 to = urllib.parse.urlsplit(self.path)
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 headers = {k: v for k, v in self.headers.items() if not k.lower().startswith("proxy-")}
@@ -27,9 +37,12 @@ class Proxy:
                 self.end_headers()
                 self.wfile.write(data)
                 peer.close()
+                return None
 
             def do_CONNECT(self):
                 proxy.asked.append(self.path)
+                if says:
+                    return self.answer_itself()
                 host, _, port = self.path.partition(":")
                 with socket.create_connection((host, int(port)), timeout=30) as peer:
                     self.send_response_only(200)
@@ -40,8 +53,9 @@ class Proxy:
                             data = one.recv(65536)
                             if not data:
                                 self.close_connection = True
-                                return
+                                return None
                             ends[one].sendall(data)
+                return None
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = forward
 

@@ -36,9 +36,9 @@ constexpr cloud::Meaning meanings[] = {
     {"InvalidAccountStatus.NotEnoughBalance", Trouble::quota, "the account has not enough money"},
     {"Account.Arrearage", Trouble::quota, "the account has debts"},
     {"Throttling*", Trouble::throttle},
-    {"ServiceUnavailable", Trouble::transient},
-    {"InternalError", Trouble::transient},
-    {"OperationConflict", Trouble::transient},
+    {"ServiceUnavailable*", Trouble::transient},
+    {"InternalError*", Trouble::transient},
+    {"OperationConflict*", Trouble::transient},
     {"IdempotentProcessing", Trouble::transient},
     {"LastTokenProcessing", Trouble::transient},
     {"IncorrectInstanceStatus.Initializing", Trouble::transient},
@@ -56,12 +56,14 @@ constexpr cloud::Meaning meanings[] = {
     {"NoPermission", Trouble::auth, "the key's owner may not do this: rille doctor --provider alibaba --policy"},
 };
 
+// Each has a RequestId, and one of an error a Code.
 cloud::Answer read_answer(const net::HttpResponse& response) {
   cloud::Answer out;
   Result<Value> value = Value::from_json(response.body);
   if (value) out.value = std::move(*value);
-  if (response.ok() && value) return out;
-  out.code = out.value.text("Code", response.ok() ? "NotJson" : "");
+  out.foreign = out.value.text(response.ok() ? "RequestId" : "Code").empty();
+  if (response.ok()) return out;
+  out.code = out.value.text("Code");
   out.message = out.value.text("Message");
   // It tells what it wanted to be signed, with all parameters: too much for a person.
   if (out.code == "SignatureDoesNotMatch") out.message = "the signature does not match";
@@ -152,7 +154,9 @@ Async<std::vector<Offer>> Ecs::types(CancelToken token) {
     Parameters asked{{"MaxResults", "100"}};
     if (!next.empty()) asked.emplace_back("NextToken", next);
     RILLE_CO_TRY(const Value answer, co_await call("DescribeInstanceTypes", std::move(asked), Effect::none, token));
-    for (const Value& v : list_of(answer["InstanceTypes"]["InstanceType"])) {
+    const Value& rows = answer["InstanceTypes"]["InstanceType"];
+    if (!rows.as_array()) co_return cloud::not_theirs("alibaba", "DescribeInstanceTypes");
+    for (const Value& v : *rows.as_array()) {
       Offer offer;
       offer.id = v.text("InstanceTypeId");
       offer.vcpus = static_cast<int>(v.integer("CpuCoreCount"));
@@ -199,8 +203,7 @@ Async<std::string> Ecs::run(Parameters parameters, std::int64_t send_by_wall_us,
   RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters),
                                                  Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["InstanceIdSets"]["InstanceIdSet"]);
-  if (ids.empty() || !ids[0].as_string())
-    co_return make_error(ErrorKind::integrity, "RunInstances: the answer names no instance: " + answer.to_json());
+  if (ids.empty() || !ids[0].as_string()) co_return cloud::not_theirs("alibaba", "RunInstances");
   co_return *ids[0].as_string();
 }
 
@@ -212,7 +215,9 @@ Async<std::vector<Instance>> Ecs::describe(Parameters parameters, CancelToken to
     asked.emplace_back("MaxResults", "100");
     if (!next.empty()) asked.emplace_back("NextToken", next);
     RILLE_CO_TRY(const Value answer, co_await call("DescribeInstances", std::move(asked), Effect::none, token));
-    for (const Value& v : list_of(answer["Instances"]["Instance"])) out.push_back(read_instance(v));
+    const Value& rows = answer["Instances"]["Instance"];
+    if (!rows.as_array()) co_return cloud::not_theirs("alibaba", "DescribeInstances");
+    for (const Value& v : *rows.as_array()) out.push_back(read_instance(v));
     next = answer.text("NextToken");
     if (next.empty()) co_return out;
   }

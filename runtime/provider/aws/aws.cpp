@@ -298,7 +298,8 @@ class Region final : public cloud::RegionDriver {
                          fmt::format("{}.{:06}", most / 1'000'000, most % 1'000'000));
     }
     int n = 0;
-    for (const char* kind : {"instance", "volume", "network-interface"}) {
+    for (const char* kind : {"instance", "volume", "network-interface", "spot-instances-request"}) {
+      if (std::string_view(kind).starts_with("spot-") && !request.offer.spot) continue;
       const std::string at = fmt::format("TagSpecification.{}.", ++n);
       out.insert(out.end(), {{at + "ResourceType", kind}, {at + "Tag.1.Key", tag_key},
                              {at + "Tag.1.Value", request.tag}, {at + "Tag.2.Key", "Name"},

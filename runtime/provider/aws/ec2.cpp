@@ -47,9 +47,11 @@ constexpr cloud::Meaning meanings[] = {
     {"LimitExceededException", Trouble::throttle},
     {"PriorRequestNotComplete", Trouble::throttle},
     {"RequestTimeout*", Trouble::transient},
-    {"InternalError", Trouble::transient},
+    {"InternalError*", Trouble::transient},
+    {"InternalFailure*", Trouble::transient},
+    {"InternalServerError*", Trouble::transient},
     {"Unavailable", Trouble::transient},
-    {"ServiceUnavailable", Trouble::transient},
+    {"ServiceUnavailable*", Trouble::transient},
     {"RequestExpired", Trouble::clock, "set this machine's clock"},
     {"RequestTimeTooSkewed", Trouble::clock, "set this machine's clock"},
     {"ExpiredToken*", Trouble::expired, "sign in again: aws sso login, or new keys"},
@@ -80,21 +82,26 @@ constexpr cloud::Meaning meanings[] = {
 
 std::string host_of(const std::string& url) { return url.substr(url.find("://") + 3); }
 
+// The root of a good one is <ActionResponse>.
 cloud::Answer read_answer(const net::HttpResponse& response) {
+  constexpr std::string_view root_ends = "Response";
   cloud::Answer out;
-  Result<Value> value = cloud::read_xml(response.body);
-  if (!value) {
-    out.code = response.ok() ? "NotXml" : "";
-    out.message = value.error().message;
+  const Result<Value> value = cloud::read_xml(response.body);
+  const bool read = value && value->as_object() && !value->as_object()->empty();
+  const std::string root = read ? value->as_object()->begin()->first : "";
+  out.foreign = !root.ends_with(root_ends);
+  if (out.foreign) return out;
+  out.value = value->as_object()->begin()->second;
+  if (response.ok()) {
+    out.of = root.substr(0, root.size() - root_ends.size());
     return out;
   }
-  out.value = value->as_object() && !value->as_object()->empty() ? value->as_object()->begin()->second : Value();
-  if (response.ok()) return out;
   const bool wrapped = !out.value["Errors"].is_null();  // EC2's; STS and IAM have one without a list
   const Value& error = wrapped ? out.value["Errors"]["Error"] : out.value["Error"];
   out.code = error.text("Code");
   out.message = error.text("Message");
   out.request_id = out.value.text("RequestID", out.value.text("RequestId"));
+  out.foreign = out.code.empty();
   return out;
 }
 
@@ -103,9 +110,10 @@ cloud::Answer read_json(const net::HttpResponse& response) {
   cloud::Answer out;
   Result<Value> value = Value::from_json(response.body);
   if (value) out.value = std::move(*value);
-  if (response.ok() && value) return out;
   const std::string type = out.value.text("__type");
-  out.code = type.empty() ? "NotJson" : type.substr(type.find('#') == std::string::npos ? 0 : type.find('#') + 1);
+  out.foreign = !out.value.as_object() || (!response.ok() && type.empty());
+  if (response.ok() || out.foreign) return out;
+  out.code = type.substr(type.find('#') == std::string::npos ? 0 : type.find('#') + 1);
   out.message = out.value.text("message", out.value.text("Message"));
   return out;
 }
@@ -223,6 +231,7 @@ Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::s
     Parameters asked = parameters;
     if (!next.empty()) asked.emplace_back("NextToken", next);
     RILLE_CO_TRY(const Value answer, co_await call(action, std::move(asked), Effect::none, token));
+    if (answer[list].is_null()) co_return cloud::not_theirs("aws", action);  // an empty one stands there as well
     for (Value& item : list_of(answer[list])) all.push_back(std::move(item));
     next = answer.text("nextToken");
     if (next.empty()) co_return Value(std::move(all));
@@ -282,8 +291,7 @@ Async<Instance> Ec2::run(Parameters parameters, std::int64_t send_by_wall_us, Ca
   RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters),
                                                  Effect::lasting.by(send_by_wall_us), token));
   const Value::Array made = list_of(answer["instancesSet"]);
-  if (made.empty())
-    co_return make_error(ErrorKind::integrity, "RunInstances: the answer names no instance: " + answer.to_json());
+  if (made.empty() || made[0].text("instanceId").empty()) co_return cloud::not_theirs("aws", "RunInstances");
   co_return read_instance(made[0]);
 }
 
@@ -299,8 +307,11 @@ Async<std::vector<Instance>> Ec2::describe(Parameters parameters, CancelToken to
 Async<> Ec2::terminate(std::string id, CancelToken token) {
   Parameters asked{{"InstanceId.1", id}};
   auto answer = co_await call("TerminateInstances", std::move(asked), Effect::none, token);
-  if (!answer && answer.error().http_status != 404) co_return answer.error();
-  co_return success();
+  if (!answer && answer.error().http_status == 404) co_return success();
+  if (!answer) co_return answer.error();
+  for (const Value& ended : list_of((*answer)["instancesSet"]))
+    if (ended.text("instanceId") == id) co_return success();
+  co_return cloud::not_theirs("aws", "TerminateInstances");
 }
 
 // Each may be sent again: a stopped one stays stopped, and a type is set, not added.
@@ -354,6 +365,7 @@ Async<Ec2::Image> Ec2::image(std::string owner, std::string name_pattern, Cancel
   Parameters asked{{"Owner.1", owner}, {"Filter.1.Name", "name"}, {"Filter.1.Value.1", name_pattern},
                    {"Filter.2.Name", "state"}, {"Filter.2.Value.1", "available"}};
   RILLE_CO_TRY(const Value answer, co_await call("DescribeImages", std::move(asked), Effect::none, token));
+  if (answer["imagesSet"].is_null()) co_return cloud::not_theirs("aws", "DescribeImages");
   Image best;
   std::string newest;
   for (const Value& v : list_of(answer["imagesSet"]))

@@ -32,6 +32,7 @@ Async<std::string> Ec2::security_group(std::string tag, std::string vpc, std::ve
     }
   }
   const std::string id = group.text("groupId");
+  if (id.empty()) co_return cloud::not_theirs("aws", "CreateSecurityGroup");
   if (!list_of(group["ipPermissions"]).empty()) co_return id;
   Parameters open{{"GroupId", id}, {"IpPermissions.1.IpProtocol", "tcp"}, {"IpPermissions.1.FromPort", "22"},
                   {"IpPermissions.1.ToPort", "22"}};
@@ -46,6 +47,7 @@ Async<Value> Ec2::find_group(std::string name, std::string vpc, CancelToken toke
   Parameters asked{{"Filter.1.Name", "group-name"}, {"Filter.1.Value.1", name}};
   if (!vpc.empty()) asked.insert(asked.end(), {{"Filter.2.Name", "vpc-id"}, {"Filter.2.Value.1", vpc}});
   RILLE_CO_TRY(const Value found, co_await call("DescribeSecurityGroups", std::move(asked), Effect::none, token));
+  if (found["securityGroupInfo"].is_null()) co_return cloud::not_theirs("aws", "DescribeSecurityGroups");
   const Value::Array groups = list_of(found["securityGroupInfo"]);
   co_return groups.empty() ? Value() : groups[0];
 }

@@ -39,7 +39,10 @@ constexpr cloud::Meaning meanings[] = {
     {"QuotaExceeded", Trouble::quota, "ask for more on the portal's quota page, or take another region"},
     {"TooManyRequests", Trouble::throttle},
     {"RetryableErrorDueToAnotherOperation", Trouble::throttle},
-    {"InternalServerError", Trouble::transient},
+    {"InternalServerError*", Trouble::transient},
+    {"InternalExecutionError", Trouble::transient},
+    {"InternalOperationError", Trouble::transient},
+    {"OperationTimedOut", Trouble::transient},
     {"ExpiredAuthenticationToken", Trouble::expired},
     {"InvalidAuthenticationToken", Trouble::expired},
     {"AuthorizationFailed", Trouble::auth, "rille doctor --provider azure --policy has the role"},
@@ -54,13 +57,15 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   out.request_id = response.header("x-ms-request-id");
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
   if (response.ok()) {
-    if (!response.body.empty() && !out.value.as_object()) out.code = "NotJson";
+    out.foreign = !response.body.empty() && !out.value.as_object();
     if (const std::string url = response.header("azure-asyncoperation"); !url.empty())
       out.value.set(operation_field, url);
     return out;
   }
-  out.code = out.value["error"].text("code");
-  out.message = out.value["error"].text("message");
+  const Value& error = out.value["error"].is_null() ? out.value["Error"] : out.value["error"];  // of the prices
+  out.foreign = !error.as_object();
+  out.code = error.text("code", error.text("Code"));
+  out.message = error.text("message", error.text("Message"));
   // One code for "no quota" and for "not in this state".
   if (out.code == "OperationNotAllowed" && out.message.find("uota") == std::string::npos) out.code += ".State";
   return out;
@@ -180,7 +185,8 @@ Async<Value::Array> Arm::pages(std::string url, CancelToken token) {
   Value::Array out;
   for (int page = 0; page < pages_max; ++page) {
     RILLE_CO_TRY(const Value answer, co_await call("GET", url, Value(), token));
-    for (const Value& row : list_of(answer["value"])) out.push_back(row);
+    if (!answer["value"].as_array()) co_return cloud::not_theirs("azure", "GET " + parts_of(url).path);
+    for (const Value& row : *answer["value"].as_array()) out.push_back(row);
     url = answer.text("nextLink");
     if (url.empty()) co_return out;
   }
@@ -221,7 +227,8 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
                                          "armSkuName eq '{}'", region_, size)}};
   RILLE_CO_TRY(const Value answer, co_await prices_api_.call("retail prices", std::move(parts), Effect::none, token));
   Prices out;
-  for (const Value& row : list_of(answer["Items"])) {
+  if (!answer["Items"].as_array()) co_return cloud::not_theirs("azure", "retail prices");
+  for (const Value& row : *answer["Items"].as_array()) {
     const std::string sku = row.text("skuName"), type = row.text("type"), term = row.text("reservationTerm");
     if (row.text("productName").find("Windows") != std::string::npos || row.text("currencyCode") != "USD" ||
         sku.find("Low Priority") != std::string::npos)
@@ -250,6 +257,7 @@ Async<> Arm::finished(Value answer, std::int64_t limit_ms, CancelToken token) {
     if (status == "Succeeded") co_return success();
     if (status == "Failed" || status == "Canceled")
       co_return api_.failed_later("operation", told["error"].text("code"), told["error"].text("message", status));
+    if (status.empty()) co_return cloud::not_theirs("azure", "operation");
     RILLE_CO_CHECK(co_await patience.next("an operation of Azure", token));
   }
 }
@@ -263,13 +271,16 @@ Async<> Arm::put(std::string kind, std::string name, Value body, std::int64_t se
 
 Async<Value> Arm::get(std::string kind, std::string name, CancelToken token) {
   const std::string url = base_url_ + id_of(kind, name) + "?api-version=" + version_of(kind);
-  co_return co_await call("GET", url, Value(), std::move(token));
+  RILLE_CO_TRY(Value there, co_await call("GET", url, Value(), std::move(token)));
+  if (there.text("name").empty()) co_return cloud::not_theirs("azure", "GET " + kind);
+  co_return there;
 }
 
 Async<VirtualMachine> Arm::describe(std::string name, CancelToken token) {
   const std::string url = base_url_ + id_of(machines, name) + "?api-version=" + version_of(machines) +
                           "&$expand=instanceView";
   RILLE_CO_TRY(const Value v, co_await call("GET", url, Value(), token));
+  if (v.text("name").empty()) co_return cloud::not_theirs("azure", "GET virtualMachines");
   VirtualMachine out;
   out.name = v.text("name");
   out.tag = v["tags"].text(tag_key);

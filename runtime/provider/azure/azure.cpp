@@ -101,7 +101,7 @@ class Region final : public cloud::RegionDriver {
                              "is it one? `az account list-locations` names them");
     }
     std::vector<Offer> fitting = cloud::smallest_fitting(sizes, query);
-    co_await learn_prices(fitting, token);
+    const Result<> learnt = co_await learn_prices(fitting, token);
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
       const auto at = prices_.find(offer.id);
@@ -116,6 +116,7 @@ class Region final : public cloud::RegionDriver {
       offer.billing.from_live = true;
       out.push_back(std::move(offer));
     }
+    if (out.empty() && !learnt) co_return learnt.error();
     co_return out;
   }
 
@@ -132,6 +133,11 @@ class Region final : public cloud::RegionDriver {
     const Error& why = state.error();
     if (token.cancelled() || why.kind == ErrorKind::network || why.kind == ErrorKind::timeout || why.http_status == 429)
       co_return why;
+    if (why.http_status == 407) {  // a proxy's word, and not Azure's
+      Error open = why;
+      open.kind = ErrorKind::network;
+      co_return open;
+    }
     // It was refused for good: what was made for it costs money.
     if (Result<> cleared = co_await clear(names, token); !cleared) {
       Error e = make_error(ErrorKind::network, "what was made for a refused machine is perhaps still there: " +
@@ -235,8 +241,8 @@ class Region final : public cloud::RegionDriver {
     return {id.substr(0, slash), id.substr(slash + 1)};
   }
 
-  // A call per size; one that has no price is not sold here.
-  Task<void> learn_prices(std::vector<Offer> fitting, CancelToken token) {
+  // A call per size; one that has no price is not sold here. An error: of those that could not be asked, one.
+  Async<> learn_prices(std::vector<Offer> fitting, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     std::vector<Together<Prices>> asked;
     std::vector<std::string> sizes;
@@ -249,10 +255,14 @@ class Region final : public cloud::RegionDriver {
                        }});
     }
     const auto answers = co_await cloud::in_batches(loop_, std::move(asked), patience_ms, token);
+    std::optional<Error> failure;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       prices_.erase(sizes[i]);
       if (answers[i]) prices_[sizes[i]] = {now_us, *answers[i]};
+      else failure = answers[i].error();
     }
+    if (failure) co_return *failure;
+    co_return success();
   }
 
   // Group, address, interface, machine: each is there before the next names it. All may have been made before.

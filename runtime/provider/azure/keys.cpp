@@ -146,6 +146,7 @@ Async<Maybe> from_az(Loop& loop, std::string resource, AzAccount account, Cancel
     program.argv.insert(program.argv.end(), {"--subscription", account.subscription});
   program.env = {{"AZURE_CORE_NO_COLOR", "true"}};
   program.what = az_source;
+  program.known = true;
   Result<Value> told = co_await cloud::ask_program(loop, std::move(program), token);
   if (!told && token.cancelled()) co_return told.error();
   Result<cloud::FoundKeys> found = told ? read_az_token(*told) : Result<cloud::FoundKeys>(told.error());

@@ -11,7 +11,7 @@ namespace rille::provider::cloud {
 
 namespace {
 
-constexpr int attempts_max = 5;
+constexpr int attempts_max = 5, open_attempts_max = 3;
 constexpr std::int64_t base_ms = 500, cap_ms = 20'000, retry_after_max_ms = 60'000;
 constexpr std::int64_t skew_ignored_us = 2'000'000;
 
@@ -20,6 +20,7 @@ ErrorKind kind_of(Trouble trouble) {
     case Trouble::capacity: return ErrorKind::capacity;
     case Trouble::quota:
     case Trouble::throttle: return ErrorKind::quota;
+    case Trouble::open:
     case Trouble::transient: return ErrorKind::network;
     case Trouble::auth:
     case Trouble::expired:
@@ -31,12 +32,29 @@ ErrorKind kind_of(Trouble trouble) {
   return ErrorKind::invalid;
 }
 
-Trouble by_status(int status) {
+constexpr int proxy_status = 407, too_late_status = 408, hung_up_status = 499;  // the last one is nginx's
+constexpr const char* proxy_hint = "does a proxy, or a network's login page, answer in its place? http_proxy, "
+                                   "https_proxy and no_proxy say whose answers come";
+
+// What no meaning is known of. Only the service itself can refuse what has a lasting effect: what stands between may
+// answer although the service has done it.
+Trouble by_status(int status, bool foreign, Effect effect) {
   if (status == 429) return Trouble::throttle;
+  if (status == too_late_status || status == hung_up_status || status >= 500) return Trouble::transient;
+  const bool lasting = effect.lasts;
+  if (status == proxy_status) return lasting ? Trouble::open : Trouble::auth;
+  if (!lasting && (status == 401 || status == 403)) return Trouble::auth;
+  if (foreign || (status >= 300 && status < 400) || (lasting && status < 300)) return Trouble::open;
   if (status == 401 || status == 403) return Trouble::auth;
   if (status == 404) return Trouble::not_found;
-  if (status == 409) return Trouble::conflict;
-  return status >= 500 ? Trouble::transient : Trouble::invalid;
+  return status == 409 ? Trouble::conflict : Trouble::invalid;
+}
+
+std::string words_of(const net::HttpResponse& response, const Answer& answer, const std::string& provider) {
+  if (response.status == proxy_status) return "the proxy wants to know who asks: HTTP status 407";
+  if (answer.foreign && response.ok()) return "the answer is not one of " + provider;
+  if (answer.foreign || answer.message.empty()) return fmt::format("HTTP status {}", response.status);
+  return answer.message;
 }
 
 // Where the code's meaning has no hint of its own.
@@ -48,6 +66,7 @@ std::string usual_hint(Trouble trouble, const std::string& provider) {
     case Trouble::expired: return "get new temporary keys, or sign in again";
     case Trouble::clock: return "set this machine's clock";
     case Trouble::throttle: return "it is asked too often, perhaps by others of this account: try again later";
+    case Trouble::open: return proxy_hint;
     case Trouble::transient: return provider + " is out of order for the moment: try again later";
     default: return "";
   }
@@ -82,23 +101,28 @@ void Api::learn_skew(const net::HttpResponse& response) {
   skew_us_ = std::llabs(skew_us) > skew_ignored_us ? skew_us : 0;
 }
 
-Error Api::understand(const std::string& operation, const net::HttpResponse& response, const Answer& answer,
-                      Trouble& trouble) const {
+Error Api::understand(const std::string& operation, Effect effect, const net::HttpResponse& response,
+                      const Answer& answer, Trouble& trouble) const {
   const auto meaning = std::find_if(options_.meanings.begin(), options_.meanings.end(),
                                     [&](const Meaning& m) { return fits(m.code, answer.code); });
-  const bool known = meaning != options_.meanings.end();
-  trouble = known ? meaning->trouble : by_status(response.status);
-  const std::string said = answer.message.empty() ? fmt::format("HTTP status {}", response.status) : answer.message;
-  const std::string hint = known ? meaning->hint : "";
-  Error e = make_error(kind_of(trouble), fmt::format("{} {}: {}{}{}", options_.provider, operation, answer.code,
-                                                     answer.code.empty() ? "" : ": ", said),
-                       hint.empty() ? usual_hint(trouble, options_.provider) : hint);
+  const bool known = !answer.foreign && meaning != options_.meanings.end();
+  trouble = known ? meaning->trouble : by_status(response.status, answer.foreign, effect);
+  const std::string code = answer.foreign ? "" : answer.code;
+  const bool of_proxy = response.status == proxy_status;
+  // A code of theirs that no meaning is known of is no matter of proxies.
+  const bool unheard = trouble == Trouble::open && !code.empty();
+  const std::string hint = of_proxy ? "check the credentials of the proxy" : known ? meaning->hint : "";
+  Error e = make_error(kind_of(trouble), fmt::format("{} {}: {}{}{}", options_.provider, operation, code,
+                                                     code.empty() ? "" : ": ",
+                                                     words_of(response, answer, options_.provider)),
+                       hint.empty() && !unheard ? usual_hint(trouble, options_.provider) : hint);
   e.provider = options_.provider;
   e.operation = operation;
   e.code = answer.code;
   e.request_id = answer.request_id;
   e.http_status = trouble == Trouble::throttle ? 429 : trouble == Trouble::not_found ? 404 : response.status;
-  e.retryable = trouble == Trouble::throttle || trouble == Trouble::transient;
+  if (trouble == Trouble::open) e.http_status = 0;  // a 404 that is not theirs says nothing about the machine
+  e.retryable = trouble == Trouble::throttle || trouble == Trouble::transient || trouble == Trouble::open;
   const std::int64_t wait_ms = net::parse_retry_after_ms(response.header("retry-after"), loop_.clock().wall_us());
   e.retry_after_ms = std::clamp<std::int64_t>(wait_ms, 0, retry_after_max_ms);
   return e;
@@ -111,7 +135,7 @@ Error Api::failed_later(const std::string& operation, std::string code, std::str
   net::HttpResponse response;
   response.status = 400;  // what no meaning is known of is a refusal
   Trouble trouble = Trouble::invalid;
-  Error e = understand(operation, response, answer, trouble);
+  Error e = understand(operation, Effect::none, response, answer, trouble);
   // Its "no such thing" is not about the machine, and it is over: waiting does not help the same call.
   e.http_status = 0;
   e.retryable = false;
@@ -146,8 +170,9 @@ Async<Value> Api::attempt(const std::string& operation, net::Parts parts, Effect
   }
   learn_skew(*response);
   Answer answer = options_.read(*response);
-  if (response->ok() && answer.code.empty()) co_return std::move(answer.value);
-  co_return understand(operation, *response, answer, trouble);
+  if (!answer.of.empty() && answer.of != operation) answer.foreign = true;
+  if (response->ok() && answer.code.empty() && !answer.foreign) co_return std::move(answer.value);
+  co_return understand(operation, effect, *response, answer, trouble);
 }
 
 Async<Value> Api::call(std::string operation, net::Parts parts, Effect effect, CancelToken token) {
@@ -168,15 +193,24 @@ Async<Value> Api::call(std::string operation, net::Parts parts, Effect effect, C
       credentials_.forget();
       continue;
     }
-    const bool again = trouble == Trouble::throttle || (trouble == Trouble::transient && !effect.lasts);
+    const bool passes = trouble == Trouble::transient || (trouble == Trouble::open && n < open_attempts_max);
+    const bool again = trouble == Trouble::throttle || (passes && !effect.lasts);
     if (!again) co_return answer;
-    if (trouble == Trouble::transient) open = answer.error();
+    if (passes) open = answer.error();
     const std::int64_t first_ms = trouble == Trouble::throttle ? options_.throttle_ms : base_ms;
     const std::int64_t most_ms = std::min(cap_ms, first_ms << (n - 1));
     std::uniform_int_distribution<std::int64_t> jitter(0, most_ms);
     const std::int64_t wait_ms = std::max(answer.error().retry_after_ms, jitter(dice_));
     RILLE_CO_CHECK(co_await sleep_for(loop_, wait_ms, token));
   }
+}
+
+Error not_theirs(const std::string& provider, const std::string& operation) {
+  Error e = make_error(ErrorKind::network, fmt::format("{0} {1}: the answer is not one of {0}", provider, operation),
+                       proxy_hint).with_retry();
+  e.provider = provider;
+  e.operation = operation;
+  return e;
 }
 
 }  // namespace rille::provider::cloud

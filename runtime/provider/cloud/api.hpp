@@ -4,7 +4,8 @@
 // Errors have provider, operation, code, http_status and request_id, and the kind that the lease layer decides by:
 //   capacity, quota    the offer, the account: another one may do
 //   auth, invalid, config
-//   network            5xx, or no answer: whether the call had an effect is unknown
+//   network            5xx, no answer, or one that is not the service's: whether the call had an effect is unknown. Of
+//                      a call with a lasting effect also what is no refusal: a success without a meaning, 3xx, 408
 //   state              not found (http_status 404), or a conflict
 // Loop thread only. It must outlive its calls.
 #pragma once
@@ -31,6 +32,7 @@ enum class Trouble {
   clock,      // our clock is off
   not_found,
   conflict,   // the token was used with another request, the thing is in another state
+  open,       // nobody says whether it was done
   invalid,
 };
 
@@ -45,6 +47,8 @@ struct Meaning {
 struct Answer {
   Value value;
   std::string code, message, request_id;
+  bool foreign = false;  // it has not the form of the service's: a proxy's, a login page's, or cut short
+  std::string of = {};   // the operation that it says it answers; "": it does not say
 };
 
 struct ApiOptions {
@@ -82,8 +86,8 @@ class Api {
  private:
   Async<Value> attempt(const std::string& operation, net::Parts parts, Effect effect, CancelToken token,
                        Trouble& trouble);
-  Error understand(const std::string& operation, const net::HttpResponse& response, const Answer& answer,
-                   Trouble& trouble) const;
+  Error understand(const std::string& operation, Effect effect, const net::HttpResponse& response,
+                   const Answer& answer, Trouble& trouble) const;
   void learn_skew(const net::HttpResponse& response);
 
   Loop& loop_;
@@ -93,6 +97,10 @@ class Api {
   std::int64_t skew_us_ = 0;
   std::minstd_rand dice_{std::random_device()()};  // for waits: their spread, nothing secret
 };
+
+// Of an answer that lacks what each answer of that call has, though it was read: another's, or cut short. network:
+// whether the call had an effect is unknown, and nothing can be said of what it should have named.
+Error not_theirs(const std::string& provider, const std::string& operation);
 
 // The elements of a list in an answer; of anything else, none.
 inline Value::Array list_of(const Value& v) { return v.as_array() ? *v.as_array() : Value::Array(); }

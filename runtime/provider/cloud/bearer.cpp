@@ -25,7 +25,7 @@ Answer read_answer(const net::HttpResponse& response) {
   Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
   if (response.ok()) {
-    if (out.value.text("access_token").empty()) out.code = "NoToken";
+    out.foreign = out.value.text("access_token").empty();
     return out;
   }
   out.code = response.status == 401 ? "invalid_client" : out.value.text("error");

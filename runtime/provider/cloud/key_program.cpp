@@ -13,6 +13,8 @@ namespace rille::provider::cloud {
 
 namespace {
 constexpr std::size_t output_bytes_max = 1 << 20, shown_bytes_max = 400;
+constexpr const char* by_hand = "run it by hand: it has to print JSON, and nothing else. What it says is not shown "
+                                "here, for it may hold keys";
 }
 
 std::string telling_line(const std::string& said) {
@@ -48,16 +50,15 @@ Async<Value> ask_program(Loop& loop, KeyProgram program, CancelToken token) {
     e.message = program.what + ": " + e.message;
     co_return e;
   }
-  const std::string said = telling_line(done->err);
+  const std::string said = program.known ? telling_line(done->err) : "";
   if (!done->ok())
     co_return make_error(ErrorKind::auth, fmt::format("{} ended with {}{}{}", program.what, done->status.text(),
-                                                      said.empty() ? "" : ": ", said),
-                         "run it by hand: it has to print JSON, and nothing else");
+                                                      said.empty() ? "" : ": ", said), by_hand);
   if (done->out.find_first_not_of(" \t\r\n") == std::string::npos) co_return Value();
   Result<Value> printed = Value::from_json(done->out);
   if (!printed)  // whose message may have a part of it
     co_return make_error(ErrorKind::auth, fmt::format("{} printed something that is no JSON", program.what),
-                         said.empty() ? "run it by hand: it has to print JSON, and nothing else" : "it said: " + said);
+                         said.empty() ? by_hand : "it said: " + said);
   co_return std::move(*printed);
 }
 

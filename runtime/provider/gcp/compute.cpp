@@ -48,10 +48,8 @@ constexpr cloud::Meaning meanings[] = {
 cloud::Answer read_answer(const net::HttpResponse& response) {
   cloud::Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
-  if (response.ok()) {
-    if (!out.value.as_object()) out.code = "NotJson";
-    return out;
-  }
+  out.foreign = !(response.ok() ? out.value : out.value["error"]).as_object();
+  if (response.ok() || out.foreign) return out;
   const Value& error = out.value["error"];
   const Value::Array errors = list_of(error["errors"]);
   out.code = errors.empty() ? error.text("status") : errors[0].text("reason");
@@ -199,8 +197,12 @@ Async<Value> Compute::call(std::string method, std::string path, net::Query quer
     parts.headers = {{"Content-Type", "application/json"}};
     parts.body = body.to_json();
   }
-  std::string operation = method + " " + (path.starts_with("http") ? parts.path : path);
-  co_return co_await api_.call(std::move(operation), std::move(parts), effect, std::move(token));
+  const bool of_compute = !path.starts_with("http");
+  const std::string operation = method + " " + (of_compute ? path : parts.path);
+  RILLE_CO_TRY(Value answer, co_await api_.call(operation, std::move(parts), effect, std::move(token)));
+  // Each answer of Compute Engine says what it is; one without rows has no member for them.
+  if (of_compute && !answer.text("kind").starts_with("compute#")) co_return cloud::not_theirs("gcp", operation);
+  co_return answer;
 }
 
 // Rows of a list: of one zone, or of all zones of this region where the list is an aggregated one.
@@ -212,6 +214,7 @@ Async<Value::Array> Compute::pages(std::string path, std::string kind, net::Quer
     net::Query asked = query;
     if (!next.empty()) asked.emplace_back("pageToken", next);
     RILLE_CO_TRY(const Value answer, co_await call("GET", path, std::move(asked), Value(), Effect::none, token));
+    if (!answer.text("kind").ends_with("List")) co_return cloud::not_theirs("gcp", "GET " + path);
     for (const Value& row : list_of(answer["items"])) out.push_back(row);
     const Value::Object* scopes = answer["items"].as_object();
     for (const auto& [scope, part] : scopes ? *scopes : Value::Object()) {
@@ -267,7 +270,8 @@ Async<PriceList> Compute::prices(bool spot, CancelToken token) {
     if (!next.empty()) query.emplace_back("pageToken", next);
     RILLE_CO_TRY(const Value answer, co_await call("GET", billing_url_ + "/services/6F81-5844-456A/skus",
                                                    std::move(query), Value(), Effect::none, token));
-    for (const Value& sku : list_of(answer["skus"])) {
+    if (!answer["skus"].as_array()) co_return cloud::not_theirs("gcp", "the price list");
+    for (const Value& sku : *answer["skus"].as_array()) {
       const Value::Array regions = list_of(sku["serviceRegions"]);
       const bool here = std::any_of(regions.begin(), regions.end(), [&](const Value& r) {
         return r.as_string() && *r.as_string() == region_;
@@ -305,6 +309,7 @@ Async<> Compute::insert(std::string zone, Value instance, std::string request_id
     if (there && !there->tag.empty()) co_return success();
   }
   if (!answer) co_return answer.error();
+  if (answer->text("name").empty()) co_return cloud::not_theirs("gcp", "insert");
   const Result<Value> ended = co_await done(zone, std::move(*answer), insert_patience_ms, std::move(token));
   if (!ended) co_return left_open(ended.error());
   co_return result_of(*ended, "operation insert");
@@ -347,6 +352,7 @@ Async<Instance> Compute::describe(std::string zone, std::string name, CancelToke
   net::Query none;
   RILLE_CO_TRY(const Value answer, co_await call("GET", "/zones/" + zone + "/instances/" + name, std::move(none),
                                                  Value(), Effect::none, token));
+  if (answer.text("name") != name) co_return cloud::not_theirs("gcp", "GET /zones/" + zone + "/instances/" + name);
   co_return read_instance(answer);
 }
 

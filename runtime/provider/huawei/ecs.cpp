@@ -33,18 +33,21 @@ constexpr cloud::Meaning meanings[] = {
     {"APIGW.0302", Trouble::auth, "the key may not use this project: `project` is that of the region"},
 };
 
-// {"error": {..}}; older calls {"badRequest": {..}}; the gateway error_code.
+// {"error": {..}}; older calls {"badRequest": {..}}, {"itemNotFound": {..}}; the gateway error_code.
 cloud::Answer read_answer(const net::HttpResponse& response) {
   cloud::Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
   out.request_id = response.header("x-request-id");
-  if (response.ok()) {
-    if (!response.body.empty() && !out.value.as_object()) out.code = "NotJson";
-    return out;
+  out.foreign = !out.value.as_object();
+  if (response.ok() || out.foreign) return out;
+  out.code = out.value.text("error_code");
+  out.message = out.value.text("error_msg");
+  for (const auto& [name, error] : *out.value.as_object()) {
+    if (!out.code.empty() || !error.as_object()) continue;
+    out.code = error.text("code");
+    out.message = error.text("message");
   }
-  const Value& old = out.value["badRequest"].is_null() ? out.value["error"] : out.value["badRequest"];
-  out.code = out.value.text("error_code", old.text("code"));
-  out.message = out.value.text("error_msg", old.text("message"));
+  out.foreign = out.code.empty() && out.message.empty();
   return out;
 }
 
@@ -155,7 +158,8 @@ Async<std::string> Ecs::project(CancelToken token) {
   net::Query query{{"name", region_}};
   RILLE_CO_TRY(const Value answer,
                co_await call("GET", "iam/v3/projects", std::move(query), Value(), Effect::none, token));
-  for (const Value& row : list_of(answer["projects"]))
+  if (!answer["projects"].as_array()) co_return cloud::not_theirs("huawei", "GET /v3/projects");
+  for (const Value& row : *answer["projects"].as_array())
     if (row.text("name") == region_) project_ = row.text("id");
   if (project_.empty())
     co_return make_error(ErrorKind::config, fmt::format("huawei: no project is named {}", region_),
@@ -169,7 +173,8 @@ Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken 
   RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/flavors", std::move(query),
                                                  Value(), Effect::none, token));
   std::vector<Offer> out;
-  for (const Value& v : list_of(answer["flavors"])) {
+  if (!answer["flavors"].as_array()) co_return cloud::not_theirs("huawei", "the list of flavors");
+  for (const Value& v : *answer["flavors"].as_array()) {
     const Value& specs = v["os_extra_specs"];
     if (!is_sold(specs.text(spot ? "cond:spot:operation:az" : "cond:operation:az"), zone)) continue;
     Offer offer;
@@ -236,6 +241,7 @@ Async<Value> Ecs::finished(std::string job, std::int64_t limit_ms, CancelToken t
                                            Effect::none, token));
     const std::string status = told.text("status");
     if (status == "SUCCESS" || status == "FAIL") co_return told;
+    if (status.empty()) co_return cloud::not_theirs("huawei", "job " + job);
     RILLE_CO_CHECK(co_await patience.next("job " + job, token));
   }
 }
@@ -279,6 +285,7 @@ Async<std::string> Ecs::create(Value server, std::string client_token, std::int6
   const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers", std::move(none), std::move(asked),
                                              Effect::lasting.by(send_by_wall_us), token, std::move(client_token));
   if (!answer) co_return refused(answer.error());
+  if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "createServer");
   const Result<Value> ended = co_await finished(answer->text("job_id"), create_patience_ms, token);
   if (!ended) co_return left_open(ended.error());
   const Value& told = *ended;
@@ -304,6 +311,7 @@ Async<Server> Ecs::describe(std::string id, CancelToken token) {
   net::Query none;
   RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/" + id, std::move(none),
                                                  Value(), Effect::none, token));
+  if (answer["server"].text("id") != id) co_return cloud::not_theirs("huawei", "showServer");
   co_return read_server(answer["server"]);
 }
 
@@ -314,7 +322,8 @@ Async<std::vector<Server>> Ecs::list(CancelToken token) {
     net::Query query{{"limit", std::to_string(page_rows)}, {"offset", std::to_string(page)}};
     RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/detail", std::move(query),
                                                    Value(), Effect::none, token));
-    const Value::Array rows = list_of(answer["servers"]);
+    if (!answer["servers"].as_array()) co_return cloud::not_theirs("huawei", "the list of servers");
+    const Value::Array rows = *answer["servers"].as_array();
     for (const Value& v : rows) {
       Server one = read_server(v);
       if (!one.tag.empty()) out.push_back(std::move(one));
@@ -332,6 +341,7 @@ Async<> Ecs::remove(std::string id, CancelToken token) {
   auto answer = co_await call("POST", "ecs/v1/{project}/cloudservers/delete", std::move(none), std::move(asked),
                               Effect::none, token);
   if (!answer) co_return answer.error();
+  if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "deleteServers");
   co_return success();
 }
 
@@ -343,6 +353,7 @@ Async<> Ecs::resize(std::string id, std::string flavor, CancelToken token) {
   const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers/" + id + "/resize",
                                              std::move(none), std::move(asked), Effect::lasting, token);
   if (!answer) co_return refused(answer.error());
+  if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "resizeServer");
   const Result<Value> told = co_await finished(answer->text("job_id"), resize_patience_ms, token);
   if (!told) co_return left_open(told.error());
   if (told->text("status") == "SUCCESS") co_return success();

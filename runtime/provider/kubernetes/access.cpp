@@ -132,7 +132,8 @@ Async<std::optional<cloud::FoundKeys>> kube_token(Loop& loop, Value user, Cancel
   if (done.ok() && told) out.keys.token = (*told)["status"].text("token");
   if (out.keys.token.empty())
     co_return make_error(ErrorKind::auth, fmt::format("kubernetes: the plug-in '{}' gives no token", program),
-                         done.ok() ? "does it work with kubectl?" : "it said: " + done.last_words());
+                         fmt::format("it ended with {}. Does it work with kubectl? What it says is not shown here, for "
+                                     "it may hold keys", done.status.text()));
   co_return std::optional<cloud::FoundKeys>(std::move(out));
 }
 

@@ -34,10 +34,16 @@ constexpr cloud::Meaning meanings[] = {
     {"Forbidden", Trouble::auth, "what it needs: rille doctor --provider kubernetes --policy"},
 };
 
+constexpr const char* no_path = "NoSuchPath";  // as it says in plain words of what it has no such API of
+
+// Each says its kind: what was asked for, or a Status.
 cloud::Answer read_answer(const net::HttpResponse& response) {
   cloud::Answer out;
   if (Result<Value> read = Value::from_json(response.body)) out.value = std::move(*read);
-  if (response.ok()) return out;
+  const std::string kind = out.value.text("kind");
+  out.foreign = response.ok() ? kind.empty() : kind != "Status";
+  if (response.status == 404 && response.body.starts_with("404 page not found")) out.code = no_path;
+  if (response.ok() || out.foreign) return out;
   out.code = out.value.text("reason");
   out.message = out.value.text("message");
   if (out.message.find("exceeded quota") != std::string::npos) out.code = "ExceededQuota";
@@ -114,6 +120,7 @@ class Kubernetes final : public Provider {
     RILLE_CO_CHECK(co_await open(token));
     Result<Value> job = co_await send("GET", "describe", jobs() + "/" + id, Value(), token);
     if (!job && job.error().http_status != 404) co_return named(job.error(), "describe");
+    if (job && (*job)["metadata"].text("name") != id) co_return cloud::not_theirs(name_, "describe");
     RILLE_CO_TRY(const Value pod, co_await pod_of(id, token));
     co_return machine_of(id, job ? *job : Value(), pod);
   }
@@ -155,7 +162,8 @@ class Kubernetes final : public Provider {
     review.set("apiVersion", "authentication.k8s.io/v1").set("kind", "SelfSubjectReview");
     Result<Value> told = co_await send("POST", "check", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
                                        std::move(review), token);
-    if (!told && told.error().http_status != 404) co_return named(told.error(), "check");
+    if (!told && told.error().code != no_path && told.error().http_status != 404)
+      co_return named(told.error(), "check");
     net::Query ours{{"labelSelector", kube_tag_label}};
     RILLE_CO_CHECK(co_await pages("check", jobs(), ours, token));
     RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_->get(token));
@@ -261,6 +269,8 @@ class Kubernetes final : public Provider {
       if (!more.empty()) parts.query.emplace_back("continue", more);
       Result<Value> page = co_await api_->call(operation, std::move(parts), Effect::none, token);
       if (!page) co_return named(page.error(), operation.c_str());
+      if (!page->text("kind").ends_with("List"))
+        co_return named(cloud::not_theirs(name_, operation), operation.c_str());
       const Value& items = (*page)["items"];
       if (items.as_array()) out.insert(out.end(), items.as_array()->begin(), items.as_array()->end());
       more = (*page)["metadata"].text("continue");

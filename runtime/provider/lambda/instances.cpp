@@ -25,7 +25,7 @@ constexpr cloud::Meaning meanings[] = {
     {"global/object-does-not-exist", Trouble::not_found},
     {"global/not-found", Trouble::not_found},
     {"global/conflict", Trouble::conflict},
-    {"global/internal-error", Trouble::transient},
+    {"global/internal-error*", Trouble::transient},
     {"provider/*", Trouble::transient},  // of whoever is behind Lambda; also for what is still booting
 };
 
@@ -38,7 +38,7 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   out.code = error.text("code");
   out.message = error.text("message");
   if (const std::string advice = error.text("suggestion"); !advice.empty()) out.message += " " + advice;
-  if (out.code.empty() && response.ok() && out.value.is_null()) out.code = "NotJson";
+  out.foreign = out.code.empty() && (!response.ok() || out.value.is_null());
   return out;
 }
 
@@ -108,7 +108,7 @@ Async<std::vector<Offer>> Instances::sold(CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("listInstanceTypes", "GET", "/instance-types", Value(), Effect::none,
                                                  token));
   std::vector<Offer> out;
-  if (!answer.as_object()) co_return out;
+  if (!answer.as_object()) co_return cloud::not_theirs("lambda", "listInstanceTypes");
   for (const auto& [name, v] : *answer.as_object()) {
     Offer offer = read_type(v["instance_type"]);
     if (offer.price_micros_per_hour <= 0) continue;
@@ -124,21 +124,20 @@ Async<std::string> Instances::launch(Value request, std::int64_t send_by_wall_us
   RILLE_CO_TRY(const Value answer, co_await call("launchInstance", "POST", "/instance-operations/launch",
                                                  std::move(request), Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["instance_ids"]);
-  if (ids.empty() || !ids[0].as_string())
-    co_return make_error(ErrorKind::network, "launchInstance: the answer names no instance: " + answer.to_json());
+  if (ids.empty() || !ids[0].as_string()) co_return cloud::not_theirs("lambda", "launchInstance");
   co_return *ids[0].as_string();
 }
 
 Async<Instance> Instances::describe(std::string id, CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("getInstance", "GET", "/instances/" + net::percent_encode(id), Value(),
                                                  Effect::none, token));
+  if (answer.text("id") != id) co_return cloud::not_theirs("lambda", "getInstance");
   co_return read_instance(answer);
 }
 
 Async<std::vector<Instance>> Instances::list(CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("listInstances", "GET", "/instances", Value(), Effect::none, token));
-  if (!answer.as_array())
-    co_return make_error(ErrorKind::integrity, "listInstances: the answer is no list: " + answer.to_json());
+  if (!answer.as_array()) co_return cloud::not_theirs("lambda", "listInstances");
   std::vector<Instance> out;
   for (const Value& v : *answer.as_array()) out.push_back(read_instance(v));
   co_return out;
@@ -146,16 +145,19 @@ Async<std::vector<Instance>> Instances::list(CancelToken token) {
 
 Async<> Instances::terminate(std::string id, CancelToken token) {
   Value body;
-  body.set("instance_ids", Value::Array{Value(std::move(id))});
+  body.set("instance_ids", Value::Array{Value(id)});
   auto answer = co_await call("terminateInstance", "POST", "/instance-operations/terminate", std::move(body),
                               Effect::none, token);
   if (!answer) co_return answer.error();
-  co_return success();
+  for (const Value& ended : list_of((*answer)["terminated_instances"]))
+    if (ended.text("id") == id) co_return success();
+  co_return cloud::not_theirs("lambda", "terminateInstance");
 }
 
 Async<> Instances::offer_key(std::string name, std::string public_line, CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("listSSHKeys", "GET", "/ssh-keys", Value(), Effect::none, token));
-  for (const Value& key : list_of(answer))
+  if (!answer.as_array()) co_return cloud::not_theirs("lambda", "listSSHKeys");
+  for (const Value& key : *answer.as_array())
     if (key.text("name") == name) co_return success();
   Value body;
   body.set("name", std::move(name)).set("public_key", std::move(public_line));

@@ -28,6 +28,12 @@ constexpr cloud::Meaning meanings[] = {
     {"402", Trouble::quota, "the account has not enough money"},
     {"401", Trouble::auth, "is the key right, and not deleted? docs/manual/providers/runpod.md"},
     {"403", Trouble::auth, "the key may not do this: it needs to read and write pods"},
+    // Of GraphQL, where the status tells nothing: of another code it is unknown whether anything was done.
+    {"INTERNAL_SERVER_ERROR", Trouble::transient},
+    {"BAD_USER_INPUT", Trouble::invalid},
+    {"GRAPHQL_*", Trouble::invalid},
+    {"UNAUTHENTICATED", Trouble::auth, "is the key right, and not deleted? docs/manual/providers/runpod.md"},
+    {"FORBIDDEN", Trouble::auth, "the key may not do this: it needs to read and write pods"},
 };
 
 std::string code_of(const std::string& words) {
@@ -45,11 +51,10 @@ cloud::Answer read_rest(const net::HttpResponse& response) {
   cloud::Answer out;
   Result<Value> value = Value::from_json(response.body);
   if (value) out.value = std::move(*value);
-  if (response.ok()) {
-    if (!out.value.as_object() && !response.body.empty()) out.code = "NotJson";
-    return out;
-  }
+  out.foreign = !out.value.as_object() && !(response.status == 204 && response.body.empty());
+  if (response.ok() || out.foreign) return out;
   out.message = out.value.text("detail", out.value.text("title"));
+  out.foreign = out.message.empty();
   if (out.value["errors"].as_array()) out.message += " " + out.value["errors"].to_json();
   out.code = response.status == 400 ? code_of(out.message) : "";
   if (out.code.empty() || out.code == "not-found") out.code = std::to_string(response.status);
@@ -62,15 +67,13 @@ cloud::Answer read_graphql(const net::HttpResponse& response) {
   Result<Value> value = Value::from_json(response.body);
   if (value) out.value = std::move(*value);
   const Value::Array* errors = out.value["errors"].as_array();
-  if (errors && !errors->empty()) {
+  if (errors && !errors->empty() && (*errors)[0].as_object()) {
     out.message = (*errors)[0].text("message");
     out.code = response.ok() ? code_of(out.message) : std::to_string(response.status);
     // Our own query is wrong, and another offer will not do.
     if (response.status == 400 || out.code.empty()) out.code = (*errors)[0]["extensions"].text("code", "GraphQL");
-  } else if (!response.ok()) {
-    out.code = std::to_string(response.status);
-  } else if (!out.value["data"].as_object()) {
-    out.code = "NotJson";
+  } else {
+    out.foreign = !response.ok() || !out.value["data"].as_object();
   }
   Value data = out.value["data"];
   out.value = std::move(data);
@@ -134,7 +137,8 @@ Async<std::vector<Sold>> Pods::sold(int count, CancelToken token) {
   parts.query.emplace_back("count", std::to_string(count));
   RILLE_CO_TRY(const Value answer, co_await rest_.call("listGpus", std::move(parts), Effect::none, token));
   std::vector<Sold> out;
-  for (const Value& v : list_of(answer["gpus"])) {
+  if (!answer["gpus"].as_array()) co_return cloud::not_theirs("runpod", "listGpus");
+  for (const Value& v : *answer["gpus"].as_array()) {
     Sold sold;
     sold.id = v.text("id");
     sold.name = v.text("name");
@@ -157,7 +161,8 @@ Async<Shapes> Pods::shapes(std::vector<int> counts, CancelToken token) {
   Value none{Value::Object{}};
   RILLE_CO_TRY(const Value answer, co_await ask("gpuTypes", std::move(query), std::move(none), Effect::none, token));
   Shapes out;
-  for (const Value& v : list_of(answer["gpuTypes"])) {
+  if (!answer["gpuTypes"].as_array()) co_return cloud::not_theirs("runpod", "gpuTypes");
+  for (const Value& v : *answer["gpuTypes"].as_array()) {
     for (const int count : counts) {
       const Value& lowest = v[fmt::format("x{}", count)];
       Shape& shape = out[{v.text("id"), count}];
@@ -195,23 +200,21 @@ Async<std::string> Pods::create(Order order, CancelToken token) {
     net::Parts parts = cloud::json_request("POST", rest_url_, "/pods", body);
     RILLE_CO_TRY(pod, co_await rest_.call("createPod", std::move(parts), effect, token));
   }
-  // Nothing, where there should be a pod: whether there is one is not known.
-  if (pod.text("id").empty())
-    co_return make_error(ErrorKind::network, "the create call was answered without a pod: " + pod.to_json());
+  if (pod.text("id").empty()) co_return cloud::not_theirs("runpod", "createPod");
   co_return pod.text("id");
 }
 
 Async<Pod> Pods::describe(std::string id, CancelToken token) {
   net::Parts parts = cloud::json_request("GET", rest_url_, "/pods/" + net::percent_encode(id));
   RILLE_CO_TRY(const Value answer, co_await rest_.call("getPod", std::move(parts), Effect::none, token));
+  if (answer.text("id") != id) co_return cloud::not_theirs("runpod", "getPod");
   co_return read_pod(answer);
 }
 
 Async<std::vector<Pod>> Pods::list(CancelToken token) {
   net::Parts parts = cloud::json_request("GET", rest_url_, "/pods");
   RILLE_CO_TRY(const Value answer, co_await rest_.call("listPods", std::move(parts), Effect::none, token));
-  if (!answer["pods"].as_array())
-    co_return make_error(ErrorKind::integrity, "listPods: the answer has no pods: " + answer.to_json());
+  if (!answer["pods"].as_array()) co_return cloud::not_theirs("runpod", "listPods");
   std::vector<Pod> out;
   for (const Value& v : *answer["pods"].as_array()) out.push_back(read_pod(v));
   co_return out;
@@ -221,6 +224,7 @@ Async<> Pods::terminate(std::string id, CancelToken token) {
   net::Parts parts = cloud::json_request("DELETE", rest_url_, "/pods/" + net::percent_encode(id));
   auto answer = co_await rest_.call("deletePod", std::move(parts), Effect::none, token);
   if (!answer) co_return answer.error();
+  if (!answer->is_null()) co_return cloud::not_theirs("runpod", "deletePod");  // it says nothing
   co_return success();
 }
 

@@ -22,22 +22,22 @@ using cloud::Trouble;
 constexpr int page_rows = 100, rows_max = 20'000;
 
 constexpr cloud::Meaning meanings[] = {
-    {"ResourceInsufficient.*", Trouble::capacity},
-    {"ResourcesSoldOut.*", Trouble::capacity},
+    {"ResourceInsufficient*", Trouble::capacity},
+    {"ResourcesSoldOut*", Trouble::capacity},
     {"ResourceUnavailable.InstanceType", Trouble::capacity},
     {"InvalidParameterValue.InsufficientOffering", Trouble::capacity},
     {"UnsupportedOperation.NoInstanceTypeSupportSpot", Trouble::capacity},
     {"UnsupportedOperation.SpotUnsupportedRegion", Trouble::capacity},
     {"InvalidParameterValue.InsufficientPrice", Trouble::capacity,
      "the market is above what you pay at most: raise max_price"},
-    {"LimitExceeded.*", Trouble::quota, "ask for more in the console's quota page, or take another region"},
+    {"LimitExceeded*", Trouble::quota, "ask for more in the console's quota page, or take another region"},
     {"InstancesQuotaLimitExceeded", Trouble::quota},
     {"OverQuota", Trouble::quota},
     {"InvalidAccount.InsufficientBalance", Trouble::quota, "the account has not enough money"},
     {"RequestLimitExceeded*", Trouble::throttle},
-    {"InternalError", Trouble::transient},
-    {"InternalServerError", Trouble::transient},
-    {"ResourceUnavailable", Trouble::transient},
+    {"InternalError*", Trouble::transient},
+    {"InternalServerError*", Trouble::transient},
+    {"ResourceUnavailable*", Trouble::transient},
     {"UnsupportedOperation.InstanceStatePending", Trouble::transient},
     {"UnsupportedOperation.InstanceStateStarting", Trouble::transient},
     {"UnsupportedOperation.InstanceStateTerminating", Trouble::not_found},  // asked to end before
@@ -49,9 +49,16 @@ constexpr cloud::Meaning meanings[] = {
     {"AuthFailure*", Trouble::auth},
     {"UnauthorizedOperation*", Trouble::auth,
      "the key's owner may not do this: rille doctor --provider tencent --policy"},
+    // Of what is not named here it is unknown whether anything was done: the status tells nothing.
+    {"Invalid*", Trouble::invalid},
+    {"MissingParameter*", Trouble::invalid},
+    {"UnknownParameter*", Trouble::invalid},
+    {"Unsupported*", Trouble::invalid},
+    {"ResourceNotFound*", Trouble::invalid},
+    {"OperationDenied*", Trouble::invalid},
 };
 
-// Errors come with status 200.
+// Errors come with status 200. Each answer has a RequestId.
 cloud::Answer read_answer(const net::HttpResponse& response) {
   cloud::Answer out;
   Result<Value> value = Value::from_json(response.body);
@@ -59,7 +66,7 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   out.request_id = out.value.text("RequestId");
   out.code = out.value["Error"].text("Code");
   out.message = out.value["Error"].text("Message");
-  if (out.code.empty() && response.ok() && !out.value.as_object()) out.code = "NotJson";
+  out.foreign = out.request_id.empty() || (out.code.empty() && !response.ok());
   return out;
 }
 
@@ -154,7 +161,9 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
                co_await call("DescribeZoneInstanceConfigInfos", std::move(asked), Effect::none, token));
   std::map<std::string, Offer> cheapest;
   std::map<std::string, Reserved> reserved;
-  for (const Value& v : list_of(answer["InstanceTypeQuotaSet"])) {
+  if (!answer["InstanceTypeQuotaSet"].as_array())
+    co_return cloud::not_theirs("tencent", "DescribeZoneInstanceConfigInfos");
+  for (const Value& v : *answer["InstanceTypeQuotaSet"].as_array()) {
     if (v.text("Status") != "SELL") continue;
     if (v.text("InstanceChargeType") == prepaid) {
       reserved[v.text("InstanceType")].learn(v["Price"]);
@@ -196,8 +205,7 @@ Async<std::string> Cvm::run(Value request, std::int64_t send_by_wall_us, CancelT
   RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(request),
                                                  Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["InstanceIdSet"]);
-  if (ids.empty() || !ids[0].as_string())
-    co_return make_error(ErrorKind::integrity, "RunInstances: the answer names no instance: " + answer.to_json());
+  if (ids.empty() || !ids[0].as_string()) co_return cloud::not_theirs("tencent", "RunInstances");
   co_return *ids[0].as_string();
 }
 
@@ -208,6 +216,9 @@ Async<std::vector<Instance>> Cvm::describe(Value request, CancelToken token) {
     asked.set("Offset", offset).set("Limit", page_rows);
     RILLE_CO_TRY(const Value answer, co_await call("DescribeInstances", std::move(asked), Effect::none, token));
     const Value::Array rows = list_of(answer["InstanceSet"]);
+    const bool counted = answer["TotalCount"].as_number();
+    if (!counted || (rows.empty() && offset < answer.integer("TotalCount")))
+      co_return cloud::not_theirs("tencent", "DescribeInstances");
     for (const Value& v : rows) out.push_back(read_instance(v));
     offset += static_cast<std::int64_t>(rows.size());
     if (rows.empty() || offset >= answer.integer("TotalCount")) co_return out;

@@ -120,9 +120,11 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   cloud::Answer out;
   Result<Value> value = Value::from_json(response.body);
   if (value) out.value = std::move(*value);
-  if (response.ok() && out.value.as_object() && out.value.boolean("success", true)) return out;
-  out.code = out.value.text("error", response.ok() ? "NotJson" : "");
-  out.message = out.value.text("msg", response.body.substr(0, 200));
+  out.foreign = !out.value.as_object();
+  if (out.foreign || (response.ok() && out.value.boolean("success", true))) return out;
+  out.code = out.value.text("error");
+  out.message = out.value.text("msg");
+  out.foreign = out.code.empty() && out.message.empty();
   out.request_id = id_of(out.value["new_contract"]);
   return out;
 }
@@ -157,7 +159,8 @@ Async<std::vector<Offer>> Market::asks(OfferQuery query, CancelToken token) {
   net::Parts parts = cloud::json_request("POST", url_, "/v0/bundles/", search_of(query));
   RILLE_CO_TRY(const Value answer, co_await call("searchOffers", std::move(parts), Effect::none, token));
   std::vector<Offer> out;
-  for (const Value& v : list_of(answer["offers"]))
+  if (!answer["offers"].as_array()) co_return cloud::not_theirs("vast", "searchOffers");
+  for (const Value& v : *answer["offers"].as_array())
     if (std::optional<Offer> offer = read_ask(v, query.spot)) out.push_back(std::move(*offer));
   co_return out;
 }
@@ -177,15 +180,18 @@ Async<std::string> Market::rent(std::string ask, Value request, std::int64_t sen
   }
   if (!answer) co_return answer.error();
   const std::string id = id_of((*answer)["new_contract"]);
-  if (id.empty())
-    co_return make_error(ErrorKind::network, "createInstance: the answer names no instance: " + answer->to_json());
+  if (id.empty()) co_return cloud::not_theirs("vast", "createInstance");
   co_return id;
 }
 
 Async<Instance> Market::describe(std::string id, CancelToken token) {
   net::Parts parts = cloud::json_request("GET", url_, "/v0/instances/" + net::percent_encode(id) + "/");
   RILLE_CO_TRY(const Value answer, co_await call("showInstance", std::move(parts), Effect::none, token));
-  co_return read_instance(answer["instances"]);
+  // Null: there is no such instance.
+  if (!answer.as_object()->contains("instances")) co_return cloud::not_theirs("vast", "showInstance");
+  Instance out = read_instance(answer["instances"]);
+  if (!out.id.empty() && out.id != id) co_return cloud::not_theirs("vast", "showInstance");
+  co_return out;
 }
 
 Async<std::vector<Instance>> Market::list(CancelToken token) {
@@ -196,8 +202,7 @@ Async<std::vector<Instance>> Market::list(CancelToken token) {
     parts.query.emplace_back("limit", std::to_string(page_rows));
     if (!after.empty()) parts.query.emplace_back("after_token", after);
     RILLE_CO_TRY(const Value answer, co_await call("listInstances", std::move(parts), Effect::none, token));
-    if (!answer["instances"].as_array())
-      co_return make_error(ErrorKind::integrity, "listInstances: the answer has no instances: " + answer.to_json());
+    if (!answer["instances"].as_array()) co_return cloud::not_theirs("vast", "listInstances");
     for (const Value& v : *answer["instances"].as_array()) out.push_back(read_instance(v));
     after = answer.text("next_token");
     if (after.empty()) co_return out;
@@ -209,6 +214,7 @@ Async<> Market::destroy(std::string id, CancelToken token) {
   net::Parts parts = cloud::json_request("DELETE", url_, "/v0/instances/" + net::percent_encode(id) + "/");
   auto answer = co_await call("destroyInstance", std::move(parts), Effect::none, token);
   if (!answer) co_return answer.error();
+  if (!answer->boolean("success")) co_return cloud::not_theirs("vast", "destroyInstance");
   co_return success();
 }
 

@@ -10,11 +10,12 @@ import time, traceback, urllib.parse
 from message import Refusal, Reply, Request, unbase64
 from world import World
 
-BEFORE = ("drop", "error", "throttle", "auth", "capacity", "quota", "spot_price", "refuse")
+BEFORE = ("drop", "error", "throttle", "auth", "capacity", "quota", "spot_price", "refuse", "page")
+AFTER = ("error_after", "drop_after", "unreadable_after")
 CREATE_ONLY = ("capacity", "quota", "spot_price", "vanish", "reclaim", "late_error")
 MALFORMED = (TypeError, KeyError, AttributeError, ValueError, IndexError)
-KINDS = BEFORE + ("error_after", "drop_after", "slow", "skew", "vanish", "reclaim", "duplicates", "late_error",
-                  "late_done")
+KINDS = BEFORE + AFTER + ("slow", "skew", "vanish", "reclaim", "duplicates", "late_error", "late_done")
+LOGIN_PAGE = "<html><body>Please log in to the network</body></html>"
 
 
 class Fake:
@@ -117,6 +118,9 @@ class Fake:
             call["fault"] = before["kind"]
             if before["kind"] == "drop":
                 return self.end_call(call, None)
+            if before["kind"] == "page":  # of a proxy: the provider has heard nothing
+                return self.end_call(
+                    call, Reply(before.get("status", 200), before.get("body", LOGIN_PAGE), "text/html"))
             return self.end_call(call, self.render(self.refusal(before["kind"], before), request))
         try:
             self.verify(request)
@@ -133,11 +137,18 @@ class Fake:
                 for machine in self.created if fault else ():
                     self.strike(machine, kind, fault.get("seconds", 0))
         self.world.tick()
-        after = self.take(("error_after", "drop_after"), operation, request)
+        after = self.take(AFTER, operation, request)
         if after:
             call["fault"] = after["kind"]
-            reply = None if after["kind"] == "drop_after" else self.render(self.refusal("error", after), request)
+            reply = None if after["kind"] == "drop_after" else \
+                self.unreadable(reply, after) if after["kind"] == "unreadable_after" else \
+                self.render(self.refusal("error", after), request)
         return self.end_call(call, reply)
+
+    def unreadable(self, reply, fault):
+        """Half of the answer, or what the fault says instead; a header, as one that names an operation, stays."""
+        half = reply.body[:len(reply.body) // 2]
+        return Reply(fault.get("status", reply.status), fault.get("body", half), reply.type, reply.headers)
 
     def malformed(self, call, error, request):
         """A value of another type than the provider has there."""
@@ -391,7 +402,7 @@ def start(kind, seed=1, lag=0.0, start_s=0.05, tls=False, certified=False):
     fake = kind(seed, lag, start_s)
     server = Server(("127.0.0.1", 0), type("Handler", (Handler, ), dict(fake=fake)))
     server.fake, fake.url = fake, f"http{'s' * tls}://127.0.0.1:{server.server_port}"
-    more = {}
+    more = dict(creates=list(fake.CREATES))
     if tls:
         server.folder = tempfile.mkdtemp(prefix="rille-fake-tls-")
         fake.certified = certificate(server.folder, "client") if certified else ""

@@ -105,26 +105,31 @@ TEST_CASE("what a credential_process prints: version 1, and an end that is ahead
     CHECK_FALSE(aws::read_process_keys(json(bad), "work", now_us));
 }
 
-TEST_CASE("programs that print keys: what they say is told, what they print is not") {
+TEST_CASE("programs that print keys: what they print is not told, nor what they say, where that may hold keys") {
   const auto loop = Loop::create().value();
-  const auto ask = [&loop](std::string script, std::int64_t timeout_ms = 60'000) {
+  const auto ask = [&loop](std::string script, std::int64_t timeout_ms = 60'000, bool known = false) {
     cloud::KeyProgram program;
     program.argv = {"sh", "-c", std::move(script)};
     program.env = {{"WORD", "hello"}};
     program.what = "the program";
     program.timeout_ms = timeout_ms;
+    program.known = known;
     return run_blocking(*loop, cloud::ask_program(*loop, std::move(program), {}));
   };
   CHECK(ask("echo '{\"a\": \"'$WORD'\"}'; echo chatter >&2").value().text("a") == "hello");
   CHECK(ask("true").value().is_null());
-  const auto failed = ask("echo secret; printf 'one\\nERROR: no ticket\\nrun: kinit\\n' >&2; exit 4");
+  const auto failed = ask("echo secret; printf 'one\\nERROR: no ticket\\nrun: kinit\\n' >&2; exit 4", 60'000, true);
   REQUIRE_FALSE(failed);
   CHECK(failed.error().kind == ErrorKind::auth);
   CHECK(failed.error().message == "the program ended with exit code 4: ERROR: no ticket");
-  const auto silent = ask("echo secret; echo >&2; exit 4");
-  REQUIRE_FALSE(silent);
-  CHECK(silent.error().message == "the program ended with exit code 4");
-  const auto broken = ask("echo '{secret'");
+  for (const char* script : {"echo secret; echo >&2; exit 4", "echo boom aws_secret_access_key=secret >&2; exit 4"}) {
+    const auto silent = ask(script);
+    REQUIRE_FALSE(silent);
+    CHECK(silent.error().message == "the program ended with exit code 4");
+    CHECK(silent.error().hint.starts_with("run it by hand"));
+    CHECK(silent.error().hint.find("secret") == std::string::npos);
+  }
+  const auto broken = ask("echo '{secret'; echo secret >&2");
   REQUIRE_FALSE(broken);
   CHECK(broken.error().summary().find("secret") == std::string::npos);
   const auto slow = ask("exec sleep 1000", 20);
