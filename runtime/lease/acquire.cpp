@@ -6,6 +6,7 @@
 
 #include "runtime/base/id.hpp"
 #include "runtime/lease/budget.hpp"
+#include "runtime/lease/owner.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
@@ -117,9 +118,11 @@ Async<> Manager::plan(Renting& renting) {
   RILLE_CO_TRY(const Wish wish, wish_of(renting.request.options));
   RILLE_CO_TRY(const provider::Offer* const offer, co_await choose(wish, renting.refused, renting.token));
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer->provider));
+  RILLE_CO_TRY(const std::string owner,
+               co_await known_owner(*search_->owners, provider, offer->region, renting.token));
   const Shared planned = draft(renting, *wish, *offer);
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
-  store::Journal::Write write = [planned, wish, most = renting.request.leases_max, teardown_ms,
+  store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms,
                                  until = planned->expires_us, install = install_](store::Db& db) -> Result<> {
     Lease& l = *planned;
     l.expires_us = until;  // the journal may try a write twice
@@ -128,7 +131,8 @@ Async<> Manager::plan(Renting& renting) {
     RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us));
     l.tag = l.request.tag = tag_of(install, l);
     l.request.expires_wall_us = l.expires_us;
-    return write_lease(db, l);
+    RILLE_CHECK(write_lease(db, l));
+    return record_owner(db, l, owner);
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), renting.request.fence));
   planned->seen.state = planned->state;
@@ -164,7 +168,8 @@ Async<> Manager::create(Renting& renting) {
       const bool resendable = can_resend(lease, provider->traits(), now_us());
       const Result<bool> found = co_await find_machine(renting, !resendable);
       if (!found) {
-        if (token.cancelled() || attempt >= create_attempts_max) co_return found.error();
+        const bool elsewhere = is_other_account(found.error());
+        if (elsewhere || token.cancelled() || attempt >= create_attempts_max) co_return found.error();
         RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));
         continue;
       }
@@ -259,7 +264,7 @@ Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
   Lease& lease = *renting.lease;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   std::int64_t proof_us = absence_proven_us(lease, provider->traits());
-  while (true) {
+  for (bool ours = false;; ours = true) {
     std::int64_t asked_us = now_us();
     RILLE_CO_TRY(std::vector<Machine> machines,
                  co_await machines_of(provider, lease.request.offer.region, lease.tag, renting.token));
@@ -273,6 +278,7 @@ Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
       lease.machine = std::move(machines.front());
       co_return true;
     }
+    if (!ours) RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, renting.lease, renting.token));
     if (!until_proof || asked_us >= proof_us) co_return false;
     RILLE_CO_CHECK(co_await pause(2'000, renting.token));
   }

@@ -8,6 +8,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/lease/budget.hpp"
+#include "runtime/lease/owner.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
@@ -186,6 +187,9 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   if (unknown && lease.machine && now_us() < absence_proven_us(lease, provider->traits())) {
     machine = *lease.machine;  // not shown yet: as the create call gave it
     machine.state = MachineState::pending;
+  } else if (unknown) {
+    const auto asked = std::make_shared<const Lease>(lease);
+    RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, asked, token));
   }
   co_return machine;
 }

@@ -9,6 +9,7 @@
 #include "runtime/base/units.hpp"
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
+#include "runtime/provider/owner.hpp"
 
 namespace rille::provider::cloud {
 
@@ -17,7 +18,7 @@ namespace {
 constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000, list_patience_ms = 30'000;
 constexpr std::string_view spot_mark = ":spot";
 
-class Regional final : public Provider {
+class Regional final : public Provider, public Owned {
  public:
   Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions,
            std::vector<std::string> known, Elsewhere elsewhere)
@@ -150,6 +151,14 @@ class Regional final : public Provider {
     co_return *out;
   }
 
+  Async<std::string> owner(std::string region, CancelToken token) override {
+    RegionDriver* driver = regions_.front().get();
+    if (Result<RegionDriver*> there = reach(region); !region.empty() && there) driver = *there;
+    Result<std::string> told = co_await driver->owner(token);
+    if (!told) co_return named(told.error(), "owner");
+    co_return told;
+  }
+
   Async<std::vector<Quota>> quotas(std::string region, CancelToken token) override {
     const auto ask = [](RegionDriver& d, CancelToken t) { return d.quotas(std::move(t)); };
     return of_regions<Quota>(std::move(region), "quotas", ask, std::move(token));
@@ -275,6 +284,7 @@ class Regional final : public Provider {
 }  // namespace
 
 Async<Identity> RegionDriver::check(CancelToken) { co_return lacks("", "call that proves its credentials"); }
+Async<std::string> RegionDriver::owner(CancelToken) { co_return std::string(); }
 Async<std::vector<Quota>> RegionDriver::quotas(CancelToken) { co_return lacks("", "quotas"); }
 Async<> RegionDriver::resize(std::string, std::string, CancelToken) {
   co_return lacks("", "way to make a machine another type");

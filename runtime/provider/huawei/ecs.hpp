@@ -37,6 +37,7 @@ class Ecs {
   // account.cpp
   Async<Identity> identity(std::string key_id, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
+  Async<std::string> domain(CancelToken token);  // the account's id, whatever the project
 
  private:
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,

@@ -13,6 +13,7 @@
 #include "runtime/provider/kubernetes/access.hpp"
 #include "runtime/provider/kubernetes/objects.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/owner.hpp"
 
 namespace rille::provider {
 
@@ -55,7 +56,7 @@ struct Setting {
   std::vector<std::string> zones;        // only these are offered; empty: all
 };
 
-class Kubernetes final : public Provider {
+class Kubernetes final : public Provider, public Owned {
  public:
   Kubernetes(Loop& loop, Setting setting, Traits traits)
       : loop_(loop), setting_(std::move(setting)), traits_(std::move(traits)) {}
@@ -166,6 +167,11 @@ class Kubernetes final : public Provider {
     out.age_unknown = "a cluster does not tell it";
     out.skew_us = api_->skew_us();
     co_return out;
+  }
+
+  Async<std::string> owner(std::string, CancelToken token) override {
+    RILLE_CO_CHECK(co_await open(token));
+    co_return fmt::format("cluster {}, namespace {}", host_, settings_.name_space);
   }
 
  private:

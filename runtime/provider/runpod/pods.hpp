@@ -56,6 +56,7 @@ class Pods {
   Async<std::vector<Pod>> list(CancelToken token);
   Async<> terminate(std::string id, CancelToken token);       // http_status 404
   Async<Identity> identity(CancelToken token);
+  Async<std::string> account(CancelToken token);              // its id alone
 
  private:
   Async<Value> ask(std::string operation, std::string query, Value variables, cloud::Effect effect, CancelToken token);

@@ -35,8 +35,10 @@ class Market {
   Async<std::vector<Instance>> list(CancelToken token);                        // all pages
   Async<> destroy(std::string id, CancelToken token);                          // http_status 404
   Async<Identity> identity(CancelToken token);
+  Async<std::string> account(CancelToken token);              // its id alone
 
  private:
+  Async<Value> user(CancelToken token);
   Async<Value> call(std::string operation, net::Parts parts, cloud::Effect effect, CancelToken token);
 
   std::string url_;

@@ -264,7 +264,8 @@ class More:
         ]))
 
     def GetCallerIdentity(self, p):
-        return dict(AccountId="1000000000000001", Arn="acs:ram::1000000000000001:user/rille", IdentityType="RAMUser",
+        account = str(1000000000000000 + self.seed)
+        return dict(AccountId=account, Arn=f"acs:ram::{account}:user/rille", IdentityType="RAMUser",
                     PrincipalId="200000000000000001", UserId="200000000000000001")
 
     def ListAccessKeys(self, p):
