@@ -10,6 +10,7 @@
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/provider/clocked.hpp"
 
 namespace rille::lease {
 
@@ -122,7 +123,8 @@ Async<> Manager::plan(Renting& renting) {
                co_await known_owner(*search_->owners, provider, offer->region, renting.token));
   const Shared planned = draft(renting, *wish, *offer);
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
-  store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms,
+  const std::int64_t skew_us = provider::skew_of(provider);
+  store::Journal::Write write = [planned, owner, skew_us, wish, most = renting.request.leases_max, teardown_ms,
                                  until = planned->expires_us, install = install_](store::Db& db) -> Result<> {
     Lease& l = *planned;
     l.expires_us = until;  // the journal may try a write twice
@@ -130,7 +132,7 @@ Async<> Manager::plan(Renting& renting) {
     if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
     RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us));
     l.tag = l.request.tag = tag_of(install, l);
-    l.request.expires_wall_us = l.expires_us;
+    l.request.expires_wall_us = l.expires_us + skew_us;  // read by the provider's clock
     RILLE_CHECK(write_lease(db, l));
     return record_owner(db, l, owner);
   };
@@ -187,6 +189,7 @@ Async<> Manager::create(Renting& renting) {
         RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
       }
       lease.state = "creating";
+      search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
       // The commit may have taken long, or the machine slept: what is sent late is not covered by the row's proof.
       if (now_us() >= lease.send_by_us) {
         if (attempt < create_attempts_max) continue;
@@ -247,6 +250,8 @@ Async<> Manager::adopt(Renting& renting) {
   lease.machine_id = lease.machine->id;
   lease.live_us = now_us();
   lease.replacing.clear();
+  if (Result<provider::Provider*> provider = registry_.find(lease.provider))
+    search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, (*provider)->traits()));
   if (Result<> saved = co_await save(renting.lease, renting.request.fence); !saved) {
     // Another's release may have looked before this machine was there. A new runner of the run wants it, however.
     if (is_moved(saved.error()))
@@ -263,9 +268,9 @@ Async<> Manager::adopt(Renting& renting) {
 Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
   Lease& lease = *renting.lease;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
-  std::int64_t proof_us = absence_proven_us(lease, provider->traits());
+  const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
   for (bool ours = false;; ours = true) {
-    std::int64_t asked_us = now_us();
+    const bool proven = proof.holds(loop_.clock());  // before it is asked
     RILLE_CO_TRY(std::vector<Machine> machines,
                  co_await machines_of(provider, lease.request.offer.region, lease.tag, renting.token));
     std::erase_if(machines, [&](const Machine& m) {
@@ -279,7 +284,7 @@ Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
       co_return true;
     }
     if (!ours) RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, renting.lease, renting.token));
-    if (!until_proof || asked_us >= proof_us) co_return false;
+    if (!until_proof || proven) co_return false;
     RILLE_CO_CHECK(co_await pause(2'000, renting.token));
   }
 }

@@ -184,7 +184,8 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   RILLE_CO_TRY(Machine machine, co_await provider->describe(lease.machine_id, token));
   bool unknown = machine.state == MachineState::gone && machine.tag != lease.tag;
-  if (unknown && lease.machine && now_us() < absence_proven_us(lease, provider->traits())) {
+  const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
+  if (unknown && lease.machine && !search_->proofs.of(loop_.clock(), lease.id, proof_us).holds(loop_.clock())) {
     machine = *lease.machine;  // not shown yet: as the create call gave it
     machine.state = MachineState::pending;
   } else if (unknown) {

@@ -12,6 +12,7 @@
 
 #include "runtime/lease/manager.hpp"
 #include "runtime/lease/owner.hpp"
+#include "runtime/lease/proof.hpp"
 #include "runtime/lease/terms.hpp"
 #include "runtime/provider/outcome.hpp"
 #include "runtime/provider/reach.hpp"
@@ -98,6 +99,7 @@ struct Manager::Search {
   std::string last_options;
   Wish last;                           // null: none was read
   std::shared_ptr<Owners> owners = std::make_shared<Owners>();
+  Proofs proofs;
 };
 
 }  // namespace rille::lease

@@ -7,6 +7,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/lease/owner.hpp"
+#include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/provider/left_over.hpp"
@@ -38,7 +39,7 @@ Error still_there() {
 Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
   const Lease& lease = *shared;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
-  const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
+  const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
   std::set<std::string> targets, costless;
   if (!lease.machine_id.empty()) targets.insert(lease.machine_id);
   std::int64_t shutdown_until_us = 0, accepted_us = 0;
@@ -46,6 +47,7 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
   bool ours = false;
   for (int failures = 0;;) {
     const std::int64_t asked_us = now_us();
+    const bool proven = proof.holds(loop_.clock());
     std::optional<Error> trouble;
     // What is shown may be older than what was accepted.
     auto stale = [&] { return accepted_us && asked_us < accepted_us + lag_us; };
@@ -85,7 +87,8 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
       ours = checked.ok();
     }
     bool absent = !trouble && !ending && !fresh;
-    if (absent && (word || asked_us >= proof_us)) {
+    if (absent && (word || proven)) {
+      search_->proofs.forget(lease.id);
       // What costs nothing is tried for a moment, for its machine may still hold on to it; what stays is the reaper's.
       int attempts = 0;
       while (!costless.empty()) {

@@ -16,6 +16,7 @@ class Ram {
   // Asks STS, which everybody may; and RAM for the age of a key that lasts.
   Async<Identity> identity(CancelToken token);
   Async<std::string> account(CancelToken token);  // by STS alone
+  std::int64_t skew_us() const { return sts_.skew_us(); }
 
  private:
   Async<Value> caller(CancelToken token);

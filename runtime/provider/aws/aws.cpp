@@ -162,6 +162,7 @@ class Region final : public cloud::RegionDriver {
     return ec2_.terminate(std::move(id), std::move(token));
   }
 
+  std::int64_t skew_us() const override { return iam_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
     cloud::KeyOwner::Ask ask = [this](CancelToken t) { return iam_.account(std::move(t)); };
     co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));

@@ -191,6 +191,7 @@ class Region final : public cloud::RegionDriver {
     co_return co_await arm_.remove(kind, name, kind == interfaces, std::move(token));
   }
 
+  std::int64_t skew_us() const override { return arm_.skew_us(); }
   Async<std::string> owner(CancelToken) override { co_return owner_; }
 
   Async<Identity> check(CancelToken token) override {

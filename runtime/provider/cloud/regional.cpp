@@ -8,6 +8,7 @@
 
 #include "runtime/base/units.hpp"
 #include "runtime/loop/together.hpp"
+#include "runtime/provider/clocked.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/owner.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000, list_patience_ms = 30'000;
 constexpr std::string_view spot_mark = ":spot";
 
-class Regional final : public Provider, public Owned {
+class Regional final : public Provider, public Owned, public Clocked {
  public:
   Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions,
            std::vector<std::string> known, Elsewhere elsewhere)
@@ -157,6 +158,13 @@ class Regional final : public Provider, public Owned {
     Result<std::string> told = co_await driver->owner(token);
     if (!told) co_return named(told.error(), "owner");
     co_return told;
+  }
+
+  // A cloud has one clock, and some of its regions may not have been asked yet.
+  std::int64_t skew_us() const override {
+    for (const auto& driver : regions_)
+      if (const std::int64_t skew_us = driver->skew_us()) return skew_us;
+    return 0;
   }
 
   Async<std::vector<Quota>> quotas(std::string region, CancelToken token) override {

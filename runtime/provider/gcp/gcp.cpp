@@ -174,6 +174,7 @@ class Region final : public cloud::RegionDriver {
     return compute_.remove(std::move(place.zone), std::move(place.name), std::move(token));
   }
 
+  std::int64_t skew_us() const override { return compute_.skew_us(); }
   Async<std::string> owner(CancelToken) override { co_return owner_; }
 
   Async<Identity> check(CancelToken token) override {

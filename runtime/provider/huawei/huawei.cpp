@@ -102,6 +102,7 @@ class Region final : public cloud::RegionDriver {
 
   Async<> terminate(std::string id, CancelToken token) override { return ecs_.remove(std::move(id), std::move(token)); }
 
+  std::int64_t skew_us() const override { return ecs_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
     cloud::KeyOwner::Ask ask = [this](CancelToken t) { return ecs_.domain(std::move(t)); };
     co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));

@@ -79,6 +79,7 @@ class Cloud final : public cloud::Everywhere {
   }
 
  private:
+  std::int64_t skew_us() const override { return instances_.skew_us(); }
   // Lambda tells nobody whose a key is.
   Async<std::string> owner(CancelToken token) override {
     RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_.get(token));

@@ -104,6 +104,7 @@ class Region final : public cloud::RegionDriver {
   }
 
   // Who they are is told by STS, which is everywhere; that they reach this region, by a call there.
+  std::int64_t skew_us() const override { return cam_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
     cloud::KeyOwner::Ask ask = [this](CancelToken t) { return cam_.account(std::move(t)); };
     co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));

@@ -75,6 +75,7 @@ class Cloud final : public cloud::Everywhere {
   }
 
  private:
+  std::int64_t skew_us() const override { return market_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
     cloud::KeyOwner::Ask ask = [this](CancelToken t) { return market_.account(std::move(t)); };
     co_return co_await owner_.get(&chain_, std::move(ask), std::move(token));

@@ -210,7 +210,8 @@ class More:
 
     def ModifyInstanceAutoReleaseTime(self, p):
         m = self.here(p["InstanceId"])
-        m.expire(unstamp(p["AutoReleaseTime"]) // 60 * 60 if p.get("AutoReleaseTime") else None)
+        at = unstamp(p.get("AutoReleaseTime"))
+        m.expire(self.world.of_wall(at // 60 * 60) if at else None)
         return {}
 
     def wanted_tags(self, p):

@@ -1,4 +1,6 @@
-// Whose the machine of a lease is: keys of another account prove nothing.
+// Whose the machine of a lease is, and by whose clock: keys of another account prove nothing, a wall clock that is set
+// forward proves nothing earlier, and a machine's end is one by its provider's clock.
+#include "runtime/provider/clocked.hpp"
 #include "runtime/provider/owner.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
@@ -14,7 +16,7 @@ struct TwoClocks final : Clock {
 };
 
 // Accounts with machines of their own; keys see those of `account`.
-class Bank final : public provider::Provider, public provider::Owned {
+class Bank final : public provider::Provider, public provider::Owned, public provider::Clocked {
  public:
   explicit Bank(const TwoClocks& clock) : clock_(clock) {
     traits_.dead_man = provider::DeadMan::provider;
@@ -66,6 +68,7 @@ class Bank final : public provider::Provider, public provider::Owned {
     if (silent) co_return make_error(ErrorKind::network, "STS does not answer");
     co_return account;
   }
+  std::int64_t skew_us() const override { return ahead_us; }
 
   struct Box {
     std::string tag;
@@ -75,7 +78,7 @@ class Bank final : public provider::Provider, public provider::Owned {
   std::map<std::string, std::map<std::string, Box>> accounts;
   provider::CreateRequest last;
   int made = 0, asked = 0, lose_replies = 0;
-  std::int64_t lag_us = 0;
+  std::int64_t lag_us = 0, ahead_us = 0;
   bool lingers = false, silent = false, deaf = false;
   std::function<void()> on_create;
 
@@ -232,4 +235,31 @@ TEST_CASE("a lease of which nobody said whose it is ends as it always has", "[le
   home.bank->account = "account 2";
   CHECK(home.release());
   CHECK(home.row().state == "released");
+}
+
+TEST_CASE("a wall clock that is set forward brings no proof nearer", "[lease]") {
+  Home home;
+  home.bank->lag_us = 90'000'000;
+  SECTION("between a create and the look for its machine") {
+    home.bank->lose_replies = 1;
+    home.bank->on_create = [&home] { home.clock.stepped_us = 3'600'000'000; };
+    REQUIRE(home.rent());
+    CHECK(home.bank->made == 1);
+  }
+  SECTION("between a rent and its release") {
+    home.bank->lag_us = 30'000'000;
+    REQUIRE(home.rent());
+    home.clock.stepped_us = 3'600'000'000;
+    CHECK(home.release());
+    CHECK(home.bank->accounts["account 1"].empty());
+  }
+}
+
+TEST_CASE("a machine ends by its provider's clock", "[lease]") {
+  Home home;
+  home.bank->ahead_us = GENERATE(as<std::int64_t>{}, 0, 3'600'000'000, -3'600'000'000);
+  const Result<Lease> lease = home.rent();
+  REQUIRE(lease);
+  CHECK(home.bank->last.expires_wall_us == lease->expires_us + home.bank->ahead_us);
+  CHECK(home.row().request.expires_wall_us == home.bank->last.expires_wall_us);
 }
