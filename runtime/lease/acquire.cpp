@@ -6,9 +6,11 @@
 
 #include "runtime/base/id.hpp"
 #include "runtime/lease/budget.hpp"
+#include "runtime/lease/owner.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/provider/clocked.hpp"
 #include "runtime/provider/outcome.hpp"
 
 namespace rille::lease {
@@ -120,9 +122,12 @@ Async<> Manager::plan(Renting& renting) {
   RILLE_CO_TRY(const Wish wish, wish_of(renting.request.options));
   RILLE_CO_TRY(const provider::Offer* const offer, co_await choose(wish, renting.refused, renting.token));
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer->provider));
+  RILLE_CO_TRY(const std::string owner,
+               co_await known_owner(*search_->owners, provider, offer->region, renting.token));
   const Shared planned = draft(renting, *wish, *offer);
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
-  store::Journal::Write write = [planned, wish, most = renting.request.leases_max, teardown_ms,
+  const std::int64_t skew_us = provider::skew_of(provider);
+  store::Journal::Write write = [planned, owner, skew_us, wish, most = renting.request.leases_max, teardown_ms,
                                  until = planned->expires_us, install = install_](store::Db& db) -> Result<> {
     Lease& l = *planned;
     l.expires_us = until;  // the journal may try a write twice
@@ -130,8 +135,9 @@ Async<> Manager::plan(Renting& renting) {
     if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
     RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us));
     l.tag = l.request.tag = tag_of(install, l);
-    l.request.expires_wall_us = l.expires_us;
-    return write_lease(db, l);
+    l.request.expires_wall_us = l.expires_us + skew_us;  // read by the provider's clock
+    RILLE_CHECK(write_lease(db, l));
+    return record_owner(db, l, owner);
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), renting.request.fence));
   planned->seen.state = planned->state;
@@ -167,7 +173,8 @@ Async<> Manager::create(Renting& renting) {
       const bool resendable = can_resend(lease, provider->traits(), now_us());
       const Result<bool> found = co_await find_machine(renting, !resendable);
       if (!found) {
-        if (token.cancelled() || attempt >= create_attempts_max) co_return found.error();
+        const bool elsewhere = is_other_account(found.error());
+        if (elsewhere || token.cancelled() || attempt >= create_attempts_max) co_return found.error();
         RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));
         continue;
       }
@@ -185,6 +192,7 @@ Async<> Manager::create(Renting& renting) {
         RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
       }
       lease.state = "creating";
+      search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
       lease.request.send_by_wall_us = lease.send_by_us;
       // The commit may have taken long already.
       Result<Machine> made(make_error(ErrorKind::internal, "not asked for yet"));
@@ -250,6 +258,8 @@ Async<> Manager::adopt(Renting& renting) {
   lease.machine_id = lease.machine->id;
   lease.live_us = now_us();
   lease.replacing.clear();
+  if (Result<provider::Provider*> provider = registry_.find(lease.provider))
+    search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, (*provider)->traits()));
   if (Result<> saved = co_await save(renting.lease, renting.request.fence); !saved) {
     // Another's release may have looked before this machine was there. A new runner of the run wants it, however.
     if (is_moved(saved.error()))
@@ -266,9 +276,9 @@ Async<> Manager::adopt(Renting& renting) {
 Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
   Lease& lease = *renting.lease;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
-  std::int64_t proof_us = absence_proven_us(lease, provider->traits());
-  while (true) {
-    std::int64_t asked_us = now_us();
+  const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
+  for (bool ours = false;; ours = true) {
+    const bool proven = proof.holds(loop_.clock());  // before it is asked
     RILLE_CO_TRY(std::vector<Machine> machines,
                  co_await machines_of(provider, lease.request.offer.region, lease.tag, renting.token));
     std::erase_if(machines, [&](const Machine& m) {
@@ -281,7 +291,8 @@ Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
       lease.machine = std::move(machines.front());
       co_return true;
     }
-    if (!until_proof || asked_us >= proof_us) co_return false;
+    if (!ours) RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, renting.lease, renting.token));
+    if (!until_proof || proven) co_return false;
     RILLE_CO_CHECK(co_await pause(2'000, renting.token));
   }
 }

@@ -4,7 +4,9 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/lease/owner.hpp"
 #include "runtime/lease/refused.hpp"
+#include "runtime/loop/together.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
 
 namespace rille::lease {
@@ -20,6 +22,32 @@ void wake(Loop& loop, std::shared_ptr<const std::vector<Future<bool>>> waiting, 
   for (std::size_t i = from; i < to; ++i) (*waiting)[i].set(true);
   if (to == waiting->size()) return;
   loop.post([&loop, waiting = std::move(waiting), to] { wake(loop, waiting, to); });
+}
+
+using Answers = std::optional<Result<std::vector<Manager::Asked>>>;
+
+Async<bool> ask_into(Manager& manager, provider::OfferQuery query, std::shared_ptr<Answers> out, CancelToken token) {
+  out->emplace(co_await manager.ask(std::move(query), std::move(token)));
+  co_return true;
+}
+
+// The offers, and meanwhile whose the machines will be: the one takes no longer for the other.
+Async<std::vector<Manager::Asked>> ask_with_owners(Loop& loop, Manager& manager, provider::Registry& registry,
+                                                   provider::OfferQuery query, std::shared_ptr<Owners> owners,
+                                                   CancelToken token) {
+  std::vector<provider::Provider*> all;
+  for (provider::Provider* p : registry.all())
+    if (query.accepts_provider(p->name())) all.push_back(p);
+  const auto answers = std::make_shared<Answers>();
+  std::vector<Together<bool>> both;
+  both.push_back({"offers", [&manager, query, answers](CancelToken t) {
+                    return ask_into(manager, query, answers, std::move(t));
+                  }});
+  both.push_back({"owners", [&loop, all, owners](CancelToken t) {
+                    return learn_owners(loop, all, owners, std::move(t));
+                  }});
+  (void)co_await together(loop, std::move(both), 0, std::move(token));
+  co_return std::move(**answers);
 }
 }  // namespace
 
@@ -77,7 +105,8 @@ Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& ter
   for (int attempt = 1;; ++attempt) {
     std::optional<Error> failure;
     std::vector<provider::Offer> found;
-    RILLE_CO_TRY(std::vector<Asked> answers, co_await ask(terms.query, token));
+    RILLE_CO_TRY(std::vector<Asked> answers, co_await ask_with_owners(loop_, *this, registry_, terms.query,
+                                                                      search_->owners, token));
     for (Asked& asked : answers) {
       if (!asked.offers) failure = asked.offers.error();
       else if (found.empty()) found = std::move(*asked.offers);

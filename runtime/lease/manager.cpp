@@ -8,6 +8,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/lease/budget.hpp"
+#include "runtime/lease/owner.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
@@ -184,9 +185,13 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   RILLE_CO_TRY(Machine machine, co_await provider->describe(lease.machine_id, token));
   bool unknown = machine.state == MachineState::gone && machine.tag != lease.tag;
-  if (unknown && lease.machine && now_us() < absence_proven_us(lease, provider->traits())) {
+  const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
+  if (unknown && lease.machine && !search_->proofs.of(loop_.clock(), lease.id, proof_us).holds(loop_.clock())) {
     machine = *lease.machine;  // not shown yet: as the create call gave it
     machine.state = MachineState::pending;
+  } else if (unknown) {
+    const auto asked = std::make_shared<const Lease>(lease);
+    RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, asked, token));
   }
   co_return machine;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/lease/owner.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/loop/together.hpp"
@@ -97,6 +98,7 @@ Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& re
     if (held->until_us && lease.has_machine() && !request.only_due) {
       Result<Machine> machine = co_await describe(lease, {});
       vanished = machine && machine->state == MachineState::gone;
+      if (!machine && is_other_account(machine.error())) report.errors.push_back(machine.error());
     }
     if (held->until_us && !vanished) {
       report.held.push_back(std::move(*held));

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "runtime/lease/manager.hpp"
+#include "runtime/lease/owner.hpp"
+#include "runtime/lease/proof.hpp"
 #include "runtime/lease/terms.hpp"
 #include "runtime/provider/outcome.hpp"
 #include "runtime/provider/reach.hpp"
@@ -96,6 +98,8 @@ struct Manager::Search {
   std::map<std::string, std::shared_ptr<Asking>> asking;
   std::string last_options;
   Wish last;                           // null: none was read
+  std::shared_ptr<Owners> owners = std::make_shared<Owners>();
+  Proofs proofs;
 };
 
 }  // namespace rille::lease

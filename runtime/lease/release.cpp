@@ -6,6 +6,8 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/lease/owner.hpp"
+#include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/provider/left_over.hpp"
@@ -32,17 +34,20 @@ Error still_there() {
 
 // Ends the machine of the lease and every other that bears its tag, and waits for the provider's word. That is `gone`
 // for a machine that the provider still knows. A machine that it does not know, and an empty list, say nothing while
-// what was made may not be visible yet; a terminate that was "successful" then is sent again.
+// what was made may not be visible yet; a terminate that was "successful" then is sent again. Nor do they to the keys
+// of another account, unless these have shown the machine before.
 Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
   const Lease& lease = *shared;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
-  const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
+  const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
   std::set<std::string> targets, costless;
   if (!lease.machine_id.empty()) targets.insert(lease.machine_id);
   std::int64_t shutdown_until_us = 0, accepted_us = 0;
   const std::int64_t lag_us = provider->traits().visibility_lag_ms * 1000;
+  bool ours = false;
   for (int failures = 0;;) {
     const std::int64_t asked_us = now_us();
+    const bool proven = proof.holds(loop_.clock());
     std::optional<Error> trouble;
     // What is shown may be older than what was accepted.
     auto stale = [&] { return accepted_us && asked_us < accepted_us + lag_us; };
@@ -55,6 +60,7 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
       if (!machine) continue;
       word = word && machine->state == MachineState::gone && machine->tag == lease.tag;
       bool there = machine->state != MachineState::gone;
+      ours = ours || machine->tag == lease.tag;
       if (machine->state == MachineState::terminating || (there && stale())) ending = true;
       else if (machine->state != MachineState::gone && !trouble) trouble = still_there();
     }
@@ -63,6 +69,7 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
     if (!listed) trouble = listed.error();
     for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
       if (m.tag != lease.tag || m.state == MachineState::gone) continue;
+      ours = true;
       if (provider::is_free_left_over(m)) {
         costless.insert(m.id);
         continue;
@@ -73,8 +80,15 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
       else if (m.state == MachineState::terminating || stale()) ending = true;
       else if (!trouble) trouble = still_there();
     }
+    if (!trouble && !ending && !fresh && !word && !ours) {
+      const Result<> checked = co_await check_owner(journal_.reader(), provider, shared, {});
+      if (!checked && is_other_account(checked.error())) co_return checked.error();
+      if (!checked) trouble = checked.error();
+      ours = checked.ok();
+    }
     bool absent = !trouble && !ending && !fresh;
-    if (absent && (word || asked_us >= proof_us)) {
+    if (absent && (word || proven)) {
+      search_->proofs.forget(lease.id);
       // What costs nothing is tried for a moment, for its machine may still hold on to it; what stays is the reaper's.
       int attempts = 0;
       while (!costless.empty()) {
@@ -219,6 +233,7 @@ namespace {
 
 Error not_ended(const Lease& lease, std::shared_ptr<const Error> unwritten, const Error& why) {
   Error e = Manager::release_failed(lease);
+  if (is_other_account(why)) e.kind = why.kind, e.code = why.code, e.hint = why.hint;  // as one is, it never will be
   e.cause = unwritten ? std::move(unwritten) : std::make_shared<const Error>(why);
   return e;
 }

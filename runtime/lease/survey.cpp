@@ -2,6 +2,7 @@
 // reaper acts upon it.
 #include <fmt/format.h>
 
+#include "runtime/lease/owner.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/loop/together.hpp"
@@ -108,7 +109,11 @@ Async<Survey> Manager::survey(CancelToken token) {
     }
     const bool visible = row.live_us && row.live_us + (*p)->traits().visibility_lag_ms * 1000 <= began_us;
     const bool heard = out.hears(row.provider, row.request.offer.region);
-    if (row.has_machine() && visible && heard && !shown.contains(row.tag)) out.unseen.push_back(std::move(row));
+    if (!row.has_machine() || !visible || !heard || shown.contains(row.tag)) continue;
+    const auto missed = std::make_shared<const Lease>(row);
+    if (Result<> ours = co_await check_owner(journal_.reader(), *p, missed, token); !ours)
+      out.errors.push_back(std::move(ours).error());
+    else out.unseen.push_back(std::move(row));
   }
   co_return out;
 }

@@ -130,6 +130,11 @@ CREATE TABLE notices (
   lease TEXT NOT NULL PRIMARY KEY, generation INTEGER NOT NULL, deadline_us INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Whose a lease's machine is: what the keys belonged to when its newest generation was rented. No row: nobody said.
+CREATE TABLE owners (
+  lease TEXT NOT NULL PRIMARY KEY, generation INTEGER NOT NULL, owner TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- The newest checkpoint of a call that has been copied to the run's home and verified there.
 CREATE TABLE checkpoints (
   lease TEXT NOT NULL, call TEXT NOT NULL, generation INTEGER NOT NULL, step INTEGER NOT NULL,

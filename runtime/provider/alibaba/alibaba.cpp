@@ -11,6 +11,7 @@
 #include "runtime/provider/alibaba/keys.hpp"
 #include "runtime/provider/alibaba/ram.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/resize.hpp"
@@ -51,6 +52,7 @@ struct Account {
         chain(key_chain(loop, endpoints)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
+  cloud::KeyOwner owner{"alibaba", "account"};
 };
 
 MachineState state_of(const std::string& status) {
@@ -105,6 +107,12 @@ class Region final : public cloud::RegionDriver {
 
   Async<> terminate(std::string id, CancelToken token) override {
     return ecs_.terminate(std::move(id), std::move(token));
+  }
+
+  std::int64_t skew_us() const override { return ram_.skew_us(); }
+  Async<std::string> owner(CancelToken token) override {
+    cloud::KeyOwner::Ask ask = [this](CancelToken t) { return ram_.account(std::move(t)); };
+    co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));
   }
 
   // Who they are is told by STS, which is everywhere; that they reach this region, by a call there.

@@ -31,9 +31,18 @@ Ram::Ram(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints)
       ram_url_(endpoints.text("ram", "https://ram.aliyuncs.com")), sts_(loop, api_options("2015-04-01"), keys),
       ram_(loop, api_options("2015-05-01"), keys) {}
 
-Async<Identity> Ram::identity(CancelToken token) {
+Async<Value> Ram::caller(CancelToken token) {
   net::Parts asked = parts_for(sts_url_, "GetCallerIdentity");
-  RILLE_CO_TRY(const Value told, co_await sts_.call("GetCallerIdentity", std::move(asked), Effect::none, token));
+  co_return co_await sts_.call("GetCallerIdentity", std::move(asked), Effect::none, std::move(token));
+}
+
+Async<std::string> Ram::account(CancelToken token) {
+  RILLE_CO_TRY(const Value told, co_await caller(std::move(token)));
+  co_return told.text("AccountId");
+}
+
+Async<Identity> Ram::identity(CancelToken token) {
+  RILLE_CO_TRY(const Value told, co_await caller(token));
   Identity out;
   out.who = told.text("Arn");
   out.account = told.text("AccountId");

@@ -15,8 +15,11 @@ class Ram {
 
   // Asks STS, which everybody may; and RAM for the age of a key that lasts.
   Async<Identity> identity(CancelToken token);
+  Async<std::string> account(CancelToken token);  // by STS alone
+  std::int64_t skew_us() const { return sts_.skew_us(); }
 
  private:
+  Async<Value> caller(CancelToken token);
   Async<Identity> with_age(Identity who, std::string key_id, CancelToken token);
 
   cloud::CredentialChain& keys_;

@@ -10,6 +10,7 @@
 #include "runtime/provider/aws/keys.hpp"
 #include "runtime/provider/aws/profiles.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/resize.hpp"
@@ -56,6 +57,7 @@ struct Account {
         chain(key_chain(loop, endpoints, region)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
+  cloud::KeyOwner owner{"aws", "account"};
 };
 
 MachineState state_of(const std::string& state) {
@@ -158,6 +160,12 @@ class Region final : public cloud::RegionDriver {
     if (id.starts_with("vol-")) return ec2_.delete_disk(std::move(id), std::move(token));
     if (id.starts_with("sg-")) return ec2_.delete_group(std::move(id), std::move(token));
     return ec2_.terminate(std::move(id), std::move(token));
+  }
+
+  std::int64_t skew_us() const override { return iam_.skew_us(); }
+  Async<std::string> owner(CancelToken token) override {
+    cloud::KeyOwner::Ask ask = [this](CancelToken t) { return iam_.account(std::move(t)); };
+    co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));
   }
 
   Async<Identity> check(CancelToken token) override { return iam_.identity(std::move(token)); }

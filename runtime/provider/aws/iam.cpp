@@ -70,10 +70,19 @@ Iam::Iam(Loop& loop, cloud::CredentialChain& keys, std::string region, const Val
       iam_(loop, api_options(iam_region(region), "iam", false), keys),
       quotas_(loop, api_options(region, "servicequotas", true), keys) {}
 
-Async<Identity> Iam::identity(CancelToken token) {
+Async<Value> Iam::caller(CancelToken token) {
   net::Parts asked = form_for(sts_url_, {{"Action", "GetCallerIdentity"}, {"Version", "2011-06-15"}});
   RILLE_CO_TRY(const Value answer, co_await sts_.call("GetCallerIdentity", std::move(asked), Effect::none, token));
-  const Value& told = answer["GetCallerIdentityResult"];
+  co_return answer["GetCallerIdentityResult"];
+}
+
+Async<std::string> Iam::account(CancelToken token) {
+  RILLE_CO_TRY(const Value told, co_await caller(std::move(token)));
+  co_return told.text("Account");
+}
+
+Async<Identity> Iam::identity(CancelToken token) {
+  RILLE_CO_TRY(const Value told, co_await caller(token));
   Identity out;
   out.who = told.text("Arn");
   out.account = told.text("Account");

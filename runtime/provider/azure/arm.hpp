@@ -35,6 +35,7 @@ class Arm {
       const std::string& group, const Value& endpoints);
 
   const std::string& region() const { return region_; }
+  std::int64_t skew_us() const { return api_.skew_us(); }
   // The path of a resource in our group, as other resources name it.
   std::string id_of(std::string_view kind, const std::string& name) const;
   // Without prices; id: the size's name.

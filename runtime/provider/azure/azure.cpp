@@ -83,7 +83,8 @@ class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        arm_(loop, account_->chain, name, settings_.subscription, settings_.resource_group, settings_.endpoints) {}
+        arm_(loop, account_->chain, name, settings_.subscription, settings_.resource_group, settings_.endpoints),
+        owner_(fmt::format("subscription {}, resource group {}", settings_.subscription, settings_.resource_group)) {}
   const std::string& region() const override { return arm_.region(); }
   bool is_id(std::string_view id) const override {
     static const std::set<std::string_view> kinds{machines, disks, interfaces, addresses, groups};
@@ -194,6 +195,9 @@ class Region final : public cloud::RegionDriver {
     // An address cannot go before its interface has.
     co_return co_await arm_.remove(kind, name, kind == interfaces, std::move(token));
   }
+
+  std::int64_t skew_us() const override { return arm_.skew_us(); }
+  Async<std::string> owner(CancelToken) override { co_return owner_; }
 
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));
@@ -408,6 +412,7 @@ class Region final : public cloud::RegionDriver {
   std::shared_ptr<Account> account_;
   Settings settings_;
   Arm arm_;
+  std::string owner_;
   std::map<bool, std::pair<std::int64_t, std::vector<Offer>>> sizes_;   // spot: when asked, and what was said
   std::map<std::string, std::pair<std::int64_t, Prices>> prices_;
 };

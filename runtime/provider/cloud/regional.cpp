@@ -8,7 +8,9 @@
 
 #include "runtime/base/units.hpp"
 #include "runtime/loop/together.hpp"
+#include "runtime/provider/clocked.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
+#include "runtime/provider/owner.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 
 namespace rille::provider::cloud {
@@ -18,7 +20,7 @@ namespace {
 constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000, list_patience_ms = 30'000;
 constexpr std::string_view spot_mark = ":spot";
 
-class Regional final : public Provider {
+class Regional final : public Provider, public Owned, public Clocked {
  public:
   // The driver of a region that is not among them; null: there is none.
   using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
@@ -159,6 +161,21 @@ class Regional final : public Provider {
       if (!region.empty()) out->regions.push_back(std::move(one));
     }
     co_return *out;
+  }
+
+  Async<std::string> owner(std::string region, CancelToken token) override {
+    RegionDriver* driver = regions_.front().get();
+    if (Result<RegionDriver*> there = reach(region); !region.empty() && there) driver = *there;
+    Result<std::string> told = co_await driver->owner(token);
+    if (!told) co_return named(told.error(), "owner");
+    co_return told;
+  }
+
+  // A cloud has one clock, and some of its regions may not have been asked yet.
+  std::int64_t skew_us() const override {
+    for (const auto& driver : regions_)
+      if (const std::int64_t skew_us = driver->skew_us()) return skew_us;
+    return 0;
   }
 
   Async<std::vector<Quota>> quotas(std::string region, CancelToken token) override {
@@ -303,6 +320,7 @@ class Regional final : public Provider {
 }  // namespace
 
 Async<Identity> RegionDriver::check(CancelToken) { co_return lacks("", "call that proves its credentials"); }
+Async<std::string> RegionDriver::owner(CancelToken) { co_return std::string(); }
 Async<std::vector<Quota>> RegionDriver::quotas(CancelToken) { co_return lacks("", "quotas"); }
 Async<> RegionDriver::resize(std::string, std::string, CancelToken) {
   co_return lacks("", "way to make a machine another type");

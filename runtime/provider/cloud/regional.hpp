@@ -34,6 +34,8 @@ class RegionDriver {
   virtual Async<std::vector<Quota>> quotas(CancelToken token);
   virtual Async<> resize(std::string id, std::string type, CancelToken token);
   virtual Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token);
+  virtual Async<std::string> owner(CancelToken token);  // as Owned's
+  virtual std::int64_t skew_us() const { return 0; }     // as Clocked's
 };
 
 // Those of the offers whose region is one of `wanted` ("US" is also "Texas, US"); all, where none is named. capacity:

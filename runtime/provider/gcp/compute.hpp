@@ -37,6 +37,7 @@ class Compute {
   Compute(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
 
   const std::string& region() const { return region_; }
+  std::int64_t skew_us() const { return api_.skew_us(); }
   // Without prices; id: "n1-standard-8+nvidia-tesla-t4:1" where GPUs are attached, else the type's name.
   Async<std::vector<Offer>> types(std::string zone, CancelToken token);
   Async<PriceList> prices(bool spot, CancelToken token);

@@ -91,7 +91,8 @@ class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        compute_(loop, account_->chain, name, settings_.project, settings_.endpoints) {}
+        compute_(loop, account_->chain, name, settings_.project, settings_.endpoints),
+        owner_(fmt::format("project {}", settings_.project)) {}
   const std::string& region() const override { return compute_.region(); }
   bool is_id(std::string_view id) const override { return id.find('/') != id.npos; }
 
@@ -172,6 +173,9 @@ class Region final : public cloud::RegionDriver {
     if (place.is_disk) return compute_.remove_disk(std::move(place.zone), std::move(place.name), std::move(token));
     return compute_.remove(std::move(place.zone), std::move(place.name), std::move(token));
   }
+
+  std::int64_t skew_us() const override { return compute_.skew_us(); }
+  Async<std::string> owner(CancelToken) override { co_return owner_; }
 
   Async<Identity> check(CancelToken token) override {
     std::string who, key_id;
@@ -337,6 +341,7 @@ class Region final : public cloud::RegionDriver {
   std::shared_ptr<Account> account_;
   Settings settings_;
   Compute compute_;
+  std::string owner_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
   std::map<bool, std::pair<std::int64_t, PriceList>> prices_;  // spot: when asked, and what was said

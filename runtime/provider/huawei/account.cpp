@@ -44,6 +44,15 @@ Async<Identity> Ecs::identity(std::string key_id, CancelToken token) {
   co_return out;
 }
 
+Async<std::string> Ecs::domain(CancelToken token) {
+  net::Query query{{"name", region_}};
+  RILLE_CO_TRY(const Value answer,
+               co_await call("GET", "iam/v3/projects", std::move(query), Value(), Effect::none, token));
+  for (const Value& row : cloud::list_of(answer["projects"]))
+    if (!row.text("domain_id").empty()) co_return row.text("domain_id");
+  co_return std::string();
+}
+
 Async<std::vector<Quota>> Ecs::quotas(CancelToken token) {
   net::Query none;
   RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/limits", std::move(none),

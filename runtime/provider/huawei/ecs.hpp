@@ -38,6 +38,8 @@ class Ecs {
   // account.cpp
   Async<Identity> identity(std::string key_id, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
+  std::int64_t skew_us() const { return api_.skew_us(); }
+  Async<std::string> domain(CancelToken token);  // the account's id, whatever the project
 
  private:
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,

@@ -6,6 +6,7 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/prices.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/settings.hpp"
@@ -43,6 +44,7 @@ struct Account {
         chain(key_chain(loop, endpoints, region)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
+  cloud::KeyOwner owner{"huawei", "account"};
 };
 
 MachineState state_of(const Server& server) {
@@ -99,6 +101,12 @@ class Region final : public cloud::RegionDriver {
   }
 
   Async<> terminate(std::string id, CancelToken token) override { return ecs_.remove(std::move(id), std::move(token)); }
+
+  std::int64_t skew_us() const override { return ecs_.skew_us(); }
+  Async<std::string> owner(CancelToken token) override {
+    cloud::KeyOwner::Ask ask = [this](CancelToken t) { return ecs_.domain(std::move(t)); };
+    co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));
+  }
 
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));

@@ -7,12 +7,14 @@
 #include <map>
 
 #include "runtime/base/time.hpp"
+#include "runtime/provider/clocked.hpp"
 #include "runtime/provider/cloud/api.hpp"
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/kubernetes/access.hpp"
 #include "runtime/provider/kubernetes/objects.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/owner.hpp"
 
 namespace rille::provider {
 
@@ -61,7 +63,7 @@ struct Setting {
   std::vector<std::string> zones;        // only these are offered; empty: all
 };
 
-class Kubernetes final : public Provider {
+class Kubernetes final : public Provider, public Owned, public Clocked {
  public:
   Kubernetes(Loop& loop, Setting setting, Traits traits)
       : loop_(loop), setting_(std::move(setting)), traits_(std::move(traits)) {}
@@ -85,7 +87,7 @@ class Kubernetes final : public Provider {
   Async<Machine> create(CreateRequest request, CancelToken token) override {
     RILLE_CO_CHECK(co_await open(token));
     const std::string id = kube_name(request.tag);
-    Result<Value> made = co_await send("POST", "create", jobs(), kube_job(request, settings_, loop_.clock().wall_us()),
+    Result<Value> made = co_await send("POST", "create", jobs(), kube_job(request, settings_, api_->now_us()),
                                        token, request.send_by_wall_us);
     if (!made && made.error().code != "AlreadyExists") co_return named(made.error(), "create");
     const std::int64_t until_ms = now_ms() + settings_.wait_ms;
@@ -174,6 +176,12 @@ class Kubernetes final : public Provider {
     out.age_unknown = "a cluster does not tell it";
     out.skew_us = api_->skew_us();
     co_return out;
+  }
+
+  std::int64_t skew_us() const override { return api_ ? api_->skew_us() : 0; }
+  Async<std::string> owner(std::string, CancelToken token) override {
+    RILLE_CO_CHECK(co_await open(token));
+    co_return fmt::format("cluster {}, namespace {}", host_, settings_.name_space);
   }
 
  private:

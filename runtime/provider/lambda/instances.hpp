@@ -28,6 +28,7 @@ class Instances {
   Async<Instance> describe(std::string id, CancelToken token);               // http_status 404
   Async<std::vector<Instance>> list(CancelToken token);
   Async<> terminate(std::string id, CancelToken token);                      // http_status 404
+  std::int64_t skew_us() const { return api_.skew_us(); }
   Async<Identity> identity(CancelToken token);                               // Lambda tells no names
   // Puts the key there under that name, unless the name is there.
   Async<> offer_key(std::string name, std::string public_line, CancelToken token);

@@ -4,6 +4,7 @@
 
 #include "runtime/base/id.hpp"
 #include "runtime/provider/cloud/everywhere.hpp"
+#include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/lambda/instances.hpp"
 
@@ -78,6 +79,12 @@ class Cloud final : public cloud::Everywhere {
   }
 
  private:
+  std::int64_t skew_us() const override { return instances_.skew_us(); }
+  // Lambda tells nobody whose a key is.
+  Async<std::string> owner(CancelToken token) override {
+    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_.get(token));
+    co_return "key " + cloud::mark_of("lambda", found.keys);
+  }
   Async<Identity> identity(CancelToken token) override { return instances_.identity(std::move(token)); }
 
   Result<Machine> machine_of(const Instance& instance) const {

@@ -229,6 +229,13 @@ Async<> Pods::terminate(std::string id, CancelToken token) {
 }
 
 // Both services have to take the key.
+Async<std::string> Pods::account(CancelToken token) {
+  Value none{Value::Object{}};
+  RILLE_CO_TRY(const Value answer,
+               co_await ask("myself", "query { myself { id } }", std::move(none), Effect::none, token));
+  co_return answer["myself"].text("id");
+}
+
 Async<Identity> Pods::identity(CancelToken token) {
   Value none{Value::Object{}};
   RILLE_CO_TRY(const Value answer, co_await ask("myself", "query { myself { id email clientBalance } }",

@@ -57,6 +57,8 @@ class Pods {
   Async<std::vector<Pod>> list(CancelToken token);
   Async<> terminate(std::string id, CancelToken token);       // http_status 404
   Async<Identity> identity(CancelToken token);
+  std::int64_t skew_us() const { return graphql_.skew_us(); }
+  Async<std::string> account(CancelToken token);              // its id alone
 
  private:
   Async<Value> ask(std::string operation, std::string query, Value variables, cloud::Effect effect, CancelToken token);

@@ -6,6 +6,7 @@
 
 #include "runtime/base/base64.hpp"
 #include "runtime/provider/cloud/everywhere.hpp"
+#include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/gpus.hpp"
 #include "runtime/provider/runpod/pods.hpp"
@@ -95,6 +96,11 @@ class Cloud final : public cloud::Everywhere {
   }
 
  private:
+  std::int64_t skew_us() const override { return pods_.skew_us(); }
+  Async<std::string> owner(CancelToken token) override {
+    cloud::KeyOwner::Ask ask = [this](CancelToken t) { return pods_.account(std::move(t)); };
+    co_return co_await owner_.get(&chain_, std::move(ask), std::move(token));
+  }
   Async<Identity> identity(CancelToken token) override { return pods_.identity(std::move(token)); }
 
   void add_offers(const Sold& sold, int count, const Shape& shape, bool spot, std::vector<Offer>& out) const {
@@ -132,6 +138,7 @@ class Cloud final : public cloud::Everywhere {
 
   Settings settings_;
   Pods pods_;
+  cloud::KeyOwner owner_{"runpod", "account"};
 };
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "runtime/base/time.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/owner.hpp"
 #include "runtime/provider/slurm/job.hpp"
 
 namespace rille::provider {
@@ -28,7 +30,7 @@ Id read_id(const std::string& id) {
 
 std::string id_of(const std::string& job, const std::string& tag) { return job + slurm_folder(tag).substr(5); }
 
-class Slurm final : public Provider {
+class Slurm final : public Provider, public Owned {
  public:
   Slurm(Loop& loop, SlurmSettings settings, Traits traits)
       : loop_(loop), settings_(std::move(settings)), traits_(std::move(traits)) {}
@@ -87,6 +89,21 @@ class Slurm final : public Provider {
     RILLE_CO_TRY(const CommandResult done, co_await run(std::move(words), "", token));
     if (!done.ok()) co_return named(slurm_error("scancel", done), "terminate");
     co_return success();
+  }
+
+  // "ClusterName             = lab". Slurm's numbers begin anew in each cluster.
+  Async<std::string> owner(std::string, CancelToken token) override {
+    if (!owner_.empty()) co_return owner_;
+    std::vector<std::string> words{"scontrol", "show", "config"};
+    RILLE_CO_TRY(const CommandResult done, co_await run(std::move(words), "", token));
+    if (!done.ok()) co_return named(slurm_error("scontrol", done), "owner");
+    std::istringstream lines(done.out);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream fields(line);
+      std::string name, equals, cluster;
+      if (fields >> name >> equals >> cluster && name == "ClusterName" && equals == "=") owner_ = "cluster " + cluster;
+    }
+    co_return owner_;
   }
 
  private:
@@ -194,7 +211,7 @@ class Slurm final : public Provider {
   Loop& loop_;
   SlurmSettings settings_;
   Traits traits_;
-  std::string name_ = "slurm";
+  std::string name_ = "slurm", owner_;
 };
 
 }  // namespace

@@ -37,9 +37,18 @@ Cam::Cam(Loop& loop, cloud::CredentialChain& keys, const std::string& region, co
       sts_(loop, api_options("sts", "2018-08-13", region), keys),
       cam_(loop, api_options("cam", "2019-01-16", region), keys) {}
 
-Async<Identity> Cam::identity(CancelToken token) {
+Async<Value> Cam::caller(CancelToken token) {
   net::Parts asked = parts_for(sts_url_, "GetCallerIdentity", "{}");
-  RILLE_CO_TRY(const Value told, co_await sts_.call("GetCallerIdentity", std::move(asked), Effect::none, token));
+  co_return co_await sts_.call("GetCallerIdentity", std::move(asked), Effect::none, std::move(token));
+}
+
+Async<std::string> Cam::account(CancelToken token) {
+  RILLE_CO_TRY(const Value told, co_await caller(std::move(token)));
+  co_return told.text("AccountId");
+}
+
+Async<Identity> Cam::identity(CancelToken token) {
+  RILLE_CO_TRY(const Value told, co_await caller(token));
   Identity out;
   out.who = told.text("Arn");
   out.account = told.text("AccountId");

@@ -7,6 +7,8 @@
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
+#include "runtime/provider/cloud/key_owner.hpp"
+#include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/tencent/cam.hpp"
@@ -45,6 +47,7 @@ struct Account {
         chain(key_chain(loop, endpoints, region)) {}
   cloud::Access access;
   cloud::CredentialChain chain;
+  cloud::KeyOwner owner{"tencent", "account"};
 };
 
 MachineState state_of(const std::string& state) {
@@ -104,6 +107,12 @@ class Region final : public cloud::RegionDriver {
   }
 
   // Who they are is told by STS, which is everywhere; that they reach this region, by a call there.
+  std::int64_t skew_us() const override { return cam_.skew_us(); }
+  Async<std::string> owner(CancelToken token) override {
+    cloud::KeyOwner::Ask ask = [this](CancelToken t) { return cam_.account(std::move(t)); };
+    co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));
+  }
+
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const Identity out, co_await cam_.identity(token));
     RILLE_CO_CHECK(co_await cvm_.quotas(token));

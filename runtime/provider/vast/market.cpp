@@ -218,9 +218,18 @@ Async<> Market::destroy(std::string id, CancelToken token) {
   co_return success();
 }
 
-Async<Identity> Market::identity(CancelToken token) {
+Async<Value> Market::user(CancelToken token) {
   net::Parts parts = cloud::json_request("GET", url_, "/v0/users/current/");
-  RILLE_CO_TRY(const Value answer, co_await call("showUser", std::move(parts), Effect::none, token));
+  co_return co_await call("showUser", std::move(parts), Effect::none, std::move(token));
+}
+
+Async<std::string> Market::account(CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await user(std::move(token)));
+  co_return answer["id"].is_null() ? std::string() : id_of(answer["id"]);
+}
+
+Async<Identity> Market::identity(CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await user(token));
   Identity out;
   out.who = answer.text("email", answer.text("username"));
   out.account = fmt::format("{}, credit ${:.2f}", id_of(answer["id"]), answer.number("credit"));

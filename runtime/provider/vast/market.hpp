@@ -36,8 +36,11 @@ class Market {
   Async<std::vector<Instance>> list(CancelToken token);                        // all pages
   Async<> destroy(std::string id, CancelToken token);                          // http_status 404
   Async<Identity> identity(CancelToken token);
+  std::int64_t skew_us() const { return api_.skew_us(); }
+  Async<std::string> account(CancelToken token);              // its id alone
 
  private:
+  Async<Value> user(CancelToken token);
   Async<Value> call(std::string operation, net::Parts parts, cloud::Effect effect, CancelToken token);
 
   std::string url_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/provider/cloud/everywhere.hpp"
+#include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/vast/market.hpp"
 
@@ -74,6 +75,11 @@ class Cloud final : public cloud::Everywhere {
   }
 
  private:
+  std::int64_t skew_us() const override { return market_.skew_us(); }
+  Async<std::string> owner(CancelToken token) override {
+    cloud::KeyOwner::Ask ask = [this](CancelToken t) { return market_.account(std::move(t)); };
+    co_return co_await owner_.get(&chain_, std::move(ask), std::move(token));
+  }
   Async<Identity> identity(CancelToken token) override { return market_.identity(std::move(token)); }
 
   Result<Machine> machine_of(const Instance& instance) const {
@@ -93,6 +99,7 @@ class Cloud final : public cloud::Everywhere {
 
   Settings settings_;
   Market market_;
+  cloud::KeyOwner owner_{"vast", "account"};
 };
 
 }  // namespace

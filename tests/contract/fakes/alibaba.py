@@ -262,10 +262,10 @@ class Alibaba(More, Roles, Fake):
             raise Refusal(400, "InvalidUserData.Base64FormatInvalid", "The specified UserData is not base64.")
         if len(plain) > 32768:
             raise Refusal(400, "InvalidUserData.SizeExceeded", "The specified UserData exceeds the size limit.")
-        until = unstamp(p.get("AutoReleaseTime")) if "AutoReleaseTime" in p else self.world.now() + 1800
+        until = unstamp(p.get("AutoReleaseTime")) if "AutoReleaseTime" in p else self.world.wall() + 1800
         if until is None:
             raise Refusal(400, "InvalidAutoReleaseTime.Malformed", "The specified AutoReleaseTime is not valid.")
-        if until < self.world.now() + 1740:
+        if until < self.world.wall() + 1740:
             raise Refusal(400, "InvalidAutoReleaseTime.Expired", "It must be at least 30 minutes from now.")
         return (zone, *self.market(p))
 
@@ -294,7 +294,8 @@ class Alibaba(More, Roles, Fake):
                     public=f"127.0.0.{number % 250}" if int(p.get("InternetMaxBandwidthOut", "0")) else None,
                     strategy=p.get("SpotStrategy", "NoSpot"), user_data=p.get("UserData", "")))
         if "AutoReleaseTime" in p:
-            m.expire(unstamp(p["AutoReleaseTime"]) // 60 * 60)  # whole minutes, as its SDK documents
+            # Whole minutes, as its SDK documents.
+            m.expire(self.world.of_wall(unstamp(p["AutoReleaseTime"]) // 60 * 60))
         disks = [("system", p.get("SystemDisk.Size", "40"), True)]
         disks += [("data", p.get(f"DataDisk.{n}.Size", "40"), p.get(f"DataDisk.{n}.DeleteWithInstance",
                                                                     "true") == "true") for n in range(1, 17) if any(

@@ -210,7 +210,8 @@ class More:
 
     def ModifyInstanceAutoReleaseTime(self, p):
         m = self.here(p["InstanceId"])
-        m.expire(unstamp(p["AutoReleaseTime"]) // 60 * 60 if p.get("AutoReleaseTime") else None)
+        at = unstamp(p.get("AutoReleaseTime"))
+        m.expire(self.world.of_wall(at // 60 * 60) if at else None)
         return {}
 
     def wanted_tags(self, p):
@@ -264,7 +265,8 @@ class More:
         ]))
 
     def GetCallerIdentity(self, p):
-        return dict(AccountId="1000000000000001", Arn="acs:ram::1000000000000001:user/rille", IdentityType="RAMUser",
+        account = str(1000000000000000 + self.seed)
+        return dict(AccountId=account, Arn=f"acs:ram::{account}:user/rille", IdentityType="RAMUser",
                     PrincipalId="200000000000000001", UserId="200000000000000001")
 
     def ListAccessKeys(self, p):

@@ -51,7 +51,7 @@ class Aws(Ec2, Ec2Other, Roles, Sso, Fake):
         self.key, self.secret = "AKIA" + word(16, upper), word(40, mixed)
         self.key2, self.secret2, self.session = "ASIA" + word(16, upper), word(40, mixed), word(320, mixed) + "=="
         self.keys = {self.key: (self.secret, None), self.key2: (self.secret2, self.session)}
-        self.account, self.spot_requests, self.named, self.groups = "123456789012", {}, {}, {}
+        self.account, self.spot_requests, self.named, self.groups = str(123456789011 + self.seed), {}, {}, {}
         self.rules, self.hidden_groups = {}, 0  # of security groups
         self.prepare_lending()
         self.prepare_sso()

@@ -27,6 +27,7 @@ class Fake:
     key_age_days = 30
 
     def __init__(self, seed, lag, start):
+        self.seed = seed  # each has an account of its own
         self.world = World(self.name, seed, lag, start, self.billing)
         self.world.notice, self.world.end = self.notice, self.end
         self.types = {t.name: t for t in self.TYPES}

@@ -167,7 +167,7 @@ class Gcp(Client):
         t.equal(self.describe(id), "running")
         t.turn(20)
         t.equal((self.describe(id), t.machine(id)["reason"]), ("gone", "expired"))
-        at = stamp(t.now() + 600)
+        at = stamp(t.wall() + 600)
         id = self.create(
             tag="until", scheduling=dict(onHostMaintenance="TERMINATE", automaticRestart=False,
                                          instanceTerminationAction="DELETE", terminationTime=at))

@@ -105,7 +105,7 @@ class Tencent(Client):
         slow = self.create(tag="x")
         t.code("UnsupportedOperation.InstanceStatePending", lambda: self.terminate(slow))
         t.turn(200)
-        timer = dict(TimerAction="TerminateInstances", ActionTime=stamp(t.now() + 600))
+        timer = dict(TimerAction="TerminateInstances", ActionTime=stamp(t.wall() + 600))
         short = self.create(ActionTimer=timer)
         t.turn(590)
         t.equal(self.describe(short), "running")

@@ -85,7 +85,8 @@ class Gcp(Compute, More, Fake):
     }
 
     def prepare(self):
-        self.project, self.folder = "rille-fake", tempfile.mkdtemp(prefix="rille-fake-gcp-")
+        self.project = "rille-fake" if self.seed == 1 else f"rille-fake{self.seed}"
+        self.folder = tempfile.mkdtemp(prefix="rille-fake-gcp-")
         self.account, self.rsa = f"rille@{self.project}.iam.gserviceaccount.com", RsaKey(self.world.word(8))
         self.tokens, self.operations, self.key_id = {}, {}, self.world.word(40)
         self.world.token_lifetime = 3600

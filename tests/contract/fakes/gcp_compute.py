@@ -175,7 +175,9 @@ class Compute:
         scheduling = p.get("scheduling") or {}
         if scheduling.get("maxRunDuration") or scheduling.get("terminationTime"):
             at = unstamp(scheduling.get("terminationTime"))
-            if at is None:
+            if at is not None:
+                at = self.world.of_wall(at)
+            else:
                 at = m.created + int(scheduling["maxRunDuration"]["seconds"])
             if scheduling["instanceTerminationAction"] == "DELETE":
                 m.expire(at)
@@ -248,8 +250,8 @@ class Compute:
                     "maxRunDuration is between 30 seconds and 120 days, and needs instanceTerminationAction.")
         if s.get("terminationTime"):
             at = unstamp(s["terminationTime"])
-            if at is None or not 30 <= at - self.world.now() <= 120 * 86400 or "instanceTerminationAction" not in s or \
-                    s.get("maxRunDuration"):
+            if at is None or not 30 <= at - self.world.wall() <= 120 * 86400 or s.get("maxRunDuration") or \
+                    "instanceTerminationAction" not in s:
                 raise self.invalid("terminationTime is 30 seconds to 120 days ahead, needs instanceTerminationAction "
                                    "and stands alone.")
 

@@ -226,7 +226,7 @@ class Huawei(More, Roles, Fake):
                 raise self.bad(f"The tag {tag} is not valid.")
         if "auto_terminate_time" in s:
             at = unstamp(s["auto_terminate_time"])
-            if at is None or at < self.world.now() + 1740:
+            if at is None or at < self.world.wall() + 1740:
                 raise self.bad("auto_terminate_time is a time in UTC, at least half an hour from now.")
         if str(extra.get("chargingMode", 0)) != "0":
             raise self.bad("Only pay-per-use is sold here.")
@@ -254,7 +254,7 @@ class Huawei(More, Roles, Fake):
             m.segments, m.plan = [], [(m.created + self.world.start, "failed", "capacity")]
             return m
         if "auto_terminate_time" in s:
-            m.expire(unstamp(s["auto_terminate_time"]))
+            m.expire(self.world.of_wall(unstamp(s["auto_terminate_time"])))
         self.world.attach("disk", self.world.uuid(), tags, m.id, True, region=self.region,
                           size=s["root_volume"].get("size", 40))
         for disk in s.get("data_volumes") or []:

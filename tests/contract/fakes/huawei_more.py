@@ -30,8 +30,9 @@ class More:
 
     def listProjects(self, p, request):
         name = request.arg("name")
+        domain = f"{self.seed:x}".rjust(32, "d")
         rows = [
-            dict(id=i, name=r, domain_id="d" * 32, enabled=True, is_domain=False, parent_id="d" * 32, description="",
+            dict(id=i, name=r, domain_id=domain, enabled=True, is_domain=False, parent_id=domain, description="",
                  links=dict(self="")) for r, i in self.projects.items() if name in (None, r)
         ]
         return 200, dict(projects=rows, links=dict(self="", next=None, previous=None))

@@ -92,7 +92,8 @@ class GraphQL:
         return self.pod_fields(m) if m and m.visible() and m.phase != "gone" else None
 
     def query_myself(self, p):
-        return dict(id="user_fake", email="someone@example.org", clientBalance=100.0, pubKey="\n".join(self.ssh_keys),
+        return dict(id=f"user_fake{self.seed}", email="someone@example.org", clientBalance=100.0,
+                    pubKey="\n".join(self.ssh_keys),
                     networkVolumes=[], pods=[self.pod_fields(m) for m in self.listed()])
 
     def create(self, p, bid, kind):

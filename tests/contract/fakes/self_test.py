@@ -34,6 +34,9 @@ class Case(unittest.TestCase):
     def now(self):
         return self.fake.state()["now"]
 
+    def wall(self):
+        return self.fake.state()["wall"]
+
     def machine(self, id):
         return next(m for m in self.fake.state()["machines"] if m["id"] == id)
 

@@ -202,7 +202,7 @@ class Tencent(More, Roles, Fake):
         timer = p.get("ActionTimer")
         if timer:
             at = unstamp(timer.get("ActionTime"))
-            if timer.get("TimerAction") != "TerminateInstances" or at is None or at < self.world.now() + 290:
+            if timer.get("TimerAction") != "TerminateInstances" or at is None or at < self.world.wall() + 290:
                 raise bad("InvalidParameterValue", "ActionTimer")
 
     def market(self, p):
@@ -237,7 +237,7 @@ class Tencent(More, Roles, Fake):
                                                         []), public=f"127.0.0.{number % 250}" if public else None,
                     operation="RunInstances", user_data=p.get("UserData", "")))
         if "ActionTimer" in p:
-            m.expire(unstamp(p["ActionTimer"]["ActionTime"]))
+            m.expire(self.world.of_wall(unstamp(p["ActionTimer"]["ActionTime"])))
         disks = [dict(p.get("SystemDisk", {}), usage="SYSTEM_DISK", DeleteWithInstance=True)]
         disks += [dict(d, usage="DATA_DISK") for d in p.get("DataDisks", [])]
         for d in disks:

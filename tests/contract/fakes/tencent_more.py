@@ -206,8 +206,8 @@ class More:
         return {}
 
     def GetCallerIdentity(self, p):
-        return dict(Arn="qcs::cam::uin/100000000001:uin/100000000001", AccountId="100000000001", UserId="100000000001",
-                    PrincipalId="100000000001", Type="CAMUser")
+        uin = str(100000000000 + self.seed)
+        return dict(Arn=f"qcs::cam::uin/{uin}:uin/{uin}", AccountId=uin, UserId=uin, PrincipalId=uin, Type="CAMUser")
 
     def ListAccessKeys(self, p):
         form = "%Y-%m-%d %H:%M:%S"

@@ -282,7 +282,7 @@ class Vast(Fake):
         return dict(success=True)
 
     def showUser(self, p, request):
-        return dict(id=1, email="someone@example.org", credit=100.0, balance=0.0)
+        return dict(id=self.seed, email="someone@example.org", credit=100.0, balance=0.0)
 
 
 if __name__ == "__main__":

@@ -187,6 +187,10 @@ class World:
     def wall(self):
         return time.time() + self.clock_offset
 
+    def of_wall(self, seconds):
+        """In world time, an instant that a client has named by the wall clock."""
+        return seconds + self.advanced - self.clock_offset
+
     def tick(self):
         now = self.now()
         for machine in self.machines.values():
