@@ -21,6 +21,17 @@ std::string ended_by(const App& app, const std::string& provider) {
              : std::string(provider::to_string((*p)->traits().dead_man));
 }
 
+// The switch of a lease that was detached may still be set for the end of its rent.
+bool is_armed_late(const lease::Lease& l) {
+  constexpr std::int64_t close_us = 60'000'000;
+  return l.detached && l.billable() && l.request.expires_wall_us > l.expires_us + close_us;
+}
+
+std::string ended_by(const App& app, const lease::Lease& l) {
+  const std::string who = ended_by(app, l.provider);
+  return is_armed_late(l) && (who == "provider" || who == "guest") ? "watch" : who;
+}
+
 std::string in_time(std::int64_t at_us, std::int64_t now_us) {
   return at_us > now_us ? format_duration_ms((at_us - now_us) / 1000) : "expired";
 }
@@ -113,7 +124,8 @@ int leases_command(App& app, bool all, bool providers) {
     Value::Array values;
     for (const auto& l : *leases) {
       Value v = l.to_value(now);
-      if (l.billable()) v.set("ended_by", ended_by(app, l.provider));
+      if (l.billable()) v.set("ended_by", ended_by(app, l));
+      if (is_armed_late(l)) v.set("armed_until", format_utc(l.request.expires_wall_us));
       values.push_back(std::move(v));
     }
     app.terminal.out(Value(std::move(values)).to_json_pretty() + "\n");
@@ -132,10 +144,16 @@ int leases_command(App& app, bool all, bool providers) {
                     l.provider, l.machine_id,
                     l.price_micros_per_hour >= 0 ? format_dollars(l.price_micros_per_hour) : "?",
                     format_dollars(l.spent_micros(now)),
-                    over ? "" : in_time(ends ? *ends : l.expires_us, now), over ? "" : ended_by(app, l.provider),
+                    over ? "" : in_time(ends ? *ends : l.expires_us, now), over ? "" : ended_by(app, l),
                     l.run});
   }
-  app.terminal.out(format_table(rows));
+  std::string late;
+  for (const auto& l : *leases)
+    if (ended_by(app, l) == "watch")
+      late += fmt::format("{}: `rille watch` or `rille gc` alone ends it then; the {}'s own switch is {} later\n",
+                          l.name, ended_by(app, l.provider),
+                          format_duration_ms((l.request.expires_wall_us - l.expires_us) / 1000));
+  app.terminal.out(format_table(rows) + late);
   return 0;
 }
 

@@ -10,6 +10,8 @@
 #include "runtime/lease/budget.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
+#include "runtime/provider/clocked.hpp"
+#include "runtime/provider/rearm.hpp"
 
 namespace rille::lease {
 
@@ -110,8 +112,9 @@ Async<> Manager::end_for_another(Shared lease, store::Fence fence) {
   co_return success();
 }
 
-// A run's lease that outlives it: from here on it is the home's. The machine's own switch and the money are set for its
-// expiry: a detached lease can end sooner, never later. Twice is once, with the nearer end.
+// A run's lease that outlives it: from here on it is the home's. The machine's switch and the money are set for its
+// expiry: a detached lease can end sooner, never later. Twice is once, with the nearer end. Where the provider can, its
+// switch is set for that end as well; what the switch is set for stands in the request, and `rille leases` tells it.
 Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence fence) {
   RILLE_CO_TRY(const Shared lease, known(id));
   if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id));
@@ -125,7 +128,19 @@ Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence f
   }
   lease->detached = true;
   lease->expires_us = std::min(lease->expires_us, now_us() + ttl_ms * 1000);
-  RILLE_CO_CHECK(co_await save(lease, std::move(fence)));
+  RILLE_CO_CHECK(co_await save(lease, fence));
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease->provider));
+  const std::int64_t end_us = lease->expires_us + provider::skew_of(provider);
+  auto* const armed = dynamic_cast<provider::Rearmed*>(provider);
+  if (!armed || end_us >= lease->request.expires_wall_us) co_return std::move(*lease);
+  const Result<> set = co_await armed->set_end(lease->machine_id, end_us, {});
+  if (!set) co_return std::move(*lease);  // it is shown as the later end that it then has
+  lease->request.expires_wall_us = end_us;
+  store::Journal::Write write = [lease](store::Db& db) {
+    return db.run("UPDATE leases SET request=json_set(request,'$.expires_wall_us',?) WHERE id=? AND generation=?",
+                  {lease->request.expires_wall_us, lease->id, lease->generation});
+  };
+  RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));
   co_return std::move(*lease);
 }
 

@@ -3,6 +3,7 @@
 // file has called is held against the policy document.
 #include "runtime/provider/account.hpp"
 
+#include "runtime/provider/rearm.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -221,6 +222,8 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
   (void)wait(provider->price_history(OfferQuery(), loop->clock().wall_us(), {}));
   (void)wait(provider->resize(made->id, "no-such-type", {}));
   until(made->id, MachineState::live);
+  if (auto* const armed = dynamic_cast<Rearmed*>(provider.get()))
+    (void)wait(armed->set_end(made->id, request.expires_wall_us, {}));
   const std::string region = made->id.substr(0, made->id.find('/') + 1);
   const std::map<std::string, std::vector<std::string>> left_overs{
       {"aws", {"vol-0123456789abcdef0", "sg-0fedcba9876543210"}},

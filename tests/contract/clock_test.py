@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A clock that is an hour off, here or there: a machine that its provider ends by itself ends when its lease does by
-the provider's clock.
+the provider's clock, and a lease that is detached for less than it was rented for has a switch that is set for that, or
+is shown as one that has not.
 
 usage: clock_test.py RILLE PROVIDER
 """
@@ -44,4 +45,13 @@ if ENDS_ITSELF:
         ends_s, _, _ = rented("20m", "20m", skew_s)
         check(f"its provider ends it then, too ({skew_s})", ends_s and 1100 < ends_s < 1200 + MARGIN_S, ends_s)
 
+ends_s, lease, text = rented("24h", "1h")
+if provider == "alibaba":
+    check("a nearer end is the provider's, too", ends_s < 3600 + MARGIN_S and lease["ended_by"] == "provider",
+          (ends_s, lease))
+elif lease.get("ended_by") != "nobody":
+    check("a switch that stays as it is, is shown so", lease["ended_by"] == "watch" and "armed_until" in lease and
+          ("22h" in text or "23h" in text) and "rille watch" in text, (ends_s, lease, text))
+ends_s, lease, text = rented("1h", "1h")
+check("a lease that is detached for as long is ended as before", lease.get("ended_by") not in (None, "watch"), lease)
 finish()

@@ -109,6 +109,9 @@ class Region final : public cloud::RegionDriver {
     return ecs_.terminate(std::move(id), std::move(token));
   }
 
+  Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken token) override {
+    return ecs_.set_release(std::move(id), expires_wall_us + release_margin_us, std::move(token));
+  }
   std::int64_t skew_us() const override { return ram_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
     cloud::KeyOwner::Ask ask = [this](CancelToken t) { return ram_.account(std::move(t)); };

@@ -231,6 +231,13 @@ Async<> Ecs::terminate(std::string id, CancelToken token) {
   co_return success();
 }
 
+Async<> Ecs::set_release(std::string id, std::int64_t wall_us, CancelToken token) {
+  Parameters asked{{"InstanceId", id}, {"AutoReleaseTime", format_utc(wall_us)}};
+  auto answer = co_await call("ModifyInstanceAutoReleaseTime", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
 // It goes on being charged for, and so keeps its place.
 Async<> Ecs::stop(std::string id, CancelToken token) {
   Parameters asked{{"InstanceId", id}, {"StoppedMode", "KeepCharging"}};

@@ -34,6 +34,7 @@ class Ecs {
   Async<cloud::Price> price(std::string type, bool spot, bool reserved, CancelToken token);
   // The new instance's id.
   Async<std::string> run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);
+  Async<> set_release(std::string id, std::int64_t wall_us, CancelToken token);  // AutoReleaseTime
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
   Async<> terminate(std::string id, CancelToken token);
   // The type of a stopped one can be changed.

@@ -18,7 +18,8 @@ constexpr const char* policy_text = R"json({
                  "ecs:DescribeInstances", "ecs:DescribeAccountAttributes", "ecs:RunInstances",
                  "ecs:TagResources", "ram:ListAccessKeys"] },
     { "Effect": "Allow", "Resource": "*",
-      "Action": ["ecs:DeleteInstances", "ecs:StopInstance", "ecs:StartInstance", "ecs:ModifyInstanceSpec"],
+      "Action": ["ecs:DeleteInstances", "ecs:StopInstance", "ecs:StartInstance", "ecs:ModifyInstanceSpec",
+                 "ecs:ModifyInstanceAutoReleaseTime"],
       "Condition": { "StringLike": { "acs:ResourceTag/rille": "rille-*" } } }
   ]
 }

@@ -11,6 +11,7 @@
 #include "runtime/provider/clocked.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/owner.hpp"
+#include "runtime/provider/rearm.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 
 namespace rille::provider::cloud {
@@ -20,7 +21,7 @@ namespace {
 constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000, list_patience_ms = 30'000;
 constexpr std::string_view spot_mark = ":spot";
 
-class Regional final : public Provider, public Owned, public Clocked {
+class Regional final : public Provider, public Owned, public Clocked, public Rearmed {
  public:
   // The driver of a region that is not among them; null: there is none.
   using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
@@ -169,6 +170,16 @@ class Regional final : public Provider, public Owned, public Clocked {
     Result<std::string> told = co_await driver->owner(token);
     if (!told) co_return named(told.error(), "owner");
     co_return told;
+  }
+
+  Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken token) override {
+    const auto [where, own] = split_machine(id);
+    if (!is_ours(own))
+      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is no machine of {}", id, name_)), "set_end");
+    RILLE_CO_TRY(RegionDriver * driver, reach(where));
+    Result<> done = co_await driver->set_end(own, expires_wall_us, token);
+    if (!done) co_return named(done.error(), "set_end");
+    co_return success();
   }
 
   // A cloud has one clock, and some of its regions may not have been asked yet.
@@ -320,6 +331,9 @@ class Regional final : public Provider, public Owned, public Clocked {
 }  // namespace
 
 Async<Identity> RegionDriver::check(CancelToken) { co_return lacks("", "call that proves its credentials"); }
+Async<> RegionDriver::set_end(std::string, std::int64_t, CancelToken) {
+  co_return lacks("", "way to set a machine's end anew");
+}
 Async<std::string> RegionDriver::owner(CancelToken) { co_return std::string(); }
 Async<std::vector<Quota>> RegionDriver::quotas(CancelToken) { co_return lacks("", "quotas"); }
 Async<> RegionDriver::resize(std::string, std::string, CancelToken) {

@@ -36,6 +36,7 @@ class RegionDriver {
   virtual Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token);
   virtual Async<std::string> owner(CancelToken token);  // as Owned's
   virtual std::int64_t skew_us() const { return 0; }     // as Clocked's
+  virtual Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken token);  // as Rearmed's
 };
 
 // Those of the offers whose region is one of `wanted` ("US" is also "Texas, US"); all, where none is named. capacity:

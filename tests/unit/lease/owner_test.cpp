@@ -2,6 +2,7 @@
 // forward proves nothing earlier, and a machine's end is one by its provider's clock.
 #include "runtime/provider/clocked.hpp"
 #include "runtime/provider/owner.hpp"
+#include "runtime/provider/rearm.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;
@@ -16,7 +17,8 @@ struct TwoClocks final : Clock {
 };
 
 // Accounts with machines of their own; keys see those of `account`.
-class Bank final : public provider::Provider, public provider::Owned, public provider::Clocked {
+class Bank final : public provider::Provider, public provider::Owned, public provider::Clocked,
+                   public provider::Rearmed {
  public:
   explicit Bank(const TwoClocks& clock) : clock_(clock) {
     traits_.dead_man = provider::DeadMan::provider;
@@ -69,6 +71,11 @@ class Bank final : public provider::Provider, public provider::Owned, public pro
     co_return account;
   }
   std::int64_t skew_us() const override { return ahead_us; }
+  Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken) override {
+    if (!rearms) co_return provider::lacks(name_, "way to set a machine's end anew");
+    ends[id] = expires_wall_us;
+    co_return success();
+  }
 
   struct Box {
     std::string tag;
@@ -76,10 +83,11 @@ class Bank final : public provider::Provider, public provider::Owned, public pro
   };
   std::string account = "account 1";
   std::map<std::string, std::map<std::string, Box>> accounts;
+  std::map<std::string, std::int64_t> ends;
   provider::CreateRequest last;
   int made = 0, asked = 0, lose_replies = 0;
   std::int64_t lag_us = 0, ahead_us = 0;
-  bool lingers = false, silent = false, deaf = false;
+  bool lingers = false, silent = false, deaf = false, rearms = true;
   std::function<void()> on_create;
 
  private:
@@ -262,4 +270,22 @@ TEST_CASE("a machine ends by its provider's clock", "[lease]") {
   REQUIRE(lease);
   CHECK(home.bank->last.expires_wall_us == lease->expires_us + home.bank->ahead_us);
   CHECK(home.row().request.expires_wall_us == home.bank->last.expires_wall_us);
+}
+
+TEST_CASE("the switch of a lease that is detached for less is set anew, where it can be", "[lease]") {
+  Home home;
+  home.bank->ahead_us = 3'600'000'000;
+  home.bank->rearms = GENERATE(true, false);
+  const Result<Lease> lease = home.rent();
+  REQUIRE(lease);
+  const std::int64_t armed_us = lease->request.expires_wall_us;
+  REQUIRE(run_blocking(*home.loop, home.manager->detach(home.id, 3'600'000, {})));
+  const std::int64_t end_us = home.row().expires_us;
+  CHECK(end_us == home.clock.wall_us() + 3'600'000'000);
+  if (home.bank->rearms) {
+    CHECK(home.bank->ends[lease->machine_id] == end_us + home.bank->ahead_us);
+    CHECK(home.row().request.expires_wall_us == end_us + home.bank->ahead_us);
+  } else {
+    CHECK(home.row().request.expires_wall_us == armed_us);
+  }
 }
