@@ -28,15 +28,30 @@ void warn_if_edited(Session& s, const std::string& script) {
         fmt::format("{} has changed since this run began; the version that it began with goes on", script));
 }
 
+// A script beside the one that was meant, with nearly its name; "": none.
+std::string nearest_file(const std::string& word) {
+  const std::filesystem::path path(word);
+  std::vector<std::string> names;
+  std::error_code ec;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ec))
+    if (entry.path().extension() == ".lua") names.push_back(entry.path().filename().string());
+  const std::string near = did_you_mean(path.filename().string(), names);
+  return near.empty() ? "" : (path.parent_path() / near).string();
+}
+
 // A word that is neither a command nor a file.
 Error no_script(const std::string& word, const std::vector<std::string>& commands) {
   std::error_code ec;
   if (std::filesystem::is_directory(word, ec))
     return make_error(ErrorKind::invalid, fmt::format("'{}' is a folder, not a script", word),
                       "name the file: rille FILE.lua");
+  if (const std::string file = nearest_file(word); !file.empty())
+    return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", word),
+                      fmt::format("did you mean {}?", file));
   std::string near = word.find('/') == std::string::npos ? did_you_mean(word, commands) : "";
   return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", word),
-                    near.empty() ? fmt::format("commands: {}; see rille --help", fmt::join(commands, " "))
+                    near.empty() ? "rille --help lists the commands"
                                  : fmt::format("did you mean the command `rille {}`?", near));
 }
 
