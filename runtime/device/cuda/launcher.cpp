@@ -91,7 +91,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
   bool product(const Product& p) override {
     BlasShape shape;
     if (!good_ || !blas_shape(p, shape)) return false;
-    const auto* plan = card_.blas->plan(shape);
+    const auto* plan = card_.blas->plan(shape, p);
     if (!plan) return false;
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
     return good_ && card_.blas->run(shape, *plan, p, memory, card_.stream());
