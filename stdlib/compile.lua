@@ -81,9 +81,9 @@ end
 ---function was recorded anew. Nil before the second call, unless that one was recorded anew.
 ---@return table? plan { recorded, calls, arena_bytes, temporary_bytes, bytes, flops, operations = { { name, shape,
 ---calls, bytes, flops } }, one_by_one, variants, retraced, retraces = { { call, cause } }, dropped }; one_by_one is why
----joined operations run one by one on this GPU, or nil; variants are the recordings kept, retraced counts those beyond
----the first, retraces has the last 32 of them, dropped counts those that made room; `tostring(plan)` is the table to
----read
+---joined operations run one by one on this GPU, or why its calls are not captured as one, or nil; variants are the
+---recordings kept, retraced counts those beyond the first, retraces has the last 32 of them, dropped counts those that
+---made room; `tostring(plan)` is the table to read
 ---@mark ephemeral
 function Compiled:explain()
   local plan = native.compiled_info(self.handle)
@@ -98,7 +98,10 @@ function Compiled:explain()
     local text = ("%d operations (%d asked for), %s, %s; arena %s, unshared %s\n%s"):format(plan.calls,
       plan.recorded, memory(plan.bytes), costs.amount(plan.flops, "FLOP"), memory(plan.arena_bytes),
       memory(plan.temporary_bytes), costs.table_of(plan.operations, 30))
-    if plan.one_by_one then text = text .. "\njoined operations run one by one: " .. plan.one_by_one end
+    if plan.one_by_one then
+      local captured = not plan.one_by_one:find "^not captured"
+      text = text .. (captured and "\njoined operations run one by one: " or "\n") .. plan.one_by_one
+    end
     return text .. recordings(plan)
   end })
 end

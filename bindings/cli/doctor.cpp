@@ -37,16 +37,20 @@ std::string cuda_text(int version) { return fmt::format("{}.{}", version / 1000,
 
 Check cuda_part() {
   if (auto plugin = device::cuda_plugin(); !plugin) {
-    return {"CUDA part", "missing", "", fmt::format("tensors on this machine's GPUs: {}", plugin.error().message)};
+    return {"CUDA part", "missing", "",
+            fmt::format("tensors on GPUs, of this machine and of rented ones, which are sent this build: {}. The "
+                        "build's option RILLE_CUDA makes it", plugin.error().message)};
   }
   return {"CUDA part", "ok", "librille_cuda.so", ""};
 }
 
 // The version that the driver itself states, without its toolkit.
 Check cuda_driver() {
+  const bool served = bool(device::cuda_plugin());
   Check missing{"CUDA driver", "missing", "",
-                "no GPU on this machine: tensors run on its CPU; rented GPUs are not affected"};
-  if (device::cuda_plugin()) {                         // it looks in more places
+                std::string("no GPU on this machine: tensors run on its CPU; ") +
+                    (served ? "rented GPUs are not affected" : "on rented machines too, for the CUDA part is missing")};
+  if (served) {                                        // it looks in more places
     const auto driver = device::cuda_driver();
     if (!driver) {
       missing.found = driver.error().message;

@@ -307,8 +307,12 @@ const std::vector<Tensor>& Compiled::outputs() const { return state_->outputs; }
 PlanInfo Compiled::info() const {
   const auto& plan = state_->last;
   if (!plan) return {};
-  return {plan->recorded, plan->calls.size(), plan->arena_bytes, plan->temporary_bytes,
-          state_->why_one_by_one(), plan->costs};
+  std::string why = state_->why_one_by_one();
+  const std::lock_guard lock(plan->capture_note->mutex);
+  if (const auto& failed = plan->capture_note->why; !failed.empty()) {
+    why = "not captured as one: " + failed + (why.empty() ? "" : "; nor joined: " + why);
+  }
+  return {plan->recorded, plan->calls.size(), plan->arena_bytes, plan->temporary_bytes, why, plan->costs};
 }
 
 const Retraces& Compiled::retraces() const { return state_->retraces; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,12 @@ struct PlanOutput {
 
 struct PlanOnDevice;
 
+// What a capture failed with; "": none has. The lane writes it, others read it.
+struct CaptureNote {
+  std::mutex mutex;
+  std::string why;
+};
+
 struct Plan {
   std::vector<PlanCall> calls;
   std::vector<kernels::View> views;
@@ -60,6 +67,7 @@ struct Plan {
   std::vector<ProfileRow> costs;                   // of the calls, without times
   std::uint32_t draws = 0;                         // random operations in the trace
   const char* arena_owner = "arena of a compiled function";
+  std::shared_ptr<CaptureNote> capture_note = std::make_shared<CaptureNote>();
   device::Buffer arena;                            // the rest is touched on the lane only
   bool anchored = false;
   std::shared_ptr<PlanOnDevice> on_device;         // replay_device.cpp; the CPU needs none

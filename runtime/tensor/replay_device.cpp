@@ -128,6 +128,11 @@ Result<void> run_calls(device::Executor& executor, const Plan& plan, const Stret
   return success();
 }
 
+void note(const Plan& plan, const Error& error) {
+  const std::lock_guard lock(plan.capture_note->mutex);
+  plan.capture_note->why = error.message;
+}
+
 Result<void> run_stretch(device::Executor& executor, const Plan& plan, Stretch& stretch, const Replay& replay,
                          LaneQueue& queue, const PlanCall*& failed) {
   if (!stretch.captured) {
@@ -136,6 +141,7 @@ Result<void> run_stretch(device::Executor& executor, const Plan& plan, Stretch& 
     auto captured = executor.end_capture();
     if (!ran || !captured) {                       // nothing has run: a library may refuse to be captured
       stretch.plain = true;
+      note(plan, ran ? captured.error() : ran.error());
       return run_calls(executor, plan, stretch, replay, queue, failed);
     }
     stretch.captured = std::move(*captured);

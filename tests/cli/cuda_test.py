@@ -38,6 +38,10 @@ check("the doctor says why there is no driver", rows["CUDA driver"]["state"] == 
 rows = doctor(RILLE_CUDA_PLUGIN=driver)
 check("the doctor says that a library is not the CUDA part", rows["CUDA part"]["state"] == "missing" and
       "is of another build of Rille" in rows["CUDA part"]["costs"], rows["CUDA part"])
+check("and that rented GPUs are not served either", "of rented ones" in rows["CUDA part"]["costs"] and
+      "rented GPUs are not affected" not in rows["CUDA driver"]["costs"], rows)
+rows = doctor(RILLE_CUDA_DRIVER=root + "/none.so")
+check("with it, only this machine lacks a driver", "rented GPUs are not affected" in rows["CUDA driver"]["costs"], rows)
 
 toolkit = os.path.dirname(driver) + "/toolkit"
 rows = doctor(RILLE_CUDA_PATH=toolkit, RILLE_CUDA_WITHOUT="cupti")

@@ -76,10 +76,14 @@ def workflow(name, what, gpu, cpu, limit_s, must):
 
 
 CHECKS = [
+    # It tells what stands between a limit below and its check: a library that takes long to load, or fails.
+    Check("libraries", "the first call of each library of NVIDIA's, and the second", "libraries.lua",
+          ["--device", "{device}"], 20, []),
+    # What is not done in time is told, and misses a goal.
     Check("operations", "values and gradients of each operation beside the CPU's", "operations.lua",
-          ["--device", "{device}", *EXACT], 22, EXACT),
+          ["--device", "{device}", *EXACT, "--seconds", "17"], 22, EXACT),
     Check("operations in half types", "the same in bf16 and f16", "operations.lua",
-          ["--device", "{device}", *HALVES], 17, HALVES),
+          ["--device", "{device}", *HALVES, "--seconds", "12"], 17, HALVES),
     Check("gradients", "of a transformer beside float64 on the CPU", "gradients.lua", ["--device", "{device}"], 12, []),
     Check("gradients bf16", "the same under autocast, beside an oracle that rounds", "gradients.lua",
           ["--device", "{device}", "--dtype", "bf16"], 8, ["--dtype", "bf16"]),
@@ -90,11 +94,12 @@ CHECKS = [
     Check("gradients bf16, 4 layers", "the same through four blocks", "gradients.lua",
           ["--device", "{device}", *LAYERS_4], 10, LAYERS_4),
     Check("kernels", "user kernels: barriers, shared memory, atomics, shuffles", "kernels.lua",
-          ["--device", "{device}"], 12, []),
+          ["--device", "{device}"], 10, []),
     Check("streams", "launches on streams: order where they share, side by side where not", "streams.lua",
           ["--device", "{device}"], 5, ["--turns", "20000", "--rounds", "3"]),
     # Lua's call notes the launch and returns; a thread of the device launches it. The driver's call is on the caller's.
-    Check("launch", "the calling thread's time for Lua's call into the graph, and for a replay", "launch.lua",
+    # So goals are for bursts with the wait for the device; what the calling thread takes is told beside it.
+    Check("launch", "bursts of Lua's launches and of replays, the calling thread's time and the device's", "launch.lua",
           ["--device", "{device}", "--image", "{scratch}/launch.cubin"], 12, ["--rounds", "5", "--replays", "20"]),
     Check("launch floor", "the same of cuLaunchKernel and of cuGraphLaunch", "launch_floor.cpp",
           ["{scratch}/launch.cubin", "nothing"], 7),
@@ -103,7 +108,7 @@ CHECKS = [
           ["--device", "{device}", *DROPPED], 12, DROPPED),
     Check("quickstart", "the workflow through agent and worker, who says his device; losses as on the CPU",
           "workflows/quickstart.lua",
-          ["--data", "{bundle}/docs", "--steps", "100", "--log_every", "1", "--out", "{scratch}/out"], 25,
+          ["--data", "{bundle}/docs", "--steps", "100", "--log_every", "1", "--out", "{scratch}/out"], 22,
           ["--data", "{bundle}/LICENSE", "--out", "{scratch}/out", *QUICK], says_device=True, beside_cpu=1e-3),
     *(workflow(*row) for row in WORKFLOWS),
     # 360 rows: what is not done in time is counted, and is no failure
@@ -116,7 +121,7 @@ CHECKS = [
           [*B64, *START], 15, [*SMALL_B4, *START], home="start"),
     Check("start, warm", "the same once more, with the kernels that the first kept there", "gpt2.lua",
           [*B64, *START], 10, [*SMALL_B4, *START], home="start"),
-    Check("torch compile", "the same by torch.compile", "torch_gpt2.py", [*B64, "--mode", "compile"], 58, SMALL_B4),
+    Check("torch compile", "the same by torch.compile", "torch_gpt2.py", [*B64, "--mode", "compile"], 56, SMALL_B4),
     Check("gpt2 small batch", "GPT-2 124M, B=4 T=256", "gpt2.lua", [*B4, "--peak", "{peak}"], 15, SMALL_B1),
     Check("torch eager", "the same by torch", "torch_gpt2.py", B4, 20, SMALL_B1),
     Check("torch reduce-overhead", "the same by torch.compile with CUDA graphs", "torch_gpt2.py",
@@ -144,10 +149,10 @@ GOALS = [
     Goal("GPT-2 124M B=4 T=256: tokens/s, of torch reduce-overhead's", ">= 1.3", "gpt2 small batch",
          "tokens per second", "torch reduce-overhead"),
     Goal("GPT-2 124M B=64 T=1024: peak memory, of torch.compile's", "<= 0.85", "gpt2", "peak memory", "torch compile"),
-    Goal("Lua's call of a kernel into the graph, microseconds beyond cuLaunchKernel on the calling thread", "<= 0.1",
-         "launch", "launch, host", beyond="launch floor"),
-    Goal("Lua's call of a replay of 400 nodes, microseconds beyond cuGraphLaunch on the calling thread", "<= 1",
-         "launch", "replay of 400 nodes, host", beyond="launch floor"),
+    Goal("a kernel's launch from Lua, of a burst of 500 and the wait for the device, microseconds beyond C++'s of the "
+         "same", "<= 0.1", "launch", "launch, with the wait for the device", beyond="launch floor"),
+    Goal("a replay of 400 nodes from Lua, of a burst of 500 and the wait for the device, microseconds beyond C++'s of "
+         "the same", "<= 1", "launch", "replay of 400 nodes, with the wait for the device", beyond="launch floor"),
     Goal("two kernels of one block: one stream's time, of two streams'", ">= 1.8", "streams",
          "one stream's time, of two streams'"),
     Goal("Lua memory that a launch takes, bytes", "<= 0", "launch", "Lua memory of a launch"),
@@ -161,6 +166,8 @@ GOALS = [
       for what, bound, figure in (
           ("relative L2, of a rounding oracle's", "<= 1.3", "relative L2, of a rounding oracle's"),
           ("cosine with float64's", ">= 0.999", "cosine with float64's"))),
+    *(Goal(f"{check}: cases not reached", "<= 0", check, "cases not reached, for time was over")
+      for check in ("operations", "operations in half types")),
     Goal("gradients in f32: relative L2", "<= 1e-5", "gradients", "relative L2 of all gradients"),
     Goal("steps with the same bits when repeated", ">= 10", "training", "steps with the same bits when repeated"),
     Goal("steps with the same bits when repeated, bf16 with dropout", ">= 10", "training bf16",

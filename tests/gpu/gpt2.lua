@@ -63,6 +63,10 @@ return rille.step("gpt2", { args = args }, function()
         unit = "s" }
     end
   end
+  local plan = update:explain()
+  if plan and plan.one_by_one then
+    figures[#figures + 1] = { name = "launched one by one", value = plan.calls, unit = "calls: " .. plan.one_by_one }
+  end
   if args.peak > 0 then
     local flops = 6 * model:count() + 6 * args.layers * args.width * args.context
     figures[#figures + 1] = { name = "model FLOPs of peak", value = rate * flops / args.peak / 1e12, unit = "" }

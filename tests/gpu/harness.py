@@ -19,6 +19,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NO_TIME_S = 5  # a check with less than this is not begun
 FIRST = 20  # losses that are compared with the CPU's
+MAKE = """  cmake --preset release -D RILLE_CUDA=ON
+  cmake --build build/release --target bundle launch_floor"""
 
 
 def is_peer(check):
@@ -168,8 +170,28 @@ def unpack(archive, scratch):
 def find_bundle(named):
     found = [named] if named else sorted(glob.glob(f"{ROOT}/build/*/rille-*-linux-x86_64.tar.gz"), key=os.path.getmtime)
     if not found or not os.path.exists(found[-1]):
-        raise SystemExit("tests/gpu/run: there is no bundle; make one: cmake --build build/release --target bundle")
+        raise SystemExit(f"tests/gpu/run: there is no bundle. Make one, where nvcc is:\n{MAKE}")
     return found[-1]
+
+
+def lacks_cuda(bundle):
+    """Whether the bundle was built without RILLE_CUDA, so that no GPU can be used, and none is lent by a variable."""
+    return not Path(bundle, "lib/librille_cuda.so").exists() and not os.environ.get("RILLE_CUDA_PLUGIN")
+
+
+def hold_cuda(bundle):
+    """Ends where there is a GPU that this bundle cannot use: eight minutes on the CPU would tell nothing."""
+    signs = machine.signs_of_gpu()
+    if signs and lacks_cuda(bundle):
+        raise SystemExit(f"tests/gpu/run: there is a GPU here ({', '.join(signs)}), and the bundle has no "
+                         f"librille_cuda.so: it was built without RILLE_CUDA. Make one, where nvcc is:\n{MAKE}")
+
+
+def other_commit(manifest):
+    """What to say where the bundle is of another commit than the checks beside this file, or None."""
+    here, made = machine.commit(ROOT), manifest["commit"] or ""
+    made = made[:-len("-dirty")] if made.endswith("-dirty") else made
+    return f"the bundle is of commit {made}, the checks of {here}" if here and made and here != made else None
 
 
 def look(runner):
@@ -297,12 +319,17 @@ def main(words):
     began, scratch = time.monotonic(), tempfile.mkdtemp(prefix="rille-gpu-")
     try:
         bundle = unpack(find_bundle(o.bundle), scratch)
+        hold_cuda(bundle)
         runner = Runner(bundle, scratch, checks.TOTAL_S - 20)
         facts, manifest = machine.describe(), json.loads(Path(bundle, "MANIFEST.json").read_text())
         seen = look(runner)
         seen["torch"] = look_for_torch(runner)
         print(f"rille {manifest['version']}, build {manifest['build_id'][:12]}, glibc {manifest['glibc']} of the "
               f"bundle; here: {facts['system']}, {facts['c_library']}")
+        if other_commit(manifest):
+            print("WARNING: " + other_commit(manifest))
+        facts["gpus"] = facts["gpus"] or [{"name": device["description"], "seen by": "this Rille alone"}
+                                          for device in seen["devices"] if device["kind"] == "cuda"]
         for gpu in facts["gpus"] or [{}]:
             print("GPU: " + (", ".join(f"{k} {v}" for k, v in gpu.items()) or "none"))
         print(f"CUDA driver: {seen['doctor']['CUDA driver']['found'] or 'none'}\n")
@@ -319,7 +346,8 @@ def main(words):
         print(f"  {goal['bound']:<9}{goal['goal']}: " + (f"{goal['value']:.4g}, {goal['state']}" if "value" in goal else
                                                          f"not measured ({goal['why']})"))
     report = {"status": status, "seconds": round(time.monotonic() - began, 1), "machine": facts,
-              "bundle": {k: manifest[k] for k in ("version", "build_id", "commit", "glibc")}, "rille": seen,
+              "bundle": {k: manifest[k] for k in ("version", "build_id", "commit", "glibc")},
+              "other_commit": other_commit(manifest), "rille": seen,
               "checks": rows, "goals": goals}
     default = os.path.join(os.environ["OUT"], "gpu.json") if os.environ.get("OUT") else "gpu.json"
     Path(o.json or default).write_text(json.dumps(report, indent=1) + "\n")
@@ -329,5 +357,5 @@ def main(words):
           f"{o.json or default}")
     if status in ("no GPU", "nothing ran on the GPU"):
         print("NOTHING OF RILLE RAN ON A GPU. What ran, ran on the CPU.")
-        return 1 if o.require_gpu else 0
+        return 1 if o.require_gpu or status != "no GPU" else 0
     return 1 if status == "failed" else 0

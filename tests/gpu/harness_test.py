@@ -16,7 +16,7 @@ from tap import check, finish
 FAKE = """#!/bin/sh
 case "$*" in
   doctor*) echo '[{"what":"CUDA driver","state":"STATE","found":"CUDA 13.0"}]' ;;
-  *devices.lua*) echo '{"result":[{"kind":"cpu"},{"kind":"KIND"}]}' ;;
+  *devices.lua*) echo '{"result":[{"kind":"cpu"},{"kind":"KIND","description":"seen by Rille"}]}' ;;
   *--fail*) echo '{"error":{"message":"3 is not 4"}}'; exit 1 ;;
   *--hang*) setsid sleep 1000 & echo $! >"$RILLE_HOME.pid"; sleep 1000 ;;
   *--talk*) echo no JSON ;;
@@ -36,8 +36,11 @@ echo '{"result":{"figures":[{"name":"rate","value":2,"unit":"/s"}],"peer":{"atte
 H200 = [{"name": "NVIDIA H200", "driver_version": "580.1"}]
 
 
-def fake_bundle(folder, state="ok", kind="cuda"):
-    (folder / "bin").mkdir(parents=True, exist_ok=True)
+def fake_bundle(folder, state="ok", kind="cuda", plugin=True):
+    for part in ("bin", "lib"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    if plugin:
+        (folder / "lib/librille_cuda.so").touch()
     program = folder / "bin/rille"
     program.write_text(FAKE.replace("STATE", state).replace("KIND", kind))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -48,6 +51,8 @@ def fake_bundle(folder, state="ok", kind="cuda"):
 def run(folder, gpus, *words):
     """The report, the exit code and what was printed."""
     machine.gpus = lambda: gpus
+    machine.signs_of_gpu = lambda: [gpu["name"] for gpu in gpus]
+    machine.commit = lambda folder: "d"
     machine.driver_folder = lambda: None
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
@@ -88,7 +93,7 @@ def test_fake(folder):
     report, code, said = run(bundle, H200)
     check("a workflow that names the GPU passes, and its name is printed", code == 0 and
           report["checks"][0]["gpu"]["device"]["device"] == "cuda:0" and "cuda:0, NVIDIA H200" in said, said)
-    report, code, said = run(bundle, [])
+    report, code, said = run(fake_bundle(folder / "cpu", kind="cpu"), [])
     check("one that ran elsewhere than it should fails", code == 1 and
           report["checks"][0]["cpu"]["why"] == "it ran on cuda:0, not on cpu", report)
     twice = lambda name, bound, *words: checks.Check(name, "", "x.lua", ["--losses", *words], 30, says_device=True,
@@ -113,9 +118,9 @@ def test_fake(folder):
     for state, kind, why in (("missing", "cuda", "no CUDA driver"), ("ok", "cpu", "no CUDA device")):
         report, code, said = run(fake_bundle(folder / "lame", state, kind), H200)
         row = report["checks"][0]
-        check(f"a GPU, but {why}: the twin runs and the run says so", code == 0 and why in row["gpu"]["why"] and
-              row["cpu"]["status"] == "ran" and report["status"] == "nothing ran on the GPU" and
-              "NOTHING OF RILLE RAN" in said, report)
+        check(f"a GPU, but {why}: the twin runs, and the run says so and fails", code == 1 and
+              why in row["gpu"]["why"] and row["cpu"]["status"] == "ran" and
+              report["status"] == "nothing ran on the GPU" and "NOTHING OF RILLE RAN" in said, report)
     torch = folder / "python"
     torch.write_text(PYTHON)
     torch.chmod(0o755)
@@ -134,8 +139,23 @@ def test_fake(folder):
           report["status"] == "nothing ran on the GPU", report)
     checks.CHECKS, checks.GOALS = [one("good")], []
 
-    report, code, said = run(fake_bundle(folder / "lame", "ok", "cpu"), H200, "--require-gpu")
+    report, code, said = run(fake_bundle(folder / "lame", "ok", "cpu"), [])
+    check("without a GPU the twins run and it ends well", code == 0 and report["status"] == "no GPU", report)
+    report, code, said = run(fake_bundle(folder / "lame", "ok", "cpu"), [], "--require-gpu")
     check("--require-gpu makes that a failure", code == 1, said)
+    report, code, said = run(bundle, [])
+    check("a GPU that Rille alone sees is one", report["status"] == "passed" and
+          report["machine"]["gpus"][0]["name"] == "seen by Rille", report)
+    check("a bundle of another commit is told", "WARNING: the bundle is of commit c, the checks of d" in said and
+          report["other_commit"], said)
+    try:
+        said = run(fake_bundle(folder / "bare", plugin=False), H200)[2]
+    except SystemExit as stopped:
+        said = str(stopped)
+    check("a GPU and a bundle without the CUDA part: it stops, and names the commands", "NVIDIA H200" in said and
+          "cmake --preset release -D RILLE_CUDA=ON\n  cmake --build build/release --target bundle" in said, said)
+    report, code, said = run(fake_bundle(folder / "bare", "ok", "cpu", plugin=False), [])
+    check("without a GPU such a bundle runs the twins", code == 0 and report["status"] == "no GPU", report)
 
     harness.NO_TIME_S = 0
     checks.CHECKS = [one("hangs", "--hang", limit=1), one("after")]
@@ -157,7 +177,7 @@ def test_fake(folder):
 
 def test_budget():
     limits = sum(one.gpu_limit_s for one in checks.CHECKS)
-    check(f"all limits on a GPU ({limits} s) fit in the {checks.TOTAL_S} s", limits <= checks.TOTAL_S - 50, limits)
+    check(f"all limits on a GPU ({limits} s) fit in the {checks.TOTAL_S} s", limits <= checks.TOTAL_S - 40, limits)
     names = {one.name for one in checks.CHECKS}
     wrong = [goal.what for goal in checks.GOALS
              if not {goal.check, goal.of or goal.check, goal.beyond or goal.check} <= names]
@@ -172,6 +192,8 @@ def test_bundle(bundle, folder):
     env = dict(os.environ, RILLE_THREADS="1", PATH="/usr/bin:/bin")
     words = [sys.executable, str(here / "run"), "--bundle", bundle, "--json", str(folder / "real.json")]
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=400)
+    if machine.signs_of_gpu() and "it was built without RILLE_CUDA" in done.stderr:
+        return check("a bundle without the CUDA part stops where there is a GPU", done.returncode == 1, done.stderr)
     report = json.loads((folder / "real.json").read_text()) if done.returncode == 0 else {}
     check("the bundle's checks end well", done.returncode == 0, done.stdout + done.stderr)
     if report.get("machine", {}).get("gpus"):

@@ -55,6 +55,8 @@ return rille.step("launch", { args = args }, function()
   end
   local launch_us, launch_whole_us, launch_bytes = burst(args.rounds, args.launches, function() go(64, 0.5, x, y) end)
   local replay_us, replay_whole_us, replay_bytes = burst(replay_rounds, args.replays, replay)
+  local why = (replay:explain() or {}).one_by_one
+  if why and why:find "^not captured" then error("the replay is no replay of a graph: " .. why) end
   return { figures = {
     { name = "launch, host", value = launch_us, unit = "us" },
     { name = "launch, with the wait for the device", value = launch_whole_us, unit = "us" },

@@ -1,4 +1,5 @@
 """What this machine is, for the report: system, processor, GPUs, driver. Whatever cannot be read is left out."""
+import ctypes
 import os
 import platform
 import shutil
@@ -46,6 +47,25 @@ def gpus():
 def driver_folder():
     """Where libcuda.so.1 lies that the loader may not know of, or None."""
     return next((folder for folder in DRIVER_FOLDERS if os.path.exists(folder + "/libcuda.so.1")), None)
+
+
+def signs_of_gpu():
+    """What says that there is a GPU here, even where nvidia-smi does not list it; empty: nothing does."""
+    signs = [gpu["name"] for gpu in gpus()] + ["/dev/nvidia0"] * os.path.exists("/dev/nvidia0")
+    if driver_folder():
+        signs.append(driver_folder() + "/libcuda.so.1")
+    else:
+        try:
+            ctypes.CDLL("libcuda.so.1")
+            signs.append("libcuda.so.1")
+        except OSError:
+            pass
+    return signs
+
+
+def commit(folder):
+    """The commit that is checked out there, as a bundle's manifest has it, or "" where nobody knows."""
+    return output("git", "-C", str(folder), "describe", "--always", "--abbrev=40").strip()
 
 
 def describe():

@@ -3,11 +3,14 @@
 -- the device is the CPU, float64's gradients against finite differences. What is off, or raises an error, fails by
 -- name; operation_cases.lua declares the cases.
 -- usage: rille run operations.lua [--device cuda:0] [--dtypes f32,f64,i64] [--only attention] [--differences false]
+--   [--seconds 20]: what is later is not reached, and is told
 local rille = require "rille"
+local native = require "rille.native"
 local cases = require "operation_cases"
 
 local args = rille.args { device = "cpu", dtypes = "f32,bf16,f16,f64,i64,i32,i8,u8", only = "",
   tolerance = 1,                                 -- what all bounds are multiplied by
+  seconds = 1e9,
   differences = true }
 
 -- Largest relative L2; a single element may be off by `peak` times that, of its own size and the mean one together.
@@ -124,15 +127,21 @@ return rille.step("operations", { args = args }, function()
   local dev, asked = rille.device(args.device), {}
   for dtype in args.dtypes:gmatch "%w+" do asked[dtype] = true end
   local count, with_gradients, slopes, worst, worst_name, wrong = 0, 0, 0, 0, "none", {}
+  local began, late = native.clock(), {}
+  local function in_time() return native.clock() - began < args.seconds end
   for _, case in ipairs(cases.list) do
-    if args.device == "cpu" and args.differences and not case.options.plain and case.name:find(args.only, 1, true) then
+    if args.device == "cpu" and args.differences and not case.options.plain and case.name:find(args.only, 1, true)
+      and in_time() then
       local ok, off = pcall(wrong_slope, case)
       off, slopes = ok and off or not ok and message(off), slopes + 1
       if off then wrong[#wrong + 1] = case.name .. ": " .. off end
     end
     for _, dtype in ipairs(cases.types[case.options.types or "float"]) do
-      if asked[dtype] and case.name:find(args.only, 1, true) then
-        local name = case.name .. " " .. dtype
+      local name = case.name .. " " .. dtype
+      local chosen = asked[dtype] and case.name:find(args.only, 1, true)
+      if chosen and not in_time() then
+        late[#late + 1] = name
+      elseif chosen then
         local ok, far, off = pcall(run, case, dev, dtype)
         count, with_gradients = count + 1, with_gradients + (case.options.plain and 0 or 1)
         if not ok then far, off = 0, message(far) end
@@ -141,12 +150,15 @@ return rille.step("operations", { args = args }, function()
       end
     end
   end
-  if count == 0 then error("no case has such a name and type") end
-  if #wrong > 0 then error(("%d of %d are wrong: %s"):format(#wrong, count, table.concat(wrong, "; "))) end
+  if count + #late == 0 then error("no case has such a name and type") end
+  local left = #late > 0 and ("; not reached, for time was over: %s"):format(table.concat(late, ", ")) or ""
+  if #wrong > 0 then error(("%d of %d are wrong: %s%s"):format(#wrong, count, table.concat(wrong, "; "), left)) end
   return { figures = {
     { name = "cases (operation and type)", value = count, unit = "" },
     { name = "of them with gradients", value = with_gradients, unit = "" },
     { name = "operations whose gradients agree with finite differences", value = slopes, unit = "" },
+    { name = "cases not reached, for time was over", value = #late,
+      unit = late[1] and ("(from %s on)"):format(late[1]) or "", cases = late },
     { name = "largest error, of what is allowed (" .. worst_name .. ")", value = worst, unit = "" },
   } }
 end)

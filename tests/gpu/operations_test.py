@@ -44,6 +44,11 @@ code, figures, why = run("--dtypes", "bf16", "--only", "exp", "--tolerance", "1e
 check("what is off is told by name and type", code == 1 and "exp bf16: values off by" in why, why)
 code, figures, why = run("--dtypes", "f32", "--only", "attention, heads of 128")
 check("cases are chosen by name and type", code == 0 and figures.get("cases (operation and type)") == 6, (figures, why))
+late = "cases not reached, for time was over"
+check("nothing was late there", figures.get(late) == 0, figures)
+code, figures, why = run("--dtypes", "f32", "--only", "exp", "--seconds", "0")
+check("what there was no time for is counted", code == 0 and figures.get(late, 0) >= 2 and
+      figures.get("cases (operation and type)") == 0, (figures, why))
 code, figures, why = run("--only", "no such operation")
 check("nothing to run is an error", code == 1 and "no case has such a name" in why, why)
 

@@ -2,6 +2,7 @@
 // batches, a bias along D's rows, and activations of the sum before it is rounded), given to the stand-in driver's
 // stream. So what the plug-in says about its matrices is checked by their products. TF32 rounds what it reads, as the
 // hardware does.
+#include <algorithm>
 #include <cmath>
 
 #include "library.hpp"
@@ -41,6 +42,12 @@ void multiply(const Desc& o, const Layout& la, const Layout& lb, const Layout& l
       }
     }
   }
+}
+
+// Of the bytes at an address, as an algorithm was chosen for it.
+std::uint64_t aligned(const void* p) {
+  const auto at = reinterpret_cast<std::uintptr_t>(p);
+  return at & (~at + 1);
 }
 
 bool serves(int type) {
@@ -113,15 +120,23 @@ API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void* a, void* b, void* c,
   const auto columns = o.transpose_b ? lb.rows : lb.columns, inner_b = o.transpose_b ? lb.columns : lb.rows;
   if (rows != ld.rows || columns != ld.columns || inner != inner_b || c != d) return 7;
   if (o.ld_before % 8 || (o.epilogue & 128 ? o.ld_before < ld.rows : o.ld_before != 0)) return 7;
+  // The header: the pointer's value determines the alignment that is expected when the heuristic runs.
+  if ((o.epilogue & 4 && !o.bias) || (o.epilogue & 128 && !o.before)) return 7;
   *found = serves(la.type) && ld.type == la.type && lb.type == la.type && o.scale == (la.type == f64 ? f64 : f32);
   *result = {};
+  result->algorithm[0] = aligned(o.bias);
+  result->algorithm[1] = aligned(o.before);
   result->scratch_bytes = 1 << 12;
   return *found ? 0 : 15;                            // CUBLAS_STATUS_NOT_SUPPORTED
 }
 API cublasLtMatmul(void*, void* desc, const void*, const void* a, void* layout_a, const void* b, void* layout_b,
-                   const void* beta, const void*, void*, void* d, void* layout_d, const void*, void* scratch,
+                   const void* beta, const void*, void*, void* d, void* layout_d, const void* algorithm, void* scratch,
                    std::size_t bytes, void* stream) {
   const Desc o = *static_cast<Desc*>(desc);
+  const auto* chosen = static_cast<const std::uint64_t*>(algorithm);
+  if (aligned(o.bias) < std::min<std::uint64_t>(chosen[0], 256) ||
+      aligned(o.before) < std::min<std::uint64_t>(chosen[1], 256))
+    return 7;
   const Layout la = *static_cast<Layout*>(layout_a), lb = *static_cast<Layout*>(layout_b),
                ld = *static_cast<Layout*>(layout_d);
   const double scale = o.scale == f64 ? *static_cast<const double*>(beta) : double(*static_cast<const float*>(beta));

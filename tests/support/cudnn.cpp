@@ -54,12 +54,26 @@ void meet(const Geometry& g, const F& each) {
               }
 }
 
+// The library reads the layout from the steps, and of a dimension of one element it wants that of a packed tensor.
+bool packed_ones(const Tensor& t) {
+  for (const auto& order : {std::array{3, 2, 1, 0}, std::array{1, 3, 2, 0}}) {
+    int step = 1;
+    bool good = true;
+    for (const int d : order) {
+      good = good && (t.size[d] != 1 || t.step[d] == step);
+      step *= t.size[d];
+    }
+    if (good) return true;
+  }
+  return false;
+}
+
 int geometry(void* x, void* w, void* how, void* y, Geometry& g) {
   g = {of<Tensor>(x), of<Tensor>(y), of<Filter>(w), of<How>(how)};
   const bool same = g.x.type == g.y.type && g.x.type == g.w.type && g.how.mode == correlation &&
                     g.x.size[1] == g.w.size[1] * g.how.groups && g.y.size[1] == g.w.size[0] &&
                     g.x.size[0] == g.y.size[0];
-  if (!same) return bad;
+  if (!same || !packed_ones(g.x) || !packed_ones(g.y)) return bad;
   for (int k = 0; k < 2; ++k) {
     const int reach = (g.w.size[2 + k] - 1) * g.how.dilation[k] + 1;
     if (g.y.size[2 + k] != (g.x.size[2 + k] + 2 * g.how.pad[k] - reach) / g.how.stride[k] + 1) return bad;

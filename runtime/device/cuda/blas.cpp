@@ -112,6 +112,11 @@ struct Described {
   void set(Status (*function)(void*, int, const void*, std::size_t), void* of, int what, const T& value) {
     good = good && !function(of, what, &value, sizeof value);
   }
+  // The heuristic too takes the alignment of a bias, and of what the activation is of, from their addresses.
+  void point(const BlasShape& s, const kernels::cuda::Launcher::Product& p) {
+    if (s.bias) set(l.desc_set, desc, desc_bias, static_cast<const void*>(p.bias->data));
+    if (s.ld_before) set(l.desc_set, desc, desc_before, static_cast<const void*>(p.before->data));
+  }
   void prefer(const BlasShape& s) {
     good = good && !l.prefer_create(&preference);
     set(l.prefer_set, preference, prefer_scratch, scratch_most);
@@ -216,6 +221,7 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
     bool same = v.shape.n > 0;
     for (int d = 0; d < v.shape.n - 1; ++d) same = same && (v.shape[d] == 1 || v.strides[d] == 0);
     if (!row || !same || a.dtype == DType::f64 || widens) return false;
+    s.align_bias = alignment(v.data);
   }
   s.m = columns;
   s.n = rows;
@@ -246,16 +252,16 @@ bool Blas::ready() {
 
 Blas::~Blas() { if (handle_) library().destroy(handle_); }
 
-const Blas::Plan* Blas::plan(const BlasShape& s) {
+const Blas::Plan* Blas::plan(const BlasShape& s, const kernels::cuda::Launcher::Product& p) {
   if (!ready()) return nullptr;
   std::int64_t numbers[] = {s.m, s.n, s.k, s.transpose_a, s.transpose_b, s.lda, s.ldb, s.ldd, s.batches, s.stride_a,
                             s.stride_b, s.stride_d, s.type, s.type_d, s.epilogue, s.ld_before,
-                            s.align_before, s.accumulate, s.tf32, s.align_a,
-                            s.align_b, s.align_d};
+                            s.align_before, s.align_bias, s.accumulate, s.tf32, s.align_a, s.align_b, s.align_d};
   const auto [found, fresh] = plans_.try_emplace(std::string(reinterpret_cast<const char*>(numbers), sizeof numbers));
   Plan& plan = found->second;
   if (fresh) {
     Described d(s);
+    d.point(s, p);
     d.prefer(s);
     Result result{};
     int count = 0;
@@ -270,8 +276,7 @@ const Blas::Plan* Blas::plan(const BlasShape& s) {
 bool Blas::run(const BlasShape& s, const Plan& plan, const kernels::cuda::Launcher::Product& p, void* scratch,
                CUstream stream) {
   Described d(s);
-  if (s.bias) d.set(d.l.desc_set, d.desc, desc_bias, static_cast<const void*>(p.bias->data));
-  if (s.ld_before) d.set(d.l.desc_set, d.desc, desc_before, static_cast<const void*>(p.before->data));
+  d.point(s, p);
   if (!d.good) return false;
   const float one = 1, none = 0;
   const double one_wide = 1, none_wide = 0;

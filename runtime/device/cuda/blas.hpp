@@ -27,7 +27,7 @@ struct BlasShape {
   bool bias = false, accumulate = false, tf32 = false;
   int epilogue = 1;                                  // a sum of the library's flags
   std::int64_t ld_before = 0;                        // of the matrix that gets what the activation is of; 0: none
-  unsigned align_before = 0;
+  unsigned align_before = 0, align_bias = 0;
   unsigned align_a = 0, align_b = 0, align_d = 0;    // of the addresses, in bytes
 };
 
@@ -43,7 +43,7 @@ class Blas {
     std::size_t scratch_bytes = 0;
   };
   // null: no library, or it has nothing for this shape. The context is current.
-  const Plan* plan(const BlasShape& shape);
+  const Plan* plan(const BlasShape& shape, const kernels::cuda::Launcher::Product& p);
   bool run(const BlasShape& shape, const Plan& plan, const kernels::cuda::Launcher::Product& p, void* scratch,
            CUstream stream);
 

@@ -42,7 +42,7 @@ struct Block {
 
 struct KernelHandle {
   CUfunction function = nullptr;
-  unsigned shared_allowed = 48u << 10;
+  unsigned shared_static = 0, shared_allowed = 0;    // of a block; allowed: dynamic memory. Known from the first use on
 };
 
 struct Sequence {

@@ -83,6 +83,8 @@ int type_of(DType t) {
   }
 }
 
+// The step over a dimension of one element means nothing, but the library reads the layout from it: so it becomes that
+// of a packed tensor, with the channels last where the others say so.
 bool numbers(const kernels::View& v, int (&size)[4], int (&step)[4]) {
   if (v.shape.n != 4) return false;
   std::int64_t reach = 0;
@@ -90,9 +92,16 @@ bool numbers(const kernels::View& v, int (&size)[4], int (&step)[4]) {
     reach += (v.shape[d] - 1) * v.strides[d];
     if (v.strides[d] <= 0 && v.shape[d] > 1) return false;
     size[d] = int(v.shape[d]);
-    step[d] = int(v.shape[d] > 1 ? v.strides[d] : 1);
+    step[d] = int(v.strides[d]);
   }
-  return reach < INT_MAX;
+  const bool last = size[1] > 1 && step[1] == 1 && (size[2] > 1 || size[3] > 1);
+  std::int64_t packed = 1;
+  for (const int d : {3, 2, 1, 0}) {
+    const int dim = d == 0 || !last ? d : d == 3 ? 1 : d + 1;     // N C H W, or N H W C
+    if (size[dim] == 1) step[dim] = int(packed);
+    packed *= size[dim];
+  }
+  return reach < INT_MAX && packed < INT_MAX;
 }
 
 // Packed, by its channels first or last; -1: neither.

@@ -24,6 +24,8 @@ namespace rille::device::cuda {
 
 namespace {
 
+constexpr unsigned shared_default = 48u << 10;
+
 // For one operation.
 class CardLauncher final : public kernels::cuda::Launcher {
  public:
@@ -89,7 +91,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
   bool product(const Product& p) override {
     BlasShape shape;
     if (!good_ || !blas_shape(p, shape)) return false;
-    const auto* plan = card_.blas->plan(shape);
+    const auto* plan = card_.blas->plan(shape, p);
     if (!plan) return false;
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
     return good_ && card_.blas->run(shape, *plan, p, memory, card_.stream());
@@ -163,8 +165,22 @@ bool Card::find(const char* name, KernelHandle*& handle, Failure& f) {
   return true;
 }
 
+// The driver allows 48 KB of a kernel's own arrays and dynamic memory together; more has to be asked for.
 bool Card::allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f) {
   if (bytes <= kernel.shared_allowed) return true;
+  if (kernel.shared_allowed == 0) {
+    int own = 0;
+    if (!ok(driver.cuFuncGetAttribute(&own, cu::static_shared, kernel.function), "shared memory", f)) return false;
+    kernel.shared_static = unsigned(own);
+    kernel.shared_allowed = kernel.shared_static < shared_default ? shared_default - kernel.shared_static : 0;
+    if (bytes <= kernel.shared_allowed) return true;
+  }
+  if (kernel.shared_static + bytes > unsigned(shared_max)) {
+    return refuse(f, int(ErrorKind::invalid), "ask for less with the launch's option shared, or make __shared__ arrays "
+                  "smaller",
+                  "cuda:%d: %u bytes of dynamic shared memory and the kernel's own %u: a block has at most %d", ordinal,
+                  bytes, kernel.shared_static, shared_max);
+  }
   const auto result = driver.cuFuncSetAttribute(kernel.function, cu::dynamic_shared_max, int(bytes));
   if (!ok(result, "shared memory", f)) return false;
   kernel.shared_allowed = bytes;

@@ -32,7 +32,15 @@ struct Callable {
   std::string name;
   const rille_abi::Kernel* kernel;
   std::shared_ptr<int> pending;
+  unsigned own_shared = 0, dynamic_shared = 48u << 10;   // of a block; dynamic: at most, until more is asked for
 };
+constexpr unsigned shared_most = 227u << 10;
+
+// RILLE_STANDIN_SHARED: bytes of the __shared__ arrays that users' kernels have.
+unsigned shared_of_users() {
+  const char* const bytes = std::getenv("RILLE_STANDIN_SHARED");
+  return bytes ? unsigned(std::atoi(bytes)) : 0;
+}
 
 Stream& of(CUstream s) { return *reinterpret_cast<Stream*>(s); }
 Event& of(CUevent e) { return *reinterpret_cast<Event*>(e); }
@@ -134,6 +142,7 @@ bool is_resident(const unsigned (&grid)[3], const unsigned (&block)[3], unsigned
 CUresult launch(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared, CUstream stream,
                 void** arguments, bool cooperative) {
   const auto& callable = *reinterpret_cast<Callable*>(f);
+  if (shared > callable.dynamic_shared) return cu::invalid_value;
   ++world().report.launches;
   // The values as they are now: what changes later does not count.
   std::vector<std::vector<std::max_align_t>> values;
@@ -231,7 +240,7 @@ API cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) { *bytes = world().options
 API cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
   *value = attribute == cu::capability_major ? 9 : attribute == cu::capability_minor ? 0
            : attribute == cu::multiprocessors ? int(multiprocessors)
-           : attribute == cu::shared_per_block_optin ? 227 << 10
+           : attribute == cu::shared_per_block_optin ? int(shared_most)
            : attribute == cu::l2_cache ? 50 << 20 : 0;
   return cu::success;
 }
@@ -492,7 +501,8 @@ API cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   static std::map<std::string, Callable>* const callables = new std::map<std::string, Callable>;
   auto& callable = (*callables)[std::string(name) + "@" + std::to_string(std::uintptr_t(kernel)) + "@" +
                                 std::to_string(std::uintptr_t(m))];
-  callable = {name, kernel, module.pending};
+  const unsigned own = module.library ? shared_of_users() : 0;
+  callable = {name, kernel, module.pending, own, (48u << 10) - own};
   *f = reinterpret_cast<CUfunction>(&callable);
   return cu::success;
 }
@@ -512,8 +522,18 @@ API cuModuleGetGlobal_v2(CUdeviceptr* p, std::size_t* bytes, CUmodule m, const c
   }
   return cu::not_found;
 }
-API cuFuncSetAttribute(CUfunction, int, int) {
+API cuFuncGetAttribute(int* value, int attribute, CUfunction f) {
   ENTER();
+  if (attribute != cu::static_shared) return cu::invalid_value;
+  *value = int(reinterpret_cast<const Callable*>(f)->own_shared);
+  return cu::success;
+}
+API cuFuncSetAttribute(CUfunction f, int attribute, int value) {
+  ENTER();
+  auto& callable = *reinterpret_cast<Callable*>(f);
+  if (attribute != cu::dynamic_shared_max || value < 0 || callable.own_shared + unsigned(value) > shared_most)
+    return cu::invalid_value;
+  callable.dynamic_shared = unsigned(value);
   return cu::success;
 }
 API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

@@ -201,7 +201,10 @@ TEST_CASE("what cannot be captured goes on plainly", "[cuda]") {
     const auto out = next == Compiled::Next::call ? get(twice.end({get(mul(twice.arguments()[0], 2))}))[0]
                                                   : twice.outputs()[0];
     CHECK(numbers(out)[0] == 2 * i);
+    const bool told = twice.info().one_by_one.find("not captured as one: cuda:0: ") == 0;
+    CHECK(told == (i >= 2));                           // the third call captures
   }
+  CHECK(twice.info().one_by_one.find("(801)") != std::string::npos);
   CHECK(standin.report().graph_launches == 0);
 }
 

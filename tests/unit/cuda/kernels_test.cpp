@@ -145,5 +145,37 @@ __global__ void count(int* blocks, int* seen) {
   CHECK(get(counted(2)).number(0) == 2);               // the card is not lost
 }
 
+// The driver's own limit of 48 KB is of static and dynamic memory together.
+TEST_CASE("a kernel with arrays of its own gets dynamic shared memory up to the card's limit", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto source = R"cu(
+__global__ void last(int floats, float* y) {
+  extern __shared__ float room[];
+  room[floats - 1] = 3;
+  y[0] = room[floats - 1];
+}
+)cu";
+  const auto told = [&](int own_kb, int dynamic_kb) {
+    ::setenv("RILLE_STANDIN_SHARED", std::to_string(own_kb << 10).c_str(), 1);
+    const auto kernel = get(device::Kernel::compile(source, for_the_card()));
+    const Tensor y = get(zeros(*g, dims({1})));
+    auto shape = of_blocks(1, 1);
+    shape.shared_bytes = unsigned(dynamic_kb) << 10;
+    give(*g, kernel, nullptr, shape, {whole_number(dynamic_kb * 256), pointer(y)});
+    const auto read = g->read_blocking(y);
+    ::unsetenv("RILLE_STANDIN_SHARED");
+    return read ? std::to_string(int(read->number(0))) : read.error().message;
+  };
+  CHECK(told(0, 48) == "3");
+  CHECK(told(0, 100) == "3");
+  CHECK(told(16, 32) == "3");
+  CHECK(told(16, 40) == "3");
+  CHECK(told(48, 1) == "3");
+  CHECK(told(27, 200) == "3");
+  CHECK(told(28, 200).find("kernel last: cuda:0: 204800 bytes of dynamic shared memory and the kernel's own 28672: a "
+                           "block has at most 232448") == 0);
+}
+
 }  // namespace
 }  // namespace rille::tensor

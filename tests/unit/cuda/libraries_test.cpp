@@ -77,6 +77,26 @@ TEST_CASE("convolutions by a library are the CPU's, gradients too", "[cuda]") {
   }
 }
 
+// The library is told the steps of a packed tensor there: the stand-in refuses others.
+TEST_CASE("convolutions of dimensions with one element are the library's", "[cuda]") {
+  const Standin standin;
+  const auto results = [](Graph& g) {
+    Values out;
+    const auto add = [&](const Tensor& x, const Dims& weight) {
+      out.push_back(numbers(get(conv2d(x, filled(g, weight, DType::f32, 2), {}, {}))));
+    };
+    add(filled(g, dims({2, 1, 5, 4}), DType::f32, 1), dims({3, 1, 3, 3}));       // one channel
+    add(filled(g, dims({1, 3, 5, 4}), DType::f32, 3), dims({1, 3, 2, 2}));       // one image, one channel out
+    add(filled(g, dims({2, 3, 1, 6}), DType::f32, 4), dims({4, 3, 1, 3}));       // one row
+    add(filled(g, dims({2, 3, 6, 1}), DType::f32, 5), dims({4, 3, 6, 1}));       // one column, one element out
+    add(get(permute(filled(g, dims({2, 1, 6, 3}), DType::f32, 6), dims({0, 3, 1, 2}))), dims({4, 3, 1, 3}));
+    add(get(narrow(filled(g, dims({2, 3, 5, 4}), DType::f32, 7), 1, 1, 1)), dims({2, 1, 2, 2}));  // one of three
+    return out;
+  };
+  CHECK(results(*standin.graph()) == results(*new_graph()));
+  CHECK(standin.report().library_calls == 6);
+}
+
 TEST_CASE("convolutions that the library declines are the own kernels'", "[cuda]") {
   const test::NoHalf declining;
   const Standin standin;

@@ -64,6 +64,21 @@ TEST_CASE("products that the library declines are the own kernels'", "[cuda]") {
   CHECK(standin.report().library_calls == 0);
 }
 
+// The library chooses an algorithm for the bias's alignment: one that lies elsewhere gets another.
+TEST_CASE("a bias may begin at any element", "[cuda]") {
+  const Standin standin;
+  const auto sums = [](Graph& g, std::int64_t from) {
+    const auto row = get(narrow(filled(g, dims({64}), DType::f32, 3), 0, from, 8));
+    return bits(get(linear(filled(g, dims({5, 7}), DType::f32, 1), filled(g, dims({8, 7}), DType::f32, 2), row)));
+  };
+  const auto g = standin.graph(), cpu = new_graph();
+  for (const std::int64_t from : {0, 1, 2, 4, 7}) {
+    INFO("from element " << from);
+    CHECK(sums(*g, from) == sums(*cpu, from));
+  }
+  CHECK(standin.report().library_calls == 5);
+}
+
 // What TF32's ten bits lose shows: 1 + 2^-11 + 2^-12 becomes 1 + 2^-10, 1 + 2^-12 becomes 1.
 TEST_CASE("products are rounded to TF32 where it is asked for, gradients' too, and not elsewhere", "[cuda]") {
   const Standin standin;

@@ -60,6 +60,7 @@ static_assert(ours::cu::stream_non_blocking == CU_STREAM_NON_BLOCKING &&
               ours::cu::capability_major == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
               ours::cu::capability_minor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
               ours::cu::shared_per_block_optin == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN &&
+              ours::cu::static_shared == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES &&
               ours::cu::dynamic_shared_max == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
               ours::cu::capture_thread_local == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 
