@@ -70,7 +70,8 @@ def main():
         json.dumps(
             dict(port=server.server_port, secrets=["moto-secret"], temporary={},
                  env=dict(AWS_ACCESS_KEY_ID="AKIAMOTO", AWS_SECRET_ACCESS_KEY="moto-secret"),
-                 settings=dict(endpoints=dict(ec2=url, pricing=url, metadata=""), regions=[REGION], image=image))),
+                 settings=dict(endpoints=dict(ec2=url, pricing=url, sts=url, metadata=""), regions=[REGION],
+                               image=image))),
         flush=True)
     sys.stdin.read()
     os._exit(0)
