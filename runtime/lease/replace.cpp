@@ -136,11 +136,7 @@ Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence f
   const Result<> set = co_await armed->set_end(lease->machine_id, end_us, {});
   if (!set) co_return std::move(*lease);  // it is shown as the later end that it then has
   lease->request.expires_wall_us = end_us;
-  store::Journal::Write write = [lease](store::Db& db) {
-    return db.run("UPDATE requests SET request=json_set(request,'$.expires_wall_us',?) "
-                  "WHERE lease=(SELECT number FROM leases WHERE id=? AND generation=?)",
-                  {lease->request.expires_wall_us, lease->id, lease->generation});
-  };
+  store::Journal::Write write = [lease](store::Db& db) { return write_switch(db, *lease); };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));
   co_return std::move(*lease);
 }

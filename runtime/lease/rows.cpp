@@ -223,4 +223,10 @@ Result<> write_lease(store::Db& db, const Lease& l, bool fenced) {
   return record_tenure(db, l);
 }
 
+Result<> write_switch(store::Db& db, const Lease& lease) {
+  return db.run("UPDATE requests SET request=json_set(request,'$.expires_wall_us',?) "
+                "WHERE lease=(SELECT number FROM leases WHERE id=? AND generation=?)",
+                {lease.request.expires_wall_us, lease.id, lease.generation});
+}
+
 }  // namespace rille::lease

@@ -16,6 +16,8 @@ Result<> write_lease(store::Db& db, const Lease& lease, bool fenced = false);
 bool covers(const store::Fence& fence, const Lease& lease);
 // A live one that this transaction has read, to be ended: nothing can have come in between.
 Result<> write_ending(store::Db& db, const Lease& lease);
+// What the machine's own switch is set for, request.expires_wall_us; of a later generation nothing is written.
+Result<> write_switch(store::Db& db, const Lease& lease);
 // Whether an error says that, or that the whole run has another runner: the writer has lost, and nothing was written.
 bool is_moved(const Error& error);
 bool is_lost(const Error& error);
