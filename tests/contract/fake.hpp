@@ -181,6 +181,18 @@ struct Fake {
     FAIL("machine " << id << " is never " << to_string(state));
     return {};
   }
+
+  // The one machine that bears the tag is found by it, late as it may be seen, and ended.
+  void end_by_tag(const std::string& tag) {
+    std::vector<Machine> found;
+    for (int i = 0; i < 20 && found.empty(); ++i) {
+      found = wait(provider->list(tag, {})).value();
+      if (found.empty()) advance(10);
+    }
+    REQUIRE(found.size() == 1);
+    REQUIRE(wait(provider->terminate(found[0].id, {})));
+    until(found[0].id, MachineState::gone);
+  }
 };
 
 }  // namespace rille::provider
