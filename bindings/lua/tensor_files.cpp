@@ -25,9 +25,13 @@ Result<> settle(lua_State* L, Graph& g) {
   return success();
 }
 
-// (table, name) -> the tensor, or nil
+const char metatable_key = 0, files_key = 0;
+
+// (table, name) -> the tensor, or nil. Its upvalue has each table's files.
 Result<int> take(lua_State* L) {
-  auto& files = check_object<TensorFiles>(L, lua_upvalueindex(1), "the files");
+  lua_pushvalue(L, 1);
+  lua_rawget(L, lua_upvalueindex(1));
+  auto& files = check_object<TensorFiles>(L, -1, "the files");
   const char* name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
   const auto found = files.places.find(name);
   if (found == files.places.end()) return 0;
@@ -137,17 +141,32 @@ TensorFiles tensors_of(TensorFiles::File file) {
   return out;
 }
 
+// One metatable for all: a trace of LuaJIT is made for one metatable and keeps it, so a metatable with the files in it
+// would hold those of the last hundred tables.
 void push_tensor_files(lua_State* L, TensorFiles files) {
   lua_newtable(L);
-  lua_newtable(L);
+  get_registry(L, &files_key);
+  lua_pushvalue(L, -2);
   push_object(L, std::move(files));
-  lua_pushcclosure(L, bind<take>, 1);
-  lua_setfield(L, -2, "__index");
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+  get_registry(L, &metatable_key);
   lua_setmetatable(L, -2);
 }
 
 void add_tensor_file_natives(lua_State* L) {
   define_class<TensorFiles>(L, {.name = "TensorFiles"});
+  lua_newtable(L);                          // files by their tables, which it keeps from nobody
+  lua_newtable(L);
+  set_field(L, "__mode", "k");
+  lua_setmetatable(L, -2);
+  lua_pushvalue(L, -1);
+  set_registry(L, &files_key);
+  lua_newtable(L);
+  lua_insert(L, -2);
+  lua_pushcclosure(L, bind<take>, 1);
+  lua_setfield(L, -2, "__index");
+  set_registry(L, &metatable_key);
   set_functions(L, {{"tensors_open", bind<open>}});
 }
 

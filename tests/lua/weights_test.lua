@@ -99,5 +99,15 @@ tap.test("a model takes a file, an index and a folder, and says what is missing"
     weights = {} })
 end)
 
+tap.test("a file whose weights were taken is let go of, in however many rounds", function()
+  local model, path = Deep(2, 4), folder .. "/rounds.safetensors"
+  rille.data.save_tensors(path, model)
+  for _ = 1, 200 do model:load_state(path) end
+  for _ = 1, 3 do collectgarbage() end
+  local mapped = 0
+  for line in io.lines("/proc/self/maps") do if line:find(path, 1, true) then mapped = mapped + 1 end end
+  tap.ok(mapped <= 2, mapped .. " mappings of one file")
+end)
+
 os.execute("rm -r " .. folder)
 tap.done()
