@@ -1,5 +1,7 @@
 #include "runtime/device/cpu.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -45,7 +47,30 @@ Result<> CpuDevice::clear(void* at, std::size_t bytes) {
   return success();
 }
 
-void* CpuDevice::system_allocate(std::size_t bytes) { return std::aligned_alloc(64, bytes); }
-void CpuDevice::system_free(void* data, std::size_t) { std::free(data); }
+namespace {
+
+// Large memory is mapped, so that what is given back leaves the process: out of the heap's middle it would not, and the
+// arena of a compiled function came on top of what its first call had used. ASan watches the heap only.
+constexpr std::size_t mapped_from_bytes = 1 << 20;
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool maps = false;
+#else
+constexpr bool maps = true;
+#endif
+
+}  // namespace
+
+void* CpuDevice::system_allocate(std::size_t bytes) {
+  if (!maps || bytes < mapped_from_bytes) return std::aligned_alloc(64, bytes);
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  (void)::madvise(data, bytes, MADV_HUGEPAGE);  // where the system has it
+  return data;
+}
+
+void CpuDevice::system_free(void* data, std::size_t bytes) {
+  if (!maps || bytes < mapped_from_bytes) std::free(data);
+  else ::munmap(data, bytes);
+}
 
 }  // namespace rille::device

@@ -52,7 +52,7 @@ TEST_CASE("softmax along columns is softmax along rows of the turned matrix", "[
         INFO(name_of(dtype) << " " << to_string(shape) << (f == Along(&softmax) ? " softmax" : " log_softmax"));
         CHECK(along.value.is_contiguous());
         CHECK(worst(along.value, turned.value) < tolerance);
-        CHECK(worst(along.gradient, turned.gradient) < 4 * tolerance);
+        CHECK(worst(along.gradient, turned.gradient) < 8 * tolerance);  // a sum of 300 weights stands in it
       }
     }
   }
