@@ -130,6 +130,24 @@ std::string check_image(lua_State* L, int index, const std::string& what) {
   return image;
 }
 
+// secrets = { "HF_TOKEN" }: names of variables; null without any.
+Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
+  lua_getfield(L, index, "secrets");
+  RILLE_TRY(Value names, to_value(L, -1, "secrets"));
+  lua_pop(L, 1);
+  if (names.is_null()) return names;
+  const Value::Array* list = names.as_array();
+  bool good = list && !list->empty();
+  for (std::size_t i = 0; good && i < list->size(); ++i) {
+    const std::string* name = (*list)[i].as_string();
+    good = name && !name->empty() && name->find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                                             "0123456789_") == std::string::npos;
+  }
+  if (good) return names;
+  return make_error(ErrorKind::invalid, what + ": secrets is no list of names of environment variables",
+                    "secrets = { \"HF_TOKEN\" }: its value is taken from this process's environment");
+}
+
 // box:call(name, [options,] function or module name)
 Result<int> call(lua_State* L) {
   Verb v = begin_verb(L, "call");
@@ -139,9 +157,10 @@ Result<int> call(lua_State* L) {
   std::string what = fmt::format("box:call '{}'", spec.name);
   int function = lua_gettop(L) >= 4 && !lua_isnil(L, 4) ? 4 : 3;
   Value args;
+  Value secrets;
   std::string checkpoint, image;
   if (function == 4) {
-    check_options(L, 3, "box:call", {"args", "checkpoint", "container", "timeout", "setup", "sim"});
+    check_options(L, 3, "box:call", {"args", "checkpoint", "container", "secrets", "timeout", "setup", "sim"});
     if (lua_istable(L, 3)) {
       RILLE_TRY(spec.sim, read_sim(L, 3, what));
       lua_getfield(L, 3, "args");
@@ -151,6 +170,7 @@ Result<int> call(lua_State* L) {
       spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
       spec.setup = option_bool(L, 3, "setup", false);
       image = check_image(L, 3, what);
+      RILLE_TRY(secrets, check_secrets(L, 3, what));
     }
   } else if (lua_istable(L, 3)) {
     return make_error(ErrorKind::invalid, what + ": the function is missing",
@@ -159,6 +179,7 @@ Result<int> call(lua_State* L) {
   RILLE_TRY(Shipped shipped, ship(L, function, what));
   spec.payload = std::move(shipped.payload);
   spec.payload.set("args", args).set("name", spec.name);
+  if (!secrets.is_null()) spec.payload.set("secrets", secrets);
   if (!checkpoint.empty()) spec.payload.set("checkpoint", checkpoint);
   spec.keep_checkpoints = !checkpoint.empty() && checkpoint == v.run.home();
   spec.identity = shipped.identity + "\n" + args.to_json();
@@ -178,7 +199,7 @@ Result<int> exec(lua_State* L) {
   spec.name = check_name(L, 2, "exec");
   check_table(L, 3, "box:exec");
   refuse_options(L, 3, "box:exec", {{"ports", "no provider here opens ports"}});
-  check_options(L, 3, "box:exec", {"argv", "env", "container", "timeout", "check", "setup", "sim"});
+  check_options(L, 3, "box:exec", {"argv", "env", "container", "secrets", "timeout", "check", "setup", "sim"});
   RILLE_TRY(spec.sim, read_sim(L, 3, fmt::format("box:exec '{}'", spec.name)));
   spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
   bool check = option_bool(L, 3, "check", true);
@@ -195,6 +216,8 @@ Result<int> exec(lua_State* L) {
   for (const Value& word : *argv) text.push_back(word.as_string() ? word : Value(fmt::format("{}", *word.as_number())));
   spec.payload.set("argv", Value(std::move(text)));
   if (!options["env"].is_null()) spec.payload.set("env", options["env"]);
+  RILLE_TRY(Value secrets, check_secrets(L, 3, fmt::format("box:exec '{}'", spec.name)));
+  if (!secrets.is_null()) spec.payload.set("secrets", std::move(secrets));
   const std::string image = check_image(L, 3, fmt::format("box:exec '{}'", spec.name));
   if (!image.empty()) spec.payload.set("container", image);
   spec.identity = spec.payload.to_json();

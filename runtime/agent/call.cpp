@@ -73,7 +73,7 @@ Async<> Call::changed(std::uint64_t seen, CancelToken token) {
   co_return co_await done;
 }
 
-Result<WorkerStart> Call::plan() {
+Result<WorkerStart> Call::plan(const Value& secrets) {
   WorkerStart out;
   const std::string& home = site_.options.directory;
   out.directory = home + "/work";
@@ -96,6 +96,9 @@ Result<WorkerStart> Call::plan() {
     // A short spin: compute threads keep their wake-up latency low and leave the cores alone while a batch is read.
     out.env.emplace_back("GOMP_SPINCOUNT", "2000");
   }
+  if (const Value::Object* values = secrets.as_object())
+    for (const auto& [name, value] : *values)
+      if (value.as_string()) out.env.emplace_back(name, *value.as_string());
   out.env.emplace_back(instance_environment, home);
   out.env.emplace_back(call_environment, files_.directory());
   if (!image().empty()) RILLE_CHECK(contain(out));
@@ -129,7 +132,7 @@ Result<> Call::contain(WorkerStart& start) {
   return {};
 }
 
-Result<> Call::start(CallRecord record) {
+Result<> Call::start(CallRecord record, const Value& secrets) {
   record.attempt = record_.attempt + 1;
   RILLE_CHECK(files_.remove_result());
   RILLE_CHECK(files_.save(record));
@@ -144,7 +147,7 @@ Result<> Call::start(CallRecord record) {
   unsaved_outcome_.reset();
   container_.reset();
   oom_kills_ = oom_kills();
-  auto planned = plan();
+  auto planned = plan(secrets);
   auto started = planned ? start_worker(*planned) : Result<StartedWorker>(planned.error());
   if (!started) {
     if (container_) forget_container(site_.options.directory, container_->name);

@@ -30,7 +30,7 @@ class Call : public std::enable_shared_from_this<Call> {
   CallState state() const { return state_; }
   // Writes the record with one more attempt and starts the worker. A worker that cannot be started is a call that is
   // done, with that error. Fails only when the disk does.
-  Result<> start(CallRecord record);
+  Result<> start(CallRecord record, const Value& secrets);  // variables and their values, in no file
   static constexpr std::int64_t stop_grace_ms = 10'000;  // between asking a worker to end and ending it
   // The first reason is the call's error, unless its worker gives a result all the same.
   void cancel(Error reason, std::int64_t grace_ms = stop_grace_ms);
@@ -54,7 +54,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const Value& checkpoint() const { return checkpoint_; }
 
  private:
-  Result<WorkerStart> plan();
+  Result<WorkerStart> plan(const Value& secrets);
   Result<> contain(WorkerStart& start);
   std::string image() const;                 // of the container that it wants, or ""
   bool is_exec() const { return record_.spec.text("kind") == "exec"; }

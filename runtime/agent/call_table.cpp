@@ -54,7 +54,7 @@ Result<> CallTable::pass_fence(const CallRecord& record) {
   return {};
 }
 
-Result<std::shared_ptr<Call>> CallTable::start(CallRecord record, int after_attempt) {
+Result<std::shared_ptr<Call>> CallTable::start(CallRecord record, int after_attempt, const Value& secrets) {
   if (record.key.empty() || record.key.size() > 4096)
     return make_error(ErrorKind::invalid, "a call needs a key of 1 to 4096 bytes");
   RILLE_CHECK(pass_fence(record));
@@ -73,7 +73,7 @@ Result<std::shared_ptr<Call>> CallTable::start(CallRecord record, int after_atte
     call = std::make_shared<Call>(site_, std::move(empty), std::move(files));
   }
   std::string key = record.key;
-  RILLE_CHECK(call->start(std::move(record)));
+  RILLE_CHECK(call->start(std::move(record), secrets));
   calls_[key] = call;
   if (notice_us_ > site_.loop.clock().wall_us()) call->preempting(notice_us_, false);
   return call;

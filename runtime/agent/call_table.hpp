@@ -20,7 +20,7 @@ class CallTable {
 
   // state: an older epoch or generation, or a limit. The call as it is when it runs or is done; one whose last attempt
   // was `after_attempt` is started anew.
-  Result<std::shared_ptr<Call>> start(CallRecord record, int after_attempt = 0);
+  Result<std::shared_ptr<Call>> start(CallRecord record, int after_attempt = 0, const Value& secrets = {});
   std::shared_ptr<Call> find(const std::string& key) const;  // null when there is none
   Result<> acknowledge(const std::string& key);              // state: it still runs
 

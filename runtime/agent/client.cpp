@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <cstdlib>
+
 #include "runtime/agent/call.hpp"
 #include "runtime/agent/client_state.hpp"
 
@@ -154,6 +156,7 @@ Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec
   std::vector<std::string> words = options.agent_argv;
   words.insert(words.end(), {"connect", "--dir", channel.directory});
   start.argv = channel.command(words);
+  if (channel.argv_prefix.empty()) start.without = options.withheld;
   start.in = start.out = start.err = SubprocessOptions::Output::stream;
   start.kill_on_drop = true;
   start.detached = true;  // Ctrl-C at the runner's terminal is the runner's
@@ -208,13 +211,32 @@ Async<> ask_done(std::shared_ptr<State> state, const char* op, Value header, Can
   if (!reply) co_return std::move(reply).error();
   co_return success();
 }
+
+// Read when they are sent, each time: a key that was changed meanwhile is the one that holds.
+Result<Value> values_of_secrets(const Value& spec) {
+  Value out{Value::Object{}};
+  const Value& names = spec["secrets"].is_null() ? spec["payload"]["secrets"] : spec["secrets"];
+  if (!names.as_array()) return out;
+  for (const Value& name : *names.as_array()) {
+    const std::string* text = name.as_string();
+    const char* value = text ? std::getenv(text->c_str()) : nullptr;
+    if (!value)
+      return make_error(ErrorKind::config, fmt::format("secrets: {} is not set here", text ? *text : name.to_json()),
+                        fmt::format("export {}=..., and `rille resume`", text ? *text : "NAME"));
+    out.set(*text, std::string(value));
+  }
+  return out;
+}
+
 }  // namespace
 
 Async<CallStatus> AgentClient::start(StartRequest request, CancelToken token) {
+  RILLE_CO_TRY(Value secrets, values_of_secrets(request.spec));
   Value header = call_header(request.call_key);
   header.set("generation", request.generation).set("epoch", request.epoch).set("spec", std::move(request.spec));
   if (request.after_attempt) header.set("after_attempt", request.after_attempt);
-  return ask_status(state_, "start", std::move(header), std::move(token));
+  if (!secrets.as_object()->empty()) header.set("secrets", std::move(secrets));
+  co_return co_await ask_status(state_, "start", std::move(header), std::move(token));
 }
 
 Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers,

@@ -29,6 +29,8 @@ struct ClientOptions {
   std::vector<std::string> agent_argv;
   std::string build;                 // ours; shown to the agent
   Heartbeat heartbeat;
+  // Variables of ours that an agent on this machine, and so all that it starts, does not get.
+  std::vector<std::string> withheld;
 };
 
 struct AgentInfo {
@@ -54,7 +56,8 @@ struct StartRequest {
   std::int64_t epoch = 0;        // the run's fencing epoch
   // {kind = "exec", argv = {..}, env = {..}} runs a program: the result is {code, signal}.
   // Any other kind is for the worker program, as it is. Of every kind: `timeout_ms` ends an attempt that takes longer,
-  // with `timeout`, whoever is connected.
+  // with `timeout`, whoever is connected. `secrets`: names of variables of ours whose values go along and are written
+  // nowhere, neither here nor there; of kinds other than exec they stand in `payload`.
   Value spec;
   // Not 0: a call that is done is started anew if this was its last attempt; log and checkpoint stay.
   int after_attempt = 0;

@@ -99,10 +99,11 @@ class Daemon {
       RILLE_CO_CHECK(containers);
       co_return 0;
     }
-    // Nobody is there to look, and the machine costs money: whatever does not end here, ends with it.
+    // Nobody is there to look, and the machine costs money: whatever does not end here, ends with it. Where the machine
+    // goes on, its files are the work that was paid for, and wait for a runner: its provider ends it.
     note(processes);
     note(containers);
-    note(remove_all());
+    if (!machine_.keeps_files) note(remove_all());
     co_return end_machine();
   }
 

@@ -117,7 +117,8 @@ Result<Reply> Session::start(const Value& header) {
   record.generation = header.integer("generation");
   record.epoch = header.integer("epoch");
   record.spec = header["spec"];
-  RILLE_TRY(auto call, host_.calls.start(std::move(record), static_cast<int>(header.integer("after_attempt"))));
+  const int after_attempt = static_cast<int>(header.integer("after_attempt"));
+  RILLE_TRY(auto call, host_.calls.start(std::move(record), after_attempt, header["secrets"]));
   Reply reply;
   RILLE_TRY(reply.value, call->status());
   return reply;

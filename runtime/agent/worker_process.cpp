@@ -22,7 +22,7 @@ Result<StartedWorker> start_worker(const WorkerStart& start) {
     return errno_error("open", "socket pair", errno);
   store::Fd line_ours(line[0]), line_theirs(line[1]);
   store::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  Spawn program{start.argv, start.env, start.directory, {}, true, true};
+  Spawn program{start.argv, start.env, {}, start.directory, {}, true, true};
   const bool standard = start.line && start.standard;
   program.files = {{standard ? line_theirs.get() : null.get(), 0},
                    {standard ? line_theirs.get() : output_out.get(), 1}, {output_out.get(), 2}};

@@ -68,6 +68,7 @@ Result<InstanceFile> InstanceFile::from_value(const Value& value) {
   if (const Value::Array* words = value["end"].as_array())
     for (const Value& word : *words)
       if (const std::string* text = word.as_string()) out.end.push_back(*text);
+  out.keeps_files = value.boolean("keeps_files");
   out.terminating = value.boolean("terminating");
   return out;
 }

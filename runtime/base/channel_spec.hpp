@@ -40,6 +40,7 @@ struct InstanceFile {
   std::int64_t idle_after_ms = 0;                 // how long unused, whoever is connected; 0: for ever
   double idle_below = 0.05;                       // no busier than this is unused, if no call runs
   std::vector<std::string> end;                   // what the agent becomes once it has ended all here; empty: nothing
+  bool keeps_files = false;                       // the folder's end would not be the machine's: leave what is in it
   bool terminating = false;                       // no agent may start here any more
 
   static Result<InstanceFile> from_value(const Value& value);

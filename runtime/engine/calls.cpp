@@ -12,6 +12,7 @@
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 #include "runtime/provider/catalogue/workload.hpp"
+#include "runtime/provider/manner.hpp"
 #include "runtime/provider/rent_options.hpp"
 
 namespace rille::engine {
@@ -140,6 +141,7 @@ Async<std::unique_ptr<agent::AgentClient>> Calls::connect(provider::Machine mach
     co_return co_await world->agents.connect(run_.loop(), machine.id, token);
   agent::ClientOptions options;
   options.agent_argv = {self_exe_, "agent"};
+  options.withheld = provider::secret_variables();
   if (!machine.channel.argv_prefix.empty()) {
     RILLE_CO_TRY(options.agent_argv, co_await agent_there(machine, token));
   }

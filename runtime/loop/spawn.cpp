@@ -21,7 +21,7 @@ std::vector<std::string> environment(const Spawn& what) {
   std::vector<std::string> out;
   for (char** e = environ; e && *e; ++e) {
     std::string_view entry(*e), name = entry.substr(0, entry.find('='));
-    bool replaced = false;
+    bool replaced = std::find(what.without.begin(), what.without.end(), name) != what.without.end();
     for (const auto& [key, value] : what.env) replaced = replaced || key == name;
     if (!replaced) out.emplace_back(entry);
   }

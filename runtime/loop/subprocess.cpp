@@ -60,7 +60,7 @@ std::string ExitStatus::text() const {
 Result<std::unique_ptr<Subprocess>> Subprocess::start(Loop& loop, const SubprocessOptions& options) {
   Fd mine[3];
   std::vector<Fd> theirs;
-  Spawn program{options.argv, options.env, options.directory, {}, options.detached, false};
+  Spawn program{options.argv, options.env, options.without, options.directory, {}, options.detached, false};
   RILLE_CHECK(prepare(program, options.in, 0, {}, mine[0], theirs));
   RILLE_CHECK(prepare(program, options.out, 1, options.out_path, mine[1], theirs));
   RILLE_CHECK(prepare(program, options.err, 2, options.err_path, mine[2], theirs));

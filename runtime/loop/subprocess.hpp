@@ -19,6 +19,7 @@ namespace rille {
 struct SubprocessOptions {
   std::vector<std::string> argv;                              // argv[0] is looked up in PATH
   std::vector<std::pair<std::string, std::string>> env;       // added to the inherited environment
+  std::vector<std::string> without;                           // names that are not inherited
   std::string directory;                                      // "" = ours
   bool detached = false;                                      // own session
   bool kill_on_drop = false;                                  // SIGKILL when the Subprocess is destroyed

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/provider/reach.hpp"
 
@@ -36,9 +37,14 @@ struct Manner {
   NoticeSpec (*notice)(const std::string& metadata) = nullptr;
   // How long `rille offers` does not ask again for what was not reached, since asking in vain takes long; 0: it does.
   std::int64_t silence_ms = 0;
+  // What of the environment is a key, or goes with one: no program of a script's machine gets it.
+  std::span<const char* const> secrets = {};
 };
 
 // Of a provider that nobody knows, as a test's: none of these.
 const Manner& manner_of(std::string_view provider);
+
+// Of all providers.
+std::vector<std::string> secret_variables();
 
 }  // namespace rille::provider

@@ -93,6 +93,12 @@ const Manner& manner_of(std::string_view provider) {
   return row ? row->manner : none;
 }
 
+std::vector<std::string> secret_variables() {
+  std::vector<std::string> out;
+  for (const Row& row : rows) out.insert(out.end(), row.manner.secrets.begin(), row.manner.secrets.end());
+  return out;
+}
+
 Result<About> about_provider(const std::string& name) {
   if (name == "local") return About{"itself", "This machine's own user: nobody has to be let in.\n"};
   if (const Row* row = row_of(name)) return About{row->verified, row->policy()};

@@ -71,6 +71,7 @@ function Instance:call(name, options, fn) end
 ---@field args? any the function's argument
 ---@field checkpoint? string where checkpoints of the call are kept; `rille.home` brings them to this side
 ---@field container? string the image of a container to run it in, with the instance's GPUs and its work folder
+---@field secrets? string[] names of environment variables that it gets, too: their values are written nowhere
 ---@field timeout? string the longest that it may take
 ---@field setup? boolean also on each further machine of the lease, before anything else runs there
 ---@field sim? table for `rille simulate`: `duration`, `result`, `checkpoint_every`
@@ -91,6 +92,7 @@ function Instance:exec(name, options) end
 ---@class Instance.ExecOptions
 ---@field argv table the program and its arguments, one word each
 ---@field env? table variables added to its environment
+---@field secrets? string[] names of environment variables that it gets, too: their values are written nowhere
 ---@field container? string the image of a container to run it in, with the instance's GPUs and its work folder
 ---@field timeout? string the longest that it may take
 ---@field check? boolean false gives a failing exit code back instead of raising

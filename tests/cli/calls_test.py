@@ -49,6 +49,34 @@ end
 for name in ("ports", "heartbeat"):
     check(f"{name} is refused by its name", f"{name}\tfalse\tinvalid" in out and f"'{name}'" in out, out)
 
+# A machine's programs have none of the keys that it was rented with, not even this machine's.
+env.update(AWS_SECRET_ACCESS_KEY="planted-aws", AZURE_CLIENT_SECRET="planted-azure", RUNPOD_API_KEY="planted-runpod",
+           KEPT="kept")
+code, out = run("secrets", """
+print("call", unpack(box:call("env", function()
+  return { os.getenv "KEPT", os.getenv "AWS_SECRET_ACCESS_KEY" or "none" }
+end)))
+box:exec("env", { argv = { "env" } })
+""")
+check("calls and programs have the rest", code == 0 and "call\tkept\tnone" in out and "KEPT=kept" in out, out)
+check("no call or program has a key", "planted" not in out, out)
+
+# Secrets by name: there while it runs, and in no file.
+env["HF_TOKEN"] = "planted-token"
+code, out = run("named", """
+local length = "echo program ${#HF_TOKEN}"
+box:exec("program", { argv = { "sh", "-c", length }, secrets = { "HF_TOKEN" } })
+print("call", box:call("call", { secrets = { "HF_TOKEN" } }, function() return #os.getenv "HF_TOKEN" end))
+print(pcall(box.exec, box, "unset", { argv = { "true" }, secrets = { "NOT_SET" } }))
+print(pcall(box.exec, box, "wrong", { argv = { "true" }, secrets = { HF_TOKEN = "x" } }))
+box:exec("kept", { argv = { "sh", "-c", "cp -r $RILLE_INSTANCE " .. rille.args { to = "copy" }.to } })
+""".replace('rille.args { to = "copy" }.to', f'"{root}/copy"'))
+check("secrets are there", code == 0 and "program 13" in out and "call\t13" in out, out)
+check("one that is not set is told", "secrets: NOT_SET is not set here" in out, out)
+check("values are refused", "no list of names" in out, out)
+found = subprocess.run(["grep", "-rl", "planted-", root + "/home", root + "/copy"], capture_output=True, text=True).stdout
+check("no file has one", os.path.isdir(root + "/copy") and not found, found)
+
 leases = subprocess.run([rille, "leases", "--json"], env=env, capture_output=True, text=True).stdout
 check("nothing is left", json.loads(leases) == [], leases)
 shutil.rmtree(root, ignore_errors=True)

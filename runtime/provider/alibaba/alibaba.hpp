@@ -24,7 +24,11 @@ inline constexpr FarRefusal alibaba_refusals[] = {
     {"InvalidAccountStatus.NotEnoughBalance", Reach::account},
     {"Account.Arrearage", Reach::account}};
 inline constexpr const char* alibaba_options[] = {"reservation"};
+inline constexpr const char* alibaba_secrets[] = {
+    "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
+    "ALIBABA_CLOUD_SECURITY_TOKEN"};
 // Prices are asked of a hundred types a region.
-inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals, alibaba_options, alibaba_notice};
+inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals, alibaba_options, alibaba_notice, 0,
+                                       alibaba_secrets};
 
 }  // namespace rille::provider

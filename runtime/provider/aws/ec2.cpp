@@ -55,6 +55,9 @@ constexpr cloud::Meaning meanings[] = {
     {"RequestExpired", Trouble::clock, "set this machine's clock"},
     {"RequestTimeTooSkewed", Trouble::clock, "set this machine's clock"},
     {"ExpiredToken*", Trouble::expired, "sign in again: aws sso login, or new keys"},
+    {"AuthFailure.ServiceLinkedRoleCreationNotPermitted", Trouble::auth,
+     "the account has rented no spot machine yet, and these keys may not prepare it: once, by who may: aws iam "
+     "create-service-linked-role --aws-service-name spot.amazonaws.com"},
     {"AuthFailure", Trouble::auth, "Amazon does not take these keys: aws sts get-caller-identity says whose they are"},
     {"SignatureDoesNotMatch", Trouble::auth, "the secret key does not belong to the key id"},
     {"InvalidClientTokenId", Trouble::auth, "there is no such key: was it deleted?"},

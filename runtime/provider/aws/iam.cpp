@@ -49,6 +49,8 @@ constexpr const char* policy_text = R"json({
                  "ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:RunInstances",
                  "pricing:GetProducts", "servicequotas:ListServiceQuotas"] },
     { "Effect": "Allow", "Resource": "arn:aws:iam::*:user/${aws:username}", "Action": "iam:ListAccessKeys" },
+    { "Effect": "Allow", "Resource": "*", "Action": "iam:CreateServiceLinkedRole",
+      "Condition": { "StringEquals": { "iam:AWSServiceName": "spot.amazonaws.com" } } },
     { "Effect": "Allow", "Resource": "*", "Action": "ec2:CreateTags",
       "Condition": { "StringEquals": { "ec2:CreateAction": ["RunInstances", "CreateSecurityGroup"] } } },
     { "Effect": "Allow", "Resource": "*",

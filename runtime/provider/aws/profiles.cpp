@@ -30,7 +30,8 @@ Result<cloud::Ini> read_profiles() {
   cloud::Ini all;
   for (const auto& [variable, file] : {std::pair("AWS_CONFIG_FILE", "config"),
                                        std::pair("AWS_SHARED_CREDENTIALS_FILE", "credentials")}) {
-    const std::string path = environment(variable).empty() ? home + file : environment(variable);
+    std::string path = environment(variable).empty() ? home + file : environment(variable);
+    if (path.starts_with("~/")) path.replace(0, 1, environment("HOME"));
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) continue;
     RILLE_TRY(const cloud::Ini ini, cloud::read_ini(path));
@@ -194,8 +195,15 @@ Result<FoundKeys> read_process_keys(const Value& printed, const std::string& pro
   return found;
 }
 
+// In botocore's order; empty: nobody has named one.
+std::string named_profile() {
+  for (const char* variable : {"AWS_DEFAULT_PROFILE", "AWS_PROFILE"})
+    if (std::string name = environment(variable); !name.empty()) return name;
+  return "";
+}
+
 std::string profile_name() {
-  const std::string named = environment("AWS_PROFILE");
+  const std::string named = named_profile();
   return named.empty() ? "default" : named;
 }
 
@@ -220,7 +228,7 @@ Async<Maybe> profile_keys(At at, CancelToken token) {
   const std::string name = profile_name();
   const auto profiles = std::make_shared<const cloud::Ini>(std::move(all));
   RILLE_CO_TRY(Maybe found, co_await own_keys(at, profiles, name, token));
-  if (found || environment("AWS_PROFILE").empty()) co_return found;
+  if (found || named_profile().empty()) co_return found;
   co_return make_error(ErrorKind::auth, shown(name) + " has no keys that Rille can use",
                        "it needs aws_access_key_id, role_arn, sso_account_id and sso_role_name, or credential_process; "
                        "what else Amazon's command line can do, another profile gets by credential_process = aws "

@@ -20,7 +20,7 @@ struct Places {
 };
 using At = std::shared_ptr<const Places>;
 
-std::string profile_name();      // AWS_PROFILE, or "default"
+std::string profile_name();      // AWS_DEFAULT_PROFILE, AWS_PROFILE, or "default"
 std::string usual_region();      // AWS_REGION, AWS_DEFAULT_REGION, that of the profile, us-east-1
 
 // Of that profile: the role that it takes on (role_arn), and what it signs in by itself: SSO, its own keys, or those of

@@ -202,6 +202,7 @@ std::string owner_of(const std::string& access_token) {
 cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, AzAccount account) {
   std::string login = environment("AZURE_AUTHORITY_HOST");
   if (login.ends_with('/')) login.pop_back();
+  if (!login.empty() && login.find("://") == std::string::npos) login = "https://" + login;
   login = endpoints.text("login", login.empty() ? "https://login.microsoftonline.com" : login);
   const std::string resource = endpoints.text("resource", "https://management.azure.com");
   std::string machine = endpoints.text("metadata", "http://169.254.169.254") +

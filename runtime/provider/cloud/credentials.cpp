@@ -1,5 +1,6 @@
 #include "runtime/provider/cloud/credentials.hpp"
 
+#include <cctype>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -156,10 +157,16 @@ Ini parse_ini(const std::string& text) {
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
     if (line[0] == '[' && line.back() == ']') {
       section = trimmed(line.substr(1, line.size() - 2));
-      if (section.starts_with("profile ")) section = trimmed(section.substr(8));  // as ~/.aws/config writes it
+      if (section.starts_with("profile ")) {  // as ~/.aws/config writes it, in quotes where the name has a space
+        section = trimmed(section.substr(8));
+        const char quote = section.size() > 1 ? section.front() : '\0';
+        if ((quote == '"' || quote == '\'') && section.back() == quote) section = section.substr(1, section.size() - 2);
+      }
       out[section];
     } else if (const std::size_t equals = line.find('='); equals != std::string::npos && !indented) {
-      out[section][trimmed(line.substr(0, equals))] = trimmed(line.substr(equals + 1));
+      std::string key = trimmed(line.substr(0, equals));
+      for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      out[section][std::move(key)] = trimmed(line.substr(equals + 1));
     }
   }
   return out;

@@ -35,10 +35,12 @@ std::string first_boot_script(const FirstBoot& boot) {
   const bool powers_off = boot.powers_off && boot.expires_wall_us != 0;
   // By the unit that is made below: where that is not installed, an agent ends no machine.
   if (powers_off) machine.set("end", Value::Array{"/bin/systemctl", "--no-block", "start", "rille-end.service"});
+  else machine.set("keeps_files", true);
   std::string out = fmt::format(R"sh(#!/bin/sh
 set -u
 umask 077
-{install}mkdir -p /root/.ssh {dir}/work
+{install}mkdir -p /root/.ssh /etc/ssh/sshd_config.d {dir}/work
+echo 'PermitRootLogin prohibit-password' >/etc/ssh/sshd_config.d/00-rille.conf
 echo {key} >>/root/.ssh/authorized_keys
 cat >/etc/ssh/ssh_host_ed25519_key <<'END'
 {host_private}END
@@ -53,7 +55,8 @@ printf '%s\n' {machine} >{dir}/machine.json
                                 fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
                                 fmt::arg("machine", shell_quote(machine.to_json())));
   if (!powers_off) return out;
-  // A timer that a restart of the machine does not lose, and that fires at once when its time passed meanwhile.
+  // A timer that a restart of the machine does not lose, and that fires at once when its time passed meanwhile. One whose
+  // time is over before it is made would never fire: then it does in a minute.
   const std::int64_t ends_s = boot.expires_wall_us / 1'000'000;
   return out + fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'
 [Service]
@@ -62,7 +65,8 @@ ExecStart=/bin/systemctl --no-wall poweroff
 END
 cat >/etc/systemd/system/rille-end.timer <<END
 [Timer]
-OnCalendar=$(date -u -d @{} '+%Y-%m-%d %H:%M:%S') UTC
+OnCalendar=$(date -u -d @{0} '+%Y-%m-%d %H:%M:%S') UTC
+$([ "$(date +%s)" -lt {0} ] || echo OnActiveSec=60)
 Persistent=true
 AccuracySec=1s
 [Install]

@@ -74,15 +74,10 @@ std::string label_of(const std::string& tag) {
   return fits ? tag : cloud::resource_name(tag, name_length_max);
 }
 
-// Google runs it at every start, as root, also where there is no cloud-init; ours is for the first. Its Debian images
-// refuse root.
+// Google runs it at every start, as root, also where there is no cloud-init; ours is for the first.
 Result<std::string> startup_script(const std::string& base64) {
   RILLE_TRY(std::string script, from_base64(base64));
-  const std::string once = fmt::format(
-      "[ -e {}/machine.json ] && exit 0\n"
-      "mkdir -p /etc/ssh/sshd_config.d\n"
-      "echo 'PermitRootLogin prohibit-password' >/etc/ssh/sshd_config.d/00-rille.conf\n",
-      cloud::instance_directory);
+  const std::string once = fmt::format("[ -e {}/machine.json ] && exit 0\n", cloud::instance_directory);
   script.insert(script.find('\n') + 1, once);
   return script;
 }

@@ -82,7 +82,9 @@ Async<Maybe> from_file(Loop& loop, std::string named, std::string url, CancelTok
 std::string key_file(const std::string& named) {
   if (!named.empty()) return named;
   if (const std::string file = environment("GOOGLE_APPLICATION_CREDENTIALS"); !file.empty()) return file;
-  const std::string own = environment("HOME") + "/.config/gcloud/application_default_credentials.json";
+  const std::string moved = environment("CLOUDSDK_CONFIG");
+  const std::string own = (moved.empty() ? environment("HOME") + "/.config/gcloud" : moved) +
+                          "/application_default_credentials.json";
   return std::filesystem::exists(own) ? own : "";
 }
 

@@ -18,7 +18,10 @@ inline constexpr const char* huawei_variables[] = {
     "HUAWEICLOUD_SDK_REGION_ID", "HUAWEICLOUD_SDK_PROJECT_ID", "HUAWEICLOUD_SDK_CREDENTIALS_FILE",
     "HUAWEICLOUD_SDK_AK",
     "HUAWEICLOUD_SDK_IDP_ID"};
+inline constexpr const char* huawei_secrets[] = {
+    "HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK",
+    "HUAWEICLOUD_SDK_SECURITY_TOKEN"};
 // Prices are asked of a hundred types a region.
-inline constexpr Manner huawei_manner{true, huawei_variables, {}, {}, huawei_notice};
+inline constexpr Manner huawei_manner{true, huawei_variables, {}, {}, huawei_notice, 0, huawei_secrets};
 
 }  // namespace rille::provider

@@ -15,6 +15,6 @@ inline constexpr const char* lambda_variables[] = {"LAMBDA_API_KEY"};
 inline constexpr FarRefusal lambda_refusals[] = {
     {"global/account-inactive", Reach::account},
     {"global/quota-exceeded", Reach::account}};
-inline constexpr Manner lambda_manner{false, lambda_variables, lambda_refusals};
+inline constexpr Manner lambda_manner{false, lambda_variables, lambda_refusals, {}, nullptr, 0, lambda_variables};
 
 }  // namespace rille::provider

@@ -71,7 +71,9 @@ Result<SshHost> read_host(const Value& v) {
 std::vector<std::string> SshHost::prefix() const {
   // No question can be answered here: a host whose key is unknown is refused, not trusted.
   std::vector<std::string> out{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15",
-                               "-o",  "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"};
+                               "-o",  "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
+                               // the user's own settings of these are for a terminal
+                               "-o",  "RemoteCommand=none", "-o", "ClearAllForwardings=yes"};
   if (port) out.insert(out.end(), {"-p", std::to_string(port)});
   if (!identity.empty()) out.insert(out.end(), {"-i", identity, "-o", "IdentitiesOnly=yes"});
   out.insert(out.end(), options.begin(), options.end());

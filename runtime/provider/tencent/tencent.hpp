@@ -19,6 +19,10 @@ inline constexpr const char* tencent_variables[] = {"TENCENTCLOUD_REGION", "TENC
 inline constexpr FarRefusal tencent_refusals[] = {
     {"UnsupportedOperation.SpotUnsupportedRegion", Reach::region},
     {"InvalidAccount.InsufficientBalance", Reach::account}};
-inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals, {}, tencent_notice};
+inline constexpr const char* tencent_secrets[] = {
+    "TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY",
+    "TENCENTCLOUD_TOKEN"};
+inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals, {}, tencent_notice, 0,
+                                       tencent_secrets};
 
 }  // namespace rille::provider

@@ -71,7 +71,8 @@ class Gcp(Compute, More, Fake):
         "getProject": "compute.projects.get", "getRegion": "compute.regions.get",
         "listMachineTypes": "compute.machineTypes.list", "listAcceleratorTypes": "compute.acceleratorTypes.list",
         "insertInstance": "compute.instances.create compute.instances.setLabels compute.instances.setMetadata "
-        "compute.disks.create compute.disks.setLabels compute.images.useReadOnly compute.subnetworks.use "
+        "compute.instances.setTags compute.disks.create compute.disks.setLabels compute.images.useReadOnly "
+        "compute.subnetworks.use "
         "compute.subnetworks.useExternalIp", "getInstance": "compute.instances.get",
         "aggregatedInstances": "compute.instances.list", "aggregatedDisks": "compute.disks.list",
         "getDisk": "compute.disks.get", "deleteDisk": "compute.disks.delete",

@@ -302,8 +302,11 @@ TEST_CASE_METHOD(TimedFixture, "a container that does not end keeps no agent fro
   CHECK_FALSE(std::filesystem::exists(directory));
 }
 
-TEST_CASE_METHOD(TimedFixture, "an agent that nobody visits any more removes its instance") {
-  write(directory + "/machine.json", R"({"id":"i-test","orphan_after_ms":1000000})");
+TEST_CASE_METHOD(TimedFixture, "an agent that nobody visits any more removes its instance, or leaves the files of a "
+                               "machine that goes on") {
+  const bool keeps = GENERATE(false, true);
+  write(directory + "/machine.json", std::string(R"({"id":"i-test","orphan_after_ms":1000000,"keeps_files":)") +
+                                         (keeps ? "true}" : "false}"));
   auto client = connect();
   std::int64_t pid = client->info().pid, now_us = 1'000'000;
   client.reset();
@@ -313,5 +316,5 @@ TEST_CASE_METHOD(TimedFixture, "an agent that nobody visits any more removes its
     return !alive(pid);
   }));
   CHECK(processes().empty());
-  CHECK_FALSE(std::filesystem::exists(directory));
+  CHECK(std::filesystem::exists(directory) == keeps);
 }

@@ -55,7 +55,11 @@ TEST_CASE("first boot: the same request gives the same bytes; a container starts
   }
   CHECK(contains(machine, "systemctl restart ssh"));
   CHECK(contains(timed, "rille-end.service\"]"));  // the agent may end the machine, too
+  CHECK_FALSE(contains(timed, "keeps_files"));
+  CHECK(contains(timed, "[ \"$(date +%s)\" -lt 1900000000 ] || echo OnActiveSec=60"));
   CHECK_FALSE(contains(machine, "rille-end"));
+  CHECK(contains(machine, R"("keeps_files":true)"));  // the bill goes on: so do the files
+  CHECK(contains(machine, "PermitRootLogin prohibit-password"));
   CHECK_FALSE(contains(machine, "apt-get"));
   CHECK(contains(container, "openssh-server"));
   CHECK_FALSE(contains(container, "systemctl"));

@@ -271,10 +271,12 @@ TEST_CASE("a metadata service is waited for where the firmware names its cloud, 
 
 TEST_CASE("AWS's region: the variables before the profile's") {
   Folder folder;
-  folder.write("config", "[default]\nregion = eu-west-1\n[profile other]\noutput = json\n");
+  folder.write("config", "[default]\nregion = eu-west-1\n[profile other]\noutput = json\n"
+                         "[profile \"my lab\"]\nRegion = eu-north-1\n");
   const std::string config_file = folder.path + "/config", none = folder.path + "/none";
   const std::map<std::string, std::string> ours{{"AWS_CONFIG_FILE", config_file}, {"AWS_SHARED_CREDENTIALS_FILE", none},
-    {"AWS_REGION", ""}, {"AWS_DEFAULT_REGION", ""}, {"AWS_PROFILE", ""}};
+    {"AWS_REGION", ""}, {"AWS_DEFAULT_REGION", ""}, {"AWS_PROFILE", ""},
+    {"AWS_DEFAULT_PROFILE", ""}};
   std::map<std::string, std::optional<std::string>> before;
   for (const auto& [name, value] : ours) {
     const char* old = getenv(name.c_str());
@@ -284,6 +286,8 @@ TEST_CASE("AWS's region: the variables before the profile's") {
   CHECK(aws::usual_region() == "eu-west-1");
   setenv("AWS_PROFILE", "other", 1);
   CHECK(aws::usual_region() == "us-east-1");
+  setenv("AWS_DEFAULT_PROFILE", "my lab", 1);  // before AWS_PROFILE, as botocore has it
+  CHECK(aws::usual_region() == "eu-north-1");
   setenv("AWS_DEFAULT_REGION", "ap-south-1", 1);
   CHECK(aws::usual_region() == "ap-south-1");
   setenv("AWS_REGION", "sa-east-1", 1);
