@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -215,6 +216,19 @@ class Daemon {
     return v;
   }
 
+  // Device files of NVIDIA's and AMD's drivers, and of WSL's.
+  static std::int64_t gpu_files() {
+    std::int64_t count = 0;
+    std::error_code failed;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev", failed)) {
+      const std::string name = entry.path().filename();
+      const bool nvidia = name.starts_with("nvidia") && name.size() > 6 &&
+                          name.find_first_not_of("0123456789", 6) == std::string::npos;
+      count += nvidia || name == "kfd" || name == "dxg";
+    }
+    return count;
+  }
+
   Result<Value> describe() const {
     Value v = hello();
     v.set("uptime_s", static_cast<double>(loop_.clock().wall_us() - started_us_) / 1e6).set("calls", calls_->list());
@@ -226,7 +240,7 @@ class Daemon {
     if (statvfs(options_.directory.c_str(), &disk) == 0)
       v.set("disk_free_bytes", static_cast<std::int64_t>(disk.f_bavail) * static_cast<std::int64_t>(disk.f_frsize));
     v.set("channels", static_cast<std::int64_t>(sessions_.size())).set("expires_wall_us", machine_.expires_wall_us);
-    v.set("usage", usage_->to_value());
+    v.set("usage", usage_->to_value()).set("gpus", gpu_files());
     return v;
   }
 

@@ -130,6 +130,7 @@ class Calls {
   std::set<std::pair<std::string, std::int64_t>> idle_;  // leases and generations whose agents have said so
   std::map<std::string, Notice> notices_;
   std::map<std::string, std::int64_t> watched_;  // lease -> generation
+  std::set<std::pair<std::string, std::int64_t>> looked_for_gpus_;  // leases and generations
   std::map<std::string, std::map<std::string, Working>> working_;
   void record_kept(const Keeper& keeper, const Value& published, std::string here);
   Async<> restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
@@ -144,6 +145,7 @@ class Calls {
   // For the ledger: what is neither starting nor in use is idle.
   void use(const std::string& lease_id, int more);
   std::map<std::string, int> in_use_;
+  Async<> look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   static std::string folder_of(const std::string& name, const std::string& key);
   Async<std::optional<Value>> get_kept(std::string lease_id, std::string from, std::string to);

@@ -21,6 +21,13 @@ std::vector<std::string> words_of(std::string_view text) {
     }
   }
   if (out.back().empty()) out.pop_back();
+  // "6000Ada" is "6000 Ada".
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t digits = out[i].find_first_not_of("0123456789");
+    if (digits == 0 || digits == std::string::npos || out[i].substr(digits) != "ADA") continue;
+    out[i].resize(digits);
+    out.insert(out.begin() + static_cast<std::ptrdiff_t>(i) + 1, "ADA");
+  }
   // "80G" is "80GB", and "80 GB" one word.
   for (std::string& word : out)
     if (word.size() > 1 && word.back() == 'G' && word.find_first_not_of("0123456789") == word.size() - 1) word += 'B';

@@ -74,7 +74,8 @@ box:exec("kept", { argv = { "sh", "-c", "cp -r $RILLE_INSTANCE " .. rille.args {
 check("secrets are there", code == 0 and "program 13" in out and "call\t13" in out, out)
 check("one that is not set is told", "secrets: NOT_SET is not set here" in out, out)
 check("values are refused", "no list of names" in out, out)
-found = subprocess.run(["grep", "-rl", "planted-", root + "/home", root + "/copy"], capture_output=True, text=True).stdout
+found = subprocess.run(["grep", "-rl", "planted-", root + "/home", root + "/copy"], capture_output=True,
+                       text=True).stdout
 check("no file has one", os.path.isdir(root + "/copy") and not found, found)
 
 leases = subprocess.run([rille, "leases", "--json"], env=env, capture_output=True, text=True).stdout

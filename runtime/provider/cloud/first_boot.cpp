@@ -55,8 +55,8 @@ printf '%s\n' {machine} >{dir}/machine.json
                                 fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
                                 fmt::arg("machine", shell_quote(machine.to_json())));
   if (!powers_off) return out;
-  // A timer that a restart of the machine does not lose, and that fires at once when its time passed meanwhile. One whose
-  // time is over before it is made would never fire: then it does in a minute.
+  // A timer that a restart of the machine does not lose, and that fires at once when its time passed meanwhile. One
+  // whose time is over before it is made would never fire: then it does in a minute.
   const std::int64_t ends_s = boot.expires_wall_us / 1'000'000;
   return out + fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'
 [Service]

@@ -16,6 +16,7 @@ TEST_CASE("names of GPU models, as drivers and clouds write them") {
   CHECK(gpu_model("NVIDIA GeForce RTX 4090") == "RTX 4090");
   CHECK(gpu_model("NVIDIA GeForce RTX 4070 Ti SUPER") == "RTX 4070 Ti Super");
   CHECK(gpu_model("NVIDIA H200") == "H200");
+  CHECK(gpu_model("RTX 6000Ada") == "RTX 6000 ADA");  // Vast's spelling
 }
 
 TEST_CASE("a model is meant by its words, not by a part of one") {
