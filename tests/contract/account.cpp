@@ -224,6 +224,11 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
   until(made->id, MachineState::live);
   if (auto* const armed = dynamic_cast<Rearmed*>(provider.get()))
     (void)wait(armed->set_end(made->id, request.expires_wall_us, {}));
+  if (fake_name() == "aws") {
+    const auto spot = wait(provider->create(order("policy-spot", true), {}));
+    REQUIRE(spot);
+    REQUIRE(wait(provider->terminate(spot->id, {})));
+  }
   const std::string region = made->id.substr(0, made->id.find('/') + 1);
   const std::map<std::string, std::vector<std::string>> left_overs{
       {"aws", {"vol-0123456789abcdef0", "sg-0fedcba9876543210"}},

@@ -96,7 +96,9 @@ class Aws(Ec2, Ec2Other, Roles, Sso, Fake):
             return []
         tags = operation in ("RunInstances", "CreateSecurityGroup") and any(
             k.startswith("TagSpecification.") for k in parameters)
-        return [f"{self.service}:{operation}"] + ["ec2:CreateTags"] * tags
+        # The first spot machine of an account makes EC2's role for them, in the name of who asks.
+        spot = operation == "RunInstances" and parameters.get("InstanceMarketOptions.MarketType") == "spot"
+        return [f"{self.service}:{operation}"] + ["ec2:CreateTags"] * tags + ["iam:CreateServiceLinkedRole"] * spot
 
     def token_of(self, parameters, request):
         return str(parameters.get("ClientToken", ""))
