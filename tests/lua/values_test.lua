@@ -3,6 +3,7 @@
 local rille = require "rille"
 local tap = require "tap"
 local dev = rille.device("cpu")
+local inf = math.huge
 
 local function near(got, want, within)
   for i, w in ipairs(want) do
@@ -23,6 +24,20 @@ for kind, within in pairs { f32 = 4e-7, f64 = 1e-15, bf16 = 8e-3 } do
     near(of { -2 ^ -14, -1, 3 }:elu():totable(), { -6.10332936427458e-05, -0.63212055882855767, 3 },
       within)
   end)
+  tap.test("floor_divide and remainder belong together, " .. kind, function()
+    local a, b = of { 1, -1, 1, 6, -7, 0.5 }, of { 0.1, 0.1, -0.1, 0.1, 0.7, 0.1 }
+    local whole, rest = (a:floor_divide(b) * b):add(a % b):sub(a):abs():totable(), (a % b):totable()
+    for i, r in ipairs(rest) do
+      tap.ok(math.abs(r) < 1 and whole[i] <= 16 * within, ("element %d is %g off"):format(i, whole[i]))
+    end
+  end)
 end
+
+tap.test("floor_divide as Python's //", function()
+  local function f64(t) return dev:tensor(t, { dtype = "f64" }) end
+  near(f64 { 1, 7, -7, 5, -5, 5, 1, -1e-30 }:floor_divide(f64 { 0.1, 2, 2, inf, inf, -inf, 0, 300 }):totable(),
+    { 9, 3, -4, 0, -1, -1, inf, -1 }, 0)
+  near(f64 { inf, -inf, 0 }:floor_divide(2):totable(), { 0 / 0, 0 / 0, 0 }, 0)
+end)
 
 tap.done()
