@@ -40,4 +40,15 @@ tap.test("floor_divide as Python's //", function()
   near(f64 { inf, -inf, 0 }:floor_divide(2):totable(), { 0 / 0, 0 / 0, 0 }, 0)
 end)
 
+-- The square of the divisor has no room in f16, the gradient has.
+tap.test("the gradient of a quotient in f16", function()
+  local x = dev:tensor({ 1000, 1000 }, { dtype = "f16" }):requires_grad_()
+  local y = dev:tensor({ 300, -512 }, { dtype = "f16" }):requires_grad_();
+  (x / y):sum():backward()
+  near(y.grad:totable(), { -1000 / 90000, -1000 / 262144 }, 4e-3)
+  y:set_grad();
+  (1000 / y):sum():backward()
+  near(y.grad:totable(), { -1000 / 90000, -1000 / 262144 }, 4e-3)
+end)
+
 tap.done()
