@@ -51,4 +51,21 @@ tap.test("the gradient of a quotient in f16", function()
   near(y.grad:totable(), { -1000 / 90000, -1000 / 262144 }, 4e-3)
 end)
 
+-- What makes a new tensor gives memory of its own, also where nothing was to be done.
+local ids = dev:tensor({ 5, 6, 7, 8 }, { dtype = "i32" })
+for name, case in pairs {
+  floor = { ids, function(t) return t:floor() end }, ceil = { ids, function(t) return t:ceil() end },
+  round = { ids, function(t) return t:round() end }, trunc = { ids, function(t) return t:trunc() end },
+} do
+  tap.test(name .. " has memory of its own", function()
+    local t = case[1]:clone()
+    local y = case[2](t)
+    t:zero_()
+    tap.equal(y:totable(), { 5, 6, 7, 8 })
+    t = case[1]:clone()
+    case[2](t):fill_(1)
+    tap.equal(t:totable(), { 5, 6, 7, 8 })
+  end)
+end
+
 tap.done()
