@@ -28,9 +28,17 @@ UNARY(abs, x < T(0) ? -x : x)
 UNARY(sign, x > T(0) ? T(1) : x < T(0) ? T(-1) : x)
 UNARY(clamp, x < f ? f : x > g ? g : x)
 
+// As CPython's float_floor_div: from the exact remainder, since a / b may round up to the next whole number.
+RILLE_INLINE double floored(double a, double b) {
+  const double rest = ::fmod(a, b);
+  if (b == 0 || rest != rest) return b == 0 ? a / b : rest;
+  const double whole = (a - rest) / b - (rest != 0 && (b < 0) != (rest < 0)), low = ::floor(whole);
+  return whole == 0 ? ::copysign(0.0, a / b) : whole - low > 0.5 ? low + 1 : low;
+}
+
 // Towards minus infinity, so that a = b * floor_divide(a, b) + remainder(a, b), and the remainder has b's sign.
 template <class T> RILLE_INLINE T quotient(T a, T b) {
-  if constexpr (T(0.5) != T(0)) return T(::floor(double(a / b)));
+  if constexpr (T(0.5) != T(0)) return T(floored(a, b));
   else if (b == T(0)) return T(0);                        // refused before
   else if (T(-1) < T(0) && b == T(-1)) return T(T(0) - a);  // the lowest number has no positive counterpart: it wraps
   else return T(a / b - (a % b != 0 && (a < T(0)) != (b < T(0))));

@@ -41,7 +41,13 @@ BITS_NOT(bitwise_not, ~x)
 LOGICAL_NOT(logical_not, x == T(0))
 
 // As Python's // and % of floats: towards minus infinity, the remainder has b's sign.
-template <class T> DEVICE T floored(T a, T b) { return floor(a / b); }
+// Of the exact remainder, as CPython does it, since a / b may round up to the next whole number.
+template <class T> DEVICE T floored(T a, T b) {
+  const T rest = fmod(a, b);
+  if (b == T(0) || rest != rest) return b == T(0) ? a / b : rest;
+  const T whole = (a - rest) / b - T(rest != T(0) && (b < T(0)) != (rest < T(0))), low = floor(whole);
+  return whole == T(0) ? a / b * T(0) : whole - low > T(0.5) ? low + T(1) : low;
+}
 template <class T> DEVICE T rest_of(T a, T b) {
   const T r = fmod(a, b);
   return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;

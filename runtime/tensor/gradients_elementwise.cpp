@@ -40,11 +40,11 @@ void mul(Backward& b) {
 
 void div(Backward& b) {
   if (scalar(b) && !left(b)) return b.set(0, b(tensor::div(b.g(), number(b))));
-  const Tensor& y = scalar(b) ? b.in(0) : b.in(1);       // the denominator; d(x/y)/dy = -x/y^2
-  const Tensor squared = b(tensor::mul(y, y));
-  if (scalar(b)) return b.set(0, b(tensor::mul(b(tensor::div(b.g(), squared)), -number(b))));
+  // d(x/y)/dy = -x/y/y: y^2 would be too large or too small for f16 soon, and for f32 in the end.
+  const Tensor& y = scalar(b) ? b.in(0) : b.in(1);
+  if (scalar(b)) return times(b, tensor::div(b(tensor::rdiv(y, -number(b))), y));
   if (b.needs(0)) b.set(0, b(tensor::div(b.g(), y)));
-  if (b.needs(1)) b.set(1, b(tensor::neg(b(tensor::div(b(tensor::mul(b.g(), b.in(0))), squared)))));
+  if (b.needs(1)) b.set(1, b(tensor::mul(b(tensor::neg(b.g())), b(tensor::div(b(tensor::div(b.in(0), y)), y)))));
 }
 
 // d(x^y)/dx = y x^(y-1), and 0 where y is 0; d(x^y)/dy = x^y ln x, and 0 where x is 0 and y is not negative.

@@ -56,10 +56,10 @@ Result<Tensor> unary(OpId id, const Tensor& a, double f = 0, double g = 0) {
   return apply_one(id, attrs, {x}, {x.dtype(), x.shape()});
 }
 
-// Whole numbers are whole already.
+// Whole numbers are whole already; but what is written into the result is not to change the operand.
 Result<Tensor> rounding(OpId id, const Tensor& a) {
   RILLE_CHECK(need(op_of(id).name, a));
-  return is_floating(a.dtype()) ? unary(id, a) : Result<Tensor>(a);
+  return is_floating(a.dtype()) ? unary(id, a) : clone(a);
 }
 
 // bool and whole numbers.

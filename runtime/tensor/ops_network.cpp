@@ -28,9 +28,10 @@ Result<Tensor> matmul_matrices(const Tensor& a, const Tensor& b) {
     return shapes_differ("matmul", a, b, fmt::format("inner dimensions {} and {} differ", k, b.shape()[rb - 2]));
   }
   // A plain matrix on the right: all rows of the left one are rows of one product.
-  if (rb == 2 && ra > 2 &&
-      view_strides(a.shape(), a.strides(), dims_of({a.count() / std::max<std::int64_t>(k, 1), k}))) {
-    RILLE_TRY(const auto flat, view(a, dims_of({k ? a.count() / k : 0, k})));
+  std::int64_t rows = 1;
+  for (int i = 0; i < ra - 1; ++i) rows *= a.shape()[i];
+  if (rb == 2 && ra > 2 && view_strides(a.shape(), a.strides(), dims_of({rows, k}))) {
+    RILLE_TRY(const auto flat, view(a, dims_of({rows, k})));
     RILLE_TRY(const auto product, matmul_matrices(flat, b));
     Dims shape = a.shape();
     shape[ra - 1] = b.shape()[1];

@@ -85,6 +85,7 @@ gives("matmul over nothing", { 2, 3 }, 0, product, zeros(2, 0), zeros(0, 3))
 gives("matmul of no rows", { 0, 3 }, 0, product, zeros(0, 4), ones(4, 3))
 gives("matmul of no columns", { 2, 0 }, 0, product, ones(2, 4), zeros(4, 0))
 gives("matmul, batch of 0", { 0, 2, 3 }, 0, product, zeros(0, 2, 4), zeros(0, 4, 3))
+gives("matmul over nothing, three dimensions", { 2, 3, 4 }, 0, product, zeros(2, 3, 0), zeros(0, 4))
 gives("matmul of vectors", {}, 0, product, zeros(0), zeros(0))
 gives("einsum over nothing", { 2, 3 }, 0, function(a, b) return a:einsum("ij,jk->ik", b) end, zeros(2, 0), zeros(0, 3))
 local function linear(x, w, b) return x:linear(w, b) end
