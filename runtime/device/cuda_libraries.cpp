@@ -69,8 +69,17 @@ void add_toolkit(std::vector<Folder>& out, const std::string& root, const char* 
     out.push_back({root + below, source});
 }
 
+// Where a link leads to, one step; "": it is none.
+std::string next_of(const std::string& link) {
+  char out[PATH_MAX];
+  const auto n = ::readlink(link.c_str(), out, sizeof out);
+  if (n <= 0) return "";
+  const std::string to(out, std::size_t(n));
+  return to[0] == '/' ? to : parent(link) + "/" + to;
+}
+
 // Where Pythons keep their packages: the active environment's, that of the first python3 in $PATH, the user's, the
-// system's.
+// system's. A python3 may be a link to an environment's, which is one to the system's.
 std::vector<std::string> python_roots() {
   std::vector<std::string> out = {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX")};
   const std::string path = environment("PATH");
@@ -79,7 +88,8 @@ std::vector<std::string> python_roots() {
     const std::string python = path.substr(at, end - at) + "/python3";
     at = end + 1;
     if (::access(python.c_str(), X_OK) != 0) continue;
-    out.push_back(parent(parent(python)));
+    std::string link = python;
+    for (int steps = 0; !link.empty() && steps < 16; ++steps, link = next_of(link)) out.push_back(parent(parent(link)));
     out.push_back(parent(parent(real(python))));
     break;
   }
@@ -126,6 +136,12 @@ std::string sought(const CudaPartInfo& info) {
   return text + "/usr/local/cuda), the loader's folders";
 }
 
+// NVRTC asks the loader for its second half by name alone, and the wheels of CUDA 13 do not say that it lies beside it.
+// The loader knows by then what has been loaded from there.
+void load_companions(const std::string& path) {
+  for (const auto& file : companions_of(path)) ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
 CudaPartLoaded load(CudaPart part) {
   CudaPartLoaded out;
   const auto& info = info_of(part);
@@ -133,6 +149,7 @@ CudaPartLoaded load(CudaPart part) {
   for (const char* file : info.files) if (file) files.push_back({file, "the loader"});
   newest_last(info, files);
   for (const auto& file : files) {
+    load_companions(file.path);
     out.handle = ::dlopen(file.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!out.handle) {
       const char* said = ::dlerror();
@@ -168,6 +185,20 @@ std::vector<CudaPartFile> files_of(CudaPart part) {
       if (file && ::access((folder.path + file).c_str(), R_OK) == 0) out.push_back({folder.path + file, folder.source});
   }
   newest_last(info_of(part), out);
+  return out;
+}
+
+std::vector<std::string> companions_of(const std::string& path) {
+  std::vector<std::string> out;
+  const auto folder = parent(path);
+  if (folder.empty() || path.find("/libnvrtc.so") == std::string::npos) return out;
+  for (const std::string& place : {folder, parent(real(path))}) {
+    glob_t found{};
+    if (::glob((place + "/libnvrtc-builtins.so.*").c_str(), 0, nullptr, &found) == 0)
+      for (std::size_t i = 0; i < found.gl_pathc; ++i) out.push_back(found.gl_pathv[i]);
+    ::globfree(&found);
+    if (!out.empty()) break;
+  }
   return out;
 }
 

@@ -34,6 +34,9 @@ struct CudaPartFile {
 // The files that are there, best first; what the loader would find by itself is not among them.
 std::vector<CudaPartFile> files_of(CudaPart part);
 
+// What has to be loaded before the file at `path`, since it would not find it: libnvrtc-builtins, beside NVRTC.
+std::vector<std::string> companions_of(const std::string& path);
+
 struct CudaPartLoaded {
   void* handle = nullptr;               // null: it is not here, and why
   std::string path, why;                // why: a file that is there and does not load, or where it was sought

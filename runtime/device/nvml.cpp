@@ -15,7 +15,9 @@ namespace {
 constexpr const char* places[] = {"libnvidia-ml.so.1",
                                   "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
                                   "/usr/lib64/libnvidia-ml.so.1",
+                                  "/usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1",
                                   "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+                                  "/usr/local/nvidia/lib/libnvidia-ml.so.1",
                                   "/usr/lib/wsl/lib/libnvidia-ml.so.1",
                                   "/run/opengl-driver/lib/libnvidia-ml.so.1"};
 

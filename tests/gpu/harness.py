@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -125,8 +126,9 @@ class Runner:
             why, figures = "its output is no JSON", []
         if code != 0 or why:
             return dict(result, status="failed", why=why or f"exit code {code}", said=said[-2000:]), []
-        if isinstance(answer, dict) and "peer" in answer:
-            result["peer"] = answer["peer"]
+        for key in ("peer", "fallbacks"):
+            if isinstance(answer, dict) and answer.get(key):
+                result[key] = answer[key]
         if check.says_device:
             result["device"] = {key: answer.get(key) for key in ("device", "description")}
             if answer.get("device") != device:
@@ -194,24 +196,40 @@ def other_commit(manifest):
     return f"the bundle is of commit {made}, the checks of {here}" if here and made and here != made else None
 
 
+def find_wheels(runner):
+    """Rille looks for NVIDIA's libraries among the packages of the python3 that it sees; that one may only start the
+    one that has them."""
+    if "VIRTUAL_ENV" in runner.env or not shutil.which(runner.python):
+        return
+    code, out, _ = runner.run([runner.python, "-c", "import sys; print(sys.prefix)"], 20)
+    if code == 0 and glob.glob(out.strip() + "/lib/python3*/*-packages/nvidia"):
+        runner.env["VIRTUAL_ENV"] = out.strip()
+
+
 def look(runner):
-    """What the bundle's `rille` sees: its doctor's table, its devices, and where the driver had to be pointed out."""
-    seen = {"driver_folder": None}
+    """What the bundle's `rille` sees: its doctor's table, its devices, and where the driver had to be pointed out. What
+    takes too long, or says no JSON, is told and holds nothing up."""
+    seen = {"driver_folder": None, "devices": []}
     for folder in (None, machine.driver_folder()):
         if folder:
             runner.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [runner.env.get("LD_LIBRARY_PATH"), folder]))
         code, out, said = runner.rille(["doctor", "--json"], 60)
-        if code != 0:
+        if code not in (0, None):
             raise SystemExit(f"tests/gpu/run: the bundle's rille does not run here:\n{said}")
-        seen["doctor"] = {row["what"]: row for row in json.loads(out)}
+        rows = json.loads(out) if code == 0 else [{"what": "CUDA driver", "state": "unknown",
+                                                   "found": "rille doctor was not done after 60 s"}]
+        seen["doctor"] = {row["what"]: row for row in rows}
         seen["driver_folder"] = folder
         if seen["doctor"]["CUDA driver"]["state"] != "missing" or not machine.driver_folder():
             break
     script = Path(runner.scratch, "devices.lua")
     script.write_text('local list = {} for i, d in ipairs(require("rille").devices()) do '
                       'list[i] = { kind = d.kind, name = d.name, description = d.description } end return list')
-    _, out, _ = runner.rille(["--json", "run", str(script)], 60)
-    seen["devices"] = json.loads(out)["result"]
+    _, out, said = runner.rille(["--json", "run", str(script)], 60)
+    try:
+        seen["devices"] = json.loads(out)["result"]
+    except (ValueError, KeyError, TypeError):
+        seen["devices_said"] = said[-2000:]
     return seen
 
 
@@ -219,11 +237,28 @@ def look_for_torch(runner):
     """{version, cuda}, or {why} where there is none."""
     code, script = 1, "import torch; print(torch.__version__, torch.cuda.is_available())"
     if shutil.which(runner.python):
-        code, out, _ = runner.run([runner.python, "-c", script], 60)
+        code, out, _ = runner.run([runner.python, "-c", script], 120)
     if code != 0:
-        return {"why": f"{runner.python} has no torch"}
+        return {"why": f"{runner.python} has no torch" if code else f"{runner.python}: torch is not there after 120 s"}
     version, cuda = out.split()[-2:]
     return {"version": version, "cuda": cuda == "True"}
+
+
+class Torch:
+    """look_for_torch, beside the first checks: importing it can take half a minute on a fresh machine. `seen`: what it
+    found, waited for when somebody asks."""
+
+    def __init__(self, runner):
+        self.found = {"why": "looking for torch failed"}
+        self.thread = threading.Thread(target=self.look, args=(runner,), daemon=True)
+        self.thread.start()
+
+    def look(self, runner):
+        self.found = look_for_torch(runner)
+
+    def seen(self):
+        self.thread.join()
+        return self.found
 
 
 def why_no_gpu(check, gpus, seen):
@@ -233,10 +268,11 @@ def why_no_gpu(check, gpus, seen):
     if check.script.endswith(".cpp"):
         return None if built(check) else f"{Path(check.script).stem} has not been built: ninja -C build/release of it"
     if is_peer(check):
-        return seen["torch"].get("why") or (None if seen["torch"]["cuda"] else "this torch sees no CUDA device")
+        torch = seen["torch"].seen()
+        return torch.get("why") or (None if torch["cuda"] else "this torch sees no CUDA device")
     if seen["doctor"]["CUDA driver"]["state"] == "missing":
         return "no CUDA driver that loads"
-    if not any(device["kind"] == "cuda" for device in seen["devices"]):
+    if "devices_said" not in seen and not any(device["kind"] == "cuda" for device in seen["devices"]):
         return "this Rille has no CUDA device"
     return None
 
@@ -246,24 +282,35 @@ def run_checks(runner, gpus, seen, only):
     name = gpus[0]["name"] if gpus else ""
     filled = {"device": "cuda:0", "bundle": runner.bundle, "scratch": runner.scratch,
               "peak": next((peak for part, peak in checks.PEAK_BF16_TFLOPS.items() if part in name), 0)}
-    for check in checks.CHECKS:
-        reason = why_no_gpu(check, gpus, seen)
-        if only and check.name not in only:
-            gpu, cpu = not_run("not asked for"), not_run("not asked for")
-        elif not reason:
-            gpu = runner.check(check, check.gpu, check.gpu_limit_s, filled, filled["device"])
-            cpu = not_run("it ran on the GPU")
-            gpu["after"] = machine.gpus()[:1]  # clocks, power and heat, for who wonders about the figures
-        else:
-            gpu = not_run(reason)
-            why = "it has no twin on the CPU" if check.cpu is None else is_peer(check) and seen["torch"].get("why")
-            cpu = not_run(why) if why else runner.check(check, check.cpu, check.cpu_limit_s, filled, "cpu")
-        yield {"name": check.name, "what": check.what, "peer": is_peer(check), "gpu": gpu, "cpu": cpu}
+    watch = machine.Watch(runner.scratch) if gpus else None
+    try:
+        planned = sum(check.gpu_limit_s for check in checks.CHECKS if not only or check.name in only)
+        for check in checks.CHECKS:
+            # What earlier checks left of their time is this one's, too, up to twice its own; later ones keep theirs.
+            spare = runner.end - time.monotonic() - planned
+            planned -= check.gpu_limit_s if not only or check.name in only else 0
+            limit = check.gpu_limit_s + max(0, min(spare, check.gpu_limit_s))
+            reason = why_no_gpu(check, gpus, seen)
+            if only and check.name not in only:
+                gpu, cpu = not_run("not asked for"), not_run("not asked for")
+            elif not reason:
+                gpu = runner.check(check, check.gpu, limit, filled, filled["device"])
+                cpu = not_run("it ran on the GPU")
+                gpu["after"] = watch.latest()  # clocks, power and heat, for who wonders about the figures
+            else:
+                gpu = not_run(reason)
+                why = "it has no twin on the CPU" if check.cpu is None else (
+                    is_peer(check) and seen["torch"].seen().get("why"))
+                cpu = not_run(why) if why else runner.check(check, check.cpu, check.cpu_limit_s, filled, "cpu")
+            yield {"name": check.name, "what": check.what, "peer": is_peer(check), "gpu": gpu, "cpu": cpu}
+    finally:
+        if watch:
+            watch.end()
 
 
 def figure(rows, check, name):
     """(the value on the GPU or None, why there is none)."""
-    gpu = next(row for row in rows if row["name"] == check)["gpu"]
+    gpu = next((row["gpu"] for row in rows if row["name"] == check), not_run("its turn has not come"))
     value = next((f["value"] for f in gpu.get("figures", []) if f["name"] == name), None)
     return value, None if value is not None else f"{check}: " + gpu.get("why", "no such figure")
 
@@ -307,6 +354,41 @@ def show_row(row):
     for figure in row[place].get("figures", []) if place else []:
         where = "" if place == "gpu" else "  (CPU)"
         print(f"{'':<30}  {figure['name']}: {figure['value']:.6g} {figure.get('unit', '')}{where}")
+    for f in row[place].get("fallbacks", []) if place else []:
+        print(f"{'':<30}  DECLINED by {f['library']}: {f['operation']}, {f['calls']} calls: {f['why']}")
+    sys.stdout.flush()
+
+
+def declined(rows):
+    """What libraries declined on the GPU, over all checks: one row for each library and operation."""
+    out = {}
+    for row in rows:
+        for f in row["gpu"].get("fallbacks", []):
+            one = out.setdefault((f["library"], f["operation"]), dict(f, calls=0, checks=[]))
+            one["calls"] += f["calls"]
+            one["checks"].append(row["name"])
+    return list(out.values())
+
+
+class Report:
+    """The report, which is written anew after each check: what is cut off loses nothing that was there."""
+
+    def __init__(self, file, began, facts, manifest, seen):
+        self.file, self.began, self.seen = Path(file).absolute(), began, seen
+        self.fixed = {"machine": facts, "bundle": {k: manifest[k] for k in ("version", "build_id", "commit", "glibc")},
+                      "other_commit": other_commit(manifest)}
+        self.rows = []
+
+    def write(self, status="unfinished"):
+        torch = self.seen["torch"]
+        found = torch.found if torch.thread.is_alive() else torch.seen()
+        report = {"status": status, "seconds": round(time.monotonic() - self.began, 1), **self.fixed,
+                  "rille": dict(self.seen, torch=found), "checks": self.rows, "fallbacks": declined(self.rows),
+                  "goals": [judge(goal, self.rows) for goal in checks.GOALS]}
+        part = self.file.with_name(self.file.name + ".part")
+        part.write_text(json.dumps(report, indent=1) + "\n")
+        os.replace(part, self.file)
+        return report
 
 
 def main(words):
@@ -316,46 +398,61 @@ def main(words):
     parser.add_argument("--only", nargs="+", help="names of checks")
     parser.add_argument("--require-gpu", action="store_true", help="fail where nothing ran on a GPU")
     o = parser.parse_args(words)
+    file = o.json or (os.path.join(os.environ["OUT"], "gpu.json") if os.environ.get("OUT") else "gpu.json")
     began, scratch = time.monotonic(), tempfile.mkdtemp(prefix="rille-gpu-")
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what runs is ended below
+    runner = None
     try:
         bundle = unpack(find_bundle(o.bundle), scratch)
         hold_cuda(bundle)
-        runner = Runner(bundle, scratch, checks.TOTAL_S - 20)
+        runner = Runner(bundle, scratch, checks.TOTAL_S - 12)
         facts, manifest = machine.describe(), json.loads(Path(bundle, "MANIFEST.json").read_text())
+        find_wheels(runner)
         seen = look(runner)
-        seen["torch"] = look_for_torch(runner)
-        print(f"rille {manifest['version']}, build {manifest['build_id'][:12]}, glibc {manifest['glibc']} of the "
-              f"bundle; here: {facts['system']}, {facts['c_library']}")
-        if other_commit(manifest):
-            print("WARNING: " + other_commit(manifest))
-        facts["gpus"] = facts["gpus"] or [{"name": device["description"], "seen by": "this Rille alone"}
-                                          for device in seen["devices"] if device["kind"] == "cuda"]
-        for gpu in facts["gpus"] or [{}]:
-            print("GPU: " + (", ".join(f"{k} {v}" for k, v in gpu.items()) or "none"))
-        print(f"CUDA driver: {seen['doctor']['CUDA driver']['found'] or 'none'}\n")
-        rows = []
+        seen["torch"] = Torch(runner)
+        show_machine(facts, manifest, seen)
+        report = Report(file, began, facts, manifest, seen)
+        report.write()
         for row in run_checks(runner, facts["gpus"], seen, o.only):
-            rows.append(row)
+            report.rows.append(row)
             show_row(row)
-        runner.end_agents()
+            report.write()
+        seen["torch"].seen()
     finally:
+        if runner:
+            runner.end_agents()
+        signal.signal(signal.SIGTERM, before)
         shutil.rmtree(scratch, ignore_errors=True)
-    goals, status = [judge(goal, rows) for goal in checks.GOALS], status_of(facts["gpus"], rows)
+    return finish(report.write(status_of(facts["gpus"], report.rows)), file, o.require_gpu)
+
+
+def show_machine(facts, manifest, seen):
+    print(f"rille {manifest['version']}, build {manifest['build_id'][:12]}, glibc {manifest['glibc']} of the "
+          f"bundle; here: {facts['system']}, {facts['c_library']}")
+    if other_commit(manifest):
+        print("WARNING: " + other_commit(manifest))
+    facts["gpus"] = facts["gpus"] or [{"name": device["description"], "seen by": "this Rille alone"}
+                                      for device in seen["devices"] if device["kind"] == "cuda"]
+    for gpu in facts["gpus"] or [{}]:
+        print("GPU: " + (", ".join(f"{k} {v}" for k, v in gpu.items()) or "none"))
+    print(f"CUDA driver: {seen['doctor']['CUDA driver']['found'] or 'none'}\n", flush=True)
+
+
+def finish(report, file, require_gpu):
+    """Prints goals and a summary; the exit code."""
+    rows, status = report["checks"], report["status"]
     print("\ngoals (measured on a GPU only)")
-    for goal in goals:
+    for goal in report["goals"]:
         print(f"  {goal['bound']:<9}{goal['goal']}: " + (f"{goal['value']:.4g}, {goal['state']}" if "value" in goal else
                                                          f"not measured ({goal['why']})"))
-    report = {"status": status, "seconds": round(time.monotonic() - began, 1), "machine": facts,
-              "bundle": {k: manifest[k] for k in ("version", "build_id", "commit", "glibc")},
-              "other_commit": other_commit(manifest), "rille": seen,
-              "checks": rows, "goals": goals}
-    default = os.path.join(os.environ["OUT"], "gpu.json") if os.environ.get("OUT") else "gpu.json"
-    Path(o.json or default).write_text(json.dumps(report, indent=1) + "\n")
+    if report["fallbacks"]:
+        print("\nDECLINED by libraries, Rille's own kernels ran:")
+    for f in report["fallbacks"]:
+        print(f"  {f['library']}: {f['operation']}, {f['calls']} calls ({', '.join(f['checks'])}): {f['why']}")
     ran = sum(row["gpu"]["status"] == "ran" and not row["peer"] for row in rows)
     count = sum(not row["peer"] for row in rows)
-    print(f"\n{status}: {ran} of {count} checks of Rille ran on a GPU, {report['seconds']} s; report in "
-          f"{o.json or default}")
+    print(f"\n{status}: {ran} of {count} checks of Rille ran on a GPU, {report['seconds']} s; report in {file}")
     if status in ("no GPU", "nothing ran on the GPU"):
         print("NOTHING OF RILLE RAN ON A GPU. What ran, ran on the CPU.")
-        return 1 if o.require_gpu or status != "no GPU" else 0
+        return 1 if require_gpu or status != "no GPU" else 0
     return 1 if status == "failed" else 0

@@ -3,7 +3,7 @@
 
 usage: harness_test.py BUNDLE
 """
-import contextlib, io, json, os, stat, subprocess, sys, tempfile
+import contextlib, io, json, os, stat, subprocess, sys, tempfile, time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -20,6 +20,9 @@ case "$*" in
   *--fail*) echo '{"error":{"message":"3 is not 4"}}'; exit 1 ;;
   *--hang*) setsid sleep 1000 & echo $! >"$RILLE_HOME.pid"; sleep 1000 ;;
   *--talk*) echo no JSON ;;
+  *--copy*) while [ "$1" != --copy ]; do shift; done; cp "$2" "$3"; echo '{"result":{"figures":[]}}' ;;
+  *--declined*) echo '{"result":{"figures":[],"fallbacks":[{"library":"cuBLASLt","operation":"matmul","calls":3,\
+"why":"no algorithm"}]}}' ;;
   *--where*) echo '{"result":{"device":"cuda:0","description":"NVIDIA H200","loss":1}}' ;;
   *--losses*) n=20; case "$*" in *--short*) n=3 ;; esac
     d=cuda:0; l=1; if [ "$RILLE_DEVICE" = cpu ]; then d=cpu; l=1.002; fi
@@ -115,6 +118,20 @@ def test_fake(folder):
           by_name["not told"]["why"] == "loss is None, and has to be <= 6", by_name)
     checks.CHECKS = [one("good")]
 
+    file = str(bundle) + ".json"  # where run() lets the report go
+    checks.CHECKS = [one("first"), one("second", "--copy", file, file + ".then")]
+    run(bundle, H200)
+    then = json.loads(Path(file + ".then").read_text())
+    check("the report is written anew after each check", then["status"] == "unfinished" and
+          [row["name"] for row in then["checks"]] == ["first"] and then["machine"]["gpus"] == H200, then)
+    checks.CHECKS = [one("product", "--declined"), one("again", "--declined")]
+    report, code, said = run(bundle, H200)
+    check("what a library declined is told, and added up", code == 0 and
+          "DECLINED by cuBLASLt: matmul, 3 calls: no algorithm" in said and report["fallbacks"] == [
+              {"library": "cuBLASLt", "operation": "matmul", "calls": 6, "why": "no algorithm",
+               "checks": ["product", "again"]}], (said, report))
+    checks.CHECKS = [one("good")]
+
     for state, kind, why in (("missing", "cuda", "no CUDA driver"), ("ok", "cpu", "no CUDA device")):
         report, code, said = run(fake_bundle(folder / "lame", state, kind), H200)
         row = report["checks"][0]
@@ -167,12 +184,31 @@ def test_fake(folder):
     harness.shutil.rmtree = rmtree
     check("a check that hangs is ended and fails; the next one runs", code == 1 and
           [row["gpu"]["status"] for row in report["checks"]] == ["failed", "ran"], report)
+    check("it may take what is left, up to twice its time", report["checks"][0]["gpu"]["why"] == "not done after 2 s",
+          report)
     check("what it left running is ended", pids and pids[0] and not alive(pids[0]), pids)
 
     checks.TOTAL_S = 0
     report, code, said = run(bundle, H200)
     check("when the time is over nothing is begun", [row["gpu"].get("why") for row in report["checks"]] ==
           ["the time for all checks was over"] * 2, report)
+
+
+def test_watch(folder):
+    smi = folder / "nvidia-smi"
+    line = lambda name: ",".join([name] * len(machine.GPU_FIELDS))
+    smi.write_text(f"#!/bin/sh\necho {line('a')}\necho {line('b')}\necho {line('a')}\nexec sleep 1000\n")
+    smi.chmod(0o755)
+    path, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
+    watch = machine.Watch(folder)
+    os.environ["PATH"] = path
+    until = time.monotonic() + 60
+    while not watch.latest() and time.monotonic() < until:
+        time.sleep(0.01)
+    told = watch.latest()
+    watch.end()
+    check("one nvidia-smi tells of the first GPU and is ended", told and told[0]["name"] == "a" and
+          watch.process.returncode is not None, told)
 
 
 def test_budget():
@@ -211,6 +247,7 @@ def test_bundle(bundle, folder):
 
 with tempfile.TemporaryDirectory(prefix="rille-gpu-test-") as scratch:
     test_budget()
+    test_watch(Path(scratch))
     test_bundle(os.path.abspath(sys.argv[1]), Path(scratch))
     test_fake(Path(scratch))
 finish()

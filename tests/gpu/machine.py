@@ -33,15 +33,46 @@ def fields(content, separator):
     return {key.strip(): value.strip().strip('"') for key, value in pairs}
 
 
+def query():
+    """nvidia-smi's words for one line per GPU; empty: there is no nvidia-smi."""
+    smi = shutil.which("nvidia-smi", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/local/nvidia/bin")
+    return [smi, "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits"] if smi else []
+
+
+def gpus_in(lines):
+    return [dict(zip(GPU_FIELDS, (word.strip() for word in line.split(",")))) for line in lines.splitlines()]
+
+
 def gpus():
     """One table per GPU, as nvidia-smi tells it."""
-    smi = shutil.which("nvidia-smi", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/local/nvidia/bin")
-    lines = output(smi, "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits") if smi else ""
-    rows = [dict(zip(GPU_FIELDS, (word.strip() for word in line.split(",")))) for line in lines.splitlines()]
+    words = query()
+    rows = gpus_in(output(*words)) if words else []
     if not rows:  # no nvidia-smi, but the kernel module names its GPUs
         rows = [{"name": fields(text(file), ":").get("Model", "unknown")}
                 for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))]
     return rows
+
+
+class Watch:
+    """nvidia-smi, asked every two seconds by one process. While it is there the driver stays loaded: without NVIDIA's
+    persistence daemon each process that begins on an idle GPU waits a second or more for that."""
+
+    def __init__(self, folder):
+        self.file, self.process, words = Path(folder, "gpus.csv"), None, query()
+        if words:
+            with open(self.file, "w") as out:
+                self.process = subprocess.Popen([*words, "--loop=2"], stdout=out, stderr=subprocess.DEVNULL,
+                                                stdin=subprocess.DEVNULL)
+
+    def latest(self):
+        """The first GPU as it was told last."""
+        rows = [row for row in gpus_in(text(self.file)) if len(row) == len(GPU_FIELDS)] if self.process else []
+        return [row for row in rows if row["uuid"] == rows[0]["uuid"]][-1:]
+
+    def end(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
 
 
 def driver_folder():

@@ -1,6 +1,7 @@
 // Where NVIDIA's libraries are looked for, and in which order. The files here are empty: nothing loads them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -69,6 +70,37 @@ TEST_CASE("the wheels of the first python3 in $PATH are looked at", "[unit]") {
   REQUIRE_FALSE(files_of(CudaPart::cudnn).empty());
   CHECK(files_of(CudaPart::cudnn)[0].path == wheel);
   CHECK(std::string(files_of(CudaPart::cudnn)[0].source) == "Python's wheels");
+}
+
+// bin/python3 -> an environment's python3 -> the system's, as images are made.
+TEST_CASE("the wheels of an environment are found by a link to its python3", "[unit]") {
+  const Folder folder;
+  const auto root = folder.path.string();
+  fs::permissions(folder.file("system/bin/python3.12"), fs::perms::owner_all);
+  const auto wheel = folder.file("env/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9");
+  fs::create_directories(folder.path / "bin");
+  fs::create_directories(folder.path / "env/bin");
+  fs::create_symlink("../../system/bin/python3.12", folder.path / "env/bin/python3");
+  fs::create_symlink(root + "/env/bin/python3", folder.path / "bin/python3");
+  const Variable a("RILLE_CUDA_PATH", ""), b("VIRTUAL_ENV", ""), c("PATH", root + "/bin"), d("CONDA_PREFIX", "");
+  std::vector<std::string> found;
+  for (const auto& file : files_of(CudaPart::cudnn)) found.push_back(fs::weakly_canonical(file.path).string());
+  CHECK(std::find(found.begin(), found.end(), fs::weakly_canonical(wheel).string()) != found.end());
+}
+
+// The wheels of CUDA 13 do not tell the loader that it lies there.
+TEST_CASE("NVRTC's second half is loaded from beside it", "[unit]") {
+  const Folder folder;
+  const std::string nvrtc = folder.file("lib/libnvrtc.so.13"), half = folder.file("lib/libnvrtc-builtins.so.13.2");
+  folder.file("lib/libnvrtc-builtins.alt.so.13.2");
+  CHECK(companions_of(nvrtc) == std::vector<std::string>{half});
+  CHECK(companions_of(folder.file("lib/libcufft.so.12")).empty());
+  CHECK(companions_of("libnvrtc.so.13").empty());
+  const auto linked = (folder.path / "libnvrtc.so").string();       // a link to it, elsewhere
+  fs::create_symlink(nvrtc, linked);
+  const auto found = companions_of(linked);
+  REQUIRE(found.size() == 1);
+  CHECK(fs::equivalent(found[0], half));
 }
 
 TEST_CASE("a library of a newer CUDA than the driver's comes last", "[unit]") {
