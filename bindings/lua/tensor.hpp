@@ -68,7 +68,11 @@ int check_dim(lua_State* L, int index, const char* what);
 int dim_from(lua_State* L, double n, const char* what);
 // A shape: a table's positional numbers at `index`, or the numbers from `index` on.
 Dims check_shape(lua_State* L, int index, const char* what);
+Dims check_sizes(lua_State* L, int index, const char* what);   // the same where the table has no options
 std::vector<int> check_dims(lua_State* L, int index, const char* what);   // nil: none; a number; a list
+// Called before the dimensions at `index` are read, where a table of options may follow: x:sum({ keepdim = true })
+// becomes x:sum(nil, { keepdim = true }). Raises where names stand among dimensions.
+void options_may_stand_first(lua_State* L, int index, const char* what);
 void push_shape(lua_State* L, const Dims& dims);
 // Every string key of the table must be known, else invalid with "did you mean"; with `positions`, numbers may be keys.
 void check_known(lua_State* L, int index, const char* verb, const std::vector<std::string>& known, bool positions);

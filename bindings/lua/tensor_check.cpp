@@ -116,10 +116,40 @@ int dim_from(lua_State* L, double n, const char* what) {
 
 int check_dim(lua_State* L, int index, const char* what) { return dim_from(L, check_number(L, index, what), what); }
 
+namespace {
+
+// A key of the table that is no position.
+std::optional<std::string> name_in(lua_State* L, int index) {
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    lua_pop(L, 1);
+    if (lua_type(L, -1) == LUA_TNUMBER) continue;
+    std::string name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : describe(L, -1);
+    lua_pop(L, 1);
+    return name;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void options_may_stand_first(lua_State* L, int index, const char* what) {
+  if (!lua_istable(L, index) || !name_in(L, index)) return;
+  if (lua_objlen(L, index) || !lua_isnoneornil(L, index + 1))
+    raise_invalid(L, fmt::format("{}: '{}' among the dimensions ({})", what, *name_in(L, index), script_position(L)),
+                  "options are a table of their own, after the dimensions or without any");
+  lua_settop(L, index);
+  lua_pushnil(L);
+  lua_insert(L, index);
+}
+
 std::vector<int> check_dims(lua_State* L, int index, const char* what) {
   std::vector<int> out;
   if (lua_isnoneornil(L, index)) return out;
   if (!lua_istable(L, index)) return {check_dim(L, index, what)};
+  if (const auto name = name_in(L, index))
+    raise_invalid(L, fmt::format("{}: '{}' among the dimensions ({})", what, *name, script_position(L)),
+                  "they are a list of numbers");
   for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
     lua_rawgeti(L, index, static_cast<int>(i));
     out.push_back(check_dim(L, -1, what));
@@ -146,6 +176,11 @@ Dims check_shape(lua_State* L, int index, const char* what) {
   return dims;
 }
 
+Dims check_sizes(lua_State* L, int index, const char* what) {
+  if (lua_istable(L, index)) check_known(L, index, what, {}, true);
+  return check_shape(L, index, what);
+}
+
 void push_shape(lua_State* L, const Dims& dims) {
   lua_createtable(L, dims.n, 0);
   for (int i = 0; i < dims.n; ++i) {
@@ -164,7 +199,8 @@ void check_known(lua_State* L, int index, const char* verb, const std::vector<st
     std::string near = did_you_mean(key, known), list;
     for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
     raise_invalid(L, fmt::format("{}: unknown option '{}' ({})", verb, key, script_position(L)),
-                  near.empty() ? "the options are: " + list : fmt::format("did you mean '{}'?", near));
+                  known.empty() ? "it has no options"
+                  : near.empty() ? "the options are: " + list : fmt::format("did you mean '{}'?", near));
   }
 }
 

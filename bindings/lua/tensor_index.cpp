@@ -55,6 +55,7 @@ bool descending(lua_State* L, const char* what) {
 Result<int> sort(lua_State* L) {  // t:sort(dim, {descending =}) -> values, places
   Tensor& a = check_tensor(L, 1, "sort");
   tensor_state(L);
+  options_may_stand_first(L, 2, "sort");
   int dim = lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, "sort");
   return give_sorted(L, tensor::sort(a, dim, descending(L, "sort")));
 }
@@ -62,6 +63,7 @@ Result<int> sort(lua_State* L) {  // t:sort(dim, {descending =}) -> values, plac
 Result<int> argsort(lua_State* L) {
   Tensor& a = check_tensor(L, 1, "argsort");
   tensor_state(L);
+  options_may_stand_first(L, 2, "argsort");
   int dim = lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, "argsort");
   auto sorted = tensor::sort(a.detach(), dim, descending(L, "argsort"));
   if (!sorted) return at_line(L, std::move(sorted).error());
@@ -72,6 +74,7 @@ Result<int> topk(lua_State* L) {  // t:topk(k, dim, {largest =}) -> values, plac
   Tensor& a = check_tensor(L, 1, "topk");
   tensor_state(L);
   std::int64_t k = check_integer(L, 2, "topk's number");
+  options_may_stand_first(L, 3, "topk");
   int dim = lua_isnoneornil(L, 3) ? -1 : check_dim(L, 3, "topk");
   check_options(L, 4, "topk", {"largest"});
   return give_sorted(L, tensor::topk(a, k, dim, !lua_istable(L, 4) || option_bool(L, 4, "largest", true)));
@@ -105,7 +108,7 @@ Result<int> roll(lua_State* L) {  // t:roll(shift, dim)
 Result<int> tile(lua_State* L) {
   Tensor& a = check_tensor(L, 1, "tile");
   tensor_state(L);
-  return give(L, tensor::tile(a, check_shape(L, 2, "tile")));
+  return give(L, tensor::tile(a, check_sizes(L, 2, "tile")));
 }
 
 Result<int> repeat_interleave(lua_State* L) {  // t:repeat_interleave(times, dim)

@@ -14,7 +14,7 @@ struct Place { const char* name; Result<Tensor> (*fn)(T, int, bool); };
 struct Along { const char* name; Result<Tensor> (*fn)(T, int); };
 struct Spread { const char* name; Result<Tensor> (*fn)(T, const std::vector<int>&, double, bool); };
 
-// (dims, {keepdim = true}) or (dims, true)
+// (dims, {keepdim = true}), ({keepdim = true}) or (dims, true)
 bool keep_dims(lua_State* L, int index, const char* what) {
   if (lua_isnoneornil(L, index)) return false;
   if (!lua_istable(L, index)) return check_bool(L, index, what);
@@ -26,6 +26,7 @@ template <const Reduction& R>
 Result<int> reduction(lua_State* L) {
   Tensor& a = check_tensor(L, 1, R.name);
   tensor_state(L);
+  options_may_stand_first(L, 2, R.name);
   auto dims = check_dims(L, 2, R.name);
   return give(L, R.fn(a, dims, keep_dims(L, 3, R.name)));
 }
@@ -35,6 +36,7 @@ template <const Reduction& R, const Place& P>
 Result<int> extreme(lua_State* L) {
   Tensor& a = check_tensor(L, 1, R.name);
   tensor_state(L);
+  options_may_stand_first(L, 2, R.name);
   auto dims = check_dims(L, 2, R.name);
   bool keep = keep_dims(L, 3, R.name);
   RILLE_TRY(const int results, give(L, R.fn(a, dims, keep)));
@@ -47,6 +49,7 @@ template <const Place& P>
 Result<int> place(lua_State* L) {
   Tensor& a = check_tensor(L, 1, P.name);
   tensor_state(L);
+  options_may_stand_first(L, 2, P.name);
   int dim = lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, P.name);
   return give(L, P.fn(a, dim, keep_dims(L, 3, P.name)));
 }
@@ -62,6 +65,7 @@ template <const Spread& S>
 Result<int> spread(lua_State* L) {  // (dims, {correction = 1, keepdim = false})
   Tensor& a = check_tensor(L, 1, S.name);
   tensor_state(L);
+  options_may_stand_first(L, 2, S.name);
   auto dims = check_dims(L, 2, S.name);
   if (!lua_istable(L, 3)) return give(L, S.fn(a, dims, 1, keep_dims(L, 3, S.name)));
   check_options(L, 3, S.name, {"correction", "keepdim"});
@@ -71,6 +75,8 @@ Result<int> spread(lua_State* L) {  // (dims, {correction = 1, keepdim = false})
 Result<int> norm(lua_State* L) {  // (p, dims, keepdim)
   Tensor& a = check_tensor(L, 1, "norm");
   tensor_state(L);
+  options_may_stand_first(L, 2, "norm");
+  options_may_stand_first(L, 3, "norm");
   double p = lua_isnoneornil(L, 2) ? 2 : check_number(L, 2, "norm's p");
   auto dims = check_dims(L, 3, "norm");
   return give(L, tensor::norm(a, p, dims, keep_dims(L, 4, "norm")));

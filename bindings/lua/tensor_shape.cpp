@@ -32,22 +32,22 @@ int numel(lua_State* L) {
 
 Result<int> reshape(lua_State* L) {
   Tensor& t = check_tensor(L, 1, "reshape");
-  return give(L, tensor::reshape(t, check_shape(L, 2, "reshape")));
+  return give(L, tensor::reshape(t, check_sizes(L, 2, "reshape")));
 }
 
 Result<int> view(lua_State* L) {
   Tensor& t = check_tensor(L, 1, "view");
-  return give(L, tensor::view(t, check_shape(L, 2, "view")));
+  return give(L, tensor::view(t, check_sizes(L, 2, "view")));
 }
 
 Result<int> expand(lua_State* L) {
   Tensor& t = check_tensor(L, 1, "expand");
-  return give(L, tensor::expand(t, check_shape(L, 2, "expand")));
+  return give(L, tensor::expand(t, check_sizes(L, 2, "expand")));
 }
 
 Result<int> permute(lua_State* L) {
   Tensor& t = check_tensor(L, 1, "permute");
-  Dims order = check_shape(L, 2, "permute");
+  Dims order = check_sizes(L, 2, "permute");
   for (int i = 0; i < order.n; ++i) order[i] = dim_from(L, static_cast<double>(order[i]), "permute");
   return give(L, tensor::permute(t, order));
 }

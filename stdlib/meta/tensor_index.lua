@@ -49,7 +49,7 @@ function Tensor:index_select(dim, index) end
 function Tensor:one_hot(classes) end
 
 --- In order along one dimension. Equal ones keep their order; a NaN is larger than any number.
----@param dim? number the last by default
+---@param dim? number the last by default; the options may stand in its place
 ---@param options? { descending: boolean } false
 ---@return Tensor values
 ---@return Tensor places i64, counting from 0
@@ -57,7 +57,7 @@ function Tensor:one_hot(classes) end
 function Tensor:sort(dim, options) end
 
 --- The places that sort gives.
----@param dim? number the last by default
+---@param dim? number the last by default; the options may stand in its place
 ---@param options? { descending: boolean } false
 ---@return Tensor places i64, counting from 0
 ---@mark ephemeral
@@ -65,7 +65,7 @@ function Tensor:argsort(dim, options) end
 
 --- The k largest along one dimension, in order.
 ---@param k number how many
----@param dim? number the last by default
+---@param dim? number the last by default; the options may stand in its place
 ---@param options? { largest: boolean } true; false: the smallest
 ---@return Tensor values
 ---@return Tensor places i64, counting from 0

@@ -93,6 +93,18 @@ tap.test("shapes, sizes and dimensions", function()
     function() return a:cat({ dev:ones { 2, 4 } }, 1) end)
   refused("invalid", "mean: dimension 1 of [2, 3] is named twice", "", function() return a:mean { 1, -2 } end)
   refused("invalid", "sum: dimension 3 of a tensor with 2 dimensions", "", function() return a:sum(3) end)
+  refused("invalid", "var: 'correction' among the dimensions (", "a table of their own",
+    function() return a:var { 1, correction = 0 } end)
+  refused("invalid", "std: 'correction' among the dimensions (", "a table of their own",
+    function() return a:std({ correction = 0 }, true) end)
+  refused("invalid", "sum: unknown option 'keepdims'", "did you mean 'keepdim'",
+    function() return a:sum { keepdims = true } end)
+  refused("invalid", "sort: unknown option 'decending'", "did you mean 'descending'",
+    function() return a:sort { decending = true } end)
+  refused("invalid", "flip: 'dims' among the dimensions (", "a list of numbers",
+    function() return a:flip { dims = 1 } end)
+  refused("invalid", "reshape: unknown option 'dtype' (", "it has no options",
+    function() return a:reshape { 3, 2, dtype = "f64" } end)
   refused("invalid", "a dimension of size -1", "", function() return dev:zeros { -1, 2 } end)
   refused("invalid", "expected a whole number, got 1.5", "", function() return dev:zeros { 1.5 } end)
   refused("invalid", "has too many elements", "", function() return dev:zeros { 2 ^ 31, 2 ^ 31 } end)

@@ -103,6 +103,25 @@ tap.test("reductions of every kind", function()
   tap.raises("invalid", "correction", function() return dev:ones { 1 }:var() end)
 end)
 
+tap.test("options without dimensions", function()
+  local t = dev:tensor { { 1, 5, 3 }, { 4, 2, 6 } }
+  for _, verb in ipairs { "var", "std" } do
+    tap.equal(t[verb](t, { correction = 0 }):item(), t[verb](t, nil, { correction = 0 }):item())
+    tap.ok(t[verb](t, { correction = 0 }):item() < t[verb](t):item())
+  end
+  for _, verb in ipairs { "sum", "mean", "prod", "max", "min", "logsumexp", "norm" } do
+    tap.equal(t[verb](t, { keepdim = true }):shape(), { 1, 1 })
+  end
+  tap.equal(t:gt(5):any({ keepdim = true }):shape(), { 1, 1 })
+  tap.equal(t:gt(5):all({ keepdim = true }):shape(), { 1, 1 })
+  tap.equal(t:norm(1, { keepdim = true }):totable(), { { 21 } })
+  tap.equal(t:argmax({ keepdim = true }):totable(), { { 1 }, { 2 } })
+  tap.equal(t:argmin({ keepdim = true }):shape(), { 2, 1 })
+  tap.equal((t:sort { descending = true }):totable(), { { 5, 3, 1 }, { 6, 4, 2 } })
+  tap.equal(t:argsort({ descending = true }):totable(), { { 1, 2, 0 }, { 2, 0, 1 } })
+  tap.equal((t:topk(1, { largest = false })):totable(), { { 1 }, { 2 } })
+end)
+
 tap.test("slices are views, and can be written", function()
   local t = dev:arange { 12 }:reshape(3, 4)
   tap.equal(t[2]:totable(), { 4, 5, 6, 7 })
