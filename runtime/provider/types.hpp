@@ -52,7 +52,7 @@ double rate_of(std::string_view currency, const Rates& rates);  // 0: nobody kno
 // What an answer leaves out. The copies of one question share it; loop thread only.
 struct LeftOut {
   std::int64_t unpriced = 0;            // types that fit as well, whose price was not asked for: a call each
-  std::vector<AskedRegion> unasked;     // those that did not answer, where others did
+  std::vector<AskedRegion> unasked;     // those that did not answer, where others did; or not what things cost
 };
 
 struct OfferQuery {

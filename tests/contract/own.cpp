@@ -38,6 +38,20 @@ TEST_CASE_METHOD(OfAws, "aws: in China's regions prices are in yuan, and on dema
   CHECK(asked("GetProducts") == 0);
 }
 
+TEST_CASE_METHOD(OfAws, "aws: keys that may not ask for prices have offers without, and are told why") {
+  if (!here) return;
+  fault("auth", "GetProducts", 100);
+  OfferQuery query;
+  query.gpu = "T4";
+  query.left_out = std::make_shared<LeftOut>();
+  const auto found = wait(provider->offers(query, {}));
+  if (!found) FAIL(found.error().message);
+  REQUIRE_FALSE(found->empty());
+  for (const Offer& o : *found) CHECK(o.price_micros_per_hour == price_unknown);
+  REQUIRE(query.left_out->unasked.size() == 1);
+  CHECK(query.left_out->unasked.front().problem->message.find("cost is not known: ") != std::string::npos);
+}
+
 TEST_CASE_METHOD(Fake, "what was rented in a region that the settings name no more is watched and released") {
   struct Cloud {
     const char *one, *another;         // regions

@@ -81,7 +81,7 @@ class Region final : public cloud::RegionDriver {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));
     if (query.spot) RILLE_CO_CHECK(co_await learn_spot_prices(fitting, token));
-    else if (currency_ == "USD") co_await learn_prices(fitting, token);  // China's regions are not in that list
+    else if (currency_ == "USD") co_await learn_prices(fitting, query.left_out, token);  // China's regions are not in that list
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
       offer.currency = currency_;
@@ -253,8 +253,9 @@ class Region final : public cloud::RegionDriver {
     co_return success();
   }
 
-  // One call per type. A price that cannot be had stays unknown: under a budget such an offer is not taken.
-  Task<void> learn_prices(std::vector<Offer> fitting, CancelToken token) {
+  // One call per type. A price that cannot be had stays unknown, and why is said: under a budget such an offer is not
+  // taken.
+  Task<void> learn_prices(std::vector<Offer> fitting, std::shared_ptr<LeftOut> left_out, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     std::vector<Together<cloud::Price>> asked;
     std::vector<std::string> types;
@@ -268,6 +269,11 @@ class Region final : public cloud::RegionDriver {
     const auto answers = co_await cloud::in_batches(loop_, std::move(asked), patience_ms, token);
     for (std::size_t i = 0; i < types.size(); ++i)
       if (answers[i] && answers[i]->micros_per_hour != price_unknown) prices_[types[i]] = {now_us, *answers[i]};
+    const auto refused = std::find_if(answers.begin(), answers.end(), [](const auto& a) { return !a; });
+    if (refused == answers.end() || !left_out) co_return;
+    Error why = refused->error();
+    why.message = "what its machines cost is not known: " + why.message;
+    left_out->unasked.push_back({region(), std::move(why)});
   }
 
   Async<Parameters> order_of(CreateRequest request, std::string type, CancelToken token) {

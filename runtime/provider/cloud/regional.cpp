@@ -51,7 +51,8 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
       else unasked.push_back({names[i], named(answers[i].error(), "offers")});
     }
     if (out.empty() && !unasked.empty()) co_return *unasked.back().problem;
-    if (query.left_out) query.left_out->unasked = std::move(unasked);
+    if (query.left_out)  // beside what the regions themselves say
+      std::move(unasked.begin(), unasked.end(), std::back_inserter(query.left_out->unasked));
     std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
       const auto price = [](const Offer& o) { return static_cast<std::uint64_t>(o.price_micros_per_hour); };
       return price(a) < price(b);  // unknown ones last
