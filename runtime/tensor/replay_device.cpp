@@ -135,15 +135,16 @@ void note(const Plan& plan, const Error& error) {
 
 Result<void> run_stretch(device::Executor& executor, const Plan& plan, Stretch& stretch, const Replay& replay,
                          LaneQueue& queue, const PlanCall*& failed) {
+  const auto run_plainly = [&](const Error& why) { // nothing has run: a driver or a library may refuse to capture
+    stretch.plain = true;
+    note(plan, why);
+    return run_calls(executor, plan, stretch, replay, queue, failed);
+  };
   if (!stretch.captured) {
-    RILLE_CHECK(executor.begin_capture());
+    if (const auto begun = executor.begin_capture(); !begun) return run_plainly(begun.error());
     const auto ran = run_calls(executor, plan, stretch, replay, queue, failed);
     auto captured = executor.end_capture();
-    if (!ran || !captured) {                       // nothing has run: a library may refuse to be captured
-      stretch.plain = true;
-      note(plan, ran ? captured.error() : ran.error());
-      return run_calls(executor, plan, stretch, replay, queue, failed);
-    }
+    if (!ran || !captured) return run_plainly(ran ? captured.error() : ran.error());
     stretch.captured = std::move(*captured);
   }
   return executor.replay(*stretch.captured, replay.seed, replay.step);

@@ -189,7 +189,8 @@ TEST_CASE("working memory makes the kept memory give way", "[cuda]") {
 
 TEST_CASE("what cannot be captured goes on plainly", "[cuda]") {
   Options o;
-  o.fail_function = "cuGraphInstantiateWithFlags";
+  o.fail_function = GENERATE("cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags");
+  INFO(o.fail_function);
   o.fail_at = 1;
   o.fail_code = 801;
   const Standin standin(o);
