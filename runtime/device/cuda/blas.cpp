@@ -3,51 +3,20 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "runtime/device/cuda/blas_library.hpp"
 #include "runtime/device/cuda_libraries.hpp"
 
 namespace rille::device::cuda {
 
 namespace {
 
-using Status = int;
-struct Result {                                      // cublasLtMatmulHeuristicResult_t
-  std::uint64_t algorithm[8];
-  std::size_t scratch_bytes;
-  Status state;
-  float waves;
-  int reserved[4];
-};
-constexpr int operation_t = 1, compute_32f = 68, compute_64f = 70, compute_tf32 = 77, real_f32 = 0, real_f64 = 1,
-              real_f16 = 2, real_bf16 = 14;
-constexpr int epilogue_none = 1, epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32, epilogue_before = 128;
-constexpr int desc_transpose_a = 3, desc_transpose_b = 4, desc_epilogue = 7, desc_bias = 8, desc_before = 11,
-              desc_ld_before = 12;
-constexpr int layout_batches = 5, layout_stride = 6;
-constexpr int prefer_scratch = 1, prefer_align_a = 5, prefer_align_b = 6, prefer_align_c = 7, prefer_align_d = 8;
+using namespace lt;
 constexpr std::size_t scratch_most = 32u << 20;
-
-#define RILLE_BLAS(X)                                                                                              \
-  X(create, cublasLtCreate, (void**))                                                                              \
-  X(destroy, cublasLtDestroy, (void*))                                                                             \
-  X(desc_create, cublasLtMatmulDescCreate, (void**, int compute, int scale))                                       \
-  X(desc_destroy, cublasLtMatmulDescDestroy, (void*))                                                              \
-  X(desc_set, cublasLtMatmulDescSetAttribute, (void*, int what, const void* value, std::size_t bytes))             \
-  X(layout_create, cublasLtMatrixLayoutCreate, (void**, int type, std::uint64_t rows, std::uint64_t columns,       \
-                                                std::int64_t ld))                                                  \
-  X(layout_destroy, cublasLtMatrixLayoutDestroy, (void*))                                                          \
-  X(layout_set, cublasLtMatrixLayoutSetAttribute, (void*, int what, const void* value, std::size_t bytes))         \
-  X(prefer_create, cublasLtMatmulPreferenceCreate, (void**))                                                       \
-  X(prefer_destroy, cublasLtMatmulPreferenceDestroy, (void*))                                                      \
-  X(prefer_set, cublasLtMatmulPreferenceSetAttribute, (void*, int what, const void* value, std::size_t bytes))     \
-  X(heuristic, cublasLtMatmulAlgoGetHeuristic, (void* handle, void* desc, void* a, void* b, void* c, void* d,      \
-                                                void* preference, int wanted, Result*, int* found))                \
-  X(matmul, cublasLtMatmul, (void* handle, void* desc, const void* alpha, const void* a, void* layout_a,           \
-                             const void* b, void* layout_b, const void* beta, const void* c, void* layout_c,       \
-                             void* d, void* layout_d, const void* algorithm, void* scratch, std::size_t bytes,     \
-                             CUstream))
+constexpr Status described_badly = -1;
 
 struct Library {
 #define RILLE_MEMBER(name, symbol, parameters) Status(*name) parameters = nullptr;
@@ -192,19 +161,22 @@ bool with_activation(const kernels::cuda::Launcher::Product& p, bool widens, Bla
 
 }  // namespace
 
-bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
+bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s, const char*& why) {
   const auto &a = *p.a, &b = *p.b, &out = *p.out;
   const int r = out.shape.n;
   s.type = type_of(a.dtype);
   s.type_d = type_of(out.dtype);
   const bool widens = is_half(a.dtype) && out.dtype == DType::f32;
+  why = "it does not multiply these types";
   if (s.type < 0 || b.dtype != a.dtype || (out.dtype != a.dtype && !widens)) return false;
+  why = "a matrix does not lie in rows or columns";
   std::int64_t rows = out.shape[r - 2];
   const std::int64_t columns = out.shape[r - 1];
   s.k = a.shape[r - 1];
   Matrix left, right, result;
   if (!read(a, rows, s.k, left) || !read(b, s.k, columns, right) || !read(out, rows, columns, result)) return false;
   if (result.flipped) return false;
+  why = "batches do not lie at equal distances";
   std::int64_t of_a = 0, of_b = 0, of_out = 0;
   if (!batches_of(a, out, s.batches, of_a) || !batches_of(b, out, s.batches, of_b) ||
       !batches_of(out, out, s.batches, of_out))
@@ -214,6 +186,7 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
     rows *= std::exchange(s.batches, 1);
   }
   if (s.batches > 0x7fffffff) return false;
+  why = "it does not add such a bias";
   s.bias = p.bias && p.bias->data;
   if (s.bias) {
     const auto& v = *p.bias;
@@ -235,6 +208,7 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
   s.stride_d = s.batches == 1 ? 0 : of_out;
   s.accumulate = p.accumulate;
   s.tf32 = p.tf32 && a.dtype == DType::f32;
+  why = "it does not make this activation of such a product";
   if (s.bias) s.epilogue = epilogue_bias;
   if (p.activation != kernels::Activation::none && !with_activation(p, widens, s)) return false;
   s.align_a = alignment(b.data);
@@ -244,11 +218,39 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s) {
 }
 
 bool Blas::ready() {
-  if (tried_) return handle_ != nullptr;
+  if (tried_) {
+    if (!handle_) why_ = why_not_;
+    return handle_ != nullptr;
+  }
   tried_ = true;
-  if (left_out(CudaPart::cublaslt) || !library().whole || library().create(&handle_) != 0) handle_ = nullptr;
+  if (left_out(CudaPart::cublaslt)) {
+    why_not_ = "RILLE_CUDA_WITHOUT leaves it out";
+  } else if (!library().whole) {
+    const auto& loaded = load_part(CudaPart::cublaslt);
+    why_not_ = loaded.handle ? "it lacks a function" : loaded.why;
+  } else if (const Status said = library().create(&handle_)) {
+    why_not_ = "cublasLtCreate: status " + std::to_string(said);
+    handle_ = nullptr;
+  }
+  why_ = why_not_;
   return handle_ != nullptr;
 }
+
+namespace {
+
+std::string no_algorithm(const BlasShape& s, Status said) {
+  char text[320];
+  std::snprintf(text, sizeof text,
+                "no algorithm (status %d) for m %lld, n %lld, k %lld, %lld batches, types %d and %d, rows of %lld, "
+                "%lld and %lld%s%s, epilogue %d, aligned to %u, %u and %u bytes", said, static_cast<long long>(s.m),
+                static_cast<long long>(s.n), static_cast<long long>(s.k), static_cast<long long>(s.batches), s.type,
+                s.type_d, static_cast<long long>(s.lda), static_cast<long long>(s.ldb), static_cast<long long>(s.ldd),
+                s.transpose_a ? ", a turned" : "", s.transpose_b ? ", b turned" : "", s.epilogue, s.align_a, s.align_b,
+                s.align_d);
+  return text;
+}
+
+}  // namespace
 
 Blas::~Blas() { if (handle_) library().destroy(handle_); }
 
@@ -265,11 +267,14 @@ const Blas::Plan* Blas::plan(const BlasShape& s, const kernels::cuda::Launcher::
     d.prefer(s);
     Result result{};
     int count = 0;
-    plan.good = d.good && !d.l.heuristic(handle_, d.desc, d.a, d.b, d.d, d.d, d.preference, 1, &result, &count) &&
-                count == 1 && result.state == 0 && result.scratch_bytes <= scratch_most;
+    const Status said = d.good ? d.l.heuristic(handle_, d.desc, d.a, d.b, d.d, d.d, d.preference, 1, &result, &count)
+                               : described_badly;
+    plan.good = said == 0 && count == 1 && result.state == 0 && result.scratch_bytes <= scratch_most;
+    if (!plan.good) plan.why = no_algorithm(s, said ? said : result.state);
     std::memcpy(plan.algorithm, result.algorithm, sizeof plan.algorithm);
     plan.scratch_bytes = result.scratch_bytes;
   }
+  if (!plan.good) why_ = plan.why;
   return plan.good ? &plan : nullptr;
 }
 
@@ -277,14 +282,17 @@ bool Blas::run(const BlasShape& s, const Plan& plan, const kernels::cuda::Launch
                CUstream stream) {
   Described d(s);
   d.point(s, p);
+  why_ = "its descriptions could not be made";
   if (!d.good) return false;
   const float one = 1, none = 0;
   const double one_wide = 1, none_wide = 0;
   const bool wide = s.type == real_f64;
   const void* alpha = wide ? static_cast<const void*>(&one_wide) : &one;
   const void* beta = s.accumulate ? alpha : wide ? static_cast<const void*>(&none_wide) : &none;
-  return d.l.matmul(handle_, d.desc, alpha, p.b->data, d.a, p.a->data, d.b, beta, p.out->data, d.d, p.out->data, d.d,
-                    plan.algorithm, scratch, plan.scratch_bytes, stream) == 0;
+  const Status said = d.l.matmul(handle_, d.desc, alpha, p.b->data, d.a, p.a->data, d.b, beta, p.out->data, d.d,
+                                 p.out->data, d.d, plan.algorithm, scratch, plan.scratch_bytes, stream);
+  if (said) why_ = "cublasLtMatmul: status " + std::to_string(said);
+  return said == 0;
 }
 
 }  // namespace rille::device::cuda

@@ -31,24 +31,27 @@ struct BlasShape {
   unsigned align_a = 0, align_b = 0, align_d = 0;    // of the addresses, in bytes
 };
 
-// false: the library cannot read these views as they lie.
-bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& shape);
+// false: the library cannot read these views as they lie; why.
+bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& shape, const char*& why);
 
 class Blas {
  public:
   ~Blas();
   struct Plan {
     bool good = false;
+    std::string why;                                 // not good
     std::uint64_t algorithm[8] = {};
     std::size_t scratch_bytes = 0;
   };
-  // null: no library, or it has nothing for this shape. The context is current.
+  // null: no library, or it has nothing for this shape. why() tells. The context is current.
   const Plan* plan(const BlasShape& shape, const kernels::cuda::Launcher::Product& p);
   bool run(const BlasShape& shape, const Plan& plan, const kernels::cuda::Launcher::Product& p, void* scratch,
            CUstream stream);
+  const char* why() const { return why_.c_str(); }   // of what was declined last
 
  private:
   bool ready();
+  std::string why_, why_not_;                        // why_not_: there is none
   void* handle_ = nullptr;
   bool tried_ = false;
   std::unordered_map<std::string, Plan> plans_;

@@ -1,11 +1,18 @@
 // Captured sequences: the driver's graphs.
+#include <utility>
+
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
 
 namespace rille::device::cuda {
 
-// Of this thread only: others may allocate meanwhile.
+// Of this thread only: others may allocate meanwhile. The pieces of an operation's working memory may have come from
+// several blocks until now, each too small for all; in a capture they come from one, since nothing can be allocated.
 bool Card::begin_capture(Failure& f) {
+  if (alive(f) && scratch_wanted > (scratch ? scratch->bytes : 0)) {
+    Failure ignored;                                 // then the capture fails, and says why
+    if (auto grown = allocate_block(scratch_wanted, ignored)) scratch = std::move(grown);
+  }
   if (!alive(f) || !ok(driver.cuStreamBeginCapture(captures, cu::capture_thread_local), "capturing", f)) return false;
   capturing = true;
   return true;

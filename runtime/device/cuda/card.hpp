@@ -7,15 +7,17 @@
 // after it waits for it. A third stream only captures: nothing ever runs on it, and other threads may use the first two
 // meanwhile. Streams of users are ordered by whoever asks for them (streams.cpp).
 //
-// Locks: `mutex` guards marks, uploads and what another card sends; `streams_mutex` users' streams. The rest belongs to
-// the lane.
+// Locks: `mutex` guards marks, uploads and what another card sends; `streams_mutex` users' streams; `declined_mutex`
+// what libraries declined. The rest belongs to the lane.
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/launcher.hpp"
@@ -83,6 +85,8 @@ struct Card {
   bool tell_misfit(Failure& f) const;
   bool allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f);
   std::shared_ptr<Block> allocate_block(std::size_t bytes, Failure& f);
+  void fall_back(const char* library, const char* operation, const char* why);
+  void fallbacks(void (*each)(void* to, const Fallback*), void* to);                 // any thread
   bool set_key(std::uint64_t seed, std::uint64_t step, Failure& f);
 
   // -- captures (capture.cpp)
@@ -125,6 +129,7 @@ struct Card {
   std::vector<CUmodule> modules;                     // of kernels::cuda::images, as far as they were needed
   std::unordered_map<const void*, KernelHandle> kernels_by_name;       // texts live as long as the plug-in
   std::shared_ptr<Block> scratch;
+  std::size_t scratch_wanted = 0;                    // of one operation, the most so far
   std::unique_ptr<Blas> blas = std::make_unique<Blas>();
   std::unique_ptr<Fft> fft = std::make_unique<Fft>();
   std::unique_ptr<Dnn> dnn = std::make_unique<Dnn>();
@@ -133,6 +138,9 @@ struct Card {
   std::vector<CUcontext> met;                        // cards that it has sent to
   std::mutex streams_mutex;
   std::vector<CUstream> streams, idle_streams;       // all of users', and those of them that nobody holds
+  struct Declined { std::int64_t calls = 0; std::string why; };
+  std::mutex declined_mutex;
+  std::map<std::pair<std::string, std::string>, Declined> declined;    // by library and operation
 
  private:
   bool make_streams(Failure& f);

@@ -130,9 +130,11 @@ bool choose(const DnnShape& s, const Choice* choices, int count, Dnn::Plan& plan
     const bool exact = c.math == math_fma || c.math == math_default;
     const bool allowed = math_of(s) == math_fma ? exact : c.math != math_converts;
     if (c.status != 0 || c.determinism != deterministic || !allowed || c.bytes > scratch_most) continue;
-    plan = {true, c.algorithm, math_of(s) == math_fma ? math_fma : c.math, c.bytes};
+    plan = {true, "", c.algorithm, math_of(s) == math_fma ? math_fma : c.math, c.bytes};
     return true;
   }
+  plan.why = "of " + std::to_string(count) + " algorithms none gives the same bits each time, is exact enough, and "
+             "wants at most 256 MiB";
   return false;
 }
 
@@ -159,11 +161,19 @@ bool dnn_shape(const Convolved& c, DnnShape& s) {
 }
 
 bool Dnn::ready(bool may_make) {
+  why_ = "RILLE_CUDA_WITHOUT leaves it out";
   if (left_out(CudaPart::cudnn)) return false;
   if (!tried_ && may_make) {
     tried_ = true;
-    if (!library().whole || library().cudnnCreate(&handle_) != 0) handle_ = nullptr;
+    if (!library().whole) {
+      const auto& loaded = load_part(CudaPart::cudnn);
+      why_not_ = loaded.handle ? "it lacks a function" : loaded.why;
+    } else if (const int said = library().cudnnCreate(&handle_)) {
+      why_not_ = "cudnnCreate: status " + std::to_string(said);
+      handle_ = nullptr;
+    }
   }
+  why_ = why_not_;
   return handle_ != nullptr;
 }
 
@@ -176,7 +186,11 @@ const Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
   const int single[] = {int(s.what), s.type, s.weight_format, s.groups, s.tf32};
   add(single), add(s.x), add(s.x_step), add(s.y), add(s.y_step), add(s.weight);
   add(s.stride), add(s.padding), add(s.dilation);
-  if (const auto found = plans_.find(key); found != plans_.end()) return found->second.good ? &found->second : nullptr;
+  if (const auto found = plans_.find(key); found != plans_.end()) {
+    why_ = found->second.why;
+    return found->second.good ? &found->second : nullptr;
+  }
+  why_ = "its first use came in a capture";
   if (!may_make) return nullptr;
   Plan& plan = plans_[key];
   Described d(s, math_of(s));
@@ -192,13 +206,21 @@ const Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
                                                                        algorithms_max, &count, choices)
                        : l.cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, d.x, d.y, d.how, d.weight,
                                                                          algorithms_max, &count, choices);
-  return said == 0 && choose(s, choices, count, plan) ? &plan : nullptr;
+  if (said) plan.why = "no algorithm: status " + std::to_string(said);
+  const bool good = said == 0 && choose(s, choices, count, plan);
+  why_ = plan.why;
+  return good ? &plan : nullptr;
 }
 
 bool Dnn::run(const DnnShape& s, const Plan& plan, const Convolved& c, void* scratch, CUstream stream) {
   Described d(s, plan.math);
   const Library& l = d.l;
+  why_ = "its descriptions could not be made";
   if (!d.good || l.cudnnSetStream(handle_, stream) != 0) return false;
+  const auto ran = [&](const char* what, int said) {
+    if (said) why_ = std::string(what) + ": status " + std::to_string(said);
+    return said == 0;
+  };
   const float one = 1, none = 0;
   const double one_wide = 1, none_wide = 0;
   const bool wide = s.type == real_f64;
@@ -207,17 +229,20 @@ bool Dnn::run(const DnnShape& s, const Plan& plan, const Convolved& c, void* scr
   const std::size_t bytes = plan.scratch_bytes;
   switch (s.what) {
     case Convolved::forward:
-      if (l.cudnnConvolutionForward(handle_, alpha, d.x, c.x->data, d.weight, c.weight->data, d.how, plan.algorithm,
-                                    scratch, bytes, beta, d.y, c.y->data) != 0)
+      if (!ran("cudnnConvolutionForward",
+               l.cudnnConvolutionForward(handle_, alpha, d.x, c.x->data, d.weight, c.weight->data, d.how,
+                                         plan.algorithm, scratch, bytes, beta, d.y, c.y->data)))
         return false;
       return !c.bias || !c.bias->data ||
-             l.cudnnAddTensor(handle_, alpha, d.bias, c.bias->data, alpha, d.y, c.y->data) == 0;
+             ran("cudnnAddTensor", l.cudnnAddTensor(handle_, alpha, d.bias, c.bias->data, alpha, d.y, c.y->data));
     case Convolved::input_grad:
-      return l.cudnnConvolutionBackwardData(handle_, alpha, d.weight, c.weight->data, d.y, c.y->data, d.how,
-                                            plan.algorithm, scratch, bytes, beta, d.x, c.x->data) == 0;
+      return ran("cudnnConvolutionBackwardData",
+                 l.cudnnConvolutionBackwardData(handle_, alpha, d.weight, c.weight->data, d.y, c.y->data, d.how,
+                                                plan.algorithm, scratch, bytes, beta, d.x, c.x->data));
     default:
-      return l.cudnnConvolutionBackwardFilter(handle_, alpha, d.x, c.x->data, d.y, c.y->data, d.how, plan.algorithm,
-                                              scratch, bytes, beta, d.weight, c.weight->data) == 0;
+      return ran("cudnnConvolutionBackwardFilter",
+                 l.cudnnConvolutionBackwardFilter(handle_, alpha, d.x, c.x->data, d.y, c.y->data, d.how,
+                                                  plan.algorithm, scratch, bytes, beta, d.weight, c.weight->data));
   }
 }
 

@@ -78,16 +78,20 @@ class Dnn {
   ~Dnn();
   struct Plan {
     bool good = false;
+    std::string why;                                 // not good
     int algorithm = 0, math = 0;
     std::size_t scratch_bytes = 0;
   };
-  // null: no library, or it has nothing for this. `may_make`: a first use allocates. The context is current.
+  // null: no library, or it has nothing for this; why() tells. `may_make`: a first use allocates. The context is
+  // current.
   const Plan* plan(const DnnShape& shape, bool may_make);
   bool run(const DnnShape& shape, const Plan& plan, const kernels::cuda::Launcher::Convolved& c, void* scratch,
            CUstream stream);
+  const char* why() const { return why_.c_str(); }   // of what was declined last
 
  private:
   bool ready(bool may_make);
+  std::string why_, why_not_;                        // why_not_: there is none
   void* handle_ = nullptr;
   bool tried_ = false;
   std::unordered_map<std::string, Plan> plans_;

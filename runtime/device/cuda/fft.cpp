@@ -38,12 +38,24 @@ const Library& library() {
 Fft::~Fft() { for (const auto& [key, plan] : plans_) if (plan.handle >= 0) library().cufftDestroy(plan.handle); }
 
 const Fft::Plan* Fft::plan(const kernels::cuda::Launcher::Fourier& f, bool may_make) {
-  if (left_out(CudaPart::cufft) || (f.inner > 1 && f.outer > runs_max)) return nullptr;
+  why_ = "RILLE_CUDA_WITHOUT leaves it out";
+  if (left_out(CudaPart::cufft)) return nullptr;
+  why_ = "the numbers lie too scattered";
+  if (f.inner > 1 && f.outer > runs_max) return nullptr;
   const std::int64_t batch = f.inner > 1 ? f.inner : f.outer;
   const std::int64_t numbers[] = {f.n, f.inner, batch, f.wide};
   const std::string key(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  why_ = "it makes no plan of " + std::to_string(f.n) + " numbers";
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second.good ? &found->second : nullptr;
-  if (!may_make || plans_.size() >= plans_max || !library().whole) return nullptr;
+  if (!library().whole) {
+    const auto& loaded = load_part(CudaPart::cufft);
+    why_ = loaded.handle ? "it lacks a function" : loaded.why;
+    return nullptr;
+  }
+  if (!may_make || plans_.size() >= plans_max) {
+    why_ = may_make ? "there are plans enough" : "its first use came in a capture";
+    return nullptr;
+  }
   const Library& l = library();
   Plan& made = plans_[key];
   long long n = f.n;

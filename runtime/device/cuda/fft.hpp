@@ -37,11 +37,13 @@ class Fft {
     std::size_t scratch_bytes = 0;
     bool good = false;
   };
-  // null: no library, or it has nothing for this. `may_make`: a plan allocates. The context is current.
+  // null: no library, or it has nothing for this; why() tells. `may_make`: a plan allocates. The context is current.
   const Plan* plan(const kernels::cuda::Launcher::Fourier& f, bool may_make);
   bool run(const Plan& plan, const kernels::cuda::Launcher::Fourier& f, void* scratch, CUstream stream);
+  const char* why() const { return why_.c_str(); }   // of what was declined last
 
  private:
+  std::string why_;
   std::unordered_map<std::string, Plan> plans_;
 };
 

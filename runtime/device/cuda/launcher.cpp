@@ -29,8 +29,10 @@ constexpr unsigned shared_default = 48u << 10;
 // For one operation.
 class CardLauncher final : public kernels::cuda::Launcher {
  public:
-  CardLauncher(Card& card, const kernels::Call& call, Failure& f) : card_(card), call_(call), f_(f) {}
+  CardLauncher(Card& card, const char* operation, const kernels::Call& call, Failure& f)
+      : card_(card), operation_(operation), call_(call), f_(f) {}
   bool good() const { return good_; }
+  std::size_t asked() const { return asked_; }       // of scratch()
 
   void launch(const char* kernel, kernels::cuda::Grid grid, kernels::cuda::Grid block, unsigned shared_bytes,
               void** arguments) override {
@@ -61,6 +63,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
   // that were given it may not have run.
   void* scratch(std::size_t bytes) override {
     bytes = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
+    asked_ += bytes;
     auto& block = card_.scratch;
     if (good_ && (!block || used_ + bytes > block->bytes)) {
       if (card_.capturing) {
@@ -69,7 +72,8 @@ class CardLauncher final : public kernels::cuda::Launcher {
         return nullptr;
       }
       retired_.push_back(block);
-      auto grown = card_.allocate_block(std::max(used_ + bytes, block ? 2 * block->bytes : std::size_t(1) << 20), f_);
+      auto grown = card_.allocate_block(std::max({used_ + bytes, card_.scratch_wanted,
+                                                  block ? 2 * block->bytes : std::size_t(1) << 20}), f_);
       good_ = grown != nullptr;
       if (grown) block = std::move(grown);
       used_ = 0;
@@ -90,16 +94,20 @@ class CardLauncher final : public kernels::cuda::Launcher {
   int architecture() const override { return card_.architecture; }
   bool product(const Product& p) override {
     BlasShape shape;
-    if (!good_ || !blas_shape(p, shape)) return false;
+    const char* why = "";
+    if (!good_) return false;
+    if (!blas_shape(p, shape, why)) return declined("cuBLASLt", why);
     const auto* plan = card_.blas->plan(shape, p);
-    if (!plan) return false;
+    if (!plan) return declined("cuBLASLt", card_.blas->why());
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
-    return good_ && card_.blas->run(shape, *plan, p, memory, card_.stream());
+    return good_ && (card_.blas->run(shape, *plan, p, memory, card_.stream()) ||
+                     declined("cuBLASLt", card_.blas->why()));
   }
   // In place: what fails half-way cannot be done again.
   bool transform(const Fourier& f) override {
-    const auto* plan = good_ ? card_.fft->plan(f, !card_.capturing) : nullptr;
-    if (!plan) return false;
+    if (!good_) return false;
+    const auto* plan = card_.fft->plan(f, !card_.capturing);
+    if (!plan) return declined("cuFFT", card_.fft->why());
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
     good_ = good_ && (card_.fft->run(*plan, f, memory, card_.stream()) ||
                       refuse(f_, int(ErrorKind::device), "RILLE_CUDA_WITHOUT=cufft leaves the library out",
@@ -108,19 +116,25 @@ class CardLauncher final : public kernels::cuda::Launcher {
   }
   bool convolve(const Convolved& c) override {
     DnnShape shape;
-    if (!good_ || !dnn_shape(c, shape)) return false;
+    if (!good_) return false;
+    if (!dnn_shape(c, shape)) return declined("cuDNN", "it does not read these types, or tensors that lie so");
     const auto* plan = card_.dnn->plan(shape, !card_.capturing);
-    if (!plan) return false;
+    if (!plan) return declined("cuDNN", card_.dnn->why());
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
-    return good_ && card_.dnn->run(shape, *plan, c, memory, card_.stream());
+    return good_ && (card_.dnn->run(shape, *plan, c, memory, card_.stream()) || declined("cuDNN", card_.dnn->why()));
   }
 
  private:
+  bool declined(const char* library, const char* why) {
+    card_.fall_back(library, operation_, why);
+    return false;
+  }
   Card& card_;
+  const char* operation_;
   const kernels::Call& call_;
   Failure& f_;
   bool good_ = true;
-  std::size_t used_ = 0;
+  std::size_t used_ = 0, asked_ = 0;
   std::vector<std::shared_ptr<Block>> retired_;      // what this operation was given before
 };
 
@@ -194,9 +208,25 @@ bool Card::run(const char* kernel, const kernels::Call& call, Failure& f) {
     return refuse(f, int(ErrorKind::device), "run this part on the CPU: rille.device(\"cpu\")",
                   "%s has no CUDA kernel in this build", kernel);
   }
-  CardLauncher launcher(*this, call, f);
+  CardLauncher launcher(*this, kernel, call, f);
   launch(call, launcher);
+  if (!capturing) scratch_wanted = std::max(scratch_wanted, launcher.asked());
   return launcher.good();
+}
+
+void Card::fall_back(const char* library, const char* operation, const char* why) {
+  const std::lock_guard lock(declined_mutex);
+  const auto [found, fresh] = declined.try_emplace({library, operation});
+  if (fresh) found->second.why = why;
+  if (fresh || !capturing) ++found->second.calls;    // a capture's calls were plain ones before
+}
+
+void Card::fallbacks(void (*each)(void* to, const Fallback*), void* to) {
+  const std::lock_guard lock(declined_mutex);
+  for (const auto& [which, d] : declined) {
+    const Fallback row{which.first.c_str(), which.second.c_str(), d.why.c_str(), d.calls};
+    each(to, &row);
+  }
 }
 
 }  // namespace rille::device::cuda

@@ -238,6 +238,8 @@ bool trace_stop(Card* card, void (*each)(void*, const TraceRecord*), void* to, F
   return stop_trace(*card, each, to, *f);
 }
 
+void fallbacks(Card* card, void (*each)(void*, const Fallback*), void* to) { card->fallbacks(each, to); }
+
 // -- users' kernels
 Function* load(Card* card, const void* image, const char* name, Failure* f) {
   const Current current(*card);
@@ -397,6 +399,7 @@ const Table table = [] {
   t.trace_start = trace_start;
   t.trace_call = trace_mark;
   t.trace_stop = trace_stop;
+  t.fallbacks = fallbacks;
   t.load = load;
   t.unload = unload;
   t.set_constant = set_constant;

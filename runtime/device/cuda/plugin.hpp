@@ -67,6 +67,12 @@ struct TraceRecord {
   std::int64_t ns, bytes;                   // bytes: of a copy or a fill
 };
 
+// Where a library declined, or is not there, and Rille's own kernel was launched instead.
+struct Fallback {
+  const char *library, *operation, *why;    // why: the first time
+  std::int64_t calls;                       // a replay's are not counted
+};
+
 struct Table {
   std::uint32_t struct_size = sizeof(Table);
 
@@ -103,6 +109,8 @@ struct Table {
   bool (*trace_start)(Card*, Failure*) = nullptr;
   void (*trace_call)(Card*, std::uint64_t call) = nullptr;                   // from here on; 0: nobody's
   bool (*trace_stop)(Card*, void (*each)(void* to, const TraceRecord*), void* to, Failure*) = nullptr;
+
+  void (*fallbacks)(Card*, void (*each)(void* to, const Fallback*), void* to) = nullptr;   // any
 
   // To another card's memory: after what this card was given, and after the other's work that `stamp` covers, before
   // what the other is given from now on. This card's lane.

@@ -260,6 +260,7 @@ API cuCtxPopCurrent_v2(CUcontext*) { contexts.pop_back(); return cu::success; }
 API cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) { *can = world().options.peers; return cu::success; }
 API cuCtxEnablePeerAccess(CUcontext, unsigned flags) {
   ENTER();
+  if (captures()) return cu::capture_unsupported;
   if (flags || !w.options.peers) return cu::invalid_value;
   ++w.report.peers_enabled;
   return cu::success;
@@ -277,9 +278,14 @@ API cuMemAlloc_v2(CUdeviceptr* p, std::size_t bytes) {
   *p = reinterpret_cast<CUdeviceptr>(w.allocate(bytes, contexts.back()));
   return *p ? cu::success : cu::out_of_memory;
 }
-API cuMemFree_v2(CUdeviceptr p) { ENTER(); return w.free(std::uintptr_t(p)) ? cu::success : cu::invalid_value; }
+API cuMemFree_v2(CUdeviceptr p) {
+  ENTER();
+  if (captures()) return cu::capture_unsupported;
+  return w.free(std::uintptr_t(p)) ? cu::success : cu::invalid_value;
+}
 API cuMemHostAlloc(void** p, std::size_t bytes, unsigned) {
   ENTER();
+  if (captures()) return cu::capture_unsupported;
   Range range{std::make_unique<char[]>(bytes), bytes, false};
   *p = range.bytes.get();
   w.pinned[std::uintptr_t(*p)] = std::move(range);
@@ -288,6 +294,7 @@ API cuMemHostAlloc(void** p, std::size_t bytes, unsigned) {
 }
 API cuMemFreeHost(void* p) {
   ENTER();
+  if (captures()) return cu::capture_unsupported;
   const auto found = w.pinned.find(std::uintptr_t(p));
   if (found == w.pinned.end()) return cu::invalid_value;
   w.report.pinned_bytes -= std::int64_t(found->second.size);
@@ -468,6 +475,7 @@ API cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
 // What nvrtc.cpp makes: a user's kernel, compiled for the CPU. Anything else: the build's own kernels.
 API cuModuleLoadData(CUmodule* m, const void* image) {
   ENTER();
+  if (captures()) return cu::capture_unsupported;
   auto made = std::make_unique<Module>();
   const char* const text = static_cast<const char*>(image);
   if (std::strncmp(text, "\x7f" "ELFstandin:", 12) == 0) {

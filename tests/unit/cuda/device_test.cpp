@@ -145,6 +145,31 @@ TEST_CASE("a captured sequence keeps the working memory that it was captured wit
   CHECK(standin.report().graph_launches == 6);
 }
 
+// The pieces of a sort's memory: the first run's come from more than one block, and the next one is captured.
+TEST_CASE("an operation is captured after one plain run of it, whatever memory it wants", "[cuda]") {
+  const Standin standin;
+  const auto dev = standin.device();
+  auto& executor = *dev->executor();
+  constexpr std::int64_t n = 300'000;
+  std::vector<float> values(n);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float((i * 7919) % values.size());
+  const auto x = get(dev->allocate(n * 4)), y = get(dev->allocate(n * 4)), where = get(dev->allocate(n * 8));
+  get(dev->upload(x, values.data(), n * 4));
+  const kernels::View in[] = {{x.data(), DType::f32, dims({n}), dims({1})}};
+  const kernels::View out[] = {{y.data(), DType::f32, dims({n}), dims({1})},
+                               {where.data(), DType::i64, dims({n}), dims({1})}};
+  const kernels::Attrs attrs;
+  const kernels::Call call{in, 1, out, 2, &attrs};
+  get(executor.run("sort", call));
+  get(executor.begin_capture());
+  get(executor.run("sort", call));
+  const auto captured = get(executor.end_capture());
+  get(executor.replay(*captured, 1, 1));
+  get(dev->download(values.data(), y.data(), n * 4));
+  CHECK((values[0] == 0 && values[n - 1] == n - 1));
+  CHECK(std::string(standin.report().wrong) == "");
+}
+
 TEST_CASE("an argument that a compiled function writes is written", "[cuda]") {
   const Standin standin;
   const auto g = standin.graph();

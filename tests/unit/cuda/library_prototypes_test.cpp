@@ -1,9 +1,10 @@
-// The prototypes, numbers and records of CUPTI, cuFFT and cuDNN as declared in runtime/device/cuda, beside NVIDIA's
-// headers where there are such. Checked by compiling.
+// The prototypes, numbers and records of CUPTI, cuFFT, cuDNN and cuBLASLt as declared in runtime/device/cuda, beside
+// NVIDIA's headers where there are such. Checked by compiling.
 #include <catch2/catch.hpp>
 
-#if __has_include(<cupti.h>) && __has_include(<cudnn.h>) && __has_include(<cufft.h>)
+#if __has_include(<cupti.h>) && __has_include(<cudnn.h>) && __has_include(<cufft.h>) && __has_include(<cublasLt.h>)
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#include <cublasLt.h>
 #include <cudnn.h>
 #include <cufft.h>
 #include <cupti.h>
@@ -12,6 +13,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "runtime/device/cuda/blas_library.hpp"
 #include "runtime/device/cuda/dnn.hpp"
 #include "runtime/device/cuda/fft.hpp"
 #include "runtime/device/cuda/trace.hpp"
@@ -98,11 +100,50 @@ RILLE_CHOICE(cudnnConvolutionFwdAlgoPerf_t)
 RILLE_CHOICE(cudnnConvolutionBwdDataAlgoPerf_t)
 RILLE_CHOICE(cudnnConvolutionBwdFilterAlgoPerf_t)
 
+// -- cuBLASLt. A layout's sizes and a pointer's attribute are told as bytes: their widths are compared, too.
+namespace lt = cuda::lt;
+struct OursLt {
+#define RILLE_MEMBER(name, symbol, parameters) int(*name) parameters;
+  using Result = lt::Result;
+  RILLE_BLAS(RILLE_MEMBER)
+#undef RILLE_MEMBER
+};
+#define RILLE_SAME_LT(name, symbol, parameters) \
+  static_assert(Same<decltype(OursLt::name), decltype(&::symbol)>::value, "not as NVIDIA's header: " #symbol);
+RILLE_BLAS(RILLE_SAME_LT)
+static_assert(sizeof(lt::Result) == sizeof(cublasLtMatmulHeuristicResult_t));
+RILLE_AT(lt::Result, algorithm, cublasLtMatmulHeuristicResult_t, algo)
+RILLE_AT(lt::Result, scratch_bytes, cublasLtMatmulHeuristicResult_t, workspaceSize)
+RILLE_AT(lt::Result, state, cublasLtMatmulHeuristicResult_t, state)
+static_assert(lt::operation_t == CUBLAS_OP_T && lt::compute_32f == CUBLAS_COMPUTE_32F &&
+              lt::compute_64f == CUBLAS_COMPUTE_64F && lt::compute_tf32 == CUBLAS_COMPUTE_32F_FAST_TF32 &&
+              lt::real_f32 == CUDA_R_32F && lt::real_f64 == CUDA_R_64F && lt::real_f16 == CUDA_R_16F &&
+              lt::real_bf16 == CUDA_R_16BF);
+static_assert(lt::epilogue_none == CUBLASLT_EPILOGUE_DEFAULT && lt::epilogue_relu == CUBLASLT_EPILOGUE_RELU &&
+              lt::epilogue_bias == CUBLASLT_EPILOGUE_BIAS && lt::epilogue_gelu == CUBLASLT_EPILOGUE_GELU &&
+              (lt::epilogue_gelu | lt::epilogue_before) == CUBLASLT_EPILOGUE_GELU_AUX &&
+              (lt::epilogue_gelu | lt::epilogue_before | lt::epilogue_bias) == CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+static_assert(lt::desc_transpose_a == CUBLASLT_MATMUL_DESC_TRANSA &&
+              lt::desc_transpose_b == CUBLASLT_MATMUL_DESC_TRANSB &&
+              lt::desc_epilogue == CUBLASLT_MATMUL_DESC_EPILOGUE &&
+              lt::desc_bias == CUBLASLT_MATMUL_DESC_BIAS_POINTER &&
+              lt::desc_before == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER &&
+              lt::desc_ld_before == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD &&
+              lt::layout_batches == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
+              lt::layout_stride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET &&
+              lt::prefer_scratch == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES &&
+              lt::prefer_align_a == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
+              lt::prefer_align_b == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES &&
+              lt::prefer_align_c == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES &&
+              lt::prefer_align_d == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+
 }  // namespace
 
-TEST_CASE("CUPTI, cuFFT and cuDNN are declared as NVIDIA's headers declare them", "[cuda]") { SUCCEED("it compiled"); }
+TEST_CASE("CUPTI, cuFFT, cuDNN and cuBLASLt are declared as NVIDIA's headers declare them", "[cuda]") {
+  SUCCEED("it compiled");
+}
 #else
-TEST_CASE("CUPTI, cuFFT and cuDNN are declared as NVIDIA's headers declare them", "[cuda]") {
+TEST_CASE("CUPTI, cuFFT, cuDNN and cuBLASLt are declared as NVIDIA's headers declare them", "[cuda]") {
   WARN("no headers here: not compared");
 }
 #endif
