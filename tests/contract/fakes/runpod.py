@@ -40,6 +40,7 @@ def problem(status, detail, errors=None, headers=None):
 class Runpod(GraphQL, Fake):
     name, notice, end = "runpod", 0.0, 0.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="ending")
+    ENDS, disk_price = "deletePod", 0.1
     CREATES = ("createPod", "podFindAndDeployOnDemand", "podRentInterruptable")
     TYPES = [
         Type("NVIDIA RTX A4000", "RTX A4000", 8, 16, 6, 24, 250_000, 140_000),
