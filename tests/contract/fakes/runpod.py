@@ -191,6 +191,9 @@ class Runpod(GraphQL, Fake):
         disk = (p.get("mounts") or {}).get("persistent") or ({"size": p["volumeInGb"]} if p.get("volumeInGb") else None)
         if disk:
             self.world.attach("disk", "volume-" + m.id, {"rille-name": name}, m.id, True, size=disk["size"])
+        inside = p.get("disk") or p.get("containerDiskInGb")
+        if inside:  # a part of the pod, and of its bill
+            self.world.attach("disk", "container-" + m.id, {}, m.id, True, False, size=inside, inside=True)
         return m
 
     def reclaim(self, machine, in_seconds):

@@ -228,7 +228,7 @@ class Case(unittest.TestCase):
             self.assertTrue(0 <= m["bills"][part] - hours < 2, (part, m))
         sized = [price for _, _, price in m["parts"]["disk"] if price]
         self.assertTrue(all(round(price) % 100_000 == 0 for price in sized), sized)  # whole gigabytes
-        self.equal(bool(sized), kind not in ("lambda", "kubernetes", "runpod"), (kind, m))
+        self.equal(bool(sized), kind not in ("lambda", "kubernetes"), (kind, m))
         self.assertTrue(all(price == 10_000 for _, _, price in m["parts"]["address"]), m)
         self.equal(m["bills"]["machine"], m["bill"])
 

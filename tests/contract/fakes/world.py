@@ -157,7 +157,8 @@ class Machine:
         out, prices = dict(disk=[], address=[]), self.world.prices
         for t in self.world.things.values():
             if t.of == self.id and t.kind in out:
-                out[t.kind].append((t.created, t.ended, self.world.hourly(t.kind, t.facts)))
+                to = self.billed()[1] if t.facts.get("inside") else t.ended
+                out[t.kind].append((t.created, to, self.world.hourly(t.kind, t.facts)))
         if self.addresses:
             out["address"].append((self.created, self.ended, self.addresses * prices["address"] * 1e6))
         return out
