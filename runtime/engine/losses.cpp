@@ -12,6 +12,8 @@
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 #include "runtime/lease/ledger.hpp"
+#include "runtime/lease/parts.hpp"
+#include "runtime/provider/lifetime.hpp"
 
 namespace rille::engine {
 
@@ -44,7 +46,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease l, CancelTo
     clients_.erase(it);
   }
   const std::int64_t since_us = run_.now_us();
+  std::int64_t not_yet_us = 0;  // it did not run then, says its provider
   for (int attempt = 1;; ++attempt) {
+    const std::int64_t asked_us = run_.now_us();
     Result<provider::Machine> described = co_await leases_->describe(l, token);
     if (!described) {  // a provider that is out of order says nothing about the machine
       const Error& e = described.error();
@@ -61,6 +65,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease l, CancelTo
       lost.code = "machine_lost";
       co_return lost;
     }
+    if (machine.state == provider::MachineState::pending && !provider::is_unseen(machine)) not_yet_us = asked_us;
     if (machine.notice_wall_us) noticed(l.id, l.generation, machine.notice_wall_us);
     auto made = co_await connect(machine, token);
     if (made) {
@@ -68,7 +73,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease l, CancelTo
       clients_[l.id] = shared;
       if (l.request.idle_after_ms > 0 && !run_.config_.simulation)
         run_.loop().spawn(follow(l.id, l.generation, shared));
-      run_.journal_->enqueue([id = l.id, at = run_.now_us()](store::Db& db) {
+      const std::int64_t running_us = l.request.offer.billing.from_live ? not_yet_us : 0;
+      run_.journal_->enqueue([id = l.id, running_us, at = run_.now_us()](store::Db& db) -> Result<> {
+        if (running_us) RILLE_CHECK(lease::record_running(db, id, running_us));
         return lease::record_ready(db, id, at);
       }, run_.fence());
       (void)co_await tell_unwanted(l.id, shared);

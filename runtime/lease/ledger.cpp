@@ -25,27 +25,43 @@ std::size_t part_of(const Tenure& t, const Segment& s) {
                                                 [&s](const Restart& r) { return r.from_us <= s.from_us; }));
 }
 
-// What the machine itself has cost as that one, without its disk.
-Micros part_cost(const Tenure& t, std::size_t part, std::int64_t begin, std::int64_t end) {
+// What the machine itself has cost as that one: from when its first price began, until its last one ended.
+Micros part_cost(const Tenure& t, std::size_t part, std::int64_t end) {
   const provider::Billing& billing = part ? t.restarts[part - 1].billing : t.billing;
-  const std::int64_t from = part ? t.restarts[part - 1].from_us : begin;
-  std::int64_t until = t.restarts.empty() ? end : from;
+  std::int64_t from = 0, until = 0;
   __int128 machine = 0;
   Micros last_price = 0;
-  bool metered = false;
   for (const Segment& s : t.segments) {
-    if (s.amount || s.part == "disk" || part_of(t, s) != part) continue;
+    if (s.amount || s.part != "machine" || part_of(t, s) != part) continue;
     const std::int64_t to = std::min(s.to_us ? s.to_us : end, end);
+    if (!from) from = until = s.from_us;
     last_price = std::max<Micros>(s.micros_per_hour, 0);
-    machine += static_cast<__int128>(last_price) * (std::max<std::int64_t>(0, to - std::max(s.from_us, from)) / 1000);
+    machine += static_cast<__int128>(last_price) * (std::max<std::int64_t>(0, to - s.from_us) / 1000);
     until = std::max(until, to);
-    metered = true;
   }
-  if (!metered) return 0;
+  if (!from) return 0;
   const std::int64_t ms = std::max<std::int64_t>(0, until - from) / 1000;
   machine += static_cast<__int128>(last_price) * (billed_ms(billing, ms) - ms);
   return std::max(micros_of(machine), billing.minimum_micros);
 }
+
+Micros machine_cost(const Tenure& t, std::int64_t end) {
+  Micros sum = 0;
+  for (std::size_t part = 0; part <= t.restarts.size(); ++part) sum += part_cost(t, part, end);
+  return sum;
+}
+
+// For as long as it was there, to the millisecond.
+Micros disk_cost(const Tenure& t, std::int64_t end) {
+  __int128 sum = 0;
+  for (const Segment& s : t.segments)
+    if (!s.amount && s.part == "disk")
+      sum += static_cast<__int128>(std::max<Micros>(s.micros_per_hour, 0)) *
+             (std::max<std::int64_t>(0, std::min(s.to_us ? s.to_us : end, end) - s.from_us) / 1000);
+  return micros_of(sum);
+}
+
+std::int64_t end_of(const Tenure& t, std::int64_t now_us) { return t.to_us ? t.to_us : std::max(now_us, t.from_us); }
 
 }  // namespace
 
@@ -56,19 +72,10 @@ Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk
 
 // Summed exactly, and rounded up once for each part, and for each type that the machine was.
 Micros Tenure::cost(std::int64_t now_us) const {
-  const std::int64_t end = to_us ? to_us : std::max(now_us, from_us);
-  // Since when it could be used may not be known: then it counts from its creation.
-  const std::int64_t begin = billing.from_live && ready_us ? std::min(ready_us, end) : from_us;
-  __int128 disk = 0;
+  const std::int64_t end = end_of(*this, now_us);
   Micros amount = 0;
-  for (const Segment& s : segments) {
-    if (s.amount) amount += *s.amount;
-    else if (s.part == "disk")
-      disk += static_cast<__int128>(std::max<Micros>(s.micros_per_hour, 0)) *
-              (std::max<std::int64_t>(0, std::min(s.to_us ? s.to_us : end, end) - s.from_us) / 1000);
-  }
-  for (std::size_t part = 0; part <= restarts.size(); ++part) amount += part_cost(*this, part, begin, end);
-  return amount + micros_of(disk);
+  for (const Segment& s : segments) amount += s.amount.value_or(0);
+  return amount + machine_cost(*this, end) + disk_cost(*this, end);
 }
 
 bool Tenure::unknown() const {
@@ -98,6 +105,10 @@ Value Tenure::to_value(std::int64_t now_us) const {
   if (to_us) v.set("to", format_utc(to_us));
   v.set("starting_seconds", seconds(starting_us(now_us))).set("idle_seconds", seconds(idle_us(now_us)));
   v.set("cost_micros", cost(now_us)).set("reconciled", reconciled());
+  if (!reconciled()) {
+    const std::int64_t end = end_of(*this, now_us);
+    v.set("machine_micros", machine_cost(*this, end)).set("disk_micros", disk_cost(*this, end));
+  }
   Value::Array pieces;
   for (const Segment& s : segments) {
     Value piece;
@@ -124,7 +135,7 @@ std::int64_t month_start_us(std::int64_t us) {
 
 std::vector<std::pair<std::string, Micros>> by_month(const Tenure& tenure, std::int64_t now_us) {
   constexpr std::int64_t day_us = 86'400'000'000;
-  const std::int64_t end = std::max(tenure.to_us ? tenure.to_us : now_us, tenure.from_us);
+  const std::int64_t end = end_of(tenure, now_us);
   const __int128 whole = end - tenure.from_us, cost = tenure.cost(now_us);
   std::vector<std::pair<std::string, Micros>> out;
   Micros given = 0;

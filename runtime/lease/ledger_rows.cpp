@@ -5,6 +5,7 @@
 
 #include "runtime/lease/ledger.hpp"
 #include "runtime/lease/manager.hpp"
+#include "runtime/lease/parts.hpp"
 #include "runtime/lease/tally.hpp"
 
 namespace rille::lease {
@@ -34,8 +35,15 @@ Result<> begin_tenure(store::Db& db, const Lease& l, std::int64_t from_us, bool&
   begun = db.changes() == 1;
   if (!begun) return {};
   RILLE_CHECK(open_segment(db, l, "machine", l.price_micros_per_hour, from_us));
-  if (l.disk_micros_per_hour > 0) RILLE_CHECK(open_segment(db, l, "disk", l.disk_micros_per_hour, from_us));
-  return {};
+  if (l.disk_micros_per_hour == 0) return {};
+  return open_segment(db, l, "disk", l.disk_micros_per_hour, from_us);  // also where nobody knows what it costs
+}
+
+// The provider knows best since when; but not before it was asked, for most tell whole seconds, nor after it answered.
+// One that does not say, or whose clock is wrong, has begun when it was asked for, at the earliest.
+std::int64_t begun_us(const Lease& l) {
+  const std::int64_t made = l.machine ? l.machine->created_wall_us : 0;
+  return made <= l.live_us ? std::max(made, l.created_us) : l.created_us;
 }
 
 // What is billed anew stands beside the first billing, in the same column.
@@ -128,9 +136,7 @@ Result<> record_tenure(store::Db& db, const Lease& l) {
   const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
   bool begun = false;
   if (std::none_of(l.tenures.begin(), l.tenures.end(), is_its)) {
-    // The provider knows best since when; but not before it was asked.
-    std::int64_t made = l.machine ? l.machine->created_wall_us : 0;
-    RILLE_CHECK(begin_tenure(db, l, made >= l.created_us && made <= l.live_us ? made : l.live_us, begun));
+    RILLE_CHECK(begin_tenure(db, l, begun_us(l), begun));
   }
   if (l.state == "released") return end_tenures(db, l.id, l.released_us);
   if (begun || l.seen.state != "released") return {};
@@ -143,8 +149,8 @@ Result<> record_tenure(store::Db& db, const Lease& l) {
 }
 
 Result<> end_tenures(store::Db& db, const std::string& lease, std::int64_t now_us) {
-  RILLE_CHECK(db.run("UPDATE segments SET to_us=? WHERE lease=? AND to_us IS NULL", {now_us, lease}));
-  return db.run("UPDATE machines SET to_us=?1, busy_since_us=NULL, "
+  RILLE_CHECK(db.run("UPDATE segments SET to_us=MAX(from_us,?) WHERE lease=? AND to_us IS NULL", {now_us, lease}));
+  return db.run("UPDATE machines SET to_us=MAX(from_us,?1), busy_since_us=NULL, "
                 "busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?1-busy_since_us) END "
                 "WHERE lease=?2 AND to_us IS NULL", {now_us, lease});
 }
@@ -190,6 +196,14 @@ Result<> record_unchanged(store::Db& db, const Lease& l, std::int64_t from_us) {
   RILLE_CHECK(write_restarts(db, l, remove));
   return db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND from_us=? "
                 "AND amount_micros IS NULL", {l.id, l.generation, l.machine_id, from_us});
+}
+
+Result<> record_running(store::Db& db, const std::string& lease, std::int64_t since_us) {
+  touch(db, lease);
+  return db.run("UPDATE segments SET from_us=?2 WHERE lease=?1 AND part='machine' AND amount_micros IS NULL AND "
+                "from_us<?2 AND (to_us IS NULL OR to_us>?2) AND EXISTS(SELECT 1 FROM machines m WHERE m.lease=?1 AND "
+                "m.generation=segments.generation AND m.machine_id=segments.machine_id AND m.from_us=segments.from_us "
+                "AND m.ready_us IS NULL AND m.to_us IS NULL)", {lease, since_us});
 }
 
 Result<> record_ready(store::Db& db, const std::string& lease, std::int64_t now_us) {

@@ -16,6 +16,7 @@
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/type_of.hpp"
 
 namespace rille::lease {
@@ -189,6 +190,7 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   if (unknown && lease.machine && !search_->proofs.of(loop_.clock(), lease.id, proof_us).holds(loop_.clock())) {
     machine = *lease.machine;  // not shown yet: as the create call gave it
     machine.state = MachineState::pending;
+    provider::mark_unseen(machine);
   } else if (unknown) {
     const auto asked = std::make_shared<const Lease>(lease);
     RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, asked, token));

@@ -12,6 +12,7 @@ from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path.insert(0, str(here))
+from bills import Bills
 from user import User
 
 p = argparse.ArgumentParser()
@@ -24,6 +25,11 @@ p.add_argument("--resize", action="store_true")
 o = p.parse_args()
 user = User(o.rille, o.provider, "--start", "0.02")
 user.ask("set", end=0.01)
+# A GB of disk costs a tenth an hour: as much as a machine, so that its time is seen in the bill of a second.
+user.ask("set", disk_price=73.0)
+if o.provider != "vast":  # which tells it
+    user.beside = dict(disk_price={o.provider: 73.0})
+DISK = "" if o.resize or o.provider in ("lambda", "kubernetes") else 'disk = "100GB", '  # nothing to be ordered there
 # Then it makes a group for each machine, which the fake counts.
 for name in dict(aws=("security_group", "subnet"), azure=("security_group", )).get(o.provider, ()):
     del user.told["settings"][name]
@@ -31,7 +37,7 @@ log = Path(user.root, "boundaries")
 machines = Path(user.root, "machines")
 base = dict(STUB_MACHINES=str(machines), PATH=f"{here}/stubs:{os.environ['PATH']}", RILLE_THREADS="1")
 SCRIPT = """
-local box = rille.rent("box", { provider = "%s", gpu = "A100", ttl = "2h", unguarded = true, price = %s })
+local box = rille.rent("box", { provider = "%s", gpu = "A100", ttl = "2h", %sunguarded = true, price = %s })
 local sum = box:call("sum", { args = 20 }, function(n) return n + 22 end)
 %s
 box:release()
@@ -116,7 +122,7 @@ def one(n, only=""):
     log.unlink(missing_ok=True)
     shim = dict(base, LD_PRELOAD=os.path.abspath(o.shim), BOUNDARY_PORT=str(user.told["port"]), BOUNDARY_KILL=str(n),
                 BOUNDARY_LOG=str(log), BOUNDARY_ONLY=only)
-    code, out, err = user.run(SCRIPT % (o.provider, cost, then), env=user.env(**shim))
+    code, out, err = user.run(SCRIPT % (o.provider, DISK, cost, then), env=user.env(**shim))
     check_secrets()
     letters = log.read_text() if log.exists() else ""
     where = f"boundary {n} ({NAMES.get(letters[-1:], '?')})"
@@ -165,8 +171,19 @@ def most_micros(m, billing):
 
 
 def check_bills():
-    """The ledger beside the fake's bill, machine by machine: never below it, nor above what its run has lasted. Gives
-    how many are equal to the last micro."""
+    """The ledger beside the fake's bill, part by part, and what there is to say of it."""
+    if o.resize:
+        return f"of {check_resized()} the ledger is the bill to the last micro"
+    bills = Bills(user)
+    failures.extend(bills.compare({id: end for id, (_, end) in spans.items()}))
+    if DISK and not any(m["bills"]["disk"] for m in bills.state["machines"]):
+        failures.append("no disk was billed")
+    return f"of {bills.equal} their own time costs the same to the last micro, the ledger is up to {bills.above} above"
+
+
+def check_resized():
+    """Of machines that became another type: never below the bill, nor above what its run has lasted. Gives how many are
+    equal to the last micro."""
     rows = json.loads(user.rille("cost", "--json", env=user.env(**base))[1] or "[]")
     ledger = {m["machine"].rpartition("/")[2]: m for row in rows for m in row.get("machines", [])}
     state, equal = user.ask("state"), 0
@@ -201,12 +218,12 @@ try:
     tags = [m["tag"] for m in user.ask("state")["machines"]]
     if len(set(tags)) != len(tags):
         failures.append(f"rented twice under one tag: {sorted(t for t in tags if tags.count(t) > 1)}")
-    equal = check_bills()
+    told = check_bills()
     leaks = user.leaks()
     if leaks:
         failures.append(f"a secret stands in {leaks}")
     print(f"{o.provider}: killed at {sum(killed.values())} boundaries ({dict(killed)}), {resumed} resumed, "
-          f"{len(tags)} machines, of {equal} the ledger is the bill to the last micro, "
+          f"{len(tags)} machines, {told}, "
           f"{len(user.ask('state')['calls'])} calls, {time.time() - began:.0f} s")
 finally:
     end_agents()

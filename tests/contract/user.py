@@ -14,7 +14,7 @@ class User:
         self.fake = subprocess.Popen([sys.executable, "-B", str(here / "fakes" / (provider + ".py")), *words],
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.told = json.loads(self.fake.stdout.readline())
-        self.tls = "--tls" in words
+        self.tls, self.beside = "--tls" in words, {}  # beside: what the settings file says besides its provider
         self.shown, self.secrets = [], list(self.told["secrets"])
         Path(self.root, "home").mkdir()
 
@@ -54,7 +54,8 @@ class User:
 
     def rille(self, *words, settings=None, env=None, timeout=120):
         """(exit code, output, errors) of one command."""
-        Path(self.root, "providers.json").write_text(json.dumps({self.provider: settings or self.settings()}))
+        Path(self.root, "providers.json").write_text(json.dumps(
+            dict(self.beside, **{self.provider: settings or self.settings()})))
         done = subprocess.run([self.program, *words], env=env or self.env(), capture_output=True, text=True,
                               timeout=timeout, cwd=self.root)
         self.shown.append(done.stdout + done.stderr)

@@ -53,6 +53,7 @@ def tags_of(p):
 class Alibaba(More, Roles, Fake):
     name, currency, notice = "alibaba", "CNY", 300.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="gone")
+    ENDS, disk_price = "DeleteInstances", 1.0
     CREATES = ("RunInstances", )
     REGIONS = {"cn-hangzhou": 1.0, "cn-shanghai": 1.0, "ap-southeast-1": 1.3}
     TYPES = [

@@ -17,7 +17,8 @@ from world import Type, stamp, unstamp
 
 
 class Aws(Ec2, Ec2Other, Roles, Sso, Fake):
-    name, billing = "aws", dict(unit_s=1, minimum_s=60, from_live=True, until="ending")
+    name, ENDS, disk_price, address_price = "aws", "TerminateInstances", 0.08, 0.005
+    billing = dict(unit_s=1, minimum_s=60, from_live=True, until="ending", tells_end=True)
     CREATES = ("RunInstances", )
     REGIONS = {"us-east-1": 1.0, "us-west-2": 1.0, "eu-central-1": 1.25}
     TYPES = [

@@ -153,8 +153,14 @@ class Ec2:
                               size=ebs.get("VolumeSize", "8"), type=ebs.get("VolumeType", "gp2"))
         nic = (seq(p.get("NetworkInterface")) or [{}])[0]
         machine.facts["public"] = nic.get("AssociatePublicIpAddress", "true") == "true"
+        machine.addresses = int(machine.facts["public"])
         self.world.attach("interface", "eni-" + self.world.word(17), tags.get("network-interface", {}), machine.id,
                           nic.get("DeleteOnTermination", "true") != "false", billable=False, region=machine.region)
+
+    def transition(self, m):
+        """Since when it ends, or has ended, where its user has ended it."""
+        at = m.billed()[1] if m.phase in ("ending", "gone") and m.reason == "user" else None
+        return f"User initiated ({stamp(at, '%Y-%m-%d %H:%M:%S')} GMT)" if at else ""
 
     def instance(self, m):
         code, state = CODES[m.phase]
@@ -164,7 +170,7 @@ class Ec2:
         return dict(instanceId=m.id, imageId=m.facts["image"], instanceState=dict(code=code,
                                                                                   name=state), privateDnsName="",
                     dnsName=f"ec2-127-0-0-{number}.compute.amazonaws.com" if alive and m.facts["public"] else "",
-                    reason="", keyName=m.facts["key"], amiLaunchIndex=0, instanceType=m.type,
+                    reason=self.transition(m), keyName=m.facts["key"], amiLaunchIndex=0, instanceType=m.type,
                     launchTime=stamp(m.created,
                                      "%Y-%m-%dT%H:%M:%S.000Z"), placement=dict(availabilityZone=m.zone, groupName="",
                                                                                tenancy="default"),

@@ -27,6 +27,7 @@ NAMES = {
 class Azure(Compute, More, Roles, Fake):
     name, notice, end = "azure", 30.0, 1.0
     billing = dict(unit_s=1, minimum_s=0, from_live=True, until="gone")
+    ENDS, disk_price, address_price = "deleteVirtualMachine", 0.12, 0.005
     CREATES, LATE = ("putVirtualMachine", ), ("capacity", )
     REGIONS = {"eastus": 1.0, "westus3": 1.0, "westeurope": 1.2}
     TYPES = [

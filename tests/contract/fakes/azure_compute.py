@@ -200,16 +200,16 @@ class Compute:
         for name, disk in disks:
             name = disk.get("name", name)
             thing = self.world.attach("disk", self.base + "Microsoft.Compute/disks/" + name, {}, m.id,
-                                      disk.get("deleteOption") == "Delete")
+                                      disk.get("deleteOption") == "Delete", size=disk.get("diskSizeGB", 30))
             self.store("Microsoft.Compute/disks", name, p["location"], {}, dict(diskSizeGB=disk.get("diskSizeGB", 30)),
                        thing)
         for nic in p["properties"]["networkProfile"]["networkInterfaces"]:
             there = self.resources[nic["id"].lower()]
-            there["machine"], there["thing"].machine = m.id, m.id
+            there["machine"], there["thing"].machine, there["thing"].of = m.id, m.id, m.id
             there["thing"].dies_with = (nic.get("properties") or {}).get("deleteOption") == "Delete"
             for ip in there["addresses"]:
                 address = self.resources[ip["id"].lower()]["thing"]
-                address.machine, address.dies_with = m.id, ip["delete"] and there["thing"].dies_with
+                address.machine, address.of, address.dies_with = m.id, m.id, ip["delete"] and there["thing"].dies_with
 
     def view(self, m):
         p = m.facts["body"]

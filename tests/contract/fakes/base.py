@@ -20,6 +20,8 @@ LOGIN_PAGE = "<html><body>Please log in to the network</body></html>"
 
 class Fake:
     name, currency, billing = "", "USD", {}
+    disk_price, address_price = 0.0, 0.0  # what a GB costs for a month, and a public address for an hour
+    ENDS = ""  # the operation that ends a machine
     notice, end = 120.0, 1.0
     TYPES, REGIONS = [], {}  # the catalogue; region -> what it costs there times
     REFUSALS, CREATES, LATE = {}, (), ()  # LATE: kinds of faults that the operation takes itself
@@ -30,6 +32,7 @@ class Fake:
         self.seed = seed  # each has an account of its own
         self.world = World(self.name, seed, lag, start, self.billing)
         self.world.notice, self.world.end = self.notice, self.end
+        self.world.prices.update(disk=self.disk_price, address=self.address_price)
         self.types = {t.name: t for t in self.TYPES}
         self.lock, self.faults, self.calls = threading.RLock(), [], []
         self.needed, self.lent, self.loans, self.key_lifetime = set(), [], [], 3600
@@ -220,6 +223,7 @@ class Fake:
         if what == "state":
             last = int(a.get("calls", len(self.calls)))
             return dict(world.view(), provider=self.name, currency=self.currency, billing=world.billing,
+                        ends=[c["time"] for c in self.calls if c["operation"] == self.ENDS],
                         secrets=self.lent + self.secrets(), loans=self.loans, calls=self.calls[len(self.calls) - last:],
                         faults=[f for f in self.faults if f["times"] > 0], needed=sorted(self.needed))
         if what == "fault":
@@ -268,6 +272,8 @@ class Fake:
                 setattr(world, key, value)
                 if key == "lag":
                     world.list_lag = value
+            elif key in ("disk_price", "address_price"):
+                world.prices[key.partition("_")[0]] = value
             elif key == "billing":
                 world.billing.update(value)
             elif key in ("key_age_days", "key_lifetime"):

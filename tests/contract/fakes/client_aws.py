@@ -172,6 +172,10 @@ class Aws(Client):
         self.terminate(kept)
         t.turn(10)
         t.equal(t.fake.state()["alive"], 1)
+        left = t.machine(kept)["bills"]["disk"]
+        t.turn(7200)  # it costs on, and so it is on the bill of the machine that has left it
+        cost = 2 * 8 * 0.08 / 730 * 1e6
+        t.assertTrue(cost - 1 <= t.machine(kept)["bills"]["disk"] - left <= cost + 10, (cost, t.machine(kept)))
         disk = self.call("DescribeVolumes", {"Filter.1.Name": "status", "Filter.1.Value.1": "available"})
         self.call("DeleteVolume", {"VolumeId": disk.find(".//volumeId").text})
         self.call("ImportKeyPair", {"KeyName": "k", "PublicKeyMaterial": "c3NoLWVkMjU1MTkgQUFBQQ=="})

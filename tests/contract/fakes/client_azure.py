@@ -198,6 +198,9 @@ class Azure(Client):
         t.turn(20)
         t.equal(sorted(o["kind"] for o in t.fake.state()["objects"] if o["alive"] and o["billable"]),
                 ["address", "disk"])
+        left = t.machine("b")["bills"]
+        t.turn(7200)  # both cost on
+        t.assertTrue(all(t.machine("b")["bills"][part] > left[part] > 0 for part in ("address", "disk")), left)
         disk = self.call("GET", self.path("disks"))["value"][0]["name"]
         for kind, what in (("networkInterfaces", "n"), ("publicIPAddresses", "ip"), ("disks", disk)):
             self.call("DELETE", self.path(kind, what))

@@ -50,6 +50,7 @@ def refusal(status, reason, message, word, headers=None):
 class Gcp(Compute, More, Fake):
     name, notice, end = "gcp", 30.0, 1.0
     billing = dict(unit_s=1, minimum_s=60, from_live=True, until="gone")
+    ENDS, disk_price, address_price = "deleteInstance", 0.10, 0.005
     CREATES, LATE = ("insertInstance", ), ("capacity", )
     REGIONS = {"us-central1": 1.0, "europe-west4": 1.1, "asia-east1": 1.15}
     TYPES = TYPES

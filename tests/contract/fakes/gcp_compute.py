@@ -184,6 +184,7 @@ class Compute:
             else:
                 m.expires_at = at
                 m.go("stopping", at, "expired")
+        m.addresses = sum(len(nic.get("accessConfigs") or []) for nic in p["networkInterfaces"])
         for n, disk in enumerate(p["disks"]):
             name = (disk.get("initializeParams") or {}).get("diskName") or (m.name if n == 0 else f"{m.name}-{n}")
             labels = (disk.get("initializeParams") or {}).get("labels") or {}
@@ -273,6 +274,7 @@ class Compute:
             nic["accessConfigs"] = [dict(type="ONE_TO_ONE_NAT", name="External NAT", natIP="127.0.0.1")]
         return dict(
             kind="compute#instance", id=m.facts["number"], name=m.name, creationTimestamp=stamp(m.created, TIME),
+            **({"lastStartTimestamp": stamp(m.segments[-1][0], TIME)} if m.segments else {}),
             status=STATUS.get(m.phase, "PROVISIONING" if early else "STAGING"), zone=self.link("zones/" + m.zone),
             machineType=self.link(f"zones/{m.zone}/machineTypes/{m.type.partition('+')[0]}"), labels=m.tags,
             labelFingerprint="42WmSpB8rSM=", networkInterfaces=[nic], scheduling=p.get("scheduling") or {},

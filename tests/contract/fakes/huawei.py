@@ -48,6 +48,7 @@ ROUTES = [
 class Huawei(More, Roles, Fake):
     name, currency, notice, end = "huawei", "CNY", 300.0, 1.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="gone")
+    ENDS, disk_price = "deleteServers", 1.0
     CREATES, LATE = ("createServers", ), ("capacity", )
     REGIONS = {"cn-north-4": 1.0, "cn-east-3": 1.0, "ap-southeast-3": 1.3}
     TYPES = [

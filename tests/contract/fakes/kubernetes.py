@@ -33,6 +33,7 @@ def status(code, message, reason=None, headers=None):
 class Kubernetes(Controllers, Fake):
     name, notice, end, currency = "kubernetes", 30.0, 1.0, ""
     billing = dict(unit_s=1, minimum_s=0, from_live=True, until="gone")
+    ENDS = "deleteJob"
     CREATES, LATE = ("createJob", "createPod"), ("capacity", )
     TYPES = [Type(product, product, 8, gib, 32, 256, 0, None)
              for product, gib in PRODUCTS.items()] + [Type("cpu", "", 0, 0, 32, 256, 0, None)]

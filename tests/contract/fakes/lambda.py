@@ -28,6 +28,7 @@ STATUS = {
 class Lambda(Fake):
     name, notice, end = "lambda", 0.0, 1.0
     billing = dict(unit_s=60, minimum_s=0, from_live=True, until="gone")
+    ENDS = "terminateInstance"
     CREATES = ("launchInstance", )
     TYPES = [
         Type("gpu_1x_a10", "A10 (24 GB PCIe)", 1, 24, 30, 200, 750_000, None),

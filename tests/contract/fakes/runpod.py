@@ -40,6 +40,7 @@ def problem(status, detail, errors=None, headers=None):
 class Runpod(GraphQL, Fake):
     name, notice, end = "runpod", 0.0, 0.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="ending")
+    ENDS, disk_price = "deletePod", 0.1
     CREATES = ("createPod", "podFindAndDeployOnDemand", "podRentInterruptable")
     TYPES = [
         Type("NVIDIA RTX A4000", "RTX A4000", 8, 16, 6, 24, 250_000, 140_000),
@@ -190,6 +191,9 @@ class Runpod(GraphQL, Fake):
         disk = (p.get("mounts") or {}).get("persistent") or ({"size": p["volumeInGb"]} if p.get("volumeInGb") else None)
         if disk:
             self.world.attach("disk", "volume-" + m.id, {"rille-name": name}, m.id, True, size=disk["size"])
+        inside = p.get("disk") or p.get("containerDiskInGb")
+        if inside:  # a part of the pod, and of its bill
+            self.world.attach("disk", "container-" + m.id, {}, m.id, True, False, size=inside, inside=True)
         return m
 
     def reclaim(self, machine, in_seconds):

@@ -214,6 +214,24 @@ class Case(unittest.TestCase):
         m, unit_s = self.machine(id), self.fake.state()["billing"]["unit_s"]
         self.assertTrue(2 * m["price"] * 0.999 <= m["bill"] <= m["price"] * (7205 + unit_s) / 3600, (m, unit_s))
 
+    def test_disks_and_addresses_are_on_the_bill(self):
+        """For as long as they are there, at what the gigabyte and the address cost."""
+        self.fake.control("set", disk_price=73.0, address_price=0.01)
+        id = self.client.create(token="t-1", tag="x")
+        self.turn(7200)
+        self.client.terminate(id)
+        self.turn(7200)
+        m, kind = self.machine(id), self.kind.name
+        self.assertTrue(all(to - start < 7210 for rows in m["parts"].values() for start, to, _ in rows), m)
+        for part, rows in m["parts"].items():
+            hours = sum((to - start) / 3600 * price for start, to, price in rows)
+            self.assertTrue(0 <= m["bills"][part] - hours < 2, (part, m))
+        sized = [price for _, _, price in m["parts"]["disk"] if price]
+        self.assertTrue(all(round(price) % 100_000 == 0 for price in sized), sized)  # whole gigabytes
+        self.equal(bool(sized), kind not in ("lambda", "kubernetes"), (kind, m))
+        self.assertTrue(all(price == 10_000 for _, _, price in m["parts"]["address"]), m)
+        self.equal(m["bills"]["machine"], m["bill"])
+
     def test_junk_is_refused(self):
         """Whatever stands in the place of a parameter, there is an answer, and the fake lives on."""
         fake, seen = self.fake.server.fake, []

@@ -22,6 +22,7 @@ VERSIONS = {"cvm": "2017-03-12", "cbs": "2017-03-12", "sts": "2018-08-13", "cam"
 class Tencent(More, Roles, Fake):
     name, currency, notice = "tencent", "CNY", 120.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="ending")
+    ENDS, disk_price = "TerminateInstances", 1.0
     CREATES = ("RunInstances", )
     REGIONS = {"ap-guangzhou": 1.0, "ap-shanghai": 1.0, "ap-singapore": 1.4}
     TYPES = [

@@ -43,6 +43,7 @@ def bad(status, error, message, headers=None, **more):
 class Vast(Fake):
     name, notice, end = "vast", 0.0, 0.0
     billing = dict(unit_s=1, minimum_s=0, from_live=False, until="ending")
+    ENDS, disk_price = "destroyInstance", 0.15
     CREATES = ("createInstance", )
     TYPES = [
         Type("Tesla T4", "Tesla T4", 1, 16, 8, 32, 150_000, 60_000),
@@ -126,7 +127,8 @@ class Vast(Fake):
                     gpu_name=t.gpu, num_gpus=t.count, gpu_ram=t.gpu_gib * 1024,
                     gpu_total_ram=t.gpu_gib * 1024 * t.count, cpu_cores_effective=float(t.vcpus),
                     cpu_ram=t.memory_gib * 1024, disk_space=500.0, dph_base=price / 1e6, dph_total=price / 1e6,
-                    min_bid=t.spot / 1e6, storage_cost=0.0, inet_up=900.0, inet_down=900.0, inet_up_cost=0.002,
+                    min_bid=t.spot / 1e6, storage_cost=self.world.prices["disk"],
+                    inet_up=900.0, inet_down=900.0, inet_up_cost=0.002,
                     inet_down_cost=0.002, reliability=0.995, reliability2=0.995, geolocation=ask["place"],
                     cuda_max_good=12.8, driver_version="570.86", rentable=not none and not self.rented(ask),
                     rented=self.rented(ask), verified=True, verification="verified", duration=2_592_000.0,

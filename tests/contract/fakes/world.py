@@ -5,9 +5,9 @@ World time turns by itself and by `advance`; the life of machines, tokens and bi
 Date header, the check of signatures) is the true time plus `clock_offset`, and follows an advance only if told to.
 Money is integers of millionths of the provider's currency. Nothing here locks: the server calls under its one lock.
 """
-import datetime, random, time
+import datetime, math, random, re, time
 
-HOUR_S = 3600
+HOUR_S, MONTH_H = 3600, 730
 YEAR_H = 8760
 RESERVED = {1: 0.6, 3: 0.4}  # what an hour costs who is bound for so many years, of the price on demand
 UTC = datetime.timezone.utc
@@ -38,6 +38,7 @@ class Thing:
 
     def __init__(self, kind, id, tags, machine, dies_with, created, billable=True, **facts):
         self.kind, self.id, self.tags, self.machine, self.dies_with = kind, id, dict(tags), machine, dies_with
+        self.of = machine  # whose bill it is on, also when it has outlived that
         self.created, self.ended, self.billable, self.facts = created, None, billable, facts
 
     def view(self):
@@ -62,6 +63,7 @@ class Machine:
         self.phase, self.since, self.reason, self.ended = "starting", self.created, "", None
         self.failed = False  # it could not be made
         self.notice_at = self.reclaim_at = self.expires_at = None
+        self.addresses = 0  # public ones that come and go with it
         self.segments = []  # [from, to or None, micros per hour]
         self.plan = [(self.created + world.start, "running", "")]
         if not world.billing["from_live"]:
@@ -146,6 +148,29 @@ class Machine:
     def noticed(self):
         return self.reclaim_at is not None and self.world.now() >= self.notice_at and self.phase == "running"
 
+    def billed(self):
+        """From when until when its own time costs, None while it does."""
+        return [self.segments[0][0], self.segments[-1][1]] if self.segments else [self.created, self.created]
+
+    def parts(self):
+        """What it costs beside its own time: part -> rows of (from, to or None, micros per hour)."""
+        out, prices = dict(disk=[], address=[]), self.world.prices
+        for t in self.world.things.values():
+            if t.of == self.id and t.kind in out:
+                to = self.billed()[1] if t.facts.get("inside") else t.ended
+                out[t.kind].append((t.created, to, self.world.hourly(t.kind, t.facts)))
+        if self.addresses:
+            out["address"].append((self.created, self.ended, self.addresses * prices["address"] * 1e6))
+        return out
+
+    def bills(self):
+        """The bill by its parts. What is beside the machine is charged for by the time that it was there."""
+        now = self.world.now()
+        return dict(machine=self.bill(), **{
+            part: sum(math.ceil(((now if to is None else to) - start) * price / HOUR_S) for start, to, price in rows)
+            for part, rows in self.parts().items()
+        })
+
     def bill(self):
         b, total, first = self.world.billing, 0, True
         for start, to, price in self.segments:
@@ -165,7 +190,7 @@ class Machine:
         return dict(id=self.id, name=self.name, tag=tag_of(self.tags, self.name), tags=self.tags, state=self.phase,
                     reason=self.reason, spot=self.spot, type=self.type, region=self.region, zone=self.zone,
                     created=self.created, ended=self.ended, expires=self.expires_at, reclaim=self.reclaim_at,
-                    price=self.price, bill=self.bill(),
+                    price=self.price, bill=self.bill(), bills=self.bills(), billed=self.billed(), parts=self.parts(),
                     failed=self.failed or ("node" in self.facts and not self.facts["node"]))  # no node was free
 
 
@@ -179,6 +204,7 @@ class World:
         self.page_size, self.token_lifetime, self.pays_bid, self.ssh_port = 0, 86400.0, False, 22
         self.fade = 600.0  # how long a machine that failed to start is still there; 0: until it is deleted
         self.machines, self.things, self.tokens = {}, {}, {}
+        self.prices = dict(disk=0.0, address=0.0)  # dollars: of a GB for a month; of a public address for an hour
         self.quota, self.stock = None, {}  # machines at once; {type or type@zone: how many are left}
 
     def now(self):
@@ -209,6 +235,8 @@ class World:
         old = self.machines.pop(machine.id, None)
         if old:  # a name may be used again once its machine is gone
             old.id = f"{machine.id}~{len(self.machines)}"
+            for thing in self.things.values():
+                thing.of = old.id if thing.of == machine.id else thing.of
             self.machines[old.id] = old
         self.machines[machine.id] = machine
         machine.tick(self.now())
@@ -236,6 +264,12 @@ class World:
         for key in (type, f"{type}@{zone}"):
             if self.stock.get(key) is not None:
                 self.stock[key] -= count
+
+    def hourly(self, kind, facts):
+        """What such a thing costs, in micros."""
+        size = str(facts.get("size", 0))  # as its creator said it
+        times = 1 if kind != "disk" else float(size) / MONTH_H if re.fullmatch(r"\d+(\.\d+)?", size) else 0
+        return times * self.prices[kind] * 1e6
 
     def reprice(self, type, price_of, reclaim):
         """A new price counts for those that run; a spot machine whose cap it passes is reclaimed with a notice."""

@@ -1,5 +1,6 @@
 // What leases cost, to the micro-dollar, and what may be spent.
 #include "runtime/lease/budget.hpp"
+#include "runtime/lease/parts.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;
@@ -57,9 +58,11 @@ TEST_CASE("provisioning is free where the offer says so") {
   provider::Billing b;
   b.from_live = true;
   Tenure t = machine(3'600'000, 100, b);
-  CHECK(t.cost(0) == 100'000);  // nobody has seen it ready: the most that it can be
+  CHECK(t.cost(0) == 100'000);  // nobody says since when it ran: the most that it can be
   t.ready_us = t.from_us + 40 * second_us;
-  CHECK(t.cost(0) == 60'000);
+  CHECK(t.cost(0) == 100'000);  // it may have cost before it could be used
+  t.segments[0].from_us = t.from_us + 30 * second_us;
+  CHECK(t.cost(0) == 70'000);
   t.busy_us = 50 * second_us;
   CHECK(t.starting_us(0) == 40 * second_us);
   CHECK(t.idle_us(0) == 10 * second_us);
@@ -71,6 +74,8 @@ TEST_CASE("each price counts for its own time, and the last one for the rest of 
   t.segments.push_back({"machine", t.segments[0].to_us, t.to_us, 7'200'000, {}});
   t.segments.push_back({"disk", t.from_us, t.to_us, 360'000, {}});
   CHECK(t.cost(0) == 30'000 + 60 * 2'000 + 30 * 2'000 + 9'000);
+  CHECK(t.to_value(0).integer("machine_micros") == 30'000 + 60 * 2'000 + 30 * 2'000);
+  CHECK(t.to_value(0).integer("disk_micros") == 9'000);
 }
 
 TEST_CASE("the months of a machine share its cost without losing a micro-dollar") {
@@ -161,6 +166,56 @@ TEST_CASE("under a budget a disk's price needs a rate, too") {
   Lease unknown = rented(free, "box", Value().set("disk", "100GB").set("price", 1.5).set("ttl", "1h"));
   CHECK(unknown.disk_micros_per_hour == provider::price_unknown);
   CHECK(unknown.reserved_micros == 1'500'000);
+}
+
+TEST_CASE("a disk of unknown price leaves the cost not known in full") {
+  World w;
+  w.run("r");
+  w.cloud.disk_bytes_max = 1'000'000'000'000;
+  CHECK(rented(w, "box", Value().set("disk", "100GB")).tenures[0].unknown());
+  CHECK_FALSE(rented(w, "plain", Value(Value::Object{})).tenures[0].unknown());
+}
+
+TEST_CASE("a machine has begun when it was made, whole seconds apart, however late it was found") {
+  World w;
+  w.run("r");
+  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  Lease found = l;
+  found.generation = 2;
+  found.machine_id = "m-late";
+  found.tenures.clear();
+  found.created_us = l.created_us + 700'000;
+  found.live_us = l.created_us + 50 * second_us;
+  const auto [made_us, begun_us] = GENERATE_COPY(
+      std::pair(l.created_us + 3 * second_us, l.created_us + 3 * second_us),
+      std::pair(l.created_us, l.created_us + 700'000),                  // a clock of whole seconds
+      std::pair(std::int64_t{0}, l.created_us + 700'000),               // it does not say
+      std::pair(l.created_us + hour_us, l.created_us + 700'000));       // its clock is wrong
+  found.machine->created_wall_us = made_us;
+  store::Journal::Write write = [&](store::Db& db) { return record_tenure(db, found); };
+  REQUIRE(run_blocking(*w.loop, w.journal->commit(write)));
+  const std::vector<Tenure> tenures = read_tenures(w.journal->reader(), l.id).value();
+  REQUIRE(tenures.size() == 2);
+  CHECK(tenures[1].from_us == begun_us);
+  CHECK(tenures[1].segments[0].from_us == begun_us);
+}
+
+TEST_CASE("where starting is free, a machine costs since it was seen to run") {
+  World w;
+  w.run("r");
+  w.cloud.billing.from_live = true;
+  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  const std::int64_t from_us = l.tenures[0].from_us;
+  const auto record = [&](auto act) {
+    store::Journal::Write write = [&](store::Db& db) { return act(db); };
+    REQUIRE(run_blocking(*w.loop, w.journal->commit(write)));
+  };
+  record([&](store::Db& db) { return record_running(db, l.id, from_us + 40 * second_us); });
+  record([&](store::Db& db) { return record_ready(db, l.id, from_us + 60 * second_us); });
+  record([&](store::Db& db) { return record_running(db, l.id, from_us + 80 * second_us); });  // of a later look
+  w.clock.us = from_us + 100 * second_us;
+  CHECK(w.row(l.id).spent_micros(w.clock.us) == cost_micros(1'000'000, 60'000));
+  CHECK(w.row(l.id).tenures[0].from_us == from_us);
 }
 
 TEST_CASE("the tightest of the run's, the tag's and the month's budget shortens the lease, or refuses it by name") {
