@@ -215,8 +215,8 @@ Async<> Calls::look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient>
   run_.event("warning",
              Value().set("what", fmt::format("'{}' was rented with {} {} and shows none", l.name, offer.gpu_count,
                                              offer.gpu))
-                 .set("message", fmt::format("its image has no driver for them: what uses a GPU there fails, or runs on "
-                                             "the processor. Set \"image\" of the provider {}", l.provider)));
+                 .set("message", fmt::format("its image has no driver for them: what uses a GPU there fails, or runs "
+                                             "on the processor. Set \"image\" of the provider {}", l.provider)));
   co_return success();
 }
 

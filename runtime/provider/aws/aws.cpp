@@ -81,7 +81,8 @@ class Region final : public cloud::RegionDriver {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));
     if (query.spot) RILLE_CO_CHECK(co_await learn_spot_prices(fitting, token));
-    else if (currency_ == "USD") co_await learn_prices(fitting, query.left_out, token);  // China's regions are not in that list
+    // China's regions are not in that list.
+    else if (currency_ == "USD") co_await learn_prices(fitting, query.left_out, token);
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
       offer.currency = currency_;
