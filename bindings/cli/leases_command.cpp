@@ -7,6 +7,7 @@
 #include "bindings/cli/app.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/provider/left_over.hpp"
 
 namespace rille::cli {
 
@@ -36,9 +37,10 @@ std::string in_time(std::int64_t at_us, std::int64_t now_us) {
   return at_us > now_us ? format_duration_ms((at_us - now_us) / 1000) : "expired";
 }
 
-// A machine that no lease of this home accounts for, and that goes on.
+// A machine that no lease of this home accounts for, and that goes on, as a disk without its machine does.
 bool is_orphan(const lease::Survey::Shown& s) {
-  return s.account != lease::Account::own && s.machine.state != provider::MachineState::terminating;
+  const bool ends = s.machine.state == provider::MachineState::terminating && !provider::is_left_over(s.machine);
+  return s.account != lease::Account::own && !ends;
 }
 
 Value shown_value(const App& app, const lease::Survey::Shown& s, std::int64_t now_us) {

@@ -135,6 +135,8 @@ int logs_command(App& app, const std::string& id, bool follow) {
 int abandon_command(App& app, const std::string& run) {
   lease::Manager::Event tell = [&app](const std::string& event, Value data) {
     if (event == "released") app.terminal.note("released " + data.text("name"));
+    else if (event == "stray") app.terminal.note("ended " + data.text("machine") + ", which had come to light late");
+    else if (event == "warning") app.terminal.note("warning: " + data.text("what") + ": " + data.text("message"));
   };
   Result<> r = run_blocking(*app.loop, app.engine->abandon(run, tell));
   if (r) return 130;

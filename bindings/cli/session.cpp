@@ -50,6 +50,9 @@ void show_event(App& app, const Value& e) {
     t.note(fmt::format("{} is {} now, at {}", e.text("name"), e.text("type"), price_of(e)));
   else if (what == "released")
     t.note(fmt::format("released {}", e.text("name")));
+  else if (what == "stray")
+    t.note(fmt::format("ended {} of {}, which had come to light late: it bears the tag of {}", e.text("machine"),
+                       e.text("provider"), e.text("name")));
   else if (what == "staged")
     t.note(fmt::format("staged {}: {} in {} files", e.text("to"), format_size_bytes(e.integer("bytes")),
                        e.integer("files")));

@@ -127,6 +127,10 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (leases_ && (!divergence_ || cancel_reason_)) {
     released = co_await calls_->release_run();
     if (!released) state = "cleanup";
+    lease::Manager::Event tell = [this](const std::string& e, Value data) { event(e, std::move(data)); };
+    const Result<> swept = co_await leases_->sweep(config_.id, std::move(tell));
+    if (!swept)
+      event("warning", Value().set("what", "the last look for machines").set("message", swept.error().message));
   }
   auto row = std::make_shared<std::array<std::string, 3>>();
   (*row)[0] = state;

@@ -194,6 +194,7 @@ Async<> Manager::create(Renting& renting) {
       lease.state = "creating";
       search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
       lease.request.send_by_wall_us = lease.send_by_us;
+      search_->places[lease.run].emplace(lease.provider, lease.request.offer.region);
       // The commit may have taken long already.
       Result<Machine> made(make_error(ErrorKind::internal, "not asked for yet"));
       if (Result<> soon = in_time(lease.send_by_us, now_us()); !soon) made = std::move(soon).error();

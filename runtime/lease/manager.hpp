@@ -225,6 +225,10 @@ class Manager {
   // Releases what no run will: leases of ended runs, expired ones, those held for too long, unfinished releases; ends
   // machines that live although their row says otherwise.
   Async<ReapReport> reap(ReapRequest request);
+  // The last look of a run, after its releases: each place where it has rented is asked once, and what bears the tag of
+  // one of its leases but is none's is ended as by reap(), event `stray`. A place that does not answer is a warning:
+  // the next reap() looks there. Nothing was rented: nobody is asked. Fails where the journal cannot be read.
+  Async<> sweep(std::string run, Event event);
 
   // The error of a lease whose last release failed, from its row.
   static Error release_failed(const Lease& lease);
@@ -288,8 +292,14 @@ class Manager {
   Async<bool> reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report);
   Async<> end_stray(Survey::Shown shown, const ReapRequest& request, ReapReport& report);
   Async<> end_settled(Lease row, provider::Machine machine, ReapReport& report);
-  // survey.cpp: of one provider
-  Async<Survey> shown_by(provider::Provider* provider, CancelToken token);
+  // survey.cpp: of one provider; of one region, "": of all; of these leases alone, null: of all
+  using Names = std::shared_ptr<const std::set<std::string>>;
+  Async<Survey> shown_by(provider::Provider* provider, std::string region, Names leases, CancelToken token);
+  // sweep.cpp
+  using Place = std::pair<std::string, std::string>;  // provider, region
+  Result<std::set<Place>> places_of(const std::string& run);
+  Async<bool> sweep_place(Place place, Names leases, ReapReport& report);
+  void warn(const Event& event, const std::string& run, const char* what, std::string message);
 
   Loop& loop_;
   store::Journal& journal_;

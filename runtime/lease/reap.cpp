@@ -127,7 +127,7 @@ Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
 }
 
 Async<bool> Manager::reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report) {
-  RILLE_CO_TRY(Survey survey, co_await shown_by(provider, {}));
+  RILLE_CO_TRY(Survey survey, co_await shown_by(provider, "", nullptr, {}));
   for (Error& e : survey.errors) report.errors.push_back(std::move(e));
   for (Survey::Shown& one : survey.machines) RILLE_CO_CHECK(co_await end_stray(std::move(one), request, report));
   co_return true;

@@ -100,6 +100,7 @@ struct Manager::Search {
   Wish last;                           // null: none was read
   std::shared_ptr<Owners> owners = std::make_shared<Owners>();
   Proofs proofs;
+  std::map<std::string, std::set<Place>> places;  // by run: where its machines were asked for, whatever came of it
 };
 
 }  // namespace rille::lease

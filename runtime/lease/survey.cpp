@@ -56,24 +56,26 @@ void Survey::add(Survey part) {
 
 // The rows are read right after the answer: never older than what they are held against, and hardly younger, since a
 // list that waits would show machines that have been released meanwhile.
-Async<Survey> Manager::shown_by(provider::Provider* provider, CancelToken token) {
+Async<Survey> Manager::shown_by(provider::Provider* provider, std::string region, Names leases, CancelToken token) {
   Survey out;
   const std::string name = provider->name(), what = "asking " + name + " for its machines";
-  const auto list = [provider, prefix = tag_prefix(install_)](CancelToken t) {
-    return provider->list_in("", prefix, std::move(t));
+  const auto list = [provider, region, prefix = tag_prefix(install_)](CancelToken t) {
+    return provider->list_in(region, prefix, std::move(t));
   };
   Result<provider::Listing> listed = co_await with_deadline(loop_, patience_ms, token, what, list);
   if (!listed) {
-    out.could_not_ask(name, "", listed.error());
+    out.could_not_ask(name, region, listed.error());
     co_return out;
   }
-  for (provider::AskedRegion& region : listed->unasked)
-    out.could_not_ask(name, region.region, std::move(*region.problem));
+  for (provider::AskedRegion& one : listed->unasked)  // who can only ask everywhere names others, too
+    if (region.empty() || one.region == region) out.could_not_ask(name, one.region, std::move(*one.problem));
   for (provider::Machine& m : listed->machines) {
     if (m.state == provider::MachineState::gone) continue;
+    const std::optional<Tag> tag = read_tag(install_, m.tag);
+    if (leases && (!tag || !leases->contains(tag->lease))) continue;
     Survey::Shown one;
     one.provider = name;
-    if (const std::optional<Tag> tag = read_tag(install_, m.tag)) {
+    if (tag) {
       RILLE_CO_TRY(one.row, find(tag->lease));
       one.account = account_of(one.row, m, *tag);
       one.generation = tag->generation;
@@ -89,7 +91,7 @@ Async<Survey> Manager::survey(CancelToken token) {
   const std::int64_t began_us = now_us();
   std::vector<Together<Survey>> asked;
   for (provider::Provider* p : registry_.all())
-    asked.push_back({p->name(), [this, p](CancelToken t) { return shown_by(p, std::move(t)); }});
+    asked.push_back({p->name(), [this, p](CancelToken t) { return shown_by(p, "", nullptr, std::move(t)); }});
   std::vector<Result<Survey>> answers = co_await together(loop_, std::move(asked), 0, token);
   if (token.cancelled()) co_return token.reason();
   Survey out;

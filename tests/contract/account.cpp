@@ -232,6 +232,9 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
   const std::string region = made->id.substr(0, made->id.find('/') + 1);
   const std::map<std::string, std::vector<std::string>> left_overs{
       {"aws", {"vol-0123456789abcdef0", "sg-0fedcba9876543210"}},
+      {"alibaba", {"d-bp10123456789abcdef0"}},
+      {"tencent", {"disk-01234567"}},
+      {"huawei", {"volume/01234567-89ab-4cde-a012-3456789abcde"}},
       {"gcp", {"us-central1-a/disks/none", "global/firewalls/none"}},
       {"azure", {"disks/none", "networkInterfaces/none-nic", "publicIPAddresses/none-ip",
                  "networkSecurityGroups/none-nsg"}}};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "runtime/base/time.hpp"
 #include "runtime/loop/together.hpp"
@@ -16,6 +17,7 @@
 #include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/left_over.hpp"
 
 namespace rille::provider {
 
@@ -23,7 +25,7 @@ namespace {
 
 using namespace alibaba;
 
-constexpr std::int64_t types_last_us = 24LL * 3'600'000'000;
+constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, stock_lasts_us = 5LL * 60'000'000;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10;
 // AutoReleaseTime has to be half an hour ahead when the call arrives, which may be long after it was planned.
@@ -70,10 +72,15 @@ class Region final : public cloud::RegionDriver {
           return ecs_.price(type, spot, settings_.reserved_prices && !spot, t);
         }) {}
   const std::string& region() const override { return ecs_.region(); }
-  bool is_id(std::string_view id) const override { return id.starts_with("i-"); }
+  bool is_id(std::string_view id) const override { return id.starts_with("i-") || is_disk(id); }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
-    RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));
+    RILLE_CO_TRY(const std::vector<Offer> left, co_await types_left(query.spot, token));
+    if (left.empty() && !settings_.zone.empty() && !query.spot)
+      co_return make_error(ErrorKind::config, fmt::format("alibaba: region '{}' has nothing left in the zone '{}'",
+                                                          region(), settings_.zone),
+                           "is it a zone of that region?");
+    std::vector<Offer> fitting = cloud::smallest_fitting(left, query);
     RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query.spot, token));
     for (Offer& offer : out) offer.disk_bytes_max = 32'000 * gb;
     co_return out;
@@ -88,12 +95,19 @@ class Region final : public cloud::RegionDriver {
 
   Async<Machine> describe(std::string id, CancelToken token) override {
     Machine gone;
+    if (is_disk(id)) {
+      RILLE_CO_TRY(const auto disks, co_await ecs_.loose_disks(token));
+      for (const auto& [disk, tag] : disks)
+        if (disk == id) co_return left_over(disk, tag);
+      co_return gone;
+    }
     Parameters asked{{"InstanceIds", "[\"" + id + "\"]"}};
     RILLE_CO_TRY(const std::vector<Instance> found, co_await ecs_.describe(std::move(asked), token));
     if (found.empty()) co_return gone;
     co_return machine_of(found.front());
   }
 
+  // Disks that outlived their machine are listed, too: they cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     Parameters asked{{"Tag.1.Key", tag_key}};
     RILLE_CO_TRY(const std::vector<Instance> all, co_await ecs_.describe(std::move(asked), token));
@@ -102,10 +116,13 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(Machine m, machine_of(instance));
       out.push_back(std::move(m));
     }
+    RILLE_CO_TRY(const auto disks, co_await ecs_.loose_disks(token));
+    for (const auto& [disk, tag] : disks) out.push_back(left_over(disk, tag));
     co_return out;
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
+    if (is_disk(id)) return ecs_.delete_disk(std::move(id), std::move(token));
     return ecs_.terminate(std::move(id), std::move(token));
   }
 
@@ -122,6 +139,7 @@ class Region final : public cloud::RegionDriver {
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const Identity out, co_await ram_.identity(token));
     RILLE_CO_CHECK(co_await ecs_.quotas(token));
+    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // who may not ask for them could release nothing
     co_return out;
   }
 
@@ -156,13 +174,34 @@ class Region final : public cloud::RegionDriver {
   }
 
  private:
-  Async<std::vector<Offer>> fitting_types(OfferQuery query, CancelToken token) {
+  static bool is_disk(std::string_view id) { return id.starts_with("d-"); }
+
+  Async<> learn_types(CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     if (types_.empty() || now_us - types_at_us_ > types_last_us) {
       RILLE_CO_TRY(types_, co_await ecs_.types(token));
       types_at_us_ = now_us;
     }
+    co_return success();
+  }
+  Async<std::vector<Offer>> fitting_types(OfferQuery query, CancelToken token) {
+    RILLE_CO_CHECK(co_await learn_types(std::move(token)));
     co_return cloud::smallest_fitting(types_, std::move(query));
+  }
+
+  // Of which there are some now, sold so.
+  Async<std::vector<Offer>> types_left(bool spot, CancelToken token) {
+    RILLE_CO_CHECK(co_await learn_types(token));
+    const std::int64_t now_us = loop_.clock().wall_us();
+    Stock& known = stock_[spot];
+    if (known.at_us == 0 || now_us - known.at_us > stock_lasts_us) {
+      RILLE_CO_TRY(known.types, co_await ecs_.in_stock(settings_.zone, spot, token));
+      known.at_us = now_us;
+    }
+    std::vector<Offer> out;
+    for (const Offer& type : types_)
+      if (known.types.contains(type.id)) out.push_back(type);
+    co_return out;
   }
 
   Async<cloud::Standing> standing(std::string id, CancelToken token) {
@@ -248,6 +287,10 @@ class Region final : public cloud::RegionDriver {
     return look.notice_us;
   }
 
+  struct Stock {
+    std::set<std::string> types;
+    std::int64_t at_us = 0;
+  };
   struct Look {
     std::int64_t calm_us = 0, notice_us = 0;  // when it was last seen without a notice; what the notice came to
   };
@@ -259,6 +302,7 @@ class Region final : public cloud::RegionDriver {
   Ram ram_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
+  std::map<bool, Stock> stock_;        // by spot
   cloud::PriceBook prices_;
   std::map<std::string, Look> looks_;
 };

@@ -44,6 +44,8 @@ constexpr cloud::Meaning meanings[] = {
     {"IncorrectInstanceStatus.Initializing", Trouble::transient},
     {"IdempotentParameterMismatch", Trouble::conflict},
     {"IncorrectInstanceStatus", Trouble::conflict},
+    {"IncorrectDiskStatus*", Trouble::conflict},
+    {"InvalidDiskId.NotFound", Trouble::not_found},
     {"InvalidInstanceId.NotFound", Trouble::not_found},
     {"Forbidden.InstanceNotFound", Trouble::not_found},
     {"InvalidTimeStamp.Expired", Trouble::clock, "set this machine's clock"},
@@ -91,6 +93,12 @@ std::int64_t minute_of(std::string text) {
   return us ? *us : 0;
 }
 
+std::string tag_in(const Value& v) {
+  for (const Value& tag : list_of(v["Tags"]["Tag"]))
+    if (tag.text("TagKey") == tag_key) return tag.text("TagValue");
+  return "";
+}
+
 Instance read_instance(const Value& v) {
   Instance out;
   out.id = v.text("InstanceId");
@@ -98,8 +106,7 @@ Instance read_instance(const Value& v) {
   out.zone = v.text("ZoneId");
   out.type = v.text("InstanceType");
   out.created_wall_us = minute_of(v.text("CreationTime"));
-  for (const Value& tag : list_of(v["Tags"]["Tag"]))
-    if (tag.text("TagKey") == tag_key) out.tag = tag.text("TagValue");
+  out.tag = tag_in(v);
   for (const Value& lock : list_of(v["OperationLocks"]["LockReason"]))
     out.reclaimed = out.reclaimed || lock.text("LockReason") == "Recycling";
   for (const Value& address : list_of(v["PublicIpAddress"]["IpAddress"]))
@@ -147,35 +154,71 @@ Async<Value> Ecs::call(std::string action, Parameters parameters, Effect effect,
   co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
 }
 
-Async<std::vector<Offer>> Ecs::types(CancelToken token) {
-  std::vector<Offer> out;
+Async<Value::Array> Ecs::rows_of(std::string action, Parameters parameters, const char* group, const char* row,
+                                 CancelToken token) {
+  Value::Array out;
   std::string next;
   for (int page = 0; page < pages_max; ++page) {
-    Parameters asked{{"MaxResults", "100"}};
+    Parameters asked = parameters;
+    asked.emplace_back("MaxResults", "100");
     if (!next.empty()) asked.emplace_back("NextToken", next);
-    RILLE_CO_TRY(const Value answer, co_await call("DescribeInstanceTypes", std::move(asked), Effect::none, token));
-    const Value& rows = answer["InstanceTypes"]["InstanceType"];
-    if (!rows.as_array()) co_return cloud::not_theirs("alibaba", "DescribeInstanceTypes");
-    for (const Value& v : *rows.as_array()) {
-      Offer offer;
-      offer.id = v.text("InstanceTypeId");
-      offer.vcpus = static_cast<int>(v.integer("CpuCoreCount"));
-      offer.memory_bytes = static_cast<std::int64_t>(v.number("MemorySize") * 1073741824.0);
-      offer.gpu_count = static_cast<int>(v.integer("GPUAmount"));
-      if (offer.gpu_count > 0) {
-        offer.gpu = gpu_model(v.text("GPUSpec"));
-        offer.gpu_memory_bytes = static_cast<std::int64_t>(v.number("GPUMemorySize") * 1073741824.0);
-      }
-      offer.network_gbps = v.number("InstanceBandwidthTx") / 1e6;  // in kbit/s, without bursts
-      if (v.integer("EriQuantity") > 0) offer.rdma = "erdma";
-      if (v.integer("LocalStorageAmount") == 0) offer.disk_kind = "network";
-      else if (v.text("LocalStorageCategory").find("ssd") != std::string::npos) offer.disk_kind = "nvme";
-      out.push_back(std::move(offer));
-    }
+    RILLE_CO_TRY(const Value answer, co_await call(action, std::move(asked), Effect::none, token));
+    const Value& rows = answer[group][row];
+    if (!rows.as_array()) co_return cloud::not_theirs("alibaba", action);
+    out.insert(out.end(), rows.as_array()->begin(), rows.as_array()->end());
     next = answer.text("NextToken");
     if (next.empty()) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("DescribeInstanceTypes has more than {} pages", pages_max));
+  co_return make_error(ErrorKind::integrity, fmt::format("{} has more than {} pages", action, pages_max));
+}
+
+namespace {
+
+Offer read_type(const Value& v) {
+  Offer offer;
+  offer.id = v.text("InstanceTypeId");
+  offer.vcpus = static_cast<int>(v.integer("CpuCoreCount"));
+  offer.memory_bytes = static_cast<std::int64_t>(v.number("MemorySize") * 1073741824.0);
+  offer.gpu_count = static_cast<int>(v.integer("GPUAmount"));
+  if (offer.gpu_count > 0) {
+    offer.gpu = gpu_model(v.text("GPUSpec"));
+    offer.gpu_memory_bytes = static_cast<std::int64_t>(v.number("GPUMemorySize") * 1073741824.0);
+  }
+  offer.network_gbps = v.number("InstanceBandwidthTx") / 1e6;  // in kbit/s, without bursts
+  if (v.integer("EriQuantity") > 0) offer.rdma = "erdma";
+  if (v.integer("LocalStorageAmount") == 0) offer.disk_kind = "network";
+  else if (v.text("LocalStorageCategory").find("ssd") != std::string::npos) offer.disk_kind = "nvme";
+  return offer;
+}
+
+}  // namespace
+
+Async<std::vector<Offer>> Ecs::types(CancelToken token) {
+  Parameters none;
+  RILLE_CO_TRY(const Value::Array rows, co_await rows_of("DescribeInstanceTypes", std::move(none), "InstanceTypes",
+                                                         "InstanceType", std::move(token)));
+  std::vector<Offer> out;
+  for (const Value& v : rows) out.push_back(read_type(v));
+  co_return out;
+}
+
+// WithStock: enough; ClosedWithStock: little; WithoutStock, ClosedWithoutStock: none. A type that is not named is not
+// sold there.
+Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelToken token) {
+  Parameters asked{{"DestinationResource", "InstanceType"}, {"ResourceType", "instance"},
+                   {"InstanceChargeType", "PostPaid"}, {"IoOptimized", "optimized"}};
+  if (spot) asked.emplace_back("SpotStrategy", "SpotAsPriceGo");
+  if (!zone.empty()) asked.emplace_back("ZoneId", zone);
+  RILLE_CO_TRY(const Value answer, co_await call("DescribeAvailableResource", std::move(asked), Effect::none, token));
+  if (!answer["AvailableZones"]["AvailableZone"].as_array())
+    co_return cloud::not_theirs("alibaba", "DescribeAvailableResource");
+  std::set<std::string> out;
+  for (const Value& place : list_of(answer["AvailableZones"]["AvailableZone"]))
+    for (const Value& kind : list_of(place["AvailableResources"]["AvailableResource"]))
+      for (const Value& v : list_of(kind["SupportedResources"]["SupportedResource"]))
+        if (v.text("Status") == "Available" && !v.text("StatusCategory").ends_with("WithoutStock"))
+          out.insert(v.text("Value"));
+  co_return out;
 }
 
 Async<cloud::Price> Ecs::price(std::string type, bool spot, bool reserved, CancelToken token) {
@@ -208,20 +251,27 @@ Async<std::string> Ecs::run(Parameters parameters, std::int64_t send_by_wall_us,
 }
 
 Async<std::vector<Instance>> Ecs::describe(Parameters parameters, CancelToken token) {
+  RILLE_CO_TRY(const Value::Array rows, co_await rows_of("DescribeInstances", std::move(parameters), "Instances",
+                                                         "Instance", std::move(token)));
   std::vector<Instance> out;
-  std::string next;
-  for (int page = 0; page < pages_max; ++page) {
-    Parameters asked = parameters;
-    asked.emplace_back("MaxResults", "100");
-    if (!next.empty()) asked.emplace_back("NextToken", next);
-    RILLE_CO_TRY(const Value answer, co_await call("DescribeInstances", std::move(asked), Effect::none, token));
-    const Value& rows = answer["Instances"]["Instance"];
-    if (!rows.as_array()) co_return cloud::not_theirs("alibaba", "DescribeInstances");
-    for (const Value& v : *rows.as_array()) out.push_back(read_instance(v));
-    next = answer.text("NextToken");
-    if (next.empty()) co_return out;
-  }
-  co_return make_error(ErrorKind::integrity, fmt::format("DescribeInstances has more than {} pages", pages_max));
+  for (const Value& v : rows) out.push_back(read_instance(v));
+  co_return out;
+}
+
+Async<std::vector<std::pair<std::string, std::string>>> Ecs::loose_disks(CancelToken token) {
+  Parameters asked{{"Status", "Available"}, {"Tag.1.Key", tag_key}};
+  RILLE_CO_TRY(const Value::Array rows,
+               co_await rows_of("DescribeDisks", std::move(asked), "Disks", "Disk", std::move(token)));
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Value& v : rows) out.emplace_back(v.text("DiskId"), tag_in(v));
+  co_return out;
+}
+
+Async<> Ecs::delete_disk(std::string id, CancelToken token) {
+  Parameters asked{{"DiskId", id}};
+  auto answer = co_await call("DeleteDisk", std::move(asked), Effect::none, token);
+  if (!answer && answer.error().http_status != 404) co_return answer.error();
+  co_return success();
 }
 
 Async<> Ecs::terminate(std::string id, CancelToken token) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/provider/account.hpp"
@@ -30,6 +32,8 @@ class Ecs {
 
   const std::string& region() const { return region_; }
   Async<std::vector<Offer>> types(CancelToken token);   // without prices; id: the type's name
+  // Those that the zone ("": any of the region's) has left; in one call.
+  Async<std::set<std::string>> in_stock(std::string zone, bool spot, CancelToken token);
   // Of the machine alone, without its disk. `reserved`: for years, too, which is a call for each term.
   Async<cloud::Price> price(std::string type, bool spot, bool reserved, CancelToken token);
   // The new instance's id.
@@ -37,6 +41,9 @@ class Ecs {
   Async<> set_release(std::string id, std::int64_t wall_us, CancelToken token);  // AutoReleaseTime
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
   Async<> terminate(std::string id, CancelToken token);
+  // Disks that bear our tag and belong to no machine: ids and tags.
+  Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
+  Async<> delete_disk(std::string id, CancelToken token);
   // The type of a stopped one can be changed.
   Async<> stop(std::string id, CancelToken token);
   Async<> change_type(std::string id, std::string type, CancelToken token);
@@ -46,6 +53,9 @@ class Ecs {
 
  private:
   Async<Value> call(std::string action, Parameters parameters, cloud::Effect effect, CancelToken token);
+  // answer[group][row] of all pages.
+  Async<Value::Array> rows_of(std::string action, Parameters parameters, const char* group, const char* row,
+                              CancelToken token);
 
   std::string region_, url_;
   cloud::Api api_;

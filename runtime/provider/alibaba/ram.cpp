@@ -14,12 +14,12 @@ constexpr const char* policy_text = R"json({
   "Version": "1",
   "Statement": [
     { "Effect": "Allow", "Resource": "*",
-      "Action": ["ecs:DescribeInstanceTypes", "ecs:DescribePrice", "ecs:DescribeSpotPriceHistory",
-                 "ecs:DescribeInstances", "ecs:DescribeAccountAttributes", "ecs:RunInstances",
-                 "ecs:TagResources", "ram:ListAccessKeys"] },
+      "Action": ["ecs:DescribeInstanceTypes", "ecs:DescribeAvailableResource", "ecs:DescribePrice",
+                 "ecs:DescribeSpotPriceHistory", "ecs:DescribeInstances", "ecs:DescribeDisks",
+                 "ecs:DescribeAccountAttributes", "ecs:RunInstances", "ecs:TagResources", "ram:ListAccessKeys"] },
     { "Effect": "Allow", "Resource": "*",
-      "Action": ["ecs:DeleteInstances", "ecs:StopInstance", "ecs:StartInstance", "ecs:ModifyInstanceSpec",
-                 "ecs:ModifyInstanceAutoReleaseTime"],
+      "Action": ["ecs:DeleteInstances", "ecs:DeleteDisk", "ecs:StopInstance", "ecs:StartInstance",
+                 "ecs:ModifyInstanceSpec", "ecs:ModifyInstanceAutoReleaseTime"],
       "Condition": { "StringLike": { "acs:ResourceTag/rille": "rille-*" } } }
   ]
 }

@@ -120,7 +120,7 @@ class Region final : public cloud::RegionDriver {
     if (id.starts_with("vol-")) {
       RILLE_CO_TRY(const auto disks, co_await ec2_.loose_disks(token));
       for (const auto& disk : disks)
-        if (disk.first == id) co_return machine_of(disk);
+        if (disk.first == id) co_return left_over(disk.first, disk.second);
       co_return gone;
     }
     if (id.starts_with("sg-")) {
@@ -149,7 +149,7 @@ class Region final : public cloud::RegionDriver {
       out.push_back(std::move(m));
     }
     RILLE_CO_TRY(const auto disks, co_await ec2_.loose_disks(token));
-    for (const auto& disk : disks) out.push_back(machine_of(disk));
+    for (const auto& [disk, tag] : disks) out.push_back(left_over(disk, tag));
     RILLE_CO_TRY(const auto groups, co_await ec2_.groups(token));
     for (const auto& [group, tag] : groups)
       if (std::none_of(all.begin(), all.end(), [&tag = tag](const Instance& i) { return i.tag == tag; }))
@@ -356,14 +356,6 @@ class Region final : public cloud::RegionDriver {
     if (!instance.reason.empty()) m.details.set("reason", instance.reason);
     const std::string& address = settings_.public_address ? instance.address : instance.private_address;
     RILLE_CHECK(account_->access.reach(m, instance.id, address));
-    return m;
-  }
-
-  static Machine machine_of(const std::pair<std::string, std::string>& disk) {
-    Machine m;
-    m.id = disk.first;
-    m.tag = disk.second;
-    m.state = MachineState::live;
     return m;
   }
 

@@ -397,15 +397,9 @@ class Region final : public cloud::RegionDriver {
     co_return configurations.empty() ? std::string() : configurations[0]["properties"].text("privateIPAddress");
   }
 
-  // Without its machine. Never live: nobody must take it for the machine that is still being made.
   static Machine left_over(const Resource& part) {
-    Machine m;
-    m.id = id_of(part.kind, part.name);
-    if (part.kind == groups) return free_left_over(std::move(m.id), part.tag);
-    m.tag = part.tag;
-    m.state = MachineState::terminating;
-    m.details.set("problem", "left without its machine");
-    return m;
+    const std::string id = id_of(part.kind, part.name);
+    return part.kind == groups ? free_left_over(id, part.tag) : provider::left_over(id, part.tag);
   }
 
   Loop& loop_;

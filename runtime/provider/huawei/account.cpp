@@ -16,7 +16,7 @@ constexpr const char* policy_text = R"json({
       "Action": ["ecs:cloudServerFlavors:get", "ecs:cloudServerQuotas:get", "ecs:cloudServers:list",
                  "ecs:cloudServers:get", "ecs:cloudServers:create", "ecs:cloudServers:delete",
                  "ecs:cloudServers:resize", "vpc:publicIps:create", "vpc:publicIps:delete",
-                 "evs:volumes:create", "evs:volumes:delete", "iam:projects:listProjects",
+                 "evs:volumes:create", "evs:volumes:delete", "evs:volumes:list", "iam:projects:listProjects",
                  "bss:discount:view"] }
   ]
 }

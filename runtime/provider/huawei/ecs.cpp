@@ -28,6 +28,7 @@ constexpr cloud::Meaning meanings[] = {
     {"Ecs.0319", Trouble::quota, "ask for more in the console's quota page, or take another region"},
     {"APIGW.0308", Trouble::throttle},
     {"Ecs.0114", Trouble::not_found},
+    {"EVS.2024", Trouble::not_found},
     // A wrong clock and a wrong key have this one code.
     {"APIGW.0301", Trouble::clock, "the access key, its secret, or this machine's clock is wrong"},
     {"APIGW.0302", Trouble::auth, "the key may not use this project: `project` is that of the region"},
@@ -125,6 +126,7 @@ Server read_server(const Value& v) {
 Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints)
     : loop_(loop), region_(std::move(region)), project_(std::move(project)),
       ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + ".myhuaweicloud.com")),
+      evs_url_(endpoints.text("evs", "https://evs." + region_ + ".myhuaweicloud.com")),
       iam_url_(endpoints.text("iam", "https://iam." + region_ + ".myhuaweicloud.com")),
       bss_url_(endpoints.text("bss", "https://bss.myhuaweicloud.com")), api_(loop, options(), keys) {}
 
@@ -133,7 +135,10 @@ Async<Value> Ecs::call(std::string method, std::string path, net::Query query, V
                        CancelToken token, std::string client_token) {
   const std::size_t slash = path.find('/');
   const std::string service = path.substr(0, slash);
-  const std::string& url = service == "iam" ? iam_url_ : service == "bss" ? bss_url_ : ecs_url_;
+  const std::string& url = service == "iam"   ? iam_url_
+                           : service == "bss" ? bss_url_
+                           : service == "evs" ? evs_url_
+                                              : ecs_url_;
   path = path.substr(slash);
   net::Parts parts;
   parts.headers = {{"Content-Type", "application/json"}};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/provider/account.hpp"
@@ -33,6 +34,9 @@ class Ecs {
   Async<Server> describe(std::string id, CancelToken token);
   Async<std::vector<Server>> list(CancelToken token);  // all pages; those that bear our tag
   Async<> remove(std::string id, CancelToken token);   // with its disks and its address
+  // evs.cpp: disks that bear our tag and belong to no server: ids and tags.
+  Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
+  Async<> remove_disk(std::string id, CancelToken token);
   // Stops it, changes it and starts it again; waits for that job.
   Async<> resize(std::string id, std::string flavor, CancelToken token);
   // account.cpp
@@ -51,7 +55,7 @@ class Ecs {
   Error refused(Error error) const;
 
   Loop& loop_;
-  std::string region_, project_, ecs_url_, iam_url_, bss_url_;
+  std::string region_, project_, ecs_url_, evs_url_, iam_url_, bss_url_;
   cloud::Api api_;
 };
 

@@ -13,6 +13,7 @@
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/huawei/ecs.hpp"
 #include "runtime/provider/huawei/keys.hpp"
+#include "runtime/provider/left_over.hpp"
 
 namespace rille::provider {
 
@@ -21,6 +22,7 @@ namespace {
 using namespace huawei;
 
 constexpr std::int64_t gb = 1'000'000'000;
+constexpr std::string_view volume = "volume/";  // before a disk's id, which looks like a server's
 constexpr std::size_t user_data_bytes_max = 32 << 10, name_length_max = 64;
 // auto_terminate_time has to be half an hour ahead when the call arrives, which may be long after it was planned.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
@@ -64,7 +66,10 @@ class Region final : public cloud::RegionDriver {
           return ecs_.price(type, settings_.zone, spot, settings_.reserved_prices && !spot, t);
         }) {}
   const std::string& region() const override { return ecs_.region(); }
-  bool is_id(std::string_view id) const override { return id.size() == 36 && id[8] == '-' && id[23] == '-'; }
+  bool is_id(std::string_view id) const override {
+    if (is_disk(id)) id.remove_prefix(volume.size());
+    return id.size() == 36 && id[8] == '-' && id[23] == '-';
+  }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));
@@ -86,10 +91,12 @@ class Region final : public cloud::RegionDriver {
   }
 
   Async<Machine> describe(std::string id, CancelToken token) override {
+    if (is_disk(id)) co_return co_await describe_disk(std::move(id), std::move(token));
     RILLE_CO_TRY(const Server found, co_await ecs_.describe(id, token));
     co_return machine_of(found);
   }
 
+  // Disks that outlived their server are listed, too: they cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Server> all, co_await ecs_.list(token));
     std::vector<Machine> out;
@@ -97,10 +104,15 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(Machine m, machine_of(server));
       out.push_back(std::move(m));
     }
+    RILLE_CO_TRY(const auto disks, co_await ecs_.loose_disks(token));
+    for (const auto& [disk, tag] : disks) out.push_back(left_over(std::string(volume) + disk, tag));
     co_return out;
   }
 
-  Async<> terminate(std::string id, CancelToken token) override { return ecs_.remove(std::move(id), std::move(token)); }
+  Async<> terminate(std::string id, CancelToken token) override {
+    if (is_disk(id)) return ecs_.remove_disk(id.substr(volume.size()), std::move(token));
+    return ecs_.remove(std::move(id), std::move(token));
+  }
 
   std::int64_t skew_us() const override { return ecs_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
@@ -111,6 +123,7 @@ class Region final : public cloud::RegionDriver {
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));
     RILLE_CO_CHECK(co_await ecs_.quotas(token));  // who may not do this is not let in
+    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // nor could release anything
     RILLE_CO_TRY(Identity out, co_await ecs_.identity(found.keys.id, token));
     out.from = found.from;
     if (!found.keys.token.empty()) out.age_unknown = "temporary keys, which end by themselves";
@@ -126,6 +139,16 @@ class Region final : public cloud::RegionDriver {
   }
 
  private:
+  static bool is_disk(std::string_view id) { return id.starts_with(volume); }
+
+  Async<Machine> describe_disk(std::string id, CancelToken token) {
+    Machine gone;
+    RILLE_CO_TRY(const auto disks, co_await ecs_.loose_disks(std::move(token)));
+    for (const auto& [disk, tag] : disks)
+      if (id.substr(volume.size()) == disk) co_return left_over(id, tag);
+    co_return gone;
+  }
+
   Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
     for (const auto& [name, value] :
          {std::pair("zone", &settings_.zone), std::pair("image", &settings_.image), std::pair("vpc", &settings_.vpc),

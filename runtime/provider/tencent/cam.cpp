@@ -14,10 +14,12 @@ constexpr const char* policy_text = R"json({
   "version": "2.0",
   "statement": [
     { "effect": "allow", "resource": "*",
-      "action": ["cvm:DescribeZoneInstanceConfigInfos", "cvm:DescribeInstances", "cvm:DescribeAccountQuota",
-                 "cvm:RunInstances", "cam:ListAccessKeys"] },
+      "action": ["cvm:DescribeZoneInstanceConfigInfos", "cvm:DescribeInstanceTypeConfigs",
+                 "cvm:DescribeInstances", "cvm:DescribeAccountQuota", "cvm:RunInstances", "cbs:DescribeDisks",
+                 "cam:ListAccessKeys"] },
     { "effect": "allow", "resource": "*",
-      "action": ["cvm:TerminateInstances", "cvm:StopInstances", "cvm:StartInstances", "cvm:ResetInstancesType"],
+      "action": ["cvm:TerminateInstances", "cvm:StopInstances", "cvm:StartInstances", "cvm:ResetInstancesType",
+                 "cbs:TerminateDisks"],
       "condition": { "string_like": { "qcs:resource_tag/rille": "rille-*" } } }
   ]
 }

@@ -20,6 +20,7 @@ using cloud::list_of;
 using cloud::Trouble;
 
 constexpr int page_rows = 100, rows_max = 20'000;
+constexpr std::int64_t gpus_last_us = 24LL * 3'600'000'000;
 
 constexpr cloud::Meaning meanings[] = {
     {"ResourceInsufficient*", Trouble::capacity},
@@ -42,6 +43,8 @@ constexpr cloud::Meaning meanings[] = {
     {"UnsupportedOperation.InstanceStateStarting", Trouble::transient},
     {"UnsupportedOperation.InstanceStateTerminating", Trouble::not_found},  // asked to end before
     {"InvalidInstanceId.NotFound", Trouble::not_found},
+    {"InvalidDiskId.NotFound", Trouble::not_found},
+    {"InvalidDisk.RepeatRefund", Trouble::not_found},  // given back before
     {"AuthFailure.SignatureExpire", Trouble::clock, "set this machine's clock"},
     {"AuthFailure.TokenFailure", Trouble::expired, "get new temporary keys"},
     {"AuthFailure.SecretIdNotFound", Trouble::auth, "there is no such key: was it deleted?"},
@@ -70,8 +73,8 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   return out;
 }
 
-// CVM names the number of GPUs of a type, and their model in documents only:
-// https://www.tencentcloud.com/document/product/560/19701
+// For types of which CVM names the number of GPUs alone: what its documents say of their families
+// (https://www.tencentcloud.com/document/product/560/19701).
 struct Family {
   const char *name, *gpu;
   std::int64_t gib;
@@ -150,7 +153,45 @@ Async<Value> Cvm::call(std::string action, Value request, Effect effect, CancelT
   co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
 }
 
+// One call, in all of a region's zones or in one; a filter of it takes one value.
+Async<> Cvm::learn_gpus(std::string zone, CancelToken token) {
+  if (!gpus_.empty() && api_.now_us() - gpus_at_us_ <= gpus_last_us) co_return success();
+  Value asked;
+  if (!zone.empty())
+    asked.set("Filters", Value::Array{Value().set("Name", "zone").set("Values", Value::Array{Value(zone)})});
+  RILLE_CO_TRY(const Value answer,
+               co_await call("DescribeInstanceTypeConfigs", std::move(asked), Effect::none, std::move(token)));
+  if (!answer["InstanceTypeConfigSet"].as_array())
+    co_return cloud::not_theirs("tencent", "DescribeInstanceTypeConfigs");
+  gpus_.clear();
+  for (const Value& v : *answer["InstanceTypeConfigSet"].as_array()) {
+    Gpus& one = gpus_[v.text("InstanceType")];
+    one.count = v.number("GpuCount");
+    one.model = gpu_model(v.text("GpuType"));
+    one.memory_bytes = static_cast<std::int64_t>(v.number("GpuMemory") * 1073741824.0);  // GiB
+  }
+  gpus_at_us_ = api_.now_us();
+  co_return success();
+}
+
+bool Cvm::read_gpus(const Value& row, Offer& offer) const {
+  const auto at = gpus_.find(offer.id);
+  const Gpus told = at == gpus_.end() ? Gpus() : at->second;
+  const double count = row.number("GpuCount", told.count);
+  if (count > 0 && count < 1) return false;
+  offer.gpu_count = static_cast<int>(count);
+  if (offer.gpu_count == 0) return true;
+  const std::string family = row.text("InstanceFamily");
+  const auto known = std::find_if(std::begin(families), std::end(families),
+                                  [&](const Family& f) { return family == f.name; });
+  const bool found = known != std::end(families);
+  offer.gpu = !told.model.empty() ? told.model : found ? known->gpu : gpu_model(family);
+  offer.gpu_memory_bytes = told.memory_bytes > 0 ? told.memory_bytes : found ? known->gib << 30 : 0;
+  return true;
+}
+
 Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken token) {
+  RILLE_CO_CHECK(co_await learn_gpus(zone, token));
   Value::Array charges{Value(spot ? "SPOTPAID" : "POSTPAID_BY_HOUR")};
   if (!spot) charges.emplace_back(prepaid);  // what they cost for years comes with the same answer
   Value::Array filters{Value().set("Name", "instance-charge-type").set("Values", std::move(charges))};
@@ -173,17 +214,7 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
     offer.id = v.text("InstanceType");
     offer.vcpus = static_cast<int>(v.integer("Cpu"));
     offer.memory_bytes = v.integer("Memory") << 30;
-    const double gpus = v.number("GpuCount");
-    if (gpus > 0 && gpus < 1) continue;  // a part of one
-    offer.gpu_count = static_cast<int>(gpus);
-    if (offer.gpu_count > 0) {
-      const std::string family = v.text("InstanceFamily");
-      const auto known = std::find_if(std::begin(families), std::end(families),
-                                      [&](const Family& f) { return family == f.name; });
-      const bool found = known != std::end(families);
-      offer.gpu = found ? known->gpu : gpu_model(family);
-      offer.gpu_memory_bytes = found ? known->gib << 30 : 0;
-    }
+    if (!read_gpus(v, offer)) continue;
     const double price = v["Price"].number("UnitPriceDiscount", v["Price"].number("UnitPrice"));
     if (!(price > 0) || v["Price"].text("ChargeUnit") != "HOUR") continue;
     offer.price_micros_per_hour = static_cast<Micros>(std::llround(price * 1e6));

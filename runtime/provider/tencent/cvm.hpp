@@ -1,6 +1,7 @@
 // CVM's calls, as plain values. What CVM calls by its own names is known here and nowhere else. Loop thread only.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,22 @@ class Cvm {
   Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
+  // A type's GPUs, as far as CVM tells.
+  struct Gpus {
+    double count = 0;                  // below 1: a part of one
+    std::string model;
+    std::int64_t memory_bytes = 0;     // of one
+  };
+  Async<> learn_gpus(std::string zone, CancelToken token);
+  // False: a part of one.
+  bool read_gpus(const Value& row, Offer& offer) const;
   Async<> act(std::string action, std::string id, Value more, cloud::Effect effect, CancelToken token);
   Async<Value> call(std::string action, Value request, cloud::Effect effect, CancelToken token);
 
   std::string region_, url_;
   cloud::Api api_;
+  std::map<std::string, Gpus> gpus_;   // by type
+  std::int64_t gpus_at_us_ = 0;
 };
 
 inline constexpr const char* tag_key = "rille";

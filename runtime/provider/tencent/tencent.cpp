@@ -11,7 +11,9 @@
 #include "runtime/provider/cloud/regional.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/left_over.hpp"
 #include "runtime/provider/tencent/cam.hpp"
+#include "runtime/provider/tencent/cbs.hpp"
 #include "runtime/provider/tencent/cvm.hpp"
 #include "runtime/provider/tencent/keys.hpp"
 
@@ -60,10 +62,10 @@ class Region final : public cloud::RegionDriver {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        cvm_(loop, account_->chain, name, settings_.endpoints),
+        cvm_(loop, account_->chain, name, settings_.endpoints), cbs_(loop, account_->chain, name, settings_.endpoints),
         cam_(loop, account_->chain, name, settings_.endpoints) {}
   const std::string& region() const override { return cvm_.region(); }
-  bool is_id(std::string_view id) const override { return id.starts_with("ins-"); }
+  bool is_id(std::string_view id) const override { return id.starts_with("ins-") || is_disk(id); }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> out, co_await cvm_.sold(settings_.zone, query.spot, token));
@@ -83,6 +85,12 @@ class Region final : public cloud::RegionDriver {
 
   Async<Machine> describe(std::string id, CancelToken token) override {
     Machine gone;
+    if (is_disk(id)) {
+      RILLE_CO_TRY(const auto disks, co_await cbs_.loose_disks(token));
+      for (const auto& [disk, tag] : disks)
+        if (disk == id) co_return left_over(disk, tag);
+      co_return gone;
+    }
     Value asked;
     asked.set("InstanceIds", Value::Array{Value(id)});
     RILLE_CO_TRY(const std::vector<Instance> found, co_await cvm_.describe(std::move(asked), token));
@@ -90,6 +98,7 @@ class Region final : public cloud::RegionDriver {
     co_return machine_of(found.front());
   }
 
+  // Disks that outlived their machine are listed, too: they cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     Value asked;
     asked.set("Filters", Value::Array{Value().set("Name", "tag-key").set("Values", Value::Array{Value(tag_key)})});
@@ -99,10 +108,13 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(Machine m, machine_of(instance));
       out.push_back(std::move(m));
     }
+    RILLE_CO_TRY(const auto disks, co_await cbs_.loose_disks(token));
+    for (const auto& [disk, tag] : disks) out.push_back(left_over(disk, tag));
     co_return out;
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
+    if (is_disk(id)) return cbs_.remove(std::move(id), std::move(token));
     return cvm_.terminate(std::move(id), std::move(token));
   }
 
@@ -116,6 +128,7 @@ class Region final : public cloud::RegionDriver {
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const Identity out, co_await cam_.identity(token));
     RILLE_CO_CHECK(co_await cvm_.quotas(token));
+    RILLE_CO_CHECK(co_await cbs_.loose_disks(token));  // who may not ask for them could release nothing
     co_return out;
   }
 
@@ -132,6 +145,8 @@ class Region final : public cloud::RegionDriver {
   }
 
  private:
+  static bool is_disk(std::string_view id) { return id.starts_with("disk-"); }
+
   Async<cloud::Standing> standing(std::string id, CancelToken token) {
     Value asked;
     asked.set("InstanceIds", Value::Array{Value(id)});
@@ -199,6 +214,7 @@ class Region final : public cloud::RegionDriver {
   std::shared_ptr<Account> account_;
   Settings settings_;
   Cvm cvm_;
+  Cbs cbs_;
   Cam cam_;
 };
 

@@ -111,15 +111,23 @@ class More:
         if p["DestinationResource"] != "InstanceType":
             raise Refusal(400, "InvalidDestinationResource",
                           "The specified parameter DestinationResource is not valid.")
+        for name, allowed in (("InstanceChargeType", ("PostPaid", "PrePaid")), ("IoOptimized", ("optimized", "none")),
+                              ("SpotStrategy", ("NoSpot", "SpotAsPriceGo", "SpotWithPriceLimit")),
+                              ("ResourceType", ("instance", "disk", "reservedinstance", "ddh"))):
+            if p.get(name, allowed[0]) not in allowed:
+                raise Refusal(400, f"Invalid{name}", f"The specified parameter {name} is not valid.")
+        spot = p.get("SpotStrategy", "NoSpot") != "NoSpot"
         zones = []
         for zone in ZONES[self.region]:
             if p.get("ZoneId", zone) != zone:
                 continue
-            left = lambda t: self.world.left(t.name, zone) != 0
+            left = lambda t: self.world.left(t.name, zone)
+            status = lambda n: ("SoldOut", "WithoutStock") if n == 0 else ("Available", "WithStock" if n is None else
+                                                                           "ClosedWithStock")
             rows = [
-                dict(Value=t.name, Status="Available" if left(t) else "SoldOut",
-                     StatusCategory="WithStock" if left(t) else "WithoutStock", Min=0, Max=0, Unit="")
-                for t in self.types.values() if p.get("InstanceType", t.name) == t.name and self.sold(t, zone)
+                dict(Value=t.name, Status=status(left(t))[0], StatusCategory=status(left(t))[1])
+                for t in self.types.values() if p.get("InstanceType", t.name) == t.name and self.sold(t, zone) and
+                (not spot or t.spot is not None)
             ]
             any_left = any(r["Status"] == "Available" for r in rows)
             zones.append(
@@ -276,6 +284,9 @@ class More:
 
     def DescribeDisks(self, p):
         tags = self.wanted_tags(p)
+        if p.get("Status", "All") not in ("In_use", "Available", "Attaching", "Detaching", "Creating", "ReIniting",
+                                          "All"):
+            raise Refusal(400, "InvalidStatus.NotFound", "The specified Status is not valid.")
         rows = [
             t for t in self.world.things.values() if t.kind == "disk" and t.ended is None and
             t.facts["region"] == self.region and p.get("InstanceId", t.machine) == t.machine and all(

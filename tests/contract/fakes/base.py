@@ -12,9 +12,9 @@ from world import World
 
 BEFORE = ("drop", "error", "throttle", "auth", "capacity", "quota", "spot_price", "refuse", "page")
 AFTER = ("error_after", "drop_after", "unreadable_after")
-CREATE_ONLY = ("capacity", "quota", "spot_price", "vanish", "reclaim", "late_error")
+CREATE_ONLY = ("capacity", "quota", "spot_price", "vanish", "reclaim", "late_error", "lands_late")
 MALFORMED = (TypeError, KeyError, AttributeError, ValueError, IndexError)
-KINDS = BEFORE + AFTER + ("slow", "skew", "vanish", "reclaim", "duplicates", "late_error", "late_done")
+KINDS = BEFORE + AFTER + ("slow", "lands_late", "skew", "vanish", "reclaim", "duplicates", "late_error", "late_done")
 LOGIN_PAGE = "<html><body>Please log in to the network</body></html>"
 
 
@@ -36,6 +36,7 @@ class Fake:
         self.types = {t.name: t for t in self.TYPES}
         self.lock, self.faults, self.calls = threading.RLock(), [], []
         self.needed, self.lent, self.loans, self.key_lifetime = set(), [], [], 3600
+        self.under_way = []  # creates whose caller has heard nothing
         self.certified, self.ca, self.url, self.created, self.duplicate, self.request_id = "", "", "", [], False, ""
         self.prepare()
 
@@ -117,6 +118,10 @@ class Fake:
             return reply, (slow.get("seconds", 1) if slow else 0)
 
     def perform(self, call, operation, parameters, request):
+        if self.take(("lands_late", ), operation, request):
+            call["fault"] = "lands_late"
+            self.under_way.append(request)
+            return self.end_call(call, None)
         before = self.take([k for k in BEFORE if k not in self.LATE], operation, request)
         if before:
             call["fault"] = before["kind"]
@@ -148,6 +153,16 @@ class Fake:
                 self.unreadable(reply, after) if after["kind"] == "unreadable_after" else \
                 self.render(self.refusal("error", after), request)
         return self.end_call(call, reply)
+
+    def land(self):
+        """What was under way is done after all, and no token that was seen since is remembered."""
+        for request in self.under_way:
+            self.world.tokens.clear()
+            operation, parameters = self.parse(request)
+            self.verify(request)
+            self.run(operation, parameters, request)
+        done, self.under_way = len(self.under_way), []
+        return dict(landed=done)
 
     def unreadable(self, reply, fault):
         """Half of the answer, or what the fault says instead; a header, as one that names an operation, stays."""
@@ -241,6 +256,10 @@ class Fake:
             self.reclaim(self.machine_of(a["id"]), a.get("in_seconds", world.notice))
         elif what == "vanish":
             self.machine_of(a["id"]).vanish()
+        elif what == "strand":
+            self.strand(self.machine_of(a["id"]))
+        elif what == "land":
+            return self.land()
         elif what == "calm":
             self.faults, world.clock_offset = [], 0.0
         elif what == "set":
@@ -249,6 +268,12 @@ class Fake:
             raise ValueError(f"no such control: {what}")
         world.tick()
         return {}
+
+    def strand(self, machine):
+        """Its disks will outlive it when it vanishes."""
+        for thing in self.world.things.values():
+            if thing.machine == machine.id and thing.kind == "disk":
+                thing.dies_with = False
 
     def machine_of(self, id):
         """By its id, or by a path that ends with it."""

@@ -135,6 +135,14 @@ class Alibaba(Client):
         disk = self.call("DescribeDisks", {"Status": "Available"})["Disks"]["Disk"][0]["DiskId"]
         self.call("DeleteDisk", {"DiskId": disk})
         t.equal(t.fake.state()["alive"], 0)
+        t.fake.control("set", stock={self.type: 1})
+        of = {"DestinationResource": "InstanceType", "InstanceType": self.type}
+        stock = lambda **more: self.call("DescribeAvailableResource", dict(of, **more))["AvailableZones"]
+        row = stock(SpotStrategy="SpotAsPriceGo")["AvailableZone"][0]["AvailableResources"]["AvailableResource"][0]
+        t.equal([(r["Status"], r["StatusCategory"]) for r in row["SupportedResources"]["SupportedResource"]],
+                [("Available", "ClosedWithStock")])
+        t.code("InvalidSpotStrategy", lambda: stock(SpotStrategy="Cheap"))
+        t.code("InvalidStatus.NotFound", lambda: self.call("DescribeDisks", {"Status": "Loose"}))
         t.fake.control("set", stock={self.type: 0})
         zones = self.call("DescribeAvailableResource",
                           {"DestinationResource": "InstanceType", "InstanceType": self.type})

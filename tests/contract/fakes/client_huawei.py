@@ -139,7 +139,10 @@ class Huawei(Client):
         t.equal(self.call("GET", "/v1/{p}/jobs/" + job)["status"], "SUCCESS")
         t.code("Ecs.0114", lambda: self.terminate(id))
         t.equal(t.fake.state()["alive"], 2)
-        disk = self.call("GET", "/v2/{p}/cloudvolumes/detail", query="status=available")["volumes"][0]["id"]
+        left = self.call("GET", "/v2/{p}/cloudvolumes/detail", query="status=available&limit=10&offset=0")
+        t.equal((left["count"], left["volumes"][0]["name"][-12:], left["volumes"][0]["tags"]), (1, "-volume-0001", {}))
+        t.code("EVS.2000", lambda: self.call("GET", "/v2/{p}/cloudvolumes/detail", query="tag=x"))
+        disk = left["volumes"][0]["id"]
         self.call("DELETE", "/v2/{p}/cloudvolumes/" + disk)
         self.call("DELETE", "/v1/{p}/publicips/" + self.call("GET", "/v1/{p}/publicips")["publicips"][0]["id"])
         t.equal(t.fake.state()["alive"], 0)

@@ -130,6 +130,12 @@ class Tencent(Client):
         t.equal(t.fake.state()["alive"], 1)
         left = self.call("DescribeDisks", dict(Filters=[dict(Name="disk-state", Values=["UNATTACHED"])]), "cbs")
         self.call("TerminateDisks", dict(DiskIds=[left["DiskSet"][0]["DiskId"]]), "cbs")
+        t.code("InvalidDiskId.NotFound", lambda: self.call("TerminateDisks", dict(DiskIds=["disk-none0000"]), "cbs"))
+        kinds = lambda *types: self.call(
+            "DescribeInstanceTypeConfigs", dict(Filters=[dict(Name="instance-type", Values=list(types))]))
+        row = kinds("HCCPNV6.96XLARGE2304")["InstanceTypeConfigSet"][0]
+        t.equal((row["GpuCount"], row["GpuType"], row["GpuMemory"]), (8.0, "NVIDIA H100", 80.0))
+        t.code("InvalidFilterValue.LimitExceeded", lambda: kinds(self.type, self.other))
         t.equal(t.fake.state()["alive"], 0)
         key = self.call("ImportKeyPair", dict(KeyName="k", ProjectId=0, PublicKey="ssh-rsa AAAA"))["KeyId"]
         self.create(LoginSettings=dict(KeyIds=[key]))

@@ -78,7 +78,8 @@ class Huawei(More, Roles, Fake):
         "createServers": "ecs:cloudServers:create evs:volumes:create vpc:publicIps:create",
         "listServers": "ecs:cloudServers:list", "showServer": "ecs:cloudServers:get",
         "deleteServers": "ecs:cloudServers:delete evs:volumes:delete vpc:publicIps:delete",
-        "resizeServer": "ecs:cloudServers:resize"
+        "resizeServer": "ecs:cloudServers:resize", "listVolumes": "evs:volumes:list",
+        "deleteVolume": "evs:volumes:delete"
     }
 
     def prepare(self):
@@ -253,19 +254,24 @@ class Huawei(More, Roles, Fake):
                     s["name"], tags, cap, body=s))
         if none:
             m.segments, m.plan = [], [(m.created + self.world.start, "failed", "capacity")]
+            if isinstance(none, dict) and none.get("leaves"):  # the job had made it before it failed
+                self.volume(s, None, 0, s["root_volume"].get("size", 40), True)
             return m
         if "auto_terminate_time" in s:
             m.expire(self.world.of_wall(unstamp(s["auto_terminate_time"])))
-        self.world.attach("disk", self.world.uuid(), tags, m.id, True, region=self.region,
-                          size=s["root_volume"].get("size", 40))
-        for disk in s.get("data_volumes") or []:
-            self.world.attach("disk", self.world.uuid(), tags, m.id, False, region=self.region,
-                              size=disk.get("size", 10))
+        self.volume(s, m.id, 0, s["root_volume"].get("size", 40), True)
+        for n, disk in enumerate(s.get("data_volumes") or [], 1):
+            self.volume(s, m.id, n, disk.get("size", 10), False)
         ip = (s.get("publicip") or {})
         if ip:
-            self.world.attach("address", self.world.uuid(), tags, m.id, bool(ip.get("delete_on_termination")),
+            self.world.attach("address", self.world.uuid(), {}, m.id, bool(ip.get("delete_on_termination")),
                               region=self.region)
         return m
+
+    def volume(self, s, machine, number, size, dies_with):
+        """A server's tags are not its disks'; their names begin with its own."""
+        self.world.attach("disk", self.world.uuid(), {}, machine, dies_with, region=self.region, size=size,
+                          name=f"{s['name']}-volume-{number:04}")
 
     def job(self, kind, machines, error=None):
         id = self.world.word(32)

@@ -101,9 +101,13 @@ class More:
 
     def DescribeInstanceTypeConfigs(self, p):
         f = self.filters(p, ("zone", "instance-family", "instance-type"))
+        if any(len(v) > 1 for v in f.values()):
+            raise Refusal(200, "InvalidFilterValue.LimitExceeded", "At most one value of a filter.")
+        told = lambda t: not t.name.startswith("GN7.")  # of an old family the number alone
         rows = [
             dict(Zone=z, InstanceType=t.name, InstanceFamily=t.name.split(".")[0], GPU=t.count, CPU=t.vcpus,
-                 Memory=t.memory_gib, FPGA=0, GpuCount=float(t.count)) for z in ZONES[self.region]
+                 Memory=t.memory_gib, FPGA=0, GpuCount=float(t.count), GpuType=t.gpu if told(t) else "",
+                 GpuMemory=float(t.gpu_gib) if told(t) else 0.0) for z in ZONES[self.region]
             for t in self.types.values()
             if self.sold(t, z) and z in f.get("zone", [z]) and t.name in f.get("instance-type", [t.name]) and
             t.name.split(".")[0] in f.get("instance-family", [t.name.split(".")[0]])
@@ -187,6 +191,10 @@ class More:
             ("ATTACHED" if t.machine else "UNATTACHED") in f.get("disk-state", ["ATTACHED", "UNATTACHED"]) and
             t.machine in f.get("instance-id", [t.machine])
         ]
+        if set(f.get("disk-state", [])) - {
+                "UNATTACHED", "ATTACHING", "ATTACHED", "DETACHING", "EXPANDING", "ROLLBACKING", "TORECYCLE"
+        }:
+            raise Refusal(200, "InvalidParameterValue", f"The disk-state {f['disk-state']} does not exist.")
         rows, total = self.part(p, rows)
         return dict(
             TotalCount=total, DiskSet=[
@@ -199,9 +207,9 @@ class More:
         for id in p["DiskIds"]:
             disk = self.world.things.get(id)
             if not disk or disk.kind != "disk" or disk.ended is not None:
-                raise Refusal(200, "InvalidDisk.NotExist", f"The disk `{id}` does not exist.")
+                raise Refusal(200, "InvalidDiskId.NotFound", f"The disk `{id}` does not exist.")
             if disk.machine:
-                raise Refusal(200, "InvalidDisk.Busy", f"The disk `{id}` is attached.")
+                raise Refusal(200, "InvalidDisk.Attached", f"The disk `{id}` is attached.")
             disk.ended = self.world.now()
         return {}
 

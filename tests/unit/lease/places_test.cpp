@@ -1,4 +1,5 @@
 // Regions that do not answer: they hold back what is rented there, hide nothing of the others, and are named.
+#include <algorithm>
 #include <set>
 
 #include "runtime/lease/tag.hpp"
@@ -23,6 +24,7 @@ class Regions final : public provider::Provider {
   explicit Regions(Loop& loop) : loop_(loop) { traits_.dead_man = provider::DeadMan::provider; }
   const std::string& name() const override { return name_; }
   const provider::Traits& traits() const override { return traits_; }
+  void show_late(std::int64_t ms) { traits_.visibility_lag_ms = ms; }
 
   Async<std::vector<provider::Offer>> offers(provider::OfferQuery query, CancelToken) override {
     std::vector<provider::Offer> out;
@@ -98,6 +100,15 @@ struct Place : World {
     REQUIRE(r);
     if (!*r) FAIL((*r).error().summary());
     return **r;
+  }
+  // What the last look of a run tells.
+  std::vector<std::pair<std::string, Value>> swept(const std::string& of) {
+    std::vector<std::pair<std::string, Value>> told;
+    Manager::Event event = [&told](const std::string& what, Value data) { told.emplace_back(what, std::move(data)); };
+    const auto done = drive(manager->sweep(of, event));
+    REQUIRE(done);
+    if (!*done) FAIL((*done).error().summary());
+    return told;
   }
 };
 
@@ -212,4 +223,81 @@ TEST_CASE("the reaper asks all providers at once") {
   REQUIRE(report->ok());
   CHECK((*report)->errors.empty());
   CHECK(asked == 3);
+}
+
+TEST_CASE("the last look of a run ends what bears its leases' tags and is none's, where it has rented, and no more") {
+  Place w;
+  w.run("other");
+  const Lease mine = w.rented_in("west");
+  const auto theirs =
+      w.rent(w.wanted("other", "box", Value().set("provider", "regions").set("region", "west")));
+  REQUIRE(theirs->ok());
+  REQUIRE(w.release(mine.id)->ok());
+  REQUIRE(w.swept("r").empty());
+  w.regions->asked.clear();
+  REQUIRE(w.swept("r").empty());
+  CHECK(w.regions->asked == std::vector<std::string>{"west"});  // one list
+
+  std::string older = mine.tag;
+  older.replace(older.find("-g1-"), 4, "-g2-");
+  w.sql("UPDATE leases SET generation=2, tag='" + older + "' WHERE id='" + mine.id + "'");  // as if it were replaced
+  w.regions->boxes["west/older"] = {"west", mine.tag};
+  w.regions->boxes["west/settled"] = {"west", older};
+  w.regions->boxes["west/second"] = {"west", (*theirs)->tag};  // another run's, whose own affair it is
+  w.regions->boxes["west/orphan"] = {"west", orphan};
+  w.regions->boxes["east/late"] = {"east", mine.tag};          // where this run has asked for nothing
+  w.regions->asked.clear();
+  const auto told = w.swept("r");
+  REQUIRE(told.size() == 2);
+  std::set<std::string> ended;
+  for (const auto& [what, data] : told) {
+    CHECK(what == "stray");
+    CHECK(data.text("provider") == "regions");
+    CHECK(data.text("name") == "west");
+    ended.insert(data.text("machine"));
+  }
+  CHECK(ended == std::set<std::string>{"west/older", "west/settled"});
+  CHECK(w.regions->boxes.size() == 4);
+  CHECK(w.row(mine.id).state == "released");
+  CHECK(std::count(w.regions->asked.begin(), w.regions->asked.end(), "east") == 0);
+  CHECK(w.swept("r").empty());
+}
+
+TEST_CASE("the last look of a run: a region that does not answer is told, and fails nothing") {
+  Place w;
+  const Lease west = w.rented_in("west");
+  w.run("idle");
+  REQUIRE(w.release(west.id)->ok());
+  w.regions->boxes["west/late"] = {"west", west.tag};
+  w.regions->down = {"west"};
+  const auto told = w.swept("r");
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].first == "warning");
+  CHECK_THAT(told[0].second.text("message"), Catch::Contains("regions: region west: nobody answers in west"));
+  CHECK_THAT(told[0].second.text("message"), Catch::Contains("rille gc"));
+  CHECK(w.row(west.id).state == "released");
+  w.regions->down.clear();
+  REQUIRE(w.reap()->ok());  // which looks there
+  CHECK(w.regions->boxes.empty());
+
+  w.regions->asked.clear();
+  CHECK(w.swept("idle").empty());
+  CHECK(w.regions->asked.empty());  // it has rented nothing: nobody is asked
+}
+
+TEST_CASE("the last look of a run: by another process, which knows the rows alone; a list older than the end is none") {
+  Place w;
+  w.regions->show_late(30'000);
+  const Lease west = w.rented_in("west");
+  const std::string id = west.machine_id;
+  REQUIRE(w.release(west.id)->ok());
+  w.restart();
+  w.regions->boxes[id] = {"west", west.tag};  // still shown
+  CHECK(w.swept("r").empty());
+  CHECK(w.regions->boxes.size() == 1);
+  w.clock.us += 30'000'000;
+  const auto told = w.swept("r");
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].second.text("machine") == id);
+  CHECK(w.regions->boxes.empty());
 }

@@ -1,0 +1,80 @@
+// What is sold out is not offered; and what a type's GPUs are, where the cloud says it.
+#include <algorithm>
+
+#include "tests/contract/fake.hpp"
+
+using namespace rille;
+using namespace rille::provider;
+
+namespace {
+
+struct Stocked : Fake {
+  bool has(const std::string& type, bool spot = false) {
+    const std::vector<Offer> all = offers("any", spot);
+    return std::any_of(all.begin(), all.end(), [&](const Offer& o) {
+      return o.id.substr(o.id.find('/') + 1) == type + (spot ? ":spot" : "");
+    });
+  }
+  std::size_t asked(const std::string& operation) {
+    std::size_t n = 0;
+    const Value state = control("state");
+    for (const Value& call : *state["calls"].as_array()) n += call.text("operation") == operation;
+    return n;
+  }
+  void left(const std::string& type, int count) {
+    control("set", Value().set("stock", Value().set(type, count)));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Stocked, "what is sold out is not offered") {
+  const std::map<std::string, std::string> all{{"alibaba", "ecs.gn7e-c16g1.4xlarge"}, {"tencent", "GT4.4XLARGE96"},
+                                               {"huawei", "p3.2xlarge.8"}};
+  const auto mine = all.find(fake_name());
+  if (mine == all.end()) return;
+  const std::string& type = mine->second;
+  for (const bool spot : {false, true}) CHECK(has(type, spot));
+  left(type, 1);
+  provider = make();
+  for (const bool spot : {false, true}) CHECK(has(type, spot));
+  left(type, 0);
+  provider = make();
+  for (const bool spot : {false, true}) CHECK_FALSE(has(type, spot));
+  CHECK_FALSE(offers("A100").empty());  // another type has some
+}
+
+TEST_CASE_METHOD(Stocked, "alibaba: stock is asked for once for a region, and once more for spot") {
+  if (fake_name() != "alibaba") return;
+  for (int n = 0; n < 3; ++n) offers("any");
+  CHECK(asked("DescribeAvailableResource") == 1);
+  for (int n = 0; n < 3; ++n) offers("A100", true);
+  CHECK(asked("DescribeAvailableResource") == 2);
+  CHECK(asked("DescribeInstanceTypes") == 1);
+  Value settings = told["settings"];
+  settings.set("zone", "cn-hangzhou-nowhere");
+  std::ofstream(root + "/nowhere.json")
+      << Value().set("alibaba", settings.set("regions", Value::Array{"cn-hangzhou"})).to_json();
+  const auto made = make_providers(*loop, root + "/nowhere.json", root + "/home");
+  REQUIRE(made);
+  OfferQuery query;
+  const auto none = wait(made->front()->offers(query, {}));
+  REQUIRE_FALSE(none);
+  CHECK(none.error().kind == ErrorKind::config);
+  CHECK(none.error().message.find("cn-hangzhou-nowhere") != std::string::npos);
+}
+
+TEST_CASE_METHOD(Stocked, "tencent: GPUs are what CVM says they are, and what the table says where CVM does not") {
+  if (fake_name() != "tencent") return;
+  std::vector<Offer> some = offers("H100");  // of a family that is in no table
+  REQUIRE(some.size() == 1);
+  CHECK(some[0].gpu == "H100");
+  CHECK(some[0].gpu_count == 8);
+  CHECK(some[0].gpu_memory_bytes == 80LL << 30);
+  some = offers("T4");                       // of one of which CVM tells the number alone
+  REQUIRE(some.size() == 2);
+  for (const Offer& o : some) CHECK(o.gpu_memory_bytes == 16LL << 30);
+  for (const Offer& o : offers("A100")) CHECK(o.gpu_memory_bytes == 40LL << 30);
+  offers("any", true);
+  CHECK(asked("DescribeInstanceTypeConfigs") == 1);
+}
