@@ -24,7 +24,7 @@ return box:call("wait", { args = "%s" }, function(path)
   return 42
 end)
 """
-user = User(sys.argv[1], sys.argv[2], "--start", "2")
+user = User(sys.argv[1], sys.argv[2], "--start", "4")
 user.ask("set", end=0.01)
 go = Path(user.root, "go")
 settings = user.settings()
@@ -59,6 +59,7 @@ run = subprocess.Popen([user.program, "--json", "run", user.root + "/flow.lua"],
 try:
     first = until(machine)
     check("a machine is rented", first and first["spot"], user.ask("state")["calls"][-5:])
+    until(lambda: int(user.ask("state")["now"]) > int(first["created"]) + 1)  # a history tells whole seconds
     user.ask("set", prices={first["type"]: dict(spot=first["price"] * 6 // 5)})
     dear = machine()["price"]
     check("its price moves", dear > first["price"], machine())
