@@ -14,7 +14,7 @@
 namespace rille::engine {
 
 namespace {
-constexpr std::int64_t look_again_ms = 2'000;
+constexpr std::int64_t look_again_ms = 2'000, price_patience_ms = 30'000;
 constexpr std::int64_t overdue_us = 60'000'000;  // a machine that is still there then was announced wrongly
 }  // namespace
 
@@ -64,7 +64,7 @@ Task<void> Calls::tell_one(std::string lease_id, std::string key, Working one) {
   (void)co_await one.agent->preempt(key, deadline_us(lease_id, one.generation), leave);  // else: the next connection
 }
 
-// Asks the provider again and again, while something works there.
+// Asks the provider again and again, while something works there; and what the machine costs by then.
 void Calls::watch_for_notice(const lease::Lease& l) {
   std::int64_t every_ms = leases_->look_every_ms(l);
   std::int64_t& watched = watched_[l.id];
@@ -76,6 +76,10 @@ void Calls::watch_for_notice(const lease::Lease& l) {
 Task<void> Calls::watch(lease::Lease l, std::int64_t every_ms) {
   auto alive = run_.alive_;
   while (true) {
+    if (!run_.config_.simulation) {
+      (void)co_await leases_->follow_price(l.id, price_patience_ms, run_.fence(), closed_.token());
+      if (!*alive) co_return;
+    }
     std::int64_t pause_ms = every_ms;
     if (Simulation* world = run_.config_.simulation) {  // what the looks until then would see is known: nothing
       const provider::sim::Box* box = world->cloud.find(l.machine_id);

@@ -64,8 +64,15 @@ Result<> record_tenure(store::Db& db, const Lease& lease);
 Result<> end_tenures(store::Db& db, const std::string& lease, std::int64_t now_us);
 // A machine besides the lease's own, which has lived until now.
 Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us);
-// The price has moved.
-Result<> record_price(store::Db& db, const Lease& lease, Micros micros_per_hour, std::int64_t now_us);
+struct PriceStep {
+  std::int64_t from_us = 0;
+  Micros micros_per_hour = 0;
+};
+
+// What the machine that lives has cost per hour since those instants, oldest first. whole: that is all that it has cost
+// since the first of them, and takes the place of what was known before; else only the newest segment is older.
+// The lease's row bears the last price.
+Result<> record_prices(store::Db& db, const Lease& lease, std::vector<PriceStep> steps, bool whole);
 // The machine is about to become what lease.change says: from change.from_us on both prices count, for nobody here
 // knows when the provider ends the one and begins the other.
 Result<> record_change(store::Db& db, const Lease& lease);

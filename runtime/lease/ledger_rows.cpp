@@ -85,6 +85,23 @@ const Billed& billed_as(std::string text) {
   return billed;
 }
 
+// What is known, with the steps behind it or in its place; each price until the next one that differs.
+std::vector<PriceStep> chain_of(const std::vector<PriceStep>& known, std::vector<PriceStep> steps, std::int64_t begin,
+                                bool whole) {
+  const std::int64_t newest = whole ? begin : known.back().from_us;
+  std::vector<PriceStep> all;
+  const auto add = [&all](std::int64_t from_us, Micros price) {
+    if (!all.empty() && all.back().from_us == from_us) all.pop_back();
+    if (all.empty() || all.back().micros_per_hour != price) all.push_back({from_us, price});
+  };
+  if (!whole) std::erase_if(steps, [newest](const PriceStep& s) { return s.from_us < newest; });
+  const std::int64_t until = steps.empty() ? known.back().from_us + 1 : std::max(steps.front().from_us, begin);
+  for (const PriceStep& s : known)
+    if (s.from_us < until) add(s.from_us, s.micros_per_hour);
+  for (const PriceStep& s : steps) add(std::max(s.from_us, begin), s.micros_per_hour);
+  return all;
+}
+
 }  // namespace
 
 Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease) {
@@ -164,11 +181,36 @@ Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us) {
                 {now_us, stray.id, stray.generation, stray.machine_id});
 }
 
-Result<> record_price(store::Db& db, const Lease& l, Micros micros_per_hour, std::int64_t now_us) {
-  RILLE_CHECK(db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND part='machine' "
-                     "AND to_us IS NULL", {now_us, l.id, l.generation, l.machine_id}));
-  if (db.changes() == 0) return {};  // it is over, or billed
-  return open_segment(db, l, "machine", micros_per_hour, now_us);
+// A machine that became another type has its old prices for good.
+Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> steps, bool whole) {
+  RILLE_TRY(const std::vector<Tenure> tenures, read_tenures(db, l.id));
+  const auto its = std::find_if(tenures.begin(), tenures.end(), [&l](const Tenure& t) {
+    return t.generation == l.generation && t.machine_id == l.machine_id;
+  });
+  if (its == tenures.end() || its->to_us || its->reconciled()) return {};
+  const std::int64_t begin = its->restarts.empty() ? its->from_us : its->restarts.back().from_us;
+  std::vector<PriceStep> known;
+  for (const Segment& s : its->segments)
+    if (s.part != "disk" && s.from_us >= begin) known.push_back({s.from_us, s.micros_per_hour});
+  if (known.empty()) return {};
+  const std::vector<PriceStep> chain = chain_of(known, std::move(steps), begin, whole);
+  const auto is_same = [](const PriceStep& a, const PriceStep& b) {
+    return a.from_us == b.from_us && a.micros_per_hour == b.micros_per_hour;
+  };
+  if (!std::equal(chain.begin(), chain.end(), known.begin(), known.end(), is_same)) {
+    RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part<>'disk' AND "
+                       "from_us>=?", {l.id, l.generation, l.machine_id, begin}));
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      RILLE_CHECK(open_segment(db, l, "machine", chain[i].micros_per_hour, chain[i].from_us));
+      if (i + 1 == chain.size()) break;
+      RILLE_CHECK(db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND "
+                         "part='machine' AND from_us=?",
+                         {chain[i + 1].from_us, l.id, l.generation, l.machine_id, chain[i].from_us}));
+    }
+  }
+  const Micros now = chain.back().micros_per_hour;
+  return db.run("UPDATE leases SET price_micros_per_hour=?1 WHERE id=?2 AND generation=?3 AND machine_id=?4 AND "
+                "state IN ('live','releasing') AND price_micros_per_hour<>?1", {now, l.id, l.generation, l.machine_id});
 }
 
 // Until when it was not usable can no longer be told: from here on it has been since its creation.

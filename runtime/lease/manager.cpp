@@ -195,6 +195,7 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
     const auto asked = std::make_shared<const Lease>(lease);
     RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, asked, token));
   }
+  book_price(lease, machine);
   co_return machine;
 }
 

@@ -197,9 +197,14 @@ class Manager {
   // machines that were.
   Async<std::int64_t> reconcile(CancelToken token);
   Result<bool> any_open() const;   // one look-up in an index
-  // What the provider says of the machine behind a live lease. One that may not show yet is `pending`, not gone.
+  // What the provider says of the machine behind a live lease; a price that it names is booked. One that may not show
+  // yet is `pending`, not gone.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
-  // How often its provider wants to be asked whether its machine will be taken away; 0: not.
+  // Asks what a spot machine that lives costs by now, and books it. What cannot be had changes nothing: the last price
+  // stays, and who looks at the machine need not mind the error. Providers are asked once in some minutes for all
+  // machines of a type and place.
+  Async<> follow_price(std::string id, std::int64_t patience_ms, store::Fence fence, CancelToken token);
+  // How often its provider wants to be asked what its machine costs, and whether it will be taken away; 0: not.
   std::int64_t look_every_ms(const Lease& lease) const;
   // Offers of all providers, or of those named in the query, best first by its rank. A failing provider is an entry
   // with an error, not a failure, and so is a region that fails; what was left out is an entry with a note.
@@ -284,6 +289,9 @@ class Manager {
   Async<std::string> end_machine(std::shared_ptr<const Lease> lease);  // the id that it has met; "": there was none
   void tell(const Event& event, const char* what, const Lease& lease);
   Async<> end_one(std::string machine, std::string provider);
+  // reprice.cpp
+  void book_price(const Lease& lease, const provider::Machine& seen);
+  Async<> follow_to_the_end(std::shared_ptr<const Lease> lease, store::Fence fence);
   // reap.cpp
   Result<std::optional<Held>> standing(const Lease& lease, const ReapRequest& request) const;
   Async<> reap_rows(const ReapRequest& request, ReapReport& report);

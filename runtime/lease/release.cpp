@@ -261,6 +261,7 @@ Async<> Manager::settle(Shared lease, std::shared_ptr<const Error> unwritten, Ev
     if (!saved) unwritten = std::make_shared<const Error>(saved.error());
     co_return not_ended(*lease, std::move(unwritten), gone.error());
   }
+  (void)co_await follow_to_the_end(lease, fence);
   lease->state = "released";
   lease->error.clear();
   lease->released_us = now_us();

@@ -28,6 +28,7 @@ struct Has {
   bool tokens = false;     // a create's token is heeded by the cloud
   bool spot = false, cap = false;  // spot offers; a highest price for them
   bool notice = false;     // the machine is told before it is taken
+  bool market = false;     // what it costs moves while it runs
   bool quotas = false, resize = false, history = false;
   bool policy = false;     // a document that restricts keys
   bool reserved = false;   // what hours cost who is bound for years
@@ -35,18 +36,18 @@ struct Has {
 
 inline const Has& has() {
   static const std::map<std::string, Has> all{
-      {"aws", {.tokens = true, .spot = true, .cap = true, .notice = true, .quotas = true, .resize = true,
-               .history = true, .policy = true, .reserved = true}},
-      {"alibaba", {.tokens = true, .spot = true, .cap = true, .notice = true, .quotas = true, .resize = true,
-                   .history = true, .policy = true, .reserved = true}},
-      {"tencent", {.spot = true, .cap = true, .notice = true, .quotas = true, .resize = true, .policy = true,
-                   .reserved = true}},
-      {"huawei", {.spot = true, .cap = true, .notice = true, .quotas = true, .resize = true, .policy = true,
-                  .reserved = true}},
-      {"gcp", {.tokens = true, .spot = true, .notice = true, .quotas = true, .resize = true, .policy = true,
-               .reserved = true}},
-      {"azure", {.tokens = true, .spot = true, .cap = true, .notice = true, .quotas = true, .resize = true,
-                 .policy = true, .reserved = true}},
+      {"aws", {.tokens = true, .spot = true, .cap = true, .notice = true, .market = true, .quotas = true,
+               .resize = true, .history = true, .policy = true, .reserved = true}},
+      {"alibaba", {.tokens = true, .spot = true, .cap = true, .notice = true, .market = true, .quotas = true,
+                   .resize = true, .history = true, .policy = true, .reserved = true}},
+      {"tencent", {.spot = true, .cap = true, .notice = true, .market = true, .quotas = true, .resize = true,
+                   .policy = true, .reserved = true}},
+      {"huawei", {.spot = true, .cap = true, .notice = true, .market = true, .quotas = true, .resize = true,
+                  .policy = true, .reserved = true}},
+      {"gcp", {.tokens = true, .spot = true, .notice = true, .market = true, .quotas = true, .resize = true,
+               .policy = true, .reserved = true}},
+      {"azure", {.tokens = true, .spot = true, .cap = true, .notice = true, .market = true, .quotas = true,
+                 .resize = true, .policy = true, .reserved = true}},
       {"runpod", {.spot = true, .cap = true}},
       {"lambda", {}},
       {"vast", {.spot = true, .cap = true, .policy = true}},
@@ -63,8 +64,16 @@ inline std::set<std::string>& needed_so_far() {
   return all;
 }
 
+// The true time, which a test may turn on.
+struct TurnedClock final : Clock {
+  std::int64_t ahead_us = 0;
+  std::int64_t wall_us() const override { return system_clock().wall_us() + ahead_us; }
+  std::int64_t monotonic_ns() const override { return system_clock().monotonic_ns(); }
+};
+
 struct Fake {
-  std::unique_ptr<Loop> loop = Loop::create().value();
+  TurnedClock clock;
+  std::unique_ptr<Loop> loop = Loop::create(clock).value();
   std::string root = std::filesystem::temp_directory_path() / ("rille-contract-" + random_hex(4));
   std::unique_ptr<Subprocess> process;
   Value told;                         // the fake's first line
@@ -138,6 +147,10 @@ struct Fake {
   void fault(const char* kind, const std::string& operation = "*", int times = 1, Value more = Value(Value::Object{})) {
     more.set("kind", kind).set("operation", operation).set("times", times);
     control("fault", std::move(more));
+  }
+  void pass(int seconds) {  // for both, the provider and who rents from it
+    control("advance", Value().set("seconds", seconds).set("wall", true));
+    clock.ahead_us += seconds * 1'000'000LL;
   }
   void advance(int seconds) { control("advance", Value().set("seconds", seconds)); }
   std::int64_t alive() { return control("state").integer("alive"); }

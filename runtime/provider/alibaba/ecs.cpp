@@ -223,7 +223,8 @@ Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelTo
 
 Async<cloud::Price> Ecs::price(std::string type, bool spot, bool reserved, CancelToken token) {
   Parameters asked{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"}};
-  if (spot) asked.emplace_back("SpotStrategy", "SpotAsPriceGo");
+  // As it is ordered: without the protected hour that is the default, and has a price of its own.
+  if (spot) asked.insert(asked.end(), {{"SpotStrategy", "SpotAsPriceGo"}, {"SpotDuration", "0"}});
   RILLE_CO_TRY(const Value answer, co_await call("DescribePrice", std::move(asked), Effect::none, token));
   const Value& said = answer["PriceInfo"]["Price"];
   cloud::Price out;
@@ -314,7 +315,8 @@ Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t 
   std::vector<PricePoint> out;
   std::int64_t offset = 0;
   for (int page = 0; page < pages_max; ++page) {
-    Parameters asked{{"NetworkType", "vpc"}, {"InstanceType", type}, {"StartTime", format_utc(since_us)},
+    Parameters asked{{"NetworkType", "vpc"}, {"InstanceType", type}, {"SpotDuration", "0"},
+                     {"StartTime", format_utc(since_us)},
                      {"EndTime", format_utc(api_.now_us())}, {"Offset", std::to_string(offset)}};
     RILLE_CO_TRY(const Value answer, co_await call("DescribeSpotPriceHistory", std::move(asked), Effect::none, token));
     for (const Value& v : list_of(answer["SpotPrices"]["SpotPriceType"])) {

@@ -196,6 +196,15 @@ class Region final : public cloud::RegionDriver {
     co_return co_await ec2_.spot_history(std::move(names), since_us, std::move(token));
   }
 
+  SpotMarket market() const override { return {.told = true, .by_zone = true, .knows_before = true}; }
+  Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string zone, std::int64_t since_us,
+                                             CancelToken token) override {
+    std::vector<std::string> types{offer.id};
+    RILLE_CO_TRY(std::vector<PricePoint> out, co_await ec2_.spot_history(std::move(types), since_us, std::move(token)));
+    std::erase_if(out, [&zone](const PricePoint& point) { return point.zone != zone; });
+    co_return out;
+  }
+
  private:
   // What fits but for its price, which is a call for each.
   Async<std::vector<Offer>> fitting_types(OfferQuery query, CancelToken token) {

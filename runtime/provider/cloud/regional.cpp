@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "runtime/base/units.hpp"
@@ -13,6 +14,8 @@
 #include "runtime/provider/owner.hpp"
 #include "runtime/provider/rearm.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/cloud/spot_prices.hpp"
+#include "runtime/provider/type_of.hpp"
 
 namespace rille::provider::cloud {
 
@@ -21,7 +24,7 @@ namespace {
 constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000, list_patience_ms = 30'000;
 constexpr std::string_view spot_mark = ":spot";
 
-class Regional final : public Provider, public Owned, public Clocked, public Rearmed {
+class Regional final : public Provider, public Owned, public Clocked, public Rearmed, public SpotPriced {
  public:
   // The driver of a region that is not among them; null: there is none.
   using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
@@ -29,7 +32,7 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
   Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions,
            std::vector<std::string> known, Elsewhere elsewhere, bool divided)
       : loop_(loop), name_(std::move(name)), traits_(std::move(traits)), regions_(std::move(regions)),
-        known_(std::move(known)), elsewhere_(std::move(elsewhere)), divided_(divided) {}
+        known_(std::move(known)), elsewhere_(std::move(elsewhere)), divided_(divided), spot_prices_(loop) {}
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
@@ -91,6 +94,7 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
     else if (in_doubt(where, id)) co_return named(not_seen(where), "describe");
     if (!found) co_return gone;
     found->id = id;
+    note_zone(*found);
     co_return found;
   }
 
@@ -183,6 +187,32 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
     co_return success();
   }
 
+  SpotMarket market() const override { return regions_.front()->market(); }
+  Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string id, std::int64_t since_us,
+                                             CancelToken token) override {
+    constexpr std::int64_t day_us = 86'400'000'000;
+    const SpotMarket market = this->market();
+    if (!market.told) co_return named(lacks("", "way to follow spot prices"), "spot prices");
+    RILLE_CO_TRY(RegionDriver * driver, reach(split_machine(id).first));
+    std::string zone;
+    if (market.by_zone) {
+      if (!zones_.contains(id)) RILLE_CO_CHECK(co_await describe(id, token));
+      std::vector<PricePoint> nothing;
+      if (!zones_.contains(id)) co_return nothing;
+      zone = zones_[id];
+    }
+    offer.id = type_of(offer);
+    const std::string key = fmt::format("{} {} {}", driver->region(), offer.id, zone);
+    const SpotPrices::Ask ask = [driver, offer, zone](std::int64_t from_us, CancelToken t) {
+      return driver->spot_prices(offer, zone, from_us, std::move(t));
+    };
+    // From the day before on, so that one answer serves all that were rented on a day.
+    const std::int64_t back_us = std::max<std::int64_t>(0, since_us - since_us % day_us - day_us);
+    auto told = co_await spot_prices_.get(key, back_us, market.lasts_us, ask, std::move(token));
+    if (!told) co_return named(told.error(), "spot prices");
+    co_return told;
+  }
+
   // A cloud has one clock, and some of its regions may not have been asked yet.
   std::int64_t skew_us() const override {
     for (const auto& driver : regions_)
@@ -270,6 +300,14 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
     return reached_.back().get();
   }
 
+  void note_zone(const Machine& machine) {
+    constexpr std::size_t zones_max = 10'000;
+    const std::string zone = machine.details.text("zone");
+    if (zone.empty()) return;
+    if (zones_.size() > zones_max) zones_.clear();
+    zones_[machine.id] = zone;
+  }
+
   bool is_named(const std::string& region) const { return region.empty() || find(region); }
   void note(const std::string& region, const std::string& what) {
     if (divided_ && !is_named(region)) seen_.insert(region + " " + what);
@@ -326,6 +364,8 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
   std::vector<std::string> known_;
   Elsewhere elsewhere_;
   bool divided_;
+  SpotPrices spot_prices_;
+  std::map<std::string, std::string> zones_;  // of machines
   std::set<std::string> seen_;          // where settings say no more which part of the account to look at
 };
 
@@ -342,6 +382,10 @@ Async<> RegionDriver::resize(std::string, std::string, CancelToken) {
 }
 Async<std::vector<PricePoint>> RegionDriver::price_history(OfferQuery, std::int64_t, CancelToken) {
   co_return lacks("", "price history");
+}
+
+Async<std::vector<PricePoint>> RegionDriver::spot_prices(Offer, std::string, std::int64_t, CancelToken) {
+  co_return lacks("", "way to follow spot prices");
 }
 
 Result<std::vector<Offer>> only_there(const std::string& provider, std::vector<Offer> offers,

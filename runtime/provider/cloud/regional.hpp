@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/provider/provider.hpp"
+#include "runtime/provider/spot_market.hpp"
 
 namespace rille::provider::cloud {
 
@@ -37,6 +38,11 @@ class RegionDriver {
   virtual Async<std::string> owner(CancelToken token);  // as Owned's
   virtual std::int64_t skew_us() const { return 0; }     // as Clocked's
   virtual Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken token);  // as Rearmed's
+  // As SpotPriced's, of one type and zone ("": it does not matter), and asked anew: the caller keeps the answer. A
+  // point without an instant is the price of now. The offer's id is the type's name.
+  virtual SpotMarket market() const { return {}; }
+  virtual Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string zone, std::int64_t since_us,
+                                                     CancelToken token);
 };
 
 // Those of the offers whose region is one of `wanted` ("US" is also "Texas, US"); all, where none is named. capacity:

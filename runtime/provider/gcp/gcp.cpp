@@ -26,7 +26,7 @@ namespace {
 using namespace gcp;
 
 constexpr std::int64_t gb = 1'000'000'000;
-constexpr std::int64_t types_last_us = 24LL * 3'600'000'000;
+constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, spot_prices_last_us = types_last_us / 2;
 constexpr std::size_t user_data_bytes_max = 200 << 10, name_length_max = 63, rule_length_max = 60;
 constexpr std::string_view rules_begin = "global/firewalls/";
 // An instant, not a duration: a request that is sent again is the same one. It is at most so far away:
@@ -98,11 +98,8 @@ class Region final : public cloud::RegionDriver {
       RILLE_CO_TRY(types_, co_await compute_.types(settings_.zone, token));
       types_at_us_ = now_us;
     }
-    auto& [asked_us, prices] = prices_[query.spot];
-    if (prices.now.empty() || now_us - asked_us > types_last_us) {
-      RILLE_CO_TRY(prices, co_await compute_.prices(query.spot, token));
-      asked_us = now_us;
-    }
+    RILLE_CO_CHECK(co_await learn_prices(query.spot, types_last_us, token));
+    const PriceList& prices = prices_[query.spot].second;
     std::vector<Offer> out = types_;
     for (Offer& offer : out) {
       offer.price_micros_per_hour = price_of(offer, prices.now);
@@ -204,7 +201,26 @@ class Region final : public cloud::RegionDriver {
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
 
+  // Google changes them once a month at most, and its list is long.
+  SpotMarket market() const override { return {.told = true, .heeds_cap = false}; }
+  Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string, std::int64_t, CancelToken token) override {
+    RILLE_CO_CHECK(co_await learn_prices(true, spot_prices_last_us, token));
+    PricePoint now;
+    now.type = offer.id;
+    now.micros_per_hour = price_of(offer, prices_[true].second.now);
+    co_return std::vector<PricePoint>(now.micros_per_hour == price_unknown ? 0 : 1, now);
+  }
+
  private:
+  Async<> learn_prices(bool spot, std::int64_t last_us, CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    auto& [asked_us, prices] = prices_[spot];
+    if (!prices.now.empty() && now_us - asked_us < last_us) co_return success();
+    RILLE_CO_TRY(prices, co_await compute_.prices(spot, std::move(token)));
+    asked_us = now_us;
+    co_return success();
+  }
+
   // "ZONE/NAME", "ZONE/disks/NAME", "global/firewalls/NAME"
   struct Place {
     std::string zone, name;
@@ -397,6 +413,7 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
   traits.visibility_lag_ms = 60'000;
   traits.billing_minimum_s = 60;
   traits.teardown_ms = release_margin_s * 1000;
+  traits.look_every_ms = 12 * price_look_every_ms;
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 30;
   cloud::RegionalCloud gcp{"gcp", std::move(traits), {std::begin(known_regions), std::end(known_regions)},

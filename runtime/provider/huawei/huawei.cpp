@@ -138,6 +138,17 @@ class Region final : public cloud::RegionDriver {
     co_return co_await ecs_.resize(std::move(id), std::move(type), std::move(token));
   }
 
+  SpotMarket market() const override { return {.told = true, .by_zone = true}; }
+  Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string zone, std::int64_t, CancelToken token) override {
+    RILLE_CO_TRY(const cloud::Price price, co_await ecs_.price(offer.id, zone, true, false, std::move(token)));
+    PricePoint now;
+    now.type = offer.id;
+    now.zone = zone;
+    now.currency = price.currency;
+    now.micros_per_hour = price.micros_per_hour;
+    co_return std::vector<PricePoint>(now.micros_per_hour == price_unknown ? 0 : 1, now);
+  }
+
  private:
   static bool is_disk(std::string_view id) { return id.starts_with(volume); }
 
@@ -247,6 +258,7 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   traits.create_timeout_ms = 360'000;    // create waits for its job
   traits.visibility_lag_ms = 60'000;
   traits.teardown_ms = release_margin_us / 1000;
+  traits.look_every_ms = price_look_every_ms;
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 300;
   traits.currency = "CNY";

@@ -99,6 +99,11 @@ struct Reserved {
   }
 };
 
+Micros hourly_of(const Value& price) {
+  if (price.text("ChargeUnit") != "HOUR") return price_unknown;
+  return cloud::micros_of(price.number("UnitPriceDiscount", price.number("UnitPrice")));
+}
+
 Instance read_instance(const Value& v) {
   Instance out;
   out.id = v.text("InstanceId");
@@ -215,9 +220,8 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
     offer.vcpus = static_cast<int>(v.integer("Cpu"));
     offer.memory_bytes = v.integer("Memory") << 30;
     if (!read_gpus(v, offer)) continue;
-    const double price = v["Price"].number("UnitPriceDiscount", v["Price"].number("UnitPrice"));
-    if (!(price > 0) || v["Price"].text("ChargeUnit") != "HOUR") continue;
-    offer.price_micros_per_hour = static_cast<Micros>(std::llround(price * 1e6));
+    offer.price_micros_per_hour = hourly_of(v["Price"]);
+    if (offer.price_micros_per_hour == price_unknown) continue;
     const auto [at, fresh] = cheapest.emplace(offer.id, offer);
     if (!fresh && offer.price_micros_per_hour < at->second.price_micros_per_hour) at->second = std::move(offer);
   }
@@ -229,6 +233,22 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
     }
     out.push_back(std::move(offer));
   }
+  co_return out;
+}
+
+Async<Micros> Cvm::spot_price(std::string type, std::string zone, CancelToken token) {
+  Value::Array filters;
+  for (const auto& [name, value] : {std::pair("instance-charge-type", std::string("SPOTPAID")),
+                                    std::pair("instance-type", std::move(type)), std::pair("zone", std::move(zone))})
+    filters.push_back(Value().set("Name", name).set("Values", Value::Array{Value(value)}));
+  Value asked;
+  asked.set("Filters", std::move(filters));
+  RILLE_CO_TRY(const Value answer,
+               co_await call("DescribeZoneInstanceConfigInfos", std::move(asked), Effect::none, token));
+  if (!answer["InstanceTypeQuotaSet"].as_array())
+    co_return cloud::not_theirs("tencent", "DescribeZoneInstanceConfigInfos");
+  Micros out = price_unknown;
+  for (const Value& v : *answer["InstanceTypeQuotaSet"].as_array()) out = hourly_of(v["Price"]);
   co_return out;
 }
 

@@ -27,6 +27,8 @@ class Cvm {
   const std::string& region() const { return region_; }
   // With prices; id: the type's name. Of a zone, "": the cheapest of all.
   Async<std::vector<Offer>> sold(std::string zone, bool spot, CancelToken token);
+  // Of a type in a zone, also where it is sold out: who has one pays on. price_unknown: it is not told.
+  Async<Micros> spot_price(std::string type, std::string zone, CancelToken token);
   Async<std::string> run(Value request, std::int64_t send_by_wall_us, CancelToken token);  // the new instance's id
   Async<std::vector<Instance>> describe(Value request, CancelToken token);     // all pages
   Async<> terminate(std::string id, CancelToken token);

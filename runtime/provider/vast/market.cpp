@@ -105,7 +105,9 @@ Instance read_instance(const Value& v) {
   out.stopped = v.text("cur_state") == "stopped" && v.text("next_state") == "stopped";
   out.outbid = out.stopped && v.text("intended_status") == "stopped" && v.boolean("is_bid");
   out.created_wall_us = micros(v.number("start_date"));
-  if (v["dph_total"].as_number()) out.micros_per_hour = micros(v.number("dph_total"));
+  // Without its disk, where that is told apart: an ordered one is counted by itself.
+  const char* const price = v["dph_base"].as_number() ? "dph_base" : "dph_total";
+  if (v[price].as_number()) out.micros_per_hour = micros(v.number(price));
   for (const Value& port : list_of(v["ports"]["22/tcp"])) {
     out.address = v.text("public_ipaddr");
     out.port = std::atoi(port.text("HostPort").c_str());

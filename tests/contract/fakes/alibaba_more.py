@@ -175,9 +175,9 @@ class More:
             dict(
                 ZoneId=z, InstanceType=type.name, NetworkType="vpc", IoOptimized="optimized",
                 OriginPrice=self.price(type.name, False, self.region) / 1e6, Timestamp=stamp(at),
-                SpotPrice=round(self.price(type.name, True, self.region) / 1e6 *
-                                (1 + 0.1 * math.sin(n)), 3) if n else self.price(type.name, True, self.region) / 1e6)
-            for n, at in reversed(list(enumerate(hours))) for z in ZONES[self.region]
+                SpotPrice=self.spot_then(type.name, self.region, at, 1 + 0.1 * math.sin(n)) / 1e6)
+            for n, at in reversed(list(enumerate(self.spot_instants(type.name, hours, start, end))))
+            for z in ZONES[self.region]
             if p.get("ZoneId", z) == z and self.sold(type, z)
         ]
         first, size = int(p.get("Offset", "0")), self.world.page_size or 1000

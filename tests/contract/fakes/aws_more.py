@@ -67,10 +67,11 @@ class Ec2Other:
             times.append(parsed)
         hours = [times[1]] + [times[1] - 3600 * n for n in range(1, int(min(2160, (times[1] - times[0]) // 3600)) + 1)]
         wave = lambda n: 1 if n == 0 else 1 + 0.1 * math.sin(n)
-        rows = [(t, z, at, int(self.price(t.name, True, self.region) * wave(n))) for n, at in enumerate(hours)
-                for t in self.types.values()
+        rows = [(t, z, at, self.spot_then(t.name, self.region, at, wave(n))) for t in self.types.values()
                 if t.spot is not None and (t.name in seq(p.get("InstanceType")) or not p.get("InstanceType"))
+                for n, at in enumerate(self.spot_instants(t.name, hours, *times))
                 for z in self.offered(t) if p.get("AvailabilityZone", z) == z and "Linux/UNIX" in products]
+        rows.sort(key=lambda r: -r[2])
         rows = self.kept(
             p, rows, lambda r:
             {"instance-type": [r[0].name], "availability-zone": [r[1]], "product-description": ["Linux/UNIX"]})

@@ -34,6 +34,7 @@ class Fake:
         self.world.notice, self.world.end = self.notice, self.end
         self.world.prices.update(disk=self.disk_price, address=self.address_price)
         self.types = {t.name: t for t in self.TYPES}
+        self.moves = {}  # type -> [(since when, micros as spot)], of those whose price was set anew
         self.lock, self.faults, self.calls = threading.RLock(), [], []
         self.needed, self.lent, self.loans, self.key_lifetime = set(), [], [], 3600
         self.under_way = []  # creates whose caller has heard nothing
@@ -208,6 +209,18 @@ class Fake:
         price = self.types[type].spot if spot else self.types[type].on_demand
         return None if price is None else int(price * self.REGIONS.get(region, 1))
 
+    def spot_then(self, type, region, at, wave):
+        """What it cost then as spot, while the fake is there as it was set; before that it went up and down."""
+        if at < self.world.began:
+            return int(self.price(type, True, region) * wave)
+        micros = [m for since, m in self.moves.get(type, [(0, self.types[type].spot)]) if since <= at][-1]
+        return int(micros * self.REGIONS.get(region, 1))
+
+    def spot_instants(self, type, hours, start, end):
+        """When a history has a point: by the hour, at the fake's beginning, and where a price was set anew."""
+        moves = [int(self.world.began)] + [since for since, _ in self.moves.get(type, [])]
+        return sorted({*hours, *(at for at in moves if start <= at <= end)}, reverse=True)
+
     def check_room(self, type, zone, count=1):
         """Raises this provider's quota or capacity error where `set` says that there is no room."""
         if self.world.quota is not None and len(self.world.alive()) + count > self.world.quota:
@@ -288,6 +301,8 @@ class Fake:
             if key == "prices":
                 for type, price in value.items():
                     row = self.types[type]
+                    if price.get("spot", row.spot) != row.spot:
+                        self.moves.setdefault(type, [(0, row.spot)]).append((int(world.now()), price["spot"]))
                     row.spot, row.on_demand = price.get("spot", row.spot), price.get("on_demand", row.on_demand)
                     world.reprice(type, self.price, self.reclaim)
             elif key == "stock":

@@ -19,10 +19,13 @@ GPUS = {
 SPOT = 0.4
 
 
-def machine(name, gpu, count, vcpus, memory, **facts):
+def sum_of(name, gpu, count, vcpus, memory, share=1):
     core, ram = FAMILIES[name[:2].upper()]
-    price = vcpus * core + memory * ram + (GPUS[gpu][1] * count if gpu else 0)
-    spot = vcpus * int(core * SPOT) + memory * int(ram * SPOT) + (int(GPUS[gpu][1] * SPOT) * count if gpu else 0)
+    return vcpus * int(core * share) + memory * int(ram * share) + (int(GPUS[gpu][1] * share) * count if gpu else 0)
+
+
+def machine(name, gpu, count, vcpus, memory, **facts):
+    price, spot = (sum_of(name, gpu, count, vcpus, memory, share) for share in (1, SPOT))
     return Type(name, gpu, count, GPUS[gpu][2] if gpu else 0, vcpus, memory, price, spot, **facts)
 
 
@@ -41,6 +44,19 @@ TYPES = [
 
 
 class More:
+    share = SPOT
+
+    def set(self, values):
+        """The list has parts alone: another spot price of one type is one of all, in proportion."""
+        spot = {name: p["spot"] for name, p in values.get("prices", {}).items() if "spot" in p}
+        for name, micros in spot.items():
+            self.share *= micros / self.types[name].spot
+        if spot:
+            prices = {t.name: dict(values["prices"].get(t.name, {}), spot=sum_of(t.name, t.gpu, t.count, t.vcpus,
+                                                                                  t.memory_gib, self.share))
+                      for t in self.types.values()}
+            values = dict(values, prices=prices)
+        super().set(values)
 
     def rows(self, kind):
         """zone -> rows of that kind."""
@@ -200,7 +216,7 @@ class More:
         rows = []
         for text, group, price in parts:
             for region, factor in self.REGIONS.items():
-                for usage, share in (("OnDemand", 1), ("Preemptible", SPOT), ("Commit1Yr", RESERVED[1]),
+                for usage, share in (("OnDemand", 1), ("Preemptible", self.share), ("Commit1Yr", RESERVED[1]),
                                      ("Commit3Yr", RESERVED[3])):
                     nanos = int(int(price * share) * factor * 1000)
                     rows.append(

@@ -173,12 +173,25 @@ class Machine:
 
     def bill(self):
         b, total, first = self.world.billing, 0, True
-        for start, to, price in self.segments:
-            lived = int(-(-((to if to is not None else self.world.now()) - start) // 1))
+        for span in self.spans():
+            began, (last, to, price) = span[0][0], span[-1]
+            lived = int(-(-((to if to is not None else self.world.now()) - began) // 1))
             used = -(-lived // b["unit_s"]) * b["unit_s"]
             used = max(used, b["minimum_s"]) if first else used
-            total, first = total + -(-price * used // HOUR_S), False
+            micros = price * (used if last == began else used - (last - began))
+            micros += sum(was * (until - since) for since, until, was in span[:-1])
+            total, first = total + int(-(-micros // HOUR_S)), False
         return total
+
+    def spans(self):
+        """Its segments, those together between which nothing changed but the price."""
+        out = []
+        for segment in self.segments:
+            if out and out[-1][-1][1] == segment[0]:
+                out[-1].append(segment)
+            else:
+                out.append([segment])
+        return out
 
     def visible(self):
         return self.world.now() >= self.visible_at
@@ -199,7 +212,7 @@ class World:
     def __init__(self, name, seed, lag, start, billing):
         self.dice = random.Random(f"{name}-{seed}")
         self.billing = dict(dict(unit_s=1, minimum_s=0, from_live=False, until="ending"), **billing)
-        self.advanced, self.clock_offset = 0.0, 0.0
+        self.advanced, self.clock_offset, self.began = 0.0, 0.0, int(time.time())
         self.lag, self.list_lag, self.start, self.end, self.notice = lag, lag, start, 1.0, 120.0
         self.page_size, self.token_lifetime, self.pays_bid, self.ssh_port = 0, 86400.0, False, 22
         self.fade = 600.0  # how long a machine that failed to start is still there; 0: until it is deleted

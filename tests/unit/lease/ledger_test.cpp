@@ -97,7 +97,7 @@ TEST_CASE("a machine is in the ledger from its creation to its end, and a moved 
   std::int64_t from = l.tenures[0].from_us;
   w.clock.us += hour_us;
   CHECK(w.row(l.id).spent_micros(w.clock.us) == cost_micros(1'000'000, (w.clock.us - from) / 1000));
-  store::Journal::Write move = [&](store::Db& db) { return record_price(db, l, 3'000'000, w.clock.us); };
+  store::Journal::Write move = [&](store::Db& db) { return record_prices(db, l, {{w.clock.us, 3'000'000}}, false); };
   REQUIRE(run_blocking(*w.loop, w.journal->commit(move)));
   std::int64_t moved = w.clock.us;
   w.clock.us += hour_us;
@@ -107,6 +107,42 @@ TEST_CASE("a machine is in the ledger from its creation to its end, and a moved 
   CHECK(over.tenures[0].to_us == over.released_us);
   CHECK(over.spent_micros(0) == cost_micros(1'000'000, (moved - from) / 1000) +
                                     cost_micros(3'000'000, (over.released_us - moved) / 1000));
+}
+
+TEST_CASE("a market that knows what was before says what each part of a machine's time has cost") {
+  World w;
+  w.run("r");
+  const Lease l = rented(w, "box", Value().set("ttl", "10h"));
+  const std::int64_t from = l.tenures[0].from_us;
+  const auto book = [&](std::vector<PriceStep> steps, bool whole) {
+    store::Journal::Write write = [&](store::Db& db) { return record_prices(db, l, steps, whole); };
+    REQUIRE(run_blocking(*w.loop, w.journal->commit(write)));
+  };
+  const auto prices = [&] {
+    std::vector<std::pair<std::int64_t, Micros>> out;
+    const Lease now = w.row(l.id);
+    for (const Segment& s : now.tenures[0].segments) out.emplace_back((s.from_us - from) / hour_us, s.micros_per_hour);
+    CHECK(now.price_micros_per_hour == out.back().second);
+    return out;
+  };
+  using All = std::vector<std::pair<std::int64_t, Micros>>;
+  w.clock.us = from + 5 * hour_us;
+  book({{from - hour_us, 500'000}, {from + hour_us, 2'000'000}, {from + 3 * hour_us, 2'000'000}}, true);
+  CHECK(prices() == All{{0, 500'000}, {1, 2'000'000}});
+  CHECK(w.row(l.id).spent_micros(w.clock.us) == 500'000 + 4 * 2'000'000);
+  const Value before = w.row(l.id).to_value(0);
+  book({{from - hour_us, 500'000}, {from + hour_us, 2'000'000}}, true);
+  CHECK(w.row(l.id).to_value(0) == before);
+  // What goes less far back leaves what was; what was only seen now counts from now on.
+  book({{from + 2 * hour_us, 3'000'000}}, true);
+  CHECK(prices() == All{{0, 500'000}, {1, 2'000'000}, {2, 3'000'000}});
+  book({{from + hour_us, 9'000'000}, {from + 4 * hour_us, 1'000'000}}, false);
+  CHECK(prices() == All{{0, 500'000}, {1, 2'000'000}, {2, 3'000'000}, {4, 1'000'000}});
+  CHECK(w.row(l.id).spent_micros(w.clock.us) == 500'000 + 2'000'000 + 2 * 3'000'000 + 1'000'000);
+  REQUIRE(w.release(l.id)->ok());
+  const Micros cost = w.row(l.id).spent_micros(0);
+  book({{from, 7'000'000}}, true);
+  CHECK(w.row(l.id).spent_micros(0) == cost);  // it is over
 }
 
 TEST_CASE("the provider's bill replaces the estimate") {

@@ -69,7 +69,7 @@ class Books {
   void reprice() {
     if (ids_.empty()) return;
     Lease l = w_.row(any());
-    store::Journal::Write move = [&](store::Db& db) { return record_price(db, l, 3'000'000, w_.clock.us); };
+    store::Journal::Write move = [&](store::Db& db) { return record_prices(db, l, {{w_.clock.us, 3'000'000}}, false); };
     REQUIRE(run_blocking(*w_.loop, w_.journal->commit(move)));
   }
 
