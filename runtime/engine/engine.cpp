@@ -14,6 +14,7 @@
 
 #include "runtime/base/id.hpp"
 #include "runtime/base/places.hpp"
+#include "runtime/base/run_state.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 #include "runtime/net/redact.hpp"
@@ -168,7 +169,10 @@ bool Engine::alive(const std::string& id) const {
 }
 
 Result<> Engine::refuse_ended(const RunRow& row) {
-  if (row.state != "done" && row.state != "failed" && row.state != "cancelled") return {};
+  if (!run_has_ended(row.state)) return {};
+  if (row.state == "removed")
+    return make_error(ErrorKind::state, fmt::format("run {} has been removed: only what it cost is kept", row.id),
+                      fmt::format("see `rille cost {}`", row.id));
   return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
                     fmt::format("see it with `rille show {0}`; go on from one of its entries with `rille fork {0} "
                                 "--from KEY`", row.id) +
