@@ -268,8 +268,8 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
 
 Result<std::vector<RunRow>> Engine::runs(int limit, bool with_children) const {
   std::vector<RunRow> out;
-  const char* which = with_children ? "ORDER BY created_us DESC LIMIT ?"
-                                    : "WHERE parent='' ORDER BY created_us DESC LIMIT ?";
+  const char* which = with_children ? "WHERE state<>'removed' ORDER BY created_us DESC LIMIT ?"
+                                    : "WHERE parent='' AND state<>'removed' ORDER BY created_us DESC LIMIT ?";
   RILLE_CHECK(journal_->reader().query(std::string(run_columns) + which, {std::int64_t{limit}},
                                        [&](const store::Row& row) { out.push_back(read_run(row)); }));
   return out;
@@ -300,7 +300,8 @@ Result<RunRow> Engine::run(const std::string& id) const {
   if (Result<std::optional<RunRow>> it = exactly(id); it && *it) return std::move(**it);
   // Ids hold digits, letters, dots and dashes only, so a range is a prefix search. A child is named in full.
   RILLE_CHECK(journal_->reader().query(
-      std::string(run_columns) + "WHERE id>=? AND id<? AND parent='' ORDER BY id LIMIT 3", {id, id + "~"}, add));
+      std::string(run_columns) + "WHERE id>=? AND id<? AND parent='' AND state<>'removed' ORDER BY id LIMIT 3",
+      {id, id + "~"}, add));
   if (found.size() == 1 && !id.empty()) return std::move(found.front());
   if (found.size() > 1 && !id.empty())
     return make_error(ErrorKind::invalid,

@@ -53,7 +53,7 @@ try:
     expect("an argument given twice", script('rille.args { steps = 3 }', "--steps", "4", "--steps=5"), 2,
            "--steps is given twice", "a,b,c")
     expect("a misspelt option of a command", run("ps", "--bogus"), 2, "ps does not take '--bogus'",
-           "options: --help -h -n --all --version --json -e$")
+           "options: --help -h -n --all --state --version --json -e$")
     expect("a misspelt command", run("aduit"), 2, "there is no script 'aduit'", "did you mean.*rille audit")
     kept = json.loads(run("ps", "--json")[1])
     asked = script('rille.step("no", function() end)\nrille.args { steps = 3, lr = 1e-3, fast = false, to = "x" }\n'
