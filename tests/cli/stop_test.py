@@ -107,7 +107,7 @@ while true do end""")
     check("a run that is not there", code == 1 and "there is no run 'nothing'" in out, out)
     script("named.lua", 'local a = rille.args { name = "x" }\nprint(a.name)')
     code, out = run("named.lua", "--name")
-    check("a text without a value", code == 1 and "--name has no value: expected a text" in out, out)
+    check("a text without a value", code == 2 and "--name has no value: expected a text" in out, out)
 finally:
     for row in rows():
         if row["state"] not in ("done", "failed", "cancelled"):
