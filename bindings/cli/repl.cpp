@@ -10,6 +10,7 @@
 #include "bindings/host/await.hpp"
 #include "bindings/host/bind.hpp"
 #include "bindings/host/object.hpp"
+#include "bindings/host/keys.hpp"
 #include "bindings/host/open.hpp"
 #include "bindings/host/stdlib_table.hpp"
 
@@ -158,7 +159,7 @@ int open_repl(lua_State* L) {
   set_global(L, "__rille_prompt");
   lua_pushcfunction(L, bind<repl_keep>);
   set_global(L, "__rille_keep");
-  lua_pushvalue(L, 1);
+  get_registry(L, &key_rille);
   set_global(L, "rille");
   return 0;
 }
