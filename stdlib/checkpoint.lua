@@ -64,22 +64,28 @@ function checkpoint.save(state, options)
   return done
 end
 
----Is there a complete checkpoint in the directory?
+---Is there a checkpoint in the directory? A damaged one counts, too, so that nobody begins anew in silence where
+---`load` would say what is wrong.
 ---@param directory string where the checkpoints are
 ---@return boolean
 ---@mark ephemeral
 function checkpoint.exists(directory) return native.checkpoint_any(directory) end
 
 ---Restores the state from the newest complete checkpoint whose every byte is right, or from that of `step`.
----Random numbers go on as they would have.
+---Random numbers go on as they would have. A newer one that is damaged is passed over, with a line that says why.
 ---@param state table models, optimizers and data sets: a list, or a table with names
 ---@param directory string where the checkpoints are
 ---@param step? integer one checkpoint; the newest by default
 ---@return { step: integer, directory: string, metadata: table }
 ---@mark ephemeral
 ---@async
+---@error integrity there are checkpoints, and each is damaged; the cause names the fault of the newest
+---@error state there is none
 function checkpoint.load(state, directory, step)
   local stored = native.checkpoint_open(directory, step)
+  for _, fault in ipairs(stored.skipped) do
+    print(("passed over: %s; going back to step %d"):format(fault, stored.step))
+  end
   for _, place in ipairs(places(state)) do
     if place.kind == "data" then
       local saved = stored.cursor[place.name]

@@ -69,7 +69,36 @@ end
 -- What `xpcall` gave: whether all went well, and the rest, which may have nils in it.
 local function split(fine, ...) return fine, { n = select("#", ...), ... } end
 
--- help "rille.rent", help "rent", help(): from the annotations that are embedded with the modules.
+-- The class of what a variable of the session holds, as the annotations name it: of an object, or of a table that
+-- says so when it is shown ("Cluster 'w' ..").
+local function class_of(value, index, primitives)
+  local name = primitives.class(value)
+  if type(value) == "table" then
+    name = tostring(value):match("^%u%w*")
+    if not (name and index.entries[name]) and type(value.parameters) == "function" then name = "Module" end
+  end
+  return name and (index.entries[name] or index.modules[name]) and name or nil
+end
+
+-- "box" and "box:call", where box is a variable of the session: "Instance", "Instance:call".
+local function of_variable(name, index, primitives)
+  local variable, rest = name:match("^([%a_][%w_]*)(.*)$")
+  if not variable then return nil end
+  local fine, value = pcall(function() return _G[variable] end)
+  local class = fine and value ~= nil and select(2, pcall(class_of, value, index, primitives))
+  return type(class) == "string" and class .. rest or nil
+end
+
+local function nearest(name, index)
+  local names = {}
+  for _, known in ipairs(index.order) do
+    names[#names + 1] = known
+    if index.entries[known].short then names[#names + 1] = index.entries[known].short end
+  end
+  return require("rille.native").did_you_mean(name, names)
+end
+
+-- help "rille.rent", help "rent", help "box:call", help(): from the annotations that are embedded with the modules.
 local function help_of(primitives)
   local index
   return function(name)
@@ -80,8 +109,12 @@ local function help_of(primitives)
     local luacats = require "rille.tools.luacats"
     index = index or luacats.index(primitives.modules())
     if name and name ~= "" then
-      local text = require("rille.tools.describe").describe(index, name)
-      print(text or "nothing is called '" .. name .. "'; help() lists what there is")
+      local describe = require("rille.tools.describe").describe
+      local meant = of_variable(name, index, primitives)
+      local text = meant and describe(index, meant) or describe(index, name)
+      if text then return print(text) end
+      local near = nearest(meant or name, index)
+      print("nothing is called '" .. (meant or name) .. "'; " .. (near ~= "" and near or "help() lists what there is"))
       return
     end
     for _, known in ipairs(index.order) do
@@ -90,7 +123,7 @@ local function help_of(primitives)
         print(("%-18s %s"):format(known, entry.summary))
       end
     end
-    print('More about each: ?rille.rent; of objects: ?Instance, ?Tensor')
+    print('More about each: ?rille.rent; of objects: ?Instance, ?Tensor, or of a variable: ?box, ?box:call')
   end
 end
 

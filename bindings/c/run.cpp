@@ -10,6 +10,7 @@
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
 #include "runtime/base/id.hpp"
+#include "runtime/base/run_state.hpp"
 #include "runtime/base/time.hpp"
 
 namespace rille::capi {
@@ -271,7 +272,7 @@ rille_error* rille_run_resume(rille_runtime* rt, const char* id, const rille_run
       return make_error(ErrorKind::state,
                         fmt::format("run {} followed open rules: it was not journaled", row.id),
                         "start a new run");
-    if (row.state == "done" || row.state == "failed" || row.state == "cancelled")
+    if (run_has_ended(row.state))
       return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state), "start a new run");
     r->resumed = true;
     r->options.rules = RILLE_RULES_WORKFLOW;

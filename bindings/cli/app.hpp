@@ -61,7 +61,6 @@ int invalidate_command(App& app, const std::string& run, const std::string& key)
 Result<std::string> go_back(App& app, const RunArguments& arguments);
 
 // query_commands.cpp
-int ps_command(App& app, int limit, bool with_children);
 int show_command(App& app, const std::string& run);
 int logs_command(App& app, const std::string& run, bool follow);
 int release_command(App& app, const std::string& lease_or_run);

@@ -16,6 +16,7 @@ std::atomic<int> interrupts{0}, heeded{0};
 std::atomic<int> suspend_signal{0};
 std::atomic<uv_async_t*> wake_handle{nullptr};
 std::atomic<char* const*> last_words{nullptr};
+std::atomic<const char*> last_line{nullptr};
 void (*now_function)(void*) = nullptr;
 void* now_context = nullptr;
 pthread_t main_thread;
@@ -37,9 +38,13 @@ void not_heeded() {
     say("it could not: see `rille leases`\n");
     _exit(3);
   }
+  if (waiting >= 2 && last_line.load()) {
+    say(last_line.load());
+    _exit(128 + SIGINT);
+  }
   if (waiting >= 1) {
     say("\ninterrupted, but a call that cannot be interrupted goes on");
-    say(last_words.load() ? " (Ctrl-C again to stop at once)\n" : "\n");
+    say(last_words.load() || last_line.load() ? " (Ctrl-C again to stop at once)\n" : "\n");
   }
 }
 
@@ -81,10 +86,12 @@ void become(char* const* words) {
 }
 
 Interrupts::Interrupts(Loop& loop, void (*now)(void*), void* context, std::function<void(int)> on_interrupt,
-                       std::function<void(int)> on_suspend, std::vector<std::string> last_resort)
+                       std::function<void(int)> on_suspend, std::vector<std::string> last_resort,
+                       std::string line)
     : on_interrupt_(std::move(on_interrupt)),
       on_suspend_(std::move(on_suspend)),
       last_resort_(std::move(last_resort)),
+      last_line_(std::move(line)),
       wake_(new uv_async_t) {
   interrupts = heeded = 0;
   suspend_signal = 0;
@@ -98,6 +105,7 @@ Interrupts::Interrupts(Loop& loop, void (*now)(void*), void* context, std::funct
   for (std::string& word : last_resort_) last_words_.push_back(word.data());
   last_words_.push_back(nullptr);
   last_words = last_resort_.empty() ? nullptr : last_words_.data();
+  last_line = last_line_.empty() ? nullptr : last_line_.c_str();
   for (int signal : handled) set_handler(signal, handle);
   set_handler(SIGPIPE, SIG_IGN);
 }
@@ -106,6 +114,7 @@ Interrupts::~Interrupts() {
   alarm(0);
   for (int signal : handled) set_handler(signal, SIG_DFL);
   last_words = nullptr;
+  last_line = nullptr;
   wake_handle = nullptr;
   now_function = nullptr;
   uv_close(reinterpret_cast<uv_handle_t*>(wake_), [](uv_handle_t* h) { delete reinterpret_cast<uv_async_t*>(h); });

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bindings/cli/app.hpp"
+#include "bindings/cli/fit.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/provider/left_over.hpp"
@@ -73,7 +74,9 @@ std::string machines_text(const App& app, const lease::Survey& survey, std::int6
                     ended_by(app, s.provider), s.expires_us ? in_time(s.expires_us, now_us) : "?",
                     s.row ? s.row->run : "-"});
   }
-  return rows.size() == 1 ? "the providers show nothing with the tag of this installation\n" : format_table(rows);
+  if (rows.size() == 1) return "the providers show nothing with the tag of this installation\n";
+  return fit_table(app.terminal, std::move(rows), {{"RUN"}, {"AGE"}, {"MACHINE", 12}, {"NAME", 8}, {"PER HOUR"},
+                                                   {"ENDED BY"}, {"LEASE"}});
 }
 
 std::string remarks(const lease::Survey& survey) {
@@ -155,7 +158,10 @@ int leases_command(App& app, bool all, bool providers) {
       late += fmt::format("{}: `rille watch` or `rille gc` alone ends it then; the {}'s own switch is {} later\n",
                           l.name, ended_by(app, l.provider),
                           format_duration_ms((l.request.expires_wall_us - l.expires_us) / 1000));
-  app.terminal.out(format_table(rows) + late);
+  const std::string table =
+      fit_table(app.terminal, std::move(rows), {{"MACHINE", 12}, {"MACHINE"}, {"RUN"}, {"NAME", 12}, {"SPENT"},
+                                                {"PROVIDER"}, {"NAME", 6}, {"ENDED BY"}});
+  app.terminal.out(table + late);
   return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "bindings/cli/app.hpp"
 #include "bindings/cli/offers.hpp"
+#include "bindings/cli/runs.hpp"
 #include "bindings/cli/simulate.hpp"
 #include "bindings/cli/usage.hpp"
 #include "bindings/cli/watch.hpp"
@@ -144,7 +145,8 @@ int run_main(App& app, int argc, char** argv) {
   cli.fallthrough();
   RunArguments run;
   std::string id, name, value, code;
-  int limit = 20;
+  PsArguments listed;
+  std::vector<std::string> ids;
   bool follow = false, abandoned = false, all = false, providers = false;
   cli.add_option("-e", code, "run this Lua");
   auto* run_cmd = cli.add_subcommand("run", "run a workflow: rille run FILE [--x 1 ..]");
@@ -166,8 +168,13 @@ int run_main(App& app, int argc, char** argv) {
   auto* suspend = cli.add_subcommand("suspend", "stop a run where it stands; `rille resume` goes on with it");
   suspend->add_option("RUN", id, "its id, a unique beginning of it, or `last`")->required();
   auto* ps = cli.add_subcommand("ps", "list runs");
-  ps->add_option("-n", limit, "at most so many")->check(CLI::Range(1, 1000000));
-  ps->add_flag("--all", all, "those that scripts have started, too");
+  ps->add_option("-n", listed.limit, "at most so many")->check(CLI::Range(1, 1000000));
+  ps->add_flag("--all", listed.with_children, "those that scripts have started, too");
+  ps->add_option("--state", listed.state, "those only that are running, interrupted, suspended, done, failed, ..")
+      ->check(CLI::IsMember({"running", "interrupted", "suspended", "done", "failed", "cancelled", "cleanup",
+                             "diverged"}));
+  auto* rm = cli.add_subcommand("rm", "remove runs that have ended: their record and files, not what they cost");
+  rm->add_option("RUN", ids, "their ids, unique beginnings of them, or `last`")->required();
   auto with_run = [&](const char* command, const char* text) {
     auto* sub = cli.add_subcommand(command, text);
     sub->add_option("RUN", id, "its id, a unique beginning of it, or `last`")->required();
@@ -265,6 +272,10 @@ int run_main(App& app, int argc, char** argv) {
   top->add_option("--interval", topping.interval, "between two readings")->capture_default_str();
   top->add_option("--count", topping.count, "so many readings; without it until it is ended")
       ->check(number_from(1));
+  std::string shell;
+  auto* completion = cli.add_subcommand("completion", "what a shell reads to complete commands, options and ids");
+  completion->add_option("SHELL", shell, "bash, zsh or fish")->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   auto* repl = cli.add_subcommand("repl", "the prompt (also: rille alone)");
   cli.add_subcommand("agent", "what runs on an instance; started by Rille itself");
 
@@ -282,6 +293,11 @@ int run_main(App& app, int argc, char** argv) {
     return 2;
   }
   if (app.json) app.terminal.keep_out_for_data();
+  if (completion->parsed()) {
+    const std::string text = completion_of(cli, shell);
+    app.terminal.out(app.json ? Value().set("shell", shell).set("text", text).to_json_pretty() + "\n" : text);
+    return 0;
+  }
   if (doctor->parsed() && !live.provider.empty()) return doctor_live_command(app, live);
   if (doctor->parsed() && !doctor_for.empty()) return doctor_provider_command(app, doctor_for, policy);
   if (doctor->parsed()) return doctor_command(app);
@@ -298,7 +314,8 @@ int run_main(App& app, int argc, char** argv) {
   if (offers->parsed()) return offers_command(app, wished);
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   if (plan->parsed()) return plan_command(app, rehearse.file, rehearse.script_arguments);
-  if (ps->parsed()) return ps_command(app, limit, all);
+  if (ps->parsed()) return ps_command(app, listed);
+  if (rm->parsed()) return remove_command(app, ids);
   if (invalidate->parsed()) return invalidate_command(app, id, name);
   if (show->parsed()) return show_command(app, id);
   if (logs->parsed()) return logs_command(app, id, follow);

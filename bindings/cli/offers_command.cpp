@@ -1,5 +1,6 @@
 // `rille offers`: what can be rented, from what was told a moment ago where that will do, else from the providers; the
 // engine, its journal and the providers' drivers are opened only then.
+#include "bindings/cli/fit.hpp"
 #include "bindings/cli/offers.hpp"
 #include "bindings/cli/usage.hpp"
 
@@ -182,7 +183,7 @@ void add_merit(std::vector<std::string>& row, const Offer& o, const OfferQuery& 
   if (workload.named()) row.emplace_back(workload.source_of(o.gpu, o.gpu_memory_bytes));
 }
 
-std::string table_of(const Listed& listed, const OfferQuery& query, bool reserved) {
+std::string table_of(const Terminal& terminal, const Listed& listed, const OfferQuery& query, bool reserved) {
   const bool linked = std::any_of(listed.offers.begin(), listed.offers.end(),
                                   [](const Offer& o) { return !links_of(o).empty(); });
   std::vector<std::vector<std::string>> rows{
@@ -208,7 +209,10 @@ std::string table_of(const Listed& listed, const OfferQuery& query, bool reserve
     if (query.rank != Rank::price) add_merit(row, o, query, listed.workload);
     rows.push_back(std::move(row));
   }
-  std::string out = rows.size() == 1 ? "no offers match\n" : format_table(rows);
+  std::string out = "no offers match\n";
+  if (rows.size() > 1)
+    out = fit_table(terminal, std::move(rows), {{"LINKS", 10}, {"OFFER", 20}, {"LINKS"}, {"REGION", 10}, {"SPOT"},
+                                                {"CPUS"}, {"MEMORY"}, {"OFFER", 12}, {"REGION"}, {"OFFER"}});
   for (const auto& [name, types] : listed.unpriced)
     out += fmt::format("{}: {}\n", name, provider::unpriced_note(types));
   return out;
@@ -313,7 +317,7 @@ int offers_command(App& app, const OffersArguments& arguments) {
     app.terminal.out(json_of(*listed, *query, now_us));
     return code;
   }
-  if (!nothing) app.terminal.out(table_of(*listed, *query, arguments.reserved));
+  if (!nothing) app.terminal.out(table_of(app.terminal, *listed, *query, arguments.reserved));
   for (const auto& [name, error, told_us] : listed->errors) {
     Error said = error;
     if (!said.message.starts_with(name)) said.message = name + ": " + said.message;

@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "bindings/cli/app.hpp"
+#include "bindings/cli/fit.hpp"
+#include "bindings/cli/runs.hpp"
 #include "bindings/cli/timeline.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
@@ -36,16 +38,23 @@ std::string shown_state(const App& app, const engine::RunRow& r) {
 
 }  // namespace
 
-int ps_command(App& app, int limit, bool with_children) {
-  Result<std::vector<engine::RunRow>> runs = app.engine->runs(limit, with_children);
+int ps_command(App& app, const PsArguments& wanted) {
+  constexpr int all = 1'000'000;
+  Result<std::vector<engine::RunRow>> runs =
+      app.engine->runs(wanted.state.empty() ? wanted.limit : all, wanted.with_children);
   if (!runs) return fail(app, runs.error());
+  if (!wanted.state.empty()) {
+    std::erase_if(*runs, [&](const engine::RunRow& r) { return shown_state(app, r) != wanted.state; });
+    if (runs->size() > static_cast<std::size_t>(wanted.limit)) runs->resize(static_cast<std::size_t>(wanted.limit));
+  }
   if (app.json) {
     std::vector<Value> values;
     for (const auto& r : *runs) values.push_back(r.to_value().set("state", shown_state(app, r)));
     return print_json(app, values);
   }
   if (runs->empty()) {
-    app.terminal.out("no runs yet: rille run FILE\n");
+    app.terminal.out(wanted.state.empty() ? "no runs yet: rille run FILE\n"
+                                          : fmt::format("no run is {}\n", wanted.state));
     return 0;
   }
   std::vector<std::vector<std::string>> rows{{"RUN", "STATE", "STARTED", "TOOK", "COST", "SCRIPT"}};
@@ -56,7 +65,8 @@ int ps_command(App& app, int limit, bool with_children) {
     std::string took = r.ended_us ? format_duration_ms((r.ended_us - r.created_us) / 1000) : "";
     rows.push_back({r.id, shown_state(app, r), age(app, r.created_us), took, format_dollars(cost), r.script});
   }
-  app.terminal.out(format_table(rows));
+  app.terminal.out(fit_table(app.terminal, std::move(rows), {{"SCRIPT", 16}, {"COST"}, {"TOOK"}, {"SCRIPT", 8},
+                                                             {"SCRIPT"}, {"STARTED"}}));
   return 0;
 }
 

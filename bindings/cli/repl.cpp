@@ -1,6 +1,7 @@
 // The prompt: one run, one scope. Entries run in the session's main fiber, so that what they rent lives until it is
 // released or the session ends; fibers that they spawn go on while the next line is typed.
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "bindings/cli/session.hpp"
 #include "bindings/host/await.hpp"
 #include "bindings/host/bind.hpp"
+#include "bindings/host/keys.hpp"
 #include "bindings/host/object.hpp"
 #include "bindings/host/open.hpp"
 #include "bindings/host/stdlib_table.hpp"
@@ -29,6 +31,8 @@ struct Repl : Session {
   std::optional<Future<Result<std::optional<Entry>>>> next;  // the main fiber waits here
   bool idle = false;                                         // it does
   engine::ScopeId scope = 0;                                 // of the entry that runs, or 0
+  int interrupts = 0;                                        // Ctrl-C while it ran
+  bool interrupted = false;                                  // an entry was, in this session
   int env_keep = 0;
 };
 
@@ -91,6 +95,7 @@ Result<int> repl_compile(lua_State* L) {
 int repl_enter(lua_State* L) {
   Repl& r = repl_of(L);
   r.scope = r.run->entry_enter(1);
+  r.interrupts = 0;
   push(L, static_cast<std::int64_t>(r.scope));
   return 1;
 }
@@ -128,6 +133,12 @@ int repl_modules(lua_State* L) {
   return 1;
 }
 
+// The class of an object: "Instance"; of anything else its type.
+int repl_class(lua_State* L) {
+  push(L, type_name(L, 1));
+  return 1;
+}
+
 // A variable of the session.
 int repl_set(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
@@ -150,6 +161,7 @@ int open_repl(lua_State* L) {
                     {"leave", bind<repl_leave>},
                     {"report", bind<repl_report>},
                     {"modules", bind<repl_modules>},
+                    {"class", bind<repl_class>},
                     {"done", bind<repl_done>},
                     {"set", bind<repl_set>}});
   set_async(L, "read", bind<repl_read>);
@@ -158,7 +170,7 @@ int open_repl(lua_State* L) {
   set_global(L, "__rille_prompt");
   lua_pushcfunction(L, bind<repl_keep>);
   set_global(L, "__rille_keep");
-  lua_pushvalue(L, 1);
+  get_registry(L, &key_rille);
   set_global(L, "rille");
   return 0;
 }
@@ -266,6 +278,22 @@ void show_rented(Repl& r) {
                                      l.name, format_dollars(l.price_micros_per_hour), l.name));
 }
 
+std::string how_to_go_on(const Repl& r) {
+  return fmt::format("what the session has rented stays: rille resume {0} gets it back, rille release {0} ends it",
+                     r.run->id());
+}
+
+// Ctrl-C while an entry runs: it is cancelled; what does not heed that can be left.
+void interrupt_entry(Repl& r) {
+  r.interrupted = true;
+  if (++r.interrupts == 2) r.app.terminal.note("still ending that (Ctrl-C again to leave the session)");
+  if (r.interrupts > 2) {
+    r.app.terminal.note(how_to_go_on(r));
+    suspend(r, SIGINT);
+  }
+  if (r.scope) r.run->cancel_scope(r.scope, make_error(ErrorKind::cancelled, "interrupted by Ctrl-C"));
+}
+
 void submit(Repl& r, std::optional<Entry> entry) {
   r.idle = false;
   auto next = std::exchange(r.next, std::nullopt);
@@ -316,6 +344,35 @@ void converse(Repl& r, Editor& editor) {
   }
 }
 
+// The session's conversation, to its end.
+int talk(Repl& r, FunctionRef main, bool resumed) {
+  App& app = r.app;
+  Editor editor(*app.loop, app.home + "/history");
+  editor.set_complete([&r](const std::string& before) { return complete(r, before); });
+  app.terminal.set_prompt([&] { editor.hide(); }, [&] { editor.draw(); });
+  Interrupts handler(
+      *app.loop, [](void* i) { static_cast<Interrupter*>(i)->arm(); }, &r.interrupter,
+      [&](int) {
+        if (r.idle) editor.interrupt();
+        else interrupt_entry(r);
+      },
+      [&](int signal) { suspend(r, signal); }, {},
+      fmt::format("\nstopped inside a call that cannot be interrupted; {}\n", how_to_go_on(r)));
+  r.signals = &handler;
+  app.terminal.out("Rille " RILLE_VERSION "  (Ctrl-D leaves, ?name for help)\n");
+  if (resumed) show_rented(r);
+  app.loop->spawn([](Repl& session, FunctionRef f) -> Task<void> {
+    Value none;
+    session.result.emplace(co_await session.run->execute(*session.host, f, none));
+  }(r, main));
+  converse(r, editor);
+  app.loop->run_until([&] { return r.result.has_value(); });
+  app.terminal.set_prompt(nullptr, nullptr);
+  r.signals = nullptr;
+  const Result<Value>& result = *r.result;
+  return result ? 0 : fail(app, result.error());
+}
+
 }  // namespace
 
 int repl_command(App& app, const std::string& resume) {
@@ -346,28 +403,9 @@ int repl_command(App& app, const std::string& resume) {
   Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(__rille_prompt)");
   if (!main) return fail(app, main.error());
 
-  Editor editor(*app.loop, app.home + "/history");
-  editor.set_complete([&r](const std::string& before) { return complete(r, before); });
-  app.terminal.set_prompt([&] { editor.hide(); }, [&] { editor.draw(); });
-  Interrupts handler(
-      *app.loop, [](void* i) { static_cast<Interrupter*>(i)->arm(); }, &r.interrupter,
-      [&](int) {
-        if (r.idle) editor.interrupt();
-        else if (r.scope) r.run->cancel_scope(r.scope, make_error(ErrorKind::cancelled, "interrupted by Ctrl-C"));
-      },
-      [&](int signal) { suspend(r, signal); });
-  r.signals = &handler;
-  app.terminal.out("Rille " RILLE_VERSION "  (Ctrl-D leaves, ?name for help)\n");
-  if (!resume.empty()) show_rented(r);
-  app.loop->spawn([](Repl& session, FunctionRef f) -> Task<void> {
-    Value none;
-    session.result.emplace(co_await session.run->execute(*session.host, f, none));
-  }(r, *main));
-  converse(r, editor);
-  app.loop->run_until([&] { return r.result.has_value(); });
-  app.terminal.set_prompt(nullptr, nullptr);
-  const Result<Value>& result = *r.result;
-  return result ? 0 : fail(app, result.error());
+  const int code = talk(r, *main, !resume.empty());
+  if (r.interrupted) leave_unfinished(app, code);
+  return code;
 }
 
 }  // namespace rille::cli

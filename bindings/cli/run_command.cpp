@@ -7,8 +7,11 @@
 #include <sstream>
 
 #include "bindings/cli/session.hpp"
+#include "bindings/host/lua.hpp"
+#include "bindings/host/open.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/engine/remove.hpp"
 #include "bindings/lua/open.hpp"
 
 namespace rille::cli {
@@ -53,6 +56,34 @@ Error no_script(const std::string& word, const std::vector<std::string>& command
   return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", word),
                     near.empty() ? "rille --help lists the commands"
                                  : fmt::format("did you mean the command `rille {}`?", near));
+}
+
+// Ended by rille.args, before it did anything: such a run is not kept.
+bool is_refused(const Session& s) {
+  if (*s.result || s.result->error().code != "script_arguments") return false;
+  auto entries = s.app.engine->entries(s.run->id());
+  auto leases = s.app.engine->leases().of_run(s.run->id());
+  return entries && entries->empty() && leases && leases->empty();
+}
+
+int refuse(Session& s) {
+  App& app = s.app;
+  Result<> gone = run_blocking(*app.loop, engine::remove_run(*app.engine, s.run->id()));
+  if (app.json) app.terminal.out(Value().set("error", error_to_value(s.result->error())).to_json_pretty() + "\n");
+  else app.terminal.error(s.result->error(), app.trace);
+  if (gone) app.terminal.note("nothing was begun, and no run is kept");
+  return 2;
+}
+
+// A script without rille.args would let a misspelt option pass in silence.
+void warn_if_unread(Session& s, const std::vector<std::string>& words) {
+  if (words.empty()) return;
+  lua_State* L = s.host->lua();
+  host::StackGuard guard(L);
+  host::push_rille_core(L);
+  lua_getfield(L, -1, "arguments_read");
+  if (!lua_toboolean(L, -1))
+    s.app.terminal.note(fmt::format("nothing in the script has read its options ({}): see rille.args", words.front()));
 }
 
 int finish(Session& s) {
@@ -200,7 +231,13 @@ int run_command(App& app, const RunArguments& arguments) {
     app.loop->post([&s] { s.run->cancel(make_error(ErrorKind::cancelled, "cancelled by `rille cancel`")); });
     return drive(s, *main, title, [&s] { return finish_cancelled(s); });
   }
-  return drive(s, *main, title, [&s] { return finish(s); });
+  const bool fresh = arguments.resume.empty() && !one_liner;
+  return drive(s, *main, title, [&s, &arguments, fresh] {
+    if (fresh && is_refused(s)) return refuse(s);
+    const int code = finish(s);
+    if (fresh) warn_if_unread(s, arguments.script_arguments);
+    return code;
+  });
 }
 
 }  // namespace rille::cli

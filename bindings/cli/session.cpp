@@ -9,6 +9,7 @@
 #include "bindings/cli/reaper.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
+#include "runtime/device/lane_busy.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 
@@ -161,9 +162,20 @@ int drive(Session& s, FunctionRef main, const std::string& title, const std::fun
   std::optional<Reaper> reaper;
   if (s.run->mode() == engine::Mode::durable) reaper.emplace(s.app);
   s.app.loop->run_until([&] { return s.result.has_value(); });
+  const bool cancelled = !*s.result && (s.result->error().kind == ErrorKind::cancelled ||
+                                        s.result->error().code == "run_deadline");
   int code = then();
   if (reaper) reaper->at_exit([&s] { return s.hurried; });
+  if (cancelled) leave_unfinished(s.app, code);
   return code;
+}
+
+void leave_unfinished(App& app, int code) {
+  for (int i = 0; i < 100 && device::lanes_busy(); ++i) usleep(10'000);
+  if (!device::lanes_busy()) return;
+  (void)app.engine->journal().flush();
+  app.terminal.note("a computation that does not end is left where it stands");
+  _exit(code);
 }
 
 std::vector<std::string> abandon_words(const Session& s) {

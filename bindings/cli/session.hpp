@@ -52,6 +52,9 @@ int drive(Session& s, FunctionRef main, const std::string& title, const std::fun
 // that nothing of the run can go on; the rows alone are enough to give back what it holds.
 [[noreturn]] void abandon(Session& s);
 std::vector<std::string> abandon_words(const Session& s);  // that command
+// Ends the process when something that was cancelled still computes after a second: it cannot be stopped from outside,
+// and might never end (a kernel of the user's). What the journal has queued is written first.
+void leave_unfinished(App& app, int code);
 // SIGTERM, SIGHUP: stops here without unwinding; the journal has everything that is needed to go on.
 [[noreturn]] void suspend(Session& s, int signal);
 

@@ -9,16 +9,13 @@
 #include <iterator>
 
 #include "bindings/cli/app.hpp"
+#include "runtime/base/run_state.hpp"
 
 namespace rille::cli {
 
 namespace {
 
 constexpr int runs_looked_at = 1000;
-
-bool has_ended(const engine::RunRow& row) {
-  return row.state == "done" || row.state == "failed" || row.state == "cancelled";
-}
 
 // Of a program that embeds Rille, a signal could end more than the run.
 bool is_command(std::int64_t pid) {
@@ -58,10 +55,10 @@ Result<engine::RunRow> open_run(const App& app, const std::string& id, bool aliv
   if (id != "last") return app.engine->run(id);
   RILLE_TRY(auto rows, app.engine->runs(runs_looked_at));
   auto it = std::find_if(rows.begin(), rows.end(), [&](const engine::RunRow& row) {
-    return !has_ended(row) && app.engine->alive(row.id) == alive;
+    return !run_has_ended(row.state) && app.engine->alive(row.id) == alive;
   });
   if (it == rows.end())
-    it = std::find_if(rows.begin(), rows.end(), [](const engine::RunRow& row) { return !has_ended(row); });
+    it = std::find_if(rows.begin(), rows.end(), [](const engine::RunRow& row) { return !run_has_ended(row.state); });
   return it == rows.end() ? app.engine->run(id) : Result<engine::RunRow>(std::move(*it));
 }
 
@@ -86,7 +83,8 @@ int suspend_command(App& app, const std::string& run) {
   if (!app.engine->alive(row->id))
     return fail(app, make_error(ErrorKind::state, fmt::format("no process runs {}: it is {}", row->id,
                                                               row->state == "running" ? "interrupted" : row->state),
-                                has_ended(*row) ? "" : fmt::format("continue with: rille resume {}", row->id)));
+                                run_has_ended(row->state) ? ""
+                                                          : fmt::format("continue with: rille resume {}", row->id)));
   if (Result<> sent = send(app, *row, SIGTERM); !sent) return fail(app, sent.error());
   return told(app, *row, "suspended", fmt::format("run {} stops; continue with: rille resume {}", row->id, row->id));
 }

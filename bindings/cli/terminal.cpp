@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "bindings/cli/fit.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 
@@ -21,13 +22,6 @@ int write_all(int fd, std::string_view text) {
     else if (n < 0 && errno != EINTR && errno != EAGAIN) return errno;
   }
   return 0;
-}
-
-// Columns that a line takes: UTF-8 continuation bytes take none.
-std::size_t columns(std::string_view text) {
-  std::size_t n = 0;
-  for (char c : text) n += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  return n;
 }
 
 std::string count(double n, const std::string& unit) {
@@ -75,7 +69,9 @@ Terminal::Terminal() : out_tty_(isatty(1)), err_tty_(isatty(2)) {
 
 int Terminal::width() const {
   winsize size{};
-  return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  for (int stream : {2, 1})
+    if (ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
 }
 
 std::string Terminal::paint(std::string_view text, const char* sgr) const {
@@ -164,6 +160,12 @@ void Terminal::clear_progress() {
   hide();
   status_.clear();
   if (draw_) draw_();
+}
+
+std::size_t columns(std::string_view text) {
+  std::size_t n = 0;
+  for (char c : text) n += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  return n;
 }
 
 std::string format_table(const std::vector<std::vector<std::string>>& rows) {

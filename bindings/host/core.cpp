@@ -325,7 +325,9 @@ void open_state(lua_State* L, const HostOptions& options) {
   set_registry(L, &key_env);
   for (lua_CFunction open : options.open) {
     lua_pushcfunction(L, open);
-    get_registry(L, &key_rille);
+    get_registry(L, &key_core);
+    lua_getfield(L, -1, "words");
+    lua_remove(L, -2);
     lua_call(L, 1, 0);
   }
 }

@@ -13,6 +13,7 @@ local type, rawget, rawset, setmetatable, getmetatable, select, error = type, ra
 local running, resume, yield, create, status = coroutine.running, coroutine.resume, coroutine.yield, coroutine.create,
   coroutine.status
 local raise = core.raise
+local behind = {}  -- what scripts see of a module of ours -> the module
 
 -- Await ---------------------------------------------------------------------------------------------------------------
 
@@ -100,6 +101,7 @@ end
 
 local function pairs(t)
   if type(t) ~= "table" then raise("invalid", "pairs: expected a table, got " .. core.describe(t)) end
+  t = behind[t] or t
   local sequence, n = is_sequence(t)
   local i = 0
   if sequence then
@@ -140,6 +142,7 @@ end
 
 local function next(t, key)
   if type(t) ~= "table" then raise("invalid", "next: expected a table, got " .. core.describe(t)) end
+  t = behind[t] or t
   local walk = walks[t]
   if key == nil then
     local first = raw.next(t)
@@ -364,8 +367,22 @@ local env = setmetatable({}, {
 
 -- Loaders -------------------------------------------------------------------------------------------------------------
 
+-- Modules of ours are seen through an empty table, so that every write, also of a key that is there, is refused.
+local function sealed(name, module)
+  local seen, how = {}, {}
+  for k, v in raw.next, getmetatable(module) or {} do how[k] = v end  -- some can be called
+  how.__index, how.__metatable = module, name
+  how.__newindex = function(_, key)
+    raise("state", raw.format("the module %s cannot be changed: '%s'", name, raw.tostring(key)),
+      "use a local or a global")
+  end
+  behind[seen] = module
+  return setmetatable(seen, how)
+end
+
 local loaded, loading = {}, {}
-local rille = {}
+local words = {}
+local rille = sealed("rille", words)
 loaded.rille = rille
 for name, lib in raw.next, { string = strings, table = tables, math = maths, coroutine = coroutines, bit = bit,
   io = store.io, os = store.os, debug = store.debug } do
@@ -377,7 +394,7 @@ local function strict(name, module)
   setmetatable(module, { __index = function(_, key)
     raise("invalid", raw.format("%s.%s does not exist", name, raw.tostring(key)),
       core.did_you_mean(raw.tostring(key), names_of(module)))
-  end, __metatable = name })
+  end })
 end
 
 local function require(name)
@@ -402,8 +419,10 @@ local function require(name)
   loading[name] = nil
   if not ok then error(result, 0) end
   if result == nil then result = true end
-  if type(result) == "table" and core.has_stdlib(name) and getmetatable(result) == nil then
-    strict(name, result)
+  if type(result) == "table" and core.has_stdlib(name) then
+    local own = getmetatable(result) ~= nil
+    if not own then strict(name, result) end
+    result = sealed(name, result)
   end
   loaded[name] = result
   return result
@@ -451,29 +470,25 @@ store.require, store.load, store.loadstring, store.loadfile, store.dofile = requ
 local computed = {}
 local by_a_device = { zeros = "", ones = "", full = "", rand = "", randn = "", randint = "", arange = "", linspace = "",
   eye = "", tensor = "", kernel = "" }
-setmetatable(rille, {
+setmetatable(words, {
   __index = function(_, key)
     local f = computed[key]
     if f then return f() end
     if type(key) == "string" and core.has_stdlib("rille." .. key) then
       local module = require("rille." .. key)
-      rawset(rille, key, module)
+      rawset(words, key, module)
       return module
     end
-    local names = names_of(rille)
+    local names = names_of(words)
     for k in raw.next, computed do names[#names + 1] = k end
     for _, k in ipairs(core.stdlib_names()) do names[#names + 1] = k end
     raise("invalid", raw.format("rille.%s does not exist", raw.tostring(key)),
       by_a_device[key] and "a device makes them: rille.device():" .. key
       or core.did_you_mean(raw.tostring(key), names))
   end,
-  __newindex = function(_, key)
-    raise("state", "the module rille cannot be changed: '" .. raw.tostring(key) .. "'", "use a local or a global")
-  end,
-  __metatable = "rille",
 })
 
-rawset(rille, "null", core.null)
+words.null, core.words = core.null, words
 core.loaded, core.computed, core.store, core.raw_pairs = loaded, computed, store, function(t) return raw.next, t end
 core.tostring, core.sort_strings, core.names_of = tostring, raw.sort, names_of
 

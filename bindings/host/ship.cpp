@@ -90,10 +90,12 @@ class Shipper {
     lua_pop(L_, 1);
     lua_getfield(L_, -1, "loaded");
     name_table(lua_gettop(L_), "m", "", 0);
+    lua_pop(L_, 1);
+    lua_getfield(L_, -1, "words");
+    name_table(lua_gettop(L_), "r", "", 0);
     lua_pop(L_, 2);
     get_registry(L_, &key_rille);
     known_[lua_topointer(L_, -1)] = {"rille", ""};
-    name_table(lua_gettop(L_), "r", "", 0);
     lua_pop(L_, 1);
     get_registry(L_, &key_env);
     known_[lua_topointer(L_, -1)] = {"env", ""};

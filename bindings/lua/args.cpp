@@ -25,6 +25,20 @@ Error unknown_argument(const std::string& name, const Value::Object& defaults) {
   return make_error(ErrorKind::invalid, fmt::format("this script takes no argument --{}", name), hint);
 }
 
+// `rille run` keeps no run of which nothing else is known.
+Error refused(Error e) {
+  e.code = "script_arguments";
+  return e;
+}
+
+// What was given is looked at: `rille run` says so when it never is.
+void mark_read(lua_State* L) {
+  push_rille_core(L);
+  lua_pushboolean(L, 1);
+  lua_setfield(L, -2, "arguments_read");
+  lua_pop(L, 1);
+}
+
 // `rille FILE --help` asks what the script takes: the answer ends the rehearsal that reads it.
 Error options_asked_for(const Value::Object& defaults) {
   Error e = unknown_argument("help", defaults);
@@ -92,6 +106,7 @@ Result<Value> convert(const std::string& name, const Value& given, const Value& 
 Result<int> args(lua_State* L) {
   Verb v = begin_verb(L, "args", Verbs::anywhere);
   Value given = v.run.args();
+  mark_read(L);
   if (lua_isnoneornil(L, 1)) {
     push_value(L, given.as_object() ? given : Value(Value::Object{}));
     return 1;
@@ -106,8 +121,10 @@ Result<int> args(lua_State* L) {
     if (input->contains("help") && !out.contains("help")) return options_asked_for(out);
     for (const auto& [key, value] : *input) {
       auto it = out.find(key);
-      if (it == out.end()) return unknown_argument(key, out);
-      RILLE_TRY(it->second, convert(key, value, it->second));
+      if (it == out.end()) return refused(unknown_argument(key, out));
+      Result<Value> converted = convert(key, value, it->second);
+      if (!converted) return refused(std::move(converted).error());
+      it->second = std::move(*converted);
     }
   }
   push_value(L, Value(std::move(out)));

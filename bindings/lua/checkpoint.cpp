@@ -21,6 +21,7 @@ struct Write { std::shared_ptr<WriteState> state; };
 struct Stored {  // a verified checkpoint, open for reading
   data::Checkpoint checkpoint;
   std::map<std::string, TensorFiles::File> files;
+  std::vector<std::string> skipped;    // what is wrong with newer ones
 };
 
 }  // namespace
@@ -166,7 +167,9 @@ Async<Stored> open_latest(Loop& loop, std::string root, std::int64_t step) {
     if (step >= 0) {
       RILLE_TRY(out.checkpoint, store.load(step));
     } else {
-      RILLE_TRY(out.checkpoint, store.load_latest());
+      std::vector<Error> skipped;
+      RILLE_TRY(out.checkpoint, store.load_latest(false, &skipped));
+      for (const Error& e : skipped) out.skipped.push_back(e.message);
     }
     for (const auto& f : out.checkpoint.manifest.files) {
       RILLE_TRY(auto file, out.checkpoint.open(f.name, data::Verify::sizes));
@@ -188,22 +191,24 @@ int push_stored(lua_State* L, Stored stored) {
   lua_setfield(L, -2, "rng");
   push_value(L, m.metadata);
   lua_setfield(L, -2, "metadata");
+  push_value(L, Value(Value::Array(stored.skipped.begin(), stored.skipped.end())));
+  lua_setfield(L, -2, "skipped");
   push_object(L, std::move(stored));
   lua_setfield(L, -2, "files");
   return 1;
 }
 
-// open(directory, step or nil) -> {step, directory, cursor, rng, metadata, files}
+// open(directory, step or nil) -> {step, directory, cursor, rng, metadata, skipped, files}
 int open(lua_State* L) {
   std::string root(check_text(L, 1, "the checkpoints' directory"));
   std::int64_t step = lua_isnoneornil(L, 2) ? -1 : check_integer(L, 2, "step");
   return await(L, open_latest(LuaHost::of(L).loop(), std::move(root), step), push_stored);
 }
 
-// any(directory): is there a complete checkpoint?
+// any(directory): is there a checkpoint, perhaps a damaged one?
 Result<int> any(lua_State* L) {
-  RILLE_TRY(auto latest, data::CheckpointStore(std::string(check_text(L, 1, "directory"))).latest());
-  push(L, latest.has_value());
+  RILLE_TRY(bool found, data::CheckpointStore(std::string(check_text(L, 1, "directory"))).any());
+  push(L, found);
   return 1;
 }
 

@@ -70,7 +70,9 @@ Result<int> rent(lua_State* L) {
   std::string name = check_name(L, 1, "rent");
   Value options{Value::Object{}};
   if (!lua_isnoneornil(L, 2)) {
-    check_table(L, 2, "rille.rent's options");
+    if (!lua_istable(L, 2))
+      raise_invalid(L, fmt::format("rille.rent's options: expected a table, got {}", describe(L, 2)),
+                    fmt::format("rille.rent(\"{}\", {{ gpu = \"any\" }})", name));
     RILLE_TRY(options, to_value(L, 2, "rille.rent"));
     if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
   }
@@ -197,7 +199,9 @@ Result<int> exec(lua_State* L) {
   engine::CallSpec spec;
   spec.kind = "exec";
   spec.name = check_name(L, 2, "exec");
-  check_table(L, 3, "box:exec");
+  if (!lua_istable(L, 3))
+    raise_invalid(L, fmt::format("box:exec: expected a table with argv, got {}", describe(L, 3)),
+                  "box:exec(\"list\", { argv = { \"ls\", \"-l\" } })");
   refuse_options(L, 3, "box:exec", {{"ports", "no provider here opens ports"}});
   check_options(L, 3, "box:exec", {"argv", "env", "container", "secrets", "timeout", "check", "setup", "sim"});
   RILLE_TRY(spec.sim, read_sim(L, 3, fmt::format("box:exec '{}'", spec.name)));

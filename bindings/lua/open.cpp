@@ -1,5 +1,6 @@
 #include "bindings/lua/open.hpp"
 
+#include "bindings/host/keys.hpp"
 #include "bindings/lua/tensor.hpp"
 #include "bindings/lua/verb.hpp"
 
@@ -10,7 +11,7 @@ std::vector<lua_CFunction> openers() {
 }
 
 int open_as_global(lua_State* L) {
-  lua_settop(L, 1);
+  get_registry(L, &key_rille);
   set_global(L, "rille");
   return 0;
 }

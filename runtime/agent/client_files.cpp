@@ -271,6 +271,7 @@ Async<Transfer> AgentClient::get(std::string remote_path, std::string local_path
   auto run = [](State::Self self, std::string remote, std::string local, TransferProgress told,
                 CancelToken cancel) -> Async<Transfer> {
     RILLE_CO_TRY(FileInfo root, co_await stat_there(self, remote, true, cancel));
+    if (!root.directory && local.ends_with('/')) local += remote.substr(remote.rfind('/') + 1);  // into that folder
     std::vector<FileInfo> files{root};
     if (root.directory) {
       RILLE_CO_CHECK(store::make_directories(local));

@@ -96,11 +96,14 @@ class CheckpointStore {
   Result<std::vector<Checkpoint>> list() const;
   // The newest of list(); nullopt when there is none.
   Result<std::optional<Checkpoint>> latest() const;
+  // Whether there is a checkpoint, perhaps a damaged one: whoever finds any must not begin anew in silence.
+  Result<bool> any() const;
   // A checkpoint by step, all of it verified. integrity: names the fault and the good one before it. state:
   // none of that step.
   Result<Checkpoint> load(std::int64_t step) const;
   // The newest checkpoint whose every byte is right. With strict, a fault in the newest directory is the
-  // error of load(); otherwise faulty ones are passed over and described in `skipped`. state: there is none.
+  // error of load(); otherwise faulty ones are passed over and described in `skipped`. integrity: all are faulty; the
+  // cause is what is wrong with the newest. state: there is none.
   Result<Checkpoint> load_latest(bool strict = false, std::vector<Error>* skipped = nullptr) const;
   // Removes the complete checkpoints that the rule does not keep. Damaged ones stay for people to look at.
   // The steps removed.

@@ -187,6 +187,11 @@ Result<std::optional<Checkpoint>> CheckpointStore::latest() const {
   return std::optional<Checkpoint>(std::move(complete.back()));
 }
 
+Result<bool> CheckpointStore::any() const {
+  RILLE_TRY(Scan found, scan(root_));
+  return !found.complete.empty() || !found.damaged.empty();
+}
+
 Result<Checkpoint> CheckpointStore::load(std::int64_t step) const {
   RILLE_TRY(Scan found, scan(root_));
   for (std::size_t i = 0; i < found.complete.size(); ++i) {
@@ -211,7 +216,9 @@ Result<Checkpoint> CheckpointStore::load(std::int64_t step) const {
 
 Result<Checkpoint> CheckpointStore::load_latest(bool strict, std::vector<Error>* skipped) const {
   RILLE_TRY(Scan found, scan(root_));
+  std::optional<Error> first;
   auto pass_over = [&](const Error& e) {
+    if (!first) first = e;
     if (skipped) skipped->push_back(e);
   };
   std::int64_t newest_step = found.complete.empty() ? -1 : found.complete.back().manifest.step;
@@ -227,7 +234,10 @@ Result<Checkpoint> CheckpointStore::load_latest(bool strict, std::vector<Error>*
     pass_over(sound.error());
   }
   Error none = make_error(ErrorKind::state, fmt::format("there is no good checkpoint in '{}'", root_));
-  if (!found.damaged.empty()) none.cause = std::make_shared<const Error>(found.damaged.front().error);
+  if (!first) return none;
+  none.kind = ErrorKind::integrity;
+  none.hint = "put a copy back; or move the folder away, to begin anew";
+  none.cause = std::make_shared<const Error>(std::move(*first));
   return none;
 }
 

@@ -13,6 +13,7 @@
 #include <sched.h>
 
 #include "kernels/call.hpp"
+#include "runtime/device/lane_busy.hpp"
 #include "runtime/device/lane_rest.hpp"
 
 namespace rille::device {
@@ -27,6 +28,8 @@ struct Resting {
   const bool* stop = nullptr;
 };
 thread_local Resting resting;
+
+std::atomic<std::size_t> jobs_of_all{0};  // posted to any lane, and not finished
 
 }  // namespace
 
@@ -65,6 +68,7 @@ struct Lane::State {
       job(lane);
       job = nullptr;                   // what it held goes before it counts as finished
       --depth;
+      --jobs_of_all;
     }
   }
 };
@@ -133,6 +137,7 @@ Lane::~Lane() {
 
 void Lane::post(Job job) {
   ++state_->depth;
+  ++jobs_of_all;
   {
     const std::lock_guard lock(state_->mutex);
     state_->jobs.push_back(std::move(job));
@@ -141,6 +146,7 @@ void Lane::post(Job job) {
 }
 
 std::size_t Lane::depth() const { return state_->depth; }
+bool lanes_busy() { return jobs_of_all.load() > 0; }
 int Lane::threads() const { return state_->threads; }
 
 }  // namespace rille::device

@@ -90,6 +90,7 @@ Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_p
   while (true) {
     if (token.cancelled()) co_return token.reason();
     RILLE_CO_TRY(std::optional<RunRow> row, exactly(spec.id));
+    if (row && row->state == "removed") co_return refuse_ended(*row).error();
     if (row && (row->script != spec.script || row->args.to_json() != spec.args.to_json())) {
       Error e = make_error(ErrorKind::state,
                            fmt::format("run {} exists, with another script or other arguments", spec.id),

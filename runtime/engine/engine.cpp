@@ -14,6 +14,7 @@
 
 #include "runtime/base/id.hpp"
 #include "runtime/base/places.hpp"
+#include "runtime/base/run_state.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 #include "runtime/net/redact.hpp"
@@ -168,7 +169,10 @@ bool Engine::alive(const std::string& id) const {
 }
 
 Result<> Engine::refuse_ended(const RunRow& row) {
-  if (row.state != "done" && row.state != "failed" && row.state != "cancelled") return {};
+  if (!run_has_ended(row.state)) return {};
+  if (row.state == "removed")
+    return make_error(ErrorKind::state, fmt::format("run {} has been removed: only what it cost is kept", row.id),
+                      fmt::format("see `rille cost {}`", row.id));
   return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
                     fmt::format("see it with `rille show {0}`; go on from one of its entries with `rille fork {0} "
                                 "--from KEY`", row.id) +
@@ -264,8 +268,8 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
 
 Result<std::vector<RunRow>> Engine::runs(int limit, bool with_children) const {
   std::vector<RunRow> out;
-  const char* which = with_children ? "ORDER BY created_us DESC LIMIT ?"
-                                    : "WHERE parent='' ORDER BY created_us DESC LIMIT ?";
+  const char* which = with_children ? "WHERE state<>'removed' ORDER BY created_us DESC LIMIT ?"
+                                    : "WHERE parent='' AND state<>'removed' ORDER BY created_us DESC LIMIT ?";
   RILLE_CHECK(journal_->reader().query(std::string(run_columns) + which, {std::int64_t{limit}},
                                        [&](const store::Row& row) { out.push_back(read_run(row)); }));
   return out;
@@ -296,7 +300,8 @@ Result<RunRow> Engine::run(const std::string& id) const {
   if (Result<std::optional<RunRow>> it = exactly(id); it && *it) return std::move(**it);
   // Ids hold digits, letters, dots and dashes only, so a range is a prefix search. A child is named in full.
   RILLE_CHECK(journal_->reader().query(
-      std::string(run_columns) + "WHERE id>=? AND id<? AND parent='' ORDER BY id LIMIT 3", {id, id + "~"}, add));
+      std::string(run_columns) + "WHERE id>=? AND id<? AND parent='' AND state<>'removed' ORDER BY id LIMIT 3",
+      {id, id + "~"}, add));
   if (found.size() == 1 && !id.empty()) return std::move(found.front());
   if (found.size() > 1 && !id.empty())
     return make_error(ErrorKind::invalid,

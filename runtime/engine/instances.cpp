@@ -3,6 +3,7 @@
 
 #include "runtime/base/units.hpp"
 #include "runtime/engine/calls.hpp"
+#include "runtime/engine/entries.hpp"
 #include "runtime/engine/measuring.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/provider/catalogue/workload.hpp"
@@ -15,6 +16,28 @@ using Live = std::function<Async<Value>(CancelToken)>;
 Error no_leases() {
   return make_error(ErrorKind::state, "code on an agent cannot rent or call other machines",
                     "do it in the workflow, outside box:call");
+}
+
+// What this fiber holds under that name: a name is one lease's for as long as that lives.
+std::optional<lease::Lease> held_as(const lease::Manager& leases, const FiberRecord& f, const std::string& name) {
+  for (const ScopeRecord* s = f.scope; s && s->owner == f.id; s = s->parent)
+    for (const std::string& id : s->leases) {
+      Result<std::optional<lease::Lease>> row = leases.find(id);
+      if (row && *row && (*row)->name == name && (*row)->billable() && !(*row)->detached) return **row;
+    }
+  return std::nullopt;
+}
+
+// The line is in the record; a session has none.
+Error name_taken(store::Db& journal, std::int64_t run, const lease::Lease& held) {
+  std::string where;
+  (void)journal.query("SELECT source FROM entries WHERE id>=? AND id<? AND kind='rent' AND instr(value,?)>0",
+                      {entry_id(run, 0), entry_id(run + 1, 0), held.id},
+                      [&](const store::Row& row) { where = ", at " + row.text(0); });
+  Error e = make_error(ErrorKind::state, fmt::format("'{}' is rented already{}", held.name, where),
+                       "give this one another name, or end that first: box:release(); rille.cluster rents several");
+  e.code = "name_taken";
+  return e;
 }
 
 // A rent that failed, and whose lease could not be settled either: both are told.
@@ -87,11 +110,18 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   }
   // After a resume, too; not that of a fork's origin, which is its run's to end.
   const bool wakes = !options["idle_after"].is_null() && lease_id == lease::Manager::lease_id(config_.id, slot.key);
+  std::optional<lease::Lease> twin;
+  if (!slot.recorded) twin = held_as(*leases_, f, name);
   // The scope holds it from here on, so that an interrupted rent is cleaned up, too.
   owner(f).leases.push_back(lease_id);
   Result<Value> outcome = Value();
   if (slot.recorded) {
     outcome = std::move(*slot.recorded);
+  } else if (twin) {
+    record_start(slot);
+    Result<Value> taken = name_taken(journal_->reader(), config_.number, *twin);
+    outcome = co_await complete(std::move(slot), std::move(taken));
+    if (const Error* why = cancelled(id)) co_return *why;
   } else {
     record_start(slot);
     Result<lease::Lease> made = co_await calls_->rent(slot.key, std::move(name), owner(f).name, std::move(options),

@@ -9,6 +9,7 @@
 #include "runtime/base/id.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/engine/calls.hpp"
+#include "runtime/engine/place_of.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 #include "runtime/lease/ledger.hpp"
@@ -288,9 +289,13 @@ Async<> Calls::set_up_one(std::string lease_id, std::int64_t n, std::int64_t gen
                                  .set("what", files ? "stage " + spec.text("to") : spec.text("name")));
   if (!files) co_return co_await set_up_call(lease_id, n, generation, std::move(spec), std::move(agent), token);
   std::string local = spec.text("from");
-  if (!run_.config_.simulation) { RILLE_CO_TRY(local, co_await local_copy(local, spec["options"], token)); }
-  agent::TransferProgress progress = transfer_progress("stage " + spec.text("to"));
-  Result<agent::Transfer> moved = co_await agent->put(local, spec.text("to"), progress, token);
+  std::string to = spec.text("to");
+  if (!run_.config_.simulation) {
+    RILLE_CO_TRY(local, co_await local_copy(local, spec["options"], token));
+    RILLE_CO_TRY(to, place_of(spec.text("from"), local, to));
+  }
+  agent::TransferProgress progress = transfer_progress("stage " + to);
+  Result<agent::Transfer> moved = co_await agent->put(local, to, progress, token);
   if (!moved) co_return moved.error();
   co_return success();
 }

@@ -8,6 +8,7 @@
 #include "runtime/base/id.hpp"
 #include "runtime/data/stage.hpp"
 #include "runtime/engine/calls.hpp"
+#include "runtime/engine/place_of.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 
@@ -61,6 +62,7 @@ Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to
     }
   } else {
     RILLE_CO_TRY(local, co_await local_copy(from, options, token));
+    RILLE_CO_TRY(to, place_of(from, local, to));
   }
   agent::TransferProgress progress = transfer_progress("stage " + to);
   Move move = [=](agent::AgentClient& agent) { return agent.put(local, to, progress, token); };
@@ -75,7 +77,13 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
   Move move = [=](agent::AgentClient& agent) { return agent.get(from, to, progress, token); };
   std::int64_t generation = 0;
   Result<Value> moved = co_await transfer(lease_id, std::move(move), token, &generation);
-  if (moved || generation <= 1 || !not_there(moved.error())) co_return moved;
+  if (moved || !not_there(moved.error())) co_return moved;
+  if (generation <= 1) {
+    Error none = std::move(moved).error();
+    none.message = fmt::format("there is no '{}' on the instance", from);
+    none.hint = "paths are relative to its work folder; box:exec(\"list\", { argv = { \"ls\", \"-R\" } }) shows it";
+    co_return none;
+  }
   RILLE_CO_TRY(std::optional<Value> kept, co_await get_kept(lease_id, from, to));
   if (kept) co_return std::move(*kept);
   Error e = make_error(ErrorKind::state,
@@ -83,6 +91,20 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
                                    "with them", from, generation),
                        "get it before the machine can be lost, or write it in a call with setup = true");
   co_return std::move(e).with_cause(moved.error());
+}
+
+// "data/" is a folder: a single file goes into it under its own name, what a folder holds goes there in any case.
+Result<std::string> place_of(const std::string& from, const std::string& local, const std::string& to) {
+  std::error_code ec;
+  if (!to.ends_with('/') || std::filesystem::is_directory(local, ec)) return to;
+  std::string name = from.substr(0, std::min(from.size(), from.find_first_of("?#")));
+  const std::size_t scheme = from.find("://");
+  if (scheme == std::string::npos) name = from;
+  else if (name.find('/', scheme + 3) == std::string::npos) name.clear();
+  name = name.substr(name.rfind('/') + 1);
+  if (!name.empty()) return to + name;
+  return make_error(ErrorKind::invalid, fmt::format("'{}' does not say what the file in '{}' is called", from, to),
+                    fmt::format("name it: box:stage(address, \"{}NAME\")", to));
 }
 
 // What is staged from here: a local path as it is, a URL by way of the shared cache.

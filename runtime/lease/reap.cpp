@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/base/run_state.hpp"
 #include "runtime/lease/owner.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
@@ -16,7 +17,7 @@ using provider::Machine;
 using provider::MachineState;
 
 bool over(const std::string& run_state) {
-  return run_state == "done" || run_state == "failed" || run_state == "cancelled" || run_state == "cleanup";
+  return run_has_ended(run_state) || run_state == "cleanup";
 }
 
 // Stands still until a person decides; `running` without a runner (a crash) is resumed as it is.

@@ -46,14 +46,26 @@ try:
            "did you mean.*gpu", "script.lua:2")
     expect("a misspelt option of a call", script(BOX + 'box:call("f", { arg = 1 }, function() end)'), 1, "arg",
            "did you mean.*args")
-    expect("a misspelt argument of the script", script('rille.args { steps = 3 }', "--stepz", "4"), 1, "stepz",
-           "did you mean --steps")
-    expect("an argument of the wrong type", script('rille.args { steps = 3 }', "--steps", "many"), 1, "--steps many",
+    expect("a word for options", script('rille.rent("b", "any")'), 1, 'got "any"', 'gpu = "any" }')
+    expect("a command line for argv", script(BOX + 'box:exec("ls -l")'), 1, "a table with argv, got nothing",
+           'argv = { "ls", "-l" }')
+    before = run("ps", "--json")
+    expect("a misspelt argument of the script", script('rille.args { steps = 3 }', "--stepz", "4"), 2, "stepz",
+           "did you mean --steps", "no run is kept")
+    expect("an argument of the wrong type", script('rille.args { steps = 3 }', "--steps", "many"), 2, "--steps many",
            "number")
+    check("neither leaves a run", run("ps", "--json") == before)
+    expect("one that is found after a step is a failed run", script('rille.step("a", function() end)\nrille.args {}',
+                                                                    "--x"), 1, "no argument --x")
+    check("which is kept", json.loads(run("ps", "--json")[1])[0]["state"] == "failed")
+    code, out = script('print("fine")', "--stepz", "4")
+    check("options that nothing reads are told", code == 0 and "has read its options (--stepz)" in out, out)
+    code, out = script('rille.args()', "--stepz", "4")
+    check("but not when they are read", code == 0 and "has read" not in out, out)
     expect("an argument given twice", script('rille.args { steps = 3 }', "--steps", "4", "--steps=5"), 2,
            "--steps is given twice", "a,b,c")
     expect("a misspelt option of a command", run("ps", "--bogus"), 2, "ps does not take '--bogus'",
-           "options: --help -h -n --all --version --json -e$")
+           "options: --help -h -n --all --state --version --json -e$")
     expect("a misspelt command", run("aduit"), 2, "there is no script 'aduit'", "did you mean.*rille audit")
     kept = json.loads(run("ps", "--json")[1])
     asked = script('rille.step("no", function() end)\nrille.args { steps = 3, lr = 1e-3, fast = false, to = "x" }\n'
@@ -134,7 +146,7 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
     expect("no offer at the price", script('rille.rent("b", { gpu = "A100", max_price = 0.5 })'), 1,
            r"max_price = \$0.5")
     expect("a raised table without a message", script('error { code = 5, "x" }'), 1, r'\[1\] = "x"', "code = 5")
-    expect("an argument without its value", script('rille.args { times = 3 }', "--times"), 1, "--times has no value",
+    expect("an argument without its value", script('rille.args { times = 3 }', "--times"), 2, "--times has no value",
            "a number")
     expect("a box that is released", script(BOX + 'box:release()\nbox:call("f", function() end)'), 1, "released")
 

@@ -47,7 +47,7 @@ return { answer = v }
     check("the list of commands is known", set(commands) == set(
         "cancel suspend "
         "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
-        "simulate plan doctor top repl agent".split()), commands)
+        "simulate plan doctor top repl agent rm completion".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]
@@ -66,6 +66,8 @@ return { answer = v }
     run = read(out)["run"]
 
     test("ps", has="id")
+    test("ps", "--state", "done", has="id")
+    test("completion", "bash", has="text")
     test("show", run, has="entries")
     test("logs", run)
     test("leases", has="id")
@@ -94,6 +96,9 @@ return { answer = v }
     test("invalidate", done, "main/t#1", has="run", bare=True)
     test("resume", done, has="result", bare=True)
     test("release", run, has="released", bare=True)
+    test("rm", run, has="error", code=1)
+    test("rm", done, has="removed", bare=True)
+    test("rm", "nothing", code=1, has="error")
     for words in (["resume", "nothing"], ["show", "nothing"], ["release", "nothing"], ["signal", "nothing", "a", "1"],
                   ["fork", "nothing", "--from", "x"], ["invalidate", "nothing", "x"], ["cost", "nothing"]):
         test(*words, code=1, has="error")

@@ -75,6 +75,43 @@ try:
     code, out = run("gc", "--now", alive)
     check("gc --now ends it", code == 0 and "released" in out and not leases() and not instances(), out)
 
+    code, out = run("run", script("twice", """local box = rille.rent("box", { gpu = "cpu" })
+local ok, err = pcall(rille.rent, "box", { gpu = "cpu" })
+print(ok, err.kind, err.code, err.message)
+box:release()
+print(rille.rent("box", { gpu = "cpu" }).state)
+rille.map("each", { 1, 2 }, function() return rille.rent("box", { gpu = "cpu" }).state end)
+rille.scope("inner", function() print(pcall(rille.rent, "box", { gpu = "cpu" })) end)
+local kept = rille.rent("kept", { gpu = "cpu" })
+kept:detach("1m")
+print(rille.rent("kept", { gpu = "cpu" }).state)"""))
+    check("a name is one lease's while that lives, and the error has its line", code == 0 and
+          "false\tstate\tname_taken\t'box' is rented already, at twice.lua:2\nlive\n" in out and
+          "is rented already, at twice.lua:6" in out, out)
+    check("but fibers have names of their own, and what is detached has left", out.count("live\n") == 2, out)
+    run("release", leases()[0]["id"])
+
+    os.makedirs(root + "/folder/sub")
+    for name in ("one.txt", "folder/a.txt", "folder/sub/b.txt"):
+        open(f"{root}/{name}", "w").write(name)
+    code, out = run("run", script("slash", f"""local box = rille.rent("box", {{ gpu = "cpu" }})
+box:stage("{root}/one.txt", "data/")
+box:stage("{root}/folder", "whole/")
+box:stage("{root}/folder/", "again")
+box:stage("file://{root}/one.txt", "web/")
+local read = function(path) local f = assert(io.open(path)) local text = f:read("*a") f:close() return text end
+print(box:call("read", {{ args = {{ "data/one.txt", "whole/sub/b.txt", "again/a.txt", "web/one.txt" }} }},
+  function(paths) local out = {{}} for i, p in ipairs(paths) do out[i] = read(p) end return table.concat(out, " ") end))
+box:get("data/one.txt", "{root}/back/")
+box:get("whole", "{root}/back/whole/")
+local ok, err = pcall(box.get, box, "nothing", "{root}/x")
+print(err.kind, err.message)"""))
+    check("a name with a slash at its end is a folder", code == 0 and
+          "one.txt folder/sub/b.txt folder/a.txt one.txt\n" in out, out)
+    check("also for what comes back", open(root + "/back/one.txt").read() == "one.txt" and
+          open(root + "/back/whole/a.txt").read() == "folder/a.txt" and not glob.glob(root + "/back/.*"), out)
+    check("a file that is not there", "io\tthere is no 'nothing' on the instance" in out, out)
+
     run_id = suspended('{ gpu = "cpu", hold_ttl = "1ms" }')
     code, out = run("run", calm)
     check("when the hold is over, the next run ends it in passing", code == 0 and "calm" in out and

@@ -103,11 +103,30 @@ while true do end""")
     check("a cancelled run that computes ends when it is resumed", code == 130 and "cleaned up" in out and
           state() == "cancelled", (code, out))
 
+    # A kernel that never ends cannot be stopped: it is left behind, and nothing else is.
+    script("kernel.lua", """
+local box = rille.rent("box", { gpu = "cpu" })
+local dev = rille.device("cpu")
+local spin = dev:kernel([[
+extern "C" __global__ void spin(float* x) { volatile float* p = x; while (p[0] == 0.0f) {} }]])
+local x = dev:zeros { 1 }
+spin:launch({ grid = 1, block = 1 }, x)
+rille.spawn("reads", function() x:item() end)
+rille.sleep("10ms")
+print("begun")
+rille.sleep("1h")""")
+    p = start("kernel.lua")
+    p.send_signal(signal.SIGINT)
+    out = p.communicate(timeout=30)[0]
+    check("Ctrl-C ends a process with an endless kernel", p.returncode == 130 and "released box" in out and
+          "left where it stands" in out and state() == "cancelled", (p.returncode, out))
+    check("nothing is rented after it", "nothing is rented" in run("leases")[1])
+
     code, out = run("cancel", "nothing")
     check("a run that is not there", code == 1 and "there is no run 'nothing'" in out, out)
     script("named.lua", 'local a = rille.args { name = "x" }\nprint(a.name)')
     code, out = run("named.lua", "--name")
-    check("a text without a value", code == 1 and "--name has no value: expected a text" in out, out)
+    check("a text without a value", code == 2 and "--name has no value: expected a text" in out, out)
 finally:
     for row in rows():
         if row["state"] not in ("done", "failed", "cancelled"):

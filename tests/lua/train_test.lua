@@ -163,6 +163,27 @@ tap.test("a damaged checkpoint is passed over for the one before it", function()
   tap.equal(train(20, "torn").losses, whole.losses)
 end)
 
+tap.test("where every checkpoint is damaged, the training says so, and leaves what is there", function()
+  train(10, "ruined")
+  local whole = {}
+  for _, step in ipairs { 5, 10 } do
+    local path = ("%s/ruined/step-%08d/model.safetensors"):format(base, step)
+    local f = assert(io.open(path, "rb"))
+    whole[path] = f:read(100)
+    f:close()
+    f = assert(io.open(path, "wb"))
+    f:write(whole[path])
+    f:close()
+  end
+  tap.ok(rille.checkpoint.exists(base .. "/ruined"))
+  local err = tap.raises("integrity", "there is no good checkpoint in", train, 20, "ruined")
+  for path, text in pairs(whole) do
+    local f = assert(io.open(path, "rb"))
+    tap.equal(f:read("*a"), text)
+    f:close()
+  end
+end)
+
 tap.test("a checkpoint that cannot be written is an io error; the one before stays good", function()
   local first = train(5, "full")
   os.execute("chmod 500 " .. base .. "/full")

@@ -153,11 +153,18 @@ TEST_CASE("a store without a good checkpoint says so") {
   TempDir dir;
   CheckpointStore store(dir.path);
   CHECK(store.load_latest().error().kind == ErrorKind::state);
+  CHECK_FALSE(store.any().value());
   REQUIRE(save(store, 10).ok());
   CHECK(store.load(11).error().hint.find("step 10") != std::string::npos);
   flip_last_byte(dir.file("step-00000010/model.safetensors"));
-  CHECK(store.load_latest().error().kind == ErrorKind::state);
+  const Error none = store.load_latest().error();
+  CHECK(none.kind == ErrorKind::integrity);
+  REQUIRE(none.cause);
+  CHECK(none.cause->message.find("XXH3") != std::string::npos);
   CHECK(store.load(10).error().hint == "there is no good checkpoint before it");
+  std::filesystem::resize_file(dir.file("step-00000010/model.safetensors"), 10);
+  CHECK_FALSE(store.latest().value().has_value());
+  CHECK(store.any().value());
 }
 
 TEST_CASE("a full disk leaves the previous checkpoint and no temporary files") {

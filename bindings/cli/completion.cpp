@@ -1,0 +1,155 @@
+// `rille completion bash|zsh|fish`: made of the parser's own commands and options, so that it knows what they know. The
+// ids of runs and leases are asked for when a word is completed.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "bindings/cli/usage.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+constexpr const char* of_runs = "rille ps -n 50 2>/dev/null | awk 'NR > 1 { print $1 }'";
+constexpr const char* of_leases = "rille leases 2>/dev/null | awk 'NR > 1 { print $1 }'";
+
+struct Command {
+  std::string name, text;
+  std::vector<std::pair<std::string, std::string>> options;  // "--state" and what it says
+  bool runs = false, leases = false;                         // what its first word names
+};
+
+std::vector<Command> commands_of(const CLI::App& cli) {
+  std::vector<Command> out;
+  for (const CLI::App* sub : cli.get_subcommands([](const CLI::App*) { return true; })) {
+    Command c;
+    c.name = sub->get_name();
+    c.text = sub->get_description();
+    if (c.name == "agent") continue;  // Rille's own
+    for (const CLI::Option* o : sub->get_options()) {
+      if (o->get_positional()) {
+        c.leases = c.leases || o->get_name(true) == "LEASE|RUN";
+        c.runs = c.runs || c.leases || o->get_name(true) == "RUN";
+        continue;
+      }
+      if (o->get_group().empty()) continue;  // not for people
+      for (const std::string& name : o->get_lnames()) c.options.emplace_back("--" + name, o->get_description());
+      for (const std::string& name : o->get_snames()) c.options.emplace_back("-" + name, o->get_description());
+    }
+    out.push_back(std::move(c));
+  }
+  return out;
+}
+
+std::string words(const Command& c) {
+  std::string out;
+  for (const auto& [name, text] : c.options) out += (out.empty() ? "" : " ") + name;
+  return out;
+}
+
+std::string names(const std::vector<Command>& all, const char* between, bool (*which)(const Command&)) {
+  std::vector<std::string> out;
+  for (const Command& c : all)
+    if (which(c)) out.push_back(c.name);
+  return fmt::format("{}", fmt::join(out, between));
+}
+
+bool any(const Command&) { return true; }
+bool runs_only(const Command& c) { return c.runs && !c.leases; }
+bool has_leases(const Command& c) { return c.leases; }
+
+std::string quoted(std::string text, const char* quote) {
+  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += std::string_view(quote).size())
+    text.replace(at, 1, quote);
+  return "'" + text + "'";
+}
+
+std::string bash(const std::vector<Command>& all) {
+  std::string cases;
+  for (const Command& c : all) cases += fmt::format("    {}) options='{}' ;;\n", c.name, words(c));
+  return fmt::format(R"sh(# rille completion bash. Read it in ~/.bashrc: source <(rille completion bash)
+_rille() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} command= options= i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${{COMP_WORDS[i]}} in -*) ;; *) command=${{COMP_WORDS[i]}}; break ;; esac
+  done
+  COMPREPLY=()
+  case $command in
+    '')
+      COMPREPLY=($(compgen -W '{} --json --version --help' -- "$word") $(compgen -f -X '!*.lua' -- "$word"))
+      return ;;
+{}  esac
+  case $word in -*) COMPREPLY=($(compgen -W "$options --json --help" -- "$word")); return ;; esac
+  case $command in
+    {}) COMPREPLY=($(compgen -W "last $({})" -- "$word")) ;;
+    {}) COMPREPLY=($(compgen -W "last $({}) $({})" -- "$word")) ;;
+    completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- "$word")) ;;
+    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+  esac
+}}
+complete -o filenames -F _rille rille
+)sh", names(all, " ", any), cases, names(all, "|", runs_only), of_runs, names(all, "|", has_leases), of_runs,
+                     of_leases);
+}
+
+std::string zsh(const std::vector<Command>& all) {
+  std::string list, cases;
+  for (const Command& c : all) {
+    list += "    " + quoted(c.name + ":" + c.text, "'\\''") + "\n";
+    cases += fmt::format("      {}) compadd -- {} --json --help ;;\n", c.name, words(c));
+  }
+  return fmt::format(R"sh(#compdef rille
+# rille completion zsh. Read it in ~/.zshrc, after compinit: source <(rille completion zsh)
+_rille() {{
+  local -a commands
+  commands=(
+{}  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    _files -g '*.lua'
+    return
+  fi
+  if [[ $PREFIX == -* ]]; then
+    case $words[2] in
+{}    esac
+    return
+  fi
+  case $words[2] in
+    {}) compadd -- last $({}) ;;
+    {}) compadd -- last $({}) $({}) ;;
+    completion) compadd -- bash zsh fish ;;
+    *) _files ;;
+  esac
+}}
+compdef _rille rille
+)sh", list, cases, names(all, "|", runs_only), of_runs, names(all, "|", has_leases), of_runs, of_leases);
+}
+
+std::string fish(const std::vector<Command>& all) {
+  std::string out = "# rille completion fish. Keep it: rille completion fish > ~/.config/fish/completions/rille.fish\n";
+  const char* quote = "\\'";
+  for (const Command& c : all) {
+    out += fmt::format("complete -c rille -n __fish_use_subcommand -a {} -d {}\n", c.name, quoted(c.text, quote));
+    for (const auto& [name, text] : c.options)
+      out += fmt::format("complete -c rille -n '__fish_seen_subcommand_from {}' {} {} -d {}\n", c.name,
+                         name.starts_with("--") ? "-l" : "-s", name.substr(name.find_first_not_of('-')),
+                         quoted(text, quote));
+  }
+  auto ids = [&](const std::string& of, const char* ask) {
+    out += fmt::format("complete -c rille -n '__fish_seen_subcommand_from {}' -f -a {}\n", of,
+                       quoted(fmt::format("(echo last; {})", ask), quote));
+  };
+  ids(names(all, " ", runs_only), of_runs);
+  ids(names(all, " ", has_leases), of_runs);
+  ids(names(all, " ", has_leases), of_leases);
+  out += "complete -c rille -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n";
+  return out;
+}
+
+}  // namespace
+
+std::string completion_of(const CLI::App& cli, const std::string& shell) {
+  const std::vector<Command> all = commands_of(cli);
+  return shell == "bash" ? bash(all) : shell == "zsh" ? zsh(all) : fish(all);
+}
+
+}  // namespace rille::cli

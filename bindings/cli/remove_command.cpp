@@ -1,0 +1,29 @@
+// `rille rm`: runs that nobody wants to see any more.
+#include <fmt/format.h>
+
+#include "bindings/cli/runs.hpp"
+#include "runtime/engine/remove.hpp"
+
+namespace rille::cli {
+
+int remove_command(App& app, const std::vector<std::string>& runs) {
+  Value::Array removed, errors;
+  for (const std::string& name : runs) {
+    Result<engine::RunRow> row = app.engine->run(name);
+    Result<> gone = row ? run_blocking(*app.loop, engine::remove_run(*app.engine, row->id)) : Result<>(row.error());
+    if (gone) removed.push_back(row->id);
+    else errors.push_back(error_to_value(gone.error()));
+    if (app.json) continue;
+    if (gone) app.terminal.note("removed " + row->id);
+    else fail(app, gone.error());
+  }
+  const int code = errors.empty() ? 0 : 1;
+  if (app.json && removed.empty() && runs.size() == 1)
+    app.terminal.out(Value().set("error", std::move(errors.front())).to_json_pretty() + "\n");
+  else if (app.json)
+    app.terminal.out(Value().set("removed", std::move(removed)).set("errors", std::move(errors)).to_json_pretty() +
+                     "\n");
+  return code;
+}
+
+}  // namespace rille::cli

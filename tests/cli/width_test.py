@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Tables on a terminal keep to its width; in a pipe they are whole. usage: width_test.py RILLE"""
+import fcntl, json, os, pty, re, shutil, struct, subprocess, sys, tempfile, termios
+
+from tap import check, finish
+
+rille = os.path.abspath(sys.argv[1])
+root = tempfile.mkdtemp(prefix="rille-width-")
+env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1", TERM="xterm")
+
+
+def piped(*words):
+    return subprocess.run([rille, *words], env=env, capture_output=True, text=True, timeout=60, cwd=root).stdout
+
+
+def shown(columns, *words):
+    """The lines that a terminal of so many columns shows."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    p = subprocess.Popen([rille, *words], env=env, stdout=slave, stderr=slave, stdin=slave, cwd=root)
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            data = os.read(master, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        text += data
+    p.wait(timeout=60)
+    os.close(master)
+    return text.decode().replace("\r", "").splitlines()
+
+
+try:
+    name = "a_script_whose_name_is_longer_than_people_like_to_read_in_a_table"
+    open(f"{root}/{name}.lua", "w").write("""local rille = require "rille"
+rille.rent("a box that has a name of some length", { gpu = "cpu" })
+os.exit(1)""")
+    subprocess.run([rille, "-e", 'rille.rent("a box that has a name of some length", { gpu = "cpu" }):detach("5m")'],
+                   env=env, capture_output=True, timeout=60)
+    subprocess.run([rille, "run", name + ".lua"], env=env, capture_output=True, timeout=60, cwd=root)
+    for words, kept, dropped in ((["ps"], "RUN", "COST"), (["leases", "--all"], "LEASE", "MACHINE"),
+                                 (["offers"], "PROVIDER", "CPUS")):
+        whole = piped(*words)
+        check(f"{words[0]}: in a pipe it is whole", kept in whole and dropped in whole and "no room" not in whole and
+              "…" not in whole, whole)
+        for columns in (200, 80, 60, 40):
+            lines = shown(columns, *words)
+            table = [line for line in lines if not line.startswith(("no room for", "a box that has a name of"))]
+            check(f"{words[0]} on {columns} columns", table and kept in table[0] and
+                  (columns < 60 or all(len(line) <= columns for line in table)), lines)
+        lines = shown(40, *words)
+        check(f"{words[0]}: what is left out is named", any(re.match(r"no room for .*: in a pipe", line)
+                                                           for line in lines), lines)
+    lines = shown(200, "leases", "--all")
+    check("where there is room nothing is cut", "\n".join(lines) + "\n" == piped("leases", "--all"), lines)
+    lines = shown(80, "ps")
+    check("a path keeps its end", any(line.endswith("_in_a_table.lua") and "…" in line for line in lines), lines)
+finally:
+    for lease in json.loads(piped("leases", "--json")):
+        piped("release", lease["id"])
+    shutil.rmtree(root)
+finish()
