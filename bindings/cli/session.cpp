@@ -40,6 +40,10 @@ void show_event(App& app, const Value& e) {
   Terminal& t = app.terminal;
   if (what == "live")
     t.note(fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), price_of(e)));
+  else if (what == "starting")
+    t.note(fmt::format("{}: waiting for the machine to {}, {}", e.text("name"),
+                       e.text("state") == "pending" ? "start" : "answer",
+                       format_duration_ms(e.integer("waited_ms") / 1000 * 1000)));
   else if (what == "preempting")
     t.note(fmt::format("the machine of {} will be taken away at {}", e.text("name"),
                        format_utc(static_cast<std::int64_t>(e.number("deadline") * 1e6))));

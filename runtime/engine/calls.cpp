@@ -139,6 +139,8 @@ Async<std::vector<std::string>> Calls::agent_there(provider::Machine machine, Ca
 Async<std::unique_ptr<agent::AgentClient>> Calls::connect(provider::Machine machine, CancelToken token) {
   if (Simulation* world = run_.config_.simulation)
     co_return co_await world->agents.connect(run_.loop(), machine.id, token);
+  if (machine.channel == ChannelSpec())  // an agent there would be one of this machine
+    co_return make_error(ErrorKind::network, fmt::format("there is no way to {} yet", machine.id)).with_retry();
   agent::ClientOptions options;
   options.agent_argv = {self_exe_, "agent"};
   options.withheld = provider::secret_variables();

@@ -80,9 +80,16 @@ class Calls {
   Async<std::vector<std::string>> agent_there(provider::Machine machine, CancelToken token);
   // One that can be worked with: where the lease's machine is lost and it wants another, on that, set up as this was.
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
-  // losses.cpp
-  static constexpr std::int64_t unreachable_ms = 300'000;  // then a machine that may be replaced is given up
+  // reach.cpp
+  struct Reaching;
   Async<std::shared_ptr<agent::AgentClient>> reach(lease::Lease lease, CancelToken token);
+  Async<std::shared_ptr<agent::AgentClient>> reached(lease::Lease lease, std::int64_t not_yet_us,
+                                                     std::unique_ptr<agent::AgentClient> made);
+  Async<> await_start(Reaching& reaching);   // a little; fails where it takes too long
+  bool patient(const Reaching& reaching, const Error& why) const;
+  void tell_starting(const Reaching& reaching, const std::string& why);
+  std::map<std::string, std::int64_t> told_starting_us_;  // by lease: when its user last heard of it
+  // losses.cpp
   Async<std::shared_ptr<agent::AgentClient>> known_client(std::string lease_id, CancelToken token);
   // Whether an error from there may be that of a machine which is going: the lease wants another, and it is gone.
   Async<bool> lost(std::string lease_id, std::int64_t generation, CancelToken token);

@@ -13,8 +13,6 @@
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
 #include "runtime/lease/ledger.hpp"
-#include "runtime/lease/parts.hpp"
-#include "runtime/provider/lifetime.hpp"
 
 namespace rille::engine {
 
@@ -37,60 +35,6 @@ Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& 
   return make_error(ErrorKind::state,
                     fmt::format("lease '{}' is {}", l ? l->name : id, l ? l->state : "unknown"),
                     "its scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
-}
-
-// A live connection to the agent of the lease's machine. When none can be made, the provider is asked what has become
-// of the machine: only its word, or minutes of silence, is a loss.
-Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease l, CancelToken token) {
-  if (auto it = clients_.find(l.id); it != clients_.end()) {
-    if (!it->second->broken()) co_return it->second;
-    clients_.erase(it);
-  }
-  const std::int64_t since_us = run_.now_us();
-  std::int64_t not_yet_us = 0;  // it did not run then, says its provider
-  for (int attempt = 1;; ++attempt) {
-    const std::int64_t asked_us = run_.now_us();
-    Result<provider::Machine> described = co_await leases_->describe(l, token);
-    if (!described) {  // a provider that is out of order says nothing about the machine
-      const Error& e = described.error();
-      if (token.cancelled() || !e.retryable || attempt >= reconnects_max) co_return e;
-      std::int64_t ms = std::clamp<std::int64_t>(e.retry_after_ms, 50LL << std::min(attempt, 8), 30'000);
-      RILLE_CO_CHECK(co_await sleep_for(run_.loop(), ms, token));
-      continue;
-    }
-    const provider::Machine& machine = *described;
-    if (machine.state == provider::MachineState::gone || machine.state == provider::MachineState::terminating) {
-      Error lost = make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l.name, l.machine_id),
-                              "it was ended outside this run, or its ttl has passed; what it held is lost")
-                       .with_resource(l.id);
-      lost.code = "machine_lost";
-      co_return lost;
-    }
-    if (machine.state == provider::MachineState::pending && !provider::is_unseen(machine)) not_yet_us = asked_us;
-    if (machine.notice_wall_us) noticed(l.id, l.generation, machine.notice_wall_us);
-    auto made = co_await connect(machine, token);
-    if (made) {
-      std::shared_ptr<agent::AgentClient> shared = std::move(*made);
-      clients_[l.id] = shared;
-      if (l.request.idle_after_ms > 0 && !run_.config_.simulation)
-        run_.loop().spawn(follow(l.id, l.generation, shared));
-      const std::int64_t running_us = l.request.offer.billing.from_live ? not_yet_us : 0;
-      run_.journal_->enqueue([id = l.id, running_us, at = run_.now_us()](store::Db& db) -> Result<> {
-        if (running_us) RILLE_CHECK(lease::record_running(db, id, running_us));
-        return lease::record_ready(db, id, at);
-      }, run_.fence());
-      (void)co_await tell_unwanted(l.id, shared);
-      co_return shared;
-    }
-    if (token.cancelled()) co_return token.reason();
-    bool patient = lease::Manager::replaces(l) && run_.now_us() < since_us + unreachable_ms * 1000;
-    if (attempt >= reconnects_max && !patient) {
-      Error e = made.error();
-      e.code = "agent_unreachable";
-      co_return e;
-    }
-    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(50LL << std::min(attempt, 8), 5'000), token));
-  }
 }
 
 // For what is not worth another machine.

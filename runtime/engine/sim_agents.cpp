@@ -266,7 +266,7 @@ Async<> SimAgents::place(Loop& loop, const char* request, bool done) {
 Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::string machine_id, CancelToken token) {
   RILLE_CO_CHECK(co_await place(loop, "connect", false));
   const provider::sim::Box* box = cloud_.find(machine_id);
-  if (!box) co_return unreachable(machine_id);
+  if (!box || silent_) co_return unreachable(machine_id);
   std::int64_t up_us = box->live_us + boot_ms * 1000;
   if (box->end_us()) up_us = std::min(up_us, box->end_us());
   if (std::int64_t rest_us = up_us - cloud_.now_us(); rest_us > 0)

@@ -41,6 +41,8 @@ class SimAgents {
   // and the request never returns.
   using Gate = std::function<bool(const char* request, bool done)>;
   void set_gate(Gate gate) { gate_ = std::move(gate); }
+  // Machines come up, and nothing on them answers.
+  void never_answer() { silent_ = true; }
   void declare_size(const std::string& path, std::int64_t bytes) { sizes_[path] = bytes; }
 
   // A connection to the agent of a machine, once that is live. network: the machine has gone.
@@ -69,7 +71,7 @@ class SimAgents {
 
   provider::sim::Cloud& cloud_;
   std::shared_ptr<const Lessons> lessons_ = std::make_shared<Lessons>();
-  bool unknown_end_ = false;
+  bool unknown_end_ = false, silent_ = false;
   Gate gate_;
   std::map<std::string, Call> calls_;          // by call key; of the newest machine
   mutable std::map<std::string, std::int64_t> sizes_;

@@ -17,8 +17,10 @@ namespace rille::lease {
 
 namespace {
 
+constexpr const char* asked_for = "asked for";    // why it is replaced, where nothing is wrong with its machine
 constexpr int brief_max = 5;                      // machines in a row that were lost ..
 constexpr std::int64_t brief_us = 120'000'000;    // .. before they were this old
+constexpr int never_used_max = 3;                 // of such a row: older ones of which none ever answered
 
 Error not_replaceable(const Lease& l) {
   return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l.name, l.state),
@@ -30,11 +32,27 @@ Error ttl_over(const Lease& l) {
                     "a ttl is of the lease, whatever its machines; rent again with a longer one");
 }
 
-// Something ends them as soon as they are there: another would only cost money.
-bool lost_at_once(const Lease& l) {
-  int n = 0;
-  for (auto t = l.tenures.rbegin(); t != l.tenures.rend() && t->to_us && t->to_us - t->from_us < brief_us; ++t) ++n;
-  return n >= brief_max;
+// Something ends them as soon as they are there, or keeps them from ever being used: another would only cost money.
+// Where a person wants another, perhaps nobody has tried to use them.
+Result<> worth_another(const Lease& l) {
+  int n = 0, never_used = 0;
+  for (auto t = l.tenures.rbegin(); t != l.tenures.rend() && t->to_us; ++t, ++n) {
+    if (t->to_us - t->from_us < brief_us) continue;
+    if (t->ready_us || l.replacing == asked_for) break;
+    ++never_used;
+  }
+  std::string why;
+  if (never_used >= never_used_max)
+    why = fmt::format("none of {} machines in a row could be used; the last: {}", never_used, l.replacing);
+  else if (n >= brief_max && !never_used)
+    why = fmt::format("{} machines in a row were lost within {}", brief_max, format_duration_ms(brief_us / 1000));
+  else if (n >= brief_max)
+    why = fmt::format("{} machines in a row were lost at once or could not be used; the last: {}", n, l.replacing);
+  if (why.empty()) return {};
+  return make_error(ErrorKind::state, fmt::format("'{}' is given up: {}", l.name, why),
+                    never_used ? "see that this machine may connect to the provider's machines (a firewall, port 22), "
+                                 "and that their image starts an SSH server; then rent under another name"
+                               : "see why with `rille logs`; rent under another name to try again");
 }
 
 }  // namespace
@@ -66,17 +84,13 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   const bool ever_lived = lease->ever_lived();  // else it is a fork's, which has had no machine yet
   if (ever_lived && now_us() >= lease->expires_us) co_return ttl_over(*lease);
   if (lease->state == "live") {
-    lease->replacing = request.why.empty() ? "asked for" : request.why;
+    lease->replacing = request.why.empty() ? asked_for : request.why;
     lease->state = "releasing";
     RILLE_CO_CHECK(co_await save(lease, request.fence));
     renting.event("replacing", lease->to_value(now_us()));
   }
   if (lease->state == "releasing") RILLE_CO_CHECK(co_await end_for_another(lease, request.fence));
-  if (lost_at_once(*lease))
-    co_return make_error(ErrorKind::state,
-                         fmt::format("'{}' is given up: {} machines in a row were lost within {}", lease->name,
-                                     brief_max, format_duration_ms(brief_us / 1000)),
-                         "see why with `rille logs`; rent under another name to try again");
+  RILLE_CO_CHECK(worth_another(*lease));
   Acquire& again = renting.request;
   again.name = lease->name;
   again.scope = lease->scope;
