@@ -80,10 +80,10 @@ end
 ---many of those asked for were left out, and the memory of temporaries. And how many recordings there are, and why the
 ---function was recorded anew. Nil before the second call, unless that one was recorded anew.
 ---@return table? plan { recorded, calls, arena_bytes, temporary_bytes, bytes, flops, operations = { { name, shape,
----calls, bytes, flops } }, one_by_one, variants, retraced, retraces = { { call, cause } }, dropped }; one_by_one is why
----joined operations run one by one on this GPU, or why its calls are not captured as one, or nil; variants are the
----recordings kept, retraced counts those beyond the first, retraces has the last 32 of them, dropped counts those that
----made room; `tostring(plan)` is the table to read
+---calls, bytes, flops } }, one_by_one, fallbacks, variants, retraced, retraces = { { call, cause } }, dropped };
+---one_by_one is why joined operations run one by one on this GPU, or why its calls are not captured as one, or nil;
+---fallbacks as `dev:profile` has them; variants are the recordings kept, retraced counts those beyond the first,
+---retraces has the last 32 of them, dropped counts those that made room; `tostring(plan)` is the table to read
 ---@mark ephemeral
 function Compiled:explain()
   local plan = native.compiled_info(self.handle)
@@ -102,7 +102,7 @@ function Compiled:explain()
       local captured = not plan.one_by_one:find "^not captured"
       text = text .. (captured and "\njoined operations run one by one: " or "\n") .. plan.one_by_one
     end
-    return text .. recordings(plan)
+    return text .. costs.fallbacks_of(plan.fallbacks) .. recordings(plan)
   end })
 end
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "bindings/lua/communicator.hpp"
+#include "bindings/lua/fallbacks.hpp"
 #include "runtime/tensor/compile.hpp"
 
 namespace rille::lua {
@@ -141,6 +142,10 @@ int info(lua_State* L) {
   set_field(L, "arena_bytes", static_cast<double>(i.arena_bytes));
   set_field(L, "temporary_bytes", static_cast<double>(i.temporary_bytes));
   if (!i.one_by_one.empty()) set_field(L, "one_by_one", i.one_by_one);
+  if (const auto& graph = check_object<CompiledHandle>(L, 1, "compiled function").graph) {
+    push_fallbacks(L, *graph->device());
+    lua_setfield(L, -2, "fallbacks");
+  }
   push_costs(L, i.costs);
   lua_setfield(L, -2, "operations");
   const auto retraces = on ? on->retraces() : tensor::Retraces{};

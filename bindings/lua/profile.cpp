@@ -1,5 +1,6 @@
 // What stdlib/device is built on: times and costs of operations, from start to stop; looking for NaN.
-#include "bindings/lua/tensor.hpp"
+#include "bindings/lua/fallbacks.hpp"
+#include "runtime/device/executor.hpp"
 
 namespace rille::lua {
 
@@ -14,6 +15,22 @@ void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows) {
     set_field(L, "bytes", row.cost.bytes);
     set_field(L, "flops", row.cost.flops);
     if (row.ns) set_field(L, "ms", static_cast<double>(row.ns) * 1e-6);
+    lua_rawseti(L, -2, ++n);
+  }
+}
+
+void push_fallbacks(lua_State* L, device::Device& device) {
+  const auto* executor = device.executor();
+  const auto list = executor ? executor->fallbacks() : std::vector<device::Fallback>();
+  if (list.empty()) return lua_pushnil(L);
+  lua_createtable(L, static_cast<int>(list.size()), 0);
+  int n = 0;
+  for (const auto& one : list) {
+    lua_newtable(L);
+    set_field(L, "library", one.library);
+    set_field(L, "operation", one.operation);
+    set_field(L, "why", one.why);
+    set_field(L, "calls", static_cast<double>(one.calls));
     lua_rawseti(L, -2, ++n);
   }
 }
@@ -47,19 +64,27 @@ int start(lua_State* L) {  // start(device)
   return 0;
 }
 
-// stop(device) -> { rows, kernels, timed_by, why }. Waits for what was asked for before it.
+// stop(device) -> { rows, kernels, timed_by, why, fallbacks }. Waits for what was asked for before it.
 int stop(lua_State* L) {
   Graph& on = device_graph(L, 1, "profile");
   Completion done = begin_await(L);
-  on.profile_stop([done](Result<tensor::ProfileReport> report) {
+  on.profile_stop([done, device = on.device()](Result<tensor::ProfileReport> report) {
     if (!report) return done.post_fail(std::move(report).error());
     auto shared = std::make_shared<tensor::ProfileReport>(std::move(*report));
-    done.post_finish([shared](lua_State* l) {
+    done.post_finish([shared, device](lua_State* l) {
       push_report(l, *shared);
+      push_fallbacks(l, *device);
+      lua_setfield(l, -2, "fallbacks");
       return 1;
     });
   });
   return end_await(L);
+}
+
+// fallbacks(device) -> { { library, operation, why, calls }, .. } | nil
+int fallbacks(lua_State* L) {
+  push_fallbacks(L, *device_graph(L, 1, "fallbacks").device());
+  return 1;
 }
 
 // check_numbers(device, on) -> what it was
@@ -74,7 +99,7 @@ int check(lua_State* L) {
 }  // namespace
 
 void add_profile_natives(lua_State* L) {
-  set_functions(L, {{"profile_start", bind<start>}, {"check_numbers", bind<check>}});
+  set_functions(L, {{"profile_start", bind<start>}, {"check_numbers", bind<check>}, {"fallbacks", bind<fallbacks>}});
   set_async(L, "profile_stop", bind<stop>);
 }
 

@@ -228,6 +228,15 @@ std::string CudaDevice::why_one_by_one() const {
   return one_by_one_;
 }
 
+std::vector<Fallback> CudaDevice::fallbacks() const {
+  std::vector<Fallback> out;
+  const auto each = [](void* to, const cuda::Fallback* f) {
+    static_cast<std::vector<Fallback>*>(to)->push_back({f->library, f->operation, f->why, f->calls});
+  };
+  table_->fallbacks(handle_, each, &out);
+  return out;
+}
+
 // Its kernel, once. What goes wrong is kept, and the group's operations run one by one.
 void CudaDevice::prepare(const Group& group, const kernels::Call& call) {
   if (std::exchange(group.tried, true)) return;

@@ -58,6 +58,7 @@ class CudaDevice final : public Device, private Executor {
   Result<> launch(const Kernel& kernel, const LaunchShape& shape,
                   const std::vector<LaunchArgument>& arguments) override;
   std::string why_one_by_one() const override;
+  std::vector<Fallback> fallbacks() const override;
   Result<> copy(void* to, const void* from, std::size_t bytes) override;
   Result<> begin_capture() override;
   Result<std::shared_ptr<Captured>> end_capture() override;

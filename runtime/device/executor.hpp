@@ -36,6 +36,13 @@ struct Traced {
   std::int64_t ns = 0, bytes = 0;     // bytes: of a copy or a fill
 };
 
+// Where a library declined an operation, or is not there, and an own kernel was launched instead.
+struct Fallback {
+  std::string library, operation;     // "cuBLASLt", the operation's kernel
+  std::string why;                    // the first time
+  std::int64_t calls = 0;             // a replay's are not counted
+};
+
 class Executor {
  public:
   // Any. Whether there is a launch for the CPU kernel of this name. "launch" is a user's kernel.
@@ -47,6 +54,7 @@ class Executor {
                           const std::vector<LaunchArgument>& arguments) = 0;
   // Why groups of element-wise operations run one by one here; "": they do not, as far as is known.
   virtual std::string why_one_by_one() const = 0;
+  virtual std::vector<Fallback> fallbacks() const = 0;                         // any
   virtual Result<> copy(void* to, const void* from, std::size_t bytes) = 0;    // within the device
   // What is asked for in between is kept and does not run. Nothing may be allocated meanwhile.
   virtual Result<> begin_capture() = 0;

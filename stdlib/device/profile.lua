@@ -66,14 +66,25 @@ local function kernels_of(rows, most)
   return aligned(shown, 2)
 end
 
+-- What libraries of NVIDIA's declined, a line each; "": nothing.
+local function fallbacks_of(list)
+  if not list then return "" end
+  local lines = { "\nRille's own kernels ran on this device where a library declined:" }
+  for _, f in ipairs(list) do
+    lines[#lines + 1] = ("  %s, %s, %d times: %s"):format(f.library, f.operation, f.calls, f.why)
+  end
+  return table.concat(lines, "\n")
+end
+
 local how = { clock = "by the clock", cupti = "by the device's records (CUPTI)" }
 
 Profile.__tostring = function(self)
   local by = how[self.timed_by] or ("by events around each operation, which waits: %s"):format(self.why)
   local text = ("%.3f ms in operations, %.3f ms in all, timed %s\n%s"):format(self.busy_ms, self.ms, by,
     table_of(self.rows, 20, self.busy_ms))
-  if not self.kernels or #self.kernels == 0 then return text end
-  return text .. "\n\n" .. kernels_of(self.kernels, 20)
+  local declined = fallbacks_of(self.fallbacks)
+  if not self.kernels or #self.kernels == 0 then return text .. declined end
+  return text .. "\n\n" .. kernels_of(self.kernels, 20) .. declined
 end
 
 local function settle(dev, began, ok, ...)
@@ -98,4 +109,4 @@ local function profile(dev, fn)
   return settle(dev, native.clock(), xpcall(fn, native.trace))
 end
 
-return { profile = profile, table_of = table_of, amount = amount }
+return { profile = profile, table_of = table_of, amount = amount, fallbacks_of = fallbacks_of }

@@ -45,6 +45,7 @@ return rille.step("gpt2", { args = args }, function()
     local began = native.clock()
     loss = update(x, y):item()
     ends[step] = before + native.clock() - start
+    io.stderr:write(("call %d: loss %.6g, %.3f s\n"):format(step, loss, native.clock() - began))
     if step > args.warmup then times[#times + 1] = native.clock() - began end
   end
   table.sort(times)
@@ -71,5 +72,5 @@ return rille.step("gpt2", { args = args }, function()
     local flops = 6 * model:count() + 6 * args.layers * args.width * args.context
     figures[#figures + 1] = { name = "model FLOPs of peak", value = rate * flops / args.peak / 1e12, unit = "" }
   end
-  return { figures = figures }
+  return { figures = figures, fallbacks = native.fallbacks(dev) }
 end)

@@ -3,6 +3,7 @@
 -- gradient, rounded to it. That is the error which the type itself makes; a device may add little to it.
 -- usage: rille run gradients.lua [--device cuda:0] [--dtype bf16] [--layers 4]
 local rille = require "rille"
+local native = require "rille.native"
 
 local args = rille.args {
   device = "cpu", dtype = "f32", layers = 1, width = 64, heads = 4, context = 32, batch = 4, vocab = 128,
@@ -86,5 +87,5 @@ return rille.step("gradients", { args = args }, function()
     figures[3] = { name = "relative L2, of a rounding oracle's", value = of_oracle, unit = "" }
     figures[4] = { name = "cosine with float64's", value = got.cosine, unit = "" }
   end
-  return { figures = figures }
+  return { figures = figures, fallbacks = native.fallbacks(dev) }
 end)

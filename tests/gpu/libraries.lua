@@ -15,7 +15,10 @@ return rille.step("libraries", { args = args }, function()
   local x = dev:ones { 64, 64 }
   dev:synchronize()
   local figures, wrong = {}, {}
-  local function say(name, value, unit) figures[#figures + 1] = { name = name, value = value, unit = unit } end
+  local function say(name, value, unit)
+    figures[#figures + 1] = { name = name, value = value, unit = unit }
+    io.stderr:write(("%s: %.3g %s\n"):format(name, value, unit))   -- at once: the next one may hang
+  end
   say("opening the device", native.clock() - began, "s")
   local kernel, image = nil, dev:ones { 1, 8, 16, 16 }
   local calls = {
@@ -50,5 +53,5 @@ return rille.step("libraries", { args = args }, function()
     end
   end
   if #wrong > 0 then error(table.concat(wrong, "; ")) end
-  return { figures = figures }
+  return { figures = figures, fallbacks = native.fallbacks(dev) }
 end)

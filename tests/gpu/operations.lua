@@ -142,6 +142,7 @@ return rille.step("operations", { args = args }, function()
       if chosen and not in_time() then
         late[#late + 1] = name
       elseif chosen then
+        io.stderr:write(name, "\n")               -- where it stands, for who finds it hanging
         local ok, far, off = pcall(run, case, dev, dtype)
         count, with_gradients = count + 1, with_gradients + (case.options.plain and 0 or 1)
         if not ok then far, off = 0, message(far) end
@@ -160,5 +161,5 @@ return rille.step("operations", { args = args }, function()
     { name = "cases not reached, for time was over", value = #late,
       unit = late[1] and ("(from %s on)"):format(late[1]) or "", cases = late },
     { name = "largest error, of what is allowed (" .. worst_name .. ")", value = worst, unit = "" },
-  } }
+  }, fallbacks = native.fallbacks(dev) }
 end)

@@ -140,6 +140,7 @@ return rille.step("speed", { args = args }, function()
     if native.clock() - began > args.seconds then
       left = left + 1
     else
+      io.stderr:write(name, "\n")                 -- where it stands, for who finds it hanging
       local ok, m = pcall(measure, dev, one.case, one.type)
       if ok then
         local floor = m.flops > 0 and m.flops / rate.product[one.type] or m.bytes / rate.bytes
@@ -154,5 +155,5 @@ return rille.step("speed", { args = args }, function()
   end
   if #wrong > 0 then error(table.concat(wrong, "; ")) end
   say("operations and types not measured, for time was over", left, "")
-  return { figures = figures }
+  return { figures = figures, fallbacks = native.fallbacks(dev) }
 end)

@@ -2,6 +2,7 @@
 -- with dropout, whose numbers are the same on every device, and in bf16.
 -- usage: rille run training.lua [--device cuda:0] [--dtype bf16 --dropout 0.1 --width 128 --heads 2 --bound 0.03]
 local rille = require "rille"
+local native = require "rille.native"
 
 local args = rille.args { device = "cpu", steps = 20, again = 10, layers = 2, heads = 4, width = 64,
   context = 32, batch = 8,
@@ -47,5 +48,5 @@ return rille.step("training", { args = args }, function()
     end
     figures[#figures + 1] = { name = "largest difference of a loss to the CPU's", value = worst, unit = "" }
   end
-  return { figures = figures }
+  return { figures = figures, fallbacks = native.fallbacks(dev) }
 end)

@@ -98,6 +98,19 @@ tap.test("a profile is the device's own", function()
   tap.ok(tostring(p):find("add_f32 +add +") and tostring(p):find("copy out", 1, true), tostring(p))
 end)
 
+-- 40 times 64 numbers that lie three apart: one call of cuFFT each, which is too many.
+tap.test("what a library declines is told by profile and plan", function()
+  local x = dev:ones { 40, 64, 3, 2 }
+  local p = dev:profile(function() return x:fft2():totable() end)
+  local told = assert(p.fallbacks, "nothing was declined")
+  tap.equal({ #told, told[1].library, told[1].operation, told[1].calls, told[1].why },
+    { 1, "cuFFT", "fourier", 1, "the numbers lie too scattered" })
+  tap.ok(tostring(p):find("cuFFT, fourier, 1 times: the numbers lie too scattered", 1, true), tostring(p))
+  local f = rille.compile(function(y) return y + 1 end)
+  for _ = 1, 3 do f(dev:ones { 4 }):totable() end
+  tap.ok(tostring(f:explain()):find("cuFFT, fourier, 1 times", 1, true), tostring(f:explain()))
+end)
+
 tap.test("a kernel is launched on the device that made it", function()
   local source = [[
     __global__ void scale(int n, float a, const float* x, float* y) {

@@ -2,6 +2,7 @@
 // left behind.
 #include <cstring>
 #include <future>
+#include <map>
 #include <numeric>
 
 #include "runtime/device/executor.hpp"
@@ -168,6 +169,37 @@ TEST_CASE("an operation is captured after one plain run of it, whatever memory i
   get(dev->download(values.data(), y.data(), n * 4));
   CHECK((values[0] == 0 && values[n - 1] == n - 1));
   CHECK(std::string(standin.report().wrong) == "");
+}
+
+TEST_CASE("what libraries decline is counted, with the first reason", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto told = [&] {
+    std::map<std::string, device::Fallback> out;
+    for (auto& f : g->device()->executor()->fallbacks()) out[f.library + "/" + f.operation] = f;
+    return out;
+  };
+  const auto product = [&](DType t) {
+    const Tensor a = get(full(*g, dims({4, 4}), 1, t));
+    return numbers(get(matmul(a, a)))[0];
+  };
+  CHECK(product(DType::f32) == 4);
+  CHECK(told().empty());
+  {
+    const test::NoHalf declining;
+    for (int i = 0; i < 3; ++i) CHECK(product(DType::bf16) == 4);
+  }
+  auto found = told();
+  REQUIRE(found.size() == 1);
+  const auto& f = found["cuBLASLt/matmul"];
+  CHECK(f.calls == 3);
+  CHECK(f.why.find("no algorithm (status 15) for m 4, n 4, k 4, 1 batches, types 14 and 14") == 0);
+  ::setenv("RILLE_CUDA_WITHOUT", "cufft", 1);
+  numbers(get(fft(get(zeros(*g, dims({128, 2}))))));
+  ::unsetenv("RILLE_CUDA_WITHOUT");
+  found = told();
+  REQUIRE(found.size() == 2);
+  CHECK(found["cuFFT/fourier"].why == "RILLE_CUDA_WITHOUT leaves it out");
 }
 
 TEST_CASE("an argument that a compiled function writes is written", "[cuda]") {
