@@ -9,6 +9,7 @@
 #include "runtime/device/owner.hpp"
 #include "runtime/tensor/collective.hpp"
 #include "runtime/tensor/failure.hpp"
+#include "runtime/tensor/held.hpp"
 #include "runtime/tensor/odd_numbers.hpp"
 #include "runtime/tensor/order.hpp"
 #include "runtime/tensor/record.hpp"
@@ -117,8 +118,9 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
     views.push_back(view_of(out.window, buffer.data()));
   }
   std::array<char, kernels::Call::error_bytes> text{};
+  const auto* payload = dynamic_cast<const Held*>(node.payload.get()) ? nullptr : node.payload.get();
   kernels::Call call{views.data(), int(node.in.size()), views.data() + node.in.size(), int(node.out.size()),
-                     &node.attrs, node.random, &lane, text.data(), node.payload.get()};
+                     &node.attrs, node.random, &lane, text.data(), payload};
   auto called = success();
   if (auto* executor = device.executor()) called = queue.call_on(*executor, *node.op, call);
   else queue.call(*node.op, call);

@@ -4,6 +4,7 @@
 
 #include "runtime/device/executor.hpp"
 #include "runtime/device/owner.hpp"
+#include "runtime/tensor/held.hpp"
 #include "runtime/tensor/launch.hpp"
 #include "runtime/tensor/notebook.hpp"
 #include "runtime/tensor/owner.hpp"
@@ -77,6 +78,14 @@ void note_reached(Graph& g, const std::vector<Tensor>& tensors) {
   if (notebook) for (const auto& t : tensors) if (t) notebook->reach(t);
 }
 
+// One of several that are updated together may be let go of before the next update reads it.
+void hold(Graph::Impl& impl, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out) {
+  std::vector<std::shared_ptr<Storage>> all;
+  for (const auto& t : out) all.push_back(t.impl()->storage);
+  node->payload = std::make_shared<Held>(std::move(all));
+  impl.launches.push_back(node);
+}
+
 Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out, bool update) {
   auto& impl = g.impl();
   if (impl.check_numbers) node->where = impl.backward_of.empty() ? g.where() : impl.backward_of;
@@ -84,6 +93,7 @@ Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vecto
   node->once = impl.notebook != nullptr;
   if (update) for (const auto& t : out) ++t.impl()->storage->version;
   if (impl.trace) return success();
+  if (update && out.size() > 1 && !node->payload) hold(impl, node, out);
   for (const auto& t : out) t.impl()->storage->writers.push_back(node);
   impl.pending.push_back(node);
   if (impl.pending.size() >= Graph::pending_limit) g.flush();

@@ -68,4 +68,31 @@ for name, case in pairs {
   end)
 end
 
+-- Steps that are still to be computed read the optimizer's averages, also when nobody holds the optimizer any more.
+tap.test("steps of an optimizer that was collected before they were computed", function()
+  local function trained(name, options, collect)
+    local w = dev:tensor({ 1, 2, 3 }):requires_grad_()
+    local x, average = dev:tensor { 0.5, 0.25, 2 }, rille.optim.ema({ w }, { decay = 0.5 })
+    local opt = rille.optim[name]({ w }, options)
+    for _ = 1, 5 do
+      local loss = ((w * x):sum() - 1) ^ 2
+      if options.loss_scale then loss = opt:scaled(loss) end
+      loss:backward()
+      opt:step()
+      average:update()
+    end
+    local after, mean = w:detach():clone(), average:state()[1].tensor:clone()
+    w, opt, average = nil, nil, nil
+    if collect then
+      collectgarbage()
+      collectgarbage()
+    end
+    return { after:totable(), mean:totable() }
+  end
+  for _, case in ipairs { { "sgd", { lr = 0.1, momentum = 0.9 } }, { "adamw", { lr = 0.1 } }, { "lion", { lr = 0.1 } },
+    { "adam", { lr = 0.1, loss_scale = true } } } do
+    tap.equal(trained(case[1], case[2], true), trained(case[1], case[2], false))
+  end
+end)
+
 tap.done()
