@@ -22,7 +22,7 @@ void linear(Backward& b) {
 }
 
 // The three gradients share one memory of [b, t, 3, h, d] where the shapes allow it: seen through the chunks
-// and views of a fused projection they lie one after another, and cat() joins them without a copy.
+// and views of a fused projection they lie one after another, and chunk's rule joins them without a copy.
 void attention(Backward& b) {
   Tensor g = b(b.g().strides()[3] == 1 ? Result<Tensor>(b.g()) : tensor::contiguous(b.g()));
   if (b.error()) return;

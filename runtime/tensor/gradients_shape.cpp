@@ -3,6 +3,8 @@
 
 namespace rille::tensor {
 
+Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim);   // ops_shape.cpp
+
 Result<Tensor> sum_to(const Tensor& g, const Dims& shape) {
   std::vector<int> dims;
   const int extra = g.rank() - shape.n;
@@ -46,7 +48,7 @@ void chunk(Backward& b) {
     Graph& g = b.fn().graph();
     parts.push_back(b.g(i) ? b.g(i) : b(zeros(g, spec.shape, spec.dtype)));
   }
-  b.set(0, b(tensor::cat(parts, int(b.attrs().i[0]))));
+  b.set(0, b(cat_in_place(parts, int(b.attrs().i[0]))));
 }
 
 // Gradients of choosing by number add up where a number stands twice.

@@ -183,6 +183,13 @@ Result<Tensor> flatten(const Tensor& a, int first, int last) {
   return reshape(a, shape);
 }
 
+namespace {
+// What is written into it is not to change the operand: a copy where both are the same memory.
+Result<Tensor> copied(const Tensor& a, Result<Tensor> t) {
+  return t && t->impl()->storage == a.impl()->storage ? clone(*t) : t;
+}
+}  // namespace
+
 // [a, b] as [1, a, 1, b], grown to [x, a, y, b], seen as [x a, y b].
 Result<Tensor> tile(const Tensor& a, const Dims& times) {
   RILLE_CHECK(need("tile", a));
@@ -206,7 +213,7 @@ Result<Tensor> tile(const Tensor& a, const Dims& times) {
   }
   RILLE_TRY(const auto seen, view(a, apart));
   RILLE_TRY(const auto wide, expand(seen, grown));
-  return reshape(wide, shape);
+  return copied(a, reshape(wide, shape));
 }
 
 Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim) {
@@ -218,7 +225,7 @@ Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim) {
   grown[d + 1] = times;
   shape[d] *= times;
   RILLE_TRY(const auto wide, expand(apart, grown));
-  return reshape(wide, shape);
+  return copied(a, reshape(wide, shape));
 }
 
 Result<Tensor> pad(const Tensor& a, const std::vector<std::int64_t>& edges, double value) {
@@ -242,7 +249,7 @@ Result<Tensor> pad(const Tensor& a, const std::vector<std::int64_t>& edges, doub
     }
     if (parts.size() > 1) { RILLE_TRY(t, cat(parts, d)); }
   }
-  return t;
+  return copied(a, t);
 }
 
 }  // namespace rille::tensor

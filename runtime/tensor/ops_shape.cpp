@@ -168,9 +168,8 @@ bool adjacent(const std::vector<Tensor>& parts, int d) {
   return true;
 }
 
-}  // namespace
-
-Result<Tensor> cat(const std::vector<Tensor>& parts, int dim) {
+// share: pieces that lie one after another stay where they are.
+Result<Tensor> joined(const std::vector<Tensor>& parts, int dim, bool share) {
   if (parts.empty()) return bad("cat: no tensors");
   for (const auto& p : parts) RILLE_CHECK(need("cat", p));
   RILLE_TRY(const int d, normal_dim("cat", dim, parts[0].rank()));
@@ -190,12 +189,18 @@ Result<Tensor> cat(const std::vector<Tensor>& parts, int dim) {
     shape[d] += p.shape()[d];
     grad = grad || p.requires_grad();
   }
-  if (!(grad && parts[0].graph().grad_enabled()) && adjacent(parts, d))
+  if (share && !(grad && parts[0].graph().grad_enabled()) && adjacent(parts, d))
     return make_window(parts[0], 0, shape, parts[0].strides());
   kernels::Attrs attrs;
   attrs.i[0] = d;
   return apply_one(OpId::cat, attrs, parts, {parts[0].dtype(), shape});
 }
+
+}  // namespace
+
+Result<Tensor> cat(const std::vector<Tensor>& parts, int dim) { return joined(parts, dim, false); }
+// For gradients, which nobody writes to: what lies one after another is not copied.
+Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim) { return joined(parts, dim, true); }
 
 namespace {
 // Windows of these sizes, one after another along dimension d; one gradient rule for all of them.

@@ -53,9 +53,22 @@ end)
 
 -- What makes a new tensor gives memory of its own, also where nothing was to be done.
 local ids = dev:tensor({ 5, 6, 7, 8 }, { dtype = "i32" })
+local plain = dev:tensor { 5, 6, 7, 8 }
 for name, case in pairs {
   floor = { ids, function(t) return t:floor() end }, ceil = { ids, function(t) return t:ceil() end },
   round = { ids, function(t) return t:round() end }, trunc = { ids, function(t) return t:trunc() end },
+  ["tile once"] = { plain, function(t) return t:tile(1) end },
+  ["repeat_interleave once"] = { plain, function(t) return t:repeat_interleave(1, 1) end },
+  ["repeat_interleave along a size of 1"] = { plain, function(t)
+    return t:unsqueeze(1):repeat_interleave(2, 1):select(1, 2)
+  end },
+  ["pad by nothing"] = { plain, function(t) return t:pad { 0, 0 } end },
+  ["cat of one"] = { plain, function(t) return t:cat({}, 1) end },
+  ["stack of one"] = { plain, function(t) return t:stack({}, 1):select(1, 1) end },
+  ["cat of neighbours"] = { plain, function(t)
+    local a, b = t:split({ 1, 3 }, 1)
+    return a:cat({ b }, 1)
+  end },
 } do
   tap.test(name .. " has memory of its own", function()
     local t = case[1]:clone()
