@@ -110,7 +110,10 @@ function methods:to(target)
       invalid("model:to: '" .. target .. "' is no floating type", 'model:to("bf16")')
     end
     for_each_once(self, function(tensor)
-      if not tensor.requires_grad then return tensor end
+      if not tensor.requires_grad then   -- running means: f32 beside half types
+        local kind = tensor.dtype
+        return (kind == "f32" or kind == "f64") and tensor:to(target == "f64" and "f64" or "f32") or tensor
+      end
       local cast = tensor:detach():to(target):requires_grad_()
       native.own_memory_like(cast, tensor)
       return cast

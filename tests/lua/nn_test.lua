@@ -338,4 +338,13 @@ tap.test("wrong options are named", function()
   tap.equal(tostring(nn.mlp { 4, 3, 2 }), "Mlp: 23 parameters")
 end)
 
+tap.test("a model with running means in another type, and back", function()
+  local model = nn.sequential { nn.batch_norm(3), nn.linear(3, 2) }
+  for _, kind in ipairs { "f64", "f32" } do
+    model:to(kind)
+    tap.equal(model(dev:ones { 4, 3, dtype = kind }).dtype, kind)
+    for _, entry in ipairs(model:state()) do tap.equal(entry.tensor.dtype, kind) end
+  end
+end)
+
 tap.done()
