@@ -107,10 +107,17 @@ def compare(p):
            slope=False)
 
 
+def hardsigmoid(x):
+    """torch's slope is 1/6 in f32."""
+    ends = torch.where(x.isnan(), x, (x >= 3).to(x.dtype))
+    return torch.where((x > -3) & (x < 3), (x + 3) / 6, ends)
+
+
 UNARY = {"exp": torch.exp, "expm1": torch.expm1, "exp2": torch.exp2, "sin": torch.sin, "cos": torch.cos,
          "atan": torch.atan, "tanh": torch.tanh, "erf": torch.erf, "sigmoid": torch.sigmoid, "relu": torch.relu,
-         "silu": F.silu, "hardswish": F.hardswish, "hardsigmoid": lambda x: torch.where((x > -3) & (x < 3),
-             (x + 3) / 6, (x >= 3).to(x.dtype) + 0 * x.detach()), "square": torch.square,
+         "silu": F.silu,
+         "hardswish": lambda x: torch.where(x <= -3, 0 * x.nan_to_num(0, 0, 0), F.hardswish(x)),
+         "hardsigmoid": hardsigmoid, "square": torch.square,
          "sinh": torch.sinh, "cosh": torch.cosh, "tan": torch.tan}
 POSITIVE = {"log": torch.log, "log2": torch.log2, "log10": torch.log10, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
             "reciprocal": torch.reciprocal, "log1p": torch.log1p}
@@ -126,6 +133,8 @@ def unary(p):
     a = p.pick(otherwise=p.made) if style is None else p.made(p.rng.choice(p.profile.floats), None, style)
     if p.profile.special:
         a = p.pick(otherwise=p.made)
+    if p.kind[a] in ("i32", "i64") and p.native[a].numel() and p.native[a].abs().max() > 2**20:
+        raise Refused("rounded to f32 first")
     k = floating(p, a) if op != "square" else numbers(p.kind[a])
     p.emit(f"{{0}}:{op}()", lambda w, x: f(w.cast(x, k)), [a], [k], slack=2)
 
@@ -148,7 +157,7 @@ def clamped(x, low, high):
     """The slope at a bound is 1, not torch's 0."""
     y = torch.clamp(x.detach(), low, high)
     inside = ((x >= (-math.inf if low is None else low)) & (x <= (math.inf if high is None else high))).detach()
-    return y + torch.where(inside, x - x.detach(), torch.zeros_like(x)) if x.requires_grad else y
+    return torch.where(inside, x, y)
 
 
 @operation(3)
