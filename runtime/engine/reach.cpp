@@ -60,14 +60,16 @@ struct Calls::Reaching {
   int looks = 0;                       // that found it pending
   provider::Machine machine;
 
+  bool hopeless() const { return machine.details.boolean("hopeless"); }  // says its provider
   Error unstarted(std::int64_t waited_ms) const {
     const std::string words = words_of(machine);
-    Error e = make_error(ErrorKind::timeout,
-                         fmt::format("the machine of '{}' ({}) has not started in {}: {} says {}{}{}", lease.name,
-                                     lease.machine_id, whole_seconds(waited_ms), lease.provider,
-                                     to_string(machine.state), words.empty() ? "" : ": ", words),
-                         "see the provider's console, or rent another type or region; the machine costs until its "
-                         "lease is released");
+    Error e = make_error(hopeless() ? ErrorKind::config : ErrorKind::timeout,
+                         fmt::format("the machine of '{}' ({}) {}: {} says {}{}{}", lease.name, lease.machine_id,
+                                     hopeless() ? "will not start" : "has not started in " + whole_seconds(waited_ms),
+                                     lease.provider, to_string(machine.state), words.empty() ? "" : ": ", words),
+                         hopeless() ? "mend that, and rent again"
+                                    : "see the provider's console, or rent another type or region; the machine costs "
+                                      "until its lease is released");
     e.code = "agent_unreachable";
     return e;
   }
@@ -96,7 +98,7 @@ void Calls::tell_starting(const Reaching& r, const std::string& why) {
 
 Async<> Calls::await_start(Reaching& r) {
   const std::int64_t waited_ms = (run_.now_us() - r.since_us) / 1000;
-  if (waited_ms >= boot_max_ms) co_return r.unstarted(waited_ms);
+  if (waited_ms >= boot_max_ms || r.hopeless()) co_return r.unstarted(waited_ms);
   tell_starting(r, words_of(r.machine));
   const std::int64_t ms = std::min(first_look_ms << std::min(r.looks++, 8), longest_look_ms);
   RILLE_CO_CHECK(co_await sleep_for(run_.loop(), ms, r.token));

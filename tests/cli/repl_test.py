@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The prompt, driven through a pseudo-terminal as a person would. usage: repl_test.py RILLE"""
-import os, pty, re, select, shutil, signal, subprocess, sys, tempfile, time
+import os, pty, re, select, shutil, signal, subprocess, sys, tempfile, termios, time
 
 from tap import check, finish
 
@@ -36,6 +36,19 @@ class Prompt:
 
     def key(self, bytes_):
         os.write(self.fd, bytes_)
+
+    def end_of_input(self):
+        """Ctrl-D, once the line editor listens: before, the terminal takes it for the end of an empty line."""
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            time.sleep(0.01)
+        self.key(b"\x04")
+
+    def interrupt(self):
+        """Ctrl-C for what was entered, not for the line editor, which takes it as a key until it has let go."""
+        while not termios.tcgetattr(self.fd)[3] & termios.ISIG:
+            time.sleep(0.01)
+        time.sleep(0.3)  # and what was entered has begun
+        self.key(b"\x03")
 
     def enter(self, line, prompt="rille> "):
         self.key(line.encode() + b"\n")
@@ -143,12 +156,12 @@ try:
     check("history", "5" in p.wait("rille> "))
     p.enter('handle = rille.spawn("later", function() rille.sleep("50ms"); print("from the background") end)')
     check("a fiber goes on while the prompt waits", p.wait("from the background") is not None)
-    p.key(b"\x04")
+    p.end_of_input()
     p.wait("[y/N] ")
     p.key(b"n\n")
     p.wait("rille> ")
     check("Ctrl-D with a live lease asks, and no means no", "live" in leases(home))
-    p.key(b"\x04")
+    p.end_of_input()
     p.wait("[y/N] ")
     p.key(b"y\n")
     check("yes ends the session well", p.end() == 0)
@@ -175,7 +188,7 @@ try:
     p.enter('box = rille.rent("b", { gpu = "cpu" })')
     p.key(b'("a"):rep(60):find(("a*"):rep(60) .. "b")\n')
     p.wait("\n")
-    p.key(b"\x03")
+    p.interrupt()
     p.wait("Ctrl-C again to stop at once")
     p.key(b"\x03")
     out = p.wait("ends it")
@@ -186,8 +199,7 @@ try:
     p.enter('box = rille.rent("b")')
     p.key(b'rille.scope("s", function() rille.defer(function() rille.sleep("1h") end) error("x") end)\n')
     p.wait("\n")
-    time.sleep(0.3)
-    p.key(b"\x03")
+    p.interrupt()
     time.sleep(0.3)  # two at once would be one
     p.key(b"\x03")
     p.wait("Ctrl-C again to leave the session")
@@ -203,9 +215,9 @@ try:
     p.enter("spin:launch({ grid = 1, block = 1 }, x)")
     p.key(b"x:item()\n")
     p.wait("\n")
-    p.key(b"\x03")
+    p.interrupt()
     check("an endless kernel: the entry ends", "cancelled" in p.wait("rille> "))
-    p.key(b"\x04")
+    p.end_of_input()
     p.wait("[y/N] ")
     p.key(b"y\n")
     check("and the session, too", p.end() == 0 and "nothing is rented" in leases(home), leases(home))

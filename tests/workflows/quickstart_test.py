@@ -40,7 +40,7 @@ def main():
         assert re.findall(r"^step .*", other, re.M) != re.findall(r"^step .*", first,
                                                                   re.M), "another seed, the same losses"
 
-        assert "did you mean --steps" in run("run", script, "--stesp", "3", expect=1)
+        assert "did you mean --steps" in run("run", script, "--stesp", "3", expect=2)
         assert "nowhere.txt" in run("run", script, "--data", home + "/nowhere.txt", expect=1)
         assert "nothing is rented" in run("leases")
     print("ok - quickstart")

@@ -236,6 +236,26 @@ std::string kube_unschedulable(const Value& pod) {
   return "";
 }
 
+namespace {
+
+constexpr std::int64_t pod_due_us = 60'000'000;  // a Job has its pod within a second, unless something forbids it
+
+// Why a pod's containers do not start. After two failed pulls of an image the kubelet backs off, and we give up.
+void note_waiting(const Value& pod, Value& details) {
+  constexpr std::string_view hopeless[] = {"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+                                           "CreateContainerConfigError"};
+  for (const Value& c : items(pod["status"]["containerStatuses"])) {
+    const Value& waiting = c["state"]["waiting"];
+    const std::string reason = waiting.text("reason"), message = waiting.text("message");
+    if (reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing") continue;
+    details.set("problem", message.empty() ? reason : reason + ": " + message);
+    const bool known = std::find(std::begin(hopeless), std::end(hopeless), reason) != std::end(hopeless);
+    if (known) details.set("hopeless", true);
+  }
+}
+
+}  // namespace
+
 Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   Machine m;
   const Value& notes = (job.is_null() ? pod : job)["metadata"]["annotations"];
@@ -253,6 +273,14 @@ Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   else m.state = phase == "Running" ? MachineState::live : MachineState::pending;
   if (evicted) m.notice_wall_us = *ends_us;
   m.details.set("pod", pod["metadata"].text("name")).set("node", pod["spec"].text("nodeName"));
+  if (m.state == MachineState::pending && pod.is_null()) {
+    m.details.set("problem", fmt::format("the Job has no pod yet: `kubectl describe job {}` says why, as a quota would",
+                                         job["metadata"].text("name")));
+    const Result<std::int64_t> made_us = parse_utc(job["metadata"].text("creationTimestamp"));
+    if (made_us && now_us - *made_us > pod_due_us) m.details.set("hopeless", true);
+  } else if (m.state == MachineState::pending) {
+    note_waiting(pod, m.details);
+  }
   for (const Value& c : items(pod["status"]["conditions"]))
     if (c.text("type") == "DisruptionTarget" && c.text("status") == "True") m.details.set("evicted", c.text("reason"));
   return m;

@@ -90,6 +90,21 @@ TEST_CASE("kubernetes: what a Job and its pod say of the machine") {
   CHECK(kube_machine(Value(), Value(), 0).state == MachineState::gone);
   CHECK(kube_machine(json(R"({"status": {"conditions": [{"type": "Failed", "status": "True"}]}})"), running, 0).state ==
         MachineState::gone);
+  const Value pulls = json(R"({"status": {"phase": "Pending", "containerStatuses": [{"state": {"waiting":
+    {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"no/such:image\""}}}]}})");
+  const Machine stuck = kube_machine(job, pulls, 0);
+  CHECK(stuck.state == MachineState::pending);
+  CHECK(stuck.details.text("problem") == "ImagePullBackOff: Back-off pulling image \"no/such:image\"");
+  CHECK(stuck.details.boolean("hopeless"));
+  const Value begins = json(R"({"status": {"phase": "Pending", "containerStatuses": [{"state": {"waiting":
+    {"reason": "ContainerCreating"}}}]}})");
+  CHECK(kube_machine(job, begins, 0).details["problem"].is_null());
+  const Value podless = json(R"({"metadata": {"name": "j", "creationTimestamp": "2026-11-22T10:00:00Z"}})");
+  const std::int64_t made_us = parse_utc("2026-11-22T10:00:00Z").value();
+  const Machine early = kube_machine(podless, Value(), made_us + 59'000'000);
+  CHECK(early.details.text("problem").find("`kubectl describe job j` says why") != std::string::npos);
+  CHECK_FALSE(early.details.boolean("hopeless"));
+  CHECK(kube_machine(podless, Value(), made_us + 61'000'000).details.boolean("hopeless"));
   CHECK(kube_unschedulable(json(R"({"status": {"conditions": [{"type": "PodScheduled", "status": "False",
     "message": "0/5 nodes"}]}})")) == "0/5 nodes");
 }
