@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """`rille show`: the timeline of a run, while it goes on and after. usage: show_test.py RILLE"""
-import fcntl, json, os, pty, shutil, struct, subprocess, sys, tempfile, termios, time
+import json, os, shutil, subprocess, sys, tempfile, time
 
 from tap import check, finish
+from terminal import on_terminal
 
 rille = os.path.abspath(sys.argv[1])
 root = tempfile.mkdtemp(prefix="rille-show-")
@@ -11,23 +12,6 @@ env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/confi
 
 def run(*words):
     return subprocess.run([rille, *words], env=env, capture_output=True, text=True, timeout=60, cwd=root).stdout
-
-
-def on_terminal(columns, *words):
-    """What the command prints on a terminal of that width."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen([rille, *words], env=env, stdin=follower, stdout=follower, stderr=follower, cwd=root)
-    os.close(follower)
-    out = b""
-    try:
-        while block := os.read(leader, 65536):
-            out += block
-    except OSError:
-        pass
-    process.wait()
-    os.close(leader)
-    return out.decode().replace("\r\n", "\n")
 
 
 open(root + "/a.lua", "w").write("""local rille = require "rille"
@@ -71,9 +55,10 @@ lines = [l for l in run("show", "last").splitlines() if l.startswith(("KEY", "ma
 check("as a table", lines[0].split() == ["KEY", "KIND", "STATE", "TRY", "AT", "TOOK", "COST", "WHERE"] and
       len(lines) == 1 + len(rows) + 1, lines)
 check("with ..", " .. " in lines[-2], lines)
-wide = [l for l in on_terminal(200, "show", "last").splitlines() if l.startswith(("main/", "trainer "))][:len(rows)]
+show = [rille, "show", "last"]
+wide = [l for l in on_terminal(show, 200, env, root).splitlines() if l.startswith(("main/", "trainer "))][:len(rows)]
 check("a wide terminal shows bars", all(l.endswith("=") for l in wide[:-1]) and wide[-1].endswith("..."), wide)
-check("a narrow one does not", not any(l.endswith("==") for l in on_terminal(60, "show", "last").splitlines()))
+check("a narrow one does not", not any(l.endswith("==") for l in on_terminal(show, 60, env, root).splitlines()))
 run("signal", "last", "go")
 process.wait(timeout=60)
 rows = json.loads(run("show", "last", "--json"))["timeline"]

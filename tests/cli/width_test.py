@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Tables on a terminal keep to its width; in a pipe they are whole. usage: width_test.py RILLE"""
-import fcntl, json, os, pty, re, shutil, struct, subprocess, sys, tempfile, termios
+import json, os, re, shutil, subprocess, sys, tempfile
 
 from tap import check, finish
+from terminal import on_terminal
 
 rille = os.path.abspath(sys.argv[1])
 root = tempfile.mkdtemp(prefix="rille-width-")
@@ -14,23 +15,8 @@ def piped(*words):
 
 
 def shown(columns, *words):
-    """The lines that a terminal of so many columns shows."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    p = subprocess.Popen([rille, *words], env=env, stdout=slave, stderr=slave, stdin=slave, cwd=root)
-    os.close(slave)
-    text = b""
-    while True:
-        try:
-            data = os.read(master, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        text += data
-    p.wait(timeout=60)
-    os.close(master)
-    return text.decode().replace("\r", "").splitlines()
+    return on_terminal([rille, *words], columns, env, root).splitlines()
+
 
 
 try:

@@ -2,7 +2,7 @@
 """The spot price moves between the rent and the first call: while that runs, `rille leases` shows the new price, and in
 the end the ledger is the fake's bill. The machine is a folder here (stubs/ssh), with a real agent in it.
 usage: spot_price_test.py RILLE PROVIDER"""
-import json, os, subprocess, sys, time
+import json, os, sqlite3, subprocess, sys, time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -68,6 +68,10 @@ try:
     go.write_text("on")
     out, err = run.communicate(timeout=PATIENCE_S)
     check("the run ends well", run.returncode == 0 and json.loads(out)["result"] == 42, (out[-900:], err[-900:]))
+    with sqlite3.connect(f"file:{user.root}/home/rille/journal.db?mode=ro", uri=True) as journal:
+        missing = list(journal.execute("SELECT data FROM events WHERE data LIKE '%and shows none%'"))
+    here = any(name.startswith("nvidia") or name in ("kfd", "dxg") for name in os.listdir("/dev"))
+    check("GPUs that were rented and are not there are told, once", here or len(missing) == 1, missing)
     rows = json.loads(user.rille("cost", "--json", settings=settings, env=env)[1])
     held = rows[0]["machines"][0]
     prices = [s["micros_per_hour"] for s in held["segments"] if s["part"] == "machine"]
