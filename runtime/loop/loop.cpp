@@ -1,8 +1,12 @@
 #include "runtime/loop/loop.hpp"
 
 #include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <thread>
 
 namespace rille {
@@ -41,11 +45,20 @@ struct Loop::Spawned {
 
 Result<std::unique_ptr<Loop>> Loop::create(const Clock& clock) {
   std::unique_ptr<Loop> loop(new Loop(clock));
-  if (int rc = uv_loop_init(&loop->uv_); rc != 0)
-    return make_error(ErrorKind::internal, std::string("cannot create an event loop: ") + uv_strerror(rc));
+  const auto failed = [](const char* why) {
+    return make_error(ErrorKind::internal, std::string("cannot create an event loop: ") + why);
+  };
+  loop->wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (loop->wake_fd_ < 0) return failed(std::strerror(errno));
+  if (int rc = uv_loop_init(&loop->uv_); rc != 0) return failed(uv_strerror(rc));
+  loop->initialized_ = true;
   loop->wake_.data = loop->spin_.data = loop.get();
-  uv_async_init(&loop->uv_, &loop->wake_, [](uv_async_t* a) {
-    static_cast<Loop*>(a->data)->take_posts();
+  uv_poll_init(&loop->uv_, &loop->wake_, loop->wake_fd_);
+  uv_poll_start(&loop->wake_, UV_READABLE, [](uv_poll_t* p, int, int) {
+    auto* self = static_cast<Loop*>(p->data);
+    std::uint64_t wakes = 0;
+    (void)!::read(self->wake_fd_, &wakes, sizeof wakes);  // before the posts are taken: a later one wakes again
+    self->take_posts();
   });
   uv_unref(reinterpret_cast<uv_handle_t*>(&loop->wake_));
   uv_idle_init(&loop->uv_, &loop->spin_);
@@ -65,10 +78,14 @@ void Loop::abandon_tasks() {
 }
 
 Loop::~Loop() {
-  abandon_tasks();
-  uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr);
-  uv_close(reinterpret_cast<uv_handle_t*>(&spin_), nullptr);
-  for (int i = 0; i < 1000 && uv_loop_close(&uv_) == UV_EBUSY; ++i) uv_run(&uv_, UV_RUN_NOWAIT);
+  if (initialized_) {
+    abandon_tasks();
+    uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr);
+    uv_close(reinterpret_cast<uv_handle_t*>(&spin_), nullptr);
+    for (int i = 0; i < 1000 && uv_loop_close(&uv_) == UV_EBUSY; ++i) uv_run(&uv_, UV_RUN_NOWAIT);
+  }
+  while (waking_.load(std::memory_order_acquire)) sched_yield();
+  if (wake_fd_ >= 0) ::close(wake_fd_);
 }
 
 void Loop::post(std::function<void()> fn) {
@@ -76,10 +93,19 @@ void Loop::post(std::function<void()> fn) {
   ready_.push_back(std::move(fn));
 }
 
+// Not by uv_async_send: on a machine whose cores are all busy, the loop wakes up on the core of the thread that sends, in
+// the middle of the sending, and then spins for 50 us for it to go on. For the same reason the lock is left first.
 void Loop::post_from_thread(std::function<void()> fn) {
-  std::lock_guard lock(mutex_);
-  from_threads_.push_back(std::move(fn));
-  if (!looks_out_.exchange(false, std::memory_order_release)) uv_async_send(&wake_);
+  {
+    std::lock_guard lock(mutex_);
+    from_threads_.push_back(std::move(fn));
+    if (looks_out_.exchange(false, std::memory_order_release)) return;
+    if (from_threads_.size() > 1) return;             // who posted the first wakes it
+    waking_.fetch_add(1, std::memory_order_relaxed);
+  }
+  const std::uint64_t one = 1;
+  (void)!::write(wake_fd_, &one, sizeof one);
+  waking_.fetch_sub(1, std::memory_order_release);
 }
 
 void Loop::take_posts() {

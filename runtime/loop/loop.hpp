@@ -70,12 +70,15 @@ class Loop {
   VirtualTime* virtual_ = nullptr;
   std::int64_t expected_ = 0;  // posts of threads
   uv_loop_t uv_{};
-  uv_async_t wake_{};
+  bool initialized_ = false;
+  int wake_fd_ = -1;           // a thread's post counts it up, where the loop may sleep
+  uv_poll_t wake_{};
   uv_idle_t spin_{};  // active while the queue is not empty, so that poll does not block
   std::deque<std::function<void()>> ready_;
   std::mutex mutex_;  // guards what follows
   std::vector<std::function<void()>> from_threads_;
   std::atomic<bool> looks_out_{false};        // the loop looks for a post: no need to wake it
+  std::atomic<int> waking_{0};                // threads between a post and their last touch of the loop
   int looks_in_vain_ = 0, looks_later_ = 0;   // the loop's: in a row; turns until it looks again
   std::unordered_set<Spawned*> spawned_;
 };
