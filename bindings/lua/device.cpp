@@ -303,7 +303,20 @@ Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0: no limi
   } else {
     RILLE_TRY(bytes, parse_size_bytes(check_text(L, 2, "limit_memory")));
   }
+  if (bytes < 0)
+    return make_error(ErrorKind::invalid, fmt::format("limit_memory: {} bytes", bytes),
+                      "a size such as \"2GB\", or 0: no limit");
   g.device()->set_memory_limit(bytes);
+  return 0;
+}
+
+int release_cache(lua_State* L) {  // waits until nothing works on it
+  self(L, "release_cache").device()->release_cache();
+  return 0;
+}
+
+int reset_peak(lua_State* L) {
+  self(L, "reset_peak").device()->reset_peak();
   return 0;
 }
 
@@ -449,6 +462,8 @@ void define_device(lua_State* L) {
                                              {"memory", bind<memory>},
                                              {"telemetry", bind<telemetry>},
                                              {"limit_memory", bind<limit_memory>},
+                                             {"release_cache", bind<release_cache>},
+                                             {"reset_peak", bind<reset_peak>},
                                              {"synchronize", bind<synchronize>},
                                              {"stream", bind<device_stream>},
                                              {"record", bind<device_record>},

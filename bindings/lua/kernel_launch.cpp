@@ -4,6 +4,7 @@
 
 #include "bindings/lua/kernel.hpp"
 #include "bindings/lua/stream.hpp"
+#include "runtime/device/executor.hpp"
 #include "runtime/base/units.hpp"
 
 namespace rille::lua {
@@ -187,9 +188,12 @@ int bind_shape(lua_State* L) {  // local go = k:bind{grid =, block =}
   return 1;
 }
 
-int suggest_block(lua_State* L) {
-  check_object<KernelHandle>(L, 1, "suggest_block");
-  push(L, 256);
+Result<int> suggest_block(lua_State* L) {
+  const auto& handle = check_object<KernelHandle>(L, 1, "suggest_block");
+  device::Executor* const executor = handle.graph->device()->executor();
+  int threads = 256;
+  if (executor) { RILLE_TRY(threads, executor->suggested_block(*handle.kernel)); }
+  push(L, threads);
   return 1;
 }
 

@@ -89,6 +89,14 @@ Result<std::pair<std::int64_t, std::int64_t>> CudaDevice::card_memory() const {
   return std::pair{free_bytes, total_bytes};
 }
 
+// What is neither live nor free is held by libraries, by captured graphs, or by other processes: nvidia-smi.
+std::string CudaDevice::memory_beside() const {
+  std::int64_t free_bytes = 0, total_bytes = 0;
+  if (!table_->memory(handle_, &free_bytes, &total_bytes)) return "";
+  return fmt::format("; the card has {} free of {}, which all its processes share (nvidia-smi)",
+                     format_size_bytes(free_bytes), format_size_bytes(total_bytes));
+}
+
 void* CudaDevice::system_allocate(std::size_t bytes) { return table_->allocate(handle_, bytes); }
 void CudaDevice::system_free(void* data, std::size_t) { table_->release(handle_, data); }
 void CudaDevice::before_frees() { table_->settle(handle_); }
@@ -287,6 +295,17 @@ Result<> CudaDevice::launch(const Kernel& kernel, const LaunchShape& shape,
   Error e = std::move(launched).error();
   e.message = fmt::format("kernel {}: {}", kernel.name(), e.message);
   return e;
+}
+
+Result<int> CudaDevice::suggested_block(const Kernel& kernel) {
+  auto loaded = kernel.loaded_on(this);
+  if (!loaded) {
+    RILLE_TRY(loaded, load(kernel));
+  }
+  int threads = 0;
+  auto* const function = static_cast<LoadedKernel*>(loaded.get())->function();
+  RILLE_CHECK(checked([&](auto* f) { return table_->suggest_block(handle_, function, &threads, f); }));
+  return threads;
 }
 
 Result<> CudaDevice::copy(void* to, const void* from, std::size_t bytes) {

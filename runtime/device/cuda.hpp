@@ -52,11 +52,13 @@ class CudaDevice final : public Device, private Executor {
   void before_frees() override;
   std::uint64_t stamp() const override;
   Result<> usable() const override;
+  std::string memory_beside() const override;
 
   bool knows(const char* kernel) const override;
   Result<> run(const char* kernel, const kernels::Call& call) override;
   Result<> launch(const Kernel& kernel, const LaunchShape& shape,
                   const std::vector<LaunchArgument>& arguments) override;
+  Result<int> suggested_block(const Kernel& kernel) override;
   std::string why_one_by_one() const override;
   std::vector<Fallback> fallbacks() const override;
   Result<> copy(void* to, const void* from, std::size_t bytes) override;

@@ -95,6 +95,7 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void* system_allocate(std::size_t bytes) = 0;
   virtual void system_free(void* data, std::size_t bytes) = 0;
   virtual Result<> usable() const { return success(); }   // why it is not: said in place of "no memory"
+  virtual std::string memory_beside() const { return ""; }  // for that message: ", of 139 GB 1 GB are free"
   virtual void before_frees() {}                // of system_free(): waits until nothing works on freed memory
   // What has been given so far, as a number that grows: kept with freed memory. 0: memory is free when it is freed.
   virtual std::uint64_t stamp() const { return 0; }

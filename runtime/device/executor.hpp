@@ -52,6 +52,7 @@ class Executor {
   // A user's kernel that was compiled for this device. Loaded here by its first launch.
   virtual Result<> launch(const Kernel& kernel, const LaunchShape& shape,
                           const std::vector<LaunchArgument>& arguments) = 0;
+  virtual Result<int> suggested_block(const Kernel& kernel) = 0;               // any; threads
   // Why groups of element-wise operations run one by one here; "": they do not, as far as is known.
   virtual std::string why_one_by_one() const = 0;
   virtual std::vector<Fallback> fallbacks() const = 0;                         // any

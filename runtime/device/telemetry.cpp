@@ -129,19 +129,21 @@ Result<GpuTelemetry> GpuTelemetry::open() {
       f.nvmlEventSetCreate(&events) == success) {
     t.events_ = {events, [&f](EventSet e) { f.nvmlEventSetFree(e); }};
     RILLE_TRY(const auto all, t.cards());
-    for (Device d : all) (void)f.nvmlDeviceRegisterEvents(d, event_xid, events);   // not every card tells them
+    for (const Card& card : all)
+      if (card.device) (void)f.nvmlDeviceRegisterEvents(card.device, event_xid, events);  // not every card tells them
   }
   return t;
 }
 
-Result<std::vector<Device>> GpuTelemetry::cards() const {
+Result<std::vector<GpuTelemetry::Card>> GpuTelemetry::cards() const {
   Count n = 0;
   if (const Return code = f_->nvmlDeviceGetCount_v2(&n); code != success) return failure(*f_, "count the GPUs", code);
-  std::vector<Device> out;
+  std::vector<Card> out;
   for (Count i = 0; i < n; ++i) {
     Device d = nullptr;
     const Return code = f_->nvmlDeviceGetHandleByIndex_v2(i, &d);
-    if (code == success) out.push_back(d);
+    if (code == success) out.push_back({i, d});
+    else if (code == gpu_is_lost) out.push_back({i, nullptr});  // the others are told all the same
     else if (code != no_permission) return failure(*f_, fmt::format("look at GPU {}", i), code);
   }
   return out;
@@ -193,20 +195,21 @@ Result<Value::Array> GpuTelemetry::read() {
   RILLE_TRY(const auto all, cards());
   Value::Array out;
   const auto add = [&](Device d, const std::string& index) {
-    Value v = reading(d);
+    Value v = d ? reading(d) : Value().set("lost", true);
     v.set("index", index);
     if (*version) v.set("driver", version);
     out.push_back(std::move(v));
   };
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    add(all[i], fmt::format("{}", i));
+  for (const auto& [index, device] : all) {
+    add(device, fmt::format("{}", index));
     Count most = 0;
     if (!out.back().boolean("mig") || !f_->nvmlDeviceGetMaxMigDeviceCount ||
-        !f_->nvmlDeviceGetMigDeviceHandleByIndex || f_->nvmlDeviceGetMaxMigDeviceCount(all[i], &most) != success)
+        !f_->nvmlDeviceGetMigDeviceHandleByIndex || f_->nvmlDeviceGetMaxMigDeviceCount(device, &most) != success)
       continue;
     for (Count k = 0; k < most; ++k) {
       Device part = nullptr;
-      if (f_->nvmlDeviceGetMigDeviceHandleByIndex(all[i], k, &part) == success) add(part, fmt::format("{}:{}", i, k));
+      if (f_->nvmlDeviceGetMigDeviceHandleByIndex(device, k, &part) == success)
+        add(part, fmt::format("{}:{}", index, k));
     }
   }
   return out;
@@ -216,9 +219,11 @@ Result<double> GpuTelemetry::busy() const {
   RILLE_TRY(const auto all, cards());
   double sum = 0;
   int told = 0;
-  for (Device d : all) {
+  for (const Card& card : all) {
     Utilization now{};
-    if (!f_->nvmlDeviceGetUtilizationRates || f_->nvmlDeviceGetUtilizationRates(d, &now) != success) continue;
+    if (!card.device || !f_->nvmlDeviceGetUtilizationRates ||
+        f_->nvmlDeviceGetUtilizationRates(card.device, &now) != success)
+      continue;
     sum += double(now.gpu) / 100;
     ++told;
   }

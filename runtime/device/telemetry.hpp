@@ -34,7 +34,8 @@ class GpuTelemetry {
 
  private:
   explicit GpuTelemetry(const nvml::Functions* f) : f_(f) {}
-  Result<std::vector<nvml::Device>> cards() const;
+  struct Card { unsigned index; nvml::Device device; };  // null: it is lost
+  Result<std::vector<Card>> cards() const;
   Value reading(nvml::Device device);
   void collect_events();
   const nvml::Functions* f_;

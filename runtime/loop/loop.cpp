@@ -93,8 +93,8 @@ void Loop::post(std::function<void()> fn) {
   ready_.push_back(std::move(fn));
 }
 
-// Not by uv_async_send: on a machine whose cores are all busy, the loop wakes up on the core of the thread that sends, in
-// the middle of the sending, and then spins for 50 us for it to go on. For the same reason the lock is left first.
+// Not by uv_async_send: on a machine whose cores are all busy, the loop wakes up on the core of the thread that sends,
+// in the middle of the sending, and then spins for 50 us for it to go on. For the same reason the lock is left first.
 void Loop::post_from_thread(std::function<void()> fn) {
   {
     std::lock_guard lock(mutex_);

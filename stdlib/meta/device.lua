@@ -131,8 +131,21 @@ function Device:telemetry() end
 
 --- Refuses allocations beyond a limit.
 ---@param size number|string bytes or "2GB"; 0: no limit
+---@error invalid a number below 0
 ---@mark ephemeral
 function Device:limit_memory(size) end
+
+--- Gives memory that was freed and is kept for the next tensors (`cached` of memory()) back to the system, or to the
+--- other programs of a GPU. Waits until nothing works on it. Rille does so by itself before it says that there is none.
+---@mark ephemeral
+---@example
+--- dev:release_cache()
+--- print(dev:memory().cached)      --> 0
+function Device:release_cache() end
+
+--- Makes `peak` of memory() what is live now.
+---@mark ephemeral
+function Device:reset_peak() end
 
 --- Calls `fn` and tells what each operation in it took, by operation and shape: `print` shows a table, the longest
 --- first. bytes: of all operands, each read or written once. flops: of products and attention. Results of `fn` follow.

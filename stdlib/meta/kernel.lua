@@ -32,7 +32,8 @@ function Kernel:launch(shape, ...) end
 --- for _ = 1, 100 do go(n, 0.5, x, y) end
 function Kernel:bind(shape) end
 
---- A good number of threads for a block of this kernel. On the CPU always 256.
+--- A good number of threads for a block of this kernel: on a GPU the one with which most of them run at once, as the
+--- driver counts by its registers and shared memory. On the CPU always 256.
 ---@return number block threads
 ---@mark ephemeral
 function Kernel:suggest_block() end

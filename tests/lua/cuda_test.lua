@@ -71,6 +71,7 @@ tap.test("memory is told by its owners there, too, also of what moved", function
   local err = tap.raises("memory", "cuda:0: no memory for", function() return dev:ones { 2 ^ 20 }:sum():item() end)
   dev:limit_memory(0)
   tap.ok(err.hint:find("parameters of Attention at cuda_test.lua", 1, true), err.hint)
+  tap.ok(err.message:find("; the card has [%d.]+ %a?B free of [%d.]+ %a?B"), err.message)
 end)
 
 tap.test("a compiled function runs where its tensors are", function()

@@ -29,6 +29,20 @@ end
 local sizes = { layers = 2, heads = 2, width = 32, context = 16, vocab = 64 }
 local x = dev:tensor({ { 1, 2, 3, 4 } }, { dtype = "i64" })
 
+tap.test("what is kept of freed memory can be given back, and the peak begins anew", function()
+  local big = dev:ones { 1024, 1024 }
+  big:sum():item()
+  big:free()
+  dev:synchronize()
+  tap.ok(dev:memory().cached >= 4 * 2 ^ 20, dev:memory().cached)
+  dev:release_cache()
+  tap.equal(dev:memory().cached, 0)
+  tap.ok(dev:memory().peak > dev:memory().live)
+  dev:reset_peak()
+  tap.equal(dev:memory().peak, dev:memory().live)
+  tap.raises("invalid", "limit_memory: -1 bytes", function() dev:limit_memory(-1) end)
+end)
+
 tap.test("a training's parts", function()
   local model, parameters = nn.gpt(sizes), here "parameters of Gpt"
   local n = #model:parameters()

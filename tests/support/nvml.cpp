@@ -1,6 +1,6 @@
 // A library that plays NVML for tests: two cards, of which the second does not tell much. RILLE_STANDIN_NVML has words:
-// "lost" (the second has fallen off its bus), "xid" (the first had a critical error), "mig" (it is divided),
-// "nodriver" (there is nothing to talk to).
+// "lost" (the second has fallen off its bus), "gone" (the first has, before anybody looked), "xid" (the first had a
+// critical error), "mig" (it is divided), "nodriver" (there is nothing to talk to).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -42,7 +42,10 @@ Return nvmlInit_v2() { return asked("nodriver") ? 9 : success; }
 Return nvmlSystemGetDriverVersion(char* to, Count n) { return copy("580.1", to, n); }
 Return nvmlSystemGetProcessName(Count, char* to, Count n) { return copy("/usr/bin/rille", to, n); }
 Return nvmlDeviceGetCount_v2(Count* n) { return *n = 2, success; }
-Return nvmlDeviceGetHandleByIndex_v2(Count i, Device* d) { return *d = &cards[i], success; }
+Return nvmlDeviceGetHandleByIndex_v2(Count i, Device* d) {
+  if (i == 0 && asked("gone")) return gpu_is_lost;
+  return *d = &cards[i], success;
+}
 Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* d) {
   *d = !std::strcmp(uuid, "GPU-a") ? &cards[0] : !std::strcmp(uuid, "MIG-b") ? &part : nullptr;
   return *d ? success : 6;

@@ -55,6 +55,7 @@ struct Sequence {
 struct Function {
   CUmodule module = nullptr;
   KernelHandle kernel;
+  int threads_most = 0;                              // in a block; 0: not asked yet
 };
 
 struct Card {

@@ -36,7 +36,7 @@ constexpr CUresult success = 0, invalid_value = 1, out_of_memory = 2, stub_libra
 constexpr unsigned stream_non_blocking = 1, event_blocking = 1, event_no_timing = 2, host_portable = 1;
 constexpr int multiprocessors = 16, l2_cache = 38, capability_major = 75, capability_minor = 76,
               shared_per_block_optin = 97;                       // CUdevice_attribute
-constexpr int static_shared = 1, dynamic_shared_max = 8;         // CUfunction_attribute
+constexpr int threads_max = 0, static_shared = 1, dynamic_shared_max = 8;   // CUfunction_attribute
 constexpr int capture_thread_local = 1;
 }  // namespace cu
 
@@ -89,6 +89,8 @@ constexpr int capture_thread_local = 1;
   X(cuModuleGetGlobal, "cuModuleGetGlobal_v2", (CUdeviceptr*, std::size_t * bytes, CUmodule, const char* name))       \
   X(cuFuncGetAttribute, "cuFuncGetAttribute", (int* value, int attribute, CUfunction))                                \
   X(cuFuncSetAttribute, "cuFuncSetAttribute", (CUfunction, int attribute, int value))                                 \
+  X(cuOccupancyMaxPotentialBlockSize, "cuOccupancyMaxPotentialBlockSize",                                             \
+    (int* grid, int* block, CUfunction, std::size_t (*shared_of)(int block), std::size_t shared, int block_limit))    \
   X(cuLaunchKernel, "cuLaunchKernel",                                                                                 \
     (CUfunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,               \
      unsigned block_z, unsigned shared_bytes, CUstream, void** arguments, void** extra))                              \

@@ -246,7 +246,7 @@ Function* load(Card* card, const void* image, const char* name, Failure* f) {
   CUmodule module = nullptr;
   if (!card->alive(*f)) return nullptr;
   if (!card->ok(card->driver.cuModuleLoadData(&module, image), "loading a kernel", *f)) return nullptr;
-  auto* const function = new Function{module, {}};
+  auto* const function = new Function{module, {}, 0};
   if (card->ok(card->driver.cuModuleGetFunction(&function->kernel.function, module, name), name, *f)) return function;
   card->driver.cuModuleUnload(module);
   delete function;
@@ -272,12 +272,35 @@ bool set_constant(Card* card, Function* function, const char* name, const void* 
          card->ok(card->driver.cuStreamSynchronize(card->copies), name, *f);
 }
 
+// The driver says no more than that a launch is not possible.
+bool allow_block(Card* card, Function* function, const unsigned* block, Failure* f) {
+  if (function->threads_most == 0 &&
+      !card->ok(card->driver.cuFuncGetAttribute(&function->threads_most, cu::threads_max, function->kernel.function),
+                "threads of a block", *f))
+    return false;
+  const unsigned asked = block[0] * block[1] * block[2];
+  if (asked <= unsigned(function->threads_most)) return true;
+  return refuse(*f, int(ErrorKind::invalid), "fewer threads: kernel:suggest_block() says how many are good; its "
+                "registers and __launch_bounds__ set the limit",
+                "cuda:%d: %u threads in a block: it takes at most %d", card->ordinal, asked, function->threads_most);
+}
+
+bool suggest_block(Card* card, Function* function, int* threads, Failure* f) {
+  const Current current(*card);
+  int grid = 0;
+  const CUfunction k = function->kernel.function;
+  return card->alive(*f) && card->ok(card->driver.cuOccupancyMaxPotentialBlockSize(&grid, threads, k, nullptr, 0, 0),
+                                     "a good size of a block", *f);
+}
+
 bool launch(Card* card, Function* function, const Shape* s, void** arguments, Failure* f) {
   const Current current(*card);
   const Driver& d = card->driver;
-  if (!card->alive(*f) || !card->allow_shared(function->kernel, s->shared_bytes, *f)) return false;
   const auto* g = s->grid;
   const auto* b = s->block;
+  if (!card->alive(*f) || !card->allow_shared(function->kernel, s->shared_bytes, *f) ||
+      !allow_block(card, function, b, f))
+    return false;
   const CUfunction k = function->kernel.function;
   const CUstream stream = card->stream(s->stream);
   return card->ok(s->cooperative ? d.cuLaunchCooperativeKernel(k, g[0], g[1], g[2], b[0], b[1], b[2], s->shared_bytes,
@@ -404,6 +427,7 @@ const Table table = [] {
   t.unload = unload;
   t.set_constant = set_constant;
   t.launch = launch;
+  t.suggest_block = suggest_block;
   t.make_stream = make_stream;
   t.drop_stream = drop_stream;
   t.make_event = make_event;

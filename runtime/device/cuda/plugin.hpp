@@ -122,6 +122,7 @@ struct Table {
   void (*unload)(Card*, Function*) = nullptr;                                                            // any; waits
   bool (*set_constant)(Card*, Function*, const char* name, const void* bytes, std::size_t, Failure*) = nullptr;  // any
   bool (*launch)(Card*, Function*, const Shape*, void** arguments, Failure*) = nullptr;
+  bool (*suggest_block)(Card*, Function*, int* threads, Failure*) = nullptr;                             // any
 
   // Streams of users. Where a stream is named, null is the card's own. Nothing but wait() orders two of them; settle()
   // waits for all, finish() for the card's own.

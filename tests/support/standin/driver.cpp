@@ -42,6 +42,12 @@ unsigned shared_of_users() {
   return bytes ? unsigned(std::atoi(bytes)) : 0;
 }
 
+// RILLE_STANDIN_THREADS: how many a block of a kernel may have at most, as its registers would say.
+int threads_of_users() {
+  const char* const most = std::getenv("RILLE_STANDIN_THREADS");
+  return most ? std::atoi(most) : 1024;
+}
+
 Stream& of(CUstream s) { return *reinterpret_cast<Stream*>(s); }
 Event& of(CUevent e) { return *reinterpret_cast<Event*>(e); }
 int card_of(CUcontext c) { return int(reinterpret_cast<std::uintptr_t>(c)) - 1; }
@@ -532,9 +538,15 @@ API cuModuleGetGlobal_v2(CUdeviceptr* p, std::size_t* bytes, CUmodule m, const c
 }
 API cuFuncGetAttribute(int* value, int attribute, CUfunction f) {
   ENTER();
+  if (attribute == cu::threads_max) return *value = threads_of_users(), cu::success;
   if (attribute != cu::static_shared) return cu::invalid_value;
   *value = int(reinterpret_cast<const Callable*>(f)->own_shared);
   return cu::success;
+}
+API cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction f, std::size_t (*)(int), std::size_t, int) {
+  ENTER();
+  if (!f) return cu::invalid_value;
+  return *grid = 2, *block = std::min(threads_of_users(), 768), cu::success;
 }
 API cuFuncSetAttribute(CUfunction f, int attribute, int value) {
   ENTER();

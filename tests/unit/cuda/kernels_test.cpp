@@ -177,5 +177,25 @@ __global__ void last(int floats, float* y) {
                            "block has at most 232448") == 0);
 }
 
+TEST_CASE("a block has as many threads as the kernel's registers allow, and a good number is suggested") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto kernel = get(device::Kernel::compile("__global__ void one(float* y) { y[0] = 1; }", for_the_card()));
+  device::Executor& executor = *g->device()->executor();
+  CHECK(get(executor.suggested_block(*kernel)) == 768);
+  ::setenv("RILLE_STANDIN_THREADS", "64", 1);
+  const auto small = get(device::Kernel::compile("__global__ void __launch_bounds__(64) two(float* y) { y[0] = 2; }",
+                                                 for_the_card()));
+  CHECK(get(executor.suggested_block(*small)) == 64);
+  const Tensor y = get(zeros(*g, dims({1})));
+  give(*g, small, nullptr, of_blocks(1, 128), {pointer(y)});
+  const auto read = g->read_blocking(y);
+  ::unsetenv("RILLE_STANDIN_THREADS");
+  REQUIRE_FALSE(read.ok());
+  CHECK(read.error().kind == ErrorKind::invalid);
+  CHECK(read.error().message.find("128 threads in a block: it takes at most 64") != std::string::npos);
+  CHECK(read.error().hint.find("suggest_block") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace rille::tensor
