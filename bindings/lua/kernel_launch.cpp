@@ -4,8 +4,8 @@
 
 #include "bindings/lua/kernel.hpp"
 #include "bindings/lua/stream.hpp"
-#include "runtime/device/executor.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/device/executor.hpp"
 
 namespace rille::lua {
 
