@@ -183,6 +183,24 @@ TEST_CASE("a thread's post reaches a host that polls and turns, though nothing e
   CHECK(arrived);
 }
 
+TEST_CASE("all that threads post arrives, and the loop may end while they still return from it") {
+  for (int round = 0; round < 200; ++round) {
+    auto loop = make_loop();
+    constexpr int threads = 3, each = 20;
+    int got = 0;
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t)
+      all.emplace_back([&loop = *loop, &got] {
+        for (int i = 0; i < each; ++i) loop.post_from_thread([&got] { ++got; });
+      });
+    if (round % 2) loop->expect();     // then it looks out, too
+    loop->run_until([&] { return got == threads * each; });
+    if (round % 3 == 0) loop.reset();
+    for (auto& t : all) t.join();
+    REQUIRE(got == threads * each);
+  }
+}
+
 TEST_CASE("a descriptor that was added after the last poll makes the next turn due at once") {
   auto loop = make_loop();
   while (loop->poll_timeout_ms() == 0) loop->turn(0);
