@@ -40,6 +40,9 @@ void show_event(App& app, const Value& e) {
   Terminal& t = app.terminal;
   if (what == "live")
     t.note(fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), price_of(e)));
+  else if (what == "refused")
+    t.note(fmt::format("{}: {} does not give {}: {}", e.text("name"), e.text("provider"), e.text("offer"),
+                       e.text("message")));
   else if (what == "starting")
     t.note(fmt::format("{}: waiting for the machine to {}, {}", e.text("name"),
                        e.text("state") == "pending" ? "start" : "answer",

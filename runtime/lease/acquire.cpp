@@ -155,6 +155,7 @@ Async<> Manager::plan_next(Renting& renting, Error refusal) {
   Result<> next = co_await plan(renting);
   if (next || is_lost(next.error())) co_return next;
   renting.lease->error = refusal.message;
+  if (next.error().code == price_jump) refusal.hint = next.error().hint;
   Error why = next.error().kind == ErrorKind::capacity ? std::move(refusal) : std::move(next).error();
   co_return co_await give_up(renting, std::move(why));
 }
@@ -233,7 +234,8 @@ Async<> Manager::create(Renting& renting) {
         recent_->add(lease.request.offer, *refusal, now_us());
         attempt = 0;
       }
-      renting.event("refused", error_to_value(*refusal));
+      renting.event("refused", error_to_value(*refusal).set("name", lease.name).set("offer", lease.request.offer.id)
+                                   .set("provider", lease.provider));
     } else if (attempt >= create_attempts_max) {
       co_return *refusal;
     }

@@ -1,5 +1,8 @@
 // What there is to rent, and which of it is taken.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <tuple>
@@ -120,10 +123,12 @@ Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& ter
 }
 
 // Of those that can be taken the best, by the rank that was asked for; null: none. Where a region had nothing left,
-// other regions come first; where a price is not known, those whose price is.
-const provider::Offer* Manager::best_of(const Terms& terms, const Refused& refused, const char*& obstacle) const {
+// other regions come first; where a price is not known, those whose price is. An offer of twice the price of what would
+// be taken if none had refused is left alone, unless max_price allows it: on some clouds the next larger machine with
+// the same GPU costs fifteen times as much.
+const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, const char*& obstacle) const {
   const provider::Provider* provider = nullptr;
-  const auto takes = [&](const provider::Offer& o) {
+  const auto can_be = [&](const provider::Offer& o) {
     if (!provider || provider->name() != o.provider) {
       Result<provider::Provider*> found = registry_.find(o.provider);
       if (!found) return false;
@@ -131,9 +136,17 @@ const provider::Offer* Manager::best_of(const Terms& terms, const Refused& refus
     }
     const char* why = terms.obstacle(o, provider->traits());
     if (why) obstacle = why;
-    return !why && !refused.covers(o);
+    return !why;
   };
   const bool by_price = terms.query.rank == provider::Rank::price;
+  const bool bounded = !terms.query.max_price_micros_per_hour;
+  if (bounded && by_price && refused.first_micros == 0)
+    for (const provider::Offer& o : *refused.listed) {
+      const Micros price = terms.price_of(o);
+      if (price < 0 || !can_be(o)) continue;
+      if (price == 0) { refused.first_micros = 0; break; }  // free, and rented on: whoever names both means it
+      if (refused.first_micros == 0 || price < refused.first_micros) refused.first_micros = price;
+    }
   const std::int64_t now = now_us();
   const auto rank = [&](const provider::Offer& o) {
     const Micros price = terms.price_of(o), disk = terms.disk_of(o);
@@ -146,12 +159,32 @@ const provider::Offer* Manager::best_of(const Terms& terms, const Refused& refus
   };
   const provider::Offer* best = nullptr;
   std::optional<decltype(rank(*best))> least;
+  refused.dearer = nullptr;
   for (const provider::Offer& o : *refused.listed) {
-    if (!takes(o)) continue;
+    if (!can_be(o) || refused.covers(o)) continue;
+    const Micros price = terms.price_of(o);
+    if (bounded && refused.first_micros > 0 && price > jump_at * refused.first_micros) {
+      if (!refused.dearer || price < terms.price_of(*refused.dearer)) refused.dearer = &o;
+      continue;
+    }
     auto r = rank(o);
     if (!least || r < *least) least = r, best = &o;
   }
+  if (best && bounded && refused.first_micros == 0) refused.first_micros = std::max<Micros>(0, terms.price_of(*best));
   return best;
+}
+
+Error Manager::only_dearer(const Terms& terms, const Refused& refused) const {
+  const Micros price = terms.price_of(*refused.dearer);
+  Error e = make_error(ErrorKind::capacity,
+                       fmt::format("what is left costs more than twice as much as {} an hour",
+                                   format_dollars(refused.first_micros)),
+                       fmt::format("{} of {} at {} an hour ({} {}) is left: max_price = {:.2f} takes it",
+                                   refused.dearer->id, refused.dearer->provider, format_dollars(price),
+                                   refused.dearer->gpu_count, refused.dearer->gpu,
+                                   std::ceil(static_cast<double>(price) / 1e4) / 100));
+  e.code = price_jump;
+  return e;
 }
 
 Async<const provider::Offer*> Manager::choose(const Wish& wish, Refused& refused, CancelToken token) {
@@ -166,6 +199,7 @@ Async<const provider::Offer*> Manager::choose(const Wish& wish, Refused& refused
     best = best_of(terms, refused, obstacle);
   }
   if (best) co_return best;
+  if (refused.dearer) co_return only_dearer(terms, refused);
   std::vector<provider::Offer> others;
   if (refused.listed->empty()) others = co_await elsewhere(terms, token);
   co_return nothing_to_rent(terms, !refused.listed->empty() && !obstacle, obstacle, others);

@@ -256,7 +256,8 @@ class Manager {
   Async<Offers> list(const Wish& wish, CancelToken token);
   Async<std::vector<provider::Offer>> ask_until_answered(const Terms& terms, CancelToken token);
   Task<std::vector<provider::Offer>> elsewhere(Terms terms, CancelToken token);
-  const provider::Offer* best_of(const Terms& terms, const Refused& refused, const char*& obstacle) const;
+  const provider::Offer* best_of(const Terms& terms, Refused& refused, const char*& obstacle) const;
+  Error only_dearer(const Terms& terms, const Refused& refused) const;
   Async<const provider::Offer*> choose(const Wish& wish, Refused& refused, CancelToken token);  // one of refused.listed
   // acquire.cpp, replace.cpp: what `renting` becomes is in it
   Async<> plan(Renting& renting);

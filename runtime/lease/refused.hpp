@@ -21,6 +21,9 @@ namespace rille::lease {
 
 using provider::is_definitive;
 
+inline constexpr const char* price_jump = "price jump";  // code of the error where only dearer offers are left
+inline constexpr Micros jump_at = 2;   // times the price of the first
+
 // Of one lease: offers that have refused it and those that would for the same reason, which are not asked again; the
 // regions that had nothing left or took the last machine away, which are asked last; `last` of all those from which
 // that machine was. And the list that they were taken from, which serves for the next one, too.
@@ -33,6 +36,8 @@ struct Manager::Refused {
   using Names = std::set<std::pair<std::string, std::string>>;
   Names offers, regions, last;
   std::vector<Block> blocks;           // beyond the offer
+  Micros first_micros = 0;             // an hour of what would be taken if none had refused; 0: not known, or free
+  const provider::Offer* dearer = nullptr;  // the cheapest of those that are left, where all cost too much more
   Offers listed;                       // null: not asked for yet
   std::int64_t listed_us = 0;
 

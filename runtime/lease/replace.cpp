@@ -103,6 +103,8 @@ Async<> Manager::renew(Renting& renting, Replace request) {
     if (ever_lived) {  // it has just taken one away
       renting.refused.regions.emplace(lease->provider, lease->request.offer.region);
       renting.refused.last.emplace(lease->provider, lease->request.offer.id);
+      if (!request.options.as_object() || request.options.as_object()->empty())
+        renting.refused.first_micros = std::max<Micros>(0, lease->price_micros_per_hour);
     }
     RILLE_CO_CHECK(co_await plan(renting));
     renting.event("replace", renting.lease->to_value(now_us()));

@@ -132,12 +132,6 @@ bool within(const std::vector<std::string>& part, const std::vector<std::string>
   });
 }
 
-// Words after which it is another GPU than the one without them, or a part of it.
-bool is_other(const std::string& word) {
-  constexpr std::string_view others[] = {"Ti", "Super", "LAPTOP", "MOBILE", "MAX", "D", "MIG", "VGPU"};
-  return std::find(std::begin(others), std::end(others), word) != std::end(others);
-}
-
 // Drivers and clouds count in GB or GiB and keep some back; what differs by more is another GPU, or a slice.
 bool is_near(double bytes, double sold) {
   const auto near = [sold](double n) { return std::abs(n - sold) <= 0.09 * sold; };
@@ -159,7 +153,7 @@ int fit(const GpuFacts& row, const Words& asked, double bytes, std::string_view 
   if (bytes > 0 && !is_near(bytes, row.memory_bytes)) return 0;
   if (!less)
     for (const std::string& word : asked.words)
-      if (is_other(word)) return 0;
+      if (makes_another_gpu(word)) return 0;
   const int common = static_cast<int>(std::min(has.words.size(), asked.words.size()));
   return (less && more ? 1000 : 0) + 10 * common + (names_socket(name, row.socket) ? 1 : 0);
 }

@@ -84,13 +84,28 @@ std::string nearest_gpu(std::string_view asked) {
   return did_you_mean(model, models);
 }
 
+bool makes_another_gpu(std::string_view word) {
+  constexpr std::string_view others[] = {"TI", "SUPER", "LAPTOP", "MOBILE", "MAX", "D", "MIG", "VGPU"};
+  const auto same = [word](std::string_view other) {
+    return std::equal(word.begin(), word.end(), other.begin(), other.end(), [](char a, char b) {
+      return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 32) : a) == b;
+    });
+  };
+  return std::any_of(std::begin(others), std::end(others), same);
+}
+
 bool gpu_matches(std::string_view model, std::int64_t memory_bytes, std::string_view asked) {
-  const std::vector<std::string> has = words_of(model);
-  for (const std::string& word : words_of(asked)) {
-    if (is_filler(word) || std::find(has.begin(), has.end(), word) != has.end()) continue;
+  const std::vector<std::string> has = words_of(model), wanted = words_of(asked);
+  const auto among = [](const std::vector<std::string>& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  for (const std::string& word : wanted) {
+    if (is_filler(word) || among(has, word)) continue;
     if (!is_memory(word) || !is_size_of(word, memory_bytes)) return false;
   }
-  return true;
+  return std::none_of(has.begin(), has.end(), [&](const std::string& word) {
+    return makes_another_gpu(word) && !among(wanted, word);
+  });
 }
 
 }  // namespace rille::provider

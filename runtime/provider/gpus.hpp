@@ -11,8 +11,12 @@ namespace rille::provider {
 // The model as Rille shows it: "A100 80GB", "RTX 4090", "H100". Without the maker, the product line and the socket.
 std::string gpu_model(std::string_view name);
 
+// Words after which it is another GPU than the one without them, or a part of it: "Ti", "Super", "MIG". In any case.
+bool makes_another_gpu(std::string_view word);
+
 // Whether `asked` means this model. Every word of it has to be one of the model's, in any case and order; the memory of
-// one GPU counts as a word, too: "A100" and "A100-80GB" mean an "A100" with 80 GB, "A10" does not.
+// one GPU counts as a word, too: "A100" and "A100-80GB" mean an "A100" with 80 GB, "A10" does not. And what makes it
+// another GPU must be asked for: "A100" means no slice of one, "RTX 4070" no "RTX 4070 Ti".
 bool gpu_matches(std::string_view model, std::int64_t memory_bytes, std::string_view asked);
 
 // A model of gpu_facts.hpp whose name is near, for "did you mean". "" when `asked` is one of them, or near none.

@@ -124,7 +124,7 @@ TEST_CASE("a rent goes down the ranked list, with a new token for each offer") {
   CHECK(s.row(Manager::lease_id("r", "main/box#1")).state == "released");
 
   shop.tried.clear();
-  REQUIRE_FALSE(s.want(R"({"gpu": "any"})", "second").ok());
+  REQUIRE_FALSE(s.want(R"({"gpu": "any", "max_price": 5})", "second").ok());
   CHECK(shop.tried == Names{"t4", "a100", "h100"});
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("the list is asked for once, and a provider that is out of order holds
   broken.out_of_order = make_error(ErrorKind::network, "no route").with_retry();
   for (int i = 0; i < 6; ++i) {
     const std::string id = "n" + std::to_string(i);
-    shop.sell(id, "A100", 1, 1.0 + i, "region-" + std::to_string(i));
+    shop.sell(id, "A100", 1, 1.0 + 0.1 * i, "region-" + std::to_string(i));
     if (i < 5) shop.refuse(id, ErrorKind::capacity);
   }
   const Result<Lease> got = s.want(R"({"gpu": "A100"})");
@@ -179,6 +179,37 @@ TEST_CASE("where a region has nothing left, other regions come first") {
   CHECK(shop.tried == Names{"east-small", "west"});
 }
 
+TEST_CASE("a rent does not go on to what costs more than twice as much, unless max_price allows it") {
+  Street s;
+  Shop& shop = s.open("shop");
+  shop.sell("one", "T4", 1, 0.5, "east");
+  shop.sell("large", "T4", 1, 1.0, "west");
+  shop.sell("eight", "T4", 8, 8.0, "west");
+  shop.refuse("one", ErrorKind::capacity);
+  SECTION("what costs up to twice as much is taken") {
+    REQUIRE(s.want(R"({"gpu": "T4"})").ok());
+    CHECK(shop.tried == Names{"one", "large"});
+  }
+  SECTION("the error names what is left, and what takes it") {
+    shop.refuse("large", ErrorKind::capacity);
+    const Result<Lease> none = s.want(R"({"gpu": "T4"})");
+    REQUIRE_FALSE(none.ok());
+    CHECK(shop.tried == Names{"one", "large"});
+    CHECK(none.error().message == "large is refused");
+    CHECK(none.error().hint == "eight of shop at $8 an hour (8 T4) is left: max_price = 8.00 takes it");
+    shop.tried.clear();
+    REQUIRE(s.want(R"({"gpu": "T4", "max_price": 8})", "second").ok());
+    CHECK(shop.tried.back() == "eight");
+  }
+  SECTION("also where the cheap one was refused to another lease a moment ago") {
+    shop.refuse("large", ErrorKind::capacity);
+    REQUIRE_FALSE(s.want(R"({"gpu": "T4"})").ok());
+    shop.tried.clear();
+    REQUIRE_FALSE(s.want(R"({"gpu": "T4"})", "second").ok());
+    CHECK(shop.machines.empty());
+  }
+}
+
 TEST_CASE("a refusal blocks what it speaks of") {
   Street s;
   Shop &aws = s.open("aws"), &other = s.open("other");
@@ -188,7 +219,7 @@ TEST_CASE("a refusal blocks what it speaks of") {
     aws.sell("e-1", "A100", 1, 1.2, "east");
     aws.sell("e-h", "H100", 8, 1.3, "east");
     aws.sell("w-8", "A100", 8, 1.4, "west");
-    other.sell("o", "A100", 8, 9.0);
+    other.sell("o", "A100", 8, 1.9);
   };
   fill();
   SECTION("a quota: what is as large or larger, of that GPU, there") {

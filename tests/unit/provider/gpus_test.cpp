@@ -28,6 +28,15 @@ TEST_CASE("a model is meant by its words, not by a part of one") {
   CHECK(gpu_matches("RTX 4090", 24564 * mib, "4090"));
   CHECK_FALSE(gpu_matches("RTX 4090", 24564 * mib, "RTX 4080"));
   CHECK_FALSE(gpu_matches("L40S", 46068 * mib, "L4"));
+  CHECK_FALSE(gpu_matches("RTX 4070 Ti", 12282 * mib, "RTX 4070"));
+  CHECK(gpu_matches("RTX 4070 Ti", 12282 * mib, "4070 ti"));
+}
+
+TEST_CASE("a slice of a GPU is not that GPU") {
+  const std::string slice = gpu_model("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb");
+  CHECK_FALSE(gpu_matches(slice, 9856 * mib, "A100"));
+  CHECK_FALSE(gpu_matches(slice, 9856 * mib, "A100-80GB"));
+  CHECK(gpu_matches(slice, 9856 * mib, "A100-MIG-1g.10gb"));
 }
 
 TEST_CASE("a name that is nobody's has one that is near") {
