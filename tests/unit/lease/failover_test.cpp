@@ -196,7 +196,7 @@ TEST_CASE("a rent does not go on to what costs more than twice as much, unless m
     REQUIRE_FALSE(none.ok());
     CHECK(shop.tried == Names{"one", "large"});
     CHECK(none.error().message == "large is refused");
-    CHECK(none.error().hint == "eight of shop at $8 an hour (8 T4) is left: max_price = 8.00 takes it");
+    CHECK(none.error().hint == "eight of shop at $8.00 an hour (8 T4) is left: max_price = 8.00 takes it");
     shop.tried.clear();
     REQUIRE(s.want(R"({"gpu": "T4", "max_price": 8})", "second").ok());
     CHECK(shop.tried.back() == "eight");
