@@ -78,11 +78,18 @@ struct Rows {
   Rows from(int64_t row) const { return {data + row * stride * int64_t(size_bytes(dtype)), dtype, stride, columns}; }
 };
 
+// What lies behind a row is often the next head's, and wanted soon; rows are too far apart for the processor to guess.
+template <int writes> static inline void ask_behind(const Rows& rows, const char* row) {
+  const int64_t bytes = rows.columns * int64_t(size_bytes(rows.dtype));
+  for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + bytes + at, writes, 2);
+}
+
 // `count` rows as T, `ld` elements apart; zeros behind their columns, and in the rows from there to `padded`.
 template <class T> static void load_rows(const Rows& from, int64_t count, int64_t padded, T* to, int64_t ld) {
   for (int64_t r = 0; r < count; ++r) {
     const char* at = from.data + r * from.stride * int64_t(size_bytes(from.dtype));
     T* row = to + r * ld;
+    ask_behind<0>(from, at);
     if constexpr (sizeof(T) == 4)
       if (is_half(from.dtype)) widen_row(from.dtype, reinterpret_cast<const uint16_t*>(at), 1, row, from.columns);
     if (!is_half(from.dtype)) memcpy(row, at, size_t(from.columns) * sizeof(T));
@@ -95,6 +102,7 @@ template <class T> static void load_rows(const Rows& from, int64_t count, int64_
 template <class T> static void store_rows(const T* from, int64_t ld, int64_t count, const Rows& to) {
   for (int64_t r = 0; r < count; ++r) {
     char* at = to.data + r * to.stride * int64_t(size_bytes(to.dtype));
+    ask_behind<1>(to, at);
     if constexpr (sizeof(T) == 4)
       if (is_half(to.dtype)) narrow_row(to.dtype, from + r * ld, reinterpret_cast<uint16_t*>(at), 1, to.columns);
     if (!is_half(to.dtype)) memcpy(at, from + r * ld, size_t(to.columns) * sizeof(T));
