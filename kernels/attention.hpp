@@ -5,5 +5,5 @@
 
 #include "kernels/call.hpp"
 
-RILLE_KERNEL_WIDE(attention)       // in: q [b,h,t,d], k, v [b,h,s,d]; out: o [b,h,t,d], log-sum-exp [b,h,t]
-RILLE_KERNEL_WIDE(attention_grad)  // in: gradient of o, q, k, v, o, log-sum-exp; out: gradients of q, k, v
+RILLE_KERNEL(attention)       // in: q [b,h,t,d], k, v [b,h,s,d]; out: o [b,h,t,d], log-sum-exp [b,h,t]
+RILLE_KERNEL(attention_grad)  // in: gradient of o, q, k, v, o, log-sum-exp; out: gradients of q, k, v

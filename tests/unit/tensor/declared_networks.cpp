@@ -53,6 +53,10 @@ std::vector<Operation> networks() {
                {{dims({1, 2, 70, 4})}, {dims({1, 2, 70, 4})}, {dims({1, 2, 70, 4})}},
                [](auto& t) { return scaled_dot_product_attention(t[0], t[1], t[2], true); },
                [](auto& in) { return attention_of(in, 2, 70, 70, 4, true); }});
+  r.push_back({"attention causal, more keys than queries",   // of a second tile a part, of widths that are no vectors
+               {{dims({1, 1, 18, 6})}, {dims({1, 1, 69, 6})}, {dims({1, 1, 69, 6})}},
+               [](auto& t) { return scaled_dot_product_attention(t[0], t[1], t[2], true); },
+               [](auto& in) { return attention_of(in, 1, 18, 69, 6, true); }});
   r.push_back({"attention of one projection", {{dims({2, 3, 12})}},   // [b, t, 3 h d], h = 2, d = 2
                [](auto& t) -> Result<Tensor> {
                  auto parts = get(chunk(t[0], 3, 2));
