@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include <charconv>
 #include <cstdlib>
 
 namespace rille {
@@ -27,8 +28,9 @@ Digest digest_of(std::initializer_list<std::string_view> parts) {
   Sha256 hash;
   for (std::string_view part : parts) {
     char length[24];
-    auto end = fmt::format_to(length, "{}:", part.size());
-    hash.update({length, static_cast<std::size_t>(end - length)});
+    char* const end = std::to_chars(length, length + sizeof length - 1, part.size()).ptr;
+    *end = ':';
+    hash.update({length, static_cast<std::size_t>(end + 1 - length)});
     hash.update(part);
   }
   return hash.finish();
@@ -52,11 +54,11 @@ Digest sha256(std::string_view bytes) {
 
 std::string to_hex(const Digest& digest) {
   static constexpr char digits[] = "0123456789abcdef";
-  std::string out;
-  out.reserve(64);
+  std::string out(2 * digest.size(), '0');
+  char* to = out.data();
   for (std::uint8_t byte : digest) {
-    out += digits[byte >> 4];
-    out += digits[byte & 15];
+    *to++ = digits[byte >> 4];
+    *to++ = digits[byte & 15];
   }
   return out;
 }
@@ -67,9 +69,9 @@ std::string derive_uuid(std::initializer_list<std::string_view> parts) {
   Digest d = digest_of(parts);
   d[6] = static_cast<std::uint8_t>((d[6] & 0x0f) | 0x80);  // version 8, RFC 9562
   d[8] = static_cast<std::uint8_t>((d[8] & 0x3f) | 0x80);  // variant 10
-  std::string hex = to_hex(d).substr(0, 32);
-  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
-                     hex.substr(20, 12));
+  std::string out = to_hex(d).substr(0, 32);
+  for (const std::size_t at : {20, 16, 12, 8}) out.insert(at, 1, '-');
+  return out;
 }
 
 std::string derive_hex(std::initializer_list<std::string_view> parts, std::size_t chars) {

@@ -14,7 +14,11 @@ const Value& Value::operator[](std::string_view key) const {
 
 Value& Value::set(std::string key, Value value) {
   if (!as_object()) data_ = Object{};
-  as_object()->insert_or_assign(std::move(key), std::move(value));
+  Object& object = *as_object();
+  if (object.empty() || object.rbegin()->first < key)  // as where the keys are set in their order
+    object.emplace_hint(object.end(), std::move(key), std::move(value));
+  else
+    object.insert_or_assign(std::move(key), std::move(value));
   return *this;
 }
 

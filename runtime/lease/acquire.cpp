@@ -57,7 +57,8 @@ Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
   renting->event = std::move(event);
   renting->token = std::move(token);
   const Acquire& wanted = renting->request;
-  RILLE_CO_TRY(renting->lease, known(lease_id(wanted.fence.run, wanted.key)));
+  renting->id = lease_id(wanted.fence.run, wanted.key);
+  RILLE_CO_TRY(renting->lease, known(renting->id));
   RILLE_CO_TRY(const Stand stand, stand_of(renting->lease.get()));
   if (stand == Stand::moves) {
     Replace moved;
@@ -82,7 +83,7 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   const std::int64_t now = now_us();
   auto drafted = std::make_shared<Lease>();
   Lease& lease = *drafted;
-  lease.id = before ? before->id : lease_id(request.fence.run, request.key);
+  lease.id = before ? before->id : renting.id;
   lease.run = request.fence.run;
   lease.name = request.name;
   lease.scope = request.scope;
@@ -127,16 +128,20 @@ Async<> Manager::plan(Renting& renting) {
   const Shared planned = draft(renting, *wish, *offer);
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
   const std::int64_t skew_us = provider::skew_of(provider);
-  store::Journal::Write write = [planned, owner, skew_us, wish, most = renting.request.leases_max, teardown_ms,
-                                 until = planned->expires_us, install = install_](store::Db& db) -> Result<> {
+  const auto bear_end = [skew_us, install = install_](Lease& l) {
+    l.tag = l.request.tag = tag_of(install, l);
+    l.request.expires_wall_us = l.expires_us + skew_us;  // read by the provider's clock
+  };
+  bear_end(*planned);
+  store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms, bear_end,
+                                 until = planned->expires_us, texts = texts_of(*planned)](store::Db& db) -> Result<> {
     Lease& l = *planned;
-    l.expires_us = until;  // the journal may try a write twice
+    const std::int64_t before_us = std::exchange(l.expires_us, until);  // the journal may try a write twice
     l.tenures.clear();
     if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
     RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us));
-    l.tag = l.request.tag = tag_of(install, l);
-    l.request.expires_wall_us = l.expires_us + skew_us;  // read by the provider's clock
-    RILLE_CHECK(write_lease(db, l));
+    if (l.expires_us != before_us) bear_end(l);
+    RILLE_CHECK(l.expires_us == until ? write_lease(db, l, texts) : write_lease(db, l));
     return record_owner(db, l, owner);
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), renting.request.fence));

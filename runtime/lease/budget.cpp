@@ -106,23 +106,27 @@ Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, co
   };
   std::string tag;
   Micros month = -1;
+  bool limits_there = true;            // few homes have one: a statement less for each rent
   // Its own, and those of the runs that it is a part of.
   for (std::string id = run, parent; out.empty() || !id.empty(); id = std::exchange(parent, "")) {
     Money m;
     m.scope = out.empty() ? "run" : "run:" + id;
     m.name = out.empty() ? "the run's budget" : "the budget of its parent " + id;
-    RILLE_CHECK(db.query("SELECT budget_micros,month_micros,tag,parent FROM runs WHERE id=?", {id},
+    RILLE_CHECK(db.query("SELECT budget_micros,month_micros,tag,parent,EXISTS(SELECT 1 FROM budgets) FROM runs "
+                         "WHERE id=?", {id},
                          [&](const store::Row& row) {
                            if (!row.null(0)) m.limit = row.integer(0);
                            if (!row.null(1)) month = month < 0 ? row.integer(1) : std::min(month, row.integer(1));
                            if (out.empty()) tag = row.text(2);
                            parent = row.text(3);
+                           limits_there = row.integer(4) != 0;
                          }));
     const bool counts = m.limit >= 0 || (out.empty() && own);
     if (counts) RILLE_CHECK(add(m, tally_of_family(id)));
     if (counts || out.empty()) out.push_back(std::move(m));
   }
-  RILLE_TRY(std::vector<Limited> limits, read_limits(db));
+  std::vector<Limited> limits;
+  if (limits_there) { RILLE_TRY(limits, read_limits(db)); }
   for (Limited& l : limits) {
     if (l.money.scope == "month") month = month < 0 ? l.money.limit : std::min(month, l.money.limit);
     else if (l.money.scope == "tag:" + tag) out.push_back(std::move(l.money));

@@ -99,26 +99,28 @@ std::int64_t Tenure::idle_us(std::int64_t now_us) const {
 
 Value Tenure::to_value(std::int64_t now_us) const {
   auto seconds = [](std::int64_t us) { return static_cast<double>(us) / 1e6; };
-  Value v;
-  v.set("generation", generation).set("machine", machine_id).set("provider", provider).set("region", region);
-  v.set("from", format_utc(from_us)).set("seconds", seconds(lived_us(now_us)));
-  if (to_us) v.set("to", format_utc(to_us));
-  v.set("starting_seconds", seconds(starting_us(now_us))).set("idle_seconds", seconds(idle_us(now_us)));
-  v.set("cost_micros", cost(now_us)).set("reconciled", reconciled());
-  if (!reconciled()) {
-    const std::int64_t end = end_of(*this, now_us);
-    v.set("machine_micros", machine_cost(*this, end)).set("disk_micros", disk_cost(*this, end));
-  }
+  const std::int64_t end = end_of(*this, now_us);
+  const bool estimated = !reconciled();
+  Value v;  // in the order of the keys: see Value::set
+  v.set("cost_micros", cost(now_us));
+  if (estimated) v.set("disk_micros", disk_cost(*this, end));
+  v.set("from", format_utc(from_us)).set("generation", generation).set("idle_seconds", seconds(idle_us(now_us)));
+  v.set("machine", machine_id);
+  if (estimated) v.set("machine_micros", machine_cost(*this, end));
+  v.set("provider", provider).set("reconciled", !estimated).set("region", region);
+  v.set("seconds", seconds(lived_us(now_us)));
   Value::Array pieces;
   for (const Segment& s : segments) {
     Value piece;
-    piece.set("part", s.part).set("from", format_utc(s.from_us));
-    if (s.to_us) piece.set("to", format_utc(s.to_us));
     if (s.amount) piece.set("amount_micros", *s.amount);
-    else if (s.micros_per_hour >= 0) piece.set("micros_per_hour", s.micros_per_hour);
+    piece.set("from", format_utc(s.from_us));
+    if (!s.amount && s.micros_per_hour >= 0) piece.set("micros_per_hour", s.micros_per_hour);
+    piece.set("part", s.part);
+    if (s.to_us) piece.set("to", format_utc(s.to_us));
     pieces.push_back(std::move(piece));
   }
-  v.set("segments", std::move(pieces));
+  v.set("segments", std::move(pieces)).set("starting_seconds", seconds(starting_us(now_us)));
+  if (to_us) v.set("to", format_utc(to_us));
   return v;
 }
 

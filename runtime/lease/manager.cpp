@@ -44,28 +44,25 @@ Micros Lease::committed_micros(std::int64_t now_us) const {
 }
 
 Value Lease::to_value(std::int64_t now_us) const {
-  Value v;
-  v.set("id", id)
-      .set("run", run)
-      .set("name", name)
-      .set("provider", provider)
-      .set("state", state)
-      .set("generation", generation);
-  v.set("machine", machine_id).set("created", format_utc(created_us)).set("expires", format_utc(expires_us));
-  if (price_micros_per_hour >= 0) v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
-  v.set("spent", static_cast<double>(spent_micros(now_us)) / 1e6);
+  Value v;  // in the order of the keys: see Value::set
+  if (state == "resizing" && change) v.set("becomes", provider::type_of(change->offer));
+  v.set("created", format_utc(created_us));
+  if (detached) v.set("detached", true);
   if (disk_micros_per_hour > 0) v.set("disk_price_per_hour", static_cast<double>(disk_micros_per_hour) / 1e6);
-  v.set("reserved", static_cast<double>(billable() ? reserved_micros : 0) / 1e6);
+  if (!error.empty()) v.set("error", error);
+  v.set("expires", format_utc(expires_us)).set("generation", generation).set("id", id).set("machine", machine_id);
   Value::Array held;
   for (const Tenure& t : tenures) held.push_back(t.to_value(now_us));
   if (!held.empty()) v.set("machines", std::move(held));
-  if (!run_tag.empty()) v.set("tag", run_tag);
-  if (!replacing.empty()) v.set("replacing", replacing);
-  if (state == "resizing" && change) v.set("becomes", provider::type_of(change->offer));
+  v.set("name", name);
   if (taken_us > now_us && state == "live") v.set("preempting", format_utc(taken_us));
+  if (price_micros_per_hour >= 0) v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  v.set("provider", provider);
   if (released_us) v.set("released", format_utc(released_us));
-  if (detached) v.set("detached", true);
-  if (!error.empty()) v.set("error", error);
+  if (!replacing.empty()) v.set("replacing", replacing);
+  v.set("reserved", static_cast<double>(billable() ? reserved_micros : 0) / 1e6).set("run", run);
+  v.set("spent", static_cast<double>(spent_micros(now_us)) / 1e6).set("state", state);
+  if (!run_tag.empty()) v.set("tag", run_tag);
   return v;
 }
 
@@ -100,7 +97,7 @@ Result<std::vector<Lease>> Manager::of_run(const std::string& run) const {
 
 Result<std::vector<Lease>> Manager::all(bool with_released) const {
   return read_leases(journal_.reader(),
-                     with_released ? "ORDER BY created_us" : "WHERE state<>'released' ORDER BY created_us",
+                     with_released ? "ORDER BY created_us" : "WHERE open IS NOT NULL ORDER BY created_us",
                      {});
 }
 
@@ -161,7 +158,7 @@ Async<std::int64_t> Manager::reconcile(CancelToken token) {
 
 Result<bool> Manager::any_open() const {
   bool open = false;
-  RILLE_CHECK(journal_.reader().query("SELECT 1 FROM leases WHERE state<>'released' LIMIT 1", {},
+  RILLE_CHECK(journal_.reader().query("SELECT 1 FROM leases WHERE open IS NOT NULL LIMIT 1", {},
                                       [&](const store::Row&) { open = true; }));
   return open;
 }
@@ -174,7 +171,9 @@ Async<> Manager::pause(std::int64_t ms, CancelToken token) {
 // Compare and set; see rows.hpp for the error of a lost race. Until it is over the lease is the journal's alone.
 Async<> Manager::save(Shared lease, store::Fence fence) {
   const bool fenced = covers(fence, *lease);
-  store::Journal::Write write = [lease, fenced](store::Db& db) { return write_lease(db, *lease, fenced); };
+  store::Journal::Write write = [lease, fenced, texts = texts_of(*lease)](store::Db& db) {
+    return write_lease(db, *lease, texts, fenced);
+  };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));
   lease->seen.state = lease->state;
   lease->seen.generation = lease->generation;

@@ -87,6 +87,7 @@ struct Manager::Recent {
 struct Manager::Renting {
   Renting() = default;                 // not an aggregate: see loop/task.hpp
   Acquire request;
+  std::string id;                      // of its lease
   Event event;
   CancelToken token;
   Refused refused;

@@ -141,17 +141,16 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
 namespace {
 
 // A live machine ends without a look at its request: its place is in the ledger, too. All else is read whole, since it
-// may be written whole: none is given.
-Result<std::optional<Lease>> read_to_end(store::Db& db, const std::string& id) {
-  RILLE_TRY(std::optional<Lease> found, read_brief(db, id));
-  if (!found || found->state != "live") return std::optional<Lease>();
-  const Lease& l = *found;
+// may be written whole: it is not given.
+Result<bool> read_to_end(store::Db& db, const std::string& id, Lease& l) {
+  RILLE_TRY(const bool there, read_brief(db, id, l));
+  if (!there || l.state != "live") return false;
   const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
   const auto its = std::find_if(l.tenures.begin(), l.tenures.end(), is_its);
-  if (its == l.tenures.end()) return std::optional<Lease>();
-  found->request.offer.region = its->region;
-  found->request.offer.billing = its->billing;
-  return found;
+  if (its == l.tenures.end()) return false;
+  l.request.offer.region = its->region;
+  l.request.offer.billing = its->billing;
+  return true;
 }
 
 }  // namespace
@@ -161,14 +160,15 @@ Result<std::optional<Lease>> read_to_end(store::Db& db, const std::string& id) {
 Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) {
   const auto taken = std::make_shared<std::optional<Lease>>();
   store::Journal::Write write = [taken, id = std::move(id)](store::Db& db) -> Result<> {
-    taken->reset();  // the journal may try a write twice
-    RILLE_TRY(std::optional<Lease> found, read_to_end(db, id));
-    if (!found) return {};
-    found->state = "releasing";
-    found->replacing.clear();  // if it was about to be given another machine: no more
-    RILLE_CHECK(write_ending(db, *found));
-    *taken = std::move(found);
-    return {};
+    Lease& lease = taken->emplace();  // the journal may try a write twice
+    RILLE_TRY(const bool found, read_to_end(db, id, lease));
+    if (!found) {
+      taken->reset();
+      return {};
+    }
+    lease.state = "releasing";
+    lease.replacing.clear();  // if it was about to be given another machine: no more
+    return write_ending(db, lease);
   };
   const Result<> written = co_await journal_.commit(std::move(write), std::move(fence));
   if (!written || !*taken) co_return Shared();
@@ -179,9 +179,10 @@ Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) 
 }
 
 Result<Manager::Shared> Manager::find_to_end(const std::string& id) const {
-  RILLE_TRY(std::optional<Lease> found, read_to_end(journal_.reader(), id));
+  const auto lease = std::make_shared<Lease>();
+  RILLE_TRY(const bool found, read_to_end(journal_.reader(), id, *lease));
   if (!found) return known(id);
-  return std::make_shared<Lease>(std::move(*found));
+  return lease;
 }
 
 Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence) {

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include "runtime/lease/tally.hpp"
+#include "runtime/provider/texts.hpp"
 
 namespace rille::lease {
 
 namespace {
 
 // The first 28 columns of both queries; those that a brief one leaves empty are not read here.
-Lease brief_of(const store::Row& row) {
-  Lease l;
+void read_into(Lease& l, const store::Row& row) {
   l.id = row.text(0);
   l.run = row.text(1);
   l.name = row.text(2);
@@ -38,7 +38,6 @@ Lease brief_of(const store::Row& row) {
   l.replacing = row.text(25);
   l.run_tag = row.text(26);
   l.taken_us = row.null(27) ? 0 : row.integer(27);
-  return l;
 }
 
 }  // namespace
@@ -57,7 +56,8 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
       "(SELECT deadline_us FROM notices n WHERE n.lease=leases.id AND n.generation=leases.generation) FROM leases ";
   const std::string sql = std::string(columns).append(where);
   RILLE_CHECK(db.query(sql, values, [&](const store::Row& row) {
-    Lease l = brief_of(row);
+    Lease& l = out.emplace_back();
+    read_into(l, row);
     auto read = [&](int column, auto from_value, auto store) {
       Result<Value> v = Value::from_json(row.text(column));
       auto typed = v ? from_value(*v) : decltype(from_value(*v))(v.error());
@@ -74,7 +74,6 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
     auto as_it_is = [](const Value& v) { return Result<Value>(v); };
     read(21, as_it_is, [&](Value v) { l.options = std::move(v); });
     if (!row.null(10)) read(10, provider::Machine::from_value, [&](provider::Machine m) { l.machine = std::move(m); });
-    out.push_back(std::move(l));
   }));
   if (!parsed) return std::move(parsed).error();
   for (Lease& l : out) {
@@ -83,16 +82,19 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
   return out;
 }
 
-Result<std::optional<Lease>> read_brief(store::Db& db, const std::string& id) {
-  std::optional<Lease> out;
+Result<bool> read_brief(store::Db& db, const std::string& id, Lease& into) {
+  bool there = false;
   RILLE_CHECK(db.query(
       "SELECT l.id,l.run,l.name,'',l.generation,l.provider,l.state,NULL,'',l.tag,NULL,l.machine_id,"
       "l.price_micros_per_hour,l.created_us,l.send_by_us,l.live_us,l.expires_us,l.released_us,l.detached,l.error,"
       "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,NULL "
       "FROM leases l JOIN runs r ON r.id=l.run WHERE l.id=?", {id},
-      [&out](const store::Row& row) { out = brief_of(row); }));
-  if (out) { RILLE_TRY(out->tenures, read_tenures(db, id)); }
-  return out;
+      [&](const store::Row& row) {
+        there = true;
+        read_into(into, row);
+      }));
+  if (there) { RILLE_TRY(into.tenures, read_tenures(db, id)); }
+  return there;
 }
 
 namespace {
@@ -128,33 +130,47 @@ Error unwritten(const Lease& l) {
   return make_error(ErrorKind::internal, fmt::format("the row of lease '{}' ({}) could not be written", l.name, l.id));
 }
 
+// Of the same generation only what moves, but for a change of type: that moves the request, the price and the
+// reservation, too.
+bool is_whole(const Lease& l) {
+  return l.seen.state.empty() || l.seen.generation != l.generation || l.change || l.seen.state == "resizing";
+}
+
+// The answer to the create call.
+bool is_answered(const Lease& l) { return l.machine && l.state == "live" && l.seen.state != "live"; }
+
+std::string request_of(const Lease& l) {
+  if (!l.change) return provider::text_of(l.request);
+  return l.request.to_value().set("change", l.change->to_value()).to_json();
+}
+
 // What it asks for stays as it is until its next generation, or a change of type.
-Result<> write_request(store::Db& db, const Lease& l, bool first) {
-  Value asked = l.request.to_value();
-  if (l.change) asked.set("change", l.change->to_value());
-  const std::string request = asked.to_json(), options = l.options.to_json();
+Result<> write_request(store::Db& db, const Lease& l, const RowTexts& texts, bool first) {
   if (first)
-    return db.run("INSERT INTO requests(lease,request,options) VALUES(last_insert_rowid(),?,?)", {request, options});
+    return db.run("INSERT INTO requests(lease,request,options) VALUES(last_insert_rowid(),?,?)",
+                  {texts.request, texts.options});
   RILLE_CHECK(db.run("UPDATE requests SET request=?2,options=?3 WHERE lease=(SELECT number FROM leases WHERE id=?1)",
-                     {l.id, request, options}));
+                     {l.id, texts.request, texts.options}));
   if (db.changes() != 1) return unwritten(l);
   return {};
 }
 
-Result<> write_generation(store::Db& db, const Lease& l) {
-  const std::string machine = l.machine ? l.machine->to_value().to_json() : std::string();
+// 1, or null: see the table.
+store::SqlValue open_of(const Lease& l) { return l.billable() ? store::SqlValue(std::int64_t{1}) : store::SqlValue(); }
+
+Result<> write_generation(store::Db& db, const Lease& l, const RowTexts& texts) {
   const bool first = l.seen.state.empty();
   if (!first) RILLE_CHECK(check_seen(db, l));
   constexpr const char* add =
       "INSERT OR IGNORE INTO leases(id,run,name,scope,generation,provider,state,token,tag,machine,machine_id,"
       "price_micros_per_hour,created_us,send_by_us,live_us,expires_us,released_us,detached,error,"
-      "cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
-      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+      "cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing,open) "
+      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   constexpr const char* renew =
       "UPDATE leases SET run=?2,name=?3,scope=?4,generation=?5,provider=?6,state=?7,token=?8,tag=?9,machine=?10,"
       "machine_id=?11,price_micros_per_hour=?12,created_us=?13,send_by_us=?14,live_us=?15,expires_us=?16,"
       "released_us=?17,detached=?18,error=?19,cap_micros_per_hour=?20,disk_micros_per_hour=?21,reserved_micros=?22,"
-      "replacing=?23 WHERE id=?1";
+      "replacing=?23,open=?24 WHERE id=?1";
   RILLE_CHECK(db.run(first ? add : renew, {l.id,
                                            l.run,
                                            l.name,
@@ -164,7 +180,7 @@ Result<> write_generation(store::Db& db, const Lease& l) {
                                            l.state,
                                            l.token,
                                            l.tag,
-                                           or_null(machine),
+                                           or_null(texts.machine),
                                            or_null(l.machine_id),
                                            l.price_micros_per_hour,
                                            l.created_us,
@@ -177,23 +193,28 @@ Result<> write_generation(store::Db& db, const Lease& l) {
                                            l.cap_micros_per_hour,
                                            l.disk_micros_per_hour,
                                            l.reserved_micros,
-                                           or_null(l.replacing)}));
-  if (db.changes() == 1) return write_request(db, l, first);
+                                           or_null(l.replacing),
+                                           open_of(l)}));
+  if (db.changes() == 1) return write_request(db, l, texts, first);
   RILLE_CHECK(check_seen(db, l));
   return unwritten(l);
 }
 
 // The journal compares a fence once for many rows of a transaction; to look up the epoch is a fifth of a move's time.
-Result<> write_move(store::Db& db, const Lease& l, bool fenced) {
-  const bool answered = l.machine && l.state == "live" && l.seen.state != "live";
-  const std::string machine = answered ? l.machine->to_value().to_json() : std::string();
-  RILLE_CHECK(db.run(
+// `open` is written only where it changes, for its index would be written, too.
+Result<> write_move(store::Db& db, const Lease& l, const RowTexts& texts, bool fenced) {
+  constexpr const char* move =
       "UPDATE leases SET state=?5,machine=COALESCE(?6,machine),machine_id=?7,send_by_us=?8,live_us=?9,expires_us=?10,"
-      "released_us=?11,detached=?12,error=?13,replacing=?14 WHERE id=?1 AND state=?2 AND generation=?3 AND "
-      "(?4 IS NULL OR (SELECT epoch FROM runs WHERE runs.id=leases.run)=?4)",
-      {l.id, l.seen.state, l.seen.generation, fenced ? store::SqlValue() : l.seen.epoch, l.state, or_null(machine),
-       or_null(l.machine_id), or_null(l.send_by_us), or_null(l.live_us), l.expires_us, or_null(l.released_us),
-       std::int64_t{l.detached}, or_null(l.error), or_null(l.replacing)}));
+      "released_us=?11,detached=?12,error=?13,replacing=?14{} WHERE id=?1 AND state=?2 AND generation=?3{} AND "
+      "(?4 IS NULL OR (SELECT epoch FROM runs WHERE runs.id=leases.run)=?4)";
+  static const std::string stays = fmt::format(move, "", " AND open IS ?15");
+  static const std::string changes = fmt::format(move, ",open=?15", "");
+  const bool was_open = l.seen.state != "released";
+  RILLE_CHECK(db.run(was_open == l.billable() ? stays : changes,
+                     {l.id, l.seen.state, l.seen.generation, fenced ? store::SqlValue() : l.seen.epoch, l.state,
+                      or_null(texts.machine), or_null(l.machine_id), or_null(l.send_by_us), or_null(l.live_us),
+                      l.expires_us, or_null(l.released_us), std::int64_t{l.detached}, or_null(l.error),
+                      or_null(l.replacing), open_of(l)}));
   if (db.changes() == 1) return {};
   RILLE_CHECK(check_seen(db, l));
   return unwritten(l);
@@ -215,11 +236,19 @@ bool is_lost(const Error& e) { return e.kind == ErrorKind::state; }
 
 bool covers(const store::Fence& fence, const Lease& l) { return fence.run == l.run && fence.epoch == l.seen.epoch; }
 
-Result<> write_lease(store::Db& db, const Lease& l, bool fenced) {
-  // A change of type moves the request, the price and the reservation, too.
-  const bool whole = l.seen.generation != l.generation || l.change || l.seen.state == "resizing";
-  if (l.seen.state.empty() || whole) RILLE_CHECK(write_generation(db, l));
-  else RILLE_CHECK(write_move(db, l, fenced));
+RowTexts texts_of(const Lease& l) {
+  const bool whole = is_whole(l);
+  RowTexts texts;
+  if (whole) texts.request = request_of(l), texts.options = l.options.to_json();
+  if (l.machine && (whole || is_answered(l))) texts.machine = provider::text_of(*l.machine);
+  return texts;
+}
+
+Result<> write_lease(store::Db& db, const Lease& l, bool fenced) { return write_lease(db, l, texts_of(l), fenced); }
+
+Result<> write_lease(store::Db& db, const Lease& l, const RowTexts& texts, bool fenced) {
+  if (is_whole(l)) RILLE_CHECK(write_generation(db, l, texts));
+  else RILLE_CHECK(write_move(db, l, texts, fenced));
   return record_tenure(db, l);
 }
 

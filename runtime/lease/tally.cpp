@@ -21,7 +21,7 @@ namespace {
 // cap, and at one price: of one that became another type, both may count for longer than was reserved. Most are such,
 // and need not be read one by one. ?3 is now.
 constexpr const char* within_reservation =
-    "(state<>'released' AND generation=1 AND expires_us>=?3 AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
+    "(open IS NOT NULL AND generation=1 AND expires_us>=?3 AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
     "s.lease=leases.id AND s.part<>'disk' AND (s.amount_micros IS NOT NULL OR "
     "s.micros_per_hour>leases.cap_micros_per_hour)) AND (SELECT COUNT(*) FROM segments s WHERE s.lease=leases.id AND "
     "s.part<>'disk')<=1)";

@@ -241,8 +241,9 @@ Timer::~Timer() {
 
 Async<> sleep_for(Loop& loop, std::int64_t ms, CancelToken token) {
   Future<Result<>> done(loop);
-  auto registration = token.on_cancel([done](const Error& why) { done.set(why); });
-  Timer timer(loop, ms, [done] { done.set(success()); });
+  // Both end before it does. A copy of it in each would be an allocation in each.
+  auto registration = token.on_cancel([&done](const Error& why) { done.set(why); });
+  Timer timer(loop, ms, [&done] { done.set(success()); });
   co_return co_await done;
 }
 

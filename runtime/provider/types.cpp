@@ -6,6 +6,9 @@
 #include <array>
 #include <cmath>
 
+#include "runtime/base/object_text.hpp"
+#include "runtime/provider/texts.hpp"
+
 namespace rille::provider {
 
 namespace {
@@ -25,7 +28,74 @@ struct Reserved {
 constexpr Reserved reserved[] = {
     {"reserved_1y_micros_per_hour", "reserved_1y_price_per_hour", &Offer::reserved_1y_micros_per_hour},
     {"reserved_3y_micros_per_hour", "reserved_3y_price_per_hour", &Offer::reserved_3y_micros_per_hour}};
+
+// Each as a Value, or as its text at once. The keys are in their order: the text's are to be, and a Value takes a key
+// that comes last more quickly.
+template <class Object>
+Object as(const Billing& b) {
+  Object out;
+  out.set("from_live", b.from_live).set("minimum_micros", b.minimum_micros).set("minimum_s", b.minimum_s);
+  out.set("unit_s", b.unit_s);
+  return out;
+}
+
+template <class Object>
+Object as(const Offer& o) {
+  Object out;
+  const auto word = [&out](const char* key, const std::string& text) {
+    if (!text.empty()) out.set(key, text);
+  };
+  if (o.billing != Billing()) out.set("billing", as<Object>(o.billing));
+  if (!o.compliance.empty()) out.set("compliance", Value::Array(o.compliance.begin(), o.compliance.end()));
+  word("cuda_max", o.cuda_max);
+  if (o.currency != "USD") out.set("currency", o.currency);
+  if (o.disk_bytes_max) out.set("disk_bytes_max", o.disk_bytes_max);
+  word("disk_kind", o.disk_kind);
+  if (o.disk_bytes_max) out.set("disk_micros_per_gb_hour", o.disk_micros_per_gb_hour);
+  word("driver", o.driver);
+  out.set("gpu", o.gpu).set("gpu_count", o.gpu_count).set("gpu_memory_bytes", o.gpu_memory_bytes);
+  word("gpu_vendor", o.gpu_vendor);
+  out.set("id", o.id);
+  word("interconnect", o.interconnect);
+  out.set("memory_bytes", o.memory_bytes);
+  if (o.network_gbps > 0) out.set("network_gbps", o.network_gbps);
+  out.set("price_micros_per_hour", o.price_micros_per_hour).set("provider", o.provider);
+  word("rdma", o.rdma);
+  out.set("region", o.region);
+  for (const Reserved& r : reserved)
+    if (o.*r.field >= 0) out.set(r.inner, o.*r.field);
+  out.set("spot", o.spot).set("vcpus", o.vcpus);
+  return out;
+}
+
+template <class Object>
+Object as(const CreateRequest& r) {
+  Object out;
+  if (r.cap_micros_per_hour) out.set("cap_micros_per_hour", r.cap_micros_per_hour);
+  out.set("disk_bytes", r.disk_bytes).set("expires_wall_us", r.expires_wall_us);
+  if (!r.extra.is_null()) out.set("extra", r.extra);
+  out.set("hold_ms", r.hold_ms);
+  if (r.idle_after_ms) out.set("idle_after_ms", r.idle_after_ms).set("idle_below", r.idle_below);
+  out.set("offer", as<Object>(r.offer)).set("orphan_after_ms", r.orphan_after_ms);
+  out.set("tag", r.tag).set("token", r.token);
+  return out;
+}
+
+template <class Object>
+Object as(const Machine& m) {
+  Object out;
+  out.set("channel", m.channel.to_value()).set("created_wall_us", m.created_wall_us);
+  if (!m.details.is_null()) out.set("details", m.details);
+  out.set("expires_wall_us", m.expires_wall_us).set("id", m.id);
+  if (m.notice_wall_us) out.set("notice_wall_us", m.notice_wall_us);
+  if (m.price_micros_per_hour >= 0) out.set("price_micros_per_hour", m.price_micros_per_hour);
+  out.set("state", to_string(m.state)).set("tag", m.tag);
+  return out;
+}
 }  // namespace
+
+std::string text_of(const CreateRequest& request) { return as<ObjectText>(request).take(); }
+std::string text_of(const Machine& machine) { return as<ObjectText>(machine).take(); }
 
 double rate_of(std::string_view currency, const Rates& rates) {
   if (currency == "USD") return 1;
@@ -43,12 +113,7 @@ Micros convert(Micros amount, double rate) {
 std::string_view to_string(DeadMan who) { return dead_men[static_cast<std::size_t>(who)]; }
 std::string_view to_string(MachineState state) { return states[static_cast<std::size_t>(state)]; }
 
-Value Billing::to_value() const {
-  Value out;
-  out.set("unit_s", unit_s).set("minimum_s", minimum_s).set("minimum_micros", minimum_micros);
-  out.set("from_live", from_live);
-  return out;
-}
+Value Billing::to_value() const { return as<Value>(*this); }
 
 Billing Billing::from_value(const Value& v) {
   Billing out;
@@ -59,22 +124,7 @@ Billing Billing::from_value(const Value& v) {
   return out;
 }
 
-Value Offer::to_value() const {
-  Value out;
-  out.set("provider", provider).set("id", id).set("gpu", gpu).set("gpu_count", gpu_count);
-  out.set("gpu_memory_bytes", gpu_memory_bytes).set("vcpus", vcpus).set("memory_bytes", memory_bytes);
-  out.set("region", region).set("spot", spot).set("price_micros_per_hour", price_micros_per_hour);
-  if (currency != "USD") out.set("currency", currency);
-  for (const Reserved& r : reserved)
-    if (this->*r.field >= 0) out.set(r.inner, this->*r.field);
-  if (billing != Billing()) out.set("billing", billing.to_value());
-  if (disk_bytes_max) out.set("disk_bytes_max", disk_bytes_max).set("disk_micros_per_gb_hour", disk_micros_per_gb_hour);
-  for (const auto& [name, field] : words)
-    if (!(this->*field).empty()) out.set(name, this->*field);
-  if (network_gbps > 0) out.set("network_gbps", network_gbps);
-  if (!compliance.empty()) out.set("compliance", Value::Array(compliance.begin(), compliance.end()));
-  return out;
-}
+Value Offer::to_value() const { return as<Value>(*this); }
 
 Micros Offer::in_dollars(Micros amount, const Rates& rates) const { return convert(amount, rate_of(currency, rates)); }
 
@@ -145,15 +195,7 @@ Result<Traits> read_traits(const Value& v, Traits otherwise) {
   return t;
 }
 
-Value CreateRequest::to_value() const {
-  Value out;
-  out.set("offer", offer.to_value()).set("tag", tag).set("token", token).set("expires_wall_us", expires_wall_us);
-  out.set("orphan_after_ms", orphan_after_ms).set("hold_ms", hold_ms).set("disk_bytes", disk_bytes);
-  if (idle_after_ms) out.set("idle_after_ms", idle_after_ms).set("idle_below", idle_below);
-  if (cap_micros_per_hour) out.set("cap_micros_per_hour", cap_micros_per_hour);
-  if (!extra.is_null()) out.set("extra", extra);
-  return out;
-}
+Value CreateRequest::to_value() const { return as<Value>(*this); }
 
 Result<CreateRequest> CreateRequest::from_value(const Value& v) {
   CreateRequest out;
@@ -178,15 +220,7 @@ void CreateRequest::tell_end(Value& instance_file) const {
   if (idle_after_ms) instance_file.set("idle_after_ms", idle_after_ms).set("idle_below", idle_below);
 }
 
-Value Machine::to_value() const {
-  Value out;
-  out.set("id", id).set("state", to_string(state)).set("tag", tag).set("created_wall_us", created_wall_us);
-  out.set("expires_wall_us", expires_wall_us).set("channel", channel.to_value());
-  if (!details.is_null()) out.set("details", details);
-  if (notice_wall_us) out.set("notice_wall_us", notice_wall_us);
-  if (price_micros_per_hour >= 0) out.set("price_micros_per_hour", price_micros_per_hour);
-  return out;
-}
+Value Machine::to_value() const { return as<Value>(*this); }
 
 Result<Machine> Machine::from_value(const Value& v) {
   Machine out;

@@ -69,10 +69,12 @@ CREATE TABLE leases (
   released_us INTEGER, detached INTEGER NOT NULL DEFAULT 0, error TEXT,
   cap_micros_per_hour INTEGER NOT NULL, disk_micros_per_hour INTEGER NOT NULL,
   reserved_micros INTEGER NOT NULL,  -- what this generation may cost until its end
-  replacing TEXT                     -- why this generation is given up for another; null: it is not
+  replacing TEXT,                    -- why this generation is given up for another; null: it is not
+  open INTEGER,                      -- 1 until it is released. By the state itself each move would change the index
+  CHECK ((open IS 1) = (state<>'released'))
 ) STRICT;
 CREATE INDEX leases_by_run ON leases(run);
-CREATE INDEX leases_open ON leases(state) WHERE state<>'released';  -- whether anything is rented at all
+CREATE INDEX leases_open ON leases(open) WHERE open IS NOT NULL;  -- whether anything is rented at all
 
 -- What a lease asks for, in its newest generation. A table of its own, for a lease that moves is written anew, and this
 -- is most of it. lease is the lease's number.

@@ -1,9 +1,12 @@
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <ctime>
 #include <limits>
+#include <random>
 
 #include "runtime/base/base64.hpp"
 #include "runtime/base/id.hpp"
+#include "runtime/base/object_text.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/base/value.hpp"
@@ -92,6 +95,8 @@ TEST_CASE("durations, sizes and money") {
 
 TEST_CASE("digests match known answers") {
   CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(derive_uuid({"a", "bc"}) == "5310a587-8878-8ab2-9d5a-d7c3f8503582");
+  CHECK(derive_hex({"a", "bc"}, 12) == "5310a5878878");
   CHECK(derive_uuid({"a", "bc"}) != derive_uuid({"ab", "c"}));
   CHECK(derive_uuid({"a"}) == derive_uuid({"a"}));
   CHECK(derive_uuid({"a"})[14] == '8');
@@ -107,4 +112,42 @@ TEST_CASE("digests match known answers") {
 TEST_CASE("did you mean finds one near word") {
   CHECK(did_you_mean("stpes", {"steps", "step", "data"}) == "steps");
   CHECK(did_you_mean("qqq", {"steps", "data"}).empty());
+}
+
+TEST_CASE("an object's text is that of its Value") {
+  const auto fill = [](auto out) {
+    decltype(out) inner;
+    inner.set("a", 1).set("b", "x");
+    out.set("array", Value::Array{1, "two"}).set("binary", std::string("\xff\x01")).set("bool", false);
+    out.set("double", 0.1).set("empty", "").set("escaped", "a\"b\\c\n").set("infinite", INFINITY);
+    out.set("inner", std::move(inner)).set("large", std::int64_t{1} << 60).set("letters", "gr\xc3\xbc\xc3\x9f");
+    out.set("minus", std::int64_t{-9'007'199'254'740'991}).set("null", Value()).set("tilde", "~ \x7f");
+    out.set("zero", 0);
+    return out;
+  };
+  CHECK(fill(ObjectText()).take() == fill(Value()).to_json());
+  CHECK(ObjectText().take() == "{}");
+}
+
+TEST_CASE("an object's members may be set in any order, and again") {
+  Value v;
+  v.set("b", 1).set("c", 2).set("a", 3).set("c", 4).set("d", 5).set("a", 6);
+  CHECK(v.to_json() == R"({"a":6,"b":1,"c":4,"d":5})");
+}
+
+TEST_CASE("an instant as text is the calendar's, whatever day was shown before") {
+  CHECK(format_utc(0) == "1970-01-01T00:00:00Z");
+  CHECK(format_utc(-1'000'000) == "1969-12-31T23:59:59Z");
+  CHECK(format_utc(-86'400'000'000) == "1969-12-31T00:00:00Z");
+  CHECK(format_utc(1'772'323'199'000'000) == "2026-02-28T23:59:59Z");
+  CHECK(format_utc(1'772'323'200'000'000) == "2026-03-01T00:00:00Z");
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 1000; ++i) {
+    const time_t at = static_cast<time_t>(random() % 8'000'000'000ULL) - 2'000'000'000;
+    tm parts{};
+    gmtime_r(&at, &parts);
+    char expected[32];
+    REQUIRE(strftime(expected, sizeof expected, "%Y-%m-%dT%H:%M:%SZ", &parts) > 0);
+    CHECK(format_utc(at * std::int64_t{1'000'000}) == expected);
+  }
 }

@@ -330,7 +330,7 @@ TEST_CASE("a lease that is released while it is being rented leaves no machine")
   w.cloud.before_create = [&] {
     w.cloud.before_create = nullptr;
     // As another process would, at the worst moment: it has looked, and found nothing.
-    w.sql("UPDATE leases SET state='released'");
+    w.sql("UPDATE leases SET state='released',open=NULL");
   };
   auto r = w.rent(w.wanted("r", "box"));
   REQUIRE_FALSE(r->ok());

@@ -155,3 +155,38 @@ TEST_CASE("a lease without its request is damage, which is said", "[unit]") {
   next.seen.state = "state1", next.seen.generation = 1, next.seen.epoch = 7;
   CHECK_FALSE(write_lease(*db, next));     // nor is it written by halves
 }
+
+TEST_CASE("a lease is in the index of those that are open until it is released, whichever way it moves", "[unit]") {
+  const std::shared_ptr<store::Db> db = disk();
+  const auto open = [&db] {
+    int rows = 0;
+    REQUIRE(db->query("SELECT 1 FROM leases WHERE open IS NOT NULL AND state<>'released'", {},
+                      [&](const store::Row&) { ++rows; }));
+    return rows == 1;
+  };
+  const auto move = [&db](const char* state, std::int64_t generation) {
+    Lease l = only_row(*db);
+    l.state = state;
+    l.generation = generation;
+    REQUIRE(write_lease(*db, l));
+  };
+  Lease l = lease_of(1);
+  l.state = "creating";
+  REQUIRE(write_lease(*db, l));
+  CHECK(open());
+  for (const char* const state : {"live", "releasing"}) {
+    move(state, 1);
+    CHECK(open());
+  }
+  move("released", 1);
+  CHECK_FALSE(open());
+  move("live", 1);                       // it was settled too early
+  CHECK(open());
+  move("released", 1);
+  move("creating", 2);
+  CHECK(open());
+  move("released", 3);
+  CHECK_FALSE(open());
+  CHECK_FALSE(db->run("UPDATE leases SET state='live'"));  // neither without the other
+  CHECK_FALSE(db->run("UPDATE leases SET open=1"));
+}

@@ -100,7 +100,7 @@ class Books {
         chance(50) ? "UPDATE leases SET reserved_micros=reserved_micros+11 WHERE id=?"
                    : "INSERT INTO leases SELECT NULL,'copy',run,name,scope,1,provider,'live',token,tag,machine,"
                      "machine_id,price_micros_per_hour,created_us,send_by_us,live_us,expires_us,NULL,detached,error,"
-                     "cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing FROM leases WHERE id=?";
+                     "cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing,1 FROM leases WHERE id=?";
     store::Journal::Write fail = [this, id = any(), sql](store::Db& db) -> Result<> {
       RILLE_CHECK(db.run(sql, {id}));
       RILLE_CHECK(count_money(db, "r", "", w_.clock.us, true, Count::kept));

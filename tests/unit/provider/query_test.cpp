@@ -5,6 +5,7 @@
 #include "runtime/provider/catalogue/rank.hpp"
 #include "runtime/provider/local/local.hpp"
 #include "runtime/provider/provider.hpp"
+#include "runtime/provider/texts.hpp"
 
 using namespace rille;
 using namespace rille::provider;
@@ -69,6 +70,33 @@ TEST_CASE("requests, offers and machines rest in the journal without loss") {
   CHECK(Machine::from_value(machine.to_value()).value().to_value() == machine.to_value());
   CHECK(ChannelSpec::from_value(machine.channel.to_value()).value() == machine.channel);
   CHECK_FALSE(ChannelSpec::from_value(Value()).ok());
+}
+
+TEST_CASE("what rests in the journal is written without a Value, and is the same text") {
+  CreateRequest request;
+  CHECK(text_of(request) == request.to_value().to_json());
+  Offer& o = request.offer;
+  o.provider = "cloud", o.id = "type \"a\"", o.gpu = "H100", o.region = "z\xc3\xbcrich", o.currency = "CNY";
+  o.gpu_vendor = "nvidia", o.interconnect = "nvlink", o.rdma = "efa", o.disk_kind = "nvme", o.driver = "550.54";
+  o.cuda_max = "12.4";
+  o.compliance = {"iso27001", "gdpr"};
+  o.gpu_count = 8, o.vcpus = 96, o.memory_bytes = 1LL << 40, o.gpu_memory_bytes = 80LL << 30, o.spot = true;
+  o.price_micros_per_hour = 12'345'678, o.reserved_1y_micros_per_hour = 7, o.reserved_3y_micros_per_hour = 0;
+  o.billing.minimum_s = 60, o.billing.from_live = true;
+  o.disk_bytes_max = 1LL << 44, o.disk_micros_per_gb_hour = 110, o.network_gbps = 3.2;
+  request.tag = "rille-1", request.token = "t", request.expires_wall_us = 1'800'000'000'000'001;
+  request.idle_after_ms = 60'000, request.idle_below = 0.05, request.disk_bytes = 5, request.cap_micros_per_hour = 9;
+  request.extra.set("image", "x").set("a", Value::Array{1, 2});
+  CHECK(text_of(request) == request.to_value().to_json());
+  CHECK(request.to_value()["offer"].as_object()->size() == 24);  // every field
+  Machine machine;
+  CHECK(text_of(machine) == machine.to_value().to_json());
+  machine.id = "i-1", machine.tag = "rille-1", machine.state = MachineState::live;
+  machine.channel = {{"ssh", "host"}, "/var/rille"};
+  machine.details.set("address", "10.0.0.1");
+  machine.created_wall_us = 5, machine.expires_wall_us = 6, machine.notice_wall_us = 7;
+  machine.price_micros_per_hour = 8;
+  CHECK(text_of(machine) == machine.to_value().to_json());
 }
 
 TEST_CASE("an offer without a price, or with nonsense for one, is not free") {
