@@ -74,26 +74,31 @@ std::string format_duration_ms(std::int64_t ms) {
 
 std::string format_utc(std::int64_t wall_us) {
   constexpr time_t day_s = 86'400;
-  // Most are of the day of the one before, and gmtime_r takes as long as all the rest of an event's text.
-  thread_local time_t known = std::numeric_limits<time_t>::min();
-  thread_local char day_text[] = "0000-00-00T00:00:00Z";
-  const time_t seconds = wall_us / 1'000'000, day = seconds / day_s - (seconds % day_s < 0 ? 1 : 0);
-  // Digit by digit: a format string of six numbers takes 4,000 instructions, and each event has such times.
-  const auto put = [](char* end, int number) {
-    for (; number > 0; number /= 10) *--end = static_cast<char>('0' + number % 10);
+  struct Day {
+    time_t number = std::numeric_limits<time_t>::min();
+    char text[21] = "0000-00-00T00:00:00Z";
   };
-  if (day != known) {
+  // Most are of a day that was shown before, or of the next, as a lease's end is; and gmtime_r takes as long as all the
+  // rest of an event's text.
+  thread_local Day days[4];
+  const time_t seconds = wall_us / 1'000'000, number = seconds / day_s - (seconds % day_s < 0 ? 1 : 0);
+  // Digit by digit: a format string of six numbers takes 4,000 instructions, and each event has such times.
+  const auto put = [](char* end, int n) {
+    for (; n > 0; n /= 10) *--end = static_cast<char>('0' + n % 10);
+  };
+  Day& day = days[number & 3];
+  if (day.number != number) {
     tm parts{};
-    const time_t begin = day * day_s;
+    const time_t begin = number * day_s;
     gmtime_r(&begin, &parts);
-    std::memcpy(day_text, "0000-00-00", 10);
-    put(day_text + 4, std::clamp(parts.tm_year + 1900, 0, 9999));
-    put(day_text + 7, parts.tm_mon + 1);
-    put(day_text + 10, parts.tm_mday);
-    known = day;
+    std::memcpy(day.text, "0000-00-00", 10);
+    put(day.text + 4, std::clamp(parts.tm_year + 1900, 0, 9999));
+    put(day.text + 7, parts.tm_mon + 1);
+    put(day.text + 10, parts.tm_mday);
+    day.number = number;
   }
-  std::string out(day_text, sizeof day_text - 1);
-  const int in_day = static_cast<int>(seconds - day * day_s);
+  std::string out(day.text, sizeof day.text - 1);
+  const int in_day = static_cast<int>(seconds - number * day_s);
   put(out.data() + 13, in_day / 3600);
   put(out.data() + 16, in_day / 60 % 60);
   put(out.data() + 19, in_day % 60);
