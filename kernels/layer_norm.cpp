@@ -25,6 +25,9 @@ static void forward_row(const S* x, const T* w, const T* b, S* y, int64_t n, T e
   if (w && b) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) y[i] = narrow<S>((widen(x[i]) - m) * s * w[i] + b[i]);
+  } else if (!w && !b) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = narrow<S>((widen(x[i]) - m) * s);
   } else {
     for (int64_t i = 0; i < n; ++i)
       y[i] = narrow<S>((widen(x[i]) - m) * s * (w ? w[i] : T(1)) + (b ? b[i] : T(0)));
