@@ -13,6 +13,7 @@
 #include "runtime/base/places.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/lease/ask.hpp"
 #include "runtime/provider/catalogue/cache.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
@@ -83,6 +84,11 @@ struct Listed {
   Workload workload;                                        // what they are ranked by, where one is named
 };
 
+struct Limits {
+  std::int64_t max_age_us = 0;                              // of what is in the cache
+  std::int64_t timeout_ms = 0;                              // of each that is asked; 0: by its own rule
+};
+
 Error in_region(const provider::AskedRegion& region) {
   Error out = *region.problem;
   if (region.region.empty()) return out;
@@ -92,11 +98,16 @@ Error in_region(const provider::AskedRegion& region) {
 
 // Asks those, keeps what they say, and adds what matches.
 Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& sources,
-             std::vector<std::string> names, provider::OfferCache& cache, Listed& out) {
+             std::vector<std::string> names, Limits limits, provider::OfferCache& cache, Listed& out) {
   RILLE_CHECK(open_engine(app));
+  lease::Patience patience;
+  patience.timeout_ms = limits.timeout_ms;
+  patience.named = !query.providers.empty();
+  patience.others_have_some = out.matching > 0;  // from the cache
   OfferQuery asked = provider::to_be_kept(query);
   asked.providers = std::move(names);
-  RILLE_TRY(auto answers, run_blocking(*app.loop, app.engine->leases().ask(asked, {})));
+  RILLE_TRY(auto answers, run_blocking(*app.loop, lease::ask_providers(*app.loop, app.engine->providers(), asked,
+                                                                       patience, {})));
   std::vector<provider::OfferCache::Answer> kept;
   for (auto& answer : answers) {
     std::vector<provider::AskedRegion> unasked = std::move(answer.left_out.unasked);
@@ -119,7 +130,7 @@ Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& 
 }
 
 Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferSettings& settings,
-                       std::int64_t max_age_us, std::size_t limit) {
+                       Limits limits, std::size_t limit) {
   Listed out;
   provider::OfferCache cache(app.home);
   const std::int64_t now_us = app.loop->clock().wall_us();
@@ -132,7 +143,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
   }
   for (const OfferSource& source : settings.sources) {
     if (!query.accepts_provider(source.provider)) continue;
-    const auto part = cache.fresh(source, query, now_us, max_age_us);
+    const auto part = cache.fresh(source, query, now_us, limits.max_age_us);
     if (!part) {
       missing.push_back(source.provider);
       continue;
@@ -146,7 +157,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
   provider::Catalogue::Found found = cache.find(parts, query, limit);
   out.offers = std::move(found.offers);
   out.matching = found.matching;
-  if (!missing.empty()) RILLE_CHECK(ask(app, query, settings.sources, std::move(missing), cache, out));
+  if (!missing.empty()) RILLE_CHECK(ask(app, query, settings.sources, std::move(missing), limits, cache, out));
   if (query.accepts_provider("local")) {
     const auto local = provider::make_local_provider(*app.loop, {app.home});
     RILLE_TRY(std::vector<Offer> own, run_blocking(*app.loop, local->offers(query, {})));
@@ -255,10 +266,10 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
 
 // To people, where nothing matches. Without the region and the price it may be another question, so others are asked.
 void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings,
-                        std::int64_t max_age_us) {
+                        Limits limits) {
   if (const std::string hint = gpu_hint(query); !hint.empty()) return app.terminal.note(hint);
   if (!query.max_price_micros_per_hour && query.region.empty() && query.regions.empty()) return;
-  Result<Listed> others = collect(app, anywhere_at_any_price(query), settings, max_age_us, 0);
+  Result<Listed> others = collect(app, anywhere_at_any_price(query), settings, limits, 0);
   if (!others) return;
   if (const std::string hint = nearest_hint(query, others->offers); !hint.empty()) app.terminal.note(hint);
 }
@@ -287,6 +298,7 @@ void add_offers_options(CLI::App& command, OffersArguments& a) {
   command.add_flag("--measured", a.measured, "list what was measured instead of offers");
   command.add_option("--max-age", a.max_age, "how old a price may be")->capture_default_str();
   command.add_flag("--refresh", a.refresh, "ask the providers now");
+  command.add_option("--timeout", a.timeout, "how long each provider has, e.g. 20s");
   command.add_option("--limit", a.limit, "rows at most; 0: all")->capture_default_str();
   CLI::Option* history = command.add_flag("--history", a.history, "what spot machines have cost, type by type");
   command.add_option("--since", a.since, "how far back, e.g. 7d")->capture_default_str()->needs(history);
@@ -300,6 +312,11 @@ int offers_command(App& app, const OffersArguments& arguments) {
   if (!query) return fail(app, query.error());
   Result<std::int64_t> max_age_ms = arguments.refresh ? Result<std::int64_t>(-1) : parse_duration_ms(arguments.max_age);
   if (!max_age_ms) return fail(app, max_age_ms.error());
+  Value times;
+  if (!arguments.timeout.empty()) times.set("timeout", arguments.timeout);
+  Result<std::int64_t> timeout_ms = lease::take_timeout(times);
+  if (!timeout_ms) return fail(app, timeout_ms.error());
+  const Limits limits{*max_age_ms * 1000, *timeout_ms};
   Result<provider::OfferSettings> settings = provider::read_offer_settings(providers_file());
   if (!settings) {
     Result<> opened = open_engine(app);  // says more about what is wrong with the file
@@ -307,7 +324,7 @@ int offers_command(App& app, const OffersArguments& arguments) {
   }
   query->rates.insert(settings->rates.begin(), settings->rates.end());
   const std::size_t limit = app.json && arguments.limit == OffersArguments().limit ? 0 : arguments.limit;
-  Result<Listed> listed = collect(app, *query, *settings, *max_age_ms * 1000, limit);
+  Result<Listed> listed = collect(app, *query, *settings, limits, limit);
   if (!listed) return fail(app, listed.error());
   listed->workload = std::move(workload);
   const std::int64_t now_us = app.loop->clock().wall_us();
@@ -324,7 +341,7 @@ int offers_command(App& app, const OffersArguments& arguments) {
     if (told_us) said.message += fmt::format(" (asked {} ago)", age_of(told_us, now_us));
     app.terminal.error(said, app.trace);
   }
-  if (listed->offers.empty() && listed->errors.empty()) say_what_to_change(app, *query, *settings, *max_age_ms * 1000);
+  if (listed->offers.empty() && listed->errors.empty()) say_what_to_change(app, *query, *settings, limits);
   if (listed->matching > listed->offers.size())
     app.terminal.note(fmt::format("{} more: --limit 0 shows all", listed->matching - listed->offers.size()));
   if (const std::string ages = ages_of(*listed, now_us); !ages.empty()) app.terminal.note(ages);

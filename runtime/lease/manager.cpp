@@ -13,16 +13,12 @@
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/lease/terms.hpp"
-#include "runtime/loop/together.hpp"
-#include "runtime/provider/catalogue/known.hpp"
-#include "runtime/provider/catalogue/rank.hpp"
 #include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/type_of.hpp"
 
 namespace rille::lease {
 
 namespace {
-constexpr std::int64_t offers_patience_ms = 30'000;
 constexpr std::int64_t bills_settle_us = 40LL * 86'400'000'000;  // machines that ended earlier are not asked for again
 
 using provider::Machine;
@@ -203,60 +199,6 @@ Result<Terms> Manager::terms_of(const Value& options) const {
   terms.query.rates.insert(rates_.begin(), rates_.end());  // those of the query come first
   terms.disk_prices = disk_prices_;
   return terms;
-}
-
-// All at once: one that is slow or out of order does not keep the others back.
-Async<std::vector<Manager::Asked>> Manager::ask(provider::OfferQuery query, CancelToken token) {
-  for (const std::string& name : query.providers) RILLE_CO_CHECK(registry_.find(name));
-  std::vector<Together<std::vector<provider::Offer>>> all;
-  std::vector<Asked> out;
-  std::vector<std::shared_ptr<provider::LeftOut>> left_out;
-  for (provider::Provider* p : registry_.all()) {
-    if (!query.accepts_provider(p->name())) continue;
-    out.push_back({p->name(), std::vector<provider::Offer>(), {}});
-    query.left_out = left_out.emplace_back(std::make_shared<provider::LeftOut>());
-    all.push_back({"asking '" + p->name() + "' for offers",
-                   [p, query](CancelToken t) { return p->offers(query, t); }});
-  }
-  auto answers = co_await together(loop_, std::move(all), offers_patience_ms, token);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i].offers = std::move(answers[i]);
-    if (!out[i].offers) continue;
-    out[i].left_out = std::move(*left_out[i]);
-    for (provider::Offer& o : *out[i].offers) provider::complete(o);
-    std::erase_if(*out[i].offers, [&](const provider::Offer& o) { return !o.matches(query); });
-  }
-  co_return out;
-}
-
-namespace {
-Value failed_row(const std::string& provider, const Error& e) {
-  Value out;
-  return out.set("provider", provider).set("error", e.message).set("kind", to_string(e.kind)).set("hint", e.hint);
-}
-}  // namespace
-
-Async<Value> Manager::offers(Value query, CancelToken token) {
-  RILLE_CO_TRY(Terms terms, terms_of(query));
-  std::vector<provider::Offer> found;
-  Value::Array rest, all;
-  RILLE_CO_TRY(const std::vector<Asked> answers, co_await ask(terms.query, token));
-  for (const Asked& asked : answers) {
-    if (!asked.offers) {
-      rest.push_back(failed_row(asked.provider, asked.offers.error()));
-      continue;
-    }
-    found.insert(found.end(), asked.offers->begin(), asked.offers->end());
-    for (const provider::AskedRegion& region : asked.left_out.unasked)
-      rest.push_back(failed_row(asked.provider, *region.problem).set("region", region.region));
-    if (const std::int64_t n = asked.left_out.unpriced)
-      rest.push_back(Value().set("provider", asked.provider).set("unpriced", n)
-                         .set("note", provider::unpriced_note(n)));
-  }
-  provider::sort_by_rank(found, terms.query);
-  for (const provider::Offer& o : found) all.push_back(provider::ranked_view(o, terms.query));
-  all.insert(all.end(), rest.begin(), rest.end());
-  co_return Value(std::move(all));
 }
 
 }  // namespace rille::lease

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "runtime/base/time.hpp"
+#include "runtime/lease/ask.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/provider/gpus.hpp"
 #include "runtime/provider/rent_options.hpp"
@@ -141,6 +142,15 @@ Result<Terms> read_terms(const Value& options) {
   RILLE_TRY(terms.extra, provider::read_rent_options(options, terms.query));
   if (options["on_loss"].is_null()) terms.replace = terms.query.spot;
   return terms;
+}
+
+Result<std::int64_t> take_timeout(Value& query) {
+  std::int64_t ms = 0;
+  RILLE_CHECK(read_duration(query, "timeout", ms));
+  if (ms == 0 && !query["timeout"].is_null())
+    return make_error(ErrorKind::invalid, "timeout: nobody answers in no time", "as in timeout = \"20s\"");
+  if (Value::Object* o = query.as_object()) o->erase("timeout");
+  return ms;
 }
 
 Micros Terms::price_of(const provider::Offer& offer) const {

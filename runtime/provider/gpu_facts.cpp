@@ -57,6 +57,9 @@ constexpr GpuFacts table[] = {
      2020, 7000, "NVIDIA A100 data sheet"},
     {"A100 40GB", "PCIe", "Ampere", 80, 40 * G, 1555 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 600 * G,
      250, 2020, 6000, "NVIDIA A100 data sheet"},
+    // An A100 and a BlueField-2 on one card.
+    {"A100X", "", "Ampere", 80, 80 * G, 2039 * G, 19.9 * T, 159 * T, 318.5 * T, 318.5 * T, 0, 637 * T, 600 * G, 300,
+     2021, 0, "its 6912 cores at 1440 MHz, the others by proportion to the A100", false},
     {"A800 80GB", "SXM", "Ampere", 80, 80 * G, 2039 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 400 * G, 400,
      2022, 15000, "as the A100, its NVLink being 400 GB/s", false},
     {"L4", "", "Ada", 89, 24 * G, 300 * G, 30.3 * T, 60 * T, 121 * T, 121 * T, 242.5 * T, 242.5 * T, 0, 72, 2023, 2500,
@@ -85,10 +88,26 @@ constexpr GpuFacts table[] = {
      1800 * G, 1100, 2025, 50000, "NVIDIA HGX B300 specifications, an eighth of the board's", false},
     {"GB200", "", "Blackwell", 100, 186 * G, 8000 * G, 80 * T, 1250 * T, 2500 * T, 2500 * T, 5000 * T, 5000 * T,
      1800 * G, 1200, 2024, 60000, "NVIDIA GB200 NVL72 specifications, one of 72", false},
+    {"RTX 2080 Ti", "", "Turing", 75, 11 * G, 616 * G, 13.4 * T, 0, 53.8 * T, 0, 0, 215.2 * T, 100 * G, 250, 2018, 350,
+     "its 4352 cores at 1545 MHz, the others by proportion to the RTX 6000, fp16 at half of that", false},
+    {"RTX 3080", "", "Ampere", 86, 10 * G, 760 * G, 29.8 * T, 29.8 * T, 59.5 * T, 59.5 * T, 0, 238 * T, 0, 320, 2020,
+     400, "its 8704 cores at 1710 MHz, the others by proportion to the RTX 3090", false},
+    {"RTX 3080 Ti", "", "Ampere", 86, 12 * G, 912 * G, 34.1 * T, 34.1 * T, 68.2 * T, 68.2 * T, 0, 272.8 * T, 0, 350,
+     2021, 550, "its 10240 cores at 1665 MHz, the others by proportion to the RTX 3090", false},
     {"RTX 3090", "", "Ampere", 86, 24 * G, 936 * G, 35.6 * T, 35.6 * T, 71 * T, 71 * T, 0, 284 * T, 112.5 * G, 350,
      2020, 900, "NVIDIA Ampere GA102 architecture white paper"},
+    {"RTX 3090 Ti", "", "Ampere", 86, 24 * G, 1008 * G, 40 * T, 40 * T, 80 * T, 80 * T, 0, 320 * T, 112.5 * G, 450,
+     2022, 1000, "its 10752 cores at 1860 MHz, the others by proportion to the RTX 3090", false},
+    {"RTX 4080", "", "Ada", 89, 16 * G, 717 * G, 48.7 * T, 48.7 * T, 97.5 * T, 97.5 * T, 194.9 * T, 389.9 * T, 0, 320,
+     2022, 1000, "its 9728 cores at 2505 MHz, the others by proportion to the RTX 4090", false},
+    {"RTX 4080 Super", "", "Ada", 89, 16 * G, 736 * G, 52.2 * T, 52.2 * T, 104.4 * T, 104.4 * T, 208.9 * T, 417.8 * T,
+     0, 320, 2024, 1000, "its 10240 cores at 2550 MHz, the others by proportion to the RTX 4090", false},
     {"RTX 4090", "", "Ada", 89, 24 * G, 1008 * G, 82.6 * T, 82.6 * T, 165.2 * T, 165.2 * T, 330.3 * T, 660.6 * T, 0,
      450, 2022, 2000, "NVIDIA Ada architecture white paper"},
+    {"RTX 5070 Ti", "", "Blackwell", 120, 16 * G, 896 * G, 43.9 * T, 43.9 * T, 87.9 * T, 87.9 * T, 175.8 * T, 351.5 * T,
+     0, 300, 2025, 800, "its 8960 cores at 2452 MHz, the others by proportion to the RTX 5090", false},
+    {"RTX 5080", "", "Blackwell", 120, 16 * G, 960 * G, 56.3 * T, 56.3 * T, 112.6 * T, 112.6 * T, 225.1 * T, 450.2 * T,
+     0, 360, 2025, 1100, "its 10752 cores at 2617 MHz, the others by proportion to the RTX 5090", false},
     {"RTX 5090", "", "Blackwell", 120, 32 * G, 1792 * G, 104.8 * T, 104.8 * T, 209.5 * T, 209.5 * T, 419 * T, 838 * T,
      0, 575, 2025, 2500, "NVIDIA RTX Blackwell architecture white paper"},
     {"RTX A4000", "", "Ampere", 86, 16 * G, 448 * G, 19.2 * T, 38.3 * T, 76.7 * T, 76.7 * T, 0, 153.4 * T, 0, 140,
@@ -151,9 +170,10 @@ int fit(const GpuFacts& row, const Words& asked, double bytes, std::string_view 
   const bool less = within(asked.words, has.words), more = within(has.words, asked.words);
   if (!less && !more) return 0;
   if (bytes > 0 && !is_near(bytes, row.memory_bytes)) return 0;
-  if (!less)
-    for (const std::string& word : asked.words)
-      if (makes_another_gpu(word)) return 0;
+  // What is a Ti is asked for by that word, and a word more is another GPU.
+  const std::vector<std::string>&longer = less ? has.words : asked.words, &shorter = less ? asked.words : has.words;
+  for (const std::string& word : longer)
+    if (makes_another_gpu(word) && std::find(shorter.begin(), shorter.end(), word) == shorter.end()) return 0;
   const int common = static_cast<int>(std::min(has.words.size(), asked.words.size()));
   return (less && more ? 1000 : 0) + 10 * common + (names_socket(name, row.socket) ? 1 : 0);
 }

@@ -28,6 +28,12 @@ std::vector<std::string> words_of(std::string_view text) {
     out[i].resize(digits);
     out.insert(out.begin() + static_cast<std::ptrdiff_t>(i) + 1, "ADA");
   }
+  // "4080S", as Vast writes it, is "4080 SUPER".
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i].size() != 5 || out[i].find_first_not_of("0123456789") != 4 || out[i][4] != 'S') continue;
+    out[i].resize(4);
+    out.insert(out.begin() + static_cast<std::ptrdiff_t>(i) + 1, "SUPER");
+  }
   // "80G" is "80GB", and "80 GB" one word.
   for (std::string& word : out)
     if (word.size() > 1 && word.back() == 'G' && word.find_first_not_of("0123456789") == word.size() - 1) word += 'B';

@@ -135,7 +135,8 @@ function rille.try_rent(name, options) end
 ---
 --- With a `workload` each offer has `tokens_from` beside `tokens_per_dollar`: "given", "measured", "estimated", or "not
 --- measured"; the last come last.
----@param query? rille.OfferQuery what to look for; everything by default
+---@param query? rille.OfferQuery what to look for; everything by default. `timeout`, as in "20s", is how long each
+---provider has; without it 30 seconds, and 10 or a little more once another has offers
 ---@return table offers a list that prints as a table; after the offers a row with `error` for each provider, or region
 ---of one, that could not be asked, and one with `note` where types were left out
 ---@mark durable

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.dirname(__file__))
 from remote_cloud import RemoteCloud, serve  # noqa: E402
@@ -32,13 +33,17 @@ class Cloud(RemoteCloud):
                    reserved_1y_micros_per_hour=40_000_000),
              offer("t4", gpu="T4", gpu_count=1, gpu_memory_bytes=16 << 30, price_micros_per_hour=500_000)]
 
+    may_answer = threading.Event()
+
     def answer(self):
         Cloud.asked += 1
+        Cloud.may_answer.wait(60)
         if Cloud.fail:
             return 401, {"error": {"kind": "auth", "message": "no such key"}}
         return super().answer()
 
 
+Cloud.may_answer.set()
 server, remote = serve(Cloud)
 
 
@@ -197,6 +202,20 @@ esac
           "--refresh asks again" in err and asked() == ["gpu1", "gpu2"], (out, err))
     offers("--refresh")
     check("--refresh asks it again", asked() == ["gpu1", "gpu1", "gpu2", "gpu2"], asked())
+
+    # A cloud that takes the question and says nothing, beside a host that answers.
+    with open(root + "/providers.json", "w") as f:
+        json.dump({"ssh": {"hosts": ["me@gpu2"]}, "remote": remote}, f)
+    Cloud.may_answer.clear()
+    rows = {o["provider"]: o for o in offers("--refresh", "--timeout", "1s")}
+    check("a cloud that hangs stands in the list, after the time that was told", "id" in rows["ssh"] and
+          rows["remote"]["kind"] == "timeout" and "longer than 1" in rows["remote"]["error"], rows)
+    rows = {o["provider"]: o for o in offers()}
+    check("without one it is left behind where others have offers, also from the cache", "id" in rows["ssh"] and
+          "age_seconds" in rows["ssh"] and rows["remote"]["error"] == "no answer within 10s" and
+          "--timeout 30s" in rows["remote"]["hint"], rows)
+    Cloud.may_answer.set()
+
     hosts("me@gpu1")
     code, out, err = run("offers", "--provider", "ssh")
     code_again, out, err_again = run("offers", "--provider", "ssh")
@@ -210,6 +229,7 @@ esac
                               (("--rank", "price_per_tflops"), "invalid", "price_per_tflop"),
                               (("--provider", "remot"), "invalid", "remote"),
                               (("--rate", "CNY"), "invalid", ""), (("--max-age", "soon"), "invalid", ""),
+                              (("--timeout", "soon"), "invalid", ""), (("--timeout", "0s"), "invalid", ""),
                               (("--rank", "tokens_per_dollar"), "invalid", "tokens_per_second")):
         code, out, _ = run("--json", "offers", *words)
         error = json.loads(out).get("error", {})

@@ -1,5 +1,5 @@
 """A provider that is reached by HTTP and runs in the test itself: it gives offers, and nothing else."""
-import http.server, json, threading
+import contextlib, http.server, json, threading
 
 
 class RemoteCloud(http.server.BaseHTTPRequestHandler):
@@ -16,7 +16,8 @@ class RemoteCloud(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked has not waited
+            self.wfile.write(data)
 
     def log_message(self, *_):
         pass

@@ -19,10 +19,24 @@ while words and words[0].startswith("--"):
 open("FOLDER/kubectl.log", "a").write(json.dumps(sys.argv[1:]) + "\n")
 if words[:2] == ["config", "view"]:
     named = words[words.index("--kubeconfig") + 1] if "--kubeconfig" in words else os.environ["KUBECONFIG"]
-    text = open(named.split(":")[0]).read()
-    if not text.startswith("# yaml\n"):
-        fail("error: error loading config file: yaml: line 1: did not find expected node content")
-    sys.exit(print(text[len("# yaml\n"):]))
+    merged = {}
+    for file in [f for f in named.split(":") if os.path.exists(f)]:
+        try:
+            part = json.loads(open(file).read().removeprefix("# yaml\n"))
+        except ValueError:
+            fail("error: error loading config file: yaml: line 1: did not find expected node content")
+        for key, value in part.items():  # the first that says something says it
+            if isinstance(value, list):
+                names = {one["name"] for one in merged.setdefault(key, [])}
+                merged[key] += [one for one in value if one["name"] not in names]
+            else:
+                merged.setdefault(key, value)
+    for word in words:
+        if word.startswith("--context="):
+            merged["current-context"] = word.partition("=")[2]
+    if not [one for one in merged["contexts"] if one["name"] == merged["current-context"]]:
+        fail("error: cannot locate context " + merged["current-context"])
+    sys.exit(print(json.dumps(merged)))
 config = json.load(open(options.get("--kubeconfig") or os.environ["KUBECONFIG"]))
 if words[:2] != ["exec", "-i"] or words[3:4] != ["--"]:
     fail("error: unknown command " + " ".join(words[:4]))

@@ -91,7 +91,7 @@ Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, bool spot
     offer.reserved_3y_micros_per_hour = at->second.price.reserved_3y;
     out.push_back(std::move(offer));
   }
-  if (out.empty() && failure) co_return *failure;
+  if (failure && (out.empty() || token.cancelled())) co_return *failure;  // half of them would pass for all
   co_return out;
 }
 

@@ -358,17 +358,22 @@ class Region final : public cloud::RegionDriver {
   std::map<bool, std::pair<std::int64_t, PriceList>> prices_;  // spot: when asked, and what was said
 };
 
+// As Google's own libraries find it.
 Result<std::string> project_of(const std::string& named, const std::string& key) {
   if (!named.empty()) return named;
   for (const char* variable : {"GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"})
     if (std::string project = cloud::environment(variable); !project.empty()) return project;
+  Value account;
   if (const std::string file = key_file(key); !file.empty()) {
-    RILLE_TRY(const Value account, read_key_file(file));
-    for (const char* field : {"project_id", "quota_project_id"})
-      if (std::string project = account.text(field); !project.empty()) return project;
+    RILLE_TRY(account, read_key_file(file));
   }
+  if (std::string project = account.text("project_id"); !project.empty()) return project;
+  RILLE_TRY(std::string active, gcp::gcloud_project());
+  if (!active.empty()) return active;
+  if (std::string project = account.text("quota_project_id"); !project.empty()) return project;  // who pays for calls
   return make_error(ErrorKind::config, "gcp: which project?",
-                    "set GOOGLE_CLOUD_PROJECT, or \"project\" in the provider's settings");
+                    "set GOOGLE_CLOUD_PROJECT, or \"project\" in the provider's settings, or: gcloud config set "
+                    "project NAME");
 }
 
 Result<Settings> read_settings(const Value& of_region, const std::string& key) {

@@ -79,12 +79,39 @@ Async<Maybe> from_file(Loop& loop, std::string named, std::string url, CancelTok
 
 }  // namespace
 
+namespace {
+
+std::string gcloud_folder() {
+  const std::string moved = environment("CLOUDSDK_CONFIG");
+  return moved.empty() ? environment("HOME") + "/.config/gcloud" : moved;
+}
+
+}  // namespace
+
+// One that is named but not there is an error, as it is gcloud's; the name "NONE" is that of none.
+Result<std::string> gcloud_project() {
+  const std::string told = environment("CLOUDSDK_ACTIVE_CONFIG_NAME");
+  std::string name = told;
+  if (name == "NONE") return std::string();
+  if (name.empty()) {
+    std::ifstream active(gcloud_folder() + "/active_config");
+    active >> name;
+  }
+  if (name.empty()) name = "default";
+  const std::string file = gcloud_folder() + "/configurations/config_" + name;
+  if (std::error_code ignored; !std::filesystem::exists(file, ignored)) {
+    if (told.empty()) return std::string();
+    return make_error(ErrorKind::config, fmt::format("gcp: gcloud has no configuration '{}'", name),
+                      "CLOUDSDK_ACTIVE_CONFIG_NAME names it; `gcloud config configurations list` shows all");
+  }
+  RILLE_TRY(cloud::Ini ini, cloud::read_ini(file));
+  return ini["core"]["project"];
+}
+
 std::string key_file(const std::string& named) {
   if (!named.empty()) return named;
   if (const std::string file = environment("GOOGLE_APPLICATION_CREDENTIALS"); !file.empty()) return file;
-  const std::string moved = environment("CLOUDSDK_CONFIG");
-  const std::string own = (moved.empty() ? environment("HOME") + "/.config/gcloud" : moved) +
-                          "/application_default_credentials.json";
+  const std::string own = gcloud_folder() + "/application_default_credentials.json";
   return std::filesystem::exists(own) ? own : "";
 }
 

@@ -14,6 +14,9 @@ std::string key_file(const std::string& named);
 // io, auth: it cannot be read. Holds secrets.
 Result<Value> read_key_file(const std::string& file);
 
+// The project of gcloud's active configuration; "": it names none. config: it cannot be read.
+Result<std::string> gcloud_project();
+
 // That file; else the metadata service of the machine that we run on.
 cloud::CredentialChain key_chain(Loop& loop, const std::string& named, const Value& endpoints);
 

@@ -59,7 +59,7 @@ net::Parts sign(net::Parts parts, const net::Credentials& who, std::int64_t) {
 
 struct Setting {
   KubeSettings kube;
-  std::string kubeconfig, context_server, cache;
+  std::string kubeconfig, context, context_server, cache;
   std::vector<std::string> zones;        // only these are offered; empty: all
 };
 
@@ -151,7 +151,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     RILLE_CO_CHECK(co_await open(token));
     net::Parts parts = base("DELETE", jobs() + "/" + id);
     parts.query.emplace_back("propagationPolicy", "Background");
-    Result<Value> done = co_await api_->call("terminate", std::move(parts), Effect::none, token);
+    const std::shared_ptr<cloud::Api> api = api_;
+    Result<Value> done = co_await api->call("terminate", std::move(parts), Effect::none, token);
     if (!done && done.error().http_status != 404) co_return named(done.error(), "terminate");
     co_return success();
   }
@@ -205,43 +206,65 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     }
   }
 
-  // The cluster is looked for at the first call: it may take kubectl.
+  // The cluster is looked for at the first call: it may take kubectl. Later only what a plug-in gives is renewed.
   Async<> open(CancelToken token) {
-    if (api_) co_return success();
-    KubeAccess access;
-    if (setting_.context_server.empty()) {
-      Result<KubeAccess> found = co_await find_kube_access(loop_, setting_.kubeconfig, setting_.cache, token);
-      if (!found) co_return named(found.error(), "connect");
-      access = std::move(*found);
-    } else {
-      access.server = setting_.context_server;
+    if (!chain_) {
+      KubeAccess access;
+      if (setting_.context_server.empty()) {
+        Result<KubeAccess> found =
+            co_await find_kube_access(loop_, setting_.kubeconfig, setting_.context, setting_.cache, token);
+        if (!found) co_return named(found.error(), "connect");
+        access = std::move(*found);
+      } else {
+        access.server = setting_.context_server;
+      }
+      if (!chain_) RILLE_CO_CHECK(use(std::move(access)));  // else by another call meanwhile
     }
-    if (api_) co_return success();  // by another call meanwhile
+    if (access_.user["exec"].as_object()) {
+      const Result<cloud::FoundKeys> asked = co_await chain_->get(token);
+      if (!asked) co_return named(asked.error(), "connect");
+    }
+    if (!api_) make_api();
+    co_return success();
+  }
+
+  Result<> use(KubeAccess access) {
     const std::size_t host = access.server.find("://");
     if (host == std::string::npos)
-      co_return named(make_error(ErrorKind::config, fmt::format("kubernetes: '{}' is no server", access.server),
-                                 "as in https://10.0.0.1:6443"), "connect");
+      return named(make_error(ErrorKind::config, fmt::format("kubernetes: '{}' is no server", access.server),
+                              "as in https://10.0.0.1:6443"), "connect");
     scheme_ = access.server.substr(0, host);
     host_ = access.server.substr(host + 3);
     if (host_.ends_with('/')) host_.pop_back();
     settings_ = setting_.kube;
     if (settings_.name_space.empty()) settings_.name_space = access.name_space.empty() ? "default" : access.name_space;
-    user_ = access.user;
-    certified_ = !access.client_certificate.empty();
+    access_ = std::move(access);
     std::vector<cloud::KeySource> sources{
         {"kubectl config view", [this](CancelToken t) { return keys(std::move(t)); }}};
     chain_ = std::make_unique<cloud::CredentialChain>(loop_, name_, std::move(sources), "kubectl config view");
+    return {};
+  }
+
+  // Calls that are under way keep the one that they began with.
+  void make_api() {
     cloud::ApiOptions options{.provider = name_, .meanings = meanings, .read = read_answer, .sign = sign};
-    options.ca_file = access.ca_file;
-    options.client_certificate = access.client_certificate;
-    options.client_key = access.client_key;
-    api_ = std::make_unique<cloud::Api>(loop_, std::move(options), *chain_);
-    co_return success();
+    options.ca_file = access_.ca_file;
+    options.client_certificate = access_.client_certificate;
+    options.client_key = access_.client_key;
+    api_ = std::make_shared<cloud::Api>(loop_, std::move(options), *chain_);
   }
 
   Async<std::optional<cloud::FoundKeys>> keys(CancelToken token) {
-    RILLE_CO_TRY(std::optional<cloud::FoundKeys> found, co_await kube_token(loop_, user_, token));
-    if (!found && (certified_ || user_.is_null())) found.emplace();  // the certificate says it, or nobody asks
+    RILLE_CO_TRY(std::optional<KubeKeys> told, co_await kube_keys(loop_, access_.user, access_.cluster, token));
+    std::optional<cloud::FoundKeys> found;
+    if (told) found = std::move(told->found);
+    if (told && !told->client_key.empty() && told->client_certificate != access_.client_certificate) {
+      access_.client_certificate = std::move(told->client_certificate);
+      access_.client_key = std::move(told->client_key);
+      if (api_) make_api();
+    }
+    // The certificate says it, or nobody asks.
+    if (!found && (!access_.client_certificate.empty() || access_.user.is_null())) found.emplace();
     co_return found;
   }
 
@@ -263,7 +286,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       parts.body = body.to_json();
     }
     const Effect effect = (lasting ? Effect::lasting : Effect::none).by(send_by_wall_us);
-    co_return co_await api_->call(std::move(operation), std::move(parts), effect, token);
+    const std::shared_ptr<cloud::Api> api = api_;
+    co_return co_await api->call(std::move(operation), std::move(parts), effect, token);
   }
 
   Async<Value::Array> pages(std::string operation, std::string path, net::Query query, CancelToken token) {
@@ -275,7 +299,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       parts.query = query;
       parts.query.emplace_back("limit", std::to_string(page_size));
       if (!more.empty()) parts.query.emplace_back("continue", more);
-      Result<Value> page = co_await api_->call(operation, std::move(parts), Effect::none, token);
+      const std::shared_ptr<cloud::Api> api = api_;
+      Result<Value> page = co_await api->call(operation, std::move(parts), Effect::none, token);
       if (!page) co_return named(page.error(), operation.c_str());
       if (!page->text("kind").ends_with("List"))
         co_return named(cloud::not_theirs(name_, operation), operation.c_str());
@@ -299,8 +324,12 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   Machine machine_of(const std::string& id, const Value& job, const Value& pod) const {
     Machine m = kube_machine(job, pod, loop_.clock().wall_us());
     m.id = id;
-    m.channel.argv_prefix = {"kubectl"};
-    if (!setting_.kubeconfig.empty()) m.channel.argv_prefix.push_back("--kubeconfig=" + setting_.kubeconfig);
+    const bool several = setting_.kubeconfig.find(':') != std::string::npos;  // which is no argument of kubectl's
+    if (several) m.channel.argv_prefix = {"env", "KUBECONFIG=" + setting_.kubeconfig, "kubectl"};
+    else m.channel.argv_prefix = {"kubectl"};
+    if (!several && !setting_.kubeconfig.empty())
+      m.channel.argv_prefix.push_back("--kubeconfig=" + setting_.kubeconfig);
+    if (!setting_.context.empty()) m.channel.argv_prefix.push_back("--context=" + setting_.context);
     if (!setting_.context_server.empty()) m.channel.argv_prefix.push_back("--server=" + setting_.context_server);
     for (const std::string& word : {"--namespace=" + settings_.name_space, std::string("exec"), std::string("-i"),
                                     pod["metadata"].text("name"), std::string("--")})
@@ -323,10 +352,9 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   Traits traits_;
   std::string name_ = "kubernetes", scheme_, host_;
   KubeSettings settings_;  // with the context's namespace
-  Value user_;
-  bool certified_ = false;
+  KubeAccess access_;      // of the cluster; its certificate is the newest that a plug-in gave
   std::unique_ptr<cloud::CredentialChain> chain_;
-  std::unique_ptr<cloud::Api> api_;
+  std::shared_ptr<cloud::Api> api_;
 };
 
 Error wrong(const std::string& what, std::string hint) {
@@ -340,6 +368,7 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   Setting s;
   s.cache = setup.home + "/cache";
   s.kubeconfig = read.text("kubeconfig");
+  s.context = read.text("context");
   s.context_server = read.text("server");
   s.kube.name_space = read.text("namespace");
   s.kube.image = read.text("image", "docker.io/library/debian:12-slim");
@@ -353,6 +382,8 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   read.object("endpoints");
   read.any("traits");
   RILLE_CHECK(read.done());
+  if (!s.context.empty() && !s.context_server.empty())
+    return wrong("both context and server are set", "a context names its server");
   if (!s.kube.tolerations.is_null() && !s.kube.tolerations.as_array())
     return wrong("tolerations = " + s.kube.tolerations.to_json(), "a list, as in a pod's spec");
   const Result<std::int64_t> wait_ms = parse_duration_ms(wait);

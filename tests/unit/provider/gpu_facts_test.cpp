@@ -61,8 +61,39 @@ TEST_CASE("a GPU is found in whatever way it is written") {
   CHECK(found("NVIDIA RTX PRO 6000 Blackwell Server Edition") == "RTX PRO 6000");
 }
 
+TEST_CASE("a Ti or a Super is a GPU of its own") {
+  CHECK(found("NVIDIA GeForce RTX 3080", 10240 * mib) == "RTX 3080");
+  CHECK(found("NVIDIA GeForce RTX 3080 Ti", 12288 * mib) == "RTX 3080 Ti");
+  CHECK(found("RTX 3090") == "RTX 3090");
+  CHECK(found("3090 Ti", 24564 * mib) == "RTX 3090 Ti");
+  CHECK(found("RTX 4080", 16376 * mib) == "RTX 4080");
+  CHECK(found("RTX 4080S", 16376 * mib) == "RTX 4080 Super");
+  CHECK(found("NVIDIA GeForce RTX 4080 SUPER") == "RTX 4080 Super");
+  CHECK(found("RTX 5070 Ti") == "RTX 5070 Ti");
+  CHECK(found("RTX 5070") == "none");
+  CHECK(found("5080", 16303 * mib) == "RTX 5080");
+  CHECK(found("RTX 2080 Ti", 11264 * mib) == "RTX 2080 Ti");
+  CHECK(found("NVIDIA A100X", 81920 * mib) == "A100X");
+  CHECK(found("A100", 81920 * mib) == "A100 80GB SXM");
+}
+
+TEST_CASE("rates by proportion are those of the same chip's other cards, by their fp32") {
+  for (const auto& [model, of] : {std::pair("RTX 3080", "RTX 3090"), {"RTX 3080 Ti", "RTX 3090"},
+                                  {"RTX 3090 Ti", "RTX 3090"}, {"RTX 4080", "RTX 4090"}, {"RTX 4080 Super", "RTX 4090"},
+                                  {"RTX 5080", "RTX 5090"}, {"RTX 5070 Ti", "RTX 5090"}, {"A100X", "A100"}}) {
+    INFO(model);
+    const GpuFacts &facts = *gpu_facts(model), &known = *gpu_facts(of);
+    CHECK_FALSE(facts.confirmed);
+    CHECK(facts.capability == known.capability);
+    for (const char* rate : {"tf32", "fp16", "bf16", "fp8", "int8"})
+      CHECK(rate_of(facts, rate) / facts.fp32 == Approx(rate_of(known, rate) / known.fp32).epsilon(0.01));
+  }
+}
+
 TEST_CASE("what is not in the table has no facts, and a slice has not those of the whole") {
-  CHECK(found("RTX 3090 Ti") == "none");
+  CHECK(found("RTX 3070 Ti") == "none");
+  CHECK(found("RTX 4090 Super") == "none");
+  CHECK(found("RTX 3080", 12288 * mib) == "none");  // another card than that of 10 GB, and no Ti
   CHECK(found("NVIDIA GeForce RTX 4090 Laptop GPU") == "none");
   CHECK(found("A10", 4'000'000'000) == "none");
   CHECK(found("A100 MIG 1g.10gb", 9728 * mib) == "none");

@@ -43,7 +43,7 @@ TEST_CASE("a name that is nobody's has one that is near") {
   CHECK(nearest_gpu("A1000") == "A100");
   CHECK(nearest_gpu("h1000") == "H100");
   CHECK(nearest_gpu("A100-80GB") == "");
-  CHECK(nearest_gpu("RTX 4080").empty() == false);
+  CHECK(nearest_gpu("RTX 4070").empty() == false);
   CHECK(nearest_gpu("Quantum 9").empty());
 }
 
