@@ -7,9 +7,11 @@
 #include "runtime/base/id.hpp"
 #include "runtime/lease/budget.hpp"
 #include "runtime/lease/owner.hpp"
+#include "runtime/lease/parts.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/provider/addressed.hpp"
 #include "runtime/provider/clocked.hpp"
 #include "runtime/provider/outcome.hpp"
 
@@ -127,16 +129,18 @@ Async<> Manager::plan(Renting& renting) {
   const Shared planned = draft(renting, *wish, *offer);
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
   const std::int64_t skew_us = provider::skew_of(provider);
-  store::Journal::Write write = [planned, owner, skew_us, wish, most = renting.request.leases_max, teardown_ms,
+  const Micros address = provider::address_micros_per_hour(provider, *offer);
+  store::Journal::Write write = [planned, owner, skew_us, wish, most = renting.request.leases_max, teardown_ms, address,
                                  until = planned->expires_us, install = install_](store::Db& db) -> Result<> {
     Lease& l = *planned;
     l.expires_us = until;  // the journal may try a write twice
     l.tenures.clear();
     if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
-    RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us));
+    RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us, address));
     l.tag = l.request.tag = tag_of(install, l);
     l.request.expires_wall_us = l.expires_us + skew_us;  // read by the provider's clock
     RILLE_CHECK(write_lease(db, l));
+    RILLE_CHECK(record_address(db, l, address));
     return record_owner(db, l, owner);
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), renting.request.fence));

@@ -16,6 +16,7 @@
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/provider/clocked.hpp"
 #include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/type_of.hpp"
 
@@ -55,6 +56,9 @@ Value Lease::to_value(std::int64_t now_us) const {
   if (price_micros_per_hour >= 0) v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
   v.set("spent", static_cast<double>(spent_micros(now_us)) / 1e6);
   if (disk_micros_per_hour > 0) v.set("disk_price_per_hour", static_cast<double>(disk_micros_per_hour) / 1e6);
+  for (const Segment& s : tenures.empty() ? std::vector<Segment>() : tenures.back().segments)
+    if (s.part == "address" && s.micros_per_hour > 0)
+      v.set("address_price_per_hour", static_cast<double>(s.micros_per_hour) / 1e6);
   v.set("reserved", static_cast<double>(billable() ? reserved_micros : 0) / 1e6);
   Value::Array held;
   for (const Tenure& t : tenures) held.push_back(t.to_value(now_us));
@@ -174,7 +178,13 @@ Async<> Manager::pause(std::int64_t ms, CancelToken token) {
 // Compare and set; see rows.hpp for the error of a lost race. Until it is over the lease is the journal's alone.
 Async<> Manager::save(Shared lease, store::Fence fence) {
   const bool fenced = covers(fence, *lease);
-  store::Journal::Write write = [lease, fenced](store::Db& db) { return write_lease(db, *lease, fenced); };
+  Ending ending;                       // known of one that is over
+  if (lease->state == "released")
+    if (auto at = search_->endings.extract(lease->id)) ending = at.mapped();
+  store::Journal::Write write = [lease, fenced, ending](store::Db& db) -> Result<> {
+    RILLE_CHECK(write_lease(db, *lease, fenced));
+    return lease->state == "released" ? record_ending(db, *lease, ending) : success();
+  };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));
   lease->seen.state = lease->state;
   lease->seen.generation = lease->generation;
@@ -196,6 +206,8 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
     RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, asked, token));
   }
   book_price(lease, machine);
+  if (const std::int64_t since_us = provider::running_since_us(machine))
+    provider::tell_running(machine, since_us - provider::skew_of(provider));
   co_return machine;
 }
 
