@@ -123,7 +123,8 @@ end
 ---@field machines integer and `gpus` in all
 ---@field hours number of work without interruptions; of a service those of a month
 ---@field cost table dollars: `on_demand`, `spot`, `reserved_1y`, `reserved_3y`, `mix`, `buy`; nil where nobody knows
----@field extras table dollars in all of these but `buy`: `storage`, `disks`, `snapshots`, `transfer`, `total`
+---@field extras table dollars in all of these but `buy`: `storage`, `disks`, `addresses`, `snapshots`,
+---`transfer`, `total`
 ---@field spot? table `hours`, `interruptions` to expect, `lost_hours`; nil: interrupted before it has caught up
 ---@field reserved table `["1y"]`, `["3y"]`: `price_per_hour`, `from` "offer" or "assumed"; `commitment`, `pays_above`
 ---@field buy? table `purchase`, `per_hour`, `cost`
@@ -135,8 +136,8 @@ end
 
 ---Estimates what a training or a service needs and costs: FLOP, memory, how many of which GPU, time, and money for each
 ---offer: on demand, on spot with the interruptions to expect, reserved for one and three years, a mix of these, and
----bought; with storage, disks, snapshots and transfer. It prints as a table with a recommendation in words. Offers are
----asked of the providers, once on demand and once on spot, unless a list is given.
+---bought; with storage, disks, addresses, snapshots and transfer. It prints as a table with a recommendation in words.
+---Offers are asked of the providers, once on demand and once on spot, unless a list is given.
 ---
 ---Its constants are fitted to published runs (ResNet-50, BERT-large, GPT-2, Llama 2), which it meets within a factor of
 ---1.6; on eight others it is off by up to 1.8. See the manual's page. `rille simulate` rehearses a whole script.

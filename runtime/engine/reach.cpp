@@ -162,6 +162,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, Canc
       failed = 0;
       continue;
     }
+    const std::int64_t since_us = provider::running_since_us(r.machine);
+    if (since_us <= run_.now_us()) r.not_yet_us = std::max(r.not_yet_us, since_us);
     auto made = co_await connect(r.machine, token);
     if (made) co_return co_await reached(std::move(r.lease), r.not_yet_us, std::move(*made));
     if (token.cancelled()) co_return token.reason();

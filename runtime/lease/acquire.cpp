@@ -7,9 +7,11 @@
 #include "runtime/base/id.hpp"
 #include "runtime/lease/budget.hpp"
 #include "runtime/lease/owner.hpp"
+#include "runtime/lease/parts.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/provider/addressed.hpp"
 #include "runtime/provider/clocked.hpp"
 #include "runtime/provider/outcome.hpp"
 
@@ -133,15 +135,17 @@ Async<> Manager::plan(Renting& renting) {
     l.request.expires_wall_us = l.expires_us + skew_us;  // read by the provider's clock
   };
   bear_end(*planned);
-  store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms, bear_end,
+  const Micros address = provider::address_micros_per_hour(provider, *offer);
+  store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms, address, bear_end,
                                  until = planned->expires_us, texts = texts_of(*planned)](store::Db& db) -> Result<> {
     Lease& l = *planned;
     const std::int64_t before_us = std::exchange(l.expires_us, until);  // the journal may try a write twice
     l.tenures.clear();
     if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
-    RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us));
+    RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us, address));
     if (l.expires_us != before_us) bear_end(l);
     RILLE_CHECK(l.expires_us == until ? write_lease(db, l, texts) : write_lease(db, l));
+    RILLE_CHECK(record_address(db, l, address));
     return record_owner(db, l, owner);
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), renting.request.fence));

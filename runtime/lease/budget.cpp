@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/time.hpp"
+#include "runtime/lease/parts.hpp"
 #include "runtime/lease/tally.hpp"
 
 namespace rille::lease {
@@ -48,12 +49,15 @@ Result<std::vector<Limited>> read_limits(store::Db& db) {
 
 Micros left_of(const Money& m) { return std::max<Micros>(m.limit - m.spent - m.reserved, 0); }
 
+// What it costs per hour beside the machine itself.
+Micros beside_of(const Lease& l, Micros address) {
+  return std::max<Micros>(l.disk_micros_per_hour, 0) + std::max<Micros>(address, 0);
+}
+
 // For how long `left` lasts, in whole units of the billing; at most ttl_ms.
-std::int64_t affordable_ms(const Lease& l, Micros left, std::int64_t ttl_ms, std::int64_t teardown_ms) {
+std::int64_t affordable_ms(const Lease& l, Micros beside, Micros left, std::int64_t ttl_ms, std::int64_t teardown_ms) {
   const provider::Billing& b = l.request.offer.billing;
-  auto cost = [&](std::int64_t ms) {
-    return billed_micros(b, l.cap_micros_per_hour, l.disk_micros_per_hour, ms + teardown_ms);
-  };
+  auto cost = [&](std::int64_t ms) { return billed_micros(b, l.cap_micros_per_hour, beside, ms + teardown_ms); };
   if (cost(ttl_ms) <= left) return ttl_ms;
   std::int64_t low = 0, high = ttl_ms;  // cost() never falls: the longest time that is paid for lies between
   if (cost(0) > left) return 0;
@@ -64,14 +68,14 @@ std::int64_t affordable_ms(const Lease& l, Micros left, std::int64_t ttl_ms, std
   return low;
 }
 
-Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked) {
+Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked, Micros beside) {
   Error e = make_error(
       ErrorKind::budget,
       fmt::format("renting '{}' would exceed {} of {}: {} are spent, {} reserved by {}; asked were {} ({} at {} per "
                   "hour, at least {}), and {} are left",
                   l.name, m.name, format_dollars(m.limit), format_dollars(m.spent), format_dollars(m.reserved),
                   counted(m.held), format_dollars(asked), format_duration_ms(terms.ttl_ms),
-                  format_dollars(l.cap_micros_per_hour + l.disk_micros_per_hour), format_duration_ms(terms.min_ttl_ms),
+                  format_dollars(l.cap_micros_per_hour + beside), format_duration_ms(terms.min_ttl_ms),
                   format_dollars(left_of(m))),
       "raise the budget, choose a cheaper offer, or shorten ttl and min_ttl");
   e.code = m.scope;
@@ -80,18 +84,19 @@ Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked)
 
 Error no_price(const Lease& l, const Money& m) {
   const provider::Offer& o = l.request.offer;
-  const bool disk = l.cap_micros_per_hour >= 0;  // only the disk's is missing
-  const bool said = o.currency == "USD" || (disk && o.disk_micros_per_gb_hour == 0);
-  std::string why = fmt::format("the price {}{}", disk ? "of its disk " : "", said
-                                    ? "is not known"
-                                    : fmt::format("is in {}, which is not converted", o.currency));
+  const bool machine = l.cap_micros_per_hour < 0, disk = !machine && l.disk_micros_per_hour < 0;
+  const bool address = !machine && !disk;  // that alone is missing
+  const bool said = o.currency == "USD" || address || (disk && o.disk_micros_per_gb_hour == 0);
+  std::string why = fmt::format("the price {}{}", disk ? "of its disk " : address ? "of its public address " : "",
+                                said ? "is not known" : fmt::format("is in {}, which is not converted", o.currency));
   const std::string rate = fmt::format("rates = {{ {} = dollars for one }}", o.currency);
-  std::string hint = disk ? "say " + rate : "say what it costs: price = dollars per hour";
-  if (disk && o.disk_micros_per_gb_hour == 0)
-    hint = fmt::format("say in the providers' settings what a gigabyte costs per month: "
-                       "\"disk_price\": {{\"{}\": 0.08}}",
-                       o.provider);
-  else if (!disk && o.currency != "USD") hint += ", or " + rate;
+  std::string hint = "say " + rate;
+  if (machine) hint = "say what it costs: price = dollars per hour" + (o.currency == "USD" ? "" : ", or " + rate);
+  const auto setting = [&o](const char* what, const char* name, const char* price) {
+    return fmt::format("say in the providers' settings what {}: \"{}\": {{\"{}\": {}}}", what, name, o.provider, price);
+  };
+  if (disk && o.disk_micros_per_gb_hour == 0) hint = setting("a gigabyte costs per month", "disk_price", "0.08");
+  if (address) hint = setting("one costs per hour", "address_price", "0.005");
   return make_error(ErrorKind::budget, fmt::format("'{}' cannot be rented under {}: of offer {} at {} {}", l.name,
                                                    m.name, o.id, o.provider, why), hint);
 }
@@ -148,7 +153,7 @@ Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us) {
 }
 
 Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
-                 std::int64_t now_us) {
+                 std::int64_t now_us, Micros address) {
   const Count count = lease.seen.state.empty() ? Count::kept : Count::anew;  // one that has a row is not to be counted
   RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us, leases_max >= 0, count));
   // What its earlier machines have cost is spent, whatever becomes of this one.
@@ -165,14 +170,16 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
     if (m.limit >= 0 && (!tightest || left_of(m) < left_of(*tightest))) tightest = &m;
   const std::int64_t ttl_ms = (lease.expires_us - now_us) / 1000;
   std::int64_t ms = ttl_ms;
-  const bool known = lease.cap_micros_per_hour >= 0 && lease.disk_micros_per_hour >= 0;
+  const bool known = lease.cap_micros_per_hour >= 0 && lease.disk_micros_per_hour >= 0 && address >= 0;
+  const Micros beside = beside_of(lease, address);
   auto cost = [&](std::int64_t length_ms) {
-    return billed_micros(lease.request.offer.billing, lease.cap_micros_per_hour, lease.disk_micros_per_hour, length_ms);
+    return billed_micros(lease.request.offer.billing, lease.cap_micros_per_hour, beside, length_ms);
   };
   if (tightest && !known) return no_price(lease, *tightest);
   if (tightest && cost(ttl_ms + teardown_ms) > 0) {
-    ms = affordable_ms(lease, left_of(*tightest), ttl_ms, teardown_ms);
-    if (ms < std::min(terms.min_ttl_ms, ttl_ms)) return too_dear(lease, terms, *tightest, cost(ttl_ms + teardown_ms));
+    ms = affordable_ms(lease, beside, left_of(*tightest), ttl_ms, teardown_ms);
+    if (ms < std::min(terms.min_ttl_ms, ttl_ms))
+      return too_dear(lease, terms, *tightest, cost(ttl_ms + teardown_ms), beside);
     if (ms < ttl_ms) lease.expires_us = now_us + ms * 1000;
   }
   lease.reserved_micros = cost(ms + teardown_ms);
@@ -189,7 +196,9 @@ Result<> reserve_change(store::Db& db, Lease& lease, std::int64_t teardown_ms, s
     else before += t.cost(now_us);
   }
   const std::int64_t left_ms = std::max<std::int64_t>(0, lease.expires_us - now_us) / 1000;
-  asked += billed_micros(to.offer.billing, to.cap_micros_per_hour, lease.disk_micros_per_hour, left_ms + teardown_ms);
+  RILLE_TRY(const Micros address, address_micros(db, lease.id, lease.generation));
+  const Micros beside = beside_of(lease, address);
+  asked += billed_micros(to.offer.billing, to.cap_micros_per_hour, beside, left_ms + teardown_ms);
   const Money* tightest = nullptr;
   for (Money& m : scopes) {
     m.spent += before;

@@ -19,11 +19,11 @@ Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, co
 Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us);
 
 // Reserves, from now until the lease's expiry and for its teardown: the price, or the most that it may rise to, by the
-// unit and minimum of its billing, and its disk. Shortens the lease to what the tightest budget leaves, or refuses
-// (kind budget) when that is below min_ttl, or when no price is known; and one of the leases that the run may hold
-// (kind quota).
+// unit and minimum of its billing, its disk, and its public address at so much per hour. Shortens the lease to what
+// the tightest budget leaves, or refuses (kind budget) when that is below min_ttl, or when no price is known; and one
+// of the leases that the run may hold (kind quota).
 Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
-                 std::int64_t now_us);
+                 std::int64_t now_us, Micros address = 0);
 
 // Reserves for a lease whose machine becomes what its `change` says: what it has cost until that is surely over, then
 // the new price until its expiry. Never less than before, for it may stay as it was. Refuses (kind budget) what is more

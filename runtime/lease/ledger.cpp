@@ -51,11 +51,11 @@ Micros machine_cost(const Tenure& t, std::int64_t end) {
   return sum;
 }
 
-// For as long as it was there, to the millisecond.
-Micros disk_cost(const Tenure& t, std::int64_t end) {
+// Of a disk, or an address: for as long as it was there, to the millisecond.
+Micros beside_cost(const Tenure& t, std::string_view part, std::int64_t end) {
   __int128 sum = 0;
   for (const Segment& s : t.segments)
-    if (!s.amount && s.part == "disk")
+    if (!s.amount && s.part == part)
       sum += static_cast<__int128>(std::max<Micros>(s.micros_per_hour, 0)) *
              (std::max<std::int64_t>(0, std::min(s.to_us ? s.to_us : end, end) - s.from_us) / 1000);
   return micros_of(sum);
@@ -65,9 +65,9 @@ std::int64_t end_of(const Tenure& t, std::int64_t now_us) { return t.to_us ? t.t
 
 }  // namespace
 
-Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk, std::int64_t ms) {
+Micros billed_micros(const provider::Billing& billing, Micros price, Micros beside, std::int64_t ms) {
   __int128 machine = static_cast<__int128>(std::max<Micros>(price, 0)) * billed_ms(billing, ms);
-  return std::max(micros_of(machine), billing.minimum_micros) + cost_micros(std::max<Micros>(disk, 0), ms);
+  return std::max(micros_of(machine), billing.minimum_micros) + cost_micros(std::max<Micros>(beside, 0), ms);
 }
 
 // Summed exactly, and rounded up once for each part, and for each type that the machine was.
@@ -75,7 +75,7 @@ Micros Tenure::cost(std::int64_t now_us) const {
   const std::int64_t end = end_of(*this, now_us);
   Micros amount = 0;
   for (const Segment& s : segments) amount += s.amount.value_or(0);
-  return amount + machine_cost(*this, end) + disk_cost(*this, end);
+  return amount + machine_cost(*this, end) + beside_cost(*this, "disk", end) + beside_cost(*this, "address", end);
 }
 
 bool Tenure::unknown() const {
@@ -102,8 +102,9 @@ Value Tenure::to_value(std::int64_t now_us) const {
   const std::int64_t end = end_of(*this, now_us);
   const bool estimated = !reconciled();
   Value v;  // in the order of the keys: see Value::set
+  if (estimated) v.set("address_micros", beside_cost(*this, "address", end));
   v.set("cost_micros", cost(now_us));
-  if (estimated) v.set("disk_micros", disk_cost(*this, end));
+  if (estimated) v.set("disk_micros", beside_cost(*this, "disk", end));
   v.set("from", format_utc(from_us)).set("generation", generation).set("idle_seconds", seconds(idle_us(now_us)));
   v.set("machine", machine_id);
   if (estimated) v.set("machine_micros", machine_cost(*this, end));

@@ -35,8 +35,11 @@ Result<> begin_tenure(store::Db& db, const Lease& l, std::int64_t from_us, bool&
   begun = db.changes() == 1;
   if (!begun) return {};
   RILLE_CHECK(open_segment(db, l, "machine", l.price_micros_per_hour, from_us));
-  if (l.disk_micros_per_hour == 0) return {};
-  return open_segment(db, l, "disk", l.disk_micros_per_hour, from_us);  // also where nobody knows what it costs
+  // Also where nobody knows what it costs.
+  if (l.disk_micros_per_hour) RILLE_CHECK(open_segment(db, l, "disk", l.disk_micros_per_hour, from_us));
+  return db.run("INSERT OR IGNORE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
+                "SELECT lease,generation,?3,part,from_us,micros_per_hour,source FROM segments WHERE lease=?1 AND "
+                "generation=?2 AND machine_id=''", {l.id, l.generation, l.machine_id});
 }
 
 // The provider knows best since when; but not before it was asked, for most tell whole seconds, nor after it answered.
@@ -157,10 +160,11 @@ Result<> record_tenure(store::Db& db, const Lease& l) {
   }
   if (l.state == "released") return end_tenures(db, l.id, l.released_us);
   if (begun || l.seen.state != "released") return {};
-  // A row that was settled too early: it costs on.
+  // A row that was settled too early: it costs on, each part at its last price.
   RILLE_CHECK(db.run("UPDATE segments SET to_us=NULL WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
-                     "amount_micros IS NULL AND to_us=(SELECT to_us FROM machines WHERE lease=?1 AND generation=?2 AND "
-                     "machine_id=?3)", {l.id, l.generation, l.machine_id}));
+                     "amount_micros IS NULL AND to_us=(SELECT MAX(s.to_us) FROM segments s WHERE s.lease=?1 AND "
+                     "s.generation=?2 AND s.machine_id=?3 AND s.part=segments.part)",
+                     {l.id, l.generation, l.machine_id}));
   return db.run("UPDATE machines SET to_us=NULL WHERE lease=? AND generation=? AND machine_id=? AND to_us IS NOT NULL",
                 {l.id, l.generation, l.machine_id});
 }
@@ -191,14 +195,14 @@ Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> ste
   const std::int64_t begin = its->restarts.empty() ? its->from_us : its->restarts.back().from_us;
   std::vector<PriceStep> known;
   for (const Segment& s : its->segments)
-    if (s.part != "disk" && s.from_us >= begin) known.push_back({s.from_us, s.micros_per_hour});
+    if (s.part == "machine" && s.from_us >= begin) known.push_back({s.from_us, s.micros_per_hour});
   if (known.empty()) return {};
   const std::vector<PriceStep> chain = chain_of(known, std::move(steps), begin, whole);
   const auto is_same = [](const PriceStep& a, const PriceStep& b) {
     return a.from_us == b.from_us && a.micros_per_hour == b.micros_per_hour;
   };
   if (!std::equal(chain.begin(), chain.end(), known.begin(), known.end(), is_same)) {
-    RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part<>'disk' AND "
+    RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND "
                        "from_us>=?", {l.id, l.generation, l.machine_id, begin}));
     for (std::size_t i = 0; i < chain.size(); ++i) {
       RILLE_CHECK(open_segment(db, l, "machine", chain[i].micros_per_hour, chain[i].from_us));
@@ -231,6 +235,12 @@ Result<> record_changed(store::Db& db, const Lease& l, std::int64_t from_us, std
                 "to_us IS NULL AND from_us<?", {now_us, l.id, l.generation, l.machine_id, from_us});
 }
 
+Result<> record_restarted(store::Db& db, const Lease& l, std::int64_t from_us, std::int64_t since_us) {
+  return db.run("UPDATE segments SET from_us=?5 WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND part='machine' "
+                "AND from_us=?4 AND from_us<?5 AND to_us IS NULL",
+                {l.id, l.generation, l.machine_id, from_us, since_us});
+}
+
 Result<> record_unchanged(store::Db& db, const Lease& l, std::int64_t from_us) {
   const auto remove = [from_us](Value::Array& restarts) {
     std::erase_if(restarts, [from_us](const Value& r) { return r.integer("from_us") == from_us; });
@@ -238,6 +248,32 @@ Result<> record_unchanged(store::Db& db, const Lease& l, std::int64_t from_us) {
   RILLE_CHECK(write_restarts(db, l, remove));
   return db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND from_us=? "
                 "AND amount_micros IS NULL", {l.id, l.generation, l.machine_id, from_us});
+}
+
+// Under no machine's id until there is one, which then has it from the same instant on.
+Result<> record_address(store::Db& db, const Lease& l, Micros micros_per_hour) {
+  if (micros_per_hour == 0) return {};
+  return db.run("INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,to_us,micros_per_hour,"
+                "source) VALUES(?1,?2,'','address',?3,?3,?4,'estimate')",
+                {l.id, l.generation, l.created_us, micros_per_hour});
+}
+
+Result<Micros> address_micros(store::Db& db, const std::string& lease, std::int64_t generation) {
+  Micros out = 0;
+  RILLE_CHECK(db.query("SELECT micros_per_hour FROM segments WHERE lease=? AND generation=? AND machine_id=''",
+                       {lease, generation}, [&out](const store::Row& row) { out = row.integer(0); }));
+  return out;
+}
+
+// Of what has ended with the row, or goes on no longer than it.
+Result<> record_ending(store::Db& db, const Lease& l, const Ending& ending) {
+  if (!ending.all_us) return {};
+  touch(db, l.id);
+  RILLE_CHECK(db.run("UPDATE segments SET to_us=MAX(from_us,CASE part WHEN 'machine' THEN ?5 ELSE ?6 END) WHERE "
+                     "lease=?1 AND generation=?2 AND machine_id=?3 AND to_us=?4 AND amount_micros IS NULL",
+                     {l.id, l.generation, l.machine_id, l.released_us, ending.machine_us, ending.all_us}));
+  return db.run("UPDATE machines SET to_us=MAX(from_us,?5) WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
+                "to_us=?4", {l.id, l.generation, l.machine_id, l.released_us, ending.all_us});
 }
 
 Result<> record_running(store::Db& db, const std::string& lease, std::int64_t since_us) {

@@ -13,6 +13,7 @@
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/lease/terms.hpp"
+#include "runtime/provider/clocked.hpp"
 #include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/type_of.hpp"
 
@@ -41,6 +42,10 @@ Micros Lease::committed_micros(std::int64_t now_us) const {
 
 Value Lease::to_value(std::int64_t now_us) const {
   Value v;  // in the order of the keys: see Value::set
+  if (!tenures.empty())
+    for (const Segment& s : tenures.back().segments)
+      if (s.part == "address" && s.micros_per_hour > 0)
+        v.set("address_price_per_hour", static_cast<double>(s.micros_per_hour) / 1e6);
   if (state == "resizing" && change) v.set("becomes", provider::type_of(change->offer));
   v.set("created", format_utc(created_us));
   if (detached) v.set("detached", true);
@@ -167,8 +172,12 @@ Async<> Manager::pause(std::int64_t ms, CancelToken token) {
 // Compare and set; see rows.hpp for the error of a lost race. Until it is over the lease is the journal's alone.
 Async<> Manager::save(Shared lease, store::Fence fence) {
   const bool fenced = covers(fence, *lease);
-  store::Journal::Write write = [lease, fenced, texts = texts_of(*lease)](store::Db& db) {
-    return write_lease(db, *lease, texts, fenced);
+  Ending ending;                       // known of one that is over
+  if (lease->state == "released")
+    if (auto at = search_->endings.extract(lease->id)) ending = at.mapped();
+  store::Journal::Write write = [lease, fenced, ending, texts = texts_of(*lease)](store::Db& db) -> Result<> {
+    RILLE_CHECK(write_lease(db, *lease, texts, fenced));
+    return lease->state == "released" ? record_ending(db, *lease, ending) : success();
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));
   lease->seen.state = lease->state;
@@ -191,6 +200,8 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
     RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, asked, token));
   }
   book_price(lease, machine);
+  if (const std::int64_t since_us = provider::running_since_us(machine))
+    provider::tell_running(machine, since_us - provider::skew_of(provider));
   co_return machine;
 }
 

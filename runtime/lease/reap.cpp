@@ -167,6 +167,7 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
     stray.generation = shown.generation;
     stray.request.offer = row.request.offer;
     stray.price_micros_per_hour = row.price_micros_per_hour;
+    stray.disk_micros_per_hour = row.disk_micros_per_hour;
     report.revived.push_back(stray);
   }
   Result<> r = co_await end_one(machine.id, shown.provider);

@@ -12,6 +12,7 @@
 
 #include "runtime/lease/manager.hpp"
 #include "runtime/lease/owner.hpp"
+#include "runtime/lease/parts.hpp"
 #include "runtime/lease/proof.hpp"
 #include "runtime/lease/terms.hpp"
 #include "runtime/provider/outcome.hpp"
@@ -106,6 +107,7 @@ struct Manager::Search {
   Wish last;                           // null: none was read
   std::shared_ptr<Owners> owners = std::make_shared<Owners>();
   Proofs proofs;
+  std::map<std::string, Ending> endings;  // what releases have found out, by lease, until it is written
   std::map<std::string, std::set<Place>> places;  // by run: where its machines were asked for, whatever came of it
 };
 

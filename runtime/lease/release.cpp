@@ -6,11 +6,11 @@
 
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
+#include "runtime/lease/ending.hpp"
 #include "runtime/lease/owner.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
-#include "runtime/provider/left_over.hpp"
 #include "runtime/store/audit.hpp"
 
 namespace rille::lease {
@@ -45,6 +45,8 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
   std::int64_t shutdown_until_us = 0, accepted_us = 0;
   const std::int64_t lag_us = provider->traits().visibility_lag_ms * 1000;
   bool ours = false;
+  End end(lease, *provider);
+  const auto is_its = [&lease](const std::string& id) { return lease.machine_id.empty() || id == lease.machine_id; };
   for (int failures = 0;;) {
     const std::int64_t asked_us = now_us();
     const bool proven = proof.holds(loop_.clock());
@@ -52,12 +54,14 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
     // What is shown may be older than what was accepted.
     auto stale = [&] { return accepted_us && asked_us < accepted_us + lag_us; };
     bool ending = false, fresh = false, word = !targets.empty();
+    end.look();
     for (const std::string& id : targets) {
       Result<> accepted = co_await provider->terminate(id, {});
       Result<Machine> machine = co_await provider->describe(id, {});
       if (accepted && !accepted_us) accepted_us = now_us();
       if (!accepted || !machine) trouble = !accepted ? accepted.error() : machine.error();
       if (!machine) continue;
+      end.saw(*machine, is_its(id));
       word = word && machine->state == MachineState::gone && machine->tag == lease.tag;
       bool there = machine->state != MachineState::gone;
       ours = ours || machine->tag == lease.tag;
@@ -70,6 +74,7 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
     for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
       if (m.tag != lease.tag || m.state == MachineState::gone) continue;
       ours = true;
+      end.saw(m, is_its(m.id));
       if (provider::is_free_left_over(m)) {
         costless.insert(m.id);
         continue;
@@ -86,9 +91,11 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
       if (!checked) trouble = checked.error();
       ours = checked.ok();
     }
+    end.looked(!trouble, now_us());
     bool absent = !trouble && !ending && !fresh;
     if (absent && (word || proven)) {
       search_->proofs.forget(lease.id);
+      search_->endings[lease.id] = end.found();
       // What costs nothing is tried for a moment, for its machine may still hold on to it; what stays is the reaper's.
       int attempts = 0;
       while (!costless.empty()) {

@@ -11,6 +11,8 @@
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/provider/clocked.hpp"
+#include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/type_of.hpp"
 
 namespace rille::lease {
@@ -236,6 +238,8 @@ Async<Lease> Manager::carry_out(Lease lease, bool unanswered, store::Fence fence
   const std::string type = provider::type_of(lease.change->offer);
   for (int attempt = 1;; ++attempt) {
     Result<Machine> made = co_await provider->resize(lease.machine_id, type, token);
+    if (const std::int64_t since_us = made ? provider::running_since_us(*made) : 0)
+      provider::tell_running(*made, since_us - provider::skew_of(provider));  // by our clock, as describe() does
     if (made && made->state != MachineState::gone)
       co_return co_await changed(std::move(lease), std::move(*made), std::move(fence), std::move(event));
     Error why = made ? machine_gone(lease) : made.error();
@@ -299,9 +303,14 @@ Async<Lease> Manager::changed(Lease lease, Machine machine, store::Fence fence, 
   lease.cap_micros_per_hour = to.cap_micros_per_hour;
   lease.reserved_micros = to.reserved_after;
   lease.options = to.options;
+  // Where its provider says, by the second, since when it runs again: the other one had stopped by then.
+  std::int64_t since_us = provider::running_since_us(machine);
+  if (since_us < to.from_us || since_us > now_us()) since_us = 0;
+  const std::int64_t until_us = since_us ? std::min(now_us(), since_us + 1'000'000) : now_us();
   lease.machine = std::move(machine);
-  Ledger ledger = [from = to.from_us, at = now_us()](store::Db& db, Lease& l) {
-    return record_changed(db, l, from, at);
+  Ledger ledger = [from = to.from_us, until_us, since_us](store::Db& db, Lease& l) -> Result<> {
+    RILLE_CHECK(record_changed(db, l, from, until_us));
+    return since_us ? record_restarted(db, l, from, since_us) : success();
   };
   RILLE_CO_CHECK(co_await save_with(lease, std::move(fence), std::move(ledger)));
   event("resized", lease.to_value(now_us()).set("was", was).set("type", provider::type_of(to.offer)));

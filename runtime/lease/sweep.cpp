@@ -15,12 +15,14 @@ namespace {
 
 constexpr std::int64_t patience_ms = 15'000;  // no run ends later than that because a provider does not answer
 
-// The provider has said that it is gone, and a list may be older than that word, or show the last of it.
+// The provider has said that it is gone, and a list may be older than that word, or show the last of it. The word may
+// have come later than the end that is in the ledger.
 bool is_old_news(const Survey::Shown& one, std::int64_t lag_ms, std::int64_t now_us) {
   if (!one.row) return false;
   const bool ends = one.machine.state == provider::MachineState::terminating;
   return std::any_of(one.row->tenures.begin(), one.row->tenures.end(), [&](const Tenure& t) {
-    return t.machine_id == one.machine.id && t.to_us && (ends || now_us < t.to_us + lag_ms * 1000);
+    return t.machine_id == one.machine.id && t.to_us &&
+           (ends || now_us < std::max(t.to_us, one.row->released_us) + lag_ms * 1000);
   });
 }
 

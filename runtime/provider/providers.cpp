@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
 #include "runtime/base/places.hpp"
+#include "runtime/provider/addressed.hpp"
 #include "runtime/provider/alibaba/alibaba.hpp"
 #include "runtime/provider/alibaba/ram.hpp"
 #include "runtime/provider/aws/aws.hpp"
@@ -135,6 +137,8 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
   if (settings->as_array() && settings->as_array()->empty()) return out;  // as Lua writes an empty table
   if (!settings->as_object())
     return wrong("it is no object", "an object with a field per provider: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
+  const Result<AddressPrices> addresses = read_address_prices((*settings)["address_price"]);
+  if (!addresses) return wrong(addresses.error().message, addresses.error().hint);
   for (const auto& [name, part] : *settings->as_object()) {
     if (name == "rates") {
       if (const Result<Rates> rates = read_rates(part); !rates) return wrong(rates.error().message, rates.error().hint);
@@ -145,6 +149,7 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
         return wrong(prices.error().message, prices.error().hint);
       continue;
     }
+    if (name == "address_price") continue;
     if (name == "local") {  // always there, and nothing to say of it
       if (!part.as_object() || !part.as_object()->empty())
         return wrong("local = " + part.to_json() + ": this machine takes no settings", "write {}, or leave it out");
@@ -159,6 +164,9 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
       e.message = settings_file + ": " + e.message;
       return e;
     }
+    auto* const addressed = dynamic_cast<Addressed*>(made->get());
+    if (const auto at = addresses->find(name); addressed && at != addresses->end())
+      addressed->set_address_price(static_cast<Micros>(std::ceil(at->second * 1e6 - 1e-6)));
     out.push_back(std::move(*made));
   }
   return out;

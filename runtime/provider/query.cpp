@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "runtime/base/text.hpp"
+#include "runtime/provider/addressed.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/gpus.hpp"
 #include "runtime/provider/providers.hpp"
@@ -65,14 +66,16 @@ Result<std::vector<std::string>> read_names(const char* field, const Value& valu
   return out;
 }
 
-Result<std::map<std::string, double>> read_numbers(const char* field, const Value& value, const char* wanted) {
+Result<std::map<std::string, double>> read_numbers(const char* field, const Value& value, const char* wanted,
+                                                   bool or_zero = false) {
   std::map<std::string, double> out;
   const bool empty_list = value.as_array() && value.as_array()->empty();  // {} of Lua
   if (!value.as_object() && !empty_list && !value.is_null()) return wrong(field, value, wanted);
   for (const auto& [key, number] : value.as_object() ? *value.as_object() : Value::Object()) {
-    if (!number.as_number() || !(*number.as_number() > 0) || !std::isfinite(*number.as_number()))
+    const double* const n = number.as_number();
+    if (!n || !(*n > 0 || (or_zero && *n == 0)) || !std::isfinite(*n))
       return wrong(fmt::format("{}.{}", field, key), number, wanted);
-    out[key] = *number.as_number();
+    out[key] = *n;
   }
   return out;
 }
@@ -165,6 +168,15 @@ Result<DiskPrices> read_disk_prices(const Value& value) {
   for (const auto& [provider, price] : prices)
     if (const auto& known = provider_names(); !among(known, provider))
       return unknown_word("disk_price", provider, known);
+  return prices;
+}
+
+Result<AddressPrices> read_address_prices(const Value& value) {
+  static const std::vector<std::string> charging = {"aws", "azure", "gcp"};
+  const char* wanted = "dollars for a machine's public address per hour by provider, as in { aws = 0.005 }";
+  RILLE_TRY(AddressPrices prices, read_numbers("address_price", value, wanted, true));
+  for (const auto& [provider, price] : prices)
+    if (!among(charging, provider)) return unknown_word("address_price", provider, charging);
   return prices;
 }
 

@@ -1,4 +1,4 @@
--- Internal: what a plan costs on demand, on spot, reserved, mixed, and bought, with data, disks and snapshots. Dollars.
+-- Internal: what a plan costs on demand, on spot, reserved, mixed, and bought, with all that comes beside. Dollars.
 local money = {}
 
 -- What one machine costs: started units are paid for, at least the least time, and at least the least amount.
@@ -18,8 +18,11 @@ local function on_spot(plan, work, assumed)
   return { hours = hours, interruptions = rate * hours, lost_hours = hours - plan.hours }
 end
 
--- Storage, disks, snapshots and transfer, beside the machines.
-local function extras(plan, work, model, assumed)
+-- Providers that charge for a machine's public address.
+local addressed = { aws = true, azure = true, gcp = true }
+
+-- Storage, disks, addresses, snapshots and transfer, beside the machines.
+local function extras(plan, offer, work, model, assumed)
   local months = plan.hours / 730
   local training = work.mode == "training"
   local data = training and (assumed.data_gb or work.data_gb) or 0
@@ -29,9 +32,10 @@ local function extras(plan, work, model, assumed)
     or (training and model.params * 4 / 1e9 or work.requests_per_second * plan.hours * 3600 * 1e3 / 1e9)
   local out = { storage = data * assumed.storage_price * months,
     disks = plan.machines * disk * assumed.disk_price * months,
+    addresses = addressed[offer.provider] and plan.machines * assumed.address_price * plan.hours or 0,
     snapshots = training and assumed.snapshots * checkpoint * assumed.snapshot_price * (months + 1) or 0,
     transfer = download * assumed.transfer_price }
-  out.total = out.storage + out.disks + out.snapshots + out.transfer
+  out.total = out.storage + out.disks + out.addresses + out.snapshots + out.transfer
   return out
 end
 
@@ -62,7 +66,7 @@ function money.add(plan, offer, work, model, facts, assumed)
   local spot = offer.spot_price_per_hour
     or (demand and assumed.spot_discount and demand * (1 - assumed.spot_discount))
   plan.spot = on_spot(plan, work, assumed)
-  plan.extras = extras(plan, work, model, assumed)
+  plan.extras = extras(plan, offer, work, model, assumed)
   plan.buy = bought(plan, facts, assumed)
   plan.reserved = {}
   for term, years in pairs { ["1y"] = 1, ["3y"] = 3 } do

@@ -1,17 +1,21 @@
-"""Whether the ledger is the bill: each machine of a fake, part by part (the machine, its disk).
+"""Whether the ledger is the bill: each machine of a fake, part by part (the machine, its disk, its public address).
 
 Both have the same prices and the same way from time to money. Their instants may differ, by what nobody can know:
 - A ledger begins no later than the bill, and no sooner than its machine was asked for: a cloud tells the time of
-  creation in whole seconds, or minutes, or not at all; one whose start is free does not say since when it runs.
-- It ends no sooner than the bill, and when its run is over at the latest: a cloud that does not say when a machine
-  ended is believed when it first shows it as gone, or when that is proven.
+  creation in whole seconds, or minutes, or not at all; one whose start is free may not say since when it runs.
+- It ends no sooner than the bill. A cloud that says when its machine ended says so by the second. Else it is believed
+  when it first shows the machine as gone: a runner that was alive has looked once after that end, one that was killed
+  then has looked once more.
+- A machine that becomes another type is stopped and started in between, and most clouds tell neither instant: both
+  prices count from before it was asked for until its provider has said that it runs again, which is after the call
+  before and before the call after.
 What lies between is allowed for, instant by instant, and nothing else: a ledger of other prices, of a part more or
-less, of another rounding, that begins or ends at another time, is wrong. Public addresses are on the bills (`bills` of
-a fake's state), and in no ledger yet.
+less, of another rounding, that begins or ends at another time, is wrong.
 """
-import json, sqlite3
+import json, math, sqlite3
 
-PARTS = ("machine", "disk")
+PARTS = ("machine", "disk", "address")
+CUT_US = 1000  # instants are cut to milliseconds, here and there
 
 
 def whole_units(billing, price, start, to):
@@ -29,58 +33,90 @@ def us(seconds):
     return round(seconds * 1e6)
 
 
+def stints(rows):
+    """Those at one price after another as one: a machine that was stopped meanwhile."""
+    out = []
+    for start, to, price in rows:
+        if out and out[-1][2] == price:
+            out[-1][1] = to
+        else:
+            out.append([start, to, price])
+    return out
+
+
 class Bills:
 
     def __init__(self, user):
         self.state, self.wrong, self.equal, self.above = user.ask("state"), [], 0, 0
         rows = json.loads(user.rille("cost", "--json")[1] or "[]")
-        self.told = {m["machine"].rpartition("/")[2]: m["cost_micros"] for r in rows for m in r.get("machines", [])}
-        self.asked, self.segments = {}, {}
+        self.told = {m["machine"].rpartition("/")[2]: m for r in rows for m in r.get("machines", [])}
+        self.asked, self.segments, self.calls = {}, {}, {}
         with sqlite3.connect(f"file:{user.root}/home/rille/journal.db?mode=ro", uri=True) as db:
-            for id, at in db.execute("SELECT m.machine_id,l.created_us FROM machines m JOIN leases l ON l.id=m.lease"):
-                self.asked[id.rpartition("/")[2]] = at
-            for id, *row in db.execute("SELECT machine_id,part,from_us,to_us,micros_per_hour FROM segments"):
+            for id, at, run in db.execute("SELECT m.machine_id,l.created_us,r.number FROM machines m "
+                                          "JOIN leases l ON l.id=m.lease JOIN runs r ON r.id=l.run"):
+                id = id.rpartition("/")[2]
+                self.asked[id] = at
+                self.calls[id] = {name: (start, to) for name, start, to in db.execute(
+                    "SELECT name,started_us,ended_us FROM entries WHERE id>>32=? AND kind='call'", (run, ))}
+            for id, *row in db.execute("SELECT machine_id,part,from_us,to_us,micros_per_hour FROM segments "
+                                       "ORDER BY from_us"):
                 self.segments.setdefault(id.rpartition("/")[2], []).append(row)
 
-    def compare(self, ends):
-        """ends: machine -> when the last process of its run had ended. Gives what is wrong."""
+    def compare(self, spans, becomes=None):
+        """spans: machine -> (when its runner was killed or None, when the last process of its run had ended); becomes:
+        the names of the calls before and after it became another type. Gives what is wrong."""
         for m in self.state["machines"]:
-            bill = sum(m["bills"][part] for part in PARTS)
+            bill = sum(m["bills"].values())
             if m["id"] not in self.told:
                 if bill or not m["failed"]:
                     self.wrong.append(f"the ledger does not know {m['id']}: {m}")
                 continue
-            asks = [self.part(m, part, us(ends[m["id"]])) for part in PARTS]
-            money = sum(asks)
-            if money != self.told[m["id"]]:
-                self.wrong.append(f"{m['id']}: by its rows it is {money}, and the ledger says {self.told[m['id']]}: "
-                                  f"{self.segments[m['id']]}")
-            self.equal += asks[0] == m["bills"][PARTS[0]]
-            self.above = max(self.above, money - bill)
+            known = self.told[m["id"]]
+            for part in PARTS:
+                money = self.part(m, part, becomes, *spans[m["id"]])
+                if money != known[f"{part}_micros"]:
+                    self.wrong.append(f"{m['id']}, its {part}: by its rows it is {money}, and the ledger says {known}: "
+                                      f"{self.segments[m['id']]}")
+                if known[f"{part}_micros"] < m["bills"][part]:
+                    self.wrong.append(f"{m['id']}, its {part}: {known[f'{part}_micros']} is less than the bill's "
+                                      f"{m['bills'][part]}")
+            self.equal += known["machine_micros"] == m["bills"]["machine"]
+            self.above = max(self.above, known["cost_micros"] - bill)
         return self.wrong
 
-    def part(self, m, part, over):
+    def part(self, m, part, becomes, killed, over):
         """What the ledger asks for it by its rows, after a look at each."""
         rows = [row[1:] for row in self.segments[m["id"]] if row[0] == part and row[-1]]  # what costs nothing is none
-        billing, bill = self.state["billing"], m["bills"][part]
-        billed = [[*m["billed"], m["price"]]] if part == "machine" else m["parts"][part]
-        billed = [row for row in billed if row[2]]
+        billed = stints([row for row in (m["segments"] if part == "machine" else m["parts"][part]) if row[2]])
         what = f"{m['id']}, its {part}: the ledger has {rows}, the bill {billed}"
-        if len(rows) != len(billed) or len(rows) > 1:
+        if len(rows) != len(billed) or len(rows) > (2 if becomes and part == "machine" else 1):
             self.wrong.append(f"{what}: not the same pieces")
-        if len(rows) != 1 or len(billed) != 1:
             return 0
-        (start, to, price), (began, ended, cost) = rows[0], billed[0]
-        if to is None or ended is None:
-            self.wrong.append(f"{what}: it goes on")
-            return 0
-        money = whole_units(billing, price, start, to) if part == "machine" else by_time(price, start, to)
-        if price != round(cost):
-            self.wrong.append(f"{what}: not the same price")
-        if not self.asked[m["id"]] <= start <= us(began) + 1000:  # instants are cut to milliseconds, here and there
-            self.wrong.append(f"{what}: it was asked for at {self.asked[m['id']]}")
-        if not us(ended) - 1000 <= to <= over:
-            self.wrong.append(f"{what}: its run was over at {over}")
-        if money < bill:
-            self.wrong.append(f"{what}: {money} is less than {bill}")
+        money = 0
+        for n, ((start, to, price), (began, ended, cost)) in enumerate(zip(rows, billed)):
+            if to is None or ended is None:
+                self.wrong.append(f"{what}: it goes on")
+                return 0
+            money += whole_units(self.state["billing"], price, start, to) if part == "machine" else \
+                by_time(price, start, to)
+            if price != round(cost):
+                self.wrong.append(f"{what}: not the same price")
+            first, last = self.asked[m["id"]], self.latest(part, ended, killed, over)
+            if n == 1:
+                first = self.calls[m["id"]][becomes[0]][1]
+            if len(rows) == 2 and n == 0:
+                last = self.calls[m["id"]][becomes[1]][0]
+            if not first <= start <= us(began) + CUT_US:
+                self.wrong.append(f"{what}: begins at {start}, the bill at {us(began)}; the most is {first}")
+            if not us(ended) - CUT_US <= to <= last + CUT_US:
+                self.wrong.append(f"{what}: ends at {to}, the bill at {us(ended)}; the most is {last}")
         return money
+
+    def latest(self, part, ended, killed, over):
+        """When a runner must have heard of it: before it asks for the end a second time. One that was killed after the
+        end may not have written what it heard: then before the third."""
+        if part == "machine" and self.state["billing"].get("tells_end"):
+            return (math.floor(ended) + 1) * 1_000_000
+        again = [us(at) for at in self.state["ends"] if ended < at and us(at) <= us(over)]
+        n = 1 + (killed is not None and killed > ended)
+        return again[n] if len(again) > n else us(over)

@@ -77,8 +77,8 @@ try:
     prices = [s["micros_per_hour"] for s in held["segments"] if s["part"] == "machine"]
     check("both prices are in the ledger", len(prices) == 2 and prices[0] < prices[1], held)
     bill = machine()["bill"]
-    check("the ledger is the bill, but for the seconds at begin, change and end", abs(held["cost_micros"] - bill) <=
-          6 * dear / 3600, (held, bill))
+    check("the ledger is the bill, but for the seconds at begin, change and end", abs(held["machine_micros"] - bill)
+          <= 6 * dear / 3600, (held, bill))
 finally:
     if run.poll() is None:
         go.write_text("on")

@@ -159,6 +159,10 @@ tap.test("what it costs in each way to pay", function()
   tap.equal(p.extras.total, 0)
   local stored = rille.estimate { model = "gpt2", tokens = "10B", offers = priced }
   tap.ok(stored.plans[1].extras.storage > 0 and stored.plans[1].extras.snapshots > 0)
+  local addressed = rille.estimate { model = "gpt2", tokens = "10B", assume = none,
+    offers = { { gpu = "A100 80GB", price_per_hour = 2, provider = "aws" } } }.plans[1]
+  tap.equal(cents(addressed.extras.total), cents(0.005 * addressed.machines * addressed.hours))
+  tap.ok(addressed.extras.addresses > 0)
   none.spot_interruptions_per_hour = 30
   local never = rille.estimate { model = "gpt2", tokens = "10B", offers = priced, assume = none }.plans[1]
   tap.equal({ never.spot, never.cost.spot, never.cost.mix }, {}, "interrupted before it catches up")

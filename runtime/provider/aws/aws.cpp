@@ -1,3 +1,4 @@
+#include "runtime/provider/addressed.hpp"
 #include "runtime/provider/aws/aws.hpp"
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/outcome.hpp"
 
 namespace rille::provider {
@@ -67,7 +69,7 @@ MachineState state_of(const std::string& state) {
   return state == "terminated" ? MachineState::gone : MachineState::terminating;
 }
 
-class Region final : public cloud::RegionDriver {
+class Region final : public cloud::RegionDriver, public cloud::AddressListed {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -163,6 +165,10 @@ class Region final : public cloud::RegionDriver {
     return ec2_.terminate(std::move(id), std::move(token));
   }
 
+  // Since February 2024, of each public IPv4 address.
+  std::optional<Micros> address_micros_per_hour(bool) const override {
+    return settings_.public_address ? std::optional<Micros>(5'000) : std::nullopt;
+  }
   std::int64_t skew_us() const override { return iam_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
     cloud::KeyOwner::Ask ask = [this](CancelToken t) { return iam_.account(std::move(t)); };
@@ -242,6 +248,7 @@ class Region final : public cloud::RegionDriver {
     offer.memory_bytes = type.memory_bytes;
     offer.price_micros_per_hour = price_unknown;
     offer.billing.minimum_s = billing_minimum_s;
+    offer.billing.from_live = true;     // not while it is pending
     offer.disk_bytes_max = 16'000 * gb;
     offer.network_gbps = type.network_gbps;
     if (type.efa) offer.rdma = "efa";
@@ -361,6 +368,8 @@ class Region final : public cloud::RegionDriver {
     m.state = state_of(instance.state);
     m.tag = instance.tag;
     m.created_wall_us = instance.launched_wall_us;
+    if (m.state == MachineState::live) tell_running(m, instance.launched_wall_us);  // for the last time
+    if (instance.ended_wall_us) tell_ended(m, instance.ended_wall_us);
     m.details.set("type", instance.type).set("zone", instance.zone);
     if (!instance.reason.empty()) m.details.set("reason", instance.reason);
     const std::string& address = settings_.public_address ? instance.address : instance.private_address;

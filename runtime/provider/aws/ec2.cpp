@@ -126,6 +126,14 @@ std::int64_t number_of(const Value& v, const char* key) {
   return text.empty() ? 0 : std::strtoll(text.c_str(), nullptr, 10);
 }
 
+// "User initiated (2026-11-22 16:55:00 GMT)": when that second was over; 0: it does not say.
+std::int64_t transition_of(const std::string& reason) {
+  const std::size_t at = reason.rfind('(');
+  if (at == std::string::npos || reason.size() < at + 20) return 0;
+  const Result<std::int64_t> when = parse_utc(reason.substr(at + 1, 10) + "T" + reason.substr(at + 12, 8) + "Z");
+  return when ? *when + 1'000'000 : 0;
+}
+
 Instance read_instance(const Value& v) {
   Instance out;
   out.id = v.text("instanceId");
@@ -139,6 +147,7 @@ Instance read_instance(const Value& v) {
   out.reason = v["stateReason"].text("code");
   out.spot = v.text("instanceLifecycle") == "spot";
   if (const Result<std::int64_t> launched = parse_utc(v.text("launchTime"))) out.launched_wall_us = *launched;
+  if (out.state == "shutting-down" || out.state == "terminated") out.ended_wall_us = transition_of(v.text("reason"));
   return out;
 }
 

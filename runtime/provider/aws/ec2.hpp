@@ -28,6 +28,7 @@ struct InstanceType {
 struct Instance {
   std::string id, state, tag, token, zone, type, address, private_address, reason;
   std::int64_t launched_wall_us = 0;
+  std::int64_t ended_wall_us = 0;       // since when it ends, or has ended; 0: it does not, or nobody says
   bool spot = false;
 };
 

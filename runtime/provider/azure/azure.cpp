@@ -1,3 +1,4 @@
+#include "runtime/provider/addressed.hpp"
 #include "runtime/provider/azure/azure.hpp"
 
 #include <fmt/format.h>
@@ -79,7 +80,7 @@ MachineState state_of(const VirtualMachine& vm) {
   return MachineState::terminating;  // stopped ones are charged for; deallocated ones keep disk and address
 }
 
-class Region final : public cloud::RegionDriver {
+class Region final : public cloud::RegionDriver, public cloud::AddressListed {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -196,6 +197,10 @@ class Region final : public cloud::RegionDriver {
     co_return co_await arm_.remove(kind, name, kind == interfaces, std::move(token));
   }
 
+  // Of a static address of SKU Standard.
+  std::optional<Micros> address_micros_per_hour(bool) const override {
+    return settings_.public_address ? std::optional<Micros>(5'000) : std::nullopt;
+  }
   std::int64_t skew_us() const override { return arm_.skew_us(); }
   Async<std::string> owner(CancelToken) override { co_return owner_; }
 

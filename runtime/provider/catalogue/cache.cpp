@@ -74,7 +74,7 @@ Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
       RILLE_TRY(out.rates, read_rates(part));
     } else if (name == "disk_price") {
       RILLE_TRY(out.disk_prices, read_disk_prices(part));
-    } else if (name != "local") {
+    } else if (name != "local" && name != "address_price") {  // that is told to the providers
       out.sources.push_back({name, derive_hex({"settings", name, part.to_json(), environment_of(name)}, 16)});
     }
   }

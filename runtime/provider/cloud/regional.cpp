@@ -9,6 +9,7 @@
 
 #include "runtime/base/units.hpp"
 #include "runtime/loop/together.hpp"
+#include "runtime/provider/addressed.hpp"
 #include "runtime/provider/clocked.hpp"
 #include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/owner.hpp"
@@ -24,7 +25,8 @@ namespace {
 constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000, list_patience_ms = 30'000;
 constexpr std::string_view spot_mark = ":spot";
 
-class Regional final : public Provider, public Owned, public Clocked, public Rearmed, public SpotPriced {
+class Regional final : public Provider, public Owned, public Clocked, public Rearmed, public SpotPriced,
+                       public Addressed {
  public:
   // The driver of a region that is not among them; null: there is none.
   using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
@@ -220,6 +222,16 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
     return 0;
   }
 
+  void set_address_price(Micros micros_per_hour) override { address_price_ = micros_per_hour; }
+  Micros address_micros_per_hour(const Offer& offer) const override {
+    const Result<RegionDriver*> driver = find(offer.region);
+    const auto* const listed = driver ? dynamic_cast<const AddressListed*>(*driver) : nullptr;
+    const std::optional<Micros> price = listed ? listed->address_micros_per_hour(offer.spot) : std::nullopt;
+    if (!price) return 0;
+    if (address_price_) return *address_price_;
+    return offer.currency == "USD" ? *price : price_unknown;  // another price list
+  }
+
   Async<std::vector<Quota>> quotas(std::string region, CancelToken token) override {
     const auto ask = [](RegionDriver& d, CancelToken t) { return d.quotas(std::move(t)); };
     return of_regions<Quota>(std::move(region), "quotas", ask, std::move(token));
@@ -363,6 +375,7 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
   std::vector<std::unique_ptr<RegionDriver>> regions_, reached_;
   std::vector<std::string> known_;
   Elsewhere elsewhere_;
+  std::optional<Micros> address_price_;  // as the settings say
   bool divided_;
   SpotPrices spot_prices_;
   std::map<std::string, std::string> zones_;  // of machines

@@ -128,6 +128,16 @@ std::string committed_in(const std::string& text) {
   return part == "Cpu" ? family + " Core" : part == "Ram" ? family + " Ram" : "";
 }
 
+// 2026-11-22T01:02:03.456-08:00, by the second; 0: it is none.
+std::int64_t time_of(const std::string& text) {
+  if (text.size() < 25) return 0;
+  const Result<std::int64_t> local = parse_utc(text.substr(0, 19) + "Z");
+  const int hours = std::atoi(text.substr(text.size() - 5, 2).c_str());
+  const int minutes = std::atoi(text.substr(text.size() - 2).c_str());
+  const int sign = text[text.size() - 6] == '-' ? 1 : -1;
+  return local ? *local + sign * (hours * 60LL + minutes) * 60'000'000 : 0;
+}
+
 Instance read_instance(const Value& v) {
   Instance out;
   out.zone = last_part(v.text("zone"));
@@ -142,15 +152,9 @@ Instance read_instance(const Value& v) {
     for (const Value& config : list_of(nic["accessConfigs"]))
       if (!config.text("natIP").empty()) out.address = config.text("natIP");
   }
-  // 2026-11-22T01:02:03.456-08:00
-  const std::string created = v.text("creationTimestamp");
-  if (created.size() >= 25) {
-    const Result<std::int64_t> local = parse_utc(created.substr(0, 19) + "Z");
-    const int hours = std::atoi(created.substr(created.size() - 5, 2).c_str());
-    const int minutes = std::atoi(created.substr(created.size() - 2).c_str());
-    const int sign = created[created.size() - 6] == '-' ? 1 : -1;
-    if (local) out.created_wall_us = *local + sign * (hours * 60LL + minutes) * 60'000'000;
-  }
+  out.created_wall_us = time_of(v.text("creationTimestamp"));
+  out.started_wall_us = time_of(v.text("lastStartTimestamp"));
+  out.stopped_wall_us = time_of(v.text("lastStopTimestamp"));
   return out;
 }
 

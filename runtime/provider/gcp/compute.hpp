@@ -15,6 +15,7 @@ namespace rille::provider::gcp {
 struct Instance {
   std::string zone, name, status, tag, type, address, private_address;
   std::int64_t created_wall_us = 0;
+  std::int64_t started_wall_us = 0, stopped_wall_us = 0;  // for the last time; 0: not yet
 };
 
 // Nano-dollars per hour in one region: "N1 Core", "N1 Ram" (of a GiB), "T4" (of one).

@@ -1,3 +1,4 @@
+#include "runtime/provider/addressed.hpp"
 #include "runtime/provider/gcp/gcp.hpp"
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "runtime/provider/gcp/federation.hpp"
 #include "runtime/provider/gcp/keys.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/outcome.hpp"
 
 namespace rille::provider {
@@ -82,7 +84,7 @@ Result<std::string> startup_script(const std::string& base64) {
   return script;
 }
 
-class Region final : public cloud::RegionDriver {
+class Region final : public cloud::RegionDriver, public cloud::AddressListed {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -166,6 +168,10 @@ class Region final : public cloud::RegionDriver {
     return compute_.remove(std::move(place.zone), std::move(place.name), std::move(token));
   }
 
+  // Of an external IPv4 address in use.
+  std::optional<Micros> address_micros_per_hour(bool spot) const override {
+    return settings_.public_address ? std::optional<Micros>(spot ? 2'500 : 5'000) : std::nullopt;
+  }
   std::int64_t skew_us() const override { return compute_.skew_us(); }
   Async<std::string> owner(CancelToken) override { co_return owner_; }
 
@@ -330,6 +336,10 @@ class Region final : public cloud::RegionDriver {
     m.state = state_of(instance.status);
     m.tag = instance.tag;
     m.created_wall_us = instance.created_wall_us;
+    if (m.state == MachineState::live && instance.started_wall_us) tell_running(m, instance.started_wall_us);
+    // Of one that is stopped, its disk alone costs; of one that is on its way there this is of the time before.
+    if (instance.status == "TERMINATED" && instance.stopped_wall_us)
+      tell_ended(m, instance.stopped_wall_us + 1'000'000);
     m.details.set("type", instance.type).set("zone", instance.zone);
     const std::string& address = settings_.public_address ? instance.address : instance.private_address;
     RILLE_CHECK(account_->access.reach(m, instance.name, address));

@@ -184,7 +184,8 @@ class Compute:
             else:
                 m.expires_at = at
                 m.go("stopping", at, "expired")
-        m.addresses = sum(len(nic.get("accessConfigs") or []) for nic in p["networkInterfaces"])
+        addresses = sum(len(nic.get("accessConfigs") or []) for nic in p["networkInterfaces"])
+        m.addresses = addresses / 2 if m.spot else addresses  # of a spot machine at half the price
         for n, disk in enumerate(p["disks"]):
             name = (disk.get("initializeParams") or {}).get("diskName") or (m.name if n == 0 else f"{m.name}-{n}")
             labels = (disk.get("initializeParams") or {}).get("labels") or {}

@@ -63,6 +63,7 @@ class Machine:
         self.phase, self.since, self.reason, self.ended = "starting", self.created, "", None
         self.failed = False  # it could not be made
         self.notice_at = self.reclaim_at = self.expires_at = None
+        self.started = None  # for the last time, after a stop
         self.addresses = 0  # public ones that come and go with it
         self.segments = []  # [from, to or None, micros per hour]
         self.plan = [(self.created + world.start, "running", "")]
@@ -88,8 +89,13 @@ class Machine:
         self.enter("stopping", self.world.now(), "user")
 
     def restart(self):
-        self.enter("starting", self.world.now(), "user")
+        self.started = self.world.now()
+        self.enter("starting", self.started, "user")
         self.go("running", self.world.now() + self.world.start)
+
+    def launched(self):
+        """When it was last asked to start."""
+        return self.started or self.created
 
     def go(self, phase, at, reason=""):
         self.plan = sorted(self.plan + [(at, phase, reason)])
@@ -204,6 +210,7 @@ class Machine:
                     reason=self.reason, spot=self.spot, type=self.type, region=self.region, zone=self.zone,
                     created=self.created, ended=self.ended, expires=self.expires_at, reclaim=self.reclaim_at,
                     price=self.price, bill=self.bill(), bills=self.bills(), billed=self.billed(), parts=self.parts(),
+                    segments=self.segments,
                     failed=self.failed or ("node" in self.facts and not self.facts["node"]))  # no node was free
 
 

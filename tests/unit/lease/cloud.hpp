@@ -9,6 +9,9 @@
 #include <random>
 
 #include "runtime/lease/manager.hpp"
+#include "runtime/provider/addressed.hpp"
+#include "runtime/provider/left_over.hpp"
+#include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/outcome.hpp"
 
 namespace rille::lease::test {
@@ -52,6 +55,10 @@ struct Cloud {
   bool spot = false;
   std::int64_t disk_bytes_max = 0;
   Micros disk_micros_per_gb_hour = 0;
+  Micros address_micros_per_hour = 0;
+  bool tells_running = false;          // since when a machine runs, by the second
+  bool tells_end = false;              // when a machine has ended that is gone; forgets is false then
+  std::map<std::string, std::int64_t> disks;  // that outlive their machines, by these, until then
   std::map<std::string, Micros> bills;  // of machines that are over
 
   // Faults. Those with a number happen so often.
@@ -107,12 +114,15 @@ struct Cloud {
   }
 };
 
-class CloudProvider final : public provider::Provider {
+class CloudProvider final : public provider::Provider, public provider::Addressed {
  public:
   using Place = std::function<Async<>()>;
   CloudProvider(Loop& loop, Cloud& cloud, Place place) : loop_(loop), cloud_(cloud), place_(std::move(place)) {}
   const std::string& name() const override { return name_; }
   const provider::Traits& traits() const override { return cloud_.traits; }
+
+  Micros address_micros_per_hour(const provider::Offer&) const override { return cloud_.address_micros_per_hour; }
+  void set_address_price(Micros micros_per_hour) override { cloud_.address_micros_per_hour = micros_per_hour; }
 
   Async<std::vector<provider::Offer>> offers(provider::OfferQuery, CancelToken) override {
     if (cloud_.before_offers) RILLE_CO_CHECK(co_await cloud_.before_offers());
@@ -172,6 +182,8 @@ class CloudProvider final : public provider::Provider {
     for (const auto& [id, box] : cloud_.boxes)
       if (box.tag.starts_with(tag) && now_us() >= box.shown_us && cloud_.alive(id, now_us()))
         out.push_back(machine(id));
+    for (const auto& [id, until_us] : cloud_.disks)
+      if (now_us() < until_us) out.push_back(provider::left_over("disk-" + id, cloud_.boxes.at(id).tag));
     co_return out;
   }
 
@@ -247,6 +259,9 @@ class CloudProvider final : public provider::Provider {
     if (!cloud_.alive(id, now_us()) && cloud_.forgets) return m;
     m.tag = box.tag;
     m.created_wall_us = box.made_us;
+    if (box.gone_us && cloud_.tells_end) provider::tell_ended(m, box.gone_us);
+    if (!box.gone_us && !box.stopped && cloud_.tells_running && !box.stints.empty())
+      provider::tell_running(m, box.stints.back().from_us / 1'000'000 * 1'000'000);
     m.details.set("type", box.type);
     m.state = !box.gone_us && !box.stopped        ? provider::MachineState::live
               : cloud_.alive(id, now_us()) ? provider::MachineState::terminating

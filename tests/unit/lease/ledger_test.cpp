@@ -73,9 +73,11 @@ TEST_CASE("each price counts for its own time, and the last one for the rest of 
   t.segments[0].to_us = t.from_us + 30 * second_us;
   t.segments.push_back({"machine", t.segments[0].to_us, t.to_us, 7'200'000, {}});
   t.segments.push_back({"disk", t.from_us, t.to_us, 360'000, {}});
-  CHECK(t.cost(0) == 30'000 + 60 * 2'000 + 30 * 2'000 + 9'000);
+  t.segments.push_back({"address", t.from_us - 10 * second_us, t.to_us, 36'000, {}});
+  CHECK(t.cost(0) == 30'000 + 60 * 2'000 + 30 * 2'000 + 9'000 + 1'000);
   CHECK(t.to_value(0).integer("machine_micros") == 30'000 + 60 * 2'000 + 30 * 2'000);
   CHECK(t.to_value(0).integer("disk_micros") == 9'000);
+  CHECK(t.to_value(0).integer("address_micros") == 1'000);
 }
 
 TEST_CASE("the months of a machine share its cost without losing a micro-dollar") {
@@ -210,6 +212,87 @@ TEST_CASE("a disk of unknown price leaves the cost not known in full") {
   w.cloud.disk_bytes_max = 1'000'000'000'000;
   CHECK(rented(w, "box", Value().set("disk", "100GB")).tenures[0].unknown());
   CHECK_FALSE(rented(w, "plain", Value(Value::Object{})).tenures[0].unknown());
+}
+
+TEST_CASE("a public address is reserved and booked, and one of unknown price is like such a disk") {
+  World w;
+  w.run("r", "running", 100'000'000);
+  w.cloud.address_micros_per_hour = 5'000;
+  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  CHECK(l.reserved_micros == 2 * 1'000'000 + 2 * 5'000);
+  CHECK(l.to_value(w.clock.us).number("address_price_per_hour") == 0.005);
+  w.clock.us = l.created_us + 2 * hour_us;
+  CHECK(w.row(l.id).tenures[0].to_value(w.clock.us).integer("address_micros") == 10'000);
+  CHECK(w.row(l.id).spent_micros(w.clock.us) == 2'000'000 + 10'000);
+  w.cloud.address_micros_per_hour = 0;  // none is given: nothing to pay for
+  CHECK(rented(w, "inside", Value().set("ttl", "2h")).tenures[0].segments.size() == 1);
+  w.cloud.address_micros_per_hour = provider::price_unknown;
+  const Error e = refused(w, "more", Value().set("ttl", "2h"));
+  CHECK(e.kind == ErrorKind::budget);
+  CHECK_THAT(e.message, Catch::Contains("the price of its public address is not known"));
+  CHECK_THAT(e.hint, Catch::Contains("\"address_price\": {\"cloud\": 0.005}"));
+  w.sql("UPDATE runs SET budget_micros=NULL");
+  CHECK(rented(w, "bold", Value().set("ttl", "2h")).tenures[0].unknown());
+}
+
+TEST_CASE("a machine that ended while nobody looked costs until its end, where that can be told") {
+  World w;
+  w.run("r");
+  w.cloud.traits.teardown_ms = 60'000;
+  const bool told = GENERATE(true, false);
+  w.cloud.tells_end = told;
+  w.cloud.forgets = !told;
+  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  const std::int64_t from_us = l.tenures[0].from_us;
+  w.cloud.boxes[l.machine_id].gone_us = from_us + hour_us;  // a person has ended it
+  w.clock.us += 50 * hour_us;
+  REQUIRE(w.release(l.id)->ok());
+  const Value cost = w.row(l.id).tenures[0].to_value(w.clock.us);
+  // Else its own switch has ended it at the latest.
+  const std::int64_t until_us = told ? from_us + hour_us : l.expires_us + 60 * second_us;
+  CHECK(cost.integer("machine_micros") == cost_micros(1'000'000, (until_us - from_us) / 1000));
+}
+
+TEST_CASE("a machine that its switch should have ended, and that is there, costs until it is gone") {
+  World w;
+  w.run("r");
+  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  w.clock.us = l.tenures[0].from_us + 50 * hour_us;
+  w.cloud.shutdown_us = 10 * second_us;
+  REQUIRE(w.release(l.id)->ok());
+  CHECK(w.row(l.id).tenures[0].to_us >= l.tenures[0].from_us + 50 * hour_us + 10 * second_us);
+}
+
+TEST_CASE("what is waited for as a proof that a machine is gone is not counted") {
+  World w;
+  w.run("r");
+  w.cloud.traits.visibility_lag_ms = 60'000;
+  Lease l = rented(w, "box", Value().set("ttl", "2h"));
+  w.cloud.boxes[l.machine_id].shown_us = l.created_us;
+  w.clock.us += 10 * second_us;
+  const std::int64_t before_us = w.clock.us;
+  REQUIRE(w.release(l.id)->ok());
+  const Lease over = w.row(l.id);
+  REQUIRE(over.released_us >= before_us + 30 * second_us);  // it was not believed before that
+  CHECK(over.tenures[0].to_us < before_us + 10 * second_us);
+}
+
+TEST_CASE("a disk that outlives its machine costs on alone") {
+  World w;
+  w.run("r");
+  w.cloud.disk_bytes_max = 1'000'000'000'000;
+  w.cloud.disk_micros_per_gb_hour = 1'000;
+  Lease l = rented(w, "box", Value().set("ttl", "2h").set("disk", "100GB"));
+  w.clock.us += 600 * second_us;
+  const std::int64_t end_us = w.clock.us;
+  w.cloud.disks[l.machine_id] = end_us + 60 * second_us;
+  REQUIRE(w.release(l.id)->ok());
+  const Tenure t = w.row(l.id).tenures[0];
+  REQUIRE(t.segments.size() == 2);
+  for (const Segment& s : t.segments)
+    CHECK(s.to_us - end_us >= (s.part == "disk" ? 60 : 0) * second_us);
+  for (const Segment& s : t.segments)
+    CHECK(s.to_us - end_us < (s.part == "disk" ? 70 : 10) * second_us);
 }
 
 TEST_CASE("a machine has begun when it was made, whole seconds apart, however late it was found") {

@@ -71,6 +71,25 @@ TEST_CASE("a resized machine costs the new price, and both while it changed") {
   check_end(w, row);
 }
 
+TEST_CASE("where it is told since when the machine runs again, one price ends and the other begins there") {
+  World w;
+  w.run("r");
+  w.cloud.tells_running = true;
+  const Lease before = rented(w);
+  w.clock.us += 400'000;
+  const std::int64_t asked_us = w.clock.us;
+  REQUIRE(w.resize(before.id, large())->ok());
+  const Lease row = w.row(before.id);
+  check_rest(w, row, "large");
+  const std::int64_t again_us = w.cloud.boxes.at(row.machine_id).stints.back().from_us;
+  REQUIRE(again_us == asked_us + 20 * second_us);
+  const std::vector<Segment> segments = row.tenures[0].segments;
+  REQUIRE(segments.size() == 2);
+  CHECK((segments[1].from_us <= again_us && segments[1].from_us > again_us - second_us));
+  CHECK((segments[0].to_us >= again_us && segments[0].to_us <= again_us + second_us));
+  check_end(w, row);
+}
+
 TEST_CASE("a machine that fits already stays as it is, and a smaller one costs less from then on") {
   World w;
   w.run("r");

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "runtime/provider/addressed.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
 #include "runtime/provider/local/local.hpp"
@@ -222,6 +223,14 @@ TEST_CASE("an offer of an old journal is read, and a new one has no more than it
   const Value old = Value::from_json(R"({"provider":"p","id":"x","gpu":"A100","gpu_count":1,"gpu_memory_bytes":1,
       "vcpus":2,"memory_bytes":3,"region":"r","spot":false,"price_micros_per_hour":4})").value();
   CHECK(Offer::from_value(old).value().to_value() == old);
+}
+
+TEST_CASE("what a public address costs is said in dollars per hour, also that it is nothing") {
+  const AddressPrices told = read_address_prices(Value::from_json(R"({"aws":0.0045,"gcp":0})").value()).value();
+  CHECK(told == AddressPrices{{"aws", 0.0045}, {"gcp", 0.0}});
+  const auto refused = [](const char* json) { return read_address_prices(Value::from_json(json).value()).error(); };
+  CHECK_THAT(refused(R"({"aws":-1})").message, Catch::Contains("address_price.aws = -1"));
+  CHECK_THAT(refused(R"({"awz":0.005})").hint, Catch::Contains("aws"));
 }
 
 TEST_CASE("prices are converted by a rate that somebody gave, and ranks put the unknown last") {
