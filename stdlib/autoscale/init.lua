@@ -121,14 +121,16 @@ local function look(cluster, p, state)
     local decision = policy.decide(p, state, count, now, value)
     return { at = now, from = count, to = decision.wanted, value = value, mean = decision.mean, why = decision.why }
   end)
+  local at = seen.at
   if seen.to ~= count then
     rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, count, seen.to, seen.why), seen)
     local failed = flow.resize(cluster, seen.to)
     if failed then
       rille.log(("%s: not all as it should be: %s"):format(cluster.name, failed.message), { count = cluster.count })
     end
+    at = rille.now()  -- a machine that took eight minutes to set up has been at work for none of them
   end
-  return policy.after(p, state, count, seen.at, seen.value, { wanted = seen.to })
+  return policy.after(p, state, count, at, seen.value, { wanted = seen.to })
 end
 
 ---@class rille.autoscale.Options

@@ -84,6 +84,28 @@ gang:map("work", { 1, 2, 3 }, function(box) return box:call("w", { sim = { durat
     code, out, err = run("simulate", target, "-n", "5", "--json")
     check("a target is held", code == 0 and json.loads(out)["ended_well"] == 5, out + err)
 
+    # Machines that take eight minutes to set up, and more load than all of them can bear.
+    slow = script("slow", """
+local gang = rille.cluster("gang", { count = 1, gpu = "T4", ttl = "30h", setup = function(box)
+  box:exec("setup", { argv = { "true" }, setup = true, sim = { duration = "8m" } })
+end })
+local first, last = {}, {}
+rille.autoscale(gang, { above = 1, below = 0, cooldown_out = "5m", max = 4, interval = "10s", metric = function(cluster)
+  local now = rille.now()
+  first[cluster.count], last[cluster.count] = first[cluster.count] or now, now
+  return 2
+end })
+rille.sleep("3h")
+if gang.count ~= 4 then error("grown to " .. gang.count) end
+for count = 2, 3 do
+  local seen = last[count] - first[count]
+  if seen < 285 then error(("%d instances were looked at for %d s"):format(count, seen)) end
+end
+""")
+    code, out, err = run("simulate", slow, "-n", "5", "--json")
+    check("a cool-down begins when the new machine is set up", code == 0 and json.loads(out)["ended_well"] == 5,
+          out + err)
+
     busy = script("busy", """
 local gang = rille.cluster("gang", { count = 2, gpu = "T4" })
 rille.autoscale(gang, { max = 4, interval = "1m" })
