@@ -1,7 +1,8 @@
 -- Internal: how many instances a cluster should have. Pure functions of a policy, what was seen, and the time: an
 -- autoscaler records what `decide` gave, so a resumed run never asks it twice about the same instant.
 --
--- A state is { changed = when the count was last changed (seconds), readings = { { at =, value = }, .. } }.
+-- A state is { changed = when the count was last changed (seconds), readings = { { at =, value = }, .. }, looked = true
+-- after the first look }.
 local policy = {}
 
 local day = 86400
@@ -62,9 +63,10 @@ function policy.decide(p, state, count, now, value)
   return { wanted = bounded, mean = mean, why = limit }
 end
 
--- The state after a decision: what it was made from, and whether the count changes now. A new table.
+-- The state after a decision: what it was made from, and whether the count changes now, or has changed without it
+-- (decision.changed). A new table.
 function policy.after(p, state, count, now, value, decision)
-  if decision.wanted ~= count then return { changed = now, readings = {} } end
+  if decision.changed or decision.wanted ~= count then return { changed = now, readings = {}, looked = true } end
   local readings = {}
   for _, reading in ipairs(state.readings) do
     if reading.at > now - p.window then readings[#readings + 1] = reading end
@@ -72,7 +74,7 @@ function policy.after(p, state, count, now, value, decision)
   if type(value) == "number" and value == value and p.window > 0 then
     readings[#readings + 1] = { at = now, value = value }
   end
-  return { changed = state.changed, readings = readings }
+  return { changed = state.changed, readings = readings, looked = true }
 end
 
 return policy

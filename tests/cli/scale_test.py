@@ -11,8 +11,8 @@ root = tempfile.mkdtemp(prefix="rille-scale-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
 
 
-def run(*words):
-    r = subprocess.run([rille, *words], env=env, capture_output=True, text=True, timeout=120, cwd=root)
+def run(*words, **more):
+    r = subprocess.run([rille, *words], env=dict(env, **more), capture_output=True, text=True, timeout=120, cwd=root)
     return r.returncode, r.stdout, r.stderr
 
 
@@ -106,6 +106,45 @@ end
     check("a cool-down begins when the new machine is set up", code == 0 and json.loads(out)["ended_well"] == 5,
           out + err)
 
+    # Leases of an hour under work of three.
+    short = script("short", """
+local gang = rille.cluster("gang", { count = 2, gpu = "T4", ttl = "1h" })
+rille.autoscale(gang, { metric = function() return 0.5 end, min = 2, max = 4, interval = "5m" })
+rille.sleep("150m")
+if gang.count ~= 2 then error("a count of " .. gang.count) end
+for _, box in ipairs(gang:boxes()) do
+  if box.expires < rille.now() then error(box.name .. " is over") end
+end
+local items = { 1, 2, 3, 4, 5, 6 }
+local out = gang:map("item", items, function(box, n)
+  return box:call("work", { args = n, sim = { duration = "25m", result = n * n } }, function(k) return k * k end)
+end)
+for i in ipairs(items) do if out[i] ~= i * i then error("item " .. i) end end
+""")
+    code, out, err = run("simulate", short, "-n", "5", "--json", "--weather", "calm")
+    check("who is over is no member; bounds replace it, and work that was cut off goes to another",
+          code == 0 and json.loads(out)["ended_well"] == 5, out + err)
+    code, out, err = run("simulate", short, "-n", "1", "--weather", "calm")
+    check("the ttl that the scaling outlasts is told", " ends 1 h from now, by its ttl" in out + err
+          and "goes to another instance: " in out + err, out + err)
+
+    alone = script("alone", """
+local gang = rille.cluster("gang", { count = 2, gpu = "T4", ttl = "1h" })
+local function work(box) return box:exec("x", { argv = { "true" }, sim = { duration = "1m" } }) end
+rille.sleep("2h")
+local ok, err = pcall(gang.map, gang, "item", { 1, 2 }, work)
+if ok or err.message ~= "cluster 'gang' has no instance left for item" or not err.hint:find("ttl") then
+  error(ok and "it worked" or err.message)
+end
+if gang.count ~= 0 then error("a count of " .. gang.count) end
+if pcall(gang.each, gang, "each", function() end) then error("each of none") end
+gang:resize(1)
+gang:map("item", { 1, 2 }, work)
+""")
+    code, out, err = run("simulate", alone, "-n", "3", "--json", "--weather", "calm")
+    check("a cluster whose leases are over says so, and can grow again",
+          code == 0 and json.loads(out)["ended_well"] == 3, out + err)
+
     busy = script("busy", """
 local gang = rille.cluster("gang", { count = 2, gpu = "T4" })
 rille.autoscale(gang, { max = 4, interval = "1m" })
@@ -124,6 +163,13 @@ if gang.count ~= 1 then error("not shrunk: " .. gang.count) end
     check("utilization is what the agents tell", code == 0 and json.loads(out)["ended_well"] == 5, out + err)
 
     # On this machine, in real time.
+    here = os.path.dirname(os.path.abspath(__file__))
+    for file in (here + "/cluster_calls.lua", here + "/../lua/tap.lua"):
+        shutil.copy(file, root)
+    code, out, err = run("run", root + "/cluster_calls.lua", RILLE_HOME=root + "/calls")
+    check("who was idle is replaced", code == 0 and "\n1..1\n" in out
+          and "not ok" not in out, out + err)
+
     load = root + "/load"
     open(load, "w").write("1.0")
     real = script("real", f"""

@@ -238,6 +238,31 @@ tap.test("an autoscaler ends with the body of its scope, and with its cluster", 
   tap.ok(other:done())
 end)
 
+tap.test("an item whose instance is over begins again on another; its own fault does not", function()
+  local gang = rille.cluster("gang", { count = 3, gpu = "cpu" })
+  local tries = {}
+  tap.equal(gang:map("item", { 1 }, function(box)
+    tries[#tries + 1] = box.name
+    if #tries == 1 then
+      box:release()
+      box:exec("x", { argv = { "true" } })
+    end
+    return box.name
+  end), { "gang-2" })
+  tap.equal({ tries, names(gang) }, { { "gang-1", "gang-2" }, { "gang-2", "gang-3" } })
+  tap.raises("invalid", "on purpose", gang.map, gang, "own", { 1 }, function(box)
+    box:release()
+    rille.error { kind = "invalid", message = "on purpose" }
+  end)
+  tap.equal(gang:each("name", function(box) return box.name end), { "gang-3" })
+  tap.raises("state", "no instance left", gang.map, gang, "last", { 1 }, function(box)
+    box:release()
+    box:exec("x", { argv = { "true" } })
+  end)
+  tap.raises("state", "no instance left", gang.each, gang, "none", print)
+  tap.equal(gang.count, 0)
+end)
+
 tap.test("what cannot be rented is tried again, and does not end the run", function()
   local gang = rille.cluster("gang", { count = 1, gpu = "cpu" })
   gang._options = { gpu = "B300:64", provider = "local" }
