@@ -79,14 +79,17 @@ local function grow(self, count, tolerant)
   for _, each in ipairs(made) do if each.failed then return each.failed end end
 end
 
--- The newest first, and of those that work none before one that does not. Who works ends its job first.
-local function shrink(self, count)
+-- The newest first, and of those with work none before one that has none. Who has a job ends it first. Where the script
+-- calls without a job (`calling`: by number, as recorded) nobody can tell when that ends: such an instance is the last
+-- to go, and an autoscaler leaves it (`spares`).
+local function shrink(self, count, calling, spares)
   local idle = {}
-  for pass = 1, 2 do
+  for pass = 1, spares and 2 or 3 do
     for i = #self._members, 1, -1 do
       local member = self._members[i]
-      if count > 0 and not member.leaving and (pass == 2 or member.jobs == 0) then
-        member.leaving, count = true, count - 1
+      local turn = member.jobs > 0 and 2 or calling[member.number] and 3 or 1
+      if count > 0 and not member.leaving and pass == turn then
+        member.leaving, member.spared, count = true, spares, count - 1
         if member.jobs == 0 then idle[#idle + 1] = member end
       end
     end
@@ -183,6 +186,7 @@ end
 ---Instances that another `resize` is renting count, too: the last one to be called says how many there will be.
 ---Each joins once it is set up. When a `setup` fails, those that have joined stay, and the others are released.
 ---Those that have no work go first, the newest of them before the others; one that works ends its job before it goes.
+---The last to go are those where a call or a transfer runs that is no job of `map` or `each`: it ends with the lease.
 ---@param count integer how many, from 1 on
 ---@mark durable
 ---@async
@@ -213,7 +217,8 @@ function methods:release()
 end
 
 -- For cluster:resize and the autoscaler: that something cannot be rented or released now is given back, not raised.
-function flow.resize(self, count)
+-- `calling`: what a step has recorded for the autoscaler, { [number] = true }; who is in it does not go.
+function flow.resize(self, count, calling)
   if self._released then error(is_released(self), 0) end
   local have = #staying(self) + self._coming
   for i = #self._members, 1, -1 do               -- who is still there is wanted again
@@ -227,7 +232,12 @@ function flow.resize(self, count)
   self._unwanted, self._coming = self._unwanted - again + refused, self._coming + again - refused
   have = have + again - refused
   if have < count then return grow(self, count - have, true) end
-  if have > count then return shrink(self, have - count) end
+  if have <= count then return end
+  local spares = calling ~= nil
+  if not spares then
+    calling = members.set_of(rille.step(self.name .. " members", function() return members.calling(self) end))
+  end
+  return shrink(self, have - count, calling, spares)
 end
 
 local fields = {

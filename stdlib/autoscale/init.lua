@@ -129,8 +129,14 @@ local function decide(cluster, p, state, count, value)
     local now, gone = rille.now(), members.over(cluster)
     local left = count - (gone and #gone or 0)
     local decision = policy.decide(p, state, left, now, not gone and value or nil)
-    return { at = now, from = count, to = decision.wanted, value = value, mean = decision.mean, why = decision.why,
-      over = gone, left_s = not state.looked and members.shortest(cluster) or nil }
+    local wanted, why, calling = decision.wanted, decision.why, nil
+    if wanted < left then
+      calling = members.calling(cluster)
+      wanted = math.max(wanted, calling and #calling or 0)
+      if wanted == left then why = "calls run on all" end
+    end
+    return { at = now, from = count, to = wanted, value = value, mean = decision.mean, why = why, over = gone,
+      calling = calling, left_s = not state.looked and members.shortest(cluster) or nil }
   end)
 end
 
@@ -142,7 +148,7 @@ local function look(cluster, p, state)
   local left, at = count - #(seen.over or {}), seen.at
   if seen.to ~= left then
     rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, left, seen.to, seen.why), seen)
-    local failed = flow.resize(cluster, seen.to)
+    local failed = flow.resize(cluster, seen.to, members.set_of(seen.calling))
     if failed then
       rille.log(("%s: not all as it should be: %s"):format(cluster.name, failed.message), { count = cluster.count })
     end

@@ -2,7 +2,8 @@
 -- runs there, is asked in the bodies of steps only, and the step's recorded result is acted upon.
 --
 -- A member is { number =, box =, jobs = how many it works on, leaving = true once it gets no more work, over = true
--- once its lease is over, parting = true once its release has begun }. It stays in the list until it has been released.
+-- once its lease is over, parting = true once its release has begun, spared = true: it leaves only if, after its last
+-- job, nothing else runs there }. It stays in the list until it has been released.
 local native = require "rille.native"
 local rille = require "rille"
 local flow = native.flow
@@ -70,6 +71,24 @@ function members.over(self)
       out[#out + 1] = { number = member.number, why = why }
     end
   end
+  return out
+end
+
+-- In a step: the numbers of those without a job on which the script calls all the same, or moves files; or nil.
+function members.calling(self)
+  local out
+  for _, member in ipairs(members.staying(self)) do
+    if member.jobs == 0 and flow.standing(member.box.id).calls > 0 then
+      out = out or {}
+      out[#out + 1] = member.number
+    end
+  end
+  return out
+end
+
+function members.set_of(list)
+  local out = {}
+  for _, number in ipairs(list or {}) do out[number] = true end
   return out
 end
 

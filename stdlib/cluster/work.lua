@@ -44,6 +44,14 @@ local function finish(self, job, soon)
   local member = job.member
   member.jobs = member.jobs - 1
   if not member.leaving or member.parting or member.jobs > 0 then return end
+  if member.spared and not member.over then
+    local calls = rille.step(self.name .. " members", function() return flow.standing(member.box.id).calls > 0 end)
+    if calls and member.jobs == 0 then
+      member.leaving, member.spared = nil, nil
+      members.ring(self, "an instance stays")
+    end
+    if member.jobs > 0 or not member.leaving or member.parting then return end
+  end
   if soon then return members.part_soon(self, member) end
   members.part(self, member)
 end
