@@ -21,10 +21,16 @@ end
 
 -- Growing and shrinking -----------------------------------------------------------------------------------------------
 
-local function raise_one(self, number)
+-- With `patient`, gives nil and the error where its setup failed: its machine is released by then, here rather than by
+-- the scope, since how long that takes must be in the record.
+local function raise_one(self, number, patient)
   local box = rille.rent(self.name .. "-" .. number, self._options)
-  if self._setup then self._setup(box, number) end
-  return box
+  if not self._setup then return box end
+  local ok, err = xpcall(self._setup, flow.trace, box, number)
+  if ok then return box end
+  if not patient or not members.passable(err) then error(err, 0) end
+  members.let_go(self, box)
+  return nil, err
 end
 
 -- What may pass: there is nothing to rent at present, or it is not allowed to now.
@@ -54,18 +60,20 @@ local function arrive(self)
   return key == "_coming"
 end
 
--- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out; gives their first error.
+-- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out, with `patient` those whose
+-- setup fails as well; gives their first error, and whether it was a setup's.
 -- Who has joined stays when another one fails. What does not join is released with the fiber that rented it.
-local function grow(self, count, tolerant)
+local function grow(self, count, tolerant, patient)
   local numbers = {}
   for i = 1, count do numbers[i] = self._next + i - 1 end
   self._next, self._coming = self._next + count, self._coming + count
   local awaited = count
   local function one(number)
-    local ok, got = pcall(raise_one, self, number)
+    local ok, got, unready = pcall(raise_one, self, number, patient)
     local wanted = arrive(self)
     awaited = awaited - 1
     if ok and self._released then return { failed = is_released(self) } end
+    if unready then return { failed = unready, setup = true } end
     if ok then
       if wanted then join(self, number, got) end
       return {}
@@ -76,7 +84,7 @@ local function grow(self, count, tolerant)
   local ok, made = pcall(rille.map, self.name, numbers, { key = function(number) return number end }, one)
   for _ = 1, awaited do arrive(self) end  -- those that were cancelled before they began
   if not ok then error(made, 0) end
-  for _, each in ipairs(made) do if each.failed then return each.failed end end
+  for _, each in ipairs(made) do if each.failed then return each.failed, each.setup end end
 end
 
 -- The newest first, and of those with work none before one that has none. Who has a job ends it first. Where the script
@@ -217,7 +225,8 @@ function methods:release()
 end
 
 -- For cluster:resize and the autoscaler: that something cannot be rented or released now is given back, not raised.
--- `calling`: what a step has recorded for the autoscaler, { [number] = true }; who is in it does not go.
+-- `calling`: what a step has recorded for the autoscaler, { [number] = true }; who is in it does not go. With it a setup
+-- that fails is given back, too, and so that it is one.
 function flow.resize(self, count, calling)
   if self._released then error(is_released(self), 0) end
   local have = #staying(self) + self._coming
@@ -231,7 +240,7 @@ function flow.resize(self, count, calling)
   local refused = math.min(self._coming, math.max(have - count, 0))
   self._unwanted, self._coming = self._unwanted - again + refused, self._coming + again - refused
   have = have + again - refused
-  if have < count then return grow(self, count - have, true) end
+  if have < count then return grow(self, count - have, true, calling ~= nil) end
   if have <= count then return end
   local spares = calling ~= nil
   if not spares then

@@ -8,6 +8,8 @@ local flow = native.flow
 
 local autoscale = {}
 
+local setups_max = 3  -- that fail in a row before it gives up
+
 local known = { "metric", "above", "below", "target", "band", "step", "cooldown_out", "cooldown_in", "min", "max",
   "interval", "window", "schedule", "name" }
 
@@ -140,21 +142,30 @@ local function decide(cluster, p, state, count, value)
   end)
 end
 
+-- Gives how often in a row a growth has come to nothing by then because a setup failed; raises the last of them.
+local function act(cluster, left, seen, failures)
+  rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, left, seen.to, seen.why), seen)
+  local failed, setup = flow.resize(cluster, seen.to, members.set_of(seen.calling))
+  if not failed then return 0 end
+  rille.log(("%s: not all as it should be: %s"):format(cluster.name, type(failed) == "table" and failed.message
+    or tostring(failed)), { count = cluster.count })
+  if not setup or cluster.count > left then return 0 end
+  if failures + 1 >= setups_max then error(failed, 0) end
+  return failures + 1
+end
+
 local function look(cluster, p, state)
   local count, value = cluster.count, value_of(cluster, p)
   local seen = decide(cluster, p, state, count, value)
   if seen.left_s then tell_end(cluster, p, seen.left_s) end
   members.retire(cluster, seen.over)
-  local left, at = count - #(seen.over or {}), seen.at
+  local left, at, failures = count - #(seen.over or {}), seen.at, state.failures
   if seen.to ~= left then
-    rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, left, seen.to, seen.why), seen)
-    local failed = flow.resize(cluster, seen.to, members.set_of(seen.calling))
-    if failed then
-      rille.log(("%s: not all as it should be: %s"):format(cluster.name, failed.message), { count = cluster.count })
-    end
+    failures = act(cluster, left, seen, failures or 0)
     at = rille.now()  -- a machine that took eight minutes to set up has been at work for none of them
   end
-  return policy.after(p, state, count, at, seen.value, { wanted = seen.to, changed = seen.over ~= nil })
+  return policy.after(p, state, count, at, seen.value, { wanted = seen.to, changed = seen.over ~= nil,
+    failures = failures })
 end
 
 -- Until the cluster is released. Whoever waits for an instance meanwhile has hope.

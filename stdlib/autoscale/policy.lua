@@ -2,7 +2,7 @@
 -- autoscaler records what `decide` gave, so a resumed run never asks it twice about the same instant.
 --
 -- A state is { changed = when the count was last changed (seconds), readings = { { at =, value = }, .. }, looked = true
--- after the first look }.
+-- after the first look, failures = growths in a row that a failing setup has brought to nothing }.
 local policy = {}
 
 local day = 86400
@@ -66,15 +66,18 @@ end
 -- The state after a decision: what it was made from, and whether the count changes now, or has changed without it
 -- (decision.changed). A new table.
 function policy.after(p, state, count, now, value, decision)
-  if decision.changed or decision.wanted ~= count then return { changed = now, readings = {}, looked = true } end
-  local readings = {}
+  local out = { changed = state.changed, readings = {}, looked = true, failures = decision.failures }
+  if decision.changed or decision.wanted ~= count then
+    out.changed = now
+    return out
+  end
   for _, reading in ipairs(state.readings) do
-    if reading.at > now - p.window then readings[#readings + 1] = reading end
+    if reading.at > now - p.window then out.readings[#out.readings + 1] = reading end
   end
   if type(value) == "number" and value == value and p.window > 0 then
-    readings[#readings + 1] = { at = now, value = value }
+    out.readings[#out.readings + 1] = { at = now, value = value }
   end
-  return { changed = state.changed, readings = readings, looked = true }
+  return out
 end
 
 return policy

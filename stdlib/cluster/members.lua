@@ -20,7 +20,7 @@ end
 function members.passable(err) return type(err) ~= "table" or err.kind ~= "cancelled" and err.kind ~= "divergence" end
 
 -- Gives { failed = error } when it could not be released: its scope, and the reaper, try again.
-local function let_go(self, box)
+function members.let_go(self, box)
   local ok, err = pcall(box.release, box)
   if ok then return {} end
   if type(err) ~= "table" or not members.passable(err) then error(err, 0) end
@@ -30,7 +30,7 @@ end
 
 function members.part(self, member)
   member.parting = true
-  local ok, gone = pcall(let_go, self, member.box)
+  local ok, gone = pcall(members.let_go, self, member.box)
   for i, other in ipairs(self._members) do
     if other == member then table.remove(self._members, i) break end
   end
