@@ -60,8 +60,8 @@ local function arrive(self)
   return key == "_coming"
 end
 
--- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out, with `patient` those whose
--- setup fails as well; gives their first error, and whether it was a setup's.
+-- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out, with `patient` those as
+-- well whose setup fails; gives their first error, and whether it was a setup's.
 -- Who has joined stays when another one fails. What does not join is released with the fiber that rented it.
 local function grow(self, count, tolerant, patient)
   local numbers = {}
@@ -225,8 +225,8 @@ function methods:release()
 end
 
 -- For cluster:resize and the autoscaler: that something cannot be rented or released now is given back, not raised.
--- `calling`: what a step has recorded for the autoscaler, { [number] = true }; who is in it does not go. With it a setup
--- that fails is given back, too, and so that it is one.
+-- `calling`: what a step has recorded for the autoscaler, { [number] = true }; who is in it does not go. With it the
+-- error of a setup is given back, too, and that it is one.
 function flow.resize(self, count, calling)
   if self._released then error(is_released(self), 0) end
   local have = #staying(self) + self._coming

@@ -96,7 +96,7 @@ local function read(cluster, options)
   return p
 end
 
--- The mean of those that could be asked; nil when none could.
+-- The mean of those that could be asked; nil when none could. Where some could not, also its bounds.
 local function utilization(cluster)
   local ids = {}
   for i, box in ipairs(cluster:boxes()) do ids[i] = box.id end
@@ -104,7 +104,9 @@ local function utilization(cluster)
   for _, reading in ipairs(flow.telemetry(ids)) do
     if type(reading.utilization) == "number" then sum, n = sum + reading.utilization, n + 1 end
   end
-  return n > 0 and sum / n or nil
+  if n == 0 then return nil end
+  if n == #ids then return sum / n end
+  return { value = sum / n, least = sum / #ids, most = (sum + #ids - n) / #ids }
 end
 
 local function value_of(cluster, p)
