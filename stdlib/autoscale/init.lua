@@ -144,16 +144,17 @@ local function decide(cluster, p, state, count, value)
   end)
 end
 
--- Gives how often in a row a growth has come to nothing by then because a setup failed; raises the last of them.
+-- Gives how often in a row a growth has come to nothing by then because a setup failed, and whether the growth has
+-- fallen short now; raises the last setup's error.
 local function act(cluster, left, seen, failures)
   rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, left, seen.to, seen.why), seen)
   local failed, setup = flow.resize(cluster, seen.to, members.set_of(seen.calling))
-  if not failed then return 0 end
+  if not failed then return 0, false end
   rille.log(("%s: not all as it should be: %s"):format(cluster.name, type(failed) == "table" and failed.message
     or tostring(failed)), { count = cluster.count })
-  if not setup or cluster.count > left then return 0 end
+  if not setup or cluster.count > left then return 0, seen.to > left end
   if failures + 1 >= setups_max then error(failed, 0) end
-  return failures + 1
+  return failures + 1, true
 end
 
 local function look(cluster, p, state)
@@ -161,13 +162,13 @@ local function look(cluster, p, state)
   local seen = decide(cluster, p, state, count, value)
   if seen.left_s then tell_end(cluster, p, seen.left_s) end
   members.retire(cluster, seen.over)
-  local left, at, failures = count - #(seen.over or {}), seen.at, state.failures
+  local left, at, failures, failed = count - #(seen.over or {}), seen.at, state.failures, nil
   if seen.to ~= left then
-    failures = act(cluster, left, seen, failures or 0)
+    failures, failed = act(cluster, left, seen, failures or 0)
     at = rille.now()  -- a machine that took eight minutes to set up has been at work for none of them
   end
   return policy.after(p, state, count, at, seen.value, { wanted = seen.to, changed = seen.over ~= nil,
-    failures = failures })
+    failed = failed, failures = failures })
 end
 
 -- Until the cluster is released. Whoever waits for an instance meanwhile has hope.

@@ -5,7 +5,8 @@
 -- and the mean of all if the missing ones did nothing, and if they were fully used.
 --
 -- A state is { changed = when the count was last changed (seconds), readings = { { at =, value = }, .. }, looked = true
--- after the first look, failures = growths in a row that a failing setup has brought to nothing }.
+-- after the first look, failed = when a growth last fell short, failures = growths in a row that a failing setup has
+-- brought to nothing }.
 local policy = {}
 
 local day = 86400
@@ -67,10 +68,16 @@ local function asked_for(p, state, count, now, value)
 end
 
 -- What the count should be, and why, in words. `value`: what was read now; nil when nothing could be read, and then
--- only the bounds count. Bounds heed no cool-down: they are the user's word, not a guess from readings.
+-- only the bounds count. Bounds heed no cool-down: they are the user's word, not a guess from readings. But what could
+-- not be had is not asked for again at every look.
 function policy.decide(p, state, count, now, value)
   local low, high = policy.bounds(p, now)
-  if count < low then return { wanted = low, why = ("fewer than %d"):format(low) } end
+  if count < low then
+    if state.failed and now - state.failed < p.cooldown_out then
+      return { wanted = count, why = "cools down after a failure" }
+    end
+    return { wanted = low, why = ("fewer than %d"):format(low) }
+  end
   if count > high then return { wanted = high, why = ("more than %d"):format(high) } end
   if not is_reading(value) then return { wanted = count, why = "no reading" } end
   local wanted, mean, plainly = asked_for(p, state, count, now, value)
@@ -86,9 +93,10 @@ function policy.decide(p, state, count, now, value)
 end
 
 -- The state after a decision: what it was made from, and whether the count changes now, or has changed without it
--- (decision.changed). A new table.
+-- (decision.changed), and whether it fell short (decision.failed; nil: nothing was tried). A new table.
 function policy.after(p, state, count, now, value, decision)
   local out = { changed = state.changed, readings = {}, looked = true, failures = decision.failures }
+  if decision.failed == nil then out.failed = state.failed else out.failed = decision.failed and now or nil end
   if decision.changed or decision.wanted ~= count then
     out.changed = now
     return out

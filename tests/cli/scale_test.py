@@ -145,6 +145,18 @@ gang:map("item", { 1, 2 }, work)
     check("a cluster whose leases are over says so, and can grow again",
           code == 0 and json.loads(out)["ended_well"] == 3, out + err)
 
+    # A budget for two, and a minimum of three.
+    poor = script("poor", """
+rille.budget { limit = 2.2 }
+local gang = rille.cluster("gang", { count = 1, gpu = "T4", ttl = "2h" })
+rille.autoscale(gang, { metric = function() return 0.5 end, min = 3, max = 4, interval = "30s", cooldown_out = "10m" })
+rille.sleep("35m")
+if gang.count ~= 2 then error("a count of " .. gang.count) end
+""")
+    code, out, err = run("simulate", poor, "-n", "1", "--weather", "calm")
+    tries = (out + err).count("instances (fewer than 3)")
+    check("what bounds cannot have is tried again after the cool-down, not at every look", tries == 4, out + err)
+
     busy = script("busy", """
 local gang = rille.cluster("gang", { count = 2, gpu = "T4" })
 rille.autoscale(gang, { max = 4, interval = "1m" })

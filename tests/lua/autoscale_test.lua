@@ -55,6 +55,20 @@ tap.test("a change is followed by a pause: 300 s before one is added, 600 s befo
   tap.equal(policy.decide(with(), { changed = 0, readings = {} }, 2, 600, 0).wanted, 1)
 end)
 
+tap.test("bounds do not wait, but after a growth that fell short", function()
+  local p = with { min = 3 }
+  local short = policy.after(p, { readings = {} }, 1, 100, nil, { wanted = 3, failed = true })
+  tap.equal(why(p, short, 1, 399, 1), "cools down after a failure")
+  tap.equal(policy.decide(p, short, 1, 400, nil).wanted, 3)
+  -- A look that changes nothing forgets nothing; a growth that succeeds does.
+  tap.equal(why(p, policy.after(p, short, 1, 200, nil, { wanted = 1 }), 1, 399, 1), "cools down after a failure")
+  local grown = policy.after(p, short, 1, 200, nil, { wanted = 3, failed = false })
+  tap.equal(policy.decide(p, grown, 2, 201, nil).wanted, 3)
+  tap.equal(why(p, policy.after(p, short, 2, 200, nil, { wanted = 1, changed = true }), 1, 399, 1),
+    "cools down after a failure")
+  tap.equal(policy.decide(p, short, 5, 101, nil).wanted, 4)
+end)
+
 tap.test("a reading that flaps moves the count no faster than the pauses allow", function()
   local readings, changes, last, before = {}, 0, nil, 2
   for i = 1, 600 do readings[i] = i % 2 == 0 and 1 or 0 end
