@@ -3,7 +3,10 @@
 -- job to the instance that had it.
 local native = require "rille.native"
 local rille = require "rille"
+local members = require "rille.cluster.members"
+local work = require "rille.cluster.work"
 local flow = native.flow
+local staying = members.staying
 
 local count_max = 1000
 
@@ -16,47 +19,18 @@ local function whole(value, low, what)
   return value
 end
 
--- Members -------------------------------------------------------------------------------------------------------------
--- A member is { number =, box =, jobs = how many it works on, leaving = true once it gets no more work, parting = true
--- once its release has begun }. It stays in the list until it has been released.
+-- Growing and shrinking -----------------------------------------------------------------------------------------------
 
-local function staying(self)
-  local out = {}
-  for _, member in ipairs(self._members) do if not member.leaving then out[#out + 1] = member end end
-  return out
-end
-
--- Gives { failed = error } when it could not be released: its scope, and the reaper, try again.
-local function part(self, member)
-  member.parting = true
-  local ok, err = pcall(member.box.release, member.box)
-  for i, other in ipairs(self._members) do
-    if other == member then table.remove(self._members, i) break end
-  end
-  if ok then return {} end
-  if type(err) ~= "table" or err.kind == "cancelled" or err.kind == "divergence" then error(err, 0) end
-  rille.log(("%s: %s is not released: %s"):format(self.name, member.box.name, err.message))
-  return { failed = err }
-end
-
--- Gives the first error.
-local function part_all(self, members)
-  local parted = rille.map(self.name .. " less", members, { key = function(member) return member.number end },
-    function(member) return part(self, member) end)
-  for _, one in ipairs(parted) do if one.failed then return one.failed end end
-end
-
--- Those who wait for a free instance look again.
-local function ring(self)
-  local bells = self._bells
-  self._bells = {}
-  for _, bell in ipairs(bells) do bell:cancel("an instance has joined") end
-end
-
-local function raise_one(self, number)
+-- With `patient`, gives nil and the error where its setup failed: its machine is released by then, here rather than by
+-- the scope, since how long that takes must be in the record.
+local function raise_one(self, number, patient)
   local box = rille.rent(self.name .. "-" .. number, self._options)
-  if self._setup then self._setup(box, number) end
-  return box
+  if not self._setup then return box end
+  local ok, err = xpcall(self._setup, flow.trace, box, number)
+  if ok then return box end
+  if not patient or not members.passable(err) then error(err, 0) end
+  members.let_go(self, box)
+  return nil, err
 end
 
 -- What may pass: there is nothing to rent at present, or it is not allowed to now.
@@ -69,7 +43,7 @@ local function join(self, number, box)
   local at = #self._members + 1
   while at > 1 and self._members[at - 1].number > number do at = at - 1 end
   table.insert(self._members, at, { number = number, box = box, jobs = 0 })
-  ring(self)
+  members.ring(self)
 end
 
 local function is_released(self)
@@ -82,21 +56,24 @@ end
 local function arrive(self)
   local key = self._unwanted > 0 and "_unwanted" or "_coming"
   self[key] = self[key] - 1
+  if self._coming == 0 then members.ring(self, "nobody else comes") end
   return key == "_coming"
 end
 
--- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out; gives their first error.
+-- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out, with `patient` those as
+-- well whose setup fails; gives their first error, and whether it was a setup's.
 -- Who has joined stays when another one fails. What does not join is released with the fiber that rented it.
-local function grow(self, count, tolerant)
+local function grow(self, count, tolerant, patient)
   local numbers = {}
   for i = 1, count do numbers[i] = self._next + i - 1 end
   self._next, self._coming = self._next + count, self._coming + count
   local awaited = count
   local function one(number)
-    local ok, got = pcall(raise_one, self, number)
+    local ok, got, unready = pcall(raise_one, self, number, patient)
     local wanted = arrive(self)
     awaited = awaited - 1
     if ok and self._released then return { failed = is_released(self) } end
+    if unready then return { failed = unready, setup = true } end
     if ok then
       if wanted then join(self, number, got) end
       return {}
@@ -107,100 +84,26 @@ local function grow(self, count, tolerant)
   local ok, made = pcall(rille.map, self.name, numbers, { key = function(number) return number end }, one)
   for _ = 1, awaited do arrive(self) end  -- those that were cancelled before they began
   if not ok then error(made, 0) end
-  for _, each in ipairs(made) do if each.failed then return each.failed end end
+  for _, each in ipairs(made) do if each.failed then return each.failed, each.setup end end
 end
 
--- The newest first, and of those that work none before one that does not. Who works ends its job first.
-local function shrink(self, count)
+-- The newest first, and of those with work none before one that has none. Who has a job ends it first. Where the script
+-- calls without a job (`calling`: by number, as recorded) nobody can tell when that ends: such an instance is the last
+-- to go, and an autoscaler leaves it (`spares`).
+local function shrink(self, count, calling, spares)
   local idle = {}
-  for pass = 1, 2 do
+  for pass = 1, spares and 2 or 3 do
     for i = #self._members, 1, -1 do
       local member = self._members[i]
-      if count > 0 and not member.leaving and (pass == 2 or member.jobs == 0) then
-        member.leaving, count = true, count - 1
+      local turn = member.jobs > 0 and 2 or calling[member.number] and 3 or 1
+      if count > 0 and not member.leaving and pass == turn then
+        member.leaving, member.spared, count = true, spares, count - 1
         if member.jobs == 0 then idle[#idle + 1] = member end
       end
     end
   end
   for _, member in ipairs(idle) do member.parting = true end
-  return part_all(self, idle)
-end
-
--- Work ----------------------------------------------------------------------------------------------------------------
-
-local function free(self, job, per_instance)
-  if job.member then return job.member end
-  for _, member in ipairs(self._members) do
-    if not member.leaving and member.jobs < per_instance then return member end
-  end
-end
-
-local function begin(self, name, job)
-  local member = job.member
-  member.jobs = member.jobs + 1
-  job.handle = rille.spawn(name .. "[" .. tostring(job.label) .. "]", function() return job.run(member.box) end)
-end
-
--- After its last job, an instance that is no longer wanted goes.
-local function finish(self, job, soon)
-  local member = job.member
-  member.jobs = member.jobs - 1
-  if not member.leaving or member.parting or member.jobs > 0 then return end
-  member.parting = true
-  if not soon then return part(self, member) end
-  rille.spawn(self.name .. " less[" .. member.number .. "]", function() part(self, member) end)
-end
-
-local function wait_for_change(self, name, running, waits)
-  local handles = {}
-  for i, job in ipairs(running) do handles[i] = job.handle end
-  local bell
-  if waits then
-    bell = rille.spawn(name .. " waits", flow.rest)
-    self._bells[#self._bells + 1] = bell
-    handles[#handles + 1] = bell
-  end
-  local first = flow.first_ended(handles)
-  if bell then
-    for i, other in ipairs(self._bells) do if other == bell then table.remove(self._bells, i) break end end
-    bell:cancel("no longer needed")
-  end
-  return first
-end
-
--- Runs jobs { label =, run = function(box), member = one that must do it, or nil } and gives their results in order.
--- Only here do jobs begin and end: at moments that are in the record.
-local function work(self, name, jobs, per_instance)
-  return rille.scope(name, function()
-    local results, running, next_job = {}, {}, 1
-    rille.defer(function()                       -- when one has failed, the others have been cancelled
-      self._waiting = self._waiting - (#jobs - next_job + 1)
-      for _, job in ipairs(running) do finish(self, job, false) end
-      ring(self)
-    end)
-    self._waiting = self._waiting + #jobs
-    while true do
-      while next_job <= #jobs do
-        local job = jobs[next_job]
-        job.number, job.member = next_job, free(self, job, per_instance)
-        if not job.member then break end
-        begin(self, name, job)
-        running[#running + 1], next_job, self._waiting = job, next_job + 1, self._waiting - 1
-      end
-      if #running == 0 and next_job > #jobs then return results end
-      if #self._members == 0 then
-        rille.error { kind = "state", message = ("cluster '%s' has no instance left for %s"):format(self.name, name),
-          hint = "release the cluster after its work, or keep at least one: min = 1" }
-      end
-      local first = running[wait_for_change(self, name, running, next_job <= #jobs)]
-      if first then
-        results[first.number] = first.handle:wait()
-        for i, job in ipairs(running) do if job == first then table.remove(running, i) break end end
-        finish(self, first, true)
-        if next_job > #jobs then ring(self) end  -- another map may have jobs for it
-      end
-    end
-  end)
+  return members.part_all(self, idle)
 end
 
 -- The object ----------------------------------------------------------------------------------------------------------
@@ -250,7 +153,7 @@ function methods:map(name, list, options, fn)
     elseif options.key ~= nil then label = item[options.key] end
     jobs[i] = { label = label, run = function(box) return fn(box, item, i) end }
   end
-  return work(self, name, jobs, whole(options.per_instance or 1, 1, "cluster:map: per_instance"))
+  return work.run(self, name, jobs, whole(options.per_instance or 1, 1, "cluster:map: per_instance"))
 end
 
 ---@class Cluster.MapOptions
@@ -268,11 +171,13 @@ end
 ---gang:each("versions", function(box) return box:exec("version", { argv = { "python3", "--version" } }) end)
 function methods:each(name, fn)
   check_fn("cluster:each", fn)
+  if not self._released then members.check(self) end
   local jobs = {}
   for i, member in ipairs(staying(self)) do
-    jobs[i] = { label = i, member = member, run = function(box) return fn(box, i) end }
+    jobs[i] = { label = i, only = member, run = function(box) return fn(box, i) end }
   end
-  return work(self, name, jobs, math.huge)
+  if #jobs == 0 then work.none_left(self, "each of its instances") end
+  return work.run(self, name, jobs, math.huge)
 end
 
 ---Its instances that get work, in the order in which they were rented.
@@ -289,6 +194,7 @@ end
 ---Instances that another `resize` is renting count, too: the last one to be called says how many there will be.
 ---Each joins once it is set up. When a `setup` fails, those that have joined stay, and the others are released.
 ---Those that have no work go first, the newest of them before the others; one that works ends its job before it goes.
+---The last to go are those where a call or a transfer runs that is no job of `map` or `each`: it ends with the lease.
 ---@param count integer how many, from 1 on
 ---@mark durable
 ---@async
@@ -311,27 +217,36 @@ end
 function methods:release()
   self._released = true
   for _, handle in ipairs(self._scalers) do handle:cancel("the cluster is released") end
-  local members = self._members
+  local all = self._members
   self._members = {}
-  local failed = part_all(self, members)
+  members.ring(self, "the cluster is released")
+  local failed = members.part_all(self, all)
   if failed then error(failed, 0) end
 end
 
 -- For cluster:resize and the autoscaler: that something cannot be rented or released now is given back, not raised.
-function flow.resize(self, count)
+-- `calling`: what a step has recorded for the autoscaler, { [number] = true }; who is in it does not go. With it the
+-- error of a setup is given back, too, and that it is one.
+function flow.resize(self, count, calling)
   if self._released then error(is_released(self), 0) end
   local have = #staying(self) + self._coming
   for i = #self._members, 1, -1 do               -- who is still there is wanted again
     local member = self._members[i]
-    if have < count and member.leaving and not member.parting then member.leaving, have = nil, have + 1 end
+    local may_stay = member.leaving and not member.over and not member.parting
+    if have < count and may_stay then member.leaving, have = nil, have + 1 end
   end
   -- So are those that another resize is renting; and of these none is kept before one that is there has to go.
   local again = math.min(self._unwanted, math.max(count - have, 0))
   local refused = math.min(self._coming, math.max(have - count, 0))
   self._unwanted, self._coming = self._unwanted - again + refused, self._coming + again - refused
   have = have + again - refused
-  if have < count then return grow(self, count - have, true) end
-  if have > count then return shrink(self, have - count) end
+  if have < count then return grow(self, count - have, true, calling ~= nil) end
+  if have <= count then return end
+  local spares = calling ~= nil
+  if not spares then
+    calling = members.set_of(rille.step(self.name .. " members", function() return members.calling(self) end))
+  end
+  return shrink(self, have - count, calling, spares)
 end
 
 local fields = {
@@ -386,7 +301,8 @@ local function cluster(name, options)
   rent.count, rent.setup = nil, nil
   if setup ~= nil then check_fn("rille.cluster: setup", setup) end
   local self = setmetatable({ name = name, _options = rent, _setup = setup or false, _scope = 0, _members = {},
-    _next = 1, _coming = 0, _unwanted = 0, _bells = {}, _scalers = {}, _waiting = 0, _released = false }, Cluster)
+    _next = 1, _coming = 0, _unwanted = 0, _bells = {}, _scalers = {}, _scaling = 0, _waiting = 0,
+    _released = false }, Cluster)
   rille.scope(name, function()                   -- when one cannot be had, this scope releases the others
     self._scope = flow.scope_id()
     grow(self, count, false)

@@ -46,8 +46,9 @@ end
 local function plan_for(group, work, model, assumed)
   assumed = with_network(assumed, group)
   local make = work.mode == "training" and training.plan or inference.plan
-  local plan, why = make(work, model, group.facts, group.gpu_count, assumed)
-  if not plan then return nil, why end
+  local only_spot = group.spot_price_per_hour and not group.price_per_hour
+  local plan, why, obstacle = make(work, model, group.facts, group.gpu_count, assumed, only_spot)
+  if not plan then return nil, why, obstacle end
   plan.gpu, plan.gpus_each, plan.facts, plan.confirmed = group.gpu, group.gpu_count, group.facts.name,
     group.facts.confirmed
   plan.provider, plan.region = group.provider, group.region
@@ -96,8 +97,9 @@ end
 ---@field micro_batch? integer images or sequences that one GPU works on at a time
 ---@field precision? string "bf16" for training, "fp16" for inference; fp32, tf32, fp8; inference int8 and int4, too
 ---@field optimizer? string "adamw", "lamb" or "sgd"; by default "sgd" for images, else "adamw"
----@field deadline? string|number as many machines as it takes to be done by then: "24h"
----@field gpus? integer exactly so many GPUs in all
+---@field deadline? string|number as many machines as it takes to be done by then: "24h". Spot that comes too late with
+---its interruptions is marked, and not recommended
+---@field gpus? integer exactly so many GPUs in all; machines that cannot be so many are skipped
 ---@field requests_per_second? number makes it an estimate of inference
 ---@field prompt_tokens? integer of a request, 512 by default; for an encoder its length
 ---@field output_tokens? integer of an answer, 128 by default
@@ -113,7 +115,8 @@ end
 ---@field memory table `weights_bytes`, `gradients_bytes`, `optimizer_bytes`, `activations_bytes` or `cache_bytes`,
 ---`headroom_bytes`, `total_bytes`, for `together` samples at a time
 ---@field plans rille.estimate.Plan[] the ways to do it, the cheapest first
----@field skipped table[] the machines that cannot do it: `gpu`, `gpu_count`, `provider`, `why`; before them the
+---@field skipped table[] the machines that cannot do it: `gpu`, `gpu_count`, `provider`, `why`, and `obstacle`, one of
+---"memory", "gpus", "deadline", "latency", "machines"; before them the
 ---providers that failed: `provider`, `why`, `error` (its kind), `hint`
 ---@field recommendation string in words
 ---@field assumptions table[] what is taken for granted: `name`, `value`, `given`, `why`; prints as a table
@@ -125,7 +128,8 @@ end
 ---@field cost table dollars: `on_demand`, `spot`, `reserved_1y`, `reserved_3y`, `mix`, `buy`; nil where nobody knows
 ---@field extras table dollars in all of these but `buy`: `storage`, `disks`, `addresses`, `snapshots`,
 ---`transfer`, `total`
----@field spot? table `hours`, `interruptions` to expect, `lost_hours`; nil: interrupted before it has caught up
+---@field spot? table `hours`, `interruptions` to expect, `lost_hours`; nil: interrupted before it has caught up. Where
+---that is after the deadline, `late`, and `cost` is here rather than in the plan's
 ---@field reserved table `["1y"]`, `["3y"]`: `price_per_hour`, `from` "offer" or "assumed"; `commitment`, `pays_above`
 ---@field buy? table `purchase`, `per_hour`, `cost`
 ---@field utilization number part of the dense rate that is reckoned with
@@ -133,6 +137,7 @@ end
 ---@field recompute? boolean activations are computed again in the backward pass
 ---@field latency_s? number of a service: until an answer is complete; `batch` at a time, by `replicas`
 ---@field requests_per_s? number that one replica answers at most
+---@field machines_unhurried? integer that would carry the requests without the latency, where these are fewer
 
 ---Estimates what a training or a service needs and costs: FLOP, memory, how many of which GPU, time, and money for each
 ---offer: on demand, on spot with the interruptions to expect, reserved for one and three years, a mix of these, and
@@ -160,11 +165,11 @@ local function estimate(options)
   local groups, skipped, notes = offers.gather(o.offers)
   local result = result_of(work, model, rows, assumptions)
   for _, group in ipairs(groups) do
-    local plan, why = plan_for(group, work, model, assumed)
+    local plan, why, obstacle = plan_for(group, work, model, assumed)
     if plan then result.plans[#result.plans + 1] = plan
     else
       table.insert(result.skipped, { gpu = group.gpu, gpu_count = group.gpu_count, provider = group.provider,
-        why = why })
+        why = why, obstacle = obstacle })
     end
   end
   for i, row in ipairs(skipped) do table.insert(result.skipped, row.error and i or #result.skipped + 1, row) end

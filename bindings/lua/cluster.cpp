@@ -1,5 +1,6 @@
 // The primitives of clusters and of what scales them; the verbs are in stdlib/cluster.lua and stdlib/autoscale.
 #include "bindings/lua/verb.hpp"
+#include "runtime/engine/machines.hpp"
 
 namespace rille::lua {
 
@@ -25,6 +26,14 @@ int telemetry(lua_State* L) {
   return await(L, v.run.telemetry(v.id, std::move(leases), v.source), push_decoded, Waits::engine);
 }
 
+// (lease) -> { calls =, left_s =, over = }: see Machines::standing. For the bodies of steps, which record it.
+Result<int> standing(lua_State* L) {
+  Verb v = begin_verb(L, "standing", Verbs::anywhere);
+  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
+  RILLE_TRY(Value now, machines->standing(std::string(check_text(L, 1, "lease"))));
+  return push_decoded(L, std::move(now));
+}
+
 // (duration, what it is for)
 int seconds(lua_State* L) {
   lua_pushnumber(L, static_cast<double>(check_duration_ms(L, 1, lua_tostring(L, 2))) / 1000);
@@ -34,7 +43,7 @@ int seconds(lua_State* L) {
 }  // namespace
 
 void add_cluster_functions(lua_State* L) {
-  set_functions(L, {{"keep_lease", bind<keep_lease>}, {"seconds", bind<seconds>}});
+  set_functions(L, {{"keep_lease", bind<keep_lease>}, {"seconds", bind<seconds>}, {"standing", bind<standing>}});
   set_async(L, "telemetry", bind<telemetry>);
 }
 

@@ -276,7 +276,8 @@ end
 
 -- For modules in Lua (rille.native) -----------------------------------------------------------------------------------
 
-core.flow = { keep_lease = core.keep_lease, telemetry = core.telemetry, seconds = core.seconds }
+core.flow = { keep_lease = core.keep_lease, telemetry = core.telemetry, seconds = core.seconds,
+  standing = core.standing, trace = trace }
 
 function core.flow.scope_id() return core.fiber_data().scope.id end
 

@@ -55,6 +55,7 @@ class Calls {
   Async<Value> preempting(std::string lease_id, CancelToken token);
   // What the machines of these leases do: a list in their order, of readings or { error }. usage.cpp
   Async<Value> telemetry(std::vector<std::string> lease_ids, CancelToken token);
+  Result<Value> standing(const std::string& lease_id) const;  // see machines.hpp
   // Starts the agent of a lease that is to end when it is idle: it is the agent that sees that.
   Task<void> wake(std::string lease_id);
   // What a lease's next machine must have, too: a row, once in the transaction that completes it. Specs: losses.cpp.

@@ -317,6 +317,11 @@ void RunImpl::keep_lease(FiberId id, const std::string& lease_id, ScopeId keeper
     if (std::erase(s->leases, lease_id) > 0) to->leases.push_back(lease_id);
 }
 
+Result<Value> RunImpl::standing(const std::string& lease_id) const {
+  if (!leases_) return no_leases();
+  return calls_->standing(lease_id);
+}
+
 Async<Value> RunImpl::telemetry(FiberId id, std::vector<std::string> lease_ids, std::string source) {
   if (!leases_) co_return no_leases();
   Value::Array identity;

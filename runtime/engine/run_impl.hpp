@@ -207,6 +207,7 @@ class RunImpl final : public Run, public Machines {
   void keep_lease(FiberId fiber, const std::string& lease_id, ScopeId scope) override;
   Async<Value> telemetry(FiberId fiber, std::vector<std::string> lease_ids, std::string source) override;
   Result<LeaseView> lease(const std::string& lease_id) const override;
+  Result<Value> standing(const std::string& lease_id) const override;
   Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) override;
   Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
                      std::string source) override;

@@ -40,6 +40,20 @@ Async<Value> Calls::telemetry(std::vector<std::string> lease_ids, CancelToken to
   co_return Value(std::move(out));
 }
 
+// A lease that is to have another machine goes on, until its ttl has passed.
+Result<Value> Calls::standing(const std::string& lease_id) const {
+  RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
+  const auto users = in_use_.find(lease_id);
+  const std::int64_t left_us = l->expires_us - run_.loop().clock().wall_us();
+  Value out;
+  out.set("calls", users == in_use_.end() ? 0 : users->second).set("left_s", static_cast<double>(left_us) / 1e6);
+  const bool goes_on = l->state == "live" || l->state == "resizing" || !l->replacing.empty();
+  if (!goes_on) out.set("over", "it is " + l->state);
+  else if (left_us <= 0) out.set("over", "its ttl has passed");
+  return out;
+}
+
 // Tries until its agent is connected; reach() follows it then.
 Task<void> Calls::wake(std::string lease_id) {
   if (run_.config_.simulation) co_return;

@@ -2,10 +2,13 @@
 -- records and acts. Each decision is a step in the run's record, and what it adds or removes are ordinary leases.
 local native = require "rille.native"
 local rille = require "rille"
+local members = require "rille.cluster.members"
 local policy = require "rille.autoscale.policy"
 local flow = native.flow
 
 local autoscale = {}
+
+local setups_max = 3  -- that fail in a row before it gives up
 
 local known = { "metric", "above", "below", "target", "band", "step", "cooldown_out", "cooldown_in", "min", "max",
   "interval", "window", "schedule", "name" }
@@ -93,7 +96,7 @@ local function read(cluster, options)
   return p
 end
 
--- The mean of those that could be asked; nil when none could.
+-- The mean of those that could be asked; nil when none could. Where some could not, also its bounds.
 local function utilization(cluster)
   local ids = {}
   for i, box in ipairs(cluster:boxes()) do ids[i] = box.id end
@@ -101,7 +104,9 @@ local function utilization(cluster)
   for _, reading in ipairs(flow.telemetry(ids)) do
     if type(reading.utilization) == "number" then sum, n = sum + reading.utilization, n + 1 end
   end
-  return n > 0 and sum / n or nil
+  if n == 0 then return nil end
+  if n == #ids then return sum / n end
+  return { value = sum / n, least = sum / #ids, most = (sum + #ids - n) / #ids }
 end
 
 local function value_of(cluster, p)
@@ -114,21 +119,71 @@ local function value_of(cluster, p)
   return value
 end
 
+-- The first look tells when its machines end.
+local function tell_end(cluster, p, left_s)
+  rille.log(("%s: an instance ends %.3g h from now, by its ttl. One that ends while this works is replaced as min " ..
+    "wants, and an item on it begins again on another: a ttl longer than the work avoids that"):format(p.name,
+    left_s / 3600), { cluster = cluster.name })
+end
+
+-- What a look saw and decided, in the record. Where a lease is over, the value was that of another cluster, so that
+-- only the bounds count.
+local function decide(cluster, p, state, count, value)
+  return rille.step(p.name, function()
+    local now, gone = rille.now(), members.over(cluster)
+    local left = count - (gone and #gone or 0)
+    local decision = policy.decide(p, state, left, now, not gone and value or nil)
+    local wanted, why, calling = decision.wanted, decision.why, nil
+    if wanted < left then
+      calling = members.calling(cluster)
+      wanted = math.max(wanted, calling and #calling or 0)
+      if wanted == left then why = "calls run on all" end
+    end
+    return { at = now, from = count, to = wanted, value = value, mean = decision.mean, why = why, over = gone,
+      calling = calling, left_s = not state.looked and members.shortest(cluster) or nil }
+  end)
+end
+
+-- Gives how often in a row a growth has come to nothing by then because a setup failed, and whether the growth has
+-- fallen short now; raises the last setup's error.
+local function act(cluster, left, seen, failures)
+  rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, left, seen.to, seen.why), seen)
+  local failed, setup = flow.resize(cluster, seen.to, members.set_of(seen.calling))
+  if not failed then return 0, false end
+  rille.log(("%s: not all as it should be: %s"):format(cluster.name, type(failed) == "table" and failed.message
+    or tostring(failed)), { count = cluster.count })
+  if not setup or cluster.count > left then return 0, seen.to > left end
+  if failures + 1 >= setups_max then error(failed, 0) end
+  return failures + 1, true
+end
+
 local function look(cluster, p, state)
   local count, value = cluster.count, value_of(cluster, p)
-  local seen = rille.step(p.name, function()
-    local now = rille.now()
-    local decision = policy.decide(p, state, count, now, value)
-    return { at = now, from = count, to = decision.wanted, value = value, mean = decision.mean, why = decision.why }
-  end)
-  if seen.to ~= count then
-    rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, count, seen.to, seen.why), seen)
-    local failed = flow.resize(cluster, seen.to)
-    if failed then
-      rille.log(("%s: not all as it should be: %s"):format(cluster.name, failed.message), { count = cluster.count })
-    end
+  local seen = decide(cluster, p, state, count, value)
+  if seen.left_s then tell_end(cluster, p, seen.left_s) end
+  members.retire(cluster, seen.over)
+  local left, at, failures, failed = count - #(seen.over or {}), seen.at, state.failures, nil
+  if seen.to ~= left then
+    failures, failed = act(cluster, left, seen, failures or 0)
+    at = rille.now()  -- a machine that took eight minutes to set up has been at work for none of them
   end
-  return policy.after(p, state, count, seen.at, seen.value, { wanted = seen.to })
+  return policy.after(p, state, count, at, seen.value, { wanted = seen.to, changed = seen.over ~= nil,
+    failed = failed, failures = failures })
+end
+
+-- Until the cluster is released. Whoever waits for an instance meanwhile has hope.
+local function follow(cluster, p)
+  cluster._scaling = cluster._scaling + 1
+  local ok, err = xpcall(function()
+    local state = { readings = {} }
+    while not cluster.released do
+      state = look(cluster, p, state)
+      rille.sleep(p.name, p.interval)
+    end
+  end, flow.trace)
+  cluster._scaling = cluster._scaling - 1
+  members.ring(cluster, "nobody scales it any more")
+  if not ok then error(err, 0) end
 end
 
 ---@class rille.autoscale.Options
@@ -163,13 +218,7 @@ end
 ---rille.autoscale(gang, { above = 0.8, below = 0.3, cooldown_out = 300, cooldown_in = 600, min = 1, max = 8 })
 function autoscale.run(cluster, options)
   local p = read(cluster, options)
-  local handle = rille.spawn(p.name, function()
-    local state = { readings = {} }
-    while not cluster.released do
-      state = look(cluster, p, state)
-      rille.sleep(p.name, p.interval)
-    end
-  end)
+  local handle = rille.spawn(p.name, function() follow(cluster, p) end)
   flow.background(handle)
   table.insert(rawget(cluster, "_scalers"), handle)
   return handle

@@ -1,7 +1,12 @@
 -- Internal: how many instances a cluster should have. Pure functions of a policy, what was seen, and the time: an
 -- autoscaler records what `decide` gave, so a resumed run never asks it twice about the same instant.
 --
--- A state is { changed = when the count was last changed (seconds), readings = { { at =, value = }, .. } }.
+-- A value is a number, or { value =, least =, most = } where some instances could not be read: the mean of the others,
+-- and the mean of all if the missing ones did nothing, and if they were fully used.
+--
+-- A state is { changed = when the count was last changed (seconds), readings = { { at =, value = }, .. }, looked = true
+-- after the first look, failed = when a growth last fell short, failures = growths in a row that a failing setup has
+-- brought to nothing }.
 local policy = {}
 
 local day = 86400
@@ -18,14 +23,23 @@ function policy.bounds(p, now)
   return p.min, p.max
 end
 
+local function number_of(value, which) return type(value) == "table" and value[which] or value end
+
 -- The mean of the readings that still count, the newest among them: those of the window, and of the present count.
-function policy.mean(p, state, now, value)
-  local sum, n = value, 1
+-- which: "value", "least" or "most".
+function policy.mean(p, state, now, value, which)
+  which = which or "value"
+  local sum, n = number_of(value, which), 1
   for _, reading in ipairs(state.readings) do
     local counts = reading.at > now - p.window and (not state.changed or reading.at > state.changed)
-    if counts then sum, n = sum + reading.value, n + 1 end
+    if counts then sum, n = sum + number_of(reading.value, which), n + 1 end
   end
   return sum / n
+end
+
+local function is_reading(value)
+  local n = number_of(value, "value")
+  return type(n) == "number" and n == n and math.abs(n) ~= math.huge
 end
 
 local function target_count(p, count, mean)
@@ -40,20 +54,36 @@ local function step_count(p, count, mean)
   return count
 end
 
+-- The count that the readings ask for. What is missing speaks against a change: it did nothing where one would be
+-- added, and was fully used where one would be removed.
+local function asked_for(p, state, count, now, value)
+  local function wanted_at(which)
+    local mean = policy.mean(p, state, now, value, which)
+    return p.target and target_count(p, count, mean) or step_count(p, count, mean), mean
+  end
+  local wanted, mean = wanted_at("value")
+  if wanted > count then return math.max(count, (wanted_at("least"))), mean, wanted end
+  if wanted < count then return math.min(count, (wanted_at("most"))), mean, wanted end
+  return wanted, mean, wanted
+end
+
 -- What the count should be, and why, in words. `value`: what was read now; nil when nothing could be read, and then
--- only the bounds count. Bounds heed no cool-down: they are the user's word, not a guess from readings.
+-- only the bounds count. Bounds heed no cool-down: they are the user's word, not a guess from readings. But what could
+-- not be had is not asked for again at every look.
 function policy.decide(p, state, count, now, value)
   local low, high = policy.bounds(p, now)
-  if count < low then return { wanted = low, why = ("fewer than %d"):format(low) } end
-  if count > high then return { wanted = high, why = ("more than %d"):format(high) } end
-  if type(value) ~= "number" or value ~= value or math.abs(value) == math.huge then
-    return { wanted = count, why = "no reading" }
+  if count < low then
+    if state.failed and now - state.failed < p.cooldown_out then
+      return { wanted = count, why = "cools down after a failure" }
+    end
+    return { wanted = low, why = ("fewer than %d"):format(low) }
   end
-  local mean = policy.mean(p, state, now, value)
-  local wanted = p.target and target_count(p, count, mean) or step_count(p, count, mean)
+  if count > high then return { wanted = high, why = ("more than %d"):format(high) } end
+  if not is_reading(value) then return { wanted = count, why = "no reading" } end
+  local wanted, mean, plainly = asked_for(p, state, count, now, value)
   local bounded = math.min(math.max(wanted, low), high)
   local function stay(why) return { wanted = count, mean = mean, why = why } end
-  if wanted == count then return stay("steady") end
+  if wanted == count then return stay(plainly == count and "steady" or "readings are missing") end
   if bounded == count then return stay(wanted > count and "at the maximum" or "at the minimum") end
   local pause = bounded > count and p.cooldown_out or p.cooldown_in
   if state.changed and now - state.changed < pause then return stay("cools down") end
@@ -62,17 +92,22 @@ function policy.decide(p, state, count, now, value)
   return { wanted = bounded, mean = mean, why = limit }
 end
 
--- The state after a decision: what it was made from, and whether the count changes now. A new table.
+-- The state after a decision: what it was made from, and whether the count changes now, or has changed without it
+-- (decision.changed), and whether it fell short (decision.failed; nil: nothing was tried). A new table.
 function policy.after(p, state, count, now, value, decision)
-  if decision.wanted ~= count then return { changed = now, readings = {} } end
-  local readings = {}
+  local out = { changed = state.changed, readings = {}, looked = true, failures = decision.failures }
+  if decision.failed == nil then out.failed = state.failed else out.failed = decision.failed and now or nil end
+  if decision.changed or decision.wanted ~= count then
+    out.changed = now
+    return out
+  end
   for _, reading in ipairs(state.readings) do
-    if reading.at > now - p.window then readings[#readings + 1] = reading end
+    if reading.at > now - p.window then out.readings[#out.readings + 1] = reading end
   end
-  if type(value) == "number" and value == value and p.window > 0 then
-    readings[#readings + 1] = { at = now, value = value }
+  if is_reading(value) and p.window > 0 then
+    out.readings[#out.readings + 1] = { at = now, value = value }
   end
-  return { changed = state.changed, readings = readings }
+  return out
 end
 
 return policy

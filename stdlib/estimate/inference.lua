@@ -3,6 +3,7 @@
 local models = require "rille.estimate.models"
 local read = require "rille.estimate.read"
 local speed = require "rille.estimate.speed"
+local words = require "rille.estimate.words"
 
 local inference = {}
 
@@ -69,42 +70,61 @@ local function times(work, model, facts, reached, gpus, together, assumed)
   return all, together / all, prompt_s, token_s
 end
 
--- The best that a replica of so many GPUs does: the most answers within the latency that is asked for.
-local function best_of(work, model, facts, reached, gpus, assumed)
-  local best, fits
+-- The best that a replica of so many GPUs does: the most answers within the latency that is asked for; whether one fits
+-- at all, and how soon the quickest answer comes.
+local function best_of(work, model, facts, reached, gpus, latency_s, assumed)
+  local best, fits, soonest = nil, false, math.huge
   local together = work.batch or 1
   while together <= batch_max or together == work.batch do
     if inference.memory(work, model, together, assumed).total_bytes > gpus * facts.memory_bytes then break end
-    fits = true
     local latency, per_s, prompt_s, token_s = times(work, model, facts, reached, gpus, together, assumed)
-    if (not work.latency_s or latency <= work.latency_s) and (not best or per_s > best.per_s * 1.02) then
+    fits, soonest = true, math.min(soonest, latency)
+    if (not latency_s or latency <= latency_s) and (not best or per_s > best.per_s * 1.02) then
       best = { batch = together, latency_s = latency, per_s = per_s, first_token_s = prompt_s, token_s = token_s }
     end
     if work.batch then break end
     together = together * 2
   end
-  return best, fits
+  return best, fits, soonest
 end
 
+local function machines_for(work, best, each, gpus, assumed)
+  local replicas = math.ceil(work.requests_per_second / (best.per_s * assumed.load))
+  return math.ceil(replicas / math.floor(each / gpus)), replicas
+end
+
+-- Why no replica does: gives the words, and what stands in the way.
+local function no_replica(fits, soonest)
+  if not fits then return "does not fit into its memory", "memory" end
+  return ("answers in %s at the soonest: too slow for the latency"):format(words.duration(soonest / 3600)), "latency"
+end
+
+-- The plan for machines of `each` GPUs of this kind, or nil, why there is none, and what stands in the way.
 function inference.plan(work, model, facts, each, assumed)
   local rate, precision = speed.rate(facts, work.precision)
   local part = speed.utilization(model, facts, precision, rate, "inference", assumed)
-  local gpus, best, fits_any = 1, nil, false
+  local gpus, best, fits_any, soonest = 1, nil, false, math.huge
   while gpus <= math.min(each, work.generates and 8 or 1) do
-    local fits
-    best, fits = best_of(work, model, facts, rate * part, gpus, assumed)
-    fits_any = fits_any or fits
+    local fits, first
+    best, fits, first = best_of(work, model, facts, rate * part, gpus, work.latency_s, assumed)
+    fits_any, soonest = fits_any or fits, math.min(soonest, first)
     if best then break end
     gpus = gpus * 2
   end
-  if not best then return nil, fits_any and "is too slow for the latency" or "does not fit into its memory" end
-  local replicas = math.ceil(work.requests_per_second / (best.per_s * assumed.load))
-  local machines = math.ceil(replicas / math.floor(each / gpus))
-  if machines > assumed.machines_max then return nil, ("needs %d machines"):format(machines) end
+  if not best then return nil, no_replica(fits_any, soonest) end
+  local machines, replicas = machines_for(work, best, each, gpus, assumed)
+  -- Whether it is the latency or the number of requests that takes so many.
+  local free = best_of(work, model, facts, rate * part, gpus, nil, assumed)
+  local unhurried = machines_for(work, free, each, gpus, assumed)
+  if machines > assumed.machines_max then
+    if unhurried > assumed.machines_max then return nil, ("needs %d machines"):format(machines), "machines" end
+    return nil, ("needs %d machines for the latency, and %d without it"):format(machines, unhurried), "latency"
+  end
   return { machines = machines, gpus = machines * each, hours = assumed.hours_per_month,
     gpu_hours = assumed.hours_per_month * machines * each, precision = precision, utilization = part,
     replicas = replicas, gpus_per_replica = gpus, batch = best.batch, latency_s = best.latency_s,
-    first_token_s = best.first_token_s, token_s = best.token_s, requests_per_s = best.per_s }
+    first_token_s = best.first_token_s, token_s = best.token_s, requests_per_s = best.per_s,
+    machines_unhurried = unhurried < machines and unhurried or nil }
 end
 
 inference.precisions = weight_bytes

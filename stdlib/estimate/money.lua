@@ -9,13 +9,15 @@ local function billed(billing, price, hours)
 end
 
 -- An interruption anywhere stops all machines: half of the time between two checkpoints is lost, and the restart.
-local function on_spot(plan, work, assumed)
+-- late: it is not done by the deadline then.
+function money.on_spot(plan, work, assumed)
   local rate = assumed.spot_interruptions_per_hour * plan.machines
   local lost = work.mode == "training" and (assumed.checkpoint_every / 2 + assumed.spot_restart) / 3600 or 0
   local left = 1 - rate * lost
   if left < 0.05 then return nil end  -- interrupted again before it has caught up
   local hours = plan.hours / left
-  return { hours = hours, interruptions = rate * hours, lost_hours = hours - plan.hours }
+  return { hours = hours, interruptions = rate * hours, lost_hours = hours - plan.hours,
+    late = work.deadline_s and hours * 3600 > work.deadline_s or nil }
 end
 
 -- Providers that charge for a machine's public address.
@@ -60,12 +62,13 @@ local function mixed(cost, mix)
   return sum
 end
 
--- Adds to the plan: cost, each with the extras; extras, spot, buy, reserved.
+-- Adds to the plan: cost, each with the extras; extras, spot, buy, reserved. What spot would cost that comes too late
+-- is no cost of this plan, but plan.spot.cost.
 function money.add(plan, offer, work, model, facts, assumed)
   local demand = offer.price_per_hour
   local spot = offer.spot_price_per_hour
     or (demand and assumed.spot_discount and demand * (1 - assumed.spot_discount))
-  plan.spot = on_spot(plan, work, assumed)
+  plan.spot = money.on_spot(plan, work, assumed)
   plan.extras = extras(plan, offer, work, model, assumed)
   plan.buy = bought(plan, facts, assumed)
   plan.reserved = {}
@@ -85,6 +88,7 @@ function money.add(plan, offer, work, model, facts, assumed)
     local reserved = plan.reserved[term]
     cost["reserved_" .. term] = reserved and reserved.price_per_hour * plan.machines * plan.hours + plan.extras.total
   end
+  if plan.spot and plan.spot.late then plan.spot.cost, cost.spot = cost.spot, nil end
   cost.mix = mixed(cost, assumed.mix)
   plan.cost = cost
 end

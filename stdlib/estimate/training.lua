@@ -1,5 +1,6 @@
 -- Internal: FLOP and memory of a training, and how an offer's machines would do it.
 local models = require "rille.estimate.models"
+local money = require "rille.estimate.money"
 local read = require "rille.estimate.read"
 local speed = require "rille.estimate.speed"
 
@@ -116,25 +117,50 @@ local function hours_on(work, model, facts, rate, part, machines, each, fits, as
   return alone / efficiency / 3600, efficiency, { step_seconds = step / efficiency, bytes_per_step = bytes }
 end
 
--- The plan for machines of `each` GPUs of this kind, or nil and why there is none.
-function training.plan(work, model, facts, each, assumed)
+-- Why machines of `each` GPUs cannot be so many in all, or nil.
+local function no_such_number(gpus, each)
+  if not gpus or gpus % each == 0 then return nil end
+  local less = math.floor(gpus / each) * each
+  return ("has %d GPUs, and gpus = %d is no multiple: %s%d would do"):format(each, gpus,
+    less > 0 and less .. " or " or "", less + each)
+end
+
+-- How many machines at least, or nil, why there are none, and what stands in the way.
+local function least_machines(work, fits, each)
+  if not work.gpus then return math.ceil(fits.gpus / each) end
+  local why = no_such_number(work.gpus, each)
+  if why then return nil, why, "gpus" end
+  if work.gpus < fits.gpus then return nil, ("needs %d GPUs for the memory"):format(fits.gpus), "gpus" end
+  return work.gpus / each
+end
+
+-- The plan for machines of `each` GPUs of this kind, or nil, why there is none, and what stands in the way. only_spot:
+-- there is no other price, so that what interruptions cost has to be done by the deadline, too.
+function training.plan(work, model, facts, each, assumed, only_spot)
   local rate, precision = speed.rate(facts, work.precision)
   local fits = least_gpus(work, facts, each, assumed)
-  if not fits then return nil, "the activations of one sample do not fit into its memory" end
-  local machines = math.ceil(fits.gpus / each)
-  if work.gpus then
-    if work.gpus < each then return nil, ("has %d GPUs, and gpus = %d"):format(each, work.gpus) end
-    if work.gpus < fits.gpus then return nil, ("needs %d GPUs for the memory"):format(fits.gpus) end
-    machines = math.ceil(work.gpus / each)
-  end
+  if not fits then return nil, "the activations of one sample do not fit into its memory", "memory" end
+  local machines, why, obstacle = least_machines(work, fits, each)
+  if not machines then return nil, why, obstacle end
   local part = speed.utilization(model, facts, precision, rate, "training", assumed)
-  local hours, efficiency, network = hours_on(work, model, facts, rate, part, machines, each, fits, assumed)
-  while work.deadline_s and not work.gpus and hours * 3600 > work.deadline_s and machines < assumed.machines_max do
-    machines = machines + 1
+  local hours, efficiency, network
+  local function late()
     hours, efficiency, network = hours_on(work, model, facts, rate, part, machines, each, fits, assumed)
+    if not work.deadline_s then return false end
+    if hours * 3600 > work.deadline_s then return true end
+    local spot = only_spot and money.on_spot({ hours = hours, machines = machines }, work, assumed)
+    return only_spot and (not spot or spot.late)
   end
-  if machines > assumed.machines_max then return nil, ("needs %d machines"):format(machines) end
-  if work.deadline_s and hours * 3600 > work.deadline_s then return nil, "is not done by the deadline" end
+  local is_late = late()
+  while is_late and not work.gpus and machines < assumed.machines_max do
+    machines = machines + 1
+    is_late = late()
+  end
+  if machines > assumed.machines_max then return nil, ("needs %d machines"):format(machines), "machines" end
+  if is_late then
+    return nil, only_spot and hours * 3600 <= work.deadline_s and "is not done by the deadline on spot"
+      or "is not done by the deadline", "deadline"
+  end
   local gpus = machines * each
   return { machines = machines, gpus = gpus, hours = hours, gpu_hours = hours * gpus, precision = precision,
     utilization = part, efficiency = efficiency, micro_batch = fits.together, recompute = fits.recompute,

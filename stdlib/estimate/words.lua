@@ -19,6 +19,8 @@ local function duration(hours)
   return ("%.1f days"):format(hours / 24)
 end
 
+words.duration = duration
+
 local units = { { 1e12, "T" }, { 1e9, "B" }, { 1e6, "M" } }
 
 -- "10B", as people write tokens and parameters.
@@ -72,8 +74,11 @@ local function table_of(result)
       row[4] = ("%d of %d"):format(plan.replicas, plan.gpus_per_replica)
       row[5], row[6] = tostring(plan.batch), duration(plan.latency_s / 3600)
     end
-    row[#row + 1] = plan.cost.spot and plan.spot and times(plan.spot.interruptions) .. " times" or "-"
-    for _, cost in ipairs(costs) do row[#row + 1] = dollars(plan.cost[cost[2]]) end
+    local late = plan.spot and plan.spot.cost
+    row[#row + 1] = plan.spot and (plan.cost.spot or late) and times(plan.spot.interruptions) .. " times" or "-"
+    for _, cost in ipairs(costs) do
+      row[#row + 1] = cost[2] == "spot" and late and "too late" or dollars(plan.cost[cost[2]])
+    end
     rows[#rows + 1] = row
   end
   local text = aligned(rows, 2)
@@ -134,6 +139,10 @@ local function price_words(r, plan)
     if r.kind == "training" then often = often .. (" that cost %s"):format(duration(plan.spot.lost_hours)) end
     out[#out + 1] = dollars(plan.cost.spot) .. per .. " on spot" .. often
   end
+  if plan.spot and plan.spot.cost then
+    out[#out + 1] = ("too late on spot: %s with %s interruptions"):format(duration(plan.spot.hours),
+      times(plan.spot.interruptions))
+  end
   return #out > 0 and table.concat(out, ", ") or "no price is offered"
 end
 
@@ -187,12 +196,37 @@ local function other_words(r, best)
   return #out > 0 and table.concat(out, "\n") or nil
 end
 
+-- What stands in the way of a plan, and the way out.
+local obstacles = {
+  { "memory", "the memory", "take GPUs with more of it, or a smaller batch, micro_batch or precision" },
+  { "gpus", "gpus", "say a number that these machines come in and that holds the model" },
+  { "deadline", "the deadline", "allow more time, or take faster GPUs" },
+  { "latency", "the latency", "allow a longer one, ask for shorter answers, or take a smaller model or precision " ..
+    "or GPUs with faster memory; more machines do not help" },
+  { "machines", "the number of machines", "take larger machines or faster GPUs, or raise assume.machines_max" },
+}
+
+local function nothing_words(r)
+  local out = {}
+  for _, row in ipairs(obstacles) do
+    local n = 0
+    for _, skipped in ipairs(r.skipped) do if skipped.obstacle == row[1] then n = n + 1 end end
+    if n > 0 then out[#out + 1] = ("What stands in the way of %d is %s: %s."):format(n, row[2], row[3]) end
+  end
+  if #out == 0 then return "Nothing here can do it: no machine is known that it could be reckoned for." end
+  return "Nothing here can do it. " .. table.concat(out, " ")
+end
+
+local function latency_words(plan)
+  if not plan.machines_unhurried then return nil end
+  return ("It is the latency that takes so many: without it %s would carry the requests."):format(
+    plan.machines_unhurried == 1 and "one machine" or plan.machines_unhurried .. " machines")
+end
+
 -- What to take, and why. The plans are in the order of their cost.
 function words.recommend(r)
   local best = r.plans[1]
-  if not best then
-    return "Nothing here can do it: take GPUs with more memory, a smaller micro_batch or precision, or more time."
-  end
+  if not best then return nothing_words(r) end
   local place = best.provider and (" from " .. best.provider) or ""
   local how = r.kind == "training" and ("%s of work"):format(duration(best.hours))
     or ("An answer in %s, %s requests per second at most"):format(duration(best.latency_s / 3600),
@@ -200,6 +234,7 @@ function words.recommend(r)
   local text = { ("Take %s%s: %s. %s; %s."):format(machines_of(best), place, shape_of(best), how,
     price_words(r, best)) }
   text[#text + 1] = network_words(best)
+  text[#text + 1] = latency_words(best)
   text[#text + 1] = other_words(r, best)
   text[#text + 1] = commitment_words(best)
   return table.concat(text, "\n")

@@ -11,8 +11,8 @@ root = tempfile.mkdtemp(prefix="rille-scale-")
 env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/config", NO_COLOR="1")
 
 
-def run(*words):
-    r = subprocess.run([rille, *words], env=env, capture_output=True, text=True, timeout=120, cwd=root)
+def run(*words, **more):
+    r = subprocess.run([rille, *words], env=dict(env, **more), capture_output=True, text=True, timeout=120, cwd=root)
     return r.returncode, r.stdout, r.stderr
 
 
@@ -84,6 +84,79 @@ gang:map("work", { 1, 2, 3 }, function(box) return box:call("w", { sim = { durat
     code, out, err = run("simulate", target, "-n", "5", "--json")
     check("a target is held", code == 0 and json.loads(out)["ended_well"] == 5, out + err)
 
+    # Machines that take eight minutes to set up, and more load than all of them can bear.
+    slow = script("slow", """
+local gang = rille.cluster("gang", { count = 1, gpu = "T4", ttl = "30h", setup = function(box)
+  box:exec("setup", { argv = { "true" }, setup = true, sim = { duration = "8m" } })
+end })
+local first, last = {}, {}
+rille.autoscale(gang, { above = 1, below = 0, cooldown_out = "5m", max = 4, interval = "10s", metric = function(cluster)
+  local now = rille.now()
+  first[cluster.count], last[cluster.count] = first[cluster.count] or now, now
+  return 2
+end })
+rille.sleep("3h")
+if gang.count ~= 4 then error("grown to " .. gang.count) end
+for count = 2, 3 do
+  local seen = last[count] - first[count]
+  if seen < 285 then error(("%d instances were looked at for %d s"):format(count, seen)) end
+end
+""")
+    code, out, err = run("simulate", slow, "-n", "5", "--json")
+    check("a cool-down begins when the new machine is set up", code == 0 and json.loads(out)["ended_well"] == 5,
+          out + err)
+
+    # Leases of an hour under work of three.
+    short = script("short", """
+local gang = rille.cluster("gang", { count = 2, gpu = "T4", ttl = "1h" })
+rille.autoscale(gang, { metric = function() return 0.5 end, min = 2, max = 4, interval = "5m" })
+rille.sleep("150m")
+if gang.count ~= 2 then error("a count of " .. gang.count) end
+for _, box in ipairs(gang:boxes()) do
+  if box.expires < rille.now() then error(box.name .. " is over") end
+end
+local items = { 1, 2, 3, 4, 5, 6 }
+local out = gang:map("item", items, function(box, n)
+  return box:call("work", { args = n, sim = { duration = "25m", result = n * n } }, function(k) return k * k end)
+end)
+for i in ipairs(items) do if out[i] ~= i * i then error("item " .. i) end end
+""")
+    code, out, err = run("simulate", short, "-n", "5", "--json", "--weather", "calm")
+    check("who is over is no member; bounds replace it, and work that was cut off goes to another",
+          code == 0 and json.loads(out)["ended_well"] == 5, out + err)
+    code, out, err = run("simulate", short, "-n", "1", "--weather", "calm")
+    check("the ttl that the scaling outlasts is told", " ends 1 h from now, by its ttl" in out + err
+          and "goes to another instance: " in out + err, out + err)
+
+    alone = script("alone", """
+local gang = rille.cluster("gang", { count = 2, gpu = "T4", ttl = "1h" })
+local function work(box) return box:exec("x", { argv = { "true" }, sim = { duration = "1m" } }) end
+rille.sleep("2h")
+local ok, err = pcall(gang.map, gang, "item", { 1, 2 }, work)
+if ok or err.message ~= "cluster 'gang' has no instance left for item" or not err.hint:find("ttl") then
+  error(ok and "it worked" or err.message)
+end
+if gang.count ~= 0 then error("a count of " .. gang.count) end
+if pcall(gang.each, gang, "each", function() end) then error("each of none") end
+gang:resize(1)
+gang:map("item", { 1, 2 }, work)
+""")
+    code, out, err = run("simulate", alone, "-n", "3", "--json", "--weather", "calm")
+    check("a cluster whose leases are over says so, and can grow again",
+          code == 0 and json.loads(out)["ended_well"] == 3, out + err)
+
+    # A budget for two, and a minimum of three.
+    poor = script("poor", """
+rille.budget { limit = 2.2 }
+local gang = rille.cluster("gang", { count = 1, gpu = "T4", ttl = "2h" })
+rille.autoscale(gang, { metric = function() return 0.5 end, min = 3, max = 4, interval = "30s", cooldown_out = "10m" })
+rille.sleep("35m")
+if gang.count ~= 2 then error("a count of " .. gang.count) end
+""")
+    code, out, err = run("simulate", poor, "-n", "1", "--weather", "calm")
+    tries = (out + err).count("instances (fewer than 3)")
+    check("what bounds cannot have is tried again after the cool-down, not at every look", tries == 4, out + err)
+
     busy = script("busy", """
 local gang = rille.cluster("gang", { count = 2, gpu = "T4" })
 rille.autoscale(gang, { max = 4, interval = "1m" })
@@ -102,6 +175,13 @@ if gang.count ~= 1 then error("not shrunk: " .. gang.count) end
     check("utilization is what the agents tell", code == 0 and json.loads(out)["ended_well"] == 5, out + err)
 
     # On this machine, in real time.
+    here = os.path.dirname(os.path.abspath(__file__))
+    for file in (here + "/cluster_calls.lua", here + "/../lua/tap.lua"):
+        shutil.copy(file, root)
+    code, out, err = run("run", root + "/cluster_calls.lua", RILLE_HOME=root + "/calls")
+    check("who calls is not taken, and who was idle is replaced", code == 0 and "\n1..4\n" in out
+          and "not ok" not in out, out + err)
+
     load = root + "/load"
     open(load, "w").write("1.0")
     real = script("real", f"""

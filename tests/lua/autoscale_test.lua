@@ -55,6 +55,20 @@ tap.test("a change is followed by a pause: 300 s before one is added, 600 s befo
   tap.equal(policy.decide(with(), { changed = 0, readings = {} }, 2, 600, 0).wanted, 1)
 end)
 
+tap.test("bounds do not wait, but after a growth that fell short", function()
+  local p = with { min = 3 }
+  local short = policy.after(p, { readings = {} }, 1, 100, nil, { wanted = 3, failed = true })
+  tap.equal(why(p, short, 1, 399, 1), "cools down after a failure")
+  tap.equal(policy.decide(p, short, 1, 400, nil).wanted, 3)
+  -- A look that changes nothing forgets nothing; a growth that succeeds does.
+  tap.equal(why(p, policy.after(p, short, 1, 200, nil, { wanted = 1 }), 1, 399, 1), "cools down after a failure")
+  local grown = policy.after(p, short, 1, 200, nil, { wanted = 3, failed = false })
+  tap.equal(policy.decide(p, grown, 2, 201, nil).wanted, 3)
+  tap.equal(why(p, policy.after(p, short, 2, 200, nil, { wanted = 1, changed = true }), 1, 399, 1),
+    "cools down after a failure")
+  tap.equal(policy.decide(p, short, 5, 101, nil).wanted, 4)
+end)
+
 tap.test("a reading that flaps moves the count no faster than the pauses allow", function()
   local readings, changes, last, before = {}, 0, nil, 2
   for i = 1, 600 do readings[i] = i % 2 == 0 and 1 or 0 end
@@ -77,6 +91,30 @@ tap.test("without a reading nothing is decided", function()
     tap.equal(why(with(), { readings = {} }, 2, 0, value or nil), "no reading")
   end
   tap.equal(counts(with { cooldown_out = 0 }, 1, 10, { false, 0.9, false, 0.9 }), { 1, 2, 2, 3 })
+end)
+
+tap.test("what could not be read speaks against a change", function()
+  local fresh = { readings = {} }
+  local function at(value, least, most, changes)
+    local d = policy.decide(with(changes), fresh, 4, 0, { value = value, least = least, most = most })
+    return { d.wanted, d.why, d.mean }
+  end
+  -- Two of four do nothing, and two hard-working ones do not answer: no reason to take one away.
+  tap.equal(at(0, 0, 0.5), { 4, "readings are missing", 0 })
+  tap.equal(at(0.1, 0.09, 0.2), { 3, "below 0.3", 0.1 })
+  tap.equal(at(1, 0.5, 1, { max = 8 }), { 4, "readings are missing", 1 })
+  tap.equal(at(1, 0.9, 1, { max = 8 }), { 5, "above 0.8", 1 })
+  tap.equal(at(0.5, 0.25, 0.75), { 4, "steady", 0.5 })
+  local held = { above = false, below = false, target = 0.5, max = 8 }
+  tap.equal(at(1, 0.75, 1, held), { 6, "target 0.5", 1 })
+  tap.equal(at(0.6, 0.3, 0.9, held), { 4, "readings are missing", 0.6 })  -- not a reason to remove one, either
+  tap.equal(at(0.1, 0.05, 0.25, held), { 2, "target 0.5", 0.1 })
+  -- Over a window each reading counts with what it lacked.
+  local p = with { window = 60, cooldown_in = 0 }
+  local state = { readings = { { at = 50, value = { value = 0, least = 0, most = 0.5 } } } }
+  tap.equal(policy.mean(p, state, 60, 0.1, "most"), 0.3)
+  tap.equal(policy.after(p, state, 4, 60, 0.1, { wanted = 4 }).readings[2].value, 0.1)
+  tap.equal(#policy.after(p, state, 4, 60, 0 / 0, { wanted = 4 }).readings, 1)
 end)
 
 tap.test("a window: the mean of its readings since the last change", function()

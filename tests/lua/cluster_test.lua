@@ -238,6 +238,63 @@ tap.test("an autoscaler ends with the body of its scope, and with its cluster", 
   tap.ok(other:done())
 end)
 
+tap.test("an item whose instance is over begins again on another; its own fault does not", function()
+  local gang = rille.cluster("gang", { count = 3, gpu = "cpu" })
+  local tries = {}
+  tap.equal(gang:map("item", { 1 }, function(box)
+    tries[#tries + 1] = box.name
+    if #tries == 1 then
+      box:release()
+      box:exec("x", { argv = { "true" } })
+    end
+    return box.name
+  end), { "gang-2" })
+  tap.equal({ tries, names(gang) }, { { "gang-1", "gang-2" }, { "gang-2", "gang-3" } })
+  tap.raises("invalid", "on purpose", gang.map, gang, "own", { 1 }, function(box)
+    box:release()
+    rille.error { kind = "invalid", message = "on purpose" }
+  end)
+  tap.equal(gang:each("name", function(box) return box.name end), { "gang-3" })
+  tap.raises("state", "no instance left", gang.map, gang, "last", { 1 }, function(box)
+    box:release()
+    box:exec("x", { argv = { "true" } })
+  end)
+  tap.raises("state", "no instance left", gang.each, gang, "none", print)
+  tap.equal(gang.count, 0)
+end)
+
+-- A cluster whose second and later instances fail their setup as long as `bad` says so.
+local function with_bad_setup(bad)
+  local numbers, seen = {}, {}
+  local gang = rille.cluster("gang", { count = 1, gpu = "cpu", setup = function(box, n)
+    numbers[#numbers + 1], seen[#seen + 1] = n, box
+    if bad(n) then rille.error { kind = "io", message = "on purpose" } end
+  end })
+  return gang, numbers, seen
+end
+
+tap.test("a setup that fails costs its machine, and does not end the run", function()
+  local gang, numbers, seen = with_bad_setup(function(n) return n == 2 or n == 3 or n == 5 end)
+  rille.autoscale(gang, { metric = function() return 1 end, max = 3, interval = "1ms", cooldown_out = 0 })
+  gang:map("item", { 1 }, function(_) while gang.count < 3 do rille.sleep("1ms") end end)
+  tap.equal({ numbers, names(gang) }, { { 1, 2, 3, 4, 5, 6 }, { "gang-1", "gang-4", "gang-6" } })
+  for i, state in ipairs { "live", "released", "released", "live", "released", "live" } do
+    tap.equal(seen[i].state, state)
+  end
+end)
+
+tap.test("the third setup in a row that fails ends the scope with its error", function()
+  local numbers, seen
+  tap.raises("io", "on purpose", rille.scope, "scaled", function()
+    local gang
+    gang, numbers, seen = with_bad_setup(function(n) return n > 1 end)
+    rille.autoscale(gang, { metric = function() return 1 end, max = 3, interval = "1ms", cooldown_out = 0 })
+    rille.sleep("1h")
+  end)
+  tap.equal(numbers, { 1, 2, 3, 4 })
+  for _, box in ipairs(seen) do tap.equal(box.state, "released") end
+end)
+
 tap.test("what cannot be rented is tried again, and does not end the run", function()
   local gang = rille.cluster("gang", { count = 1, gpu = "cpu" })
   gang._options = { gpu = "B300:64", provider = "local" }

@@ -190,6 +190,64 @@ tap.test("a deadline takes more machines, and gpus fixes their number", function
   tap.equal(machines { deadline = "10s" }, nil)
 end)
 
+tap.test("spot that its interruptions make late is marked, and not recommended", function()
+  local function estimate(more, deadline)
+    local offer = { gpu = "A100 80GB", gpu_count = 8, provider = "p" }
+    for key, value in pairs(more) do offer[key] = value end
+    return rille.estimate { model = "gpt2-xl", tokens = "100B", deadline = deadline or "24h", offers = { offer } }
+  end
+  local r = estimate { price_per_hour = 15, spot_price_per_hour = 5 }
+  local plan = r.plans[1]
+  tap.ok(plan.hours <= 24 and plan.spot.hours > 24 and plan.spot.late)
+  tap.equal({ plan.cost.spot, plan.cost.mix, plan.spot.cost > 0 }, { nil, nil, true })
+  tap.ok(tostring(r):find("too late ", 1, true) and r.recommendation:find("too late on spot: 27.5 h with", 1, true)
+    and not r.recommendation:find(" on spot with", 1, true), tostring(r))
+  local calm = estimate({ price_per_hour = 15, spot_price_per_hour = 5 }, "240h")
+  tap.ok(calm.plans[1].cost.spot and not calm.plans[1].spot.late)
+  -- Spot alone: as many as are done in time, with the interruptions.
+  local alone = estimate { spot_price_per_hour = 5 }
+  tap.ok(alone.plans[1].machines > plan.machines and alone.plans[1].spot.hours <= 24)
+  local never = estimate({ spot_price_per_hour = 5 }, "6h")
+  tap.equal({ #never.plans, never.skipped[1].obstacle }, { 0, "deadline" })
+end)
+
+tap.test("gpus is exact: machines that cannot be so many are skipped, with the way out", function()
+  local function estimate(gpus, each)
+    return rille.estimate { model = "gpt2", tokens = "10B", gpus = gpus, offers = { { gpu = "A100 80GB",
+      gpu_count = each, price_per_hour = 15 } } }
+  end
+  local r = estimate(12, 8)
+  tap.equal({ #r.plans, r.skipped[1].why, r.skipped[1].obstacle }, { 0,
+    "has 8 GPUs, and gpus = 12 is no multiple: 8 or 16 would do", "gpus" })
+  tap.ok(r.recommendation:find("is gpus: say a number", 1, true), r.recommendation)
+  tap.equal(estimate(4, 8).skipped[1].why, "has 8 GPUs, and gpus = 4 is no multiple: 8 would do")
+  tap.equal({ estimate(16, 8).plans[1].machines, estimate(12, 4).plans[1].machines }, { 2, 3 })
+end)
+
+tap.test("the obstacle is named: the latency is another than the number of requests", function()
+  local function estimate(options)
+    options.model, options.offers = options.model or "llama-7b", { { gpu = "A100 80GB", price_per_hour = 2 } }
+    return rille.estimate(options)
+  end
+  local slow = estimate { requests_per_second = 1, latency = "10ms" }
+  tap.equal(slow.skipped[1].obstacle, "latency")
+  tap.ok(slow.skipped[1].why:find("at the soonest: too slow for the latency", 1, true), slow.skipped[1].why)
+  tap.ok(slow.recommendation:find("is the latency: allow a longer one", 1, true)
+    and not slow.recommendation:find("memory,", 1, true), slow.recommendation)
+  local busy = estimate { requests_per_second = 1e5 }
+  tap.equal(busy.skipped[1].obstacle, "machines")
+  local large = estimate { model = "llama-70b", requests_per_second = 1 }
+  tap.equal(large.skipped[1].obstacle, "memory")
+  -- Its batches are small because of the latency.
+  local both = estimate { requests_per_second = 400, latency = "2s" }
+  tap.equal({ #both.plans, both.skipped[1] and both.skipped[1].obstacle }, { 0, "latency" })
+  tap.ok(both.skipped[1].why:find("machines for the latency, and %d+ without it"), both.skipped[1].why)
+  local some = estimate { requests_per_second = 10, latency = "3s" }
+  tap.ok(some.plans[1].machines_unhurried < some.plans[1].machines)
+  tap.ok(some.recommendation:find("It is the latency that takes so many: without it", 1, true), some.recommendation)
+  tap.ok(not estimate({ requests_per_second = 10 }).recommendation:find("It is the latency", 1, true))
+end)
+
 tap.test("a service: latency, replicas, months", function()
   local function plan(options)
     options.model, options.offers = options.model or "llama-7b", options.offers or priced

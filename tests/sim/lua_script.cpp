@@ -38,6 +38,7 @@ const std::vector<Script>& lua_scripts() {
     s.push_back(lua_script("children", R"({"kind":"quota","ok":false,"scores":[7,14]})"));
     s.push_back(lua_script("pools", "[1,4,9,16]"));
     s.push_back(lua_script("autoscale", "[1,4,9]"));
+    s.push_back(lua_script("leases_over", "[1,4,9]"));
     s.push_back(lua_script("limits", R"({"silent":false,"slow":true,"who":"limit"})"));
     s.push_back(lua_script("failover", R"({"gpu":"H200","loss":1.5,"refused":["capacity"]})"));
     s.back().cloud = [] {
