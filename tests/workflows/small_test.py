@@ -10,10 +10,11 @@ env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/confi
 
 
 def run(*words):
+    global told
     r = subprocess.run([rille, "--json", "run", f"{folder}/{name}.lua", *words], env=env, capture_output=True,
                        text=True, timeout=250, cwd=root)
     assert r.returncode == 0, r.stdout + r.stderr
-    result = json.loads(r.stdout)["result"]
+    result, told = json.loads(r.stdout)["result"], r.stdout + r.stderr
     assert device in (None, result.get("device")), f"it computed on {result.get('device')}, not on {device}"
     return result
 
@@ -79,6 +80,7 @@ elif name == "gpt2":
     result = run(*small, "--data", root + "/ids.bin", "--ids", "--vocab", "64", "--batch", "4", "--accumulate", "2",
                  "--every", "40", "--steps", "80")
     assert result["steps"] == 80 and result["validation"] < 1, result
+    assert "batches of 4," in told, told        # in memory, in training and evaluation: not those of a whole step
     weights = safetensors(root + "/gpt2.safetensors")
     assert weights["tokens.weight"]["shape"] == [64, 32], weights
     # A text by a vocabulary of all bytes and one merge.
