@@ -8,6 +8,7 @@
 #include "bindings/lua/communicator.hpp"
 #include "bindings/lua/kernel.hpp"
 #include "bindings/lua/owner.hpp"
+#include "bindings/lua/state.hpp"
 #include "bindings/lua/stream.hpp"
 #include "bindings/lua/tensor_check.hpp"
 #include "runtime/base/units.hpp"
@@ -376,6 +377,7 @@ int open_tensor(lua_State* L) {
   add_checkpoint_natives(L);
   add_gpu_natives(L);
   add_owner_natives(L);
+  add_state_natives(L);
   add_rank_natives(L);
   push_rille_core(L);
   for (const char* name : {"trace", "did_you_mean", "flow"}) {

@@ -61,20 +61,13 @@ function methods:state()
   return list
 end
 
----Puts it back, by name.
----@param state table<string, Tensor> by name, as state() gives it
+---Puts it back, by name; as `model:load_state` does.
+---@param state table<string, Tensor>|{ name: string, tensor: Tensor }[] by name, or as state() gives it
+---@param options? { strict: boolean } as of `model:load_state`
+---@return { missing: string[], unexpected: string[] } names
 ---@mark ephemeral
----@error state a name is missing
-function methods:load_state(state)
-  for _, entry in ipairs(self:state()) do
-    local source = state[entry.name]
-    if not source then
-      rille.error { kind = "state", message = "ema:load_state: there is no '" .. entry.name .. "'",
-        hint = "the state belongs to another model" }
-    end
-    entry.tensor:copy_(source)
-  end
-end
+---@error state a name is missing or left over, or a tensor has another shape or kind of type
+function methods:load_state(state, options) return native.load_state("ema", self:state(), state, options) end
 
 ---A moving average of the parameters: after each `ema:update()` it is decay * average + (1 - decay) * parameter, in
 ---f32 for half types. It begins as the parameters are now. Put it into a checkpoint's state beside the model.
