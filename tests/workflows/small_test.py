@@ -55,6 +55,9 @@ elif name == "raytrace":
     pixel = lambda x, y: tuple(rows[y * 193 + 1 + 3 * x:][:3])
     assert pixel(2, 2)[2] > pixel(2, 2)[0], pixel(2, 2)          # the sky is blue
     assert pixel(18, 22)[0] > 2 * pixel(18, 22)[2], pixel(18, 22)  # the left sphere is red
+    run("--width", "4000", "--height", "2", "--samples", "1", "--out", "wide.png")   # more bytes than Lua's stack has
+    width, height, rows = png(root + "/wide.png")
+    assert (width, height, len(rows)) == (4000, 2, 2 * (4000 * 3 + 1)), (width, height, len(rows))
 elif name == "bench":
     small = ["--layers", "1", "--heads", "1", "--width", "16", "--context", "16", "--batch", "2", "--steps", "40"]
     result = run("--gpus", "cpu,B200", "--name", "tiny", *small)
