@@ -70,7 +70,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   }
   rille.data.save_tensors("model.safetensors", model)
   local sample = ""
-  if bytes or tokenizer then
+  if tokenizer or bytes and vocab <= 256 then
     sample = model:generate("The ", { length = 64, temperature = 0.8, seed = args.seed, tokenizer = tokenizer })
   end
   return { device = dev.name, loss = trained.loss, steps = trained.steps, validation = validation(), sample = sample }

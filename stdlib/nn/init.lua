@@ -218,11 +218,12 @@ end
 ---Calls fn with the device's random numbers restarted at `seed`, and puts them back after.
 ---@param seed integer? where they start; nil leaves them as they are
 ---@param fn function called without arguments
+---@param device? Device whose random numbers they are; the default device's
 ---@return any result what fn returned
 ---@mark ephemeral
-function nn.with_seed(seed, fn)
+function nn.with_seed(seed, fn, device)
   if seed == nil then return fn() end
-  local device = rille.device()
+  device = device or rille.device()
   local before = device:random_state()
   device:seed(seed)
   local result = { pcall(fn) }
