@@ -5,7 +5,9 @@ local native = require "rille.native"
 local rille = require "rille"
 local checkpoint = require "rille.checkpoint"
 local meters = require "rille.tools.meter"
+local random = require "rille.tools.random"
 local ranks_of = require "rille.tools.ranks"
+local tools = require "rille.nn.tools"
 
 local train = {}
 
@@ -126,10 +128,9 @@ end
 -- Random numbers that an evaluation draws must not change the training's. Where it fails the checkpoint that is being
 -- written is waited for, so that a training that is started again does not come to the same place from further behind.
 local function aside(save, fn, ...)
-  local device = rille.device()
-  local before = device:random_state()
+  local before = random.state()
   local ok, result = pcall(fn, ...)
-  device:set_random_state(before)
+  random.restore(before)
   if ok then return end
   if save then pcall(save.settle, save) end
   error(result, 0)
@@ -283,7 +284,8 @@ function train.run(options)
 end
 
 -- Of one batch, in nats.
-local function loss_of(model, dtype, x, y)
+local function loss_of(model, device, dtype, x, y)
+  if x.device ~= device.name then x, y = x:to(device), y:to(device) end
   if dtype == nil then return model(x):cross_entropy(y) end
   local logits = rille.autocast(dtype, model, x)
   return ((dtype == "bf16" or dtype == "f16") and logits:to("f32") or logits):cross_entropy(y)
@@ -304,13 +306,13 @@ end
 function train.validation(model, data, options)
   native.check_options(options, "rille.train.validation", { "batches", "dtype", "communicator" })
   local batches = math.min(options and options.batches or math.huge, data:validation_batches())
-  local training = model.training
+  local training, device = model.training, tools.device_of(model)
   model:eval()
   local comm, dtype = options and options.communicator, options and options.dtype
   local ok, result = pcall(rille.no_grad, function()
     local total, count = 0, 0
     for i = comm and comm.rank + 1 or 1, batches, comm and comm.world or 1 do
-      local loss = loss_of(model, dtype, data:validation(i))
+      local loss = loss_of(model, device, dtype, data:validation(i))
       collectgarbage()   -- nothing has run yet: what nobody holds now is freed as soon as it was used
       total, count = total + loss:item(), count + 1
       rille.progress { what = "validate", done = i, total = batches, unit = "batches" }

@@ -81,8 +81,7 @@ function methods:load_state(state, options) return native.load_state("ema", self
 local function ema(parameters, options)
   native.check_options(options, "rille.optim.ema", { "decay", "warmup" })
   local o = options or {}
-  local self = { _decay = o.decay or 0.999, _averages = {}, _values = {}, _names = {},
-    _steps = o.warmup ~= false and rille.device():zeros { dtype = "i64" } or false }
+  local self = { _decay = o.decay or 0.999, _averages = {}, _values = {}, _names = {}, _steps = false }
   if type(self._decay) ~= "number" or self._decay < 0 or self._decay >= 1 then
     rille.error { kind = "invalid", message = ("rille.optim.ema: decay = %s; from 0 to below 1 is needed"):format(
       tostring(self._decay)) }
@@ -100,6 +99,7 @@ local function ema(parameters, options)
     self._values[i] = tensor:detach()
     self._averages[i] = tensor:detach():to(tensor.dtype == "f64" and "f64" or "f32"):clone()
   end
+  if o.warmup ~= false then self._steps = rille.device(self._values[1].device):zeros { dtype = "i64" } end
   native.own_memory(self._averages, "moving averages")
   return setmetatable(self, Ema)
 end
