@@ -4,6 +4,7 @@
 local native = require "rille.native"
 local rille = require "rille"
 local places = require("rille.tools.places").of
+local random = require "rille.tools.random"
 
 local checkpoint = {}
 
@@ -32,10 +33,10 @@ end
 function checkpoint.begin(state, options)
   native.check_options(options, "rille.checkpoint", { "directory", "step", "keep", "keep_every", "metadata" })
   local list, plain = tensors_of(state)
-  local random = rille.device():random_state()
+  local stands = random.state()
   local copy = native.snapshot(list)
   return native.checkpoint_write(copy, { directory = options.directory, step = options.step, keep = options.keep,
-    keep_every = options.keep_every, cursor = plain, rng = random, metadata = options.metadata or {} })
+    keep_every = options.keep_every, cursor = plain, rng = stands, metadata = options.metadata or {} })
 end
 
 ---The checkpoint that was written, { step, directory, size_bytes }, or nil while it is being written; raises what
@@ -72,7 +73,8 @@ end
 function checkpoint.exists(directory) return native.checkpoint_any(directory) end
 
 ---Restores the state from the newest complete checkpoint whose every byte is right, or from that of `step`.
----Random numbers go on as they would have. A newer one that is damaged is passed over, with a line that says why.
+---Tensors go to the devices on which the state has them now, and random numbers of all devices in use go on as they
+---would have. A newer one that is damaged is passed over, with a line that says why.
 ---@param state table models, optimizers and data sets: a list, or a table with names
 ---@param directory string where the checkpoints are
 ---@param step? integer one checkpoint; the newest by default
@@ -98,7 +100,7 @@ function checkpoint.load(state, directory, step)
       place.item:load_state(native.checkpoint_tensors(stored.files, place.name .. ".safetensors"))
     end
   end
-  rille.device():set_random_state(stored.rng)
+  random.restore(stored.rng)
   return { step = stored.step, directory = stored.directory, metadata = stored.metadata }
 end
 

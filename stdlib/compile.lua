@@ -35,7 +35,8 @@ end
 ---
 ---With `accumulate = n` each n calls are the parts of one batch: `backward` gives a part's share, so that the gradients
 ---add up to those of the mean loss, and clipping, the optimizer's step and its averages happen in the n-th call only.
----The function stays as it is: `loss:backward(); opt:step()`. `rille.train` takes n batches for each of its steps.
+---The function stays as it is: `loss:backward(); opt:step()`. `rille.train` takes n batches for each of its steps. All
+---recordings of a function share one arena.
 ---@param options? { check: boolean, recompute: string, epilogues: boolean, accumulate: integer } check: trace every
 ---call and compare; recompute: what is computed again for the gradients rather than kept, for less memory: "none",
 ---"elementwise" (activations), "norms" (these, too); epilogues: on a GPU a linear layer and the gelu or relu behind it

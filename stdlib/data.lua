@@ -16,15 +16,21 @@ local function class(what, methods, names, text)
 end
 
 ---@class Bytes a data set of bytes or tokens
+---@field batch integer samples in a batch
+---@field context integer bytes or tokens in a sample
+---@field device Device where its batches are made
 local methods = {}
 
 local Bytes = class("a byte data set", methods, { "next", "validation", "validation_batches", "bigram", "state",
-  "load_state", "info", "batch", "context" }, function(self)
+  "load_state", "info", "batch", "context", "device" }, function(self)
   local i = native.bytes_info(self._set)
   return ("%s: %d for training, %d for validation, windows of %d, batches of %d, at sample %d"):format(
     i.training_bytes and "Bytes" or "Tokens", i.training_bytes or i.training_tokens,
     i.validation_bytes or i.validation_tokens, i.context, self.batch, i.cursor)
 end)
+
+-- Where batches are made: a device or its name, by default the default one.
+local function device_of(given) return type(given) ~= "userdata" and rille.device(given) or given end
 
 -- Which share of the samples a rank takes.
 local function share_of(comm)
@@ -43,14 +49,18 @@ end
 ---@return Tensor x
 ---@return Tensor y
 ---@mark ephemeral
-function methods:next(communicator) return native.bytes_next(self._set, self.batch, share_of(communicator)) end
+function methods:next(communicator)
+  local rank, world = share_of(communicator)
+  return native.bytes_next(self._set, self.batch, rank, world, self.device)
+end
 
 ---Validation batch `i`, counting from 1; they come in one fixed order.
 ---@param i integer which one, from 1 on
 ---@return Tensor x
 ---@return Tensor y
 ---@mark ephemeral
-function methods:validation(i) return native.bytes_validation(self._set, (i - 1) * self.batch, self.batch) end
+function methods:validation(i) return native.bytes_validation(self._set, (i - 1) * self.batch, self.batch,
+  self.device) end
 
 ---How many whole validation batches there are before they repeat.
 ---@return integer
@@ -92,18 +102,19 @@ end
 ---Text as a sequence of bytes for next-byte prediction: a file, or all files of a directory in sorted order.
 ---The order is computed from (seed, epoch), so that the position is one number whatever the batch size.
 ---@param path string a file or a directory
----@param options? { batch: integer, context: integer, seed: integer, split: number, shuffle: boolean } 16, 128, 0,
----0.1 (the share kept for validation), true
+---@param options? { batch: integer, context: integer, seed: integer, split: number, shuffle: boolean, device:
+---Device|string } 16, 128, 0, 0.1 (the share kept for validation), true, the default device
 ---@return Bytes
 ---@mark ephemeral
 function data.bytes(path, options)
-  native.check_options(options, "rille.data.bytes", { "batch", "context", "seed", "split", "shuffle" })
+  native.check_options(options, "rille.data.bytes", { "batch", "context", "seed", "split", "shuffle", "device" })
   options = options or {}
   local batch, context = options.batch or 16, options.context or 128
   check_sizes("rille.data.bytes", { batch = batch, context = context })
+  local device = device_of(options.device)
   local set = native.bytes(path, { context = context, seed = options.seed or 0, split = options.split or 0.1,
     shuffle = options.shuffle ~= false })
-  return setmetatable({ _set = set, batch = batch, context = context }, Bytes)
+  return setmetatable({ _set = set, batch = batch, context = context, device = device }, Bytes)
 end
 
 ---@class rille.data.TokensOptions
@@ -115,6 +126,7 @@ end
 ---@field seed? integer of the order, 0
 ---@field shuffle? boolean true
 ---@field dtype? string "u16" or "u32": of files without a header, "u16"
+---@field device? Device|string where batches are made; the default device
 
 ---Token ids for next-token prediction: files of ids as nanoGPT (raw u16) and llm.c (with their header) write them, or
 ---with `tokenizer` text files. A directory stands for all its files in sorted order. Files are mapped, so that they may
@@ -131,10 +143,11 @@ end
 function data.tokens(path, options)
   local verb = "rille.data.tokens"
   native.check_options(options, verb, { "tokenizer", "validation", "split", "batch", "context", "seed", "shuffle",
-    "dtype" })
+    "dtype", "device" })
   local o = options or {}
   local batch, context = o.batch or 16, o.context or 128
   check_sizes(verb, { batch = batch, context = context })
+  local device = device_of(o.device)
   local width = ({ u16 = 2, u32 = 4 })[o.dtype or "u16"]
   if not width then invalid(("%s: dtype = '%s'"):format(verb, tostring(o.dtype)), 'ids are "u16" or "u32"') end
   if type(path) ~= "string" then invalid(verb .. ": expected a path first, got " .. type(path)) end
@@ -147,14 +160,16 @@ function data.tokens(path, options)
   end
   local set = native.tokens(path, other, { context = context, seed = o.seed or 0, split = o.split or 0.1,
     shuffle = o.shuffle ~= false, width = o.dtype and width or nil })
-  return setmetatable({ _set = set, batch = batch, context = context }, Bytes)
+  return setmetatable({ _set = set, batch = batch, context = context, device = device }, Bytes)
 end
 
 ---@class Arrays a data set of arrays
+---@field batch integer rows in a batch
+---@field device Device where its batches are made
 local rows = {}
 
 local Arrays = class("a data set of arrays", rows, { "next", "validation", "validation_batches", "state", "load_state",
-  "info", "batch" }, function(self)
+  "info", "batch", "device" }, function(self)
   local i = native.arrays_info(self._set)
   return ("Arrays: %d rows for training, %d for validation, batches of %d, at row %d"):format(i.training_rows,
     i.validation_rows, self.batch, i.cursor)
@@ -165,13 +180,17 @@ end)
 ---@param communicator? Communicator whose ranks share the rows
 ---@return Tensor ...
 ---@mark ephemeral
-function rows:next(communicator) return native.arrays_next(self._set, self.batch, share_of(communicator)) end
+function rows:next(communicator)
+  local rank, world = share_of(communicator)
+  return native.arrays_next(self._set, self.batch, rank, world, self.device)
+end
 
 ---Validation batch `i`, counting from 1, in the order of the rows. Images are cut from the middle and not mirrored.
 ---@param i integer which one, from 1 on
 ---@return Tensor ...
 ---@mark ephemeral
-function rows:validation(i) return native.arrays_validation(self._set, (i - 1) * self.batch, self.batch) end
+function rows:validation(i) return native.arrays_validation(self._set, (i - 1) * self.batch, self.batch,
+  self.device) end
 
 ---How many whole validation batches there are before they repeat.
 ---@return integer
@@ -203,6 +222,7 @@ function rows:load_state(state) native.arrays_restore(self._set, state) end
 ---@field split? number the share of rows at the end that is kept for validation, 0
 ---@field flip? boolean mirrors images at random
 ---@field padding? integer zeros around images, before they are cut
+---@field device? Device|string where batches are made; the default device
 ---@field crop? integer|integer[] size to which images are cut at a random place: one number, or { height, width }
 
 ---Arrays that belong together row by row, in batches: images and labels, inputs and targets. `source` is a list of
@@ -219,7 +239,8 @@ function rows:load_state(state) native.arrays_restore(self._set, state) end
 ---local data = rille.data.arrays("cifar.safetensors", { names = { "images", "labels" }, crop = 28 })
 function data.arrays(source, options)
   local verb = "rille.data.arrays"
-  native.check_options(options, verb, { "names", "batch", "seed", "shuffle", "split", "flip", "padding", "crop" })
+  native.check_options(options, verb, { "names", "batch", "seed", "shuffle", "split", "flip", "padding", "crop",
+    "device" })
   local o = options or {}
   check_sizes(verb, { batch = o.batch or 16 })
   if type(source) == "table" then
@@ -239,7 +260,7 @@ function data.arrays(source, options)
   if type(crop) == "number" then crop = { crop, crop } end
   local set = native.arrays(source, { seed = o.seed or 0, split = o.split or 0, shuffle = o.shuffle ~= false,
     flip = o.flip or false, padding = o.padding or 0, crop_height = crop[1], crop_width = crop[2] }, o.names)
-  return setmetatable({ _set = set, batch = o.batch or 16 }, Arrays)
+  return setmetatable({ _set = set, batch = o.batch or 16, device = device_of(o.device) }, Arrays)
 end
 
 ---A byte-pair tokenizer from the files that models come with: tokenizer.json of Hugging Face (byte-level: GPT-2,

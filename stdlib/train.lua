@@ -5,7 +5,9 @@ local native = require "rille.native"
 local rille = require "rille"
 local checkpoint = require "rille.checkpoint"
 local meters = require "rille.tools.meter"
+local random = require "rille.tools.random"
 local ranks_of = require "rille.tools.ranks"
+local tools = require "rille.nn.tools"
 
 local train = {}
 
@@ -123,14 +125,15 @@ function Saver:announced(step, losses)
   if self.step ~= step then self:save(step, losses) end
 end
 
--- Random numbers that an evaluation draws must not change the training's.
-local function aside(fn, ...)
-  local device = rille.device()
-  local before = device:random_state()
+-- Random numbers that an evaluation draws must not change the training's. Where it fails the checkpoint that is being
+-- written is waited for, so that a training that is started again does not come to the same place from further behind.
+local function aside(save, fn, ...)
+  local before = random.state()
   local ok, result = pcall(fn, ...)
-  device:set_random_state(before)
-  if not ok then error(result, 0) end
-  return result
+  random.restore(before)
+  if ok then return end
+  if save then pcall(save.settle, save) end
+  error(result, 0)
 end
 
 -- The sum of the losses of one step's batches. With the first tensor of the last batch.
@@ -204,13 +207,15 @@ local function run(options, ranks)
       note(losses, step, loss)
       if first_rank then print(("step %5d  loss %.6f"):format(step, loss)) end
     end
-    if options.evaluate and step % (options.evaluate_every or math.huge) == 0 then
-      ranks:same_buffers()
-      aside(options.evaluate, step)
-    end
     if save then
       save:poll()
       if step % save.every == 0 or step == steps then save:save(step, losses) end
+    end
+    if options.evaluate and step % (options.evaluate_every or math.huge) == 0 then
+      ranks:same_buffers()
+      aside(save, options.evaluate, step)
+    end
+    if save then
       if announced and step < steps then save:announced(step, losses) end
       local left, leave = rille.preempting()
       if ranks.world == 1 and left and step < steps then
@@ -229,7 +234,8 @@ end
 ---@field data table gives batches by `next()`
 ---@field steps integer how many
 ---@field checkpoint? rille.train.CheckpointOptions none by default
----@field evaluate? fun(step: integer) called every `evaluate_every` steps, with random numbers of its own
+---@field evaluate? fun(step: integer) called every `evaluate_every` steps, with random numbers of its own, after the
+---step's checkpoint has been taken: what it raises costs no step
 ---@field evaluate_every? integer never by default
 ---@field log_every? integer 10 by default; 0 is silent
 ---@field schedule? fun(step: integer): number the rate of `optimizer`
@@ -277,26 +283,38 @@ function train.run(options)
   return ranks:together(run, options, ranks)
 end
 
+-- Of one batch, in nats.
+local function loss_of(model, device, dtype, x, y)
+  if x.device ~= device.name then x, y = x:to(device), y:to(device) end
+  if dtype == nil then return model(x):cross_entropy(y) end
+  local logits = rille.autocast(dtype, model, x)
+  return ((dtype == "bf16" or dtype == "f16") and logits:to("f32") or logits):cross_entropy(y)
+end
+
 ---The mean loss of a model over the validation part of a data set of bytes or tokens, in nats for
----each of them.
+---each of them. One batch after the other is in memory.
 ---@param model Module called with x
 ---@param data Bytes whose validation part it is
----@param options? { batches: integer, communicator: Communicator } at most so many, all by default; whose ranks share
----them out, each rank making the call
+---@param options? { batches: integer, dtype: string, communicator: Communicator } at most so many, all by default; the
+---type of `rille.autocast` that the model is called in, as in the training, none by default; whose ranks share the
+---batches out, each rank making the call
 ---@return number loss
 ---@mark ephemeral
 ---@async
+---@example
+---local loss = rille.train.validation(model, data, { batches = 20, dtype = "bf16" })
 function train.validation(model, data, options)
-  native.check_options(options, "rille.train.validation", { "batches", "communicator" })
+  native.check_options(options, "rille.train.validation", { "batches", "dtype", "communicator" })
   local batches = math.min(options and options.batches or math.huge, data:validation_batches())
-  local training = model.training
+  local training, device = model.training, tools.device_of(model)
   model:eval()
-  local comm = options and options.communicator
+  local comm, dtype = options and options.communicator, options and options.dtype
   local ok, result = pcall(rille.no_grad, function()
     local total, count = 0, 0
     for i = comm and comm.rank + 1 or 1, batches, comm and comm.world or 1 do
-      local x, y = data:validation(i)
-      total, count = total + model(x):cross_entropy(y):item(), count + 1
+      local loss = loss_of(model, device, dtype, data:validation(i))
+      collectgarbage()   -- nothing has run yet: what nobody holds now is freed as soon as it was used
+      total, count = total + loss:item(), count + 1
       rille.progress { what = "validate", done = i, total = batches, unit = "batches" }
     end
     if comm then total, count = ranks_of.sum(comm, total, count) end

@@ -30,7 +30,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
     validation = 3.29, sample = "" } } }, function(args)
   local dev = rille.device()
   dev:seed(args.seed)
-  local set = { batch = args.batch * args.accumulate, context = args.context, seed = args.seed }
+  local set = { batch = args.batch, context = args.context, seed = args.seed }
   local tokenizer = args.tokenizer ~= "" and rille.data.tokenizer("tokenizer.json") or nil
   local data, bytes
   if tokenizer or args.ids then
@@ -51,21 +51,15 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
     { lr = args.lr, betas = { 0.9, 0.95 } })
   print(tostring(model))
 
-  -- One step over the whole batch, in `accumulate` parts that fit into memory.
+  -- `accumulate` batches that fit into memory make one step.
   local update = rille.compile(function(x, y)
-    local total
-    for part = 1, args.accumulate do
-      local from = (part - 1) * args.batch + 1
-      local logits = rille.autocast(args.dtype, model, x:narrow(1, from, args.batch))
-      local loss = logits:to("f32"):cross_entropy(y:narrow(1, from, args.batch)) / args.accumulate
-      loss:backward()
-      total = total and total + loss or loss
-    end
+    local loss = rille.autocast(args.dtype, model, x):to("f32"):cross_entropy(y)
+    loss:backward()
     rille.optim.clip_grad_norm(model:parameters(), 1)
     opt:step()
-    return total
-  end)
-  local function validation() return rille.train.validation(model, data, { batches = 20 }) end
+    return loss
+  end, { accumulate = args.accumulate })
+  local function validation() return rille.train.validation(model, data, { batches = 20, dtype = args.dtype }) end
   local trained = rille.train {
     update = update, data = data, steps = args.steps,
     optimizer = opt, schedule = rille.optim.cosine { lr = args.lr, steps = args.steps,
@@ -76,7 +70,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   }
   rille.data.save_tensors("model.safetensors", model)
   local sample = ""
-  if bytes or tokenizer then
+  if tokenizer or bytes and vocab <= 256 then
     sample = model:generate("The ", { length = 64, temperature = 0.8, seed = args.seed, tokenizer = tokenizer })
   end
   return { device = dev.name, loss = trained.loss, steps = trained.steps, validation = validation(), sample = sample }

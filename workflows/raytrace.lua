@@ -105,8 +105,8 @@ local result = box:call("render", { args = args }, function(args)
     for i = 1, #all do crc = bit.bxor(bit.rshift(crc, 8), crcs[bit.band(bit.bxor(crc, all:byte(i)), 255)]) end
     return word(#data) .. all .. word(bit.bnot(crc))
   end
-  local rows = {}
-  for y = 1, h do rows[y] = "\0" .. string.char(unpack(picture:select(1, y):reshape(-1):totable())) end
+  local rows, bytes = {}, picture:bytes()
+  for y = 1, h do rows[y] = "\0" .. bytes:sub((y - 1) * w * 3 + 1, y * w * 3) end
   local raw = table.concat(rows)
   local a, b, blocks = 1, 0, {}
   for i = 1, #raw do

@@ -75,13 +75,13 @@ int tokenize(lua_State* L) {
 BytesDataset& self(lua_State* L) { return check_object<BytesHandle>(L, 1, "data").set; }
 
 template <class T, class Fill>
-Result<int> push_batch(lua_State* L, std::int64_t batch, std::int64_t context, DType dtype, const Fill& fill) {
+Result<int> push_batch(lua_State* L, Graph& g, std::int64_t batch, std::int64_t context, DType dtype,
+                       const Fill& fill) {
   std::vector<T> x(static_cast<std::size_t>(batch * context)), y(x.size());
   fill(x.data(), y.data());
   Dims shape;
   shape.push(batch);
   shape.push(context);
-  Graph& g = graph(L);
   RILLE_TRY(Tensor tx, tensor::from_bytes(g, shape, dtype, x.data(), x.size() * sizeof(T)));
   RILLE_TRY(Tensor ty, tensor::from_bytes(g, shape, dtype, y.data(), y.size() * sizeof(T)));
   push_tensor(L, std::move(tx));
@@ -89,23 +89,24 @@ Result<int> push_batch(lua_State* L, std::int64_t batch, std::int64_t context, D
   return 2;
 }
 
-// Bytes are u8, tokens are i32.
+// Bytes are u8, tokens are i32. On the device at `device`, nil for the default one.
 template <class Fill>
-Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch, const Fill& fill) {
+Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch, int device, const Fill& fill) {
   const std::int64_t context = set.options().context;
-  if (set.is_tokens()) return push_batch<std::int32_t>(L, batch, context, DType::i32, fill);
-  return push_batch<std::uint8_t>(L, batch, context, DType::u8, fill);
+  Graph& g = lua_isnoneornil(L, device) ? graph(L) : device_graph(L, device, "the device");
+  if (set.is_tokens()) return push_batch<std::int32_t>(L, g, batch, context, DType::i32, fill);
+  return push_batch<std::uint8_t>(L, g, batch, context, DType::u8, fill);
 }
 
-// next(batch, rank, world) -> x, y
+// next(batch, rank, world, device or nil) -> x, y
 Result<int> next(lua_State* L) {
   BytesDataset& set = self(L);
   const std::int64_t batch = check_integer(L, 2, "batch");
   const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
-  return push_batch(L, set, batch, [&](auto* x, auto* y) { set.next_batch(batch, x, y, rank, world); });
+  return push_batch(L, set, batch, 5, [&](auto* x, auto* y) { set.next_batch(batch, x, y, rank, world); });
 }
 
-// validation(first, batch): samples from `first` on, counting from 0
+// validation(first, batch, device or nil): samples from `first` on, counting from 0
 Result<int> validation(lua_State* L) {
   BytesDataset& set = self(L);
   const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
@@ -113,7 +114,7 @@ Result<int> validation(lua_State* L) {
     return make_error(ErrorKind::state, "the data set has no validation part, or it is too short for one window",
                       "give more text, a smaller context, or a larger split");
   const auto fill = [&](auto* x, auto* y) { set.validation_batch(static_cast<std::uint64_t>(first), batch, x, y); };
-  return push_batch(L, set, batch, fill);
+  return push_batch(L, set, batch, 4, fill);
 }
 
 Result<int> bigram(lua_State* L) {

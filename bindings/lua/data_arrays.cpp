@@ -73,13 +73,15 @@ Result<int> arrays(lua_State* L) {
   return 1;
 }
 
-Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch,
+// On the device at `device`, nil for the default one.
+Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch, int device,
                       const std::vector<std::vector<std::byte>>& rows) {
+  Graph& g = lua_isnoneornil(L, device) ? graph(L) : device_graph(L, device, "the device");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::vector<std::int64_t> sizes = set.row_shape(i);
     sizes.insert(sizes.begin(), batch);
     RILLE_TRY(const Dims shape, tensor::make_dims(sizes));
-    RILLE_TRY(Tensor t, tensor::from_bytes(graph(L), shape, set.arrays()[i].dtype, rows[i].data(), rows[i].size()));
+    RILLE_TRY(Tensor t, tensor::from_bytes(g, shape, set.arrays()[i].dtype, rows[i].data(), rows[i].size()));
     push_tensor(L, std::move(t));
   }
   return static_cast<int>(rows.size());
@@ -89,16 +91,16 @@ Result<int> next(lua_State* L) {
   ArraysDataset& set = self(L);
   const std::int64_t batch = check_integer(L, 2, "batch");
   const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
-  return push_rows(L, set, batch, set.next(batch, rank, world));
+  return push_rows(L, set, batch, 5, set.next(batch, rank, world));
 }
 
-// validation(first, batch): rows from `first` on, counting from 0
+// validation(first, batch, device or nil): rows from `first` on, counting from 0
 Result<int> validation(lua_State* L) {
   ArraysDataset& set = self(L);
   const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
   if (set.validation_rows() == 0)
     return make_error(ErrorKind::state, "the data set has no validation part", "keep a share: split = 0.1");
-  return push_rows(L, set, batch, set.validation(static_cast<std::uint64_t>(first), batch));
+  return push_rows(L, set, batch, 4, set.validation(static_cast<std::uint64_t>(first), batch));
 }
 
 int info(lua_State* L) {

@@ -239,6 +239,24 @@ Result<int> from_table(lua_State* L) {  // dev:tensor({{1, 2}, {3, 4}}, {dtype =
   return give(L, std::move(t));
 }
 
+Result<int> from_bytes(lua_State* L) {  // dev:from_bytes(t:bytes(), {2, 3}, "f32")
+  Graph& g = self(L, "from_bytes");
+  const std::string_view bytes = check_text(L, 2, "from_bytes");
+  RILLE_TRY(const DType dtype, parse_dtype(lua_isnoneornil(L, 4) ? "u8" : check_text(L, 4, "from_bytes' dtype")));
+  Dims shape;
+  if (lua_isnoneornil(L, 3)) shape.push(static_cast<std::int64_t>(bytes.size() / size_bytes(dtype)));
+  else shape = check_shape(L, 3, "from_bytes");
+  const auto wanted = static_cast<std::size_t>(shape.count()) * size_bytes(dtype);
+  if (bytes.size() != wanted)
+    raise_invalid(L, fmt::format("from_bytes: {} bytes are no {}{}, which has {} ({})", bytes.size(), name_of(dtype),
+                                 tensor::to_string(shape), wanted, script_position(L)),
+                  "dev:from_bytes(t:bytes(), t:shape(), t.dtype)");
+  if (dtype == DType::boolean && std::any_of(bytes.begin(), bytes.end(), [](unsigned char c) { return c > 1; }))
+    raise_invalid(L, fmt::format("from_bytes: a bool is 0 or 1 ({})", script_position(L)), "read them as \"u8\"");
+  const device::OwnedBy owner(tensor::owner_here(g, "data from the host"));
+  return give(L, tensor::from_bytes(g, shape, dtype, bytes.data(), bytes.size()));
+}
+
 int seed(lua_State* L) {
   Graph& g = self(L, "seed");
   g.manual_seed(check_seed(L, 2, "seed"));
@@ -456,6 +474,7 @@ void define_device(lua_State* L) {
                                              {"eye", bind<eye>},
                                              {"rope_angles", bind<rope_angles>},
                                              {"tensor", bind<from_table>},
+                                             {"from_bytes", bind<from_bytes>},
                                              {"seed", bind<seed>},
                                              {"random_state", bind<random_state>},
                                              {"set_random_state", bind<set_random_state>},

@@ -1,5 +1,5 @@
 // The Optimizer object behind rille.optim: glue on runtime/tensor/optim.hpp.
-#include "bindings/lua/tensor.hpp"
+#include "bindings/lua/state.hpp"
 #include "runtime/tensor/optim.hpp"
 
 namespace rille::lua {
@@ -123,31 +123,12 @@ int state(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint hold
   return 1;
 }
 
-// load_state(list as state() gives it, or name -> tensor): every name must be there
-Result<int> load_state(lua_State* L) {
-  Optimizer& o = self(L, "opt:load_state");
-  check_table(L, 2, "opt:load_state");
-  lua_newtable(L);
-  int by_name = lua_gettop(L);
-  for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
-    lua_rawgeti(L, 2, static_cast<int>(i));
-    lua_getfield(L, -1, "name");
-    lua_getfield(L, -2, "tensor");
-    lua_rawset(L, by_name);
-    lua_pop(L, 1);
-  }
-  int source = lua_objlen(L, 2) ? by_name : 2;
-  for (const auto& [name, t] : o.state()) {
-    lua_getfield(L, source, name.c_str());
-    if (!test_tensor(L, -1))
-      return make_error(ErrorKind::state, fmt::format("opt:load_state: there is no '{}'", name),
-                        "the state belongs to another model or optimizer");
-    Tensor target = t;
-    if (auto done = tensor::copy_(target, check_tensor(L, -1, "opt:load_state")); !done)
-      return at_line(L, std::move(done).error());
-    lua_pop(L, 1);
-  }
-  return 0;
+// load_state(list as state() gives it, or name -> tensor, options)
+Result<int> load(lua_State* L) {
+  std::vector<StatePlace> places;
+  for (const auto& [name, t] : self(L, "opt:load_state").state()) places.push_back({name, t});
+  return load_state(L, {"opt:load_state", "the optimizer", "", "the state belongs to another model or optimizer"},
+                         std::move(places), 2);
 }
 
 // clip_grad_norm(list of tensors, max) -> norm before
@@ -202,7 +183,7 @@ bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out) {
 void add_optimizer_natives(lua_State* L) {
   define_class<OptimizerHandle>(L, {.name = "Optimizer",
     .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>}, {"state", bind<state>},
-                {"scaled", bind<scaled>}, {"unscale", bind<unscale>}, {"load_state", bind<load_state>}},
+                {"scaled", bind<scaled>}, {"unscale", bind<unscale>}, {"load_state", bind<load>}},
     .metamethods = {{"__tostring", bind<to_string>}}});
   set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>},
                     {"average", bind<average>}});

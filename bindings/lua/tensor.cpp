@@ -8,6 +8,7 @@
 #include "bindings/lua/communicator.hpp"
 #include "bindings/lua/kernel.hpp"
 #include "bindings/lua/owner.hpp"
+#include "bindings/lua/state.hpp"
 #include "bindings/lua/stream.hpp"
 #include "bindings/lua/tensor_check.hpp"
 #include "runtime/base/units.hpp"
@@ -314,6 +315,17 @@ void wrap_print(lua_State* L, int native) {
   set_global(L, "print");
 }
 
+// used_devices() -> the names of those that were asked for, the default one first
+int used_devices(lua_State* L) {
+  lua_newtable(L);
+  int n = 0;
+  for (const auto& g : tensor_state(L).graphs) {
+    push(L, g->device()->name());
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
 }  // namespace
 
 void define_tensor(lua_State* L) {
@@ -364,7 +376,8 @@ int open_tensor(lua_State* L) {
                     {"set_mode", bind<set_mode>},
                     {"clock", bind<clock_seconds>},
                     {"emit", bind<emit>},
-                    {"kind", bind<number_name>}});
+                    {"kind", bind<number_name>},
+                    {"used_devices", bind<used_devices>}});
   add_check_natives(L);
   add_read_natives(L);
   add_profile_natives(L);
@@ -376,6 +389,7 @@ int open_tensor(lua_State* L) {
   add_checkpoint_natives(L);
   add_gpu_natives(L);
   add_owner_natives(L);
+  add_state_natives(L);
   add_rank_natives(L);
   push_rille_core(L);
   for (const char* name : {"trace", "did_you_mean", "flow"}) {

@@ -33,19 +33,8 @@ Result<int> take(lua_State* L) {
   lua_rawget(L, lua_upvalueindex(1));
   auto& files = check_object<TensorFiles>(L, -1, "the files");
   const char* name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
-  const auto found = files.places.find(name);
-  if (found == files.places.end()) return 0;
-  const auto& [file, entry] = found->second;
-  RILLE_TRY(const DType dtype, type_of_format(entry->dtype));
-  RILLE_TRY(const Dims dims, tensor::make_dims(entry->shape));
-  const std::string_view bytes = file->bytes(*entry);
-  Graph& g = graph(L);
-  if (files.unsettled_bytes += bytes.size(); files.unsettled_bytes > settle_after_bytes) {
-    files.unsettled_bytes = bytes.size();
-    RILLE_CHECK(settle(L, g));
-  }
-  RILLE_TRY(Tensor t, tensor::from_bytes(g, dims, dtype, bytes.data(), bytes.size()));
-  store::forget_pages(bytes);
+  if (!files.places.contains(name)) return 0;
+  RILLE_TRY(Tensor t, read_tensor(L, files, name, graph(L)));
   return push_tensor(L, std::move(t));
 }
 
@@ -134,6 +123,30 @@ Result<int> open(lua_State* L) {
 }
 
 }  // namespace
+
+Result<Tensor> read_tensor(lua_State* L, TensorFiles& files, const std::string& name, Graph& g) {
+  const auto& [file, entry] = files.places.at(name);
+  RILLE_TRY(const DType dtype, type_of_format(entry->dtype));
+  RILLE_TRY(const Dims dims, tensor::make_dims(entry->shape));
+  const std::string_view bytes = file->bytes(*entry);
+  if (files.unsettled_bytes += bytes.size(); files.unsettled_bytes > settle_after_bytes) {
+    files.unsettled_bytes = bytes.size();
+    RILLE_CHECK(settle(L, g));
+  }
+  RILLE_TRY(Tensor t, tensor::from_bytes(g, dims, dtype, bytes.data(), bytes.size()));
+  store::forget_pages(bytes);
+  return t;
+}
+
+TensorFiles* tensor_files(lua_State* L, int index) {
+  lua_pushvalue(L, index);
+  get_registry(L, &files_key);
+  lua_insert(L, -2);
+  lua_rawget(L, -2);
+  auto* const found = test_object<TensorFiles>(L, -1);
+  lua_pop(L, 2);
+  return found;
+}
 
 TensorFiles tensors_of(TensorFiles::File file) {
   TensorFiles out;

@@ -22,6 +22,9 @@ TensorFiles tensors_of(TensorFiles::File file);
 // Pushes the table. A tensor is made anew each time it is asked for; nil where there is none of that name. Whoever
 // copies one after the other into parameters never has more than a few of them beside those.
 void push_tensor_files(lua_State* L, TensorFiles files);
+TensorFiles* tensor_files(lua_State* L, int index);   // of such a table; null: of another value
+// Of a name that is there, made on that device.
+Result<Tensor> read_tensor(lua_State* L, TensorFiles& files, const std::string& name, Graph& g);
 void add_tensor_file_natives(lua_State* L);
 
 }  // namespace rille::lua

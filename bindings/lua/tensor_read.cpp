@@ -158,6 +158,13 @@ int totable(lua_State* L) {
   });
 }
 
+int bytes(lua_State* L) {
+  return await_values(L, {check_tensor(L, 1, "bytes").detach()}, [](lua_State* l, std::vector<HostData> v) {
+    push(l, std::string_view(reinterpret_cast<const char*>(v[0].bytes.data()), v[0].bytes.size()));
+    return 1;
+  });
+}
+
 int text(lua_State* L) {
   if (Tensor* t = test_tensor(L, 1); t && !*t) {
     push(L, true);  // as the shim expects
@@ -259,7 +266,8 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
 }
 
 std::vector<Function> read_methods() {
-  return {{"item", bind<item>}, {"totable", bind<totable>}, {"text", bind<text>}, {"to", bind<to>}};
+  return {{"item", bind<item>}, {"totable", bind<totable>}, {"bytes", bind<bytes>}, {"text", bind<text>},
+          {"to", bind<to>}};
 }
 
 void set_async_methods(lua_State* L) {

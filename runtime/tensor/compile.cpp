@@ -92,6 +92,7 @@ struct Compiled::State {
   RandomState random_before;
   std::vector<Tensor> inputs, outputs;
   std::shared_ptr<const Plan> last;                // of the call before
+  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();   // of all plans; the lane's
 
   std::string why_one_by_one() const {
     auto* const executor = graph->device()->executor();
@@ -103,6 +104,17 @@ struct Compiled::State {
   void stop() {
     graph->impl().notebook = nullptr;
     graph->impl().trace = 0;
+  }
+
+  // A call that is not replayed needs as much again for a moment; recordings are anchored anew when they run next.
+  void give_back_arena() const {
+    const auto planned = [](const Variant& v) { return v.plan != nullptr; };
+    if (std::none_of(variants.begin(), variants.end(), planned)) return;
+    graph->device()->lane().post([arena = arena, device = graph->device()](kernels::LaneState&) {
+      if (!*arena) return;
+      arena->reset();
+      device->release_cache();
+    });
   }
 
   void set_part(int now, int of) {
@@ -183,6 +195,7 @@ struct Compiled::State {
     }
     RILLE_TRY(v.plan, make_plan(*notebook, all, {recompute, why_one_by_one().empty(),
                                                  epilogues && graph->device()->executor()}));
+    v.plan->arena = arena;
     return success();
   }
 
@@ -290,6 +303,7 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
     s.part_done();
     return Next::replayed;
   }
+  if (!s.current) s.give_back_arena();
   s.set_part(s.part, s.parts);
   const auto call = impl.next_trace++;
   s.notebook = std::make_unique<Notebook>(s.graph->where_, call);

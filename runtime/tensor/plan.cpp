@@ -271,16 +271,21 @@ void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr
 }
 
 Result<void> anchor_views(Plan& plan, device::Device& device) {
-  if (plan.anchored) return success();
-  // What the uncaptured call left behind has other sizes, and would stay beside the arena.
-  if (plan.arena_bytes) device.release_cache();
-  const device::OwnedBy owner(plan.arena_owner);
-  RILLE_TRY(plan.arena, device.allocate(plan.arena_bytes));
+  device::Buffer& arena = *plan.arena;
+  if (arena.size_bytes() < plan.arena_bytes) {
+    arena.reset();
+    // What the uncaptured call left behind has other sizes, and would stay beside the arena.
+    device.release_cache();
+    const device::OwnedBy owner(plan.arena_owner);
+    RILLE_TRY(arena, device.allocate(plan.arena_bytes));
+  }
+  if (plan.anchored && plan.anchored_at == arena.data()) return success();
   for (const auto& a : plan.anchors) {
-    auto* base = static_cast<std::byte*>(a.storage ? a.storage->buffer.data() : plan.arena.data());
+    auto* base = static_cast<std::byte*>(a.storage ? a.storage->buffer.data() : arena.data());
     plan.views[a.view].data = base ? base + a.offset_bytes : nullptr;
   }
   plan.anchored = true;
+  plan.anchored_at = arena.data();
   return success();
 }
 

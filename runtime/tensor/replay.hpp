@@ -68,8 +68,11 @@ struct Plan {
   std::uint32_t draws = 0;                         // random operations in the trace
   const char* arena_owner = "arena of a compiled function";
   std::shared_ptr<CaptureNote> capture_note = std::make_shared<CaptureNote>();
-  device::Buffer arena;                            // the rest is touched on the lane only
+  // The rest is touched on the lane only. The arena is that of all recordings of the function, as large as the largest
+  // needs it: one runs at a time, and leaves nothing there.
+  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();
   bool anchored = false;
+  const void* anchored_at = nullptr;               // the arena's memory then
   std::shared_ptr<PlanOnDevice> on_device;         // replay_device.cpp; the CPU needs none
 };
 
@@ -100,7 +103,7 @@ std::shared_ptr<const Error> operand_error(const Replay& replay);
 // A communicator's call that failed may have written a part of its tensors: they have no value any more. Of a plan that
 // ended with another call nothing but the fresh outputs is lost.
 void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error);
-// memory: no arena. Gives the fixed views their memory.
+// memory: no arena. Gives the fixed views their memory, anew where another recording needed a larger arena.
 Result<void> anchor_views(Plan& plan, device::Device& device);
 
 }  // namespace rille::tensor

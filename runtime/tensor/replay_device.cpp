@@ -171,8 +171,11 @@ Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue
     return success();
   };
   if (const auto error = operand_error(replay)) return fail(error);
+  const void* const before = plan.anchored_at;
   RILLE_CHECK(anchor_views(plan, device));
   RILLE_CHECK(settle(plan, replay.inputs.size(), device));
+  if (plan.anchored_at != before)                  // what was captured has the old addresses
+    for (auto& stretch : plan.on_device->stretches) stretch.captured.reset();
   std::vector<device::Buffer> outputs(replay.outputs.size());
   std::vector<std::shared_ptr<Storage>> wanted;
   for (std::size_t i = 0; i < outputs.size(); ++i) {

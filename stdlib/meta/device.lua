@@ -94,6 +94,18 @@ function Device:rope_angles(spec) end
 ---@error invalid lists of one dimension differ in length
 function Device:tensor(values, options) end
 
+--- From the bytes of its values, as `t:bytes()` gives them.
+---@param bytes string as many as shape and type need
+---@param shape? number[] one dimension of all by default
+---@param dtype? string "u8" by default
+---@return Tensor made
+---@mark ephemeral
+---@error invalid there are more or fewer bytes
+---@example
+--- local t = dev:from_bytes("abcdef", { 2, 3 })
+--- print(t[2][3]:item())                --> 102
+function Device:from_bytes(bytes, shape, dtype) end
+
 --- Restarts the random numbers.
 ---@param seed number a whole number from 0 on
 ---@mark ephemeral

@@ -43,10 +43,12 @@ function Optimizer:set_lr(lr, group) end
 ---@mark ephemeral
 function Optimizer:state() end
 
---- Puts its state back, by name.
+--- Puts its state back, by name; as `model:load_state` does.
 ---@param state table what state() gave, or tensors by name
+---@param options? { strict: boolean } as of `model:load_state`
+---@return { missing: string[], unexpected: string[] } names
 ---@mark ephemeral
----@error state a name is missing: it belongs to another model
-function Optimizer:load_state(state) end
+---@error state a name is missing or left over, or a tensor has another shape or kind of type
+function Optimizer:load_state(state, options) end
 
 return Optimizer

@@ -100,6 +100,16 @@ function Tensor:item() end
 ---@error memory there was not enough, after a collection; the hint lists what is live
 function Tensor:totable() end
 
+--- Reads the bytes of all values, one row behind the other, as they lie in this machine's memory (lowest byte first): a
+--- way to files and sockets without a table of numbers. `dev:from_bytes` makes a tensor of them.
+---@return string bytes
+---@mark ephemeral
+---@async
+---@error state inside a compiled function, where there are no values yet
+---@example
+--- print(#dev:ones { 2, 3 }:bytes())    --> 24
+function Tensor:bytes() end
+
 --- Reads it as print shows it, shortened to three values at each end.
 ---@return string text
 ---@mark ephemeral

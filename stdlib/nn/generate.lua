@@ -4,21 +4,34 @@ local nn = require "rille.nn"
 local rille = require "rille"
 local tools = require "rille.nn.tools"
 
+-- Below it a logit divided by it leaves f32, and the likeliest is drawn anyway.
+local least_temperature = 1e-6
+
+-- Leaves the likeliest that have the share top_p together; the likeliest of all always.
+local function nucleus(logits, top_p)
+  local shares = logits:softmax(-1)
+  local sorted = shares:sort(-1, { descending = true })
+  local before = sorted:cumsum(-1) - sorted
+  local least = sorted:masked_fill(before:ge(top_p), math.huge):min(-1, true)
+  return logits:masked_fill(shares:lt(least), -math.huge)
+end
+
 -- One of the logits [1, vocab] of the last place.
 local function draw(logits, o)
   if o.temperature == 0 then return logits:argmax(-1):item() end
-  logits = logits / o.temperature
+  logits = logits / math.max(o.temperature, least_temperature)
   if o.top_k then
     local best = logits:topk(math.min(o.top_k, logits:size(-1)), -1)
     logits = logits:masked_fill(logits:lt(best:narrow(-1, -1, 1)), -math.huge)
   end
+  if o.top_p and o.top_p < 1 then logits = nucleus(logits, o.top_p) end
   return logits:softmax(-1):multinomial():item()
 end
 
 -- model:forward_cached(ids, cache) gives logits of the last place and extends the cache. What does not fit into the
--- context any more is left behind: it goes on with the later half.
-local function continue(model, ids, o, each)
-  local dev, cache, pending = rille.device(), nil, ids
+-- context any more is left behind: it goes on with the later half. `spelt`: the ids that can be said.
+local function continue(model, dev, ids, spelt, o, each)
+  local cache, pending = nil, ids
   local function rest(list, n)
     local out = {}
     for i = math.max(1, #list - n + 1), #list do out[#out + 1] = list[i] end
@@ -30,6 +43,7 @@ local function continue(model, ids, o, each)
       pending = rest(ids, #ids > model.context and math.max(1, math.floor(model.context / 2)) or model.context)
     end
     local logits = model:forward_cached(dev:tensor({ pending }, { dtype = "i64" }), cache)
+    if spelt and logits:size(-1) > spelt then logits = logits:narrow(-1, 1, spelt) end
     local id = draw(logits:to("f32"), o)
     ids[#ids + 1] = id
     pending = { id }
@@ -37,59 +51,121 @@ local function continue(model, ids, o, each)
   end
 end
 
+local function is_id(v) return type(v) == "number" and v >= 0 and v == math.floor(v) and v < math.huge end
+
 local function check(o)
+  local function refuse(name, needed, hint)
+    tools.invalid(("model:generate: %s = %s; %s is needed"):format(name, tostring(o[name]), needed), hint)
+  end
   if type(o.temperature) ~= "number" or not (o.temperature >= 0 and o.temperature < math.huge) then
-    tools.invalid(("model:generate: temperature = %s; a number from 0 on is needed"):format(tostring(o.temperature)),
-      "0 takes the likeliest each time, 1 draws as the model gives it")
+    refuse("temperature", "a number from 0 on", "0 takes the likeliest each time, 1 draws as the model gives it")
   end
-  if o.top_k ~= nil and (type(o.top_k) ~= "number" or o.top_k < 1 or o.top_k ~= math.floor(o.top_k)) then
-    tools.invalid(("model:generate: top_k = %s; a whole number from 1 on is needed"):format(tostring(o.top_k)),
-      "leave it out to draw from all; temperature = 0 takes the likeliest")
+  if o.top_k ~= nil and (not is_id(o.top_k) or o.top_k < 1) then
+    refuse("top_k", "a whole number from 1 on", "leave it out to draw from all; temperature = 0 takes the likeliest")
   end
-  if type(o.length) ~= "number" or o.length < 0 or o.length ~= math.floor(o.length) or o.length == math.huge then
-    tools.invalid(("model:generate: length = %s; a whole number from 0 on is needed"):format(tostring(o.length)),
-      "it counts the tokens to write; stop = .. ends sooner")
+  if o.top_p ~= nil and (type(o.top_p) ~= "number" or not (o.top_p > 0 and o.top_p <= 1)) then
+    refuse("top_p", "a number above 0, up to 1",
+      "leave it out to draw from all; 0.9 draws from the likeliest that have 90 % together")
   end
+  if not is_id(o.length) then
+    refuse("length", "a whole number from 0 on", "it counts the tokens to write; stop = .. ends sooner")
+  end
+end
+
+-- What ends it: a text that comes up among what is written, or an id, or a list of ids. A function of each new id that
+-- says so: how much of the written text, or how many of the ids, come before it.
+local function stopper(o, text, spell)
+  local stop = o.stop
+  if stop == nil then return function() end end
+  if text and type(stop) == "string" and stop ~= "" then
+    local tail, length = "", 0
+    return function(id)
+      local piece = spell(id)
+      tail, length = tail .. piece, length + #piece
+      local from = tail:find(stop, 1, true)
+      if from then return length - #tail + from - 1 end
+      tail = #stop > 1 and tail:sub(-(#stop - 1)) or ""
+    end
+  end
+  local ids = type(stop) == "number" and { stop } or stop
+  local fits = type(ids) == "table" and #ids > 0
+  for _, id in ipairs(fits and ids or {}) do fits = fits and is_id(id) end
+  if not fits then
+    tools.invalid(("model:generate: stop = %s; %s an id or a list of ids is needed"):format(
+      type(stop) == "string" and "'" .. stop .. "'" or tostring(stop), text and "a text," or "for a list of ids"))
+  end
+  local last = {}
+  return function(id)
+    last[#last + 1] = id
+    for i, wanted in ipairs(ids) do if last[#last - #ids + i] ~= wanted then return nil end end
+    return #last - #ids, true
+  end
+end
+
+-- The prompt's ids, and whether it is a text.
+local function ids_of(model, prompt, o)
+  local vocab, ids = rawget(model, "vocab") or math.huge, {}
+  if type(prompt) == "string" and prompt ~= "" then
+    if o.tokenizer then
+      ids = o.tokenizer:encode(prompt, { special = o.special })
+    else
+      if vocab > 256 and vocab < math.huge then
+        tools.invalid(("model:generate: a text without a tokenizer is bytes, and the model has %d tokens"):format(
+          vocab), "tokenizer = rille.data.tokenizer(\"tokenizer.json\"), or a list of ids as the prompt")
+      end
+      for i = 1, #prompt do ids[i] = prompt:byte(i) end
+    end
+    for i, id in ipairs(ids) do
+      if id >= vocab then
+        tools.invalid(("model:generate: the prompt's token %d is %d, and the model has %d"):format(i, id, vocab),
+          "the tokenizer, or the model's vocab, is another's")
+      end
+    end
+    return ids, true
+  end
+  if type(prompt) ~= "table" or #prompt == 0 then
+    tools.invalid("model:generate: expected a prompt: a text of at least one byte, or a list of ids")
+  end
+  for i, id in ipairs(prompt) do
+    if not is_id(id) or id >= vocab then
+      tools.invalid(("model:generate: prompt[%d] = %s; a whole number %s is needed"):format(i, tostring(id),
+        vocab < math.huge and "from 0 to " .. vocab - 1 or "from 0 on"))
+    end
+    ids[i] = id
+  end
+  return ids, false
 end
 
 -- Documented at nn.gpt. A text without a tokenizer is bytes; a list of ids gives a list of ids.
 local function generate(model, prompt, options)
-  native.check_options(options, "model:generate", { "length", "temperature", "top_k", "seed", "stop", "tokenizer" })
-  local o = { length = 100, temperature = 0.8, seed = 0 }
+  native.check_options(options, "model:generate", { "length", "temperature", "top_k", "top_p", "seed", "stop",
+    "tokenizer", "special" })
+  local o = { length = 100, temperature = 0.8, seed = 0, special = false }
   for key, v in pairs(options or {}) do o[key] = v end
   check(o)
-  local text, ids = type(prompt) == "string", nil
-  if text and prompt ~= "" then
-    ids = o.tokenizer and o.tokenizer:encode(prompt, { special = true }) or { prompt:byte(1, -1) }
-  elseif type(prompt) == "table" and #prompt > 0 then
-    ids = {}
-    for i, id in ipairs(prompt) do ids[i] = id end
-  else
-    tools.invalid("model:generate: expected a prompt: a text of at least one byte, or a list of ids")
-  end
-  local training, began = model.training, #ids
-  local function written()
-    local new = {}
-    for i = began + 1, #ids do new[#new + 1] = ids[i] end
-    if not text then return ids end
-    if o.tokenizer then return prompt .. o.tokenizer:decode(new) end
-    return prompt .. string.char(unpack(new))
-  end
+  local ids, text = ids_of(model, prompt, o)
+  local function spell(id) return o.tokenizer and o.tokenizer:decode(id) or string.char(id) end
+  local stops = stopper(o, text, spell)
+  local spelt = text and (o.tokenizer and o.tokenizer.size or 256) or nil
+  local dev, training, began = tools.device_of(model), model.training, #ids
+  local kept, counts_ids
   model:eval()
   local ok, err = pcall(nn.with_seed, o.seed, function()
     rille.no_grad(function()
-      continue(model, ids, o, function(id)
-        if o.stop == nil then return false end
-        local spelt = text and (o.tokenizer and o.tokenizer:decode(id) or string.char(id)) or id
-        if spelt ~= o.stop then return false end
-        ids[#ids] = nil
-        return true
+      continue(model, dev, ids, spelt, o, function(id)
+        kept, counts_ids = stops(id)
+        return kept ~= nil
       end)
     end)
-  end)
+  end, dev)
   if training then model:train() end
   if not ok then error(err, 0) end
-  return written()
+  if kept and (counts_ids or not text) then for i = #ids, began + kept + 1, -1 do ids[i] = nil end end
+  if not text then return ids end
+  local new = {}
+  for i = began + 1, #ids do new[#new + 1] = o.tokenizer and ids[i] or string.char(ids[i]) end
+  local written = not o.tokenizer and table.concat(new) or #new > 0 and o.tokenizer:decode(new) or ""
+  return prompt .. (kept and not counts_ids and written:sub(1, kept) or written)
 end
 
 return { generate = generate }

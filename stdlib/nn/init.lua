@@ -168,24 +168,22 @@ function methods:eval()
   return self
 end
 
----Copies what state() names; every one must be there, in its shape. Of a file each tensor is in memory only while it
----is copied, so a model that just fits can be loaded.
----@param state table<string, Tensor>|string by name; or the path of a safetensors file, of an index of such files, or
----of a folder with either, as `rille.data.load_tensors` takes it
+---Copies what state() names. Every name must be there, in its shape and of a floating type where it is one here, and no
+---other name; all is compared first, so that a state that does not fit changes nothing. Of a file each tensor is in
+---memory only while it is copied, so a model that just fits can be loaded. The tensors may be on another device.
+---@param state table<string, Tensor>|{ name: string, tensor: Tensor }[]|string by name, or what state() gives; or the
+---path of a safetensors file, of an index of such files, or of a folder with either, as `rille.data.load_tensors` takes
+---it
+---@param options? { strict: boolean } true; false leaves alone what is missing, and passes over other names
+---@return { missing: string[], unexpected: string[] } names
 ---@mark ephemeral
----@error state a name is missing; integrity, io: as `rille.data.load_tensors`
-function methods:load_state(state)
+---@error state a name is missing or not the model's, or a tensor has another shape or kind of type; integrity, io: as
+---`rille.data.load_tensors`
+---@example
+---model:load_state("model.safetensors")
+function methods:load_state(state, options)
   if type(state) == "string" then state = native.tensors_open(state) end
-  rille.no_grad(function()
-    for _, at in ipairs(tensors_of(self, "", {})) do
-      local source = state[at.name]
-      if not source then
-        rille.error { kind = "state", message = "model:load_state: there is no parameter '" .. at.name .. "'",
-          hint = "the state belongs to another model: check layers, width and names" }
-      end
-      at.tensor:detach():copy_(source)
-    end
-  end)
+  return native.load_state("model", tensors_of(self, "", {}), state, options)
 end
 
 ---Makes a class of modules. `init(self, options)` fills the table; `forward(self, ...)` is the call. Where memory is
@@ -220,11 +218,12 @@ end
 ---Calls fn with the device's random numbers restarted at `seed`, and puts them back after.
 ---@param seed integer? where they start; nil leaves them as they are
 ---@param fn function called without arguments
+---@param device? Device whose random numbers they are; the default device's
 ---@return any result what fn returned
 ---@mark ephemeral
-function nn.with_seed(seed, fn)
+function nn.with_seed(seed, fn, device)
   if seed == nil then return fn() end
-  local device = rille.device()
+  device = device or rille.device()
   local before = device:random_state()
   device:seed(seed)
   local result = { pcall(fn) }

@@ -10,6 +10,12 @@ function tools.normal(shape, deviation)
   return (rille.device():randn(shape) * deviation):detach():requires_grad_()
 end
 
+-- Where a model is: the device of its first parameter.
+function tools.device_of(model)
+  local first = model:parameters()[1]
+  return first and rille.device(first.tensor.device) or rille.device()
+end
+
 function tools.check_sizes(verb, options)
   for name, n in pairs(options) do
     if n == false then tools.invalid(("%s: %s is needed"):format(verb, name), name .. " = a whole number from 1 on") end

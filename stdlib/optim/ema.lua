@@ -61,20 +61,13 @@ function methods:state()
   return list
 end
 
----Puts it back, by name.
----@param state table<string, Tensor> by name, as state() gives it
+---Puts it back, by name; as `model:load_state` does.
+---@param state table<string, Tensor>|{ name: string, tensor: Tensor }[] by name, or as state() gives it
+---@param options? { strict: boolean } as of `model:load_state`
+---@return { missing: string[], unexpected: string[] } names
 ---@mark ephemeral
----@error state a name is missing
-function methods:load_state(state)
-  for _, entry in ipairs(self:state()) do
-    local source = state[entry.name]
-    if not source then
-      rille.error { kind = "state", message = "ema:load_state: there is no '" .. entry.name .. "'",
-        hint = "the state belongs to another model" }
-    end
-    entry.tensor:copy_(source)
-  end
-end
+---@error state a name is missing or left over, or a tensor has another shape or kind of type
+function methods:load_state(state, options) return native.load_state("ema", self:state(), state, options) end
 
 ---A moving average of the parameters: after each `ema:update()` it is decay * average + (1 - decay) * parameter, in
 ---f32 for half types. It begins as the parameters are now. Put it into a checkpoint's state beside the model.
@@ -88,8 +81,7 @@ end
 local function ema(parameters, options)
   native.check_options(options, "rille.optim.ema", { "decay", "warmup" })
   local o = options or {}
-  local self = { _decay = o.decay or 0.999, _averages = {}, _values = {}, _names = {},
-    _steps = o.warmup ~= false and rille.device():zeros { dtype = "i64" } or false }
+  local self = { _decay = o.decay or 0.999, _averages = {}, _values = {}, _names = {}, _steps = false }
   if type(self._decay) ~= "number" or self._decay < 0 or self._decay >= 1 then
     rille.error { kind = "invalid", message = ("rille.optim.ema: decay = %s; from 0 to below 1 is needed"):format(
       tostring(self._decay)) }
@@ -107,6 +99,7 @@ local function ema(parameters, options)
     self._values[i] = tensor:detach()
     self._averages[i] = tensor:detach():to(tensor.dtype == "f64" and "f64" or "f32"):clone()
   end
+  if o.warmup ~= false then self._steps = rille.device(self._values[1].device):zeros { dtype = "i64" } end
   native.own_memory(self._averages, "moving averages")
   return setmetatable(self, Ema)
 end

@@ -131,7 +131,7 @@ function Ranks:begin(restore)
   if self.rank == 0 then
     local ok, got = pcall(restore)
     if ok then
-      told = { start = got, random = rille.device():random_state(), data = {} }
+      told = { start = got, random = rille.device():random_state(), there = self.device:random_state(), data = {} }
       for _, place in ipairs(state) do if place.kind == "data" then told.data[place.name] = place.item:state() end end
     else
       failure = got
@@ -154,7 +154,10 @@ function Ranks:begin(restore)
     if place.kind == "ema" then self.comm:broadcast(place.item:state()) end
     if place.kind == "data" and self.rank > 0 then place.item:load_state(told.data[place.name]) end
   end
-  if self.rank > 0 then rille.device():set_random_state(random_of(told.random, self.rank)) end
+  if self.rank > 0 then
+    rille.device():set_random_state(random_of(told.random, self.rank))
+    self.device:set_random_state(random_of(told.there, self.rank))
+  end
   return told.start
 end
 

@@ -119,7 +119,6 @@ end)
 tap.test("data sets", function()
   local arrays = rille.data.arrays { rille.device("cpu"):zeros { 3 } }
   local written = documented("Arrays:", "Arrays")
-  written.batch = true
   same("Arrays:", names_of(arrays), written)
 end)
 

@@ -129,6 +129,91 @@ tap.test("texts: by bytes, and to a stop", function()
   tap.equal(model:generate("ab", { length = 0 }), "ab")
 end)
 
+tap.test("long texts and long prompts are written as short ones", function()
+  local model = nn.gpt { layers = 1, heads = 1, width = 4, context = 64, vocab = 256, seed = 2 }
+  tap.equal(#model:generate("a", { length = 9000 }), 9001)
+  local prompt = ("ab"):rep(5000)
+  local text = model:generate(prompt, { length = 4 })
+  tap.equal({ #text, text:sub(1, #prompt) == prompt }, { 10004, true })
+end)
+
+tap.test("a stop of several bytes, within what is written only; ids stop by an id or a list of them", function()
+  local model = nn.gpt { layers = 1, heads = 2, width = 16, context = 8, vocab = 256, seed = 2 }
+  local text = model:generate("ab", { length = 30, seed = 3 })
+  for _, at in ipairs { { 3, 4 }, { 8, 9 }, { 10, 14 }, { 32, 32 } } do
+    local stop = text:sub(at[1], at[2])
+    tap.equal(model:generate("ab", { length = 30, seed = 3, stop = stop }), text:sub(1, text:find(stop, 3, true) - 1))
+  end
+  tap.equal(model:generate("ab", { length = 30, seed = 3, stop = "b" .. text:sub(3, 3) }), text)
+  local ids = model:generate({ 97, 98 }, { length = 30, seed = 3 })
+  local function before(n) return { unpack(ids, 1, n) } end
+  local function first(id) for i = 3, #ids do if ids[i] == id then return i end end end
+  tap.equal(model:generate({ 97, 98 }, { length = 30, seed = 3, stop = ids[9] }), before(first(ids[9]) - 1))
+  tap.equal(model:generate({ 97, 98 }, { length = 30, seed = 3, stop = { ids[9], ids[10], ids[11] } }), before(8))
+  tap.equal(model:generate("ab", { length = 30, seed = 3, stop = ids[9] }), text:sub(1, first(ids[9]) - 1))
+  for _, wrong in ipairs { "", {}, { 1.5 }, { "a" }, -1, true } do
+    tap.raises("invalid", "model:generate: stop = ", model.generate, model, "ab", { stop = wrong })
+  end
+  tap.raises("invalid", "for a list of ids", model.generate, model, { 97 }, { stop = "a" })
+end)
+
+tap.test("prompts that the model has no tokens for are refused before anything is computed", function()
+  local wide, narrow = nn.gpt { layers = 1, heads = 1, width = 4, context = 8, vocab = 300 }, nn.gpt { layers = 1,
+    heads = 1, width = 4, context = 8, vocab = 64 }
+  tap.raises("invalid", "a text without a tokenizer is bytes, and the model has 300 tokens", wide.generate, wide, "ab")
+  tap.equal(#wide:generate({ 299 }, { length = 3 }), 4)
+  tap.raises("invalid", "the prompt's token 1 is 97, and the model has 64", narrow.generate, narrow, "ab")
+  for _, wrong in ipairs { 1.5, -1, 64, "a", 0 / 0 } do
+    tap.raises("invalid", ("prompt[2] = %s; a whole number from 0 to 63 is needed"):format(tostring(wrong)),
+      narrow.generate, narrow, { 1, wrong })
+  end
+end)
+
+tap.test("any temperature above 0, and the share top_p of the likeliest", function()
+  local model = nn.gpt { layers = 1, heads = 2, width = 16, context = 8, vocab = 64, seed = 2 }
+  local greedy = model:generate({ 5 }, { length = 20, temperature = 0 })
+  tap.equal(model:generate({ 5 }, { length = 20, temperature = 1e-40 }), greedy)
+  tap.equal(model:generate({ 5 }, { length = 20, top_p = 1e-6 }), greedy)
+  local all = model:generate({ 5 }, { length = 20, seed = 4 })
+  tap.ok(table.concat(all, " ") ~= table.concat(greedy, " "))
+  tap.equal(model:generate({ 5 }, { length = 20, seed = 4, top_p = 1 }), all)
+  -- Of shares 0.5, 0.25, 0.15, 0.1 the first two have 0.75.
+  local fixed = nn.class("Fixed", {
+    init = function(self)
+      self.logits, self.context = dev:tensor({ { 0.1, 0.5, 0.15, 0.25 } }):log():requires_grad_(), 8
+    end,
+    forward = function(self, x) return x end,
+    forward_cached = function(self, x, cache)
+      cache.length = cache.length + x:size(2)
+      return self.logits:detach()
+    end,
+    generate = require("rille.nn.generate").generate,
+  })()
+  for top_p, most in pairs { [0.4] = 1, [0.6] = 2, [0.8] = 3, [1] = 4 } do
+    local drawn, count = {}, 0
+    local ids = fixed:generate({ 1 }, { length = 100, temperature = 1, top_p = top_p, seed = 1 })
+    for i = 2, #ids do
+      if not drawn[ids[i]] then drawn[ids[i]], count = true, count + 1 end
+    end
+    tap.equal({ count, drawn[1] }, { most, true })
+  end
+  for _, wrong in ipairs { 0, -1, 1.1, 0 / 0, "all" } do
+    tap.raises("invalid", "model:generate: top_p = ", model.generate, model, { 5 }, { top_p = wrong })
+  end
+end)
+
+tap.test("special tokens in a prompt are text, unless they are asked for; ids that cannot be spelt are not drawn",
+  function()
+  local asked = {}
+  local words = { encode = function(_, text, o) asked[#asked + 1] = o.special return { 1, 2 } end, size = 3,
+    decode = function(_, ids) return type(ids) == "number" and tostring(ids) or table.concat(ids) end }
+  local model = nn.gpt { layers = 1, heads = 1, width = 4, context = 8, vocab = 16, seed = 2 }
+  local text = model:generate("<|endoftext|>", { tokenizer = words, length = 40, temperature = 2 })
+  tap.ok(text:find("^<|endoftext|>[012]+$") and #text == 53, text)
+  model:generate("<|endoftext|>", { tokenizer = words, length = 1, special = true })
+  tap.equal(asked, { false, true })
+end)
+
 tap.test("weights of others by their names", function()
   local model = nn.gpt2 { layers = 2, heads = 2, width = 8, context = 4, vocab = 16, seed = 5 }
   local theirs = {}

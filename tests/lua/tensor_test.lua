@@ -449,4 +449,21 @@ tap.test("what is added up keeps its digits", function()
   tap.equal(full(3, 2, "i64"):var().dtype, "f32")
 end)
 
+tap.test("bytes: there and back, of every type, of views as they are read", function()
+  local t = dev:tensor({ { 1, 2, 3 }, { 0, 1, 258 } }, { dtype = "i32" })
+  tap.equal(t:bytes(), "\1\0\0\0\2\0\0\0\3\0\0\0\0\0\0\0\1\0\0\0\2\1\0\0")
+  tap.equal(t:transpose(1, 2):bytes(), "\1\0\0\0\0\0\0\0\2\0\0\0\1\0\0\0\3\0\0\0\2\1\0\0")
+  for _, dtype in ipairs { "bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64" } do
+    local x = dev:tensor({ { 0, 1, 0 }, { 1, 1, 0 } }, { dtype = dtype })
+    local y = dev:from_bytes(x:bytes(), x:shape(), dtype)
+    tap.equal({ y.dtype, y:totable() }, { dtype, x:totable() })
+  end
+  tap.equal(dev:from_bytes("abc"):totable(), { 97, 98, 99 })
+  tap.equal({ dev:from_bytes("", { 0, 3 }, "f32"):shape(), dev:zeros { 0 }:bytes() }, { { 0, 3 }, "" })
+  tap.equal(#dev:zeros { 5000, 20, dtype = "u8" }:bytes(), 100000)
+  tap.raises("invalid", "from_bytes: 5 bytes are no f32[2], which has 8", dev.from_bytes, dev, "abcde", { 2 }, "f32")
+  tap.raises("invalid", "a bool is 0 or 1", dev.from_bytes, dev, "\2", { 1 }, "bool")
+  tap.raises("invalid", "f33", dev.from_bytes, dev, "abcd", { 1 }, "f33")
+end)
+
 tap.done()

@@ -153,6 +153,16 @@ tap.test("stopped between checkpoints, it goes on from the last one, and evaluat
   tap.equal(rest.losses, whole.losses)
 end)
 
+tap.test("the step's checkpoint is there before it is evaluated, also where that fails", function()
+  local whole = train(20)
+  tap.raises("memory", "no room", train, 20, "unevaluated", { evaluate_every = 10, evaluate = function(step)
+    rille.error { kind = "memory", message = "no room" }
+  end })
+  local model, opt, data = parts(2)
+  tap.equal(rille.checkpoint.load({ model, opt, data }, base .. "/unevaluated").step, 10)
+  tap.equal(train(20, "unevaluated").losses, whole.losses)
+end)
+
 tap.test("a damaged checkpoint is passed over for the one before it", function()
   local whole = train(20)
   train(10, "torn")

@@ -10,10 +10,11 @@ env = dict(os.environ, RILLE_HOME=root + "/home", XDG_CONFIG_HOME=root + "/confi
 
 
 def run(*words):
+    global told
     r = subprocess.run([rille, "--json", "run", f"{folder}/{name}.lua", *words], env=env, capture_output=True,
                        text=True, timeout=250, cwd=root)
     assert r.returncode == 0, r.stdout + r.stderr
-    result = json.loads(r.stdout)["result"]
+    result, told = json.loads(r.stdout)["result"], r.stdout + r.stderr
     assert device in (None, result.get("device")), f"it computed on {result.get('device')}, not on {device}"
     return result
 
@@ -54,6 +55,9 @@ elif name == "raytrace":
     pixel = lambda x, y: tuple(rows[y * 193 + 1 + 3 * x:][:3])
     assert pixel(2, 2)[2] > pixel(2, 2)[0], pixel(2, 2)          # the sky is blue
     assert pixel(18, 22)[0] > 2 * pixel(18, 22)[2], pixel(18, 22)  # the left sphere is red
+    run("--width", "4000", "--height", "2", "--samples", "1", "--out", "wide.png")   # more bytes than Lua's stack has
+    width, height, rows = png(root + "/wide.png")
+    assert (width, height, len(rows)) == (4000, 2, 2 * (4000 * 3 + 1)), (width, height, len(rows))
 elif name == "bench":
     small = ["--layers", "1", "--heads", "1", "--width", "16", "--context", "16", "--batch", "2", "--steps", "40"]
     result = run("--gpus", "cpu,B200", "--name", "tiny", *small)
@@ -79,6 +83,7 @@ elif name == "gpt2":
     result = run(*small, "--data", root + "/ids.bin", "--ids", "--vocab", "64", "--batch", "4", "--accumulate", "2",
                  "--every", "40", "--steps", "80")
     assert result["steps"] == 80 and result["validation"] < 1, result
+    assert "batches of 4," in told, told        # in memory, in training and evaluation: not those of a whole step
     weights = safetensors(root + "/gpt2.safetensors")
     assert weights["tokens.weight"]["shape"] == [64, 32], weights
     # A text by a vocabulary of all bytes and one merge.
