@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "runtime/base/id.hpp"
+#include "runtime/engine/alert_address.hpp"
 #include "runtime/net/redact.hpp"
 #include "runtime/store/audit.hpp"
 
@@ -53,6 +55,15 @@ Result<bool> Alerts::add(store::Db& db, const Alert& alert, std::int64_t now_us)
                      {alert.key, alert.run, alert.url, alert.body.to_json(), now_us, now_us,
                       to_nobody ? store::SqlValue(now_us) : store::SqlValue()}));
   return db.changes() == 1;
+}
+
+std::string alert_address_key(const std::string& run) { return "address:" + run; }
+
+Result<> keep_alert_address(store::Db& db, const std::string& run, const std::string& url, std::int64_t now_us) {
+  const std::string key = alert_address_key(run);
+  if (url.empty()) return db.run("DELETE FROM alerts WHERE key=?", {key});
+  return db.run("INSERT OR REPLACE INTO alerts(key,run,url,body,created_us,next_us,told_us) VALUES(?,?,?,'{}',?,?,?)",
+                {key, run, url, now_us, now_us, now_us});
 }
 
 Result<bool> Alerts::any_due() const {

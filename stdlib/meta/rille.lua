@@ -111,7 +111,7 @@ function rille.rent(name, options) end
 ---@field price? number dollars per hour, where the provider does not say so, or of the `reservation`
 ---@field on_loss? string "replace" goes on with another machine when this one is lost, "fail" raises an error
 ---@field unguarded? boolean true accepts machines that nobody ends when the runner is lost for ever
----@field hold_ttl? string how long it is kept for a run that was suspended or has diverged, by default "12h"
+---@field hold_ttl? string how long it is kept for a run that was suspended, killed, or has diverged: "12h"
 ---@field reservation? string capacity that was reserved, by its name or id there: on demand from `provider` "aws",
 ---"azure", "gcp", "alibaba", and "slurm"
 ---@field qos? string the job's quality of service, its priority among others: `provider` "slurm"
