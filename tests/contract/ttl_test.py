@@ -4,7 +4,7 @@ script hears why, and a run that is resumed after that end does the same. At the
 
 usage: ttl_test.py RILLE PROVIDER
 """
-import os, subprocess, sys
+import os, subprocess, sys, time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -65,6 +65,23 @@ print(e.message, e.hint)""")
     status, out, err = user.rille("resume", "last")
     check("a resumed run ends what is over", status == 0 and "by then\treleased" in out and not alive(),
           (status, out, err, alive()))
+
+    if provider in ("lambda", "runpod", "vast"):  # one key, in the environment
+        p = subprocess.Popen([os.path.abspath(rille), "run", user.root + "/flow.lua"], env=user.env(), cwd=user.root,
+                             text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        while p.stdout.readline() not in ("ready\n", ""):
+            pass
+        p.kill()
+        p.wait()
+        end = time.time() + 4                # not before its ttl is over
+        while time.time() < end:
+            time.sleep(0.1)
+        bare = user.env(**{name: None for name in user.told["env"]})
+        status, out, err = user.rille("watch", "--once", "--no-resume", env=bare)
+        check("a watch without keys says so, and exits as gc does", status == 3 and len(alive()) == 1 and
+              f"what is rented from {provider} (1 open) cannot be released by this watch" in out, (status, out, err))
+        status, out, err = user.rille("watch", "--once", "--no-resume")
+        check("with them it releases what is over", status == 0 and not alive(), (status, out, err, alive()))
 
     status, out, err = user.rille("-e", rent("3s").replace("local ", "") + GOES_ON + "print('by then', box.state)")
     check("at the prompt, too", "by then\treleased" in out and not alive(), (status, out, err))
