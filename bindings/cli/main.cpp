@@ -229,7 +229,8 @@ int run_main(App& app, int argc, char** argv) {
   budget_set->add_option("--tag", limits.tags, "NAME=dollars of all runs with that tag, or NAME=none");
   budget_set->add_option("--alert", limits.alert_percent, "warn at so many percent; 0: never")
       ->check(CLI::Range(0, 100));
-  budget_set->add_option("--alert-url", limits.alert_url, "also POST the warning there, as JSON");
+  budget_set->add_option("--alert-url", limits.alert_url,
+                         "also POST the warning there, as JSON; env:NAME: what that variable says");
   auto* audit = cli.add_subcommand("audit", "what was done for money, when, and whether the trail is whole");
   audit->add_option("RUN", id, "one run only");
   audit->add_option("--kept", name, "a hash that you noted down earlier: it must still be in the trail");

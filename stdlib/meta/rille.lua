@@ -224,7 +224,8 @@ function rille.budget(options) end
 ---@class rille.BudgetOptions
 ---@field limit? number dollars for this run
 ---@field alert? number share of the limit, as in 0.8: once so much is spent or reserved, the run warns
----@field alert_url? string where the warning goes, too: https://.. is POSTed JSON, mailto:me@example.org an e-mail
+---@field alert_url? string where the warning goes, too: https://.. is POSTed JSON, mailto:me@example.org an e-mail;
+---env:NAME: what that variable says, which is written nowhere
 ---@field tag? string whose budget the run shares, see `rille budget`
 ---@field month? number dollars that all runs of this home may come to in this month for this run to rent
 
