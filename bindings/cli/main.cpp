@@ -18,6 +18,7 @@
 #include "bindings/cli/usage.hpp"
 #include "bindings/cli/watch.hpp"
 #include "runtime/base/places.hpp"
+#include "runtime/loop/core_limit.hpp"
 #include "runtime/store/sqlite_memory.hpp"
 
 namespace rille::cli {
@@ -355,6 +356,7 @@ int settle(App& app, int code) {
 int main(int argc, char** argv) {
   rille::cli::open_missing_streams();
   rille::store::count_no_memory();
+  if (!std::getenv("RILLE_CORE_DUMPS")) rille::keep_no_core();
   rille::cli::App app;
   int code = rille::cli::run_main(app, argc, argv);
   return rille::cli::settle(app, code);
