@@ -18,6 +18,7 @@
 #include "bindings/cli/usage.hpp"
 #include "bindings/cli/watch.hpp"
 #include "runtime/base/places.hpp"
+#include "runtime/loop/core_limit.hpp"
 #include "runtime/store/sqlite_memory.hpp"
 
 namespace rille::cli {
@@ -229,7 +230,8 @@ int run_main(App& app, int argc, char** argv) {
   budget_set->add_option("--tag", limits.tags, "NAME=dollars of all runs with that tag, or NAME=none");
   budget_set->add_option("--alert", limits.alert_percent, "warn at so many percent; 0: never")
       ->check(CLI::Range(0, 100));
-  budget_set->add_option("--alert-url", limits.alert_url, "also POST the warning there, as JSON");
+  budget_set->add_option("--alert-url", limits.alert_url,
+                         "also POST the warning there, as JSON; env:NAME: what that variable says");
   auto* audit = cli.add_subcommand("audit", "what was done for money, when, and whether the trail is whole");
   audit->add_option("RUN", id, "one run only");
   audit->add_option("--kept", name, "a hash that you noted down earlier: it must still be in the trail");
@@ -354,6 +356,7 @@ int settle(App& app, int code) {
 int main(int argc, char** argv) {
   rille::cli::open_missing_streams();
   rille::store::count_no_memory();
+  if (!std::getenv("RILLE_CORE_DUMPS")) rille::keep_no_core();
   rille::cli::App app;
   int code = rille::cli::run_main(app, argc, argv);
   return rille::cli::settle(app, code);

@@ -56,6 +56,8 @@ void show_event(App& app, const Value& e) {
     t.note(fmt::format("{} stops, to become {}", e.text("name"), e.text("becomes")));
   else if (what == "resized")
     t.note(fmt::format("{} is {} now, at {}", e.text("name"), e.text("type"), price_of(e)));
+  else if (what == "expired")
+    t.note(fmt::format("{}: it is released", e.text("message")));
   else if (what == "released")
     t.note(fmt::format("released {}", e.text("name")));
   else if (what == "stray")

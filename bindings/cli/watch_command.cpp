@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "bindings/cli/app.hpp"
 #include "bindings/cli/interrupt.hpp"
@@ -41,12 +43,40 @@ void tell(App& app, Value event) {
   else if (what == "not_released")
     line = fmt::format("warning: {} ({}), left by run {}, is not released: {}", event.text("name"), event.text("lease"),
                        event.text("run"), event.text("why"));
+  else if (what == "keyless")
+    line = fmt::format("warning: what is rented from {} ({} open) cannot be released by this watch: {}",
+                       event.text("provider"), event.integer("leases"), event.text("why"));
   else line = fmt::format("warning: {}: {}", event.text("what"), event["error"].text("message"));
   app.terminal.out(fmt::format("{} {}\n", at, line));
 }
 
-Async<> reap(App& app) {
+// What the last turn of the reaper could not do, and what people have been told of.
+struct Reaped {
+  bool whole = true;
+  std::set<std::string> keyless;       // providers
+};
+
+// That this process has no keys is the commonest reason, and none that passes: it is told by itself, once.
+Result<> tell_keyless(App& app, const lease::ReapReport& report, Reaped& reaped) {
+  RILLE_TRY(const std::vector<lease::Lease> open, app.engine->leases().all(false));
+  std::set<std::string> keyless;
+  for (const Error& e : report.errors) {
+    const auto held = std::count_if(open.begin(), open.end(), [&](const auto& l) { return l.provider == e.provider; });
+    if (e.kind != ErrorKind::auth || !held || !keyless.insert(e.provider).second) continue;
+    if (reaped.keyless.contains(e.provider)) continue;
+    Value event;
+    event.set("event", "keyless").set("provider", e.provider).set("leases", held).set("why", e.message);
+    tell(app, std::move(event));
+  }
+  reaped.keyless = std::move(keyless);
+  return {};
+}
+
+Async<> reap(App& app, Reaped& reaped) {
+  reaped.whole = false;
   RILLE_CO_TRY(lease::ReapReport report, co_await app.engine->reap(engine::ReapSpec()));
+  reaped.whole = report.failed.empty() && report.errors.empty();
+  RILLE_CO_CHECK(tell_keyless(app, report, reaped));
   auto lease = [&](const char* what, const lease::Lease& l) {
     Value event;
     event.set("event", what).set("lease", l.id).set("name", l.name).set("run", l.run).set("why", l.error);
@@ -157,7 +187,8 @@ int watch_command(App& app, const WatchArguments& arguments) {
     Result<engine::RunRow> row = app.engine->run(run);
     if (row && row->pid > 0 && app.engine->alive(run)) kill(static_cast<pid_t>(row->pid), SIGINT);
   };
-  world.reap = [&app] { return reap(app); };
+  Reaped reaped;
+  world.reap = [&app, &reaped] { return reap(app, reaped); };
   world.deliver = [&app] { app.engine->alerts()->deliver_soon(); };
   world.read = [](const std::string& path) { return store::read_file(path, script_bytes_max); };
   world.tell = [&app](const Value& event) { tell(app, event); };
@@ -172,7 +203,8 @@ int watch_command(App& app, const WatchArguments& arguments) {
   if (arguments.once) {
     Result<> done = run_blocking(*app.loop, watch.reap());
     if (done) done = run_blocking(*app.loop, watch.look());
-    return done ? 0 : fail(app, done.error());
+    if (!done) return fail(app, done.error());
+    return reaped.whole ? 0 : 3;  // as `rille gc`
   }
   if (!app.json) app.terminal.note(fmt::format("watching {}; Ctrl-C ends it, and no run with it", app.engine->home()));
   Result<> ended = run_blocking(*app.loop, watch.run(stop.token()));

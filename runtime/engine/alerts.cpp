@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "runtime/base/id.hpp"
+#include "runtime/engine/alert_address.hpp"
 #include "runtime/net/redact.hpp"
 #include "runtime/store/audit.hpp"
 
@@ -16,7 +18,53 @@ constexpr std::int64_t hold_us = 90'000'000;          // for whoever is telling 
 constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 1'800'000'000;
 constexpr std::int64_t give_up_after_us = 86'400'000'000;
 
+constexpr const char* by_name = "env:";               // the rest names the variable that has the address
+
 bool by_mail(const std::string& url) { return url.starts_with("mailto:"); }
+
+// Of a web hook all but its host may be its secret.
+std::string shown(const std::string& url) {
+  if (by_mail(url) || url.starts_with(by_name)) return url;
+  const std::string clear = net::redact_url(url);
+  const std::size_t host = clear.find("://");
+  return clear.substr(0, clear.find('/', host == std::string::npos ? 0 : host + 3));
+}
+
+void cut(std::string& text, const std::string& part, const std::string& by) {
+  if (part.size() < 2) return;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += by.size())
+    text.replace(at, part.size(), by);
+}
+
+// An error of whoever was told, without what only these may know: some answer with the path that they were asked for.
+Error without_address(Error e, const std::string& url) {
+  const std::string host = shown(url);
+  const std::size_t scheme = url.find("://"), path = url.find('/', scheme == std::string::npos ? 0 : scheme + 3);
+  for (std::string* text : {&e.message, &e.hint, &e.resource}) {
+    cut(*text, url, host);
+    cut(*text, net::redact_url(url), host);
+    if (path == std::string::npos) continue;
+    cut(*text, url.substr(path), "/..");
+    cut(*text, url.substr(path, url.find('?', path) - path), "/..");
+  }
+  e.cause = nullptr;
+  return e;
+}
+
+// What stands for an address, as it is now; what it gives is never written down.
+Result<std::string> address(const std::string& url) {
+  if (!url.starts_with(by_name)) return url;
+  const std::string name = url.substr(4);
+  const char* value = std::getenv(name.c_str());
+  const std::string found = value ? value : "";
+  if (found.empty())
+    return make_error(ErrorKind::config, fmt::format("alerts go to what {} says, and it is not set here", name),
+                      fmt::format("set {} where runs, and rille watch, are started", name));
+  if (found.starts_with(by_name) || !Alerts::check(found))
+    return make_error(ErrorKind::config, fmt::format("alerts cannot be sent to what {} says", name),
+                      "https://example.org/hook, or mailto:me@example.org");
+  return found;
+}
 
 std::string subject(const Value& body) {
   return fmt::format("Rille: {}{}", body.text("event"), body.text("run").empty() ? "" : " in run " + body.text("run"));
@@ -40,9 +88,15 @@ Alerts::~Alerts() { closed_.cancel(make_error(ErrorKind::cancelled, "the engine 
 
 Result<> Alerts::check(const std::string& url) {
   if (url.starts_with("http://") || url.starts_with("https://")) return {};
+  if (url.starts_with(by_name)) {
+    constexpr const char* letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+    if (url.size() > 4 && url.find_first_not_of(letters, 4) == std::string::npos) return {};
+    return make_error(ErrorKind::invalid, "alerts cannot be sent to 'env:..': a variable's name is wanted there",
+                      "env:SLACK_URL, where SLACK_URL is https://.. or mailto:me@example.org");
+  }
   if (!by_mail(url))
-    return make_error(ErrorKind::invalid, fmt::format("alerts cannot be sent to '{}'", net::redact_url(url)),
-                      "https://example.org/hook, or mailto:me@example.org");
+    return make_error(ErrorKind::invalid, fmt::format("alerts cannot be sent to '{}'", shown(url)),
+                      "https://example.org/hook, mailto:me@example.org, or env:NAME of a variable that says it");
   RILLE_TRY(std::vector<std::string> to, net::read_mailto(url));
   return {};
 }
@@ -53,6 +107,15 @@ Result<bool> Alerts::add(store::Db& db, const Alert& alert, std::int64_t now_us)
                      {alert.key, alert.run, alert.url, alert.body.to_json(), now_us, now_us,
                       to_nobody ? store::SqlValue(now_us) : store::SqlValue()}));
   return db.changes() == 1;
+}
+
+std::string alert_address_key(const std::string& run) { return "address:" + run; }
+
+Result<> keep_alert_address(store::Db& db, const std::string& run, const std::string& url, std::int64_t now_us) {
+  const std::string key = alert_address_key(run);
+  if (url.empty()) return db.run("DELETE FROM alerts WHERE key=?", {key});
+  return db.run("INSERT OR REPLACE INTO alerts(key,run,url,body,created_us,next_us,told_us) VALUES(?,?,?,'{}',?,?,?)",
+                {key, run, url, now_us, now_us, now_us});
 }
 
 Result<bool> Alerts::any_due() const {
@@ -84,9 +147,10 @@ Async<std::optional<Alerts::Due>> Alerts::take() {
 Async<> Alerts::tell(const Due& due) {
   Value body = due.body;
   body.set("id", due.key);
-  if (by_mail(due.url)) {
+  RILLE_CO_TRY(const std::string url, address(due.url));
+  if (by_mail(url)) {
     net::Mail mail;
-    RILLE_CO_TRY(mail.to, net::read_mailto(due.url));
+    RILLE_CO_TRY(mail.to, net::read_mailto(url));
     mail.subject = subject(body);
     mail.text = text(body);
     mail.id = sha256_hex(due.key).substr(0, 32);
@@ -95,14 +159,15 @@ Async<> Alerts::tell(const Due& due) {
   if (!http_) http_ = std::make_unique<net::HttpClient>(loop_);
   net::HttpRequest request;
   request.method = "POST";
-  request.url = due.url;
+  request.url = url;
   request.headers = {{"content-type", "application/json"}, {"idempotency-key", due.key}};
   request.body = body.to_json();
   request.total_timeout_ms = 30'000;
   request.retry.attempts = 1;          // the row keeps count
-  RILLE_CO_TRY(net::HttpResponse answer, co_await http_->send(request, closed_.token()));
-  if (answer.ok()) co_return success();
-  co_return net::status_error(request, answer);
+  const Result<net::HttpResponse> answer = co_await http_->send(request, closed_.token());
+  if (!answer) co_return without_address(answer.error(), url);
+  if (answer->ok()) co_return success();
+  co_return without_address(net::status_error(request, *answer), url);
 }
 
 Async<> Alerts::settle(const Due& due, const Result<>& told) {
@@ -117,7 +182,7 @@ Async<> Alerts::settle(const Due& due, const Result<>& told) {
   std::int64_t pause = std::min(longest_pause_us, first_pause_us << std::min<std::int64_t>(due.tries, 20));
   Value event;
   event.set("event", "warning").set("what", last ? "an alert is given up" : "an alert could not be sent");
-  event.set("to", by_mail(due.url) ? due.url : net::redact_url(due.url));
+  event.set("to", shown(due.url));
   event.set("message", told.error().message).set("hint", told.error().hint);
   bool tells = last || due.tries == 0;
   store::Journal::Write later = [=, key = due.key, run = due.run, why = told.error().message,

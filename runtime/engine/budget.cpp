@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/units.hpp"
+#include "runtime/engine/alert_address.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/run_impl.hpp"
 
@@ -58,7 +59,9 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
                       "lower it, or raise the limit spend_micros");
   // Ordered before every later rent: the journal writes in the order of the calls, and a rent waits for its row.
   journal_->enqueue(
-      [run = config_.id, limit, month, tag = options.text("tag")](store::Db& db) {
+      [run = config_.id, limit, month, tag = options.text("tag"), url = alert_url_,
+       at = now_us()](store::Db& db) -> Result<> {
+        RILLE_CHECK(keep_alert_address(db, run, url, at));
         return db.run("UPDATE runs SET budget_micros=COALESCE(?,budget_micros), month_micros=COALESCE(?,month_micros), "
                       "tag=CASE WHEN ?='' THEN tag ELSE ? END WHERE id=?",
                       {or_null(limit), or_null(month), tag, tag, run});

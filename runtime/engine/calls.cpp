@@ -94,15 +94,21 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
   request.options = std::move(options);
   request.fence = run_.fence();
   request.leases_max = leases_max;
+  auto alive = run_.alive_;
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
-  co_return co_await leases_->acquire(std::move(request), std::move(event), token);
+  Result<lease::Lease> made = co_await leases_->acquire(std::move(request), std::move(event), token);
+  if (made && *alive) orphan_ms_[made->id] = made->request.orphan_after_ms;
+  co_return made;
 }
 
 Async<> Calls::release(std::string lease_id) {
   clients_.erase(lease_id);
   unwanted_.erase(lease_id);
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
-  co_return co_await leases_->release(lease_id, std::move(event), run_.fence());
+  auto alive = run_.alive_;
+  const Result<> released = co_await leases_->release(lease_id, std::move(event), run_.fence());
+  if (*alive && released && kept_.erase(lease_id)) keep_time();
+  co_return released;
 }
 
 Async<> Calls::release_run() {
@@ -185,7 +191,10 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, P
                          std::int64_t& ran_on) {
   auto alive = run_.alive_;
   use(lease_id, 1);
-  Result<Value> result = co_await run_call(lease_id, key, std::move(spec), std::move(postponed), token, ran_on);
+  CancelSource working(token);
+  const auto in_time = bound(lease_id, working);
+  Result<Value> result =
+      co_await run_call(lease_id, key, std::move(spec), std::move(postponed), working.token(), ran_on);
   if (!*alive) co_return result;
   working_[lease_id].erase(call_key(lease_id, key));
   use(lease_id, -1);
@@ -328,10 +337,10 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     }
     const Error& e = attached.error();
     if (token.cancelled()) co_return token.reason();
-    if (++breaks > reconnects_max) co_return e;
+    if (++breaks > reconnects_max) co_return in_time(lease_id, e);
     if (!e.retryable) {
       RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
-      if (!gone) co_return e;
+      if (!gone) co_return in_time(lease_id, e);
     }
     run_.event("reconnect", Value().set("call", spec.name).set("why", e.message));
     clients_.erase(lease_id);

@@ -56,6 +56,9 @@ class Calls {
   // What the machines of these leases do: a list in their order, of readings or { error }. usage.cpp
   Async<Value> telemetry(std::vector<std::string> lease_ids, CancelToken token);
   Result<Value> standing(const std::string& lease_id) const;  // see machines.hpp
+  // As long as this process runs the run: releases the lease when its ttl is over, which is then; and is there for its
+  // machine, also while nobody uses that, for some end where nobody is for orphan_after. expiry.cpp
+  void end_by(const std::string& lease_id, std::int64_t expires_us);
   // Starts the agent of a lease that is to end when it is idle: it is the agent that sees that.
   Task<void> wake(std::string lease_id);
   // What a lease's next machine must have, too: a row, once in the transaction that completes it. Specs: losses.cpp.
@@ -131,11 +134,27 @@ class Calls {
   Async<> move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, Value saved,
                             CancelToken token);
   bool others_work(const std::string& lease_id, std::int64_t generation) const;
-  static Error not_live(const std::string& id, const std::optional<lease::Lease>& lease);
+  Error not_live(const std::string& id, const std::optional<lease::Lease>& lease) const;
   // usage.cpp
   Async<Value> reading(std::string lease_id, CancelToken token);
   Task<void> follow(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent);
   std::set<std::pair<std::string, std::int64_t>> idle_;  // leases and generations whose agents have said so
+  // expiry.cpp
+  struct Kept {
+    std::int64_t expires_us = 0, orphan_ms = 0, met_us = 0;  // met: its agent
+    bool meeting = false;
+  };
+  void keep_time();
+  void look_around();
+  Task<void> end_in_time(std::string lease_id);
+  Task<void> meet(std::string lease_id);
+  Error in_time(const std::string& lease_id, Error e) const;
+  CancelToken::Registration bound(const std::string& lease_id, CancelSource& work);
+  std::map<std::string, Kept> kept_;   // by lease
+  std::map<std::string, std::int64_t> orphan_ms_;  // of leases that were rented just now
+  std::int64_t beat_us_ = 0;           // the run's last sign of life
+  std::map<std::string, CancelSource> over_;  // of those that something works for, or has
+  std::unique_ptr<Timer> clock_;
   std::map<std::string, Notice> notices_;
   std::map<std::string, std::int64_t> watched_;  // lease -> generation
   std::set<std::pair<std::string, std::int64_t>> looked_for_gpus_;  // leases and generations
@@ -145,7 +164,7 @@ class Calls {
   agent::StartRequest start_request(const CallSpec& spec, std::string call_key, std::int64_t generation) const;
   std::map<std::string, std::vector<Future<Result<>>>> moving_;  // who waits for whom is at it
   std::map<std::string, std::int64_t> resizes_;  // by lease: how often its machine has stood still for one
-  using Move = std::function<Async<agent::Transfer>(agent::AgentClient&)>;
+  using Move = std::function<Async<agent::Transfer>(agent::AgentClient&, CancelToken)>;
   Async<Value> transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to = nullptr);
   Async<Value> move_files(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to);
   Async<std::string> local_copy(std::string from, Value options, CancelToken token);

@@ -109,7 +109,8 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     RILLE_CO_TRY(lease_id, of_fork(lease_id, (*slot.recorded)->text("lease")));
   }
   // After a resume, too; not that of a fork's origin, which is its run's to end.
-  const bool wakes = !options["idle_after"].is_null() && lease_id == lease::Manager::lease_id(config_.id, slot.key);
+  const bool own = lease_id == lease::Manager::lease_id(config_.id, slot.key);
+  const bool wakes = own && !options["idle_after"].is_null();
   std::optional<lease::Lease> twin;
   if (!slot.recorded) twin = held_as(*leases_, f, name);
   // The scope holds it from here on, so that an interrupted rent is cleaned up, too.
@@ -138,12 +139,14 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     Error e = outcome.error();
     std::vector<std::string> one(1, lease_id);
     if (Result<> settled = co_await release_all(f, std::move(one)); settled) std::erase(owner(f).leases, lease_id);
-    else e = unsettled(std::move(e), settled.error());
+    else e = unsettled(std::move(e), settled.error()), calls_->end_by(lease_id, 0);
     if (const Error* why = cancelled(id)) co_return *why;  // settling takes its time
     co_return e;
   }
   if (wakes) loop_.spawn(calls_->wake(lease_id));
-  co_return lease(lease_id);
+  Result<LeaseView> rented = lease(lease_id);
+  if (own && rented && rented->state != "released") calls_->end_by(lease_id, rented->expires_wall_us);
+  co_return rented;
 }
 
 // Releases in the given order; goes on after a failure, and gives the first. What a scope releases is not in the record
@@ -192,6 +195,7 @@ Async<> RunImpl::detach(FiberId id, std::string lease_id, std::int64_t ttl_ms, s
   Live live = [=, this](CancelToken) -> Async<Value> {
     RILLE_CO_TRY(lease::Lease now, co_await leases_->detach(lease_id, ttl_ms, fence()));
     event("detached", now.to_value(now_us()));
+    calls_->end_by(lease_id, now.expires_us);
     co_return Value();
   };
   Result<Value> done = co_await recorded(id, std::move(op), std::move(live));

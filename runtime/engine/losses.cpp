@@ -12,6 +12,7 @@
 #include "runtime/engine/place_of.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/engine/simulation.hpp"
+#include "runtime/lease/expiry.hpp"
 #include "runtime/lease/ledger.hpp"
 
 namespace rille::engine {
@@ -24,7 +25,8 @@ bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "age
 
 }  // namespace
 
-Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& l) {
+Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& l) const {
+  if (l && run_.now_us() >= l->expires_us) return lease::ttl_over(*l);
   if (l && l->state == "resizing")
     return make_error(ErrorKind::state, fmt::format("the machine of lease '{}' becomes another type", l->name),
                       "it can be used once box:resize is over");
@@ -49,15 +51,17 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
     const std::int64_t resizes = resizes_[lease_id];
     RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
     std::string why;
+    if (l && run_.now_us() >= l->expires_us) co_return lease::ttl_over(*l);
     if (l && l->state == "live") {
       auto agent = co_await reach(*l, token);
       if (agent) {
         Result<> ready = co_await set_up(lease_id, l->generation, *agent, token);
         if (ready) co_return *agent;
-        if (token.cancelled() || ++breaks > reconnects_max) co_return ready.error();
+        if (token.cancelled()) co_return ready.error();
+        if (++breaks > reconnects_max) co_return in_time(lease_id, ready.error());
         if (!ready.error().retryable) {
           RILLE_CO_TRY(bool gone, co_await lost(lease_id, l->generation, token));
-          if (!gone) co_return ready.error();
+          if (!gone) co_return in_time(lease_id, ready.error());
         }
         clients_.erase(lease_id);
         continue;
@@ -66,8 +70,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
         RILLE_CO_TRY(const bool again, co_await stood_still(lease_id, resizes, token));
         if (again) continue;
       }
-      bool expired = run_.now_us() >= l->expires_us;
-      if (!is_loss(agent.error()) || expired || !lease::Manager::replaces(*l)) co_return agent.error();
+      if (run_.now_us() >= l->expires_us) co_return lease::ttl_over(*l);
+      if (!is_loss(agent.error()) || !lease::Manager::replaces(*l)) co_return agent.error();
       why = agent.error().message;
     } else if (l && l->state == "resizing") {
       RILLE_CO_CHECK(co_await end_resize(lease_id, token));
@@ -76,7 +80,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
       co_return not_live(lease_id, l);
     }
     Value as_before;
-    RILLE_CO_CHECK(co_await move_on(lease_id, l->generation, std::move(why), std::move(as_before), token));
+    Result<> moved = co_await move_on(lease_id, l->generation, std::move(why), std::move(as_before), token);
+    if (!moved && token.cancelled()) co_return moved.error();
+    if (!moved) co_return in_time(lease_id, moved.error());
     breaks = 0;
   }
 }
@@ -139,7 +145,10 @@ Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::st
   clients_.erase(lease_id);
   for (int waits = 0;; ++waits) {
     Result<lease::Lease> moved = co_await leases_->replace(wanted, event, token);
-    if (moved) break;
+    if (moved) {
+      end_by(lease_id, moved->expires_us);  // its money may last for less
+      break;
+    }
     Error e = moved.error();
     if (token.cancelled()) co_return token.reason();
     if (e.kind != ErrorKind::capacity && !e.retryable) co_return e;

@@ -42,7 +42,7 @@ std::string words_of(const provider::Machine& machine) {
 
 Error is_gone(const lease::Lease& l) {
   Error lost = make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l.name, l.machine_id),
-                          "it was ended outside this run, or its ttl has passed; what it held is lost")
+                          "it was ended outside this run; what it held is lost")
                    .with_resource(l.id);
   lost.code = "machine_lost";
   return lost;

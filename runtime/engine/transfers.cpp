@@ -23,7 +23,9 @@ bool not_there(const Error& e) {
 Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to) {
   auto alive = run_.alive_;
   use(lease_id, 1);
-  Result<Value> moved = co_await move_files(lease_id, std::move(move), std::move(token), moved_to);
+  CancelSource working(token);
+  const auto in_time = bound(lease_id, working);
+  Result<Value> moved = co_await move_files(lease_id, std::move(move), working.token(), moved_to);
   if (*alive) use(lease_id, -1);
   co_return moved;
 }
@@ -40,13 +42,13 @@ Async<Value> Calls::move_files(std::string lease_id, Move move, CancelToken toke
     generation = l->generation;
     if (moved_to) *moved_to = generation;
     std::shared_ptr<agent::AgentClient> held = *agent;
-    Result<agent::Transfer> moved = co_await move(*held);
+    Result<agent::Transfer> moved = co_await move(*held, token);
     if (moved) co_return Value().set("files", moved->files).set("bytes", moved->size_bytes);
     if (token.cancelled()) co_return token.reason();
-    if (breaks > reconnects_max) co_return moved.error();
+    if (breaks > reconnects_max) co_return in_time(lease_id, moved.error());
     if (moved.error().kind != ErrorKind::network) {
       RILLE_CO_TRY(bool gone, co_await lost(lease_id, generation, token));
-      if (!gone) co_return moved.error();
+      if (!gone) co_return in_time(lease_id, moved.error());
     }
     clients_.erase(lease_id);
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
@@ -65,7 +67,7 @@ Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to
     RILLE_CO_TRY(to, place_of(from, local, to));
   }
   agent::TransferProgress progress = transfer_progress("stage " + to);
-  Move move = [=](agent::AgentClient& agent) { return agent.put(local, to, progress, token); };
+  Move move = [=](agent::AgentClient& agent, CancelToken t) { return agent.put(local, to, progress, std::move(t)); };
   std::int64_t generation = 0;
   RILLE_CO_TRY(Value moved, co_await transfer(lease_id, std::move(move), token, &generation));
   run_.event("staged", Value(moved).set("to", to));
@@ -74,7 +76,7 @@ Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to
 
 Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, Value, CancelToken token) {
   agent::TransferProgress progress = transfer_progress("get " + from);
-  Move move = [=](agent::AgentClient& agent) { return agent.get(from, to, progress, token); };
+  Move move = [=](agent::AgentClient& agent, CancelToken t) { return agent.get(from, to, progress, std::move(t)); };
   std::int64_t generation = 0;
   Result<Value> moved = co_await transfer(lease_id, std::move(move), token, &generation);
   if (moved || !not_there(moved.error())) co_return moved;

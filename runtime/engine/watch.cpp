@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "runtime/base/id.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/engine/alert_address.hpp"
+#include "runtime/engine/alerts.hpp"
 
 namespace rille::engine {
 
@@ -18,6 +22,33 @@ constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 3'600'000
 
 std::int64_t pause_us(std::int64_t tries) {
   return std::min(longest_pause_us, first_pause_us << std::min<std::int64_t>(tries, 20));
+}
+
+// Its machines cost money until somebody comes: whom its budgets tell of money hears of it.
+Result<> alert_given_up(store::Db& db, const std::string& run, const std::string& why, std::int64_t now_us) {
+  std::int64_t machines = 0, per_hour = 0;
+  RILLE_CHECK(db.query("SELECT count(*),COALESCE(sum(max(price_micros_per_hour,0)),0) FROM leases "
+                       "WHERE run=? AND state<>'released' AND detached=0", {run}, [&](const store::Row& row) {
+                         machines = row.integer(0), per_hour = row.integer(1);
+                       }));
+  if (!machines) return {};
+  Alert alert;
+  alert.run = run;
+  alert.body.set("event", "given_up").set("run", run).set("why", why).set("micros_per_hour", per_hour);
+  alert.body.set("message", fmt::format("run {} is left alone: {}. It holds {} at {} per hour, for hold_ttl at most; "
+                                        "`rille resume {}` goes on with it, `rille gc --now {}` ends them",
+                                        run, why, machines == 1 ? "1 machine" : fmt::format("{} machines", machines),
+                                        format_dollars(per_hour), run, run));
+  std::vector<std::string> urls;
+  RILLE_CHECK(db.query("SELECT url FROM alerts WHERE key=?1 UNION SELECT alert_url FROM budgets "
+                       "WHERE alert_url<>'' AND (scope='month' OR scope=(SELECT 'tag:'||tag FROM runs WHERE id=?2))",
+                       {alert_address_key(run), run}, [&](const store::Row& row) { urls.push_back(row.text(0)); }));
+  for (const std::string& url : urls) {
+    alert.url = url;
+    alert.key = fmt::format("given_up:{}:{}:{}", run, now_us, sha256_hex(url).substr(0, 12));
+    RILLE_CHECK(Alerts::add(db, alert, now_us));
+  }
+  return {};
 }
 
 }  // namespace
@@ -165,12 +196,13 @@ Async<> Watch::revive(Candidate c) {
   const std::string noted = why.empty() && c.handed ? c.why : why;
   // Before it starts: what kills this process, too, counts. It may have ended since it was looked at.
   auto mine = std::make_shared<bool>(false);
-  store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, noted, mine](store::Db& db) -> Result<> {
+  store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, noted, mine, why,
+                                 now = now_us()](store::Db& db) -> Result<> {
     RILLE_CHECK(db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) "
                        "SELECT id,?2,?3,?4,?5 FROM runs WHERE id=?1 AND state IN ('running','suspended')",
                        {id, tries, next_us, seen, noted}));
     *mine = db.changes() == 1;
-    return {};
+    return *mine && !why.empty() ? alert_given_up(db, id, why, now) : Result<>();
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));
   if (!*mine) co_return success();

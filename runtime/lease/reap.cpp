@@ -20,7 +20,7 @@ bool over(const std::string& run_state) {
   return run_has_ended(run_state) || run_state == "cleanup";
 }
 
-// Stands still until a person decides; `running` without a runner (a crash) is resumed as it is.
+// Stands still until a person decides.
 bool halted(const std::string& run_state) { return run_state == "diverged" || run_state == "suspended"; }
 
 // Of what costs nothing: it belongs to no lease that goes on, of this home or of another.
@@ -48,6 +48,18 @@ Result<std::int64_t> Manager::ends_us(const Lease& lease) const {
   return held && held->until_us ? held->until_us : lease.expires_us;
 }
 
+namespace {
+
+// Why a run without a runner, which is to be resumed as it is, may never be: the watch has said so.
+Result<std::string> given_up(store::Db& journal, const std::string& run) {
+  std::string why;
+  RILLE_CHECK(journal.query("SELECT why FROM watched WHERE run=? AND why NOT LIKE 'handed over %'", {run},
+                            [&](const store::Row& row) { why = row.text(0); }));
+  return why;
+}
+
+}  // namespace
+
 // Until when the row is left alone, and why; 0: it is due. Nothing: it is its runner's business.
 Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
   std::string state;
@@ -68,7 +80,11 @@ Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequ
     held.why = "its run is " + state;
     held.until_us = std::min(held.until_us, since_us + lease.request.hold_ms * 1000);
   } else {
-    held.why = "its run was interrupted and can be resumed";
+    // A runner with leases says each minute that it lives.
+    RILLE_TRY(const std::string why, given_up(journal_.reader(), lease.run));
+    held.why = why.empty() ? "its run was interrupted and can be resumed" : "its run was interrupted, and " + why;
+    const std::int64_t alive_us = std::max({since_us, lease.created_us, lease.live_us});
+    held.until_us = std::min(held.until_us, alive_us + lease.request.hold_ms * 1000);
   }
   bool due = now_us() >= held.until_us || lease.state == "releasing" || request.now.contains(lease.run) ||
              (over(state) && !lease.detached);

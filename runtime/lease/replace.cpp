@@ -8,6 +8,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/lease/budget.hpp"
+#include "runtime/lease/expiry.hpp"
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/provider/clocked.hpp"
@@ -25,11 +26,6 @@ constexpr int never_used_max = 3;                 // of such a row: older ones o
 Error not_replaceable(const Lease& l) {
   return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l.name, l.state),
                     "rent again under another name");
-}
-
-Error ttl_over(const Lease& l) {
-  return make_error(ErrorKind::state, fmt::format("the ttl of '{}' has passed ({})", l.name, format_utc(l.expires_us)),
-                    "a ttl is of the lease, whatever its machines; rent again with a longer one");
 }
 
 // Something ends them as soon as they are there, or keeps them from ever being used: another would only cost money.

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "runtime/loop/core_limit.hpp"
+
 extern char** environ;
 
 namespace rille {
@@ -81,6 +83,7 @@ constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
   };
   const Spawn& what = *plan.what;
   for (int s = 1; s < NSIG; ++s) signal(s, SIG_DFL);
+  restore_core_limit();
   if (what.session) setsid();
   if (what.die_with_us) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

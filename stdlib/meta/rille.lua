@@ -111,7 +111,7 @@ function rille.rent(name, options) end
 ---@field price? number dollars per hour, where the provider does not say so, or of the `reservation`
 ---@field on_loss? string "replace" goes on with another machine when this one is lost, "fail" raises an error
 ---@field unguarded? boolean true accepts machines that nobody ends when the runner is lost for ever
----@field hold_ttl? string how long it is kept for a run that was suspended or has diverged, by default "12h"
+---@field hold_ttl? string how long it is kept for a run that was suspended, killed, or has diverged: "12h"
 ---@field reservation? string capacity that was reserved, by its name or id there: on demand from `provider` "aws",
 ---"azure", "gcp", "alibaba", and "slurm"
 ---@field qos? string the job's quality of service, its priority among others: `provider` "slurm"
@@ -225,7 +225,8 @@ function rille.budget(options) end
 ---@class rille.BudgetOptions
 ---@field limit? number dollars for this run
 ---@field alert? number share of the limit, as in 0.8: once so much is spent or reserved, the run warns
----@field alert_url? string where the warning goes, too: https://.. is POSTed JSON, mailto:me@example.org an e-mail
+---@field alert_url? string where the warning goes, too: https://.. is POSTed JSON, mailto:me@example.org an e-mail;
+---env:NAME: what that variable says, which is written nowhere
 ---@field tag? string whose budget the run shares, see `rille budget`
 ---@field month? number dollars that all runs of this home may come to in this month for this run to rent
 

@@ -148,6 +148,33 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
     code, out = home.rille("resume", "last")
     check("a limit is told of once, also after a kill", code == 0 and len(Hook.got) == 1, (out, Hook.got))
 
+    # --- an address that is a secret: by its name, and by mistake
+    Hook.got.clear()
+    secret = f"http://127.0.0.1:{web_port}/services/T0/geheim"
+    home = Home(SLACK_URL=secret)
+    code, out = home.run(spend("env:SLACK_URL"))
+    check("an address that a variable says", code == 0 and len(Hook.got) == 1, (out, Hook.got))
+    Hook.status = 404
+    for words in (["budget", "set", "--month", "0.55", "--alert-url", "env:SLACK_URL"], ["budget"]):
+        out += home.rille(*words)[1]
+    out += home.run('local box = rille.rent("box", { gpu = "cpu", provider = "remote", ttl = "10m" })')[1]
+    check("of the month's budget, too", len(Hook.got) == 2 and any("404" in w.get("message", "") and w.get("to") ==
+          "env:SLACK_URL" for w in home.trail()), (Hook.got, home.trail()))
+    left = [f for folder, _, names in os.walk(home.path) for f in (os.path.join(folder, n) for n in names)
+            if b"geheim" in open(f, "rb").read()]
+    check("stands nowhere in the home, and is told to nobody else", not left and "geheim" not in out +
+          json.dumps(home.trail()), (left, out))
+    home.env.pop("SLACK_URL")
+    home.journal("UPDATE alerts SET next_us=0, created_us=0 WHERE told_us IS NULL")
+    home.rille("gc")
+    check("where it is not set, the trail says so", any("SLACK_URL says, and it is not set here" in
+          w.get("message", "") for w in home.trail()), home.trail())
+    home = Home()
+    code, out = home.run(spend(secret))
+    check("a plain address is shown by its host alone", code == 0 and "geheim" not in out + json.dumps(home.trail()) and
+          any(w.get("to") == f"http://127.0.0.1:{web_port}" for w in home.trail()), (out, home.trail()))
+    Hook.status = 204
+
     # --- nobody listens
     Hook.got.clear()
     Hook.status = 503
@@ -241,7 +268,7 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
 
     # --- mistakes
     for url, says in (("ann@example.org", "alerts cannot be sent to"), ("mailto:ann", "'ann' is not an e-mail address"),
-                      ("ftp://example.org/x", "alerts cannot be sent to"),
+                      ("ftp://example.org/x", "alerts cannot be sent to"), ("env:", "a variable's name"),
                       ("mailto:a@b.org\\r\\nX: y", "is not an e-mail address")):
         code, out = Home().run(spend(url))
         check(f"alert_url = {url!r} is refused before anything is rented", code == 1 and says in out and

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls and programs on an instance as a script meets them: their limits of time, and what cannot be asked for.
 usage: calls_test.py RILLE"""
-import json, os, shutil, subprocess, sys, tempfile
+import json, os, re, resource, shutil, subprocess, sys, tempfile
 
 from tap import check, finish
 
@@ -48,6 +48,28 @@ end
 """)
 for name in ("ports", "heartbeat"):
     check(f"{name} is refused by its name", f"{name}\tfalse\tinvalid" in out and f"'{name}'" in out, out)
+
+# Of processes with keys in their memory no core dumps are left; what they start may leave them as before.
+soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+most = 4096 if hard == resource.RLIM_INFINITY or hard >= 4096 else hard
+cores = """
+print("runner", rille.step("core", function()
+  return io.open("/proc/self/limits"):read("*a"):match("Max core file size%s+(%S+)")
+end))
+print("call", box:call("core", function()
+  return io.open("/proc/self/limits"):read("*a"):match("Max core file size%s+(%S+)")
+end))
+box:exec("program", { argv = { "grep", "core", "/proc/self/limits" } })
+"""
+resource.setrlimit(resource.RLIMIT_CORE, (most, hard))
+code, out = run("cores", cores)
+check("no core dumps of runners and of calls", code == 0 and "runner\t0\n" in out and "call\t0\n" in out, out)
+check("programs have the limit that was there", re.search(rf"Max core file size +{most} ", out), out)
+env["RILLE_CORE_DUMPS"] = "1"
+code, out = run("cores", cores)
+check("RILLE_CORE_DUMPS=1 leaves the limit as it is", f"runner\t{most}\n" in out and f"call\t{most}\n" in out, out)
+env.pop("RILLE_CORE_DUMPS")
+resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 # A machine's programs have none of the keys that it was rented with, not even this machine's.
 env.update(AWS_SECRET_ACCESS_KEY="planted-aws", AZURE_CLIENT_SECRET="planted-azure", RUNPOD_API_KEY="planted-runpod",

@@ -106,6 +106,31 @@ print(box.state)
           p.wait() == 0 and "released" in out, out)
     check("of both nothing is left", not instances() and not leases(), instances())
 
+    ends = script("ends", """local box = rille.rent("box", { gpu = "cpu", ttl = "3s", min_ttl = "1s" })
+local ok, e = pcall(box.call, box, "long", function() rille.sleep("1h") end)
+print(ok, e.code, e.message)
+for _ = 1, 400 do if box.state ~= "released" then rille.sleep("50ms") end end
+print(box.state)
+""")
+    code, out = run("run", ends)
+    check("a call that runs when the ttl is over ends with that",
+          "false\tttl_over\tthe ttl of 'box' has passed" in out, out)
+    check("and its lease is released while the run goes on", code == 0 and "\nreleased\n" in out, out)
+    unused = script("unused", """local box = rille.rent("box", { gpu = "cpu", orphan_after = "1s" })
+local found = false
+for _ = 1, 400 do
+  found = found or rille.step("look", function()
+    return os.execute("grep -qs pid '%s/instances/'*/agent.lock") == 0
+  end)
+  if not found then rille.sleep("50ms") end
+end
+print("found", found)
+print(box:call("there", function() return "there" end))
+""" % home)
+    code, out = run("run", unused)
+    check("an agent that nobody has called is started before orphan_after is over",
+          code == 0 and "found\ttrue\nthere" in out, out)
+
     for option, said in [("idle_below = 2", "a number from 0 to 1"), ('idle_after = "soon"', "idle_after"),
                          ('max_age = "1h"', "ttl is the age"), ('idle_aftr = "1h"', "did you mean idle_after")]:
         code, out = run("run", script("wrong", f'rille.rent("b", {{ gpu = "cpu", {option} }})'))

@@ -101,6 +101,10 @@ try:
     told = json.loads(Path(root, "machine.json").read_text())["notice"]
     check("since it was told where to ask", told["url"].startswith("http") and "cloud" not in told, told)
     if provider == "aws":
+        looks = Path(root, "looks").read_text().split("\n")
+        ends = "systemctl --no-block start rille-end.service"
+        check("a machine ends itself where no agent was for orphan_after, and only then", looks ==
+              ["fresh", "orphaned", ends, "held", "killed", "later", ends, ""], looks)
         code, out, err, alive, _ = try_it(False, ("doctor", "--live", "aws", "--gpu", "T4", "--max-cost", "1"))
         told = json.loads(out) if code == 0 else {}
         steps = {s["step"]: s for s in told.get("steps", [])}

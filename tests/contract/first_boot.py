@@ -5,12 +5,30 @@ import base64, os, shutil, socket, subprocess
 from pathlib import Path
 
 BOOT = """set -e
-for folder in /root /etc/ssh /etc/systemd/system /var/lib/rille; do mount -t tmpfs none $folder; done
-PATH=$1/stubs:$PATH sh "$1/user-data"
+for folder in /root /etc/ssh /etc/systemd/system /var/lib/rille /run/rille; do mount -t tmpfs none $folder; done
+PATH=$1/stubs:$PATH sh "$1/user-data" >&2
 [ -z "$2" ] || { rm /etc/ssh/ssh_host_ed25519_key*; ssh-keygen -q -t ed25519 -N "" -f /etc/ssh/ssh_host_ed25519_key; }
 cp /var/lib/rille/instance/machine.json "$1/machine.json"
+[ ! -e /var/lib/rille/look ] || { LOOKS; } >"$1/looks"
 ls /etc/systemd/system >"$1/units"
 exec SSHD -D -e -f "$1/sshd_config" """
+
+# What looks for an agent, as its timer runs it: right after the start, long after it, long after while an agent holds
+# its lock, at once after that one was killed, and long after that. `now` is what the machine has been up for.
+LOOKS = """unit=/etc/systemd/system/rille-look.service
+look() { echo "$1"; PATH=$here/stubs:$PATH $(sed -n s/^ExecStart=//p $unit); }
+here=$1 seen=/run/rille/seen lock=/var/lib/rille/instance/agent.lock now=$(cut -d. -f1 /proc/uptime)
+look fresh
+echo $((now - 100000)) >$seen
+look orphaned
+flock -o $lock sleep 1000 & agent=$!
+while flock -n $lock true; do :; done
+look held
+kill $agent; wait $agent || :
+look killed
+echo $((now - 100000)) >$seen
+look later
+rm $seen $lock"""
 
 
 def sshd():
@@ -31,8 +49,9 @@ def prepare(root):
     os.makedirs("/var/lib/rille", exist_ok=True)
     os.makedirs("/run/sshd", exist_ok=True)
     Path(root, "stubs").mkdir()
+    os.makedirs("/run/rille", exist_ok=True)
     for name in ("systemctl", "service"):  # of this machine nothing is restarted
-        Path(root, "stubs", name).write_text("#!/bin/sh\nexit 0\n")
+        Path(root, "stubs", name).write_text(f"#!/bin/sh\necho {name} \"$@\"\n")
         os.chmod(f"{root}/stubs/{name}", 0o755)
     Path(root, "sshd_config").write_text(
         "Port 22\nListenAddress 0.0.0.0\nHostKey /etc/ssh/ssh_host_ed25519_key\nPidFile none\nStrictModes no\n"
@@ -53,7 +72,8 @@ def user_data(parameters):
 def begin(root, data, other_key=False):
     """`data`: base64. `other_key`: the host has another key than its user data said."""
     Path(root, "user-data").write_bytes(base64.b64decode(data))
+    script = BOOT.replace("SSHD", sshd()).replace("LOOKS", LOOKS)
     with open(root + "/boot.log", "w") as log:
         return subprocess.Popen(["unshare", "-m", "--propagation", "private", "-p", "-f", "--mount-proc",
-                                 "--kill-child", "sh", "-c", BOOT.replace("SSHD", sshd()), "sh", root,
-                                 "other" if other_key else ""], stderr=log)
+                                 "--kill-child", "sh", "-c", script, "sh", root, "other" if other_key else ""],
+                                stderr=log)

@@ -24,6 +24,36 @@ Result<std::string> fitting(std::string script, std::size_t bytes_max) {
   return script;
 }
 
+// Once a minute: whether an agent holds its lock. Where none has for orphan_after, the machine ends: its runner died
+// before it started one, or the agent was killed. By the time since the start, which no correction of the clock moves.
+std::string looks_for_agent(std::int64_t orphan_after_ms) {
+  return fmt::format(R"sh(cat >/var/lib/rille/look <<'END'
+now=$(cut -d. -f1 /proc/uptime) seen=$(cat /run/rille/seen 2>/dev/null)
+lock=$(stat -c %i {dir}/agent.lock 2>/dev/null) && grep -q "FLOCK.*:$lock 0 EOF" /proc/locks && seen=$now
+mkdir -p /run/rille
+echo "${{seen:-0}}" >/run/rille/seen
+[ $((now - ${{seen:-0}})) -lt {after} ] || exec systemctl --no-block start rille-end.service
+END
+mkdir -p /run/rille
+cut -d. -f1 /proc/uptime >/run/rille/seen
+cat >/etc/systemd/system/rille-look.service <<'END'
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /var/lib/rille/look
+END
+cat >/etc/systemd/system/rille-look.timer <<'END'
+[Timer]
+OnBootSec=60
+OnUnitActiveSec=60
+AccuracySec=5s
+[Install]
+WantedBy=timers.target
+END
+systemctl daemon-reload
+systemctl enable --now rille-look.timer
+)sh", fmt::arg("dir", instance_directory), fmt::arg("after", (orphan_after_ms + 999) / 1000));
+}
+
 }  // namespace
 
 std::string first_boot_script(const FirstBoot& boot) {
@@ -74,7 +104,7 @@ WantedBy=timers.target
 END
 systemctl daemon-reload
 systemctl enable --now rille-end.timer
-)sh", ends_s);
+)sh", ends_s) + (boot.orphan_after_ms > 0 ? looks_for_agent(boot.orphan_after_ms) : "");
 }
 
 FirstBoot Access::boot_of(const CreateRequest& request) const {

@@ -248,6 +248,32 @@ TEST_CASE("a run is left alone when its script has changed, when it is old, or w
   CHECK(home.take_started().empty());
 }
 
+TEST_CASE("who pays is told of a run that is left alone with its machines, once") {
+  Home home;
+  const auto sql = [&home](const std::string& text) { REQUIRE(home.disk->run(text).ok()); };
+  const bool holds = GENERATE(true, false);
+  home.scripts.clear();
+  const std::string now = std::to_string(home.time.wall_us());
+  sql("INSERT INTO runs(id,script,mode,state,epoch,args,tag,created_us,updated_us,host,pid) "
+      "VALUES('r','/x.lua','durable','running',1,'{}','eval'," + now + "," + now + ",'h',1)");
+  sql("INSERT INTO budgets(scope,limit_micros,alert_percent,alert_url) VALUES('tag:eval',1,80,'env:TEAM'),"
+      "('tag:other',1,80,'mailto:b@example.org'),('month',1,80,'')");
+  sql("INSERT INTO alerts(key,run,url,body,created_us,next_us,told_us) VALUES('address:r','r','env:OWN','{}',1,1,1)");
+  if (holds)
+    sql("INSERT INTO leases(id,run,name,scope,generation,provider,state,token,tag,price_micros_per_hour,created_us,"
+        "expires_us,cap_micros_per_hour,disk_micros_per_hour,reserved_micros) VALUES('l','r','box','main',1,'aws',"
+        "'live','t','g',2500000," + now + "," + now + ",1,0,1)");
+  home.watch_for(hour_ms);
+  home.watch_for(hour_ms);
+  std::vector<std::string> urls;
+  std::string body;
+  REQUIRE(home.disk->query("SELECT url,body FROM alerts WHERE told_us IS NULL ORDER BY url", {},
+                           [&](const store::Row& row) { urls.push_back(row.text(0)), body = row.text(1); }).ok());
+  CHECK(urls == (holds ? std::vector<std::string>{"env:OWN", "env:TEAM"} : std::vector<std::string>{}));
+  if (holds) CHECK_THAT(body, Catch::Contains("It holds 1 machine at $2.50 per hour"));
+  CHECK(home.take_told().size() == 1);
+}
+
 TEST_CASE("schedules are refused for what is wrong with them") {
   Home home;
   CHECK(home.add("last", "every 1h").error().kind == ErrorKind::invalid);

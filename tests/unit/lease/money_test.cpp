@@ -391,6 +391,35 @@ TEST_CASE("what a suspended or diverged run holds ends with its hold, and is sho
   CHECK(w.billable() == 0);
 }
 
+TEST_CASE("what a killed run holds ends with its hold, counted from its last sign of life") {
+  World w;
+  w.run("r");
+  Lease l = rented(w, "box", Value().set("hold_ttl", "2h").set("ttl", "24h"));
+  const std::int64_t rented_us = w.row(l.id).live_us;
+  std::string why = "its run was interrupted and can be resumed";
+  std::int64_t since_us = rented_us;
+  SECTION("it was rented") {}
+  SECTION("its runner has said that it lives") {
+    since_us = rented_us + 5 * hour_us;
+    w.sql("UPDATE runs SET updated_us=" + std::to_string(since_us));
+  }
+  SECTION("the watch has given it up") {
+    w.sql("INSERT INTO watched(run,tries,next_us,seen,why) VALUES('r',5,0,0,'its script is gone')");
+    why = "its run was interrupted, and its script is gone";
+  }
+  w.clock.us = since_us + hour_us;
+  auto early = w.reap();
+  REQUIRE(early->ok());
+  REQUIRE((*early)->held.size() == 1);
+  CHECK((*early)->held[0].why == why);
+  CHECK((*early)->held[0].until_us == since_us + 2 * hour_us);
+  w.clock.us = since_us + 2 * hour_us;
+  auto late = w.reap();
+  REQUIRE(late->ok());
+  CHECK((*late)->released.size() == 1);
+  CHECK(w.billable() == 0);
+}
+
 TEST_CASE("in the background the reaper touches nothing of a run that is alive") {
   World w;
   w.run("r");

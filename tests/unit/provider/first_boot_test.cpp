@@ -57,7 +57,10 @@ TEST_CASE("first boot: the same request gives the same bytes; a container starts
   CHECK(contains(timed, "rille-end.service\"]"));  // the agent may end the machine, too
   CHECK_FALSE(contains(timed, "keeps_files"));
   CHECK(contains(timed, "[ \"$(date +%s)\" -lt 1900000000 ] || echo OnActiveSec=60"));
+  CHECK(contains(timed, "-lt 1800 ] || exec systemctl --no-block start rille-end.service"));  // orphan_after
+  CHECK(contains(timed, "rille-look.timer"));
   CHECK_FALSE(contains(machine, "rille-end"));
+  CHECK_FALSE(contains(machine, "rille-look"));
   CHECK(contains(machine, R"("keeps_files":true)"));  // the bill goes on: so do the files
   CHECK(contains(machine, "PermitRootLogin prohibit-password"));
   CHECK_FALSE(contains(machine, "apt-get"));
