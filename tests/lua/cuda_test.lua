@@ -200,4 +200,17 @@ tap.test("a transform by the project's own kernels", function()
   tap.equal(dev:ones { 4 }:rfft():totable(), { { 4, 0 }, { 0, 0 }, { 0, 0 } })
 end)
 
+tap.test("recordings of several sizes have one arena, and those captured in a smaller one are captured anew", function()
+  local w = dev:ones { 64 }
+  local function fn(x) return ((x * 2):cumsum(1):exp() * w):cumsum(2):sum() end
+  local f = rille.compile(fn)
+  for k = 1, 12 do
+    for _, n in ipairs { 30, 10, 40, 20, 50 } do
+      local x = dev:full { n, 64, value = k / 1024 }
+      if n <= 20 + 3 * k then tap.equal(f(x):item(), fn(x):item()) end
+    end
+  end
+  tap.equal({ f:explain().variants, f:explain().one_by_one }, { 5 })
+end)
+
 tap.done()
