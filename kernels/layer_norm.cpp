@@ -1,107 +1,89 @@
-// One row on one thread. Mean and variance in two passes, in the element type (half types: f32). The gradients of
-// weight and bias are summed over blocks of rows, then over the blocks in order; the blocks depend only on the number
-// of rows, so neither do the bits depend on the number of threads.
+// One row on one thread. Mean and variance in two passes, in the element type. The gradients of weight and
+// bias are summed over blocks of rows, then over the blocks in order; the blocks depend only on the number of
+// rows, so neither do the bits depend on the number of threads.
 #include "kernels/layer_norm.hpp"
 
-#include "kernels/element.hpp"
 #include "kernels/nest.hpp"
-#include "kernels/sums.hpp"
 #include "kernels/vecmath.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-// A weight or bias as one computes with it: where it lies, or in `room`.
-template <class T> static const T* vector_of(const View& v, T* room) {
-  if (!v.data || size_bytes(v.dtype) == sizeof(T)) return v.ptr<T>();
-  for (int64_t i = 0; i < v.count(); ++i) room[i] = element_of(v, i, T(0));
-  return room;
-}
-
-template <class S, class T>
-static void forward_row(const S* x, const T* w, const T* b, S* y, int64_t n, T eps, T* mean, T* rstd) {
-  const T m = T(long_sum_of<T>(n, [=](int64_t i) { return widen(x[i]); }) / double(n));
-  const double squares = long_sum_of<T>(n, [=](int64_t i) { return (widen(x[i]) - m) * (widen(x[i]) - m); });
-  const T s = T(1) / vsqrt(T(squares / double(n)) + eps);
+template <class T>
+static void forward_row(const T* x, const T* w, const T* b, T* y, int64_t n, T eps, T* mean, T* rstd) {
+  T sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  const T m = sum / T(n);
+#pragma omp simd reduction(+ : squares)
+  for (int64_t i = 0; i < n; ++i) squares += (x[i] - m) * (x[i] - m);
+  const T s = T(1) / vsqrt(squares / T(n) + eps);
   if (w && b) {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = narrow<S>((widen(x[i]) - m) * s * w[i] + b[i]);
-  } else if (!w && !b) {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = narrow<S>((widen(x[i]) - m) * s);
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - m) * s * w[i] + b[i];
   } else {
-    for (int64_t i = 0; i < n; ++i)
-      y[i] = narrow<S>((widen(x[i]) - m) * s * (w ? w[i] : T(1)) + (b ? b[i] : T(0)));
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - m) * s * (w ? w[i] : T(1)) + (b ? b[i] : T(0));
   }
   *mean = m;
   *rstd = s;
 }
 
-template <class S>
-static void forward(const Call& c) {
-  using T = Computed<S>;
+void layer_norm(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
-  T* room = static_cast<T*>(c.lane->scratch(size_t(2 * n) * sizeof(T)));
-  if (!room && n) return c.fail("layer_norm: no memory for %lld weights", (long long)n);
-  const T *w = vector_of(c.in[1], room), *b = vector_of(c.in[2], room + n);
-  for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
+  RILLE_FLOATS(x.dtype, for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      forward_row(x.ptr<S>() + r * n, w, b, c.out[0].ptr<S>() + r * n, n, T(c.attrs->f[0]), c.out[1].ptr<T>() + r,
-                  c.out[2].ptr<T>() + r);
+      forward_row(x.ptr<T>() + r * n, c.in[1].ptr<T>(), c.in[2].ptr<T>(), c.out[0].ptr<T>() + r * n, n,
+                  T(c.attrs->f[0]), c.out[1].ptr<T>() + r, c.out[2].ptr<T>() + r);
     }
-  });
+  }));
 }
-void layer_norm(const Call& c) { RILLE_REALS(c.in[0].dtype, forward<S>(c)); }
 
 // dx = rstd (gw - mean(gw) - xhat mean(gw xhat)), gw = g w; adds g xhat to dw and g to db.
-template <class S, class T>
-static void backward_row(const S* __restrict g, const S* __restrict x, const T* __restrict w, S* __restrict dx,
+template <class T>
+static void backward_row(const T* __restrict g, const T* __restrict x, const T* __restrict w, T* __restrict dx,
                          T* __restrict dw, T* __restrict db, int64_t n, T mean, T rstd) {
   T a = 0, b = 0;
 #pragma omp simd reduction(+ : a, b)
   for (int64_t i = 0; i < n; ++i) {
-    const T u = widen(g[i]), gw = w ? u * w[i] : u, xhat = (widen(x[i]) - mean) * rstd;
+    const T gw = w ? g[i] * w[i] : g[i], xhat = (x[i] - mean) * rstd;
     a += gw;
     b += gw * xhat;
-    dw[i] += u * xhat;
-    db[i] += u;
+    dw[i] += g[i] * xhat;
+    db[i] += g[i];
   }
   a /= T(n);
   b /= T(n);
-#pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    const T u = widen(g[i]), gw = w ? u * w[i] : u, xhat = (widen(x[i]) - mean) * rstd;
-    dx[i] = narrow<S>(rstd * (gw - a - xhat * b));
+    const T gw = w ? g[i] * w[i] : g[i], xhat = (x[i] - mean) * rstd;
+    dx[i] = rstd * (gw - a - xhat * b);
   }
 }
 
-template <class S>
+template <class T>
 static void backward(const Call& c) {
-  using T = Computed<S>;
   const View& x = c.in[1];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
   const int64_t per_block = rows / 64 < 32 ? 32 : (rows + 63) / 64, blocks = (rows + per_block - 1) / per_block;
-  T* partial = static_cast<T*>(c.lane->scratch(size_t((blocks * 2 + 1) * n) * sizeof(T)));
-  if (!partial && n) return c.fail("layer_norm: no memory for %lld partial sums", (long long)blocks);
-  const T* w = vector_of(c.in[2], partial + blocks * 2 * n);
+  T* partial = static_cast<T*>(c.lane->scratch(size_t(blocks * 2 * n) * sizeof(T)));
+  if (!partial && blocks) return c.fail("layer_norm: no memory for %lld partial sums", (long long)blocks);
   for_share(blocks, per_block * n, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       T *dw = partial + k * 2 * n, *db = dw + n;
       for (int64_t i = 0; i < 2 * n; ++i) dw[i] = 0;
       for (int64_t r = k * per_block; r < rows && r < (k + 1) * per_block; ++r) {
-        backward_row(c.in[0].ptr<S>() + r * n, x.ptr<S>() + r * n, w, c.out[0].ptr<S>() + r * n, dw, db, n,
-                     c.in[3].ptr<T>()[r], c.in[4].ptr<T>()[r]);
+        backward_row(c.in[0].ptr<T>() + r * n, x.ptr<T>() + r * n, c.in[2].ptr<T>(),
+                     c.out[0].ptr<T>() + r * n, dw, db, n, c.in[3].ptr<T>()[r], c.in[4].ptr<T>()[r]);
       }
     }
   });
   for (int part = 0; part < 2; ++part) {
-    if (!c.out[1 + part].data) continue;
-    T* total = partial + part * n;                   // the first block's
-    for (int64_t k = 1; k < blocks; ++k)
-      for (int64_t i = 0; i < n; ++i) total[i] += partial[(k * 2 + part) * n + i];
-    for (int64_t i = 0; i < n; ++i) put_element(c.out[1 + part], i, blocks ? double(total[i]) : 0.0);
+    T* out = c.out[1 + part].ptr<T>();
+    if (!out) continue;
+    for (int64_t i = 0; i < n; ++i) out[i] = 0;
+    for (int64_t k = 0; k < blocks; ++k)
+      for (int64_t i = 0; i < n; ++i) out[i] += partial[(k * 2 + part) * n + i];
   }
 }
-void layer_norm_grad(const Call& c) { RILLE_REALS(c.in[1].dtype, backward<S>(c)); }
+
+void layer_norm_grad(const Call& c) { RILLE_FLOATS(c.in[1].dtype, backward<T>(c)); }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -1,93 +1,162 @@
-// Sums and extremes. Accumulation: f32, f16 and bf16 in f32 over blocks of 4096 elements and in f64 across the blocks;
-// the blocks do not depend on the number of threads, so neither do the bits. Columns (a reduction over leading
+// Sums and extremes. Accumulation: f32 in f32 over blocks of 4096 elements and in f64 across the blocks; the
+// blocks do not depend on the number of threads, so neither do the bits. Columns (a reduction over leading
 // dimensions) are summed row after row, vectorised across the columns.
 #include "kernels/reduce.hpp"
 
 #include <math.h>
 
-#include "kernels/parts.hpp"
-#include "kernels/sums.hpp"
+#include "kernels/half.hpp"
+#include "kernels/nest.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-// What elements are added up in: in a block, and across blocks.
-template <class S> struct Added { using block = int64_t; using total = int64_t; };
-template <> struct Added<float> { using block = float; using total = double; };
-template <> struct Added<F16> { using block = float; using total = double; };
-template <> struct Added<Bf16> { using block = float; using total = double; };
-template <> struct Added<double> { using block = double; using total = double; };
+template <class T> struct Wide { using type = T; };
+template <> struct Wide<float> { using type = double; };
+template <> struct Wide<uint8_t> { using type = int64_t; };
+template <> struct Wide<int8_t> { using type = int64_t; };
+template <> struct Wide<int32_t> { using type = int64_t; };
 
-template <class S> static inline typename Added<S>::total block_sum(const S* x, int64_t n, int64_t s) {
-  using T = typename Added<S>::block;
-  if (s == 1) return sum_of<T>(n, [=](int64_t i) { return T(widen(x[i])); });
-  return sum_of<T>(n, [=](int64_t i) { return T(widen(x[i * s])); });
+template <class T> static inline typename Wide<T>::type block_sum(const T* x, int64_t n, int64_t s) {
+  using A = typename Wide<T>::type;
+  if constexpr (sizeof(T) == 4 && T(0.5) != T(0)) {   // float
+    T sum = 0;
+    if (s == 1) {
+#pragma omp simd reduction(+ : sum)
+      for (int64_t i = 0; i < n; ++i) sum += x[i];
+    } else {
+      for (int64_t i = 0; i < n; ++i) sum += x[i * s];
+    }
+    return A(sum);
+  } else {
+    A sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += A(x[i * s]);
+    return sum;
+  }
 }
 
-// One result; `factor` unless 0 makes a mean of a sum.
-template <class A> static inline void give(const View& out, int64_t o, A total, double factor) {
-  if constexpr (same_type<A, double>) put_element(out, o, factor != 0 ? total * factor : total);
-  else out.ptr<int64_t>()[o] = total;
+// The outer and the reduced part of in[0].
+struct Parts {
+  View outer, reduced;
+  int64_t n_outer, n_reduced;
+  explicit Parts(const Call& c) : outer(c.in[0]), reduced(c.in[0]) {
+    const int k = int(c.attrs->i[0]), r = c.in[0].shape.n - k;
+    outer.shape.n = outer.strides.n = r;
+    reduced.shape.n = reduced.strides.n = k;
+    for (int d = 0; d < k; ++d) {
+      reduced.shape[d] = c.in[0].shape[r + d];
+      reduced.strides[d] = c.in[0].strides[r + d];
+    }
+    n_outer = outer.count();
+    n_reduced = reduced.count();
+  }
+  static int64_t offset(const Dims& shape, const Dims& strides, int64_t i) {
+    int64_t at = 0;
+    for (int d = shape.n - 1; d >= 0; --d) {
+      at += i % shape[d] * strides[d];
+      i /= shape[d];
+    }
+    return at;
+  }
+};
+
+// visit(offset, n, stride) for the rows of the reduced part, in a fixed order.
+template <class V>
+static void reduced_rows(const Nest<1>& nest, int64_t base, const V& visit) {
+  for (int64_t o = 0; o < nest.outer; ++o) {
+    int64_t at = base, rest = o;
+    for (int d = nest.rank - 1; d >= 0; --d) {
+      at += rest % nest.shape[d] * nest.stride[0][d];
+      rest /= nest.shape[d];
+    }
+    visit(at, nest.inner, nest.inner_stride[0]);
+  }
 }
 
-// Everything to one number: a partial sum for each block, by several threads.
-template <class S>
-static bool sum_all(const Call& c, const Parts& p) {
-  using A = typename Added<S>::total;
-  if (p.n_outer != 1 || !p.dense() || p.n_reduced <= 4 * sum_block) return false;
-  const int64_t blocks = (p.n_reduced + sum_block - 1) / sum_block;
+static constexpr int64_t block = 4096;
+
+// Everything to one number, in f64 partial sums per block of contiguous memory.
+template <class T, class O>
+static bool sum_all(const Call& c, const Parts& p, double factor) {
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
+  if (p.n_outer != 1 || nest.rank != 0 || nest.inner_stride[0] != 1 || p.n_reduced <= 4 * block) return false;
+  using A = typename Wide<T>::type;
+  const int64_t blocks = (p.n_reduced + block - 1) / block;
   A* partial = static_cast<A*>(c.lane->scratch(size_t(blocks) * sizeof(A)));
   if (!partial) return false;
-  const S* x = c.in[0].ptr<S>();
-  for_share(blocks, sum_block, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      const int64_t left = p.n_reduced - b * sum_block;
-      partial[b] = block_sum(x + b * sum_block, left < sum_block ? left : sum_block, 1);
-    }
+  const T* x = c.in[0].ptr<T>();
+  for_share(blocks, block, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b)
+      partial[b] = block_sum(x + b * block, p.n_reduced - b * block < block ? p.n_reduced - b * block : block, 1);
   });
   A total = 0;
   for (int64_t b = 0; b < blocks; ++b) total += partial[b];
-  give(c.out[0], 0, total, c.attrs->f[0]);
+  *c.out[0].ptr<O>() = factor != 0 ? O(double(total) * factor) : O(total);
   return true;
 }
 
-template <class S>
-static bool sum_columns(const Call& c, const Parts& p) {
-  using T = typename Added<S>::block;
-  using A = typename Added<S>::total;
-  return over_columns(p, [&](int64_t first, int64_t n) {
-    A total[widest_tile];
-    column_sums<S, T>(c.in[0].ptr<S>() + first, p.nest, n, total, [](S x, int64_t) { return T(widen(x)); });
-    for (int64_t j = 0; j < n; ++j) give(c.out[0], first + j, total[j], c.attrs->f[0]);
-  });
-}
-
-template <class S>
-static void sum_as(const Call& c) {
-  const Parts p(c);
-  if (sum_all<S>(c, p) || sum_columns<S>(c, p)) return;
-  const S* x = c.in[0].ptr<S>();
-  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; ++o) {
-      typename Added<S>::total total = 0;
-      reduced_rows(p.nest, p.offset(o), [&](int64_t at, int64_t n, int64_t s) {
-        for (int64_t i = 0; i < n; i += sum_block)
-          total += block_sum(x + at + i * s, n - i < sum_block ? n - i : sum_block, s);
+// Over leading dimensions: outputs lie side by side in memory. Each share of columns is summed by one thread.
+template <class T, class O>
+static bool sum_columns(const Call& c, const Parts& p, double factor) {
+  const View* const views[1] = {&p.outer};
+  const auto cols = make_nest<1>(views);
+  if (cols.rank != 0 || cols.inner_stride[0] != 1 || cols.inner < 8) return false;
+  const View* const rviews[1] = {&p.reduced};
+  const auto rows = make_nest<1>(rviews);
+  const T* x = c.in[0].ptr<T>();
+  O* out = c.out[0].ptr<O>();
+  static constexpr int64_t width = 64;
+  for_share((cols.inner + width - 1) / width, p.n_reduced * width, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t first = g * width, n = cols.inner - first < width ? cols.inner - first : width;
+      double total[width] = {};
+      O part[width] = {};
+      int64_t in_block = 0;
+      const auto spill = [&] {
+        for (int64_t j = 0; j < width; ++j) { total[j] += double(part[j]); part[j] = 0; }
+        in_block = 0;
+      };
+      reduced_rows(rows, first, [&](int64_t at, int64_t m, int64_t s) {
+        for (int64_t i = 0; i < m; ++i) {
+          const T* row = x + at + i * s;
+          if (n == width) {
+#pragma omp simd
+            for (int64_t j = 0; j < width; ++j) part[j] += O(row[j]);
+          } else {
+            for (int64_t j = 0; j < n; ++j) part[j] += O(row[j]);
+          }
+          if (++in_block == 256 && T(0.5) != T(0)) spill();
+        }
       });
-      give(c.out[0], o, total, c.attrs->f[0]);
+      if (T(0.5) != T(0)) {
+        spill();
+        for (int64_t j = 0; j < n; ++j) out[first + j] = O(factor != 0 ? total[j] * factor : total[j]);
+      } else {
+        for (int64_t j = 0; j < n; ++j) out[first + j] = factor != 0 ? O(double(part[j]) * factor) : part[j];
+      }
     }
   });
+  return true;
 }
 
-void sum(const Call& c) {
-  switch (c.in[0].dtype) {
-    case DType::i64: return sum_as<int64_t>(c);
-    case DType::i32: return sum_as<int32_t>(c);
-    case DType::i8: return sum_as<int8_t>(c);
-    case DType::f16: case DType::bf16: case DType::f32: case DType::f64:
-      RILLE_REALS(c.in[0].dtype, sum_as<S>(c));
-      return;
-    default: return sum_as<uint8_t>(c);
-  }
+template <class T, class O>
+static void sum_as(const Call& c) {
+  const Parts p(c);
+  const double factor = c.attrs->f[0];
+  if (sum_all<T, O>(c, p, factor) || sum_columns<T, O>(c, p, factor)) return;
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
+  const T* x = c.in[0].ptr<T>();
+  O* out = c.out[0].ptr<O>();
+  for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      typename Wide<T>::type total = 0;
+      reduced_rows(nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {
+        for (int64_t i = 0; i < n; i += block) total += block_sum(x + at + i * s, n - i < block ? n - i : block, s);
+      });
+      out[o] = factor != 0 ? O(double(total) * factor) : O(total);
+    }
+  });
 }
 
 // Runs `kernel`, which knows f32 and f64, on f16 and bf16 as well: on f32 copies of so many outer rows at a time that
@@ -111,114 +180,148 @@ static void in_slabs(const Call& c, Kernel kernel) {
   }
 }
 
-template <bool largest, class T> RILLE_INLINE T better_of(T x, T best) {
-  return (largest ? x > best : x < best) ? x : best;
-}
-// A NaN wins and stays.
-template <bool largest, class T> RILLE_INLINE T extreme_of(T x, T best) {
-  return best != best ? best : x != x ? x : better_of<largest>(x, best);
+static double widened_sum(DType t, const uint16_t* x, int64_t n) {   // of at most `block`
+  float wide[block];
+  widen_row(t, x, 1, wide, n);
+  return block_sum(wide, n, 1);
 }
 
-// The largest (or smallest) of dense elements, as vectors, two halves side by side.
-template <bool largest, class S> static inline Computed<S> extreme_of_row(const S* x, int64_t n) {
-  using T = Computed<S>;
-  T a = widen(x[0]), b = a;
-  int nan = 0;
-  const int64_t q = n / 2;
-  if (largest) {
-#pragma omp simd reduction(max : a, b) reduction(| : nan)
-    for (int64_t i = 0; i < q; ++i) {
-      const T u = widen(x[i]), v = widen(x[i + q]);
-      a = u > a ? u : a;
-      b = v > b ? v : b;
-      nan |= (u != u) | (v != v);
-    }
-  } else {
-#pragma omp simd reduction(min : a, b) reduction(| : nan)
-    for (int64_t i = 0; i < q; ++i) {
-      const T u = widen(x[i]), v = widen(x[i + q]);
-      a = u < a ? u : a;
-      b = v < b ? v : b;
-      nan |= (u != u) | (v != v);
-    }
-  }
-  const T last = widen(x[n - 1]);
-  if (nan || last != last)
-    for (int64_t i = 0; i < n; ++i) if (widen(x[i]) != widen(x[i])) return widen(x[i]);
-  return better_of<largest>(last, better_of<largest>(a, b));
-}
-
-// Over leading dimensions, as sum_columns.
-template <bool largest, class S>
-static bool extreme_columns(const Call& c, const Parts& p) {
-  return over_columns(p, [&](int64_t first, int64_t n) {
-    const S* x = c.in[0].ptr<S>() + first;
-    Computed<S> best[widest_tile];
-    for (int64_t j = 0; j < n; ++j) best[j] = widen(x[j]);
-    reduced_rows(p.nest, 0, [&](int64_t at, int64_t m, int64_t s) {
-      for (int64_t i = 0; i < m; ++i) {
-        const S* row = x + at + i * s;
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) best[j] = extreme_of<largest>(widen(row[j]), best[j]);
+// Dense rows of f16 or bf16, widened block by block; added up as sum_all and sum_as do.
+static bool sum_halves(const Call& c) {
+  const Parts p(c);
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
+  if (nest.rank != 0 || (nest.inner_stride[0] != 1 && p.n_reduced > 1)) return false;
+  const DType t = c.in[0].dtype;
+  const uint16_t* x = c.in[0].ptr<uint16_t>();
+  const auto at = [&](const uint16_t* row, int64_t b) {
+    const int64_t left = p.n_reduced - b * block;
+    return widened_sum(t, row + b * block, left < block ? left : block);
+  };
+  const auto give = [&](int64_t o, double total) {
+    const float value = float(c.attrs->f[0] != 0 ? total * c.attrs->f[0] : total);
+    if (is_half(c.out[0].dtype)) narrow_row(c.out[0].dtype, &value, c.out[0].ptr<uint16_t>() + o, 1, 1);
+    else c.out[0].ptr<float>()[o] = value;
+  };
+  const int64_t blocks = (p.n_reduced + block - 1) / block;
+  if (p.n_outer != 1) {
+    for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        const uint16_t* row = x + Parts::offset(p.outer.shape, p.outer.strides, o);
+        double total = 0;
+        for (int64_t b = 0; b < blocks; ++b) total += at(row, b);
+        give(o, total);
       }
     });
-    for (int64_t j = 0; j < n; ++j) c.out[0].ptr<S>()[first + j] = narrow<S>(best[j]);
-  });
-}
-
-// Everything to one number: that of each block, by several threads.
-template <bool largest, class S>
-static bool extreme_of_all(const Call& c, const Parts& p) {
-  using T = Computed<S>;
-  if (p.n_outer != 1 || !p.dense() || p.n_reduced <= 4 * sum_block) return false;
-  const int64_t blocks = (p.n_reduced + sum_block - 1) / sum_block;
-  T* partial = static_cast<T*>(c.lane->scratch(size_t(blocks) * sizeof(T)));
+    return true;
+  }
+  double* partial = static_cast<double*>(c.lane->scratch(size_t(blocks) * sizeof(double)));
   if (!partial) return false;
-  const S* x = c.in[0].ptr<S>();
-  for_share(blocks, sum_block, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      const int64_t left = p.n_reduced - b * sum_block;
-      partial[b] = extreme_of_row<largest>(x + b * sum_block, left < sum_block ? left : sum_block);
-    }
+  for_share(blocks, block, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) partial[b] = at(x, b);
   });
-  T best = partial[0];
-  for (int64_t b = 1; b < blocks; ++b) best = extreme_of<largest>(partial[b], best);
-  *c.out[0].ptr<S>() = narrow<S>(best);
+  double total = 0;
+  for (int64_t b = 0; b < blocks; ++b) total += partial[b];
+  give(0, total);
   return true;
 }
 
-template <bool largest, class S>
-static void extreme(const Call& c) {
+static void sum_wide(const Call& c) {
+  switch (c.in[0].dtype) {
+    case DType::f32: return sum_as<float, float>(c);
+    case DType::f64: return sum_as<double, double>(c);
+    case DType::i64: return sum_as<int64_t, int64_t>(c);
+    case DType::i32: return sum_as<int32_t, int64_t>(c);
+    case DType::i8: return sum_as<int8_t, int64_t>(c);
+    default: return sum_as<uint8_t, int64_t>(c);
+  }
+}
+void sum(const Call& c) {
+  if (!is_half(c.in[0].dtype) || !sum_halves(c)) in_slabs(c, &sum_wide);
+}
+
+// The largest (or smallest) of contiguous elements, as vectors; a NaN anywhere is the result.
+template <bool largest, class T> static inline T extreme_of_row(const T* x, int64_t n) {
+  T best = x[0];
+  int nan = 0;
+  if (largest) {
+#pragma omp simd reduction(max : best) reduction(| : nan)
+    for (int64_t i = 0; i < n; ++i) {
+      best = x[i] > best ? x[i] : best;
+      nan |= x[i] != x[i];
+    }
+  } else {
+#pragma omp simd reduction(min : best) reduction(| : nan)
+    for (int64_t i = 0; i < n; ++i) {
+      best = x[i] < best ? x[i] : best;
+      nan |= x[i] != x[i];
+    }
+  }
+  if (nan) for (int64_t i = 0; i < n; ++i) if (x[i] != x[i]) return x[i];
+  return best;
+}
+
+// Over leading dimensions, as sum_columns: row after row, vectorised across 64 columns.
+template <class T, class Better>
+static bool extreme_columns(const Call& c, const Parts& p, const Better& better) {
+  const View* const views[1] = {&p.outer};
+  const auto cols = make_nest<1>(views);
+  if (cols.rank != 0 || cols.inner_stride[0] != 1 || cols.inner < 8) return false;
+  const View* const rviews[1] = {&p.reduced};
+  const auto rows = make_nest<1>(rviews);
+  static constexpr int64_t width = 64;
+  for_share((cols.inner + width - 1) / width, p.n_reduced * width, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t first = g * width, n = cols.inner - first < width ? cols.inner - first : width;
+      const T* x = c.in[0].ptr<T>();
+      T* best = c.out[0].ptr<T>() + first;
+      for (int64_t j = 0; j < n; ++j) best[j] = x[first + j];
+      reduced_rows(rows, first, [&](int64_t at, int64_t m, int64_t s) {
+        for (int64_t i = 0; i < m; ++i) {
+          const T* row = x + at + i * s;
+          for (int64_t j = 0; j < n; ++j) best[j] = better(row[j], best[j]) || row[j] != row[j] ? row[j] : best[j];
+        }
+      });
+    }
+  });
+  return true;
+}
+
+// better(x, best): whether x replaces best. A NaN wins and stays.
+template <bool largest, class T, class Better>
+static void extreme(const Call& c, const Better& better) {
   const Parts p(c);
-  if (extreme_of_all<largest, S>(c, p) || extreme_columns<largest, S>(c, p)) return;
-  const S* x = c.in[0].ptr<S>();
+  if (extreme_columns<T>(c, p, better)) return;
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
+  const T* x = c.in[0].ptr<T>();
+  T* out = c.out[0].ptr<T>();
   for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
-      const int64_t base = p.offset(o);
-      Computed<S> best = widen(x[base]);
-      reduced_rows(p.nest, base, [&](int64_t at, int64_t n, int64_t s) {
-        if (s == 1) best = extreme_of<largest>(extreme_of_row<largest>(x + at, n), best);
-        else for (int64_t i = 0; i < n; ++i) best = extreme_of<largest>(widen(x[at + i * s]), best);
+      const int64_t base = Parts::offset(p.outer.shape, p.outer.strides, o);
+      T best = x[base];
+      reduced_rows(nest, base, [&](int64_t at, int64_t n, int64_t s) {
+        if (s == 1 && best == best) {
+          const T v = extreme_of_row<largest>(x + at, n);
+          if (better(v, best) || v != v) best = v;
+        } else {
+          for (int64_t i = 0; i < n; ++i)
+            if (better(x[at + i * s], best) || x[at + i * s] != x[at + i * s]) best = x[at + i * s];
+        }
       });
-      c.out[0].ptr<S>()[o] = narrow<S>(best);
+      out[o] = best;
     }
   });
 }
 
-template <bool largest>
-static void extreme_in(const Call& c) {
-  switch (c.in[0].dtype) {
-    case DType::i64: return extreme<largest, int64_t>(c);
-    case DType::i32: return extreme<largest, int32_t>(c);
-    case DType::i8: return extreme<largest, int8_t>(c);
-    case DType::f16: case DType::bf16: case DType::f32: case DType::f64:
-      RILLE_REALS(c.in[0].dtype, extreme<largest, S>(c));
-      return;
-    default: return extreme<largest, uint8_t>(c);
-  }
+static void greatest(const Call& c) {
+  RILLE_NUMBERS(c.in[0].dtype, extreme<true, T>(c, [](T a, T b) { return a > b; }));
 }
-void amax(const Call& c) { extreme_in<true>(c); }
-void amin(const Call& c) { extreme_in<false>(c); }
+static void least(const Call& c) {
+  RILLE_NUMBERS(c.in[0].dtype, extreme<false, T>(c, [](T a, T b) { return a < b; }));
+}
+void amax(const Call& c) { in_slabs(c, &greatest); }
+void amin(const Call& c) { in_slabs(c, &least); }
 
 template <class T, class Better>
 static void place_of_extreme(const Call& c, const Better& better) {
@@ -228,7 +331,7 @@ static void place_of_extreme(const Call& c, const Better& better) {
   const int64_t s = p.reduced.strides[0];
   for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
-      const T* row = x + p.offset(o);
+      const T* row = x + Parts::offset(p.outer.shape, p.outer.strides, o);
       int64_t best = 0;
       for (int64_t i = 1; i < p.n_reduced; ++i) {
         if (row[best * s] != row[best * s]) break;
@@ -252,10 +355,12 @@ void argmin(const Call& c) { in_slabs(c, &place_of_smallest); }
 template <class T, class A>
 static void prod_as(const Call& c) {
   const Parts p(c);
+  const View* const views[1] = {&p.reduced};
+  const auto nest = make_nest<1>(views);
   for_share(p.n_outer, p.n_reduced, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       A product = 1;
-      reduced_rows(p.nest, p.offset(o), [&](int64_t at, int64_t n, int64_t s) {
+      reduced_rows(nest, Parts::offset(p.outer.shape, p.outer.strides, o), [&](int64_t at, int64_t n, int64_t s) {
         for (int64_t i = 0; i < n; ++i) product *= A(c.in[0].ptr<T>()[at + i * s]);
       });
       c.out[0].ptr<T>()[o] = T(product);

@@ -32,17 +32,6 @@ void batch_norm(Backward& b) {
   for (std::size_t i = 0; i < 3; ++i) if (b.needs(i)) b.set(i, out[i]);
 }
 
-void group_norm(Backward& b) {
-  const Tensor g = b(tensor::contiguous(b.g()));
-  const Spec& stats = b.fn().out_specs[1];
-  const auto vector = [&](std::size_t i) {
-    return b.in(i) ? b.in_spec(i) : Spec{stats.dtype, dims_of({b.in_spec(0).shape[1]})};
-  };
-  const auto out = b(apply(OpId::group_norm_grad, b.attrs(), {g, b.in(0), b.in(1), b.out(1), b.out(2)},
-                           {b.in_spec(0), vector(1), vector(2)}), 3);
-  for (std::size_t i = 0; i < 3; ++i) if (b.needs(i)) b.set(i, out[i]);
-}
-
 void rms_norm(Backward& b) {
   const Tensor g = b(tensor::contiguous(b.g()));
   const Spec& x = b.in_spec(0);
@@ -52,7 +41,7 @@ void rms_norm(Backward& b) {
 }
 
 void attention_masked(Backward& b) {
-  const Tensor g = rows_of(b);
+  const Tensor g = b(b.g().strides()[3] == 1 ? Result<Tensor>(b.g()) : tensor::clone(b.g()));
   const auto out = b(apply(OpId::attention_masked_grad, b.attrs(),
                            {g, b.in(0), b.in(1), b.in(2), b.in(3), b.in(4), b.out(0), b.out(1)},
                            {b.in_spec(0), b.in_spec(1), b.in_spec(2)}), 3);

@@ -99,14 +99,6 @@ void sum(Backward& b) {
   b.set(0, spread(b, factor != 0 ? b(tensor::mul(b.g(), factor)) : b.g()));
 }
 
-// 2 factor g (x - mean): what the mean changes adds up to nothing.
-void squares(Backward& b) {
-  const DType wide = b.g().dtype();
-  const Tensor x = b(tensor::cast(b.in(0), wide)), slope = spread(b, b(tensor::mul(b.g(), 2 * b.attrs().f[0])));
-  const Tensor away = b.attrs().i[1] ? b(tensor::sub(x, spread(b, b.out(1)))) : x;
-  b.set(0, b(tensor::cast(b(tensor::mul(away, slope)), b.in_spec(0).dtype)));
-}
-
 // Each element's is the product of the others: with zeros among them it is no quotient.
 void prod(Backward& b) {
   const Tensor x = b(tensor::contiguous(b.in(0))), g = b(tensor::contiguous(b.g()));

@@ -250,25 +250,10 @@ Result<Tensor> group_norm(const Tensor& x, std::int64_t groups, const Tensor& we
   }
   RILLE_CHECK(need_channels("group_norm", x, "a weight", weight));
   RILLE_CHECK(need_channels("group_norm", x, "a bias", bias));
-  const auto n = x.size(0), channels = x.size(1);
-  if (x.graph().device()->executor()) {               // no kernel of its own there
-    RILLE_TRY(const auto rows, reshape(x, dims_of({n * groups, x.count() / (n * groups)})));
-    RILLE_TRY(const auto even, layer_norm(rows, {}, {}, eps));
-    RILLE_TRY(const auto back, view(even, x.shape()));
-    return scale_channels(back, weight, bias);
-  }
-  RILLE_TRY(const auto planes, reshape(x, dims_of({n, channels, x.count() / (n * channels)})));
-  RILLE_TRY(const auto whole, contiguous(planes));
-  Tensor w = weight, shift = bias;
-  if (w) { RILLE_TRY(w, contiguous(w)); }
-  if (shift) { RILLE_TRY(shift, contiguous(shift)); }
-  kernels::Attrs attrs;
-  attrs.i[0] = groups;
-  attrs.f[0] = eps;
-  const Spec stats{stats_type(x.dtype()), dims_of({n * groups})};
-  RILLE_TRY(const auto out,
-            apply(OpId::group_norm, attrs, {whole, w, shift}, {{x.dtype(), whole.shape()}, stats, stats}));
-  return view(out[0], x.shape());
+  RILLE_TRY(const auto rows, reshape(x, dims_of({x.size(0) * groups, x.count() / (x.size(0) * groups)})));
+  RILLE_TRY(const auto even, layer_norm(rows, {}, {}, eps));
+  RILLE_TRY(const auto back, view(even, x.shape()));
+  return scale_channels(back, weight, bias);
 }
 
 Result<Tensor> rms_norm(const Tensor& x, const Tensor& weight, double eps) {

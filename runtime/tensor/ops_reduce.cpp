@@ -164,37 +164,19 @@ Result<Tensor> all(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
 }
 
 namespace {
-// factor times the sum of the squares, of what elements are away from their mean or of the elements; in the wide type.
-Result<Tensor> squares(Reduction r, double factor, bool centred, bool keepdim) {
-  const DType wide = wide_type(r.moved.dtype());
-  r.attrs.i[1] = centred;
-  r.attrs.f[0] = factor;
-  RILLE_TRY(const auto out, apply(OpId::squares, r.attrs, {r.moved},
-                                  std::vector<Spec>(centred ? 2 : 1, Spec{wide, r.outer})));
-  return finish(out[0], r, keepdim);
-}
-
-// The operand of squares(): half types as they are, which the CPU's kernel reads. Another device has no such kernel,
-// and reads f32.
-Result<Tensor> to_square(const Tensor& a) {
-  return cast(a, is_half(a.dtype()) && !a.graph().device()->executor() ? a.dtype() : wide_type(a.dtype()));
-}
-
 // In the wide type.
 Result<Tensor> variance(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
   RILLE_CHECK(need("var", a));
-  RILLE_TRY(const auto x, to_square(a));
-  RILLE_TRY(auto r, plan_reduction("var", x, dims));
-  const double n = double(r.reduced) - correction;
-  if (!(n > 0)) {
-    return bad(fmt::format("var: {} elements of {} with a correction of {}", r.reduced, to_string(a.shape()),
-                           correction), "x:var(dims, { correction = 0 }) divides by the count");
-  }
-  if (!a.graph().device()->executor()) return squares(std::move(r), 1 / n, true, keepdim);
+  RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
   RILLE_TRY(const auto m, mean(x, dims, true));
+  const double n = double(reduced_count(x, dims)) - correction;
+  if (!(n > 0)) {
+    return bad(fmt::format("var: {} elements of {} with a correction of {}", reduced_count(x, dims),
+                           to_string(a.shape()), correction), "x:var(dims, { correction = 0 }) divides by the count");
+  }
   RILLE_TRY(const auto away, sub(x, m));
-  RILLE_TRY(const auto each, square(away));
-  RILLE_TRY(const auto total, sum(each, dims, keepdim));
+  RILLE_TRY(const auto squares, square(away));
+  RILLE_TRY(const auto total, sum(squares, dims, keepdim));
   return mul(total, 1 / n);
 }
 }  // namespace
@@ -209,25 +191,6 @@ Result<Tensor> std_dev(const Tensor& a, const std::vector<int>& dims, double cor
   return cast(root, float_type(a.dtype()));
 }
 
-namespace {
-// In the wide type.
-Result<Tensor> sum_of_powers(const Tensor& a, double p, const std::vector<int>& dims, bool keepdim) {
-  if (p == 2 && !a.graph().device()->executor()) {
-    RILLE_TRY(const auto x, to_square(a));
-    RILLE_TRY(auto r, plan_reduction("norm", x, dims));
-    return squares(std::move(r), 1, false, keepdim);
-  }
-  RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
-  Tensor powers;
-  if (p == 2) { RILLE_TRY(powers, square(x)); }
-  else {
-    RILLE_TRY(const auto sizes, abs(x));
-    RILLE_TRY(powers, pow(sizes, p));
-  }
-  return sum(powers, dims, keepdim);
-}
-}  // namespace
-
 Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, bool keepdim) {
   RILLE_CHECK(need("norm", a));
   if (p == HUGE_VAL || p == 1) {
@@ -236,7 +199,14 @@ Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, boo
     return p == 1 ? sum(sizes, dims, keepdim) : max(sizes, dims, keepdim);
   }
   if (!(p > 0)) return bad(fmt::format("norm: p = {}: want a positive number or infinity", p));
-  RILLE_TRY(const auto total, sum_of_powers(a, p, dims, keepdim));
+  RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
+  Tensor powers;
+  if (p == 2) { RILLE_TRY(powers, square(x)); }
+  else {
+    RILLE_TRY(const auto sizes, abs(x));
+    RILLE_TRY(powers, pow(sizes, p));
+  }
+  RILLE_TRY(const auto total, sum(powers, dims, keepdim));
   RILLE_TRY(const auto root, root_of(total, p));
   return cast(root, float_type(a.dtype()));
 }

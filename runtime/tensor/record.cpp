@@ -137,8 +137,7 @@ std::shared_ptr<GradFn> make_grad_fn(OpId id, const kernels::Attrs& attrs, const
   fn->attrs = attrs;
   fn->random = random;
   if (out[0].graph().checks_numbers()) fn->where = out[0].graph().where();
-  const bool statistics = op.keep == Keep::statistics;
-  const bool keep_in = op.keep == Keep::inputs || op.keep == Keep::both || statistics;
+  const bool keep_in = op.keep == Keep::inputs || op.keep == Keep::both;
   const bool keep_out = op.keep == Keep::outputs || op.keep == Keep::both;
   for (const auto& t : in) {
     Edge edge;
@@ -150,7 +149,7 @@ std::shared_ptr<GradFn> make_grad_fn(OpId id, const kernels::Attrs& attrs, const
   }
   for (const auto& t : out) {
     fn->out_specs.push_back({t.dtype(), t.shape()});
-    fn->out.push_back(keep_out || (statistics && !fn->out.empty()) ? kept(t, true) : Tensor{});
+    fn->out.push_back(keep_out ? kept(t, true) : Tensor{});
   }
   for (const auto* list : {&fn->in, &fn->out}) for (const auto& t : *list) fn->versions.push_back(t ? t.version() : 0);
   return fn;

@@ -11,7 +11,6 @@
 #include "kernels/fourier.hpp"
 #include "kernels/fused.hpp"
 #include "kernels/gemm.hpp"
-#include "kernels/group_norm.hpp"
 #include "kernels/index.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/layer_norm.hpp"
@@ -23,7 +22,6 @@
 #include "kernels/rope.hpp"
 #include "kernels/scan.hpp"
 #include "kernels/softmax.hpp"
-#include "kernels/squares.hpp"
 #include "runtime/tensor/gradient.hpp"
 
 namespace rille::kernels {

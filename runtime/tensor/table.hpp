@@ -9,8 +9,7 @@
 
 namespace rille::tensor {
 
-// What stays for the gradient; statistics: the inputs, and the outputs but the first.
-enum class Keep : std::uint8_t { nothing, inputs, outputs, both, statistics };
+enum class Keep : std::uint8_t { nothing, inputs, outputs, both };
 
 class Backward;                                    // gradient.hpp
 using GradRule = void (*)(Backward&);
@@ -119,9 +118,9 @@ struct Op {
   X(max_pool_grad, max_pool_grad, none, nothing, false)      \
   X(avg_pool, avg_pool, avg_pool, nothing, false)            \
   X(avg_pool_grad, avg_pool_grad, none, nothing, false)      \
-  X(batch_norm, batch_norm, batch_norm, statistics, false)   \
+  X(batch_norm, batch_norm, batch_norm, both, false)         \
   X(batch_norm_grad, batch_norm_grad, none, nothing, false)  \
-  X(rms_norm, rms_norm, rms_norm, statistics, false)         \
+  X(rms_norm, rms_norm, rms_norm, both, false)               \
   X(rms_norm_grad, rms_norm_grad, none, nothing, false)      \
   X(fourier, fourier, fourier, nothing, false)               \
   X(reshape, view, reshape, nothing, false)                  \
@@ -148,12 +147,12 @@ struct Op {
   X(log_softmax, log_softmax, log_softmax, outputs, false)   \
   X(softmax_grad, softmax_grad, none, nothing, false)        \
   X(log_softmax_grad, log_softmax_grad, none, nothing, false) \
-  X(layer_norm, layer_norm, layer_norm, statistics, false)   \
+  X(layer_norm, layer_norm, layer_norm, both, false)         \
   X(layer_norm_grad, layer_norm_grad, none, nothing, false)  \
   X(embedding, embedding, embedding, inputs, false)          \
   X(embedding_grad, embedding_grad, none, nothing, false)    \
   X(embedding_add, embedding_add, none, nothing, true)       \
-  X(cross_entropy, cross_entropy, cross_entropy, statistics, false) \
+  X(cross_entropy, cross_entropy, cross_entropy, both, false) \
   X(cross_entropy_grad, cross_entropy_grad, none, nothing, false) \
   X(axpy, axpy, none, nothing, false)                        \
   X(scale, scale, none, nothing, false)                      \
@@ -168,10 +167,7 @@ struct Op {
   X(grad_norm, grad_norm, none, nothing, false)              \
   X(grad_clip, grad_clip, none, nothing, false)              \
   X(fused, fused, none, nothing, false)                      \
-  X(launch, launch, none, nothing, false)                    \
-  X(group_norm, group_norm, group_norm, statistics, false)   \
-  X(group_norm_grad, group_norm_grad, none, nothing, false)  \
-  X(squares, squares, squares, statistics, false)
+  X(launch, launch, none, nothing, false)
 
 enum class OpId : std::uint8_t {
 #define RILLE_ID(name, kernel, rule, keep, in_place) name,
