@@ -1,7 +1,14 @@
 // Gradient rules of products and of what networks need.
 #include "runtime/tensor/gradient.hpp"
 
-namespace rille::tensor::gradient {
+namespace rille::tensor {
+
+Tensor rows_of(Backward& b) {
+  const Tensor& g = b.g();
+  return g.strides()[3] == 1 && g.strides()[2] >= g.shape()[3] ? g : b(tensor::clone(g));
+}
+
+namespace gradient {
 
 void matmul(Backward& b) {
   const SameProducts same(b);
@@ -24,7 +31,7 @@ void linear(Backward& b) {
 // The three gradients share one memory of [b, t, 3, h, d] where the shapes allow it: seen through the chunks
 // and views of a fused projection they lie one after another, and chunk's rule joins them without a copy.
 void attention(Backward& b) {
-  Tensor g = b(b.g().strides()[3] == 1 ? Result<Tensor>(b.g()) : tensor::contiguous(b.g()));
+  const Tensor g = rows_of(b);
   if (b.error()) return;
   Graph& graph = g.graph();
   const Dims &q = b.in_spec(0).shape, &k = b.in_spec(1).shape, &v = b.in_spec(2).shape;
@@ -73,4 +80,6 @@ void cross_entropy(Backward& b) {
   b.set(0, b(apply_one(OpId::cross_entropy_grad, b.attrs(), {b.g(), b.in(0), b.in(1), b.out(1)}, b.in_spec(0))));
 }
 
-}  // namespace rille::tensor::gradient
+}  // namespace gradient
+
+}  // namespace rille::tensor

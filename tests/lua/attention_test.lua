@@ -105,6 +105,33 @@ tap.test("values and gradients are those of the sums", function()
   end
 end)
 
+-- oneDNN's products refuse rows that lie on one another, as a mean's gradient does.
+tap.test("gradients of what is averaged over its positions, and of heads of width 1", function()
+  dev:seed(9)
+  local function slopes(shape, dtype, options, reduced)
+    local leaves = {}
+    for i = 1, 3 do leaves[i] = random(unpack(shape)):to(dtype):detach():requires_grad_() end
+    local o = leaves[1]:scaled_dot_product_attention(leaves[2], leaves[3], options)
+    if reduced then o = o:mean(3) end
+    o:sum():backward()
+    return leaves
+  end
+  for _, shape in ipairs { { 1, 1, 3, 1 }, { 2, 2, 3, 1 }, { 2, 2, 1, 4 }, { 1, 2, 70, 3 } } do
+    for _, options in ipairs { {}, { mask = dev:ones { shape[3], shape[3] }:gt(0) } } do
+      for _, reduced in ipairs { true, false } do
+        dev:seed(9)
+        local got = slopes(shape, "f32", options, reduced)
+        dev:seed(9)
+        local want = slopes(shape, "f64", options, reduced)
+        for i = 1, 3 do
+          local off = (got[i].grad:to("f64") - want[i].grad):abs():max():item()
+          tap.ok(off < 1e-5, ("%s, operand %d: %g"):format(table.concat(shape, "x"), i, off))
+        end
+      end
+    end
+  end
+end)
+
 tap.test("it looks at a memory", function()
   dev:seed(2)
   local x, same, wide = leaf(2, 3, 8), leaf(2, 6, 8), leaf(2, 6, 12)
