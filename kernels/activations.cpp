@@ -43,10 +43,11 @@ template <class T> RILLE_INLINE T gelu_slope(T x) {
 ACTIVATION(gelu, gelu_one(x))
 SLOPE(gelu_grad, gelu_slope(x) * b)
 
-// x Phi(x), and Phi(x) + x phi(x).
-ACTIVATION(gelu_erf, x * T(0.5) * (T(1) + verf(x * T(0.70710678118654752))))
-SLOPE(gelu_erf_grad, b * (T(0.5) * (T(1) + verf(x * T(0.70710678118654752))) +
-                          x * T(0.39894228040143268) * vexp(T(-0.5) * x * x)))
+// x Phi(x), and Phi(x) + x phi(x). Phi as 1/2 + erf/2: half of anything is exact, so that the bits do not depend on
+// whether a compiler fuses the sum with what verf ends in, which it did in a row's body and not in its tail.
+template <class T> RILLE_INLINE T normal_cdf(T x) { return T(0.5) + T(0.5) * verf(x * T(0.70710678118654752)); }
+ACTIVATION(gelu_erf, x * normal_cdf(x))
+SLOPE(gelu_erf_grad, b * (normal_cdf(x) + x * T(0.39894228040143268) * vexp(T(-0.5) * x * x)))
 
 template <class T> RILLE_INLINE T silu_slope(T x) {
   const T s = logistic(x);

@@ -92,4 +92,25 @@ slopes("softplus far out", function(x) return x:softplus() end, { { -1000, 0, 10
 slopes("binary cross-entropy far out", function(x) return x:binary_cross_entropy_with_logits(f64 { 1, 0 }, "sum") end,
   { { 1000, -1000 }, { 0, 0 } })
 
+-- A row of six is the tail of what is computed as vectors, a contiguous tensor nearly all body.
+tap.test("values and slopes do not depend on how elements lie", function()
+  dev:seed(3)
+  local x, weight = dev:randn { 2000, 6 }, dev:randn { 2000, 6 }
+  local function of(name, option, windowed)
+    local leaf = x:clone():requires_grad_()
+    local from = windowed and leaf:cat({ leaf }, 2):narrow(2, 1, 6) or leaf
+    local y = from[name](from, option)
+    local loss = (y * weight):sum()
+    loss:backward()
+    return y:detach(), leaf.grad
+  end
+  for _, f in ipairs { { "gelu", "none" }, { "gelu", "tanh" }, { "silu" }, { "tanh" }, { "sigmoid" }, { "softplus" },
+    { "elu" }, { "erf" }, { "exp" }, { "expm1" }, { "sin" }, { "cos" }, { "sinh" }, { "hardswish" } } do
+    local y, slope = of(f[1], f[2], false)
+    local other, other_slope = of(f[1], f[2], true)
+    local values, slopes_off = y:ne(other):sum():item(), slope:ne(other_slope):sum():item()
+    tap.ok(values + slopes_off == 0, ("%s: %d values, %d slopes"):format(f[1], values, slopes_off))
+  end
+end)
+
 tap.done()
