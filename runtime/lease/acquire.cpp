@@ -136,8 +136,9 @@ Async<> Manager::plan(Renting& renting) {
   };
   bear_end(*planned);
   const Micros address = provider::address_micros_per_hour(provider, *offer);
-  store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms, address, bear_end,
-                                 until = planned->expires_us, texts = texts_of(*planned)](store::Db& db) -> Result<> {
+  store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms, address,
+                                 bear_end, until = planned->expires_us,
+                                 texts = texts_of(*planned)](store::Db& db) -> Result<> {
     Lease& l = *planned;
     const std::int64_t before_us = std::exchange(l.expires_us, until);  // the journal may try a write twice
     l.tenures.clear();
