@@ -95,7 +95,9 @@ Task<void> Calls::end_in_time(std::string lease_id) {
                                 .set("message", why.message));
       over_[lease_id].cancel(std::move(why));
     }
-    const Result<> ended = row ? co_await release(lease_id) : Result<>(row.error());
+    Result<> ended;
+    if (row) ended = co_await release(lease_id);
+    else ended = row.error();
     if (!*alive || ended) co_return;
     if (attempt == 0)
       run_.event("warning", Value().set("what", "a lease whose ttl is over could not be released; it is tried again")
