@@ -54,10 +54,41 @@ bool has_condition(const Value& object, const char* type, const char* status) {
   return false;
 }
 
-std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::Array& pods) {
+Value::Array tolerations_of(const KubeSettings& settings, bool with_gpus) {
+  Value::Array out = items(settings.tolerations);
+  if (with_gpus)
+    out.push_back(Value().set("key", gpu_resource).set("operator", "Exists").set("effect", "NoSchedule"));
+  return out;
+}
+
+bool tolerates(const Value& toleration, const Value& taint) {
+  const std::string effect = toleration.text("effect"), key = toleration.text("key");
+  if (!effect.empty() && effect != taint.text("effect")) return false;
+  if (toleration.text("operator") == "Exists") return key.empty() || key == taint.text("key");
+  return key == taint.text("key") && toleration.text("value") == taint.text("value");
+}
+
+// As the scheduler does for the pod of kube_job: its labels are those that are asked for, and its taints are tolerated.
+bool takes_our_pods(const Value& node, const KubeSettings& settings) {
+  const Value& labels = node["metadata"]["labels"];
+  for (const auto& [label, value] : settings.node_selector.as_object() ? *settings.node_selector.as_object()
+                                                                       : Value::Object())
+    if (Value(labels.text(label)) != value) return false;
+  const Value::Array ours = tolerations_of(settings, true);  // a node with GPUs is offered for them only
+  for (const Value& taint : items(node["spec"]["taints"])) {
+    const bool soft = taint.text("effect") == "PreferNoSchedule";
+    const auto fits = [&taint](const Value& t) { return tolerates(t, taint); };
+    if (!soft && std::none_of(ours.begin(), ours.end(), fits)) return false;
+  }
+  return true;
+}
+
+std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::Array& pods,
+                                       const KubeSettings& settings) {
   std::map<std::string, Node> out;
   for (const Value& v : nodes) {
     if (v["spec"].boolean("unschedulable") || !has_condition(v, "Ready", "True")) continue;
+    if (!takes_our_pods(v, settings)) continue;
     const Value& labels = v["metadata"]["labels"];
     Node node;
     node.zone = labels.text(zone_label);
@@ -164,7 +195,7 @@ double read_quantity(const std::string& text) {
 std::vector<Offer> kube_offers(const Value::Array& nodes, const Value::Array& pods, const KubeSettings& settings,
                                const OfferQuery& query) {
   std::map<std::string, Offer> found;
-  for (const auto& [name, node] : read_nodes(nodes, pods)) offer_sizes(node, settings, query, found);
+  for (const auto& [name, node] : read_nodes(nodes, pods, settings)) offer_sizes(node, settings, query, found);
   std::vector<Offer> out;
   for (auto& [id, offer] : found) out.push_back(std::move(offer));
   std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
@@ -187,6 +218,7 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   if (request.offer.gpu_count > 0) amounts.set(gpu_resource, std::to_string(request.offer.gpu_count));
   Value container;
   container.set("name", "rille").set("image", settings.image);
+  container.set("volumeMounts", Value::Array{Value().set("name", "shm").set("mountPath", "/dev/shm")});
   const std::string ends = std::to_string((request.expires_wall_us + 999'999) / 1'000'000);
   const std::string patience = std::to_string((request.orphan_after_ms + 999) / 1000);
   container.set("command", Value::Array{"/bin/sh", "-c", keep_script, "sh", kube_directory, file.to_json(), ends,
@@ -198,14 +230,13 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   if (slash > 0 && slash != std::string::npos) selector.set(zone_label, request.offer.id.substr(0, slash));
   if (request.offer.gpu_count > 0 && colon > slash + 1)
     selector.set(product_label, request.offer.id.substr(slash + 1, colon - slash - 1));
-  Value::Array tolerations = items(settings.tolerations);
-  if (request.offer.gpu_count > 0)
-    tolerations.push_back(Value().set("key", gpu_resource).set("operator", "Exists").set("effect", "NoSchedule"));
   Value spec;
   spec.set("restartPolicy", "Never").set("terminationGracePeriodSeconds", settings.grace_s);
   spec.set("automountServiceAccountToken", false);
   spec.set("containers", Value::Array{std::move(container)}).set("nodeSelector", std::move(selector));
-  spec.set("tolerations", std::move(tolerations));
+  spec.set("tolerations", tolerations_of(settings, request.offer.gpu_count > 0));
+  // Of 64 MB as it comes, in which data loaders and NCCL do not run; this one is bounded by the pod's memory.
+  spec.set("volumes", Value::Array{Value().set("name", "shm").set("emptyDir", Value().set("medium", "Memory"))});
   const std::string priority = request.extra.text("priority_class", settings.priority_class);
   if (!priority.empty()) spec.set("priorityClassName", priority);
   if (!settings.service_account.empty()) spec.set("serviceAccountName", settings.service_account);

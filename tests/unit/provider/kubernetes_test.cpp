@@ -51,6 +51,32 @@ TEST_CASE("kubernetes: what is free on nodes that take pods") {
   CHECK(kube_offers(*nodes.as_array(), *pods.as_array(), settings, query).empty());
 }
 
+TEST_CASE("kubernetes: nodes whose taints or labels keep the pods away are not offered") {
+  OfferQuery query;
+  query.gpu = "A100";
+  KubeSettings settings;
+  const auto offers = [&](const char* spec) {
+    Value node = (*nodes.as_array())[0];
+    node.set("spec", json(spec));
+    return kube_offers(Value::Array{node}, {}, settings, query).size();
+  };
+  CHECK(offers("{}") > 0);
+  CHECK(offers(R"({"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]})") > 0);
+  CHECK(offers(R"({"taints": [{"key": "slow", "effect": "PreferNoSchedule"}]})") > 0);
+  const char* const owned = R"({"taints": [{"key": "team", "value": "x", "effect": "NoSchedule"}]})";
+  CHECK(offers(owned) == 0);
+  settings.tolerations = json(R"([{"key": "team", "value": "y"}])");
+  CHECK(offers(owned) == 0);
+  settings.tolerations = json(R"([{"key": "team", "value": "x"}])");
+  CHECK(offers(owned) > 0);
+  settings.tolerations = json(R"([{"operator": "Exists"}])");
+  CHECK(offers(owned) > 0);
+  settings.node_selector = json(R"({"pool": "train"})");
+  CHECK(offers("{}") == 0);
+  settings.node_selector = json(R"({"topology.kubernetes.io/zone": "z"})");
+  CHECK(offers("{}") > 0);
+}
+
 TEST_CASE("kubernetes: the Job that is ordered") {
   CreateRequest request;
   request.tag = "rille-0123-x-g1-x1900000000";
@@ -70,6 +96,7 @@ TEST_CASE("kubernetes: the Job that is ordered") {
   CHECK(pod["nodeSelector"].text("nvidia.com/gpu.product") == "NVIDIA-A100-SXM4-80GB");
   CHECK(pod["nodeSelector"].text("topology.kubernetes.io/zone") == "z");
   CHECK(pod.text("priorityClassName") == "low");
+  CHECK((*pod["volumes"].as_array())[0].to_json() == R"({"emptyDir":{"medium":"Memory"},"name":"shm"})");
   request.extra.set("priority_class", "urgent");  // the rent's own word
   CHECK(kube_job(request, settings, 40'000'000)["spec"]["template"]["spec"].text("priorityClassName") == "urgent");
   CHECK((*pod["containers"].as_array())[0]["resources"]["limits"].text("nvidia.com/gpu") == "2");
