@@ -115,7 +115,8 @@ CppGuest::Body pools(Process p) {
         pool.per_ms = 20'000;
         RILLE_CO_TRY(std::string permit, co_await p.run.pool_enter(g, pool, "torture:pool"));
         Result<Value> first = co_await ask(p, g);
-        Result<Value> second = first ? co_await ask(p, g) : first;
+        Result<Value> second = first;
+        if (first) second = co_await ask(p, g);
         p.run.pool_leave(g, "api", permit);
         co_return second;
       };

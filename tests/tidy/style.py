@@ -18,6 +18,7 @@ COLUMNS = 120
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")  # tidy: names them
 PRINTS = re.compile(r"\bstd::(cout|cerr|clog)\b|(?<![\w.>:])(?:std::)?(printf|puts|putchar)\s*\(|\bfmt::print\b")
 EXITS = re.compile(r"(?<![\w.>:])(?:std::)?(exit|quick_exit|abort)\s*\(")
+AWAIT_IN_CHOICE = re.compile(r"\?[^;]*\bco_await\b")  # GCC 12 destroys temporaries of the branch that was not taken
 THROWS = re.compile(r"\bthrow\s+[A-Za-z:]")
 
 
@@ -37,6 +38,8 @@ def check_lines(relative, suffix, lines):
             yield f"{at} space at the end of the line"
         if LEFTOVER.search(line) and "tidy:" not in line:
             yield f"{at} a leftover: {line.strip()}"
+        if suffix in (".cpp", ".hpp") and AWAIT_IN_CHOICE.search(without_comment(line)):
+            yield f"{at} co_await within ?: breaks under GCC 12; write an if: {line.strip()}"
         if relative.startswith(("runtime/", "kernels/")) and suffix != ".txt":
             code = without_comment(line)
             if PRINTS.search(code):
