@@ -16,7 +16,7 @@ namespace rille::lease {
 struct Lease;
 
 struct Segment {
-  std::string part;                         // "machine", or "disk"
+  std::string part;                         // "machine", "disk", or "address"
   std::int64_t from_us = 0, to_us = 0;      // to_us 0: it goes on
   Micros micros_per_hour = 0;               // or provider::price_unknown
   std::optional<Micros> amount;             // as billed; then there is one segment only

@@ -22,7 +22,7 @@ namespace rille::lease {
 
 using provider::is_definitive;
 
-inline constexpr const char* price_jump = "price jump";  // code of the error where only dearer offers are left
+inline constexpr const char* price_jump = "price_jump";  // code of the error where only dearer offers are left
 inline constexpr Micros jump_at = 2;   // times the price of the first
 
 // Of one lease: offers that have refused it and those that would for the same reason, which are not asked again; the
