@@ -97,10 +97,11 @@ struct Home : Fake {
   void check_bill(const lease::Lease& l, int seconds) {
     const Value billed = machine_of(l);
     const Micros bill = billed.integer("bill") + billed["bills"].integer("address");
-    const Micros ledger = row(l.id).spent_micros(clock.wall_us());
+    const lease::Lease now = row(l.id);
+    const Micros ledger = now.spent_micros(clock.wall_us());
     Micros dearest = 0;
-    for (const lease::Segment& s : row(l.id).tenures.at(0).segments) dearest = std::max(dearest, s.micros_per_hour);
-    INFO(row(l.id).to_value(clock.wall_us()).to_json());
+    for (const lease::Segment& s : now.tenures.at(0).segments) dearest = std::max(dearest, s.micros_per_hour);
+    INFO(now.to_value(clock.wall_us()).to_json());
     INFO("ledger " << ledger << ", bill " << bill);
     CHECK(std::abs(ledger - bill) <= dearest * seconds / hour_s + bill / 100'000);
   }
