@@ -1,5 +1,6 @@
-// loss = mean over counted rows of (lse - (1 - s) logit[label] - s mean(logits)), s the label smoothing; lse in the
-// element type, the means in f64, rows in order.
+// loss = mean over counted rows of (lse - (1 - s) logit[label] - s mean(logits)), s the label smoothing; the means in
+// f64, rows in order. lse is kept as its two parts, the largest logit and log(sum(e^(logit - largest))): beside large
+// logits their sum would lose the digits of the second.
 #include "kernels/cross_entropy.hpp"
 
 #include "kernels/ids.hpp"
@@ -33,17 +34,18 @@ static void forward(const Call& c) {
                     "labels and rows count from 0; rows whose label is ignore_index, -100, do not count",
                     (long long)label, (long long)r, (long long)n - 1);
   }
-  T* lse = c.out[1].ptr<T>();
+  T* parts = c.out[1].ptr<T>();
   const double smooth = c.attrs->f[0];
   double* losses = static_cast<double*>(c.lane->scratch(size_t(rows) * sizeof(double)));
   if (!losses && rows) return c.fail("cross_entropy: no memory for %lld losses", (long long)rows);
   for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x.ptr<T>() + r * n;
-      const T m = row_max(row, n);
-      lse[r] = m + vlog(row_exp_sum(row, n, m));
+      const T m = row_max(row, n), rest = vlog(row_exp_sum(row, n, m));
+      parts[2 * r] = m;
+      parts[2 * r + 1] = rest;
       const int64_t label = id_at(labels, r);
-      losses[r] = label == ignore ? 0 : double(lse[r] - row[label]);
+      losses[r] = label == ignore ? 0 : double(m - row[label]) + double(rest);
       if (smooth != 0 && label != ignore) losses[r] += smooth * (double(row[label]) - row_mean(row, n));
     }
   });
@@ -58,15 +60,15 @@ static void backward(const Call& c) {
   const int64_t n = x.shape[x.shape.n - 1], rows = labels.count(), ignore = c.attrs->i[0];
   const T g = *c.in[0].ptr<T>() / T(counted_rows(labels, rows, ignore));
   const T smooth = T(c.attrs->f[0]), every = smooth / T(n);
-  const T* lse = c.in[3].ptr<T>();
+  const T* parts = c.in[3].ptr<T>();
   for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x.ptr<T>() + r * n;
       T* o = c.out[0].ptr<T>() + r * n;
       const int64_t label = id_at(labels, r);
-      const T factor = label == ignore ? T(0) : g, shift = lse[r];
+      const T factor = label == ignore ? T(0) : g, m = parts[2 * r], rest = parts[2 * r + 1];
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) o[i] = (vexp(row[i] - shift) - every) * factor;
+      for (int64_t i = 0; i < n; ++i) o[i] = (vexp(row[i] - m - rest) - every) * factor;
       if (label != ignore) o[label] -= g * (T(1) - smooth);
     }
   });

@@ -4,7 +4,7 @@
 
 #include "kernels/call.hpp"
 
-// in: logits [rows.., c], labels [rows..]; out: mean loss (0-d), log-sum-exp [rows..]
+// in: logits [rows.., c], labels [rows..]; out: mean loss (0-d), the parts of the rows' log-sum-exp [rows.., 2]
 RILLE_KERNEL_WIDE(cross_entropy)
-// in: gradient (0-d), logits, labels, log-sum-exp; out: gradient of the logits
+// in: gradient (0-d), logits, labels, those parts; out: gradient of the logits
 RILLE_KERNEL_WIDE(cross_entropy_grad)

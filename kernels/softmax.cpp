@@ -1,4 +1,5 @@
-// The row's maximum is subtracted first, so nothing overflows; sums run in the element type, one row on one thread.
+// The row's maximum is subtracted first, so nothing overflows, and the logarithm of the sum keeps its digits beside
+// large numbers; sums run in the element type, one row on one thread.
 // Columns are taken 512 at a time, on one thread, row after row of those, and summed in f64 over 64 elements each.
 #include "kernels/softmax.hpp"
 
@@ -102,10 +103,10 @@ struct LogSoftmaxOfTile {
       const T* x = read<T, half>(c.in[0], at, t.w, room);
       for (int64_t j = 0; j < t.w; ++j) sums[j] += vexp(x[j] - top[j]);
     });
-    for (int64_t j = 0; j < t.w; ++j) shift[j] = top[j] + vlog(shift[j]);
+    for (int64_t j = 0; j < t.w; ++j) shift[j] = vlog(shift[j]);
     write_rows<T, half>(c, t, [&](int64_t at, T* y) {
       const T* x = read<T, half>(c.in[0], at, t.w, room);
-      for (int64_t j = 0; j < t.w; ++j) y[j] = x[j] - shift[j];
+      for (int64_t j = 0; j < t.w; ++j) y[j] = x[j] - top[j] - shift[j];
     });
   }
 };
@@ -170,8 +171,8 @@ void log_softmax(const Call& c) {
   RILLE_FLOATS(c.out[0].dtype, each_row<T>(c, [&](int64_t r, int64_t n) {
     const T* x = c.in[0].ptr<T>() + r * n;
     T* y = c.out[0].ptr<T>() + r * n;
-    const T m = row_max(x, n), shift = m + vlog(row_exp_sum(x, n, m));
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - shift;
+    const T m = row_max(x, n), shift = vlog(row_exp_sum(x, n, m));
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - m - shift;
   }));
 }
 

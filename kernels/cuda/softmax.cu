@@ -44,13 +44,13 @@ DEVICE void softmax(const T* in, T* out, Long rows, Long n, int packed) {
     const T* row = in + r * n;
     T* y = out + r * n;
     const Scaled<C> all = scan_row(row, n, packed);
-    const C shift = logarithm ? all.largest + log(all.sum) : all.largest, scale = C(1) / all.sum;
+    const C rest = log(all.sum), scale = C(1) / all.sum;
     each_column<pack_of(sizeof(T))>(n, packed, [&](auto count, Long j) {
       constexpr int V = decltype(count)::value;
       C x[V];
       load_wide<T, V>(row + j, x);
 #pragma unroll
-      for (int v = 0; v < V; ++v) x[v] = logarithm ? x[v] - shift : fast_exp(x[v] - shift) * scale;
+      for (int v = 0; v < V; ++v) x[v] = logarithm ? x[v] - all.largest - rest : fast_exp(x[v] - all.largest) * scale;
       store_wide<T, V>(y + j, x);
     });
   });
@@ -83,16 +83,16 @@ DEVICE void softmax_grad(const T* y, const T* g, T* out, Long rows, Long n, int 
   });
 }
 
-// Each row's log-sum-exp and loss; a row that does not count has a loss of 0.
+// Each row's loss, and the two parts of its log-sum-exp: the largest logit, and the logarithm of the sum beside it.
+// A row that does not count has a loss of 0.
 template <class T>
-DEVICE void cross_entropy(const T* in, const void* labels, unsigned label_type, Wide<T>* lse, Wide<T>* losses,
-                          Long rows,
-                          Long n, int packed, Long ignore, double smooth, Fault* fault) {
+DEVICE void cross_entropy(const T* in, const void* labels, unsigned label_type, Wide<T>* parts, Wide<T>* losses,
+                          Long rows, Long n, int packed, Long ignore, double smooth, Fault* fault) {
   typedef Wide<T> C;
   each_row(rows, [&](Long r) {
     const T* row = in + r * n;
     const Scaled<C> all = scan_row(row, n, packed);
-    const C shift = all.largest + log(all.sum);
+    const C rest = log(all.sum);
     C mean = 0;
     if (smooth != 0) {
       for (Long j = threadIdx.x; j < n; j += blockDim.x) mean += widen(row[j]);
@@ -102,9 +102,10 @@ DEVICE void cross_entropy(const T* in, const void* labels, unsigned label_type, 
     const Long label = id_at(labels, label_type, r);
     const bool counts = label != ignore, fits = label >= 0 && label < n;
     if (counts && !fits) report(fault, cross_entropy_label, label, n, r);
-    lse[r] = shift;
+    parts[2 * r] = all.largest;
+    parts[2 * r + 1] = rest;
     const C x = fits ? widen(row[label]) : C(0);
-    losses[r] = counts && fits ? (shift - x) + C(smooth) * (x - mean) : C(0);
+    losses[r] = counts && fits ? (all.largest - x) + rest + C(smooth) * (x - mean) : C(0);
   });
 }
 
@@ -125,19 +126,20 @@ DEVICE void cross_entropy_mean(const C* losses, const void* labels, unsigned lab
 
 template <class T>
 DEVICE void cross_entropy_grad(const Wide<T>* gradient, const T* in, const void* labels, unsigned label_type,
-                               const Wide<T>* lse, T* out, Long rows, Long n, int packed, Long ignore, double smooth,
+                               const Wide<T>* parts, T* out, Long rows, Long n, int packed, Long ignore, double smooth,
                                const unsigned long long* counted) {
   typedef Wide<T> C;
-  const C g = *gradient / C(*counted), every = C(smooth) / C(n), rest = C(1) - C(smooth);
+  const C g = *gradient / C(*counted), every = C(smooth) / C(n), hit = C(1) - C(smooth);
   each_row(rows, [&](Long r) {
     const Long label = id_at(labels, label_type, r);
-    const C factor = label == ignore ? C(0) : g, shift = lse[r];
+    const C factor = label == ignore ? C(0) : g, largest = parts[2 * r], rest = parts[2 * r + 1];
     each_column<pack_of(sizeof(T))>(n, packed, [&](auto count, Long j) {
       constexpr int V = decltype(count)::value;
       C x[V];
       load_wide<T, V>(in + r * n + j, x);
 #pragma unroll
-      for (int v = 0; v < V; ++v) x[v] = (fast_exp(x[v] - shift) - every - (j + v == label ? rest : C(0))) * factor;
+      for (int v = 0; v < V; ++v)
+        x[v] = (fast_exp(x[v] - largest - rest) - every - (j + v == label ? hit : C(0))) * factor;
       store_wide<T, V>(out + r * n + j, x);
     });
   });
@@ -156,14 +158,14 @@ DEVICE void cross_entropy_grad(const Wide<T>* gradient, const T* in, const void*
   ENTRY(log_softmax_grad_##name, 512, const T* y, const T* g, T* out, Long rows, Long n, int packed) {          \
     softmax_grad<T, true>(y, g, out, rows, n, packed);                                                           \
   }                                                                                                              \
-  ENTRY(cross_entropy_##name, 512, const T* in, const void* labels, unsigned label_type, Wide<T>* lse,          \
+  ENTRY(cross_entropy_##name, 512, const T* in, const void* labels, unsigned label_type, Wide<T>* parts,        \
         Wide<T>* losses, Long rows, Long n, int packed, Long ignore, double smooth, Fault* fault) {              \
-    cross_entropy<T>(in, labels, label_type, lse, losses, rows, n, packed, ignore, smooth, fault);               \
+    cross_entropy<T>(in, labels, label_type, parts, losses, rows, n, packed, ignore, smooth, fault);               \
   }                                                                                                              \
   ENTRY(cross_entropy_grad_##name, 512, const Wide<T>* g, const T* in, const void* labels, unsigned label_type, \
-        const Wide<T>* lse, T* out, Long rows, Long n, int packed, Long ignore, double smooth,                   \
+        const Wide<T>* parts, T* out, Long rows, Long n, int packed, Long ignore, double smooth,                   \
         const unsigned long long* counted) {                                                                     \
-    cross_entropy_grad<T>(g, in, labels, label_type, lse, out, rows, n, packed, ignore, smooth, counted);        \
+    cross_entropy_grad<T>(g, in, labels, label_type, parts, out, rows, n, packed, ignore, smooth, counted);        \
   }
 FOR_FLOATS(SOFTMAX, softmax)
 ENTRY(cross_entropy_mean_f32, 1024, const float* losses, const void* labels, unsigned label_type, Long rows,

@@ -234,6 +234,7 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
   attrs.i[0] = ignore_index;
   attrs.f[0] = label_smoothing;
   const DType wide = stats_type(x.dtype());
+  rows.push(2);                                   // the parts of its log-sum-exp
   RILLE_TRY(auto out, apply(OpId::cross_entropy, attrs, {x, y}, {{wide, {}}, {wide, rows}}));
   return std::move(out[0]);
 }

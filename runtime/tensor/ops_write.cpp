@@ -54,9 +54,17 @@ Result<void> may_update(const char* op, const Tensor& a) {
              "write to its clone(), or before it is expanded");
 }
 
-// `b` as `a` takes it: expanded to its shape, and not changed by the writing.
+// `b` as `a` takes it: expanded to its shape, and not changed by the writing. Memory has no history, so what `b` was
+// computed from would get no gradient by it.
 Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need(op, b));
+  if (a.graph().grad_enabled() && b.requires_grad() && is_floating(a.dtype())) {
+    return make_error(ErrorKind::state,
+                      fmt::format("{}: a value that requires grad, {}, is written into {}, which keeps no history", op,
+                                  to_string(b.shape()), to_string(a.shape())),
+                      "its gradient would be lost: use the form that makes a new tensor (a + b, rille.cat, t:scatter); "
+                      "or, if none is wanted, write value:detach(), or inside no_grad");
+  }
   RILLE_TRY(const auto shape, broadcast(op, a.shape(), b.shape()));
   if (!(shape == a.shape())) {
     return bad(fmt::format("{}: {} into {}: it would have to grow", op, to_string(b.shape()), to_string(a.shape())));

@@ -230,6 +230,21 @@ tap.test("optimisers", function()
   tap.equal(times, 1)
 end)
 
+tap.test("a value with history, written into memory", function()
+  local w, into = dev:tensor({ 3, 4 }, { requires_grad = true }), dev:ones { 2 }
+  for _, verb in ipairs { "copy_", "add_", "mul_" } do
+    refused("state", verb .. ": a value that requires grad, [2], is written into [2]", "value:detach()",
+      function() into[verb](into, w * 2) end)
+  end
+  refused("state", "a value that requires grad, [1], is written into [1]", "value:detach()",
+    function() into[{ { 1, 1 } }] = w[{ { 1, 1 } }] end)
+  tap.equal(into:totable(), { 1, 1 })
+  into:add_((w * 2):detach())
+  rille.no_grad(function() into:mul_(w) end)
+  dev:zeros({ 2 }, { dtype = "i64" }):copy_(w)               -- whole numbers have no gradient
+  tap.equal(into:totable(), { 21, 36 })
+end)
+
 tap.test("layers", function()
   local layer = rille.nn.linear(3, 2)
   refused("invalid", "expected a tensor, got nil", "with a tensor x", function() return layer() end)

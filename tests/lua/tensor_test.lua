@@ -231,6 +231,26 @@ tap.test("losses", function()
   tap.raises("invalid", "'average'", function() return x:mse_loss(y, "average") end)
 end)
 
+tap.test("losses of large logits keep their digits", function()
+  local two = math.log(2)
+  for _, size in ipairs { 1e5, 1e7 } do                     -- whose next number in f32 is 0.008 and 1 away
+    local x = dev:full({ 2, 2 }, { value = size })
+    x:requires_grad_()
+    local labels = dev:tensor({ 0, 1 }, { dtype = "i64" })
+    local loss = x:cross_entropy(labels)
+    tap.ok(math.abs(loss:item() - two) < 1e-6, tostring(loss:item()))
+    loss:backward()
+    for _, row in ipairs(x.grad:totable()) do
+      for _, slope in ipairs(row) do tap.ok(math.abs(math.abs(slope) - 0.25) < 1e-6, tostring(slope)) end
+    end
+    for _, dim in ipairs { 1, 2 } do                        -- along columns, and along rows
+      for _, row in ipairs(x:detach():log_softmax(dim):totable()) do
+        for _, one in ipairs(row) do tap.ok(math.abs(one + two) < 1e-6, tostring(one)) end
+      end
+    end
+  end
+end)
+
 tap.test("Fourier transforms", function()
   local x = dev:tensor { 1, 0, 0, 0 }
   tap.equal(x:rfft():totable(), { { 1, 0 }, { 1, 0 }, { 1, 0 } })
