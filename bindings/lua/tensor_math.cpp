@@ -130,11 +130,13 @@ Result<int> masked_fill(lua_State* L) {  // x:masked_fill(mask, value)
   return give(L, tensor::masked_fill(x, mask, check_number(L, 3, "masked_fill's value")));
 }
 
-// A tensor, or a number as one of the other's type, on the condition's device.
+// A tensor, or a number as one of the other's type if that can hold it, on the condition's device.
 Result<Tensor> operand(lua_State* L, const Tensor& condition, int index, int other) {
   if (lua_type(L, index) != LUA_TNUMBER) return check_tensor(L, index, "where");
-  Tensor* t = test_tensor(L, other);
-  return tensor::full(condition.graph(), {}, lua_tonumber(L, index), t && *t ? t->dtype() : DType::f32);
+  const double number = lua_tonumber(L, index);
+  const Tensor* t = test_tensor(L, other);
+  return tensor::full(condition.graph(), {}, number,
+                      t && *t ? tensor::beside_number(t->dtype(), number) : DType::f32);
 }
 
 Result<int> where(lua_State* L) {  // condition:where(a, b)
@@ -152,17 +154,34 @@ Result<int> myself(lua_State* L, Result<void> done) {
   return 1;
 }
 
+Result<int> add_number(lua_State* L, const char* verb, Tensor& a, double n) {
+  if (!is_floating(a.dtype()) && n != std::trunc(n))
+    raise_invalid(L, fmt::format("{}: {} to {}: the result is not a whole number ({})", verb, n, name_of(a.dtype()),
+                                 script_position(L)), "cast it: x:to(\"f32\"), or take a whole number");
+  RILLE_TRY(const Tensor number, tensor::full(a.graph(), {}, n, a.dtype()));
+  return myself(L, tensor::add_(a, number, 1));
+}
+
 Result<int> add_in_place(lua_State* L) {
   Tensor& a = check_tensor(L, 1, "add_");
   tensor_state(L);
   double alpha = lua_isnoneornil(L, 3) ? 1 : check_number(L, 3, "add_'s factor");
   if (lua_type(L, 2) != LUA_TNUMBER) return myself(L, tensor::add_(a, check_tensor(L, 2, "add_"), alpha));
-  const double n = lua_tonumber(L, 2) * alpha;
-  if (!is_floating(a.dtype()) && n != std::trunc(n))
-    raise_invalid(L, fmt::format("add_: {} to {}: the result is not a whole number ({})", n, name_of(a.dtype()),
-                                 script_position(L)), "cast it: x:to(\"f32\"), or add a whole number");
-  RILLE_TRY(const Tensor number, tensor::full(a.graph(), {}, n, a.dtype()));
-  return myself(L, tensor::add_(a, number, 1));
+  return add_number(L, "add_", a, lua_tonumber(L, 2) * alpha);
+}
+
+Result<int> sub_in_place(lua_State* L) {
+  Tensor& a = check_tensor(L, 1, "sub_");
+  tensor_state(L);
+  if (lua_type(L, 2) != LUA_TNUMBER) return myself(L, tensor::sub_(a, check_tensor(L, 2, "sub_")));
+  return add_number(L, "sub_", a, -lua_tonumber(L, 2));
+}
+
+Result<int> div_in_place(lua_State* L) {
+  Tensor& a = check_tensor(L, 1, "div_");
+  tensor_state(L);
+  if (lua_type(L, 2) == LUA_TNUMBER) return myself(L, tensor::div_(a, lua_tonumber(L, 2)));
+  return myself(L, tensor::div_(a, check_tensor(L, 2, "div_")));
 }
 
 Result<int> mul_in_place(lua_State* L) {
@@ -263,6 +282,8 @@ std::vector<Function> math_methods() {
           {"masked_fill", bind<masked_fill>},
           {"where", bind<where>},
           {"add_", bind<add_in_place>},
+          {"sub_", bind<sub_in_place>},
+          {"div_", bind<div_in_place>},
           {"mul_", bind<mul_in_place>},
           {"copy_", bind<copy_in_place>},
           {"fill_", bind<fill_in_place>},

@@ -86,7 +86,8 @@ Result<int> nll_loss(lua_State* L) {  // log_probabilities:nll_loss(labels, {ign
 }
 
 struct Loss { const char* name; Result<Tensor> (*fn)(const Tensor&, const Tensor&, tensor::Reduce); };
-constexpr Loss mse_{"mse_loss", tensor::mse_loss},
+constexpr Loss mse_{"mse_loss", tensor::mse_loss}, l1_{"l1_loss", tensor::l1_loss},
+    smooth_l1_{"smooth_l1_loss", tensor::smooth_l1_loss},
     bce_{"binary_cross_entropy_with_logits", tensor::binary_cross_entropy_with_logits};
 
 template <const Loss& F>
@@ -106,7 +107,9 @@ Result<int> loss(lua_State* L) {  // x:mse_loss(target, "mean")
 
 std::vector<Function> network_methods() {
   return {{"einsum", bind<einsum>}, {"rms_norm", bind<rms_norm>}, {"rope", bind<rope>}, {"nll_loss", bind<nll_loss>},
-          {"mse_loss", bind<loss<mse_>>}, {"binary_cross_entropy_with_logits", bind<loss<bce_>>},
+          {"mse_loss", bind<loss<mse_>>}, {"l1_loss", bind<loss<l1_>>},
+          {"smooth_l1_loss", bind<loss<smooth_l1_>>},
+          {"binary_cross_entropy_with_logits", bind<loss<bce_>>},
           {"matmul", bind<matmul>}, {"linear", bind<linear>}, {"layer_norm", bind<layer_norm>},
           {"embedding", bind<embedding>}, {"cross_entropy", bind<cross_entropy>},
           {"scaled_dot_product_attention", bind<attention>}};

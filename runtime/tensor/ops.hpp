@@ -123,6 +123,8 @@ Result<Tensor> logical_and(const Tensor& a, const Tensor& b);
 Result<Tensor> logical_or(const Tensor& a, const Tensor& b);
 Result<Tensor> logical_xor(const Tensor& a, const Tensor& b);
 Result<Tensor> logical_not(const Tensor& a);
+// Of a tensor of `dtype` and a plain number: `dtype` where it can hold the number, else i64, or f32 for fractions.
+DType beside_number(DType dtype, double number);
 Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b);  // condition is bool
 Result<Tensor> masked_fill(const Tensor& a, const Tensor& mask, double value);   // value where mask is true
 Result<Tensor> cast(const Tensor& a, DType dtype);         // the same handle when it already has it
@@ -260,6 +262,9 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
 Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, std::int64_t ignore_index = -100);
 enum class Reduce { mean, sum, none };
 Result<Tensor> mse_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
+Result<Tensor> l1_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);          // |a - target|
+// Half the square up to a distance of 1, from there on the distance less a half (Girshick 2015).
+Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 // probabilities [.., c] (need not sum to one) -> one draw per row, i64 [..]. No gradient.
 Result<Tensor> multinomial(const Tensor& probabilities);
@@ -280,8 +285,11 @@ Result<Tensor> irfft2(const Tensor& a, std::int64_t n = 0);
 // -- in place: writes `a`'s memory after every earlier reader; returns nothing, `a` is the result.
 // state: `a` is a leaf that requires grad, or the result of a recorded operation, while gradients are recorded.
 Result<void> add_(Tensor& a, const Tensor& b, double alpha = 1);   // a += alpha * b
+Result<void> sub_(Tensor& a, const Tensor& b);
 Result<void> mul_(Tensor& a, const Tensor& b);
 Result<void> mul_(Tensor& a, double b);
+Result<void> div_(Tensor& a, const Tensor& b);                    // floating types only, as the next
+Result<void> div_(Tensor& a, double b);
 Result<void> copy_(Tensor& a, const Tensor& b);                    // casts and broadcasts
 Result<void> fill_(Tensor& a, double value);
 Result<void> zero_(Tensor& a);

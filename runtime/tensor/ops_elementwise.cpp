@@ -34,13 +34,7 @@ Result<Tensor> binary(OpId id, Types types, const Tensor& a, const Tensor& b) {
 Result<Tensor> with_number(OpId id, Types types, const Tensor& a, double number, bool left = false) {
   const auto* op = op_of(id).name;
   RILLE_CHECK(need(op, a));
-  const bool fractional = number != std::trunc(number) || std::fabs(number) > 9e15;
-  DType dtype = arithmetic(a.dtype(), types);
-  if (fractional && !is_floating(dtype)) dtype = DType::f32;
-  const bool fits = dtype == DType::u8   ? number >= 0 && number <= 255
-                    : dtype == DType::i8 ? number >= -128 && number <= 127
-                                         : dtype != DType::boolean;
-  if (!fits) dtype = DType::i64;
+  const DType dtype = beside_number(arithmetic(a.dtype(), types), number);
   RILLE_TRY(const auto x, meet(op, a, dtype, a.shape()));
   kernels::Attrs attrs;
   attrs.f[0] = number;
@@ -229,6 +223,16 @@ Result<Tensor> isfinite(const Tensor& a) {
   if (!is_floating(a.dtype())) return eq(a, a);
   RILLE_TRY(const auto size, abs(a));
   return lt(size, HUGE_VAL);
+}
+
+DType beside_number(DType dtype, double number) {
+  if (is_floating(dtype)) return dtype;
+  if (number != std::trunc(number) || !(number >= -0x1p63 && number < 0x1p63)) return DType::f32;
+  const bool fits = dtype == DType::u8    ? number >= 0 && number <= 255
+                    : dtype == DType::i8  ? number >= -128 && number <= 127
+                    : dtype == DType::i32 ? number >= -0x1p31 && number < 0x1p31
+                                          : dtype == DType::i64;
+  return fits ? dtype : DType::i64;
 }
 
 Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b) {

@@ -30,6 +30,27 @@ Result<Tensor> mse_loss(const Tensor& a, const Tensor& target, Reduce how) {
   return reduced(losses, how);
 }
 
+Result<Tensor> l1_loss(const Tensor& a, const Tensor& target, Reduce how) {
+  RILLE_CHECK(need_pair("l1_loss", a, target));
+  RILLE_TRY(const auto x, wide(a));
+  RILLE_TRY(const auto away, sub(x, target));
+  RILLE_TRY(const auto losses, abs(away));
+  return reduced(losses, how);
+}
+
+// With d = |x - y| and m = min(d, 1): m (d - m / 2) is d d / 2 below 1 and d - 1 / 2 above.
+Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how) {
+  RILLE_CHECK(need_pair("smooth_l1_loss", a, target));
+  RILLE_TRY(const auto x, wide(a));
+  RILLE_TRY(const auto away, sub(x, target));
+  RILLE_TRY(const auto distance, abs(away));
+  RILLE_TRY(const auto near, clamp(distance, std::nullopt, 1.0));
+  RILLE_TRY(const auto half, mul(near, 0.5));
+  RILLE_TRY(const auto rest, sub(distance, half));
+  RILLE_TRY(const auto losses, mul(near, rest));
+  return reduced(losses, how);
+}
+
 // log(1 + e^x) - x y, which overflows nowhere.
 Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how) {
   RILLE_CHECK(need_pair("binary_cross_entropy_with_logits", a, target));

@@ -54,6 +54,14 @@ Result<void> may_update(const char* op, const Tensor& a) {
              "write to its clone(), or before it is expanded");
 }
 
+// What is added or multiplied: fractions into whole numbers would be cut off in silence.
+Result<void> may_join(const char* op, const Tensor& a, DType with) {
+  if (is_floating(a.dtype()) || !is_floating(with)) return success();
+  return bad(fmt::format("{}: {} into {}{}: fractions would be cut off", op, name_of(with), name_of(a.dtype()),
+                         to_string(a.shape())),
+             fmt::format("cast one: u:to(\"{}\"), or the form that makes a new tensor", name_of(a.dtype())));
+}
+
 // `b` as `a` takes it: expanded to its shape, and not changed by the writing. Memory has no history, so what `b` was
 // computed from would get no gradient by it.
 Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
@@ -73,20 +81,36 @@ Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
   return unharmed(a, wide);
 }
 
-}  // namespace
-
-Result<void> add_(Tensor& a, const Tensor& b, double alpha) {
-  RILLE_CHECK(may_update("add_", a));
-  RILLE_TRY(const auto wide, fitted("add_", a, b));
+Result<void> add_to(const char* op, Tensor& a, const Tensor& b, double alpha) {
+  RILLE_CHECK(may_update(op, a));
+  RILLE_TRY(const auto wide, fitted(op, a, b));
+  RILLE_CHECK(may_join(op, a, alpha == std::trunc(alpha) ? b.dtype() : DType::f64));
   RILLE_TRY(const auto x, cast(wide, a.dtype()));
   kernels::Attrs attrs;
   attrs.f[0] = alpha;
   return record(a.graph(), OpId::axpy, attrs, {x}, {a.detach()}, true);
 }
 
+// As the form that makes a new tensor divides: not by the reciprocal, whose bits differ.
+template <class Divisor>
+Result<void> divide(Tensor& a, const Divisor& by) {
+  if (!is_floating(a.dtype()))
+    return bad(fmt::format("div_: {}{}: fractions would be cut off", name_of(a.dtype()), to_string(a.shape())),
+               "x:floor_divide(y), or x / y, which makes a new tensor");
+  RILLE_TRY(const auto quotient, div(a.detach(), by));
+  RILLE_TRY(const auto x, cast(quotient, a.dtype()));
+  return record(a.graph(), OpId::copy, {}, {x}, {a.detach()}, true);
+}
+
+}  // namespace
+
+Result<void> add_(Tensor& a, const Tensor& b, double alpha) { return add_to("add_", a, b, alpha); }
+Result<void> sub_(Tensor& a, const Tensor& b) { return add_to("sub_", a, b, -1); }
+
 Result<void> mul_(Tensor& a, const Tensor& b) {
   RILLE_CHECK(may_update("mul_", a));
   RILLE_TRY(const auto wide, fitted("mul_", a, b));
+  RILLE_CHECK(may_join("mul_", a, b.dtype()));
   RILLE_TRY(const auto x, cast(wide, a.dtype()));
   return record(a.graph(), OpId::scale, {}, {x}, {a.detach()}, true);
 }
@@ -99,6 +123,17 @@ Result<void> mul_(Tensor& a, double b) {
   kernels::Attrs attrs;
   attrs.f[0] = b;
   return record(a.graph(), OpId::scale, attrs, {}, {a.detach()}, true);
+}
+
+Result<void> div_(Tensor& a, const Tensor& b) {
+  RILLE_CHECK(may_update("div_", a));
+  RILLE_TRY(const auto x, fitted("div_", a, b));
+  return divide(a, x);
+}
+
+Result<void> div_(Tensor& a, double b) {
+  RILLE_CHECK(may_update("div_", a));
+  return divide(a, b);
 }
 
 Result<void> copy_(Tensor& a, const Tensor& b) {

@@ -25,13 +25,29 @@ function Tensor:detach() end
 ---@error invalid an expanded tensor, of which several elements are the same memory
 function Tensor:add_(b, alpha) end
 
+--- Subtracts b, in place.
+---@param b Tensor|number what to subtract
+---@return Tensor itself
+---@mark ephemeral
+---@error state gradients are being recorded for what would be overwritten, or for b
+---@error invalid an expanded tensor, of which several elements are the same memory; fractions from whole numbers
+function Tensor:sub_(b) end
+
 --- Multiplies it, in place.
 ---@param b Tensor|number the factor
 ---@return Tensor itself
 ---@mark ephemeral
----@error state gradients are being recorded for what would be overwritten
----@error invalid an expanded tensor, of which several elements are the same memory
+---@error state gradients are being recorded for what would be overwritten, or for b
+---@error invalid an expanded tensor, of which several elements are the same memory; fractions into whole numbers
 function Tensor:mul_(b) end
+
+--- Divides it, in place: of a floating type.
+---@param b Tensor|number the divisor
+---@return Tensor itself
+---@mark ephemeral
+---@error state gradients are being recorded for what would be overwritten, or for b
+---@error invalid whole numbers; an expanded tensor, of which several elements are the same memory
+function Tensor:div_(b) end
 
 --- Overwrites it; casts and broadcasts.
 ---@param b Tensor the values

@@ -97,6 +97,22 @@ function Tensor:nll_loss(labels, options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:mse_loss(target, how) end
 
+--- The absolute difference.
+---@param target Tensor of the same shape
+---@param how? string "mean" (the default), "sum" or "none"
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:l1_loss(target, how) end
+
+--- Half the squared difference where it is less than 1, the difference less a half elsewhere (Girshick 2015).
+---@param target Tensor of the same shape
+---@param how? string "mean" (the default), "sum" or "none"
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:smooth_l1_loss(target, how) end
+
 --- -log p(target) under sigmoid of these logits.
 ---@param target Tensor of the same shape, from 0 to 1
 ---@param how? string "mean" (the default), "sum" or "none"

@@ -230,6 +230,17 @@ tap.test("optimisers", function()
   tap.equal(times, 1)
 end)
 
+tap.test("fractions into whole numbers", function()
+  local whole, parts = dev:ones({ 2 }, { dtype = "u8" }), dev:tensor { 1.7, -3 }
+  for _, verb in ipairs { "add_", "sub_", "mul_" } do
+    refused("invalid", verb .. ": f32 into u8[2]: fractions would be cut off", 'u:to("u8")',
+      function() whole[verb](whole, parts) end)
+  end
+  refused("invalid", "div_: u8[2]: fractions would be cut off", "floor_divide", function() whole:div_(2) end)
+  refused("invalid", "sub_: -0.5 to u8: the result is not a whole number", "", function() whole:sub_(0.5) end)
+  tap.equal(whole:totable(), { 1, 1 })
+end)
+
 tap.test("a value with history, written into memory", function()
   local w, into = dev:tensor({ 3, 4 }, { requires_grad = true }), dev:ones { 2 }
   for _, verb in ipairs { "copy_", "add_", "mul_" } do

@@ -222,6 +222,8 @@ tap.test("losses", function()
   local x, y = dev:tensor { 0, 2 }, dev:tensor { 1, 0 }
   tap.equal(x:mse_loss(y):item(), 2.5)
   tap.equal(x:mse_loss(y, "none"):totable(), { 1, 4 })
+  tap.equal(x:l1_loss(y, "none"):totable(), { 1, 2 })
+  tap.equal(x:smooth_l1_loss(y, "sum"):item(), 2)
   tap.ok(math.abs(x:binary_cross_entropy_with_logits(y, "sum"):item() - 2.8200753) < 1e-5)
   local logits = dev:randn { 3, 4 }
   local labels = dev:tensor({ 1, 0, -100 }, { dtype = "i64" })
@@ -229,6 +231,29 @@ tap.test("losses", function()
   tap.ok(math.abs(a - b) < 1e-5)
   tap.ok(logits:cross_entropy(labels, { label_smoothing = 0.1 }):item() ~= a)
   tap.raises("invalid", "'average'", function() return x:mse_loss(y, "average") end)
+end)
+
+tap.test("a plain number beside whole numbers", function()
+  local i, yes = dev:tensor({ 1, 2 }, { dtype = "i32" }), dev:tensor { true, false }
+  tap.equal(yes:where(i, 0.5):totable(), { 1, 0.5 })
+  tap.equal(yes:where(-0.5, i):totable(), { -0.5, 2 })
+  tap.equal(yes:where(i, 1e10):totable(), { 1, 1e10 })
+  tap.equal(yes:where(dev:tensor({ 7, 7 }, { dtype = "u8" }), -1):totable(), { 7, -1 })
+  tap.equal((i + 1e10):totable(), { 1e10 + 1, 1e10 + 2 })
+  local large = dev:tensor({ 2 ^ 60 }, { dtype = "i64" })
+  for _, made in ipairs { large - 2 ^ 53, large + 2 ^ 54, large:mul(4) } do tap.equal(made.dtype, "i64") end
+  tap.equal((large - 2 ^ 59):item(), 2 ^ 59)
+  tap.equal((i + 1e300).dtype, "f32")
+end)
+
+tap.test("sub_ and div_", function()
+  local x = dev:tensor { 1, 2, 3 }
+  local same = x:sub_(1):div_(3):sub_(dev:tensor { 0, 0, 1 }):div_(dev:tensor { 1, 4, 7 })
+  tap.equal(same, x)
+  local plain = (((dev:tensor { 1, 2, 3 } - 1) / 3) - dev:tensor { 0, 0, 1 }) / dev:tensor { 1, 4, 7 }
+  tap.equal(x:totable(), plain:totable())
+  tap.equal(dev:tensor({ 5, 6 }, { dtype = "u8" }):sub_(1):totable(), { 4, 5 })
+  tap.equal(dev:tensor({ 1, 2 }, { dtype = "bf16" }):div_(2).dtype, "bf16")
 end)
 
 tap.test("losses of large logits keep their digits", function()

@@ -29,11 +29,13 @@ std::size_t size_of(int type) {
   return sizes[type];
 }
 
-// One call of all ranks, or of two.
+// One call of all ranks, or of two. What is given, and who has come, belong to the driver's lock.
 struct Meeting {
+  Meeting(int world, int ranks) : given(std::size_t(world)), wanted(ranks) {}
   std::vector<std::string> given;        // by rank
-  int come = 0, wanted = 0;
-  bool ended = false;                    // somebody aborted
+  int come = 0;
+  const int wanted;
+  std::atomic<bool> ended{false};        // somebody aborted
 };
 
 struct Group {
@@ -113,11 +115,9 @@ int give(Comm& comm, const Call& c, void* stream) {
   {
     const std::lock_guard lock(g.mutex);
     auto& found = g.meetings[meeting_name(comm, c)];
-    if (!found) found = std::make_shared<Meeting>();
+    if (!found) found = std::make_shared<Meeting>(world, c.kind < 4 ? world : 2);
     m = found;
-    m->given.resize(std::size_t(world));
-    m->wanted = c.kind < 4 ? world : 2;
-    m->ended = m->ended || g.ended;
+    if (g.ended) m->ended = true;
   }
   const std::size_t length = c.count * size_of(c.type) * std::size_t(c.kind == 3 ? world : 1);
   // All of it happens under the driver's lock.

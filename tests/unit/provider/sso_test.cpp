@@ -67,6 +67,11 @@ struct SignIn {
   static void refuse(Wire& w) {
     w.answer(400, R"({"error": "invalid_grant"})", "x-amzn-ErrorType: InvalidGrantException\r\n");
   }
+  // The server's threads write them.
+  std::vector<std::string> seen(const std::vector<std::string>& list) {
+    const std::lock_guard lock(mutex);
+    return list;
+  }
   void answer(const Request& r, Wire& w) {
     const std::lock_guard lock(mutex);
     if (r.target == "/token") {
@@ -98,7 +103,7 @@ TEST_CASE_METHOD(SignIn, "a renewal is written back, for the next who renews") {
   const auto found = get();
   if (!found) FAIL(found.error().message);
   CHECK(found->keys.id == "i");
-  CHECK(bearers == Strings{"new"});
+  CHECK(seen(bearers) == Strings{"new"});
   CHECK(kept().text("accessToken") == "new");
   CHECK(kept().text("refreshToken") == "refresh-2");
   CHECK(kept().text("clientSecret") == "s");
@@ -111,7 +116,7 @@ TEST_CASE_METHOD(SignIn, "what another program has written meanwhile is newer, a
   };
   const auto found = get();
   if (!found) FAIL(found.error().message);
-  CHECK(bearers == Strings{"new"});
+  CHECK(seen(bearers) == Strings{"new"});
   CHECK(kept().text("accessToken") == "of another");
   CHECK(kept().text("refreshToken") == "refresh-9");
 }
@@ -130,8 +135,8 @@ TEST_CASE_METHOD(SignIn, "two that renew at once: one refresh token serves one o
   const auto found = run_blocking(*loop, together(*loop, std::move(both), 0, {}));
   for (const auto& one : found)
     if (!one) FAIL(one.error().message);
-  CHECK(renewals == Strings{"refresh-1", "refresh-1"});
-  CHECK(bearers == Strings{"new", "new"});
+  CHECK(seen(renewals) == Strings{"refresh-1", "refresh-1"});
+  CHECK(seen(bearers) == Strings{"new", "new"});
   CHECK(kept().text("refreshToken") == "refresh-2");
 }
 
@@ -151,7 +156,7 @@ TEST_CASE_METHOD(SignIn, "a renewal whose answer was lost has perhaps used its t
     write("old", "refresh-1", soon);
     const auto found = get();
     if (!found) FAIL(found.error().message);
-    CHECK(bearers == Strings{"old"});
+    CHECK(seen(bearers) == Strings{"old"});
   }
   SECTION("another program has had more luck: its token serves") {
     renew = [this](const std::string&, Wire& w) {
@@ -160,8 +165,8 @@ TEST_CASE_METHOD(SignIn, "a renewal whose answer was lost has perhaps used its t
     };
     const auto found = get();
     if (!found) FAIL(found.error().message);
-    CHECK(bearers == Strings{"of another"});
+    CHECK(seen(bearers) == Strings{"of another"});
   }
-  CHECK(renewals == Strings{"refresh-1"});
+  CHECK(seen(renewals) == Strings{"refresh-1"});
   if (kept().text("accessToken") != "of another") CHECK(kept().text("accessToken") == "old");
 }

@@ -160,6 +160,13 @@ std::vector<Operation> attention_and_losses() {
                loss_of([](double x, double y) { return (x - y) * (x - y); }, true)});
   r.push_back({"mse_loss, summed", two, [](auto& t) { return mse_loss(t[0], t[1], Reduce::sum); },
                loss_of([](double x, double y) { return (x - y) * (x - y); }, false)});
+  r.push_back({"l1_loss", two, [](auto& t) { return l1_loss(t[0], t[1]); },
+               loss_of([](double x, double y) { return std::fabs(x - y); }, true)});
+  r.push_back({"smooth_l1_loss", two, [](auto& t) { return smooth_l1_loss(t[0], t[1]); },
+               loss_of([](double x, double y) {
+                 const double d = std::fabs(x - y);
+                 return d < 1 ? d * d / 2 : d - 0.5;
+               }, true)});
   r.push_back({"binary_cross_entropy_with_logits", two,
                [](auto& t) { return binary_cross_entropy_with_logits(t[0], t[1]); },
                loss_of([](double x, double y) { return std::log1p(std::exp(x)) - x * y; }, true)});
