@@ -3,16 +3,19 @@
 ---@class rille.tools.describe
 local M = {}
 
-local function wrap(out, indent, text)
-  local line = indent
+local columns = 80
+
+-- `first`: what the first line begins with instead of the indent.
+local function wrap(out, indent, text, first)
+  local line, empty = first or indent, true
   for word in text:gmatch("%S+") do
-    if #line + #word > 98 and line:find("%S") then
+    if not empty and #line + 1 + #word >= columns then
       out[#out + 1] = line
-      line = indent
+      line, empty = indent, true
     end
-    line = line == indent and indent .. word or line .. " " .. word
+    line, empty = empty and line .. word or line .. " " .. word, false
   end
-  if line:find("%S") then out[#out + 1] = line end
+  if line:find("%S") then out[#out + 1] = (line:gsub("%s+$", "")) end
 end
 
 local function paragraphs(out, text)
@@ -31,9 +34,22 @@ local function named(out, title, list)
   out[#out + 1] = "  " .. title
   for _, item in ipairs(list) do
     local name = item.name .. (item.optional and "?" or "")
-    wrap(out, "    ", name .. (" "):rep(width - #name) .. "  " .. item.type .. "  " .. item.text)
+    wrap(out, (" "):rep(6 + width), item.text, "    " .. name .. (" "):rep(width - #name) .. "  " .. item.type .. "  ")
   end
   out[#out + 1] = ""
+end
+
+-- Where the fields of an options table are told.
+local function tables(out, index, list)
+  local told = false
+  for _, item in ipairs(list) do
+    local entry = index.entries[(item.type:gsub("%?$", ""))]
+    if entry and entry.kind ~= "function" and #(entry.fields or {}) > 0 and not item.type:find("^%u%w*$") then
+      out[#out + 1] = "  the fields of " .. item.name .. ": ?" .. entry.name
+      told = true
+    end
+  end
+  if told then out[#out + 1] = "" end
 end
 
 local function errors(out, list)
@@ -84,6 +100,7 @@ function M.describe(index, name)
     out[1] = entry.signature .. "  -- " .. (entry.mark or "unmarked")
     paragraphs(out, entry.text)
     named(out, "parameters", entry.params)
+    tables(out, index, entry.params)
     for _, r in ipairs(entry.returns) do wrap(out, "  ", "returns " .. r.type .. "  " .. r.text) end
     if #entry.returns > 0 then out[#out + 1] = "" end
     errors(out, entry.errors)

@@ -119,6 +119,38 @@ local box = describe.describe(index, "Box") or ""
 check("help lists members", box:find("Box:open\n      Opens the box.", 1, true) ~= nil, true)
 check("help knows short names", describe.describe(index, "open"), text)
 check("help of nothing", describe.describe(index, "shut"), nil)
+local wide = describe.describe(index_of [==[
+--- M.
+local M = {}
+---@class m.Options
+---@field lid? string how it is closed: with a key, with a nail, with a rope, with another box on top, or not at all
+---@field colour string which
+
+--- Packs.
+---@param options? m.Options how
+---@param box Box which
+---@mark durable
+function M.pack(options, box) end
+return M
+]==], "m.Options") or ""
+local longest = 0
+for line in wide:gmatch("[^\n]+") do longest = math.max(longest, #line) end
+check("help keeps to 80 columns", longest > 60 and longest <= 80, true)
+check("help aligns names and what goes on", wide:find("    lid?    string  how it", 1, true) ~= nil and
+  wide:find("\n            with", 1, true) ~= nil, true)
+local pack = describe.describe(index_of [==[
+--- M.
+local M = {}
+---@class m.Options
+---@field lid? string how it is closed
+
+--- Packs.
+---@param options? m.Options how
+---@mark durable
+function M.pack(options) end
+return M
+]==], "pack") or ""
+check("help says where options are told", pack:find("the fields of options: ?m.Options", 1, true) ~= nil, true)
 
 print(("luacats: %d checks, %d failures"):format(checks, failures))
 os.exit(failures == 0 and 0 or 1)
