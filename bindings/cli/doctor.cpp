@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "bindings/cli/doctor.hpp"
+#include "bindings/cli/fit.hpp"
 #include "bindings/host/lua.hpp"
 #include "runtime/base/places.hpp"
 #include "runtime/base/units.hpp"
@@ -186,7 +187,7 @@ int doctor_command(App& app) {
                         (c.what == "journal" || c.what == "state folder" || c.what == "oneDNN" ||
                          c.what == "providers"));
   if (app.json) app.terminal.out(Value(checks_value(checks)).to_json_pretty() + "\n");
-  else app.terminal.out(checks_table(checks, "WITHOUT IT"));
+  else app.terminal.out(checks_table(app.terminal, checks, "WITHOUT IT"));
   return broken ? 1 : 0;
 }
 
@@ -197,10 +198,10 @@ Value::Array checks_value(const std::vector<Check>& checks) {
   return out;
 }
 
-std::string checks_table(const std::vector<Check>& checks, const std::string& last) {
+std::string checks_table(const Terminal& terminal, const std::vector<Check>& checks, const std::string& last) {
   std::vector<std::vector<std::string>> rows{{"", "", "FOUND", last}};
   for (const Check& c : checks) rows.push_back({c.what, c.state, c.found.empty() ? "-" : c.found, c.costs});
-  return format_table(rows);
+  return wrap_table(terminal, rows);
 }
 
 }  // namespace rille::cli

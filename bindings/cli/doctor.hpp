@@ -14,7 +14,8 @@ struct Check {
 };
 
 Value::Array checks_value(const std::vector<Check>& checks);
-std::string checks_table(const std::vector<Check>& checks, const std::string& last);  // `last`: head of `costs`
+// `last`: head of `costs`. On a terminal that is too narrow for the table, `costs` stand in a line of their own.
+std::string checks_table(const Terminal& terminal, const std::vector<Check>& checks, const std::string& last);
 
 // doctor_provider.cpp. One that the settings do not name is made with none. invalid: nobody has heard of it.
 Result<std::unique_ptr<provider::Provider>> provider_by_name(App& app, const std::string& name);

@@ -186,7 +186,8 @@ int doctor_provider_command(App& app, const std::string& name, bool with_policy)
     for (const Check& c : checks) broken = broken || c.state == "missing";
     of_one.set("checks", checks_value(checks));
     json.push_back(std::move(of_one));
-    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", one->name(), checks_table(checks, "WHAT TO DO"));
+    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", one->name(),
+                        checks_table(app.terminal, checks, "WHAT TO DO"));
   }
   if (app.json) app.terminal.out(Value(std::move(json)).to_json_pretty() + "\n");
   else app.terminal.out(text);

@@ -1,6 +1,7 @@
 #include "bindings/cli/editor.hpp"
 
 #include <histedit.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,6 +60,27 @@ struct Editor::State {
 
   static char* get_prompt(EditLine* e) { return of(e).prompt.data(); }
 
+  static std::size_t screen_width() {
+    winsize size{};
+    return ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  }
+
+  // As `ls` shows names: down, then across.
+  static std::string in_columns(const std::vector<std::string>& names, std::size_t width) {
+    std::size_t longest = 0;
+    for (const std::string& name : names) longest = std::max(longest, name.size());
+    const std::size_t across = std::max<std::size_t>(1, (width + 1) / (longest + 2));
+    const std::size_t down = (names.size() + across - 1) / across;
+    std::string out;
+    for (std::size_t row = 0; row < down; ++row) {
+      std::string line;
+      for (std::size_t at = row; at < names.size(); at += down)
+        line += names[at] + std::string(at + down < names.size() ? longest + 2 - names[at].size() : 0, ' ');
+      out += line + "\n";
+    }
+    return out;
+  }
+
   static unsigned char on_tab(EditLine* e, int) {
     State& s = of(e);
     const LineInfo* info = el_line(e);
@@ -77,9 +99,7 @@ struct Editor::State {
       el_insertstr(e, common.substr(typed).c_str());
       return CC_REFRESH;
     }
-    std::string list = "\n";
-    for (const std::string& f : found) list += f + "  ";
-    list += "\n";
+    const std::string list = "\n" + in_columns(found, screen_width());
     if (::write(1, list.data(), list.size()) < 0) return CC_ERROR;
     return CC_REDISPLAY;
   }

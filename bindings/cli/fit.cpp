@@ -38,6 +38,23 @@ std::string shortened(const std::string& text, std::size_t most) {
   return path ? "…" + text.substr(from) : text.substr(0, to) + "…";
 }
 
+std::size_t width_of(const Terminal& terminal) {
+  return terminal.out_is_tty() ? static_cast<std::size_t>(std::max(1, terminal.width())) : 0;
+}
+
+// Lines of at most so many columns, where words allow it.
+std::vector<std::string> wrapped(const std::string& text, std::size_t most) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (lines.empty() || columns(lines.back()) + 1 + columns(word) > most) lines.push_back(word);
+    else lines.back() += " " + word;
+    at = end + 1;
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string fit_table(std::size_t width, Rows rows, std::initializer_list<Gives> order) {
@@ -66,8 +83,26 @@ std::string fit_table(std::size_t width, Rows rows, std::initializer_list<Gives>
 }
 
 std::string fit_table(const Terminal& terminal, Rows rows, std::initializer_list<Gives> order) {
-  const std::size_t width = terminal.out_is_tty() ? static_cast<std::size_t>(std::max(1, terminal.width())) : 0;
-  return fit_table(width, std::move(rows), order);
+  return fit_table(width_of(terminal), std::move(rows), order);
 }
+
+std::string wrap_table(std::size_t width, const Rows& rows) {
+  if (!width || width_of(rows) <= width) return format_table(rows);
+  const std::size_t first = width_of(rows, 0), second = width_of(rows, 1), indent = first + second + 4;
+  const std::size_t most = std::max<std::size_t>(20, width > indent ? width - indent : 0);
+  std::string out;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const auto& row = rows[i];
+    std::string head = fmt::format("{:{}}  {:{}}  ", row[0], first, row[1], second);
+    for (std::size_t column = 2; column < row.size(); ++column)
+      for (const std::string& line : wrapped(row[column], most)) {
+        out += head + line + "\n";
+        head = std::string(indent, ' ');
+      }
+  }
+  return out;
+}
+
+std::string wrap_table(const Terminal& terminal, const Rows& rows) { return wrap_table(width_of(terminal), rows); }
 
 }  // namespace rille::cli

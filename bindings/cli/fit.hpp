@@ -24,4 +24,9 @@ std::string fit_table(const Terminal& terminal, std::vector<std::vector<std::str
 std::string fit_table(std::size_t width, std::vector<std::vector<std::string>> rows,
                       std::initializer_list<Gives> order);
 
+// A table whose first columns are short and whose others are sentences. Where it is wider than the terminal, the first
+// sentence is wrapped beside the short ones, and the others below it.
+std::string wrap_table(const Terminal& terminal, const std::vector<std::vector<std::string>>& rows);
+std::string wrap_table(std::size_t width, const std::vector<std::vector<std::string>>& rows);
+
 }  // namespace rille::cli

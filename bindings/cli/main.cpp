@@ -311,6 +311,9 @@ int run_main(App& app, int argc, char** argv) {
   }
   if (simulate->parsed()) return simulate_command(app, rehearse);
   if (cli.count("-e") > 0) run.code = code;
+  if (run.code && run_cmd->parsed())
+    return fail(app, make_error(ErrorKind::invalid, fmt::format("-e is the whole script: '{}' is one more", run.file),
+                                "run either")), 2;
   if (run_cmd->parsed() && asks_for_help(words.script)) return script_help_command(app, run.file);
   if (run.code || run_cmd->parsed() || resume->parsed() || fork->parsed()) return run_command(app, run);
   if (offers->parsed()) return offers_command(app, wished);

@@ -268,6 +268,9 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
 void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings,
                         Limits limits) {
   if (const std::string hint = gpu_hint(query); !hint.empty()) return app.terminal.note(hint);
+  if (providers_file().empty() && query.providers.empty() && query.gpu != "cpu")
+    return app.terminal.note(fmt::format("only this machine is set up: {}/providers.json names others, "
+                                         "see docs/manual/providers", config_folder()));
   if (!query.max_price_micros_per_hour && query.region.empty() && query.regions.empty()) return;
   Result<Listed> others = collect(app, anywhere_at_any_price(query), settings, limits, 0);
   if (!others) return;

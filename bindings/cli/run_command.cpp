@@ -53,6 +53,8 @@ Error no_script(const std::string& word, const std::vector<std::string>& command
     return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", word),
                       fmt::format("did you mean {}?", file));
   std::string near = word.find('/') == std::string::npos ? did_you_mean(word, commands) : "";
+  if (word == "version") near = "--version";
+  if (word == "help") near = "--help";
   return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", word),
                     near.empty() ? "rille --help lists the commands"
                                  : fmt::format("did you mean the command `rille {}`?", near));
@@ -162,6 +164,7 @@ int run_command(App& app, const RunArguments& arguments) {
     std::error_code ec;
     script = std::filesystem::absolute(arguments.file, ec).lexically_normal().string();
     if (!std::filesystem::is_regular_file(script, ec)) return usage(no_script(arguments.file, app.commands));
+    if (access(script.c_str(), R_OK) != 0) return usage(errno_error("open", arguments.file, errno));
     Result<Value> parsed = parse_script_arguments(arguments.script_arguments);
     if (!parsed) return usage(parsed.error());
     input = std::move(*parsed);

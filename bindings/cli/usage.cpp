@@ -1,6 +1,7 @@
 #include "bindings/cli/usage.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,13 +13,29 @@ namespace rille::cli {
 
 namespace {
 
+// "rille", "rille show", "rille budget set"
+std::string path_of(const CLI::App& command) {
+  return command.get_parent() ? path_of(*command.get_parent()) + " " + command.get_name() : "rille";
+}
+
+std::vector<std::string> commands_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; }))
+    if (!sub->get_group().empty()) names.push_back(sub->get_name());
+  return names;
+}
+
+// "rille fork RUN --from TEXT": what is needed, and all that stands without a name.
 std::string usage_of(const CLI::App& command) {
-  std::string line = command.get_parent() ? "rille " + command.get_name() : "rille COMMAND";
+  std::string line = path_of(command), needed;
+  if (!command.get_parent()) line += " COMMAND";
   for (const CLI::Option* o : command.get_options()) {
-    if (!o->get_positional()) continue;
-    line += o->get_required() ? " " + o->get_name(true) : " [" + o->get_name(true) + "]";
+    if (o->get_positional()) line += o->get_required() ? " " + o->get_name(true) : " [" + o->get_name(true) + "]";
+    else if (o->get_required()) needed += fmt::format(" {} {}", o->get_name(), o->get_type_name());
   }
-  return line;
+  const std::vector<std::string> commands = commands_of(command);
+  if (command.get_parent() && !commands.empty()) line += fmt::format(" [{}]", fmt::join(commands, "|"));
+  return line + needed;
 }
 
 // "--gpu" and "-n" of this command and of `rille` itself.
@@ -37,7 +54,11 @@ std::vector<std::string> flags_of(const CLI::App& command) {
 }
 
 std::string unexpected_hint(const CLI::App& command, const std::string& word) {
-  if (!word.starts_with("-")) return "usage: " + usage_of(command);
+  if (!word.starts_with("-")) {
+    const std::string near = did_you_mean(word, commands_of(command));
+    return near.empty() ? "usage: " + usage_of(command) : fmt::format("did you mean `{} {}`?", path_of(command), near);
+  }
+  if (word == "-v" || word == "-V") return "did you mean --version?";
   std::vector<std::string> flags = flags_of(command);
   std::string near = did_you_mean(word.substr(0, word.find('=')), flags);
   if (!near.empty()) return fmt::format("did you mean {}?", near);
@@ -49,8 +70,10 @@ std::string unexpected_hint(const CLI::App& command, const std::string& word) {
 }  // namespace
 
 Error usage_error(const CLI::App& cli, const CLI::ParseError& parse_error) {
-  const CLI::App& command = cli.get_subcommands().empty() ? cli : *cli.get_subcommands().back();
-  std::string who = command.get_parent() ? "rille " + command.get_name() : "rille";
+  const CLI::App* last = &cli;
+  while (!last->get_subcommands().empty()) last = last->get_subcommands().back();
+  const CLI::App& command = *last;
+  const std::string who = path_of(command);
   std::string message = parse_error.what(), hint = "usage: " + usage_of(command);
   if (dynamic_cast<const CLI::ExtrasError*>(&parse_error)) {
     std::vector<std::string> words = cli.remaining(true);

@@ -134,10 +134,23 @@ Value RunRow::to_value() const {
   return v;
 }
 
+namespace {
+
+Error no_home(const std::string& home, int errno_value) {
+  const char* hint = "RILLE_HOME names the folder where all state is kept; it must be a writable one";
+  if (home.empty()) return make_error(ErrorKind::config, "there is no folder for the state: HOME is not set", hint);
+  Error e = errno_error("make the folder", home, errno_value);
+  if (errno_value != ENOSPC && errno_value != EDQUOT) e.hint = hint;
+  return e;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) {
+  if (options.home.empty()) return no_home(options.home, ENOENT);
   std::error_code ec;
   std::filesystem::create_directories(options.home + "/runs", ec);
-  if (ec) return errno_error("make", options.home, ec.value());
+  if (ec) return no_home(options.home, ec.value());
   chmod(options.home.c_str(), 0700);
   RILLE_CHECK(refuse_network_disk(options.home));
   std::unique_ptr<Engine> engine(new Engine(loop, std::move(options)));

@@ -123,7 +123,12 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
     for words, *patterns in (("run", "FILE is required", "usage: rille run FILE"), ("show", "RUN is required"),
                              ("leases --al", "--al", "did you mean --all"), ("ps -n x", "-n", "x", "usage: rille ps"),
                              ("ps -n -3", "-3", "1 to 1000000"), ("run --steps 5", "--steps", "after it"),
-                             ("gc foo", "'foo'", "usage: rille gc"), ("-e", "-e needs a value")):
+                             ("gc foo", "'foo'", "usage: rille gc"), ("-e", "-e needs a value"),
+                             ("budget set --mouth 2", "rille budget set", "did you mean --month"),
+                             ("schedule ad", "'ad'", "did you mean `rille schedule add`"),
+                             ("fork last", "--from is required", "usage: rille fork RUN --from TEXT"),
+                             ("-v", "'-v'", "did you mean --version"), ("version", "did you mean .* `rille --version`"),
+                             ("-e print() x.lua", "'x.lua' is one more")):
         expect(f"usage: rille {words}", run(*words.split()), 2, *patterns)
     code, out = run("--json", "show")
     check("a usage error in JSON", code == 2 and json.loads(out)["error"]["kind"] == "invalid", out)
@@ -132,6 +137,13 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
     code, out = run("resume", "20200101")
     check("a run that is not there", code == 1 and "no run '20200101'" in out, out)
     check("an unknown flag of the command", run("ps", "--bogus")[0] == 2)
+    code, out = run("offers", "--gpu", "A100")
+    check("offers: nobody was asked but this machine", code == 0 and "only this machine is set up" in out, out)
+    expect("a home that is no folder", run("ps", RILLE_HOME="/dev/null"), 1, "make the folder '/dev/null'",
+           "RILLE_HOME names the folder")
+    bare = {name: value for name, value in env.items() if name not in ("HOME", "RILLE_HOME", "XDG_STATE_HOME")}
+    done = subprocess.run([rille, "ps"], env=bare, capture_output=True, text=True)
+    expect("no home at all", (done.returncode, done.stdout + done.stderr), 1, "HOME is not set", "RILLE_HOME names")
 
     expect("a pipe is refused", script(BOX + f'box:stage("{root}/pipe", "x")'), 1, "invalid", "neither a file nor")
     expect("a dimension is counted from 1", script('rille.step("s", function() rille.device():randn{2,3}:sum(5) end)'),

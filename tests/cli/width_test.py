@@ -40,6 +40,13 @@ os.exit(1)""")
         lines = shown(40, *words)
         check(f"{words[0]}: what is left out is named", any(re.match(r"no room for .*: in a pipe", line)
                                                            for line in lines), lines)
+    # Words that are longer than the room stand alone on their line.
+    lines = shown(80, "doctor")
+    check("doctor: a sentence is wrapped", lines and all(len(line) <= 80 or " " not in line[25:].strip()
+                                                         for line in lines), lines)
+    words = [sorted(re.sub(r"[\d.]+ [GM]B free|FOUND|WITHOUT IT", "", text).split())
+             for text in (" ".join(lines), piped("doctor"))]
+    check("doctor: nothing is lost", words[0] == words[1], lines)
     lines = shown(200, "leases", "--all")
     check("where there is room nothing is cut", "\n".join(lines) + "\n" == piped("leases", "--all"), lines)
     lines = shown(80, "ps")
