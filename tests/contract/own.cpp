@@ -52,6 +52,41 @@ TEST_CASE_METHOD(OfAws, "aws: keys that may not ask for prices have offers witho
   CHECK(query.left_out->unasked.front().problem->message.find("cost is not known: ") != std::string::npos);
 }
 
+TEST_CASE_METHOD(OfAws, "aws: machines that save up credit bill no more than their price") {
+  if (!here) return;
+  OfferQuery query;
+  query.gpu = "cpu";
+  query.vcpus = 8;
+  const auto found = wait(provider->offers(query, {}));
+  REQUIRE((found && !found->empty()));
+  CreateRequest request = order("credit");
+  for (const Offer& o : *found) if (o.id.find("/t3.") != std::string::npos) request.offer = o;
+  REQUIRE(request.offer.gpu_count == 0);
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message);
+  const Value state = control("state");
+  std::string credit;
+  for (const Value& call : *state["calls"].as_array())
+    if (call.text("operation") == "RunInstances") credit = call["parameters"].text("CreditSpecification.CpuCredits");
+  CHECK(credit == "standard");
+}
+
+TEST_CASE_METHOD(Fake, "alibaba: a type whose price cannot be asked is left out, and that is told") {
+  if (fake_name() != "alibaba") return;
+  OfferQuery query;
+  query.gpu = "any";
+  const auto all = wait(provider->offers(query, {}));
+  REQUIRE(all.ok());
+  provider = make();                   // which knows no price yet
+  fault("auth", "DescribePrice", 1);
+  query.left_out = std::make_shared<LeftOut>();
+  const auto some = wait(provider->offers(query, {}));
+  if (!some) FAIL(some.error().message);
+  CHECK(some->size() + 1 == all->size());
+  REQUIRE(query.left_out->unasked.size() == 1);
+  CHECK(query.left_out->unasked.front().problem->message.starts_with("what 1 of its types cost is not known: "));
+}
+
 TEST_CASE_METHOD(Fake, "what was rented in a region that the settings name no more is watched and released") {
   struct Cloud {
     const char *one, *another;         // regions

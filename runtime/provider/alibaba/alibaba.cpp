@@ -69,7 +69,7 @@ class Region final : public cloud::RegionDriver {
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         ecs_(loop, account_->chain, name, settings_.endpoints), ram_(loop, account_->chain, settings_.endpoints),
         prices_(loop, [this](std::string type, bool spot, CancelToken t) {
-          return ecs_.price(type, spot, settings_.reserved_prices && !spot, t);
+          return ecs_.price(type, settings_.disk_kind, spot, settings_.reserved_prices && !spot, t);
         }) {}
   const std::string& region() const override { return ecs_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("i-") || is_disk(id); }
@@ -81,7 +81,7 @@ class Region final : public cloud::RegionDriver {
                                                           region(), settings_.zone),
                            "is it a zone of that region?");
     std::vector<Offer> fitting = cloud::smallest_fitting(left, query);
-    RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query.spot, token));
+    RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query, region(), token));
     for (Offer& offer : out) offer.disk_bytes_max = 32'000 * gb;
     co_return out;
   }

@@ -221,8 +221,10 @@ Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelTo
   co_return out;
 }
 
-Async<cloud::Price> Ecs::price(std::string type, bool spot, bool reserved, CancelToken token) {
-  Parameters asked{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"}};
+// With the disk's kind: types that take only newer kinds are refused beside the usual one, an older.
+Async<cloud::Price> Ecs::price(std::string type, std::string disk_kind, bool spot, bool reserved, CancelToken token) {
+  Parameters asked{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"},
+                   {"SystemDisk.Category", disk_kind}};
   // As it is ordered: without the protected hour that is the default, and has a price of its own.
   if (spot) asked.insert(asked.end(), {{"SpotStrategy", "SpotAsPriceGo"}, {"SpotDuration", "0"}});
   RILLE_CO_TRY(const Value answer, co_await call("DescribePrice", std::move(asked), Effect::none, token));
@@ -233,7 +235,7 @@ Async<cloud::Price> Ecs::price(std::string type, bool spot, bool reserved, Cance
   if (!reserved) co_return out;
   for (const int years : {1, 3}) {
     Parameters term{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Year"},
-                    {"Period", std::to_string(years)}};
+                    {"Period", std::to_string(years)}, {"SystemDisk.Category", disk_kind}};
     const Result<Value> told = co_await call("DescribePrice", std::move(term), Effect::none, token);
     if (!told && token.cancelled()) co_return told.error();
     if (!told) continue;  // not sold for so long

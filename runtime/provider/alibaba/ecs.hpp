@@ -35,7 +35,7 @@ class Ecs {
   // Those that the zone ("": any of the region's) has left; in one call.
   Async<std::set<std::string>> in_stock(std::string zone, bool spot, CancelToken token);
   // Of the machine alone, without its disk. `reserved`: for years, too, which is a call for each term.
-  Async<cloud::Price> price(std::string type, bool spot, bool reserved, CancelToken token);
+  Async<cloud::Price> price(std::string type, std::string disk_kind, bool spot, bool reserved, CancelToken token);
   // The new instance's id.
   Async<std::string> run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);
   Async<> set_release(std::string id, std::int64_t wall_us, CancelToken token);  // AutoReleaseTime

@@ -315,6 +315,9 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
                    {"BlockDeviceMapping.1.Ebs.VolumeType", "gp3"},
                    {"BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"},
                    {"BlockDeviceMapping.1.Ebs.Encrypted", "true"}};
+    // Those that save up credit would go on without any, unless the account says otherwise, and bill what they take.
+    if (type.size() > 1 && type[0] == 't' && type[1] >= '0' && type[1] <= '9')
+      out.emplace_back("CreditSpecification.CpuCredits", "standard");
     if (!settings_.zone.empty()) out.emplace_back("Placement.AvailabilityZone", settings_.zone);
     if (!settings_.kms_key.empty()) out.emplace_back("BlockDeviceMapping.1.Ebs.KmsKeyId", settings_.kms_key);
     if (!settings_.instance_profile.empty()) out.emplace_back("IamInstanceProfile.Name", settings_.instance_profile);

@@ -62,7 +62,9 @@ std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery 
   return out;
 }
 
-Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, bool spot, CancelToken token) {
+Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, OfferQuery query, std::string region,
+                                            CancelToken token) {
+  const bool spot = query.spot;
   const std::int64_t now_us = loop_.clock().wall_us();
   std::vector<Together<Price>> asked;
   std::vector<std::string> types;
@@ -91,7 +93,11 @@ Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, bool spot
     offer.reserved_3y_micros_per_hour = at->second.price.reserved_3y;
     out.push_back(std::move(offer));
   }
-  if (failure && (out.empty() || token.cancelled())) co_return *failure;  // half of them would pass for all
+  if (!failure) co_return out;
+  if (out.empty() || token.cancelled()) co_return *failure;  // half of them would pass for all
+  failure->message = fmt::format("what {} of its types cost is not known: {}", offers.size() - out.size(),
+                                 failure->message);
+  if (query.left_out) query.left_out->unasked.push_back({std::move(region), std::move(*failure)});
   co_return out;
 }
 

@@ -61,9 +61,9 @@ class PriceBook {
   using Ask = std::function<Async<Price>(std::string type, bool spot, CancelToken token)>;
   PriceBook(Loop& loop, Ask ask) : loop_(loop), ask_(std::move(ask)) {}
 
-  // The same offers with their prices. One whose price cannot be had is not sold so, and is left out; where that is
-  // true of all: why.
-  Async<std::vector<Offer>> priced(std::vector<Offer> offers, bool spot, CancelToken token);
+  // The same offers with their prices, on demand or spot. Those whose price cannot be had are left out, and
+  // query.left_out says why under the region's name; where that is true of all it is the error.
+  Async<std::vector<Offer>> priced(std::vector<Offer> offers, OfferQuery query, std::string region, CancelToken token);
 
  private:
   struct Known {

@@ -25,7 +25,10 @@ constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000
 constexpr cloud::Meaning meanings[] = {
     {"Ecs.0219", Trouble::capacity},
     {"Ecs.0042", Trouble::capacity},
-    {"Ecs.0319", Trouble::quota, "ask for more in the console's quota page, or take another region"},
+    {"Ecs.0319", Trouble::capacity},
+    {"Ecs.0001", Trouble::quota, "ask for more in the console's quota page, or take another region"},
+    {"Ecs.0003", Trouble::auth, "the account is restricted: look at its balance"},
+    {"Ecs.0012", Trouble::quota, "the subnet has no address left: name another"},
     {"APIGW.0308", Trouble::throttle},
     {"Ecs.0114", Trouble::not_found},
     {"EVS.2024", Trouble::not_found},

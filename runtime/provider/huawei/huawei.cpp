@@ -78,7 +78,7 @@ class Region final : public cloud::RegionDriver {
                                                           region(), settings_.zone),
                            "is it a zone of that region?");
     std::vector<Offer> fitting = cloud::smallest_fitting(all, query);
-    RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query.spot, token));
+    RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query, region(), token));
     for (Offer& offer : out) offer.disk_bytes_max = 1'000 * gb;
     co_return out;
   }

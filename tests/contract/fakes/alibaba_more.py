@@ -1,5 +1,6 @@
 """What alibaba.py has beside instances: catalogue, stock, prices, tags, keys, disks, quotas, resizing, metadata."""
 import math
+import re
 
 from base import Refusal, Reply
 from rules import Rules
@@ -143,6 +144,11 @@ class More:
         if p.get("ResourceType", "instance") != "instance" or type not in self.types:
             raise Refusal(400, "InvalidInstanceType.ValueNotSupported",
                           f"The specified InstanceType {type} is not sold.")
+        # The usual kind is an older one, which newer types do not take.
+        disk = p.get("SystemDisk.Category", "cloud_efficiency")
+        if re.match(r"ecs\.[a-z]+([7-9]|\d\d)", type) and not disk.startswith("cloud_essd"):
+            raise Refusal(400, "InvalidSystemDiskCategory.ValueNotSupported",
+                          f"The specified SystemDisk.Category {disk} is not supported by {type}.")
         unit, period = p.get("PriceUnit", "Hour"), int(p.get("Period", "1"))
         if (unit, period) != ("Hour", 1) and (unit != "Year" or period not in RESERVED):
             raise Refusal(400, "InvalidPriceUnit", f"{period} {unit} is not sold here.")

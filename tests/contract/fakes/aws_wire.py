@@ -38,7 +38,7 @@ ALLOWED = {  # what each action takes; a leading ! is required
     "MetadataOptions.HttpTokens MetadataOptions.HttpPutResponseHopLimit InstanceInitiatedShutdownBehavior EbsOptimized "
     "DryRun CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId "
     "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationResourceGroupArn "
-    "InstanceMarketOptions.MarketType InstanceMarketOptions.SpotOptions.MaxPrice "
+    "CreditSpecification.CpuCredits InstanceMarketOptions.MarketType InstanceMarketOptions.SpotOptions.MaxPrice "
     "InstanceMarketOptions.SpotOptions.SpotInstanceType InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior "
     + TAGS,
     "DescribeInstances": "InstanceId.N " + PAGES,

@@ -9,7 +9,7 @@ from world import stamp
 
 class Huawei(Client):
     name, type, other, mismatch = "huawei", "pi2.2xlarge.4", "pi3.4xlarge.4", ""
-    CODES = dict(capacity="Ecs.0219", quota="Ecs.0319", throttle="APIGW.0308", error="Ecs.0000", auth="APIGW.0301",
+    CODES = dict(capacity="Ecs.0219", quota="Ecs.0001", throttle="APIGW.0308", error="Ecs.0000", auth="APIGW.0301",
                  signature="APIGW.0301", skew="APIGW.0301", unknown="Ecs.0005", missing="Ecs.0005",
                  spot_price="Ecs.0005")
     create_operation, list_operation = "createServers", "listServersByTag"

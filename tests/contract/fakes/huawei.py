@@ -64,7 +64,7 @@ class Huawei(More, Roles, Fake):
     REFUSALS = {
         "malformed": Refusal(400, "Ecs.0005"),
         "capacity": Refusal(200, "Ecs.0219", "The flavor is sold out: no valid host was found."),
-        "quota": Refusal(403, "Ecs.0319", "The quota of instances is exceeded."),
+        "quota": Refusal(403, "Ecs.0001", "Insufficient ECS quota."),
         "throttle": Refusal(429, "APIGW.0308", "The throttling threshold has been reached: policy user over ratelimit"),
         "error": Refusal(500, "Ecs.0000", "Request error. Try again later or contact customer service."),
         "auth": Refusal(401, "APIGW.0301", "Incorrect IAM authentication information: x-security-token expired"),
