@@ -78,7 +78,7 @@ TEST_CASE_METHOD(Fake, "alibaba: a type whose price cannot be asked is left out,
   const auto all = wait(provider->offers(query, {}));
   REQUIRE(all.ok());
   provider = make();                   // which knows no price yet
-  fault("auth", "DescribePrice", 1);
+  fault("quota", "DescribePrice", 1);
   query.left_out = std::make_shared<LeftOut>();
   const auto some = wait(provider->offers(query, {}));
   if (!some) FAIL(some.error().message);
