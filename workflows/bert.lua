@@ -83,7 +83,8 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   }
   rille.data.save_tensors("model.safetensors", model)
   return { device = dev.name, first_loss = trained.losses[1].loss, loss = trained.loss, steps = trained.steps,
-    accuracy = accuracy(), rate = trained.rate, rate_unit = trained.rate_unit, peak_memory = dev:memory().peak }
+    accuracy = accuracy(), rate = trained.rate, rate_unit = trained.rate_unit, peak_memory = dev:memory().peak,
+    fallbacks = (update:explain() or {}).fallbacks }
 end)
 
 box:get("model.safetensors", args.out)

@@ -75,7 +75,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   end
   return { device = dev.name, first_loss = trained.losses[1].loss, loss = trained.loss, steps = trained.steps,
     validation = validation(), rate = trained.rate, rate_unit = trained.rate_unit, peak_memory = dev:memory().peak,
-    sample = sample }
+    fallbacks = (update:explain() or {}).fallbacks, sample = sample }
 end)
 
 box:get("model.safetensors", args.out)
