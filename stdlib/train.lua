@@ -225,7 +225,9 @@ local function run(options, ranks)
   end
   if save then save:settle() end
   ranks:finish()
-  return { loss = loss, steps = steps, losses = losses, checkpoint = save and save.last and save.last.directory or nil }
+  local rate = speed.report and speed.report.rate * ranks.world or nil
+  return { loss = loss, steps = steps, losses = losses, rate = rate, rate_unit = unit .. "/s",
+    checkpoint = save and save.last and save.last.directory or nil }
 end
 
 ---@class rille.train.Options
@@ -269,7 +271,8 @@ end
 ---mean at the end of each `backward` (of parts, of the last one), the loss becomes that of all. Rank 0 reads and writes
 ---checkpoints, logs, and hands the state on. `update` is as for one process: it makes no calls of the communicator.
 ---@param options rille.train.Options what to train, and how long
----@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], checkpoint: string? } result
+---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], rate: number?, rate_unit: string,
+---checkpoint: string? } result rate: the median of its steps after the first five, of all ranks; nil under 25 steps
 ---@mark ephemeral
 ---@async
 ---@error io a checkpoint could not be written (a full disk); the one before stays good

@@ -82,7 +82,9 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
     checkpoint = { every = args.every, state = { model, opt, data } },
   }
   rille.data.save_tensors("model.safetensors", model)
-  return { device = dev.name, loss = trained.loss, steps = trained.steps, accuracy = accuracy() }
+  return { device = dev.name, first_loss = trained.losses[1].loss, loss = trained.loss, steps = trained.steps,
+    accuracy = accuracy(), rate = trained.rate, rate_unit = trained.rate_unit, peak_memory = dev:memory().peak,
+    fallbacks = (update:explain() or {}).fallbacks }
 end)
 
 box:get("model.safetensors", args.out)

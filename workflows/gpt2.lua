@@ -73,7 +73,9 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   if tokenizer or bytes and vocab <= 256 then
     sample = model:generate("The ", { length = 64, temperature = 0.8, seed = args.seed, tokenizer = tokenizer })
   end
-  return { device = dev.name, loss = trained.loss, steps = trained.steps, validation = validation(), sample = sample }
+  return { device = dev.name, first_loss = trained.losses[1].loss, loss = trained.loss, steps = trained.steps,
+    validation = validation(), rate = trained.rate, rate_unit = trained.rate_unit, peak_memory = dev:memory().peak,
+    fallbacks = (update:explain() or {}).fallbacks, sample = sample }
 end)
 
 box:get("model.safetensors", args.out)

@@ -44,14 +44,18 @@ local result = box:call("train", { args = args }, function(args)
     opt:step()
     return loss
   end)
-  local loss
+  local loss, began
+  local unmeasured = math.floor(args.steps / 4)            -- they compile
   for step = 1, args.steps do
     loss = update(batch(args.batch))
+    if step == unmeasured then began = dev:record() end
     if step % 50 == 0 then print(("step %4d  loss %.4f"):format(step, loss:item())) end
   end
+  local rate = began and (args.steps - unmeasured) * args.batch / began:elapsed(dev:record())
   return rille.no_grad(function()
     local x, y = batch(1000)
-    return { device = dev.name, loss = loss:item(), accuracy = model(x):argmax(-1):eq(y):to("f32"):mean():item() }
+    return { device = dev.name, loss = loss:item(), accuracy = model(x):argmax(-1):eq(y):to("f32"):mean():item(),
+      rate = rate, rate_unit = "digits/s", peak_memory = dev:memory().peak }
   end)
 end)
 

@@ -52,15 +52,17 @@ local result = box:call("simulate", { args = args }, function(args)
   local function energy() return velocity:narrow(2, 4, 1):sum():item() end
 
   step()
-  local before = energy()
+  local before, began = energy(), dev:record()
   for i = 2, args.steps do
     step()
     if i % 25 == 0 then print(("step %5d  energy %.6f"):format(i, energy())) end
   end
-  local after = energy()
-  return { device = dev.name, before = before, after = after, drift = math.abs(after / before - 1) }
+  local seconds, after = began:elapsed(dev:record()), energy()
+  return { device = dev.name, before = before, after = after, drift = math.abs(after / before - 1),
+    rate = n * n * (args.steps - 1) / seconds, rate_unit = "interactions/s", peak_memory = dev:memory().peak }
 end)
 
-print(("energy %.6f, then %.6f: it drifted by %.2e"):format(result.before, result.after, result.drift))
+print(("energy %.6f, then %.6f: it drifted by %.2e; %.3g %s"):format(result.before, result.after, result.drift,
+  result.rate, result.rate_unit))
 box:release()
 return result

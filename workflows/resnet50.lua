@@ -82,7 +82,9 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   }
   local last = accuracy()
   ema:apply(function() rille.data.save_tensors("model.safetensors", model) end)
-  return { device = dev.name, loss = trained.loss, steps = trained.steps, accuracy = last }
+  return { device = dev.name, first_loss = trained.losses[1].loss, loss = trained.loss, steps = trained.steps,
+    accuracy = last, rate = trained.rate, rate_unit = "images/s", peak_memory = dev:memory().peak,
+    fallbacks = (update:explain() or {}).fallbacks }
 end)
 
 box:get("model.safetensors", args.out)

@@ -19,20 +19,53 @@ void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows) {
   }
 }
 
+namespace {
+
+// On the top: of the registry's table of what the library in Lua noted, the device's, "library/operation" -> row.
+void push_noted(lua_State* L, const std::string& device) {
+  lua_getfield(L, LUA_REGISTRYINDEX, "rille.noted_fallbacks");
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, "rille.noted_fallbacks");
+  }
+  lua_getfield(L, -1, device.c_str());
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, device.c_str());
+  }
+  lua_remove(L, -2);
+}
+
+void push_fallback(lua_State* L, const device::Fallback& one) {
+  lua_newtable(L);
+  set_field(L, "library", one.library);
+  set_field(L, "operation", one.operation);
+  set_field(L, "why", one.why);
+  set_field(L, "calls", static_cast<double>(one.calls));
+}
+
+}  // namespace
+
 void push_fallbacks(lua_State* L, device::Device& device) {
   const auto* executor = device.executor();
-  const auto list = executor ? executor->fallbacks() : std::vector<device::Fallback>();
-  if (list.empty()) return lua_pushnil(L);
-  lua_createtable(L, static_cast<int>(list.size()), 0);
   int n = 0;
-  for (const auto& one : list) {
-    lua_newtable(L);
-    set_field(L, "library", one.library);
-    set_field(L, "operation", one.operation);
-    set_field(L, "why", one.why);
-    set_field(L, "calls", static_cast<double>(one.calls));
-    lua_rawseti(L, -2, ++n);
+  lua_newtable(L);
+  if (executor) {
+    for (const auto& one : executor->fallbacks()) {
+      push_fallback(L, one);
+      lua_rawseti(L, -2, ++n);
+    }
   }
+  push_noted(L, device.name());
+  for (lua_pushnil(L); lua_next(L, -2);) lua_rawseti(L, -4, ++n);
+  lua_pop(L, 1);
+  if (n > 0) return;
+  lua_pop(L, 1);
+  lua_pushnil(L);
 }
 
 namespace {
@@ -87,6 +120,27 @@ int fallbacks(lua_State* L) {
   return 1;
 }
 
+// note_fallback(device, library, operation, why): what an executor cannot know, for a slower way is chosen before it is
+// asked.
+int note_fallback(lua_State* L) {
+  device::Fallback one;
+  one.library = check_text(L, 2, "library");
+  one.operation = check_text(L, 3, "operation");
+  one.why = check_text(L, 4, "reason");
+  const std::string key = one.library + "/" + one.operation;
+  push_noted(L, device_graph(L, 1, "note_fallback").device()->name());
+  lua_getfield(L, -1, key.c_str());
+  one.calls = 1;
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, "calls");
+    one.calls = static_cast<std::int64_t>(lua_tonumber(L, -1)) + 1;
+    lua_pop(L, 1);
+  }
+  push_fallback(L, one);
+  lua_setfield(L, -3, key.c_str());
+  return 0;
+}
+
 // check_numbers(device, on) -> what it was
 int check(lua_State* L) {
   Graph& on = device_graph(L, 1, "check_numbers");
@@ -99,7 +153,8 @@ int check(lua_State* L) {
 }  // namespace
 
 void add_profile_natives(lua_State* L) {
-  set_functions(L, {{"profile_start", bind<start>}, {"check_numbers", bind<check>}, {"fallbacks", bind<fallbacks>}});
+  set_functions(L, {{"profile_start", bind<start>}, {"check_numbers", bind<check>}, {"fallbacks", bind<fallbacks>},
+                    {"note_fallback", bind<note_fallback>}});
   set_async(L, "profile_stop", bind<stop>);
 }
 

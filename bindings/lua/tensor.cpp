@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "bindings/lua/communicator.hpp"
+#include "bindings/lua/gradient.hpp"
 #include "bindings/lua/kernel.hpp"
 #include "bindings/lua/owner.hpp"
 #include "bindings/lua/state.hpp"
@@ -381,6 +382,7 @@ int open_tensor(lua_State* L) {
   add_check_natives(L);
   add_read_natives(L);
   add_profile_natives(L);
+  add_gradient_natives(L);
   add_tokenizer_natives(L);
   add_optimizer_natives(L);
   add_compile_natives(L);

@@ -58,23 +58,34 @@ void run(const Call& c, Launcher& l, const char* kernel, DType t, const Attentio
 bool in_pieces(const Strided& m) {
   return aligned(m.data, 16) && m.batch % 8 == 0 && m.head % 8 == 0 && m.row % 8 == 0;
 }
-// Heads and types that attention_tensor.cu is made for.
-bool for_tensor_cores(const Launcher& l, DType t, const Attention& a, std::initializer_list<const Strided*> operands) {
-  bool fits = l.architecture() >= 80 && is_half(t) && a.d == a.e && (a.d == 64 || a.d == 128) && a.scale > 0 &&
-              a.mask_kind == 0 && !a.lengths && !(a.causal && a.t > a.s) && a.s > 0;
-  for (const Strided* m : operands) fits = fits && in_pieces(*m);
-  return fits;
+// Heads and types that attention_tensor.cu is made for. A half type that it does not take is told.
+bool for_tensor_cores(Launcher& l, DType t, const Attention& a, std::initializer_list<const Strided*> operands) {
+  if (!is_half(t)) return false;
+  bool lies_well = true;
+  for (const Strided* m : operands) lies_well = lies_well && in_pieces(*m);
+  const char* const why =
+      l.architecture() < 80 ? "its kernels for tensor cores need an sm_80 or later"
+      : a.d != a.e || (a.d != 64 && a.d != 128) ? "its kernels for tensor cores are for heads of 64 and 128 numbers"
+      : !(a.scale > 0) ? "its kernels for tensor cores want a scale above 0"
+      : (a.causal && a.t > a.s) || a.s == 0 ? "its kernels for tensor cores want a key for each query"
+      : !lies_well ? "its kernels for tensor cores want rows that begin at multiples of 16 bytes"
+                   : nullptr;
+  if (why) l.declined("tensor cores", why);
+  return !why;
 }
 // A block has 64 rows of `own` matrices in shared memory, two tiles of two others, and two numbers for each row of
 // those.
-void run_tensor(Launcher& l, const char* d64_bf16, const char* d64_f16, const char* d128_bf16, const char* d128_f16,
-                DType t, const Attention& a, std::int64_t pairs, std::int64_t length, int own, int tile) {
-  const bool brain = t == DType::bf16;
-  const char* kernel = a.d == 64 ? (brain ? d64_bf16 : d64_f16) : brain ? d128_bf16 : d128_f16;
+using TensorNames = const char* [2][2][2];        // masked, heads of 128, f16
+void run_tensor(Launcher& l, const TensorNames& names, DType t, const Attention& a, std::int64_t pairs,
+                std::int64_t length, int own, int tile) {
+  const char* kernel = names[a.mask_kind || a.lengths][a.d == 128][t == DType::f16];
   const unsigned bytes = unsigned((64 * own + 4 * tile) * a.d * 2 + (own == 2 ? 4 * tile * 4 : 0));
   if (pairs && length) launch(l, kernel, {unsigned(blocks_for(length, 64) * pairs)}, {128}, bytes, a);
 }
-#define TENSOR_NAMES(name) name "_64_bf16", name "_64_f16", name "_128_bf16", name "_128_f16"
+#define TENSOR_TYPES(name) {{name "_64_bf16", name "_64_f16"}, {name "_128_bf16", name "_128_f16"}}
+#define TENSOR_NAMES(what) {TENSOR_TYPES("attention_tensor" what), TENSOR_TYPES("attention_tensor_masked" what)}
+constexpr TensorNames tensor_forward = TENSOR_NAMES(""), tensor_grad_queries = TENSOR_NAMES("_grad_queries"),
+                      tensor_grad_keys = TENSOR_NAMES("_grad_keys");
 
 void forward(const Call& c, Launcher& l, const View* mask, const View* lengths) {
   const View& q = c.in[0];
@@ -82,7 +93,7 @@ void forward(const Call& c, Launcher& l, const View* mask, const View* lengths) 
   a.o = strided(c.out[0]);
   a.lse = c.out[1].data;
   if (for_tensor_cores(l, q.dtype, a, {&a.q, &a.k, &a.v, &a.o}))
-    return run_tensor(l, TENSOR_NAMES("attention_tensor"), q.dtype, a, std::int64_t(a.batch) * a.heads, a.t, 1, 64);
+    return run_tensor(l, tensor_forward, q.dtype, a, std::int64_t(a.batch) * a.heads, a.t, 1, 64);
   run(c, l, name_in(RILLE_NAMES("attention"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.heads, a.t, a.d + a.e);
 }
 
@@ -104,9 +115,8 @@ void backward(const Call& c, Launcher& l, const View* mask, const View* lengths,
     launch(l, name_in(RILLE_NAMES("attention_delta"), q.dtype), RowShape::rows_grid(l, queries, block), block, 0, a);
   if (for_tensor_cores(l, q.dtype, a, {&a.q, &a.k, &a.v, &a.go, &a.dq, &a.dk, &a.dv})) {
     const int tile = a.d == 64 ? 64 : 32;
-    run_tensor(l, TENSOR_NAMES("attention_tensor_grad_queries"), q.dtype, a, pairs, a.t, 2, tile);
-    return run_tensor(l, TENSOR_NAMES("attention_tensor_grad_keys"), q.dtype, a, std::int64_t(a.batch) * a.groups, a.s,
-                      2, tile);
+    run_tensor(l, tensor_grad_queries, q.dtype, a, pairs, a.t, 2, tile);
+    return run_tensor(l, tensor_grad_keys, q.dtype, a, std::int64_t(a.batch) * a.groups, a.s, 2, tile);
   }
   run(c, l, name_in(RILLE_NAMES("attention_grad_queries"), q.dtype), q.dtype, a, pairs, a.t, 2 * a.d + a.e);
   run(c, l, name_in(RILLE_NAMES("attention_grad_keys"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.groups, a.s,

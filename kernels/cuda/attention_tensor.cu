@@ -1,7 +1,8 @@
-// Attention of f16 and bf16 on tensor cores, for heads of 64 and 128 numbers, causal or not, with groups of heads
-// (FlashAttention-2: Dao 2023). A block of four warps has 64 rows, 16 for each warp; the other side passes by in tiles,
-// the next one on its way while one is worked on. Gradients of queries and of keys are kernels of their own: the scores
-// are made twice, and every sum has one owner. attention.cu serves all else.
+// Attention of f16 and bf16 on tensor cores, for heads of 64 and 128 numbers, causal or not, with groups of heads, and
+// in kernels of their own with masks and numbers of keys for each batch entry (FlashAttention-2: Dao 2023). A block of
+// four warps has 64 rows, 16 for each warp; the other side passes by in tiles, the next one on its way while one is
+// worked on. Gradients of queries and of keys are kernels of their own: the scores are made twice, and every sum has
+// one owner. attention.cu serves all else.
 #include "kernels/cuda/tensor_core.h"
 
 namespace rille::kernels::cuda {
@@ -28,7 +29,37 @@ template <class F> DEVICE float over_four(float x) {
   return F::of(x, from_lane(x, 2));
 }
 
-template <class T, int D, int N> DEVICE void attend(const Attention& a) {
+// What a mask and a number of keys say of one pair of heads; nothing where not `masked`, at no cost. There scores are
+// scaled before something is added, and compared before they are turned into exponents of 2: what is added may be
+// -3e38, for a place that is not to be seen.
+template <class T, bool masked> struct Sight {
+  const Byte* seen = nullptr;
+  const T* added = nullptr;
+  Long row = 0, column = 0;
+  float scale = 1;
+  int keys;                                        // that are there
+  __device__ __forceinline__ Sight(const Attention& a, int b, int h) : keys(a.s) {
+    if (!masked) return;
+    scale = float(a.scale);
+    if (a.lengths && a.lengths[b] < keys) keys = a.lengths[b] < 0 ? 0 : int(a.lengths[b]);
+    turn(a, b, h);
+  }
+  __device__ __forceinline__ void turn(const Attention& a, int b, int h) {
+    if (!masked || a.mask_kind == 0) return;
+    const Long at = b * a.mask_step[0] + h * a.mask_step[1];
+    row = a.mask_step[2];
+    column = a.mask_step[3];
+    if (a.mask_kind == 1) seen = static_cast<const Byte*>(a.mask) + at;
+    else added = static_cast<const T*>(a.mask) + at;
+  }
+  __device__ __forceinline__ float of(float score, int query, int key) const {
+    if (!masked) return score;
+    if (seen) return seen[query * row + key * column] ? score * scale : -INFINITY;
+    return added ? score * scale + widen(added[query * row + key * column]) : score * scale;
+  }
+};
+
+template <class T, int D, int N, bool masked> DEVICE void attend(const Attention& a) {
 #ifdef RILLE_TENSOR_CORES
   constexpr int tile = N * 8;                     // keys at once
   DYNAMIC_SHARED(T, shared);
@@ -36,28 +67,31 @@ template <class T, int D, int N> DEVICE void attend(const Attention& a) {
   const Place me = place_of(a.heads, a.t, a.causal);
   const int key_head = me.h / (a.heads / a.groups), row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const T *k = head_of<const T>(a.k, me.b, key_head), *v = head_of<const T>(a.v, me.b, key_head);
-  const int shift = a.s - a.t, last = me.first + block_rows - 1;
-  const int end = a.causal && last + 1 + shift < a.s ? last + 1 + shift : a.s, tiles = (end + tile - 1) / tile;
+  const Sight<T, masked> sight(a, me.b, me.h);
+  const int shift = a.s - a.t, last = me.first + block_rows - 1, keys_there = sight.keys;
+  const int end = a.causal && last + 1 + shift < keys_there ? last + 1 + shift : keys_there;
+  const int tiles = (end + tile - 1) / tile;
   const auto fetch = [&](int n) {
-    fetch_tiles<D, tile, block_threads>(other, n, k, a.k.row, v, a.v.row, n * tile, a.s);
+    fetch_tiles<D, tile, block_threads>(other, n, k, a.k.row, v, a.v.row, n * tile, keys_there);
   };
   load_rows<D, block_rows, block_threads>(q, head_of<const T>(a.q, me.b, me.h), a.q.row, me.first, a.t);
   fetch(0);
   float o[D / 8][4] = {}, largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
-  const float factor = float(a.scale) * log2_e;
+  const float factor = masked ? log2_e : float(a.scale) * log2_e;
   for (int n = 0; n < tiles; ++n) {
     await_tile(n, tiles, fetch);
     T *const keys = other + (n & 1) * 2 * tile * D, *const values = keys + tile * D;
     float s[N][4] = {};
     add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, q, row, c * 16); }, keys);
     // What a query does not see; whole tiles below the diagonal need no look.
-    if (n * tile + tile > a.s || (a.causal && n * tile + tile > me.first + row + 1 + shift)) {
+    if (masked || n * tile + tile > a.s || (a.causal && n * tile + tile > me.first + row + 1 + shift)) {
 #pragma unroll
       for (int i = 0; i < N; ++i)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int j = n * tile + i * 8 + lane % 4 * 2 + e % 2, query = me.first + row + lane / 4 + e / 2 * 8;
-          if (j >= a.s || (a.causal && j > query + shift)) s[i][e] = -INFINITY;
+          if (j >= keys_there || (a.causal && j > query + shift)) s[i][e] = -INFINITY;
+          else if (masked) s[i][e] = query < a.t ? sight.of(s[i][e], query, j) : 0.0f;
         }
     }
 #pragma unroll
@@ -66,12 +100,13 @@ template <class T, int D, int N> DEVICE void attend(const Attention& a) {
 #pragma unroll
       for (int i = 0; i < N; ++i) most = Most::of(Most::of(most, s[i][2 * half]), s[i][2 * half + 1]);
       most = over_four<Most>(most);
-      const float less = power_of_two((largest[half] - most) * factor);
+      const float base = masked && most == -INFINITY ? 0.0f : most;    // it has seen no key yet
+      const float less = power_of_two((largest[half] - base) * factor);
       float sum = 0;
 #pragma unroll
       for (int i = 0; i < N; ++i)
 #pragma unroll
-        for (int e = 2 * half; e < 2 * half + 2; ++e) sum += s[i][e] = power_of_two((s[i][e] - most) * factor);
+        for (int e = 2 * half; e < 2 * half + 2; ++e) sum += s[i][e] = power_of_two((s[i][e] - base) * factor);
       total[half] = total[half] * less + sum;
       largest[half] = most;
 #pragma unroll
@@ -85,26 +120,34 @@ template <class T, int D, int N> DEVICE void attend(const Attention& a) {
   }
   total[0] = over_four<Plus>(total[0]);
   total[1] = over_four<Plus>(total[1]);
-  store_rows<D>(o, 1.0f / total[0], 1.0f / total[1], q, row, head_of<T>(a.o, me.b, me.h), a.o.row, me.first, a.t);
+  if (masked) {                                    // there may have been no tile
+    wait_copies<0>();
+    __syncthreads();
+  }
+  const auto share = [](float sum) { return masked && !(sum > 0) ? 0.0f : 1.0f / sum; };
+  store_rows<D>(o, share(total[0]), share(total[1]), q, row, head_of<T>(a.o, me.b, me.h), a.o.row, me.first, a.t);
   if (lane % 4) return;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int query = me.first + row + lane / 4 + half * 8;
     if (query < a.t)
       static_cast<float*>(a.lse)[(Long(me.b) * a.heads + me.h) * a.t + query] =
-          largest[half] * float(a.scale) + logf(total[half]);
+          masked && !(total[half] > 0) ? INFINITY
+          : (masked ? largest[half] : largest[half] * float(a.scale)) + logf(total[half]);
   }
 #endif
 }
 
-// P from the scores and the log-sum-exp (times log2 e), then dS = scale P (dP - delta), in place of dP.
+// P from the scores and the log-sum-exp (times log2 e; `masked`: as it is), then dS = scale P (dP - delta), in place of
+// dP.
+template <bool masked>
 DEVICE float slope(float& s, float dp, float factor, float lse, float delta, float scale, bool sees) {
-  s = sees ? power_of_two(s * factor - lse) : 0.0f;
+  s = !sees ? 0.0f : masked ? power_of_two((s - lse) * log2_e) : power_of_two(s * factor - lse);
   return scale * s * (dp - delta);
 }
 
 // dQ = dS K
-template <class T, int D, int N> DEVICE void grad_queries(const Attention& a) {
+template <class T, int D, int N, bool masked> DEVICE void grad_queries(const Attention& a) {
 #ifdef RILLE_TENSOR_CORES
   constexpr int tile = N * 8;
   DYNAMIC_SHARED(T, shared);
@@ -112,21 +155,23 @@ template <class T, int D, int N> DEVICE void grad_queries(const Attention& a) {
   const Place me = place_of(a.heads, a.t, a.causal);
   const int key_head = me.h / (a.heads / a.groups), row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const T *k = head_of<const T>(a.k, me.b, key_head), *v = head_of<const T>(a.v, me.b, key_head);
-  const int shift = a.s - a.t, last = me.first + block_rows - 1;
-  const int end = a.causal && last + 1 + shift < a.s ? last + 1 + shift : a.s, tiles = (end + tile - 1) / tile;
+  const Sight<T, masked> sight(a, me.b, me.h);
+  const int shift = a.s - a.t, last = me.first + block_rows - 1, keys_there = sight.keys;
+  const int end = a.causal && last + 1 + shift < keys_there ? last + 1 + shift : keys_there;
+  const int tiles = (end + tile - 1) / tile;
   const auto fetch = [&](int n) {
-    fetch_tiles<D, tile, block_threads>(other, n, k, a.k.row, v, a.v.row, n * tile, a.s);
+    fetch_tiles<D, tile, block_threads>(other, n, k, a.k.row, v, a.v.row, n * tile, keys_there);
   };
   load_rows<D, block_rows, block_threads>(q, head_of<const T>(a.q, me.b, me.h), a.q.row, me.first, a.t);
   load_rows<D, block_rows, block_threads>(go, head_of<const T>(a.go, me.b, me.h), a.go.row, me.first, a.t);
   fetch(0);
   float dq[D / 8][4] = {}, lse[2], delta[2];
-  const float factor = float(a.scale) * log2_e;
+  const float factor = float(a.scale) * log2_e;    // where not masked
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int query = me.first + row + lane / 4 + half * 8;
     const Long at = (Long(me.b) * a.heads + me.h) * a.t + (query < a.t ? query : a.t - 1);
-    lse[half] = static_cast<const float*>(a.lse)[at] * log2_e;
+    lse[half] = static_cast<const float*>(a.lse)[at] * (masked ? 1.0f : log2_e);
     delta[half] = static_cast<const float*>(a.delta)[at];
   }
   for (int n = 0; n < tiles; ++n) {
@@ -140,10 +185,15 @@ template <class T, int D, int N> DEVICE void grad_queries(const Attention& a) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int j = n * tile + i * 8 + lane % 4 * 2 + e % 2, query = me.first + row + lane / 4 + e / 2 * 8;
-        const bool sees = j < a.s && (!a.causal || j <= query + shift);
-        dp[i][e] = slope(s[i][e], dp[i][e], factor, lse[e / 2], delta[e / 2], float(a.scale), sees);
+        const bool sees = j < keys_there && (!a.causal || j <= query + shift) && (!masked || query < a.t);
+        if (masked && sees) s[i][e] = sight.of(s[i][e], query, j);
+        dp[i][e] = slope<masked>(s[i][e], dp[i][e], factor, lse[e / 2], delta[e / 2], float(a.scale), sees);
       }
     add_plain<D, N>(dq, dp, keys);
+    __syncthreads();
+  }
+  if (masked) {
+    wait_copies<0>();
     __syncthreads();
   }
   store_rows<D>(dq, 1.0f, 1.0f, q, row, head_of<T>(a.dq, me.b, me.h), a.dq.row, me.first, a.t);
@@ -151,7 +201,7 @@ template <class T, int D, int N> DEVICE void grad_queries(const Attention& a) {
 }
 
 // dV = P' dO, dK = dS' Q: rows are keys, queries pass by.
-template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
+template <class T, int D, int N, bool masked> DEVICE void grad_keys(const Attention& a) {
 #ifdef RILLE_TENSOR_CORES
   constexpr int tile = N * 8;
   DYNAMIC_SHARED(T, shared);
@@ -160,7 +210,10 @@ template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
   const Place me = place_of(a.groups, a.s, false);
   const int each = a.heads / a.groups, row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const int shift = a.s - a.t, begin = a.causal && me.first > shift ? (me.first - shift) / tile : 0;
-  const int in_head = (a.t + tile - 1) / tile - begin, tiles = in_head > 0 ? in_head * each : 0;
+  Sight<T, masked> sight(a, me.b, me.h * each);
+  const int keys_there = sight.keys;
+  const int in_head = me.first < keys_there ? (a.t + tile - 1) / tile - begin : 0;
+  const int tiles = in_head > 0 ? in_head * each : 0;
   const auto fetch = [&](int n) {
     const int h = me.h * each + n / in_head, first = (begin + n % in_head) * tile;
     fetch_tiles<D, tile, block_threads>(other, n, head_of<const T>(a.q, me.b, h), a.q.row,
@@ -168,19 +221,20 @@ template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
     if (int(threadIdx.x) < tile) {
       const int query = first + int(threadIdx.x);
       const Long at = (Long(me.b) * a.heads + h) * a.t + (query < a.t ? query : a.t - 1);
-      lses[(n & 1) * tile + int(threadIdx.x)] = static_cast<const float*>(a.lse)[at] * log2_e;
+      lses[(n & 1) * tile + int(threadIdx.x)] = static_cast<const float*>(a.lse)[at] * (masked ? 1.0f : log2_e);
       deltas[(n & 1) * tile + int(threadIdx.x)] = static_cast<const float*>(a.delta)[at];
     }
   };
-  load_rows<D, block_rows, block_threads>(k, head_of<const T>(a.k, me.b, me.h), a.k.row, me.first, a.s);
-  load_rows<D, block_rows, block_threads>(v, head_of<const T>(a.v, me.b, me.h), a.v.row, me.first, a.s);
+  load_rows<D, block_rows, block_threads>(k, head_of<const T>(a.k, me.b, me.h), a.k.row, me.first, keys_there);
+  load_rows<D, block_rows, block_threads>(v, head_of<const T>(a.v, me.b, me.h), a.v.row, me.first, keys_there);
   if (tiles) fetch(0);
   else end_copies();
   float dk[D / 8][4] = {}, dv[D / 8][4] = {};
-  const float factor = float(a.scale) * log2_e;
+  const float factor = float(a.scale) * log2_e;    // where not masked
   for (int n = 0; n < tiles; ++n) {
     await_tile(n, tiles, fetch);
     const int first = (begin + n % in_head) * tile;
+    if (masked) sight.turn(a, me.b, me.h * each + n / in_head);
     T *const queries = other + (n & 1) * 2 * tile * D, *const gradients = queries + tile * D;
     float s[N][4] = {}, dp[N][4] = {};
     add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, k, row, c * 16); }, queries);
@@ -191,9 +245,10 @@ template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
       for (int e = 0; e < 4; ++e) {
         const int column = i * 8 + lane % 4 * 2 + e % 2, query = first + column;
         const int j = me.first + row + lane / 4 + e / 2 * 8;
-        const bool sees = query < a.t && j < a.s && (!a.causal || j <= query + shift);
+        const bool sees = query < a.t && j < keys_there && (!a.causal || j <= query + shift);
+        if (masked && sees) s[i][e] = sight.of(s[i][e], query, j);
         const int at = (n & 1) * tile + column;
-        dp[i][e] = slope(s[i][e], dp[i][e], factor, lses[at], deltas[at], float(a.scale), sees);
+        dp[i][e] = slope<masked>(s[i][e], dp[i][e], factor, lses[at], deltas[at], float(a.scale), sees);
       }
     add_plain<D, N>(dv, s, gradients);
     add_plain<D, N>(dk, dp, queries);
@@ -206,13 +261,16 @@ template <class T, int D, int N> DEVICE void grad_keys(const Attention& a) {
 #endif
 }
 
-#define TENSOR(d, n, name, T)                                                                                         \
-  ENTRY(attention_tensor_##d##_##name, 128, GIVEN Attention a) { attend<T, d, 8>(a); }                                \
-  ENTRY(attention_tensor_grad_queries_##d##_##name, 128, GIVEN Attention a) { grad_queries<T, d, n>(a); }             \
-  ENTRY(attention_tensor_grad_keys_##d##_##name, 128, GIVEN Attention a) { grad_keys<T, d, n>(a); }
-TENSOR(64, 8, bf16, Brain)
-TENSOR(64, 8, f16, Half)
-TENSOR(128, 4, bf16, Brain)
-TENSOR(128, 4, f16, Half)
+#define TENSOR(d, n, name, T, kind, masked)                                                                           \
+  ENTRY(attention_##kind##_##d##_##name, 128, GIVEN Attention a) { attend<T, d, 8, masked>(a); }                      \
+  ENTRY(attention_##kind##_grad_queries_##d##_##name, 128, GIVEN Attention a) { grad_queries<T, d, n, masked>(a); }   \
+  ENTRY(attention_##kind##_grad_keys_##d##_##name, 128, GIVEN Attention a) { grad_keys<T, d, n, masked>(a); }
+#define BOTH(d, n, name, T)                                                                                           \
+  TENSOR(d, n, name, T, tensor, false)                                                                                \
+  TENSOR(d, n, name, T, tensor_masked, true)
+BOTH(64, 8, bf16, Brain)
+BOTH(64, 8, f16, Half)
+BOTH(128, 4, bf16, Brain)
+BOTH(128, 4, f16, Half)
 
 }  // namespace rille::kernels::cuda

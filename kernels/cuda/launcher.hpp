@@ -61,6 +61,8 @@ class Launcher {
     bool tf32 = false;
   };
   virtual bool convolve(const Convolved&) { return false; }
+  // A faster way that this call could not go, and why; users are told of it.
+  virtual void declined(const char* /*library*/, const char* /*why*/) {}
 
  protected:
   ~Launcher() = default;

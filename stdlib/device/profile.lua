@@ -69,7 +69,7 @@ end
 -- What libraries of NVIDIA's declined, a line each; "": nothing.
 local function fallbacks_of(list)
   if not list then return "" end
-  local lines = { "\nRille's own kernels ran on this device where a library declined:" }
+  local lines = { "\nSlower kernels ran on this device where a library, or the kernels for tensor cores, declined:" }
   for _, f in ipairs(list) do
     lines[#lines + 1] = ("  %s, %s, %d times: %s"):format(f.library, f.operation, f.calls, f.why)
   end

@@ -164,8 +164,9 @@ function Device:reset_peak() end
 --- On CUDA the device's own records are taken (CUPTI) while work goes on, and `kernels` lists kernels and copies with
 --- name, operations, calls, ms, and bytes and flops where a kernel is all of its operation. Without CUPTI each
 --- operation is timed by events (`timed_by` is "events", `why` says why), which waits for each. `fallbacks` lists where
---- a library of NVIDIA's declined an operation, or is not there, and Rille's own kernel ran: library, operation, why
---- (the first time) and calls, of all that this process has given to the device; a replay's calls are not counted.
+--- a library of NVIDIA's declined an operation, or is not there, and Rille's own kernel ran, and where attention in a
+--- half type left the kernels for tensor cores: library, operation, why (the first time) and calls, of all that this
+--- process has given to the device; a replay's calls are not counted.
 ---@param fn function what is timed; read a value in it, or what is still to be computed is counted as well
 ---@return table profile { ms, busy_ms, timed_by, why, kernels, fallbacks, rows = { { name, shape, calls, ms, bytes,
 --- flops } } }

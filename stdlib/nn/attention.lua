@@ -142,7 +142,12 @@ local Attention = nn.class("Attention", {
     elseif o.cache then k, v = remember(self, o.cache, k, v) end
     local how = { causal = self.causal, mask = o.mask, lengths = o.lengths }
     local y
-    if self.dropout > 0 and self.training then y = with_dropout(q, k, v, how, self.dropout)
+    if self.dropout > 0 and self.training then
+      if (q.dtype == "bf16" or q.dtype == "f16") and q.device:find "^cuda" then
+        native.note_fallback(rille.device(q.device), "tensor cores", "attention with dropout",
+          "its weights are made in memory, by products and a softmax, for dropout; dropout = 0 takes joined kernels")
+      end
+      y = with_dropout(q, k, v, how, self.dropout)
     else y = q:scaled_dot_product_attention(k, v, how) end
     return self.out(y:transpose(2, 3):reshape(x:size(1), x:size(2), self.heads * self.head_width))
   end,
@@ -171,6 +176,8 @@ local Attention = nn.class("Attention", {
 ---given it; whoever calls the last of them adds the new places to `length`. Of a memory it keeps the first call's.
 ---
 ---With dropout a training step has the scores in memory, [batch, heads, length, places]; all else is one operation.
+---On a GPU in bf16 and f16 that one runs on tensor cores, masks and lengths too, for heads of 64 and 128;
+---`compiled:explain()` and `dev:profile` tell where it does not.
 ---@param width integer size of the last dimension, a multiple of heads where there is no head_width
 ---@param heads integer how many
 ---@param options? rille.nn.AttentionOptions what differs from the defaults

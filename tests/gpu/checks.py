@@ -30,8 +30,11 @@ class Check:
     says_device: bool = False
     # It runs once more with RILLE_DEVICE=cpu, and the losses of its first steps may differ from those by this.
     beside_cpu: float = 0
-    must: tuple = ()  # (figure, bound): it fails where one is not kept
+    must: tuple = ()  # (figure, bound): it fails where one is not kept; a bound: see harness.kept
     home: str = "home"  # RILLE_HOME, a folder that begins empty; checks of one name share it
+    # Its time is not kept for it: it is begun where gpu_limit_s are left, and not run else.
+    spare: bool = False
+    picture: tuple = ()  # (PNG that it writes, PPM beside this file, the mean difference that it may have, of 255)
 
 
 B64 = ["--device", "{device}", "--dtype", "bf16"]  # GPT-2 124M in full, as gpt2.lua and its peer have it
@@ -71,8 +74,40 @@ WORKFLOWS = [
 ]
 
 
-def workflow(name, what, gpu, cpu, limit_s, must):
-    return Check(f"workflow {name}", what, f"workflows/{name}.lua", gpu, limit_s, cpu, says_device=True, must=must)
+def workflow(name, what, gpu, cpu, limit_s, must, title="workflow", **more):
+    return Check(f"{title} {name}", what, f"workflows/{name}.lua", gpu, limit_s, cpu, 100, says_device=True, must=must,
+                 **more)
+
+
+# The same in full size, a few steps each, for time, memory and rate; what is right shows, too. A loss falls by a tenth
+# at least. Their twins run what the small ones above do not.
+IDS, VALIDATED = ["--data", "{ids}", "--ids"], ["--validation", "{ids}"]
+TINY = ["--layers", "1", "--heads", "2", "--width", "32", "--context", "16", "--dtype", "f32", "--lr", "0.01"]
+FALLS, FASTER = ("loss", "<= 0.9 * first_loss"), ("rate", ">= 1")
+SCENE = ["--out", "{scratch}/large.png"]
+FULL = [
+    ("gpt2", "GPT-2 124M, B=64 T=1024, bf16",
+     [*GPT2[:2], *IDS, *VALIDATED, "--vocab", "50304", "--accumulate", "1", "--steps", "30"],
+     [*GPT2[:2], *IDS, *VALIDATED, *TINY, "--vocab", "32000", "--accumulate", "2", "--batch", "4", "--steps", "30"], 40,
+     (FALLS, FASTER, ("validation", "<= 0.9 * first_loss")), {}),
+    ("resnet50", "ResNet-50, B=256, 224 x 224, bf16", [*STRIPES[-2:], "--steps", "30"],
+     [*STRIPES[:-6], "--steps", "30", *STRIPES[-4:]], 40, (FALLS, FASTER), {}),
+    ("bert", "BERT-base, B=64 T=128, bf16, dropout",
+     [*BERT[:2], *IDS, "--context", "128", "--batch", "64", "--steps", "60", "--lr", "3e-4"],
+     [*BERT[:2], *IDS, *TINY, "--batch", "4", "--steps", "30"], 30, (FALLS, FASTER), {}),
+    # Of a Gaussian cloud of mass 1 at rest: -1 / (2 sqrt(pi)) = -0.2821, a little less for the softening.
+    ("nbody", "131,072 bodies: energy of the cloud, and how it is kept", ["--bodies", "131072", "--steps", "50"],
+     ["--bodies", "1500", "--steps", "20"], 12,
+     (("drift", "<= 1e-4"), ("before", "<= -0.26"), ("before", ">= -0.30"), FASTER), {}),
+    ("heat_fft", "8192 x 8192 cells; the formula: exp(-0.18)", ["--size", "8192"], ["--size", "128"], 12,
+     (("fading", ">= 0.83526"), ("fading", "<= 0.83528"), ("lost", "<= 1e-5"), FASTER), {}),
+    ("raytrace", "1920 x 1080, 64 rays a pixel, beside the CPU's small picture",
+     [*SCENE, "--width", "1920", "--height", "1080", "--samples", "8"],
+     [*SCENE, "--width", "128", "--height", "72", "--samples", "16"], 15, (FASTER,),
+     {"picture": ("{scratch}/large.png", "raytrace.ppm", 1)}),
+    ("mlp", "784-128-10, B=64, 400 steps", [], ["--steps", "120", "--noise", "0.2"], 10,
+     (("accuracy", ">= 0.75"), FASTER), {}),
+]
 
 
 # The most valuable first, for the time may end before the last: what is right, then what the goals are about.
@@ -127,6 +162,7 @@ CHECKS = [
     # 360 rows: what is not done in time is counted, and is no failure
     Check("speed", "each operation on its large shape: time, rate, multiple of its floor", "speed.lua",
           ["--device", "{device}", "--seconds", "14"], 22, ["--size", "tiny", "--rounds", "1"]),
+    *(workflow(*row[:-1], title="full size:", spare=True, **row[-1]) for row in FULL),
 ]
 
 

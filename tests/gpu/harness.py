@@ -2,6 +2,7 @@
 import argparse
 import glob
 import json
+import math
 import os
 import shutil
 import signal
@@ -14,7 +15,9 @@ import time
 from pathlib import Path
 
 import checks
+import corpus
 import machine
+import pictures
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -83,10 +86,16 @@ class Runner:
         if limit_s < NO_TIME_S:
             return not_run("the time for all checks was over")
         self.env["RILLE_HOME"] = f"{self.scratch}/{check.home}"
-        words = [*self.program(check), *(word.format(**filled) for word in arguments)]
-        result, losses = self.once(check, words, limit_s, device)
+        if any("{ids}" in word for word in arguments):
+            corpus.write_ids(self.bundle, filled["ids"])
+        command = [*self.program(check), *(word.format(**filled) for word in arguments)]
+        result, losses = self.once(check, command, limit_s, device)
         if result["status"] == "ran" and check.beside_cpu:
-            result = self.beside_cpu(check, words, limit_s - result["seconds"], result, losses)
+            result = self.beside_cpu(check, command, limit_s - result["seconds"], result, losses)
+        if result["status"] == "ran" and check.picture:
+            result = beside_picture(check, filled, result)
+        if check.spare:  # its checkpoints and pictures are large
+            shutil.rmtree(f"{self.scratch}/{check.home}/runs", ignore_errors=True)
         return result
 
     def beside_cpu(self, check, words, limit_s, result, losses):
@@ -135,7 +144,7 @@ class Runner:
                 return dict(result, status="failed", why=f"it ran on {answer.get('device')}, not on {device}"), []
         values = {figure["name"]: figure["value"] for figure in figures}
         for name, bound in check.must:
-            if name not in values or not kept(values[name], bound):
+            if name not in values or not kept(values[name], bound, values):
                 why = f"{name} is {values.get(name)}, and has to be {bound}"
                 return dict(result, status="failed", why=why), []
         return dict(result, figures=figures), answer.get("losses", []) if isinstance(answer, dict) else []
@@ -145,10 +154,25 @@ def not_run(why):
     return {"status": "not run", "why": why}
 
 
-def kept(value, bound):
-    """Whether the value keeps a bound such as ">= 0.5"."""
-    sign, limit = bound.split()
-    return value >= float(limit) if sign == ">=" else value <= float(limit)
+def kept(value, bound, others=None):
+    """Whether the value keeps a bound such as ">= 0.5", or "<= 0.9 * NAME" of another figure."""
+    sign, limit, *of = bound.split()
+    limit = float(limit) * (others.get(of[1], math.nan) if of else 1)
+    return value >= limit if sign == ">=" else value <= limit
+
+
+def beside_picture(check, filled, result):
+    """The result of a check that drew, held against the small picture of the same by the CPU."""
+    path, wanted, bound = check.picture
+    try:
+        mean = pictures.difference(path.format(**filled), HERE / wanted)
+    except (OSError, ValueError) as error:
+        return dict(result, status="failed", why=f"its picture cannot be read: {error}")
+    result["figures"].append({"name": "mean difference to the CPU's small picture", "value": mean, "unit": "of 255"})
+    if mean > bound:
+        why = f"its picture differs from the CPU's by {mean:.3g} of 255, at most {bound}"
+        return dict(result, status="failed", why=why)
+    return result
 
 
 def figures_of(result):
@@ -157,7 +181,9 @@ def figures_of(result):
         return []
     if "figures" in result:
         return result["figures"]
-    return [{"name": k, "value": v, "unit": ""} for k, v in sorted(result.items()) if isinstance(v, (int, float))]
+    units = {"rate": result.get("rate_unit") or "", "peak_memory": "bytes"}
+    return [{"name": k, "value": v, "unit": units.get(k, "")} for k, v in sorted(result.items())
+            if isinstance(v, (int, float)) and not isinstance(v, bool)]
 
 
 def unpack(archive, scratch):
@@ -281,18 +307,24 @@ def run_checks(runner, gpus, seen, only):
     """A row per check: {name, what, peer, gpu, cpu}. Twins run only where no GPU does."""
     name = gpus[0]["name"] if gpus else ""
     filled = {"device": "cuda:0", "bundle": runner.bundle, "scratch": runner.scratch,
+              "ids": runner.scratch + "/ids.bin",
               "peak": next((peak for part, peak in checks.PEAK_BF16_TFLOPS.items() if part in name), 0)}
     watch = machine.Watch(runner.scratch) if gpus else None
     try:
-        planned = sum(check.gpu_limit_s for check in checks.CHECKS if not only or check.name in only)
+        kept_for = lambda check: 0 if check.spare or (only and check.name not in only) else check.gpu_limit_s
+        planned = sum(kept_for(check) for check in checks.CHECKS)
         for check in checks.CHECKS:
             # What earlier checks left of their time is this one's, too, up to twice its own; later ones keep theirs.
-            spare = runner.end - time.monotonic() - planned
-            planned -= check.gpu_limit_s if not only or check.name in only else 0
-            limit = check.gpu_limit_s + max(0, min(spare, check.gpu_limit_s))
+            planned -= kept_for(check)
+            left = runner.end - time.monotonic() - planned
+            limit = max(check.gpu_limit_s, min(left, 2 * check.gpu_limit_s))
             reason = why_no_gpu(check, gpus, seen)
             if only and check.name not in only:
                 gpu, cpu = not_run("not asked for"), not_run("not asked for")
+            elif not reason and check.spare and left < check.gpu_limit_s:
+                gpu = not_run(f"of the time for all checks {max(left, 0):.0f} s are left, and it may take "
+                              f"{check.gpu_limit_s} s; --only \"{check.name}\" runs it")
+                cpu = not_run("the GPU is there")
             elif not reason:
                 gpu = runner.check(check, check.gpu, limit, filled, filled["device"])
                 cpu = not_run("it ran on the GPU")

@@ -3,13 +3,13 @@
 
 usage: harness_test.py BUNDLE
 """
-import contextlib, io, json, os, stat, subprocess, sys, tempfile, time
+import contextlib, io, json, os, stat, struct, subprocess, sys, tempfile, time, zlib
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parent / "cli")]
-import checks, harness, machine
+import checks, corpus, harness, machine, pictures
 from tap import check, finish
 
 # A `rille` of two GPU devices whose check does what its arguments say.
@@ -116,6 +116,8 @@ def test_fake(folder):
     check("a figure that has to keep a bound, and does not, fails", by_name["kept"]["status"] == "ran" and
           by_name["not kept"]["why"] == "rate is 7, and has to be <= 6" and
           by_name["not told"]["why"] == "loss is None, and has to be <= 6", by_name)
+    test_spare(bundle, one)
+    test_pictures(bundle, folder)
     checks.CHECKS = [one("good")]
 
     file = str(bundle) + ".json"  # where run() lets the report go
@@ -194,6 +196,60 @@ def test_fake(folder):
           ["the time for all checks was over"] * 2, report)
 
 
+def test_spare(bundle, one):
+    long = lambda name, limit: checks.Check(name, "", "x.lua", [], limit, [], spare=True)
+    checks.CHECKS = [one("first"), long("fits", 20), long("does not", 10 * checks.TOTAL_S), long("still fits", 20),
+                     checks.Check("falls", "", "x.lua", ["--where"], 5, must=(("loss", "<= 0.9 * first"),))]
+    report, code, said = run(bundle, H200)
+    by_name = {row["name"]: row["gpu"] for row in report["checks"]}
+    check("a check without time of its own runs where that is left", [by_name[name]["status"] for name in (
+        "first", "fits", "still fits")] == ["ran"] * 3, by_name)
+    check("where it is not left the check is not run, and says what it may take", by_name["does not"]["status"] ==
+          "not run" and f"are left, and it may take {10 * checks.TOTAL_S} s" in by_name["does not"]["why"] and
+          "are left, and it may take" in said, by_name)
+    check("a bound by a figure that is not there is not kept", code == 1 and by_name["falls"]["status"] == "failed" and
+          by_name["falls"]["why"] == "loss is 1, and has to be <= 0.9 * first", by_name)
+    values = {"loss": 3, "first_loss": 4}
+    check("a bound by another figure", harness.kept(3, "<= 0.9 * first_loss", values) and
+          not harness.kept(3.7, "<= 0.9 * first_loss", values), values)
+
+
+def write_png(path, width, height, pixels):
+    rows = b"".join(b"\0" + pixels[3 * width * y:3 * width * (y + 1)] for y in range(height))
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+                     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def test_pictures(bundle, folder):
+    width, height, pixels = pictures.ppm(here / "raytrace.ppm")
+    larger = b"".join(b"".join(pixels[3 * i:3 * i + 3] * 3 for i in range(width * y, width * (y + 1))) * 2
+                      for y in range(height))
+    write_png(folder / "same.png", 3 * width, 2 * height, larger)
+    write_png(folder / "other.png", 3 * width, 2 * height, bytes(255 - b for b in larger))
+    check("a larger picture of the same is the same", pictures.difference(folder / "same.png", here / "raytrace.ppm") ==
+          0, None)
+    drawn = lambda name: checks.Check(name, "", "x.lua", ["--copy", f"{folder}/{name}.png", "{scratch}/p.png"], 30,
+                                      picture=("{scratch}/p.png", "raytrace.ppm", 1))
+    checks.CHECKS = [drawn("same"), drawn("other")]
+    report, code, said = run(bundle, H200)
+    same, other = (row["gpu"] for row in report["checks"])
+    check("a picture like the CPU's passes", same["status"] == "ran" and same["figures"][-1]["value"] == 0, same)
+    check("another one fails", code == 1 and other["status"] == "failed" and
+          "its picture differs from the CPU's by" in other["why"], other)
+
+
+def test_corpus(folder):
+    (folder / "corpus/docs/manual").mkdir(parents=True)
+    (folder / "corpus/docs/manual/a.md").write_text("the kernel and the tensor, the end\n")
+    corpus.write_ids(folder / "corpus", folder / "ids.bin")
+    data = (folder / "ids.bin").read_bytes()
+    magic, version, count = struct.unpack("<3i", data[:12])
+    ids = struct.unpack(f"<{count}H", data[1024:])
+    check("words become ids, the most frequent first, enough for a large batch", (magic, version) == (20240520, 1) and
+          count >= 300_000 and ids[0] == ids[6] == 1 and ids[1] == 0, (magic, version, count, ids[:8]))
+
+
 def test_watch(folder):
     smi = folder / "nvidia-smi"
     line = lambda name: ",".join([name] * len(machine.GPU_FIELDS))
@@ -212,7 +268,7 @@ def test_watch(folder):
 
 
 def test_budget():
-    limits = sum(one.gpu_limit_s for one in checks.CHECKS)
+    limits = sum(one.gpu_limit_s for one in checks.CHECKS if not one.spare)
     check(f"all limits on a GPU ({limits} s) fit in the {checks.TOTAL_S} s", limits <= checks.TOTAL_S - 40, limits)
     names = {one.name for one in checks.CHECKS}
     wrong = [goal.what for goal in checks.GOALS
@@ -221,6 +277,8 @@ def test_budget():
     missing = [one.script for one in checks.CHECKS
                if not (here / one.script).exists() and not (here.parents[1] / one.script).exists()]
     check("each check's script exists", not missing, missing)
+    workflows = {one.name.split()[-1] for one in checks.CHECKS if one.spare}
+    check("each workflow is run in full size", workflows == {row[0] for row in checks.WORKFLOWS}, workflows)
 
 
 def test_bundle(bundle, folder):
@@ -237,7 +295,7 @@ def test_bundle(bundle, folder):
     said = report.get("status") == "no GPU" and "NOTHING OF RILLE RAN ON A GPU" in done.stdout
     check("without a GPU it says so", said, report)
     may_lack = {one.name for one in checks.CHECKS if harness.is_peer(one)} | {"kernels"}
-    may_lack |= {"workflow nbody", "workflow raytrace"}  # their kernels are their own, too
+    may_lack |= {f"{kind} {name}" for kind in ("workflow", "full size:") for name in ("nbody", "raytrace")}  # own ones
     check("every check has run as its twin, if PyTorch and a compiler are here", report and all(
         row["gpu"]["status"] == "not run" and (row["cpu"].get("figures") or row["name"] in may_lack)
         for row in report["checks"]), report)
@@ -247,6 +305,7 @@ def test_bundle(bundle, folder):
 
 with tempfile.TemporaryDirectory(prefix="rille-gpu-test-") as scratch:
     test_budget()
+    test_corpus(Path(scratch))
     test_watch(Path(scratch))
     test_bundle(os.path.abspath(sys.argv[1]), Path(scratch))
     test_fake(Path(scratch))

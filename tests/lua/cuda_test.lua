@@ -112,6 +112,29 @@ tap.test("what a library declines is told by profile and plan", function()
   tap.ok(tostring(f:explain()):find("cuFFT, fourier, 1 times", 1, true), tostring(f:explain()))
 end)
 
+tap.test("attention that leaves the tensor cores is told, with dropout, too", function()
+  local function told(what)
+    local p = dev:profile(what)
+    local out = {}
+    for _, f in ipairs(p.fallbacks or {}) do out[#out + 1] = f.library .. ", " .. f.operation end
+    table.sort(out)
+    return table.concat(out, "; "), p
+  end
+  local function attend(d, dtype)
+    local x = dev:randn { 1, 1, 3, d }:to(dtype)
+    return x:scaled_dot_product_attention(x, x):to("f32"):sum():item()
+  end
+  local before = told(function() attend(64, "bf16") end)
+  tap.ok(not before:find("tensor cores", 1, true), before)
+  local after, p = told(function() attend(8, "bf16") end)
+  tap.ok(after:find("tensor cores, attention", 1, true), after)
+  tap.ok(tostring(p):find("kernels for tensor cores are for heads of 64 and 128", 1, true), tostring(p))
+  local layer = rille.nn.attention(64, 1, { dropout = 0.5, seed = 1 }):to(dev)
+  local f = rille.compile(function(x) return rille.autocast("bf16", layer, x) end)
+  for _ = 1, 3 do f(dev:ones { 1, 2, 64 }):to("f32"):sum():item() end
+  tap.ok(tostring(f:explain()):find("attention with dropout, ", 1, true), tostring(f:explain()))
+end)
+
 tap.test("a kernel is launched on the device that made it", function()
   local source = [[
     __global__ void scale(int n, float a, const float* x, float* y) {

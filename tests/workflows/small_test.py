@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """The workflows that need no data, on small sizes: what each says about itself must be so. usage: small_test.py RILLE
 FOLDER NAME [DEVICE]   with DEVICE it has to say that it computed there"""
-import json, os, shutil, struct, subprocess, sys, tempfile, zlib
+import json, os, shutil, struct, subprocess, sys, tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
+from pictures import png
 
 rille, folder, name = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 device = sys.argv[4] if len(sys.argv) > 4 else None
@@ -17,21 +22,6 @@ def run(*words):
     result, told = json.loads(r.stdout)["result"], r.stdout + r.stderr
     assert device in (None, result.get("device")), f"it computed on {result.get('device')}, not on {device}"
     return result
-
-
-def png(path):
-    """Size and pixels of a picture without interlacing and filters; every checksum is checked."""
-    data = open(path, "rb").read()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    at, parts = 8, {}
-    while at < len(data):
-        size, kind = struct.unpack(">I4s", data[at:at + 8])
-        body = data[at + 8:at + 8 + size]
-        assert struct.unpack(">I", data[at + 8 + size:at + 12 + size])[0] == zlib.crc32(kind + body)
-        parts[kind] = body
-        at += 12 + size
-    width, height = struct.unpack(">II", parts[b"IHDR"][:8])
-    return width, height, zlib.decompress(parts[b"IDAT"])
 
 
 def safetensors(path):
@@ -70,7 +60,8 @@ elif name == "bench":
 elif name == "mlp":
     result = run("--steps", "150", "--noise", "0.2")
     assert result["accuracy"] > 0.8, result
-    assert result == run("--steps", "150", "--noise", "0.2")     # the same seed, the same bits
+    again = run("--steps", "150", "--noise", "0.2")
+    assert [result[k] for k in ("loss", "accuracy")] == [again[k] for k in ("loss", "accuracy")]   # the same seed
 elif name == "gpt2":
     # Ids that follow from the one before, as llm.c writes them; from scratch, and on from the weights of that.
     ids, value = [], 1

@@ -61,6 +61,9 @@ bool Card::open(int number, Failure& f) {
   driver.cuDeviceGetAttribute(&multiprocessors, cu::multiprocessors, device);
   driver.cuDeviceGetAttribute(&shared_max, cu::shared_per_block_optin, device);
   architecture = major * 10 + minor;
+  std::size_t memory_bytes = 0;
+  driver.cuDeviceTotalMem(&memory_bytes, device);
+  dnn = std::make_unique<Dnn>(memory_bytes);
   if (!make_streams(f)) return false;
   up_small = std::make_unique<Staging>(*this, 32, small_bytes, false);
   up_large = std::make_unique<Staging>(*this, 4, large_bytes, false);

@@ -133,7 +133,7 @@ struct Card {
   std::size_t scratch_wanted = 0;                    // of one operation, the most so far
   std::unique_ptr<Blas> blas = std::make_unique<Blas>();
   std::unique_ptr<Fft> fft = std::make_unique<Fft>();
-  std::unique_ptr<Dnn> dnn = std::make_unique<Dnn>();
+  std::unique_ptr<Dnn> dnn;
   bool capturing = false;
   CUevent clock[2] = {}, sent = nullptr;
   std::vector<CUcontext> met;                        // cards that it has sent to

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "runtime/device/cuda_libraries.hpp"
@@ -12,7 +13,6 @@ namespace {
 
 using namespace dnn;
 using Convolved = kernels::cuda::Launcher::Convolved;
-constexpr std::size_t scratch_most = 256u << 20;
 
 struct Library {
 #define RILLE_MEMBER(name, parameters) int(*name) parameters = nullptr;
@@ -124,18 +124,18 @@ int math_of(const DnnShape& s) {
 }
 
 // Of what the heuristic offers: the same bits each time, no rounding that was not asked for.
-bool choose(const DnnShape& s, const Choice* choices, int count, Dnn::Plan& plan) {
+void choose(const DnnShape& s, const Choice* choices, int count, std::size_t most, Dnn::Plan& plan) {
   for (int i = 0; i < count; ++i) {
     const auto& c = choices[i];
     const bool exact = c.math == math_fma || c.math == math_default;
     const bool allowed = math_of(s) == math_fma ? exact : c.math != math_converts;
-    if (c.status != 0 || c.determinism != deterministic || !allowed || c.bytes > scratch_most) continue;
-    plan = {true, "", c.algorithm, math_of(s) == math_fma ? math_fma : c.math, c.bytes};
-    return true;
+    if (c.status != 0 || c.determinism != deterministic || !allowed || c.bytes > most) continue;
+    if (!plan.ways.empty() && c.bytes >= plan.ways.back().scratch_bytes) continue;
+    plan.ways.push_back({c.algorithm, math_of(s) == math_fma ? math_fma : c.math, c.bytes});
   }
-  plan.why = "of " + std::to_string(count) + " algorithms none gives the same bits each time, is exact enough, and "
-             "wants at most 256 MiB";
-  return false;
+  if (plan.ways.empty())
+    plan.why = "of " + std::to_string(count) + " algorithms none gives the same bits each time, is exact enough, and "
+               "wants at most " + std::to_string(most >> 20) + " MiB";
 }
 
 }  // namespace
@@ -177,9 +177,22 @@ bool Dnn::ready(bool may_make) {
   return handle_ != nullptr;
 }
 
+std::size_t Dnn::scratch_most(std::size_t memory_bytes) {
+  return std::max<std::size_t>(256u << 20, memory_bytes / 32);
+}
+
+bool Dnn::take_less(Plan& plan) {
+  const std::size_t wanted = plan.ways[0].scratch_bytes;
+  plan.ways.erase(plan.ways.begin());
+  why_ = "there is no memory for the " + std::to_string(wanted >> 20) + " MiB that an algorithm works with";
+  if (plan.ways.empty()) plan.why = why_;
+  else why_ += ": it takes one that wants less";
+  return !plan.ways.empty();
+}
+
 Dnn::~Dnn() { if (handle_) library().cudnnDestroy(handle_); }
 
-const Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
+Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
   if (!ready(may_make)) return nullptr;
   std::string key;
   const auto add = [&](const auto& numbers) { key.append(reinterpret_cast<const char*>(&numbers), sizeof numbers); };
@@ -188,7 +201,7 @@ const Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
   add(s.stride), add(s.padding), add(s.dilation);
   if (const auto found = plans_.find(key); found != plans_.end()) {
     why_ = found->second.why;
-    return found->second.good ? &found->second : nullptr;
+    return found->second.ways.empty() ? nullptr : &found->second;
   }
   why_ = "its first use came in a capture";
   if (!may_make) return nullptr;
@@ -207,13 +220,14 @@ const Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
                        : l.cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, d.x, d.y, d.how, d.weight,
                                                                          algorithms_max, &count, choices);
   if (said) plan.why = "no algorithm: status " + std::to_string(said);
-  const bool good = said == 0 && choose(s, choices, count, plan);
+  else choose(s, choices, count, scratch_most_, plan);
   why_ = plan.why;
-  return good ? &plan : nullptr;
+  return plan.ways.empty() ? nullptr : &plan;
 }
 
 bool Dnn::run(const DnnShape& s, const Plan& plan, const Convolved& c, void* scratch, CUstream stream) {
-  Described d(s, plan.math);
+  const Way& way = plan.ways[0];
+  Described d(s, way.math);
   const Library& l = d.l;
   why_ = "its descriptions could not be made";
   if (!d.good || l.cudnnSetStream(handle_, stream) != 0) return false;
@@ -226,23 +240,23 @@ bool Dnn::run(const DnnShape& s, const Plan& plan, const Convolved& c, void* scr
   const bool wide = s.type == real_f64;
   const void* alpha = wide ? static_cast<const void*>(&one_wide) : &one;
   const void* beta = wide ? static_cast<const void*>(&none_wide) : &none;
-  const std::size_t bytes = plan.scratch_bytes;
+  const std::size_t bytes = way.scratch_bytes;
   switch (s.what) {
     case Convolved::forward:
       if (!ran("cudnnConvolutionForward",
                l.cudnnConvolutionForward(handle_, alpha, d.x, c.x->data, d.weight, c.weight->data, d.how,
-                                         plan.algorithm, scratch, bytes, beta, d.y, c.y->data)))
+                                         way.algorithm, scratch, bytes, beta, d.y, c.y->data)))
         return false;
       return !c.bias || !c.bias->data ||
              ran("cudnnAddTensor", l.cudnnAddTensor(handle_, alpha, d.bias, c.bias->data, alpha, d.y, c.y->data));
     case Convolved::input_grad:
       return ran("cudnnConvolutionBackwardData",
                  l.cudnnConvolutionBackwardData(handle_, alpha, d.weight, c.weight->data, d.y, c.y->data, d.how,
-                                                plan.algorithm, scratch, bytes, beta, d.x, c.x->data));
+                                                way.algorithm, scratch, bytes, beta, d.x, c.x->data));
     default:
       return ran("cudnnConvolutionBackwardFilter",
                  l.cudnnConvolutionBackwardFilter(handle_, alpha, d.x, c.x->data, d.y, c.y->data, d.how,
-                                                  plan.algorithm, scratch, bytes, beta, d.weight, c.weight->data));
+                                                  way.algorithm, scratch, bytes, beta, d.weight, c.weight->data));
   }
 }
 

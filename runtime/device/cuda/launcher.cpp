@@ -59,30 +59,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
                                                                             card_.stream()), "copying memory", f_));
   }
 
-  // Several of one operation lie behind each other. A block that is too small stays until nobody holds it: launches
-  // that were given it may not have run.
-  void* scratch(std::size_t bytes) override {
-    bytes = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
-    asked_ += bytes;
-    auto& block = card_.scratch;
-    if (good_ && (!block || used_ + bytes > block->bytes)) {
-      if (card_.capturing) {
-        good_ = refuse(f_, int(ErrorKind::internal), "run it uncompiled, and report this",
-                       "an operation wants %zu bytes of working memory that it did not want before", bytes);
-        return nullptr;
-      }
-      retired_.push_back(block);
-      auto grown = card_.allocate_block(std::max({used_ + bytes, card_.scratch_wanted,
-                                                  block ? 2 * block->bytes : std::size_t(1) << 20}), f_);
-      good_ = grown != nullptr;
-      if (grown) block = std::move(grown);
-      used_ = 0;
-    }
-    if (!good_) return nullptr;
-    void* const at = static_cast<char*>(block->data) + used_;
-    used_ += bytes;
-    return at;
-  }
+  void* scratch(std::size_t bytes) override { return working_memory(bytes, true); }
 
   kernels::cuda::Fault* fault() override { return card_.fault; }
   const kernels::cuda::StepKey* step_key() override {
@@ -96,18 +73,18 @@ class CardLauncher final : public kernels::cuda::Launcher {
     BlasShape shape;
     const char* why = "";
     if (!good_) return false;
-    if (!blas_shape(p, shape, why)) return declined("cuBLASLt", why);
+    if (!blas_shape(p, shape, why)) return refused("cuBLASLt", why);
     const auto* plan = card_.blas->plan(shape, p);
-    if (!plan) return declined("cuBLASLt", card_.blas->why());
+    if (!plan) return refused("cuBLASLt", card_.blas->why());
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
     return good_ && (card_.blas->run(shape, *plan, p, memory, card_.stream()) ||
-                     declined("cuBLASLt", card_.blas->why()));
+                     refused("cuBLASLt", card_.blas->why()));
   }
   // In place: what fails half-way cannot be done again.
   bool transform(const Fourier& f) override {
     if (!good_) return false;
     const auto* plan = card_.fft->plan(f, !card_.capturing);
-    if (!plan) return declined("cuFFT", card_.fft->why());
+    if (!plan) return refused("cuFFT", card_.fft->why());
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
     good_ = good_ && (card_.fft->run(*plan, f, memory, card_.stream()) ||
                       refuse(f_, int(ErrorKind::device), "RILLE_CUDA_WITHOUT=cufft leaves the library out",
@@ -117,15 +94,54 @@ class CardLauncher final : public kernels::cuda::Launcher {
   bool convolve(const Convolved& c) override {
     DnnShape shape;
     if (!good_) return false;
-    if (!dnn_shape(c, shape)) return declined("cuDNN", "it does not read these types, or tensors that lie so");
-    const auto* plan = card_.dnn->plan(shape, !card_.capturing);
-    if (!plan) return declined("cuDNN", card_.dnn->why());
-    void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
-    return good_ && (card_.dnn->run(shape, *plan, c, memory, card_.stream()) || declined("cuDNN", card_.dnn->why()));
+    if (!dnn_shape(c, shape)) return refused("cuDNN", "it does not read these types, or tensors that lie so");
+    auto* plan = card_.dnn->plan(shape, !card_.capturing);
+    if (!plan) return refused("cuDNN", card_.dnn->why());
+    void* memory = nullptr;
+    while (plan->ways[0].scratch_bytes && !(memory = working_memory(plan->ways[0].scratch_bytes, false))) {
+      if (!good_) return false;
+      const bool other = card_.dnn->take_less(*plan);
+      refused("cuDNN", card_.dnn->why());
+      if (!other) return false;
+    }
+    return good_ && (card_.dnn->run(shape, *plan, c, memory, card_.stream()) || refused("cuDNN", card_.dnn->why()));
   }
+  void declined(const char* library, const char* why) override { refused(library, why); }
 
  private:
-  bool declined(const char* library, const char* why) {
+  // null: there is none; that is a failure where it must be had. Several of one operation lie behind each other. A
+  // block that is too small stays until nobody holds it: launches that were given it may not have run.
+  void* working_memory(std::size_t bytes, bool must) {
+    bytes = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
+    asked_ += bytes;
+    auto& block = card_.scratch;
+    if (good_ && (!block || used_ + bytes > block->bytes)) {
+      if (card_.capturing) {
+        good_ = refuse(f_, int(ErrorKind::internal), "run it uncompiled, and report this",
+                       "an operation wants %zu bytes of working memory that it did not want before", bytes);
+        return nullptr;
+      }
+      Failure ample, bare;                           // room for the next, and where there is none, for this
+      auto grown = card_.allocate_block(std::max({used_ + bytes, card_.scratch_wanted,
+                                                  block ? 2 * block->bytes : std::size_t(1) << 20}), ample);
+      if (!grown) grown = card_.allocate_block(used_ + bytes, bare);
+      if (!grown) {
+        asked_ -= bytes;
+        if (!must) return nullptr;
+        f_ = bare;
+        good_ = false;
+        return nullptr;
+      }
+      retired_.push_back(block);
+      block = std::move(grown);
+      used_ = 0;
+    }
+    if (!good_) return nullptr;
+    void* const at = static_cast<char*>(block->data) + used_;
+    used_ += bytes;
+    return at;
+  }
+  bool refused(const char* library, const char* why) {
     card_.fall_back(library, operation_, why);
     return false;
   }

@@ -104,6 +104,27 @@ TEST_CASE("convolutions that the library declines are the own kernels'", "[cuda]
   CHECK(standin.report().library_calls == 0);
 }
 
+// The stand-in offers another algorithm first, that works with 40 MiB.
+TEST_CASE("a convolution for whose working memory there is no room takes an algorithm that wants less", "[cuda]") {
+  ::setenv("RILLE_TEST_LARGE_SCRATCH", "1", 1);
+  for (const std::size_t memory_bytes : {std::size_t(1) << 30, std::size_t(32) << 20}) {
+    test::standin::Options options;
+    options.memory_bytes = memory_bytes;
+    const Standin standin(options);
+    const auto g = standin.graph();
+    CHECK(convolutions(*g, DType::f32) == convolutions(*new_graph(), DType::f32));
+    CHECK(standin.report().library_calls == 13);
+    std::string said;
+    for (const auto& f : g->device()->executor()->fallbacks()) said += f.library + ": " + f.why + "\n";
+    const bool scarce = memory_bytes < std::size_t(40) << 20;
+    INFO(said);
+    CHECK((said.find("there is no memory for the 40 MiB that an algorithm works with: it takes one that wants less") !=
+           std::string::npos) == scarce);
+    CHECK((said == "") != scarce);
+  }
+  ::unsetenv("RILLE_TEST_LARGE_SCRATCH");
+}
+
 TEST_CASE("without the libraries the own kernels convolve and transform", "[cuda]") {
   const Without none("cudnn,cufft");
   const Standin standin;
