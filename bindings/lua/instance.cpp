@@ -234,6 +234,7 @@ Result<int> exec(lua_State* L) {
                                   : fmt::format("'{}' failed with exit code {}", name, code),
                            "see its output with `rille logs`; check = false returns the code instead");
       e.code = fmt::format("exit {}", signal ? 128 + signal : code);
+      e.operation = name;
       raise(l, std::move(e));
     }
     return push_decoded(l, std::move(result));

@@ -43,6 +43,7 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
     return std::pair(p.deadline_wall_us, p.leave);
   };
   host_options.open = openers();
+  host_options.open.push_back(open_as_global);  // as at the prompt, where functions that are called so are written
   RILLE_CO_TRY(std::unique_ptr<host::LuaHost> host, host::LuaHost::create(loop, std::move(host_options)));
   host->bind_run(*run);
   RILLE_CO_TRY(FunctionRef main, host->load_shipped(payload));

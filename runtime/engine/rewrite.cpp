@@ -262,9 +262,12 @@ Result<std::string> Engine::failed_at(const std::string& id) const {
     return make_error(ErrorKind::state, fmt::format("run {} has not failed: it is {}", row.id, row.state),
                       fmt::format("resume it with `rille resume {0}`, or go back with `rille invalidate {0} KEY`",
                                   row.id));
+  // A program that ends with another code than 0 has a result; what was made of it is the error.
+  const bool by_exit = row.error->code.starts_with("exit ");
   std::string key;
   RILLE_CHECK(read_entries(journal_->reader(), row.id, nullptr, [&](Entry e) {
-    if (e.error && e.error->kind == row.error->kind && e.error->message == row.error->message) key = key_of(e);
+    const bool failed = e.error && e.error->kind == row.error->kind && e.error->message == row.error->message;
+    if (failed || (by_exit && e.kind == "exec" && e.name == row.error->operation)) key = key_of(e);
   }));
   if (!key.empty()) return key;
   return make_error(ErrorKind::state,

@@ -87,6 +87,7 @@ try:
     p.enter("print(n)")
     check("a box rented earlier is used three entries later",
           "9" in p.enter('box:call("sq", { args = n }, function(a) return a * a end)'))
+    check("rille is there, too", "cpu" in p.enter('box:call("where", function() return rille.device("cpu").name end)'))
     check("an unfinished line goes on", p.enter("function f(a)", ".. ") is not None)
     p.enter("  return a * 2", ".. ")
     p.enter("end")

@@ -225,6 +225,13 @@ code, out = run("resume", "last", "--retry-failed", "--json")
 check("the failed step is tried again, with what came after it", code == 0 and did() == ["b", "cleanup"], out)
 code, out = run("resume", "last", "--retry-failed")
 check("a run that did not fail has nothing to retry", code == 1 and "has not failed" in out, out)
+run("run", script("program", 'do_ "a"; local box = rille.rent("box", { gpu = "cpu" }) '
+                  'box:exec("other", { argv = { "true" } }) '
+                  'box:exec("probe", { argv = { "test", "-e", "' + root + '/there" } }); box:release(); do_ "end"'))
+check("a program fails", did() == ["a"], did)
+open(root + "/there", "w").close()
+code, out = run("resume", "last", "--retry-failed")
+check("a program that failed is run again", code == 0 and did() == ["end"], out)
 run("run", script("raises", 'do_ "a"; error("in the script")'))
 code, out = run("resume", "last", "--retry-failed")
 check("an error of the script itself is told apart", code == 1 and "in the script itself" in out, out)
