@@ -47,7 +47,7 @@ int free_tensor(lua_State* L) {
   push(L, fmt::format("the tensor {}{} was freed at {}", name_of(t.dtype()), tensor::to_string(t.shape()),
                       script_position(L)));
   lua_rawset(L, -3);
-  t = Tensor();
+  t.free();
   return 0;
 }
 

@@ -24,16 +24,26 @@ struct Variant {
   Signature signature;                                                // the same, for causes
   std::vector<Note> notes;
   std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;   // leaf, had .grad
+  std::vector<Watched> watched;
+  mutable std::uint64_t marks = 0;                                    // the graph's, when these were as they had been
   std::vector<std::shared_ptr<TensorImpl>> graded;                    // had one: further inputs, in order
   std::vector<std::shared_ptr<TensorImpl>> changed;                   // leaves whose .grad the function sets
   std::vector<bool> cleared;                                          // of those: to nothing
   std::size_t results = 0;                                            // outputs before the gradients
   std::shared_ptr<Plan> plan;
 
-  bool fits(const std::string& wanted) const {
+  bool fits(const std::string& wanted, std::uint64_t marks_now) const {
     if (key != wanted) return false;
     for (const auto& [leaf, had] : guards) if (bool(leaf->grad) != had) return false;
+    if (marks != marks_now && first_changed()) return false;
+    marks = marks_now;
     return true;
+  }
+
+  // Of the tensors that the function uses: one that was freed, or whose requires_grad is another now.
+  const Watched* first_changed() const {
+    const auto found = std::find_if(watched.begin(), watched.end(), [](const Watched& w) { return w.is_changed(); });
+    return found == watched.end() ? nullptr : &*found;
   }
 
   std::vector<Difference> different_from(const Signature& now) const {
@@ -46,6 +56,12 @@ struct Variant {
                                               to_string(leaf->window.shape), had ? "a" : "no", had ? "none" : "one")});
     }
     if (count > 1) out[0].text += fmt::format(", and so {} more", count - 1);
+    if (const Watched* w = out.empty() ? first_changed() : nullptr)
+      out.push_back({Cause::grad, fmt::format("a tensor that the function uses, {}{}, {}", name_of(w->window.dtype),
+                                              to_string(w->window.shape),
+                                              w->is_freed()      ? "was freed"
+                                              : w->requires_grad ? "requires no grad any more"
+                                                                 : "requires grad now")});
     return out;
   }
 };
@@ -178,6 +194,8 @@ struct Compiled::State {
     v.key = key_of(inputs, plain_key, outside);
     v.guards.clear();
     for (const auto& g : notebook->guards()) v.guards.emplace_back(g.leaf, g.had());
+    v.watched = notebook->watched();
+    v.marks = 0;                                   // to be looked at in the next call
   }
 
   Result<void> capture(Variant& v, const std::vector<Tensor>& results) {
@@ -292,7 +310,7 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
   s.key = key_of(s.inputs, s.plain_key, s.outside);
   s.current = nullptr;
   for (auto it = s.variants.begin(); it != s.variants.end(); ++it) {
-    if (!it->fits(s.key)) continue;
+    if (!it->fits(s.key, impl.marks)) continue;
     s.variants.splice(s.variants.begin(), s.variants, it);
     s.current = &s.variants.front();
     break;

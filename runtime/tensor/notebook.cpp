@@ -55,6 +55,16 @@ void Notebook::reach(const Tensor& t) {
   if (t.impl()->argument != call_ && place_of(id).kind == Place::Kind::input) reached_.insert(id);
 }
 
+void Notebook::watch(const Tensor& t) {
+  const auto kind = place_of(t.impl()->storage->id).kind;
+  if (kind == Place::Kind::born || kind == Place::Kind::input) return;
+  const auto [at, fresh] = watched_at_.try_emplace(t.impl().get(), watched_.size());
+  if (fresh) watched_.emplace_back();
+  else if (!watched_[at->second].tensor.expired()) return;
+  const auto& storage = t.impl()->storage;
+  watched_[at->second] = {t.impl(), storage, t.impl()->window, t.requires_grad(), storage->freed};
+}
+
 Guard& Notebook::guard(const std::shared_ptr<TensorImpl>& leaf) {
   for (auto& g : guards_) if (g.leaf == leaf) return g;
   guards_.push_back({leaf, leaf->grad, false});

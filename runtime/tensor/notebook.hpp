@@ -46,6 +46,19 @@ struct Guard {
   bool had() const { return bool(before); }
 };
 
+// A tensor from outside that the function uses, and what it was then. Its handle may be gone, where it was a view.
+struct Watched {
+  std::weak_ptr<TensorImpl> tensor;
+  std::weak_ptr<Storage> storage;
+  Window window;
+  bool requires_grad = false, freed = false;
+  bool is_freed() const { const auto s = storage.lock(); return s && s->freed != freed; }
+  bool is_changed() const {
+    const auto t = tensor.lock();
+    return is_freed() || (t && t->requires_grad != requires_grad);
+  }
+};
+
 class Notebook {
  public:
   // `call`: which one, as its arguments' handles say.
@@ -57,12 +70,14 @@ class Notebook {
   // The function uses `t`. An argument's memory by a handle that is not the argument's is reached: in another call the
   // two may be different tensors.
   void reach(const Tensor& t);
+  void watch(const Tensor& t);
   void grad_read(const std::shared_ptr<TensorImpl>& leaf);
   void grad_written(const std::shared_ptr<TensorImpl>& leaf);
 
   const std::vector<Note>& notes() const { return notes_; }
   const std::unordered_set<std::uint64_t>& reached() const { return reached_; }   // storages
   const std::vector<Guard>& guards() const { return guards_; }
+  const std::vector<Watched>& watched() const { return watched_; }
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
   const std::vector<Tensor>& inputs() const { return inputs_; }       // the function's, then gradients it found
   std::shared_ptr<Storage> storage(std::uint64_t id) const;           // seen while tracing
@@ -74,6 +89,8 @@ class Notebook {
   std::function<std::string()> where_;
   std::vector<Note> notes_;
   std::vector<Guard> guards_;
+  std::vector<Watched> watched_;
+  std::unordered_map<const TensorImpl*, std::size_t> watched_at_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::vector<Tensor> inputs_;
   std::unordered_map<std::uint64_t, Place> places_;

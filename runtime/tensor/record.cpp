@@ -25,6 +25,7 @@ Tensor make_tensor(Graph& g, DType dtype, const Dims& shape) {
 }
 
 Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, const Dims& strides) {
+  if (auto* const notebook = t.graph().impl().notebook) notebook->watch(t);
   Tensor w = t.detach();
   w.impl()->window.offset += offset;
   w.impl()->window.shape = shape;
@@ -78,6 +79,13 @@ void note_reached(Graph& g, const std::vector<Tensor>& tensors) {
   if (notebook) for (const auto& t : tensors) if (t) notebook->reach(t);
 }
 
+// Those that it reads.
+void note_read(Graph& g, const std::vector<Tensor>& tensors) {
+  note_reached(g, tensors);
+  auto* const notebook = g.impl().notebook;
+  if (notebook) for (const auto& t : tensors) if (t) notebook->watch(t);
+}
+
 // One of several that are updated together may be let go of before the next update reads it.
 void hold(Graph::Impl& impl, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out) {
   std::vector<std::shared_ptr<Storage>> all;
@@ -106,7 +114,7 @@ Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const s
   for (const auto& t : in) if (t) RILLE_CHECK(check_operand(g, op, t));
   for (const auto& t : out) RILLE_CHECK(check_operand(g, op, t));
   RILLE_CHECK(check_known(g, op));
-  note_reached(g, in);
+  note_read(g, in);
   note_reached(g, out);
   auto node = make_node(op, attrs, in, out, update);
   if (key) {
@@ -181,7 +189,7 @@ Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> pay
                            const std::vector<Tensor>& out, const std::shared_ptr<device::Stream>& stream) {
   for (const auto& t : in) RILLE_CHECK(check_operand(g, OpId::launch, t));
   RILLE_CHECK(check_known(g, OpId::launch));
-  note_reached(g, in);
+  note_read(g, in);
   auto node = make_node(OpId::launch, {}, in, out, true);
   node->payload = std::move(payload);
   // A plan has its own order; and what each operation gave is looked at in the device's.

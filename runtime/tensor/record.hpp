@@ -37,6 +37,7 @@ struct Storage {
   device::Buffer buffer;
   std::shared_ptr<const Error> error;              // why it has no value
   std::shared_ptr<Turns> turns;                    // the lane's, where launches are on streams
+  bool freed = false;                              // by the script, through one of its handles
 };
 
 // A strided window on a storage.
@@ -126,6 +127,7 @@ struct Graph::Impl {
   std::uint64_t trace = 0;                         // not 0: operations go to the notebook and not to `pending`
   Notebook* notebook = nullptr;                    // while a compiled function is called
   std::uint32_t dead_traces = 0;
+  std::uint64_t marks = 0;                         // counts changes of requires_grad, and tensors freed by the script
   bool check_numbers = false;
   bool streams = false;                            // of pending, some are on streams
   bool streamed = false;                           // some were

@@ -35,8 +35,16 @@ Result<void> Tensor::set_requires_grad(bool on) {
   if (on && !is_floating(dtype())) {
     return make_error(ErrorKind::state, fmt::format("{} tensors have no gradient", name_of(dtype())), "cast it to f32");
   }
+  impl_->graph->impl().marks += impl_->requires_grad != on;
   impl_->requires_grad = on;
   return success();
+}
+
+void Tensor::free() {
+  if (!impl_) return;
+  impl_->storage->freed = true;
+  ++impl_->graph->impl().marks;
+  impl_.reset();
 }
 
 Tensor Tensor::grad() const { return leaf_grad(impl_); }

@@ -48,6 +48,7 @@ class Tensor {
   bool requires_grad() const;
   // state: only leaves of a floating type can be told to.
   Result<void> set_requires_grad(bool on);
+  void free();                                   // lets go of it: compiled functions do not go on with it
   Tensor grad() const;                  // empty when there is none
   Result<void> set_grad(const Tensor& grad);  // an empty handle clears; invalid: another shape or type
   Tensor detach() const;                // the same memory, without history

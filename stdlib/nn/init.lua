@@ -59,11 +59,13 @@ end
 
 -- Replaces each tensor by change(tensor). What two parts share stays shared.
 local function for_each_once(part, change)
-  local changed = {}
+  local changed, any = {}, false
   for _, at in ipairs(tensors_of(part, "", {})) do
     changed[at.tensor] = changed[at.tensor] or change(at.tensor)
+    any = any or changed[at.tensor] ~= at.tensor
     at.owner[at.key] = changed[at.tensor]
   end
+  return any
 end
 
 ---The parameters: a list of { name =, tensor = }, in the order of their names. One that two parts share stands there
@@ -99,6 +101,21 @@ function methods:count()
   return n
 end
 
+-- Which models are in eval mode is part of the key of compiled functions; so is how often models were given other
+-- tensors.
+local moves = 0
+local function publish_mode()
+  local list = {}
+  for number in pairs(off) do list[#list + 1] = number end
+  table.sort(list)
+  native.set_mode(table.concat(list, ",") .. (moves > 0 and ";" .. moves or ""))
+end
+
+-- Recordings of compiled functions hold the old ones: they are made anew.
+local function replace_tensors(part, change)
+  if for_each_once(part, change) then moves = moves + 1; publish_mode() end
+end
+
 ---Moves the model to a device, or its parameters to another floating type; gives the module. Tensors that are not
 ---trained, such as running means, keep their type. Optimizers are made after it.
 ---@param target Device|string from rille.device(), or its name, or "f32", "bf16", "f16", "f64"
@@ -109,7 +126,7 @@ function methods:to(target)
     if target ~= "f32" and target ~= "bf16" and target ~= "f16" and target ~= "f64" then
       invalid("model:to: '" .. target .. "' is no floating type", 'model:to("bf16")')
     end
-    for_each_once(self, function(tensor)
+    replace_tensors(self, function(tensor)
       if not tensor.requires_grad then   -- running means: f32 beside half types
         local kind = tensor.dtype
         return (kind == "f32" or kind == "f64") and tensor:to(target == "f64" and "f64" or "f32") or tensor
@@ -123,7 +140,7 @@ function methods:to(target)
   if type(target) ~= "userdata" and type(target) ~= "string" then
     invalid("model:to: expected a device or a type, got " .. tostring(target), "model:to(rille.device())")
   end
-  for_each_once(self, function(tensor) return tensor:to(target) end)
+  replace_tensors(self, function(tensor) return tensor:to(target) end)
   return self
 end
 
@@ -132,14 +149,6 @@ local function set_training(part, on)
   for _, v in pairs(part) do
     if type(v) == "table" and (is_module(v) or getmetatable(v) == nil) then set_training(v, on) end
   end
-end
-
--- Which models are in eval mode is part of the key of compiled functions.
-local function publish_mode()
-  local list = {}
-  for number in pairs(off) do list[#list + 1] = number end
-  table.sort(list)
-  native.set_mode(table.concat(list, ","))
 end
 
 ---Training mode (dropout works): the mode that modules are made in.

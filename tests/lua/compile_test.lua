@@ -179,6 +179,66 @@ tap.test("explain tells why a function was recorded anew, and the run is warned 
   tap.equal(f:explain().retraces[9].cause, "autocast: off became bf16")
 end)
 
+-- What fn gives in each of six calls, plain and compiled; before the fourth one something changes.
+local function six_calls(make)
+  local given = {}
+  for _, compiled in ipairs { false, true } do
+    local fn, change, look = make()
+    local call, list = compiled and rille.compile(fn) or fn, {}
+    for i = 1, 6 do
+      if i == 4 then change() end
+      call(dev:tensor { 1, 2 })
+      list[i] = look()
+    end
+    given[#given + 1] = list
+  end
+  return given[1], given[2]
+end
+
+tap.test("what is frozen, or trained again, between two calls", function()
+  for _, first in ipairs { true, false } do
+    local function make()
+      local a, b = dev:ones({ 2 }, { requires_grad = true }), dev:ones({ 2 }, { requires_grad = first })
+      local opt = rille.optim.sgd({ a }, { lr = 0.1 })
+      local function step(x)
+        local loss = (a * b * x):sum()
+        loss:backward()
+        opt:step()
+      end
+      local function look() return { a:totable(), b.grad and b.grad:totable() or "none" } end
+      return step, function() b:set_grad(); b:requires_grad_(not first) end, look
+    end
+    local plain, compiled = six_calls(make)
+    tap.equal(compiled, plain)
+  end
+end)
+
+tap.test("a model of another type between two calls", function()
+  local function make()
+    local model, last = rille.nn.linear(2, 2, { seed = 1 }), nil
+    local function forward(x) last = model(x:to(model.weight.dtype)); return last end
+    return function(x) local y = forward(x); last = y; return y end, function() model:to("f64") end,
+      function() return last.dtype end
+  end
+  local plain = six_calls(make)
+  tap.equal(plain, { "f32", "f32", "f32", "f64", "f64", "f64" })
+  local model = rille.nn.linear(2, 2, { seed = 1 })
+  local f = rille.compile(function(x) return model(x) end)
+  for _ = 1, 4 do tap.equal(f(dev:ones { 2 }).dtype, "f32") end
+  model:to("f64")
+  for _ = 1, 4 do tap.equal(f(dev:ones({ 2 }, { dtype = "f64" })).dtype, "f64") end
+  for _, p in ipairs(model:parameters()) do p.tensor:detach():zero_() end
+  tap.equal(f(dev:ones({ 2 }, { dtype = "f64" })):totable(), { 0, 0 })
+end)
+
+tap.test("a tensor that the function uses and the script frees", function()
+  local w = dev:ones { 2 }
+  local f = rille.compile(function(x) return x + w end)
+  for _ = 1, 4 do f(dev:ones { 2 }) end
+  w:free()
+  for _ = 1, 2 do tap.raises("state", "was freed at", f, dev:ones { 2 }) end
+end)
+
 tap.test("recompute is one of three words", function()
   local f = rille.compile(function(x) return x:gelu():sum() end, { recompute = "norms" })
   for _ = 1, 3 do tap.equal(f(dev:zeros { 4 }):item(), 0) end
