@@ -263,11 +263,12 @@ function data.arrays(source, options)
   return setmetatable({ _set = set, batch = o.batch or 16, device = device_of(o.device) }, Arrays)
 end
 
----A byte-pair tokenizer from the files that models come with: tokenizer.json of Hugging Face (byte-level: GPT-2,
----Llama 3, Qwen ..), a directory with it or with GPT-2's vocab.json and merges.txt, or a *.tiktoken file.
+---A byte-pair tokenizer from the files that models come with: tokenizer.json of Hugging Face (of bytes: GPT-2, Llama
+---3, Qwen ..; of characters: Llama 2, Mistral, TinyLlama ..), a directory with it or with GPT-2's vocab.json and
+---merges.txt, or a *.tiktoken file.
 ---@param path string the file, or the directory
 ---@param options? { pattern: string } how words are cut: "gpt2", "cl100k", "llama3", or a regular expression (PCRE);
----a tiktoken file needs it, the others have their own
+---a tiktoken file needs it, the others have their own; not for vocabularies of characters
 ---@return Tokenizer
 ---@mark ephemeral
 ---@error integrity the file is damaged; invalid: it is of another kind

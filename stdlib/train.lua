@@ -4,6 +4,7 @@
 local native = require "rille.native"
 local rille = require "rille"
 local checkpoint = require "rille.checkpoint"
+local numbers = require "rille.device.check_numbers"
 local meters = require "rille.tools.meter"
 local random = require "rille.tools.random"
 local ranks_of = require "rille.tools.ranks"
@@ -184,8 +185,7 @@ local function run(options, ranks)
   local call = options.update
   local parts = type(call) == "table" and rawget(call, "accumulate") or 1
   if options.check_numbers then
-    local device = rille.device()
-    call = function(...) return device:check_numbers(options.update, ...) end
+    call = function(...) return numbers.everywhere(options.update, ...) end
   end
   call = ranks:averaged(call)
   local unit = type(data) == "table" and rawget(data, "context") and "tokens" or "samples"
@@ -246,7 +246,8 @@ end
 ---@field model? Module whose size is kept with it; by default the first in `checkpoint.state`
 ---@field communicator? Communicator trains together with its other ranks: see below
 ---@field share_data? boolean whether `data` are the same at all ranks, and each takes its share: true
----@field check_numbers? boolean looks for the operation that makes the first NaN, as `dev:check_numbers` does: slow
+---@field check_numbers? boolean looks for the operation that makes the first NaN, as `dev:check_numbers` does,
+---on every device in use: slow
 
 ---@class rille.train.CheckpointOptions
 ---@field state table models, optimizers and data sets

@@ -201,8 +201,8 @@ int watch_command(App& app, const WatchArguments& arguments) {
   };
   Interrupts interrupts(*app.loop, nullptr, nullptr, interrupted, [&](int) { end(); });
   if (arguments.once) {
-    Result<> done = run_blocking(*app.loop, watch.reap());
-    if (done) done = run_blocking(*app.loop, watch.look());
+    Result<> done = run_blocking(*app.loop, watch.look());
+    if (done) done = run_blocking(*app.loop, watch.reap());
     if (!done) return fail(app, done.error());
     return reaped.whole ? 0 : 3;  // as `rille gc`
   }

@@ -301,6 +301,10 @@ void weak_table(lua_State* L, const char* mode) {
   lua_setmetatable(L, -2);
 }
 
+void push_chunk(lua_State* L, const char* source) {
+  if (luaL_loadbuffer(L, source, std::char_traits<char>::length(source), "=[rille]") != 0) lua_error(L);
+}
+
 void open_state(lua_State* L, const HostOptions& options) {
   install_errors(L);
   weak_table(L, "k");
@@ -312,13 +316,14 @@ void open_state(lua_State* L, const HostOptions& options) {
   lua_pushcfunction(L, detail::finish_call);
   set_registry(L, &key_finish);
 
-  if (luaL_loadbuffer(L, prelude_source, std::char_traits<char>::length(prelude_source), "=[rille]") != 0) lua_error(L);
+  push_chunk(L, prelude_source);
   push_core(L);
   lua_pushvalue(L, -1);
   set_registry(L, &key_core);
   get_registry(L, &key_parents);
   lua_pushlightuserdata(L, &key_await);
-  lua_call(L, 3, 4);
+  push_chunk(L, order_source);
+  lua_call(L, 4, 4);
   set_registry(L, &key_run_fiber);
   set_registry(L, &key_shim);
   set_registry(L, &key_rille);

@@ -1,12 +1,12 @@
-// The environment of users' code, in Lua: coroutines that let awaits pass, own require, print, table.sort and loaders,
-// deterministic pairs, next, tostring, gated io and os, strict globals. Runs once per state with the primitives of
-// core.cpp; gives the users' globals and the `rille` table.
+// The environment of users' code, in Lua: coroutines that let awaits pass, own require, print and loaders, tostring
+// without addresses, gated io and os, strict globals; pairs, next and table.sort are order.cpp's. Runs once per state
+// with the primitives of core.cpp; gives the users' globals and the `rille` table.
 #include "bindings/host/prelude.hpp"
 
 namespace rille::host {
 
 const char* const prelude_source = R"lua(
-local core, parents, AWAIT = ...
+local core, parents, AWAIT, order = ...
 local raw = { next = next, tostring = tostring, format = string.format, sort = table.sort, type = type }
 local type, rawget, rawset, setmetatable, getmetatable, select, error = type, rawget, rawset, setmetatable,
   getmetatable, select, error
@@ -14,6 +14,7 @@ local running, resume, yield, create, status = coroutine.running, coroutine.resu
   coroutine.status
 local raise = core.raise
 local behind = {}  -- what scripts see of a module of ours -> the module
+local pairs, next, sort = order(core, behind)
 
 -- Await ---------------------------------------------------------------------------------------------------------------
 
@@ -53,163 +54,6 @@ local function co_yield(...)
       "rille.spawn starts fibers, which wait by themselves")
   end
   return yield(...)
-end
-
--- Order ---------------------------------------------------------------------------------------------------------------
-
--- Numbers, then strings, then booleans, then objects by creation.
-local rank = { number = 1, string = 2, boolean = 3, userdata = 4, table = 5, ["function"] = 5, thread = 5, cdata = 5,
-  lightuserdata = 5 }
-local number_of = core.object_number
-
-local function before(a, b)
-  local ta, tb = type(a), type(b)
-  if ta ~= tb then return rank[ta] < rank[tb] end
-  if ta == "boolean" then return not a and b end
-  if ta == "userdata" then return number_of(a) < number_of(b) end
-  return a < b
-end
-
-local function sorted_keys(t)
-  local keys, n, others, kind, mixed = {}, 0, 0, nil, false
-  for k in raw.next, t do
-    n = n + 1
-    keys[n] = k
-    local tk = type(k)
-    if kind ~= tk then mixed = kind ~= nil; kind = kind or tk end
-    if rank[tk] >= 4 and not (tk == "userdata" and number_of(k)) then others = others + 1 end
-  end
-  if others > 1 then
-    raise("invalid",
-      "pairs over a table with several tables or functions as keys: they have no order that a resume would repeat",
-      "use a list, or strings as keys")
-  end
-  if n > 1 then
-    if not mixed and (kind == "number" or kind == "string") then raw.sort(keys) else raw.sort(keys, before) end
-  end
-  return keys, n
-end
-
-local function is_sequence(t)
-  local n = 0
-  for k in raw.next, t do
-    n = n + 1
-    if k ~= n then return false end
-  end
-  return true, n
-end
-
-local function pairs(t)
-  if type(t) ~= "table" then raise("invalid", "pairs: expected a table, got " .. core.describe(t)) end
-  t = behind[t] or t
-  local sequence, n = is_sequence(t)
-  local i = 0
-  if sequence then
-    return function()
-      while i < n do
-        i = i + 1
-        local v = rawget(t, i)
-        if v ~= nil then return i, v end
-      end
-    end, t, nil
-  end
-  local keys
-  keys, n = sorted_keys(t)
-  return function()
-    while i < n do
-      i = i + 1
-      local k = keys[i]
-      local v = rawget(t, k)
-      if v ~= nil then return k, v end
-    end
-  end, t, nil
-end
-
--- next keeps one sorted list of keys per table that it has walked, so that `next(t) == nil` stays cheap: any key of the
--- list that is still there will do, as long as the choice depends on the program alone.
-local walks = setmetatable({}, { __mode = "k" })
-
-local function walk_from(t, walk, i)
-  local keys = walk.keys
-  for j = i, walk.n do
-    local v = rawget(t, keys[j])
-    if v ~= nil then
-      walk.at = j
-      return keys[j], v
-    end
-  end
-end
-
-local function next(t, key)
-  if type(t) ~= "table" then raise("invalid", "next: expected a table, got " .. core.describe(t)) end
-  t = behind[t] or t
-  local walk = walks[t]
-  if key == nil then
-    local first = raw.next(t)
-    if first == nil then return nil end
-    if raw.next(t, first) == nil then return first, rawget(t, first) end
-    if rawget(t, 1) ~= nil and not walk then return 1, rawget(t, 1) end
-    if walk then
-      local k, v = walk_from(t, walk, 1)
-      if k ~= nil then return k, v end
-    end
-    walk = {}
-    walk.keys, walk.n = sorted_keys(t)
-    walks[t] = walk
-    return walk_from(t, walk, 1)
-  end
-  if not walk then
-    walk = {}
-    walk.keys, walk.n = sorted_keys(t)
-    walks[t] = walk
-  end
-  local at = walk.at
-  if not at or walk.keys[at] ~= key then
-    at = nil
-    for j = 1, walk.n do if walk.keys[j] == key then at = j break end end
-    if not at then
-      walk.keys, walk.n = sorted_keys(t)
-      for j = 1, walk.n do if walk.keys[j] == key then at = j break end end
-      if not at then raise("invalid", "next: the table has no key " .. core.describe(key)) end
-    end
-  end
-  local k, v = walk_from(t, walk, at + 1)
-  if k == nil then walks[t] = nil end
-  return k, v
-end
-
--- A merge sort, so that the comparator may wait.
-local function sort(t, less)
-  if type(t) ~= "table" then raise("invalid", "table.sort: expected a table, got " .. core.describe(t)) end
-  local n = #t
-  if less == nil then
-    local kind = type(t[1])
-    if kind == "number" or kind == "string" then return raw.sort(t) end
-    less = function(a, b) return a < b end
-  elseif type(less) ~= "function" then
-    raise("invalid", "table.sort: expected a function to compare with, got " .. core.describe(less))
-  end
-  local from, to = {}, {}
-  for i = 1, n do from[i] = t[i] end
-  local width = 1
-  while width < n do
-    for low = 1, n, 2 * width do
-      local mid, high = math.min(low + width, n + 1), math.min(low + 2 * width, n + 1)
-      local i, j = low, mid
-      for k = low, high - 1 do
-        if i < mid and (j >= high or not less(from[j], from[i])) then
-          to[k] = from[i]
-          i = i + 1
-        else
-          to[k] = from[j]
-          j = j + 1
-        end
-      end
-    end
-    from, to = to, from
-    width = width * 2
-  end
-  for i = 1, n do t[i] = from[i] end
 end
 
 -- Text ----------------------------------------------------------------------------------------------------------------

@@ -25,8 +25,13 @@ Result<int> open(lua_State* L) {
 Result<int> encode(lua_State* L) {
   Tokenizer& t = self(L, "tokenizer:encode");
   const std::string_view text = check_text(L, 2, "tokenizer:encode");
-  if (!lua_isnoneornil(L, 3)) check_known(L, 3, "tokenizer:encode", {"special"}, false);
-  auto ids = t.encode(text, lua_istable(L, 3) && option_bool(L, 3, "special", false));
+  data::Encoding how;
+  if (!lua_isnoneornil(L, 3)) {
+    check_known(L, 3, "tokenizer:encode", {"special", "before", "behind", "continued"}, false);
+    how = {option_bool(L, 3, "special", false), option_bool(L, 3, "before", false),
+           option_bool(L, 3, "behind", false), option_bool(L, 3, "continued", false)};
+  }
+  auto ids = t.encode(text, how);
   if (!ids) return at_line(L, std::move(ids).error());
   lua_createtable(L, static_cast<int>(ids->size()), 0);
   for (std::size_t i = 0; i < ids->size(); ++i) {
@@ -36,7 +41,7 @@ Result<int> encode(lua_State* L) {
   return 1;
 }
 
-// decode(id) or decode({ids})
+// decode(id) or decode({ids}), and {continued}
 Result<int> decode(lua_State* L) {
   Tokenizer& t = self(L, "tokenizer:decode");
   std::vector<std::int32_t> ids;
@@ -54,7 +59,8 @@ Result<int> decode(lua_State* L) {
   } else {
     add(2);
   }
-  auto text = t.decode(ids);
+  if (!lua_isnoneornil(L, 3)) check_known(L, 3, "tokenizer:decode", {"continued"}, false);
+  auto text = t.decode(ids, lua_istable(L, 3) && option_bool(L, 3, "continued", false));
   if (!text) return at_line(L, std::move(text).error());
   push(L, *text);
   return 1;

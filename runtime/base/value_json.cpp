@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "runtime/base/base64.hpp"
+#include "runtime/base/plain_json.hpp"
 #include "runtime/base/value.hpp"
 
 namespace rille {
@@ -142,6 +143,7 @@ struct Builder : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
   std::vector<Frame> stack;
   Value root;
   std::string failure;
+  bool plain = false;                          // keys are not escapes
 
   bool put(Value v) {
     if (stack.empty()) { root = std::move(v); return true; }
@@ -172,12 +174,28 @@ struct Builder : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
     return put(std::move(v));
   }
   bool EndObject(rapidjson::SizeType) {
-    Result<Value> v = unescape(std::move(stack.back().members));
+    Value::Object members = std::move(stack.back().members);
+    Result<Value> v = plain ? Result<Value>(std::move(members)) : unescape(std::move(members));
     if (!v) { failure = v.error().message; return false; }
     stack.pop_back();
     return put(std::move(v).value());
   }
 };
+
+Result<Value> read(std::string_view text, bool plain) {
+  rapidjson::MemoryStream stream(text.data(), text.size());
+  rapidjson::Reader reader;
+  Builder builder;
+  builder.plain = plain;
+  constexpr unsigned flags = rapidjson::kParseFullPrecisionFlag | rapidjson::kParseIterativeFlag |
+                             rapidjson::kParseValidateEncodingFlag;
+  if (!reader.Parse<flags>(stream, builder)) {
+    std::string why =
+        builder.failure.empty() ? rapidjson::GetParseError_En(reader.GetParseErrorCode()) : builder.failure;
+    return make_error(ErrorKind::invalid, fmt::format("not valid JSON at byte {}: {}", reader.GetErrorOffset(), why));
+  }
+  return std::move(builder.root);
+}
 
 }  // namespace
 
@@ -202,18 +220,7 @@ std::string Value::to_json_pretty() const {
   return {buffer.GetString(), buffer.GetSize()};
 }
 
-Result<Value> Value::from_json(std::string_view text) {
-  rapidjson::MemoryStream stream(text.data(), text.size());
-  rapidjson::Reader reader;
-  Builder builder;
-  constexpr unsigned flags = rapidjson::kParseFullPrecisionFlag | rapidjson::kParseIterativeFlag |
-                             rapidjson::kParseValidateEncodingFlag;
-  if (!reader.Parse<flags>(stream, builder)) {
-    std::string why =
-        builder.failure.empty() ? rapidjson::GetParseError_En(reader.GetParseErrorCode()) : builder.failure;
-    return make_error(ErrorKind::invalid, fmt::format("not valid JSON at byte {}: {}", reader.GetErrorOffset(), why));
-  }
-  return std::move(builder.root);
-}
+Result<Value> Value::from_json(std::string_view text) { return read(text, false); }
+Result<Value> plain_json(std::string_view text) { return read(text, true); }
 
 }  // namespace rille

@@ -23,7 +23,11 @@ struct Vocabulary {
   std::vector<bool> known;                                     // by id: holes are not tokens
   std::unordered_map<std::uint64_t, Merge> merges;             // by pair of ids
   bool by_rank = false;
+  // Words begin as their bytes; or, where `of_characters`, as their characters, and one that is no token as its bytes
+  // (byte_fallback), else as the unknown token, else it is left out. of_byte: -1 where there is none.
   std::int32_t of_byte[256] = {};
+  bool of_characters = false, byte_fallback = false, fuse_unknown = false;
+  std::int32_t unknown = -1, of_ascii[128] = {};
 
   static std::uint64_t pair(std::int32_t a, std::int32_t b) {
     return std::uint64_t(std::uint32_t(a)) << 32 | std::uint32_t(b);

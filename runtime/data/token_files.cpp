@@ -27,7 +27,7 @@ std::int32_t word(std::string_view bytes, std::size_t i) {
 }
 
 // Texts may be cut behind a line's end between two characters that are no space: there the known patterns begin a new
-// word in any case.
+// word in any case (Tokenizer::lines_apart).
 std::size_t piece_end(std::string_view text, std::size_t from) {
   const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   for (std::size_t at = from + piece_bytes; at + 1 < text.size(); ++at)
@@ -68,7 +68,7 @@ Result<std::string> key_of(const std::vector<std::string>& files, const std::str
     }
     hasher.update("|");
   }
-  hasher.update(pattern);
+  hasher.update(pattern + "|2");                      // 2: "$$" of a vocabulary was read as "$" before
   return hasher.finish().xxh3;
 }
 
@@ -134,8 +134,8 @@ Result<std::string> tokenize(const std::string& path, const std::string& tokeniz
     RILLE_TRY(const auto map, store::MappedFile::open(file));
     const std::string_view text = map.view();
     for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = piece_end(text, at);
-      RILLE_TRY(const auto ids, vocabulary.encode(text.substr(at, end - at)));
+      const std::size_t end = vocabulary.lines_apart() ? piece_end(text, at) : text.size();
+      RILLE_TRY(const auto ids, vocabulary.encode(text.substr(at, end - at), {.continued = at > 0}));
       RILLE_CHECK(writer.write(ids));
       at = end;
     }

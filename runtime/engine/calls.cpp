@@ -97,7 +97,7 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
   auto alive = run_.alive_;
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   Result<lease::Lease> made = co_await leases_->acquire(std::move(request), std::move(event), token);
-  if (made && *alive) orphan_ms_[made->id] = made->request.orphan_after_ms;
+  if (made && *alive) holds_[made->id].orphan_ms = made->request.orphan_after_ms;
   co_return made;
 }
 
@@ -107,7 +107,7 @@ Async<> Calls::release(std::string lease_id) {
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   auto alive = run_.alive_;
   const Result<> released = co_await leases_->release(lease_id, std::move(event), run_.fence());
-  if (*alive && released && kept_.erase(lease_id)) keep_time();
+  if (*alive && released && holds_.erase(lease_id)) keep_time();
   co_return released;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -140,9 +141,11 @@ class Calls {
   Task<void> follow(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent);
   std::set<std::pair<std::string, std::int64_t>> idle_;  // leases and generations whose agents have said so
   // expiry.cpp
-  struct Kept {
-    std::int64_t expires_us = 0, orphan_ms = 0, met_us = 0;  // met: its agent
+  struct Hold {                          // of a lease, until it is released
+    std::optional<std::int64_t> expires_us;  // none: it need not be ended here, or is being ended
+    std::int64_t orphan_ms = 0, met_us = 0;  // met: its agent
     bool meeting = false;
+    CancelSource over;                   // of what works there
   };
   void keep_time();
   void look_around();
@@ -150,10 +153,8 @@ class Calls {
   Task<void> meet(std::string lease_id);
   Error in_time(const std::string& lease_id, Error e) const;
   CancelToken::Registration bound(const std::string& lease_id, CancelSource& work);
-  std::map<std::string, Kept> kept_;   // by lease
-  std::map<std::string, std::int64_t> orphan_ms_;  // of leases that were rented just now
+  std::map<std::string, Hold> holds_;  // by lease
   std::int64_t beat_us_ = 0;           // the run's last sign of life
-  std::map<std::string, CancelSource> over_;  // of those that something works for, or has
   std::unique_ptr<Timer> clock_;
   std::map<std::string, Notice> notices_;
   std::map<std::string, std::int64_t> watched_;  // lease -> generation

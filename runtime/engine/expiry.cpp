@@ -20,44 +20,43 @@ std::int64_t again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std
 
 // At the latest; what the row says by then counts. 0: look there.
 void Calls::end_by(const std::string& lease_id, std::int64_t expires_us) {
-  Kept& kept = kept_[lease_id];
-  kept.expires_us = expires_us;
-  kept.met_us = run_.now_us();
-  if (auto fresh = orphan_ms_.extract(lease_id)) {
-    kept.orphan_ms = fresh.mapped();
-  } else if (!kept.orphan_ms) {
+  Hold& hold = holds_[lease_id];
+  hold.expires_us = expires_us;
+  hold.met_us = run_.now_us();
+  if (!hold.orphan_ms) {  // it was not rented just now
     const Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
-    if (row && *row) kept.orphan_ms = (*row)->request.orphan_after_ms;
+    if (row && *row) hold.orphan_ms = (*row)->request.orphan_after_ms;
   }
   keep_time();
 }
 
 void Calls::keep_time() {
   clock_.reset();
-  if (kept_.empty()) return;
   const std::int64_t now_us = run_.now_us();
   std::int64_t next_us = INT64_MAX;
-  for (const auto& [id, kept] : kept_) {
-    next_us = std::min(next_us, kept.expires_us);
+  for (const auto& [id, hold] : holds_) {
+    if (!hold.expires_us) continue;
+    next_us = std::min(next_us, *hold.expires_us);
     if (run_.config_.simulation) continue;  // whose machines need nobody, and whose clock runs with this one
     next_us = std::min(next_us, now_us + look_ms * 1000);
-    if (kept.orphan_ms) next_us = std::min(next_us, now_us + std::max(soonest_ms, kept.orphan_ms / 4) * 1000);
+    if (hold.orphan_ms) next_us = std::min(next_us, now_us + std::max(soonest_ms, hold.orphan_ms / 4) * 1000);
   }
+  if (next_us == INT64_MAX) return;
   const std::int64_t ms = std::max<std::int64_t>(0, (next_us - now_us + 999) / 1000);
   clock_ = std::make_unique<Timer>(run_.loop(), ms, [this] { look_around(); });
 }
 
 void Calls::look_around() {
   const std::int64_t now_us = run_.now_us();
-  std::vector<std::string> over, unmet;  // what is begun for them may change kept_
-  for (auto& [lease, kept] : kept_) {
+  std::vector<std::string> over, unmet;  // what is begun for them may change holds_
+  for (auto& [lease, hold] : holds_) {
+    if (!hold.expires_us) continue;
     const auto client = clients_.find(lease);
-    if (client != clients_.end() && !client->second->broken()) kept.met_us = now_us;
-    const bool lonely = kept.orphan_ms && now_us - kept.met_us >= kept.orphan_ms * 1000 / 2;
-    if (kept.expires_us <= now_us) over.push_back(lease);
-    else if (lonely && !std::exchange(kept.meeting, true)) unmet.push_back(lease);
+    if (client != clients_.end() && !client->second->broken()) hold.met_us = now_us;
+    const bool lonely = hold.orphan_ms && now_us - hold.met_us >= hold.orphan_ms * 1000 / 2;
+    if (*hold.expires_us <= now_us) hold.expires_us.reset(), over.push_back(lease);
+    else if (lonely && !std::exchange(hold.meeting, true)) unmet.push_back(lease);
   }
-  for (const std::string& lease : over) kept_.erase(lease);
   for (const std::string& lease : over) run_.loop().spawn(end_in_time(lease));
   for (const std::string& lease : unmet) run_.loop().spawn(meet(lease));
   if (!run_.config_.simulation && now_us - beat_us_ >= beat_us) {
@@ -74,7 +73,7 @@ Task<void> Calls::meet(std::string lease_id) {
   auto alive = run_.alive_;
   auto agent = co_await known_client(lease_id, closed_.token());
   if (!*alive) co_return;
-  if (auto it = kept_.find(lease_id); it != kept_.end()) it->second.meeting = false;
+  if (auto it = holds_.find(lease_id); it != holds_.end()) it->second.meeting = false;
 }
 
 // What works there hears why, and does not wait for the machine's end.
@@ -93,7 +92,7 @@ Task<void> Calls::end_in_time(std::string lease_id) {
       run_.event("expired", Value().set("lease", lease_id).set("name", (*row)->name)
                                 .set("generation", (*row)->generation).set("reason", "ttl")
                                 .set("message", why.message));
-      over_[lease_id].cancel(std::move(why));
+      holds_[lease_id].over.cancel(std::move(why));
     }
     Result<> ended;
     if (row) ended = co_await release(lease_id);
@@ -109,7 +108,7 @@ Task<void> Calls::end_in_time(std::string lease_id) {
 
 // It is cut short when the lease's time is over.
 CancelToken::Registration Calls::bound(const std::string& lease_id, CancelSource& work) {
-  return over_[lease_id].token().on_cancel([&work](const Error& why) { work.cancel(why); });
+  return holds_[lease_id].over.token().on_cancel([&work](const Error& why) { work.cancel(why); });
 }
 
 // What an error from a lease whose time is over means; else the error itself.

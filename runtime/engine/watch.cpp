@@ -88,15 +88,16 @@ void Watch::failed(const char* what, const Error& why) {
   world_.tell(event);
 }
 
+// Who is resumed keeps its machines, however long nobody was here: it is looked for first.
 Async<> Watch::run(CancelToken token) {
   std::int64_t gc_ns = INT64_MIN;
   while (true) {
+    RILLE_CO_CHECK(co_await look());
     std::int64_t now_ns = loop_.clock().monotonic_ns();
     if (gc_ns == INT64_MIN || now_ns >= gc_ns) {
       RILLE_CO_CHECK(co_await reap());
       gc_ns = now_ns + (reaped_ ? options_.gc_ms : std::min(options_.gc_ms, again_ms)) * 1'000'000;
     }
-    RILLE_CO_CHECK(co_await look());
     if (token.cancelled()) co_return token.reason();
     std::int64_t rest_ms = options_.look_ms;
     if (Result<std::int64_t> next = schedules_.next_us(); next && *next != INT64_MAX)
@@ -202,7 +203,10 @@ Async<> Watch::revive(Candidate c) {
                        "SELECT id,?2,?3,?4,?5 FROM runs WHERE id=?1 AND state IN ('running','suspended')",
                        {id, tries, next_us, seen, noted}));
     *mine = db.changes() == 1;
-    return *mine && !why.empty() ? alert_given_up(db, id, why, now) : Result<>();
+    if (!*mine) return {};
+    if (!why.empty()) return alert_given_up(db, id, why, now);
+    // hold_ttl begins anew: its process needs a moment until it says that it lives.
+    return db.run("UPDATE runs SET updated_us=max(updated_us,?) WHERE id=?", {now, id});
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));
   if (!*mine) co_return success();

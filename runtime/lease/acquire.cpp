@@ -136,16 +136,16 @@ Async<> Manager::plan(Renting& renting) {
   };
   bear_end(*planned);
   const Micros address = provider::address_micros_per_hour(provider, *offer);
+  // Its texts are made there, too: here the loop has more to do for each than the journal's thread.
   store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms, address,
-                                 bear_end, until = planned->expires_us,
-                                 texts = texts_of(*planned)](store::Db& db) -> Result<> {
+                                 bear_end, until = planned->expires_us](store::Db& db) -> Result<> {
     Lease& l = *planned;
     const std::int64_t before_us = std::exchange(l.expires_us, until);  // the journal may try a write twice
     l.tenures.clear();
     if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
     RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us, address));
     if (l.expires_us != before_us) bear_end(l);
-    RILLE_CHECK(l.expires_us == until ? write_lease(db, l, texts) : write_lease(db, l));
+    RILLE_CHECK(write_lease(db, l));
     RILLE_CHECK(record_address(db, l, address));
     return record_owner(db, l, owner);
   };

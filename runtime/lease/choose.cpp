@@ -195,8 +195,15 @@ Async<const provider::Offer*> Manager::choose(const Wish& wish, Refused& refused
   if (!best) {
     RILLE_CO_TRY(refused.listed, co_await list(wish, token));
     refused.listed_us = now_us();
+    Search::First& first = search_->first;
+    const bool plain = !refused.any() && recent_->until_us.empty();
+    if (plain && first.wish == wish && first.listed == refused.listed) {
+      refused.first_micros = first.micros;
+      co_return first.best;
+    }
     obstacle = nullptr;
     best = best_of(terms, refused, obstacle);
+    if (plain && best) first = {wish, refused.listed, best, refused.first_micros};
   }
   if (best) co_return best;
   if (refused.dearer) co_return only_dearer(terms, refused);

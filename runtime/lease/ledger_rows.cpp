@@ -37,6 +37,8 @@ Result<> begin_tenure(store::Db& db, const Lease& l, std::int64_t from_us, bool&
   RILLE_CHECK(open_segment(db, l, "machine", l.price_micros_per_hour, from_us));
   // Also where nobody knows what it costs.
   if (l.disk_micros_per_hour) RILLE_CHECK(open_segment(db, l, "disk", l.disk_micros_per_hour, from_us));
+  RILLE_TRY(const Micros address, address_micros(db, l.id, l.generation));
+  if (address == 0) return {};         // to look costs a quarter of the copying
   return db.run("INSERT OR IGNORE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
                 "SELECT lease,generation,?3,part,from_us,micros_per_hour,source FROM segments WHERE lease=?1 AND "
                 "generation=?2 AND machine_id=''", {l.id, l.generation, l.machine_id});
@@ -151,14 +153,33 @@ Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease
   return out;
 }
 
-Result<> record_tenure(store::Db& db, const Lease& l) {
+Result<> record_tenure(store::Db& db, const Lease& l) { return record_tenure(db, l, Ending()); }
+
+namespace {
+
+// Each row is written once: to end it by the row of the lease, and then as it was found, would be a third of the move.
+Result<> end_as_found(store::Db& db, const Lease& l, const Ending& ending) {
+  touch(db, l.id);
+  RILLE_CHECK(db.run("UPDATE segments SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 THEN ?2 "
+                     "WHEN part='machine' THEN ?5 ELSE ?6 END) WHERE lease=?1 AND to_us IS NULL",
+                     {l.id, l.released_us, l.generation, l.machine_id, ending.machine_us, ending.all_us}));
+  return db.run("UPDATE machines SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 THEN ?2 ELSE ?5 "
+                "END), busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?2-busy_since_us) END, "
+                "busy_since_us=NULL WHERE lease=?1 AND to_us IS NULL",
+                {l.id, l.released_us, l.generation, l.machine_id, ending.all_us});
+}
+
+}  // namespace
+
+Result<> record_tenure(store::Db& db, const Lease& l, const Ending& ending) {
   if (!l.live_us || l.machine_id.empty()) return {};
   const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
   bool begun = false;
   if (std::none_of(l.tenures.begin(), l.tenures.end(), is_its)) {
     RILLE_CHECK(begin_tenure(db, l, begun_us(l), begun));
   }
-  if (l.state == "released") return end_tenures(db, l.id, l.released_us);
+  if (l.state == "released")
+    return ending.all_us ? end_as_found(db, l, ending) : end_tenures(db, l.id, l.released_us);
   if (begun || l.seen.state != "released") return {};
   // A row that was settled too early: it costs on, each part at its last price.
   RILLE_CHECK(db.run("UPDATE segments SET to_us=NULL WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
@@ -263,17 +284,6 @@ Result<Micros> address_micros(store::Db& db, const std::string& lease, std::int6
   RILLE_CHECK(db.query("SELECT micros_per_hour FROM segments WHERE lease=? AND generation=? AND machine_id=''",
                        {lease, generation}, [&out](const store::Row& row) { out = row.integer(0); }));
   return out;
-}
-
-// Of what has ended with the row, or goes on no longer than it.
-Result<> record_ending(store::Db& db, const Lease& l, const Ending& ending) {
-  if (!ending.all_us) return {};
-  touch(db, l.id);
-  RILLE_CHECK(db.run("UPDATE segments SET to_us=MAX(from_us,CASE part WHEN 'machine' THEN ?5 ELSE ?6 END) WHERE "
-                     "lease=?1 AND generation=?2 AND machine_id=?3 AND to_us=?4 AND amount_micros IS NULL",
-                     {l.id, l.generation, l.machine_id, l.released_us, ending.machine_us, ending.all_us}));
-  return db.run("UPDATE machines SET to_us=MAX(from_us,?5) WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
-                "to_us=?4", {l.id, l.generation, l.machine_id, l.released_us, ending.all_us});
 }
 
 Result<> record_running(store::Db& db, const std::string& lease, std::int64_t since_us) {

@@ -176,8 +176,7 @@ Async<> Manager::save(Shared lease, store::Fence fence) {
   if (lease->state == "released")
     if (auto at = search_->endings.extract(lease->id)) ending = at.mapped();
   store::Journal::Write write = [lease, fenced, ending, texts = texts_of(*lease)](store::Db& db) -> Result<> {
-    RILLE_CHECK(write_lease(db, *lease, texts, fenced));
-    return lease->state == "released" ? record_ending(db, *lease, ending) : success();
+    return write_lease(db, *lease, texts, fenced, ending);
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));
   lease->seen.state = lease->state;

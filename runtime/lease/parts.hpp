@@ -16,10 +16,10 @@ Result<Micros> address_micros(store::Db& db, const std::string& lease, std::int6
 // Until when a lease's machine has cost, as its release has found out.
 struct Ending {
   std::int64_t machine_us = 0;  // the machine itself
-  std::int64_t all_us = 0;      // and all that came with it
+  std::int64_t all_us = 0;      // and all that came with it; 0: it is not known, and its row says
 };
-// In the transaction that writes the row which says `released`, after it.
-Result<> record_ending(store::Db& db, const Lease& lease, const Ending& ending);
+// As record_tenure() of a row, which may say `released`: then nothing of its machine has cost longer than that.
+Result<> record_tenure(store::Db& db, const Lease& lease, const Ending& ending);
 
 // The price that counts from `from_us` on, as the machine became another type, has cost nothing before `since_us`.
 Result<> record_restarted(store::Db& db, const Lease& lease, std::int64_t from_us, std::int64_t since_us);

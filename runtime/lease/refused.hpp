@@ -42,6 +42,10 @@ struct Manager::Refused {
   Offers listed;                       // null: not asked for yet
   std::int64_t listed_us = 0;
 
+  bool any() const {
+    return !offers.empty() || !regions.empty() || !last.empty() || !blocks.empty() || first_micros != 0;
+  }
+
   static bool has(const Names& names, const std::string& provider, const std::string& name) {
     return !names.empty() && names.contains({provider, name});
   }
@@ -105,6 +109,13 @@ struct Manager::Search {
   std::map<std::string, std::shared_ptr<Asking>> asking;
   std::string last_options;
   Wish last;                           // null: none was read
+  // What was best in a list for a rent that nobody had refused: of many that ask the same, each takes it.
+  struct First {
+    Wish wish;
+    Offers listed;
+    const provider::Offer* best = nullptr;
+    Micros micros = 0;                 // Refused::first_micros
+  } first;
   std::shared_ptr<Owners> owners = std::make_shared<Owners>();
   Proofs proofs;
   std::map<std::string, Ending> endings;  // what releases have found out, by lease, until it is written

@@ -82,19 +82,19 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
   return out;
 }
 
-Result<bool> read_brief(store::Db& db, const std::string& id, Lease& into) {
-  bool there = false;
+Result<std::int64_t> read_brief(store::Db& db, const std::string& id, Lease& into) {
+  std::int64_t number = 0;
   RILLE_CHECK(db.query(
       "SELECT l.id,l.run,l.name,'',l.generation,l.provider,l.state,NULL,'',l.tag,NULL,l.machine_id,"
       "l.price_micros_per_hour,l.created_us,l.send_by_us,l.live_us,l.expires_us,l.released_us,l.detached,l.error,"
-      "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,NULL "
+      "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,NULL,l.number "
       "FROM leases l JOIN runs r ON r.id=l.run WHERE l.id=?", {id},
       [&](const store::Row& row) {
-        there = true;
+        number = row.integer(28);
         read_into(into, row);
       }));
-  if (there) { RILLE_TRY(into.tenures, read_tenures(db, id)); }
-  return there;
+  if (number) { RILLE_TRY(into.tenures, read_tenures(db, id)); }
+  return number;
 }
 
 namespace {
@@ -222,9 +222,9 @@ Result<> write_move(store::Db& db, const Lease& l, const RowTexts& texts, bool f
 
 }  // namespace
 
-Result<> write_ending(store::Db& db, const Lease& l) {
-  RILLE_CHECK(db.run("UPDATE leases SET state='releasing',replacing=NULL WHERE id=? AND state=? AND generation=?",
-                     {l.id, l.seen.state, l.seen.generation}));
+Result<> write_ending(store::Db& db, std::int64_t number, const Lease& l) {
+  RILLE_CHECK(db.run("UPDATE leases SET state='releasing',replacing=NULL WHERE number=? AND state=? AND generation=?",
+                     {number, l.seen.state, l.seen.generation}));
   if (db.changes() != 1) return unwritten(l);
   return {};
 }
@@ -246,10 +246,10 @@ RowTexts texts_of(const Lease& l) {
 
 Result<> write_lease(store::Db& db, const Lease& l, bool fenced) { return write_lease(db, l, texts_of(l), fenced); }
 
-Result<> write_lease(store::Db& db, const Lease& l, const RowTexts& texts, bool fenced) {
+Result<> write_lease(store::Db& db, const Lease& l, const RowTexts& texts, bool fenced, const Ending& ending) {
   if (is_whole(l)) RILLE_CHECK(write_generation(db, l, texts));
   else RILLE_CHECK(write_move(db, l, texts, fenced));
-  return record_tenure(db, l);
+  return record_tenure(db, l, ending);
 }
 
 Result<> write_switch(store::Db& db, const Lease& lease) {

@@ -1,13 +1,26 @@
--- Internal: dev:check_numbers. Documented in meta/device.lua.
+-- Internal: dev:check_numbers, and the same for all devices in use. Documented in meta/device.lua.
 local native = require "rille.native"
 local rille = require "rille"
 
-local function settle(dev, before, ok, ...)
-  if ok then ok = { pcall(dev.synchronize, dev) } end     -- what is still to be computed is looked at, too
-  native.check_numbers(dev, before)
+-- watched: { { device, what it was before }, .. }
+local function settle(watched, ok, ...)
+  local failed
+  for _, one in ipairs(watched) do
+    if ok and not failed then                              -- what is still to be computed is looked at, too
+      local done, err = pcall(one[1].synchronize, one[1])
+      failed = not done and { err } or nil
+    end
+    native.check_numbers(one[1], one[2])
+  end
   if not ok then error((...), 0) end
-  if not ok[1] then error(ok[2], 0) end
+  if failed then error(failed[1], 0) end
   return ...
+end
+
+local function watch(devices, fn, ...)
+  local watched = {}
+  for i, device in ipairs(devices) do watched[i] = { device, native.check_numbers(device, true) } end
+  return settle(watched, xpcall(fn, native.trace, ...))
 end
 
 -- Calls fn and looks at what each operation in it gives.
@@ -16,8 +29,14 @@ local function check_numbers(dev, fn, ...)
     rille.error { kind = "invalid", message = "dev:check_numbers: expected a function, got " .. tostring(fn),
       hint = "dev:check_numbers(update, x, y)" }
   end
-  local before = native.check_numbers(dev, true)
-  return settle(dev, before, xpcall(fn, native.trace, ...))
+  return watch({ dev }, fn, ...)
 end
 
-return { check_numbers = check_numbers }
+-- The same on every device that was asked for so far: a training may be on any of them, or on several.
+local function everywhere(fn, ...)
+  local devices = {}
+  for i, name in ipairs(native.used_devices()) do devices[i] = rille.device(name) end
+  return watch(devices, fn, ...)
+end
+
+return { check_numbers = check_numbers, everywhere = everywhere }

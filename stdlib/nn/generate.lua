@@ -107,7 +107,7 @@ local function ids_of(model, prompt, o)
   local vocab, ids = rawget(model, "vocab") or math.huge, {}
   if type(prompt) == "string" and prompt ~= "" then
     if o.tokenizer then
-      ids = o.tokenizer:encode(prompt, { special = o.special })
+      ids = o.tokenizer:encode(prompt, { special = o.special, before = o.before })
     else
       if vocab > 256 and vocab < math.huge then
         tools.invalid(("model:generate: a text without a tokenizer is bytes, and the model has %d tokens"):format(
@@ -139,12 +139,12 @@ end
 -- Documented at nn.gpt. A text without a tokenizer is bytes; a list of ids gives a list of ids.
 local function generate(model, prompt, options)
   native.check_options(options, "model:generate", { "length", "temperature", "top_k", "top_p", "seed", "stop",
-    "tokenizer", "special" })
-  local o = { length = 100, temperature = 0.8, seed = 0, special = false }
+    "tokenizer", "special", "before" })
+  local o = { length = 100, temperature = 0.8, seed = 0, special = false, before = false }
   for key, v in pairs(options or {}) do o[key] = v end
   check(o)
   local ids, text = ids_of(model, prompt, o)
-  local function spell(id) return o.tokenizer and o.tokenizer:decode(id) or string.char(id) end
+  local function spell(id) return o.tokenizer and o.tokenizer:decode(id, { continued = true }) or string.char(id) end
   local stops = stopper(o, text, spell)
   local spelt = text and (o.tokenizer and o.tokenizer.size or 256) or nil
   local dev, training, began = tools.device_of(model), model.training, #ids
@@ -164,7 +164,8 @@ local function generate(model, prompt, options)
   if not text then return ids end
   local new = {}
   for i = began + 1, #ids do new[#new + 1] = o.tokenizer and ids[i] or string.char(ids[i]) end
-  local written = not o.tokenizer and table.concat(new) or #new > 0 and o.tokenizer:decode(new) or ""
+  local written = not o.tokenizer and table.concat(new) or #new == 0 and "" or
+    o.tokenizer:decode(new, { continued = true })
   return prompt .. (kept and not counts_ids and written:sub(1, kept) or written)
 end
 

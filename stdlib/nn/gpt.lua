@@ -51,11 +51,12 @@ local Gpt = nn.class("Gpt", {
 ---width), all with pre-layer norm, and a linear head. Initialised as GPT-2, from `seed`. Called with ids [batch,
 ---length], it gives logits [batch, length, vocab].
 ---
----model:generate(prompt, { length = 100, temperature = 0.8, top_k, top_p, seed = 0, stop, tokenizer, special = false })
+---model:generate(prompt, { length = 100, temperature = 0.8, top_k, top_p, seed = 0, stop, tokenizer, special, before })
 ---continues a text, of bytes or by a tokenizer, or a list of ids, on the model's device. temperature 0 takes the
 ---likeliest, top_k draws among so many of the likeliest, top_p among those that have this share together. It ends
 ---before `stop`: a text, an id or a list of ids. Special tokens that are spelt out in the prompt are ordinary text,
----unless `special` is true. Keys and values of earlier tokens are kept.
+---unless `special` is true; `before` = true puts what the tokenizer's template has, such as <s>, in front of it. Keys
+---and values of earlier tokens are kept.
 ---@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
 ---number, attention_dropout: number, tied: boolean, seed: integer } vocab: 256, dropout: 0, seed: 0;
 ---attention_dropout, of the weights of attention: `dropout`; tied: the head is the token embedding

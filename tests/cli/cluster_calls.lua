@@ -2,11 +2,7 @@
 local rille = require "rille"
 local tap = require "tap"
 
-local function names(cluster)
-  local out = {}
-  for i, box in ipairs(cluster:boxes()) do out[i] = box.name end
-  return out
-end
+local function names(cluster) return tap.names(cluster:boxes()) end
 
 tap.test("who has ended because it was idle is no member any more; bounds replace it, and work goes on", function()
   local gang = rille.cluster("gang", { count = 2, gpu = "cpu", idle_after = "1s", idle_below = 1 })

@@ -235,6 +235,8 @@ case("cross_entropy, smoothed", { logits, labels },
 case("nll_loss", { logits, labels }, function(x, y) return x:log_softmax(2):nll_loss(y) end,
   peer "F.nll_loss(x.log_softmax(1), y)")
 case("mse_loss", { square, square }, "mse_loss", peer "F.mse_loss(x, y)")
+case("l1_loss", { square, square }, "l1_loss", peer "F.l1_loss(x, y)")
+case("smooth_l1_loss", { square, square }, "smooth_l1_loss", peer "F.smooth_l1_loss(x, y)")
 case("binary_cross_entropy_with_logits", { square, within(0, 1) }, "binary_cross_entropy_with_logits",
   peer "F.binary_cross_entropy_with_logits(x, y)")
 

@@ -5,10 +5,7 @@ local tap = require "tap"
 local first, second = rille.device("cuda:0"), rille.device("cuda:1")
 local nn = rille.nn
 
-local folder = os.tmpname()
-os.remove(folder)
-os.execute("mkdir " .. folder)
-rille.defer(function() os.execute("rm -rf " .. folder) end)
+local folder = tap.folder()
 local file = io.open(folder .. "/text", "wb")
 file:write(("abc def "):rep(200))
 file:close()

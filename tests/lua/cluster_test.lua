@@ -2,11 +2,7 @@
 local rille = require "rille"
 local tap = require "tap"
 
-local function names(cluster)
-  local out = {}
-  for i, box in ipairs(cluster:boxes()) do out[i] = box.name end
-  return out
-end
+local function names(cluster) return tap.names(cluster:boxes()) end
 
 tap.test("a cluster rents its instances at once, each set up, and they end with its scope", function()
   local kept, set_up = nil, {}

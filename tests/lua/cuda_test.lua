@@ -219,6 +219,23 @@ tap.test("a stream or an event of another device is refused", function()
   tap.raises("invalid", "an event of cpu, and not of cuda:0", function() return e:elapsed(cpu:record()) end)
 end)
 
+tap.test("a training finds its first NaN on any device, whichever is the default one", function()
+  local data = { next = function() return cpu:ones { 1 } end }
+  for _, device in ipairs { dev, cpu } do
+    local options = { data = data, steps = 1, log_every = 0, check_numbers = true, update = function()
+      local loss = device:tensor(-1):log()
+      return loss
+    end }
+    tap.raises("state", "log makes 1 NaN of 1 values", rille.train, options)
+    local err = tap.raises("state", "(cuda_test.lua:", rille.train, options)
+    tap.equal(err.code, "not_a_number")
+  end
+  local function nan() return cpu:tensor(-1):log():item() end
+  tap.raises("state", "log makes 1 NaN", cpu.check_numbers, cpu, nan)
+  local v = dev:check_numbers(nan)
+  tap.ok(v ~= v, "only the device that was asked looks")
+end)
+
 tap.test("a transform by the project's own kernels", function()
   tap.equal(dev:ones { 4 }:rfft():totable(), { { 4, 0 }, { 0, 0 }, { 0, 0 } })
 end)

@@ -214,6 +214,35 @@ tap.test("special tokens in a prompt are text, unless they are asked for; ids th
   tap.equal(asked, { false, true })
 end)
 
+tap.test("a prompt begins with what the template has, if asked for, and what is written goes on behind it", function()
+  local path, seen = os.tmpname(), nil
+  local f = assert(io.open(path, "w"))
+  f:write([=[{"model":{"type":"BPE","vocab":{"<s>":0,"▁":1,"a":2,"▁a":3},"merges":[["▁","a"]]},
+    "normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},
+      {"type":"Replace","pattern":{"String":" "},"content":"▁"}]},
+    "decoder":{"type":"Metaspace","replacement":"▁","prepend_scheme":"always"},
+    "post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}}],
+      "special_tokens":{"<s>":{"id":"<s>","ids":[0]}}},
+    "added_tokens":[{"id":0,"content":"<s>","special":true}]}]=])
+  f:close()
+  local words = rille.data.tokenizer(path)
+  os.remove(path)
+  local model = nn.gpt { layers = 1, heads = 1, width = 4, context = 8, vocab = 4 }
+  rawset(model, "forward_cached", function(_, given, cache)
+    seen = seen or given:totable()
+    cache.length = cache.length + given:size(2)
+    return dev:tensor { { 0, 0, 0, 9 } }
+  end)
+  local o = { tokenizer = words, length = 3, temperature = 0 }
+  tap.equal(model:generate("a", o), "a a a a")
+  tap.equal(seen, { { 3 } })
+  seen, o.before, o.stop = nil, true, "a a a"
+  tap.equal(model:generate("a", o), "a ")
+  tap.equal(seen, { { 0, 3 } })
+  tap.raises("invalid", "did you mean 'before'", words.encode, words, "a", { befor = true })
+  tap.raises("invalid", "continued", words.decode, words, 3, { contined = true })
+end)
+
 tap.test("weights of others by their names", function()
   local model = nn.gpt2 { layers = 2, heads = 2, width = 8, context = 4, vocab = 16, seed = 5 }
   local theirs = {}

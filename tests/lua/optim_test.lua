@@ -4,10 +4,7 @@ local tap = require "tap"
 local dev = rille.device()
 local optim = rille.optim
 
-local base = os.tmpname()
-os.remove(base)
-os.execute("mkdir -p " .. base)
-rille.defer(function() os.execute("rm -rf " .. base) end)
+local base = tap.folder()
 
 local function close(got, want, within) tap.ok(math.abs(got - want) <= (within or 1e-9), got .. " is not " .. want) end
 

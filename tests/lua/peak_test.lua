@@ -4,10 +4,7 @@ local rille = require "rille"
 local tap = require "tap"
 local dev = rille.device()
 
-local folder = os.tmpname()
-os.remove(folder)
-os.execute("mkdir " .. folder)
-rille.defer(function() os.execute("rm -rf " .. folder) end)
+local folder = tap.folder()
 local file = io.open(folder .. "/text", "wb")
 file:write(("abc def "):rep(4000))
 file:close()

@@ -53,6 +53,21 @@ function tap.raises(kind, text, fn, ...)
   return err
 end
 
+-- A new folder, which ends with the scope that asks for it.
+function tap.folder()
+  local folder = os.tmpname()
+  os.execute(("rm %s && mkdir %s"):format(folder, folder))
+  rille.defer(function() os.execute("rm -rf " .. folder) end)
+  return folder
+end
+
+-- Of instances, in their order.
+function tap.names(boxes)
+  local out = {}
+  for i, box in ipairs(boxes) do out[i] = box.name end
+  return out
+end
+
 function tap.done() print("1.." .. count) end
 
 return tap

@@ -3,10 +3,7 @@ local rille = require "rille"
 local tap = require "tap"
 local dev = rille.device()
 
-local base = os.tmpname()
-os.remove(base)
-os.execute("mkdir -p " .. base)
-rille.defer(function() os.execute("rm -rf " .. base) end)
+local base = tap.folder()
 
 local function file(name, text)
   local f = assert(io.open(base .. "/" .. name, "wb"))

@@ -5,9 +5,7 @@ local tap = require "tap"
 local dev = rille.device()
 local nn = rille.nn
 
-local folder = os.tmpname()
-os.remove(folder)
-os.execute("mkdir " .. folder)
+local folder = tap.folder()
 
 -- kB of this process, by /proc: VmHWM is the most that was resident since the last reset.
 local function status(key)
@@ -109,5 +107,4 @@ tap.test("a file whose weights were taken is let go of, in however many rounds",
   tap.ok(mapped <= 2, mapped .. " mappings of one file")
 end)
 
-os.execute("rm -r " .. folder)
 tap.done()

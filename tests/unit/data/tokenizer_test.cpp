@@ -40,13 +40,20 @@ Value vocabulary(const std::vector<std::pair<std::string, std::string>>& merges)
   return vocab;
 }
 
+// As others write it: our own JSON has a '$' more before keys that begin with one.
+std::string plain_json(const Value& value) {
+  std::string text = value.to_json();
+  for (std::size_t at; (at = text.find("\"$$\"")) != text.npos;) text.erase(at + 1, 1);
+  return text;
+}
+
 const std::vector<std::pair<std::string, std::string>> merges{
     {"l", "l"}, {"h", "e"}, {"he", "ll"}, {"hell", "o"}, {letter(' '), "w"}, {"o", "r"}};
 
 Tokenizer gpt2() {
   std::string lines = "#version: 0.2\n";
   for (const auto& [a, b] : merges) lines += a + " " + b + "\n";
-  auto t = Tokenizer::from_gpt2(vocabulary(merges).to_json(), lines, "here");
+  auto t = Tokenizer::from_gpt2(plain_json(vocabulary(merges)), lines, "here");
   REQUIRE(t.ok());
   return std::move(*t);
 }
@@ -62,7 +69,7 @@ std::string tokenizer_json(const std::string& type = "ByteLevel") {
   added.as_array()->push_back(end);
   added.as_array()->push_back(plain);
   file.set("model", model).set("pre_tokenizer", pre).set("added_tokens", added);
-  return file.to_json();
+  return plain_json(file);
 }
 
 using Ids = std::vector<std::int32_t>;
@@ -89,7 +96,7 @@ TEST_CASE("the pair of the lowest rank is joined first, and words stay apart", "
 TEST_CASE("special tokens are text unless they are asked for", "[unit][data]") {
   auto t = Tokenizer::from_tokenizer_json(tokenizer_json(), "t.json");
   REQUIRE(t.ok());
-  CHECK(*t->encode("hello<|end|>hello", true) == Ids{259, 300, 259});
+  CHECK(*t->encode("hello<|end|>hello", {.special = true}) == Ids{259, 300, 259});
   CHECK(t->encode("<|end|>")->size() == 7);
   CHECK(*t->encode("<tool>hello<tool>") == Ids{301, 259, 301});   // added, not special: always itself
   CHECK(*t->decode(Ids{300, 301}) == "<|end|><tool>");
@@ -124,12 +131,14 @@ TEST_CASE("a long word takes no longer than its length", "[unit][data]") {
 TEST_CASE("what is damaged or of another kind is named", "[unit][data]") {
   const auto error = [](Result<Tokenizer> r) { return r.ok() ? "opened" : r.error().message; };
   CHECK(error(Tokenizer::from_tokenizer_json("{", "t.json")).find("t.json") == 0);
-  CHECK(error(Tokenizer::from_tokenizer_json("{}", "t.json")).find("does not work on bytes") != std::string::npos);
-  CHECK(error(Tokenizer::from_tokenizer_json(tokenizer_json("Metaspace"), "t.json")).find("bytes") !=
-        std::string::npos);
+  CHECK(error(Tokenizer::from_tokenizer_json("{}", "t.json")) == "t.json: model.vocab or model.merges is missing");
+  CHECK(error(Tokenizer::from_tokenizer_json(tokenizer_json("BertPreTokenizer"), "t.json")) ==
+        "t.json: a pre_tokenizer of type BertPreTokenizer");
+  CHECK(error(Tokenizer::from_tokenizer_json(R"({"model":{"type":"Unigram"}})", "t.json")) ==
+        "t.json: a tokenizer of type Unigram");
   CHECK(error(Tokenizer::from_gpt2("{\"a\": 0}", "", "here")).find("there is no token for the byte 0") !=
         std::string::npos);
-  CHECK(error(Tokenizer::from_gpt2(vocabulary(merges).to_json(), "q q\n", "here")) ==
+  CHECK(error(Tokenizer::from_gpt2(plain_json(vocabulary(merges)), "q q\n", "here")) ==
         "here/merges.txt: the merge 'q q' is of tokens that are not there");
   CHECK(error(Tokenizer::open("/nowhere/tokenizer.json")).find("/nowhere") != std::string::npos);
   CHECK(error(Tokenizer::open("/")).find("neither tokenizer.json") != std::string::npos);
@@ -149,7 +158,7 @@ TEST_CASE("damaged files are refused or read, never crashed on", "[unit][data]")
     auto t = Tokenizer::from_tokenizer_json(text, "t.json");
     if (!t) continue;
     ++opened;
-    auto ids = t->encode("hello <|end|> world\n\xff", true);
+    auto ids = t->encode("hello <|end|> world\n\xff", {.special = true});
     if (ids) (void)t->decode(*ids);
   }
   CHECK(opened > 0);
@@ -159,7 +168,7 @@ TEST_CASE("a directory as models come with it", "[unit][data]") {
   const std::string place = std::filesystem::temp_directory_path();
   const std::string root = place + fmt::format("/rille-tokens-{}", ::getpid());
   std::filesystem::create_directories(root);
-  std::ofstream(root + "/vocab.json") << vocabulary(merges).to_json();
+  std::ofstream(root + "/vocab.json") << plain_json(vocabulary(merges));
   CHECK_FALSE(Tokenizer::open(root).ok());
   std::ofstream(root + "/merges.txt") << "l l\r\nh e\r\n";
   CHECK(*Tokenizer::open(root)->encode("hell") == Ids{257, 256});

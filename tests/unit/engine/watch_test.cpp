@@ -23,6 +23,7 @@ struct Home {
   std::vector<std::string> started, told, interrupted;
   std::map<std::string, std::string> scripts{{"/x.lua", "one"}};
   int reaped = 0, reaps_fail = 0;
+  std::function<void()> on_reap;
   WatchOptions options;
 
   struct Process {
@@ -45,6 +46,7 @@ struct Home {
     world.interrupt = [this](const std::string& run) { interrupted.push_back(run); };
     world.reap = [this]() -> Async<> {
       ++reaped;
+      if (on_reap) on_reap();
       if (reaps_fail > 0 && reaps_fail--) co_return make_error(ErrorKind::network, "a region does not answer");
       co_return success();
     };
@@ -213,6 +215,26 @@ TEST_CASE("a run whose process died is started again, a few times") {
   home.entry(run, 2);
   home.watch_for(hour_ms);
   CHECK(home.take_started() == Runs{run});  // somebody has helped it
+}
+
+TEST_CASE("whoever is resumed after a long night is not cleaned up after") {
+  Home home;
+  REQUIRE(home.add("s", "every 100h").ok());
+  home.watch_for(100 * hour_ms + 1000);
+  const std::string run = home.take_started().at(0);
+  home.die(run);
+  home.time.pass(13 * hour_ms);
+  home.reaped = 0;
+  home.on_reap = [&] {
+    CHECK(home.started == Runs{run});
+    std::int64_t silent_us = -1;             // what the reaper counts hold_ttl from
+    REQUIRE(home.disk->query("SELECT updated_us FROM runs WHERE id=?", {run}, [&](const store::Row& row) {
+      silent_us = home.time.wall_us() - row.integer(0);
+    }).ok());
+    CHECK(silent_us < 60'000'000);
+  };
+  home.watch_for(60'000);
+  CHECK(home.reaped == 1);
 }
 
 TEST_CASE("a run is left alone when its script has changed, when it is old, or when that is wished") {

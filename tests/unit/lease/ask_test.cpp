@@ -4,6 +4,7 @@
 #include "runtime/lease/ask.hpp"
 #include "runtime/loop/virtual_time.hpp"
 #include "tests/unit/lease/cloud.hpp"
+#include "tests/unit/lease/seller.hpp"
 
 using namespace rille;
 using namespace rille::lease;
@@ -13,54 +14,24 @@ namespace {
 
 constexpr std::int64_t never = -1;
 
-// Answers after that time, with one offer, or with none.
-class Slow final : public provider::Provider {
+// Answers after that time.
+class Slow final : public Seller {
  public:
   Slow(Loop& loop, std::string name, std::int64_t ms, std::string gpu)
-      : loop_(loop), name_(std::move(name)), ms_(ms), gpu_(std::move(gpu)) {
-    traits_.dead_man = provider::DeadMan::provider;
-  }
-  const std::string& name() const override { return name_; }
-  const provider::Traits& traits() const override { return traits_; }
-
-  Async<std::vector<provider::Offer>> offers(provider::OfferQuery, CancelToken token) override {
-    ++under_way;
-    Result<> slept = co_await sleep_for(loop_, ms_ == never ? 3'600'000 : ms_, token);
-    --under_way;
-    RILLE_CO_CHECK(slept);
-    provider::Offer o;
-    o.provider = name_;
-    o.id = "one";
-    o.gpu = gpu_;
-    o.gpu_count = gpu_.empty() ? 0 : 1;
-    o.price_micros_per_hour = 1;
-    co_return std::vector<provider::Offer>{o};
-  }
-  Async<provider::Machine> create(provider::CreateRequest request, CancelToken) override {
-    provider::Machine m;
-    m.id = "m";
-    m.tag = request.tag;
-    m.state = provider::MachineState::live;
-    co_return m;
-  }
-  Async<provider::Machine> describe(std::string id, CancelToken) override {
-    provider::Machine gone;
-    gone.id = id;
-    co_return gone;
-  }
-  Async<std::vector<provider::Machine>> list(std::string, CancelToken) override {
-    co_return std::vector<provider::Machine>();
-  }
-  Async<> terminate(std::string, CancelToken) override { co_return success(); }
+      : Seller(std::move(name), std::move(gpu)), loop_(loop), ms_(ms) {}
 
   int under_way = 0;
 
  private:
+  Async<> ready(CancelToken token) override {
+    ++under_way;
+    Result<> slept = co_await sleep_for(loop_, ms_ == never ? 3'600'000 : ms_, token);
+    --under_way;
+    co_return slept;
+  }
+
   Loop& loop_;
-  provider::Traits traits_;
-  std::string name_;
   std::int64_t ms_;
-  std::string gpu_;
 };
 
 struct Market {

@@ -107,12 +107,15 @@ TEST_CASE("a lease that moves keeps what it asked for", "[unit]") {
     expected.replacing = moved.replacing;
     CHECK(columns_of(only_row(*db)) == columns_of(expected));
   }
-  Lease ending = only_row(*db), expected = ending;
+  Lease ending = only_row(*db), expected = ending, brief;
   expected.state = "releasing";
   expected.replacing.clear();
-  REQUIRE(write_ending(*db, ending));
+  const std::int64_t number = read_brief(*db, ending.id, brief).value();
+  REQUIRE(number > 0);
+  REQUIRE(write_ending(*db, number, ending));
   CHECK(columns_of(only_row(*db)) == columns_of(expected));
-  CHECK_FALSE(write_ending(*db, ending));  // it was live
+  CHECK_FALSE(write_ending(*db, number, ending));  // it was live
+  CHECK(read_brief(*db, "another", brief).value() == 0);
 }
 
 TEST_CASE("a write over a row that has moved leaves nothing of itself", "[unit]") {
@@ -189,4 +192,34 @@ TEST_CASE("a lease is in the index of those that are open until it is released, 
   CHECK_FALSE(open());
   CHECK_FALSE(db->run("UPDATE leases SET state='live'"));  // neither without the other
   CHECK_FALSE(db->run("UPDATE leases SET open=1"));
+}
+
+TEST_CASE("a lease that is over ends its own machine as it was found, and any other when its row does", "[unit]") {
+  const std::shared_ptr<store::Db> db = disk();
+  Lease l = lease_of(1);
+  l.state = "live";
+  REQUIRE(write_lease(*db, l));
+  REQUIRE(db->run("INSERT INTO machines(lease,generation,machine_id,provider,region,billing,from_us,busy_since_us) "
+                  "SELECT lease,9,'other',provider,region,billing,from_us,from_us FROM machines"));
+  REQUIRE(db->run("INSERT INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
+                  "SELECT lease,9,'other',part,from_us,micros_per_hour,source FROM segments"));
+  Lease over = only_row(*db);
+  const std::int64_t from_us = over.tenures.front().from_us;
+  over.state = "released";
+  over.released_us = from_us + 1'000;
+  Ending ending;
+  ending.machine_us = from_us + 600, ending.all_us = from_us + 900;
+  REQUIRE(write_lease(*db, over, texts_of(over), false, ending));
+  const std::vector<Tenure> tenures = read_tenures(*db, l.id).value();
+  REQUIRE(tenures.size() == 2);
+  const Tenure &own = tenures[0], &other = tenures[1];
+  CHECK(own.machine_id == l.machine_id);
+  CHECK(own.to_us == ending.all_us);
+  REQUIRE(own.segments.size() == 2);
+  for (const Segment& s : own.segments) CHECK(s.to_us == (s.part == "machine" ? ending.machine_us : ending.all_us));
+  CHECK(other.to_us == over.released_us);
+  CHECK(other.busy_us == 1'000);
+  CHECK(other.busy_since_us == 0);
+  REQUIRE(other.segments.size() == 2);
+  for (const Segment& s : other.segments) CHECK(s.to_us == over.released_us);
 }

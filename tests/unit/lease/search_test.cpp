@@ -1,5 +1,6 @@
 // Rents that want the same at the same moment ask once.
 #include "tests/unit/lease/cloud.hpp"
+#include "tests/unit/lease/seller.hpp"
 
 using namespace rille;
 using namespace rille::lease;
@@ -8,48 +9,23 @@ using namespace rille::lease::test;
 namespace {
 
 // Answers when the test says so.
-class Counter final : public provider::Provider {
+class Counter final : public Seller {
  public:
-  explicit Counter(Loop& loop) : loop_(loop) { traits_.dead_man = provider::DeadMan::provider; }
-  const std::string& name() const override { return name_; }
-  const provider::Traits& traits() const override { return traits_; }
+  explicit Counter(Loop& loop) : Seller("counter"), loop_(loop) {}
 
-  Async<std::vector<provider::Offer>> offers(provider::OfferQuery, CancelToken token) override {
+  std::vector<Future<Result<>>> asking;
+  int asked = 0;
+
+ private:
+  Async<> ready(CancelToken token) override {
     ++asked;
     Future<Result<>> open(loop_);
     asking.push_back(open);
     auto registration = token.on_cancel([open](const Error& why) { open.set(why); });
-    RILLE_CO_CHECK(co_await open);
-    provider::Offer o;
-    o.provider = name_;
-    o.id = "one";
-    o.price_micros_per_hour = 1;
-    co_return std::vector<provider::Offer>{o};
+    co_return co_await open;
   }
-  Async<provider::Machine> create(provider::CreateRequest request, CancelToken) override {
-    provider::Machine m;
-    m.id = "m-" + std::to_string(++made);
-    m.tag = request.tag;
-    m.state = provider::MachineState::live;
-    co_return m;
-  }
-  Async<provider::Machine> describe(std::string id, CancelToken) override {
-    provider::Machine gone;
-    gone.id = id;
-    co_return gone;
-  }
-  Async<std::vector<provider::Machine>> list(std::string, CancelToken) override {
-    co_return std::vector<provider::Machine>();
-  }
-  Async<> terminate(std::string, CancelToken) override { co_return success(); }
 
-  std::vector<Future<Result<>>> asking;
-  int asked = 0, made = 0;
-
- private:
   Loop& loop_;
-  provider::Traits traits_;
-  std::string name_ = "counter";
 };
 
 struct Queue {
