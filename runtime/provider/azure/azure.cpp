@@ -18,6 +18,7 @@
 #include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
 
@@ -80,7 +81,7 @@ MachineState state_of(const VirtualMachine& vm) {
   return MachineState::terminating;  // stopped ones are charged for; deallocated ones keep disk and address
 }
 
-class Region final : public cloud::RegionDriver, public cloud::AddressListed {
+class Region final : public cloud::RegionDriver, public cloud::AddressListed, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -91,6 +92,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
     static const std::set<std::string_view> kinds{machines, disks, interfaces, addresses, groups};
     return id.find('/') != id.npos && kinds.contains(id.substr(0, id.find('/')));
   }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     const std::int64_t now_us = loop_.clock().wall_us();

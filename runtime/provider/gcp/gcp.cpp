@@ -20,6 +20,7 @@
 #include "runtime/provider/left_over.hpp"
 #include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
 
@@ -84,7 +85,7 @@ Result<std::string> startup_script(const std::string& base64) {
   return script;
 }
 
-class Region final : public cloud::RegionDriver, public cloud::AddressListed {
+class Region final : public cloud::RegionDriver, public cloud::AddressListed, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -92,6 +93,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
         owner_(fmt::format("project {}", settings_.project)) {}
   const std::string& region() const override { return compute_.region(); }
   bool is_id(std::string_view id) const override { return id.find('/') != id.npos; }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_CHECK(check_zone());
