@@ -44,7 +44,8 @@ const std::vector<std::string>& durations() {
 
 // That are neither durations nor the offers'.
 const std::vector<std::string>& own() {
-  static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below"};
+  static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below",
+                                                 "gpu_check"};
   return names;
 }
 
@@ -65,6 +66,8 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     if (!value.as_number() || !(*value.as_number() >= 0 && *value.as_number() <= 1))
       return wrong("a number from 0 to 1", "idle_below = 0.05: up to 5 % of its GPUs, or of its processors");
     terms.idle_below = *value.as_number();
+  } else if (key == "gpu_check") {  // of the options, by whoever calls there
+    if (!value.as_bool()) return wrong("true or false", "false takes a machine that does not show its GPUs");
   } else if (key == "unguarded") {
     if (!value.as_bool()) return wrong("true or false", "");
     terms.unguarded = *value.as_bool();
