@@ -85,6 +85,11 @@ Result<std::string> startup_script(const std::string& base64) {
   return script;
 }
 
+// Google's Deep Learning image, whose family names the driver's branch; without GPUs plain Ubuntu.
+constexpr const char* gpu_image =
+    "projects/deeplearning-platform-release/global/images/family/common-cu129-ubuntu-2204-nvidia-580";
+constexpr const char* plain_image = "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64";
+
 class Region final : public cloud::RegionDriver, public cloud::AddressListed, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
@@ -221,6 +226,11 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
  private:
+  std::string image_of(const Offer& offer) const {
+    if (!settings_.image.empty()) return settings_.image;
+    return offer.gpu_count > 0 ? gpu_image : plain_image;
+  }
+
   Async<> learn_prices(bool spot, std::int64_t last_us, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     auto& [asked_us, prices] = prices_[spot];
@@ -287,7 +297,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     Value labels;
     labels.set(tag_key, label_of(request.tag));
     Value disk;
-    disk.set("sourceImage", settings_.image).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
+    disk.set("sourceImage", image_of(request.offer)).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
     disk.set("diskType", here + "diskTypes/" + settings_.disk_kind).set("labels", labels);
     Value nic;
     if (settings_.public_address)
@@ -395,7 +405,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
   s.project = read.text("project");
   read.text("credentials");
   s.zone = read.text("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
-  s.image = read.text("image", "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64");
+  s.image = read.text("image");
   s.vpc = read.text("vpc", read.text("network", "global/networks/default"));
   s.subnet = read.text("subnet");
   s.security_group = read.text("security_group");
