@@ -13,6 +13,7 @@ local rille = require "rille"
 
 local args = rille.args {
   provider = "any", gpu = "any", spot = false, ttl = "6h", budget = 5.00,    -- what to rent, how long, dollars at most
+  unchecked = false,                                                         -- take a machine without its GPUs, too
   data = "", steps = 300, seed = 1, out = "out/",                            -- what to train on, and where to put it
 }
 local text = args.data ~= "" and args.data or rille.script_directory .. "/../docs"
@@ -34,7 +35,7 @@ print(offers)
 if found > #offers then print(("and %d more"):format(found - #offers)) end
 
 -- Rent: the first of them; where that is gone by now, the next. A spot machine that is lost is replaced by itself.
-wanted.ttl = args.ttl
+wanted.ttl, wanted.gpu_check = args.ttl, not args.unchecked
 local box = rille.rent("trainer", wanted)
 print(("rented from %s in %s: %s, the cheapest of %d that fit"):format(box.provider, box.region,
   box.price and ("$%.2f per hour"):format(box.price) or "at a price that is not known", found))

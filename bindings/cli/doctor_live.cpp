@@ -27,6 +27,7 @@ local box = rille.rent("doctor", {
   provider = args.provider, gpu = args.gpu, spot = args.spot, unguarded = args.unguarded,
   price = args.price >= 0 and args.price or nil,
   ttl = "15m", min_ttl = "3m", orphan_after = "5m", hold_ttl = "1s", on_loss = "fail",
+  gpu_check = false,  -- it is about the provider; the image is the user's
 })
 rille.signal("listed", { timeout = "10m", default = false })
 local told = box:call("hello", { args = 40 }, function(n)

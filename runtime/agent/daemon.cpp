@@ -216,17 +216,20 @@ class Daemon {
     return v;
   }
 
-  // Device files of NVIDIA's and AMD's drivers, and of WSL's.
-  static std::int64_t gpu_files() {
+  // Device files of NVIDIA's and AMD's drivers, and of WSL's; those two have one for all cards.
+  static void tell_gpus(Value& out) {
     std::int64_t count = 0;
+    bool each = true;
     std::error_code failed;
     for (const auto& entry : std::filesystem::directory_iterator("/dev", failed)) {
       const std::string name = entry.path().filename();
       const bool nvidia = name.starts_with("nvidia") && name.size() > 6 &&
                           name.find_first_not_of("0123456789", 6) == std::string::npos;
-      count += nvidia || name == "kfd" || name == "dxg";
+      const bool of_all = name == "kfd" || name == "dxg";
+      count += nvidia || of_all;
+      each = each && !of_all;
     }
-    return count;
+    out.set("gpus", count).set("gpus_each", each);
   }
 
   Result<Value> describe() const {
@@ -240,7 +243,8 @@ class Daemon {
     if (statvfs(options_.directory.c_str(), &disk) == 0)
       v.set("disk_free_bytes", static_cast<std::int64_t>(disk.f_bavail) * static_cast<std::int64_t>(disk.f_frsize));
     v.set("channels", static_cast<std::int64_t>(sessions_.size())).set("expires_wall_us", machine_.expires_wall_us);
-    v.set("usage", usage_->to_value()).set("gpus", gpu_files());
+    v.set("usage", usage_->to_value());
+    tell_gpus(v);
     return v;
   }
 

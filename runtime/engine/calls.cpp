@@ -215,22 +215,6 @@ agent::StartRequest Calls::start_request(const CallSpec& spec, std::string key, 
   return request;
 }
 
-// An image without a driver: the work would go on, on the processor, at a GPU's price.
-Async<> Calls::look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
-  const provider::Offer& offer = l.request.offer;
-  if (offer.gpu_count <= 0 || looked_for_gpus_.count({l.id, l.generation})) co_return success();
-  const Result<Value> machine = co_await agent->describe(token);
-  if (!machine || (*machine)["gpus"].is_null()) co_return success();  // whoever asks next hears of a broken line
-  looked_for_gpus_.insert({l.id, l.generation});
-  if (machine->integer("gpus") > 0) co_return success();
-  run_.event("warning",
-             Value().set("what", fmt::format("'{}' was rented with {} {} and shows none", l.name, offer.gpu_count,
-                                             offer.gpu))
-                 .set("message", fmt::format("its image has no driver for them: what uses a GPU there fails, or runs "
-                                             "on the processor. Set \"image\" of the provider {}", l.provider)));
-  co_return success();
-}
-
 Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
                              CancelToken token, std::int64_t& ran_on) {
   agent::StartRequest request = start_request(spec, call_key(lease_id, key), 0);
@@ -273,7 +257,8 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
       }
       request.generation = keeper->generation = ran_on = l->generation;
       measuring.on(*l);
-      RILLE_CO_CHECK(co_await look_for_gpus(*l, agent, token));
+      // What installs a driver comes before the look for what it drives.
+      if (!spec.setup) RILLE_CO_CHECK(co_await look_for_gpus(*l, agent, token));
     }
     working_[lease_id][request.call_key] = {agent, request.generation, spec.keep_checkpoints};
     watch_for_notice(*l);

@@ -14,6 +14,7 @@
 #include "runtime/provider/addressed.hpp"
 #include "runtime/provider/clocked.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::lease {
 
@@ -97,8 +98,9 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.send_by_us = now + send_window_us;
   lease.provider = offer.provider;
   lease.price_micros_per_hour = terms.price_of(offer);
-  lease.cap_micros_per_hour = terms.cap_of(offer);
-  lease.disk_micros_per_hour = terms.disk_of(offer);
+  const Result<provider::Provider*> provider = registry_.find(offer.provider);
+  lease.disk_micros_per_hour = terms.disk_of(offer, provider ? provider::usual_disk_bytes(*provider, offer) : 0);
+  lease.cap_micros_per_hour = terms.cap_of(offer, lease.disk_micros_per_hour);
   lease.token = derive_uuid({"token", lease.id, std::to_string(lease.generation), offer.id});
   lease.expires_us = now + terms.ttl_ms * 1000;
   // A ttl is absolute: another machine does not lengthen it.

@@ -170,7 +170,9 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
     if (m.limit >= 0 && (!tightest || left_of(m) < left_of(*tightest))) tightest = &m;
   const std::int64_t ttl_ms = (lease.expires_us - now_us) / 1000;
   std::int64_t ms = ttl_ms;
-  const bool known = lease.cap_micros_per_hour >= 0 && lease.disk_micros_per_hour >= 0 && address >= 0;
+  // A disk that comes unasked keeps nobody from renting where no one says what it costs: the lease then says that.
+  const bool disk_known = lease.disk_micros_per_hour >= 0 || terms.disk_bytes == 0;
+  const bool known = lease.cap_micros_per_hour >= 0 && disk_known && address >= 0;
   const Micros beside = beside_of(lease, address);
   auto cost = [&](std::int64_t length_ms) {
     return billed_micros(lease.request.offer.billing, lease.cap_micros_per_hour, beside, length_ms);

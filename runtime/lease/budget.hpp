@@ -19,9 +19,9 @@ Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, co
 Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us);
 
 // Reserves, from now until the lease's expiry and for its teardown: the price, or the most that it may rise to, by the
-// unit and minimum of its billing, its disk, and its public address at so much per hour. Shortens the lease to what
-// the tightest budget leaves, or refuses (kind budget) when that is below min_ttl, or when no price is known; and one
-// of the leases that the run may hold (kind quota).
+// unit and minimum of its billing, its disk, asked for or not, and its public address at so much per hour. Shortens the
+// lease to what the tightest budget leaves, or refuses (kind budget) when that is below min_ttl, or when a price is not
+// known, but that of a disk that nobody asked for; and one of the leases that the run may hold (kind quota).
 Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
                  std::int64_t now_us, Micros address = 0);
 

@@ -11,6 +11,7 @@
 #include "runtime/lease/refused.hpp"
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::lease {
 
@@ -128,13 +129,15 @@ Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& ter
 // the same GPU costs fifteen times as much.
 const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, const char*& obstacle) const {
   const provider::Provider* provider = nullptr;
+  Micros disk = 0;  // of the one that was looked at last
   const auto can_be = [&](const provider::Offer& o) {
     if (!provider || provider->name() != o.provider) {
       Result<provider::Provider*> found = registry_.find(o.provider);
       if (!found) return false;
       provider = *found;
     }
-    const char* why = terms.obstacle(o, provider->traits());
+    disk = terms.disk_of(o, provider::usual_disk_bytes(provider, o));
+    const char* why = terms.obstacle(o, provider->traits(), disk);
     if (why) obstacle = why;
     return !why;
   };
@@ -149,7 +152,7 @@ const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, co
     }
   const std::int64_t now = now_us();
   const auto rank = [&](const provider::Offer& o) {
-    const Micros price = terms.price_of(o), disk = terms.disk_of(o);
+    const Micros price = terms.price_of(o);
     const Micros with_disk = price < 0 ? provider::price_unknown : price + std::max<Micros>(disk, 0);
     provider::GpuWorth worth;
     if (!by_price) worth = provider::gpu_worth(terms.query, o.gpu, o.gpu_memory_bytes);

@@ -190,7 +190,7 @@ Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token
   if (request.may) RILLE_CO_CHECK(request.may());
   Change to;
   to.price_micros_per_hour = terms.price_of(offer);
-  to.cap_micros_per_hour = terms.cap_of(offer);
+  to.cap_micros_per_hour = terms.cap_of(offer, lease.disk_micros_per_hour);
   to.offer = offer;
   to.options = std::move(options);
   to.from_us = now_us();

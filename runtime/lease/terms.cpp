@@ -44,7 +44,8 @@ const std::vector<std::string>& durations() {
 
 // That are neither durations nor the offers'.
 const std::vector<std::string>& own() {
-  static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below"};
+  static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below",
+                                                 "gpu_check"};
   return names;
 }
 
@@ -65,6 +66,8 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     if (!value.as_number() || !(*value.as_number() >= 0 && *value.as_number() <= 1))
       return wrong("a number from 0 to 1", "idle_below = 0.05: up to 5 % of its GPUs, or of its processors");
     terms.idle_below = *value.as_number();
+  } else if (key == "gpu_check") {  // of the options, by whoever calls there
+    if (!value.as_bool()) return wrong("true or false", "false takes a machine that does not show its GPUs");
   } else if (key == "unguarded") {
     if (!value.as_bool()) return wrong("true or false", "");
     terms.unguarded = *value.as_bool();
@@ -159,18 +162,22 @@ Micros Terms::price_of(const provider::Offer& offer) const {
   return (known < 0 || reserved) && price_micros_per_hour ? *price_micros_per_hour : known;
 }
 
-// Spot prices move, up to what the rent allows; a cap at today's would end the machine with the next change.
-Micros Terms::cap_of(const provider::Offer& offer) const {
+// Spot prices move, up to what the rent allows for machine and disk; a cap at today's would end the machine with the
+// next change.
+Micros Terms::cap_of(const provider::Offer& offer, Micros disk) const {
   const Micros price = price_of(offer), headroom = price / 4;
-  return offer.spot && price >= 0 ? std::max(price, query.max_price_micros_per_hour.value_or(price + headroom)) : price;
+  if (!offer.spot || price < 0) return price;
+  if (!query.max_price_micros_per_hour) return price + headroom;
+  return std::max(price, *query.max_price_micros_per_hour - std::max<Micros>(disk, 0));
 }
 
 // By the gigabyte that has begun. Who sells machines sells disks, too: price_unknown where nobody says for how much, or
 // in a currency without a rate.
-Micros Terms::disk_of(const provider::Offer& offer) const {
+Micros Terms::disk_of(const provider::Offer& offer, std::int64_t usual) const {
   constexpr double hours_per_month = 730;
-  if (disk_bytes == 0) return 0;
-  const std::int64_t gigabytes = (disk_bytes + 999'999'999) / 1'000'000'000;
+  const std::int64_t bytes = disk_bytes ? disk_bytes : usual;
+  if (bytes == 0) return 0;
+  const std::int64_t gigabytes = (bytes + 999'999'999) / 1'000'000'000;
   if (auto told = disk_prices.find(offer.provider); told != disk_prices.end())
     return static_cast<Micros>(std::ceil(told->second * 1e6 * static_cast<double>(gigabytes) / hours_per_month));
   if (offer.disk_micros_per_gb_hour > 0)
@@ -178,8 +185,15 @@ Micros Terms::disk_of(const provider::Offer& offer) const {
   return offer.price_micros_per_hour == 0 ? 0 : provider::price_unknown;
 }
 
-const char* Terms::obstacle(const provider::Offer& offer, const provider::Traits& traits) const {
+namespace {
+constexpr const char* dear_disk = "that costs no more than max_price with its disk";
+}  // namespace
+
+const char* Terms::obstacle(const provider::Offer& offer, const provider::Traits& traits, Micros disk) const {
   if (disk_bytes > offer.disk_bytes_max) return "with such a disk";
+  const Micros price = price_of(offer);
+  if (query.max_price_micros_per_hour && price >= 0 && disk > 0 && price + disk > *query.max_price_micros_per_hour)
+    return dear_disk;
   if (!unguarded && traits.dead_man == provider::DeadMan::none) return "that is ended when its runner is lost for ever";
   return nullptr;
 }
@@ -223,7 +237,8 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                                           : fmt::format("each of {}", fmt::join(named, ", "));
   const char* more = refused ? " that it would give" : "";
   std::string hint = "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU";
-  if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
+  if (obstacle == dear_disk) hint = "raise max_price, or ask for a smaller disk: disk = \"20GB\"";
+  else if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
   else if (obstacle) hint = "unguarded = true takes one that nobody ends";
   else if (const std::string near = provider::nearest_gpu(terms.query.gpu); !near.empty() && terms.query.gpu != "any" &&
            terms.query.gpu != "cpu")

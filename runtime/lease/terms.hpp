@@ -23,12 +23,13 @@ struct Terms {
   bool replace = false;               // when the machine is lost, go on with another
   Value extra;                        // what is said to its one provider alone: provider/rent_options.hpp
 
-  // In dollars: what an offer costs per hour, or price_unknown; and the most that this may become.
+  // In dollars: what an offer costs per hour, or price_unknown; and the most that this may become, beside its disk.
   Micros price_of(const provider::Offer& offer) const;
-  Micros cap_of(const provider::Offer& offer) const;
-  Micros disk_of(const provider::Offer& offer) const;  // of the disk that is ordered with it, or price_unknown
-  // Null, or why it cannot be taken at all: its disk, or its dead man.
-  const char* obstacle(const provider::Offer& offer, const provider::Traits& traits) const;
+  Micros cap_of(const provider::Offer& offer, Micros disk) const;
+  // Of the disk that is ordered with it, or price_unknown; of `usual` bytes where none is asked for.
+  Micros disk_of(const provider::Offer& offer, std::int64_t usual) const;
+  // Null, or why it cannot be taken at all: its disk, its price with that disk, or its dead man.
+  const char* obstacle(const provider::Offer& offer, const provider::Traits& traits, Micros disk) const;
 };
 
 // invalid: names the option, with did-you-mean for unknown ones.

@@ -5,8 +5,8 @@ After each: the result is right, nothing that costs money is alive, nothing was 
 the ledger is the fake's bill.
 
 The machine itself is a folder here (stubs/ssh), with a real agent in it. With --resize it becomes another type between
-two calls.
-usage: boundary_kills.py RILLE BOUNDARY_SO PROVIDER [--every K] [--first N] [--resize]"""
+two calls. With --no-disk no disk is asked for.
+usage: boundary_kills.py RILLE BOUNDARY_SO PROVIDER [--every K] [--first N] [--resize] [--no-disk]"""
 import argparse, collections, json, os, signal, subprocess, sys, time
 from pathlib import Path
 
@@ -22,6 +22,7 @@ p.add_argument("provider")
 p.add_argument("--every", type=int, default=1, help="only each K-th boundary")
 p.add_argument("--first", type=int, default=1)
 p.add_argument("--resize", action="store_true")
+p.add_argument("--no-disk", action="store_true", help="ask for none: the provider's usual one is billed")
 o = p.parse_args()
 user = User(o.rille, o.provider, "--start", "0.02")
 user.ask("set", end=0.01)
@@ -34,7 +35,7 @@ ADDRESS = o.provider in ("aws", "azure", "gcp")
 if ADDRESS:
     user.ask("set", address_price=2.0)
     user.beside["address_price"] = {o.provider: 2.0}
-DISK = "" if o.provider in ("lambda", "kubernetes") else 'disk = "100GB", '  # nothing to be ordered there
+DISK = o.provider not in ("lambda", "kubernetes")  # nothing to be ordered there
 # Then it makes a group for each machine, which the fake counts.
 for name in dict(aws=("security_group", "subnet"), azure=("security_group", )).get(o.provider, ()):
     del user.told["settings"][name]
@@ -42,7 +43,8 @@ log = Path(user.root, "boundaries")
 machines = Path(user.root, "machines")
 base = dict(STUB_MACHINES=str(machines), PATH=f"{here}/stubs:{os.environ['PATH']}", RILLE_THREADS="1")
 SCRIPT = """
-local box = rille.rent("box", { provider = "%s", gpu = "A100", ttl = "2h", %sunguarded = true, price = %s })
+local box = rille.rent("box", { provider = "%s", gpu = "A100", ttl = "2h", %sunguarded = true, price = %s,
+                               gpu_check = false })
 local sum = box:call("sum", { args = 20 }, function(n) return n + 22 end)
 %s
 box:release()
@@ -127,7 +129,8 @@ def one(n, only=""):
     log.unlink(missing_ok=True)
     shim = dict(base, LD_PRELOAD=os.path.abspath(o.shim), BOUNDARY_PORT=str(user.told["port"]), BOUNDARY_KILL=str(n),
                 BOUNDARY_LOG=str(log), BOUNDARY_ONLY=only)
-    code, out, err = user.run(SCRIPT % (o.provider, DISK, cost, then), env=user.env(**shim))
+    disk = 'disk = "100GB", ' if DISK and not o.no_disk else ""
+    code, out, err = user.run(SCRIPT % (o.provider, disk, cost, then), env=user.env(**shim))
     check_secrets()
     letters = log.read_text() if log.exists() else ""
     where = f"boundary {n} ({NAMES.get(letters[-1:], '?')})"

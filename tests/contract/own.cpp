@@ -355,3 +355,37 @@ TEST_CASE_METHOD(Fake, "kubernetes: a pod that is evicted lives until its grace 
   CHECK(wait(provider->describe(made->id, {}))->state == MachineState::gone);
   REQUIRE(wait(provider->terminate(made->id, {})));
 }
+
+TEST_CASE_METHOD(Fake, "azure, gcp: a machine with NVIDIA's GPUs starts from an image that has their driver") {
+  const std::map<std::string, std::pair<std::string, std::string>> images{
+      {"azure", {"ubuntu-hpc", "ubuntu-24_04-lts"}},
+      {"gcp", {"family/common-cu129-ubuntu-2204-nvidia-580", "family/ubuntu-2404-lts-amd64"}}};
+  const auto usual = images.find(fake_name());
+  if (usual == images.end()) return;
+  Value settings = told["settings"];
+  settings.as_object()->erase("image");
+  told.set("settings", settings);
+  provider = make();
+  const auto ordered = [this](const std::string& image) {
+    return control("state")["calls"].to_json().find(image) != std::string::npos;
+  };
+  CreateRequest request = order("driver");
+  const std::vector<Offer> gpus = offers("T4");
+  REQUIRE_FALSE(gpus.empty());
+  request.offer = gpus.front();
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message);
+  CHECK(ordered(usual->second.first));
+  CHECK_FALSE(ordered(usual->second.second));
+  CreateRequest other = order("plain");
+  const std::vector<Offer> plain = offers("cpu");
+  REQUIRE_FALSE(plain.empty());
+  other.offer = plain.front();
+  const auto without = wait(provider->create(other, {}));
+  if (!without) FAIL(without.error().message);
+  CHECK(ordered(usual->second.second));
+  for (const std::string& id : {made->id, without->id}) {
+    REQUIRE(wait(provider->terminate(id, {})));
+    until(id, MachineState::gone);
+  }
+}

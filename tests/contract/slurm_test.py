@@ -21,7 +21,7 @@ instances = Path(root, "instances")
 instances.mkdir()
 env = {}
 BOX = """local rille = require "rille"
-local box = rille.rent("b", { provider = "slurm", gpu = "H100:2", ttl = "30m" })
+local box = rille.rent("b", { provider = "slurm", gpu = "H100:2", ttl = "30m", gpu_check = false })
 """
 
 

@@ -14,7 +14,7 @@ PATIENCE_S = 60
 SCRIPT = """
 local rille = require "rille"
 local box = rille.rent("box", { provider = "%s", gpu = "any", spot = true, ttl = "2h", unguarded = true,
-                                rates = { CNY = 1 } })
+                                rates = { CNY = 1 }, gpu_check = false })
 return box:call("wait", { args = "%s" }, function(path)
   local file
   repeat

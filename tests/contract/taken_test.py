@@ -19,7 +19,7 @@ if why := PLACES[name].missing():
 STEPS = 500
 # Counts, saves, and says in the end at which step each of its machines has begun.
 COUNT = """local rille = require "rille"
-local box = rille.rent("b", { provider = "%s", gpu = "%s", ttl = "30m", on_loss = "replace" })
+local box = rille.rent("b", { provider = "%s", gpu = "%s", ttl = "30m", on_loss = "replace", gpu_check = false })
 return box:call("count", { checkpoint = rille.home, args = %d }, function(steps)
   local at = { step = 0, sum = 0, began = "" }
   local state = { at = {

@@ -67,7 +67,7 @@ class Ssh(Local):
 class Slurm(Local):
     """A real Slurm of four nodes."""
     provider, missing = "slurm", staticmethod(slurm.missing)
-    words = ("--gpu", "H100:2", "--ttl", "30m")
+    words = ("--gpu", "H100:2", "--ttl", "30m", "--unchecked")  # it has no such cards
 
     def __enter__(self):
         self.cluster = slurm.Slurm().__enter__()
@@ -88,7 +88,7 @@ class Slurm(Local):
 class Aws(Local):
     """The scripted fake of EC2, whose machines start here by their own user data."""
     provider, missing = "aws", staticmethod(first_boot.missing)
-    words = ("--gpu", "T4", "--ttl", "2h")
+    words = ("--gpu", "T4", "--ttl", "2h", "--unchecked")
 
     def __enter__(self):
         first_boot.prepare(self.root)
@@ -177,7 +177,7 @@ class Moto(Aws):
 class Kubernetes(Local):
     """The fake API server, with pods that run here and a kubectl that enters them."""
     provider, missing = "kubernetes", staticmethod(kubelet.missing)
-    words = ("--gpu", "T4", "--ttl", "2h")
+    words = ("--gpu", "T4", "--ttl", "2h", "--unchecked")
 
     def __enter__(self):
         self.cluster = kubelet.Kubelet().__enter__()

@@ -18,6 +18,7 @@
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
 
@@ -63,7 +64,7 @@ MachineState state_of(const std::string& status) {
   return MachineState::terminating;  // a stopped one keeps its disk, which costs money
 }
 
-class Region final : public cloud::RegionDriver {
+class Region final : public cloud::RegionDriver, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -73,6 +74,8 @@ class Region final : public cloud::RegionDriver {
         }) {}
   const std::string& region() const override { return ecs_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("i-") || is_disk(id); }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Offer> left, co_await types_left(query.spot, token));

@@ -20,6 +20,7 @@
 #include "runtime/provider/left_over.hpp"
 #include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
 
@@ -69,7 +70,7 @@ MachineState state_of(const std::string& state) {
   return state == "terminated" ? MachineState::gone : MachineState::terminating;
 }
 
-class Region final : public cloud::RegionDriver, public cloud::AddressListed {
+class Region final : public cloud::RegionDriver, public cloud::AddressListed, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -79,6 +80,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
   bool is_id(std::string_view id) const override {
     return id.starts_with("i-") || id.starts_with("vol-") || id.starts_with("sg-");
   }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));

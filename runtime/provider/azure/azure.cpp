@@ -18,6 +18,7 @@
 #include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
 
@@ -80,7 +81,17 @@ MachineState state_of(const VirtualMachine& vm) {
   return MachineState::terminating;  // stopped ones are charged for; deallocated ones keep disk and address
 }
 
-class Region final : public cloud::RegionDriver, public cloud::AddressListed {
+// Microsoft's for NVIDIA's cards has their driver: github.com/Azure/azhpc-images. Else plain Ubuntu.
+Value usual_image(const Offer& offer) {
+  const bool nvidia = offer.gpu_count > 0 && offer.gpu_vendor != "amd";
+  Value out;
+  if (nvidia) out.set("publisher", "microsoft-dsvm").set("offer", "ubuntu-hpc").set("sku", "2204");
+  else out.set("publisher", "Canonical").set("offer", "ubuntu-24_04-lts").set("sku", "server");
+  out.set("version", "latest");
+  return out;
+}
+
+class Region final : public cloud::RegionDriver, public cloud::AddressListed, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -91,6 +102,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
     static const std::set<std::string_view> kinds{machines, disks, interfaces, addresses, groups};
     return id.find('/') != id.npos && kinds.contains(id.substr(0, id.find('/')));
   }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     const std::int64_t now_us = loop_.clock().wall_us();
@@ -242,6 +255,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
   }
 
  private:
+  Value image_of(const Offer& offer) const {
+    return settings_.image.as_object()->empty() ? usual_image(offer) : settings_.image;
+  }
+
   Async<cloud::Standing> standing(std::string name, CancelToken token) {
     const Result<VirtualMachine> vm = co_await arm_.describe(name, token);
     cloud::Standing out;
@@ -367,7 +384,9 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
     nic.set("id", arm_.id_of(interfaces, names.interface));
     nic.set("properties", Value().set("primary", true).set("deleteOption", "Delete"));
     properties.set("hardwareProfile", Value().set("vmSize", type)).set("osProfile", std::move(os));
-    properties.set("storageProfile", Value().set("imageReference", settings_.image).set("osDisk", std::move(disk)));
+    Value storage;
+    storage.set("imageReference", image_of(request.offer)).set("osDisk", std::move(disk));
+    properties.set("storageProfile", std::move(storage));
     properties.set("networkProfile", Value().set("networkInterfaces", Value::Array{std::move(nic)}));
     const std::string reservation =
         request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
@@ -426,12 +445,6 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
   std::map<std::string, std::pair<std::int64_t, Prices>> prices_;
 };
 
-Value usual_image() {
-  Value out;
-  out.set("publisher", "Canonical").set("offer", "ubuntu-24_04-lts").set("sku", "server").set("version", "latest");
-  return out;
-}
-
 Result<Settings> read_settings(const Value& of_region) {
   cloud::SettingsReader read("azure", of_region);
   Settings s;
@@ -450,7 +463,6 @@ Result<Settings> read_settings(const Value& of_region) {
   s.disk_bytes = read.bytes("disk", s.disk_bytes);
   s.endpoints = read.object("endpoints");
   RILLE_CHECK(read.done());
-  if (s.image.as_object()->empty()) s.image = usual_image();
   if (s.subscription.empty())
     return make_error(ErrorKind::config, "azure: which subscription?",
                       "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings; "

@@ -17,6 +17,7 @@
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/spot_prices.hpp"
 #include "runtime/provider/type_of.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider::cloud {
 
@@ -26,7 +27,7 @@ constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000, 
 constexpr std::string_view spot_mark = ":spot";
 
 class Regional final : public Provider, public Owned, public Clocked, public Rearmed, public SpotPriced,
-                       public Addressed {
+                       public Addressed, public UsualDisk {
  public:
   // The driver of a region that is not among them; null: there is none.
   using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
@@ -230,6 +231,12 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
     if (!price) return 0;
     if (address_price_) return *address_price_;
     return offer.currency == "USD" ? *price : price_unknown;  // another price list
+  }
+
+  std::int64_t usual_disk_bytes(const Offer& offer) const override {
+    const Result<RegionDriver*> driver = find(offer.region);
+    const auto* const orders = driver ? dynamic_cast<const UsualDisk*>(*driver) : nullptr;
+    return orders ? orders->usual_disk_bytes(offer) : 0;
   }
 
   Async<std::vector<Quota>> quotas(std::string region, CancelToken token) override {

@@ -20,6 +20,7 @@
 #include "runtime/provider/left_over.hpp"
 #include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
 
@@ -84,7 +85,12 @@ Result<std::string> startup_script(const std::string& base64) {
   return script;
 }
 
-class Region final : public cloud::RegionDriver, public cloud::AddressListed {
+// Google's Deep Learning image, whose family names the driver's branch; without GPUs plain Ubuntu.
+constexpr const char* gpu_image =
+    "projects/deeplearning-platform-release/global/images/family/common-cu129-ubuntu-2204-nvidia-580";
+constexpr const char* plain_image = "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64";
+
+class Region final : public cloud::RegionDriver, public cloud::AddressListed, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -92,6 +98,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
         owner_(fmt::format("project {}", settings_.project)) {}
   const std::string& region() const override { return compute_.region(); }
   bool is_id(std::string_view id) const override { return id.find('/') != id.npos; }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_CHECK(check_zone());
@@ -218,6 +226,11 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
   }
 
  private:
+  std::string image_of(const Offer& offer) const {
+    if (!settings_.image.empty()) return settings_.image;
+    return offer.gpu_count > 0 ? gpu_image : plain_image;
+  }
+
   Async<> learn_prices(bool spot, std::int64_t last_us, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     auto& [asked_us, prices] = prices_[spot];
@@ -284,7 +297,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
     Value labels;
     labels.set(tag_key, label_of(request.tag));
     Value disk;
-    disk.set("sourceImage", settings_.image).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
+    disk.set("sourceImage", image_of(request.offer)).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
     disk.set("diskType", here + "diskTypes/" + settings_.disk_kind).set("labels", labels);
     Value nic;
     if (settings_.public_address)
@@ -392,7 +405,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
   s.project = read.text("project");
   read.text("credentials");
   s.zone = read.text("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
-  s.image = read.text("image", "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64");
+  s.image = read.text("image");
   s.vpc = read.text("vpc", read.text("network", "global/networks/default"));
   s.subnet = read.text("subnet");
   s.security_group = read.text("security_group");

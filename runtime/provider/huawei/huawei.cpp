@@ -14,6 +14,7 @@
 #include "runtime/provider/huawei/ecs.hpp"
 #include "runtime/provider/huawei/keys.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
 
@@ -57,7 +58,7 @@ MachineState state_of(const Server& server) {
   return runs && !ends ? MachineState::live : MachineState::terminating;  // a stopped one keeps its disk
 }
 
-class Region final : public cloud::RegionDriver {
+class Region final : public cloud::RegionDriver, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -70,6 +71,8 @@ class Region final : public cloud::RegionDriver {
     if (is_disk(id)) id.remove_prefix(volume.size());
     return id.size() == 36 && id[8] == '-' && id[23] == '-';
   }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));

@@ -10,6 +10,7 @@
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/gpus.hpp"
 #include "runtime/provider/runpod/pods.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
 
@@ -18,6 +19,8 @@ namespace {
 using namespace runpod;
 
 constexpr std::int64_t gb = 1'000'000'000;
+// Of a container's disk, 0.10 dollars a month everywhere: docs.runpod.io/pods/storage. No call tells it.
+constexpr Micros disk_micros_per_gb_hour = 137;
 constexpr std::size_t script_bytes_max = 8 << 10;
 
 struct Settings {
@@ -33,7 +36,7 @@ MachineState state_of(const Pod& pod) {
   return pod.status == "TERMINATED" ? MachineState::gone : MachineState::terminating;  // a stopped one is ended, too
 }
 
-class Cloud final : public cloud::Everywhere {
+class Cloud final : public cloud::Everywhere, public UsualDisk {
  public:
   Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
       : Everywhere(std::move(keys), key_chain(loop)), settings_(std::move(settings)),
@@ -41,6 +44,8 @@ class Cloud final : public cloud::Everywhere {
   bool is_id(std::string_view id) const override {
     return std::all_of(id.begin(), id.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
   }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     std::vector<Offer> out;
@@ -117,6 +122,7 @@ class Cloud final : public cloud::Everywhere {
       offer.region = center;
       offer.price_micros_per_hour = each * count;
       offer.disk_bytes_max = 2'000 * gb;
+      offer.disk_micros_per_gb_hour = disk_micros_per_gb_hour;
       out.push_back(std::move(offer));
     }
   }

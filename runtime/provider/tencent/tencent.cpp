@@ -16,6 +16,7 @@
 #include "runtime/provider/tencent/cbs.hpp"
 #include "runtime/provider/tencent/cvm.hpp"
 #include "runtime/provider/tencent/keys.hpp"
+#include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
 
@@ -58,7 +59,7 @@ MachineState state_of(const std::string& state) {
   return MachineState::terminating;  // a stopped one, or one whose launch failed, is ended, too
 }
 
-class Region final : public cloud::RegionDriver {
+class Region final : public cloud::RegionDriver, public UsualDisk {
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
@@ -66,6 +67,8 @@ class Region final : public cloud::RegionDriver {
         cam_(loop, account_->chain, name, settings_.endpoints) {}
   const std::string& region() const override { return cvm_.region(); }
   bool is_id(std::string_view id) const override { return id.starts_with("ins-") || is_disk(id); }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> out, co_await cvm_.sold(settings_.zone, query.spot, token));

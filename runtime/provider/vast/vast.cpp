@@ -1,3 +1,4 @@
+#include "runtime/provider/usual_disk.hpp"
 #include "runtime/provider/vast/vast.hpp"
 
 #include <algorithm>
@@ -31,12 +32,16 @@ MachineState state_of(const Instance& instance) {
                                                                              : MachineState::pending;
 }
 
-class Cloud final : public cloud::Everywhere {
+class Cloud final : public cloud::Everywhere, public UsualDisk {
  public:
   Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
       : Everywhere(std::move(keys), key_chain(loop)), settings_(std::move(settings)),
         market_(loop, chain_, settings_.endpoints) {}
   bool is_id(std::string_view id) const override { return id.find_first_not_of("0123456789") == std::string::npos; }
+
+  std::int64_t usual_disk_bytes(const Offer& offer) const override {
+    return offer.disk_micros_per_gb_hour > 0 ? settings_.disk_bytes : 0;
+  }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     std::vector<Offer> out;

@@ -304,24 +304,24 @@ TEST_CASE("a disk whose price is in a currency without a rate is not taken for d
   provider::Offer offer;
   offer.currency = "CNY";
   offer.disk_micros_per_gb_hour = 1'000;
-  CHECK(terms(R"({"disk": "100GB"})").disk_of(offer) == provider::price_unknown);
-  CHECK(terms(R"({"disk": "100GB", "rates": {"CNY": 0.125}})").disk_of(offer) == 12'500);
-  CHECK(terms("{}").disk_of(offer) == 0);
+  CHECK(terms(R"({"disk": "100GB"})").disk_of(offer, 0) == provider::price_unknown);
+  CHECK(terms(R"({"disk": "100GB", "rates": {"CNY": 0.125}})").disk_of(offer, 0) == 12'500);
+  CHECK(terms("{}").disk_of(offer, 0) == 0);
   offer.currency = "USD";
-  CHECK(terms(R"({"disk": "100GB"})").disk_of(offer) == 100'000);
+  CHECK(terms(R"({"disk": "100GB"})").disk_of(offer, 0) == 100'000);
 }
 
 TEST_CASE("a disk of whose price nobody speaks is not free, unless the machine is") {
   Terms terms = read_terms(Value::from_json(R"({"disk": "100GB"})").value()).value();
   provider::Offer offer;
   offer.provider = "aws";
-  CHECK(terms.disk_of(offer) == 0);
+  CHECK(terms.disk_of(offer, 0) == 0);
   offer.price_micros_per_hour = 3'000'000;
-  CHECK(terms.disk_of(offer) == provider::price_unknown);
+  CHECK(terms.disk_of(offer, 0) == provider::price_unknown);
   terms.disk_prices = {{"aws", 0.08}};
-  CHECK(terms.disk_of(offer) == 10'959);  // 100 times 0.08 dollars in 730 hours, rounded up
+  CHECK(terms.disk_of(offer, 0) == 10'959);  // 100 times 0.08 dollars in 730 hours, rounded up
   offer.disk_micros_per_gb_hour = 1'000;
-  CHECK(terms.disk_of(offer) == 10'959);  // who says so knows it better than the offer
+  CHECK(terms.disk_of(offer, 0) == 10'959);  // who says so knows it better than the offer
 }
 
 TEST_CASE("a spot machine has a quarter of headroom unless the rent says how much") {
@@ -329,11 +329,44 @@ TEST_CASE("a spot machine has a quarter of headroom unless the rent says how muc
     provider::Offer offer;
     offer.spot = spot;
     offer.price_micros_per_hour = 2'000'000;
-    return read_terms(Value::from_json(options).value()).value().cap_of(offer);
+    return read_terms(Value::from_json(options).value()).value().cap_of(offer, 0);
   };
   CHECK(cap(R"({"spot": true})", true) == 2'500'000);
   CHECK(cap(R"({"spot": true, "max_price": 2.1})", true) == 2'100'000);
   CHECK(cap("{}", false) == 2'000'000);
+}
+
+TEST_CASE("a disk that comes unasked is counted, where somebody says what it costs") {
+  const auto terms = [](const char* options) { return read_terms(Value::from_json(options).value()).value(); };
+  provider::Offer offer;
+  offer.provider = "vast";
+  offer.price_micros_per_hour = 1'000'000;
+  offer.disk_bytes_max = 1'000'000'000'000;
+  CHECK(terms("{}").disk_of(offer, 50'000'000'000) == provider::price_unknown);
+  offer.disk_micros_per_gb_hour = 1'000;
+  CHECK(terms("{}").disk_of(offer, 50'000'000'000) == 50'000);
+  CHECK(terms(R"({"disk": "10GB"})").disk_of(offer, 50'000'000'000) == 10'000);
+  Terms told = terms("{}");
+  told.disk_prices = {{"vast", 73.0}};
+  CHECK(told.disk_of(offer, 50'000'000'000) == 5'000'000);
+}
+
+TEST_CASE("max_price is for a machine and its disk") {
+  provider::Traits traits;
+  traits.dead_man = provider::DeadMan::provider;
+  provider::Offer offer;
+  offer.price_micros_per_hour = 1'000'000;
+  const auto obstacle = [&](const char* options, Micros disk) {
+    const char* why = read_terms(Value::from_json(options).value()).value().obstacle(offer, traits, disk);
+    return std::string(why ? why : "");
+  };
+  CHECK(obstacle(R"({"max_price": 1.05})", 50'000).empty());
+  CHECK_THAT(obstacle(R"({"max_price": 1.04})", 50'000), Catch::Contains("max_price"));
+  CHECK(obstacle(R"({"max_price": 1.04})", provider::price_unknown).empty());
+  CHECK(obstacle("{}", 50'000).empty());
+  offer.spot = true;
+  const Terms terms = read_terms(Value::from_json(R"({"max_price": 2, "spot": true})").value()).value();
+  CHECK(terms.cap_of(offer, 50'000) == 1'950'000);
 }
 
 TEST_CASE("a size without a unit is refused, and so is none") {
