@@ -94,7 +94,7 @@ FULL = [
      [*STRIPES[:-6], "--steps", "30", *STRIPES[-4:]], 40, (FALLS, FASTER), {}),
     ("bert", "BERT-base, B=64 T=128, bf16, dropout",
      [*BERT[:2], *IDS, "--context", "128", "--batch", "64", "--steps", "60", "--lr", "3e-4"],
-     [*BERT[:2], *IDS, *TINY, "--batch", "4", "--steps", "30"], 30, (FALLS, FASTER), {}),
+     [*BERT[:2], *IDS, *TINY, "--batch", "8", "--steps", "80"], 30, (FALLS, FASTER), {}),
     # Of a Gaussian cloud of mass 1 at rest: -1 / (2 sqrt(pi)) = -0.2821, a little less for the softening.
     ("nbody", "131,072 bodies: energy of the cloud, and how it is kept", ["--bodies", "131072", "--steps", "50"],
      ["--bodies", "1500", "--steps", "20"], 12,
