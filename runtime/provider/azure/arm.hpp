@@ -45,8 +45,7 @@ class Arm {
   Async<> put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token);
   Async<VirtualMachine> describe(std::string name, CancelToken token);
   Async<Value> get(std::string kind, std::string name, CancelToken token);
-  Async<std::vector<Resource>> tagged(CancelToken token);      // of our group and region, all that bear our tag
-  Async<std::vector<Resource>> all_disks(CancelToken token);   // which bear no tag
+  Async<std::vector<Resource>> all_of(std::string kind, CancelToken token);  // of our group and region; tag "": none
   // Gone, or never there: success. `wait`: until it is gone, some minutes at most.
   Async<> remove(std::string kind, std::string name, bool wait, CancelToken token);
   Error failed(const std::string& code, const std::string& name) const;
@@ -58,6 +57,7 @@ class Arm {
   Async<> change_size(std::string name, std::string size, CancelToken token);
 
  private:
+  std::string path_of(std::string_view kind) const;
   Async<Value> call(std::string method, std::string url, Value body, CancelToken token,
                     cloud::Effect effect = cloud::Effect::none);
   Async<Value::Array> pages(std::string url, CancelToken token);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -28,6 +29,7 @@ using namespace azure;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, create_patience_ms = 300'000;
 constexpr std::int64_t sizes_last_us = 24LL * 3'600'000'000, prices_last_us = 60LL * 60'000'000;
 constexpr std::size_t user_data_bytes_max = 65'535, name_length_max = 60;
+constexpr std::string_view part_kinds[] = {disks, interfaces, addresses, groups};
 constexpr const char* user = "rille";  // Azure wants one that is not root; nobody uses it
 
 // For "did you mean" only: a newer region works as well.
@@ -162,19 +164,18 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
   }
 
   Async<std::vector<Machine>> list(std::string prefix, CancelToken token) override {
-    RILLE_CO_TRY(std::vector<Resource> all, co_await arm_.tagged(token));
-    RILLE_CO_TRY(std::vector<Resource> there, co_await arm_.all_disks(token));
-    for (Resource& disk : there) {  // a disk bears its machine's tag in its name, if at all
-      disk.tag = machine_of_part(disk.name);
-      if (disk.tag != disk.name && disk.tag.starts_with("rille-")) all.push_back(std::move(disk));
-    }
+    RILLE_CO_TRY(std::vector<Resource> all, co_await parts(token));
+    // Machines come last: a part of one that is made meanwhile is not taken for a left-over.
+    RILLE_CO_TRY(std::vector<Resource> there, co_await arm_.all_of(std::string(machines), token));
+    std::move(there.begin(), there.end(), std::back_inserter(all));
     std::set<std::string> owners, seen;
     for (const Resource& r : all)
       if (r.kind == machines) owners.insert(net::lower_case(r.name));
     std::vector<Machine> out;
     std::vector<Together<Machine>> asked;
     for (const Resource& r : all) {
-      if (!r.tag.starts_with(prefix) || !seen.insert(r.kind + "/" + net::lower_case(r.name)).second) continue;
+      if (r.tag.empty() || !r.tag.starts_with(prefix)) continue;
+      if (!seen.insert(r.kind + "/" + net::lower_case(r.name)).second) continue;
       if (r.kind == machines)
         asked.push_back({"the machine " + r.name, [this, id = id_of(r.kind, r.name)](CancelToken t) {
                            return describe(id, std::move(t));
@@ -251,6 +252,30 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
     out.power = vm->power == "running"       ? cloud::Power::running
                 : vm->power == "deallocated" ? cloud::Power::stopped
                                              : cloud::Power::between;
+    co_return out;
+  }
+
+  // What may lie beside machines, with its tag.
+  Async<std::vector<Resource>> parts(CancelToken token) {
+    std::vector<Together<std::vector<Resource>>> asked;
+    for (const std::string_view kind : part_kinds)
+      asked.push_back({fmt::format("the list of {}", kind), [this, kind](CancelToken t) {
+                         return arm_.all_of(std::string(kind), std::move(t));
+                       }});
+    auto answers = co_await together(loop_, std::move(asked), 0, token);
+    std::vector<Resource> out;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      // Who names a group of their own may have a role that says nothing of groups, and none was made.
+      const bool needless = part_kinds[i] == groups && !settings_.security_group.empty();
+      if (!answers[i] && needless && answers[i].error().kind == ErrorKind::auth) continue;
+      if (!answers[i]) co_return answers[i].error();
+      for (Resource& part : *answers[i]) {
+        // A disk bears its machine's tag in its name, if at all.
+        if (part.kind == disks) part.tag = machine_of_part(part.name);
+        if (part.kind != disks || (part.tag != part.name && part.tag.starts_with("rille-")))
+          out.push_back(std::move(part));
+      }
+    }
     co_return out;
   }
 

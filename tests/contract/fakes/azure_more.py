@@ -187,6 +187,8 @@ class More:
                 if ("tagName" not in f or r["tags"].get(f["tagName"]) is not None) and
                 ("tagValue" not in f or r["tags"].get(f.get("tagName")) == f["tagValue"]) and
                 f.get("resourceType", r["type"]).lower() == r["type"].lower()]
+        if "tagName" in f:  # "the tags for each resource are not returned in the results"
+            rows = [{k: v for k, v in r.items() if k != "tags"} for r in rows]
         return self.listing(request, rows)
 
     def do_subscription(self, request):
