@@ -49,6 +49,8 @@ constexpr cloud::Meaning meanings[] = {
     {"RequestDisallowedByPolicy", Trouble::auth, "a policy of the subscription forbids it"},
     {"ReadOnlyDisabledSubscription", Trouble::auth, "the subscription is disabled"},
     {"PropertyChangeNotAllowed", Trouble::conflict},
+    {reserved_code, Trouble::conflict, "Azure lets go of it after three minutes"},
+    {"PublicIPAddressCannotBeDeleted", Trouble::conflict, "the interface that has it goes first"},
     {"InUseNetworkSecurityGroupCannotBeDeleted", Trouble::conflict, "the interface that has it goes first"},
 };
 

@@ -27,6 +27,7 @@ namespace {
 using namespace azure;
 
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, create_patience_ms = 300'000;
+constexpr std::int64_t reserved_patience_ms = 240'000;  // Azure says 180 s
 constexpr std::int64_t sizes_last_us = 24LL * 3'600'000'000, prices_last_us = 60LL * 60'000'000;
 constexpr std::size_t user_data_bytes_max = 65'535, name_length_max = 60;
 constexpr std::string_view part_kinds[] = {disks, interfaces, addresses, groups};
@@ -194,8 +195,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
 
   Async<> terminate(std::string id, CancelToken token) override {
     const auto [kind, name] = read_id(id);
-    // An address cannot go before its interface has.
-    co_return co_await arm_.remove(kind, name, kind == interfaces, std::move(token));
+    cloud::Patience patience(loop_, reserved_patience_ms);
+    for (;;) {
+      // An address cannot go before its interface has.
+      const Result<> removed = co_await arm_.remove(kind, name, kind == interfaces, token);
+      if (removed || removed.error().code != reserved_code) co_return removed;
+      RILLE_CO_CHECK(co_await patience.next("the removal of " + name, token));
+    }
   }
 
   // Of a static address of SKU Standard.
@@ -353,9 +359,14 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed {
     }
   }
 
+  // An interface that Azure keeps for the machine stays, and so does its address: the next offer does not wait three
+  // minutes. Both are listed as left-overs, for the run's last look and `rille gc`.
   Async<> clear(const Names& names, CancelToken token) {
     RILLE_CO_CHECK(co_await arm_.remove(std::string(machines), names.machine, true, token));
-    RILLE_CO_CHECK(co_await arm_.remove(std::string(interfaces), names.interface, true, token));
+    const Result<> interface = co_await arm_.remove(std::string(interfaces), names.interface, true, token);
+    if (!interface && interface.error().code == reserved_code)
+      co_return co_await arm_.remove(std::string(disks), names.disk, true, token);
+    RILLE_CO_CHECK(interface);
     RILLE_CO_CHECK(co_await arm_.remove(std::string(addresses), names.address, true, token));
     if (settings_.security_group.empty())  // it costs nothing: one that stays is removed by whoever finds it
       (void)co_await arm_.remove(std::string(groups), names.group, true, token);

@@ -140,6 +140,9 @@ class More:
                 "PublicIPAddress": "PublicIPAddressCannotBeDeleted"
             }.get(kind, "InUse")
             raise Refusal(409 if kind == "Disk" else 400, code, f"{there['id']} is used by {machine.name}.")
+        if there.get("reserved", 0) > self.world.now():
+            raise Refusal(400, "NicReservedForAnotherVm",
+                          "Nic(s) in request is reserved for another Virtual Machine for 180 seconds.")
         if kind == "PublicIPAddress" and any(there["id"].lower() == a["id"].lower()
                                              for r in self.resources.values() if r["thing"].ended is None
                                              for a in r["addresses"]):
