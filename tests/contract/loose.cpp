@@ -10,13 +10,13 @@ using namespace rille::provider;
 namespace {
 
 struct Loose : Fake {
-  const bool here = (fake_name() == "aws" || fake_name() == "alibaba" || fake_name() == "tencent" ||
-                     fake_name() == "huawei") && variable("RILLE_FAKE_FILE", "").empty();  // not moto
+  static inline const std::set<std::string> all{"aws", "alibaba", "tencent", "huawei", "azure"};
+  const bool here = all.contains(fake_name()) && variable("RILLE_FAKE_FILE", "").empty();  // not moto
 
   std::vector<Machine> listed(const std::string& tag) {
-    const auto all = wait(provider->list(tag, {}));
-    if (!all) FAIL(all.error().message);
-    return *all;
+    const auto found = wait(provider->list(tag, {}));
+    if (!found) FAIL(found.error().message);
+    return *found;
   }
   // A machine disappears, and its disk does not.
   std::string strand(const CreateRequest& request) {

@@ -309,6 +309,53 @@ TEST_CASE_METHOD(OfAzure, "azure: a machine that is refused leaves no group; one
   CHECK(alive() == 0);
 }
 
+TEST_CASE_METHOD(OfAzure, "azure: an interface that is kept for a refused machine does not hold up the refusal") {
+  if (!here) return;
+  without_group();
+  const CreateRequest request = order("kept");
+  fault("capacity", "*", 1, Value().set("reserves", 180));
+  const auto refused = wait(provider->create(request, {}));
+  REQUIRE_FALSE(refused);
+  CHECK(to_string(refused.error().kind) == to_string(ErrorKind::capacity));
+  CHECK(is_definitive(refused.error()));
+  CHECK(alive() == 2);  // the address costs money; the group is counted
+  CHECK(asked("deleteNetworkInterface") == 1);
+  REQUIRE(wait(make()->create(order("next"), {})));  // elsewhere
+
+  const std::vector<Machine> left = wait(make()->list(request.tag, {})).value();
+  REQUIRE(left.size() == 3);
+  std::size_t costless = 0;
+  for (const Machine& part : left) {
+    CHECK(part.tag == request.tag);
+    CHECK(part.state == MachineState::terminating);
+    costless += is_free_left_over(part);
+  }
+  CHECK(costless == 1);
+  advance(200);
+  for (const Machine& part : left) REQUIRE(wait(provider->terminate(part.id, {})));
+  CHECK(wait(provider->list(request.tag, {})).value().empty());
+}
+
+TEST_CASE_METHOD(OfAzure, "azure: who ends an interface that is kept for a machine waits until Azure lets go of it") {
+  if (!here) return;
+  const CreateRequest request = order("kept");
+  fault("capacity", "*", 1, Value().set("reserves", 3600));
+  REQUIRE_FALSE(wait(provider->create(request, {})));
+  const std::vector<Machine> left = wait(provider->list(request.tag, {})).value();
+  REQUIRE(left.size() == 2);
+  CancelSource stop;
+  const std::size_t before = asked("deleteNetworkInterface");
+  Timer soon(*loop, 500, [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "enough")); });
+  const auto stopped = wait(provider->terminate(left[0].id, stop.token()));
+  REQUIRE_FALSE(stopped);
+  CHECK(stopped.error().kind == ErrorKind::cancelled);
+  CHECK(asked("deleteNetworkInterface") > before);
+  CHECK(alive() == 1);
+  advance(3600);
+  for (const Machine& part : left) REQUIRE(wait(provider->terminate(part.id, {})));
+  CHECK(alive() == 0);
+}
+
 TEST_CASE_METHOD(OfAzure, "azure: ssh_from narrows who gets in") {
   if (!here) return;
   say("ssh_from", Value::Array{"203.0.113.0/24", "198.51.100.7/32"});

@@ -30,8 +30,7 @@ constexpr const char* policy_text = R"json({
     "Microsoft.Network/virtualNetworks/subnets/join/action",
     "Microsoft.Network/networkSecurityGroups/read", "Microsoft.Network/networkSecurityGroups/write",
     "Microsoft.Network/networkSecurityGroups/delete", "Microsoft.Network/networkSecurityGroups/join/action",
-    "Microsoft.Resources/subscriptions/read",
-    "Microsoft.Resources/subscriptions/resources/read"
+    "Microsoft.Resources/subscriptions/read"
   ],
   "AssignableScopes": ["/subscriptions/SUBSCRIPTION"]
 }

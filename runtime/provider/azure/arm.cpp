@@ -49,6 +49,8 @@ constexpr cloud::Meaning meanings[] = {
     {"RequestDisallowedByPolicy", Trouble::auth, "a policy of the subscription forbids it"},
     {"ReadOnlyDisabledSubscription", Trouble::auth, "the subscription is disabled"},
     {"PropertyChangeNotAllowed", Trouble::conflict},
+    {reserved_code, Trouble::conflict, "Azure lets go of it after three minutes"},
+    {"PublicIPAddressCannotBeDeleted", Trouble::conflict, "the interface that has it goes first"},
     {"InUseNetworkSecurityGroupCannotBeDeleted", Trouble::conflict, "the interface that has it goes first"},
 };
 
@@ -100,8 +102,6 @@ net::Parts parts_of(const std::string& url) {
   }
   return out;
 }
-
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // The GPUs of a size stand in its name: https://learn.microsoft.com/azure/virtual-machines/sizes/overview
 struct Family {
@@ -155,10 +155,12 @@ Arm::Arm(Loop& loop, cloud::CredentialChain& keys, std::string region, const std
       prices_url_(endpoints.text("prices", "https://prices.azure.com")), nobody_(loop, "azure", cloud::no_keys(), ""),
       api_(loop, options(true), keys), prices_api_(loop, options(false), nobody_) {}
 
-std::string Arm::id_of(std::string_view kind, const std::string& name) const {
+std::string Arm::path_of(std::string_view kind) const {
   const bool compute = kind == machines || kind == disks;
-  return fmt::format("{}/providers/Microsoft.{}/{}/{}", group_path_, compute ? "Compute" : "Network", kind, name);
+  return fmt::format("{}/providers/Microsoft.{}/{}", group_path_, compute ? "Compute" : "Network", kind);
 }
+
+std::string Arm::id_of(std::string_view kind, const std::string& name) const { return path_of(kind) + "/" + name; }
 
 namespace {
 const char* version_of(std::string_view kind) {
@@ -296,24 +298,14 @@ Async<VirtualMachine> Arm::describe(std::string name, CancelToken token) {
   co_return out;
 }
 
-Async<std::vector<Resource>> Arm::tagged(CancelToken token) {
-  std::string url = base_url_ + subscription_path_ + "/resources?api-version=2021-04-01&$filter=" +
-                    net::percent_encode(fmt::format("tagName eq '{}'", tag_key));
-  RILLE_CO_TRY(const Value::Array rows, co_await pages(std::move(url), token));
-  std::vector<Resource> out;
-  const std::string group = net::lower_case(group_path_) + "/";
-  for (const Value& v : rows)
-    if (v.text("location") == region_ && net::lower_case(v.text("id")).starts_with(group))
-      out.push_back({last_part(v.text("type")), v.text("name"), v["tags"].text(tag_key), region_});
-  co_return out;
-}
-
-Async<std::vector<Resource>> Arm::all_disks(CancelToken token) {
-  std::string url = base_url_ + group_path_ + "/providers/Microsoft.Compute/disks?api-version=" + version_of(disks);
+// Each kind's own list: those of Resource Manager itself leave the tags out where they are asked for by a tag, and show
+// late what is new.
+Async<std::vector<Resource>> Arm::all_of(std::string kind, CancelToken token) {
+  std::string url = base_url_ + path_of(kind) + "?api-version=" + version_of(kind);
   RILLE_CO_TRY(const Value::Array rows, co_await pages(std::move(url), token));
   std::vector<Resource> out;
   for (const Value& v : rows)
-    if (v.text("location") == region_) out.push_back({std::string(disks), v.text("name"), "", region_});
+    if (v.text("location") == region_) out.push_back({kind, v.text("name"), v["tags"].text(tag_key), region_});
   co_return out;
 }
 

@@ -15,6 +15,9 @@ inline constexpr const char* tag_key = "rille";
 inline constexpr std::string_view machines = "virtualMachines", disks = "disks", interfaces = "networkInterfaces",
                                   addresses = "publicIPAddresses", groups = "networkSecurityGroups";
 
+// Of an interface: its machine could not be made, and Azure keeps it for that one for three minutes.
+inline constexpr const char* reserved_code = "NicReservedForAnotherVm";
+
 struct Prices {
   Micros on_demand = price_unknown, spot = price_unknown;
   Micros reserved_1y = price_unknown, reserved_3y = price_unknown;  // of an hour
@@ -45,9 +48,9 @@ class Arm {
   Async<> put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token);
   Async<VirtualMachine> describe(std::string name, CancelToken token);
   Async<Value> get(std::string kind, std::string name, CancelToken token);
-  Async<std::vector<Resource>> tagged(CancelToken token);      // of our group and region, all that bear our tag
-  Async<std::vector<Resource>> all_disks(CancelToken token);   // which bear no tag
-  // Gone, or never there: success. `wait`: until it is gone, some minutes at most.
+  Async<std::vector<Resource>> all_of(std::string kind, CancelToken token);  // of our group and region; tag "": none
+  // Gone, or never there: success. `wait`: until it is gone, some minutes at most. Once: an error with reserved_code is
+  // not waited for.
   Async<> remove(std::string kind, std::string name, bool wait, CancelToken token);
   Error failed(const std::string& code, const std::string& name) const;
   // account.cpp
@@ -58,6 +61,7 @@ class Arm {
   Async<> change_size(std::string name, std::string size, CancelToken token);
 
  private:
+  std::string path_of(std::string_view kind) const;
   Async<Value> call(std::string method, std::string url, Value body, CancelToken token,
                     cloud::Effect effect = cloud::Effect::none);
   Async<Value::Array> pages(std::string url, CancelToken token);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -27,8 +28,10 @@ namespace {
 using namespace azure;
 
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, create_patience_ms = 300'000;
+constexpr std::int64_t reserved_patience_ms = 240'000;  // Azure says 180 s
 constexpr std::int64_t sizes_last_us = 24LL * 3'600'000'000, prices_last_us = 60LL * 60'000'000;
 constexpr std::size_t user_data_bytes_max = 65'535, name_length_max = 60;
+constexpr std::string_view part_kinds[] = {disks, interfaces, addresses, groups};
 constexpr const char* user = "rille";  // Azure wants one that is not root; nobody uses it
 
 // For "did you mean" only: a newer region works as well.
@@ -175,19 +178,18 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   Async<std::vector<Machine>> list(std::string prefix, CancelToken token) override {
-    RILLE_CO_TRY(std::vector<Resource> all, co_await arm_.tagged(token));
-    RILLE_CO_TRY(std::vector<Resource> there, co_await arm_.all_disks(token));
-    for (Resource& disk : there) {  // a disk bears its machine's tag in its name, if at all
-      disk.tag = machine_of_part(disk.name);
-      if (disk.tag != disk.name && disk.tag.starts_with("rille-")) all.push_back(std::move(disk));
-    }
+    RILLE_CO_TRY(std::vector<Resource> all, co_await parts(token));
+    // Machines come last: a part of one that is made meanwhile is not taken for a left-over.
+    RILLE_CO_TRY(std::vector<Resource> there, co_await arm_.all_of(std::string(machines), token));
+    std::move(there.begin(), there.end(), std::back_inserter(all));
     std::set<std::string> owners, seen;
     for (const Resource& r : all)
       if (r.kind == machines) owners.insert(net::lower_case(r.name));
     std::vector<Machine> out;
     std::vector<Together<Machine>> asked;
     for (const Resource& r : all) {
-      if (!r.tag.starts_with(prefix) || !seen.insert(r.kind + "/" + net::lower_case(r.name)).second) continue;
+      if (r.tag.empty() || !r.tag.starts_with(prefix)) continue;
+      if (!seen.insert(r.kind + "/" + net::lower_case(r.name)).second) continue;
       if (r.kind == machines)
         asked.push_back({"the machine " + r.name, [this, id = id_of(r.kind, r.name)](CancelToken t) {
                            return describe(id, std::move(t));
@@ -206,8 +208,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   Async<> terminate(std::string id, CancelToken token) override {
     const auto [kind, name] = read_id(id);
-    // An address cannot go before its interface has.
-    co_return co_await arm_.remove(kind, name, kind == interfaces, std::move(token));
+    cloud::Patience patience(loop_, reserved_patience_ms);
+    for (;;) {
+      // An address cannot go before its interface has.
+      const Result<> removed = co_await arm_.remove(kind, name, kind == interfaces, token);
+      if (removed || removed.error().code != reserved_code) co_return removed;
+      RILLE_CO_CHECK(co_await patience.next("the removal of " + name, token));
+    }
   }
 
   // Of a static address of SKU Standard.
@@ -268,6 +275,30 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     out.power = vm->power == "running"       ? cloud::Power::running
                 : vm->power == "deallocated" ? cloud::Power::stopped
                                              : cloud::Power::between;
+    co_return out;
+  }
+
+  // What may lie beside machines, with its tag.
+  Async<std::vector<Resource>> parts(CancelToken token) {
+    std::vector<Together<std::vector<Resource>>> asked;
+    for (const std::string_view kind : part_kinds)
+      asked.push_back({fmt::format("the list of {}", kind), [this, kind](CancelToken t) {
+                         return arm_.all_of(std::string(kind), std::move(t));
+                       }});
+    auto answers = co_await together(loop_, std::move(asked), 0, token);
+    std::vector<Resource> out;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      // Who names a group of their own may have a role that says nothing of groups, and none was made.
+      const bool needless = part_kinds[i] == groups && !settings_.security_group.empty();
+      if (!answers[i] && needless && answers[i].error().kind == ErrorKind::auth) continue;
+      if (!answers[i]) co_return answers[i].error();
+      for (Resource& part : *answers[i]) {
+        // A disk bears its machine's tag in its name, if at all.
+        if (part.kind == disks) part.tag = machine_of_part(part.name);
+        if (part.kind != disks || (part.tag != part.name && part.tag.starts_with("rille-")))
+          out.push_back(std::move(part));
+      }
+    }
     co_return out;
   }
 
@@ -345,9 +376,14 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     }
   }
 
+  // An interface that Azure keeps for the machine stays, and so does its address: the next offer does not wait three
+  // minutes. Both are listed as left-overs, for the run's last look and `rille gc`.
   Async<> clear(const Names& names, CancelToken token) {
     RILLE_CO_CHECK(co_await arm_.remove(std::string(machines), names.machine, true, token));
-    RILLE_CO_CHECK(co_await arm_.remove(std::string(interfaces), names.interface, true, token));
+    const Result<> interface = co_await arm_.remove(std::string(interfaces), names.interface, true, token);
+    if (!interface && interface.error().code == reserved_code)
+      co_return co_await arm_.remove(std::string(disks), names.disk, true, token);
+    RILLE_CO_CHECK(interface);
     RILLE_CO_CHECK(co_await arm_.remove(std::string(addresses), names.address, true, token));
     if (settings_.security_group.empty())  // it costs nothing: one that stays is removed by whoever finds it
       (void)co_await arm_.remove(std::string(groups), names.group, true, token);

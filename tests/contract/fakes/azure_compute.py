@@ -108,7 +108,17 @@ class Compute:
         if none:
             error = self.refusal("capacity", late or {})
             m.plan = [(self.world.now() + self.world.start, "failed", "capacity")]
+            if (late or {}).get("reserves"):
+                self.reserve(p, self.world.now() + late["reserves"])
         return self.operation_reply(201, "create", m, p["location"], self.view(m), error=error)
+
+    def reserve(self, p, until):
+        """Interfaces that outlive a machine that could not be made, and are kept for it for a while."""
+        for nic in p["properties"]["networkProfile"]["networkInterfaces"]:
+            there = self.resources[nic["id"].lower()]
+            there["reserved"], there["thing"].dies_with = until, False
+            for ip in there["addresses"]:
+                self.resources[ip["id"].lower()]["thing"].dies_with = False
 
     def update(self, m, p, request):
         """PUT of a name that is there: what is omitted stays; what cannot change is refused."""

@@ -140,6 +140,9 @@ class More:
                 "PublicIPAddress": "PublicIPAddressCannotBeDeleted"
             }.get(kind, "InUse")
             raise Refusal(409 if kind == "Disk" else 400, code, f"{there['id']} is used by {machine.name}.")
+        if there.get("reserved", 0) > self.world.now():
+            raise Refusal(400, "NicReservedForAnotherVm",
+                          "Nic(s) in request is reserved for another Virtual Machine for 180 seconds.")
         if kind == "PublicIPAddress" and any(there["id"].lower() == a["id"].lower()
                                              for r in self.resources.values() if r["thing"].ended is None
                                              for a in r["addresses"]):
@@ -187,6 +190,8 @@ class More:
                 if ("tagName" not in f or r["tags"].get(f["tagName"]) is not None) and
                 ("tagValue" not in f or r["tags"].get(f.get("tagName")) == f["tagValue"]) and
                 f.get("resourceType", r["type"]).lower() == r["type"].lower()]
+        if "tagName" in f:  # "the tags for each resource are not returned in the results"
+            rows = [{k: v for k, v in r.items() if k != "tags"} for r in rows]
         return self.listing(request, rows)
 
     def do_subscription(self, request):
