@@ -234,6 +234,28 @@ TEST_CASE_METHOD(Fake, "azure: prices that cannot be asked are an error, and no 
   CHECK_FALSE(offers().empty());
 }
 
+TEST_CASE_METHOD(Fake, "azure: a price that cannot be asked leaves its size out, and that is said") {
+  if (fake_name() != "azure") return;
+  fault("page", "retailPrices", 1'000, Value().set("where", "NC24ads_A100"));
+  OfferQuery query;
+  query.gpu = "any";
+  query.left_out = std::make_shared<LeftOut>();
+  const auto some = wait(provider->offers(query, {}));
+  REQUIRE(some);
+  CHECK_FALSE(some->empty());
+  REQUIRE_FALSE(query.left_out->unasked.empty());
+  CHECK(query.left_out->unasked[0].problem->message.find("is not known") != std::string::npos);
+}
+
+TEST_CASE_METHOD(Fake, "azure: the most for a spot machine has five decimals") {
+  if (fake_name() != "azure") return;
+  CreateRequest request = order("most", true);
+  request.cap_micros_per_hour = 9'123'451;
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message);
+  CHECK(control("state").to_json().find("\"maxPrice\":9.12346}") != std::string::npos);
+}
+
 // Of those that report an error with the status of a success: what is not known to be a refusal is none.
 TEST_CASE_METHOD(Fake, "a create that ended with an error of theirs, or an unknown one, is left open and found") {
   const std::map<std::string, std::vector<std::string>> all{

@@ -118,7 +118,13 @@ constexpr Family families[] = {{"_T4_", "T4", 16},
                                {"ND96asr_v4", "A100", 40},
                                {"_A100_", "A100", 80},
                                {"ND40rs_v2", "V100", 32},
-                               {"s_v3", "V100", 16}};
+                               {"NV12s_v3", "M60", 8},
+                               {"NV24s_v3", "M60", 8},
+                               {"NV48s_v3", "M60", 8},
+                               {"NC6s_v3", "V100", 16},
+                               {"NC12s_v3", "V100", 16},
+                               {"NC24s_v3", "V100", 16},
+                               {"NC24rs_v3", "V100", 16}};
 constexpr int vcpus_per_a10 = 36;  // the smaller sizes have a part of one
 
 // false: it has a part of a GPU only.
@@ -206,18 +212,19 @@ Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, CancelToken to
     Offer offer;
     offer.id = v.text("name");
     int gpus = 0;
-    bool interruptible = false;
+    bool interruptible = false, confidential = offer.id.starts_with("Standard_NCC");
     for (const Value& c : list_of(v["capabilities"])) {
       const std::string name = c.text("name"), value = c.text("value");
       if (name == "vCPUs") offer.vcpus = std::atoi(value.c_str());
       else if (name == "MemoryGB") offer.memory_bytes = std::llround(std::atof(value.c_str()) * (1 << 30));
       else if (name == "GPUs") gpus = std::atoi(value.c_str());
       else if (name == "LowPriorityCapable") interruptible = value == "True";
+      else if (name == "ConfidentialComputingType") confidential = true;  // wants a security profile in the order
       else if (name == "RdmaEnabled" && value == "True") offer.rdma = "infiniband";
       else if (name == "NvmeDiskSizeInMiB" && std::atof(value.c_str()) > 0) offer.disk_kind = "nvme";
       else if (name == "MaxResourceVolumeMB" && value == "0" && offer.disk_kind.empty()) offer.disk_kind = "network";
     }
-    if (read_gpus(offer, gpus) && (interruptible || !spot)) out.push_back(std::move(offer));
+    if (!confidential && read_gpus(offer, gpus) && (interruptible || !spot)) out.push_back(std::move(offer));
   }
   co_return out;
 }

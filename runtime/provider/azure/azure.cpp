@@ -73,6 +73,9 @@ std::string machine_of_part(const std::string& name) {
   return name;
 }
 
+// The most that Azure takes; upwards, or it would be below the price it came from.
+double five_decimals(Micros micros) { return static_cast<double>((micros + 9) / 10) / 1e5; }
+
 bool is_under_way(const std::string& provisioning) {
   return provisioning == "Creating" || provisioning == "Updating" || provisioning.empty();
 }
@@ -135,6 +138,11 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       out.push_back(std::move(offer));
     }
     if (out.empty() && !learnt) co_return learnt.error();
+    if (!learnt && query.left_out) {
+      Error why = learnt.error();
+      why.message = "what some of its machines cost is not known: " + why.message;
+      query.left_out->unasked.push_back({region(), std::move(why)});
+    }
     co_return out;
   }
 
@@ -432,7 +440,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     if (request.offer.spot) {
       const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
       properties.set("priority", "Spot").set("evictionPolicy", "Delete");
-      properties.set("billingProfile", Value().set("maxPrice", most > 0 ? static_cast<double>(most) / 1e6 : -1.0));
+      properties.set("billingProfile", Value().set("maxPrice", most > 0 ? five_decimals(most) : -1.0));
     }
     Value out = resource(request.tag);
     if (!settings_.zone.empty()) out.set("zones", Value::Array{Value(settings_.zone)});
