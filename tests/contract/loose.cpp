@@ -10,7 +10,7 @@ using namespace rille::provider;
 namespace {
 
 struct Loose : Fake {
-  static inline const std::set<std::string> all{"aws", "alibaba", "tencent", "huawei", "azure"};
+  static inline const std::set<std::string> all{"aws", "alibaba", "tencent", "huawei", "azure", "gcp"};
   const bool here = all.contains(fake_name()) && variable("RILLE_FAKE_FILE", "").empty();  // not moto
 
   std::vector<Machine> listed(const std::string& tag) {

@@ -360,11 +360,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   static Machine machine_of(const Disk& disk) {  // one that outlived its machine
-    Machine m;
-    m.id = disk.zone + "/disks/" + disk.name;
-    m.tag = disk.tag;
-    m.state = MachineState::live;
-    return m;
+    return left_over(disk.zone + "/disks/" + disk.name, disk.tag);
   }
 
   static Machine machine_of(const Rule& rule) {
