@@ -29,8 +29,10 @@ end
 ---(numbers, strings, booleans) and a model's train/eval mode are part of the key: another combination is recorded anew.
 ---`explain()` tells each cause; at the eighth that could have been avoided the run is warned with it.
 ---It takes tensors and plain values, returns tensors; models and optimizers come in as upvalues.
----Results are bit-equal whichever way a call runs. What changes from call to call (a learning rate) must be a tensor on
----the device, as an optimizer's is.
+---Results are bit-equal whichever way a call runs; only random numbers differ from those of the plain function, as each
+---call has a step of its own in the device's sequence. What changes from call to call (a learning rate) must be a
+---tensor on the device, as an optimizer's is, or an argument: a number that the function reads by itself (an upvalue, a
+---field of a table) stays what it was at call 2.
 ---@param fn fun(...): Tensor? the function
 ---
 ---With `accumulate = n` each n calls are the parts of one batch: `backward` gives a part's share, so that the gradients

@@ -105,7 +105,8 @@ end
 ---@field output_tokens? integer of an answer, 128 by default
 ---@field latency? string|number the longest that an answer may take: "2s", "50ms"
 ---@field offers? table a query as for `rille.offers`, or a list of offers; by default all GPUs that the providers
----have and Rille runs on. A price in another currency counts where `rates` say what that is in dollars
+---have and Rille runs on. A price in another currency counts where `rates` say what that is in dollars. Where no offer
+---passes the query, the GPU that it names is reckoned without a price; without any query, the usual ones are
 ---@field rows? integer how many plans are printed, 12 by default
 ---@field assume? table other values for what is taken for granted, by the names in `result.assumptions`
 
@@ -119,6 +120,7 @@ end
 ---"memory", "gpus", "deadline", "latency", "machines"; before them the
 ---providers that failed: `provider`, `why`, `error` (its kind), `hint`
 ---@field recommendation string in words
+---@field unpriced? string why nothing in it has a price: no offer passes the query, or none has a price in dollars
 ---@field assumptions table[] what is taken for granted: `name`, `value`, `given`, `why`; prints as a table
 
 ---@class rille.estimate.Plan
@@ -134,6 +136,8 @@ end
 ---@field buy? table `purchase`, `per_hour`, `cost`
 ---@field utilization number part of the dense rate that is reckoned with
 ---@field sharded? boolean the state of one copy is spread over GPUs; `split`: over how many each sample is
+---@field step_s? number of a training: one step; `step_is_least`: that is `step_floor`, what the launches take
+---@field gpus_idle? integer of `gpus`, for which a step's `batch` has no work; they are paid for all the same
 ---@field recompute? boolean activations are computed again in the backward pass
 ---@field latency_s? number of a service: until an answer is complete; `batch` at a time, by `replicas`
 ---@field requests_per_s? number that one replica answers at most
@@ -150,7 +154,8 @@ end
 ---@return rille.estimate.Result result prints as a table with a recommendation
 ---@mark durable
 ---@async
----@error invalid an unknown model or option, a number that cannot be, or nothing to do
+---@error invalid an unknown model or option, a number that cannot be, nothing to do, or a GPU that is neither offered
+---nor known
 ---@example
 ---print(rille.estimate { model = "gpt2", tokens = "10B", deadline = "12h" })
 ---print(rille.estimate { params = "7B", requests_per_second = 5, latency = "4s", offers = { gpu = "A100" } })
@@ -162,8 +167,9 @@ local function estimate(options)
   local model = models.find(o)
   local work = (mode == "training" and training or inference).work(o, model, assumed)
   local rows = read.whole("rows", o.rows) or 12
-  local groups, skipped, notes = offers.gather(o.offers)
+  local groups, skipped, notes, unpriced = offers.gather(o.offers)
   local result = result_of(work, model, rows, assumptions)
+  result.unpriced = unpriced
   for _, group in ipairs(groups) do
     local plan, why, obstacle = plan_for(group, work, model, assumed)
     if plan then result.plans[#result.plans + 1] = plan

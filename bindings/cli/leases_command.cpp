@@ -74,7 +74,9 @@ std::string machines_text(const App& app, const lease::Survey& survey, std::int6
                     ended_by(app, s.provider), s.expires_us ? in_time(s.expires_us, now_us) : "?",
                     s.row ? s.row->run : "-"});
   }
-  if (rows.size() == 1) return "the providers show nothing with the tag of this installation\n";
+  if (rows.size() == 1)
+    return survey.errors.empty() ? "the providers show nothing with the tag of this installation\n"
+                                 : "no machine was seen, but not every provider could be asked: there may be some\n";
   return fit_table(app.terminal, std::move(rows), {{"RUN"}, {"AGE"}, {"MACHINE", 12}, {"NAME", 8}, {"PER HOUR"},
                                                    {"ENDED BY"}, {"LEASE"}});
 }
@@ -94,7 +96,8 @@ std::string remarks(const lease::Survey& survey) {
     out += fmt::format("{} does not show the machine of {} ({}) of run {}: `rille gc` settles it\n", l.provider, l.name,
                        l.machine_id, l.run);
   for (const Error& e : survey.errors)
-    out += fmt::format("could not ask {} for its machines: {}\n", e.provider, e.message);
+    out += fmt::format("could not ask {} for its machines: {}\n{}", e.provider, e.message,
+                       e.hint.empty() ? "" : "  hint: " + e.hint + "\n");
   return out;
 }
 

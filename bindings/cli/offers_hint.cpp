@@ -1,6 +1,5 @@
 // What to change where `rille offers` has found nothing: as `rille rent` says it, in the words of the command line.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include "bindings/cli/offers.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/region_hint.hpp"
 
 namespace rille::cli {
 
@@ -52,9 +52,7 @@ std::string nearest_hint(const OfferQuery& query, const std::vector<Offer>& othe
   }
   if (regions.empty()) return "";
   if (cheapest) return too_cheap(query, *cheapest);
-  const std::string near = did_you_mean(query.regions.empty() ? query.region : query.regions.front(), regions);
-  if (!near.empty()) return fmt::format("did you mean --region {}?", near);
-  return fmt::format("there is some in: {}", fmt::join(regions, ", "));
+  return provider::region_hint(query.regions.empty() ? query.region : query.regions.front(), regions, "--region {}");
 }
 
 }  // namespace rille::cli

@@ -1,5 +1,6 @@
 // Reading values: item, totable, the text that print shows. These wait for the lane; only the calling fiber is
 // suspended.
+#include <cmath>
 #include <mutex>
 
 #include "bindings/lua/tensor.hpp"
@@ -102,7 +103,8 @@ void push_nested(lua_State* L, const HostData& data, int dim, std::int64_t& at) 
 std::string number_text(const HostData& data, std::int64_t i) {
   if (data.dtype == DType::boolean) return data.number(i) != 0 ? "true" : "false";
   if (!is_floating(data.dtype)) return std::to_string(data.integer(i));
-  return fmt::format("{:.4g}", data.number(i));
+  const double number = data.number(i);
+  return std::isnan(number) ? "nan" : fmt::format("{:.4g}", number);  // whatever the sign of a NaN is
 }
 
 constexpr std::int64_t shown_at_ends = 3;

@@ -9,7 +9,7 @@ extern "C" {
 #define RILLE_HOOK RILLE_UNWATCHED __attribute__((noinline, used, visibility("hidden")))
 RILLE_UNWATCHED static inline void rille_access(const void* at, unsigned bytes, unsigned kind, const void* site) {
   const unsigned long offset = (unsigned long)at - (unsigned long)&rille_own;
-  if (offset < sizeof rille_own) return;
+  if (offset < sizeof rille_own || !rille_worker) return;  // no worker: what runs before all launches, as a constructor
   rille_worker->access(rille_worker, rille_thread(), at, bytes, kind, site);
 }
 #define RILLE_ACCESS(n)                                                                                              \

@@ -184,8 +184,9 @@ RILLE_IN void rille_switch(void** from, void* to) {
 #endif
 
 #ifdef RILLE_CHECKED
-RILLE_UNWATCHED __attribute__((noinline, unused)) static unsigned rille_barrier(unsigned predicate, unsigned line = 0) {
-  const void* site = line ? (const void*)(uintptr_t)line : RILLE_SITE;
+RILLE_UNWATCHED __attribute__((noinline, unused)) static unsigned rille_barrier(unsigned predicate,
+                                                                              unsigned long place = 0) {
+  const void* site = place ? (const void*)place : RILLE_SITE;
 #else
 // The first of a block that waits, and the last one, and when nobody else can run: the runtime knows how to go on.
 __attribute__((noinline, unused)) static unsigned rille_barrier_call(rille_abi::Worker* w, unsigned predicate) {
@@ -223,10 +224,12 @@ RILLE_IN unsigned rille_barrier(unsigned predicate) {
 #endif
 }
 #ifdef RILLE_CHECKED
-#define __syncthreads() ((void)rille_barrier(0, __LINE__))
-#define __syncthreads_count(p) ((int)rille_barrier((p) != 0, __LINE__))
-#define __syncthreads_or(p) ((int)(rille_barrier((p) != 0, __LINE__) != 0))
-#define __syncthreads_and(p) ((int)(rille_barrier((p) == 0, __LINE__) == 0))
+// The line, and a number of its own: a line may hold several.
+#define RILLE_PLACE (__LINE__ + ((__COUNTER__ + 1ul) << 20))
+#define __syncthreads() ((void)rille_barrier(0, RILLE_PLACE))
+#define __syncthreads_count(p) ((int)rille_barrier((p) != 0, RILLE_PLACE))
+#define __syncthreads_or(p) ((int)(rille_barrier((p) != 0, RILLE_PLACE) != 0))
+#define __syncthreads_and(p) ((int)(rille_barrier((p) == 0, RILLE_PLACE) == 0))
 #else
 RILLE_IN void __syncthreads() { rille_barrier(0); }
 RILLE_IN int __syncthreads_count(int p) { return (int)rille_barrier(p != 0); }
@@ -243,8 +246,8 @@ RILLE_INNER void* rille_shared() { return rille_worker->shared; }
 struct rille_shared_name {
   void (*set)(void*);
   rille_shared_name* next;
-  static rille_shared_name*& first() { static rille_shared_name* list; return list; }
-  explicit rille_shared_name(void (*s)(void*)) : set(s), next(first()) { first() = this; }
+  RILLE_UNWATCHED static rille_shared_name*& first() { static rille_shared_name* list; return list; }
+  RILLE_UNWATCHED explicit rille_shared_name(void (*s)(void*)) : set(s), next(first()) { first() = this; }
 };
 
 // -- running

@@ -175,8 +175,8 @@ std::string output_of(const std::vector<std::string>& argv) {
 }  // namespace
 
 std::string Kernel::line_of(const void* site) const {
-  if (const auto line = std::uintptr_t(site); line > 0 && line < 1 << 20) {     // a barrier tells its line
-    return fmt::format(" ({}:{})", options_.file, line);
+  if (const auto place = std::uintptr_t(site); place && place < std::uintptr_t{1} << 40) {  // a barrier's: its line
+    return fmt::format(" ({}:{})", options_.file, place & 0xfffff);                         // is in the low 20 bits
   }
   if (!site || options_.cache.empty()) return "";
   MemoryCheck where;

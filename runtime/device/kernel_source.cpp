@@ -219,7 +219,8 @@ class Finder {
     const bool outside = std::all_of(scopes_.begin(), scopes_.end(), [](bool space) { return space; });
     if (!outside) return fmt::format("{0}* const {1} = ({0}*)rille_shared(); (void){1};", type, name);
     return fmt::format("static __thread {0}* {1}; "
-                       "static rille_shared_name rille_name_{1}([](void* p) {{ {1} = ({0}*)p; }});", type, name);
+                       "static rille_shared_name rille_name_{1}([](void* p) RILLE_UNWATCHED {{ {1} = ({0}*)p; }});",
+                       type, name);
   }
 
   // blockIdx.x * blockDim.x + threadIdx.x in its four orders. How many more words it has taken.

@@ -11,6 +11,7 @@
 #include "runtime/lease/ask.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/region_hint.hpp"
 #include "runtime/provider/rent_options.hpp"
 
 namespace rille::lease {
@@ -33,6 +34,8 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
                       "write it as \"6h\" or in seconds");
   Result<std::int64_t> ms = parse_duration_ms(*text);
   if (!ms) return make_error(ErrorKind::invalid, fmt::format("{}: {}", key, ms.error().message), ms.error().hint);
+  if (*ms <= 0)
+    return make_error(ErrorKind::invalid, fmt::format("{} = \"{}\": a duration must be positive", key, *text));
   out = *ms;
   return {};
 }
@@ -135,6 +138,11 @@ Result<Terms> read_terms(const Value& options) {
   RILLE_CHECK(read_duration(options, "orphan_after", terms.orphan_after_ms));
   RILLE_CHECK(read_duration(options, "idle_after", terms.idle_after_ms));
   RILLE_CHECK(read_duration(options, "hold_ttl", terms.hold_ms));
+  if (terms.min_ttl_ms > terms.ttl_ms && !options["min_ttl"].is_null())
+    return make_error(ErrorKind::invalid, fmt::format("min_ttl = {} is longer than ttl = {}",
+                                                      format_duration_ms(terms.min_ttl_ms),
+                                                      format_duration_ms(terms.ttl_ms)),
+                      "min_ttl is what must be left of the time; ttl is all of it");
   terms.min_ttl_ms = std::min(terms.min_ttl_ms, terms.ttl_ms);
   RILLE_TRY(terms.query, provider::OfferQuery::from_value(query));
   if (!from.empty() && !terms.query.accepts_provider(from))
@@ -221,10 +229,7 @@ std::string nearest_hint(const Terms& terms, const std::vector<provider::Offer>&
                        "price = dollars per hour", cheapest->id, cheapest->currency == "USD" ? "is not known"
                                                                      : "is in " + cheapest->currency);
   const std::vector<std::string>& wanted = terms.query.regions;
-  const std::string near = did_you_mean(wanted.empty() ? terms.query.region : wanted.front(), regions);
-  std::string all;
-  for (const std::string& region : regions) (all += all.empty() ? "" : ", ") += region;
-  return near.empty() ? "there is some in: " + all : fmt::format("did you mean region = \"{}\"?", near);
+  return provider::region_hint(wanted.empty() ? terms.query.region : wanted.front(), regions, "region = \"{}\"");
 }
 
 }  // namespace

@@ -12,7 +12,9 @@
 namespace rille {
 
 namespace {
-constexpr std::int64_t look_out_ns = 400'000;
+constexpr std::int64_t look_ns = 100'000;  // then I/O has its chance
+constexpr std::int64_t look_out_ns = 400'000, look_out_for_many_ns = 4'000'000;
+constexpr std::int64_t many = 16;          // posts that are expected
 constexpr int vain_looks_max = 8;
 }  // namespace
 
@@ -119,23 +121,31 @@ void Loop::take_posts() {
 }
 
 // A commit on a quick disk is answered sooner than a sleeping thread would wake up. Where answers take longer, or other
-// processes keep the writer from running, the loop looks out more and more seldom.
-void Loop::look_out() {
+// processes keep the writer from running, the loop looks out more and more seldom. For many it looks longer: the kernel
+// draws a thread that it wakes to the processor of the waker, where the two would take turns. True: it has not looked
+// long enough yet, and should not sleep.
+bool Loop::look_out() {
   static const bool alone = std::thread::hardware_concurrency() < 2;
-  if (alone || (looks_later_ > 0 && looks_later_--)) return;
+  if (alone || (looks_later_ > 0 && looks_later_--)) return false;
   {
     std::lock_guard lock(mutex_);
     looks_out_ = from_threads_.empty();
   }
-  const std::int64_t until = clock_.monotonic_ns() + look_out_ns;
-  for (int n = 1; looks_out_.load(std::memory_order_acquire) && clock_.monotonic_ns() < until; ++n) {
+  const std::int64_t begin = clock_.monotonic_ns();
+  std::int64_t now = begin;
+  for (int n = 1; looks_out_.load(std::memory_order_acquire) && now - begin < look_ns; ++n) {
     for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
     if (n % 32 == 0) sched_yield();  // whoever has work to do comes first; mostly nobody
+    now = clock_.monotonic_ns();
   }
-  bool in_vain = looks_out_.load(std::memory_order_acquire);
+  const bool in_vain = looks_out_.load(std::memory_order_acquire);
+  take_posts();
+  looked_ns_ = in_vain ? looked_ns_ + (now - begin) : 0;
+  if (in_vain && looked_ns_ < (expected_ < many ? look_out_ns : look_out_for_many_ns)) return true;
+  looked_ns_ = 0;
   looks_in_vain_ = in_vain ? std::min(looks_in_vain_ + 1, vain_looks_max) : 0;
   looks_later_ = (1 << looks_in_vain_) - 1;
-  take_posts();
+  return false;
 }
 
 void Loop::spawn(Task<void> task) {
@@ -161,11 +171,11 @@ void Loop::run_until(const std::function<bool()>& done) {
       if (virtual_->fire_next()) continue;
       return;
     }
-    if (ready_.empty() && expected_ > 0 && !virtual_) look_out();
+    const bool stay = ready_.empty() && expected_ > 0 && !virtual_ && look_out();
     // The async handle is unreferenced, so an otherwise empty loop would not block: a waiting thread job or a
     // thread's post must still be able to wake it.
     uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
-    uv_run(&uv_, ready_.empty() ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+    uv_run(&uv_, ready_.empty() && !stay ? UV_RUN_ONCE : UV_RUN_NOWAIT);
     uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
   }
 }

@@ -61,7 +61,7 @@ class Loop {
  private:
   explicit Loop(const Clock& clock) : clock_(clock) {}
   void drain();
-  void look_out();
+  bool look_out();
   void take_posts();
   bool nothing_under_way() const { return ready_.empty() && expected_ == 0 && !uv_loop_alive(&uv_); }
 
@@ -79,7 +79,8 @@ class Loop {
   std::vector<std::function<void()>> from_threads_;
   std::atomic<bool> looks_out_{false};        // the loop looks for a post: no need to wake it
   std::atomic<int> waking_{0};                // threads between a post and their last touch of the loop
-  int looks_in_vain_ = 0, looks_later_ = 0;   // the loop's: in a row; turns until it looks again
+  std::int64_t looked_ns_ = 0;                // the loop's, as the next: since it began to look, or found a post
+  int looks_in_vain_ = 0, looks_later_ = 0;   // in a row; turns until it looks again
   std::unordered_set<Spawned*> spawned_;
 };
 

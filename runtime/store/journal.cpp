@@ -12,6 +12,8 @@ namespace rille::store {
 namespace {
 void pause() { __builtin_ia32_pause(); }
 constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000, group_us_max = 2000;
+constexpr std::int64_t apart_ms = 100;  // after the last row
+constexpr std::size_t apart_rows = 8;   // less than these is done before a move is
 constexpr std::int64_t log_bytes_kept = 256 << 10;
 constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;  // moved when there is time; whatever waits
 }  // namespace
@@ -70,7 +72,10 @@ struct Journal::Closure final : Queued {
 void Journal::push(std::unique_ptr<Queued> row) {
   if (!threaded_) return push_inline(std::move(row));
   const bool urgent = row->urgent_;
-  if (urgent) loop_.expect();
+  if (urgent) {
+    loop_.expect();
+    loops_cpu_.store(sched_getcpu(), std::memory_order_relaxed);
+  }
   bool notify;
   {
     std::lock_guard lock(mutex_);
@@ -162,7 +167,9 @@ void Journal::work() {
       continue;
     }
     waits_ = Waits::for_work;
-    wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+    const auto called = [this] { return stop_ || !queue_.empty(); };
+    if (apart_ && !wake_.wait_for(lock, std::chrono::milliseconds(apart_ms), called)) apart_.anywhere();
+    wake_.wait(lock, called);
     waits_ = Waits::for_more_lazy_rows;
     std::chrono::milliseconds lazily(lazy_ms);
     if (!urgent_ && !stop_) wake_.wait_for(lock, lazily, [this] { return stop_ || urgent_; });
@@ -235,7 +242,8 @@ Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, Batch& batch) {
       leave(written + 1);
       return r;
     }
-    if (++written < batch.size() || full()) continue;
+    if (++written % apart_rows == 0) apart_.from(loops_cpu_.load(std::memory_order_relaxed));
+    if (written < batch.size() || full()) continue;
     lock.lock();
     collect(lock, batch);
     lock.unlock();

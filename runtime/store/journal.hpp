@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/loop/loop.hpp"
+#include "runtime/store/apart.hpp"
 #include "runtime/store/sqlite.hpp"
 
 namespace rille::store {
@@ -115,7 +116,9 @@ class Journal {
   Result<> lazy_failure_;
   std::atomic<bool> arrived_{false};   // an urgent item since the writer looked last
   std::atomic<bool> turn_open_{false}; // the loop may queue more in this turn
-  const Fence* checked_ = nullptr;     // the writer's: the fence that the open transaction has compared
+  std::atomic<int> loops_cpu_{-1};     // where the loop was when it queued last
+  Apart apart_;                        // the writer's, as the next
+  const Fence* checked_ = nullptr;     // the fence that the open transaction has compared
   std::thread thread_;
 };
 

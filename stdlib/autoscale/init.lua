@@ -81,6 +81,14 @@ local function read(cluster, options)
     invalid("rille.autoscale: target goes without above and below", "target = 0.6 holds the metric near 0.6")
   end
   if not p.target and not p.above and not p.below then p.above, p.below = 0.8, 0.3 end
+  if p.target and options.step ~= nil then
+    invalid("rille.autoscale: step goes without target", "a target says itself how many are needed: leave step out")
+  end
+  for _, key in ipairs { "above", "below", "target" } do
+    if p.metric == "utilization" and p[key] and p[key] > 1 then
+      invalid(("rille.autoscale: %s = %g: utilization is between 0 and 1"):format(key, p[key]), key .. " = 0.8 is 80 %")
+    end
+  end
   if p.target == 0 then invalid("rille.autoscale: target = 0: it must be more than nothing") end
   if p.above and p.below and p.below >= p.above then
     invalid(("rille.autoscale: below = %g is not less than above = %g"):format(p.below, p.above))

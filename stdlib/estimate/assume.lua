@@ -19,6 +19,9 @@ local known = {
   { "machines_max", 128, "whole", "the most machines that a plan may have" },
   { "headroom", 0.2, "share", "of the memory needed, added for fragments and libraries" },
   { "activation_bytes_per_flop", 0.007, "count", "of the forward pass over an image, in fp16: roughly", "training" },
+  { "step_floor", "30ms", "seconds", "the least time of a training step: a pass forward, a pass back and the " ..
+    "optimiser that launch each kernel, three times latency_floor; each micro_batch that is given counts as a step; " ..
+    "a captured graph needs less", "training" },
   { "checkpoint_every", "15m", "seconds", "an interruption costs half of it", "training" },
   { "spot_restart", "10m", "seconds", "from an interruption to the next step", "training" },
   { "spot_interruptions_per_hour", 0.05, "least", "of each machine; sold-out models are interrupted more often" },

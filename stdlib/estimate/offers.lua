@@ -2,15 +2,12 @@
 -- machine, with the cheapest price on demand and on spot.
 local native = require "rille.native"
 local rille = require "rille"
+local nothing = require "rille.estimate.nothing"
 local read = require "rille.estimate.read"
 
 local fields = { "gpu", "gpu_count", "gpu_memory_bytes", "price_per_hour", "spot_price_per_hour",
   "reserved_1y_price_per_hour", "reserved_3y_price_per_hour", "provider", "region", "spot", "billing", "currency",
   "dollars_per_hour", "network_gbps" }
-
--- Without any offer the usual GPUs stand for themselves, without a price.
-local usual = { { "T4", 1 }, { "L4", 1 }, { "A10", 1 }, { "RTX 4090", 1 }, { "L40S", 1 }, { "A100 80GB", 1 },
-  { "A100 80GB", 8 }, { "H100 80GB", 1 }, { "H100 80GB", 8 }, { "H200", 8 }, { "B200", 8 } }
 
 local function check(offer, index)
   if type(offer) ~= "table" then
@@ -128,39 +125,51 @@ local function foreign(list)
   return #names > 0 and table.concat(names, ", ") or nil
 end
 
-local function note_on(with_gpu, failed, notes)
-  if #with_gpu == 0 then
-    local why = #failed == 0 and "no provider offers a GPU"
-      or ("no offer of a GPU, and %d of the providers failed, see result.skipped"):format(#failed)
-    notes[#notes + 1] = { "offers", "none", why .. ": usual ones, without a price" }
-  end
+-- Adds to the notes; gives why there are prices that do not count, or nil.
+local function note_rates(with_gpu, notes)
   local currencies = foreign(with_gpu)
-  if currencies then
-    notes[#notes + 1] = { "rates", "unknown", ("prices in %s count as unknown: say rates = { %s = dollars } in the " ..
-      "query, or in the providers' settings"):format(currencies, currencies:match("^[^,]+")) }
+  if not currencies then return nil end
+  local why = ("prices in %s count as unknown: say rates = { %s = dollars } in the query, or in the providers' " ..
+    "settings"):format(currencies, currencies:match("^[^,]+"))
+  notes[#notes + 1] = { "rates", "unknown", why }
+  return why
+end
+
+local function has_price(groups)
+  for _, group in ipairs(groups) do
+    if group.price_per_hour or group.spot_price_per_hour then return true end
   end
-  return notes
+  return false
 end
 
 local offers = { ask = ask }
 
+-- What was given as a list of offers, or nil: it is a query. What rille.offers gave is a list even when it is empty.
+local function list_of(given)
+  if given and (#given > 0 or next(given) == nil and getmetatable(given) ~= nil) then return given end
+end
+
 -- A list of kinds of machines, each with `facts`; those that it cannot be, and why: providers that failed, GPUs that
--- nothing is known of; and what to note among the assumptions: name, value, why.
+-- nothing is known of; what to note among the assumptions: name, value, why; and why none of them has a price, or nil.
 function offers.gather(given)
   if given ~= nil and type(given) ~= "table" then
     read.invalid(("offers = %s; a query or a list is needed"):format(tostring(given)), "offers = { gpu = \"A100\" }")
   end
-  local list = given and #given > 0 and given or nil
-  if list then
-    for i, offer in ipairs(list) do check(offer, i) end
+  local list = list_of(given)
+  local query = not list and (given or {}) or nil
+  if query then
+    nothing.check(query)
+    list = ask(query, rille.offers)
   else
-    list = ask(given or {}, rille.offers)
+    for i, offer in ipairs(list) do check(offer, i) end
   end
-  local with_gpu, skipped, left_out = sort_out(list)
-  local notes = note_on(with_gpu, skipped, left_out)
+  local with_gpu, skipped, notes = sort_out(list)
   local groups, found = merge(with_gpu), {}
+  local unpriced = note_rates(with_gpu, notes)
+  if has_price(groups) then unpriced = nil end
   if #groups == 0 then
-    for i, row in ipairs(usual) do groups[i] = { gpu = row[1], gpu_count = row[2] } end
+    groups, unpriced = nothing.instead(query, #skipped)
+    notes[#notes + 1] = { "offers", "none", unpriced }
   end
   for _, group in ipairs(groups) do
     group.facts = native.gpu_facts(group.gpu, group.gpu_memory_bytes)
@@ -168,7 +177,7 @@ function offers.gather(given)
     else skipped[#skipped + 1] = { gpu = group.gpu, gpu_count = group.gpu_count, provider = group.provider,
       why = "nothing is known of this GPU: see rille.gpus()" } end
   end
-  return found, skipped, notes
+  return found, skipped, notes, unpriced
 end
 
 return offers

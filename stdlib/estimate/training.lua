@@ -78,6 +78,7 @@ function training.work(o, model, assumed)
     or (model.kind == "image" and 32 or math.max(1, math.floor(8192 / work.context)))
   together = math.min(together, work.batch)
   work.mode, work.precision, work.optimizer = "training", precision, o.optimizer
+  work.micro_batch = o.micro_batch and together
   work.flops_per_unit = 3 * models.forward_flops(model, work.context)
   work.flops = work.flops_per_unit * work.total
   work.memory = memory(model, o, precision, together, assumed)
@@ -108,13 +109,25 @@ local function least_gpus(work, facts, each, assumed)
   end
 end
 
+-- A step of 4 sequences keeps 4 GPUs busy, or 4 groups that split a sample.
+local function busy_of(work, gpus, fits) return math.min(gpus, work.batch * fits.split) end
+
+-- The least that a step takes, however small: its kernels have to be launched, once for each micro-batch that was asked
+-- for.
+local function floor_of(work, busy, fits, assumed)
+  local passes = work.micro_batch and math.ceil(work.batch / (busy / fits.split * work.micro_batch)) or 1
+  return math.max(1, passes) * assumed.step_floor
+end
+
 local function hours_on(work, model, facts, rate, part, machines, each, fits, assumed)
-  local gpus = machines * each
-  local busy = math.min(gpus, work.batch)  -- a step of 4 sequences keeps 4 GPUs busy
+  local busy = busy_of(work, machines * each, fits)
   local alone = work.flops * (fits.recompute and 4 / 3 or 1) / (busy * rate * part)
-  local step = alone * work.batch * work.context / work.total
+  local steps = work.total / (work.batch * work.context)
+  local least = floor_of(work, busy, fits, assumed)
+  local step = math.max(alone / steps, least)
   local efficiency, bytes = speed.efficiency(model, facts, machines, each, fits.sharded, step, assumed)
-  return alone / efficiency / 3600, efficiency, { step_seconds = step / efficiency, bytes_per_step = bytes }
+  return steps * step / efficiency / 3600, efficiency, { step_seconds = step / efficiency, bytes_per_step = bytes },
+    step == least
 end
 
 -- Why machines of `each` GPUs cannot be so many in all, or nil.
@@ -143,9 +156,9 @@ function training.plan(work, model, facts, each, assumed, only_spot)
   local machines, why, obstacle = least_machines(work, fits, each)
   if not machines then return nil, why, obstacle end
   local part = speed.utilization(model, facts, precision, rate, "training", assumed)
-  local hours, efficiency, network
+  local hours, efficiency, step, least
   local function late()
-    hours, efficiency, network = hours_on(work, model, facts, rate, part, machines, each, fits, assumed)
+    hours, efficiency, step, least = hours_on(work, model, facts, rate, part, machines, each, fits, assumed)
     if not work.deadline_s then return false end
     if hours * 3600 > work.deadline_s then return true end
     local spot = only_spot and money.on_spot({ hours = hours, machines = machines }, work, assumed)
@@ -162,10 +175,12 @@ function training.plan(work, model, facts, each, assumed, only_spot)
       or "is not done by the deadline", "deadline"
   end
   local gpus = machines * each
+  local idle = gpus - busy_of(work, gpus, fits)
   return { machines = machines, gpus = gpus, hours = hours, gpu_hours = hours * gpus, precision = precision,
     utilization = part, efficiency = efficiency, micro_batch = fits.together, recompute = fits.recompute,
     sharded = fits.sharded or false, split = fits.split, units_per_s = work.total / (hours * 3600),
-    network = machines > 1 and network or nil }
+    step_s = step.step_seconds, step_is_least = least, gpus_idle = idle > 0 and idle or nil,
+    network = machines > 1 and step or nil }
 end
 
 return training

@@ -51,6 +51,7 @@ local function layout_of(plan, r)
   if plan.sharded then parts[1] = "sharded" elseif plan.gpus > 1 then parts[1] = "data parallel" end
   if plan.split > 1 then parts[#parts + 1] = "split" end
   if plan.recompute then parts[#parts + 1] = "recomputes" end
+  if plan.gpus_idle then parts[#parts + 1] = ("%d idle"):format(plan.gpus_idle) end
   if plan.precision ~= r.precision then parts[#parts + 1] = plan.precision end
   return #parts > 0 and table.concat(parts, ", ") or "-"
 end
@@ -106,11 +107,18 @@ local function title_of(r)
     r.requests_per_second, each, r.precision, power_of_ten(r.flops))
 end
 
+-- Whether there was no machine at all, not even one that cannot do it.
+local function untried(r)
+  for _, skipped in ipairs(r.skipped) do if skipped.gpu then return false end end
+  return #r.plans == 0
+end
+
 -- The whole estimate as people read it.
 function words.print(r)
   local together = r.kind == "training" and (r.unit == "tokens" and "sequences" or "images") or "requests"
   local lines = { title_of(r), memory_of(r.memory, together), "" }
-  lines[#lines + 1] = #r.plans > 0 and table_of(r) or "(no machine fits)"
+  lines[#lines + 1] = #r.plans > 0 and table_of(r) or untried(r) and "(no machine to reckon with)"
+    or "(no machine fits)"
   for i = 1, math.min(#r.skipped, 5) do
     local s = r.skipped[i]
     local from = s.provider and " from " .. s.provider or ""
@@ -223,16 +231,40 @@ local function latency_words(plan)
     plan.machines_unhurried == 1 and "one machine" or plan.machines_unhurried .. " machines")
 end
 
+-- GPUs that are paid for nothing, and steps that wait for their launches.
+local function batch_words(r, plan)
+  local out = {}
+  if plan.gpus_idle then
+    local busy = plan.gpus - plan.gpus_idle
+    out[1] = ("Only %d of the %d GPUs %s work: batch = %d is all that a step takes. %s."):format(busy, plan.gpus,
+      busy == 1 and "has" or "have", r.batch, plan.sharded and "The rest only hold a part of the model" or
+      "The rest are paid for nothing")
+  end
+  if plan.step_is_least then
+    out[#out + 1] = ("A step takes %s because of its launches, not of its work: a larger batch is done sooner " ..
+      "(assume.step_floor)."):format(duration(plan.step_s / 3600))
+  end
+  return #out > 0 and table.concat(out, " ") or nil
+end
+
+-- Why there is no price, as a sentence of its own.
+local function unpriced_words(r) return r.unpriced and ("No prices: %s."):format(r.unpriced) or nil end
+
 -- What to take, and why. The plans are in the order of their cost.
 function words.recommend(r)
-  local best = r.plans[1]
-  if not best then return nothing_words(r) end
+  local best, unpriced = r.plans[1], unpriced_words(r)
+  if not best then
+    if unpriced and untried(r) then return unpriced end
+    return (unpriced and unpriced .. "\n" or "") .. nothing_words(r)
+  end
   local place = best.provider and (" from " .. best.provider) or ""
   local how = r.kind == "training" and ("%s of work"):format(duration(best.hours))
     or ("An answer in %s, %s requests per second at most"):format(duration(best.latency_s / 3600),
       rate(best.requests_per_s * best.replicas))
   local text = { ("Take %s%s: %s. %s; %s."):format(machines_of(best), place, shape_of(best), how,
     price_words(r, best)) }
+  if unpriced then table.insert(text, 1, unpriced) end
+  text[#text + 1] = batch_words(r, best)
   text[#text + 1] = network_words(best)
   text[#text + 1] = latency_words(best)
   text[#text + 1] = other_words(r, best)

@@ -62,6 +62,7 @@ end))
 box:exec("program", { argv = { "grep", "core", "/proc/self/limits" } })
 """
 resource.setrlimit(resource.RLIMIT_CORE, (most, hard))
+env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":disable_coredump=0"  # it would set a limit of its own
 code, out = run("cores", cores)
 check("no core dumps of runners and of calls", code == 0 and "runner\t0\n" in out and "call\t0\n" in out, out)
 check("programs have the limit that was there", re.search(rf"Max core file size +{most} ", out), out)

@@ -116,7 +116,7 @@ try:
     for words, wanted in ((("--gpu", "H1O0"), "did you mean --gpu H100?"),
                           (("--gpu", "h1o0:8"), "did you mean --gpu H100?"),
                           (("--region", "hre"), "did you mean --region here?"),
-                          (("--region", "far,away"), "there is some in: here"),
+                          (("--region", "far,away"), "there is some in: here. A cloud is asked only in the `regions`"),
                           (("--gpu", "A100", "--count", "8", "--max-price", "3"),
                            "the cheapest that fits is a100x8 at $20.00 an hour: raise --max-price"),
                           (("--gpu", "A100:4", "--max-price", "3"), "--rate CNY=DOLLARS"),

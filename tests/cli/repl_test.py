@@ -77,6 +77,8 @@ try:
     p.enter("local x = rille.device():randn{2,3}")
     out = p.enter("x")
     check("a local survives its entry, and a tensor shows its values", "f32[2, 3]" in out and out.count("[") >= 3, out)
+    odd = p.enter('rille.device("cpu"):tensor { 0 / 0, -(0 / 0) }')
+    check("a NaN is shown without the sign that it happens to have", "[nan, nan]" in odd, odd)
     check("methods of a tensor", "f32[2, 2]" in p.enter("x:matmul(x:transpose())"))
     check("an expression is shown", p.enter("1 + 1").strip().endswith("2"))
     check("the last value is _", p.enter("_ * 21").strip().endswith("42"))

@@ -4,7 +4,7 @@ exit code. In the end no secret has been shown or written.
 
 usage: mistakes_test.py RILLE PROVIDER [--show]   --show: prints each message, for people to judge
 """
-import json, socket, sys
+import contextlib, http.server, json, socket, sys, threading
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -18,6 +18,8 @@ show = "--show" in sys.argv
 TYPOS = dict(aws="us-esat-1", alibaba="cn-hangzou", tencent="ap-guangzou", huawei="cn-nort-4", gcp="us-centrall",
              azure="eastuss", runpod="CA-MTL-11", vast="Norvay, NO", kubernetes="zone-aa")
 TYPOS["lambda"] = "us-esat-1"
+REGIONAL = {"aws", "alibaba", "tencent", "huawei", "azure", "gcp"}
+KEYS_OF_MACHINES = {"aws", "alibaba", "tencent", "huawei"}
 # What that provider says of temporary credentials whose time is over. The others know lasting keys only, or tokens that
 # the driver itself asks for.
 EXPIRED = dict(aws=dict(code="ExpiredToken", status=400), alibaba=dict(code="InvalidSecurityToken.Expired", status=403),
@@ -80,12 +82,35 @@ def free_port():
         return s.getsockname()[1]
 
 
+@contextlib.contextmanager
+def refusing_service():
+    """The address of a metadata service that knows nothing of what it is asked: as on a machine of another cloud."""
+    class Refuses(http.server.BaseHTTPRequestHandler):
+        def refuse(self):
+            self.send_response(403)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        do_GET = do_PUT = refuse
+
+        def log_message(self, *_):
+            pass
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refuses) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 def who_we_are():
     bare = user.settings(**{name: None for name in ("credentials", "kubeconfig")})
     nobody = user.env(**{name: None for name in user.told["env"]})
     # Of a cluster one does not even know where it is.
     mistake("no credentials", offers(env=nobody, settings=bare), "config" if provider == "kubernetes" else "auth",
             provider)
+    if provider in KEYS_OF_MACHINES:
+        with refusing_service() as url:
+            settings = user.settings(endpoints=dict(user.told["settings"]["endpoints"], metadata=url))
+            mistake("no credentials on another cloud's machine", offers(env=nobody, settings=settings), "auth",
+                    "there are no credentials", "role")
     env, settings = wrong_secret()
     mistake("a wrong secret", offers(env=env, settings=settings), "auth", provider)
     if provider in EXPIRED:
@@ -95,6 +120,9 @@ def who_we_are():
     else:
         user.ask("fault", kind="auth", operation="*", times=1000)
         mistake("a key that is taken back", offers(), "auth", provider)
+    status, out, err = user.rille("leases", "--all-providers", env=user.env(**user.told.get("temporary", {})))
+    told = "there may be some" in out and f"could not ask {provider}" in out and "hint: " in out
+    check("machines that nobody could ask for are not said to be none", status == 3 and told, out + err)
     user.ask("calm")
 
 
@@ -104,6 +132,11 @@ def what_is_wanted():
     zone = dict(gcp=typo + "-a", huawei=typo + "a", alibaba=typo + "-i").get(provider)
     mistake("a region that does not exist", offers(settings=user.settings(regions=[typo], zone=zone)),
             "capacity" if provider in LISTED else "config", typo)
+    if provider in REGIONAL:
+        mistake("a field that is nearly right", offers(settings=user.settings(region=typo)), "config", "did you mean",
+                "regions")
+        mistake("a region that is not set up", rent('gpu = "A100", region = "nowhere-9"'), "capacity", "nowhere-9",
+                "`regions` of its settings")
     mistake("a GPU that does not exist", rent('gpu = "H1O0"'), "capacity", "H1O0", 'did you mean "H100"')
     mistake("a cap below the market", rent('gpu = "A100", max_price = 0.0001'), "capacity", "A100", "max_price")
     if provider not in ("aws", "azure", "gcp", "alibaba"):

@@ -281,12 +281,127 @@ end)
 tap.test("without a list it asks the providers", function()
   local r = rille.estimate { model = "gpt2", tokens = "1B" }
   tap.ok(#r.plans > 0)
-  tap.ok(#rille.estimate { model = "gpt2", tokens = "1B", offers = { gpu = "cpu" } }.plans > 0)
 end)
 
 local function noted(r, name)
   for _, a in ipairs(r.assumptions) do if a.name == name then return a.why end end
 end
+
+-- Nobody here rents a GPU: the providers of this run have this machine alone.
+local function asked_for(query, more)
+  local o = { model = "gpt2", tokens = "1B", offers = query }
+  for key, value in pairs(more or {}) do o[key] = value end
+  local r = rille.estimate(o)
+  local seen = {}
+  for _, plan in ipairs(r.plans) do seen[#seen + 1] = ("%d x %s"):format(plan.gpus_each, plan.gpu) end
+  table.sort(seen)
+  return r, seen
+end
+
+tap.test("without a query and without an offer the usual GPUs are reckoned, and it says so", function()
+  for _, query in ipairs { {}, { gpu = "any" }, { rates = { CNY = 0.14 }, regions = {} } } do
+    local r, seen = asked_for(query)
+    tap.ok(#seen > 8, table.concat(seen, ", "))
+    tap.equal(r.unpriced, "no provider offers a GPU: usual ones, without a price")
+    tap.ok(tostring(r):find("\nNo prices: no provider offers a GPU: usual ones", 1, true), tostring(r))
+    tap.equal(noted(r, "offers"), r.unpriced)
+  end
+end)
+
+tap.test("a GPU that nobody offers is reckoned alone, with its count, and without a price", function()
+  local r, seen = asked_for { gpu = "A100-80GB:8" }
+  tap.equal(seen, { "8 x A100 80GB SXM" })
+  tap.equal(r.unpriced, 'no offer of a GPU passes gpu = "A100-80GB:8": this GPU by its maker\'s data, without a price')
+  tap.ok(tostring(r):find('\nNo prices: no offer of a GPU passes gpu = "A100-80GB:8"', 1, true), tostring(r))
+  tap.equal({ r.plans[1].price_per_hour, r.plans[1].cost.on_demand }, {})
+  tap.equal({ select(2, asked_for { gpu = "H100" }) }, { { "1 x H100 80GB SXM", "8 x H100 80GB SXM" } })
+  tap.equal({ select(2, asked_for { gpu = "t4", count = 4 }) }, { { "4 x T4" } })
+  tap.equal({ select(2, asked_for { gpu = "L4" }) }, { { "1 x L4" } })
+  -- In a service, too.
+  local service = rille.estimate { model = "resnet50", requests_per_second = 1, offers = { gpu = "T4" } }
+  tap.equal({ service.plans[1].gpu, #service.plans }, { "T4", 1 })
+end)
+
+tap.test("a filter that no offer passes is named, and nothing else is recommended in its place", function()
+  local r, seen = asked_for { gpu = "H100:8", max_price = 1, regions = { "a", "b" } }
+  tap.equal(seen, { "8 x H100 80GB SXM" })
+  local filter = 'no offer of a GPU passes gpu = "H100:8", max_price = 1, regions = { "a", "b" } (`rille offers` ' ..
+    "with the same says what comes nearest)"
+  tap.ok(r.recommendation:find("No prices: " .. filter, 1, true) == 1, r.recommendation)
+  for _, query in ipairs { { max_price = 1 }, { provider = "local" }, { interconnect = "nvlink" }, { spot = true } } do
+    local none, plans = asked_for(query)
+    local key, value = next(query)
+    local said = ("No prices: no offer of a GPU passes %s = %s "):format(key,
+      type(value) == "string" and ('"%s"'):format(value) or tostring(value))
+    tap.equal({ plans, none.skipped }, { {}, {} })
+    tap.ok(none.recommendation:find(said, 1, true) == 1, none.recommendation)
+    tap.ok(tostring(none):find("(no machine to reckon with)", 1, true)
+      and not tostring(none):find("no provider offers", 1, true), tostring(none))
+  end
+  -- A list that has no GPU, or nothing at all, is no query: nobody else is asked.
+  local cpus = { { provider = "x", id = "cpu", gpu = "", gpu_count = 0, price_per_hour = 0.1 } }
+  for _, list in ipairs { cpus, rille.offers { gpu = "B200" } } do
+    local empty, plans = asked_for(list)
+    tap.equal({ plans, empty.unpriced }, { {}, "the offers given have no GPU" })
+  end
+end)
+
+tap.test("a GPU that is neither offered nor known is refused, with the name that is near", function()
+  local function refused(query)
+    return tap.raises("invalid", "nothing is known of a GPU", asked_for, query)
+  end
+  tap.ok(refused({ gpu = "H1O0" }).message:find('no offer of a GPU passes gpu = "H1O0"; and nothing is known of a ' ..
+    "GPU 'H1O0'", 1, true))
+  tap.equal(refused({ gpu = "H1O0:8", max_price = 3 }).hint, "did you mean 'H100'?")
+  -- Where a provider failed that is part of the reason, and points at no result that does not exist.
+  local nothing = require "rille.estimate.nothing"
+  local failed = tap.raises("invalid", "1 of the providers failed; and nothing", nothing.instead, { gpu = "H1O0" }, 1)
+  tap.ok(not failed.message:find("result.skipped", 1, true), failed.message)
+  tap.equal(select(2, nothing.instead({ gpu = "T4" }, 2)), 'no offer of a GPU passes gpu = "T4", and 2 of the ' ..
+    "providers failed, see result.skipped: this GPU by its maker's data, without a price")
+  tap.equal(refused({ gpu = "Zeppelin" }).hint, "print(rille.gpus()) lists those that are known")
+  tap.raises("invalid", "reckons with GPUs only", asked_for, { gpu = "CPU" })
+end)
+
+local function plan_of(options, gpu, each)
+  options.offers = { { gpu = gpu or "H100 80GB", gpu_count = each or 1, price_per_hour = 3 } }
+  local r = rille.estimate(options)
+  return r.plans[1], r
+end
+
+tap.test("a training step takes the time of its launches at the least", function()
+  local images = 1281167
+  local function resnet(more)
+    local o = { model = "resnet50", epochs = 1, assume = { download_gb = 0 } }
+    for key, value in pairs(more) do o[key] = value end
+    return plan_of(o)
+  end
+  local one, r = resnet { batch = 1 }
+  tap.ok(math.abs(one.hours * 3600 - images * 0.03) < 1, one.hours)
+  tap.equal({ one.step_s, one.step_is_least }, { 0.03, true })
+  tap.ok(r.recommendation:find("A step takes 30 ms because of its launches", 1, true), r.recommendation)
+  local many, calm = resnet { batch = 1024 }
+  tap.ok(many.hours < one.hours / 50 and not many.step_is_least)
+  tap.ok(not calm.recommendation:find("launches", 1, true), calm.recommendation)
+  tap.ok(math.abs(resnet({ batch = 1, assume = { step_floor = "3ms" } }).hours * 10 - one.hours) < 1e-6)
+  -- Passes of one image each are launched one by one; those that fill the GPU are not slower for it.
+  tap.ok(math.abs(resnet({ batch = 64, micro_batch = 1 }).hours - one.hours) < 0.01 * one.hours)
+  tap.equal(resnet({ batch = 1024, micro_batch = 512 }).hours, many.hours)
+  tap.ok(noted(r, "step_floor"):find("launch", 1, true))
+  local service = rille.estimate { model = "resnet50", requests_per_second = 1, offers = { { gpu = "T4" } } }
+  tap.equal(noted(service, "step_floor"), nil)
+end)
+
+tap.test("GPUs for which a step has no work are paid for nothing, and that is said", function()
+  local plan, r = plan_of({ model = "gpt2", tokens = "1B", batch = 4, gpus = 64 }, "H100 80GB", 8)
+  tap.equal(plan.gpus_idle, 60)
+  tap.ok(r.recommendation:find("Only 4 of the 64 GPUs have work: batch = 4 is all that a step takes. The rest are " ..
+    "paid for nothing.", 1, true), r.recommendation)
+  tap.ok(tostring(r):find("data parallel, 60 idle", 1, true), tostring(r))
+  local busy, full = plan_of({ model = "gpt2", tokens = "1B", batch = 64, gpus = 64 }, "H100 80GB", 8)
+  tap.equal(busy.gpus_idle, nil)
+  tap.ok(not full.recommendation:find("have work", 1, true), full.recommendation)
+end)
 
 tap.test("a price in another currency is none in dollars, unless a rate says what it is", function()
   local function plans(...)
@@ -300,6 +415,8 @@ tap.test("a price in another currency is none in dollars, unless a rate says wha
     return o
   end
   local unknown, why = plans(yuan())
+  local words = rille.estimate { model = "gpt2", tokens = "1B", offers = { yuan() } }.recommendation
+  tap.ok(words:find("No prices: prices in CNY count as unknown", 1, true) == 1, words)
   tap.equal({ #unknown, unknown[1].price_per_hour, unknown[1].cost.on_demand }, { 1 })
   tap.ok(why:find("CNY", 1, true), why)
   local converted, none = plans(yuan { dollars_per_hour = 2, spot_price_per_hour = 7 })

@@ -413,7 +413,7 @@ Result<Settings> read_settings(const Value& of_region) {
   RILLE_TRY(s.ssh_from, cloud::read_ssh_from("aws", read.any("ssh_from")));
   s.disk_bytes = read.bytes("disk", s.disk_bytes);
   s.endpoints = read.object("endpoints");
-  RILLE_CHECK(read.done());
+  RILLE_CHECK(read.done({"regions", "traits"}));
   return s;
 }
 

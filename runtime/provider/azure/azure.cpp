@@ -506,7 +506,7 @@ Result<Settings> read_settings(const Value& of_region) {
   s.disk_kind = read.text("disk_kind", "Premium_LRS");
   s.disk_bytes = read.bytes("disk", s.disk_bytes);
   s.endpoints = read.object("endpoints");
-  RILLE_CHECK(read.done());
+  RILLE_CHECK(read.done({"regions", "traits"}));
   if (s.subscription.empty())
     return make_error(ErrorKind::config, "azure: which subscription?",
                       "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings; "

@@ -106,7 +106,7 @@ Async<FoundKeys> CredentialChain::search(CancelToken token) const {
       co_return failed;
     }
     if (*keys) co_return std::move(**keys);
-    (asked += asked.empty() ? "" : ", ") += source.name;
+    if (!asked.ends_with(source.name)) (asked += asked.empty() ? "" : ", ") += source.name;  // two fields of one file
   }
   Error none = make_error(ErrorKind::auth, fmt::format("there are no credentials for {}: nothing in {}", provider_,
                                                        asked), hint_);

@@ -89,6 +89,8 @@ Async<Maybe> ask_machine(Loop& loop, MachineKeys where, CancelToken token) {
   net::HttpRequest last = request_for("GET", where.base + where.path + (of_role ? where.role : ""), with, patience);
   const Result<net::HttpResponse> keys = co_await ask_nearby(loop, std::move(last), token);
   if (!keys || keys->status == 404) co_return Maybe();
+  // Another cloud's service refuses what it does not know; only one that named a role owes its keys.
+  if (!of_role && keys->status >= 400 && keys->status < 500) co_return Maybe();
   const std::string from = "this machine's role" + (of_role ? " " + where.role : "");
   if (!keys->ok())
     co_return make_error(ErrorKind::auth, fmt::format("{}: the metadata service answers with status {}", from,

@@ -75,7 +75,7 @@ Value SettingsReader::text_by_type(const char* field) {
   return fits ? v : Value();
 }
 
-Result<> SettingsReader::done() {
+Result<> SettingsReader::done(std::initializer_list<const char*> elsewhere) {
   if (wrong_) return *wrong_;
   if (!settings_.as_object()) return {};
   for (const auto& [key, value] : *settings_.as_object()) {
@@ -85,9 +85,11 @@ Result<> SettingsReader::done() {
                         fmt::format("{}: it makes no group of its own, whose ssh_from could be said", provider_),
                         "what its machines are in, a group, a firewall or a network of yours, says who gets in: leave "
                         "ssh_from out");
-    const std::string near = did_you_mean(key, known_);
+    std::vector<std::string> names = known_;
+    names.insert(names.end(), elsewhere.begin(), elsewhere.end());
+    const std::string near = did_you_mean(key, names);
     std::string all;
-    for (const std::string& name : known_) (all += all.empty() ? "" : " ") += name;
+    for (const std::string& name : names) (all += all.empty() ? "" : " ") += name;
     return make_error(ErrorKind::config, fmt::format("{}: nobody knows the field '{}'", provider_, key),
                       near.empty() ? "its fields: " + all : fmt::format("did you mean '{}'?", near));
   }

@@ -2,6 +2,7 @@
 // end: the first wrong field, or one that nobody asked for, with the nearest name. Any thread.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,7 +24,7 @@ class SettingsReader {
   // A text for all types, or an object of types and texts: text_for reads it.
   Value text_by_type(const char* field);
   Value any(const char* field) { return take(field); }  // the caller says what is wrong with it
-  Result<> done();  // config
+  Result<> done(std::initializer_list<const char*> elsewhere = {});  // fields that others read; config
 
  private:
   const Value& take(const char* field);

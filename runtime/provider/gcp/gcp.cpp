@@ -417,7 +417,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
   s.disk_kind = read.text("disk_kind", "pd-balanced");
   s.disk_bytes = read.bytes("disk", s.disk_bytes);
   s.endpoints = read.object("endpoints");
-  RILLE_CHECK(read.done());
+  RILLE_CHECK(read.done({"regions", "traits"}));
   RILLE_TRY(s.project, project_of(s.project, key));
   return s;
 }

@@ -243,7 +243,7 @@ Result<Settings> read_settings(const Value& of_region, bool named, bool only) {
   s.disk_bytes = read.bytes("disk", s.disk_bytes);
   s.reserved_prices = read.flag("reserved_prices", false);
   s.endpoints = read.object("endpoints");
-  RILLE_CHECK(read.done());
+  RILLE_CHECK(read.done({"regions", "traits"}));
   return s;
 }
 

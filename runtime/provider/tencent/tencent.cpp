@@ -244,7 +244,7 @@ Result<Settings> read_settings(const Value& of_region) {
   s.endpoints = read.object("endpoints");
   s.currency = read.text("currency", usual_currency);
   s.public_address = read.flag("public_address", true);
-  RILLE_CHECK(read.done());
+  RILLE_CHECK(read.done({"regions", "traits"}));
   if (s.currency != "CNY" && s.currency != "USD")  // the API names none: prices are in the account's
     return make_error(ErrorKind::config, fmt::format("tencent: currency = \"{}\"", s.currency),
                       "\"CNY\", or \"USD\" for an account of the international site");

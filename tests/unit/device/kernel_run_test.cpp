@@ -397,6 +397,25 @@ TEST_CASE("checked mode names what is out of bounds", "[unit][kernel]") {
   run(*dynamic, shape(1, 8, 32), {});
   CHECK(has(failure(*dynamic, shape(1, 9, 32), {}).message,
             "writes byte 32 of the dynamic shared memory, which has 32"));
+  const auto outside = made("extern __shared__ int s[];\n__device__ int at(int i) { return s[i]; }\n"
+                            "__global__ void k(int* y) {\n  s[threadIdx.x] = threadIdx.x;\n  __syncthreads();\n"
+                            "  y[threadIdx.x] = at(7 - threadIdx.x);\n}", "", true);
+  std::vector<int> turned(8);
+  run(*outside, shape(1, 8, 32), {array(turned)});
+  CHECK(turned == std::vector<int>{7, 6, 5, 4, 3, 2, 1, 0});
+  CHECK(has(failure(*outside, shape(1, 9, 32), {array(turned)}).message,
+            "writes byte 32 of the dynamic shared memory, which has 32"));
+  const auto early = made("extern __shared__ int s[];\n__global__ void k(int* y) {\n  s[threadIdx.x] = 1;\n"
+                          "  y[threadIdx.x] = s[7 - threadIdx.x];\n}", "", true);
+  CHECK(has(failure(*early, shape(1, 8, 32), {array(turned)}).message, "shared memory that thread"));
+}
+
+TEST_CASE("checked mode does not watch what runs before a launch", "[unit][kernel]") {
+  std::vector<int> y(1);
+  const auto k = made("struct Table { int v[4]; Table() { for (int i = 0; i < 4; ++i) v[i] = 2 * i; } };\n"
+                      "Table table;\n__global__ void k(int* y) { y[0] = table.v[3]; }", "", true);
+  run(*k, shape(1, 1), {array(y)});
+  CHECK(y[0] == 6);
 }
 
 TEST_CASE("checked mode leaves the arguments alone when something is wrong", "[unit][kernel]") {
@@ -434,6 +453,10 @@ TEST_CASE("checked mode tells of ways that part before a barrier, of const and o
   const auto parted = made("__global__ void k(int n) {\n  if (threadIdx.x < n) __syncthreads();\n"
                            "  else __syncthreads();\n}", "", true);
   CHECK(has(failure(*parted, shape(1, 32), {value(3)}).message, "waits at another __syncthreads()"));
+  const auto of_a_line = made("__global__ void k(int n) { if (threadIdx.x < n) __syncthreads(); else __syncthreads(); "
+                              "}", "", true);
+  run(*of_a_line, shape(1, 32), {value(0)});
+  CHECK(has(failure(*of_a_line, shape(1, 32), {value(3)}).message, "waits at another __syncthreads()"));
   std::vector<float> x(4);
   const auto constant = made("__global__ void k(const float* x) { ((float*)x)[1] = 2; }", "", true);
   CHECK(has(failure(*constant, shape(1, 1), {array(x)}).message, "writes x[1], which is const"));

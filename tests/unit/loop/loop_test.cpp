@@ -201,6 +201,22 @@ TEST_CASE("all that threads post arrives, and the loop may end while they still 
   }
 }
 
+TEST_CASE("while many posts are awaited, timers are heard, and each post arrives") {
+  auto loop = make_loop();
+  constexpr int many = 40;
+  std::atomic<bool> fired{false};
+  int got = 0;
+  for (int i = 0; i < many; ++i) loop->expect();
+  Timer timer(*loop, 1, [&] { fired = true; });
+  std::thread t([&loop = *loop, &fired, &got] {
+    while (!fired) std::this_thread::yield();  // none comes before
+    for (int i = 0; i < many; ++i) loop.post_from_thread([&] { loop.arrived(), ++got; });
+  });
+  loop->run_until([&] { return got == many; });
+  t.join();
+  CHECK(got == many);
+}
+
 TEST_CASE("a descriptor that was added after the last poll makes the next turn due at once") {
   auto loop = make_loop();
   while (loop->poll_timeout_ms() == 0) loop->turn(0);

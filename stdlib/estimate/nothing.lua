@@ -1,0 +1,90 @@
+-- Internal: what an estimate is about where no offer of a GPU has come: the GPU that was asked for, by what its maker
+-- says; the usual ones, where nothing was asked for; else nothing, and why.
+local native = require "rille.native"
+local read = require "rille.estimate.read"
+
+local nothing = {}
+
+local usual = { { "T4", 1 }, { "L4", 1 }, { "A10", 1 }, { "RTX 4090", 1 }, { "L40S", 1 }, { "A100 80GB", 1 },
+  { "A100 80GB", 8 }, { "H100 80GB", 1 }, { "H100 80GB", 8 }, { "H200", 8 }, { "B200", 8 } }
+
+-- Fields of a query that keep no offer out.
+local no_filter = { rank = true, rates = true, tokens_per_second = true, workload = true, estimated = true,
+  timeout = true }
+
+local function text_of(value)
+  if type(value) == "string" then return ('"%s"'):format(value) end
+  if type(value) ~= "table" then return tostring(value) end
+  local parts = {}
+  for i, item in ipairs(value) do parts[i] = text_of(item) end
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+local function is_any(gpu) return gpu == nil or type(gpu) == "string" and gpu:lower() == "any" end
+
+-- 'gpu = "H100", max_price = 1': the fields that keep offers out; and how many they are.
+local function filter_of(query)
+  local names = {}
+  for key, value in pairs(query) do
+    local none = no_filter[key] or key == "gpu" and is_any(value) or type(value) == "table" and next(value) == nil
+    if not none then names[#names + 1] = key end
+  end
+  table.sort(names, function(a, b)
+    if (a == "gpu") ~= (b == "gpu") then return a == "gpu" end
+    return a < b
+  end)
+  local parts = {}
+  for i, key in ipairs(names) do parts[i] = ("%s = %s"):format(key, text_of(query[key])) end
+  return table.concat(parts, ", "), #parts
+end
+
+-- "A100-80GB:8" -> the name, and the count; the query's own count goes before.
+local function named(query)
+  if is_any(query.gpu) then return nil end
+  local name, count = query.gpu:match("^(.+):(%d+)$")
+  count = query.count and query.count > 0 and query.count or tonumber(count)
+  return name or query.gpu, count
+end
+
+-- Without a count a machine of one, and one of eight where its GPUs are made for that.
+local function rows_of(facts, count)
+  local rows = { { gpu = facts.name, gpu_count = count or 1 } }
+  if not count and facts.nvlink_bytes_per_s >= 300e9 then rows[2] = { gpu = facts.name, gpu_count = 8 } end
+  return rows
+end
+
+-- GPUs only: a query for CPUs is refused before anybody is asked.
+function nothing.check(query)
+  if type(query.gpu) == "string" and query.gpu:lower() == "cpu" then
+    read.invalid('offers.gpu = "cpu"; an estimate reckons with GPUs only', 'offers = { gpu = "A100" }, or none')
+  end
+end
+
+-- The machines to reckon with, and why they have no price, in words. query: nil where a list was given.
+function nothing.instead(query, failed)
+  local failures = failed > 0 and (", and %d of the providers failed"):format(failed) or ""
+  if not query then return {}, "the offers given have no GPU" .. failures end
+  local filter, fields = filter_of(query)
+  if fields == 0 then
+    local rows = {}
+    for i, row in ipairs(usual) do rows[i] = { gpu = row[1], gpu_count = row[2] } end
+    local why = failed == 0 and "no provider offers a GPU" or "no offer of a GPU" .. failures .. ", see result.skipped"
+    return rows, why .. ": usual ones, without a price"
+  end
+  local why = ("no offer of a GPU passes %s%s"):format(filter, failures)
+  local name, count = named(query)
+  local facts, near
+  if name then facts, near = native.gpu_facts(name) end
+  if name and not facts then
+    read.invalid(("%s; and nothing is known of a GPU '%s'"):format(why, name), near ~= "" and
+      ("did you mean '%s'?"):format(near) or "print(rille.gpus()) lists those that are known")
+  end
+  if failed > 0 then why = why .. ", see result.skipped" end
+  if fields > (name and 1 or 0) then
+    why = why .. " (`rille offers` with the same says what comes nearest)"
+  end
+  if not name then return {}, why end
+  return rows_of(facts, count), why .. ": this GPU by its maker's data, without a price"
+end
+
+return nothing
