@@ -27,12 +27,15 @@ end
 ---Call 1 runs as it is; call 2 is traced: it must ask for the same operations, and reading a value or waiting in it is
 ---an error that names the line. From call 3 on the function itself does not run. Shapes, types, plain arguments
 ---(numbers, strings, booleans) and a model's train/eval mode are part of the key: another combination is recorded anew.
+---So is what the function reads by itself, from its upvalues, those of the functions in them, and globals: plain values
+---as themselves, tensors, tables and functions by which one stands there. What it assigns itself and what lies in the
+---fields of tables is not.
 ---`explain()` tells each cause; at the eighth that could have been avoided the run is warned with it.
 ---It takes tensors and plain values, returns tensors; models and optimizers come in as upvalues.
 ---Results are bit-equal whichever way a call runs; only random numbers differ from those of the plain function, as each
----call has a step of its own in the device's sequence. What changes from call to call (a learning rate) must be a
----tensor on the device, as an optimizer's is, or an argument: a number that the function reads by itself (an upvalue, a
----field of a table) stays what it was at call 2.
+---call has a step of its own in the device's sequence. What changes from call to call (a learning rate) should be a
+---tensor on the device, as an optimizer's is: each new number is a recording. A number in a field of a table that the
+---function reads stays what it was at call 2.
 ---@param fn fun(...): Tensor? the function
 ---
 ---With `accumulate = n` each n calls are the parts of one batch: `backward` gives a part's share, so that the gradients
@@ -58,10 +61,13 @@ local function compile(fn, options)
       "; a whole number from 1 on is needed", hint = "how many batches make one update" }
   end
   local handle = native.compiled(options.check or false, options.recompute, options.epilogues or false, parts)
-  return setmetatable({ handle = handle, fn = fn, accumulate = parts }, Compiled)
+  local reads = { ids = setmetatable({}, { __mode = "k" }), count = 0 }
+  return setmetatable({ handle = handle, fn = fn, reads = reads, accumulate = parts }, Compiled)
 end
 
-Compiled.__call = function(self, ...) return run(self.handle, self.fn, native.compiled_begin(self.handle, ...)) end
+Compiled.__call = function(self, ...)
+  return run(self.handle, self.fn, native.compiled_begin(self.handle, self.fn, self.reads, ...))
+end
 
 local function memory(bytes) return require("rille.device.profile").amount(bytes, "B") end
 

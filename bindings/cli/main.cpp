@@ -18,6 +18,7 @@
 #include "bindings/cli/usage.hpp"
 #include "bindings/cli/watch.hpp"
 #include "runtime/base/places.hpp"
+#include "runtime/device/lane_busy.hpp"
 #include "runtime/loop/core_limit.hpp"
 #include "runtime/store/sqlite_memory.hpp"
 
@@ -360,7 +361,12 @@ int main(int argc, char** argv) {
   rille::cli::open_missing_streams();
   rille::store::count_no_memory();
   if (!std::getenv("RILLE_CORE_DUMPS")) rille::keep_no_core();
-  rille::cli::App app;
-  int code = rille::cli::run_main(app, argc, argv);
-  return rille::cli::settle(app, code);
+  int code = 0;
+  {
+    rille::cli::App app;
+    code = rille::cli::run_main(app, argc, argv);
+    code = rille::cli::settle(app, code);
+  }
+  if (!rille::device::lanes_settle(std::chrono::seconds(10))) _exit(code);  // it would run on beside the exit handlers
+  return code;
 }

@@ -31,10 +31,4 @@ int measured_command(App& app, const std::string& workload);
 // `rille offers --history`: history_command.cpp.
 int history_command(App& app, const OffersArguments& arguments);
 
-// Where nothing was found: offers_hint.cpp. "": it knows no better.
-std::string gpu_hint(const provider::OfferQuery& query);  // the model that was meant
-provider::OfferQuery anywhere_at_any_price(provider::OfferQuery query);
-// `others`: what that finds. The region that was meant, or what the cheapest costs.
-std::string nearest_hint(const provider::OfferQuery& query, const std::vector<provider::Offer>& others);
-
 }  // namespace rille::cli

@@ -19,6 +19,7 @@
 #include "runtime/provider/catalogue/rank.hpp"
 #include "runtime/provider/catalogue/workload.hpp"
 #include "runtime/provider/local/local.hpp"
+#include "runtime/provider/nearest.hpp"
 
 namespace rille::cli {
 
@@ -264,17 +265,20 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
   return out.to_json_pretty() + "\n";
 }
 
-// To people, where nothing matches. Without the region and the price it may be another question, so others are asked.
+// To people, where nothing matches. Whether there is something else is another question, so others are asked.
 void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings,
                         Limits limits) {
-  if (const std::string hint = gpu_hint(query); !hint.empty()) return app.terminal.note(hint);
+  using provider::Asker;
+  if (const std::string hint = provider::gpu_hint(query, Asker::command); !hint.empty()) return app.terminal.note(hint);
   if (providers_file().empty() && query.providers.empty() && query.gpu != "cpu")
     return app.terminal.note(fmt::format("only this machine is set up: {}/providers.json names others, "
                                          "see docs/manual/providers", config_folder()));
-  if (!query.max_price_micros_per_hour && query.region.empty() && query.regions.empty()) return;
-  Result<Listed> others = collect(app, anywhere_at_any_price(query), settings, limits, 0);
+  const std::optional<OfferQuery> loose = provider::loosened(query);
+  if (!loose) return;
+  Result<Listed> others = collect(app, *loose, settings, limits, 0);
   if (!others) return;
-  if (const std::string hint = nearest_hint(query, others->offers); !hint.empty()) app.terminal.note(hint);
+  const std::string hint = provider::nearest_hint(query, others->offers, Asker::command);
+  if (!hint.empty()) app.terminal.note(hint);
 }
 
 }  // namespace

@@ -180,8 +180,7 @@ int drive(Session& s, FunctionRef main, const std::string& title, const std::fun
 }
 
 void leave_unfinished(App& app, int code) {
-  for (int i = 0; i < 100 && device::lanes_busy(); ++i) usleep(10'000);
-  if (!device::lanes_busy()) return;
+  if (device::lanes_settle(std::chrono::seconds(1))) return;
   (void)app.engine->journal().flush();
   app.terminal.note("a computation that does not end is left where it stands");
   _exit(code);

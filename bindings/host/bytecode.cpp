@@ -8,6 +8,7 @@ namespace rille::host {
 namespace {
 
 constexpr unsigned uset_first = 46, uset_last = 49;   // USETV USETS USETN USETP in LuaJIT 2.1 (lj_bc.h); a test checks
+constexpr unsigned gget = 54, gset = 55;
 constexpr unsigned uv_local = 0x8000, uv_index = 0x3fff;
 constexpr unsigned kgc_child = 0, kgc_table = 1, kgc_i64 = 2, kgc_u64 = 3, kgc_complex = 4, kgc_string = 5;
 constexpr unsigned ktab_int = 3, ktab_num = 4, ktab_string = 5;
@@ -64,9 +65,10 @@ bool read_proto(std::string_view bytes, std::vector<Proto>& all, std::vector<std
   }
   proto.out.bytes = bytes;
   proto.out.assigned.resize(upvalues);
+  std::vector<std::pair<unsigned, std::uint32_t>> globals;    // instruction, constant from the end
   for (std::uint32_t i = 0; i < instructions && r.ok; ++i) {
-    unsigned op = r.byte(), a = r.byte();
-    r.skip(2);
+    unsigned op = r.byte(), a = r.byte(), low = r.byte(), d = low | r.byte() << 8;
+    if (op == gget || op == gset) globals.emplace_back(op, d);
     if (op >= uset_first && op <= uset_last && a < upvalues) proto.out.assigned[a] = true;
   }
   for (std::size_t i = 0; i < upvalues; ++i) {
@@ -75,8 +77,12 @@ bool read_proto(std::string_view bytes, std::vector<Proto>& all, std::vector<std
   }
   for (std::uint32_t i = 0; i < gc_constants && r.ok; ++i) {
     std::uint32_t type = r.uleb();
-    if (type >= kgc_string) r.skip(type - kgc_string);
-    else if (type == kgc_i64 || type == kgc_u64) { r.uleb(); r.uleb(); }
+    if (type >= kgc_string) {
+      const std::string_view text(reinterpret_cast<const char*>(r.p), type - kgc_string);
+      r.skip(text.size());
+      for (const auto& [op, d] : globals)
+        if (r.ok && d == gc_constants - 1 - i) (op == gget ? proto.out.reads : proto.out.writes).emplace_back(text);
+    } else if (type == kgc_i64 || type == kgc_u64) { r.uleb(); r.uleb(); }
     else if (type == kgc_complex) { r.uleb(); r.uleb(); r.uleb(); r.uleb(); }
     else if (type == kgc_table) {
       std::uint32_t array = r.uleb(), hash = r.uleb();

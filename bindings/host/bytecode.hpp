@@ -1,6 +1,6 @@
-// Reads LuaJIT's dumped bytecode (lj_bcdump.h, format 2) as far as shipping needs: which upvalues a function assigns,
-// itself or through its inner functions, and where its prototype lies in a chunk. Dumps are never hashed across
-// processes: their bytes differ (measured).
+// Reads LuaJIT's dumped bytecode (lj_bcdump.h, format 2) as far as shipping and compiled functions need: which upvalues
+// a function assigns, itself or through its inner functions, which globals, and where its prototype lies in a chunk.
+// Dumps are never hashed across processes: their bytes differ (measured).
 #pragma once
 
 #include <string>
@@ -15,6 +15,7 @@ namespace rille::host {
 struct Prototype {
   std::string_view bytes;            // in the dump
   std::vector<bool> assigned;        // by upvalue
+  std::vector<std::string> reads, writes;   // globals, of this prototype alone
   std::uint32_t first_line = 0;      // 0: without debug information
 };
 

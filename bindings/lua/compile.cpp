@@ -1,6 +1,7 @@
 // What stdlib/compile.lua is built on: begin, end and abandon a call of a compiled function.
 #include <fmt/format.h>
 
+#include "bindings/host/reads.hpp"
 #include "bindings/lua/communicator.hpp"
 #include "bindings/lua/fallbacks.hpp"
 #include "runtime/tensor/compile.hpp"
@@ -18,6 +19,8 @@ struct CompiledHandle {
   tensor::Recompute recompute = tensor::Recompute::none;
   bool epilogues = false;
   int accumulate = 1;
+  host::Reads reads;
+  std::string read;               // the part of the key that tells them
   std::uint64_t suspensions = 0;  // of the fiber when the call began
   bool traced = false;
 };
@@ -31,8 +34,12 @@ Result<int> compiled(lua_State* L) {
                                                   : tensor::Recompute::norms;
   if (level != "none" && level != "elementwise" && level != "norms")
     raise_invalid(L, fmt::format("rille.compile: recompute is '{}'", level), "\"none\", \"elementwise\" or \"norms\"");
-  push_object(L, CompiledHandle{nullptr, nullptr, lua_toboolean(L, 1) != 0, recompute, lua_toboolean(L, 3) != 0,
-                                static_cast<int>(lua_tointeger(L, 4))});
+  CompiledHandle h;
+  h.check = lua_toboolean(L, 1) != 0;
+  h.recompute = recompute;
+  h.epilogues = lua_toboolean(L, 3) != 0;
+  h.accumulate = static_cast<int>(lua_tointeger(L, 4));
+  push_object(L, std::move(h));
   return 1;
 }
 
@@ -43,9 +50,15 @@ int push_all(lua_State* L, const std::vector<Tensor>& list) {
   return static_cast<int>(list.size());
 }
 
-// begin(handle, ...) -> true, the arguments to call the function with | false, the results of a replay
+// begin(handle, the function, a table for what it reads, ...) -> true, the arguments to call the function with |
+// false, the results of a replay
 Result<int> begin(lua_State* L) {
+  constexpr int first = 4;  // argument
   auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
+  if (h.reads.look(L, 2, 3)) {
+    h.read.clear();
+    for (const auto& place : h.reads.places()) h.read += fmt::format("|reads {}={}", place.name, place.value);
+  }
   TensorState& state = tensor_state(L);
   std::vector<Tensor> inputs;
   std::string key = state.mode.empty() ? "" : "mode=" + state.mode;
@@ -54,8 +67,9 @@ Result<int> begin(lua_State* L) {
   // What was recorded without the exchange of gradients must not stand for what has it, and the other way round.
   if (const auto* a = averaging(L))
     key += fmt::format("|ranks={}/{}", static_cast<const void*>(a->ranks.get()), a->parameters.size());
+  key += h.read;
   int last = lua_gettop(L);
-  for (int i = 2; i <= last; ++i) {
+  for (int i = first; i <= last; ++i) {
     int type = lua_type(L, i);
     if (test_tensor(L, i)) {
       inputs.push_back(check_tensor(L, i, "a compiled function's argument"));
@@ -69,7 +83,7 @@ Result<int> begin(lua_State* L) {
     } else {
       raise_invalid(
           L,
-          fmt::format("a compiled function's argument {} is {} ({})", i - 1, describe(L, i),
+          fmt::format("a compiled function's argument {} is {} ({})", i - first + 1, describe(L, i),
                       script_position(L)),
           "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
     }
@@ -93,11 +107,11 @@ Result<int> begin(lua_State* L) {
   std::size_t at = 0;
   lua_pushboolean(L, 1);
   luaL_checkstack(L, last + 4, "a compiled function's arguments");
-  for (int i = 2; i <= last; ++i) {
+  for (int i = first; i <= last; ++i) {
     if (test_tensor(L, i)) push_tensor(L, h.on_device->arguments()[at++]);
     else lua_pushvalue(L, i);
   }
-  return last;
+  return 1 + last - first + 1;
 }
 
 // finish(handle, results...) -> the results

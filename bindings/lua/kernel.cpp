@@ -179,7 +179,8 @@ Result<std::shared_ptr<Kernel>> compile(Request& r) {
 }
 
 Async<std::shared_ptr<Kernel>> compile_on_thread(Loop& loop, Request request) {
-  std::function<Result<std::shared_ptr<Kernel>>()> job = [&request] { return compile(request); };
+  std::function<Result<std::shared_ptr<Kernel>>()> job =
+      [request = std::move(request)]() mutable { return compile(request); };
   co_return co_await thread_job(loop, std::move(job));
 }
 
@@ -195,7 +196,7 @@ int begin_compile(lua_State* L, Request request) {
 }
 
 Async<device::Cubin> cubin_on_thread(Loop& loop, std::shared_ptr<Kernel> kernel, std::string arch) {
-  std::function<Result<device::Cubin>()> job = [&kernel, &arch] { return kernel->cubin(arch); };
+  std::function<Result<device::Cubin>()> job = [kernel, arch] { return kernel->cubin(arch); };
   co_return co_await thread_job(loop, std::move(job));
 }
 

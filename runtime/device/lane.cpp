@@ -147,6 +147,16 @@ void Lane::post(Job job) {
 
 std::size_t Lane::depth() const { return state_->depth; }
 bool lanes_busy() { return jobs_of_all.load() > 0; }
+
+bool lanes_settle(std::chrono::milliseconds most) {
+  const auto until = std::chrono::steady_clock::now() + most;
+  while (lanes_busy()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
+}
+
 int Lane::threads() const { return state_->threads; }
 
 }  // namespace rille::device

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace rille::kernels { class LaneState; }
 
@@ -36,5 +38,16 @@ class Lane {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// A job of work(lane) whose result is told last, when all that `work` held is let go: who hears of it may drop the last
+// other handle and end the process, and a device must not be closed behind that.
+template <class Work, class Done>
+Lane::Job telling(Work work, Done done) {
+  return [work = std::optional<Work>(std::move(work)), done = std::move(done)](kernels::LaneState& lane) mutable {
+    auto result = (*work)(lane);
+    work.reset();
+    done(std::move(result));
+  };
+}
 
 }  // namespace rille::device

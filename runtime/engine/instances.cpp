@@ -49,13 +49,7 @@ Error unsettled(Error rent, Error release) {
   return rent;
 }
 
-// Ranked by what was measured here, where the query names a workload.
-Async<Value> list_offers(lease::Manager* leases, std::string home, Value query, CancelToken token) {
-  RILLE_CO_TRY(const provider::Workload workload, provider::Workload::resolve(home, query));
-  RILLE_CO_TRY(Value list, co_await leases->offers(std::move(query), std::move(token)));
-  workload.mark(list);
-  co_return list;
-}
+bool is_offered(const Value& row) { return !row["id"].is_null(); }
 }  // namespace
 
 Result<Machines*> machines_of(Run& run) {
@@ -69,10 +63,23 @@ Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   for (const char* named : {"provider", "providers"})  // the simulated one answers for it
     if (config_.simulation && query.as_object()) query.as_object()->erase(named);
   if (config_.simulation) provider::Workload::leave_out(query);
-  Live live = [this, query](CancelToken token) {
-    return list_offers(leases_, home_of(config_.home), query, std::move(token));
-  };
+  Live live = [this, query](CancelToken token) { return list_offers(query, std::move(token)); };
   co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
+// Ranked by what was measured here, where the query names a workload. What to change in a query that finds nothing is
+// told once in a run: a script may ask again and again.
+Async<Value> RunImpl::list_offers(Value query, CancelToken token) {
+  RILLE_CO_TRY(const provider::Workload workload, provider::Workload::resolve(home_of(config_.home), query));
+  RILLE_CO_TRY(Value list, co_await leases_->offers(query, token));
+  const Value::Array& rows = *list.as_array();
+  if (std::none_of(rows.begin(), rows.end(), is_offered) && hinted_.insert(query.to_json()).second) {
+    const Result<std::string> hint = co_await leases_->offers_hint(query, std::move(token));
+    if (hint && !hint->empty())
+      event("warning", Value().set("what", "rille.offers finds nothing for " + query.to_json()).set("message", *hint));
+  }
+  workload.mark(list);
+  co_return list;
 }
 
 Async<Value> RunImpl::price_history(FiberId id, Value query, std::string source) {

@@ -237,6 +237,7 @@ class RunImpl final : public Run, public Machines {
   Task<void> finish_scopes(FiberId id);
   void end_fiber(FiberId id);
   CancelToken token(const FiberRecord& f) const;
+  Async<Value> list_offers(Value query, CancelToken token);
   Async<std::size_t> first_ended(FiberId self, std::vector<FiberId> children);
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
   void begin_cancel();
@@ -329,6 +330,7 @@ class RunImpl final : public Run, public Machines {
   bool suspended_ = false;
   std::vector<Wake<Result<>>> held_;                  // what would begin
   std::optional<Wake<bool>> ended_;                   // the main fiber has ended, or the run is suspended
+  std::set<std::string> hinted_;                      // queries for offers that found nothing, as JSON
   std::map<std::string, std::string> recorded_as_;    // of a fork: its leases, as the record of its origin names them
   std::unique_ptr<Timer> deadline_timer_;
   std::optional<Deadline> deadline_;                  // of the run, since it was first looked at

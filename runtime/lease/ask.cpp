@@ -7,6 +7,7 @@
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/provider/nearest.hpp"
 
 namespace rille::lease {
 
@@ -126,6 +127,13 @@ Async<Value> Manager::offers(Value query, CancelToken token) {
   for (const provider::Offer& o : found) all.push_back(provider::ranked_view(o, terms.query));
   all.insert(all.end(), rest.begin(), rest.end());
   co_return Value(std::move(all));
+}
+
+Async<std::string> Manager::offers_hint(Value query, CancelToken token) {
+  RILLE_CO_CHECK(take_timeout(query));
+  RILLE_CO_TRY(Terms terms, terms_of(query));
+  const std::vector<provider::Offer> others = co_await elsewhere(terms.query, std::move(token));
+  co_return provider::nearest_hint(terms.query, others, provider::Asker::offers);
 }
 
 }  // namespace rille::lease

@@ -11,6 +11,7 @@
 #include "runtime/lease/refused.hpp"
 #include "runtime/loop/together.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/provider/nearest.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
 namespace rille::lease {
@@ -211,19 +212,16 @@ Async<const provider::Offer*> Manager::choose(const Wish& wish, Refused& refused
   if (best) co_return best;
   if (refused.dearer) co_return only_dearer(terms, refused);
   std::vector<provider::Offer> others;
-  if (refused.listed->empty()) others = co_await elsewhere(terms, token);
+  if (refused.listed->empty()) others = co_await elsewhere(terms.query, token);
   co_return nothing_to_rent(terms, !refused.listed->empty() && !obstacle, obstacle, others);
 }
 
-// What there would be at any price and anywhere, where either was asked for.
-Task<std::vector<provider::Offer>> Manager::elsewhere(Terms terms, CancelToken token) {
+// What there would be if less were asked for.
+Task<std::vector<provider::Offer>> Manager::elsewhere(provider::OfferQuery query, CancelToken token) {
   std::vector<provider::Offer> out;
-  provider::OfferQuery& query = terms.query;
-  if (!query.max_price_micros_per_hour && query.region.empty() && query.regions.empty()) co_return out;
-  query.max_price_micros_per_hour.reset();
-  query.region.clear();
-  query.regions.clear();
-  const Result<std::vector<Asked>> answers = co_await ask(query, token);
+  std::optional<provider::OfferQuery> loose = provider::loosened(query);
+  if (!loose || !provider::gpu_hint(query, provider::Asker::rent).empty()) co_return out;
+  const Result<std::vector<Asked>> answers = co_await ask(std::move(*loose), token);
   if (!answers) co_return out;
   for (const Asked& asked : *answers)
     if (asked.offers) out.insert(out.end(), asked.offers->begin(), asked.offers->end());

@@ -209,6 +209,8 @@ class Manager {
   // Offers of all providers, or of those named in the query, best first by its rank. A failing provider is an entry
   // with an error, not a failure, and so is a region that fails; what was left out is an entry with a note.
   Async<Value> offers(Value query, CancelToken token);
+  // What to change in a query that found none; "": nothing is known to help. It may ask the providers.
+  Async<std::string> offers_hint(Value query, CancelToken token);
   // What spot machines have cost: a list with an object per provider and type, as provider::TypeHistory says it. The
   // query: gpu count vcpus memory region provider(s), and `since`, "7d". Providers without a history are left out, but
   // for those that are named; a failing one is an entry with an error.
@@ -255,7 +257,7 @@ class Manager {
   Result<Wish> wish_of(const Value& options);
   Async<Offers> list(const Wish& wish, CancelToken token);
   Async<std::vector<provider::Offer>> ask_until_answered(const Terms& terms, CancelToken token);
-  Task<std::vector<provider::Offer>> elsewhere(Terms terms, CancelToken token);
+  Task<std::vector<provider::Offer>> elsewhere(provider::OfferQuery query, CancelToken token);
   const provider::Offer* best_of(const Terms& terms, Refused& refused, const char*& obstacle) const;
   Error only_dearer(const Terms& terms, const Refused& refused) const;
   Async<const provider::Offer*> choose(const Wish& wish, Refused& refused, CancelToken token);  // one of refused.listed

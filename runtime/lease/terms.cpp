@@ -10,8 +10,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/lease/ask.hpp"
 #include "runtime/lease/rows.hpp"
-#include "runtime/provider/gpus.hpp"
-#include "runtime/provider/region_hint.hpp"
+#include "runtime/provider/nearest.hpp"
 #include "runtime/provider/rent_options.hpp"
 
 namespace rille::lease {
@@ -206,34 +205,6 @@ const char* Terms::obstacle(const provider::Offer& offer, const provider::Traits
   return nullptr;
 }
 
-namespace {
-
-// What to change where only the price or the region is in the way; "" where that does not help.
-std::string nearest_hint(const Terms& terms, const std::vector<provider::Offer>& others) {
-  std::vector<std::string> regions;
-  const provider::Offer* cheapest = nullptr;  // in the region that was asked for
-  for (const provider::Offer& o : others) {
-    if (std::find(regions.begin(), regions.end(), o.region) == regions.end()) regions.push_back(o.region);
-    if (!terms.query.accepts_region(o.region)) continue;
-    const auto price = [&terms](const provider::Offer& offer) {  // an unknown one is above all
-      return static_cast<std::uint64_t>(offer.dollars(terms.query.rates));
-    };
-    if (!cheapest || price(o) < price(*cheapest)) cheapest = &o;
-  }
-  if (regions.empty()) return "";
-  if (cheapest && cheapest->dollars(terms.query.rates) >= 0)
-    return fmt::format("the cheapest that fits is {} at {} an hour: raise max_price", cheapest->id,
-                       format_dollars(cheapest->dollars(terms.query.rates)));
-  if (cheapest)
-    return fmt::format("{} would fit, but max_price is in dollars, and its price {}: leave max_price out, and say "
-                       "price = dollars per hour", cheapest->id, cheapest->currency == "USD" ? "is not known"
-                                                                     : "is in " + cheapest->currency);
-  const std::vector<std::string>& wanted = terms.query.regions;
-  return provider::region_hint(wanted.empty() ? terms.query.region : wanted.front(), regions, "region = \"{}\"");
-}
-
-}  // namespace
-
 Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                       const std::vector<provider::Offer>& others) {
   const std::vector<std::string>& named = terms.query.providers;
@@ -245,9 +216,6 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
   if (obstacle == dear_disk) hint = "raise max_price, or ask for a smaller disk: disk = \"20GB\"";
   else if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
   else if (obstacle) hint = "unguarded = true takes one that nobody ends";
-  else if (const std::string near = provider::nearest_gpu(terms.query.gpu); !near.empty() && terms.query.gpu != "any" &&
-           terms.query.gpu != "cpu")
-    hint = fmt::format("did you mean \"{}\"? {}", near, hint);
   std::string wishes = terms.query.region.empty() ? "" : ", region = \"" + terms.query.region + "\"";
   for (const auto& [name, list] : {std::pair("regions", &terms.query.regions),
                                    std::pair("compliance", &terms.query.compliance)})
@@ -256,7 +224,8 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
   if (terms.query.memory_bytes > 0) wishes += ", memory = " + format_size_bytes(terms.query.memory_bytes);
   if (!terms.query.interconnect.empty()) wishes += ", interconnect = " + terms.query.interconnect;
   if (terms.query.network_gbps > 0) wishes += fmt::format(", network_gbps = {}", terms.query.network_gbps);
-  if (const std::string near = nearest_hint(terms, others); !near.empty()) hint = near;
+  if (std::string near = provider::nearest_hint(terms.query, others, provider::Asker::rent); !obstacle && !near.empty())
+    hint = std::move(near);
   std::string cap = terms.query.max_price_micros_per_hour
                         ? ", max_price = " + format_dollars(*terms.query.max_price_micros_per_hour)
                         : "";

@@ -35,7 +35,7 @@ struct Terms {
 // invalid: names the option, with did-you-mean for unknown ones.
 Result<Terms> read_terms(const Value& options);
 
-// `others`: what there would be at another price or in another region, for the hint.
+// `others`: what the loosened query finds, for the hint.
 Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                       const std::vector<provider::Offer>& others);
 

@@ -84,6 +84,7 @@ Loop::~Loop() {
     abandon_tasks();
     uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr);
     uv_close(reinterpret_cast<uv_handle_t*>(&spin_), nullptr);
+    while (jobs_ > 0) uv_run(&uv_, UV_RUN_ONCE);
     for (int i = 0; i < 1000 && uv_loop_close(&uv_) == UV_EBUSY; ++i) uv_run(&uv_, UV_RUN_NOWAIT);
   }
   while (waking_.load(std::memory_order_acquire)) sched_yield();

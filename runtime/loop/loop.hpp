@@ -42,6 +42,9 @@ class Loop {
   // A thread will post something that the loop's own handles do not tell of: virtual time waits for it.
   void expect() { ++expected_; }
   void arrived() { --expected_; }
+  // Of thread_job: libuv's threads touch the loop at their end, so it waits for them at its own.
+  void job_began() { ++jobs_; }
+  void job_ended() { --jobs_; }
 
   // Starts a task that nobody awaits. It is kept until it ends or the loop is destroyed.
   void spawn(Task<void> task);
@@ -69,6 +72,7 @@ class Loop {
   const Clock& clock_;
   VirtualTime* virtual_ = nullptr;
   std::int64_t expected_ = 0;  // posts of threads
+  std::int64_t jobs_ = 0;
   uv_loop_t uv_{};
   bool initialized_ = false;
   int wake_fd_ = -1;           // a thread's post counts it up, where the loop may sleep

@@ -12,6 +12,7 @@ namespace rille {
 namespace detail {
 struct JobBase {
   uv_work_t request{};
+  Loop* loop = nullptr;
   virtual ~JobBase() = default;
   virtual void run() = 0;
   virtual void finish() = 0;

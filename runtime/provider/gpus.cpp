@@ -76,6 +76,16 @@ std::string gpu_model(std::string_view name) {
   return out;
 }
 
+std::string gpu_without_memory(std::string_view asked) {
+  std::string out;
+  bool any = false;
+  for (const std::string& word : words_of(asked)) {
+    if (is_memory(word)) any = true;
+    else (out += out.empty() ? "" : " ") += word;
+  }
+  return any && !out.empty() ? out : std::string(asked);
+}
+
 std::string nearest_gpu(std::string_view asked) {
   const std::string model = gpu_model(asked);
   if (model.empty()) return "";

@@ -11,6 +11,9 @@ namespace rille::provider {
 // The model as Rille shows it: "A100 80GB", "RTX 4090", "H100". Without the maker, the product line and the socket.
 std::string gpu_model(std::string_view name);
 
+// "A100-80GB" -> "A100"; a name without a memory stays as it is.
+std::string gpu_without_memory(std::string_view asked);
+
 // Words after which it is another GPU than the one without them, or a part of it: "Ti", "Super", "MIG". In any case.
 bool makes_another_gpu(std::string_view word);
 

@@ -120,17 +120,26 @@ void send(Graph& g, std::shared_ptr<Node> node) {
   });
 }
 
+namespace {
+
+Result<void> everything(LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
+  queue.first_error = queue.nodes.empty() ? queue.first_error : nullptr;   // memory: try once more, then tell
+  auto run = queue.run(device, lane);
+  if (run && queue.orders) run = queue.orders->join();
+  if (run) run = device.finish();
+  const auto error = std::exchange(queue.first_error, nullptr);
+  if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);   // what came first
+  return run;
+}
+
+}  // namespace
+
 void Graph::synchronize(std::function<void(Result<void>)> done) {
   flush();
-  device_->lane().post([queue = impl_->queue, device = device_, done = std::move(done)](kernels::LaneState& lane) {
-    queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;   // memory: try once more, then tell
-    auto run = queue->run(*device, lane);
-    if (run && queue->orders) run = queue->orders->join();
-    if (run) run = device->finish();
-    const auto error = std::exchange(queue->first_error, nullptr);
-    if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);   // what came first
-    done(std::move(run));
-  });
+  const auto work = [queue = impl_->queue, device = device_](kernels::LaneState& lane) {
+    return everything(*queue, *device, lane);
+  };
+  device_->lane().post(device::telling(work, std::move(done)));
 }
 
 void Graph::profile_start() {
@@ -143,12 +152,15 @@ void Graph::profile_start() {
 }
 
 void Graph::profile_stop(std::function<void(Result<ProfileReport>)> done) {
-  synchronize([queue = impl_->queue, device = device_, done = std::move(done)](Result<void> ran) {
+  flush();
+  const auto work = [queue = impl_->queue, device = device_](kernels::LaneState& lane) -> Result<ProfileReport> {
+    const auto ran = everything(*queue, *device, lane);
     const auto profile = std::exchange(queue->profile, nullptr);
     auto report = profile ? profile->end(device->executor()) : Result<ProfileReport>(ProfileReport());
-    if (!ran) return done(std::move(ran).error());
-    done(std::move(report));
-  });
+    if (!ran) return ran.error();
+    return report;
+  };
+  device_->lane().post(device::telling(work, std::move(done)));
 }
 
 void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try) {
@@ -168,29 +180,23 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
   if (!whole) return done(std::move(whole).error());
   flush();
   const auto& impl = *whole->impl();
-  device_->lane().post([queue = impl_->queue, device = device_, storage = impl.storage, w = impl.window,
-                          done = std::move(done), last_try](kernels::LaneState& lane) {
+  const auto work = [queue = impl_->queue, device = device_, storage = impl.storage, w = impl.window,
+                     last_try](kernels::LaneState& lane) -> Result<HostData> {
     queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;
-    auto run = queue->run(*device, lane, last_try);
-    if (!run) return done(std::move(run).error());
-    const auto first = std::exchange(queue->first_error, nullptr);
-    if (first) return done(Error(*first));
-    if (storage->error) return done(Error(*storage->error));
+    RILLE_CHECK(queue->run(*device, lane, last_try));
+    if (const auto first = std::exchange(queue->first_error, nullptr)) return Error(*first);
+    if (storage->error) return Error(*storage->error);
     HostData data{w.dtype, w.shape, {}};
     const auto size = rille::size_bytes(w.dtype);
     data.bytes.resize(std::size_t(w.shape.count()) * size);
-    if (!data.bytes.empty()) {
-      if (!storage->buffer) return done(make_error(ErrorKind::internal, "a tensor without a value was read"));
-      if (queue->orders) {
-        if (auto ready = queue->orders->before_read(*storage); !ready) return done(std::move(ready).error());
-      }
-      auto got = device->download(data.bytes.data(),
-                                  static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,
-                                  data.bytes.size());
-      if (!got) return done(std::move(got).error());
-    }
-    done(std::move(data));
-  });
+    if (data.bytes.empty()) return data;
+    if (!storage->buffer) return make_error(ErrorKind::internal, "a tensor without a value was read");
+    if (queue->orders) RILLE_CHECK(queue->orders->before_read(*storage));
+    RILLE_CHECK(device->download(data.bytes.data(), static_cast<const std::byte*>(storage->buffer.data()) +
+                                                        std::size_t(w.offset) * size, data.bytes.size()));
+    return data;
+  };
+  device_->lane().post(device::telling(work, std::move(done)));
 }
 
 Result<HostData> Graph::read_blocking(const Tensor& t) {

@@ -24,6 +24,8 @@ std::vector<std::string> pieces_of(const std::string& key) {
   return out;
 }
 
+constexpr std::string_view reads = "reads ";
+
 bool is_setting(const std::string& piece) {
   return piece[0] != '"' && piece.find('=') != std::string::npos;
 }
@@ -42,9 +44,10 @@ Signature::Argument tensor_argument(const std::vector<Tensor>& inputs, std::size
   return a;
 }
 
+std::string cut(std::string text) { return text.size() > 40 ? text.substr(0, 40) + ".." : text; }
+
 std::string told(const Signature::Argument& a) {
-  if (a.plain.empty()) return name_of(a.dtype) + to_string(a.shape);
-  return a.plain.size() > 40 ? a.plain.substr(0, 40) + ".." : a.plain;
+  return a.plain.empty() ? name_of(a.dtype) + to_string(a.shape) : cut(a.plain);
 }
 
 std::string value_of(const std::vector<std::string>& settings, const std::string& name) {
@@ -72,11 +75,32 @@ void compare(const Signature::Argument& was, const Signature::Argument& is, std:
                                                            : "where it shares memory with another argument changed")});
 }
 
+std::string name_in(const std::string& read) { return read.substr(0, read.find('=')); }
+
+// Of what the function reads by itself. A value is plain, or "kind #number" for what counts by identity. Behind another
+// function stands what that one reads.
+void compare(const std::vector<std::string>& was, const std::vector<std::string>& is, std::vector<Difference>& out) {
+  const auto found = out.size();
+  for (std::size_t i = 0; was != is && i < std::max(was.size(), is.size()); ++i) {
+    if (i >= std::min(was.size(), is.size()) || name_in(was[i]) != name_in(is[i])) {
+      if (out.size() == found) out.push_back({Cause::read, "it reads other variables by itself"});
+      return;
+    }
+    if (was[i] == is[i]) continue;
+    const auto name = name_in(is[i]), before = was[i].substr(name.size() + 1), now = is[i].substr(name.size() + 1);
+    const auto kind = now.substr(0, now.find(" #"));
+    const bool another = kind.size() < now.size() && now[0] != '"' && before.starts_with(kind + " #");
+    out.push_back({Cause::read, fmt::format("'{}', which it reads by itself: {}", name,
+                                            another ? "another " + kind : cut(before) + " became " + cut(now))});
+  }
+}
+
 const char* way_out(Cause cause) {
   switch (cause) {
     case Cause::shape:
     case Cause::dropped: return "pad to one shape, or to a few (buckets)";
     case Cause::plain: return "pass a number that changes as a tensor of one element";
+    case Cause::read: return "pass what changes as an argument, a number as a tensor of one element";
     case Cause::strides: return "pass it contiguous";
     case Cause::type: return "convert it before the call";
     case Cause::device: return "make one compiled function for each device";
@@ -94,6 +118,7 @@ Signature signature_of(const std::vector<Tensor>& inputs, const std::string& key
   if (std::find(pieces.begin(), pieces.end(), "t") == pieces.end())
     while (next < inputs.size()) s.arguments.push_back(tensor_argument(inputs, next++));
   for (const auto& piece : pieces) {
+    if (piece.starts_with(reads)) { s.reads.push_back(piece.substr(reads.size())); continue; }
     if (is_setting(piece)) { s.settings.push_back(piece); continue; }
     if (piece == "t" && next < inputs.size()) { s.arguments.push_back(tensor_argument(inputs, next++)); continue; }
     s.arguments.emplace_back();
@@ -116,6 +141,7 @@ std::vector<Difference> differences(const Signature& before, const Signature& no
     if (value_of(before.settings, "mode=") != value_of(now.settings, "mode="))
       out.push_back({Cause::setting, "a model went from train to eval mode, or back"});
   }
+  compare(before.reads, now.reads, out);
   if (before.part != now.part)
     out.push_back({Cause::part, fmt::format("part of an accumulation: {} became {}", before.part, now.part)});
   return out;

@@ -20,12 +20,15 @@ struct Signature {
     std::int64_t apart = 0;             // elements behind that one's beginning
   };
   std::vector<std::string> settings;    // "autocast=bf16"
+  std::vector<std::string> reads;       // "scale=2", "model=table #1": what the function reads by itself
   std::vector<Argument> arguments;
   std::string part;                     // of an accumulation: "first of 4"; "": there is none
 };
 Signature signature_of(const std::vector<Tensor>& inputs, const std::string& key, std::string part);
 
-enum class Cause : std::uint8_t { shape, strides, type, device, plain, count, sharing, setting, grad, part, dropped };
+enum class Cause : std::uint8_t {
+  shape, strides, type, device, plain, count, sharing, setting, read, grad, part, dropped
+};
 struct Difference {
   Cause cause;
   std::string text;                     // "argument 1: f32[8, 12] became f32[6, 12]"

@@ -24,24 +24,22 @@ Result<Tensor> Graph::send(const Tensor& t, Graph& to, std::function<void(Result
   RILLE_TRY(storage.buffer, to.device()->allocate(bytes));
   flush();
   const auto& impl = *whole.impl();
-  device_->lane().post([queue = impl_->queue, device = device_, from = impl.storage, w = impl.window,
-                        other = to.device_, target = storage.buffer, bytes, done = std::move(done),
-                        last_try](kernels::LaneState& lane) {
+  const auto work = [queue = impl_->queue, device = device_, from = impl.storage, w = impl.window, other = to.device_,
+                     target = storage.buffer, bytes, last_try](kernels::LaneState& lane) -> Result<void> {
     queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;
-    if (auto run = queue->run(*device, lane, last_try); !run) return done(std::move(run));
-    if (const auto first = std::exchange(queue->first_error, nullptr)) return done(Error(*first));
-    if (from->error) return done(Error(*from->error));
-    if (bytes == 0) return done(success());
-    if (!from->buffer) return done(make_error(ErrorKind::internal, "a tensor without a value was moved"));
-    if (queue->orders) {
-      if (auto ready = queue->orders->before_read(*from); !ready) return done(std::move(ready));
-    }
+    RILLE_CHECK(queue->run(*device, lane, last_try));
+    if (const auto first = std::exchange(queue->first_error, nullptr)) return Error(*first);
+    if (from->error) return Error(*from->error);
+    if (bytes == 0) return success();
+    if (!from->buffer) return make_error(ErrorKind::internal, "a tensor without a value was moved");
+    if (queue->orders) RILLE_CHECK(queue->orders->before_read(*from));
     const auto* const at = static_cast<const std::byte*>(from->buffer.data()) +
                            std::size_t(w.offset) * rille::size_bytes(w.dtype);
     auto sent = device->send(*other, target, at, bytes);
     if (queue->orders) queue->orders->after_read(*from);
-    done(std::move(sent));
-  });
+    return sent;
+  };
+  device_->lane().post(device::telling(work, std::move(done)));
   return made;
 }
 

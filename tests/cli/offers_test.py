@@ -120,11 +120,29 @@ try:
                           (("--gpu", "A100", "--count", "8", "--max-price", "3"),
                            "the cheapest that fits is a100x8 at $20.00 an hour: raise --max-price"),
                           (("--gpu", "A100:4", "--max-price", "3"), "--rate CNY=DOLLARS"),
-                          (("--gpu", "A100:4", "--max-price", "3", "--rate", "CNY=0.1"), "yuan at $7.00 an hour")):
+                          (("--gpu", "A100:4", "--max-price", "3", "--rate", "CNY=0.1"), "yuan at $7.00 an hour"),
+                          (("--gpu", "A100:16"), "a machine has 4 or 8 of them here: --gpu A100:8; for more, rent "
+                           "several"),
+                          (("--gpu", "T4:2"), "a machine has 1 of them here: --gpu T4:1"),
+                          (("--gpu", "A100-40GB:8"), "A100 here has 80 GB: --gpu A100"),
+                          (("--vcpus", "1000"), "the most that fits the rest is 96: lower --vcpus"),
+                          (("--memory", "9TB", "--gpu", "T4"), "the most that fits the rest is 1.1 TB: lower --memory"),
+                          (("--gpu", "H100", "--compliance", "gdpr"), "h100x8 in here fits but for --compliance gdpr"),
+                          (("--gpu", "T4:2", "--vcpus", "1000"), "count, vcpus are not to be had together; without "
+                           "them there is t4")):
         check("nothing, and what to change: " + " ".join(words), wanted in (hint(*words) or ""),
               run("offers", "--provider", "remote", *words))
     check("nor where there is no better", "did you mean" not in hint("--gpu", "B200"))
     check("all of it from the cache", Cloud.asked == 1, Cloud.asked)
+    with open(root + "/asks.lua", "w") as f:
+        f.write('local rille = require "rille"\n'
+                'for _ = 1, 3 do print(#rille.offers { gpu = "A100:16", providers = { "remote" } }) end\n'
+                'print(#rille.offers { gpu = "H1O0", providers = { "remote" } })\n')
+    code, out, err = run("run", root + "/asks.lua")
+    check("a script that asks for nothing is told once what to change", (code, out) == (0, "0\n0\n0\n0\n") and
+          err.count('a machine has 4 or 8 of them here: gpu = "A100:8"') == 1 and
+          err.count('did you mean gpu = "H100"?') == 1, (code, out, err))
+    Cloud.asked = 1
 
     offers("--refresh")
     check("--refresh asks", Cloud.asked == 2)

@@ -88,7 +88,7 @@ def of_ssh(place):
     mistake("no ssh here", offers(at(), PATH=root), "config", "`ssh` is not found", "install")
     mistake("a folder that cannot be made", rent(at(directory="/proc/rille"), "cpu"), "config", "/proc/rille",
             "`directory`")
-    mistake("a GPU that does not exist", rent(at(), "H1O0"), "capacity", "H1O0", 'did you mean "H100"')
+    mistake("a GPU that does not exist", rent(at(), "H1O0"), "capacity", "H1O0", 'did you mean gpu = "H100"')
     check("none of it has rented anything", place.alive() == [], place.alive())
     wrong_settings(at(), ({"hosts": []}, "no hosts"), ({"hosts": [{"adress": "x"}]}, "adress"),
                    ({"hostz": []}, "hostz", "did you mean 'hosts'"), ({"hosts": ["-oProxyCommand=x"]}, "is no address"),
@@ -128,7 +128,7 @@ def of_slurm(place):
             "there are: cpu, gpu, high")
     mistake("a partition that is misspelt", rent(with_(partitions=["shrot"]), "H100:2"), "config", "'shrot'",
             "did you mean 'short'")
-    mistake("a GPU that does not exist", rent(good, "H1O0"), "capacity", "H1O0", 'did you mean "H100"')
+    mistake("a GPU that does not exist", rent(good, "H1O0"), "capacity", "H1O0", 'did you mean gpu = "H100"')
     mistake("more GPUs than a node has", rent(good, "H100:9"), "capacity", "H100:9")
     mistake("a GRES that no node has", rent(with_(options=["--gres=gpu:a1:1"], partitions=["gpu"]), "H100:2"),
             "capacity", "node configuration is not available", "--gres=gpu:a1:1", "--partition=gpu")

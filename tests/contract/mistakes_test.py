@@ -137,7 +137,7 @@ def what_is_wanted():
                 "regions")
         mistake("a region that is not set up", rent('gpu = "A100", region = "nowhere-9"'), "capacity", "nowhere-9",
                 "`regions` of its settings")
-    mistake("a GPU that does not exist", rent('gpu = "H1O0"'), "capacity", "H1O0", 'did you mean "H100"')
+    mistake("a GPU that does not exist", rent('gpu = "H1O0"'), "capacity", "H1O0", 'did you mean gpu = "H100"')
     mistake("a cap below the market", rent('gpu = "A100", max_price = 0.0001'), "capacity", "A100", "max_price")
     if provider not in ("aws", "azure", "gcp", "alibaba"):
         mistake("a reservation where there are none", rent('gpu = "A100", reservation = "mine"'), "invalid",

@@ -360,4 +360,63 @@ tap.test("a profile times what runs, and gives what the function gave", function
   tap.raises("invalid", "expected a function", function() dev:profile(3) end)
 end)
 
+-- by turns with the plain function: what is read from outside changes in between
+local function follows(fn, change, cause)
+  local f = rille.compile(fn)
+  for i = 1, 12 do
+    local x = dev:full { 3, value = i }
+    tap.equal(f(x):totable(), fn(x):totable())
+    if i % 3 == 0 then change(i) end
+  end
+  local retraces = f:explain().retraces
+  tap.ok(#retraces > 0)
+  tap.ok(retraces[1].cause:find(cause, 1, true), retraces[1].cause)
+end
+
+tap.test("plain values, tensors and tables that a function reads by itself", function()
+  local k, name, on, w, model = 2, "exp", false, dev:ones { 3 }, { bias = 1 }
+  follows(function(x) return x * k end, function(i) k = i + 1 end, "'k', which it reads by itself: 2 became 4")
+  follows(function(x) return x[name](x) end, function() name = name == "exp" and "neg" or "exp" end,
+    '"exp" became "neg"')
+  follows(function(x) return on and x or x + 1 end, function() on = not on end, "false became true")
+  follows(function(x) return x + w end, function(i) w = dev:full { 3, value = i } end,
+    "'w', which it reads by itself: another Tensor")
+  follows(function(x) return x + model.bias end, function(i) model = { bias = i } end, "another table")
+  follows(function(x) return k and x + k or x end, function(i) k = i % 2 == 0 and i or nil end, "'k', which it")
+end)
+
+tap.test("so do the functions that it calls, and globals", function()
+  local k = 1
+  local function inner(x) return x * k end
+  local function outer(x) return inner(x) + 1 end
+  follows(function(x) return outer(x) end, function(i) k = i end, "'k', which it reads by itself: 1 became 3")
+  follows(function(x) return (function(y) return inner(y) end)(x) end, function(i)
+    local by = i
+    inner = function(x) return x - by end
+  end, "'inner', which it reads by itself: another function")
+  compile_test_scale = 5
+  local function scaled(x) return x * compile_test_scale end
+  follows(function(x) return scaled(x) end, function(i) compile_test_scale = i end,
+    "'compile_test_scale', which it reads by itself: 5 became 3")
+end)
+
+tap.test("a value that comes again finds its recording, what the function counts itself is its own", function()
+  local k, ran = 1, 0
+  local f = rille.compile(function(x)
+    ran = ran + 1
+    compile_test_count = ran
+    return x * k
+  end)
+  for i = 1, 12 do
+    k = i % 2 + 1
+    tap.equal(f(dev:ones { 1 }):item(), k)
+  end
+  tap.equal({ ran, compile_test_count }, { 4, 4 })
+  tap.equal(f:explain().variants, 2)
+  local nan = 0 / 0
+  local g = rille.compile(function(x) return x + nan end)
+  for _ = 1, 4 do g(dev:ones { 1 }) end
+  tap.equal(g:explain().variants, 1)
+end)
+
 tap.done()

@@ -1,8 +1,12 @@
 // libcufft.so.12 for tests: sums as they are defined, in double, given to the stand-in driver's stream. Layouts are the
 // library's: element i of transform b lies at b * distance + i * stride.
+#include <atomic>
 #include <cmath>
 #include <complex>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "library.hpp"
@@ -15,14 +19,34 @@ struct Plan {
   void *stream = nullptr, *work = nullptr;
   std::size_t work_bytes = 0;
 };
-std::map<int, Plan> plans;
-int next_plan = 0;
+
+// Outlives the exit handlers; a call behind them is the caller's fault, which the library itself would not survive.
+struct Plans {
+  std::mutex mutex;
+  std::map<int, Plan> all;
+  int next = 0;
+};
+Plans& plans = *new Plans;
+std::atomic<bool> gone{false};
+const struct AtExit {
+  ~AtExit() { gone = true; }
+} at_exit;
+
+std::unique_lock<std::mutex> entered() {
+  if (gone) {
+    std::fputs("the stand-in of cuFFT was called behind exit()\n", stderr);
+    std::abort();
+  }
+  return std::unique_lock(plans.mutex);
+}
 
 template <class T>
 int execute(int handle, void* in, void* out, int direction, int type) {
-  const auto found = plans.find(handle);
-  if (found == plans.end() || found->second.type != type || in != out || !found->second.work) return 1;
+  auto lock = entered();
+  const auto found = plans.all.find(handle);
+  if (found == plans.all.end() || found->second.type != type || in != out || !found->second.work) return 1;
   const Plan p = found->second;
+  lock.unlock();
   const std::function<void()> run = [p, out, direction] {
     std::memset(p.work, 0xff, p.work_bytes);         // as the library may: it is the operation's own
     auto* const data = static_cast<std::complex<T>*>(out);
@@ -48,18 +72,24 @@ extern "C" {
 
 API cufftCreate(int* plan) {
   if (!rille::test::library_call()) return 5;        // CUFFT_INTERNAL_ERROR
-  plans[*plan = next_plan++] = {};
+  const auto lock = entered();
+  plans.all[*plan = plans.next++] = {};
   return 0;
 }
-API cufftDestroy(int plan) { return plans.erase(plan) ? 0 : 1; }
+API cufftDestroy(int plan) {
+  const auto lock = entered();
+  return plans.all.erase(plan) ? 0 : 1;
+}
 API cufftSetAutoAllocation(int plan, int automatic) {
-  plans[plan].automatic = automatic;
+  const auto lock = entered();
+  plans.all[plan].automatic = automatic;
   return 0;
 }
 API cufftMakePlanMany64(int plan, int rank, long long* n, long long* in_embed, long long in_stride,
                         long long in_distance, long long* out_embed, long long out_stride, long long out_distance,
                         int type, long long batch, std::size_t* work_bytes) {
-  auto& p = plans[plan];
+  const auto lock = entered();
+  auto& p = plans.all[plan];
   if (rank != 1 || !in_embed || !out_embed || *in_embed != *n || *out_embed != *n || in_stride != out_stride ||
       in_distance != out_distance || p.automatic)
     return 4;                                        // CUFFT_INVALID_VALUE
@@ -68,11 +98,13 @@ API cufftMakePlanMany64(int plan, int rank, long long* n, long long* in_embed, l
   return 0;
 }
 API cufftSetStream(int plan, void* stream) {
-  plans[plan].stream = stream;
+  const auto lock = entered();
+  plans.all[plan].stream = stream;
   return 0;
 }
 API cufftSetWorkArea(int plan, void* work) {
-  plans[plan].work = work;
+  const auto lock = entered();
+  plans.all[plan].work = work;
   return 0;
 }
 API cufftExecC2C(int plan, void* in, void* out, int direction) {

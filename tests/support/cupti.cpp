@@ -26,7 +26,7 @@ struct State {
   Complete complete = nullptr;
 } state;
 thread_local std::vector<std::uint64_t> external;
-std::deque<std::string> names;
+std::deque<std::string>& names = *new std::deque<std::string>;   // outlives the exit handlers
 
 std::size_t bytes_of(int kind) {
   return kind == kind_kernel ? 224 : kind == kind_copy ? 96 : kind == kind_fill ? 88 : sizeof(External);

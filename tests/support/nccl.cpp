@@ -56,7 +56,7 @@ struct Comm {
 
 std::mutex groups_mutex;
 std::atomic<int> begun{0}, destroyed{0}, aborted{0};
-std::map<std::string, std::shared_ptr<Group>> groups;
+auto& groups = *new std::map<std::string, std::shared_ptr<Group>>;   // outlives the exit handlers
 int next_id = 0;
 thread_local std::vector<std::pair<Comm*, std::pair<Call, void*>>> queued;
 thread_local int depth = 0;

@@ -66,12 +66,13 @@ with tempfile.TemporaryDirectory(prefix="rille-parallel-") as root:
         for _ in range(12_000):
             value = value * 48271 % 2147483647
             file.write("abcx " if value % 2 else "cbay ")
-    two, said = result_of(start(root, "two", "--batch", "4", "--steps", "40", "--every", "20"))
-    one, _ = result_of(start(root, "one", "--batch", "8", "--steps", "40", "--every", "20", "--count", "1"))
+    two, said = result_of(start(root, "two", "--batch", "4", "--steps", "20", "--every", "10"))
+    one, _ = result_of(start(root, "one", "--batch", "8", "--steps", "20", "--every", "10", "--count", "1"))
     assert two["ranks"] == 2 and two["losses"][0] == two["losses"][1], two
-    assert abs(two["loss"] - one["loss"]) < 1e-4 and two["loss"] < 4, (two, one)
+    # Equal but for the order of sums; later steps of this training grow any difference a hundredfold.
+    assert abs(two["loss"] - one["loss"]) < 1e-5 and two["loss"] < 4, (two, one)
     assert os.path.exists(f"{root}/two-out/model.safetensors"), said
-    assert said.count("step    40") == 1, said                                 # rank 0 alone logs
+    assert said.count("step    20") == 1, said                                 # rank 0 alone logs
 
     words = ["--batch", "4", "--steps", "400", "--every", "20"]
     calm, _ = result_of(start(root, "calm", *words))

@@ -1,10 +1,14 @@
 // Memory to the byte, and the lane.
 #include <catch2/catch.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <future>
+#include <thread>
 #include <vector>
 
 #include "runtime/device/cpu.hpp"
+#include "runtime/device/lane_busy.hpp"
 #include "runtime/device/owner.hpp"
 
 namespace rille::device {
@@ -101,6 +105,38 @@ TEST_CASE("types have names", "[unit][device]") {
   CHECK(*parse_dtype("f32") == DType::f32);
   CHECK(*parse_dtype("bool") == DType::boolean);
   CHECK(parse_dtype("float").error().hint.find("bf16") != std::string::npos);
+}
+
+TEST_CASE("a job tells its result when it holds nothing any more", "[unit][device]") {
+  auto lane = Lane::of_device("test");
+  std::weak_ptr<int> seen;
+  std::promise<std::pair<int, bool>> told;
+  {
+    auto held = std::make_shared<int>(7);
+    seen = held;
+    std::promise<void> go;
+    lane->post([gone = go.get_future().share()](kernels::LaneState&) { gone.wait(); });
+    lane->post(telling([held = std::move(held)](kernels::LaneState&) { return *held; },
+                       [&](int n) { told.set_value({n, seen.expired()}); }));
+    go.set_value();
+  }
+  CHECK(told.get_future().get() == std::pair(7, true));
+}
+
+TEST_CASE("a process that ends waits for what jobs still close", "[unit][device]") {
+  struct Slow {
+    std::atomic<bool>& closed;
+    ~Slow() {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      closed = true;
+    }
+  };
+  std::atomic<bool> closed{false};
+  auto lane = Lane::of_device("test");
+  lane->post([slow = std::make_shared<Slow>(closed)](kernels::LaneState&) {});
+  CHECK_FALSE(lanes_settle(std::chrono::milliseconds(5)));
+  CHECK(lanes_settle(std::chrono::seconds(20)));
+  CHECK(closed);
 }
 
 }  // namespace rille::device

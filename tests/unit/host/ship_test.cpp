@@ -133,6 +133,17 @@ TEST_CASE("assigned upvalues are read from this LuaJIT's bytecode") {
     }
     lua_pop(L, 1);
   }
+  REQUIRE(luaL_loadstring(L, "return function() local t = { 'text', 7 } first = t "
+                             "return second, function() return third, t, 'fourth' end end") == 0);
+  lua_call(L, 0, 1);
+  auto protos = read_prototypes(dump_function(L, -1));
+  lua_pop(L, 1);
+  REQUIRE(protos);
+  REQUIRE(protos->size() == 2);
+  CHECK((*protos)[0].reads == std::vector<std::string>{"third"});
+  CHECK((*protos)[0].writes.empty());
+  CHECK((*protos)[1].reads == std::vector<std::string>{"second"});
+  CHECK((*protos)[1].writes == std::vector<std::string>{"first"});
   CHECK_FALSE(read_prototypes("\x1bLJ\x03"));
   CHECK_FALSE(read_prototypes("text"));
 }

@@ -1,0 +1,180 @@
+#include "bindings/host/reads.hpp"
+
+#include <cstring>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "bindings/host/bytecode.hpp"
+#include "bindings/host/keys.hpp"
+#include "runtime/base/value.hpp"
+
+namespace rille::host {
+
+namespace {
+
+// Of place i (from 0) in `seen`: the function or the globals' table, the global's name, the value.
+int holder_at(std::size_t i) { return static_cast<int>(3 * i + 1); }
+int name_at(std::size_t i) { return static_cast<int>(3 * i + 2); }
+int value_at(std::size_t i) { return static_cast<int>(3 * i + 3); }
+
+bool is_same(lua_State* L, int a, int b) {
+  if (lua_rawequal(L, a, b)) return true;
+  if (lua_type(L, a) != LUA_TNUMBER || lua_type(L, b) != LUA_TNUMBER) return false;
+  const double x = lua_tonumber(L, a), y = lua_tonumber(L, b);
+  return x != x && y != y;
+}
+
+// Pushes the value that place i has now.
+void push_current(lua_State* L, const Reads::Place& place, std::size_t i, int seen) {
+  lua_rawgeti(L, seen, holder_at(i));
+  if (place.upvalue != 0) {
+    lua_getupvalue(L, -1, place.upvalue);
+  } else {
+    lua_rawgeti(L, seen, name_at(i));
+    lua_rawget(L, -2);
+  }
+  lua_remove(L, -2);
+}
+
+// A number for each object, the same as long as it lives.
+int number_of(lua_State* L, int value, int seen) {
+  lua_getfield(L, seen, "ids");
+  const int ids = lua_gettop(L);
+  lua_pushvalue(L, value);
+  lua_rawget(L, ids);
+  auto number = static_cast<int>(lua_tointeger(L, -1));
+  if (number == 0) {
+    lua_getfield(L, seen, "count");
+    number = static_cast<int>(lua_tointeger(L, -1)) + 1;
+    lua_pushinteger(L, number);
+    lua_setfield(L, seen, "count");
+    lua_pushvalue(L, value);
+    lua_pushinteger(L, number);
+    lua_rawset(L, ids);
+  }
+  lua_settop(L, ids - 1);
+  return number;
+}
+
+std::string told(lua_State* L, int value, int seen) {
+  switch (lua_type(L, value)) {
+    case LUA_TNIL: return "nil";
+    case LUA_TBOOLEAN: return lua_toboolean(L, value) ? "true" : "false";
+    case LUA_TNUMBER: return fmt::format("{}", lua_tonumber(L, value));
+    case LUA_TSTRING: {
+      std::size_t size = 0;
+      const char* text = lua_tolstring(L, value, &size);
+      return Value(std::string_view(text, size)).to_json();
+    }
+    default: return fmt::format("{} #{}", type_name(L, value), number_of(L, value, seen));
+  }
+}
+
+bool is_script_function(lua_State* L, int index) {
+  if (lua_type(L, index) != LUA_TFUNCTION || lua_iscfunction(L, index)) return false;
+  lua_Debug ar;
+  lua_pushvalue(L, index);
+  lua_getinfo(L, ">S", &ar);
+  return std::strncmp(ar.source, "=[rille", 7) != 0;
+}
+
+}  // namespace
+
+// Walks the functions, then leaves out what one of them assigns.
+void Reads::find(lua_State* L, int function, int seen) {
+  struct Found {
+    Place place;
+    const void* cell;                                  // the upvalue's; null: a global
+  };
+  std::vector<Found> found;
+  std::set<const void*> entered, cells, assigned;
+  std::set<std::string> globals, set;
+  lua_newtable(L);                                     // holders, by number
+  const int holders = lua_gettop(L);
+  const auto enter = [&](const auto& self, int f, int depth) -> void {
+    if (depth > depth_max || !entered.insert(lua_topointer(L, f)).second) return;
+    luaL_checkstack(L, 12, "rille.compile");
+    const auto dump = dump_function(L, f);
+    const auto prototypes = read_prototypes(dump);
+    if (!prototypes) return;
+    const auto& own = prototypes->back().assigned;
+    for (int i = 1; const char* name = lua_getupvalue(L, f, i); ++i) {
+      const int value = lua_gettop(L);
+      const void* cell = lua_upvalueid(L, f, i);
+      if (static_cast<std::size_t>(i) <= own.size() && own[static_cast<std::size_t>(i - 1)]) assigned.insert(cell);
+      if (found.size() < places_max && cells.insert(cell).second) {
+        const bool inner = is_script_function(L, value);
+        found.push_back({{name, "", i, inner}, cell});
+        lua_pushvalue(L, f);
+        lua_rawseti(L, holders, static_cast<int>(found.size()));
+        if (inner) self(self, value, depth + 1);
+      }
+      lua_settop(L, value - 1);
+    }
+    for (const auto& p : *prototypes) {
+      set.insert(p.writes.begin(), p.writes.end());
+      for (const auto& name : p.reads) {
+        if (found.size() >= places_max || !globals.insert(name).second) continue;
+        get_registry(L, &key_core);
+        lua_getfield(L, -1, "store");
+        lua_remove(L, -2);
+        const int store = lua_gettop(L);
+        lua_pushlstring(L, name.data(), name.size());
+        lua_rawget(L, store);
+        const int value = lua_gettop(L);
+        const bool inner = is_script_function(L, value);
+        found.push_back({{name, "", 0, inner}, nullptr});
+        lua_pushvalue(L, store);
+        lua_rawseti(L, holders, static_cast<int>(found.size()));
+        if (inner) self(self, value, depth + 1);
+        lua_settop(L, store - 1);
+      }
+    }
+  };
+  enter(enter, function, 0);
+  for (std::size_t i = 0; i < places_.size(); ++i) {   // those of the look before
+    for (const int at : {holder_at(i), name_at(i), value_at(i)}) {
+      lua_pushnil(L);
+      lua_rawseti(L, seen, at);
+    }
+  }
+  places_.clear();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto& [place, cell] = found[i];
+    if (cell ? assigned.contains(cell) : set.contains(place.name)) continue;
+    lua_rawgeti(L, holders, static_cast<int>(i + 1));
+    lua_rawseti(L, seen, holder_at(places_.size()));
+    if (!cell) {
+      lua_pushlstring(L, place.name.data(), place.name.size());
+      lua_rawseti(L, seen, name_at(places_.size()));
+    }
+    places_.push_back(place);
+  }
+  lua_settop(L, holders - 1);
+}
+
+bool Reads::look(lua_State* L, int function, int seen) {
+  bool changed = !found_, functions = !found_;
+  for (std::size_t i = 0; found_ && i < places_.size(); ++i) {
+    push_current(L, places_[i], i, seen);
+    lua_rawgeti(L, seen, value_at(i));
+    const bool same = is_same(L, -1, -2);
+    const bool inner = !same && (places_[i].function || is_script_function(L, lua_gettop(L) - 1));
+    lua_pop(L, 2);
+    changed = changed || !same;
+    functions = functions || inner;
+    if (functions) break;
+  }
+  if (!changed) return false;
+  if (functions) find(L, function, seen);
+  found_ = true;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    push_current(L, places_[i], i, seen);
+    places_[i].value = told(L, lua_gettop(L), seen);
+    lua_rawseti(L, seen, value_at(i));
+  }
+  return true;
+}
+
+}  // namespace rille::host
