@@ -92,7 +92,7 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.scope = request.scope;
   lease.options = request.options;
   lease.generation = before ? before->generation + 1 : 1;
-  if (before) lease.seen = before->seen, lease.replacing = before->replacing;
+  if (before) lease.number = before->number, lease.seen = before->seen, lease.replacing = before->replacing;
   lease.created_us = now;
   lease.state = "creating";
   lease.send_by_us = now + send_window_us;
@@ -144,11 +144,14 @@ Async<> Manager::plan(Renting& renting) {
     Lease& l = *planned;
     const std::int64_t before_us = std::exchange(l.expires_us, until);  // the journal may try a write twice
     l.tenures.clear();
-    if (!l.seen.state.empty()) { RILLE_TRY(l.tenures, read_tenures(db, l.id)); }
+    const bool first = l.seen.state.empty();
+    if (!first) { RILLE_TRY(l.tenures, read_tenures(db, l.number)); }
     RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us, address));
     if (l.expires_us != before_us) bear_end(l);
     RILLE_CHECK(write_lease(db, l));
+    if (first) l.number = db.last_row();
     RILLE_CHECK(record_address(db, l, address));
+    l.has_no_address = address == 0;
     return record_owner(db, l, owner);
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), renting.request.fence));

@@ -198,7 +198,7 @@ Result<> reserve_change(store::Db& db, Lease& lease, std::int64_t teardown_ms, s
     else before += t.cost(now_us);
   }
   const std::int64_t left_ms = std::max<std::int64_t>(0, lease.expires_us - now_us) / 1000;
-  RILLE_TRY(const Micros address, address_micros(db, lease.id, lease.generation));
+  RILLE_TRY(const Micros address, address_micros(db, lease));
   const Micros beside = beside_of(lease, address);
   asked += billed_micros(to.offer.billing, to.cap_micros_per_hour, beside, left_ms + teardown_ms);
   const Money* tightest = nullptr;

@@ -57,11 +57,10 @@ std::vector<std::pair<std::string, Micros>> by_month(const Tenure& tenure, std::
 // What `ms` cost by this billing at `price` and with a disk at `disk`, per hour.
 Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk, std::int64_t ms);
 
-Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease);
+// lease: its number.
+Result<std::vector<Tenure>> read_tenures(store::Db& db, std::int64_t lease);
 // Brings the ledger to what the lease's row says by now: a machine begins, ends, or was not over yet.
 Result<> record_tenure(store::Db& db, const Lease& lease);
-// Every machine that the lease has had so far is over.
-Result<> end_tenures(store::Db& db, const std::string& lease, std::int64_t now_us);
 // A machine besides the lease's own, which has lived until now.
 Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us);
 struct PriceStep {
@@ -80,8 +79,8 @@ Result<> record_change(store::Db& db, const Lease& lease);
 Result<> record_changed(store::Db& db, const Lease& lease, std::int64_t from_us, std::int64_t now_us);
 Result<> record_unchanged(store::Db& db, const Lease& lease, std::int64_t from_us);
 // It can be used; something runs on it, or nothing any more.
-Result<> record_ready(store::Db& db, const std::string& lease, std::int64_t now_us);
-Result<> record_busy(store::Db& db, const std::string& lease, bool busy, std::int64_t now_us);
+Result<> record_ready(store::Db& db, const std::string& id, std::int64_t now_us);
+Result<> record_busy(store::Db& db, const std::string& id, bool busy, std::int64_t now_us);
 // The provider's final word replaces the estimate. A machine that is in no row, or is billed already: nothing.
 // Adds one to `settled` when it was news.
 Result<> record_bill(store::Db& db, const std::string& provider, const provider::Bill& bill, std::int64_t& settled);

@@ -1,4 +1,6 @@
 // The ledger's rows: the one place that knows the columns of `machines` and `segments`.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <tuple>
@@ -12,11 +14,19 @@ namespace rille::lease {
 
 namespace {
 
-Result<> open_segment(store::Db& db, const Lease& l, const char* part, Micros price, std::int64_t from_us) {
-  touch(db, l.id);
+Result<std::int64_t> number_of(store::Db& db, const std::string& id) {
+  std::int64_t number = 0;
+  RILLE_CHECK(db.query("SELECT number FROM leases WHERE id=?", {id},
+                       [&number](const store::Row& row) { number = row.integer(0); }));
+  return number;
+}
+
+Result<> open_segment(store::Db& db, std::int64_t lease, const Lease& l, const char* part, Micros price,
+                      std::int64_t from_us) {
+  touch(db, lease);
   return db.run("INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
                 "VALUES(?,?,?,?,?,?,'estimate')",
-                {l.id, l.generation, l.machine_id, std::string_view(part), from_us, price});
+                {lease, l.generation, l.machine_id, std::string_view(part), from_us, price});
 }
 
 // Most are billed as the one before.
@@ -27,21 +37,30 @@ const std::string& text_of(const provider::Billing& billing) {
   return text;
 }
 
-Result<> begin_tenure(store::Db& db, const Lease& l, std::int64_t from_us, bool& begun) {
+// What its address costs stands under no machine's id until there is one.
+Result<Micros> address_micros(store::Db& db, std::int64_t lease, std::int64_t generation) {
+  Micros out = 0;
+  RILLE_CHECK(db.query("SELECT micros_per_hour FROM segments WHERE lease=? AND generation=? AND machine_id=''",
+                       {lease, generation}, [&out](const store::Row& row) { out = row.integer(0); }));
+  return out;
+}
+
+Result<> begin_tenure(store::Db& db, std::int64_t lease, const Lease& l, std::int64_t from_us, bool& begun) {
   RILLE_CHECK(db.run("INSERT OR IGNORE INTO machines(lease,generation,machine_id,provider,region,billing,from_us) "
                      "VALUES(?,?,?,?,?,?,?)",
-                     {l.id, l.generation, l.machine_id, l.provider, l.request.offer.region,
+                     {lease, l.generation, l.machine_id, l.provider, l.request.offer.region,
                       text_of(l.request.offer.billing), from_us}));
   begun = db.changes() == 1;
   if (!begun) return {};
-  RILLE_CHECK(open_segment(db, l, "machine", l.price_micros_per_hour, from_us));
+  RILLE_CHECK(open_segment(db, lease, l, "machine", l.price_micros_per_hour, from_us));
   // Also where nobody knows what it costs.
-  if (l.disk_micros_per_hour) RILLE_CHECK(open_segment(db, l, "disk", l.disk_micros_per_hour, from_us));
-  RILLE_TRY(const Micros address, address_micros(db, l.id, l.generation));
+  if (l.disk_micros_per_hour) RILLE_CHECK(open_segment(db, lease, l, "disk", l.disk_micros_per_hour, from_us));
+  if (l.has_no_address) return {};
+  RILLE_TRY(const Micros address, address_micros(db, lease, l.generation));
   if (address == 0) return {};         // to look costs a quarter of the copying
   return db.run("INSERT OR IGNORE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
                 "SELECT lease,generation,?3,part,from_us,micros_per_hour,source FROM segments WHERE lease=?1 AND "
-                "generation=?2 AND machine_id=''", {l.id, l.generation, l.machine_id});
+                "generation=?2 AND machine_id=''", {lease, l.generation, l.machine_id});
 }
 
 // The provider knows best since when; but not before it was asked, for most tell whole seconds, nor after it answered.
@@ -52,18 +71,19 @@ std::int64_t begun_us(const Lease& l) {
 }
 
 // What is billed anew stands beside the first billing, in the same column.
-Result<> write_restarts(store::Db& db, const Lease& l, const std::function<void(Value::Array&)>& change) {
+Result<> write_restarts(store::Db& db, std::int64_t lease, const Lease& l,
+                        const std::function<void(Value::Array&)>& change) {
   std::string text;
   RILLE_CHECK(db.query("SELECT billing FROM machines WHERE lease=? AND generation=? AND machine_id=?",
-                       {l.id, l.generation, l.machine_id}, [&](const store::Row& row) { text = row.text(0); }));
+                       {lease, l.generation, l.machine_id}, [&](const store::Row& row) { text = row.text(0); }));
   RILLE_TRY(Value billing, Value::from_json(text));
   Value::Array restarts;
   if (const Value::Array* known = billing["restarts"].as_array()) restarts = *known;
   change(restarts);
-  touch(db, l.id);                     // its cost is another now
+  touch(db, lease);                    // its cost is another now
   const std::string changed = billing.set("restarts", std::move(restarts)).to_json();
   return db.run("UPDATE machines SET billing=? WHERE lease=? AND generation=? AND machine_id=?",
-                {changed, l.id, l.generation, l.machine_id});
+                {changed, lease, l.generation, l.machine_id});
 }
 
 // How a machine is billed, and from when on anew. Most are billed as the one before.
@@ -109,48 +129,58 @@ std::vector<PriceStep> chain_of(const std::vector<PriceStep>& known, std::vector
 
 }  // namespace
 
-Result<std::vector<Tenure>> read_tenures(store::Db& db, const std::string& lease) {
-  std::vector<Tenure> out;
-  RILLE_CHECK(db.query(
-      "SELECT m.generation,m.machine_id,m.provider,m.region,m.billing,m.from_us,m.to_us,m.ready_us,m.busy_us,"
-      "m.busy_since_us,s.part,s.from_us,s.to_us,s.micros_per_hour,s.amount_micros FROM machines m LEFT JOIN segments s "
-      "ON s.lease=m.lease AND s.generation=m.generation AND s.machine_id=m.machine_id WHERE m.lease=?",
-      {lease}, [&](const store::Row& row) {
-        const std::int64_t generation = row.integer(0);
-        std::string machine = row.text(1);
-        if (out.empty() || out.back().generation != generation || out.back().machine_id != machine) {
-          Tenure t;
-          t.generation = generation;
-          t.machine_id = std::move(machine);
-          t.provider = row.text(2);
-          t.region = row.text(3);
-          const Billed& billed = billed_as(row.text(4));
-          t.billing = billed.first;
-          t.restarts = billed.restarts;
-          t.from_us = row.integer(5);
-          t.to_us = row.integer(6);
-          t.ready_us = row.integer(7);
-          t.busy_us = row.integer(8);
-          t.busy_since_us = row.integer(9);
-          out.push_back(std::move(t));
-        }
-        if (row.null(10)) return;
-        Segment s;
-        s.part = row.text(10);
-        s.from_us = row.integer(11);
-        s.to_us = row.integer(12);
-        s.micros_per_hour = row.integer(13);
-        if (!row.null(14)) s.amount = row.integer(14);
-        out.back().segments.push_back(std::move(s));
-      }));
-  // Sorted here: they are few, and a sorter of SQLite's costs more than to read them.
-  std::sort(out.begin(), out.end(), [](const Tenure& a, const Tenure& b) {
+void TenureRows::take(const store::Row& row, int first) {
+  if (row.null(first)) return;
+  const std::int64_t generation = row.integer(first);
+  std::string machine = row.text(first + 1);
+  if (all_.empty() || all_.back().generation != generation || all_.back().machine_id != machine) {
+    Tenure& t = all_.emplace_back();
+    t.generation = generation;
+    t.machine_id = std::move(machine);
+    t.provider = row.text(first + 2);
+    t.region = row.text(first + 3);
+    const Billed& billed = billed_as(row.text(first + 4));
+    t.billing = billed.first;
+    t.restarts = billed.restarts;
+    t.from_us = row.integer(first + 5);
+    t.to_us = row.integer(first + 6);
+    t.ready_us = row.integer(first + 7);
+    t.busy_us = row.integer(first + 8);
+    t.busy_since_us = row.integer(first + 9);
+  }
+  if (row.null(first + 10)) return;
+  Segment& s = all_.back().segments.emplace_back();
+  s.part = row.text(first + 10);
+  s.from_us = row.integer(first + 11);
+  s.to_us = row.integer(first + 12);
+  s.micros_per_hour = row.integer(first + 13);
+  if (!row.null(first + 14)) s.amount = row.integer(first + 14);
+}
+
+// Sorted here: they are few, and a sorter of SQLite's costs more than to read them.
+std::vector<Tenure> TenureRows::all() && {
+  const auto is_earlier = [](const Tenure& a, const Tenure& b) {
     return std::tie(a.generation, a.from_us, a.machine_id) < std::tie(b.generation, b.from_us, b.machine_id);
-  });
-  for (Tenure& t : out)
-    std::stable_sort(t.segments.begin(), t.segments.end(),
-                     [](const Segment& a, const Segment& b) { return a.from_us < b.from_us; });
-  return out;
+  };
+  if (all_.size() > 1) std::sort(all_.begin(), all_.end(), is_earlier);
+  for (Tenure& t : all_)
+    if (t.segments.size() > 1)
+      std::stable_sort(t.segments.begin(), t.segments.end(),
+                       [](const Segment& a, const Segment& b) { return a.from_us < b.from_us; });
+  return std::move(all_);
+}
+
+Result<std::int64_t> number_of(store::Db& db, const Lease& l) {
+  if (l.number) return l.number;
+  return number_of(db, l.id);
+}
+
+Result<std::vector<Tenure>> read_tenures(store::Db& db, std::int64_t lease) {
+  static const std::string sql =
+      fmt::format("SELECT {} FROM machines m LEFT JOIN segments s {} WHERE m.lease=?", tenure_columns, of_machine);
+  TenureRows rows;
+  RILLE_CHECK(db.query(sql, {lease}, [&rows](const store::Row& row) { rows.take(row, 0); }));
+  return std::move(rows).all();
 }
 
 Result<> record_tenure(store::Db& db, const Lease& l) { return record_tenure(db, l, Ending()); }
@@ -158,57 +188,61 @@ Result<> record_tenure(store::Db& db, const Lease& l) { return record_tenure(db,
 namespace {
 
 // Each row is written once: to end it by the row of the lease, and then as it was found, would be a third of the move.
-Result<> end_as_found(store::Db& db, const Lease& l, const Ending& ending) {
-  touch(db, l.id);
+Result<> end_as_found(store::Db& db, std::int64_t lease, const Lease& l, const Ending& ending) {
+  touch(db, lease);
   RILLE_CHECK(db.run("UPDATE segments SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 THEN ?2 "
                      "WHEN part='machine' THEN ?5 ELSE ?6 END) WHERE lease=?1 AND to_us IS NULL",
-                     {l.id, l.released_us, l.generation, l.machine_id, ending.machine_us, ending.all_us}));
+                     {lease, l.released_us, l.generation, l.machine_id, ending.machine_us, ending.all_us}));
   return db.run("UPDATE machines SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 THEN ?2 ELSE ?5 "
                 "END), busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?2-busy_since_us) END, "
                 "busy_since_us=NULL WHERE lease=?1 AND to_us IS NULL",
-                {l.id, l.released_us, l.generation, l.machine_id, ending.all_us});
+                {lease, l.released_us, l.generation, l.machine_id, ending.all_us});
 }
 
-}  // namespace
-
-Result<> record_tenure(store::Db& db, const Lease& l, const Ending& ending) {
-  if (!l.live_us || l.machine_id.empty()) return {};
-  const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
-  bool begun = false;
-  if (std::none_of(l.tenures.begin(), l.tenures.end(), is_its)) {
-    RILLE_CHECK(begin_tenure(db, l, begun_us(l), begun));
-  }
-  if (l.state == "released")
-    return ending.all_us ? end_as_found(db, l, ending) : end_tenures(db, l.id, l.released_us);
-  if (begun || l.seen.state != "released") return {};
-  // A row that was settled too early: it costs on, each part at its last price.
-  RILLE_CHECK(db.run("UPDATE segments SET to_us=NULL WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
-                     "amount_micros IS NULL AND to_us=(SELECT MAX(s.to_us) FROM segments s WHERE s.lease=?1 AND "
-                     "s.generation=?2 AND s.machine_id=?3 AND s.part=segments.part)",
-                     {l.id, l.generation, l.machine_id}));
-  return db.run("UPDATE machines SET to_us=NULL WHERE lease=? AND generation=? AND machine_id=? AND to_us IS NOT NULL",
-                {l.id, l.generation, l.machine_id});
-}
-
-Result<> end_tenures(store::Db& db, const std::string& lease, std::int64_t now_us) {
+// Every machine that the lease has had so far is over.
+Result<> end_tenures(store::Db& db, std::int64_t lease, std::int64_t now_us) {
   RILLE_CHECK(db.run("UPDATE segments SET to_us=MAX(from_us,?) WHERE lease=? AND to_us IS NULL", {now_us, lease}));
   return db.run("UPDATE machines SET to_us=MAX(from_us,?1), busy_since_us=NULL, "
                 "busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?1-busy_since_us) END "
                 "WHERE lease=?2 AND to_us IS NULL", {now_us, lease});
 }
 
-Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us) {
+}  // namespace
+
+Result<> record_tenure(store::Db& db, const Lease& l, const Ending& ending) {
+  if (!l.live_us || l.machine_id.empty()) return {};
+  RILLE_TRY(const std::int64_t lease, number_of(db, l));
+  const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
   bool begun = false;
-  RILLE_CHECK(begin_tenure(db, stray, stray.live_us ? stray.live_us : now_us, begun));
+  if (std::none_of(l.tenures.begin(), l.tenures.end(), is_its)) {
+    RILLE_CHECK(begin_tenure(db, lease, l, begun_us(l), begun));
+  }
+  if (l.state == "released")
+    return ending.all_us ? end_as_found(db, lease, l, ending) : end_tenures(db, lease, l.released_us);
+  if (begun || l.seen.state != "released") return {};
+  // A row that was settled too early: it costs on, each part at its last price.
+  RILLE_CHECK(db.run("UPDATE segments SET to_us=NULL WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
+                     "amount_micros IS NULL AND to_us=(SELECT MAX(s.to_us) FROM segments s WHERE s.lease=?1 AND "
+                     "s.generation=?2 AND s.machine_id=?3 AND s.part=segments.part)",
+                     {lease, l.generation, l.machine_id}));
+  return db.run("UPDATE machines SET to_us=NULL WHERE lease=? AND generation=? AND machine_id=? AND to_us IS NOT NULL",
+                {lease, l.generation, l.machine_id});
+}
+
+Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us) {
+  RILLE_TRY(const std::int64_t lease, number_of(db, stray));
+  bool begun = false;
+  RILLE_CHECK(begin_tenure(db, lease, stray, stray.live_us ? stray.live_us : now_us, begun));
   RILLE_CHECK(db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND to_us IS NULL",
-                     {now_us, stray.id, stray.generation, stray.machine_id}));
+                     {now_us, lease, stray.generation, stray.machine_id}));
   return db.run("UPDATE machines SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND to_us IS NULL",
-                {now_us, stray.id, stray.generation, stray.machine_id});
+                {now_us, lease, stray.generation, stray.machine_id});
 }
 
 // A machine that became another type has its old prices for good.
 Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> steps, bool whole) {
-  RILLE_TRY(const std::vector<Tenure> tenures, read_tenures(db, l.id));
+  RILLE_TRY(const std::int64_t lease, number_of(db, l));
+  RILLE_TRY(const std::vector<Tenure> tenures, read_tenures(db, lease));
   const auto its = std::find_if(tenures.begin(), tenures.end(), [&l](const Tenure& t) {
     return t.generation == l.generation && t.machine_id == l.machine_id;
   });
@@ -224,69 +258,73 @@ Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> ste
   };
   if (!std::equal(chain.begin(), chain.end(), known.begin(), known.end(), is_same)) {
     RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND "
-                       "from_us>=?", {l.id, l.generation, l.machine_id, begin}));
+                       "from_us>=?", {lease, l.generation, l.machine_id, begin}));
     for (std::size_t i = 0; i < chain.size(); ++i) {
-      RILLE_CHECK(open_segment(db, l, "machine", chain[i].micros_per_hour, chain[i].from_us));
+      RILLE_CHECK(open_segment(db, lease, l, "machine", chain[i].micros_per_hour, chain[i].from_us));
       if (i + 1 == chain.size()) break;
       RILLE_CHECK(db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND "
                          "part='machine' AND from_us=?",
-                         {chain[i + 1].from_us, l.id, l.generation, l.machine_id, chain[i].from_us}));
+                         {chain[i + 1].from_us, lease, l.generation, l.machine_id, chain[i].from_us}));
     }
   }
   const Micros now = chain.back().micros_per_hour;
-  return db.run("UPDATE leases SET price_micros_per_hour=?1 WHERE id=?2 AND generation=?3 AND machine_id=?4 AND "
-                "state IN ('live','releasing') AND price_micros_per_hour<>?1", {now, l.id, l.generation, l.machine_id});
+  return db.run("UPDATE leases SET price_micros_per_hour=?1 WHERE number=?2 AND generation=?3 AND machine_id=?4 "
+                "AND state IN ('live','releasing') AND price_micros_per_hour<>?1", {now, lease, l.generation, l.machine_id});
 }
 
 // Until when it was not usable can no longer be told: from here on it has been since its creation.
 Result<> record_change(store::Db& db, const Lease& l) {
   const Change& to = *l.change;
+  RILLE_TRY(const std::int64_t lease, number_of(db, l));
   const auto add = [&to](Value::Array& restarts) {
     restarts.push_back(to.offer.billing.to_value().set("from_us", to.from_us));
   };
-  RILLE_CHECK(write_restarts(db, l, add));
+  RILLE_CHECK(write_restarts(db, lease, l, add));
   RILLE_CHECK(db.run("UPDATE machines SET ready_us=from_us WHERE lease=? AND generation=? AND machine_id=? AND "
-                     "ready_us IS NULL", {l.id, l.generation, l.machine_id}));
-  return open_segment(db, l, "machine", to.price_micros_per_hour, to.from_us);
+                     "ready_us IS NULL", {lease, l.generation, l.machine_id}));
+  return open_segment(db, lease, l, "machine", to.price_micros_per_hour, to.from_us);
 }
 
 Result<> record_changed(store::Db& db, const Lease& l, std::int64_t from_us, std::int64_t now_us) {
-  touch(db, l.id);
+  RILLE_TRY(const std::int64_t lease, number_of(db, l));
+  touch(db, lease);
   return db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND "
-                "to_us IS NULL AND from_us<?", {now_us, l.id, l.generation, l.machine_id, from_us});
+                "to_us IS NULL AND from_us<?", {now_us, lease, l.generation, l.machine_id, from_us});
 }
 
 Result<> record_restarted(store::Db& db, const Lease& l, std::int64_t from_us, std::int64_t since_us) {
+  RILLE_TRY(const std::int64_t lease, number_of(db, l));
   return db.run("UPDATE segments SET from_us=?5 WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND part='machine' "
                 "AND from_us=?4 AND from_us<?5 AND to_us IS NULL",
-                {l.id, l.generation, l.machine_id, from_us, since_us});
+                {lease, l.generation, l.machine_id, from_us, since_us});
 }
 
 Result<> record_unchanged(store::Db& db, const Lease& l, std::int64_t from_us) {
+  RILLE_TRY(const std::int64_t lease, number_of(db, l));
   const auto remove = [from_us](Value::Array& restarts) {
     std::erase_if(restarts, [from_us](const Value& r) { return r.integer("from_us") == from_us; });
   };
-  RILLE_CHECK(write_restarts(db, l, remove));
+  RILLE_CHECK(write_restarts(db, lease, l, remove));
   return db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND from_us=? "
-                "AND amount_micros IS NULL", {l.id, l.generation, l.machine_id, from_us});
+                "AND amount_micros IS NULL", {lease, l.generation, l.machine_id, from_us});
 }
 
 // Under no machine's id until there is one, which then has it from the same instant on.
 Result<> record_address(store::Db& db, const Lease& l, Micros micros_per_hour) {
   if (micros_per_hour == 0) return {};
+  RILLE_TRY(const std::int64_t lease, number_of(db, l));
   return db.run("INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,to_us,micros_per_hour,"
                 "source) VALUES(?1,?2,'','address',?3,?3,?4,'estimate')",
-                {l.id, l.generation, l.created_us, micros_per_hour});
+                {lease, l.generation, l.created_us, micros_per_hour});
 }
 
-Result<Micros> address_micros(store::Db& db, const std::string& lease, std::int64_t generation) {
-  Micros out = 0;
-  RILLE_CHECK(db.query("SELECT micros_per_hour FROM segments WHERE lease=? AND generation=? AND machine_id=''",
-                       {lease, generation}, [&out](const store::Row& row) { out = row.integer(0); }));
-  return out;
+Result<Micros> address_micros(store::Db& db, const Lease& l) {
+  RILLE_TRY(const std::int64_t lease, number_of(db, l));
+  return address_micros(db, lease, l.generation);
 }
 
-Result<> record_running(store::Db& db, const std::string& lease, std::int64_t since_us) {
+Result<> record_running(store::Db& db, const std::string& id, std::int64_t since_us) {
+  RILLE_TRY(const std::int64_t lease, number_of(db, id));
   touch(db, lease);
   return db.run("UPDATE segments SET from_us=?2 WHERE lease=?1 AND part='machine' AND amount_micros IS NULL AND "
                 "from_us<?2 AND (to_us IS NULL OR to_us>?2) AND EXISTS(SELECT 1 FROM machines m WHERE m.lease=?1 AND "
@@ -294,12 +332,14 @@ Result<> record_running(store::Db& db, const std::string& lease, std::int64_t si
                 "AND m.ready_us IS NULL AND m.to_us IS NULL)", {lease, since_us});
 }
 
-Result<> record_ready(store::Db& db, const std::string& lease, std::int64_t now_us) {
+Result<> record_ready(store::Db& db, const std::string& id, std::int64_t now_us) {
+  RILLE_TRY(const std::int64_t lease, number_of(db, id));
   return db.run("UPDATE machines SET ready_us=? WHERE lease=? AND ready_us IS NULL AND to_us IS NULL",
                 {now_us, lease});
 }
 
-Result<> record_busy(store::Db& db, const std::string& lease, bool busy, std::int64_t now_us) {
+Result<> record_busy(store::Db& db, const std::string& id, bool busy, std::int64_t now_us) {
+  RILLE_TRY(const std::int64_t lease, number_of(db, id));
   if (busy)
     return db.run("UPDATE machines SET busy_since_us=? WHERE lease=? AND to_us IS NULL AND busy_since_us IS NULL",
                   {now_us, lease});
@@ -308,18 +348,17 @@ Result<> record_busy(store::Db& db, const std::string& lease, bool busy, std::in
 }
 
 Result<> record_bill(store::Db& db, const std::string& provider, const provider::Bill& bill, std::int64_t& settled) {
-  std::string lease;
-  std::int64_t generation = 0, from_us = 0, to_us = 0;
+  std::int64_t lease = 0, generation = 0, from_us = 0, to_us = 0;
   RILLE_CHECK(db.query("SELECT lease,generation,from_us,to_us FROM machines WHERE provider=? AND machine_id=? AND "
                        "to_us IS NOT NULL AND EXISTS(SELECT 1 FROM segments s WHERE s.lease=machines.lease AND "
                        "s.generation=machines.generation AND s.machine_id=machines.machine_id AND s.source='estimate')",
                        {provider, bill.machine_id}, [&](const store::Row& row) {
-                         lease = row.text(0);
+                         lease = row.integer(0);
                          generation = row.integer(1);
                          from_us = row.integer(2);
                          to_us = row.integer(3);
                        }));
-  if (lease.empty()) return {};
+  if (!lease) return {};
   ++settled;
   touch(db, lease);
   RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=?",

@@ -33,6 +33,7 @@ struct Change {
 
 // One row of the table `leases`.
 struct Lease {
+  std::int64_t number = 0;             // of the row; 0: it is not known, or there is none yet
   std::string id, run, name, scope, provider, state, token, tag, machine_id, error;
   provider::CreateRequest request;
   std::optional<provider::Machine> machine;
@@ -44,6 +45,7 @@ struct Lease {
   std::string replacing;               // why this generation is given up for another
   std::optional<Change> change;        // in state `resizing`
   bool detached = false;
+  bool has_no_address = false;         // that costs: this process has just recorded none
   std::vector<Tenure> tenures;         // its machines so far; read with the row
   std::string run_tag;                 // read with the row
   std::int64_t taken_us = 0;           // when its machine will be taken away, by the notice; read with the row

@@ -7,11 +7,14 @@
 
 namespace rille::lease {
 
+// Of the lease's row; 0: there is none.
+Result<std::int64_t> number_of(store::Db& db, const Lease& lease);
+
 // In the transaction that plans a generation, for its machines to come: 0: none is charged for. It counts from then on,
 // for some clouds make it before the machine.
 Result<> record_address(store::Db& db, const Lease& lease, Micros micros_per_hour);
-// Of that generation, as it was recorded.
-Result<Micros> address_micros(store::Db& db, const std::string& lease, std::int64_t generation);
+// Of its generation, as it was recorded.
+Result<Micros> address_micros(store::Db& db, const Lease& lease);
 
 // Until when a lease's machine has cost, as its release has found out.
 struct Ending {
@@ -26,6 +29,21 @@ Result<> record_restarted(store::Db& db, const Lease& lease, std::int64_t from_u
 
 // A machine whose offer is billed from its being live (Billing::from_live) has not cost anything before `since_us`.
 // Counts until it was ready for the first time; to be called before record_ready.
-Result<> record_running(store::Db& db, const std::string& lease, std::int64_t since_us);
+Result<> record_running(store::Db& db, const std::string& id, std::int64_t since_us);
+
+// What a query selects that has `machines m` and, joined to it by of_machine, `segments s`; and who reads its rows.
+inline constexpr std::string_view tenure_columns =
+    "m.generation,m.machine_id,m.provider,m.region,m.billing,m.from_us,m.to_us,m.ready_us,m.busy_us,m.busy_since_us,"
+    "s.part,s.from_us,s.to_us,s.micros_per_hour,s.amount_micros";
+inline constexpr std::string_view of_machine =
+    "ON s.lease=m.lease AND s.generation=m.generation AND s.machine_id=m.machine_id";
+class TenureRows {
+ public:
+  void take(const store::Row& row, int first);  // first: the number of the first of those columns
+  std::vector<Tenure> all() &&;
+
+ private:
+  std::vector<Tenure> all_;
+};
 
 }  // namespace rille::lease

@@ -148,16 +148,16 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
 namespace {
 
 // A live machine ends without a look at its request: its place is in the ledger, too. All else is read whole, since it
-// may be written whole: it is not given. The number of its row; 0: it is another.
-Result<std::int64_t> read_to_end(store::Db& db, const std::string& id, Lease& l) {
-  RILLE_TRY(const std::int64_t number, read_brief(db, id, l));
-  if (!number || l.state != "live") return std::int64_t{0};
+// may be written whole: it is not given. False: it is another.
+Result<bool> read_to_end(store::Db& db, const std::string& id, Lease& l) {
+  RILLE_TRY(const bool found, read_brief(db, id, l));
+  if (!found || l.state != "live") return false;
   const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
   const auto its = std::find_if(l.tenures.begin(), l.tenures.end(), is_its);
-  if (its == l.tenures.end()) return std::int64_t{0};
+  if (its == l.tenures.end()) return false;
   l.request.offer.region = its->region;
   l.request.offer.billing = its->billing;
-  return number;
+  return true;
 }
 
 }  // namespace
@@ -168,14 +168,14 @@ Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) 
   const auto taken = std::make_shared<std::optional<Lease>>();
   store::Journal::Write write = [taken, id = std::move(id)](store::Db& db) -> Result<> {
     Lease& lease = taken->emplace();  // the journal may try a write twice
-    RILLE_TRY(const std::int64_t number, read_to_end(db, id, lease));
-    if (!number) {
+    RILLE_TRY(const bool ends, read_to_end(db, id, lease));
+    if (!ends) {
       taken->reset();
       return {};
     }
     lease.state = "releasing";
     lease.replacing.clear();  // if it was about to be given another machine: no more
-    return write_ending(db, number, lease);
+    return write_ending(db, lease);
   };
   const Result<> written = co_await journal_.commit(std::move(write), std::move(fence));
   if (!written || !*taken) co_return Shared();
@@ -187,8 +187,8 @@ Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) 
 
 Result<Manager::Shared> Manager::find_to_end(const std::string& id) const {
   const auto lease = std::make_shared<Lease>();
-  RILLE_TRY(const std::int64_t number, read_to_end(journal_.reader(), id, *lease));
-  if (!number) return known(id);
+  RILLE_TRY(const bool ends, read_to_end(journal_.reader(), id, *lease));
+  if (!ends) return known(id);
   return lease;
 }
 

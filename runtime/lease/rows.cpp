@@ -9,7 +9,7 @@ namespace rille::lease {
 
 namespace {
 
-// The first 28 columns of both queries; those that a brief one leaves empty are not read here.
+// The first 29 columns of both queries; those that a brief one leaves empty are not read here.
 void read_into(Lease& l, const store::Row& row) {
   l.id = row.text(0);
   l.run = row.text(1);
@@ -38,6 +38,7 @@ void read_into(Lease& l, const store::Row& row) {
   l.replacing = row.text(25);
   l.run_tag = row.text(26);
   l.taken_us = row.null(27) ? 0 : row.integer(27);
+  l.number = row.integer(28);
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
       "(SELECT epoch FROM runs WHERE runs.id=leases.run),"
       "(SELECT options FROM requests WHERE requests.lease=leases.number),cap_micros_per_hour,disk_micros_per_hour,"
       "reserved_micros,replacing,(SELECT tag FROM runs WHERE runs.id=leases.run),"
-      "(SELECT deadline_us FROM notices n WHERE n.lease=leases.id AND n.generation=leases.generation) FROM leases ";
+      "(SELECT deadline_us FROM notices n WHERE n.lease=leases.id AND n.generation=leases.generation),number "
+      "FROM leases ";
   const std::string sql = std::string(columns).append(where);
   RILLE_CHECK(db.query(sql, values, [&](const store::Row& row) {
     Lease& l = out.emplace_back();
@@ -77,24 +79,25 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
   }));
   if (!parsed) return std::move(parsed).error();
   for (Lease& l : out) {
-    RILLE_TRY(l.tenures, read_tenures(db, l.id));
+    RILLE_TRY(l.tenures, read_tenures(db, l.number));
   }
   return out;
 }
 
-Result<std::int64_t> read_brief(store::Db& db, const std::string& id, Lease& into) {
-  std::int64_t number = 0;
-  RILLE_CHECK(db.query(
+Result<bool> read_brief(store::Db& db, const std::string& id, Lease& into) {
+  static const std::string sql = fmt::format(
       "SELECT l.id,l.run,l.name,'',l.generation,l.provider,l.state,NULL,'',l.tag,NULL,l.machine_id,"
       "l.price_micros_per_hour,l.created_us,l.send_by_us,l.live_us,l.expires_us,l.released_us,l.detached,l.error,"
-      "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,NULL,l.number "
-      "FROM leases l JOIN runs r ON r.id=l.run WHERE l.id=?", {id},
-      [&](const store::Row& row) {
-        number = row.integer(28);
-        read_into(into, row);
-      }));
-  if (number) { RILLE_TRY(into.tenures, read_tenures(db, id)); }
-  return number;
+      "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,NULL,l.number,{} "
+      "FROM leases l JOIN runs r ON r.id=l.run LEFT JOIN machines m ON m.lease=l.number LEFT JOIN segments s {} "
+      "WHERE l.id=?", tenure_columns, of_machine);
+  TenureRows tenures;
+  RILLE_CHECK(db.query(sql, {id}, [&](const store::Row& row) {
+    if (!into.number) read_into(into, row);
+    tenures.take(row, 29);
+  }));
+  into.tenures = std::move(tenures).all();
+  return into.number != 0;
 }
 
 namespace {
@@ -205,13 +208,14 @@ Result<> write_generation(store::Db& db, const Lease& l, const RowTexts& texts) 
 Result<> write_move(store::Db& db, const Lease& l, const RowTexts& texts, bool fenced) {
   constexpr const char* move =
       "UPDATE leases SET state=?5,machine=COALESCE(?6,machine),machine_id=?7,send_by_us=?8,live_us=?9,expires_us=?10,"
-      "released_us=?11,detached=?12,error=?13,replacing=?14{} WHERE id=?1 AND state=?2 AND generation=?3{} AND "
+      "released_us=?11,detached=?12,error=?13,replacing=?14{} WHERE number=?1 AND state=?2 AND generation=?3{} AND "
       "(?4 IS NULL OR (SELECT epoch FROM runs WHERE runs.id=leases.run)=?4)";
   static const std::string stays = fmt::format(move, "", " AND open IS ?15");
   static const std::string changes = fmt::format(move, ",open=?15", "");
   const bool was_open = l.seen.state != "released";
+  RILLE_TRY(const std::int64_t number, number_of(db, l));
   RILLE_CHECK(db.run(was_open == l.billable() ? stays : changes,
-                     {l.id, l.seen.state, l.seen.generation, fenced ? store::SqlValue() : l.seen.epoch, l.state,
+                     {number, l.seen.state, l.seen.generation, fenced ? store::SqlValue() : l.seen.epoch, l.state,
                       or_null(texts.machine), or_null(l.machine_id), or_null(l.send_by_us), or_null(l.live_us),
                       l.expires_us, or_null(l.released_us), std::int64_t{l.detached}, or_null(l.error),
                       or_null(l.replacing), open_of(l)}));
@@ -222,9 +226,9 @@ Result<> write_move(store::Db& db, const Lease& l, const RowTexts& texts, bool f
 
 }  // namespace
 
-Result<> write_ending(store::Db& db, std::int64_t number, const Lease& l) {
+Result<> write_ending(store::Db& db, const Lease& l) {
   RILLE_CHECK(db.run("UPDATE leases SET state='releasing',replacing=NULL WHERE number=? AND state=? AND generation=?",
-                     {number, l.seen.state, l.seen.generation}));
+                     {l.number, l.seen.state, l.seen.generation}));
   if (db.changes() != 1) return unwritten(l);
   return {};
 }

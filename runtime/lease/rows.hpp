@@ -8,9 +8,9 @@ namespace rille::lease {
 
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
                                        std::initializer_list<store::SqlValue> values);
-// Without its request, token, scope, options, notice and the provider's answer: enough to end it. Gives the number of
-// its row; 0: there is none.
-Result<std::int64_t> read_brief(store::Db& db, const std::string& id, Lease& into);
+// Without its request, token, scope, options, notice and the provider's answer: enough to end it. Into an empty one;
+// false: there is no such row.
+Result<bool> read_brief(store::Db& db, const std::string& id, Lease& into);
 // Compare and set: writes only over the row that `lease.seen` describes. state, code lease_moved: it is another now.
 // Of the same generation only what moves is written: not its request and its options, nor the money that was reserved.
 // fenced: the write bears a fence that covers the lease, so that the journal has compared the run's epoch already.
@@ -25,8 +25,8 @@ RowTexts texts_of(const Lease& lease);
 Result<> write_lease(store::Db& db, const Lease& lease, const RowTexts& texts, bool fenced = false,
                      const Ending& ending = Ending());
 bool covers(const store::Fence& fence, const Lease& lease);
-// A live one that this transaction has read, to be ended: nothing can have come in between. number: of its row.
-Result<> write_ending(store::Db& db, std::int64_t number, const Lease& lease);
+// A live one that this transaction has read, to be ended: nothing can have come in between.
+Result<> write_ending(store::Db& db, const Lease& lease);
 // What the machine's own switch is set for, request.expires_wall_us; of a later generation nothing is written.
 Result<> write_switch(store::Db& db, const Lease& lease);
 // Whether an error says that, or that the whole run has another runner: the writer has lost, and nothing was written.

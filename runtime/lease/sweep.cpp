@@ -37,10 +37,10 @@ Result<std::set<Manager::Place>> Manager::places_of(const std::string& run) {
     search_->places.erase(asked);
   }
   RILLE_CHECK(journal_.reader().query(
-      "SELECT DISTINCT m.provider,m.region FROM machines m JOIN leases l ON l.id=m.lease WHERE l.run=?", {run},
+      "SELECT DISTINCT m.provider,m.region FROM machines m JOIN leases l ON l.number=m.lease WHERE l.run=?", {run},
       [&](const store::Row& row) { out.emplace(row.text(0), row.text(1)); }));
   RILLE_TRY(const std::vector<Lease> nowhere, read_leases(journal_.reader(),
-      "WHERE run=? AND NOT EXISTS (SELECT 1 FROM machines m WHERE m.lease=leases.id AND "
+      "WHERE run=? AND NOT EXISTS (SELECT 1 FROM machines m WHERE m.lease=leases.number AND "
       "m.generation=leases.generation)", {run}));
   for (const Lease& lease : nowhere) out.emplace(lease.provider, lease.request.offer.region);
   return out;

@@ -22,8 +22,8 @@ namespace {
 // and need not be read one by one. ?3 is now.
 constexpr const char* within_reservation =
     "(open IS NOT NULL AND generation=1 AND expires_us>=?3 AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
-    "s.lease=leases.id AND s.part='machine' AND (s.amount_micros IS NOT NULL OR "
-    "s.micros_per_hour>leases.cap_micros_per_hour)) AND (SELECT COUNT(*) FROM segments s WHERE s.lease=leases.id AND "
+    "s.lease=leases.number AND s.part='machine' AND (s.amount_micros IS NOT NULL OR "
+    "s.micros_per_hour>leases.cap_micros_per_hour)) AND (SELECT COUNT(*) FROM segments s WHERE s.lease=leases.number AND "
     "s.part='machine')<=1)";
 
 // What was counted on one connection, and is kept as rows are written there.
@@ -61,8 +61,7 @@ class Kept final : public store::Watcher {
     }
   };
   std::map<std::string, Part> parts;          // by the tallies' keys
-  std::unordered_set<std::int64_t> moved;     // rows since they were counted
-  std::set<std::string> touched;              // leases with another price
+  std::unordered_set<std::int64_t> moved;     // rows since they were counted, or their prices
   std::int64_t version = 0;                   // of the file, as other processes wrote it
   bool stale = true;                          // all must be counted again
 };
@@ -90,10 +89,7 @@ Result<> catch_up(store::Db& db, Kept& kept, std::int64_t now_us) {
   if (kept.stale || kept.version != version) kept.parts.clear();
   kept.stale = false;
   kept.version = version;
-  if (kept.parts.empty()) kept.touched.clear(), kept.moved.clear();
-  for (const std::string& lease : std::exchange(kept.touched, {}))
-    RILLE_CHECK(db.query("SELECT rowid FROM leases WHERE id=?", {lease},
-                         [&](const store::Row& row) { kept.moved.insert(row.integer(0)); }));
+  if (kept.parts.empty()) kept.moved.clear();
   static const std::string one = fmt::format(
       "SELECT run,released_us,{},reserved_micros,expires_us FROM leases WHERE rowid=?1", within_reservation);
   for (const std::int64_t rowid : std::exchange(kept.moved, {})) {
@@ -185,8 +181,8 @@ Result<> add_kept(store::Db& db, Money& money, const Tally& t, std::int64_t now_
   return {};
 }
 
-void touch(store::Db& db, const std::string& lease) {
-  if (Kept* kept = kept_of(db)) kept->touched.insert(lease);
+void touch(store::Db& db, std::int64_t number) {
+  if (Kept* kept = kept_of(db)) kept->moved.insert(number);
 }
 
 }  // namespace rille::lease

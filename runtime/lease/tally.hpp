@@ -25,7 +25,7 @@ Result<> add_all(store::Db& db, Money& money, const Tally& tally, const std::str
 // rows of leases are written there, so that the next rent need not count all over. It is counted again after another
 // process has written, after a transaction was rolled back, and when a run is new or has moved.
 Result<> add_kept(store::Db& writer, Money& money, const Tally& tally, std::int64_t now_us);
-// What the connection's watcher does not know: that a lease has another price.
-void touch(store::Db& db, const std::string& lease);
+// What the connection's watcher does not know: that the lease of that number has another price.
+void touch(store::Db& db, std::int64_t number);
 
 }  // namespace rille::lease

@@ -83,27 +83,27 @@ CREATE TABLE requests (
   options TEXT NOT NULL              -- of rent: enough to rent again
 ) STRICT;
 
--- The machines that leases have had, one per generation; a second one that came to light has a row, too.
--- They stand in the order of their beginnings, as `segments` do, since those that are written together are often of one
--- time: by lease, whose ids are hashes, each commit would touch most of the table's pages.
+-- The machines that leases have had, one per generation; a second one that came to light has a row, too. lease, here and
+-- in `segments`: its number. Those that are written together are often of one time: by ids, which are hashes, each
+-- commit would touch most of the table's pages.
 CREATE TABLE machines (
-  lease TEXT NOT NULL, generation INTEGER NOT NULL, machine_id TEXT NOT NULL,
+  lease INTEGER NOT NULL, generation INTEGER NOT NULL, machine_id TEXT NOT NULL,
   provider TEXT NOT NULL, region TEXT NOT NULL, billing TEXT NOT NULL,
   from_us INTEGER NOT NULL, to_us INTEGER,   -- null: it lives
   ready_us INTEGER,                          -- when it could first be used
   busy_us INTEGER NOT NULL DEFAULT 0, busy_since_us INTEGER,
   PRIMARY KEY (lease, generation, machine_id)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- What they cost, in pieces of one price; `reconciled` is the provider's bill, with its amount.
 CREATE TABLE segments (
-  lease TEXT NOT NULL, generation INTEGER NOT NULL, machine_id TEXT NOT NULL,
-  part TEXT NOT NULL,                        -- machine disk
+  lease INTEGER NOT NULL, generation INTEGER NOT NULL, machine_id TEXT NOT NULL,
+  part TEXT NOT NULL,                        -- machine disk address
   from_us INTEGER NOT NULL, to_us INTEGER,   -- null: it goes on
   micros_per_hour INTEGER NOT NULL,          -- -1: not known
   amount_micros INTEGER, source TEXT NOT NULL,  -- estimate reconciled
   PRIMARY KEY (lease, generation, machine_id, part, from_us)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- Limits of the whole home: of the month ("month"), of a tag ("tag:NAME").
 CREATE TABLE budgets (

@@ -61,6 +61,7 @@ class Db {
   void watch(std::unique_ptr<Watcher> watcher);
   Watcher* watcher() const { return watcher_.get(); }
   std::int64_t changes() const { return sqlite3_changes64(db_); }
+  std::int64_t last_row() const { return sqlite3_last_insert_rowid(db_); }
 
  private:
   explicit Db(std::string path) : path_(std::move(path)) {}

@@ -53,7 +53,7 @@ class Bills:
         self.asked, self.segments, self.calls = {}, {}, {}
         with sqlite3.connect(f"file:{user.root}/home/rille/journal.db?mode=ro", uri=True) as db:
             for id, at, run in db.execute("SELECT m.machine_id,l.created_us,r.number FROM machines m "
-                                          "JOIN leases l ON l.id=m.lease JOIN runs r ON r.id=l.run"):
+                                          "JOIN leases l ON l.number=m.lease JOIN runs r ON r.id=l.run"):
                 id = id.rpartition("/")[2]
                 self.asked[id] = at
                 self.calls[id] = {name: (start, to) for name, start, to in db.execute(

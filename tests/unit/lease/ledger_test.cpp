@@ -313,7 +313,7 @@ TEST_CASE("a machine has begun when it was made, whole seconds apart, however la
   found.machine->created_wall_us = made_us;
   store::Journal::Write write = [&](store::Db& db) { return record_tenure(db, found); };
   REQUIRE(run_blocking(*w.loop, w.journal->commit(write)));
-  const std::vector<Tenure> tenures = read_tenures(w.journal->reader(), l.id).value();
+  const std::vector<Tenure> tenures = read_tenures(w.journal->reader(), found.number).value();
   REQUIRE(tenures.size() == 2);
   CHECK(tenures[1].from_us == begun_us);
   CHECK(tenures[1].segments[0].from_us == begun_us);

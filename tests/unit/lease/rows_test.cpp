@@ -110,12 +110,14 @@ TEST_CASE("a lease that moves keeps what it asked for", "[unit]") {
   Lease ending = only_row(*db), expected = ending, brief;
   expected.state = "releasing";
   expected.replacing.clear();
-  const std::int64_t number = read_brief(*db, ending.id, brief).value();
-  REQUIRE(number > 0);
-  REQUIRE(write_ending(*db, number, ending));
+  REQUIRE(read_brief(*db, ending.id, brief).value());
+  CHECK(brief.number == ending.number);
+  CHECK(brief.tenures.size() == ending.tenures.size());
+  REQUIRE(write_ending(*db, ending));
   CHECK(columns_of(only_row(*db)) == columns_of(expected));
-  CHECK_FALSE(write_ending(*db, number, ending));  // it was live
-  CHECK(read_brief(*db, "another", brief).value() == 0);
+  CHECK_FALSE(write_ending(*db, ending));  // it was live
+  Lease none;
+  CHECK_FALSE(read_brief(*db, "another", none).value());
 }
 
 TEST_CASE("a write over a row that has moved leaves nothing of itself", "[unit]") {
@@ -210,7 +212,7 @@ TEST_CASE("a lease that is over ends its own machine as it was found, and any ot
   Ending ending;
   ending.machine_us = from_us + 600, ending.all_us = from_us + 900;
   REQUIRE(write_lease(*db, over, texts_of(over), false, ending));
-  const std::vector<Tenure> tenures = read_tenures(*db, l.id).value();
+  const std::vector<Tenure> tenures = read_tenures(*db, over.number).value();
   REQUIRE(tenures.size() == 2);
   const Tenure &own = tenures[0], &other = tenures[1];
   CHECK(own.machine_id == l.machine_id);
