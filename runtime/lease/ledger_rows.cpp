@@ -1,6 +1,4 @@
 // The ledger's rows: the one place that knows the columns of `machines` and `segments`.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <tuple>
@@ -129,58 +127,51 @@ std::vector<PriceStep> chain_of(const std::vector<PriceStep>& known, std::vector
 
 }  // namespace
 
-void TenureRows::take(const store::Row& row, int first) {
-  if (row.null(first)) return;
-  const std::int64_t generation = row.integer(first);
-  std::string machine = row.text(first + 1);
-  if (all_.empty() || all_.back().generation != generation || all_.back().machine_id != machine) {
-    Tenure& t = all_.emplace_back();
-    t.generation = generation;
-    t.machine_id = std::move(machine);
-    t.provider = row.text(first + 2);
-    t.region = row.text(first + 3);
-    const Billed& billed = billed_as(row.text(first + 4));
-    t.billing = billed.first;
-    t.restarts = billed.restarts;
-    t.from_us = row.integer(first + 5);
-    t.to_us = row.integer(first + 6);
-    t.ready_us = row.integer(first + 7);
-    t.busy_us = row.integer(first + 8);
-    t.busy_since_us = row.integer(first + 9);
-  }
-  if (row.null(first + 10)) return;
-  Segment& s = all_.back().segments.emplace_back();
-  s.part = row.text(first + 10);
-  s.from_us = row.integer(first + 11);
-  s.to_us = row.integer(first + 12);
-  s.micros_per_hour = row.integer(first + 13);
-  if (!row.null(first + 14)) s.amount = row.integer(first + 14);
-}
-
-// Sorted here: they are few, and a sorter of SQLite's costs more than to read them.
-std::vector<Tenure> TenureRows::all() && {
-  const auto is_earlier = [](const Tenure& a, const Tenure& b) {
-    return std::tie(a.generation, a.from_us, a.machine_id) < std::tie(b.generation, b.from_us, b.machine_id);
-  };
-  if (all_.size() > 1) std::sort(all_.begin(), all_.end(), is_earlier);
-  for (Tenure& t : all_)
-    if (t.segments.size() > 1)
-      std::stable_sort(t.segments.begin(), t.segments.end(),
-                       [](const Segment& a, const Segment& b) { return a.from_us < b.from_us; });
-  return std::move(all_);
-}
-
 Result<std::int64_t> number_of(store::Db& db, const Lease& l) {
   if (l.number) return l.number;
   return number_of(db, l.id);
 }
 
 Result<std::vector<Tenure>> read_tenures(store::Db& db, std::int64_t lease) {
-  static const std::string sql =
-      fmt::format("SELECT {} FROM machines m LEFT JOIN segments s {} WHERE m.lease=?", tenure_columns, of_machine);
-  TenureRows rows;
-  RILLE_CHECK(db.query(sql, {lease}, [&rows](const store::Row& row) { rows.take(row, 0); }));
-  return std::move(rows).all();
+  std::vector<Tenure> out;
+  RILLE_CHECK(db.query(
+      "SELECT m.generation,m.machine_id,m.provider,m.region,m.billing,m.from_us,m.to_us,m.ready_us,m.busy_us,"
+      "m.busy_since_us,s.part,s.from_us,s.to_us,s.micros_per_hour,s.amount_micros FROM machines m LEFT JOIN segments s "
+      "ON s.lease=m.lease AND s.generation=m.generation AND s.machine_id=m.machine_id WHERE m.lease=?",
+      {lease}, [&](const store::Row& row) {
+        const std::int64_t generation = row.integer(0);
+        std::string machine = row.text(1);
+        if (out.empty() || out.back().generation != generation || out.back().machine_id != machine) {
+          Tenure& t = out.emplace_back();
+          t.generation = generation;
+          t.machine_id = std::move(machine);
+          t.provider = row.text(2);
+          t.region = row.text(3);
+          const Billed& billed = billed_as(row.text(4));
+          t.billing = billed.first;
+          t.restarts = billed.restarts;
+          t.from_us = row.integer(5);
+          t.to_us = row.integer(6);
+          t.ready_us = row.integer(7);
+          t.busy_us = row.integer(8);
+          t.busy_since_us = row.integer(9);
+        }
+        if (row.null(10)) return;
+        Segment& s = out.back().segments.emplace_back();
+        s.part = row.text(10);
+        s.from_us = row.integer(11);
+        s.to_us = row.integer(12);
+        s.micros_per_hour = row.integer(13);
+        if (!row.null(14)) s.amount = row.integer(14);
+      }));
+  // Sorted here: they are few, and a sorter of SQLite's costs more than to read them.
+  std::sort(out.begin(), out.end(), [](const Tenure& a, const Tenure& b) {
+    return std::tie(a.generation, a.from_us, a.machine_id) < std::tie(b.generation, b.from_us, b.machine_id);
+  });
+  for (Tenure& t : out)
+    std::stable_sort(t.segments.begin(), t.segments.end(),
+                     [](const Segment& a, const Segment& b) { return a.from_us < b.from_us; });
+  return out;
 }
 
 Result<> record_tenure(store::Db& db, const Lease& l) { return record_tenure(db, l, Ending()); }
@@ -188,14 +179,16 @@ Result<> record_tenure(store::Db& db, const Lease& l) { return record_tenure(db,
 namespace {
 
 // Each row is written once: to end it by the row of the lease, and then as it was found, would be a third of the move.
+// OR FAIL: SQLite need not be able to take back this statement alone, which is a copy of each page; its transaction is
+// rolled back where it fails.
 Result<> end_as_found(store::Db& db, std::int64_t lease, const Lease& l, const Ending& ending) {
   touch(db, lease);
-  RILLE_CHECK(db.run("UPDATE segments SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 THEN ?2 "
-                     "WHEN part='machine' THEN ?5 ELSE ?6 END) WHERE lease=?1 AND to_us IS NULL",
+  RILLE_CHECK(db.run("UPDATE OR FAIL segments SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 "
+                     "THEN ?2 WHEN part='machine' THEN ?5 ELSE ?6 END) WHERE lease=?1 AND to_us IS NULL",
                      {lease, l.released_us, l.generation, l.machine_id, ending.machine_us, ending.all_us}));
-  return db.run("UPDATE machines SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 THEN ?2 ELSE ?5 "
-                "END), busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?2-busy_since_us) END, "
-                "busy_since_us=NULL WHERE lease=?1 AND to_us IS NULL",
+  return db.run("UPDATE OR FAIL machines SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 THEN ?2 "
+                "ELSE ?5 END), busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?2-busy_since_us) "
+                "END, busy_since_us=NULL WHERE lease=?1 AND to_us IS NULL",
                 {lease, l.released_us, l.generation, l.machine_id, ending.all_us});
 }
 
@@ -269,7 +262,8 @@ Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> ste
   }
   const Micros now = chain.back().micros_per_hour;
   return db.run("UPDATE leases SET price_micros_per_hour=?1 WHERE number=?2 AND generation=?3 AND machine_id=?4 "
-                "AND state IN ('live','releasing') AND price_micros_per_hour<>?1", {now, lease, l.generation, l.machine_id});
+                "AND state IN ('live','releasing') AND price_micros_per_hour<>?1",
+                {now, lease, l.generation, l.machine_id});
 }
 
 // Until when it was not usable can no longer be told: from here on it has been since its creation.

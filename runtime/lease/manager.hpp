@@ -288,7 +288,6 @@ class Manager {
   Async<Lease> vanished(Lease lease, Error why, bool unanswered, store::Fence fence, Event event);
   // release.cpp
   Async<Shared> take_to_end(std::string id, store::Fence fence);
-  Result<Shared> find_to_end(const std::string& id) const;
   Async<> end_lease(Shared lease, Event event, store::Fence fence);
   Async<> settle(Shared lease, std::shared_ptr<const Error> unwritten, Event event, store::Fence fence);
   Async<std::string> end_machine(std::shared_ptr<const Lease> lease);  // the id that it has met; "": there was none

@@ -31,19 +31,4 @@ Result<> record_restarted(store::Db& db, const Lease& lease, std::int64_t from_u
 // Counts until it was ready for the first time; to be called before record_ready.
 Result<> record_running(store::Db& db, const std::string& id, std::int64_t since_us);
 
-// What a query selects that has `machines m` and, joined to it by of_machine, `segments s`; and who reads its rows.
-inline constexpr std::string_view tenure_columns =
-    "m.generation,m.machine_id,m.provider,m.region,m.billing,m.from_us,m.to_us,m.ready_us,m.busy_us,m.busy_since_us,"
-    "s.part,s.from_us,s.to_us,s.micros_per_hour,s.amount_micros";
-inline constexpr std::string_view of_machine =
-    "ON s.lease=m.lease AND s.generation=m.generation AND s.machine_id=m.machine_id";
-class TenureRows {
- public:
-  void take(const store::Row& row, int first);  // first: the number of the first of those columns
-  std::vector<Tenure> all() &&;
-
- private:
-  std::vector<Tenure> all_;
-};
-
 }  // namespace rille::lease

@@ -132,7 +132,7 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
     if (ended || !is_moved(ended.error())) co_return ended;
   }
   for (int moves = 0;; ++moves) {
-    RILLE_CO_TRY(const Shared found, find_to_end(id));
+    RILLE_CO_TRY(const Shared found, known(id));
     if (!found)
       co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id),
                            "list them with `rille leases`");
@@ -145,31 +145,15 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
   }
 }
 
-namespace {
-
-// A live machine ends without a look at its request: its place is in the ledger, too. All else is read whole, since it
-// may be written whole: it is not given. False: it is another.
-Result<bool> read_to_end(store::Db& db, const std::string& id, Lease& l) {
-  RILLE_TRY(const bool found, read_brief(db, id, l));
-  if (!found || l.state != "live") return false;
-  const auto is_its = [&l](const Tenure& t) { return t.generation == l.generation && t.machine_id == l.machine_id; };
-  const auto its = std::find_if(l.tenures.begin(), l.tenures.end(), is_its);
-  if (its == l.tenures.end()) return false;
-  l.request.offer.region = its->region;
-  l.request.offer.billing = its->billing;
-  return true;
-}
-
-}  // namespace
-
 // Most that end are live: such a one is read where it is written, in one transaction, so that it cannot have moved in
-// between. Null: it is another, or that was not possible; whoever asked reads it, and sees.
+// between. It ends without a look at its request, for its place is in the ledger, too; what this moves is read whole,
+// since it may be written whole. Null: it is another, or that was not possible; whoever asked reads it, and sees.
 Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) {
   const auto taken = std::make_shared<std::optional<Lease>>();
   store::Journal::Write write = [taken, id = std::move(id)](store::Db& db) -> Result<> {
     Lease& lease = taken->emplace();  // the journal may try a write twice
-    RILLE_TRY(const bool ends, read_to_end(db, id, lease));
-    if (!ends) {
+    RILLE_TRY(const bool found, read_brief(db, id, lease));
+    if (!found || lease.state != "live") {
       taken->reset();
       return {};
     }
@@ -182,14 +166,17 @@ Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) 
   Lease& lease = **taken;
   lease.seen.state = lease.state;
   if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
+  Result<std::vector<Tenure>> tenures = read_tenures(journal_.reader(), lease.number);
+  if (!tenures) co_return Shared();
+  lease.tenures = std::move(*tenures);
+  const auto is_its = [&lease](const Tenure& t) {
+    return t.generation == lease.generation && t.machine_id == lease.machine_id;
+  };
+  const auto its = std::find_if(lease.tenures.begin(), lease.tenures.end(), is_its);
+  if (its == lease.tenures.end()) co_return Shared();
+  lease.request.offer.region = its->region;
+  lease.request.offer.billing = its->billing;
   co_return Shared(taken, &lease);
-}
-
-Result<Manager::Shared> Manager::find_to_end(const std::string& id) const {
-  const auto lease = std::make_shared<Lease>();
-  RILLE_TRY(const bool ends, read_to_end(journal_.reader(), id, *lease));
-  if (!ends) return known(id);
-  return lease;
 }
 
 Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence) {

@@ -120,7 +120,8 @@ Async<> Manager::end_for_another(Shared lease, store::Fence fence) {
   lease->error.clear();
   lease->released_us = now_us();
   RILLE_CO_CHECK(co_await save(lease, fence));
-  RILLE_CO_TRY(lease->tenures, read_tenures(journal_.reader(), lease->number));  // with the end that has just been written
+  // With the end that has just been written.
+  RILLE_CO_TRY(lease->tenures, read_tenures(journal_.reader(), lease->number));
   co_return success();
 }
 

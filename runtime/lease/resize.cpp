@@ -153,10 +153,11 @@ Async<> Manager::save_with(Lease& lease, store::Fence fence, Ledger ledger) {
   auto row = std::make_shared<Lease>(lease), kept = std::make_shared<Lease>();
   store::Journal::Write write = [row, kept, ledger = std::move(ledger)](store::Db& db) -> Result<> {
     Lease l = *row;  // anew each time: the journal may try a write twice
-    RILLE_CHECK(db.query("SELECT detached,expires_us FROM leases WHERE number=?", {l.number}, [&l](const store::Row& now) {
-      l.detached = now.integer(0) != 0;
-      l.expires_us = now.integer(1);
-    }));
+    RILLE_CHECK(db.query("SELECT detached,expires_us FROM leases WHERE number=?", {l.number},
+                         [&l](const store::Row& now) {
+                           l.detached = now.integer(0) != 0;
+                           l.expires_us = now.integer(1);
+                         }));
     RILLE_TRY(l.tenures, read_tenures(db, l.number));
     RILLE_CHECK(ledger(db, l));
     RILLE_CHECK(write_lease(db, l));

@@ -85,19 +85,17 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
 }
 
 Result<bool> read_brief(store::Db& db, const std::string& id, Lease& into) {
-  static const std::string sql = fmt::format(
+  bool found = false;
+  RILLE_CHECK(db.query(
       "SELECT l.id,l.run,l.name,'',l.generation,l.provider,l.state,NULL,'',l.tag,NULL,l.machine_id,"
       "l.price_micros_per_hour,l.created_us,l.send_by_us,l.live_us,l.expires_us,l.released_us,l.detached,l.error,"
-      "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,NULL,l.number,{} "
-      "FROM leases l JOIN runs r ON r.id=l.run LEFT JOIN machines m ON m.lease=l.number LEFT JOIN segments s {} "
-      "WHERE l.id=?", tenure_columns, of_machine);
-  TenureRows tenures;
-  RILLE_CHECK(db.query(sql, {id}, [&](const store::Row& row) {
-    if (!into.number) read_into(into, row);
-    tenures.take(row, 29);
-  }));
-  into.tenures = std::move(tenures).all();
-  return into.number != 0;
+      "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,NULL,l.number "
+      "FROM leases l JOIN runs r ON r.id=l.run WHERE l.id=?", {id},
+      [&](const store::Row& row) {
+        found = true;
+        read_into(into, row);
+      }));
+  return found;
 }
 
 namespace {

@@ -8,8 +8,7 @@ namespace rille::lease {
 
 Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
                                        std::initializer_list<store::SqlValue> values);
-// Without its request, token, scope, options, notice and the provider's answer: enough to end it. Into an empty one;
-// false: there is no such row.
+// Without its request, token, scope, options, notice, tenures and the provider's answer. False: there is no such row.
 Result<bool> read_brief(store::Db& db, const std::string& id, Lease& into);
 // Compare and set: writes only over the row that `lease.seen` describes. state, code lease_moved: it is another now.
 // Of the same generation only what moves is written: not its request and its options, nor the money that was reserved.

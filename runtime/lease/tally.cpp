@@ -23,8 +23,8 @@ namespace {
 constexpr const char* within_reservation =
     "(open IS NOT NULL AND generation=1 AND expires_us>=?3 AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
     "s.lease=leases.number AND s.part='machine' AND (s.amount_micros IS NOT NULL OR "
-    "s.micros_per_hour>leases.cap_micros_per_hour)) AND (SELECT COUNT(*) FROM segments s WHERE s.lease=leases.number AND "
-    "s.part='machine')<=1)";
+    "s.micros_per_hour>leases.cap_micros_per_hour)) AND (SELECT COUNT(*) FROM segments s WHERE "
+    "s.lease=leases.number AND s.part='machine')<=1)";
 
 // What was counted on one connection, and is kept as rows are written there.
 class Kept final : public store::Watcher {

@@ -12,7 +12,7 @@ namespace rille::store {
 namespace {
 void pause() { __builtin_ia32_pause(); }
 constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000, group_us_max = 2000;
-constexpr std::int64_t apart_ms = 100;  // after the last row
+constexpr std::int64_t apart_ms = 100, lengthen_ms = 20;  // after the last row
 constexpr std::size_t apart_rows = 8;   // less than these is done before a move is
 constexpr std::int64_t log_bytes_kept = 256 << 10;
 constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;  // moved when there is time; whatever waits
@@ -168,6 +168,12 @@ void Journal::work() {
     }
     waits_ = Waits::for_work;
     const auto called = [this] { return stop_ || !queue_.empty(); };
+    if (writer_->log_is_short() && !wake_.wait_for(lock, std::chrono::milliseconds(lengthen_ms), called)) {
+      lock.unlock();
+      writer_->lengthen_log();
+      lock.lock();
+      continue;
+    }
     if (apart_ && !wake_.wait_for(lock, std::chrono::milliseconds(apart_ms), called)) apart_.anywhere();
     wake_.wait(lock, called);
     waits_ = Waits::for_more_lazy_rows;

@@ -83,8 +83,8 @@ CREATE TABLE requests (
   options TEXT NOT NULL              -- of rent: enough to rent again
 ) STRICT;
 
--- The machines that leases have had, one per generation; a second one that came to light has a row, too. lease, here and
--- in `segments`: its number. Those that are written together are often of one time: by ids, which are hashes, each
+-- The machines that leases have had, one per generation; a second one that came to light has a row, too. lease, here
+-- and in `segments`: its number. Those that are written together are often of one time: by ids, which are hashes, each
 -- commit would touch most of the table's pages.
 CREATE TABLE machines (
   lease INTEGER NOT NULL, generation INTEGER NOT NULL, machine_id TEXT NOT NULL,

@@ -11,6 +11,7 @@ namespace rille::store {
 
 namespace {
 constexpr int busy_ms = 30'000;
+constexpr std::int64_t page_bytes = 4096, frame_bytes = page_bytes + 24, log_bytes_ahead = 2 << 20;
 constexpr const char* hint_of_damage =
     "restore the journal from a copy, then run `rille gc`: it finds rented machines by their tags";
 }
@@ -68,7 +69,8 @@ Result<std::unique_ptr<Db>> Db::open(const std::string& path, bool read_only) {
 Result<> Db::start_log() {
   auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms);
   for (;;) {
-    Result<> r = script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON;");
+    Result<> r = script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; "
+                      "PRAGMA secure_delete=OFF;");  // nothing in it is a secret, and to overwrite takes time
     bool busy = (sqlite3_errcode(db_) & 0xff) == SQLITE_BUSY;
     if (r || !busy || std::chrono::steady_clock::now() > until) return r;
     sqlite3_sleep(5);
@@ -128,6 +130,7 @@ void Db::watch(std::unique_ptr<Watcher> watcher) {
 void Db::keep_log() {
   const auto note = [](void* self, sqlite3*, const char*, int pages) {
     static_cast<Db*>(self)->log_pages_ = pages;
+    static_cast<Db*>(self)->log_known_ = true;
     return SQLITE_OK;
   };
   sqlite3_wal_hook(db_, note, this);
@@ -138,11 +141,38 @@ void Db::move_log() {
   (void)sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
 }
 
+// Of a log in which nobody has written here it is only known how long its file is.
 void Db::shrink_log(std::int64_t bytes) {
   struct stat log {};
-  if (stat((path_ + "-wal").c_str(), &log) != 0 || log.st_size <= bytes) return;
+  if (log_known_ && log_pages_ * page_bytes <= bytes) return;
+  const std::int64_t most = log_known_ ? bytes : bytes + log_bytes_ahead;
+  if (stat((path_ + "-wal").c_str(), &log) != 0 || log.st_size <= most) return;
   sqlite3_busy_timeout(db_, 0);
   (void)sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+}
+
+bool Db::log_is_short() const { return log_pages_ * frame_bytes + log_bytes_ahead / 2 > log_bytes_; }
+
+void Db::lengthen_log() {
+  const std::int64_t wanted = log_pages_ * frame_bytes + log_bytes_ahead;
+  log_bytes_ = wanted;                 // also where it cannot be: it is tried once
+  sqlite3_busy_timeout(db_, 0);
+  const bool alone = sqlite3_exec(db_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK;
+  sqlite3_busy_timeout(db_, busy_ms);
+  if (!alone) return;
+  // Nobody else adds to the log until the end of this transaction.
+  sqlite3_file* log = nullptr;
+  sqlite3_int64 size = 0;
+  bool well = sqlite3_file_control(db_, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log &&
+              log->pMethods && log->pMethods->xFileSize(log, &size) == SQLITE_OK;
+  if (well && size < wanted) {
+    const std::vector<char> zeros(64 << 10);
+    for (std::int64_t at = size; well && at < wanted; at += static_cast<std::int64_t>(zeros.size()))
+      well = log->pMethods->xWrite(log, zeros.data(), static_cast<int>(zeros.size()), at) == SQLITE_OK;
+    if (well) (void)log->pMethods->xSync(log, SQLITE_SYNC_DATAONLY);
+    else (void)log->pMethods->xTruncate(log, size);  // what is left of the disk is for others
+  }
+  (void)sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 Result<> Db::script(const char* sql) {

@@ -56,8 +56,12 @@ class Db {
   void keep_log();
   std::int64_t log_pages() const { return log_pages_; }
   void move_log();
-  // Empties a log that has grown beyond `bytes`, unless others use it now. The next process would read it all.
+  // Empties a log that has more than `bytes` in it, unless others use it now. The next process would read it all.
   void shrink_log(std::int64_t bytes);
+  // Writes zeros behind a log that soon needs a longer file, unless others write now: a commit that lies within the
+  // file's length need not change that, which is half of an fsync's time.
+  bool log_is_short() const;
+  void lengthen_log();
   void watch(std::unique_ptr<Watcher> watcher);
   Watcher* watcher() const { return watcher_.get(); }
   std::int64_t changes() const { return sqlite3_changes64(db_); }
@@ -72,6 +76,8 @@ class Db {
   std::string path_;
   sqlite3* db_ = nullptr;
   std::int64_t log_pages_ = 0;         // after the last commit here, once it is kept
+  bool log_known_ = false;             // that number is all of the log
+  std::int64_t log_bytes_ = 0;         // of its file, at least, as it was lengthened here
   std::unique_ptr<Watcher> watcher_;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
   decltype(statements_)::iterator last_ = statements_.end();  // the one that was used last, and so often next

@@ -53,6 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                std::uint64_t{header.places} * sizeof(layout::Place) +
                                std::uint64_t{header.billings} * sizeof(layout::Billing) +
                                std::uint64_t{header.words} * sizeof(layout::Text) +
+                               std::uint64_t{header.numbers} * sizeof(std::int64_t) +
                                std::uint64_t{header.rows} * sizeof(layout::Row);
   if (tables <= size - sizeof header) header.text_bytes = size - sizeof header - tables;
   std::memcpy(file.data(), &header, sizeof header);

@@ -25,6 +25,7 @@ struct Catalogue::View {
   std::span<const layout::Place> places;
   std::span<const layout::Billing> billings;
   std::span<const layout::Text> words;
+  std::span<const std::int64_t> numbers;
   std::span<const layout::Row> rows;
   std::string_view pool;
 
@@ -32,6 +33,7 @@ struct Catalogue::View {
     return t.at <= pool.size() && t.size <= pool.size() - t.at ? pool.substr(t.at, t.size) : std::string_view();
   }
   std::string_view word(std::uint16_t n) const { return n < words.size() ? text(words[n]) : std::string_view(); }
+  std::int64_t number(std::uint32_t n) const { return n < numbers.size() ? numbers[n] : 0; }
   std::vector<std::string> tags(const layout::Place& place) const;
   Offer offer(const layout::Row& row, const std::string& provider) const;
   std::span<const layout::Row> rows_of(const CataloguePart& part) const {
@@ -90,10 +92,10 @@ Result<Catalogue> Catalogue::check(std::unique_ptr<View> view) {
   const std::string sum = store::fingerprint(rest).xxh3;
   if (sum.size() != sizeof h.checksum || std::memcmp(sum.data(), h.checksum, sum.size()) != 0)
     return unsound("damaged");
-  const bool whole = take(rest, h.parts, view->parts) && take(rest, h.gpus, view->gpus) &&
+  const bool whole = h.unused == 0 && take(rest, h.parts, view->parts) && take(rest, h.gpus, view->gpus) &&
                      take(rest, h.places, view->places) && take(rest, h.billings, view->billings) &&
-                     take(rest, h.words, view->words) && take(rest, h.rows, view->rows) &&
-                     rest.size() == h.text_bytes;
+                     take(rest, h.words, view->words) && take(rest, h.numbers, view->numbers) &&
+                     take(rest, h.rows, view->rows) && rest.size() == h.text_bytes;
   if (!whole) return unsound("not what its header says");
   view->pool = rest;
   Catalogue out;
@@ -119,7 +121,7 @@ std::vector<std::string> Catalogue::View::tags(const layout::Place& place) const
 Offer Catalogue::View::offer(const layout::Row& row, const std::string& provider) const {
   Offer o;
   o.provider = provider;
-  o.id = text(row.id);
+  o.id = text({row.id_at, row.id_size});
   if (row.gpu < gpus.size()) {
     o.gpu = text(gpus[row.gpu].model);
     o.gpu_vendor = text(gpus[row.gpu].vendor);
@@ -135,14 +137,14 @@ Offer Catalogue::View::offer(const layout::Row& row, const std::string& provider
   }
   o.gpu_count = row.gpu_count;
   o.vcpus = row.vcpus;
-  o.memory_bytes = row.memory_bytes;
+  o.memory_bytes = number(row.memory_bytes);
   o.spot = row.spot != 0;
   o.price_micros_per_hour = std::max(row.price_micros_per_hour, price_unknown);
-  o.reserved_1y_micros_per_hour = std::max(row.reserved_1y_micros_per_hour, price_unknown);
-  o.reserved_3y_micros_per_hour = std::max(row.reserved_3y_micros_per_hour, price_unknown);
+  o.reserved_1y_micros_per_hour = std::max(number(row.reserved_1y_micros_per_hour), price_unknown);
+  o.reserved_3y_micros_per_hour = std::max(number(row.reserved_3y_micros_per_hour), price_unknown);
   o.currency = word(row.currency);
-  o.disk_bytes_max = row.disk_bytes_max;
-  o.disk_micros_per_gb_hour = row.disk_micros_per_gb_hour;
+  o.disk_bytes_max = number(row.disk_bytes_max);
+  o.disk_micros_per_gb_hour = number(row.disk_micros_per_gb_hour);
   o.interconnect = word(row.interconnect);
   o.rdma = word(row.rdma);
   o.disk_kind = word(row.disk_kind);
@@ -176,13 +178,13 @@ struct Hit {
   }
 };
 
-bool judge(const layout::Row& r, const OfferQuery& q, const Verdicts& v, double& merit_out) {
+bool judge(const layout::Row& r, const OfferQuery& q, const Verdicts& v, std::int64_t memory, double& merit_out) {
   if (r.gpu >= v.gpu.size() || r.place >= v.place.size() || r.currency >= v.rate.size() ||
       r.interconnect >= v.interconnect.size() || r.rdma >= v.rdma.size())
     return false;
   if (r.gpu_count == 0 ? !v.no_gpu : v.cpu || !v.gpu[r.gpu]) return false;
   if (q.count > 0 && !v.cpu && r.gpu_count != q.count) return false;
-  if (r.vcpus < q.vcpus || r.memory_bytes < q.memory_bytes || !v.place[r.place]) return false;
+  if (r.vcpus < q.vcpus || memory < q.memory_bytes || !v.place[r.place]) return false;
   if (r.network_gbps < static_cast<float>(q.network_gbps)) return false;
   if (!v.interconnect[r.interconnect] && !v.rdma[r.rdma]) return false;
   const Micros dollars = convert(r.price_micros_per_hour, v.rate[r.currency]);
@@ -224,7 +226,7 @@ Catalogue::Found Catalogue::find(std::span<const std::size_t> parts, const Offer
     const std::span<const layout::Row> rows = view.rows_of(parts_[n]);
     double m = 0;
     for (std::size_t i = 0; i < rows.size(); ++i)
-      if (judge(rows[i], query, v, m))
+      if (judge(rows[i], query, v, view.number(rows[i].memory_bytes), m))
         hits.push_back({m, static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(i)});
   }
   Found out;

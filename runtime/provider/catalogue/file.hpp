@@ -33,7 +33,8 @@ class CatalogueWriter {
  public:
   CatalogueWriter();
   ~CatalogueWriter();
-  // Their provider is the part's. invalid: more rows than rows_max.
+  // Their provider is the part's. invalid: more rows than rows_max, or what no offer has: an id of 65,536 bytes, or so
+  // many GPUs, or as many places, kinds of GPU or billings in all.
   Result<> add(CataloguePart part, std::span<const Offer> offers);
   std::string finish() const;
   static constexpr std::size_t rows_max = 2'000'000;

@@ -8,14 +8,14 @@
 namespace rille::provider::layout {
 
 constexpr char magic[8] = {'R', 'I', 'L', 'L', 'E', 'C', 'A', 'T'};
-constexpr std::uint32_t version = 3, byte_order = 0x01020304;
+constexpr std::uint32_t version = 4, byte_order = 0x01020304;
 
 struct Header {
   char magic[8];
   std::uint32_t version, byte_order;
   std::uint64_t file_bytes;
   char checksum[32];  // XXH3-128 of all that follows the header, in hexadecimal digits
-  std::uint32_t parts, gpus, places, billings, words, rows;
+  std::uint32_t parts, gpus, places, billings, words, numbers, rows, unused;
   std::uint64_t text_bytes;
 };
 
@@ -44,19 +44,21 @@ struct Billing {
   std::int64_t unit_s, minimum_s, minimum_micros, from_live;
 };
 
+// A cold query takes as long as the disk takes to give the file, which is rows for the most part: so what many rows
+// have in common is in a table.
 struct Row {
-  Text id;
-  std::uint32_t gpu, place, billing;
-  std::int32_t gpu_count, vcpus;
-  std::uint16_t interconnect, rdma, disk_kind, driver, cuda_max, currency;  // words
-  std::uint16_t spot, unused;
+  std::int64_t price_micros_per_hour;
+  std::uint32_t id_at;                 // in the pool
+  std::int32_t vcpus;
+  std::uint32_t memory_bytes, disk_bytes_max, disk_micros_per_gb_hour;          // these five: in the table of numbers
+  std::uint32_t reserved_1y_micros_per_hour, reserved_3y_micros_per_hour;
   float network_gbps;
-  std::int64_t memory_bytes, price_micros_per_hour, disk_bytes_max, disk_micros_per_gb_hour;
-  std::int64_t reserved_1y_micros_per_hour, reserved_3y_micros_per_hour;
+  std::uint16_t id_size, gpu, place, billing, gpu_count, spot;
+  std::uint16_t interconnect, rdma, disk_kind, driver, cuda_max, currency;      // words
 };
 
-static_assert(sizeof(Header) == 88 && sizeof(Part) == 56 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&
-              sizeof(Billing) == 32 && sizeof(Row) == 96);
+static_assert(sizeof(Header) == 96 && sizeof(Part) == 56 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&
+              sizeof(Billing) == 32 && sizeof(Row) == 64);
 static_assert(std::is_trivially_copyable_v<Row> && std::is_trivially_copyable_v<Header>);
 
 }  // namespace rille::provider::layout

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 
 #include "runtime/provider/catalogue/file.hpp"
 #include "runtime/provider/catalogue/layout.hpp"
@@ -15,15 +17,17 @@ namespace rille::provider {
 struct CatalogueWriter::Tables {
   std::string text;
   std::map<std::string, layout::Text, std::less<>> texts;  // of all but the ids
-  std::map<std::tuple<std::string, std::string, std::int64_t>, std::uint32_t> gpu_of;
-  std::map<std::pair<std::string, std::string>, std::uint32_t> place_of;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::uint32_t> billing_of;
+  std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> gpu_of;
+  std::map<std::pair<std::string, std::string>, std::size_t> place_of;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::size_t> billing_of;
   std::map<std::string, std::uint16_t, std::less<>> word_of;
+  std::unordered_map<std::int64_t, std::uint32_t> number_of;
   std::vector<layout::Part> parts;
   std::vector<layout::Gpu> gpus;
   std::vector<layout::Place> places;
   std::vector<layout::Billing> billings;
   std::vector<layout::Text> words;
+  std::vector<std::int64_t> numbers;
   std::vector<layout::Row> rows;
 
   layout::Text put(std::string_view s) {
@@ -44,24 +48,43 @@ struct CatalogueWriter::Tables {
     words.push_back(shared(s));
     return word_of[s] = static_cast<std::uint16_t>(words.size() - 1);
   }
-  std::uint32_t gpu(const Offer& o) {
+  std::uint32_t number(std::int64_t n) {
+    const auto [at, fresh] = number_of.try_emplace(n, static_cast<std::uint32_t>(numbers.size()));
+    if (fresh) numbers.push_back(n);
+    return at->second;
+  }
+  std::size_t gpu(const Offer& o) {
     const auto [at, fresh] = gpu_of.try_emplace({o.gpu, o.gpu_vendor, o.gpu_memory_bytes}, gpus.size());
     if (fresh) gpus.push_back({shared(o.gpu), shared(o.gpu_vendor), o.gpu_memory_bytes});
     return at->second;
   }
-  std::uint32_t place(const Offer& o) {
+  std::size_t place(const Offer& o) {
     const std::string tags = fmt::format("{}", fmt::join(o.compliance, ","));
     const auto [at, fresh] = place_of.try_emplace({o.region, tags}, places.size());
     if (fresh) places.push_back({shared(o.region), shared(tags)});
     return at->second;
   }
-  std::uint32_t billing(const Billing& b) {
+  std::size_t billing(const Billing& b) {
     const auto [at, fresh] = billing_of.try_emplace({b.unit_s, b.minimum_s, b.minimum_micros, b.from_live},
                                                     billings.size());
     if (fresh) billings.push_back({b.unit_s, b.minimum_s, b.minimum_micros, b.from_live});
     return at->second;
   }
 };
+
+namespace {
+
+// What a row has two bytes for.
+struct Short {
+  static constexpr std::size_t most = std::numeric_limits<std::uint16_t>::max();
+  bool over = false;
+  std::uint16_t of(std::size_t n) {
+    over = over || n > most;
+    return static_cast<std::uint16_t>(n);
+  }
+};
+
+}  // namespace
 
 CatalogueWriter::CatalogueWriter() : tables_(std::make_unique<Tables>()) { tables_->word(""); }
 CatalogueWriter::~CatalogueWriter() = default;
@@ -75,11 +98,18 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
                      part.unpriced, t.put(part.unasked)});
   for (const Offer& o : offers) {
     layout::Row r{};
-    r.id = t.put(o.id);
-    r.gpu = t.gpu(o);
-    r.place = t.place(o);
-    r.billing = t.billing(o.billing);
-    r.gpu_count = o.gpu_count;
+    Short shorts;
+    r.id_size = shorts.of(o.id.size());
+    r.gpu = shorts.of(t.gpu(o));
+    r.place = shorts.of(t.place(o));
+    r.billing = shorts.of(t.billing(o.billing));
+    r.gpu_count = shorts.of(static_cast<std::size_t>(std::max(o.gpu_count, 0)));
+    if (shorts.over)
+      return make_error(ErrorKind::invalid,
+                        fmt::format("offer {} of {} does not fit into the catalogue: the length of an id, the GPUs of "
+                                    "a machine, and how many places, GPUs and billings there are end at {}",
+                                    o.id, part.provider, Short::most));
+    r.id_at = t.put(o.id).at;
     r.vcpus = o.vcpus;
     r.interconnect = t.word(o.interconnect);
     r.rdma = t.word(o.rdma);
@@ -89,12 +119,12 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
     r.currency = t.word(o.currency);
     r.spot = o.spot;
     r.network_gbps = static_cast<float>(o.network_gbps);
-    r.memory_bytes = o.memory_bytes;
+    r.memory_bytes = t.number(o.memory_bytes);
     r.price_micros_per_hour = o.price_micros_per_hour;
-    r.disk_bytes_max = o.disk_bytes_max;
-    r.disk_micros_per_gb_hour = o.disk_micros_per_gb_hour;
-    r.reserved_1y_micros_per_hour = o.reserved_1y_micros_per_hour;
-    r.reserved_3y_micros_per_hour = o.reserved_3y_micros_per_hour;
+    r.disk_bytes_max = t.number(o.disk_bytes_max);
+    r.disk_micros_per_gb_hour = t.number(o.disk_micros_per_gb_hour);
+    r.reserved_1y_micros_per_hour = t.number(o.reserved_1y_micros_per_hour);
+    r.reserved_3y_micros_per_hour = t.number(o.reserved_3y_micros_per_hour);
     t.rows.push_back(r);
   }
   return {};
@@ -106,7 +136,8 @@ std::string CatalogueWriter::finish() const {
   const auto append = [&body](const auto& table) {
     body.append(reinterpret_cast<const char*>(table.data()), table.size() * sizeof(table[0]));
   };
-  append(t.parts), append(t.gpus), append(t.places), append(t.billings), append(t.words), append(t.rows);
+  append(t.parts), append(t.gpus), append(t.places), append(t.billings), append(t.words), append(t.numbers);
+  append(t.rows);
   body += t.text;
   layout::Header h{};
   std::memcpy(h.magic, layout::magic, sizeof h.magic);
@@ -119,6 +150,7 @@ std::string CatalogueWriter::finish() const {
   h.places = static_cast<std::uint32_t>(t.places.size());
   h.billings = static_cast<std::uint32_t>(t.billings.size());
   h.words = static_cast<std::uint32_t>(t.words.size());
+  h.numbers = static_cast<std::uint32_t>(t.numbers.size());
   h.rows = static_cast<std::uint32_t>(t.rows.size());
   h.text_bytes = t.text.size();
   return std::string(reinterpret_cast<const char*>(&h), sizeof h) + body;

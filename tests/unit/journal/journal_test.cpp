@@ -131,6 +131,25 @@ TEST_CASE("a long log is emptied at the end, so that the next process need not r
   CHECK(count(*again, "SELECT count(*) FROM runs") == 200);
 }
 
+TEST_CASE("a writer with nothing to do lengthens the log's file, and nobody takes the zeros for rows") {
+  TempDir dir;
+  auto loop = Loop::create().value();
+  const std::string log = dir.file("journal.db-wal");
+  for (int i = 0; i < 3; ++i) {
+    auto journal = Journal::open(*loop, dir.file("journal.db")).value();
+    REQUIRE(run_blocking(*loop, journal->commit([i](Db& db) { return add_run(db, std::to_string(i), 1); })).ok());
+    for (int tries = 0; tries < 1000 && std::filesystem::file_size(log) < 2 << 20; ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    REQUIRE(std::filesystem::file_size(log) >= 2 << 20);
+    auto other = Db::open(dir.file("journal.db"), false).value();  // another process' view
+    REQUIRE(add_run(*other, "other" + std::to_string(i), 1).ok());
+    REQUIRE(run_blocking(*loop, journal->commit([i](Db& db) { return add_run(db, std::to_string(9 - i), 1); })).ok());
+    CHECK(count(*journal, "SELECT count(*) FROM runs") == 3 * (i + 1));
+  }
+  CHECK(std::filesystem::file_size(log) >= 2 << 20);  // there is little in it
+  CHECK(Journal::open(*loop, dir.file("journal.db")).value()->check().ok());
+}
+
 TEST_CASE("commits go on after the loop has dropped what was queued") {
   TempDir dir;
   auto loop = Loop::create().value();

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -63,6 +64,37 @@ TEST_CASE("offers come out of the catalogue as they went in") {
     REQUIRE(out.size() == offers->size());
     for (std::size_t i = 0; i < out.size(); ++i) REQUIRE(out[i].to_value() == (*offers)[i].to_value());
   }
+}
+
+TEST_CASE("the extremes of an offer survive the catalogue, and what does not fit is refused") {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  std::vector<Offer> odd(3);
+  odd[0].provider = odd[1].provider = odd[2].provider = "aws";
+  odd[0].price_micros_per_hour = odd[0].memory_bytes = odd[0].disk_bytes_max = odd[0].disk_micros_per_gb_hour = most;
+  odd[0].reserved_1y_micros_per_hour = odd[0].reserved_3y_micros_per_hour = most;
+  odd[0].gpu_count = 65'535, odd[0].vcpus = std::numeric_limits<int>::max(), odd[0].id = std::string(65'535, 'i');
+  odd[1].price_micros_per_hour = odd[1].disk_micros_per_gb_hour = price_unknown;
+  odd[2].memory_bytes = 1, odd[2].spot = true, odd[2].currency = "";
+  const Catalogue c = Catalogue::from_bytes(bytes_of({{part("aws"), odd}})).value();
+  const std::vector<Offer> out = c.offers(c.parts()[0]);
+  REQUIRE(out.size() == odd.size());
+  for (std::size_t i = 0; i < out.size(); ++i) CHECK(out[i].to_value() == odd[i].to_value());
+
+  const auto refusal = [](const std::vector<Offer>& offers) {
+    CatalogueWriter writer;
+    const Result<> added = writer.add(part("aws"), offers);
+    return added ? std::string() : added.error().message;
+  };
+  std::vector<Offer> one(1);
+  one[0].id = "big", one[0].gpu_count = 65'536;
+  CHECK_THAT(refusal(one), Catch::Contains("offer big of aws does not fit"));
+  one[0].gpu_count = 1, one[0].id = std::string(65'536, 'i');
+  CHECK_THAT(refusal(one), Catch::Contains("does not fit"));
+  std::vector<Offer> places(65'537);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i].id = places[i].region = "r" + std::to_string(i);
+  CHECK_THAT(refusal(places), Catch::Contains("offer r65536 of aws does not fit"));
+  places.pop_back();
+  CHECK(refusal(places).empty());
 }
 
 TEST_CASE("a query of the catalogue finds what matches, in the order of its rank") {
