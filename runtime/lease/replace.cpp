@@ -79,6 +79,13 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   if (lease->state != "live" && lease->replacing.empty()) co_return not_replaceable(*lease);
   const bool ever_lived = lease->ever_lived();  // else it is a fork's, which has had no machine yet
   if (ever_lived && now_us() >= lease->expires_us) co_return ttl_over(*lease);
+  Acquire& again = renting.request;
+  again.options = lease->options;
+  if (const Value::Object* other = request.options.as_object(); other && !other->empty()) {
+    for (const auto& [key, value] : *other) again.options.set(key, value);
+    RILLE_CO_TRY(const Wish wish, wish_of(again.options));  // a word that is not known must not cost the machine
+    for (const std::string& name : wish->query.providers) RILLE_CO_CHECK(registry_.find(name));
+  }
   if (lease->state == "live") {
     lease->replacing = request.why.empty() ? asked_for : request.why;
     lease->state = "releasing";
@@ -87,12 +94,8 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   }
   if (lease->state == "releasing") RILLE_CO_CHECK(co_await end_for_another(lease, request.fence));
   RILLE_CO_CHECK(worth_another(*lease));
-  Acquire& again = renting.request;
   again.name = lease->name;
   again.scope = lease->scope;
-  again.options = lease->options;
-  if (const Value::Object* other = request.options.as_object())
-    for (const auto& [key, value] : *other) again.options.set(key, value);
   again.fence = request.fence;
   again.leases_max = request.leases_max;
   if (lease->state == "released" || lease->state == "intent") {

@@ -21,10 +21,12 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   const Value& v = options[key];
   if (v.is_null()) return {};
   if (const double* seconds = v.as_number()) {
-    if (!(*seconds > 0))
+    constexpr double most = 1e12;      // as everywhere
+    if (!(*seconds > 0 && *seconds < most) || std::llround(*seconds * 1000) == 0)
       return make_error(ErrorKind::invalid,
-                        fmt::format("{} = {}: a duration must be positive", key, *seconds));
-    out = static_cast<std::int64_t>(*seconds * 1000);
+                        fmt::format("{} = {}: a duration must be positive, and end one day", key, *seconds),
+                        "write it as \"6h\" or in seconds");
+    out = std::llround(*seconds * 1000);
     return {};
   }
   const std::string* text = v.as_string();

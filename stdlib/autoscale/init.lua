@@ -134,14 +134,15 @@ local function tell_end(cluster, p, left_s)
     left_s / 3600), { cluster = cluster.name })
 end
 
--- What a look saw and decided, in the record. Where a lease is over, the value was that of another cluster, so that
--- only the bounds count.
-local function decide(cluster, p, state, count, value)
+-- What a look saw and decided, in the record. Where a lease is over, or others have changed the count (moved), the
+-- value was that of another cluster, so that only the bounds count.
+local function decide(cluster, p, state, count, value, moved)
   return rille.step(p.name, function()
     local now, gone = rille.now(), members.over(cluster)
     local left = count - (gone and #gone or 0)
-    local decision = policy.decide(p, state, left, now, not gone and value or nil)
+    local decision = policy.decide(p, state, left, now, not (gone or moved) and value or nil)
     local wanted, why, calling = decision.wanted, decision.why, nil
+    if moved and wanted == left then why = "others have changed the count" end
     if wanted < left then
       calling = members.calling(cluster)
       wanted = math.max(wanted, calling and #calling or 0)
@@ -166,17 +167,22 @@ local function act(cluster, left, seen, failures)
 end
 
 local function look(cluster, p, state)
-  local count, value = cluster.count, value_of(cluster, p)
-  local seen = decide(cluster, p, state, count, value)
+  local before, value = cluster.count, value_of(cluster, p)
+  local count = cluster.count  -- to read a machine that boots takes as long as it does
+  local moved = count ~= before or (state.count or count) ~= count
+  local seen = decide(cluster, p, state, count, value, moved)
+  local same = cluster.count == count
   if seen.left_s then tell_end(cluster, p, seen.left_s) end
   members.retire(cluster, seen.over)
   local left, at, failures, failed = count - #(seen.over or {}), seen.at, state.failures, nil
-  if seen.to ~= left then
+  if same and seen.to ~= left then
     failures, failed = act(cluster, left, seen, failures or 0)
     at = rille.now()  -- a machine that took eight minutes to set up has been at work for none of them
   end
-  return policy.after(p, state, count, at, seen.value, { wanted = seen.to, changed = seen.over ~= nil,
-    failed = failed, failures = failures })
+  local out = policy.after(p, state, count, at, seen.value, { wanted = seen.to,
+    changed = seen.over ~= nil or moved or not same, failed = failed, failures = failures })
+  out.count = cluster.count
+  return out
 end
 
 -- Until the cluster is released. Whoever waits for an instance meanwhile has hope.

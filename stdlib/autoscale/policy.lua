@@ -6,7 +6,7 @@
 --
 -- A state is { changed = when the count was last changed (seconds), readings = { { at =, value = }, .. }, looked = true
 -- after the first look, failed = when a growth last fell short, failures = growths in a row that a failing setup has
--- brought to nothing }.
+-- brought to nothing, count = what the last look left }.
 local policy = {}
 
 local day = 86400

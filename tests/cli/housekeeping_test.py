@@ -133,6 +133,8 @@ print(box:call("there", function() return "there" end))
 
     for option, said in [("idle_below = 2", "a number from 0 to 1"), ('idle_after = "soon"', "idle_after"),
                          ('max_age = "1h"', "ttl is the age"), ('ttl = "0s"', "must be positive"),
+                         ("ttl = math.huge", "end one day"), ("hold_ttl = 1e13", "end one day"),
+                         ("ttl = 0.0004", "must be positive"),
                          ('ttl = "30s", min_ttl = "10m"', "longer than ttl = 30"),
                          ('idle_aftr = "1h"', "did you mean idle_after")]:
         code, out = run("run", script("wrong", f'rille.rent("b", {{ gpu = "cpu", {option} }})'))

@@ -73,6 +73,29 @@ end
     code, out, err = run("simulate", day, "-n", "8", "--json")
     check("in usual weather, too, in all runs", code == 0 and json.loads(out)["ended_well"] == 8, out + err)
 
+    # Others change the count while the metric is read, or between two looks: what was read was of another cluster.
+    moved = script("moved", """
+local gang = rille.cluster("gang", { count = 1, gpu = "T4", ttl = "12h" })
+local looks = 0
+rille.autoscale(gang, { above = 0.8, below = 0.3, cooldown_out = 300, cooldown_in = 600, min = 1, max = 8,
+  interval = 60, metric = function()
+    looks = looks + 1
+    if looks == 1 then rille.sleep("20m") end
+    return looks == 1 and 0.9 or 0.1
+  end })
+rille.sleep("5m")
+gang:resize(6)
+rille.sleep("16m")
+if gang.count ~= 6 then error(("'above' made %d of 6"):format(gang.count)) end
+rille.sleep("8m")
+if gang.count ~= 6 then error(("%d of 6 without the pause"):format(gang.count)) end
+rille.sleep("30m")
+if gang.count >= 6 then error("idle ones are never removed") end
+""")
+    code, out, err = run("simulate", moved, "-n", "1", "--json", "--weather", "calm")
+    check("a count that others change meanwhile is not taken back, and is followed by the pause",
+          code == 0 and json.loads(out)["ended_well"] == 1, out + err)
+
     target = script("target", """
 local gang = rille.cluster("gang", { count = 1, gpu = "T4" })
 rille.autoscale(gang, { target = 0.5, max = 8, interval = "1m", cooldown_out = "3m", cooldown_in = "3m",

@@ -38,7 +38,8 @@ rille.scope("more", function()
 end)""" % provider)
     check("a machine ends with its ttl, though its run goes on", "by then\treleased\ttrue" in out, (out, err))
     check("who uses it then hears why, and how to ask for more",
-          "false\tstate\tttl_over\tthe ttl of 'box' has passed (20" in out and 'ttl = "8' in out, out)
+          "false\tstate\tttl_over\tthe ttl of 'box' has passed (20" in out and
+          "its machine had not come up within 4" in out, out)
     check("the run goes on", status == 0 and "goes on\tlive" in out and not alive(), (status, out, err, alive()))
     check("its user is told", "the ttl of 'box' has passed" in err, err)
     events = user.rille("audit", "--json")[1]

@@ -77,6 +77,32 @@ TEST_CASE("a reservation that a rent names is in the request that is journaled, 
   REQUIRE(w.release(row.id)->ok());
 }
 
+TEST_CASE("a replacement that asks for what there is not leaves the machine as it is") {
+  Named w;
+  const Result<Lease> made = w.rented(of_aws());
+  REQUIRE(made);
+  Manager::Event quiet = [](const std::string&, Value) {};
+  const auto refusal = [&](Value options) {
+    Replace another;
+    another.id = made->id;
+    another.generation = made->generation;
+    another.options = std::move(options);
+    another.fence = store::Fence("r", 1);
+    auto moved = w.drive(w.manager->replace(std::move(another), quiet, {}));
+    REQUIRE(moved);
+    REQUIRE_FALSE(moved->ok());
+    return moved->error().message + ": " + moved->error().hint;
+  };
+  CHECK_THAT(refusal(Value().set("gpuu", "A100")), Catch::Contains("gpuu"));
+  CHECK_THAT(refusal(Value().set("provider", "nowhere")), Catch::Contains("nowhere"));
+  CHECK_THAT(refusal(Value().set("memory", "lots")), Catch::Contains("lots"));
+  const Lease row = w.row(made->id);
+  CHECK(row.state == "live");
+  CHECK(row.generation == made->generation);
+  CHECK(row.machine_id == made->machine_id);
+  REQUIRE(w.release(row.id)->ok());
+}
+
 TEST_CASE("a rent that says nothing of the kind sends nothing of the kind") {
   Named w;
   const Result<Lease> made = w.rented(Value().set("provider", "aws"));
