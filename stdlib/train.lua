@@ -295,6 +295,13 @@ local function loss_of(model, device, dtype, x, y)
   return ((dtype == "bf16" or dtype == "f16") and logits:to("f32") or logits):cross_entropy(y)
 end
 
+local function evaluating(model)
+  if model._evaluating then return model:_evaluating() end
+  local training = model.training  -- a model that is no module of ours
+  model:eval()
+  return function() if training then model:train() end end
+end
+
 ---The mean loss of a model over the validation part of a data set of bytes or tokens, in nats for
 ---each of them. One batch after the other is in memory.
 ---@param model Module called with x
@@ -310,8 +317,7 @@ end
 function train.validation(model, data, options)
   native.check_options(options, "rille.train.validation", { "batches", "dtype", "communicator" })
   local batches = math.min(options and options.batches or math.huge, data:validation_batches())
-  local training, device = model.training, tools.device_of(model)
-  model:eval()
+  local device, back = tools.device_of(model), evaluating(model)
   local comm, dtype = options and options.communicator, options and options.dtype
   local ok, result = pcall(rille.no_grad, function()
     local total, count = 0, 0
@@ -324,7 +330,7 @@ function train.validation(model, data, options)
     if comm then total, count = ranks_of.sum(comm, total, count) end
     return total / count
   end)
-  if training then model:train() end
+  back()
   if not ok then error(result, 0) end
   return result
 end

@@ -30,7 +30,7 @@ template <const Binary& B>
 Result<int> binary(lua_State* L) {
   tensor_state(L);
   if (!test_tensor(L, 1)) {  // 2 - t
-    if (lua_type(L, 1) != LUA_TNUMBER) not_a_tensor(L, 1, B.name);
+    if (!B.number_left || lua_type(L, 1) != LUA_TNUMBER) not_a_tensor(L, 1, B.name);
     double n = check_number(L, 1, B.name);
     return give(L, B.number_left(check_tensor(L, 2, B.name), n));
   }

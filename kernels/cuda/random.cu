@@ -123,7 +123,7 @@ DEVICE void multinomial(const StepKey* key, unsigned index, const T* in, Long* o
       seen += double(widen(w[at]));
       if (seen > mark) break;
     }
-    picked = at < end ? at : end - 1;
+    picked = at < end ? at : last;       // rounding; never one that has no weight
   }
   __syncthreads();
   if (threadIdx.x == 0) out[row] = picked >= 0 ? picked : last_positive;   // rounding can leave the mark at the end

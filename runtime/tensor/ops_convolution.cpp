@@ -103,11 +103,13 @@ Result<Dims> pooled_shape(const char* op, const Tensor& x, const Pooling& how) {
   for (int k = 0; fits && k < 2; ++k) {
     fits = how.window[k] >= 1 && 2 * how.padding[k] <= how.window[k];
     shape[2 + k] = windows(x.size(2 + k), how.window[k], how.stride[k], how.padding[k], how.dilation[k]);
-    fits = fits && shape[2 + k] >= 1;
+    // Else a window could reach over the whole image, and hold nothing of it.
+    fits = fits && shape[2 + k] >= 1 && (how.padding[k] == 0 || how.dilation[k] <= x.size(2 + k));
   }
   if (fits) return shape;
-  return bad(fmt::format("{}: {} with a window of {}, padding {}: want [n, c, h, w], and padding up to half the window",
-                         op, to_string(x.shape()), text_of(how.window), text_of(how.padding)));
+  return bad(fmt::format("{}: {} with a window of {}, padding {}, dilation {}: want [n, c, h, w], padding up to half "
+                         "the window, and with padding a dilation up to the image", op, to_string(x.shape()),
+                         text_of(how.window), text_of(how.padding), text_of(how.dilation)));
 }
 
 kernels::Attrs pool_attrs(const Pooling& how) {

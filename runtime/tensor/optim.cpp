@@ -1,5 +1,6 @@
 #include "runtime/tensor/optim.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -121,7 +122,14 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
     o.state_.emplace_back("loss_scale", o.scale_);
     o.state_.emplace_back("loss_scale.good", o.good_);
   }
-  const double first_lr = groups[0].lr;
+  // A group at 0 stays there, whatever the others are set to.
+  const auto moves = std::find_if(groups.begin(), groups.end(), [](const ParameterGroup& g) { return g.lr != 0; });
+  const double first_lr = moves == groups.end() ? 0 : moves->lr;
+  // Lists without names count from 1, each: what is kept of them needs names of its own.
+  std::set<std::string> names;
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (auto& [name, tensor] : groups[g].parameters)
+      while (!names.insert(name).second) name += fmt::format(".{}", g + 1);
   for (auto& group : groups) RILLE_CHECK(o.add_group(std::move(group), first_lr));
   return o;
 }

@@ -147,9 +147,9 @@ local function generate(model, prompt, options)
   local function spell(id) return o.tokenizer and o.tokenizer:decode(id, { continued = true }) or string.char(id) end
   local stops = stopper(o, text, spell)
   local spelt = text and (o.tokenizer and o.tokenizer.size or 256) or nil
-  local dev, training, began = tools.device_of(model), model.training, #ids
+  local dev, began = tools.device_of(model), #ids
   local kept, counts_ids
-  model:eval()
+  local back = model:_evaluating()
   local ok, err = pcall(nn.with_seed, o.seed, function()
     rille.no_grad(function()
       continue(model, dev, ids, spelt, o, function(id)
@@ -158,7 +158,7 @@ local function generate(model, prompt, options)
       end)
     end)
   end, dev)
-  if training then model:train() end
+  back()
   if not ok then error(err, 0) end
   if kept and (counts_ids or not text) then for i = #ids, began + kept + 1, -1 do ids[i] = nil end end
   if not text then return ids end

@@ -144,11 +144,32 @@ function methods:to(target)
   return self
 end
 
-local function set_training(part, on)
-  if is_module(part) then rawset(part, "training", on) end
-  for _, v in pairs(part) do
-    if type(v) == "table" and (is_module(v) or getmetatable(v) == nil) then set_training(v, on) end
+local function set_mode(part, on)
+  rawset(part, "training", on)
+  local number = numbers[part]
+  if not number and not on then
+    last_number = last_number + 1
+    number = last_number
+    numbers[part] = number
   end
+  if not number or (off[number] == nil) == on then return false end
+  off[number] = not on and part or nil
+  return true
+end
+
+-- Calls change with each module of this one, itself among them; whether any of the calls gave true.
+local function each_module(part, change)
+  local changed = is_module(part) and change(part)
+  for _, v in pairs(part) do
+    if type(v) == "table" and (is_module(v) or getmetatable(v) == nil) then
+      changed = each_module(v, change) or changed
+    end
+  end
+  return changed
+end
+
+local function set_training(part, on)
+  if each_module(part, function(module) return set_mode(module, on) end) then publish_mode() end
 end
 
 ---Training mode (dropout works): the mode that modules are made in.
@@ -156,8 +177,6 @@ end
 ---@mark ephemeral
 function methods:train()
   set_training(self, true)
-  local number = numbers[self]
-  if number and off[number] then off[number] = nil; publish_mode() end
   return self
 end
 
@@ -166,15 +185,17 @@ end
 ---@mark ephemeral
 function methods:eval()
   set_training(self, false)
-  if not numbers[self] then
-    last_number = last_number + 1
-    numbers[self] = last_number
-  end
-  if not off[numbers[self]] then
-    off[numbers[self]] = self
-    publish_mode()
-  end
   return self
+end
+
+-- Internal: evaluation mode, and what puts each part back into the mode that it was in.
+function methods:_evaluating()
+  local before = {}
+  each_module(self, function(module) before[module] = module.training end)
+  self:eval()
+  return function()
+    if each_module(self, function(module) return set_mode(module, before[module]) end) then publish_mode() end
+  end
 end
 
 ---Copies what state() names. Every name must be there, in its shape and of a floating type where it is one here, and no

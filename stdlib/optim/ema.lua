@@ -23,14 +23,19 @@ end
 function methods:update() native.average(self._averages, self._values, self._decay,
     self._steps or nil) end
 
----Exchanges the parameters and their averages; a second call exchanges them back.
+---Exchanges the parameters and their averages; a second call exchanges them back. An average in a wider type than its
+---parameter comes back as it was, not as the parameter held it.
 ---@mark ephemeral
 function methods:swap()
+  local exact = rawget(self, "_exact")
+  local keeps = not exact and {} or nil
+  self._exact = keeps
   rille.no_grad(function()
     for i, value in ipairs(self._values) do
-      local kept = value:clone()
-      value:copy_(self._averages[i])
-      self._averages[i]:copy_(kept)
+      local average, kept = self._averages[i], value:clone()
+      value:copy_(average)
+      if keeps and average.dtype ~= value.dtype then keeps[i] = average:clone() end
+      average:copy_(exact and exact[i] or kept)
     end
   end)
 end

@@ -280,6 +280,13 @@ tap.test("functions, models and their ids", function()
   tap.ok(rille.optim.clip_grad_norm(model, 1):item() > 0)
 end)
 
+tap.test("a number in front where no operation has one, and a window that holds nothing of the image", function()
+  local y = rille.device("cpu"):ones { 2 }
+  tap.raises("invalid", "atan2", y.atan2, 1, y)
+  local image = rille.device("cpu"):ones { 1, 1, 3, 3 }
+  tap.raises("invalid", "dilation", image.max_pool2d, image, 2, { stride = 1, padding = 1, dilation = 4 })
+end)
+
 tap.test("values inside a compiled function", function()
   local function calls(fn)
     local f = rille.compile(fn)

@@ -394,6 +394,29 @@ tap.test("dropout of the models drops weights of attention, too, and none of it 
   end
 end)
 
+tap.test("the mode of a part is a part of the key of compiled functions, and is left as it was", function()
+  local model = nn.sequential { nn.linear(16, 64, { seed = 1 }), nn.dropout(0.5) }
+  local drop, x = model[2], dev:ones { 4, 16 }
+  local update = rille.compile(function(v) return model(v) end)
+  local function zeros() return update(x):eq(0):to("f32"):mean():item() end
+  tap.ok(drop.training)
+  drop:eval()
+  for _ = 1, 3 do tap.equal(zeros(), 0) end
+  model:train()                       -- the part, too
+  for _ = 1, 3 do tap.ok(zeros() > 0.2) end
+  model:eval()
+  for _ = 1, 3 do tap.equal(zeros(), 0) end
+  drop:train()
+  for _ = 1, 3 do tap.ok(zeros() > 0.2) end
+  model:train()
+  drop:eval()
+  local back = model:_evaluating()
+  tap.equal({ model.training, drop.training }, { false, false })
+  back()
+  tap.equal({ model.training, drop.training }, { true, false })
+  tap.equal(zeros(), 0)
+end)
+
 tap.test("running statistics are state, not parameters", function()
   local norm = nn.batch_norm(3)
   tap.equal(#norm:parameters(), 2)

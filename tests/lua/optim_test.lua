@@ -77,6 +77,35 @@ tap.test("groups: matrices decay, vectors do not", function()
   tap.raises("invalid", "group 1: unknown option 'wd'", optim.sgd, { { parameters = { a }, wd = 1 } })
 end)
 
+tap.test("a group at rate 0 stays there, and what groups keep has names of its own", function()
+  local a, b = dev:tensor({ 1 }, { requires_grad = true }), dev:tensor({ 1 }, { requires_grad = true })
+  local opt = optim.adamw({ { parameters = { a }, lr = 0 }, { parameters = { b } } }, { lr = 0.1, weight_decay = 0 })
+  opt:set_lr(0.05);
+  (a + 3 * b):sum():backward()
+  opt:step()
+  close(a:detach():item(), 1, 0)
+  close(b:detach():item(), 1 - 0.05, 1e-5)
+  local names = {}
+  for _, entry in ipairs(opt:state()) do
+    tap.equal(names[entry.name], nil)
+    names[entry.name] = entry.tensor
+  end
+  local other = optim.adamw({ { parameters = { a }, lr = 0 }, { parameters = { b } } }, { lr = 0.1 })
+  other:load_state(opt:state())
+  for _, entry in ipairs(other:state()) do tap.equal(entry.tensor:totable(), names[entry.name]:totable()) end
+end)
+
+tap.test("an average of half precision weights is what it was after an evaluation", function()
+  local w = dev:tensor({ 1 }, { dtype = "bf16" }):requires_grad_()
+  local ema = optim.ema({ w }, { decay = 0.999, warmup = false })
+  rille.no_grad(function() w:fill_(2) end)
+  ema:update()
+  local before = ema:state()[1].tensor:totable()
+  ema:apply(function() return w:item() end)
+  tap.equal(ema:state()[1].tensor:totable(), before)
+  close(w:detach():item(), 2, 0)
+end)
+
 tap.test("schedules", function()
   local at = optim.linear { lr = 1, steps = 100, warmup = 20 }
   close(at(10), 0.5) close(at(20), 1) close(at(60), 0.5) close(at(100), 0)
