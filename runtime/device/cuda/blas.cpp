@@ -1,14 +1,12 @@
 #include "runtime/device/cuda/blas.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "runtime/device/cuda/blas_library.hpp"
-#include "runtime/device/cuda_libraries.hpp"
+#include "runtime/device/cuda/symbols.hpp"
 
 namespace rille::device::cuda {
 
@@ -23,23 +21,18 @@ struct Library {
   RILLE_BLAS(RILLE_MEMBER)
 #undef RILLE_MEMBER
   bool whole = false;
+
+  Library() {
+    Symbols found(CudaPart::cublaslt);
+#define RILLE_FIND(name, symbol, parameters) found.find(name, #symbol);
+    RILLE_BLAS(RILLE_FIND)
+#undef RILLE_FIND
+    whole = found.whole();
+  }
 };
 
-Library load() {
-  Library l;
-  void* const library = load_part(CudaPart::cublaslt).handle;
-  bool whole = library != nullptr;
-#define RILLE_FIND(name, symbol, parameters)                                                    \
-  if (library) l.name = reinterpret_cast<decltype(l.name)>(::dlsym(library, #symbol));          \
-  whole = whole && l.name;
-  RILLE_BLAS(RILLE_FIND)
-#undef RILLE_FIND
-  l.whole = whole;
-  return l;
-}
-
 const Library& library() {
-  static const Library l = load();
+  static const Library l;
   return l;
 }
 

@@ -1,11 +1,9 @@
 #include "runtime/device/cuda/dnn.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <climits>
 
-#include "runtime/device/cuda_libraries.hpp"
+#include "runtime/device/cuda/symbols.hpp"
 
 namespace rille::device::cuda {
 
@@ -19,23 +17,18 @@ struct Library {
   RILLE_DNN(RILLE_MEMBER)
 #undef RILLE_MEMBER
   bool whole = false;
+
+  Library() {
+    Symbols found(CudaPart::cudnn);
+#define RILLE_FIND(name, parameters) found.find(name, #name);
+    RILLE_DNN(RILLE_FIND)
+#undef RILLE_FIND
+    whole = found.whole();
+  }
 };
 
-Library load() {
-  Library l;
-  void* const library = load_part(CudaPart::cudnn).handle;
-  bool whole = library != nullptr;
-#define RILLE_FIND(name, parameters)                                                           \
-  if (library) l.name = reinterpret_cast<decltype(l.name)>(::dlsym(library, #name));           \
-  whole = whole && l.name;
-  RILLE_DNN(RILLE_FIND)
-#undef RILLE_FIND
-  l.whole = whole;
-  return l;
-}
-
 const Library& library() {
-  static const Library l = load();
+  static const Library l;
   return l;
 }
 

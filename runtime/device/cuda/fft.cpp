@@ -1,8 +1,6 @@
 #include "runtime/device/cuda/fft.hpp"
 
-#include <dlfcn.h>
-
-#include "runtime/device/cuda_libraries.hpp"
+#include "runtime/device/cuda/symbols.hpp"
 
 namespace rille::device::cuda {
 
@@ -13,23 +11,18 @@ struct Library {
   RILLE_FFT(RILLE_MEMBER)
 #undef RILLE_MEMBER
   bool whole = false;
+
+  Library() {
+    Symbols found(CudaPart::cufft);
+#define RILLE_FIND(name, parameters) found.find(name, #name);
+    RILLE_FFT(RILLE_FIND)
+#undef RILLE_FIND
+    whole = found.whole();
+  }
 };
 
-Library load() {
-  Library l;
-  void* const library = load_part(CudaPart::cufft).handle;
-  bool whole = library != nullptr;
-#define RILLE_FIND(name, parameters)                                                           \
-  if (library) l.name = reinterpret_cast<decltype(l.name)>(::dlsym(library, #name));           \
-  whole = whole && l.name;
-  RILLE_FFT(RILLE_FIND)
-#undef RILLE_FIND
-  l.whole = whole;
-  return l;
-}
-
 const Library& library() {
-  static const Library l = load();
+  static const Library l;
   return l;
 }
 

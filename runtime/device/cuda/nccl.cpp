@@ -1,7 +1,5 @@
 #include "runtime/device/cuda/nccl.hpp"
 
-#include <dlfcn.h>
-
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -10,7 +8,7 @@
 #include "kernels/fold.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
-#include "runtime/device/cuda_libraries.hpp"
+#include "runtime/device/cuda/symbols.hpp"
 
 namespace rille::device::cuda {
 
@@ -24,24 +22,19 @@ struct Library {
 #undef RILLE_MEMBER
   const char* (*ncclGetErrorString)(int) = nullptr;
   bool whole = false;
+
+  Library() {
+    Symbols found(CudaPart::nccl);
+#define RILLE_FIND(name, parameters) found.find(name, #name);
+    RILLE_NCCL(RILLE_FIND)
+#undef RILLE_FIND
+    found.find(ncclGetErrorString, "ncclGetErrorString");
+    whole = found.whole();
+  }
 };
 
-Library load() {
-  Library l;
-  void* const library = load_part(CudaPart::nccl).handle;
-  bool whole = library != nullptr;
-#define RILLE_FIND(name, parameters)                                                           \
-  if (library) l.name = reinterpret_cast<decltype(l.name)>(::dlsym(library, #name));           \
-  whole = whole && l.name;
-  RILLE_NCCL(RILLE_FIND)
-#undef RILLE_FIND
-  if (library) l.ncclGetErrorString = reinterpret_cast<const char* (*)(int)>(::dlsym(library, "ncclGetErrorString"));
-  l.whole = whole && l.ncclGetErrorString;
-  return l;
-}
-
 const Library& library() {
-  static const Library l = load();
+  static const Library l;
   return l;
 }
 

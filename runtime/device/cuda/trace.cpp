@@ -1,7 +1,5 @@
 #include "runtime/device/cuda/trace.hpp"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <mutex>
 #include <set>
@@ -11,7 +9,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
-#include "runtime/device/cuda_libraries.hpp"
+#include "runtime/device/cuda/symbols.hpp"
 
 namespace rille::device::cuda {
 
@@ -24,23 +22,18 @@ struct Library {
   RILLE_CUPTI(RILLE_MEMBER)
 #undef RILLE_MEMBER
   bool whole = false, registered = false;
+
+  Library() {
+    Symbols found(CudaPart::cupti);
+#define RILLE_FIND(name, parameters) found.find(name, #name);
+    RILLE_CUPTI(RILLE_FIND)
+#undef RILLE_FIND
+    whole = found.whole();
+  }
 };
 
-Library load() {
-  Library l;
-  void* const library = load_part(CudaPart::cupti).handle;
-  bool whole = library != nullptr;
-#define RILLE_FIND(name, parameters)                                                           \
-  if (library) l.name = reinterpret_cast<decltype(l.name)>(::dlsym(library, #name));           \
-  whole = whole && l.name;
-  RILLE_CUPTI(RILLE_FIND)
-#undef RILLE_FIND
-  l.whole = whole;
-  return l;
-}
-
 Library& library() {
-  static Library l = load();
+  static Library l;
   return l;
 }
 

@@ -48,22 +48,15 @@ Async<Identity> Ram::identity(CancelToken token) {
   out.who = told.text("Arn");
   out.account = told.text("AccountId");
   out.skew_us = sts_.skew_us();
-  RILLE_CO_TRY(const cloud::FoundKeys found, co_await keys_.get(token));
-  out.from = found.from;
-  if (found.keys.token.empty()) co_return co_await with_age(std::move(out), found.keys.id, std::move(token));
-  out.age_unknown = "temporary keys, which end by themselves";
-  co_return out;
+  cloud::KeyList list{"RAM", "CreateDate", parse_utc, {}};
+  list.ask = [this](CancelToken t) { return keys_of_user(std::move(t)); };
+  co_return co_await cloud::with_keys(std::move(out), keys_, std::move(list), std::move(token));
 }
 
-Async<Identity> Ram::with_age(Identity who, std::string key_id, CancelToken token) {
+Async<Value::Array> Ram::keys_of_user(CancelToken token) {
   net::Parts asked = parts_for(ram_url_, "ListAccessKeys");
-  const Result<Value> answer = co_await ram_.call("ListAccessKeys", std::move(asked), Effect::none, token);
-  if (!answer && token.cancelled()) co_return answer.error();
-  Result<Value::Array> rows = Value::Array();
-  if (answer) rows = cloud::list_of((*answer)["AccessKeys"]["AccessKey"]);
-  else rows = answer.error();
-  const cloud::KeyList how{"RAM", "CreateDate", parse_utc};
-  co_return cloud::with_key_age(std::move(who), key_id, rows, how);
+  RILLE_CO_TRY(const Value answer, co_await ram_.call("ListAccessKeys", std::move(asked), Effect::none, token));
+  co_return cloud::list_of(answer["AccessKeys"]["AccessKey"]);
 }
 
 std::string policy() { return policy_text; }

@@ -20,7 +20,7 @@ class Ram {
 
  private:
   Async<Value> caller(CancelToken token);
-  Async<Identity> with_age(Identity who, std::string key_id, CancelToken token);
+  Async<Value::Array> keys_of_user(CancelToken token);
 
   cloud::CredentialChain& keys_;
   std::string sts_url_, ram_url_;

@@ -1,4 +1,4 @@
-// How old a key is, by the list of a user's keys that its cloud gives. Pure; any thread.
+// Whose keys are used, and how old they are by the list of a user's keys that its cloud gives. Loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,19 @@
 
 #include "runtime/base/value.hpp"
 #include "runtime/provider/account.hpp"
+#include "runtime/provider/cloud/credentials.hpp"
 
 namespace rille::provider::cloud {
 
 struct KeyList {
-  const char* service;         // that was asked, for people: "IAM"
+  const char* service;         // that is asked, for people: "IAM"
   const char* made;            // the field with the time
   std::function<Result<std::int64_t>(const std::string&)> time;  // in microseconds
+  std::function<Async<Value::Array>(CancelToken)> ask;           // rows with an AccessKeyId each
 };
 
-// Fills in when the key of that id was made, or why that is not known: a policy that does not let its owner ask is no
-// failure. `rows`: the list with an AccessKeyId each, or how asking for it failed.
-Identity with_key_age(Identity who, const std::string& key_id, const Result<Value::Array>& rows, const KeyList& how);
+// Asks for the age of keys that last; a policy that does not let their owner ask is no failure: it is told why the age
+// is not known. `who` has name, account and skew already.
+Async<Identity> with_keys(Identity who, CredentialChain& keys, KeyList list, CancelToken token);
 
 }  // namespace rille::provider::cloud
