@@ -60,13 +60,17 @@ def prepare(root):
 
 
 def user_data(parameters):
-    """The user data among a call's parameters, however they are nested."""
-    for key, value in parameters.items() if isinstance(parameters, dict) else ():
-        if key.lower().replace("_", "") == "userdata" and value:
+    """The user data among a call's parameters, however they are nested: base64; gcp calls it a script, as it is."""
+    if isinstance(parameters, list):
+        return next((found for p in parameters if (found := user_data(p))), None)
+    if not isinstance(parameters, dict):
+        return None
+    if parameters.get("key") == "startup-script":
+        return base64.b64encode(parameters["value"].encode()).decode()
+    for key, value in parameters.items():
+        if key.lower().replace("_", "") in ("userdata", "customdata") and value:
             return value
-        if isinstance(value, dict) and user_data(value):
-            return user_data(value)
-    return None
+    return user_data(list(parameters.values()))
 
 
 def begin(root, data, other_key=False):
