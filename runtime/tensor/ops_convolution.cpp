@@ -1,4 +1,7 @@
 // Convolution, pooling, and normalisation over channels.
+#include <algorithm>
+#include <limits>
+
 #include "runtime/tensor/check.hpp"
 
 namespace rille::tensor {
@@ -14,11 +17,14 @@ std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t stride
   return room < 0 ? 0 : room / stride + 1;
 }
 
+constexpr std::int64_t geometry_end = std::int64_t(1) << 30;   // kernels have them in 32 bits
+
 Result<void> need_geometry(const char* op, const Pair2& stride, const Pair2& padding, const Pair2& dilation) {
   for (int k = 0; k < 2; ++k) {
-    if (stride[k] >= 1 && padding[k] >= 0 && dilation[k] >= 1) continue;
-    return bad(fmt::format("{}: stride {}, padding {}, dilation {}: want at least 1, 0, 1", op, text_of(stride),
-                           text_of(padding), text_of(dilation)));
+    if (stride[k] >= 1 && padding[k] >= 0 && dilation[k] >= 1 &&
+        std::max({stride[k], padding[k], dilation[k]}) < geometry_end) continue;
+    return bad(fmt::format("{}: stride {}, padding {}, dilation {}: want at least 1, 0, 1, and less than 2^30", op,
+                           text_of(stride), text_of(padding), text_of(dilation)));
   }
   return success();
 }
@@ -101,7 +107,7 @@ Result<Dims> pooled_shape(const char* op, const Tensor& x, const Pooling& how) {
   Dims shape = x.shape();
   bool fits = x.rank() == 4;
   for (int k = 0; fits && k < 2; ++k) {
-    fits = how.window[k] >= 1 && 2 * how.padding[k] <= how.window[k];
+    fits = how.window[k] >= 1 && how.window[k] < geometry_end && 2 * how.padding[k] <= how.window[k];
     shape[2 + k] = windows(x.size(2 + k), how.window[k], how.stride[k], how.padding[k], how.dilation[k]);
     // Else a window could reach over the whole image, and hold nothing of it.
     fits = fits && shape[2 + k] >= 1 && (how.padding[k] == 0 || how.dilation[k] <= x.size(2 + k));
@@ -127,6 +133,8 @@ kernels::Attrs pool_attrs(const Pooling& how) {
 
 Result<Tensor> max_pool2d(const Tensor& x, const Pooling& how) {
   RILLE_TRY(const auto shape, pooled_shape("max_pool2d", x, how));
+  if (x.size(2) * x.size(3) > std::numeric_limits<std::int32_t>::max())   // places in a plane are kept as i32
+    return bad(fmt::format("max_pool2d: {}: want planes of less than 2^31 pixels", to_string(x.shape())));
   RILLE_TRY(const auto whole, contiguous(x));
   RILLE_TRY(auto out, apply(OpId::max_pool, pool_attrs(how), {whole}, {{x.dtype(), shape}, {DType::i32, shape}}));
   return std::move(out[0]);
@@ -172,29 +180,41 @@ Result<Tensor> over_channels(const Tensor& x, const Tensor& t) {
   return view(t, shape);
 }
 
+// x weight + bias, computed in the statistics' type and rounded once: a large mean leaves nothing of a half's digits.
 Result<Tensor> scale_channels(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  Tensor y = x;
+  if (!weight && !bias) return x;
+  const DType wide = stats_type(x.dtype());
+  RILLE_TRY(Tensor y, cast(x, wide));
   if (weight) {
-    RILLE_TRY(const auto same, cast(weight, x.dtype()));
+    RILLE_TRY(const auto same, cast(weight, wide));
     RILLE_TRY(const auto w, over_channels(x, same));
     RILLE_TRY(y, mul(y, w));
   }
   if (bias) {
-    RILLE_TRY(const auto same, cast(bias, x.dtype()));
+    RILLE_TRY(const auto same, cast(bias, wide));
     RILLE_TRY(const auto b, over_channels(x, same));
     RILLE_TRY(y, add(y, b));
   }
-  return y;
+  return cast(y, x.dtype());
 }
 
 // y = x scale + shift with scale = weight / sqrt(variance + eps), shift = bias - mean scale.
 Result<Tensor> with_running(const Tensor& x, const BatchNorm& b) {
-  RILLE_TRY(const auto safe, add(b.running_var.detach(), b.eps));
+  const auto wide = [&](const Tensor& t) { return cast(t, stats_type(x.dtype())); };
+  RILLE_TRY(const auto variance, wide(b.running_var.detach()));
+  RILLE_TRY(const auto mean, wide(b.running_mean.detach()));
+  RILLE_TRY(const auto safe, add(variance, b.eps));
   RILLE_TRY(auto scale, rsqrt(safe));
-  if (b.weight) { RILLE_TRY(scale, mul(scale, b.weight)); }
-  RILLE_TRY(const auto moved, mul(scale, b.running_mean.detach()));
+  if (b.weight) {
+    RILLE_TRY(const auto weight, wide(b.weight));
+    RILLE_TRY(scale, mul(scale, weight));
+  }
+  RILLE_TRY(const auto moved, mul(scale, mean));
   RILLE_TRY(auto shift, neg(moved));
-  if (b.bias) { RILLE_TRY(shift, add(shift, b.bias)); }
+  if (b.bias) {
+    RILLE_TRY(const auto bias, wide(b.bias));
+    RILLE_TRY(shift, add(shift, bias));
+  }
   return scale_channels(x, scale, shift);
 }
 

@@ -185,6 +185,27 @@ TEST_CASE("batch_norm moves the running statistics", "[unit][tensor]") {
   CHECK(numbers(how.running_mean)[0] == Approx(0.2));
 }
 
+TEST_CASE("a half type far from zero is normalised with f32's digits", "[unit][tensor]") {
+  auto graph = new_graph();
+  for (const DType t : {DType::bf16, DType::f16}) {
+    const auto x = get(from_numbers(*graph, dims({1, 2, 2}), t, {100, 99, -200, -196}));
+    BatchNorm how;
+    how.running_mean = get(from_numbers(*graph, dims({2}), DType::f32, {100, -200}));
+    how.running_var = get(from_numbers(*graph, dims({2}), DType::f32, {0.25, 4}));
+    how.weight = get(from_numbers(*graph, dims({2}), t, {1, 1.5}));
+    how.bias = get(from_numbers(*graph, dims({2}), t, {0, 0.5}));
+    how.training = false;
+    const std::vector<double> want{0, -2, 0.5, 3.5};
+    check_close(numbers(get(batch_norm(x, how))), want, t == DType::bf16 ? 8e-3 : 1e-3, name_of(t));
+    Compiled call(graph);
+    for (int i = 0; i < 2; ++i) {                    // the trace, then its replay
+      const bool replayed = get(call.begin({x}, "")) == Compiled::Next::replayed;
+      const auto y = replayed ? call.outputs() : get(call.end({get(batch_norm(call.arguments()[0], how))}));
+      check_close(numbers(y[0]), want, t == DType::bf16 ? 8e-3 : 1e-3, name_of(t));
+    }
+  }
+}
+
 TEST_CASE("random numbers: repeatable, and of the right kind", "[unit][tensor]") {
   auto graph = new_graph();
   const auto first = bits(get(randn(*graph, dims({1001}))));
