@@ -40,11 +40,22 @@ Convolution geometry(const Call& c, const View& x, const View& w, const View& y)
   return g;
 }
 
-bool fits(const Call& c, const View& x, const View& y) {
+constexpr std::int64_t int_end = std::int64_t(1) << 31;
+
+// What kernels count in 32 bits: pixels, an axis with its padding, and the places of the windows of all channels.
+bool fits(const Call& c, const View& x, const View& w, const View& y) {
   const auto pixels = [](const View& v) { return v.shape[0] * v.shape[2] * v.shape[3]; };
-  const bool small = pixels(x) < units_max && pixels(y) < units_max;
-  if (!small) c.fail("convolution: more than 2^30 pixels in a batch");
-  return small;
+  if (pixels(x) >= units_max || pixels(y) >= units_max) {
+    c.fail("convolution: more than 2^30 pixels in a batch");
+    return false;
+  }
+  const std::int64_t places = std::max(w.shape[0], w.shape[1]) * w.shape[2] * w.shape[3];
+  bool axes = true;
+  for (int k = 0; k < 2; ++k) axes = axes && x.shape[2 + k] + 2 * c.attrs->i[2 + k] < int_end;
+  if (axes && places < int_end) return true;
+  c.fail("convolution: a CUDA device takes windows of up to 2^31 numbers, and images of up to 2^31 rows or columns "
+         "with their padding");
+  return false;
 }
 
 void run(Launcher& l, const char* kernel, Convolution& g, std::int64_t rows, std::int64_t columns, std::int64_t inner,
@@ -70,7 +81,7 @@ void zero(Launcher& l, const View& v) {
 
 void convolutions(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &w = c.in[1], &y = c.out[0];
-  if (y.count() == 0 || !fits(c, x, y)) return;
+  if (y.count() == 0 || !fits(c, x, w, y)) return;
   if (x.count() && by_library(c, l, Launcher::Convolved::forward, x, w, y, c.n_in == 3 ? &c.in[2] : nullptr)) return;
   Convolution g = geometry(c, x, w, y);
   g.out = y.data;
@@ -84,7 +95,7 @@ void convolutions(const Call& c, Launcher& l, const Names& names) {
 
 void convolution_input_grads(const Call& c, Launcher& l, const Names& names) {
   const View &dy = c.in[0], &w = c.in[1], &dx = c.out[0];
-  if (dx.count() == 0 || !fits(c, dx, dy)) return;
+  if (dx.count() == 0 || !fits(c, dx, w, dy)) return;
   if (dy.count() == 0) return zero(l, dx);
   if (by_library(c, l, Launcher::Convolved::input_grad, dx, w, dy)) return;
   Convolution g = geometry(c, dx, w, dy);
@@ -120,7 +131,7 @@ void weight_grad(const Call& c, Launcher& l, const Names& names) {
 void convolution_weight_grads(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &dy = c.in[1], &dw = c.out[0];
   const View* const db = c.n_out == 2 && c.out[1].data ? &c.out[1] : nullptr;
-  if (dw.count() == 0 || !fits(c, x, dy)) return;
+  if (dw.count() == 0 || !fits(c, x, dw, dy)) return;
   if (dy.count() == 0 || x.count() == 0) {
     zero(l, dw);
     if (db) zero(l, *db);
@@ -144,6 +155,14 @@ void convolution_weight_grads(const Call& c, Launcher& l, const Names& names) {
 
 namespace {
 
+// A plane's places, and an axis with its padding, are counted in 32 bits.
+bool plane_fits(const Call& c, const View& image, const View& pooled) {
+  bool fits = image.shape[2] * image.shape[3] < int_end && pooled.shape[2] * pooled.shape[3] < int_end;
+  for (int k = 0; k < 2; ++k) fits = fits && image.shape[2 + k] + 2 * c.attrs->i[4 + k] < int_end;
+  if (!fits) c.fail("pooling: a CUDA device takes planes of up to 2^31 pixels, with padding");
+  return fits;
+}
+
 Pooling pooling_of(const Call& c, const View& image, const View& pooled) {
   Pooling p{};
   p.planes = image.shape[0] * image.shape[1];
@@ -163,22 +182,22 @@ Pooling pooling_of(const Call& c, const View& image, const View& pooled) {
 }  // namespace
 
 void max_pools(const Call& c, Launcher& l, const Names& names) {
-  if (c.out[0].count() == 0) return;
+  if (c.out[0].count() == 0 || !plane_fits(c, c.in[0], c.out[0])) return;
   launch(l, name_in(names, c.in[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
          c.out[1].data, pooling_of(c, c.in[0], c.out[0]));
 }
 void max_pool_grads(const Call& c, Launcher& l, const Names& names) {
-  if (c.out[0].count() == 0) return;
+  if (c.out[0].count() == 0 || !plane_fits(c, c.out[0], c.in[0])) return;
   launch(l, name_in(names, c.out[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.in[1].data,
          c.out[0].data, pooling_of(c, c.out[0], c.in[0]));
 }
 void avg_pools(const Call& c, Launcher& l, const Names& names) {
-  if (c.out[0].count() == 0) return;
+  if (c.out[0].count() == 0 || !plane_fits(c, c.in[0], c.out[0])) return;
   launch(l, name_in(names, c.in[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
          pooling_of(c, c.in[0], c.out[0]));
 }
 void avg_pool_grads(const Call& c, Launcher& l, const Names& names) {
-  if (c.out[0].count() == 0) return;
+  if (c.out[0].count() == 0 || !plane_fits(c, c.out[0], c.in[0])) return;
   launch(l, name_in(names, c.out[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
          pooling_of(c, c.out[0], c.in[0]));
 }

@@ -96,11 +96,15 @@ void sum_segments(Launcher& l, const Sorter& s, const View& src, const View& out
   }
 }
 
+constexpr std::int64_t keys_end = (std::int64_t(1) << 32) - 1;
+
 // The rows of `src` added up by their numbers.
 void add_rows(const Call& c, Launcher& l, const View& src, const View& ids, const View& out, const Around& to,
               FaultCode code, bool onto) {
   const std::int64_t m = ids.count();
   if (m == 0 || to.inner == 0) return;
+  if (m >= keys_end || to.n >= keys_end)           // one key is that of a number that is out of range
+    return c.fail("%lld numbers of %lld rows: at most 2^32 - 2 of each", (long long)m, (long long)to.n);
   Sorter s(l, m, false);
   if (!s.ok) return c.fail("no memory to sort %lld numbers of rows", (long long)m);
   launch(l, "sort_ids", grid_for(l, m), {threads}, 0, ids.data, unsigned(ids.dtype), Long(m), Long(to.n), s.keys[0],

@@ -112,19 +112,27 @@ void each_windows(Launcher& l, const View* const (&v)[N], const Call& c, int pac
     if (packed && k != constant && w.step[k][0] == 0) w.spread |= 1u << k;
     w.data[k] = v[k]->data;
   }
-  // Pieces of the slowest dimension.
-  std::int64_t inner = 1;
-  for (int d = 0; d < j.rank - 1; ++d) inner *= size[d];
-  const int slow = j.rank - 1;
-  const std::int64_t each = std::max<std::int64_t>(1, units_max / inner);
-  for (std::int64_t first = 0; first < std::max<std::int64_t>(size[slow], 1); first += each) {
-    Windows<N> piece = w;
-    const std::int64_t n = std::min(each, size[slow] - first);
-    for (int k = 0; k < N; ++k)
-      piece.data[k] = static_cast<char*>(w.data[k]) + first * w.step[k][slow] * std::int64_t(size_bytes(v[k]->dtype));
-    piece.units = unsigned(n * inner);
-    if (first + n < size[slow]) piece.tail = 0;
-    go(piece);
+  // A piece has places of dimension `cut` and all that lies within them; of the slower dimensions one place each.
+  std::int64_t inner = 1, outer = 1;
+  int cut = 0;
+  while (cut < j.rank - 1 && inner * size[cut] <= units_max) inner *= size[cut++];
+  for (int d = cut + 1; d < j.rank; ++d) outer *= size[d];
+  w.rank = cut + 1;
+  const std::int64_t each = units_max / inner;
+  for (std::int64_t o = 0; o < outer; ++o) {
+    std::int64_t place[N] = {};
+    for (std::int64_t d = cut + 1, rest = o; d < j.rank; rest /= size[d++])
+      for (int k = 0; k < N; ++k) place[k] += rest % size[d] * w.step[k][d];
+    for (std::int64_t first = 0; first < size[cut]; first += each) {
+      Windows<N> piece = w;
+      const std::int64_t n = std::min(each, size[cut] - first);
+      for (int k = 0; k < N; ++k)
+        piece.data[k] = static_cast<char*>(w.data[k]) +
+                        (place[k] + first * w.step[k][cut]) * std::int64_t(size_bytes(v[k]->dtype));
+      piece.units = unsigned(n * inner);
+      if (first + n < size[cut]) piece.tail = 0;
+      go(piece);
+    }
   }
 }
 
