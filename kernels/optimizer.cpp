@@ -36,7 +36,8 @@ static void for_pieces(const View* views, int64_t n, const F& f) {
 static bool skipped(const Call& c) { return c.attrs->i[2] == 1 && *c.in[c.n_in - 1].ptr<float>() != 0; }
 
 void increment(const Call& c) {
-  if (!skipped(c)) ++*c.out[0].ptr<int64_t>();
+  if (skipped(c)) return;
+  for (int64_t i = 0; i < c.out[0].count(); ++i) ++c.out[0].ptr<int64_t>()[i];
 }
 
 // f(elements of the gradient, the place of the first, how many); f16 and bf16 a piece at a time, to stay in the cache.
@@ -57,15 +58,22 @@ static void with_gradient(const View& g, int64_t first, int64_t count, const F& 
 template <class T>
 static void adamw_as(const Call& c) {
   if (skipped(c)) return;
-  const int64_t n = c.attrs->i[0], step = *c.in[0].ptr<int64_t>();
+  const int64_t n = c.attrs->i[0], *steps = c.in[0].ptr<int64_t>();
   const double b1 = c.attrs->f[0], b2 = c.attrs->f[1], lr = double(*c.in[1].ptr<T>());
   const T beta1 = T(b1), beta2 = T(b2), rest1 = T(1 - b1), rest2 = T(1 - b2), eps = T(c.attrs->f[2]);
   const bool decoupled = c.attrs->i[1] == 0;
   const T keep = T(decoupled ? 1 - lr * c.attrs->f[3] : 1), l2 = T(decoupled ? 0 : c.attrs->f[3]);
-  const T rate = T(lr / (1 - ::pow(b1, double(step))));
-  const T root = T(1 / ::sqrt(1 - ::pow(b2, double(step))));
+  struct Correction { T rate, root; };
+  const auto of_step = [&](int64_t step) {
+    return Correction{T(lr / (1 - ::pow(b1, double(step)))), T(1 / ::sqrt(1 - ::pow(b2, double(step))))};
+  };
+  bool same = true;                                  // as they are, but for parameters that came later
+  for (int64_t i = 1; same && i < n; ++i) same = steps[i] == steps[0];
+  const Correction first_one = of_step(steps[0]);
   const View *gs = c.in + 2, *ps = c.out, *ms = c.out + n, *vs = c.out + 2 * n;
   for_pieces(ps, n, [&](int64_t i, int64_t begin, int64_t length, int64_t) {
+    const Correction correction = same ? first_one : of_step(steps[i]);
+    const T rate = correction.rate, root = correction.root;
     with_gradient<T>(gs[i], begin, length, [&](const T* __restrict g, int64_t first, int64_t count) {
       T* __restrict p = ps[i].ptr<T>() + first;
       T* __restrict m = ms[i].ptr<T>() + first;

@@ -4,8 +4,8 @@
 
 #include "kernels/call.hpp"
 
-RILLE_KERNEL(increment)     // out[0] += 1, 0-d i64
-// in: step (0-d i64), lr (0-d), g[n]; out, in place: p[n], m[n], v[n]. attrs.f: beta1, beta2, eps, weight decay;
+RILLE_KERNEL(increment)     // each element of out[0], i64, += 1
+// in: steps (i64 [n]), lr (0-d), g[n]; out, in place: p[n], m[n], v[n]. attrs.f: beta1, beta2, eps, weight decay;
 // i[1]: 1 adds the decay to the gradient (Adam), 0 takes it from the parameter (AdamW). Where the parameters are f32,
 // each gradient may be f16 or bf16.
 RILLE_KERNEL(adamw)

@@ -126,7 +126,8 @@ int state(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint hold
 // load_state(list as state() gives it, or name -> tensor, options)
 Result<int> load(lua_State* L) {
   std::vector<StatePlace> places;
-  for (const auto& [name, t] : self(L, "opt:load_state").state()) places.push_back({name, t});
+  for (const auto& [name, t] : self(L, "opt:load_state").state())
+    places.push_back({name, t, name.starts_with("step.") ? "step" : ""});   // which all parameters once shared
   return load_state(L, {"opt:load_state", "the optimizer", "", "the state belongs to another model or optimizer"},
                          std::move(places), 2);
 }

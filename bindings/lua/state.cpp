@@ -125,9 +125,11 @@ Result<void> take_all(lua_State* L, const StateOwner& owner, std::vector<StatePl
   const Source source{L, index, tensor_files(L, index)};
   const auto there = source.names();
   std::set<std::string> known;
-  for (const auto& place : places) {
+  for (auto& place : places) {
     known.insert(place.name);
-    if (!there.contains(place.name)) missing.push_back(place.name);
+    if (there.contains(place.name)) continue;
+    if (!place.otherwise.empty() && there.contains(place.otherwise)) place.name = place.otherwise;
+    else missing.push_back(place.name);
   }
   std::set_difference(there.begin(), there.end(), known.begin(), known.end(), std::back_inserter(left));
   if (strict && !missing.empty()) return missing_error(owner, missing, left);

@@ -8,7 +8,11 @@
 
 namespace rille::lua {
 
-struct StatePlace { std::string name; Tensor tensor; };
+struct StatePlace {
+  std::string name;
+  Tensor tensor;
+  std::string otherwise = {};                     // taken where there is none of that name: what older states have
+};
 // Whose messages they are: "opt:load_state", "the optimizer", "", "the state belongs to another model or optimizer".
 struct StateOwner { const char* verb; const char* whose; const char* what; const char* hint; };
 

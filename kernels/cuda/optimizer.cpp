@@ -25,6 +25,7 @@ void each_table(std::int64_t n, int roles, const Data& data, const Go& go, const
       }
       t.packed |= std::uint64_t(packed) << t.count;
       t.elements[t.count] = elements;
+      t.number[t.count] = unsigned(first);
       t.first_piece[t.count++] = unsigned(pieces);
       pieces += blocks_for(elements, tensor_piece);
     }
@@ -40,7 +41,8 @@ const float* skip_of(const Call& c) { return c.attrs->i[2] == 1 ? c.in[c.n_in - 
 }  // namespace
 
 void increments(const Call& c, Launcher& l, const Names&) {
-  launch(l, "increment", {}, {32}, 0, c.out[0].data, skip_of(c));
+  launch(l, "increment", grid_for(l, c.out[0].count()), {threads}, 0, c.out[0].data, (long long)(c.out[0].count()),
+         skip_of(c));
 }
 
 void adamws(const Call& c, Launcher& l, const Names&) {

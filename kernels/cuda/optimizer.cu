@@ -32,14 +32,15 @@ template <class T> DEVICE T* memory(const Tensors& t, const Place& p, int role, 
 
 DEVICE bool skipped(const Update& how) { return how.skip && *how.skip != 0.0f; }
 
-// The step's corrections are computed once a block: step and learning rate lie in device memory, so that a captured
+// The step's corrections are computed once a block: steps and learning rate lie in device memory, so that a captured
 // graph sees new ones. Roles: parameter, first and second moment, gradient (of type G).
 template <class T, class G = T>
-DEVICE void adamw(const Tensors& t, const Long* step, const T* lr_at, const Update& how) {
+DEVICE void adamw(const Tensors& t, const Long* steps, const T* lr_at, const Update& how) {
   __shared__ T keep_, rate_, root_;
   if (skipped(how)) return;
+  const Place place = place_of(t);
   if (threadIdx.x == 0) {
-    const double lr = double(*lr_at), n = double(*step);
+    const double lr = double(*lr_at), n = double(steps[t.number[place.tensor]]);
     keep_ = T(how.coupled ? 1 : 1 - lr * how.decay);
     rate_ = T(lr / (1 - pow(how.beta1, n)));
     root_ = T(1 / sqrt(1 - pow(how.beta2, n)));
@@ -47,7 +48,6 @@ DEVICE void adamw(const Tensors& t, const Long* step, const T* lr_at, const Upda
   __syncthreads();
   const T keep = keep_, rate = rate_, root = root_, eps = T(how.eps), l2 = T(how.coupled ? how.decay : 0);
   const T beta1 = T(how.beta1), beta2 = T(how.beta2), rest1 = T(1 - how.beta1), rest2 = T(1 - how.beta2);
-  const Place place = place_of(t);
   each_element<pack_of(sizeof(T))>(t, place, [&](auto count, Long at) {
     constexpr int V = decltype(count)::value;
     T p[V], m[V], v[V], g[V];
@@ -190,8 +190,8 @@ template <class T> DEVICE void clip(const Tensors& t, const T* norm, double limi
 }
 
 #define OPTIMIZER(name, T)                                                                             \
-  ENTRY(adamw_##name, 256, GIVEN Tensors t, const Long* step, const T* lr, GIVEN Update how) {         \
-    adamw<T>(t, step, lr, how);                                                                        \
+  ENTRY(adamw_##name, 256, GIVEN Tensors t, const Long* steps, const T* lr, GIVEN Update how) {        \
+    adamw<T>(t, steps, lr, how);                                                                       \
   }                                                                                                    \
   ENTRY(sgd_##name, 256, GIVEN Tensors t, const T* lr, GIVEN Update how) { sgd<T>(t, lr, how); }       \
   ENTRY(lion_##name, 256, GIVEN Tensors t, const T* lr, GIVEN Update how) { lion<T>(t, lr, how); }     \
@@ -207,15 +207,17 @@ template <class T> DEVICE void clip(const Tensors& t, const T* norm, double limi
 OPTIMIZER(f32, float)
 OPTIMIZER(f64, double)
 
-ENTRY(adamw_f32_f16, 256, GIVEN Tensors t, const Long* step, const float* lr, GIVEN Update how) {
-  adamw<float, Half>(t, step, lr, how);
+ENTRY(adamw_f32_f16, 256, GIVEN Tensors t, const Long* steps, const float* lr, GIVEN Update how) {
+  adamw<float, Half>(t, steps, lr, how);
 }
-ENTRY(adamw_f32_bf16, 256, GIVEN Tensors t, const Long* step, const float* lr, GIVEN Update how) {
-  adamw<float, Brain>(t, step, lr, how);
+ENTRY(adamw_f32_bf16, 256, GIVEN Tensors t, const Long* steps, const float* lr, GIVEN Update how) {
+  adamw<float, Brain>(t, steps, lr, how);
 }
 
-ENTRY(increment, 32, Long* number, const float* skip) {
-  if (threadIdx.x == 0 && !(skip && *skip != 0.0f)) ++*number;
+ENTRY(increment, 256, Long* numbers, Long n, const float* skip) {
+  if (skip && *skip != 0.0f) return;
+  const Long stride = Long(gridDim.x) * blockDim.x;
+  for (Long i = Long(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) ++numbers[i];
 }
 
 ENTRY(loss_scale, 32, const float* flag, float* scale, Long* good, Long each, double grow, double shrink) {

@@ -58,6 +58,7 @@ struct Tensors {
   void* data[4][tensors_max];           // up to four memories for each tensor, by their roles
   long long elements[tensors_max];
   unsigned first_piece[tensors_max];
+  unsigned number[tensors_max];         // which of the call's tensors it is
   int count;
   unsigned long long packed;            // bit i: all of tensor i's memories are aligned for packs
 };

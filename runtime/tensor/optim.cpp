@@ -113,7 +113,11 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
   Graph& g = first->graph();
   NoGrad guard(g);
   const device::OwnedBy owner(owner_here(g, fmt::format("state of {}", std::visit(RuleName{}, groups[0].update))));
-  RILLE_TRY(o.step_, zeros(g, {}, DType::i64));
+  std::int64_t counting = 1;
+  for (const auto& group : groups)
+    if (std::holds_alternative<Adam>(group.update)) counting += std::int64_t(group.parameters.size());
+  RILLE_TRY(o.steps_, zeros(g, dims_of({counting}), DType::i64));
+  RILLE_TRY(o.step_, select(o.steps_, 0, 0));
   o.state_.emplace_back("step", o.step_);
   if ((o.scaling_ = scale)) {
     RILLE_TRY(o.scale_, full(g, {}, scale->initial));
@@ -169,9 +173,14 @@ Result<Optimizer::Slot> Optimizer::add_slot(const std::string& name, const Tenso
   }
   const auto* sgd = std::get_if<Sgd>(&update);
   if (muon || (sgd && sgd->momentum != 0)) RILLE_CHECK(add("momentum.", slot.m));
-  if (std::holds_alternative<Adam>(update) || std::holds_alternative<Lion>(update))
-    RILLE_CHECK(add("exp_avg.", slot.m));
-  if (std::holds_alternative<Adam>(update)) RILLE_CHECK(add("exp_avg_sq.", slot.v));
+  const bool adam = std::holds_alternative<Adam>(update);
+  if (adam) {
+    slot.counter = counters_++;
+    RILLE_TRY(const auto mine, select(steps_, 0, slot.counter));
+    state_.emplace_back("step." + name, mine);
+  }
+  if (adam || std::holds_alternative<Lion>(update)) RILLE_CHECK(add("exp_avg.", slot.m));
+  if (adam) RILLE_CHECK(add("exp_avg_sq.", slot.v));
   return slot;
 }
 
@@ -221,6 +230,25 @@ Result<void> Optimizer::update(OpId op, kernels::Attrs attrs, std::vector<Tensor
   return record(step_.graph(), op, attrs, in, out, true);
 }
 
+// Windows on the counters at `places`, which rise: one where they are neighbours.
+Result<std::vector<Tensor>> Optimizer::counted(const std::vector<std::int64_t>& places) const {
+  std::vector<Tensor> out;
+  for (std::size_t first = 0, end; first < places.size(); first = end) {
+    for (end = first + 1; end < places.size() && places[end] == places[end - 1] + 1;) ++end;
+    RILLE_TRY(auto window, narrow(steps_, 0, places[first], std::int64_t(end - first)));
+    out.push_back(std::move(window));
+  }
+  return out;
+}
+
+Result<void> Optimizer::count(const std::vector<Ready>& ready) {
+  std::vector<std::int64_t> places{0};
+  for (const auto& r : ready) places.insert(places.end(), r.counters.begin(), r.counters.end());
+  RILLE_TRY(const auto windows, counted(places));
+  for (const auto& window : windows) RILLE_CHECK(update(OpId::increment, {}, {}, {window}));
+  return success();
+}
+
 Result<void> Optimizer::step() {
   if (!step_.graph().modes().last_part()) return success();
   RILLE_CHECK(need_gradients(parameters()));
@@ -228,17 +256,23 @@ Result<void> Optimizer::step() {
   Graph& g = step_.graph();
   NoGrad guard(g);
   RILLE_CHECK(widen_grads());
-  RILLE_CHECK(update(OpId::increment, {}, {}, {step_}));
-  for (auto& group : groups_) {
-    Ready ready;
-    for (auto& slot : group.slots) {
+  std::vector<Ready> all(groups_.size());
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    Ready& ready = all[i];
+    for (auto& slot : groups_[i].slots) {
       const Tensor grad = slot.parameter.grad();
       if (!grad) continue;
       ready.grads.push_back(grad);
       ready.p.push_back(slot.master.detach());
       if (slot.m) ready.m.push_back(slot.m);
       if (slot.v) ready.v.push_back(slot.v);
+      if (slot.counter) ready.counters.push_back(slot.counter);
     }
+  }
+  RILLE_CHECK(count(all));
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const Ready& ready = all[i];
+    auto& group = groups_[i];
     if (ready.p.empty()) continue;
     RILLE_CHECK(std::visit([&](const auto& how) { return apply(group, ready, how); }, group.update));
     for (auto& slot : group.slots) {

@@ -66,14 +66,23 @@ class Optimizer {
   const Tensor& lr(std::size_t group) const { return groups_[group].lr; }
   std::size_t groups() const { return groups_.size(); }
   std::vector<Tensor> parameters() const;
-  // "step", "lr.0", "exp_avg.NAME" (Adam, Lion), "exp_avg_sq.NAME" (Adam), "momentum.NAME" (Sgd with momentum, Muon),
-  // "master.NAME" (half parameters), "loss_scale", "loss_scale.good".
+  // "step", "lr.0", "exp_avg.NAME" (Adam, Lion), "exp_avg_sq.NAME" and "step.NAME" (Adam), "momentum.NAME" (Sgd with
+  // momentum, Muon), "master.NAME" (half parameters), "loss_scale", "loss_scale.good". Older states have no
+  // "step.NAME": "step" stands for them.
   const std::vector<std::pair<std::string, Tensor>>& state() const { return state_; }
 
  private:
-  struct Slot { Tensor parameter, master, m, v; };   // master: the parameter itself unless that is a half type
+  struct Slot {
+    Tensor parameter, master, m, v;                  // master: the parameter itself unless that is a half type
+    std::int64_t counter = 0;                        // its place in steps_; 0: its rule does not count
+  };
   struct Group { std::vector<Slot> slots; Tensor lr; double proportion = 1, weight_decay = 0; Update update; };
-  struct Ready { std::vector<Tensor> grads, p, m, v; };   // what one group updates in this step
+  struct Ready {                                     // what one group updates in this step
+    std::vector<Tensor> grads, p, m, v;
+    std::vector<std::int64_t> counters;
+  };
+  Result<std::vector<Tensor>> counted(const std::vector<std::int64_t>& places) const;
+  Result<void> count(const std::vector<Ready>& ready);
   Result<void> add_group(ParameterGroup given, double first_lr);
   Result<Slot> add_slot(const std::string& name, const Tensor& p, const Update& update);
   Result<void> widen_grads();
@@ -84,7 +93,10 @@ class Optimizer {
   Result<void> apply(const Group& group, const Ready& r, const Muon& how);
   Result<void> update(OpId op, kernels::Attrs attrs, std::vector<Tensor> in, std::vector<Tensor> out);
 
-  Tensor step_;                                      // i64, 0-d: updates made
+  // i64: first the updates made, then those of each parameter that Adam corrects by them: of one that gets its first
+  // gradient late they are fewer. In one memory, so that one operation counts them.
+  Tensor steps_, step_;                              // step_: the first of them, 0-d
+  std::int64_t counters_ = 1;                        // of steps_, taken
   std::vector<Group> groups_;
   std::vector<std::pair<std::string, Tensor>> state_;
   std::optional<LossScaleOptions> scaling_;

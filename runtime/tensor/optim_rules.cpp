@@ -28,7 +28,10 @@ kernels::Attrs attrs_of(const std::vector<Tensor>& p, std::initializer_list<doub
 Result<void> Optimizer::apply(const Group& group, const Ready& r, const Adam& how) {
   auto attrs = attrs_of(r.p, {how.beta1, how.beta2, how.eps, group.weight_decay});
   attrs.i[1] = !how.decoupled;
-  return update(OpId::adamw, attrs, joined({{step_, group.lr}, r.grads}), joined({r.p, r.m, r.v}));
+  RILLE_TRY(const auto windows, counted(r.counters));
+  Tensor steps = windows[0];
+  if (windows.size() > 1) { RILLE_TRY(steps, cat(windows, 0)); }
+  return update(OpId::adamw, attrs, joined({{steps, group.lr}, r.grads}), joined({r.p, r.m, r.v}));
 }
 
 Result<void> Optimizer::apply(const Group& group, const Ready& r, const Sgd& how) {

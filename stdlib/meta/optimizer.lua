@@ -43,7 +43,8 @@ function Optimizer:set_lr(lr, group) end
 ---@mark ephemeral
 function Optimizer:state() end
 
---- Puts its state back, by name; as `model:load_state` does.
+--- Puts its state back, by name; as `model:load_state` does. Adam counts the steps of each parameter, "step.NAME"; in a
+--- state from before it did, "step" stands for all of them.
 ---@param state table what state() gave, or tensors by name
 ---@param options? { strict: boolean } as of `model:load_state`
 ---@return { missing: string[], unexpected: string[] } names

@@ -77,6 +77,33 @@ tap.test("groups: matrices decay, vectors do not", function()
   tap.raises("invalid", "group 1: unknown option 'wd'", optim.sgd, { { parameters = { a }, wd = 1 } })
 end)
 
+tap.test("a state from before each parameter had a step of its own still loads", function()
+  local a, b = dev:tensor({ 1 }, { requires_grad = true }), dev:tensor({ 1 }, { requires_grad = true })
+  local opt = optim.adamw({ a, b })
+  for i = 1, 5 do
+    (i > 3 and a * b or a * 1):sum():backward()
+    opt:step()
+  end
+  local function steps(o)
+    local out = {}
+    for _, entry in ipairs(o:state()) do
+      if entry.name:find("^step") then out[entry.name] = entry.tensor:item() end
+    end
+    return out
+  end
+  tap.equal(steps(opt), { step = 5, ["step.1"] = 5, ["step.2"] = 2 })
+  local kept = {}
+  for _, entry in ipairs(opt:state()) do kept[entry.name] = entry.tensor end
+  local same, old = optim.adamw({ a, b }), optim.adamw({ a, b })
+  same:load_state(kept)
+  tap.equal(steps(same), steps(opt))
+  kept["step.1"], kept["step.2"] = nil, nil
+  tap.equal(old:load_state(kept), { missing = {}, unexpected = {} })
+  tap.equal(steps(old), { step = 5, ["step.1"] = 5, ["step.2"] = 5 })
+  kept.step = nil
+  tap.raises("state", "there is no 'step'", old.load_state, old, kept)
+end)
+
 tap.test("a group at rate 0 stays there, and what groups keep has names of its own", function()
   local a, b = dev:tensor({ 1 }, { requires_grad = true }), dev:tensor({ 1 }, { requires_grad = true })
   local opt = optim.adamw({ { parameters = { a }, lr = 0 }, { parameters = { b } } }, { lr = 0.1, weight_decay = 0 })

@@ -284,7 +284,10 @@ TEST_CASE("updates of many tensors", "[unit][cuda][checked]") {
       for (int step = 0; step < 3; ++step) {
         compared.now("rule " + std::to_string(k) + " in " + name_of(t) + ", step " + std::to_string(step));
         Tensor loss = get(sum(get(mul(all[0], all[0]))));
-        for (std::size_t i = 1; i < all.size(); ++i) loss = get(add(loss, get(sum(get(mul(all[i], all[i]))))));
+        for (std::size_t i = 1; i < all.size(); ++i) {
+          if (step == 0 && (i == 5 || i == 64)) continue;   // later than the others
+          loss = get(add(loss, get(sum(get(mul(all[i], all[i]))))));
+        }
         if (scaling && step == 1) loss = get(mul(loss, HUGE_VAL));
         get(backward(scaling ? get(optimiser.scaled(loss)) : loss));
         if (!scaling) read(get(clip_grad_norm(all, step == 1 ? 1e9 : 0.5)));

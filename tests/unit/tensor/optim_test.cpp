@@ -36,6 +36,40 @@ TEST_CASE("adam adds the decay to the gradient", "[unit][tensor]") {
   for (int i = 0; i < 2; ++i) CHECK(numbers(p)[i] == Approx(want[i]).epsilon(1e-12));
 }
 
+TEST_CASE("adam corrects each parameter by the steps that it has made itself", "[unit][tensor]") {
+  auto g = new_graph();
+  // The second one rests for three steps, between two that do not; the last one, of another group, for one.
+  std::vector<Tensor> p;
+  for (int i = 0; i < 4; ++i) p.push_back(leaf(*g, dims({1}), {1 + 0.5 * i}));
+  const Adam how{0.8, 0.9, 1e-6};
+  auto opt = get(Optimizer::create({{{{"a", p[0]}, {"b", p[1]}, {"c", p[2]}}, 0.1, 0, how},
+                                    {{{"d", p[3]}}, 0.1, 0, how}}));
+  double want[4] = {1, 1.5, 2, 2.5}, m[4] = {}, v[4] = {};
+  int steps[4] = {};
+  for (int step = 0; step < 6; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      if ((i == 1 && step < 3) || (i == 3 && step == 2)) continue;
+      cubes(p[std::size_t(i)]);
+      const double grad = 3 * want[i] * want[i];
+      ++steps[i];
+      m[i] = 0.8 * m[i] + 0.2 * grad;
+      v[i] = 0.9 * v[i] + 0.1 * grad * grad;
+      const double rise1 = 1 - std::pow(0.8, steps[i]), rise2 = 1 - std::pow(0.9, steps[i]);
+      want[i] -= 0.1 * m[i] / rise1 / (std::sqrt(v[i] / rise2) + 1e-6);
+    }
+    get(opt.step());
+    for (std::size_t i = 0; i < 4; ++i) CHECK(numbers(p[i])[0] == Approx(want[i]).epsilon(1e-12));
+  }
+  const auto state = [&](const std::string& name) {
+    for (const auto& [known, t] : opt.state()) if (known == name) return numbers(t)[0];
+    return -1.0;
+  };
+  CHECK(state("step") == 6);
+  CHECK(state("step.a") == 6);
+  CHECK(state("step.b") == 3);
+  CHECK(state("step.d") == 5);
+}
+
 TEST_CASE("lion takes the sign", "[unit][tensor]") {
   auto g = new_graph();
   auto p = leaf(*g, dims({3}), {1, -2, 0});

@@ -95,8 +95,8 @@ TEST_CASE("adamw, against the formula", "[unit][tensor]") {
   CHECK(numbers(still) == std::vector<double>{4});
   std::vector<std::string> names;
   for (const auto& [name, t] : opt.state()) names.push_back(name);
-  CHECK(names == std::vector<std::string>{"step", "lr.0", "exp_avg.p", "exp_avg_sq.p", "exp_avg.still",
-                                          "exp_avg_sq.still"});
+  CHECK(names == std::vector<std::string>{"step", "lr.0", "step.p", "exp_avg.p", "exp_avg_sq.p", "step.still",
+                                          "exp_avg.still", "exp_avg_sq.still"});
   CHECK(get(g->item_blocking(opt.state()[0].second)) == 4);
 }
 
