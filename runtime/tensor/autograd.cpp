@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/tensor/custom_grad.hpp"
 #include "runtime/tensor/gradient.hpp"
 #include "runtime/tensor/notebook.hpp"
 #include "runtime/tensor/owner.hpp"
@@ -43,6 +44,7 @@ namespace {
 struct Walk {
   std::map<std::uint64_t, std::pair<std::shared_ptr<GradFn>, std::vector<Tensor>>> waiting;
   std::vector<std::pair<std::shared_ptr<TensorImpl>, Tensor>> leaves;   // in the order in which they were reached
+  std::set<std::uint64_t> seen;                    // memories that the script holds, or may: the seed, a rule's tensors
 
   Result<void> give(const std::shared_ptr<GradFn>& fn, int output, const Tensor& g) {
     auto& [kept, grads] = waiting[fn->order];
@@ -96,11 +98,17 @@ Result<void> step_back(Walk& walk, const std::shared_ptr<GradFn>& fn, std::vecto
   // The rules expect the first output's gradient; an operation reached only by another has zeros there.
   const bool missing = !b.g(0) && fn->op->kernel;
   if (missing) return success();
+  const bool foreign = is_custom(*fn);
+  const auto shown = [&](const std::vector<Tensor>& tensors) {
+    for (const auto& t : tensors) if (foreign && t) walk.seen.insert(t.impl()->storage->id);
+  };
+  shown(b.grads());
   auto& impl = fn->graph().impl();
   if (impl.check_numbers) impl.backward_of = fmt::format("in the gradient of {}, {}", fn->op->name, fn->where);
   fn->op->grad(b);
   impl.backward_of.clear();
   if (b.error()) return std::move(*b.error());
+  shown(b.result());
   for (std::size_t i = 0; i < fn->edges.size(); ++i) {
     const auto& edge = fn->edges[i];
     const Tensor& g = b.result()[i];
@@ -115,8 +123,8 @@ Result<void> step_back(Walk& walk, const std::shared_ptr<GradFn>& fn, std::vecto
 }
 
 // Adds to .grad. A gradient that others can see too is copied: .grad may be written in place later.
-Result<void> deliver(Walk& walk, const Tensor& seed) {
-  std::set<std::uint64_t> taken{seed.impl()->storage->id};
+Result<void> deliver(Walk& walk) {
+  auto& taken = walk.seen;
   for (auto& [leaf, g] : walk.leaves) {
     const Tensor before = leaf_grad(leaf);
     Tensor own;
@@ -161,6 +169,7 @@ Result<void> backward(const Tensor& loss, const Tensor& given) {
   if (!seed) { RILLE_TRY(seed, full(g, loss.shape(), share, loss.dtype())); }
   else if (share != 1) { RILLE_TRY(seed, mul(seed, share)); }
   Walk walk;
+  walk.seen.insert(seed.impl()->storage->id);
   if (!loss.impl()->grad_fn) RILLE_CHECK(walk.give_leaf(loss.impl(), seed));
   else RILLE_CHECK(walk.give(loss.impl()->grad_fn, loss.impl()->output, seed));
   while (!walk.waiting.empty()) {
@@ -169,7 +178,7 @@ Result<void> backward(const Tensor& loss, const Tensor& given) {
     walk.waiting.erase(last);
     RILLE_CHECK(step_back(walk, fn, std::move(grads)));
   }
-  return deliver(walk, seed);
+  return deliver(walk);
 }
 
 Result<Tensor> clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {

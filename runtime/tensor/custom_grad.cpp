@@ -41,6 +41,8 @@ constexpr Op custom{"custom_grad", nullptr, walk_back, Keep::nothing, false, nul
 
 }  // namespace
 
+bool is_custom(const GradFn& fn) { return fn.op == &custom; }
+
 Result<std::vector<Tensor>> with_gradient(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                                           CustomRule rule) {
   bool wanted = false;

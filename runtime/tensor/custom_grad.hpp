@@ -10,6 +10,8 @@
 
 namespace rille::tensor {
 
+struct GradFn;
+
 // Takes the gradients of the outputs, zeros where none came; gives one for each input, or an empty one: none. What it
 // asks for is recorded as any gradient is.
 using CustomRule = std::function<Result<std::vector<Tensor>>(const std::vector<Tensor>& grads)>;
@@ -19,5 +21,7 @@ using CustomRule = std::function<Result<std::vector<Tensor>>(const std::vector<T
 // of another shape or type than its input.
 Result<std::vector<Tensor>> with_gradient(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                                           CustomRule rule);
+// Whether that made it: the script may hold the memory of what its rule got and gave.
+bool is_custom(const GradFn& fn);
 
 }  // namespace rille::tensor

@@ -21,6 +21,7 @@ class Backward {
   const Spec& in_spec(std::size_t i) const { return fn_.in_specs[i]; }
   const Tensor& g(std::size_t i = 0) const { return grads_[i]; }     // empty: that output played no part
   std::size_t outputs() const { return grads_.size(); }
+  const std::vector<Tensor>& grads() const { return grads_; }
   const GradFn& fn() const { return fn_; }
   bool needs(std::size_t i) const { return fn_.edges[i].fn || fn_.edges[i].leaf; }
   void set(std::size_t i, Tensor t) { result_[i] = std::move(t); }

@@ -112,6 +112,34 @@ tap.test("it is recorded by rille.compile and replayed without Lua", function()
   tap.ok(compiled[6] < compiled[1])
 end)
 
+tap.test("a gradient that the script holds, too, is never written to", function()
+  local given = dev:tensor { 3, 4 }                -- older than the rule's call
+  local made, came                                 -- made there and kept; what came, passed on
+  local rules = {
+    older = function() return given end,
+    window = function() return given:reshape { 1, 2 }:reshape(2) end,
+    kept = function(_, g)
+      made = g * 0 + given
+      return made
+    end,
+    passed = function(_, g)
+      came = g
+      return g
+    end,
+  }
+  for name, backward in pairs(rules) do
+    local x = dev:tensor({ 1, 2 }):requires_grad_()
+    local y = dev:tensor({ 1, 2 }):requires_grad_()
+    local f = rille.custom_grad { forward = function(_, t) return t * 1 end, backward = backward }
+    local sum = f(x:reshape { 2 }) + y
+    sum:sum():backward()
+    rille.optim.clip_grad_norm({ x, y }, 1)
+    local held = name == "passed" and came or name == "kept" and made or given
+    tap.equal(held:totable(), name == "passed" and { 1, 1 } or { 3, 4 })
+    tap.ok(math.abs(x.grad:pow(2):sum():item() + y.grad:pow(2):sum():item() - 1) < 1e-4, name)
+  end
+end)
+
 tap.test("mistakes are told", function()
   local x = dev:tensor({ 1, 2 }):requires_grad_()
   tap.raises("invalid", "did you mean 'forward'", function() rille.custom_grad { forwards = print } end)
