@@ -337,7 +337,7 @@ void define_tensor(lua_State* L) {
   spec.methods = {{"backward", bind<backward>}, {"requires_grad_", bind<require_grad>}, {"set_grad", bind<set_grad>},
                   {"detach", bind<detach>},     {"free", bind<free_tensor>}};
   for (auto& list : {math_methods(), reduce_methods(), network_methods(), index_methods(), image_methods(),
-                     shape_methods(), read_methods()})
+                     shape_methods(), read_methods(), masked_methods()})
     spec.methods.insert(spec.methods.end(), list.begin(), list.end());
   spec.metamethods = {{"__newindex", tensor_assign}, {"__tostring", bind<to_string>},
                       {"__lt", bind<no_order>},      {"__le", bind<no_order>},

@@ -100,6 +100,7 @@ int tensor_element(lua_State* L);               // t[key] for a key that is no n
 int tensor_assign(lua_State* L);                // t[key] = value
 std::vector<Function> shape_methods();
 std::vector<Function> read_methods();
+std::vector<Function> masked_methods();
 void set_async_methods(lua_State* L);           // those that wait: into the Tensor class
 void define_device(lua_State* L);               // adds rille.device, rille.devices; `rille` at index 1
 void define_communicator(lua_State* L);         // adds rille.communicator; `rille` at index 1

@@ -84,7 +84,7 @@ constexpr Word words[] = {{"T", "x:transpose(1, 2)"},        {"mT", "x:transpose
                           {"view_as", "x:view(y:shape())"},  {"reshape_as", "x:reshape(y:shape())"},
                           {"sub_", "x:add_(y, -1)"},         {"div_", "x:mul_(1 / n)"},
                           {"is_cuda", "x.device"},           {"zero_grad", "opt:zero_grad()"},
-                          {"concat", "x:cat({ y }, dim)"},   {"nonzero", "x:totable(), and a loop"}};
+                          {"concat", "x:cat({ y }, dim)"}};
 
 }  // namespace
 

@@ -1,4 +1,7 @@
 // Tensor methods for images and sequences: convolution, pooling, normalisation over channels; and Fourier transforms.
+#include <array>
+#include <cmath>
+
 #include "bindings/lua/tensor.hpp"
 
 namespace rille::lua {
@@ -26,6 +29,27 @@ Pair2 option_pair(lua_State* L, int index, const char* key, Pair2 otherwise) {
   return pair;
 }
 
+// scale = n or {height, width}; zeros: none.
+std::array<double, 2> option_scale(lua_State* L, int index) {
+  std::array<double, 2> scale{0, 0};
+  lua_getfield(L, index, "scale");
+  if (lua_istable(L, -1)) {
+    for (int k = 0; k < 2; ++k) {
+      lua_rawgeti(L, -1, k + 1);
+      scale[static_cast<std::size_t>(k)] = check_number(L, -1, "scale");
+      lua_pop(L, 1);
+    }
+  } else if (!lua_isnil(L, -1)) {
+    scale[0] = scale[1] = check_number(L, -1, "scale");
+  }
+  const bool given = !lua_isnil(L, -1);
+  lua_pop(L, 1);
+  for (const double s : scale)
+    if (given && !(s > 0 && s < 1e9))
+      raise_invalid(L, fmt::format("interpolate: a scale of {} ({})", s, script_position(L)), "a positive number");
+  return scale;
+}
+
 struct Conv {
   const char* name;
   Result<Tensor> (*fn)(const Tensor&, const Tensor&, const Tensor&, const tensor::Convolution&);
@@ -42,6 +66,48 @@ Result<int> convolution(lua_State* L) {  // x:conv2d(weight, bias, {stride =, pa
                           option_pair(L, 4, "dilation", {1, 1}),
                           static_cast<std::int64_t>(option_number(L, 4, "groups").value_or(1))};
   return give(L, C.fn(x, weight, bias, how));
+}
+
+// x:conv_transpose2d(weight, bias, {stride =, padding =, output_padding =, dilation =, groups =})
+Result<int> conv_transpose2d(lua_State* L) {
+  const char* const name = "conv_transpose2d";
+  Tensor& x = check_tensor(L, 1, name);
+  tensor_state(L);
+  Tensor &weight = check_tensor(L, 2, name), bias = optional_tensor(L, 3, name);
+  check_options(L, 4, name, {"stride", "padding", "output_padding", "dilation", "groups"});
+  tensor::Convolution how{option_pair(L, 4, "stride", {1, 1}), option_pair(L, 4, "padding", {0, 0}),
+                          option_pair(L, 4, "dilation", {1, 1}),
+                          static_cast<std::int64_t>(option_number(L, 4, "groups").value_or(1))};
+  return give(L, tensor::conv_transpose2d(x, weight, bias, how, option_pair(L, 4, "output_padding", {0, 0})));
+}
+
+// x:interpolate({size = or scale =, mode = "nearest" or "bilinear", align_corners =})
+Result<int> interpolate(lua_State* L) {
+  const char* const name = "interpolate";
+  Tensor& x = check_tensor(L, 1, name);
+  tensor_state(L);
+  check_table(L, 2, name);
+  check_options(L, 2, name, {"size", "scale", "mode", "align_corners"});
+  const std::string mode = option_text(L, 2, "mode").value_or("nearest");
+  if (mode != "nearest" && mode != "bilinear")
+    raise_invalid(L, fmt::format("interpolate: there is no mode '{}' ({})", mode, script_position(L)),
+                  "\"nearest\" or \"bilinear\"");
+  tensor::Interpolation how;
+  how.linear = mode == "bilinear";
+  how.align_corners = option_bool(L, 2, "align_corners", false);
+  if (how.align_corners && !how.linear)
+    raise_invalid(L, fmt::format("interpolate: align_corners goes with mode = \"bilinear\" ({})", script_position(L)));
+  how.size = option_pair(L, 2, "size", {0, 0});
+  const std::array<double, 2> scale = option_scale(L, 2);
+  if ((how.size[0] == 0) == (scale[0] == 0))
+    raise_invalid(L, fmt::format("interpolate: expected a size or a scale ({})", script_position(L)),
+                  "x:interpolate { size = { 32, 48 } }, x:interpolate { scale = 2 }");
+  for (int k = 0; scale[0] != 0 && x.rank() == 4 && k < 2; ++k) {
+    const std::size_t axis = static_cast<std::size_t>(k);
+    how.size[axis] = static_cast<std::int64_t>(std::floor(static_cast<double>(x.size(2 + k)) * scale[axis]));
+    how.step[axis] = 1 / scale[axis];
+  }
+  return give(L, tensor::interpolate(x, how));
 }
 
 // (window, {stride =, padding =, ...}); the stride is the window's unless given.
@@ -128,6 +194,8 @@ Result<int> back(lua_State* L) {  // x:irfft(n)
 std::vector<Function> image_methods() {
   return {{"conv1d", bind<convolution<conv1d_>>},
           {"conv2d", bind<convolution<conv2d_>>},
+          {"conv_transpose2d", bind<conv_transpose2d>},
+          {"interpolate", bind<interpolate>},
           {"max_pool2d", bind<max_pool2d>},
           {"avg_pool2d", bind<avg_pool2d>},
           {"adaptive_avg_pool2d", bind<adaptive_avg_pool2d>},

@@ -200,21 +200,26 @@ Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   check_table(L, -1, "a slice's entry");
   const std::size_t n = lua_objlen(L, -1);
   if (n == 0) return true;                                        // {}: all of it
-  if (n != 2) raise_invalid(L, fmt::format("a slice of {} numbers ({})", n, script_position(L)),
-                            "{first, last}, {} for all, or one number");
+  if (n != 2 && n != 3) raise_invalid(L, fmt::format("a slice of {} numbers ({})", n, script_position(L)),
+                                      "{first, last}, {first, last, step}, {} for all, or one number");
   lua_rawgeti(L, -1, 1);
   lua_rawgeti(L, -2, 2);
-  const std::int64_t first = position(L, check_number(L, -2, "a slice's first position"), t, dim);
-  const std::int64_t last = position(L, check_number(L, -1, "a slice's last position"), t, dim);
-  lua_pop(L, 2);
+  lua_rawgeti(L, -3, 3);
+  const std::int64_t first = position(L, check_number(L, -3, "a slice's first position"), t, dim);
+  const std::int64_t last = position(L, check_number(L, -2, "a slice's last position"), t, dim);
+  const std::int64_t step = n == 3 ? check_integer(L, -1, "a slice's step") : 1;
+  lua_pop(L, 3);
+  if (step < 1)
+    raise_invalid(L, fmt::format("a slice in steps of {} ({})", step, script_position(L)),
+                  "a step is 1 or more; t:flip(dim) turns a dimension round");
   if (last < first)
     raise_invalid(L, fmt::format("a slice from {} to {} in dimension {} of {} ({})", first + 1, last + 1, dim + 1,
                                  tensor::to_string(t.shape()), script_position(L)));
-  RILLE_TRY(t, tensor::narrow(t, dim, first, last - first + 1));
+  RILLE_TRY(t, tensor::slice(t, dim, first, last + 1, step));
   return true;
 }
 
-// t[i], t[{i, {first, last}, {}}]: views. The key at index 2.
+// t[i], t[{i, {first, last}, {first, last, step}, {}}]: views. The key at index 2.
 Result<Tensor> sliced(lua_State* L) {
   Tensor t = check_tensor(L, 1, "a slice");
   if (lua_type(L, 2) == LUA_TNUMBER) {

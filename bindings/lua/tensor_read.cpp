@@ -275,7 +275,8 @@ std::vector<Function> read_methods() {
 void set_async_methods(lua_State* L) {
   get_registry(L, &host::detail::class_key<Tensor>);
   lua_getfield(L, -1, "__methods");
-  for (const Function& f : read_methods()) set_async(L, f.name, f.function);
+  for (const auto& list : {read_methods(), masked_methods()})
+    for (const Function& f : list) set_async(L, f.name, f.function);
   lua_pop(L, 2);
 }
 

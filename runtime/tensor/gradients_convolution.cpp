@@ -14,6 +14,13 @@ void convolution(Backward& b) {
   for (std::size_t i = 0; i < specs.size(); ++i) b.set(1 + i, out[i]);
 }
 
+// Of a transposed convolution: it is linear in both, and each of the three passes is the others' gradient.
+void convolution_grad_input(Backward& b) {
+  const Tensor g = b(tensor::contiguous(b.g()));
+  if (b.needs(0)) b.set(0, b(apply_one(OpId::convolution, b.attrs(), {g, b.in(1)}, b.in_spec(0))));
+  if (b.needs(1)) b.set(1, b(apply_one(OpId::convolution_grad_weight, b.attrs(), {g, b.in(0)}, b.in_spec(1))));
+}
+
 void max_pool(Backward& b) {
   const Tensor g = b(tensor::contiguous(b.g()));
   b.set(0, b(apply_one(OpId::max_pool_grad, b.attrs(), {g, b.out(1)}, b.in_spec(0))));

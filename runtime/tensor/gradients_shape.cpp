@@ -41,6 +41,29 @@ void permute(Backward& b) {
 
 void narrow(Backward& b) { b.set(0, b(apply_one(OpId::pad, b.attrs(), {b.g()}, b.in_spec(0)))); }
 
+// Each element becomes a run of `step` with zeros behind it; then the runs are put in their place.
+void slice(Backward& b) {
+  const Spec& whole = b.in_spec(0);
+  const int dim = int(b.attrs().i[0]);
+  const std::int64_t start = b.attrs().i[1], step = b.attrs().i[2], size = whole.shape[dim];
+  std::int64_t outer = 1, inner = 1;
+  for (int d = 0; d < whole.shape.n; ++d) (d < dim ? outer : inner) *= d == dim ? 1 : whole.shape[d];
+  const std::int64_t count = b.g().shape()[dim], room = size - start;
+  const auto padded = [&](const Tensor& t, std::int64_t before, const Dims& shape) {
+    kernels::Attrs attrs;
+    attrs.i[0] = 1;
+    attrs.i[1] = before;
+    return b(apply_one(OpId::pad, attrs, {t}, {whole.dtype, shape}));
+  };
+  Tensor t = b(tensor::reshape(b.g(), dims_of({outer * count, inner})));
+  if (b.error()) return;
+  t = b(tensor::view(padded(t, 0, dims_of({outer * count, step * inner})), dims_of({outer, count * step, inner})));
+  if (b.error()) return;
+  if (count * step > room) t = b(tensor::narrow(t, 1, 0, room));
+  if (b.error()) return;
+  b.set(0, b(tensor::view(padded(t, start, dims_of({outer, size, inner})), whole.shape)));
+}
+
 void chunk(Backward& b) {
   std::vector<Tensor> parts;
   for (std::size_t i = 0; i < b.outputs(); ++i) {

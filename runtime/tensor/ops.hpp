@@ -172,6 +172,18 @@ struct Convolution {
 // weight [o, c/groups, kh, kw], bias [o] or empty.
 Result<Tensor> conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Convolution& how = {});
 Result<Tensor> conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Convolution& how = {});
+// What makes of conv2d's result its input's gradient: weight [c, o/groups, kh, kw], bias [o] or empty. Of the sizes
+// that conv2d would make x's of, the smallest and so many `more`: less than the stride or the dilation.
+Result<Tensor> conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                const Convolution& how = {}, const Pair2& more = {0, 0});
+// Images of another size: the nearest pixel, or between the two nearest of each axis. `step`: from pixel to pixel, in
+// those of x; 0: as the sizes say. align_corners: the corners' middles stay where they are, else the edges do.
+struct Interpolation {
+  Pair2 size;
+  bool linear = false, align_corners = false;
+  std::array<double, 2> step{0, 0};
+};
+Result<Tensor> interpolate(const Tensor& x, const Interpolation& how);
 struct Pooling { Pair2 window, stride, padding{0, 0}, dilation{1, 1}; };
 Result<Tensor> max_pool2d(const Tensor& x, const Pooling& how);
 Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad = true);   // dilation is ignored
@@ -183,6 +195,8 @@ Result<Tensor> view(const Tensor& a, const Dims& shape);      // invalid where r
 Result<Tensor> permute(const Tensor& a, const Dims& order);
 Result<Tensor> transpose(const Tensor& a, int dim0, int dim1);
 Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t length);
+// Each step-th of a dimension, from `start` to before `end`. invalid: a step below 1, places outside of the dimension.
+Result<Tensor> slice(const Tensor& a, int dim, std::int64_t start, std::int64_t end, std::int64_t step);
 Result<Tensor> select(const Tensor& a, int dim, std::int64_t index);   // removes the dimension
 Result<Tensor> expand(const Tensor& a, const Dims& shape);    // -1 keeps a size
 Result<Tensor> squeeze(const Tensor& a, int dim);             // the handle itself when that size is not 1

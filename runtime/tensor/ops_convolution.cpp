@@ -99,6 +99,49 @@ Result<Tensor> conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return squeeze(y, 2);
 }
 
+Result<Tensor> conv_transpose2d(const Tensor& given, const Tensor& given_weight, const Tensor& given_bias,
+                                const Convolution& how, const Pair2& more) {
+  RILLE_TRY(const Tensor x, autocast(given));
+  RILLE_TRY(const Tensor weight, autocast(given_weight));
+  RILLE_TRY(const Tensor bias, autocast(given_bias));
+  RILLE_CHECK(need_floats("conv_transpose2d", x, weight, bias));
+  RILLE_CHECK(need_geometry("conv_transpose2d", how.stride, how.padding, how.dilation));
+  const auto groups = how.groups;
+  const bool fits = x.rank() == 4 && weight.rank() == 4 && groups >= 1 && x.size(1) == weight.size(0) &&
+                    weight.size(0) % groups == 0 && weight.count() > 0;
+  if (!fits) {
+    return bad(fmt::format("conv_transpose2d: {} with a weight of {} in {} groups: want [n, c, h, w] with "
+                           "[c, o/groups, kh, kw]", to_string(x.shape()), to_string(weight.shape()), groups));
+  }
+  const std::int64_t channels = weight.size(1) * groups;
+  if (bias && (bias.rank() != 1 || bias.size(0) != channels)) {
+    return bad(fmt::format("conv_transpose2d: a weight of {} in {} groups with a bias of {}: want [{}]",
+                           to_string(weight.shape()), groups, to_string(bias.shape()), channels));
+  }
+  Dims shape = dims_of({x.size(0), channels, 0, 0});
+  kernels::Attrs attrs = product_attrs(x);
+  for (int k = 0; k < 2; ++k) {
+    const auto stride = how.stride[k], padding = how.padding[k], dilation = how.dilation[k];
+    shape[2 + k] = (x.size(2 + k) - 1) * stride - 2 * padding + dilation * (weight.size(2 + k) - 1) + more[k] + 1;
+    if (x.size(2 + k) < 1 || shape[2 + k] < 1 || more[k] < 0 || more[k] >= std::max(stride, dilation)) {
+      return bad(fmt::format("conv_transpose2d: {} with a weight of {}, stride {}, padding {}, dilation {}, "
+                             "output_padding {}: nothing is left, or it is not less than the stride or the dilation",
+                             to_string(x.shape()), to_string(weight.shape()), text_of(how.stride),
+                             text_of(how.padding), text_of(how.dilation), text_of(more)));
+    }
+    attrs.i[k] = stride;
+    attrs.i[2 + k] = padding;
+    attrs.i[4 + k] = dilation;
+  }
+  attrs.i[6] = groups;
+  RILLE_TRY(const auto a, contiguous(x));
+  RILLE_TRY(const auto w, dense(weight));
+  RILLE_TRY(const auto y, apply_one(OpId::convolution_grad_input, attrs, {a, w}, {x.dtype(), shape}));
+  if (!bias) return y;
+  RILLE_TRY(const auto over, view(bias, dims_of({1, channels, 1, 1})));
+  return add(y, over);
+}
+
 namespace {
 
 Result<Dims> pooled_shape(const char* op, const Tensor& x, const Pooling& how) {

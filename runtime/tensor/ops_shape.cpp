@@ -95,6 +95,24 @@ Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t
   return attach_view(OpId::narrow, attrs, a, make_window(a, from * a.strides()[d], shape, a.strides()));
 }
 
+Result<Tensor> slice(const Tensor& a, int dim, std::int64_t start, std::int64_t end, std::int64_t step) {
+  RILLE_CHECK(need("slice", a));
+  RILLE_TRY(const int d, normal_dim("slice", dim, a.rank()));
+  if (start < 0 || end < start || end > a.shape()[d] || step < 1) {
+    return bad(fmt::format("slice: places {} to {} of dimension {} of {}, in steps of {}", start, end, dim,
+                           to_string(a.shape()), step));
+  }
+  if (step == 1 || end - start <= 1) return narrow(a, d, start, end - start);
+  Dims shape = a.shape(), strides = a.strides();
+  shape[d] = (end - start - 1) / step + 1;
+  strides[d] *= step;
+  kernels::Attrs attrs;
+  attrs.i[0] = d;
+  attrs.i[1] = start;
+  attrs.i[2] = step;
+  return attach_view(OpId::slice, attrs, a, make_window(a, start * a.strides()[d], shape, strides));
+}
+
 Result<Tensor> select(const Tensor& a, int dim, std::int64_t index) {
   RILLE_CHECK(need("select", a));
   RILLE_TRY(const int d, normal_dim("select", dim, a.rank()));

@@ -112,7 +112,7 @@ struct Op {
   X(attention_masked_grad, attention_masked_grad, none, nothing, false) \
   X(rope, rope, rope, inputs, false)                         \
   X(convolution, convolution, convolution, inputs, false)    \
-  X(convolution_grad_input, convolution_grad_input, none, nothing, false) \
+  X(convolution_grad_input, convolution_grad_input, convolution_grad_input, inputs, false) \
   X(convolution_grad_weight, convolution_grad_weight, none, nothing, false) \
   X(max_pool, max_pool, max_pool, outputs, false)            \
   X(max_pool_grad, max_pool_grad, none, nothing, false)      \
@@ -126,6 +126,7 @@ struct Op {
   X(reshape, view, reshape, nothing, false)                  \
   X(permute, view, permute, nothing, false)                  \
   X(narrow, view, narrow, nothing, false)                    \
+  X(slice, view, slice, nothing, false)                      \
   X(expand, view, expand, nothing, false)                    \
   X(chunk, view, chunk, nothing, false)                      \
   X(sum, sum, sum, nothing, false)                           \

@@ -14,6 +14,24 @@ local Tensor = {}
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:conv2d(weight, bias, options) end
 
+--- Transposed convolution of [n, c, h, w]: each pixel is spread by the window. Its result has (h - 1) stride -
+--- 2 padding + dilation (kh - 1) + output_padding + 1 rows.
+---@param weight Tensor [c, o/groups, kh, kw]
+---@param bias? Tensor [o]
+---@param options? table stride 1, padding 0, output_padding 0, dilation 1 (numbers or { height, width }), groups 1
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:conv_transpose2d(weight, bias, options) end
+
+--- The images [n, c, h, w] in another size: each pixel is the nearest one ("nearest"), or lies between the four around
+--- its place ("bilinear"). As PyTorch's `F.interpolate`, without its `antialias`.
+---@param options table size or scale (numbers or { height, width }), mode "nearest", align_corners false
+---@return Tensor result
+---@mark ephemeral
+---@error invalid neither a size nor a scale, or both; no [n, c, h, w]
+function Tensor:interpolate(options) end
+
 --- Convolution of [n, c, l].
 ---@param weight Tensor [o, c/groups, k]
 ---@param bias? Tensor [o]

@@ -42,6 +42,24 @@ function Tensor:scatter_add(dim, index, src) end
 ---@error invalid when it is read: a number out of range
 function Tensor:index_select(dim, index) end
 
+--- The elements where the mask is true, in their order. How many there are is read: it waits, and has no place inside a
+--- compiled function; `mask:where(x, 0)` keeps the shape instead.
+--- Rows: `x:index_select(1, mask:nonzero():select(2, 1))`.
+---@param mask Tensor bool, of this tensor's shape or one that repeats to it
+---@return Tensor result 1-d
+---@mark ephemeral
+---@async
+---@error invalid a mask that is not bool, or does not repeat to the shape
+---@error state inside a compiled function, where there are no values yet
+function Tensor:masked_select(mask) end
+
+--- Where it is not zero: a row for each such element, with its number in each dimension. It waits, as masked_select.
+---@return Tensor places i64 [count, dimensions], counting from 0
+---@mark ephemeral
+---@async
+---@error state inside a compiled function, where there are no values yet
+function Tensor:nonzero() end
+
 --- These ids as rows of zeros with a one; i64 [.., classes].
 ---@param classes number how many
 ---@return Tensor result

@@ -157,6 +157,15 @@ case("layer_norm of wide rows", { { 8, 1600, large = { sizes(4, 2048, 16384), 16
 case("rms_norm", { square, row }, "rms_norm", peer "F.rms_norm(x, y.shape, y, 1e-6)")
 local channels = sizes(2, 64, 64)
 local pictures = { sizes(1, 16, 256), channels, sizes(5, 56, 56), sizes(4, 56, 56) }
+case("conv_transpose2d", { { 4, 6, 9, 9, large = pictures }, { 6, 5, 3, 3, large = { channels, channels, 3, 3 } },
+  { 5, large = { channels } } },
+  function(x, w, b) return x:conv_transpose2d(w, b, { stride = 2, padding = 1, output_padding = 1 }) end,
+  peer "F.conv_transpose2d(x, y, z, stride=2, padding=1, output_padding=1)")
+case("interpolate nearest", { { 4, 6, 9, 9, large = pictures } },
+  function(x) return x:interpolate { scale = 2 } end, peer "F.interpolate(x, scale_factor=2)")
+case("interpolate bilinear", { { 4, 6, 9, 7, large = pictures } },
+  function(x) return x:interpolate { scale = 1.5, mode = "bilinear" } end,
+  peer "F.interpolate(x, scale_factor=1.5, mode='bilinear')")
 case("batch_norm", { { 8, 6, 9, 9, large = pictures }, { 6, large = { channels } }, { 6, large = { channels } } },
   function(x, w, b) return x:batch_norm(w, b) end, peer "F.batch_norm(x, None, None, y, z, True)")
 case("group_norm", { { 4, 8, 9, 9, large = pictures }, { 8, large = { channels } }, { 8, large = { channels } } },
@@ -173,6 +182,8 @@ case("expand", { { 64, 1, large = { sizes(8, 2 ^ 14, 2 ^ 17), 1 } } },
   function(x) return x:expand(-1, 256):contiguous() end, peer "x.expand(-1, 256).contiguous()")
 case("narrow", { square }, function(x) return x:narrow(2, 3, math.floor(x:size(2) / 2)):contiguous() end,
   with(result, peer "x.narrow(1, 2, x.shape[1] // 2).contiguous()"))
+case("slice in steps", { square }, function(x) return x[{ { 2, -1, 3 }, { 1, -1, 2 } }]:contiguous() end,
+  with(result, peer "x[1::3, ::2].contiguous()"))
 case("cat", { square, square }, function(a, b) return a:cat({ b }, 1) end, peer "torch.cat([x, y], 0)")
 case("stack", { square, square }, function(a, b) return a:stack({ b }, 2) end, peer "torch.stack([x, y], 1)")
 case("tile", { square }, call("tile", 2, 1), peer "x.tile(2, 1)")

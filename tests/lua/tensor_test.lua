@@ -129,17 +129,69 @@ tap.test("slices are views, and can be written", function()
   tap.equal(t[{ 2 }]:totable(), { 4, 5, 6, 7 })
   tap.equal(t[{ { 1, 2 }, { -2, -1 } }]:totable(), { { 2, 3 }, { 6, 7 } })
   tap.equal(t[{ {}, 3 }]:totable(), { 2, 6, 10 })
+  tap.equal(t[{ { 1, -1, 2 }, { 2, 4, 2 } }]:totable(), { { 1, 3 }, { 9, 11 } })
+  tap.equal(t[{ {}, { 1, 4, 3 } }]:totable(), { { 0, 3 }, { 4, 7 }, { 8, 11 } })
+  tap.equal(t[{ {}, { 2, 3, 9 } }]:totable(), { { 1 }, { 5 }, { 9 } })
+  local even = t:clone()
+  even[{ {}, { 2, 4, 2 } }] = 0
+  even[{ { 1, 3, 2 }, 1 }] = dev:tensor { 7, 8 }
+  tap.equal(even:totable(), { { 7, 0, 2, 0 }, { 4, 0, 6, 0 }, { 8, 0, 10, 0 } })
   t[{ { 2, 3 }, 1 }] = -1
   t[1] = dev:tensor({ 9, 9, 9, 9 }, { dtype = "i64" })
   tap.equal(t:totable(), { { 9, 9, 9, 9 }, { -1, 5, 6, 7 }, { -1, 9, 10, 11 } })
   local w = dev:ones { 3, requires_grad = true }
   w[{ { 2, 3 } }]:sum():backward()
   tap.equal(w.grad:totable(), { 0, 1, 1 })
+  local long = dev:ones { 5, requires_grad = true }
+  long[{ { 2, 5, 2 } }]:sum():backward()
+  tap.equal(long.grad:totable(), { 0, 1, 0, 1, 0 })
   tap.raises("state", "gradients are recorded", function() w[1] = 2 end)
   tap.raises("invalid", "position 4 in dimension 1 of [3, 4]", function() return t[4] end)
   tap.raises("invalid", "a slice from 3 to 2", function() return t[{ { 3, 2 } }] end)
+  tap.raises("invalid", "a slice in steps of 0", function() return t[{ { 1, 3, 0 } }] end)
+  tap.raises("invalid", "a slice of 4 numbers", function() return t[{ { 1, 3, 1, 1 } }] end)
   tap.raises("invalid", "a slice of 3 dimensions from [3, 4]", function() return t[{ 1, 1, 1 }] end)
   tap.raises("invalid", "the field 'grad'", function() t.grad = 1 end)
+end)
+
+tap.test("elements by a mask, and where they are", function()
+  local t = dev:tensor({ { 1, -2, 3 }, { -4, 5, 0 } }, { requires_grad = true })
+  local kept = t:masked_select(t:gt(0))
+  tap.equal(kept:totable(), { 1, 3, 5 });
+  (kept * dev:tensor { 1, 2, 3 }):sum():backward()
+  tap.equal(t.grad:totable(), { { 1, 0, 2 }, { 0, 3, 0 } })
+  tap.equal(t:transpose():masked_select(t:transpose():lt(0)):totable(), { -4, -2 })
+  tap.equal(t:masked_select(dev:tensor({ true, false, true })):totable(), { 1, 3, -4, 0 })
+  tap.equal(t:masked_select(t:gt(9)):shape(), { 0 })
+  tap.equal(rille.no_grad(function() return t:masked_select(t:gt(0)).requires_grad end), false)
+  tap.equal(t:nonzero():totable(), { { 0, 0 }, { 0, 1 }, { 0, 2 }, { 1, 0 }, { 1, 1 } })
+  tap.equal(t:gt(4):nonzero():totable(), { { 1, 1 } })
+  tap.equal(dev:zeros { 3 }:nonzero():shape(), { 0, 1 })
+  local rows = dev:tensor { true, false, true }
+  tap.equal(dev:arange { 6 }:reshape(3, 2):index_select(1, rows:nonzero():select(2, 1)):totable(),
+    { { 0, 1 }, { 4, 5 } })
+  tap.raises("invalid", "masked_select: a mask of f32[2, 3]", function() return t:masked_select(t) end)
+  tap.raises("invalid", "[2, 3]", function() return t:masked_select(dev:ones({ 2 }):gt(0)) end)
+  local f = rille.compile(function(x) return x:masked_select(x:gt(0)) end)
+  tap.raises("state", "a value is read inside a compiled function", function() for _ = 1, 3 do f(t:detach()) end end)
+end)
+
+tap.test("images of another size", function()
+  local x = dev:tensor({ 1, 2, 3, 4 }):reshape(1, 1, 2, 2)
+  tap.equal(x:interpolate({ size = { 2, 4 } }):totable()[1][1], { { 1, 1, 2, 2 }, { 3, 3, 4, 4 } })
+  tap.equal(x:interpolate({ scale = { 1, 2 }, mode = "bilinear" }):totable()[1][1],
+    { { 1, 1.25, 1.75, 2 }, { 3, 3.25, 3.75, 4 } })
+  tap.equal(x:interpolate({ size = 3, mode = "bilinear", align_corners = true }):totable()[1][1],
+    { { 1, 1.5, 2 }, { 2, 2.5, 3 }, { 3, 3.5, 4 } })
+  tap.equal(x:conv_transpose2d(dev:ones { 1, 1, 1, 1 }, dev:ones { 1 }, { stride = 2 }):totable()[1][1],
+    { { 2, 1, 3 }, { 1, 1, 1 }, { 4, 1, 5 } })
+  tap.raises("invalid", "a size or a scale", function() return x:interpolate {} end)
+  tap.raises("invalid", "a size or a scale", function() return x:interpolate { size = 2, scale = 2 } end)
+  tap.raises("invalid", "there is no mode 'cubic'", function() return x:interpolate { size = 2, mode = "cubic" } end)
+  tap.raises("invalid", "output_padding {2, 2}", function()
+    return x:conv_transpose2d(dev:ones { 1, 1, 1, 1 }, nil, { stride = 2, output_padding = 2 })
+  end)
+  tap.raises("invalid", "interpolate: [2, 2] to {4, 4}", function() return x[1][1]:interpolate { size = 4 } end)
 end)
 
 tap.test("choosing, placing and ordering by number", function()

@@ -96,6 +96,57 @@ Numbers normalised(const std::vector<Numbers>& in, int channels, int per, bool w
 
 }  // namespace
 
+// Each pixel of x is spread by the window.
+Numbers spread_out(const std::vector<Numbers>& in, Sizes z, const Convolution& how, int oh, int ow) {
+  const int per = z.c / int(how.groups), out_per = z.o / int(how.groups);
+  const auto s = [&](const Pair2& p, int k) { return int(p[k]); };
+  Numbers out(std::size_t(z.n * z.o * oh * ow));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (in.size() == 3) out[i] = in[2][i / std::size_t(oh * ow) % std::size_t(z.o)];
+  for (int n = 0; n < z.n; ++n)
+    for (int c = 0; c < z.c; ++c)
+      for (int i = 0; i < z.h; ++i)
+        for (int j = 0; j < z.w; ++j)
+          for (int o = 0; o < out_per; ++o)
+            for (int p = 0; p < z.kh; ++p)
+              for (int q = 0; q < z.kw; ++q) {
+                const int y = i * s(how.stride, 0) - s(how.padding, 0) + p * s(how.dilation, 0);
+                const int x = j * s(how.stride, 1) - s(how.padding, 1) + q * s(how.dilation, 1);
+                if (y < 0 || x < 0 || y >= oh || x >= ow) continue;
+                out[((n * z.o + c / per * out_per + o) * oh + y) * ow + x] +=
+                    in[0][((n * z.c + c) * z.h + i) * z.w + j] * in[1][((c * out_per + o) * z.kh + p) * z.kw + q];
+              }
+  return out;
+}
+
+Operation transposed(const char* name, Sizes z, Convolution how, Pair2 more, bool bias, int oh, int ow) {
+  std::vector<Argument> arguments{{dims({z.n, z.c, z.h, z.w})}, {dims({z.c, z.o / how.groups, z.kh, z.kw})}};
+  if (bias) arguments.push_back({dims({z.o})});
+  return {name, arguments, [=](auto& t) { return conv_transpose2d(t[0], t[1], bias ? t[2] : Tensor{}, how, more); },
+          [=](auto& in) { return spread_out(in, z, how, oh, ow); }, true, floats, bias ? 2.0 : 1.0};
+}
+
+// [2, 2, 5, 4] as `rows` x `columns` pixels that are where `at` says: on the axis of n pixels, the i-th of m.
+template <class At> Numbers resized(const Numbers& x, int rows, int columns, At at) {
+  Numbers out;
+  const auto part = [](double place, int pixel) { return std::max(0.0, 1 - std::fabs(place - pixel)); };
+  for (int p = 0; p < 4; ++p)
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) {
+        const double y = std::min(at(i, 5, rows), 4.0), v = std::min(at(j, 4, columns), 3.0);
+        double sum = 0;
+        for (int a = 0; a < 5; ++a)
+          for (int b = 0; b < 4; ++b) sum += part(y, a) * part(v, b) * x[std::size_t((p * 5 + a) * 4 + b)];
+        out.push_back(sum);
+      }
+  return out;
+}
+
+Operation resizing(const char* name, Interpolation how, double (*at)(int i, int n, int m)) {
+  return {name, {{dims({2, 2, 5, 4})}}, [=](auto& t) { return interpolate(t[0], how); },
+          [=](auto& in) { return resized(in[0], int(how.size[0]), int(how.size[1]), at); }};
+}
+
 std::vector<Operation> images() {
   std::vector<Operation> r;
   r.push_back(convolution("conv2d", {2, 3, 5, 4, 2, 3, 2}, {}, true));
@@ -106,6 +157,25 @@ std::vector<Operation> images() {
                {{dims({2, 3, 7})}, {dims({4, 3, 3})}, {dims({4})}},
                [](auto& t) { return conv1d(t[0], t[1], t[2], {{1, 2}, {0, 1}}); },
                [](auto& in) { return convolved(in, {2, 3, 1, 7, 4, 1, 3}, {{1, 2}, {0, 1}}); }});
+  r.push_back(transposed("conv_transpose2d", {2, 3, 4, 3, 2, 3, 2}, {}, {0, 0}, true, 6, 4));
+  r.push_back(transposed("conv_transpose2d without bias", {1, 2, 3, 3, 3, 2, 2}, {{2, 2}}, {0, 0}, false, 6, 6));
+  r.push_back(transposed("conv_transpose2d, all options", {2, 4, 3, 4, 6, 3, 2}, {{2, 3}, {1, 2}, {2, 1}, 2}, {1, 2},
+                         true, 8, 9));
+  const auto nearest = [](int i, int n, int m) { return double(i * n / m); };
+  r.push_back(resizing("interpolate nearest", {{8, 7}}, nearest));
+  r.push_back(resizing("interpolate nearest, smaller", {{2, 3}}, nearest));
+  r.push_back(resizing("interpolate bilinear", {{9, 6}, true}, [](int i, int n, int m) {
+    return std::max(0.0, (i + 0.5) * n / m - 0.5);
+  }));
+  r.push_back(resizing("interpolate bilinear, smaller", {{3, 2}, true}, [](int i, int n, int m) {
+    return std::max(0.0, (i + 0.5) * n / m - 0.5);
+  }));
+  r.push_back(resizing("interpolate between corners", {{7, 1}, true, true}, [](int i, int n, int m) {
+    return m > 1 ? double(i) * (n - 1) / (m - 1) : 0.0;
+  }));
+  r.push_back(resizing("interpolate by a scale", {{12, 10}, true, false, {1 / 2.5, 1 / 2.5}}, [](int i, int, int) {
+    return std::max(0.0, (i + 0.5) / 2.5 - 0.5);
+  }));
   const Pooling plain{{2, 2}, {2, 2}}, odd{{3, 2}, {2, 1}, {1, 1}}, apart{{2, 2}, {1, 1}, {0, 0}, {2, 1}};
   const Argument image{dims({2, 2, 5, 4})};
   for (const auto& [name, how] :

@@ -23,6 +23,22 @@ std::vector<Operation> shapes() {
   r.push_back({"narrow", {a34}, [](auto& t) { return narrow(t[0], 1, 1, 2); }, [](auto& in) {
                  return Numbers{in[0][1], in[0][2], in[0][5], in[0][6], in[0][9], in[0][10]};
                }});
+  const auto each_step = [](std::int64_t start, std::int64_t end, std::int64_t step) {   // of the middle of [2, 7, 3]
+    return Operation{"slice from " + std::to_string(start) + " in steps of " + std::to_string(step),
+                     {{dims({2, 7, 3})}},
+                     [=](auto& t) { return slice(t[0], 1, start, end, step); },
+                     [=](auto& in) {
+                       Numbers out;
+                       for (int o = 0; o < 2; ++o)
+                         for (auto j = start; j < end; j += step)
+                           for (int i = 0; i < 3; ++i) out.push_back(in[0][std::size_t((o * 7 + j) * 3 + i)]);
+                       return out;
+                     }};
+  };
+  r.push_back(each_step(0, 7, 2));
+  r.push_back(each_step(1, 6, 2));
+  r.push_back(each_step(2, 7, 3));
+  r.push_back(each_step(1, 2, 4));
   r.push_back({"select",
                {a34},
                [](auto& t) { return select(t[0], 0, -1); },
