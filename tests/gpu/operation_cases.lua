@@ -204,6 +204,9 @@ case("scatter_add", { square, { 64, 20, ids = 64, large = { rows, narrow, ids = 
   function(x, i, s) return x:scatter_add(2, i, s) end, peer "x.scatter_add(1, y, z)")
 case("index_select", { square, { 90, ids = 64, large = { rows, ids = rows } } },
   function(x, i) return x:index_select(1, i) end, with(result, peer "x.index_select(0, y)"))
+case("masked_select", { square, { 64, 64, chance = 0.5, large = big } }, function(x, m) return x:masked_select(m) end,
+  with(result, peer "x.masked_select(y)"))
+case("nonzero", { { 64, 64, chance = 0.5, large = big } }, "nonzero", { types = "wide", exact = true, plain = true })
 local words = sizes(50, 50257, 50257)
 case("embedding", { { 4, 33, ids = 50, large = { sizes(2, 8, 64), narrow, ids = words } },
   { 50, 48, large = { words, sizes(32, 768, 768) } } }, "embedding", with(result, peer "F.embedding(x, y)"))
