@@ -10,6 +10,15 @@ using Long = long long;
 // Windows [b, h, t, d] whose last stride is 1.
 Strided strided(const View& v) { return {v.data, v.strides[0], v.strides[1], v.strides[2]}; }
 
+// Sizes and blocks are counted in 32 bits, and a block of the smallest kind has four rows.
+bool fits(const Call& c, const View& q, const View& k) {
+  const std::int64_t most = (std::int64_t(1) << 31) - 64, longest = std::max(q.shape[2], k.shape[2]);
+  const bool small = q.shape[0] < most && q.shape[1] < most && longest < most &&
+                     (longest == 0 || q.shape[0] * q.shape[1] < most / blocks_for(longest, 4));
+  if (!small) c.fail("attention: more than 2^33 rows are too many for a CUDA device");
+  return small;
+}
+
 Attention shape_of(const Call& c, const View& q, const View& k, const View& v, const View* mask, const View* lengths) {
   Attention a{};
   a.q = strided(q);
@@ -89,6 +98,7 @@ constexpr TensorNames tensor_forward = TENSOR_NAMES(""), tensor_grad_queries = T
 
 void forward(const Call& c, Launcher& l, const View* mask, const View* lengths) {
   const View& q = c.in[0];
+  if (!fits(c, q, c.in[1])) return;
   Attention a = shape_of(c, q, c.in[1], c.in[2], mask, lengths);
   a.o = strided(c.out[0]);
   a.lse = c.out[1].data;
@@ -100,6 +110,7 @@ void forward(const Call& c, Launcher& l, const View* mask, const View* lengths) 
 // in: gradient of o, q, k, v, .., o, log-sum-exp
 void backward(const Call& c, Launcher& l, const View* mask, const View* lengths, const View& o, const View& lse) {
   const View& q = c.in[1];
+  if (!fits(c, q, c.in[2])) return;
   Attention a = shape_of(c, q, c.in[2], c.in[3], mask, lengths);
   a.go = strided(c.in[0]);
   a.o = strided(o);

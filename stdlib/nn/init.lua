@@ -368,14 +368,33 @@ end
 
 local Conv1d, Conv2d = conv_class("Conv1d", "conv1d", 1), conv_class("Conv2d", "conv2d", 2)
 
-local function conv(make, verb, inputs, outputs, size, options)
+local function of_axis(pair, d) return type(pair) == "table" and pair[d] or pair end
+
+local ConvTranspose2d = nn.class("ConvTranspose2d", {
+  init = function(self, inputs, outputs, size, options)
+    local h, w = of_axis(size, 1), of_axis(size, 2)
+    -- So many numbers meet in one of the result: a window's, of which each stride-th lies there.
+    local fan = inputs / options.groups * math.max(1, h / of_axis(options.stride, 1)) *
+      math.max(1, w / of_axis(options.stride, 2))
+    self.weight = normal({ inputs, outputs / options.groups, h, w }, options.deviation or math.sqrt(2 / fan))
+    if options.bias then self.bias = rille.device():zeros { outputs, requires_grad = true } end
+    self.how = { stride = options.stride, padding = options.padding, output_padding = options.output_padding,
+      dilation = options.dilation, groups = options.groups }
+  end,
+  forward = function(self, x)
+    return given(x, self):conv_transpose2d(self.weight, rawget(self, "bias"), self.how)
+  end,
+})
+
+local function conv(make, verb, inputs, outputs, size, options, more)
   check_sizes(verb, { inputs = inputs or false, outputs = outputs or false,
     size = type(size) == "table" and 1 or size or false })
-  native.check_options(options, verb, { "stride", "padding", "dilation", "groups", "bias", "deviation", "seed" })
+  native.check_options(options, verb, { "stride", "padding", "dilation", "groups", "bias", "deviation", "seed", more })
   local o = { stride = 1, padding = 0, dilation = 1, groups = 1, bias = true }
   for key, v in pairs(options or {}) do o[key] = v end
-  if inputs % o.groups ~= 0 then
-    invalid(("%s: %d channels cannot be shared among %d groups"):format(verb, inputs, o.groups))
+  if inputs % o.groups ~= 0 or (more and outputs % o.groups ~= 0) then
+    invalid(("%s: %d channels cannot be shared among %d groups"):format(verb,
+      inputs % o.groups ~= 0 and inputs or outputs, o.groups))
   end
   return nn.with_seed(o.seed, function() return make(inputs, outputs, size, o) end)
 end
@@ -401,6 +420,23 @@ end
 ---@mark ephemeral
 function nn.conv2d(inputs, outputs, size, options)
   return conv(Conv2d, "rille.nn.conv2d", inputs, outputs, size, options)
+end
+
+---Transposed convolution of [n, inputs, height, width]: stride 2 doubles the image. weight [inputs, outputs/groups, h,
+---w]: normal, for what a ReLU follows.
+---@param inputs integer channels of what comes in
+---@param outputs integer channels of what goes out
+---@param size integer|integer[] of the window: one number, or { height, width }
+---@param options? table stride 1, padding 0, output_padding 0, dilation 1 (numbers or pairs), groups 1, bias true,
+---deviation, seed
+---@return Module
+---@mark ephemeral
+---@example
+---local nn = require "rille.nn"
+---local double = nn.conv_transpose2d(8, 4, 2, { stride = 2 })
+---print(table.concat(double(rille.device():zeros { 1, 8, 5, 7 }):shape(), " "))   --> 1 4 10 14
+function nn.conv_transpose2d(inputs, outputs, size, options)
+  return conv(ConvTranspose2d, "rille.nn.conv_transpose2d", inputs, outputs, size, options, "output_padding")
 end
 
 local BatchNorm = nn.class("BatchNorm", {

@@ -70,6 +70,10 @@ tap.test("models learn, with gradients everywhere", function()
   learns("convolutions", nn.sequential { nn.conv2d(3, 8, 3, { padding = 1 }), nn.group_norm(2, 8),
     function(t) return t:relu():reshape(4, 8, -1) end, nn.conv1d(8, 3, 5, { stride = 4 }),
     function(t) return t:mean(-1) end }, function(model) return model(image):cross_entropy(label) end)
+  learns("up again", nn.sequential { nn.conv2d(3, 8, 3, { padding = 1, stride = 2 }), function(t) return t:relu() end,
+    nn.conv_transpose2d(8, 6, 3, { stride = 2, padding = 1, output_padding = 1, groups = 2 }),
+    function(t) return t:relu():interpolate({ size = { 8, 4 }, mode = "bilinear" }):reshape(4, -1) end,
+    nn.linear(6 * 8 * 4, 3) }, function(model) return model(image):cross_entropy(label) end)
 end)
 
 tap.test("published sizes have the published number of parameters", function()
@@ -468,6 +472,8 @@ tap.test("wrong options are named", function()
     vocab = 8 })
   tap.raises("invalid", "layers", nn.llama, { heads = 4, width = 32, context = 4, vocab = 8 })
   tap.raises("invalid", "groups", nn.conv2d, 3, 4, 3, { groups = 2 })
+  tap.raises("invalid", "groups", nn.conv_transpose2d, 4, 3, 3, { groups = 2 })
+  tap.raises("invalid", "unknown option 'output_padding'", nn.conv2d, 3, 4, 3, { output_padding = 1 })
   tap.raises("invalid", "neither a module nor a function", nn.sequential, { 5 })
   tap.raises("invalid", "size 2 = b", nn.mlp, { 4, "b", 2 })
   tap.raises("invalid", "size 1 = x", nn.mlp, { "x", 2 })
