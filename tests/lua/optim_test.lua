@@ -104,6 +104,25 @@ tap.test("a state from before each parameter had a step of its own still loads",
   tap.raises("state", "there is no 'step'", old.load_state, old, kept)
 end)
 
+tap.test("a parameter that comes late, in compiled steps", function()
+  local function made() return dev:tensor({ 1 }, { requires_grad = true }) end
+  local function trained(wrap)
+    local a, b, c = made(), made(), made()
+    local opt = optim.adamw({ a, b, c }, { lr = 0.1 })
+    local without = wrap(function(x) (a * c * x):sum():backward() opt:step() end)
+    local with = wrap(function(x) (a * b * c * x):sum():backward() opt:step() end)
+    for i = 1, 5 do without(dev:tensor { i }) end
+    for i = 1, 4 do with(dev:tensor { i }) end
+    local out = {}
+    for _, entry in ipairs(opt:state()) do
+      if entry.name:find("^step") then out[#out + 1] = entry.tensor:item() end
+    end
+    tap.equal(out, { 9, 9, 4, 9 })
+    return { a:item(), b:item(), c:item() }
+  end
+  tap.equal(trained(rille.compile), trained(function(fn) return fn end))
+end)
+
 tap.test("a group at rate 0 stays there, and what groups keep has names of its own", function()
   local a, b = dev:tensor({ 1 }, { requires_grad = true }), dev:tensor({ 1 }, { requires_grad = true })
   local opt = optim.adamw({ { parameters = { a }, lr = 0 }, { parameters = { b } } }, { lr = 0.1, weight_decay = 0 })
