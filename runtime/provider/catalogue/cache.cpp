@@ -146,8 +146,8 @@ Result<> OfferCache::store(std::vector<Answer> answers, const OfferQuery& query,
     CataloguePart part{a.source.provider, scope_of(asked), a.source.settings, now_us};
     part.unpriced = a.unpriced;
     part.unasked = to_text(a.unasked);
-    RILLE_CHECK(writer.add(std::move(part), a.offers));
-    rows += a.offers.size(), ++parts;
+    // What does not fit is not kept, and no reason to keep nothing of the others: it is asked for again.
+    if (writer.add(std::move(part), a.offers)) rows += a.offers.size(), ++parts;
   }
   std::vector<const CataloguePart*> old;
   for (std::size_t i = 0; catalogue_ && i < catalogue_->parts().size(); ++i) old.push_back(&part(i));
@@ -159,8 +159,7 @@ Result<> OfferCache::store(std::vector<Answer> answers, const OfferQuery& query,
     const bool over = now_us - p->time_us > kept_us || now_us < p->time_us;
     if (over || std::any_of(answers.begin(), answers.end(), replaced)) continue;
     if (rows + p->count > kept_rows_max || parts >= parts_max) continue;
-    RILLE_CHECK(writer.add(*p, catalogue_->offers(*p)));
-    rows += p->count, ++parts;
+    if (writer.add(*p, catalogue_->offers(*p))) rows += p->count, ++parts;
   }
   RILLE_CHECK(store::make_directories(store::parent_path(path_)));
   RILLE_CHECK(store::write_file_atomic(path_, writer.finish(), 0600));

@@ -33,8 +33,8 @@ class CatalogueWriter {
  public:
   CatalogueWriter();
   ~CatalogueWriter();
-  // Their provider is the part's. invalid: more rows than rows_max, or what no offer has: an id of 65,536 bytes, or so
-  // many GPUs, or as many places, kinds of GPU or billings in all.
+  // Their provider is the part's. invalid, and nothing is added: more rows than rows_max, or what no offer has: an id
+  // of 65,536 bytes, or so many GPUs, or as many places, kinds of GPU, billings or words in all, or 4 GiB of text.
   Result<> add(CataloguePart part, std::span<const Offer> offers);
   std::string finish() const;
   static constexpr std::size_t rows_max = 2'000'000;

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "runtime/provider/catalogue/file.hpp"
 #include "runtime/provider/catalogue/layout.hpp"
@@ -15,12 +15,13 @@
 namespace rille::provider {
 
 struct CatalogueWriter::Tables {
+  static constexpr std::size_t two_bytes_max = std::numeric_limits<std::uint16_t>::max();
   std::string text;
   std::map<std::string, layout::Text, std::less<>> texts;  // of all but the ids
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> gpu_of;
   std::map<std::pair<std::string, std::string>, std::size_t> place_of;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::size_t> billing_of;
-  std::map<std::string, std::uint16_t, std::less<>> word_of;
+  std::map<std::string, std::uint32_t, std::less<>> word_of;
   std::unordered_map<std::int64_t, std::uint32_t> number_of;
   std::vector<layout::Part> parts;
   std::vector<layout::Gpu> gpus;
@@ -30,9 +31,17 @@ struct CatalogueWriter::Tables {
   std::vector<std::int64_t> numbers;
   std::vector<layout::Row> rows;
 
+  bool over = false;  // something has not fitted: see add
+
+  // What a row has two bytes for.
+  std::uint16_t two_bytes(std::size_t n) {
+    over = over || n > two_bytes_max;
+    return static_cast<std::uint16_t>(n);
+  }
   layout::Text put(std::string_view s) {
     constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
-    if (text.size() + s.size() > most) return {0, 0};
+    over = over || s.size() > most - text.size();
+    if (over) return {0, 0};
     const layout::Text out{static_cast<std::uint32_t>(text.size()), static_cast<std::uint32_t>(s.size())};
     text += s;
     return out;
@@ -42,11 +51,10 @@ struct CatalogueWriter::Tables {
     if (fresh) at->second = put(s);
     return at->second;
   }
-  std::uint16_t word(const std::string& s) {
-    if (const auto at = word_of.find(s); at != word_of.end()) return at->second;
-    if (words.size() > std::numeric_limits<std::uint16_t>::max()) return 0;  // the first is ""
-    words.push_back(shared(s));
-    return word_of[s] = static_cast<std::uint16_t>(words.size() - 1);
+  std::uint16_t word(const std::string& s) {  // the first is ""
+    const auto [at, fresh] = word_of.try_emplace(s, static_cast<std::uint32_t>(words.size()));
+    if (fresh) words.push_back(shared(s));
+    return two_bytes(at->second);
   }
   std::uint32_t number(std::int64_t n) {
     const auto [at, fresh] = number_of.try_emplace(n, static_cast<std::uint32_t>(numbers.size()));
@@ -72,20 +80,6 @@ struct CatalogueWriter::Tables {
   }
 };
 
-namespace {
-
-// What a row has two bytes for.
-struct Short {
-  static constexpr std::size_t most = std::numeric_limits<std::uint16_t>::max();
-  bool over = false;
-  std::uint16_t of(std::size_t n) {
-    over = over || n > most;
-    return static_cast<std::uint16_t>(n);
-  }
-};
-
-}  // namespace
-
 CatalogueWriter::CatalogueWriter() : tables_(std::make_unique<Tables>()) { tables_->word(""); }
 CatalogueWriter::~CatalogueWriter() = default;
 
@@ -93,23 +87,18 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
   Tables& t = *tables_;
   if (t.rows.size() + offers.size() > rows_max)
     return make_error(ErrorKind::invalid, fmt::format("a catalogue holds {} offers at most", rows_max));
-  t.parts.push_back({t.shared(part.provider), t.shared(part.scope), t.shared(part.settings), part.time_us,
-                     static_cast<std::uint32_t>(t.rows.size()), static_cast<std::uint32_t>(offers.size()),
-                     part.unpriced, t.put(part.unasked)});
+  const std::size_t first = t.rows.size();
+  const layout::Part mine{t.shared(part.provider), t.shared(part.scope), t.shared(part.settings), part.time_us,
+                          static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(offers.size()), part.unpriced,
+                          t.put(part.unasked)};
   for (const Offer& o : offers) {
     layout::Row r{};
-    Short shorts;
-    r.id_size = shorts.of(o.id.size());
-    r.gpu = shorts.of(t.gpu(o));
-    r.place = shorts.of(t.place(o));
-    r.billing = shorts.of(t.billing(o.billing));
-    r.gpu_count = shorts.of(static_cast<std::size_t>(std::max(o.gpu_count, 0)));
-    if (shorts.over)
-      return make_error(ErrorKind::invalid,
-                        fmt::format("offer {} of {} does not fit into the catalogue: the length of an id, the GPUs of "
-                                    "a machine, and how many places, GPUs and billings there are end at {}",
-                                    o.id, part.provider, Short::most));
+    r.id_size = t.two_bytes(o.id.size());
     r.id_at = t.put(o.id).at;
+    r.gpu = t.two_bytes(t.gpu(o));
+    r.place = t.two_bytes(t.place(o));
+    r.billing = t.two_bytes(t.billing(o.billing));
+    r.gpu_count = t.two_bytes(static_cast<std::size_t>(o.gpu_count));  // below 0 is too many, too
     r.vcpus = o.vcpus;
     r.interconnect = t.word(o.interconnect);
     r.rdma = t.word(o.rdma);
@@ -126,7 +115,14 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
     r.reserved_1y_micros_per_hour = t.number(o.reserved_1y_micros_per_hour);
     r.reserved_3y_micros_per_hour = t.number(o.reserved_3y_micros_per_hour);
     t.rows.push_back(r);
+    if (!std::exchange(t.over, false)) continue;
+    t.rows.resize(first);
+    return make_error(ErrorKind::invalid,
+                      fmt::format("offer {} of {} does not fit into the catalogue: the length of an id, the GPUs of a "
+                                  "machine, and how many places, GPUs, billings and words there are end at {}, all "
+                                  "text at 4 GiB", o.id.substr(0, 200), part.provider, Tables::two_bytes_max));
   }
+  t.parts.push_back(mine);
   return {};
 }
 

@@ -1,7 +1,9 @@
 // The catalogue file: what goes in comes out, a query finds what Offer::matches accepts, and no junk is believed.
 #include <catch2/catch.hpp>
-#include <filesystem>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
@@ -9,6 +11,7 @@
 #include "runtime/provider/catalogue/cache.hpp"
 #include "runtime/provider/catalogue/layout.hpp"
 #include "runtime/provider/catalogue/rank.hpp"
+#include "runtime/store/hash.hpp"
 #include "tests/unit/provider/catalogue_offers.hpp"
 
 using namespace rille;
@@ -88,6 +91,8 @@ TEST_CASE("the extremes of an offer survive the catalogue, and what does not fit
   std::vector<Offer> one(1);
   one[0].id = "big", one[0].gpu_count = 65'536;
   CHECK_THAT(refusal(one), Catch::Contains("offer big of aws does not fit"));
+  one[0].gpu_count = -1;
+  CHECK_THAT(refusal(one), Catch::Contains("does not fit"));
   one[0].gpu_count = 1, one[0].id = std::string(65'536, 'i');
   CHECK_THAT(refusal(one), Catch::Contains("does not fit"));
   std::vector<Offer> places(65'537);
@@ -95,6 +100,46 @@ TEST_CASE("the extremes of an offer survive the catalogue, and what does not fit
   CHECK_THAT(refusal(places), Catch::Contains("offer r65536 of aws does not fit"));
   places.pop_back();
   CHECK(refusal(places).empty());
+  std::vector<Offer> words(65'535);  // and "" and "USD"
+  for (std::size_t i = 0; i < words.size(); ++i) words[i].id = words[i].driver = "r" + std::to_string(i);
+  CHECK_THAT(refusal(words), Catch::Contains("offer r65534 of aws does not fit"));
+  words.pop_back();
+  CHECK(refusal(words).empty());
+
+  // What is refused leaves nothing behind.
+  CatalogueWriter writer;
+  REQUIRE(writer.add(part("aws"), odd).ok());
+  one.insert(one.begin(), odd[1]);
+  REQUIRE_FALSE(writer.add(part("vast"), one).ok());
+  REQUIRE(writer.add(part("gcp"), std::span(odd).first(2)).ok());
+  const Catalogue after = Catalogue::from_bytes(writer.finish()).value();
+  REQUIRE(after.parts().size() == 2);
+  CHECK(after.rows() == 5);
+  odd[1].provider = "gcp";
+  CHECK(after.offers(after.parts()[1])[1].to_value() == odd[1].to_value());
+}
+
+TEST_CASE("numbers that lead beyond the tables of a catalogue show odd offers or none, and no more") {
+  const auto offers = random_offers(4, 7, "aws", false);
+  std::string bytes = bytes_of({{part("aws"), offers}});
+  layout::Header h;
+  std::memcpy(&h, bytes.data(), sizeof h);
+  const std::size_t rows_at = bytes.size() - h.text_bytes - h.rows * sizeof(layout::Row);
+  std::memset(bytes.data() + rows_at, 0xff, sizeof(layout::Row));
+  std::memset(bytes.data() + sizeof h, 0xff, sizeof(layout::Part));  // texts, first and count, too
+  const std::string sum = store::fingerprint(std::string_view(bytes).substr(sizeof h)).xxh3;
+  std::memcpy(bytes.data() + offsetof(layout::Header, checksum), sum.data(), sizeof h.checksum);
+  const Result<Catalogue> c = Catalogue::from_bytes(bytes);
+  REQUIRE(c);
+  CHECK(c->offers(c->parts()[0]).empty());
+  CataloguePart all = c->parts()[0];
+  all.provider = "aws", all.first = 0, all.count = 99;
+  const std::vector<Offer> out = c->offers(all);
+  REQUIRE(out.size() == 4);
+  CHECK((out[0].id.empty() && out[0].gpu.empty() && out[0].region.empty() && out[0].memory_bytes == 0));
+  CHECK(out[1].to_value() == offers[1].to_value());
+  const std::size_t first[] = {0};
+  CHECK(c->find(first, {}).matching == 0);
 }
 
 TEST_CASE("a query of the catalogue finds what matches, in the order of its rank") {
@@ -268,4 +313,23 @@ TEST_CASE("a cache that is damaged counts as none, and is written anew") {
   CHECK_FALSE(cache.fresh(gcp, {}, now_us, minute_us));
   REQUIRE(cache.store({{gcp, random_offers(3, 1, "gcp", false)}}, {}, now_us).ok());
   CHECK(OfferCache(home.path).fresh(gcp, {}, now_us, minute_us));
+}
+
+TEST_CASE("a cache of an older version counts as none, and is written anew; what does not fit costs nobody else's") {
+  TempDir home;
+  const OfferSource gcp{"gcp", "s"}, vast{"vast", "s"};
+  OfferCache cache(home.path);
+  REQUIRE(cache.store({{gcp, random_offers(3, 1, "gcp", false)}}, {}, now_us).ok());
+  const std::string path = home.path + "/cache/offers";
+  std::string bytes = store::read_file(path, 1 << 20).value();
+  bytes[offsetof(layout::Header, version)] = 3;
+  REQUIRE(store::write_file_atomic(path, bytes).ok());
+  OfferCache older(home.path);
+  CHECK_FALSE(older.fresh(gcp, {}, now_us, minute_us));
+  std::vector<Offer> odd = random_offers(3, 2, "vast", true);
+  odd[1].id = std::string(70'000, 'i');
+  REQUIRE(older.store({{vast, odd}, {gcp, random_offers(3, 1, "gcp", false)}}, {}, now_us).ok());
+  const OfferCache anew(home.path);
+  CHECK(anew.fresh(gcp, {}, now_us, minute_us));
+  CHECK_FALSE(anew.fresh(vast, {}, now_us, minute_us));
 }
