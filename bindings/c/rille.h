@@ -13,8 +13,9 @@
       any thread. Marked [S]: also inside a signal handler. Everything else fails with `state` on a foreign thread, and
       in a child made by fork. Callbacks run on the runtime's thread, inside rille_turn, rille_run_wait or
       rille_shutdown; they may call anything but those three and rille_destroy. They must not longjmp out or throw.
-   6. The library has no global state, installs no signal handler, raises no SIGPIPE, and never exits. Several runtimes
-      may live in one process. */
+   6. The library has no global state, raises no SIGPIPE, and never exits. It installs no signal handler, but with the
+      first kernel on the CPU (docs/manual/kernels.md). Several runtimes may live in one process. The host neither
+      ignores SIGCHLD nor waits for children that it has not started. */
 #ifndef RILLE_H
 #define RILLE_H
 

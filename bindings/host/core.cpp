@@ -1,6 +1,8 @@
 // The primitives that Rille's Lua is built on, and the opening of a state.
 #include <fmt/format.h>
+#include <pthread.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -25,6 +27,25 @@ int core_raise(lua_State* L) {
 int core_describe(lua_State* L) {
   push(L, describe(L, 1));
   return 1;
+}
+
+// Coroutines inside one another, and functions that string.gsub calls, nest on C's stack, which LuaJIT does not watch.
+bool is_stack_low() {
+  thread_local const char* const low = [] {
+    pthread_attr_t attributes;
+    void* bottom = nullptr;
+    std::size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return static_cast<const char*>(nullptr);
+    pthread_attr_getstack(&attributes, &bottom, &size);
+    pthread_attr_destroy(&attributes);
+    return static_cast<const char*>(bottom) + std::min<std::size_t>(size / 2, 512 << 10);
+  }();
+  return static_cast<const char*>(__builtin_frame_address(0)) < low;
+}
+
+int core_check_stack(lua_State* L) {
+  if (is_stack_low()) luaL_error(L, "stack overflow");
+  return 0;
 }
 
 int core_did_you_mean(lua_State* L) {
@@ -266,6 +287,7 @@ void push_core(lua_State* L) {
                     {"did_you_mean", bind<core_did_you_mean>},
                     {"effects_allowed", core_effects_allowed},
                     {"open_rules", core_open_rules},
+                    {"check_stack", core_check_stack},
                     {"object_number", core_object_number},
                     {"metatable", core_metatable},
                     {"function_name", bind<core_function_name>},

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "bindings/host/bind.hpp"
 #include "bindings/host/codec.hpp"
@@ -58,16 +60,25 @@ void install_errors(lua_State* L) {
   set_registry(L, &error_metatable);
 }
 
-void push_error(lua_State* L, const Error& error) {
+namespace {
+
+constexpr int causes_max = 50;
+
+void push_with_causes(lua_State* L, Error error, int deep) {
   luaL_checkstack(L, 8, "error");
+  const std::shared_ptr<const Error> cause = std::exchange(error.cause, nullptr);  // it becomes an error of its own
   push_value(L, error_to_value(error));
-  if (error.cause) {
-    push_error(L, *error.cause);
+  if (cause && deep < causes_max) {
+    push_with_causes(L, *cause, deep + 1);
     lua_setfield(L, -2, "cause");
   }
   get_registry(L, &error_metatable);
   lua_setmetatable(L, -2);
 }
+
+}  // namespace
+
+void push_error(lua_State* L, const Error& error) { push_with_causes(L, error, 0); }
 
 bool is_error(lua_State* L, int index) {
   if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) return false;

@@ -318,6 +318,10 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   }
   if (!why) {
     lua_sethook(L, nullptr, 0, 0);
+    // Who has asked for it since then has had his hook taken away.
+    const bool late = f && host.watchdog_ && host.watchdog_->overrun();
+    const bool again = late || host.interrupt_.load() || host.look_.load();
+    if (again) lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);
     return;
   }
   lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop would swallow one error

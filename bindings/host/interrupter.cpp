@@ -7,7 +7,9 @@ namespace rille::host {
 bool Interrupter::add(LuaHost* host) {
   for (auto& slot : slots_) {
     LuaHost* free = nullptr;
-    if (slot.compare_exchange_strong(free, host)) return true;
+    if (!slot.compare_exchange_strong(free, host)) continue;
+    if (asked_.load()) host->arm_interrupt();  // who asked may have looked before it stood here
+    return true;
   }
   return false;
 }

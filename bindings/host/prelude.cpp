@@ -12,7 +12,7 @@ local type, rawget, rawset, setmetatable, getmetatable, select, error = type, ra
   getmetatable, select, error
 local running, resume, yield, create, status = coroutine.running, coroutine.resume, coroutine.yield, coroutine.create,
   coroutine.status
-local raise = core.raise
+local raise, check_stack = core.raise, core.check_stack
 local behind = {}  -- what scripts see of a module of ours -> the module
 local pairs, next, sort = order(core, behind)
 
@@ -31,6 +31,7 @@ local function pass(co, ok, first, ...)
 end
 
 local function co_resume(co, ...)
+  check_stack()
   if type(co) == "thread" and status(co) == "suspended" then
     parents[co] = running()
   end
@@ -143,8 +144,13 @@ local function gated(name, lib)
   })
 end
 
-local strings = copy(string, { "dump" })
+local strings, gsub = copy(string, { "dump" }), string.gsub
 strings.format = format
+function strings.gsub(text, pattern, by, most)
+  if type(by) ~= "string" then check_stack() end
+  local out, count = gsub(text, pattern, by, most)
+  return out, count
+end
 getmetatable("").__index = strings
 getmetatable("").__metatable = "string"
 

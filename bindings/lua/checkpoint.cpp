@@ -117,8 +117,8 @@ void settle(const std::shared_ptr<WriteState>& state) {
 
 Task<void> drive_write(Loop& loop, Plan plan, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
                        std::shared_ptr<WriteState> state) {
-  // named: see task.hpp
-  std::function<Result<Value>()> job = [&plan, &entries] { return write_files(plan, *entries); };
+  // Named: see task.hpp. By value: this frame may be gone before the thread is done.
+  std::function<Result<Value>()> job = [plan = std::move(plan), entries] { return write_files(plan, *entries); };
   auto written = co_await thread_job(loop, std::move(job));
   state->outcome.emplace(std::move(written));
   settle(state);
@@ -161,7 +161,7 @@ int wait_write(lua_State* L) {
 }
 
 Async<Stored> open_latest(Loop& loop, std::string root, std::int64_t step) {
-  std::function<Result<Stored>()> job = [&root, step]() -> Result<Stored> {
+  std::function<Result<Stored>()> job = [root = std::move(root), step]() -> Result<Stored> {
     data::CheckpointStore store(root);
     Stored out;
     if (step >= 0) {
@@ -227,7 +227,7 @@ Result<int> tensors(lua_State* L) {
 
 Async<bool> write_file(Loop& loop, std::string path, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
                    store::StringMap metadata) {
-  std::function<Result<>()> job = [&path, &entries, &metadata]() -> Result<> {
+  std::function<Result<>()> job = [path = std::move(path), entries, metadata = std::move(metadata)]() -> Result<> {
     std::vector<store::TensorSource> sources;
     for (const auto& e : *entries) sources.push_back(source_of(e));
     RILLE_CHECK(store::write_safetensors(path, sources, metadata));

@@ -57,7 +57,7 @@ Result<int> tokens(lua_State* L) {
 }
 
 Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string tokenizer, std::string pattern) {
-  std::function<Result<std::string>()> job = [&path, &tokenizer, &pattern]() -> Result<std::string> {
+  std::function<Result<std::string>()> job = [path = std::move(path), tokenizer, pattern]() -> Result<std::string> {
     const std::string home = default_home();
     return data::tokenize(path, tokenizer, pattern, home.empty() ? path + ".tokens" : home + "/cache/tokens");
   };

@@ -58,6 +58,9 @@ Async<> ask_for_agent(Loop& loop, const ConnectOptions& options) {
   co_return co_await sleep_for(loop, ask_ms);
 }
 
+// So that it does not stay as a zombie when it ends.
+Task<void> await_end(std::unique_ptr<Subprocess> agent) { (void)co_await agent->wait(); }
+
 Async<> start_agent(Loop& loop, const ConnectOptions& options) {
   if (access((options.directory + "/agent.host").c_str(), F_OK) == 0) co_return co_await ask_for_agent(loop, options);
   SubprocessOptions start;
@@ -71,7 +74,10 @@ Async<> start_agent(Loop& loop, const ConnectOptions& options) {
   start.err_path = options.directory + "/agent.log";
   RILLE_CO_TRY(auto agent, Subprocess::start(loop, start));
   RILLE_CO_TRY(std::string line, co_await first_line(*agent->out()));
-  if (line == "ready") co_return success();
+  if (line == "ready") {
+    loop.spawn(await_end(std::move(agent)));
+    co_return success();
+  }
   if (line == "taken") co_return co_await sleep_for(loop, retry_ms);  // one that starts, or that is ending
   if (auto told = Value::from_json(line); told && (*told)["error"].as_object())
     co_return error_from_value((*told)["error"]);

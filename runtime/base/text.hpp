@@ -1,8 +1,11 @@
 // Text of wire formats and queries, which is ASCII whatever the user's locale says. Pure; any thread.
 #pragma once
 
+#include <charconv>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace rille {
 
@@ -11,6 +14,16 @@ inline std::string lower_case(std::string_view text) {
   for (char& c : out)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return out;
+}
+
+// The number at the front, behind spaces, with a decimal point; 0 where there is none. `rest`: what follows it.
+inline double number_at(std::string_view text, std::string_view* rest = nullptr) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  double number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem == std::errc::result_out_of_range) number = std::numeric_limits<double>::infinity();
+  if (rest) *rest = text.substr(static_cast<std::size_t>(end - text.data()));
+  return number;
 }
 
 }  // namespace rille

@@ -134,7 +134,9 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const std::string
     ::close(handle);
   }
   int status = 0;
-  while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {}
+  pid_t ended;
+  while ((ended = ::waitpid(*child, &status, 0)) < 0 && errno == EINTR) {}
+  if (ended < 0) return stolen_child(*child);
   if (late) {
     return make_error(ErrorKind::timeout,
                       fmt::format("{} has not finished in {} s", argv[0], compiler_limit_ms / 1000));

@@ -112,8 +112,8 @@ Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string fr
     if (!ec) fs::copy(here, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing, ec);
     if (ec) return errno_error("copy", here, ec.value());
     std::int64_t files = 0, bytes = 0;
-    for (const auto& entry : fs::recursive_directory_iterator(here, ec))
-      if (entry.is_regular_file(ec)) ++files, bytes += static_cast<std::int64_t>(entry.file_size(ec));
+    for (fs::recursive_directory_iterator at(here, ec), end; !ec && at != end; at.increment(ec))
+      if (at->is_regular_file(ec)) ++files, bytes += static_cast<std::int64_t>(at->file_size(ec));
     return Value().set("files", files).set("bytes", bytes);
   };
   RILLE_CO_TRY(Value copied, co_await thread_job(run_.loop(), std::move(copy)));

@@ -19,7 +19,8 @@ static bool is_gone(const char* pid) {
 }
 
 RunLock::~RunLock() {
-  if (fd_ >= 0) close(fd_);
+  // Closing it would not do where the host has forked: its child holds the same lock.
+  if (fd_ >= 0) flock(fd_, LOCK_UN), close(fd_);
   if (held_) held_->erase(run_);
 }
 

@@ -149,4 +149,10 @@ Result<pid_t> spawn(const Spawn& what) {
   return e;
 }
 
+Error stolen_child(pid_t pid) {
+  return make_error(ErrorKind::state, "how process " + std::to_string(pid) + " has ended is not known: this program "
+                                      "ignores SIGCHLD, or has waited for a child that is not its own",
+                    "leave SIGCHLD at its default, or wait for children by their ids");
+}
+
 }  // namespace rille

@@ -28,4 +28,7 @@ struct Spawn {
 // directory is not there, or not executable.
 Result<pid_t> spawn(const Spawn& what);
 
+// Of a child that was there and cannot be waited for: how it ended is not known, which is no success.
+Error stolen_child(pid_t pid);
+
 }  // namespace rille

@@ -84,14 +84,14 @@ Result<std::unique_ptr<Subprocess>> Subprocess::start(Loop& loop, const Subproce
 
 void Subprocess::reap() {
   siginfo_t info{};
-  if (waitid(P_PIDFD, static_cast<id_t>(pidfd_), &info, WEXITED | WNOHANG) < 0 && errno != ECHILD) return;
+  const bool known = waitid(P_PIDFD, static_cast<id_t>(pidfd_), &info, WEXITED | WNOHANG) == 0;
+  if (known ? info.si_pid == 0 : errno != ECHILD) return;
   ExitStatus status;
-  if (info.si_pid == 0 && errno != ECHILD) return;
-  if (info.si_code == CLD_EXITED) status.code = info.si_status;
-  else status.signal = info.si_status;
-  status_ = status;
+  if (known && info.si_code == CLD_EXITED) status.code = info.si_status;
+  else if (known) status.signal = info.si_status;
+  status_ = known ? Result<ExitStatus>(status) : stolen_child(pid_);
   uv_poll_stop(poll_);
-  for (auto& waiter : std::exchange(waiters_, {})) waiter.set(status);
+  for (auto& waiter : std::exchange(waiters_, {})) waiter.set(*status_);
 }
 
 Subprocess::~Subprocess() {

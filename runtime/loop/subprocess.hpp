@@ -63,7 +63,7 @@ class Subprocess {
   bool kill_on_drop_;
   int pidfd_ = -1;
   uv_poll_t* poll_ = nullptr;
-  std::optional<ExitStatus> status_;
+  std::optional<Result<ExitStatus>> status_;
   std::vector<Future<Result<ExitStatus>>> waiters_;
   std::unique_ptr<Stream> in_, out_, err_;
 };

@@ -1,8 +1,11 @@
 // Work that blocks (disk, DNS, compression) runs on libuv's thread pool; the awaiting task goes on when it is done.
-// The function must not touch loop-thread objects. Cancelling waits for a job that has begun: threads are not killed.
+// The function must not touch loop-thread objects, nor the frame of whoever waits, which may be gone before it is done:
+// it captures by value. Cancelling waits for a job that has begun: threads are not killed.
 #pragma once
 
+#include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include "runtime/loop/loop.hpp"
@@ -29,7 +32,15 @@ auto thread_job(Loop& loop, Fn fn) -> Task<decltype(fn())> {
     Fn fn;
     Future<R> done;
     std::optional<R> result;
-    void run() override { result.emplace(fn()); }
+    void run() override {
+      try {
+        result.emplace(fn());
+      } catch (const std::bad_alloc&) {
+        result.emplace(make_error(ErrorKind::memory, "out of memory"));
+      } catch (const std::exception& e) {  // it must not end the process
+        result.emplace(make_error(ErrorKind::internal, e.what()));
+      }
+    }
     void finish() override { done.set(std::move(*result)); }
   };
   Future<R> done(loop);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/text.hpp"
 #include "runtime/provider/gpus.hpp"
 
 namespace rille::provider {
@@ -138,7 +139,7 @@ Words split(std::string_view name) {
     }
     const bool memory = word.size() > 2 && word.ends_with("GB") &&
                         word.find_first_not_of("0123456789") == word.size() - 2;
-    if (memory) out.gb = std::stod(word);
+    if (memory) out.gb = number_at(word);
     else if (!word.empty()) out.words.push_back(word);
     word.clear();
   }

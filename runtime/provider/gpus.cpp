@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/text.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/provider/gpu_facts.hpp"
 
@@ -60,7 +61,7 @@ bool is_memory(const std::string& word) {
 
 // What a GPU is sold as having: a card of 80 GB reports 79.65 GiB, and 141 GB are 131.3 GiB or 143771 MiB.
 bool is_size_of(const std::string& word, std::int64_t memory_bytes) {
-  const double gb = std::stod(word), bytes = static_cast<double>(memory_bytes);
+  const double gb = number_at(word), bytes = static_cast<double>(memory_bytes);
   const auto near = [gb](double n) { return std::abs(n - gb) <= 0.06 * gb; };
   return memory_bytes > 0 && (near(bytes / 1e9) || near(bytes / 1073741824.0));
 }

@@ -302,4 +302,28 @@ tap.test("values inside a compiled function", function()
     function() calls(function() return 5 end) end)
 end)
 
+tap.test("functions that gsub calls, and coroutines, end inside one another with an error", function()
+  local function again(text) return (text:gsub(".", again)) end
+  local function wrapped() return coroutine.wrap(wrapped)() end
+  local function resumed() return assert(coroutine.resume(coroutine.create(resumed))) end
+  local by_key = setmetatable({}, { __index = function(t) return (("a"):gsub(".", t)) end })
+  for _, case in ipairs { function() again("a") end, wrapped, resumed, function() return by_key.a end } do
+    local ok, err = pcall(case)
+    tap.ok(not ok and tostring(err):find("stack overflow", 1, true), tostring(err))
+  end
+  tap.equal(("abc"):gsub("b", function() return "x" end), "axc")
+  tap.equal({ ("a.b"):gsub("%.", { ["."] = "-" }, 1) }, { "a-b", 1 })
+end)
+
+tap.test("an error that a loop wraps again and again is made in a moment", function()
+  local err
+  for i = 1, 1000 do
+    local _
+    _, err = pcall(rille.error, { kind = "network", message = "again " .. i, cause = err })
+  end
+  local depth = 0
+  while err do depth, err = depth + 1, err.cause end
+  tap.ok(depth >= 10 and depth <= 100, depth)
+end)
+
 tap.done()

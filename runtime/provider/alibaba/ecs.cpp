@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "runtime/base/id.hpp"
+#include "runtime/base/text.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/net/sign/alibaba.hpp"
 #include "runtime/provider/gpus.hpp"
@@ -348,7 +349,7 @@ Async<std::vector<Quota>> Ecs::quotas(CancelToken token) {
   std::map<std::string, double> told;
   for (const Value& v : list_of(answer["AccountAttributeItems"]["AccountAttributeItem"])) {
     const Value::Array values = list_of(v["AttributeValues"]["ValueItem"]);
-    if (!values.empty()) told[v.text("AttributeName")] = std::strtod(values[0].text("Value").c_str(), nullptr);
+    if (!values.empty()) told[v.text("AttributeName")] = number_at(values[0].text("Value"));
   }
   std::vector<Quota> out;
   for (const auto& [name, most, used] : kinds) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/base/text.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/net/sign/aws.hpp"
 #include "runtime/provider/gpus.hpp"
@@ -154,15 +155,14 @@ Instance read_instance(const Value& v) {
   return out;
 }
 
-Micros micros_of(const std::string& dollars) { return cloud::micros_of(std::strtod(dollars.c_str(), nullptr)); }
+Micros micros_of(const std::string& dollars) { return cloud::micros_of(number_at(dollars)); }
 
 // "100 Gigabit", "4x 100 Gigabit"; "Up to 10 Gigabit", "High": nothing that it always has.
 double network_of(const std::string& words) {
-  double times = 1, each = 0;
-  char* end = nullptr;
-  each = std::strtod(words.c_str(), &end);
-  if (*end == 'x') times = std::exchange(each, std::strtod(end + 1, &end));
-  return std::string_view(end) == " Gigabit" ? times * each : 0;
+  std::string_view rest;
+  double times = 1, each = number_at(words, &rest);
+  if (rest.starts_with('x')) times = std::exchange(each, number_at(rest.substr(1), &rest));
+  return rest == " Gigabit" ? times * each : 0;
 }
 
 InstanceType read_type(const Value& v) {

@@ -1,6 +1,6 @@
 // Amazon's price list: on demand and reserved, which one answer holds. Spot prices are EC2's: ec2.cpp.
-#include <cstdlib>
 
+#include "runtime/base/text.hpp"
 #include "runtime/provider/aws/ec2.hpp"
 
 namespace rille::provider::aws {
@@ -19,7 +19,7 @@ Term read_term(const Value& of_term) {
   Term out;
   const Value::Object* dimensions = of_term["priceDimensions"].as_object();
   for (const auto& [name, dimension] : dimensions ? *dimensions : Value::Object()) {
-    const double dollars = std::strtod(dimension["pricePerUnit"].text("USD").c_str(), nullptr);
+    const double dollars = number_at(dimension["pricePerUnit"].text("USD"));
     (dimension.text("unit") == "Quantity" ? out.advance : out.hourly) += dollars;
   }
   return out;

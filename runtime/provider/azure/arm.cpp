@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "runtime/base/text.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/bearer.hpp"
 #include "runtime/provider/cloud/prices.hpp"
@@ -216,12 +217,12 @@ Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, CancelToken to
     for (const Value& c : list_of(v["capabilities"])) {
       const std::string name = c.text("name"), value = c.text("value");
       if (name == "vCPUs") offer.vcpus = std::atoi(value.c_str());
-      else if (name == "MemoryGB") offer.memory_bytes = std::llround(std::atof(value.c_str()) * (1 << 30));
+      else if (name == "MemoryGB") offer.memory_bytes = std::llround(number_at(value) * (1 << 30));
       else if (name == "GPUs") gpus = std::atoi(value.c_str());
       else if (name == "LowPriorityCapable") interruptible = value == "True";
       else if (name == "ConfidentialComputingType") confidential = true;  // wants a security profile in the order
       else if (name == "RdmaEnabled" && value == "True") offer.rdma = "infiniband";
-      else if (name == "NvmeDiskSizeInMiB" && std::atof(value.c_str()) > 0) offer.disk_kind = "nvme";
+      else if (name == "NvmeDiskSizeInMiB" && number_at(value) > 0) offer.disk_kind = "nvme";
       else if (name == "MaxResourceVolumeMB" && value == "0" && offer.disk_kind.empty()) offer.disk_kind = "network";
     }
     if (!confidential && read_gpus(offer, gpus) && (interruptible || !spot)) out.push_back(std::move(offer));

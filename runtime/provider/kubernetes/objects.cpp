@@ -8,6 +8,7 @@
 
 #include "runtime/base/channel_spec.hpp"
 #include "runtime/base/id.hpp"
+#include "runtime/base/text.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/provider/gpus.hpp"
 
@@ -183,12 +184,12 @@ exec "$@")sh";
 }  // namespace
 
 double read_quantity(const std::string& text) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  static const std::map<std::string, double> units{
+  std::string_view rest;
+  const double number = number_at(text, &rest);
+  static const std::map<std::string, double, std::less<>> units{
       {"", 1}, {"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"Ki", 1024.0}, {"Mi", 1048576.0},
       {"Gi", 1073741824.0}, {"Ti", 1099511627776.0}};
-  const auto unit = units.find(end);
+  const auto unit = units.find(rest);
   return unit == units.end() ? 0 : number * unit->second;
 }
 

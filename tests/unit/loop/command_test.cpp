@@ -1,5 +1,7 @@
 #include "runtime/loop/command.hpp"
 
+#include <signal.h>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/loop/together.hpp"
@@ -80,4 +82,13 @@ TEST_CASE_METHOD(Commands, "several at once: the answers in order, a slow one wi
   CHECK(*answers[2] == 3);
   std::vector<Together<int>> none;
   CHECK(run_blocking(*loop, together(*loop, std::move(none), 0, CancelToken())).empty());
+}
+
+TEST_CASE_METHOD(Commands, "where the host ignores SIGCHLD, how a program ended is not known, which is no success") {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  const auto done = run({"sh", "-c", "exit 3"});
+  signal(SIGCHLD, before);
+  REQUIRE_FALSE(done);
+  CHECK(done.error().kind == ErrorKind::state);
+  CHECK_THAT(done.error().message, Catch::Contains("SIGCHLD"));
 }

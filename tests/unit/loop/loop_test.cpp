@@ -4,9 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "runtime/loop/spawn.hpp"
@@ -265,4 +269,45 @@ TEST_CASE("unix sockets connect, and a destroyed loop frees suspended tasks") {
   };
   CHECK(run_blocking(*loop, serve()).value() == "ping");
   loop->spawn([](Loop& l) -> Task<void> { co_await sleep_for(l, 1'000'000); }(*loop));
+}
+
+TEST_CASE("what a thread job throws is its error") {
+  auto loop = make_loop();
+  const auto job = [&](bool memory) -> Async<int> {
+    std::function<Result<int>()> body = [memory]() -> Result<int> {
+      if (memory) throw std::bad_alloc();
+      throw std::out_of_range("stod");
+    };
+    co_return co_await thread_job(*loop, std::move(body));
+  };
+  CHECK(run_blocking(*loop, job(true)).error().kind == ErrorKind::memory);
+  const Error thrown = run_blocking(*loop, job(false)).error();
+  CHECK(thrown.kind == ErrorKind::internal);
+  CHECK(thrown.message == "stod");
+}
+
+TEST_CASE("a thread job outlives the frame of whoever waits for it") {
+  std::atomic<bool> begun = false, go = false;
+  std::string seen;
+  std::thread ends;
+  {
+    auto loop = make_loop();
+    const auto wait = [](Loop& l, std::string text, auto* b, auto* g, std::string* s) -> Task<void> {
+      std::function<Result<>()> body = [text, b, g, s]() -> Result<> {
+        *b = true;
+        while (!*g) std::this_thread::yield();
+        *s = text;
+        return success();
+      };
+      (void)co_await thread_job(l, std::move(body));
+    };
+    loop->spawn(wait(*loop, std::string(1000, 'x'), &begun, &go, &seen));
+    while (!begun) loop->turn(0);
+    ends = std::thread([&go] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      go = true;
+    });
+  }
+  ends.join();
+  CHECK(seen == std::string(1000, 'x'));
 }

@@ -32,6 +32,10 @@ TEST_CASE("a model is meant by its words, not by a part of one") {
   CHECK(gpu_matches("RTX 4070 Ti", 12282 * mib, "4070 ti"));
 }
 
+TEST_CASE("a memory of any size can be asked for, and none has it") {
+  CHECK_FALSE(gpu_matches("A100", 80'000'000'000, "A100 " + std::string(400, '9') + "GB"));
+}
+
 TEST_CASE("a slice of a GPU is not that GPU") {
   const std::string slice = gpu_model("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb");
   CHECK_FALSE(gpu_matches(slice, 9856 * mib, "A100"));
