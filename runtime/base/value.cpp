@@ -15,10 +15,10 @@ const Value& Value::operator[](std::string_view key) const {
 Value& Value::set(std::string key, Value value) {
   if (!as_object()) data_ = Object{};
   Object& object = *as_object();
-  if (object.empty() || object.rbegin()->first < key)  // as where the keys are set in their order
-    object.emplace_hint(object.end(), std::move(key), std::move(value));
-  else
-    object.insert_or_assign(std::move(key), std::move(value));
+  const std::size_t before = object.size();
+  // Most often the keys are set in their order.
+  const auto at = object.try_emplace(object.end(), std::move(key), std::move(value));
+  if (object.size() == before) at->second = std::move(value);
   return *this;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "runtime/base/object_value.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/lease/manager.hpp"
 
@@ -101,7 +102,7 @@ Value Tenure::to_value(std::int64_t now_us) const {
   auto seconds = [](std::int64_t us) { return static_cast<double>(us) / 1e6; };
   const std::int64_t end = end_of(*this, now_us);
   const bool estimated = !reconciled();
-  Value v;  // in the order of the keys: see Value::set
+  ObjectValue v;
   if (estimated) v.set("address_micros", beside_cost(*this, "address", end));
   v.set("cost_micros", cost(now_us));
   if (estimated) v.set("disk_micros", beside_cost(*this, "disk", end));
@@ -112,17 +113,17 @@ Value Tenure::to_value(std::int64_t now_us) const {
   v.set("seconds", seconds(lived_us(now_us)));
   Value::Array pieces;
   for (const Segment& s : segments) {
-    Value piece;
+    ObjectValue piece;
     if (s.amount) piece.set("amount_micros", *s.amount);
     piece.set("from", format_utc(s.from_us));
     if (!s.amount && s.micros_per_hour >= 0) piece.set("micros_per_hour", s.micros_per_hour);
     piece.set("part", s.part);
     if (s.to_us) piece.set("to", format_utc(s.to_us));
-    pieces.push_back(std::move(piece));
+    pieces.push_back(std::move(piece).take());
   }
   v.set("segments", std::move(pieces)).set("starting_seconds", seconds(starting_us(now_us)));
   if (to_us) v.set("to", format_utc(to_us));
-  return v;
+  return std::move(v).take();
 }
 
 std::string month_of(std::int64_t us) { return format_utc(us).substr(0, 7); }

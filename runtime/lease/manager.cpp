@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/id.hpp"
+#include "runtime/base/object_value.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/lease/budget.hpp"
@@ -41,11 +42,12 @@ Micros Lease::committed_micros(std::int64_t now_us) const {
 }
 
 Value Lease::to_value(std::int64_t now_us) const {
-  Value v;  // in the order of the keys: see Value::set
+  ObjectValue v;
+  Micros address = 0;
   if (!tenures.empty())
     for (const Segment& s : tenures.back().segments)
-      if (s.part == "address" && s.micros_per_hour > 0)
-        v.set("address_price_per_hour", static_cast<double>(s.micros_per_hour) / 1e6);
+      if (s.part == "address" && s.micros_per_hour > 0) address = s.micros_per_hour;
+  if (address) v.set("address_price_per_hour", static_cast<double>(address) / 1e6);
   if (state == "resizing" && change) v.set("becomes", provider::type_of(change->offer));
   v.set("created", format_utc(created_us));
   if (detached) v.set("detached", true);
@@ -64,7 +66,7 @@ Value Lease::to_value(std::int64_t now_us) const {
   v.set("reserved", static_cast<double>(billable() ? reserved_micros : 0) / 1e6).set("run", run);
   v.set("spent", static_cast<double>(spent_micros(now_us)) / 1e6).set("state", state);
   if (!run_tag.empty()) v.set("tag", run_tag);
-  return v;
+  return std::move(v).take();
 }
 
 Manager::Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks)
