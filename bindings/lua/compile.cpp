@@ -64,6 +64,7 @@ Result<int> begin(lua_State* L) {
   std::string key = state.mode.empty() ? "" : "mode=" + state.mode;
   if (const auto cast = state.modes().autocast) key += fmt::format("|autocast={}", name_of(*cast));
   if (state.modes().tf32) key += "|tf32=on";
+  if (!state.modes().grad_enabled) key += "|no_grad=on";
   // What was recorded without the exchange of gradients must not stand for what has it, and the other way round.
   if (const auto* a = averaging(L))
     key += fmt::format("|ranks={}/{}", static_cast<const void*>(a->ranks.get()), a->parameters.size());
@@ -79,7 +80,7 @@ Result<int> begin(lua_State* L) {
     } else if (type == LUA_TBOOLEAN || type == LUA_TNIL) {
       key += type == LUA_TNIL ? "|nil" : lua_toboolean(L, i) ? "|true" : "|false";
     } else if (type == LUA_TSTRING) {
-      key += fmt::format("|{}", Value(std::string_view(lua_tostring(L, i))).to_json());
+      key += fmt::format("|{}", Value(check_text(L, i, "a compiled function's argument")).to_json());
     } else {
       raise_invalid(
           L,

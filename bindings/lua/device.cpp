@@ -32,6 +32,9 @@ Graph& self(lua_State* L, const char* what) { return opened(L, check_object<Devi
 
 int seed(lua_State* L) {
   Graph& g = self(L, "seed");
+  if (g.tracing())
+    raise(L, at_line(L, make_error(ErrorKind::state, "seed inside a compiled function",
+                                   "seed outside of it: it would not happen when it is replayed")));
   g.manual_seed(check_seed(L, 2, "seed"));
   return 0;
 }

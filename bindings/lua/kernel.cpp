@@ -61,7 +61,12 @@ std::string define_value(lua_State* L, const std::string& name) {
       const double n = lua_tonumber(L, -1);
       return n == std::floor(n) && std::fabs(n) < 1e15 ? fmt::format("{:.0f}", n) : fmt::format("{:.17g}", n);
     }
-    case LUA_TSTRING: return lua_tostring(L, -1);
+    case LUA_TSTRING: {
+      const std::string text(check_text(L, -1, "a define"));
+      if (text.find('\n') != text.npos)
+        raise_invalid(L, fmt::format("kernel: the define {} has more than one line", name), "put it into the source");
+      return text;
+    }
     default:
       raise_invalid(L, fmt::format("kernel: the define {} is {}", name, describe(L, -1)),
                     "a number, a boolean, or text that the compiler sees");

@@ -44,8 +44,8 @@ template <unsigned N, class Parent = thread_block> struct thread_block_tile {
   static unsigned thread_rank() { return rille_lane() & (N - 1); }
   static unsigned size() { return N; }
   static unsigned num_threads() { return N; }
-  static unsigned meta_group_rank() { return rille_thread() / N; }
-  static unsigned meta_group_size() { return (thread_block::size() + N - 1) / N; }
+  static unsigned meta_group_rank() { return Parent::thread_rank() / N; }
+  static unsigned meta_group_size() { return (Parent::size() + N - 1) / N; }
   template <class T> static T shfl(T v, int from) { return __shfl_sync(mask(), v, from, (int)N); }
   template <class T> static T shfl_up(T v, unsigned d) { return __shfl_up_sync(mask(), v, d, (int)N); }
   template <class T> static T shfl_down(T v, unsigned d) { return __shfl_down_sync(mask(), v, d, (int)N); }

@@ -126,11 +126,15 @@ RILLE_ATOMIC_INT(unsigned)
 RILLE_ATOMIC_INT(long long)
 RILLE_ATOMIC_INT(unsigned long long)
 RILLE_ATOMIC_INT(unsigned long)
-#define RILLE_ATOMIC_FLOAT(T)                                                                                       \
-  RILLE_ATOMIC T atomicAdd(T* p, T v) { RILLE_TOUCH(p); return rille_replace(p, [v](T o) { return o + v; }); }      \
-  RILLE_ATOMIC T atomicExch(T* p, T v) { RILLE_TOUCH(p); return rille_replace(p, [v](T) { return v; }); }
-RILLE_ATOMIC_FLOAT(float)
-RILLE_ATOMIC_FLOAT(double)
+// A source for old devices defines the one for doubles itself, which then is taken rather than a template.
+#define RILLE_ATOMIC_FLOAT(T, before)                                                                               \
+  before RILLE_ATOMIC T atomicAdd(T* p, T v) {                                                                      \
+    RILLE_TOUCH(p);                                                                                                 \
+    return rille_replace(p, [v](T o) { return o + v; });                                                            \
+  }                                                                                                                 \
+  before RILLE_ATOMIC T atomicExch(T* p, T v) { RILLE_TOUCH(p); return rille_replace(p, [v](T) { return v; }); }
+RILLE_ATOMIC_FLOAT(float, )
+RILLE_ATOMIC_FLOAT(double, template <int = 0>)
 RILLE_ATOMIC unsigned atomicInc(unsigned* p, unsigned v) {
   RILLE_TOUCH(p);
   return rille_replace(p, [v](unsigned o) { return o >= v ? 0u : o + 1; });

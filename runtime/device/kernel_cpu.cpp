@@ -144,12 +144,24 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const std::string
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+bool is_define(const std::string& flag) { return flag.size() > 2 && flag.starts_with("-D"); }
+
 // The source, and behind it the table that the runtime looks for.
 std::string library_text(const KernelSource& source, const std::string& name, const KernelOptions& options) {
   bool flat = source.flat && !options.checked && options.flags.empty();
   for (const auto& [key, value] : options.defines)
     flat = flat && value.find("Idx") == value.npos && value.find("sync") == value.npos;
-  std::string text = line_mark(options) + source.cpu_text + "\n#line 1 \"the kernel's table\"\n";
+  // Between our own headers and our own table, whose names they would change: -DN=1024.
+  std::string text, undefined;
+  const auto define = [&](const std::string& key, const std::string& value) {
+    text += fmt::format("#define {} {}\n", key, value);
+    undefined += fmt::format("#undef {}\n", key.substr(0, key.find('(')));
+  };
+  for (const auto& [key, value] : options.defines) define(key, value);
+  for (const std::string& f : options.flags)
+    if (const auto is = f.find('='); is_define(f)) define(f.substr(2, is - 2), is == f.npos ? "1" : f.substr(is + 1));
+  text += line_mark(options) + source.cpu_text + "\n#line 1 \"the kernel's table\"\n";
+  text += fmt::format("typedef rille_runner<&{0}, {1}> rille_the_kernel;\n{2}", name, flat, undefined);
   std::string symbols;
   for (const auto& c : options.constants) {
     symbols += fmt::format("{{\"{0}\", (void*)&{0}, sizeof {0}, "
@@ -159,11 +171,10 @@ std::string library_text(const KernelSource& source, const std::string& name, co
   text += "RILLE_UNWATCHED static void* rille_locals(rille_abi::Worker* w) {\n#ifdef RILLE_CHECKED\n"
           "rille_worker = w; return &rille_worker;\n#else\nreturn w;\n#endif\n}\n";
   text += fmt::format(
-      "typedef rille_runner<&{0}, {2}> rille_the_kernel;\n"
       "extern \"C\" __attribute__((visibility(\"default\"), used)) const "
       "rille_abi::Kernel rille_kernel = {{rille_abi::version, rille_the_kernel::count, rille_the_kernel::parameter, "
-      "&rille_the_kernel::run, rille_symbols, {1}, &rille_locals}};\n",
-      name, options.constants.size(), flat);
+      "&rille_the_kernel::run, rille_symbols, {0}, &rille_locals}};\n",
+      options.constants.size());
   return text;
 }
 
@@ -184,8 +195,7 @@ std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) 
   }
   // A register of its own for the worker: kernels/shim/core.h.
   if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-mno-red-zone", "-DRILLE_R15"});
-  for (const auto& [key, value] : options.defines) flags.push_back("-D" + key + "=" + value);
-  for (const auto& f : options.flags) flags.push_back(f);
+  for (const auto& f : options.flags) if (!is_define(f)) flags.push_back(f);
   return flags;
 }
 

@@ -30,7 +30,7 @@ class Finder {
       if (t_[i] == "{" && !aside) scopes_.push_back(opens_namespace(i));
       else if (t_[i] == "}" && !aside && !scopes_.empty()) scopes_.pop_back();
       else if (!aside && begins_kernel(t_[i])) RILLE_CHECK(kernel(i));
-      else if (t_[i] == "extern" && i + 1 < t_.size() && t_[i + 1] == "__shared__") i += shared(i);
+      else if (t_[i] == "__shared__" && !aside) i += shared(i);
       else if (const auto taken = position(i)) i += taken;
       else if (tells_threads_apart(i)) result_.flat = false;
     }
@@ -195,20 +195,53 @@ class Finder {
     copied_ = end;
   }
 
-  // extern __shared__ [__align__(16)] float s[];    How many more words it has taken.
+  static bool aligns(const Token& t) { return one_of(t, {"__align__", "alignas", "__attribute__"}); }
+
+  // The first `extern` or `static` among the words before i, or i.
+  std::size_t begin_of(std::size_t i) const {
+    std::size_t begin = i;
+    for (std::size_t n = i; n > 0 && i - n < 16 && !directives_.aside[n - 1]; --n) {
+      if (t_[n - 1] == ")") {                      // extern __align__(16) __shared__
+        if (n < 4 || !(t_[n - 3] == "(") || !aligns(t_[n - 4])) break;
+        n -= 3;
+      }
+      if (!t_[n - 1].is_word()) break;
+      if (one_of(t_[n - 1], {"extern", "static"}) && t_[n - 1].at >= copied_) begin = n - 1;
+    }
+    return begin;
+  }
+
+  // Behind __shared__ at i: how many more words it has taken. The order of the words is free:
+  // extern __shared__ [__align__(16)] float s[]; extern volatile __shared__ float s[]; static __shared__ float s[32];
   std::size_t shared(std::size_t i) {
+    const std::size_t begin = begin_of(i);
+    if (const std::size_t end = dynamic_shared(begin)) return end - i;
+    result_.flat = false;
+    const std::size_t fixed = t_[begin] == "static" ? begin : at(i + 1) == "static" ? i + 1 : i;
+    if (fixed != i) replace(fixed, fixed, "");     // which __shared__ says already
+    return fixed > i ? 1 : 0;
+  }
+
+  // The place of the semicolon; 0: it is no such declaration.
+  std::size_t dynamic_shared(std::size_t begin) {
     std::string type;
-    for (std::size_t n = i + 2; n < t_.size() && n < i + 40; ++n) {
-      if (one_of(t_[n], {"__align__", "alignas", "__attribute__"}) && at(n + 1) == "(") {
+    bool outside = false;
+    for (std::size_t n = begin; n < t_.size() && n < begin + 40; ++n) {
+      if (aligns(t_[n]) && at(n + 1) == "(") {
         const auto end = close_of(n + 1, "(", ")");
         if (!end) return 0;
         n = *end;
-      } else if (at(n + 1) == "[" && at(n + 2) == "]" && at(n + 3) == ";" && t_[n].is_word() && !type.empty()) {
-        replace(i, n + 3, shared_pointer(type, std::string(t_[n].text)));
-        return n + 3 - i;
-      } else if (t_[n].is_word() ? t_[n] == "extern" : !one_of(t_[n], {"::", "<", ">", ",", "*"})) {
+      } else if (at(n + 1) == "[" && at(n + 2) == "]" && t_[n].is_word() && !type.empty()) {
+        std::size_t end = n + 3;
+        if (aligns(at(end)) && at(end + 1) == "(") end = close_of(end + 1, "(", ")").value_or(end) + 1;
+        if (!outside || !(at(end) == ";")) return 0;
+        replace(begin, end, shared_pointer(type, std::string(t_[n].text)));
+        return end;
+      } else if (t_[n] == "extern") {
+        outside = true;
+      } else if (!t_[n].is_word() && !one_of(t_[n], {"::", "<", ">", ",", "*"})) {
         return 0;
-      } else {
+      } else if (!(t_[n] == "__shared__")) {
         type += (type.empty() ? "" : " ") + std::string(t_[n].text);
       }
     }

@@ -1,7 +1,10 @@
 #include "runtime/tensor/launch.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -20,6 +23,21 @@ namespace rille::tensor {
 namespace {
 
 // One launch, as the graph keeps it.
+// A GPU ends a process for it, and a processor may.
+std::optional<Error> misplaced(const Launching& what, std::size_t i, const kernels::View& v) {
+  const auto& p = what.kernel->parameters()[i];
+  if (p.lanes != 2 && p.lanes != 4) return {};
+  const std::size_t wanted = std::min<std::size_t>(16, p.lanes * size_bytes(v.dtype));
+  if (reinterpret_cast<std::uintptr_t>(v.data) % wanted == 0) return {};
+  Error e = make_error(ErrorKind::invalid,
+                       fmt::format("kernel {}: {} is {}: its address is no multiple of {}: the tensor begins inside "
+                                   "of another's vector", what.kernel->name(), what.kernel->parameter_name(i),
+                                   device::describe(p), wanted),
+                       "pass its clone()");
+  if (!what.where.empty()) e.message += "; launched at " + what.where;
+  return e;
+}
+
 class Payload final : public kernels::Payload {
  public:
   std::shared_ptr<const Launching> what;
@@ -48,6 +66,7 @@ class Payload final : public kernels::Payload {
       const kernels::View& v = operands[i] >= 0 ? c.in[operands[i]] : c.out[-1 - operands[i]];
       mine[i].pointer = v.data;
       mine[i].bytes = std::size_t(v.count()) * size_bytes(v.dtype);
+      if (const auto e = misplaced(*what, i, v)) return fail_with(c, *e);
     }
     std::string said;
     auto ran = executor ? executor->launch(*what->kernel, what->shape, mine)

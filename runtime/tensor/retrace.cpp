@@ -134,7 +134,7 @@ std::vector<Difference> differences(const Signature& before, const Signature& no
   for (std::size_t i = 0; i < std::min(before.arguments.size(), now.arguments.size()); ++i)
     compare(before.arguments[i], now.arguments[i], i + 1, out);
   if (before.settings != now.settings) {
-    for (const std::string name : {"autocast", "tf32"}) {
+    for (const std::string name : {"autocast", "tf32", "no_grad"}) {
       const auto was = value_of(before.settings, name + "="), is = value_of(now.settings, name + "=");
       if (was != is) out.push_back({Cause::setting, fmt::format("{}: {} became {}", name, was, is)});
     }

@@ -419,4 +419,29 @@ tap.test("a value that comes again finds its recording, what the function counts
   tap.equal(g:explain().variants, 1)
 end)
 
+tap.test("strings with zeros in them differ, and what rille.no_grad changes is recorded apart", function()
+  local f = rille.compile(function(x, text) return x + text:byte(3) end)
+  local got = {}
+  for i, text in ipairs { "a\0\1", "a\0\1", "a\0\2", "a\0\2", "a\0\3", "a\0\1" } do
+    got[i] = f(dev:zeros { 1 }, text):item()
+  end
+  tap.equal(got, { 1, 1, 2, 2, 3, 1 })
+
+  local w = dev:ones { 1 }:requires_grad_()
+  local step = rille.compile(function(x) return (w * x).requires_grad and x * 2 or x * 3 end)
+  for _ = 1, 3 do tap.equal(step(dev:ones { 1 }):item(), 2) end
+  for _ = 1, 3 do tap.equal(rille.no_grad(step, dev:ones { 1 }):item(), 3) end
+  tap.ok(step:explain().retraces[1].cause:find("no_grad", 1, true), step:explain().retraces[1].cause)
+  tap.equal(step(dev:ones { 1 }):item(), 2)
+end)
+
+tap.test("random numbers are not seeded in what is replayed", function()
+  local f = rille.compile(function(x)
+    dev:seed(1)
+    return x + dev:rand { 1 }
+  end)
+  f(dev:zeros { 1 })
+  tap.raises("state", "seed inside a compiled function", function() f(dev:zeros { 1 }) end)
+end)
+
 tap.done()

@@ -311,4 +311,76 @@ tap.test("inside a compiled function streams are hints, and there are no events"
   for i = 1, 4 do tap.equal(step(dev:ones { 4 }):totable(), { i, i, i, i }) end
 end)
 
+tap.test("shared memory is declared in whatever order of the words", function()
+  for _, declaration in ipairs { "extern __shared__ float s[];", "__shared__ extern float s[];",
+    "extern volatile __shared__ float s[];", "extern float __shared__ s[];",
+    "extern __align__(16) __shared__ float s[];", "extern __shared__ float s[] __attribute__((aligned(16)));",
+    "static __shared__ float s[64];", "__shared__ static float s[64];", "__shared__ float s[64];" } do
+    local k = dev:kernel(([[
+      __global__ void k(float* y) {
+        %s
+        s[threadIdx.x] = threadIdx.x + 1;
+        __syncthreads();
+        y[threadIdx.x] = s[63 - threadIdx.x];
+      }]]):format(declaration))
+    local y = dev:zeros { 64 }
+    k:launch({ grid = 1, block = 64, shared = 256 }, y)
+    tap.equal(y[1]:item(), 64, declaration)
+    tap.equal(y[64]:item(), 1, declaration)
+  end
+end)
+
+tap.test("a define may have any name, and is one line", function()
+  local source = "__global__ void k(float* y) { y[0] = %s; }"
+  for _, name in ipairs { "N", "T", "x", "value", "mask", "count", "grid", "thread" } do
+    local y = dev:zeros { 1 }
+    dev:kernel(source:format(name), { defines = { [name] = 7 } }):launch({ grid = 1, block = 1 }, y)
+    tap.equal(y:item(), 7, name)
+    dev:kernel(source:format(name), { options = { "-D" .. name .. "=9" } }):launch({ grid = 1, block = 1 }, y)
+    tap.equal(y:item(), 9, name)
+  end
+  tap.raises("invalid", "more than one line", function()
+    dev:kernel(source:format "N", { defines = { N = "1\n2" } })
+  end)
+end)
+
+tap.test("tiles of tiles, a sum of doubles as old sources define it, and vectors where they may begin", function()
+  local ranks = dev:kernel [[
+    #include <cooperative_groups.h>
+    namespace cg = cooperative_groups;
+    __global__ void k(int* y) {
+      auto tile = cg::tiled_partition<4>(cg::tiled_partition<32>(cg::this_thread_block()));
+      y[threadIdx.x] = tile.meta_group_rank() * 100 + tile.meta_group_size();
+    }]]
+  local y = dev:zeros { 64, dtype = "i32" }
+  ranks:launch({ grid = 1, block = 64 }, y)
+  tap.equal({ y[1]:item(), y[5]:item(), y[33]:item(), y[64]:item() }, { 8, 108, 8, 708 })
+
+  local sum = dev:kernel [[
+    #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 600
+    __device__ double atomicAdd(double* address, double val) {
+      unsigned long long* as_word = (unsigned long long*)address;
+      unsigned long long old = *as_word, assumed;
+      do {
+        assumed = old;
+        old = atomicCAS(as_word, assumed, __double_as_longlong(val + __longlong_as_double(assumed)));
+      } while (assumed != old);
+      return __longlong_as_double(old);
+    }
+    #endif
+    __global__ void k(double* y) { atomicAdd(y, 0.5); }]]
+  local total = dev:zeros { 1, dtype = "f64" }
+  sum:launch({ grid = 2, block = 32 }, total)
+  tap.equal(total:item(), 32)
+
+  local copy = dev:kernel("__global__ void k(const float4* x, float4* y) { y[threadIdx.x] = x[threadIdx.x]; }")
+  local x, out = dev:arange { 32, dtype = "f32" }, dev:zeros { 16 }
+  copy:launch({ grid = 1, block = 4 }, x:narrow(1, 5, 16), out)
+  tap.equal(out[1]:item(), 4)
+  tap.raises("invalid", "its address is no multiple of 16", function()
+    copy:launch({ grid = 1, block = 4 }, x:narrow(1, 2, 16), out)
+    return out[1]:item()
+  end)
+end)
+
 tap.done()
