@@ -67,7 +67,10 @@ Result<std::unique_ptr<Subprocess>> Subprocess::start(Loop& loop, const Subproce
   RILLE_TRY(pid_t pid, spawn(program));
   std::unique_ptr<Subprocess> child(new Subprocess(loop, pid, options.kill_on_drop));
   child->pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (child->pidfd_ < 0) return errno_error("follow process", options.argv[0], errno);
+  if (child->pidfd_ < 0) {
+    if (errno == ESRCH) return stolen_child(pid);
+    return errno_error("follow process", options.argv[0], errno);
+  }
   child->poll_ = new uv_poll_t;
   uv_poll_init(loop.uv(), child->poll_, child->pidfd_);
   child->poll_->data = child.get();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <type_traits>
 
 #include "runtime/loop/loop.hpp"
 
@@ -33,12 +34,16 @@ auto thread_job(Loop& loop, Fn fn) -> Task<decltype(fn())> {
     Future<R> done;
     std::optional<R> result;
     void run() override {
-      try {
+      if constexpr (!std::is_constructible_v<R, Error>) {
         result.emplace(fn());
-      } catch (const std::bad_alloc&) {
-        result.emplace(make_error(ErrorKind::memory, "out of memory"));
-      } catch (const std::exception& e) {  // it must not end the process
-        result.emplace(make_error(ErrorKind::internal, e.what()));
+      } else {
+        try {
+          result.emplace(fn());
+        } catch (const std::bad_alloc&) {
+          result.emplace(make_error(ErrorKind::memory, "out of memory"));
+        } catch (const std::exception& e) {  // it must not end the process
+          result.emplace(make_error(ErrorKind::internal, e.what()));
+        }
       }
     }
     void finish() override { done.set(std::move(*result)); }

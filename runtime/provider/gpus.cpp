@@ -1,6 +1,7 @@
 #include "runtime/provider/gpus.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,7 @@ bool is_memory(const std::string& word) {
 bool is_size_of(const std::string& word, std::int64_t memory_bytes) {
   const double gb = number_at(word), bytes = static_cast<double>(memory_bytes);
   const auto near = [gb](double n) { return std::abs(n - gb) <= 0.06 * gb; };
-  return memory_bytes > 0 && (near(bytes / 1e9) || near(bytes / 1073741824.0));
+  return memory_bytes > 0 && std::isfinite(gb) && (near(bytes / 1e9) || near(bytes / 1073741824.0));
 }
 
 }  // namespace
