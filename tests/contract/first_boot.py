@@ -6,6 +6,9 @@ from pathlib import Path
 
 BOOT = """set -e
 for folder in /root /etc/ssh /etc/systemd/system /var/lib/rille /run/rille; do mount -t tmpfs none $folder; done
+mkdir -m 700 /root/.ssh
+key=$(sed -n "s/.*echo '\\(ssh-ed25519 [^']*\\)'.*/\\1/p" "$1/user-data" | head -n 1)
+echo "command=\\"echo 'Please login as another user';exit 142\\" $key" >/root/.ssh/authorized_keys
 PATH=$1/stubs:$PATH sh "$1/user-data" >&2
 [ -z "$2" ] || { rm /etc/ssh/ssh_host_ed25519_key*; ssh-keygen -q -t ed25519 -N "" -f /etc/ssh/ssh_host_ed25519_key; }
 cp /var/lib/rille/instance/machine.json "$1/machine.json"

@@ -113,7 +113,7 @@ try:
     state = ask("state")
     if state["alive"]:
         failures.append(f"{state['alive']} things that cost money are alive: {rille('leases')[1]}")
-    tags = [m["tag"] for m in state["machines"]]
+    tags = [m["tag"] for m in state["machines"] if not m["failed"]]  # refused late, it was nobody's: see below
     if len(set(tags)) != len(tags):
         failures.append(f"rented twice under one tag: {sorted(t for t in tags if tags.count(t) > 1)}")
     leases = json.loads(rille("cost", "--json")[1] or "[]")

@@ -14,6 +14,7 @@ namespace {
 constexpr int attempts_max = 5, open_attempts_max = 3;
 constexpr std::int64_t base_ms = 500, cap_ms = 20'000, retry_after_max_ms = 60'000;
 constexpr std::int64_t skew_ignored_us = 2'000'000;
+constexpr std::int64_t skew_refused_us = 240'000'000;  // from five minutes on services refuse
 
 ErrorKind kind_of(Trouble trouble) {
   switch (trouble) {
@@ -184,7 +185,11 @@ Async<Value> Api::call(std::string operation, net::Parts parts, Effect effect, C
     Result<Value> answer = co_await attempt(operation, parts, effect, token, trouble);
     if (!answer && is_late(answer.error()) && open) co_return std::move(*open);  // it was sent
     if (answer || token.cancelled() || n == attempts_max) co_return answer;
-    if (trouble == Trouble::clock && !corrected && skew_us_ != skew_before_us) {
+    // A service may call a wrong clock a wrong signature, or keys that are not good (EC2), or not any more.
+    const bool clock_told = trouble == Trouble::clock && skew_us_ != skew_before_us;
+    const bool clock_seen = (trouble == Trouble::auth || trouble == Trouble::expired) &&
+                            std::llabs(skew_us_ - skew_before_us) > skew_refused_us;
+    if ((clock_told || clock_seen) && !corrected) {
       corrected = true;
       continue;
     }

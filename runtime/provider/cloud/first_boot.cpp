@@ -56,6 +56,8 @@ systemctl enable --now rille-look.timer
 
 }  // namespace
 
+// Our key comes first: where the cloud was given it, too, cloud-init has put it into root's file with a command that
+// only says whom to sign in as, and sshd takes the first line that fits.
 std::string first_boot_script(const FirstBoot& boot) {
   Value machine;
   machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
@@ -71,7 +73,8 @@ set -u
 umask 077
 {install}mkdir -p /root/.ssh /etc/ssh/sshd_config.d {dir}/work
 echo 'PermitRootLogin prohibit-password' >/etc/ssh/sshd_config.d/00-rille.conf
-echo {key} >>/root/.ssh/authorized_keys
+{{ echo {key}; cat /root/.ssh/authorized_keys 2>/dev/null; }} >/root/.ssh/with-rille
+mv /root/.ssh/with-rille /root/.ssh/authorized_keys
 cat >/etc/ssh/ssh_host_ed25519_key <<'END'
 {host_private}END
 echo {host_public} >/etc/ssh/ssh_host_ed25519_key.pub

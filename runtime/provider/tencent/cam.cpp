@@ -10,17 +10,15 @@ namespace {
 
 using cloud::Effect;
 
+// A condition by tag takes whole values (qcs:resource_tag: key&value), and each machine has another one.
 constexpr const char* policy_text = R"json({
   "version": "2.0",
   "statement": [
     { "effect": "allow", "resource": "*",
       "action": ["cvm:DescribeZoneInstanceConfigInfos", "cvm:DescribeInstanceTypeConfigs",
-                 "cvm:DescribeInstances", "cvm:DescribeAccountQuota", "cvm:RunInstances", "cbs:DescribeDisks",
-                 "cam:ListAccessKeys"] },
-    { "effect": "allow", "resource": "*",
-      "action": ["cvm:TerminateInstances", "cvm:StopInstances", "cvm:StartInstances", "cvm:ResetInstancesType",
-                 "cbs:TerminateDisks"],
-      "condition": { "string_like": { "qcs:resource_tag/rille": "rille-*" } } }
+                 "cvm:DescribeInstances", "cvm:DescribeAccountQuota", "cvm:RunInstances",
+                 "cvm:TerminateInstances", "cvm:StopInstances", "cvm:StartInstances", "cvm:ResetInstancesType",
+                 "cbs:DescribeDisks", "cbs:TerminateDisks", "cam:ListAccessKeys"] }
   ]
 }
 )json";

@@ -130,7 +130,10 @@ class Aws(Ec2, Ec2Other, Roles, Sso, Fake):
                 403, "SignatureDoesNotMatch", "Date in Credential scope does not match YYYYMMDD from ISO-8601 "
                 f"version of date from HTTP: '{date}' != '{sent[:8]}'.")
         if abs(self.world.wall() - at) > 300:
-            raise self.refusal("auth", {})
+            if service == "ec2":  # it does not say that it is the clock
+                raise Refusal(401, "AuthFailure", "AWS was not able to validate the provided access credentials")
+            raise Refusal(403, "SignatureDoesNotMatch", f"Signature expired: {sent} is now earlier than "
+                          f"{stamp(self.world.wall() - 300, '%Y%m%dT%H%M%SZ')} (the service's time - 5 min.)")
         right = signatures.sigv4(request.method, request.path, request.raw_query, request.headers.items(), names,
                                  signatures.sha256(request.body), sent, region, service, secret)[1]
         if right != signature:
@@ -142,7 +145,7 @@ class Aws(Ec2, Ec2Other, Roles, Sso, Fake):
         if request.header("X-Amz-Target"):
             code = {
                 "AuthFailure": "UnrecognizedClientException", "SignatureDoesNotMatch": "InvalidSignatureException",
-                "RequestExpired": "InvalidSignatureException", "InvalidClientTokenId": "UnrecognizedClientException",
+                "RequestExpired": "ExpiredTokenException", "InvalidClientTokenId": "UnrecognizedClientException",
                 "RequestLimitExceeded": "ThrottlingException"
             }.get(r.code, r.code)
             return Reply(400 if r.status in (401, 403) else r.status, {"__type": code, "message": r.message},

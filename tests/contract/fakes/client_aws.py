@@ -15,7 +15,7 @@ PHASES = {
 class Aws(Client):
     name, type, other, mismatch = "aws", "g4dn.xlarge", "g5.xlarge", "IdempotentParameterMismatch"
     CODES = dict(capacity="InsufficientInstanceCapacity", quota="VcpuLimitExceeded", throttle="RequestLimitExceeded",
-                 error="InternalError", auth="RequestExpired", signature="SignatureDoesNotMatch", skew="RequestExpired",
+                 error="InternalError", auth="RequestExpired", signature="SignatureDoesNotMatch", skew="AuthFailure",
                  unknown="UnknownParameter", missing="MissingParameter", spot_price="SpotMaxPriceTooLow",
                  absent="InvalidInstanceID.NotFound", long_token="InvalidParameterValue")
     create_operation, list_operation = "RunInstances", "DescribeInstances"
