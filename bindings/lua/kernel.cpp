@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "runtime/base/places.hpp"
 #include "runtime/device/cuda.hpp"
@@ -179,6 +180,8 @@ Result<std::shared_ptr<Kernel>> compile(Request& r) {
     if (!text) return std::move(text).error();
     r.source = std::move(*text);
     r.options.file = r.path;
+    r.options.folder = std::filesystem::path(r.path).parent_path().string();
+    if (r.options.folder.empty()) r.options.folder = ".";
   }
   return Kernel::compile(r.source, r.options);
 }
@@ -230,6 +233,7 @@ int device_kernel(lua_State* L) {  // dev:kernel(source, {..}), dev:kernel{file 
   }
   choose_device(L, request.options);
   if (request.path.empty()) find_source(L, request.source, request.options);
+  if (request.path.empty()) request.options.folder = LuaHost::of(L).options().script_directory;
   return begin_compile(L, std::move(request));
 }
 

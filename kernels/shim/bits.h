@@ -98,6 +98,7 @@ RILLE_IN double __hiloint2double(int hi, int lo) {
 // -- mathematics
 extern "C" {
 float j0f(float); float j1f(float); double y0(double); double y1(double); float y0f(float); float y1f(float);
+float jnf(int, float); float ynf(int, float);
 double jn(int, double); double yn(int, double); double scalbn(double, int); float scalbnf(float, int);
 long long llrint(double); long long llrintf(float); long long llround(double); long long llroundf(float);
 double nan(const char*); float nanf(const char*); double remquo(double, double, int*);

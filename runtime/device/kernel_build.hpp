@@ -28,6 +28,7 @@ struct KernelOptions {
   std::string arch;                          // of the GPU that it is for: "sm_90"; "": the CPU
   std::string file = "kernel";               // where the source stands, for errors
   int line = 1;                              // of its first line there
+  std::string folder;                        // where #include "x.h" is sought first; "": nowhere
   std::string cache;                         // directory; "": nothing is kept
 };
 

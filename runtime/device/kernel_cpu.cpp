@@ -18,6 +18,7 @@
 #include "runtime/base/places.hpp"
 #include "runtime/device/kernel_build.hpp"
 #include "runtime/device/kernel_files.hpp"
+#include "runtime/device/kernel_includes.hpp"
 #include "runtime/loop/spawn.hpp"
 
 namespace rille::device {
@@ -157,6 +158,7 @@ std::string library_text(const KernelSource& source, const std::string& name, co
     text += fmt::format("#define {} {}\n", key, value);
     undefined += fmt::format("#undef {}\n", key.substr(0, key.find('(')));
   };
+  for (const auto& own : source.own_types) define(own, "rille_own_" + own);
   for (const auto& [key, value] : options.defines) define(key, value);
   for (const std::string& f : options.flags)
     if (const auto is = f.find('='); is_define(f)) define(f.substr(2, is - 2), is == f.npos ? "1" : f.substr(is + 1));
@@ -224,11 +226,13 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
     return make_error(ErrorKind::device, fmt::format("kernel {}: there is no C++ compiler on this machine", name),
                       "user kernels on the CPU are compiled by it: install g++ or clang++, or name one in RILLE_CXX");
   }
+  const std::string included = included_files(source.cpu_text, options);
   const std::string text = library_text(source, name, options);
-  const auto flags = compiler_flags(options, !is_clang(compiler));
+  auto flags = compiler_flags(options, !is_clang(compiler));
+  if (!included.empty() && !options.folder.empty()) flags.insert(flags.end(), {"-iquote", options.folder});
   const std::string who = identity_of(compiler), cpu = processor();
   const std::string bundle = bundle_folder();
-  std::vector<std::string_view> pieces = {"cpu", text, who, cpu, shim_key(), bundle.empty() ? "" : "bundle"};
+  std::vector<std::string_view> pieces = {"cpu", text, included, who, cpu, shim_key(), bundle.empty() ? "" : "bundle"};
   pieces.insert(pieces.end(), flags.begin(), flags.end());
   const KernelFiles files(options.cache);
   BuiltLibrary built;

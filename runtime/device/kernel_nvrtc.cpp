@@ -13,6 +13,7 @@
 #include "runtime/device/kernel_build.hpp"
 #include "runtime/device/kernel_files.hpp"
 #include "runtime/device/kernel_headers.hpp"
+#include "runtime/device/kernel_includes.hpp"
 #include "runtime/device/kernel_nvrtc.hpp"
 
 namespace rille::device {
@@ -196,9 +197,11 @@ int nvrtc_version() {
 
 Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, const std::string& name,
                              const KernelOptions& options, const std::string& arch) {
-  const auto flags = flags_of(options, arch);
+  auto flags = flags_of(options, arch);
   const std::string who = identity(), mark = line_mark(options);
-  std::vector<std::string_view> pieces = {"cuda", text, mark, name, who};
+  const std::string included = included_files(text, options);
+  if (!included.empty() && !options.folder.empty()) flags.push_back("-I" + options.folder);
+  std::vector<std::string_view> pieces = {"cuda", text, included, mark, name, who};
   for (const auto words : nvrtc_header_texts()) pieces.push_back(words);
   pieces.insert(pieces.end(), flags.begin(), flags.end());
   const std::string file = kernel_key(pieces) + ".cubin";

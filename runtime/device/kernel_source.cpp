@@ -30,6 +30,7 @@ class Finder {
       if (t_[i] == "{" && !aside) scopes_.push_back(opens_namespace(i));
       else if (t_[i] == "}" && !aside && !scopes_.empty()) scopes_.pop_back();
       else if (!aside && begins_kernel(t_[i])) RILLE_CHECK(kernel(i));
+      else if (t_[i] == "typedef" && !aside) own_type(i);
       else if (t_[i] == "__shared__" && !aside) i += shared(i);
       else if (const auto taken = position(i)) i += taken;
       else if (tells_threads_apart(i)) result_.flat = false;
@@ -49,6 +50,16 @@ class Finder {
     return one_of(t, {"threadIdx", "blockIdx", "__syncthreads", "__syncwarp", "__activemask", "__shared__", "assert",
                       "__trap", "cooperative_groups", "printf"}) ||
            t.text.find("sync") != t.text.npos;
+  }
+
+  // CUDA has these names only where a header was included, so a source may give them another type than the shim does.
+  void own_type(std::size_t i) {
+    while (i < t_.size() && !(t_[i] == ";") && !(t_[i] == "{")) ++i;
+    if (i >= t_.size() || !(t_[i] == ";")) return;
+    const Token& name = t_[i - 1];
+    if (one_of(name, {"int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t",
+                      "intptr_t", "uintptr_t", "uchar", "ushort", "uint", "ulong", "clock_t"}))
+      result_.own_types.emplace_back(name.text);
   }
 
   bool begins_kernel(const Token& t) const { return t == "__global__" || directives_.find(t.text); }

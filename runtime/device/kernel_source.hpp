@@ -37,6 +37,7 @@ struct KernelDeclaration {
 struct KernelSource {
   std::vector<KernelDeclaration> kernels;  // each name once, in the order of the text
   std::string cpu_text;                    // as many lines as the source
+  std::vector<std::string> own_types;      // typedef long long int64_t: names of the shim's, which it makes its own
   bool flat = true;
   bool makes_kernels = false;              // by a macro with parameters: only a compiler knows their names
 

@@ -74,6 +74,46 @@ tap.test("templates, defines, constants, options and files", function()
   tap.raises("invalid", "neither source nor file", function() return dev:kernel { name = "x" } end)
 end)
 
+tap.test("a source may have types of its own by names that the shim has", function()
+  local k = dev:kernel [[
+    typedef long long int64_t;
+    typedef unsigned long long uint64_t;
+    __global__ void k(int64_t* x, uint64_t n) { x[threadIdx.x] += n + (sizeof(clock_t) > 0) + (jnf(0, 0.f) == 1); }
+  ]]
+  local x = dev:ones { 2, dtype = "i64" }
+  k:launch({ grid = 1, block = 2 }, x, 40)
+  tap.equal(x:totable(), { 43, 43 })
+end)
+
+tap.test("a header beside the source: what changes in it is compiled anew, and it may have a barrier", function()
+  local folder = os.tmpname()
+  os.remove(folder)
+  assert(os.execute("mkdir -p " .. folder .. "/more") == 0)
+  local function write(name, text)
+    local file = assert(io.open(folder .. "/" .. name, "w"))
+    file:write(text)
+    file:close()
+  end
+  write("outer.h", '#pragma once\n# include "more/inner.h"\n')
+  write("k.cu", '#include "outer.h"\n__global__ void k(int* x) { x[threadIdx.x] = value(int(threadIdx.x)); }\n')
+  local function told(value)
+    write("more/inner.h", "__device__ int value(int i) { __shared__ int seen[2]; seen[i] = i * " .. value ..
+      "; __syncthreads(); return seen[1 - i]; }\n")
+    local k = dev:kernel { file = folder .. "/k.cu" }
+    local x = dev:zeros { 2, dtype = "i32" }
+    k:launch({ grid = 1, block = 2 }, x)
+    return x:totable()[1], k.cached
+  end
+  for _, expected in ipairs { { 3, false }, { 3, true }, { 4, false }, { 3, true } } do
+    local value, cached = told(expected[1])
+    tap.equal(value, expected[1])
+    tap.equal(cached, expected[2])
+  end
+  local k = dev:kernel('#include <outer.h>\n__global__ void k(int* x) { x[0] = 1; }', { options = { "-I" .. folder } })
+  tap.equal(k.name, "k")
+  os.execute("rm -r " .. folder)
+end)
+
 tap.test("arguments of the wrong kind are named with what is expected", function()
   local x, y, shape = dev:ones { 8 }, dev:ones { 8 }, { grid = 1, block = 8 }
   local function wrong(text, ...)
