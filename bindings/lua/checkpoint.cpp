@@ -41,13 +41,14 @@ const char* format_name(DType t) {
   return "?";
 }
 
-Result<DType> type_of_format(const std::string& name) {
+Result<DType> type_of_format(const std::string& type, const std::string& tensor) {
   for (DType t : {DType::boolean, DType::u8, DType::i8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32,
                   DType::f64})
-    if (name == format_name(t)) return t;
+    if (type == format_name(t)) return t;
   return make_error(
       ErrorKind::invalid,
-      fmt::format("the file holds a tensor of type {}, which this build does not compute with", name));
+      fmt::format("tensor '{}' of the file is of type {}, which Rille does not compute with", tensor, type),
+      "convert it before: BF16, F16, F32, F64, I8, I32, I64, U8 and BOOL are read");
 }
 
 namespace {

@@ -35,7 +35,7 @@ Result<std::vector<Array>> mapped(lua_State* L, const std::string& path) {
   for (const std::string& name : names_of(L, 3, std::move(known))) {
     const auto* entry = file->find(name);
     if (!entry) return make_error(ErrorKind::state, fmt::format("'{}' has no tensor '{}'", path, name));
-    RILLE_TRY(const DType dtype, type_of_format(entry->dtype));
+    RILLE_TRY(const DType dtype, type_of_format(entry->dtype, name));
     out.push_back({name, dtype, entry->shape, file->bytes(*entry), file});
   }
   return out;

@@ -14,6 +14,7 @@ struct Snapshot {
   std::shared_ptr<std::vector<Entry>> entries;
 };
 
-Result<DType> type_of_format(const std::string& name);   // invalid: one that tensors do not have
+// The type of a file's tensor. invalid: one that tensors do not have.
+Result<DType> type_of_format(const std::string& type, const std::string& tensor);
 
 }  // namespace rille::lua

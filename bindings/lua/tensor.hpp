@@ -77,7 +77,6 @@ void push_shape(lua_State* L, const Dims& dims);
 // Every string key of the table must be known, else invalid with "did you mean"; with `positions`, numbers may be keys.
 void check_known(lua_State* L, int index, const char* verb, const std::vector<std::string>& known, bool positions);
 const char* format_name(DType dtype);                          // as safetensors files name it: "F32"
-Result<DType> type_of_format(const std::string& name);
 DType option_dtype(lua_State* L, int index, DType otherwise);
 std::uint64_t check_seed(lua_State* L, int index, const char* what);
 

@@ -126,7 +126,7 @@ Result<int> open(lua_State* L) {
 
 Result<Tensor> read_tensor(lua_State* L, TensorFiles& files, const std::string& name, Graph& g) {
   const auto& [file, entry] = files.places.at(name);
-  RILLE_TRY(const DType dtype, type_of_format(entry->dtype));
+  RILLE_TRY(const DType dtype, type_of_format(entry->dtype, name));
   RILLE_TRY(const Dims dims, tensor::make_dims(entry->shape));
   const std::string_view bytes = file->bytes(*entry);
   if (files.unsettled_bytes += bytes.size(); files.unsettled_bytes > settle_after_bytes) {

@@ -31,7 +31,7 @@ end
 ---width; vocab: 50257; context: 1024; dropout: 0; attention_dropout: `dropout`
 ---@return Module
 ---@mark ephemeral
----@error state the file has other names or shapes
+---@error state the file has other names or shapes, or is of a model with more layers or more in a layer
 local function gpt2(options)
   local size = sizes[options and options.size or "124M"]
   if not size then

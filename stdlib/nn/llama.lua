@@ -32,11 +32,12 @@ local function scaled_angles(dev, places, width, base, s)
   return angle:cos():to("f32"), angle:sin():to("f32")
 end
 
--- As it stands in config.json.
+-- As it stands in config.json; nil or false: none.
 local function check_scaling(given)
-  if not given then return end
+  if not given then return false end
   local verb = "rille.nn.llama: rope_scaling"
   local kind = type(given) == "table" and (given.rope_type or given.type)
+  if kind == "default" then return false end
   if kind ~= "llama3" then
     tools.invalid(("%s is of type %s; \"llama3\" is known"):format(verb, tostring(kind)),
       'rope_scaling = { rope_type = "llama3", factor = 8, low_freq_factor = 1, high_freq_factor = 4, ' ..
@@ -53,6 +54,7 @@ local function check_scaling(given)
     tools.invalid(("%s: high_freq_factor = %g must be above low_freq_factor = %g"):format(verb, given.high_freq_factor,
       given.low_freq_factor))
   end
+  return given
 end
 
 local Llama = nn.class("Llama", {
@@ -122,12 +124,12 @@ end
 ---Llama 3.1 and later: a table), tied (false), weights (a file, its index, or their folder), seed (0)
 ---@return Module
 ---@mark ephemeral
----@error state the file has other names or shapes
+---@error state the file has other names or shapes, or is of a model with more layers or more in a layer
 local function llama(options)
   local o = tools.options("rille.nn.llama", options, { kv_heads = false, head_width = false, hidden = false,
     eps = 1e-5, rope_base = 10000, rope_scaling = false, tied = false, weights = false, seed = 0 },
     { "layers", "heads", "width", "context", "vocab" })
-  check_scaling(o.rope_scaling)
+  o.rope_scaling = check_scaling(o.rope_scaling)
   o.head_width = tools.head_width("rille.nn.llama", o.width, o.heads, o.head_width)
   o.kv_heads = o.kv_heads or o.heads
   o.hidden = o.hidden or math.ceil(8 * o.width / 3 / 256) * 256

@@ -75,7 +75,7 @@ end
 ---scale of its last norm begins at 0 (Goyal et al. 2017): steadier from nothing, of no effect with `weights`
 ---@return Module
 ---@mark ephemeral
----@error state the file has other names or shapes
+---@error state the file has other names or shapes, or is of a model with more layers or more in a layer
 local function resnet(options)
   local o = tools.options("rille.nn.resnet", options, { depth = 50, classes = 1000, channels = 3, width = 64,
     weights = false, seed = 0, zero_init_residual = false }, { "depth", "classes", "channels", "width" })

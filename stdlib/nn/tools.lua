@@ -39,11 +39,36 @@ function tools.head_width(verb, width, heads, given)
 end
 
 -- A tensor of a file, where names may have a prefix, and norms their old names: bert-base-uncased is published so.
+local prefixes = { "", "transformer.", "model.", "bert." }
+
 local function find(tensors, name)
   local old = name:gsub("LayerNorm%.weight$", "LayerNorm.gamma"):gsub("LayerNorm%.bias$", "LayerNorm.beta")
-  for _, prefix in ipairs { "", "transformer.", "model.", "bert." } do
+  for _, prefix in ipairs(prefixes) do
     local found = tensors[prefix .. name] or tensors[prefix .. old]
     if found then return found end
+  end
+end
+
+-- A file may hold more than the model takes: masks, counts, another head. Not, however, a further layer, or a bias
+-- where the model has a weight alone: it is then of another model, whose outputs would be silently wrong.
+local function check_left(verb, names, taken)
+  local layers, modules = {}, {}
+  for name in pairs(taken) do
+    layers[name:gsub("%f[%d]%d+%f[%D]", "#")] = true
+    modules[name:match("^.*%.") or ""] = name
+  end
+  for _, name in ipairs(names) do
+    for _, prefix in ipairs(prefixes) do
+      local bare = name:sub(1, #prefix) == prefix and name:sub(#prefix + 1)
+      if bare and taken[bare] then break end
+      local beside = bare and modules[bare:match("^.*%.")]
+      if beside and (bare:find("LayerNorm%.") or bare:find("num_batches_tracked$")) then beside = nil end
+      if bare and (layers[bare:gsub("%f[%d]%d+%f[%D]", "#")] or beside) then
+        rille.error { kind = "state", message = ("%s: the file has '%s', for which the model has no place"):format(verb,
+          name), hint = beside and "it belongs to '" .. beside .. "', which is taken: is this another kind of model?"
+            or "it has more layers than the model" }
+      end
+    end
   end
 end
 
@@ -55,7 +80,8 @@ function tools.adopt(model, verb, path, names)
     tools.invalid(("%s: weights is a %s"):format(verb, type(path)),
       "weights = the name of a file, an index or a folder")
   end
-  local tensors = native.tensors_open(path)
+  local tensors, there = native.tensors_open(path)
+  local taken = {}
   rille.no_grad(function()
     for _, p in ipairs(model:state()) do
       local name, turned = names(p.name)
@@ -65,15 +91,17 @@ function tools.adopt(model, verb, path, names)
           rille.error { kind = "state", message = ("%s: the file has no '%s' for '%s'"):format(verb, name, p.name),
             hint = "are these the weights of this kind of model, with as many layers?" }
         end
+        taken[name] = true
         if turned then source = source:transpose(1, 2) end
-        local there, here = source:shape(), p.tensor:shape()
-        if table.concat(there, " ") ~= table.concat(here, " ") then
+        local given, here = source:shape(), p.tensor:shape()
+        if table.concat(given, " ") ~= table.concat(here, " ") then
           rille.error { kind = "state", message = ("%s: '%s' is [%s] in the file and [%s] in the model"):format(verb,
-            name, table.concat(there, ", "), table.concat(here, ", ")) }
+            name, table.concat(given, ", "), table.concat(here, ", ")) }
         end
         p.tensor:detach():copy_(source)
       end
     end
+    check_left(verb, there, taken)
   end)
   return model
 end

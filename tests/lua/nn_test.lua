@@ -268,6 +268,15 @@ tap.test("weights of others by their names", function()
   tap.equal(other(ids { 1, 2, 3 }):totable(), model(ids { 1, 2, 3 }):totable())
   sizes.layers = 3
   tap.raises("state", "h.2.", nn.gpt2, sizes)
+  sizes.layers = 1
+  tap.raises("state", "the file has 'transformer.h.1.", nn.gpt2, sizes)
+  theirs["transformer.h.0.attn.bias"], theirs["lm_head.weight"] = dev:zeros { 4, 4 }, dev:zeros { 16, 8 }
+  sizes.layers = 2
+  rille.data.save_tensors(path, theirs)
+  tap.equal(nn.gpt2(sizes)(ids { 1, 2, 3 }):totable(), model(ids { 1, 2, 3 }):totable())
+  theirs["transformer.h.0.mlp.c_fc.scale"] = dev:zeros { 4 }
+  rille.data.save_tensors(path, theirs)
+  tap.raises("state", "the file has 'transformer.h.0.mlp.c_fc.scale', for which the model has no place", nn.gpt2, sizes)
   sizes.layers, sizes.vocab = 2, 17
   tap.raises("state", "[16, 8] in the file and [17, 8] in the model", nn.gpt2, sizes)
   os.remove(path)
@@ -339,6 +348,8 @@ end)
 tap.test("angles of Llama 3.1: fast pairs as they were, slow ones slower, those between in between", function()
   local sizes = { layers = 1, heads = 2, width = 16, context = 40, vocab = 8, rope_base = 100 }
   local plain = nn.llama(sizes).angles.sin:totable()
+  sizes.rope_scaling = { rope_type = "default" }
+  tap.equal(nn.llama(sizes).angles.sin:totable(), plain)
   sizes.rope_scaling = { rope_type = "llama3", factor = 8, low_freq_factor = 1, high_freq_factor = 4,
     original_max_position_embeddings = 64 }
   local model = nn.llama(sizes)

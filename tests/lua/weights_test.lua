@@ -97,6 +97,18 @@ tap.test("a model takes a file, an index and a folder, and says what is missing"
     weights = {} })
 end)
 
+tap.test("a tensor of a type that is not computed with is named", function()
+  local path = folder .. "/eighths.safetensors"
+  local header = '{"layers.1.weight":{"dtype":"F8_E4M3","shape":[4,4],"data_offsets":[0,16]}}'
+  header = header .. (" "):rep(-#header % 8)
+  local file = assert(io.open(path, "wb"))
+  file:write(string.char(#header) .. ("\0"):rep(7) .. header .. ("\0"):rep(16))
+  file:close()
+  tap.raises("invalid", "tensor 'layers.1.weight' of the file is of type F8_E4M3", function()
+    Deep(1, 4):load_state(path)
+  end)
+end)
+
 tap.test("a file whose weights were taken is let go of, in however many rounds", function()
   local model, path = Deep(2, 4), folder .. "/rounds.safetensors"
   rille.data.save_tensors(path, model)
