@@ -1,11 +1,13 @@
 #include "runtime/device/kernel.hpp"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
@@ -85,6 +87,19 @@ Result<> Kernel::load(const std::string& path, bool keep) {
   const char* said = library_ ? nullptr : ::dlerror();
   library_path_ = path;
   std::filesystem::remove(copy, failed);
+  constexpr std::string_view undefined = "undefined symbol: ";
+  if (const char* at = said ? std::strstr(said, undefined.data()) : nullptr) {
+    std::string symbol(at + undefined.size());
+    int status = 0;
+    char* text = symbol.starts_with("_Z") ? abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status) : nullptr;
+    if (text) symbol = text;
+    std::free(text);
+    Error e = make_error(ErrorKind::invalid, fmt::format("kernel {}: {} is declared, and defined nowhere", name_,
+                                                           symbol),
+                         "a kernel is linked with nothing: define it in the source, or include what defines it");
+    e.code = "kernel_compile";
+    return e;
+  }
   if (!library_) {
     return make_error(ErrorKind::device, fmt::format("kernel {}: the compiled library does not load: {}", name_,
                                                      said ? said : "no reason given"),

@@ -166,10 +166,11 @@ std::string library_text(const KernelSource& source, const std::string& name, co
   text += fmt::format("typedef rille_runner<&{0}, {1}> rille_the_kernel;\n{2}", name, flat, undefined);
   std::string symbols;
   for (const auto& c : options.constants) {
-    symbols += fmt::format("{{\"{0}\", (void*)&{0}, sizeof {0}, "
+    symbols += fmt::format("\n#line 1 \"the constant {0}\"\n{{\"{0}\", (void*)&{0}, sizeof {0}, "
                            "rille_element<rille_plain<decltype({0})>::type>::of}}, ", c.name);
   }
   text += fmt::format("static const rille_abi::Symbol rille_symbols[] = {{{}{{}}}};\n", symbols);
+  text += "#line 1 \"the kernel's table\"\n";
   text += "RILLE_UNWATCHED static void* rille_locals(rille_abi::Worker* w) {\n#ifdef RILLE_CHECKED\n"
           "rille_worker = w; return &rille_worker;\n#else\nreturn w;\n#endif\n}\n";
   text += fmt::format(

@@ -1,6 +1,7 @@
 // Which kernel is meant, and what compilers say, in the words of a user's script.
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -80,8 +81,11 @@ Result<std::string> choose_kernel(const KernelSource& source, const KernelOption
       return make_error(ErrorKind::invalid, fmt::format("kernel {} is a template", k->name),
                         fmt::format("say for which types: name = \"{}<float>\"", k->name));
     }
-    if (k) RILLE_CHECK(check_declaration(*k, options));
-    if (k || source.kernels.empty() || source.makes_kernels || options.name.find("::") != options.name.npos)
+    if (k) {
+      RILLE_CHECK(check_declaration(*k, options));
+      return k->name + options.name.substr(std::min(options.name.find('<'), options.name.size()));
+    }
+    if (source.kernels.empty() || source.makes_kernels || options.name.find("::") != options.name.npos)
       return options.name;
     return make_error(ErrorKind::invalid, fmt::format("the source has no kernel {}", options.name),
                       "it has: " + known);
@@ -129,7 +133,17 @@ std::string_view line_of(std::string_view text, int n) {
 // Of the compiler's own headers and the shim's nobody wants to read.
 bool about_headers(std::string_view line) {
   return line.starts_with("In file included from ") || line.starts_with("                 from ") ||
-         line.find("/shim-") != line.npos || line.find("the kernel's table") != line.npos;
+         line.find("/shim-") != line.npos || line.find("the kernel's table") != line.npos ||
+         line.starts_with("the constant ");
+}
+
+// "train.lua:12", of "train.lua:12:7: note: to match this '{'"
+std::optional<std::string> opened_at(std::string_view log) {
+  const auto at = log.find(": note: to match this '{'");
+  if (at == log.npos) return std::nullopt;
+  const auto begin = log.rfind('\n', at) + 1;
+  const auto place = log.substr(begin, at - begin);
+  return std::string(place.substr(0, place.rfind(':')));
 }
 
 }  // namespace
@@ -147,10 +161,25 @@ Error compile_error(const std::string& name, const KernelOptions& options, std::
     if (!about_headers(line) && !line.empty()) hint += (hint.empty() ? "" : "\n") + std::string(line);
     at = end + 1;
   }
-  // Lines of Rille's and of NVRTC's: all that a source can make wrong there is the kernel's name.
-  if (first.place.starts_with("the kernel's table") || first.place.starts_with("__nv_name_map")) {
-    first.place = fmt::format("{}:{}", options.file, options.line);
-    first.text = "the source makes no kernel of that name";
+  // Lines of Rille's and of NVRTC's: what a source can make wrong there.
+  constexpr std::string_view constant_place = "the constant ";
+  const bool of_table = first.place.starts_with("the kernel's table") || first.place.starts_with("__nv_name_map");
+  if (of_table || first.place.starts_with(constant_place)) {
+    const auto said = [&](std::string_view words) { return first.text.find(words) != first.text.npos; };
+    const auto meant = first.text.find("; did you mean ");
+    std::string what = "the source makes no kernel of that name";
+    std::string place = fmt::format("{}:{}", options.file, options.line);
+    if (!of_table) {
+      const auto end = first.place.rfind(':');
+      what = "the source has no __constant__ " + first.place.substr(constant_place.size(), end - constant_place.size());
+      if (meant != first.text.npos) what += first.text.substr(meant);
+    } else if (said("deduce 'auto'") || said("overloaded")) {
+      what = "several functions have that name: a kernel needs one of its own";
+    } else if (said("expected") || said("not allowed here")) {
+      what = "a { of it is not closed";
+      place = opened_at(log).value_or(place);
+    }
+    first = {place, what};
     errors = 1;
   }
   if (hint.size() > log_bytes_max) hint = hint.substr(0, log_bytes_max) + "\n...";

@@ -27,7 +27,7 @@ class Finder {
   Result<KernelSource> run() {
     for (std::size_t i = 0; i < t_.size(); ++i) {
       const bool aside = directives_.aside[i];
-      if (t_[i] == "{" && !aside) scopes_.push_back(opens_namespace(i));
+      if (t_[i] == "{" && !aside) scopes_.push_back(scope_of(i));
       else if (t_[i] == "}" && !aside && !scopes_.empty()) scopes_.pop_back();
       else if (!aside && begins_kernel(t_[i])) RILLE_CHECK(kernel(i));
       else if (t_[i] == "typedef" && !aside) own_type(i);
@@ -69,15 +69,22 @@ class Finder {
     return i < t_.size() ? t_[i] : nothing;
   }
 
+  struct Scope {
+    bool space = false;                            // a namespace's, or extern "C": no body
+    std::string name;                              // "a::b::"
+  };
+
   // namespace a::b {    extern "C" {
-  bool opens_namespace(std::size_t i) const {
+  Scope scope_of(std::size_t i) const {
+    Scope s;
     for (std::size_t back = 1; back <= i && back < 12; ++back) {
       const Token& t = t_[i - back];
       const bool linkage = t.kind == Token::Kind::text && i >= back + 1 && t_[i - back - 1] == "extern";
-      if (linkage || t == "namespace") return true;
-      if (!t.is_word() && !(t == "::")) return false;
+      if (linkage || t == "namespace") return {true, linkage || s.name.empty() ? "" : s.name + "::"};
+      if (!t.is_word() && !(t == "::")) return {};
+      s.name.insert(0, t.text);
     }
-    return false;
+    return {};
   }
 
   // The place of the bracket that closes the one at i; nothing when none does.
@@ -130,7 +137,8 @@ class Finder {
                                                   type.element != rille_abi::nothing))
       k.returns = returns;
     if (const auto* macro = directives_.find(t_[start].text)) k.is_c = macro->is_c;
-    k.name = t_[name].text;
+    for (const Scope& s : scopes_) k.name += s.name;
+    k.name += t_[name].text;
     k.line = t_[name].line;
     k.has_body = at(end + 1) == "{";
     for (std::size_t back = start; back-- > 0;) {
@@ -260,7 +268,7 @@ class Finder {
   }
 
   std::string shared_pointer(const std::string& type, const std::string& name) const {
-    const bool outside = std::all_of(scopes_.begin(), scopes_.end(), [](bool space) { return space; });
+    const bool outside = std::all_of(scopes_.begin(), scopes_.end(), [](const Scope& s) { return s.space; });
     if (!outside) return fmt::format("{0}* const {1} = ({0}*)rille_shared(); (void){1};", type, name);
     return fmt::format("static __thread {0}* {1}; "
                        "static rille_shared_name rille_name_{1}([](void* p) RILLE_UNWATCHED {{ {1} = ({0}*)p; }});",
@@ -297,14 +305,21 @@ class Finder {
   KernelSource result_;
   std::string out_;
   std::size_t copied_ = 0;
-  std::vector<bool> scopes_;                       // of each open brace: is it a namespace's?
+  std::vector<Scope> scopes_;                      // of each open brace
 };
 
 }  // namespace
 
 const KernelDeclaration* KernelSource::find(std::string_view name) const {
-  for (const auto& k : kernels) if (k.name == name) return &k;
-  return nullptr;
+  const KernelDeclaration* found = nullptr;
+  for (const auto& k : kernels) {
+    if (k.name == name) return &k;
+    const bool fits = k.name.ends_with(name) && std::string_view(k.name).substr(0, k.name.size() - name.size())
+                                                    .ends_with("::");
+    if (fits && found) return nullptr;
+    if (fits) found = &k;
+  }
+  return found;
 }
 
 Result<KernelSource> read_kernel_source(std::string_view text) {

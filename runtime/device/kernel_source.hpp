@@ -25,7 +25,7 @@ struct KernelParameter {
 };
 
 struct KernelDeclaration {
-  std::string name;
+  std::string name;                        // a::scale in namespace a
   std::vector<KernelParameter> parameters;
   bool is_template = false;
   bool is_c = false;                       // extern "C" in front of it
@@ -41,6 +41,7 @@ struct KernelSource {
   bool flat = true;
   bool makes_kernels = false;              // by a macro with parameters: only a compiler knows their names
 
+  // Without its namespace, too, where one alone is called so.
   const KernelDeclaration* find(std::string_view name) const;
 };
 

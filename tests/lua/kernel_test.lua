@@ -74,6 +74,27 @@ tap.test("templates, defines, constants, options and files", function()
   tap.raises("invalid", "neither source nor file", function() return dev:kernel { name = "x" } end)
 end)
 
+tap.test("what is no error of a line is told in the source's words", function()
+  local function refused(text, source, options)
+    local ok, e = pcall(dev.kernel, dev, source, options)
+    tap.ok(not ok and e.code == "kernel_compile" and tostring(e):find(text, 1, true), tostring(e))
+  end
+  refused("the source has no __constant__ wieght; did you mean 'weight'?", "__constant__ float weight[2];\n" ..
+    "__global__ void k(float* x) { x[0] = weight[0]; }", { constants = { wieght = { 1 } } })
+  refused("several functions have that name", "__global__ void k(float* x) {}\n__global__ void k(double* x) {}")
+  refused("kernel source:2: kernel k: a { of it is not closed",
+    "__device__ int n;\n" .. "__global__ void k(float* x) {\n" .. "  if (x[0] > 0) {\n    x[0] = 1;\n  }\n")
+  refused("f(float) is declared, and defined nowhere",
+    "__device__ float f(float);\n__global__ void k(float* x) { x[0] = f(1); }")
+  local source = "namespace a { namespace { template <class T> __global__ void k(T* x, int n) { x[0] = n; } } }"
+  for _, name in ipairs { "k<float>", "a::k<float>" } do
+    local x, k = dev:zeros { 1 }, dev:kernel(source, { name = name })
+    k:launch({ grid = 1, block = 1 }, x, 7)
+    tap.equal({ k.name, x:item() }, { "a::k<float>", 7 })
+  end
+  tap.equal(dev:kernel("namespace b::c {\n__global__ void k(float* x) {} }").signature, "b::c::k(float* x)")
+end)
+
 tap.test("a source may have types of its own by names that the shim has", function()
   local k = dev:kernel [[
     typedef long long int64_t;
