@@ -8,6 +8,14 @@ namespace {
 constexpr std::int64_t attempts_max = 5, pause_ms = 1000;
 }
 
+Async<> Engine::abandon_children(std::string id, bool diverged, lease::Manager::Event event) {
+  RILLE_CO_TRY(std::vector<RunRow> started, children(id));
+  for (const RunRow& child : started)
+    if (refuse_ended(child) && !alive(child.id) && (diverged || child.state != "diverged"))
+      RILLE_CO_CHECK(co_await abandon(child.id, event));
+  co_return success();
+}
+
 Async<> Engine::abandon(std::string id, lease::Manager::Event event) {
   RILLE_CO_TRY(RunRow row, run(id));
   RILLE_CO_CHECK(refuse_ended(row));
@@ -20,10 +28,7 @@ Async<> Engine::abandon(std::string id, lease::Manager::Event event) {
   RILLE_CO_TRY(row, run(row.id));
   store::Fence fence(row.id, row.epoch);
   std::optional<Error> trouble;
-  RILLE_CO_TRY(std::vector<RunRow> started, children(row.id));
-  for (const RunRow& child : started)
-    if (refuse_ended(child) && !alive(child.id))
-      if (Result<> r = co_await abandon(child.id, event); !r) co_return r;
+  RILLE_CO_CHECK(co_await abandon_children(row.id, true, event));
   for (std::int64_t attempt = 1; attempt <= attempts_max; ++attempt) {
     if (attempt > 1) RILLE_CO_CHECK(co_await sleep_for(loop_, pause_ms));
     trouble.reset();

@@ -60,15 +60,29 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
   if (!spec.id.empty()) RILLE_CO_CHECK(check_id(spec.id));
   Value what;
   what.set("script", spec.script).set("args", spec.args).set("id", spec.id);
+  spec.script = script.lexically_normal().string();
+  FiberRecord& f = fiber(id);
+  const std::string child = spec.id.empty() ? child_id(config_.id, spec.script, next_key(f, name)) : spec.id;
   Operation op{"run", std::move(name), std::move(what), std::move(source)};
-  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  Result<Slot> admitted = co_await admit(id, std::move(op));
+  if (!admitted) {
+    Error why = admitted.error();
+    // A fiber that is cancelled while it waits for the record to end may have begun this in an earlier process.
+    if (!cancelled(id) || divergence_ || !config_.engine || !config_.hooks.children) co_return why;
+    RILLE_CO_TRY(const bool live, co_await release_gate(f));
+    if (!live || divergence_) co_return why;
+    Result<> ended = co_await config_.engine->end_child(child, config_.hooks.children, why);
+    if (!ended)
+      event("warning", Value().set("what", "the end of run " + child).set("message", ended.error().message));
+    co_return why;
+  }
+  Slot slot = std::move(*admitted);
   if (slot.recorded) co_return std::move(*slot.recorded);
   if (!config_.engine || !config_.hooks.children)
     co_return make_error(ErrorKind::state, "rille.run: this code cannot start other runs",
                          "start them in the workflow, outside box:call");
   record_start(slot);
-  spec.script = script.lexically_normal().string();
-  std::string child = spec.id = spec.id.empty() ? child_id(config_.id, spec.script, slot.key) : spec.id;
+  spec.id = child;
   std::string path = spec.script;
   Engine::Paused paused;
   if (config_.mode == Mode::durable)
@@ -114,6 +128,26 @@ Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_p
     if (!alive(spec.id)) co_return begun.error();
     RILLE_CO_CHECK(co_await sleep_for(loop_, look_again_ms, token));  // another fiber or process is at it
   }
+}
+
+namespace {
+
+// Not before it runs: a run that is cancelled before it has begun follows no record, and does no cleanup of its own.
+Task<void> cancel_soon(Loop& loop, std::shared_ptr<CancelSource> source, Error why) {
+  (void)co_await sleep_for(loop, 0);
+  source->cancel(std::move(why));
+}
+
+}  // namespace
+
+Async<> Engine::end_child(std::string id, std::shared_ptr<ChildPrograms> programs, Error why) {
+  RILLE_CO_TRY(std::optional<RunRow> row, exactly(id));
+  if (!row || !refuse_ended(*row) || alive(id)) co_return success();
+  RILLE_CO_TRY(std::unique_ptr<Run> run, co_await resume(id, programs->hooks(id)));
+  const auto source = std::make_shared<CancelSource>();
+  loop_.spawn(cancel_soon(loop_, source, std::move(why)));
+  (void)co_await execute_child(std::move(run), row->script, programs, source->token(), nullptr);
+  co_return success();
 }
 
 Async<Value> Engine::execute_child(std::unique_ptr<Run> run, std::string script,

@@ -139,6 +139,10 @@ void RunImpl::on_quiet() {
                      "nothing was started. Resume with the pinned script, or start a new run"));
 }
 
+std::string RunImpl::next_key(FiberRecord& f, const std::string& name) const {
+  return fmt::format("{}/{}#{}", f.path, name, f.occurrences[name_hash(name)] + 1);
+}
+
 Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
   FiberRecord& f = fiber(id);
   if (const Error* why = cancelled(id)) co_return *why;

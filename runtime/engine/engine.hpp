@@ -107,12 +107,16 @@ class Engine {
   // Ends a run that no process runs without its script: gives back what its rows say it holds, trying again for some
   // seconds. state: it has ended, or is alive, or something is still rented (then its state is `cleanup`).
   Async<> abandon(std::string run, lease::Manager::Event event);
+  // Those that its script has started, and nobody runs. diverged: these, too, which keep what they hold else.
+  Async<> abandon_children(std::string run, bool diverged, lease::Manager::Event event);
   // A run that a script starts: to its end, from wherever its row stands. It may be under way in another fiber or
   // process; then its outcome is waited for. state: the id is another run's, of another script or arguments.
   // `paused`: its parent stops with it, when it is told that the child is paused, and returns when it is cancelled.
   using Paused = std::function<Async<>(Error)>;
   Async<Value> run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs,
                          CancelToken token, Paused paused);
+  // One that an earlier process began for a fiber that is cancelled now: it is resumed, and cancelled where it stands.
+  Async<> end_child(std::string id, std::shared_ptr<ChildPrograms> programs, Error why);
   // Ends a run whose script could not be loaded: nothing of it has begun.
   Async<> fail(std::string run, Error why);
   // Marks a run that stops here without unwinding (SIGTERM, SIGHUP): `resume` continues it.

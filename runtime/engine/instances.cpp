@@ -109,9 +109,14 @@ std::string RunImpl::recorded_as(const std::string& lease_id) const {
 Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std::string source) {
   if (!leases_) co_return no_leases();
   FiberRecord& f = fiber(id);
-  std::string lease_id;
-  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"rent", name, options, std::move(source)}));
-  lease_id = lease::Manager::lease_id(config_.id, slot.key);
+  std::string lease_id = lease::Manager::lease_id(config_.id, next_key(f, name));
+  Result<Slot> admitted = co_await admit(id, Operation{"rent", name, options, std::move(source)});
+  if (!admitted) {
+    // A fiber that is cancelled while it waits for the record to end may have begun this in an earlier process.
+    if (cancelled(id)) owner(f).leases.push_back(lease_id);
+    co_return admitted.error();
+  }
+  Slot slot = std::move(*admitted);
   if (slot.recorded && slot.recorded->ok()) {
     RILLE_CO_TRY(lease_id, of_fork(lease_id, (*slot.recorded)->text("lease")));
   }
@@ -220,7 +225,7 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   Value identity;
   identity.set("lease", recorded_as(lease_id)).set("what", spec.identity);
   FiberRecord& f = fiber(id);
-  std::string key = fmt::format("{}/{}#{}", f.path, spec.name, f.occurrences[name_hash(spec.name)] + 1);
+  std::string key = next_key(f, spec.name);
   const Entry* before = replay_.find(f.path, f.next_pos);
   bool begun = before && !before->completed();  // by a process before this one
   Result<Slot> admitted = co_await admit(id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name,

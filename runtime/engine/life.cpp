@@ -6,6 +6,7 @@
 
 #include "runtime/base/id.hpp"
 #include "runtime/engine/calls.hpp"
+#include "runtime/engine/engine.hpp"
 #include "runtime/engine/run_impl.hpp"
 #include "runtime/lease/manager.hpp"
 #include "runtime/store/audit.hpp"
@@ -128,6 +129,9 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
     released = co_await calls_->release_run();
     if (!released) state = "cleanup";
     lease::Manager::Event tell = [this](const std::string& e, Value data) { event(e, std::move(data)); };
+    Result<> left;
+    if (config_.engine) left = co_await config_.engine->abandon_children(config_.id, false, tell);
+    if (!left && released) released = std::move(left), state = "cleanup";
     const Result<> swept = co_await leases_->sweep(config_.id, std::move(tell));
     if (!swept)
       event("warning", Value().set("what", "the last look for machines").set("message", swept.error().message));

@@ -256,6 +256,7 @@ class RunImpl final : public Run, public Machines {
 
   // durable.cpp
   Async<Slot> admit(FiberId id, Operation operation);
+  std::string next_key(FiberRecord& f, const std::string& name) const;  // that the next operation of the name will have
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
   QueuedEntry& row_of(Slot& slot) const;
   store::Journal::Write start_write(Slot& slot) const;

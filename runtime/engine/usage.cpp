@@ -49,8 +49,13 @@ Result<Value> Calls::standing(const std::string& lease_id) const {
   Value out;
   out.set("calls", users == in_use_.end() ? 0 : users->second).set("left_s", static_cast<double>(left_us) / 1e6);
   const bool goes_on = l->state == "live" || l->state == "resizing" || !l->replacing.empty();
-  if (!goes_on) out.set("over", "it is " + l->state);
-  else if (left_us <= 0) out.set("over", "its ttl has passed");
+  if (!goes_on) {
+    const std::int64_t lived_us = run_.loop().clock().wall_us() - std::max(l->created_us, l->live_us);
+    out.set("over", "it is " + l->state);
+    if (l->state == "lost") out.set("lived_s", static_cast<double>(lived_us) / 1e6);
+  } else if (left_us <= 0) {
+    out.set("over", "its ttl has passed");
+  }
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "runtime/base/id.hpp"
@@ -28,6 +29,8 @@ using provider::in_time;
 using provider::is_late;
 using provider::Machine;
 using provider::MachineState;
+
+bool has_ended(const Machine& m) { return m.state == MachineState::gone || m.state == MachineState::terminating; }
 
 // A token is good for half the time that the provider remembers it; and the machine should have half its life before
 // it, for its expiry is in the request.
@@ -103,8 +106,9 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.cap_micros_per_hour = terms.cap_of(offer, lease.disk_micros_per_hour);
   lease.token = derive_uuid({"token", lease.id, std::to_string(lease.generation), offer.id});
   lease.expires_us = now + terms.ttl_ms * 1000;
-  // A ttl is absolute: another machine does not lengthen it.
-  if (before && before->ever_lived()) lease.expires_us = std::min(lease.expires_us, before->expires_us);
+  // A ttl is absolute: another machine does not lengthen it. What is rented anew has one of its own (live_us 0).
+  if (before && (before->live_us || !before->replacing.empty()))
+    lease.expires_us = std::min(lease.expires_us, before->expires_us);
   // The provider is told in its own currency; where that has no rate, it is not told.
   if (offer.spot)
     lease.request.cap_micros_per_hour =
@@ -222,11 +226,12 @@ Async<> Manager::create(Renting& renting) {
                                   create_attempts_max, why.message);
         co_return why;
       }
-      const bool ended = made && (made->state == MachineState::gone || made->state == MachineState::terminating);
+      const bool ended = made && has_ended(*made);
       if (made && !ended) {
         lease.machine = std::move(*made);
         co_return co_await adopt(renting);
       }
+      if (ended) RILLE_CO_CHECK(co_await note_machine(lease, *made, false));
       if (ended)  // the machine of this token, which somebody has ended in the meantime
         made = make_error(ErrorKind::capacity, fmt::format("the machine of '{}' ({}) has ended already", lease.name,
                                                            made->id));
@@ -295,17 +300,22 @@ Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
   Lease& lease = *renting.lease;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
+  std::set<std::string> noted;
   for (bool ours = false;; ours = true) {
     const bool proven = proof.holds(loop_.clock());  // before it is asked
     RILLE_CO_TRY(std::vector<Machine> machines,
                  co_await machines_of(provider, lease.request.offer.region, lease.tag, renting.token));
-    std::erase_if(machines, [&](const Machine& m) {
-      return m.tag != lease.tag || m.state == MachineState::gone || m.state == MachineState::terminating;
-    });
+    std::erase_if(machines, [&](const Machine& m) { return m.tag != lease.tag; });
+    for (const Machine& m : machines)
+      if (has_ended(m) && noted.insert(m.id).second) RILLE_CO_CHECK(co_await note_machine(lease, m, false));
+    std::erase_if(machines, has_ended);
     if (!machines.empty()) {
       std::sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) { return a.id < b.id; });
       // Any others end now, or at the latest with the lease: its release looks by tag.
-      for (std::size_t i = 1; i < machines.size(); ++i) (void)co_await provider->terminate(machines[i].id, {});
+      for (std::size_t i = 1; i < machines.size(); ++i) {
+        RILLE_CO_CHECK(co_await note_machine(lease, machines[i], false));
+        (void)co_await provider->terminate(machines[i].id, {});
+      }
       lease.machine = std::move(machines.front());
       co_return true;
     }

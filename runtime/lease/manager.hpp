@@ -290,7 +290,11 @@ class Manager {
   Async<Shared> take_to_end(std::string id, store::Fence fence);
   Async<> end_lease(Shared lease, Event event, store::Fence fence);
   Async<> settle(Shared lease, std::shared_ptr<const Error> unwritten, Event event, store::Fence fence);
-  Async<std::string> end_machine(std::shared_ptr<const Lease> lease);  // the id that it has met; "": there was none
+  // What a look has shown that no row names: from here on the ledger has it, whoever dies when. is_its: it is the
+  // lease's; else it stands beside it, as ended.
+  Async<> note_machine(const Lease& lease, const provider::Machine& machine, bool is_its);
+  // The id that it has met; "": there was none. met: the same, also where it fails.
+  Async<std::string> end_machine(std::shared_ptr<const Lease> lease, std::string* met = nullptr);
   void tell(const Event& event, const char* what, const Lease& lease);
   Async<> end_one(std::string machine, std::string provider);
   // reprice.cpp

@@ -32,11 +32,33 @@ Error still_there() {
 
 }  // namespace
 
+Async<> Manager::note_machine(const Lease& lease, const Machine& machine, bool is_its) {
+  const std::int64_t now = now_us();
+  auto seen = std::make_shared<Lease>(lease);
+  seen->machine_id = machine.id;
+  seen->machine = machine;
+  std::int64_t skew_us = 0;
+  if (Result<provider::Provider*> provider = registry_.find(lease.provider)) skew_us = provider::skew_of(*provider);
+  const std::int64_t made_us = machine.created_wall_us ? machine.created_wall_us - skew_us : 0;
+  seen->live_us = std::clamp(made_us, std::min(lease.created_us, now), now);
+  const std::int64_t told_us = provider::ended_at_us(machine);
+  const std::int64_t ended_us = told_us ? std::clamp(told_us - skew_us, seen->live_us, now) : now;
+  store::Journal::Write write = [seen, is_its, ended_us](store::Db& db) -> Result<> {
+    if (!is_its) return record_stray(db, *seen, ended_us);
+    RILLE_CHECK(db.run("UPDATE leases SET machine_id=?, live_us=? WHERE id=? AND generation=? AND machine_id IS NULL "
+                       "AND state<>'released'", {seen->machine_id, seen->live_us, seen->id, seen->generation}));
+    return db.changes() == 1 ? record_tenure(db, *seen) : success();
+  };
+  (void)co_await journal_.commit(std::move(write));  // its end does not depend on it
+  if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
+  co_return success();
+}
+
 // Ends the machine of the lease and every other that bears its tag, and waits for the provider's word. That is `gone`
 // for a machine that the provider still knows. A machine that it does not know, and an empty list, say nothing while
 // what was made may not be visible yet; a terminate that was "successful" then is sent again. Nor do they to the keys
 // of another account, unless these have shown the machine before.
-Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
+Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std::string* met) {
   const Lease& lease = *shared;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
@@ -46,7 +68,9 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
   const std::int64_t lag_us = provider->traits().visibility_lag_ms * 1000;
   bool ours = false;
   End end(lease, *provider);
-  const auto is_its = [&lease](const std::string& id) { return lease.machine_id.empty() || id == lease.machine_id; };
+  std::string own = lease.machine_id;
+  std::set<std::string> noted;
+  const auto is_its = [&own](const std::string& id) { return own.empty() || id == own; };
   for (int failures = 0;;) {
     const std::int64_t asked_us = now_us();
     const bool proven = proof.holds(loop_.clock());
@@ -72,9 +96,17 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
         co_await machines_of(provider, lease.request.offer.region, lease.tag, {});
     if (!listed) trouble = listed.error();
     for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
-      if (m.tag != lease.tag || m.state == MachineState::gone) continue;
-      ours = true;
+      if (m.tag != lease.tag) continue;
+      const bool gone = m.state == MachineState::gone;
+      if (m.id != own && !provider::is_left_over(m) && !provider::is_free_left_over(m) && !targets.contains(m.id) &&
+          noted.insert(m.id).second) {
+        RILLE_CO_CHECK(co_await note_machine(lease, m, is_its(m.id)));
+        if (own.empty()) own = m.id;
+        if (met) *met = own;
+      }
       end.saw(m, is_its(m.id));
+      if (gone) continue;
+      ours = true;
       if (provider::is_free_left_over(m)) {
         costless.insert(m.id);
         continue;
@@ -103,7 +135,7 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared) {
         if (removed || ++attempts >= free_attempts_max) costless.erase(costless.begin());
         else RILLE_CO_CHECK(co_await pause(free_pause_ms));
       }
-      co_return targets.empty() ? std::string() : *targets.begin();
+      co_return own.empty() && !targets.empty() ? *targets.begin() : own;
     }
     if (!trouble) failures = 0;  // a machine that takes long is asked about often
     else if (++failures >= end_attempts_max) co_return *trouble;
@@ -245,9 +277,11 @@ Error not_recorded(const Lease& lease, Error e) {
 
 // Of one that is `releasing`. unwritten: why its row does not say so.
 Async<> Manager::settle(Shared lease, std::shared_ptr<const Error> unwritten, Event event, store::Fence fence) {
-  Result<std::string> gone = co_await end_machine(lease);
-  if (gone && !gone->empty() && lease->machine_id.empty()) {
-    lease->machine_id = *gone;
+  std::string met;
+  Result<std::string> gone = co_await end_machine(lease, &met);
+  if (gone) met = *gone;
+  if (!met.empty() && lease->machine_id.empty()) {
+    lease->machine_id = met;
     lease->live_us = lease->created_us;  // since when is not known: at the earliest
   }
   if (!gone) {

@@ -140,7 +140,8 @@ local function decide(cluster, p, state, count, value, moved)
   return rille.step(p.name, function()
     local now, gone = rille.now(), members.over(cluster)
     local left = count - (gone and #gone or 0)
-    local decision = policy.decide(p, state, left, now, not (gone or moved) and value or nil)
+    local decision = policy.decide(p, state, left, now, not (gone or moved) and value or nil,
+      policy.short_lived(p, gone))
     local wanted, why, calling = decision.wanted, decision.why, nil
     if moved and wanted == left then why = "others have changed the count" end
     if wanted < left then
@@ -179,6 +180,7 @@ local function look(cluster, p, state)
     failures, failed = act(cluster, left, seen, failures or 0)
     at = rille.now()  -- a machine that took eight minutes to set up has been at work for none of them
   end
+  if policy.short_lived(p, seen.over) then failed = true end
   local out = policy.after(p, state, count, at, seen.value, { wanted = seen.to,
     changed = seen.over ~= nil or moved or not same, failed = failed, failures = failures })
   out.count = cluster.count

@@ -70,11 +70,12 @@ end
 -- What the count should be, and why, in words. `value`: what was read now; nil when nothing could be read, and then
 -- only the bounds count. Bounds heed no cool-down: they are the user's word, not a guess from readings. But what could
 -- not be had is not asked for again at every look.
-function policy.decide(p, state, count, now, value)
+-- Nor is what was lost soon after it came (`short_lived`): it would be paid for again and again.
+function policy.decide(p, state, count, now, value, short_lived)
   local low, high = policy.bounds(p, now)
   if count < low then
-    if state.failed and now - state.failed < p.cooldown_out then
-      return { wanted = count, why = "cools down after a failure" }
+    if short_lived or state.failed and now - state.failed < p.cooldown_out then
+      return { wanted = count, why = "cools down after a " .. (short_lived and "loss" or "failure") }
     end
     return { wanted = low, why = ("fewer than %d"):format(low) }
   end
@@ -90,6 +91,12 @@ function policy.decide(p, state, count, now, value)
   local limit = p.target and ("target %g"):format(p.target) or
     bounded > count and ("above %g"):format(p.above) or ("below %g"):format(p.below)
   return { wanted = bounded, mean = mean, why = limit }
+end
+
+-- Of what `members.over` gave: has one been lost before a cool-down had passed?
+function policy.short_lived(p, gone)
+  for _, one in ipairs(gone or {}) do if one.lived_s and one.lived_s < p.cooldown_out then return true end end
+  return false
 end
 
 -- The state after a decision: what it was made from, and whether the count changes now, or has changed without it

@@ -61,14 +61,14 @@ end
 -- Leases that are over ------------------------------------------------------------------------------------------------
 -- A lease ends without its cluster: by its ttl, by idle_after, by another command, while the run was suspended.
 
--- In a step: who that is, { { number =, why = }, .. }, or nil.
+-- In a step: who that is, { { number =, why =, lived_s = since it was live, where it was lost }, .. }, or nil.
 function members.over(self)
   local out
   for _, member in ipairs(members.staying(self)) do
-    local why = flow.standing(member.box.id).over
-    if why then
+    local now = flow.standing(member.box.id)
+    if now.over then
       out = out or {}
-      out[#out + 1] = { number = member.number, why = why }
+      out[#out + 1] = { number = member.number, why = now.over, lived_s = now.lived_s }
     end
   end
   return out

@@ -69,6 +69,19 @@ tap.test("bounds do not wait, but after a growth that fell short", function()
   tap.equal(policy.decide(p, short, 5, 101, nil).wanted, 4)
 end)
 
+tap.test("what is lost as soon as it comes is not rented again at every look", function()
+  local p = with { min = 3 }
+  tap.equal(policy.short_lived(p, nil), false)
+  tap.equal(policy.short_lived(p, { { number = 1, why = "its ttl has passed" }, { number = 2, lived_s = 300 } }), false)
+  local soon = policy.short_lived(p, { { number = 1, lived_s = 4000 }, { number = 2, lived_s = 20 } })
+  tap.equal(soon, true)
+  local d = policy.decide(p, { readings = {} }, 2, 100, nil, soon)
+  tap.equal({ d.wanted, d.why }, { 2, "cools down after a loss" })
+  local after = policy.after(p, { readings = {} }, 2, 100, nil, { wanted = 2, changed = true, failed = soon })
+  tap.equal(policy.decide(p, after, 2, 399, nil).wanted, 2)
+  tap.equal(policy.decide(p, after, 2, 400, nil).wanted, 3)
+end)
+
 tap.test("a reading that flaps moves the count no faster than the pauses allow", function()
   local readings, changes, last, before = {}, 0, nil, 2
   for i = 1, 600 do readings[i] = i % 2 == 0 and 1 or 0 end
