@@ -170,6 +170,13 @@ TypeName read_type(const std::string& id) {
   return {id.substr(0, plus), id.substr(plus + 1, colon - plus - 1), std::atoi(id.c_str() + colon + 1)};
 }
 
+bool cannot_move(const std::string& machine) {
+  constexpr std::string_view begins[] = {"a2-", "a3-", "a4-", "a4x-", "g2-", "g4-", "h3-", "h4d-", "x4-"};
+  return machine.ends_with("-metal") || std::any_of(std::begin(begins), std::end(begins), [&](std::string_view begin) {
+           return machine.starts_with(begin);
+         });
+}
+
 Micros price_of(const Offer& offer, const PartPrices& prices) {
   std::string family = offer.id.substr(0, offer.id.find('-'));
   for (char& c : family) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;

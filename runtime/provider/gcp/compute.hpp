@@ -92,5 +92,8 @@ struct TypeName {
   int count = 0;
 };
 TypeName read_type(const std::string& id);
+// Machines of that type are not moved to another host while they run, also where no GPU is attached to them:
+// https://cloud.google.com/compute/docs/instances/live-migration-process
+bool cannot_move(const std::string& machine);
 
 }  // namespace rille::provider::gcp

@@ -330,13 +330,15 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     Value items(Value::Array{Value().set("key", "startup-script").set("value", script),
                              Value().set("key", tag_item).set("value", request.tag)});
     out.set("metadata", Value().set("items", std::move(items)));
-    out.set("scheduling", scheduling_of(request));
+    out.set("scheduling", scheduling_of(request, name.machine));
     return out;
   }
 
-  Value scheduling_of(const CreateRequest& request) const {
+  // What cannot be moved while it runs ends where Google has to mend its host; of E2 it takes nothing but a move.
+  Value scheduling_of(const CreateRequest& request, const std::string& machine) const {
+    const bool stays = request.offer.spot || request.offer.gpu_count > 0 || cannot_move(machine);
     Value out;
-    out.set("onHostMaintenance", "TERMINATE").set("automaticRestart", false);
+    out.set("onHostMaintenance", stays ? "TERMINATE" : "MIGRATE").set("automaticRestart", false);
     if (request.offer.spot) out.set("provisioningModel", "SPOT");
     if (request.offer.spot || request.expires_wall_us > 0) out.set("instanceTerminationAction", "DELETE");
     if (request.expires_wall_us == 0) return out;

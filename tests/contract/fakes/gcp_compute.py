@@ -241,6 +241,11 @@ class Compute:
         s = p.get("scheduling") or {}
         if self.types[type].count and s.get("onHostMaintenance") != "TERMINATE":
             raise self.invalid("Instances with guest accelerators do not support live migration.")
+        if self.types[type].name.startswith("e2-") and not self.spot_of(p) and \
+                s.get("onHostMaintenance", "MIGRATE") != "MIGRATE":
+            raise self.invalid("Scheduling option onHostMaintenance: E2 that is not preemptible is migrated.")
+        if self.spot_of(p) and s.get("onHostMaintenance", "TERMINATE") != "TERMINATE":
+            raise self.invalid("Scheduling must have onHostMaintenance TERMINATE for preemptible instances.")
         if self.spot_of(p) and s.get("automaticRestart", True):
             raise self.invalid("Scheduling must have automaticRestart false for preemptible instances.")
         if s.get("instanceTerminationAction", "STOP") not in ("STOP", "DELETE"):
