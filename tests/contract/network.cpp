@@ -389,6 +389,18 @@ TEST_CASE_METHOD(OfGcp, "gcp: a machine is moved where its host is mended, unles
   CHECK(was_sent("\"onHostMaintenance\":\"TERMINATE\""));
 }
 
+TEST_CASE_METHOD(OfGcp, "gcp: families without persistent disks have a hyperdisk; the settings' word comes first") {
+  if (!here) return;
+  rented("c4", false, "c4-standard-4");
+  CHECK(was_sent("diskTypes/hyperdisk-balanced"));
+  CHECK_FALSE(was_sent("diskTypes/pd-"));
+  rented("l4", false, "g2-standard-4");
+  CHECK(was_sent("diskTypes/pd-balanced"));
+  say("disk_kind", "hyperdisk-extreme");
+  rented("extreme", false, "c4-standard-4");
+  CHECK(was_sent("diskTypes/hyperdisk-extreme"));
+}
+
 TEST_CASE_METHOD(OfGcp, "gcp: ssh_from makes two rules for the machine's own network tag, which go after it") {
   if (!here) return;
   narrow();

@@ -177,6 +177,14 @@ bool cannot_move(const std::string& machine) {
          });
 }
 
+const char* usual_disk_kind(const std::string& machine) {
+  constexpr std::string_view newer[] = {"c4-", "c4a-", "c4d-", "n4-", "n4a-", "n4d-", "h4d-", "m4-", "x4-",
+                                        "a3-ultragpu-", "a4-", "a4x-", "g4-"};
+  for (const std::string_view begin : newer)
+    if (machine.starts_with(begin)) return "hyperdisk-balanced";
+  return machine.starts_with("c3-") && machine.ends_with("-metal") ? "hyperdisk-balanced" : "pd-balanced";
+}
+
 Micros price_of(const Offer& offer, const PartPrices& prices) {
   std::string family = offer.id.substr(0, offer.id.find('-'));
   for (char& c : family) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;

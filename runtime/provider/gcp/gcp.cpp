@@ -294,11 +294,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     RILLE_TRY(const std::string script, startup_script(user_data));
     const std::string here = "zones/" + settings_.zone + "/";
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
+    const std::string disk_kind = settings_.disk_kind.empty() ? usual_disk_kind(read_type(type).machine)
+                                                              : settings_.disk_kind;
     Value labels;
     labels.set(tag_key, label_of(request.tag));
     Value disk;
     disk.set("sourceImage", image_of(request.offer)).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
-    disk.set("diskType", here + "diskTypes/" + settings_.disk_kind).set("labels", labels);
+    disk.set("diskType", here + "diskTypes/" + disk_kind).set("labels", labels);
     Value nic;
     if (settings_.public_address)
       nic.set("accessConfigs", Value::Array{Value().set("type", "ONE_TO_ONE_NAT").set("name", "External NAT")});
@@ -416,7 +418,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
       return make_error(ErrorKind::config, "gcp: ssh_from makes rules of a network, and only its subnet is named",
                         "name the network of the subnet, too: \"vpc\": \"global/networks/NAME\"");
   }
-  s.disk_kind = read.text("disk_kind", "pd-balanced");
+  s.disk_kind = read.text("disk_kind");
   s.disk_bytes = read.bytes("disk", s.disk_bytes);
   s.endpoints = read.object("endpoints");
   RILLE_CHECK(read.done({"regions", "traits"}));
