@@ -199,7 +199,8 @@ Async<std::vector<Offer>> Ecs::types(CancelToken token) {
   RILLE_CO_TRY(const Value::Array rows, co_await rows_of("DescribeInstanceTypes", std::move(none), "InstanceTypes",
                                                          "InstanceType", std::move(token)));
   std::vector<Offer> out;
-  for (const Value& v : rows) out.push_back(read_type(v));
+  for (const Value& v : rows)
+    if (net::lower_case(v.text("CpuArchitecture")) != "arm") out.push_back(read_type(v));
   co_return out;
 }
 

@@ -83,6 +83,12 @@ std::int64_t gpu_bytes(const std::string& model) {
   return gib << 30;
 }
 
+// Google's answer need not say so.
+bool is_arm(const std::string& machine) {
+  constexpr std::string_view begins[] = {"t2a-", "c4a-", "n4a-", "a4x-"};
+  return std::any_of(std::begin(begins), std::end(begins), [&](std::string_view b) { return machine.starts_with(b); });
+}
+
 // GPUs that an N1 machine can have attached, and how many vCPUs go with one, two, four, eight of them:
 // https://cloud.google.com/compute/docs/gpus
 struct Attachable {
@@ -258,6 +264,7 @@ Async<std::vector<Offer>> Compute::types(std::string zone, CancelToken token) {
   for (const Value& v : machines) {
     Offer offer;
     offer.id = v.text("name");
+    if (v.text("architecture") == "ARM64" || is_arm(offer.id)) continue;
     offer.vcpus = static_cast<int>(v.integer("guestCpus"));
     offer.memory_bytes = v.integer("memoryMb") << 20;
     if (v["bundledLocalSsds"].integer("partitionCount") > 0) offer.disk_kind = "nvme";

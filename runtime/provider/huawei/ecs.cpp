@@ -184,6 +184,7 @@ Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken 
   if (!answer["flavors"].as_array()) co_return cloud::not_theirs("huawei", "the list of flavors");
   for (const Value& v : *answer["flavors"].as_array()) {
     const Value& specs = v["os_extra_specs"];
+    if (specs.text("ecs:instance_architecture").starts_with("arm")) continue;
     if (!is_sold(specs.text(spot ? "cond:spot:operation:az" : "cond:operation:az"), zone)) continue;
     Offer offer;
     offer.id = v.text("id");

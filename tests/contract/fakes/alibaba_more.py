@@ -103,9 +103,10 @@ class More:
         return dict(
             NextToken=cursor, InstanceTypes=dict(InstanceType=[
                 dict(InstanceTypeId=t.name, InstanceTypeFamily=t.name.rpartition(".")[0], CpuCoreCount=t.vcpus,
-                     MemorySize=float(t.memory_gib), GPUAmount=t.count, GPUSpec=t.gpu, GPUMemorySize=float(
-                         t.gpu_gib), InstanceBandwidthRx=10240000, InstanceBandwidthTx=10240000, LocalStorageAmount=0,
-                     EriQuantity=2 if t.count and t.gpu_gib == 80 else 0, CpuArchitecture="X86") for t in rows
+                     CpuArchitecture=t.facts.get("architecture", "X86"), MemorySize=float(t.memory_gib),
+                     GPUAmount=t.count, GPUSpec=t.gpu, GPUMemorySize=float(t.gpu_gib), InstanceBandwidthRx=10240000,
+                     InstanceBandwidthTx=10240000, LocalStorageAmount=0,
+                     EriQuantity=2 if t.count and t.gpu_gib == 80 else 0) for t in rows
             ]))
 
     def DescribeAvailableResource(self, p):

@@ -10,7 +10,8 @@ ZONES = {
 }
 FAMILIES = {
     "N1": (31_611, 4_237), "G2": (24_988, 2_927), "A2": (31_611, 4_237), "A3": (29_310, 2_555), "E2": (21_811, 2_923),
-    "C4": (34_780, 3_950)
+    "C4": (34_780, 3_950),
+    "T2A": (10_000, 1_000)
 }
 GPUS = {
     "nvidia-tesla-t4": ("Nvidia Tesla T4 GPU", 350_000, 16, 4), "nvidia-l4": ("Nvidia L4 GPU", 560_040, 24, 8),
@@ -22,7 +23,7 @@ PERSISTENT = ("pd-standard", "pd-balanced", "pd-ssd")  # what a type takes, unle
 
 
 def sum_of(name, gpu, count, vcpus, memory, share=1):
-    core, ram = FAMILIES[name[:2].upper()]
+    core, ram = FAMILIES[name.partition("-")[0].upper()]
     return vcpus * int(core * share) + memory * int(ram * share) + (int(GPUS[gpu][1] * share) * count if gpu else 0)
 
 
@@ -42,7 +43,8 @@ TYPES = [
     machine("a3-highgpu-1g", "nvidia-h100-80gb", 1, 26, 234),
     machine("a3-highgpu-8g", "nvidia-h100-80gb", 8, 208, 1872, zones=["us-central1-a"]),
     machine("e2-standard-2", "", 0, 2, 8),
-    machine("c4-standard-4", "", 0, 4, 15, disks=("hyperdisk-balanced", "hyperdisk-extreme"))
+    machine("c4-standard-4", "", 0, 4, 15, disks=("hyperdisk-balanced", "hyperdisk-extreme")),
+    machine("t2a-standard-2", "", 0, 2, 8, architecture="ARM64")
 ]
 
 
@@ -95,6 +97,7 @@ class More:
         if t.name.startswith(("a3-", "a2-ultra")):
             builtin["bundledLocalSsds"] = dict(defaultInterface="NVME", partitionCount=t.count)
         return dict(kind="compute#machineType", name=t.name, guestCpus=t.vcpus, memoryMb=t.memory_gib * 1024, zone=zone,
+                    architecture=t.facts.get("architecture", "X86_64"),
                     selfLink=self.link(f"zones/{zone}/machineTypes/{t.name}"), **builtin)
 
     def getMachineType(self, request):

@@ -59,7 +59,8 @@ class Huawei(More, Roles, Fake):
         Type("p3.2xlarge.8", "A100", 1, 40, 8, 64, 30_120_000, 9_036_000),
         Type("p3.16xlarge.8", "A100", 8, 40, 64, 512, 240_960_000, 72_288_000),
         Type("p5.32xlarge.16", "H100", 8, 80, 128, 2048, 480_000_000, None, zones=["cn-north-4a"]),
-        Type("c7.large.2", "", 0, 0, 2, 4, 390_000, 78_000)
+        Type("c7.large.2", "", 0, 0, 2, 4, 390_000, 78_000),
+        Type("kc1.large.2", "", 0, 0, 2, 4, 300_000, 60_000, architecture="arm64")
     ]
     REFUSALS = {
         "malformed": Refusal(400, "Ecs.0005"),

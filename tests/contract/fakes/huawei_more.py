@@ -56,6 +56,8 @@ class More:
                     "cond:spot:operation:status": "normal",
                     "cond:spot:operation:az": ",".join(f"{z}({state(z)})" for z in zones)
                 })
+            if "architecture" in t.facts:
+                told["ecs:instance_architecture"] = t.facts["architecture"]
             if t.count:
                 told.update({
                     "info:gpu:name": f"{t.count} * NVIDIA {t.gpu} / {t.count} * {t.gpu_gib}G",
