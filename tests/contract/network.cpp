@@ -81,10 +81,14 @@ struct OfGcp : WithSettings {
   const bool here = fake_name() == "gcp";
   void narrow() { say("ssh_from", Value::Array{"203.0.113.0/24", "198.51.100.7/32"}); }
   std::vector<Machine> listed() { return wait(provider->list("rille-", {})).value(); }
-  static std::string type_of(const Offer& o) { return o.id.substr(o.id.find('/') + 1); }
+  static std::string type_of(const Offer& o) {
+    std::string out = o.id.substr(o.id.find('/') + 1);
+    if (out.ends_with(":spot")) out.resize(out.size() - 5);
+    return out;
+  }
   // One of that type, and its end.
   void rented(const std::string& token, bool spot, const std::string& type) {
-    CreateRequest request = order(token);
+    CreateRequest request = order(token, spot);
     for (const Offer& o : offers("any", spot))
       if (type_of(o) == type) request.offer = o;
     REQUIRE(type_of(request.offer) == type);
