@@ -28,6 +28,27 @@ struct Stocked : Fake {
 
 }  // namespace
 
+TEST_CASE_METHOD(Stocked, "huawei: a zone that a flavor does not name is as the flavor's status") {
+  if (fake_name() != "huawei") return;
+  const auto left_in = [this](const std::string& zone, int count) {
+    left("c7.large.2@" + zone, count);
+    provider = make();
+  };
+  for (const bool spot : {false, true}) {
+    INFO(spot);
+    CHECK(has("c7.large.2", spot));        // names no zone, and for use no status either
+    CHECK_FALSE(has("s2.large.2", spot));  // abandoned everywhere
+    left_in("cn-north-4b", 0);
+    CHECK(has("c7.large.2", spot));        // another zone is named
+    left_in("cn-north-4a", 0);
+    CHECK_FALSE(has("c7.large.2", spot));
+    left_in("cn-north-4a", 9);
+    left_in("cn-north-4b", 9);
+  }
+  CHECK(has("p5.32xlarge.16"));
+  CHECK_FALSE(has("p5.32xlarge.16", true));  // says nothing of spot
+}
+
 TEST_CASE_METHOD(Stocked, "what is sold out is not offered") {
   const std::map<std::string, std::string> all{{"alibaba", "ecs.gn7e-c16g1.4xlarge"}, {"tencent", "GT4.4XLARGE96"},
                                                {"huawei", "p3.2xlarge.8"}};

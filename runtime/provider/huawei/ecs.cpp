@@ -72,21 +72,26 @@ std::int64_t number_of(const Value& v) {
   return v.as_string() ? std::atoll(v.as_string()->c_str()) : 0;
 }
 
-// "az1(normal), az2(sellout)": whether the zone, or any, is not sold out.
-bool is_sold(const std::string& told, const std::string& zone) {
-  for (std::size_t at = 0; at < told.size();) {
-    const std::size_t end = std::min(told.find(',', at), told.size());
-    const std::string one = told.substr(at, end - at);
-    const std::size_t bracket = one.find('(');
-    const std::size_t first = one.find_first_not_of(' ');
-    if (bracket != std::string::npos && first < bracket) {
-      const std::string state = one.substr(bracket + 1, one.find(')') - bracket - 1);
-      const bool here = zone.empty() || one.substr(first, bracket - first) == zone;
-      if (here && (state == "normal" || state == "promotion" || state == "obt")) return true;
+bool is_on_sale(std::string_view state) { return state == "normal" || state == "promotion" || state == "obt"; }
+
+// `zones` is as "az1(normal), az2(sellout)", and of a zone that it does not name `status` holds; without either a
+// flavor is sold for use, and not as spot. zone "": any that is named.
+bool is_sold(const Value& specs, const std::string& zone, bool spot) {
+  const std::string zones = specs.text(spot ? "cond:spot:operation:az" : "cond:operation:az");
+  const std::string status = specs.text(spot ? "cond:spot:operation:status" : "cond:operation:status");
+  bool named = false;
+  for (std::size_t at = 0; at < zones.size();) {
+    const std::size_t end = std::min(zones.find(',', at), zones.size());
+    const std::string one = zones.substr(at, end - at);
+    const std::size_t bracket = one.find('('), first = one.find_first_not_of(' ');
+    const bool is_zone = bracket != std::string::npos && first < bracket;
+    if (is_zone && (zone.empty() || one.substr(first, bracket - first) == zone)) {
+      named = true;
+      if (is_on_sale(std::string_view(one).substr(bracket + 1, one.find(')') - bracket - 1))) return true;
     }
     at = end + 1;
   }
-  return false;
+  return !named && (status.empty() ? !spot : is_on_sale(status));
 }
 
 // [{"name": "NVIDIA T4", "count": 1, "memory_mb": 16384}] as a text; older flavors: "t4:direct:1".
@@ -185,7 +190,7 @@ Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken 
   for (const Value& v : *answer["flavors"].as_array()) {
     const Value& specs = v["os_extra_specs"];
     if (specs.text("ecs:instance_architecture").starts_with("arm")) continue;
-    if (!is_sold(specs.text(spot ? "cond:spot:operation:az" : "cond:operation:az"), zone)) continue;
+    if (!is_sold(specs, zone, spot)) continue;
     Offer offer;
     offer.id = v.text("id");
     offer.vcpus = static_cast<int>(number_of(v["vcpus"]));

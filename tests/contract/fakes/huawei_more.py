@@ -47,11 +47,19 @@ class More:
             if not zones:
                 continue
             state = lambda z: "sellout" if self.world.left(t.name, z) == 0 else "normal"
-            told = {
-                "ecs:performancetype": "gpu" if t.count else "normal", "cond:operation:status": "normal",
-                "cond:operation:az": ",".join(f"{z}({state(z)})" for z in zones)
-            }
-            if t.spot is not None:
+            told = {"ecs:performancetype": "gpu" if t.count else "normal"}
+            if "status" in t.facts:  # of all zones, none is named
+                told["cond:operation:status"] = t.facts["status"]
+            elif t.facts.get("terse"):  # a zone that is not named is as the status, and that is normal
+                told.update({"cond:operation:az": a for a in [", ".join(
+                    f"{z}({state(z)})" for z in ZONES[self.region] if state(z) != "normal")] if a})
+            else:
+                told.update({"cond:operation:status": "normal", "cond:operation:az":
+                             ",".join(f"{z}({state(z)})" for z in zones)})
+            if t.spot is not None and t.facts.get("terse"):
+                told["cond:spot:operation:status"] = "normal"
+                told.update({"cond:spot:operation:az": a for a in [told.get("cond:operation:az")] if a})
+            elif t.spot is not None and "status" not in t.facts:
                 told.update({
                     "cond:spot:operation:status": "normal",
                     "cond:spot:operation:az": ",".join(f"{z}({state(z)})" for z in zones)
