@@ -49,6 +49,28 @@ TEST_CASE_METHOD(Stocked, "huawei: a zone that a flavor does not name is as the 
   CHECK_FALSE(has("p5.32xlarge.16", true));  // says nothing of spot
 }
 
+TEST_CASE_METHOD(Stocked, "huawei: prices are asked of the other site where the account is that one's, once") {
+  if (fake_name() != "huawei") return;
+  control("set", Value().set("international", true));
+  const std::vector<Offer> all = offers("any");
+  REQUIRE_FALSE(all.empty());
+  for (const Offer& o : all) CHECK(o.price_micros_per_hour != price_unknown);
+  const std::size_t before = asked("ratePrices"), spot = offers("any", true).size();
+  CHECK(spot > 0);
+  CHECK(asked("ratePrices") == before + spot);  // the first host is not asked again
+  Value settings = told["settings"], endpoints = settings["endpoints"];
+  endpoints.as_object()->erase("bss_intl");
+  settings.set("endpoints", endpoints);
+  told.set("settings", settings);
+  provider = make();
+  OfferQuery query;
+  query.left_out = std::make_shared<LeftOut>();
+  const auto none = wait(provider->offers(query, {}));
+  const Error why = none ? query.left_out->unasked.at(0).problem.value() : none.error();
+  CHECK(why.code == "CBC.0156");
+  CHECK(why.hint.find("bss") != std::string::npos);
+}
+
 TEST_CASE_METHOD(Stocked, "what is sold out is not offered") {
   const std::map<std::string, std::string> all{{"alibaba", "ecs.gn7e-c16g1.4xlarge"}, {"tencent", "GT4.4XLARGE96"},
                                                {"huawei", "p3.2xlarge.8"}};

@@ -22,6 +22,8 @@ using cloud::Trouble;
 constexpr int page_rows = 100, pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
 
+constexpr const char* other_site_code = "CBC.0156";  // the account is not of the site whose prices were asked for
+
 constexpr cloud::Meaning meanings[] = {
     {"Ecs.0219", Trouble::capacity},
     {"Ecs.0042", Trouble::capacity},
@@ -32,6 +34,8 @@ constexpr cloud::Meaning meanings[] = {
     {"APIGW.0308", Trouble::throttle},
     {"Ecs.0114", Trouble::not_found},
     {"EVS.2024", Trouble::not_found},
+    {other_site_code, Trouble::auth,
+     "the account is another site's: name its price service: \"endpoints\": {\"bss\": ..}"},
     // A wrong clock and a wrong key have this one code.
     {"APIGW.0301", Trouble::clock, "the access key, its secret, or this machine's clock is wrong"},
     {"APIGW.0302", Trouble::auth, "the key may not use this project: `project` is that of the region"},
@@ -131,22 +135,29 @@ Server read_server(const Value& v) {
 
 }  // namespace
 
+std::string domain_of(const std::string& region) {
+  return region.starts_with("eu-west-1") ? "myhuaweicloud.eu" : "myhuaweicloud.com";
+}
+
 Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints)
     : loop_(loop), region_(std::move(region)), project_(std::move(project)),
-      ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + ".myhuaweicloud.com")),
-      evs_url_(endpoints.text("evs", "https://evs." + region_ + ".myhuaweicloud.com")),
-      iam_url_(endpoints.text("iam", "https://iam." + region_ + ".myhuaweicloud.com")),
-      bss_url_(endpoints.text("bss", "https://bss.myhuaweicloud.com")), api_(loop, options(), keys) {}
+      ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + "." + domain_of(region_))),
+      evs_url_(endpoints.text("evs", "https://evs." + region_ + "." + domain_of(region_))),
+      iam_url_(endpoints.text("iam", "https://iam." + region_ + "." + domain_of(region_))),
+      bss_url_(endpoints.text("bss", "https://bss." + domain_of(region_))),
+      other_bss_url_(endpoints.text("bss_intl", endpoints.text("bss").empty() ? "https://bss-intl." + domain_of(region_)
+                                                                              : "")),
+      api_(loop, options(), keys) {}
 
 // Paths begin with the service: "ecs/v1/{project}/jobs".
 Async<Value> Ecs::call(std::string method, std::string path, net::Query query, Value body, Effect effect,
                        CancelToken token, std::string client_token) {
   const std::size_t slash = path.find('/');
   const std::string service = path.substr(0, slash);
-  const std::string& url = service == "iam"   ? iam_url_
-                           : service == "bss" ? bss_url_
-                           : service == "evs" ? evs_url_
-                                              : ecs_url_;
+  const std::string url = service == "iam"   ? iam_url_
+                          : service == "bss" ? bss_url_
+                          : service == "evs" ? evs_url_
+                                             : ecs_url_;
   path = path.substr(slash);
   net::Parts parts;
   parts.headers = {{"Content-Type", "application/json"}};
@@ -162,8 +173,16 @@ Async<Value> Ecs::call(std::string method, std::string path, net::Query query, V
   parts.path = net::encode_path(path);
   parts.query = std::move(query);
   if (body.as_object()) parts.body = body.to_json();
-  std::string operation = method + " " + path;
-  co_return co_await api_.call(std::move(operation), std::move(parts), effect, std::move(token));
+  const std::string operation = method + " " + path;
+  if (service != "bss" || other_bss_url_.empty())
+    co_return co_await api_.call(operation, std::move(parts), effect, std::move(token));
+  Result<Value> answer = co_await api_.call(operation, parts, effect, token);
+  if (answer || answer.error().code != other_site_code) co_return answer;
+  // Several may ask at once: who comes first finds the other site, for all.
+  if (bss_url_ == url) std::swap(bss_url_, other_bss_url_);
+  parts.scheme = bss_url_.substr(0, bss_url_.find("://"));
+  parts.host = bss_url_.substr(bss_url_.find("://") + 3);
+  co_return co_await api_.call(operation, std::move(parts), effect, std::move(token));
 }
 
 Async<std::string> Ecs::project(CancelToken token) {

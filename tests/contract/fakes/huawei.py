@@ -99,7 +99,8 @@ class Huawei(More, Roles, Fake):
     def settings(self):
         return dict(
             endpoints={s: self.url
-                       for s in ("ecs", "iam", "bss", "evs", "eip")} | dict(metadata=self.url + "/_metadata"),
+                       for s in ("ecs", "iam", "bss", "evs", "eip")} | dict(
+                           metadata=self.url + "/_metadata", bss_intl=self.url.replace("127.0.0.1", "localhost")),
             regions=sorted(ZONES), zone="cn-north-4a", image=IMAGE, vpc=VPC, subnet=SUBNET, security_group=GROUP,
             project=self.projects["cn-north-4"])
 

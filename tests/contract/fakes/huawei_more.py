@@ -91,7 +91,19 @@ class More:
                         rows.append(dict(row, id=len(rows), **(options if mode == "spot" else {})))
         return 200, dict(sell_policies=rows, count=len(rows))
 
+    international = False
+
+    def set(self, values):
+        self.international = values.pop("international", self.international)
+        super().set(values)
+
+    def check_site(self, request):
+        """The account is the international site's, whose host is another name of this one."""
+        if self.international and not request.header("Host").startswith("localhost"):
+            raise Refusal(403, "CBC.0156", "The current site does not support the account.")
+
     def ratePrices(self, p, request):
+        self.check_site(request)
         total, rows = 0, []
         if p.get("project_id") not in self.projects.values():
             raise Refusal(400, "CBC.0100", "project_id is not valid")
