@@ -33,7 +33,8 @@ class Ec2Other:
         return dict(instanceTypeSet=[self.type_row(t) for t in rows], nextToken=more or None)
 
     def type_row(self, t):
-        gpu = dict(name=t.gpu, manufacturer="NVIDIA", count=t.count, memoryInfo=dict(sizeInMiB=t.gpu_gib * 1024))
+        gpu = dict(name=t.gpu, manufacturer=t.facts.get("maker", "NVIDIA"), count=t.count,
+                   memoryInfo=dict(sizeInMiB=t.gpu_gib * 1024))
         return dict(
             instanceType=t.name, currentGeneration=True, supportedUsageClasses=["on-demand", "spot"],
             vCpuInfo=dict(defaultVCpus=t.vcpus), memoryInfo=dict(sizeInMiB=t.memory_gib * 1024),
