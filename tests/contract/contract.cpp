@@ -55,7 +55,7 @@ TEST_CASE_METHOD(Fake, "offers: what is sold, priced, in order, and only that") 
 }
 
 // Rille's agent and bundle are made for x86-64. Each fake sells one such machine, cheaper than the others.
-TEST_CASE_METHOD(Fake, "offers: none with an ARM processor, with GPUs that the image does not drive, that cannot start") {
+TEST_CASE_METHOD(Fake, "offers: none with an ARM processor, GPUs that no image drives, or what cannot start") {
   const std::map<std::string, std::vector<std::string>> others{
       {"aws", {"g5g.xlarge", "g4ad.xlarge"}}, {"azure", {"Standard_D2ps_v5", "Standard_D2_v5", "Standard_DS2"}},
       {"gcp", {"t2a-standard-2"}}, {"alibaba", {"ecs.c8y.large"}}, {"huawei", {"kc1.large.2"}},
