@@ -153,6 +153,18 @@ TEST_CASE_METHOD(Fake, "price history: what spot machines of a kind have cost, o
   CHECK(wait(provider->price_history(query, since_us, {})).value().empty());
 }
 
+TEST_CASE_METHOD(Fake, "alibaba: a history of prices ends with its last page, and goes 30 days back") {
+  if (fake_name() != "alibaba") return;
+  OfferQuery query;
+  query.gpu = "A100";
+  const std::int64_t day_us = 86'400LL * 1'000'000, now_us = loop->clock().wall_us();
+  const auto all = wait(provider->price_history(query, now_us - 60 * day_us, {}));
+  if (!all) FAIL(all.error().message);
+  REQUIRE_FALSE(all->empty());
+  for (const PricePoint& point : *all) CHECK(point.from_wall_us > now_us - 31 * day_us);
+  CHECK(all->front().from_wall_us < now_us - 29 * day_us);
+}
+
 TEST_CASE_METHOD(Fake, "resize: the machine is the same, its type another; a refused one goes on as it was") {
   control("set", Value().set("end", 0.05));
   const CreateRequest request = order("resize");

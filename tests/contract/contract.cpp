@@ -1,6 +1,7 @@
 // What every provider promises to the lease layer (runtime/provider/provider.hpp), tried on its fake. usage:
 // RILLE_FAKE=aws contract. What a provider does not have (tokens, spot) stands in fake.hpp.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "runtime/provider/catalogue/known.hpp"
@@ -51,6 +52,30 @@ TEST_CASE_METHOD(Fake, "offers: what is sold, priced, in order, and only that") 
   cheap.gpu = "A100";
   cheap.max_price_micros_per_hour = 1;
   CHECK(wait(provider->offers(cheap, {})).value().empty());
+}
+
+// Rille's agent and bundle are made for x86-64. Each fake sells one such machine, cheaper than the others.
+TEST_CASE_METHOD(Fake, "offers: none with an ARM processor, GPUs that no image drives, or what cannot start") {
+  const std::map<std::string, std::vector<std::string>> others{
+      {"aws", {"g5g.xlarge", "g4ad.xlarge"}}, {"azure", {"Standard_D2ps_v5", "Standard_D2_v5", "Standard_DS2"}},
+      {"gcp", {"t2a-standard-2"}}, {"alibaba", {"ecs.c8y.large"}}, {"huawei", {"kc1.large.2"}},
+      {"tencent", {"SR1.MEDIUM4"}}};
+  const auto mine = others.find(fake_name());
+  if (mine == others.end()) return;
+  Value settings = told["settings"];
+  if (fake_name() == "azure") settings.as_object()->erase("image");
+  told.set("settings", settings);
+  provider = make();
+  const std::vector<Offer> all = offers("any");
+  CHECK_FALSE(all.empty());
+  for (const std::string& other : mine->second)
+    CHECK(std::none_of(all.begin(), all.end(), [&](const Offer& o) { return o.id.find(other) != o.id.npos; }));
+  if (fake_name() != "azure") return;
+  settings.set("disk_kind", "StandardSSD_LRS");  // which takes what premium disks do not
+  told.set("settings", settings);
+  provider = make();
+  const std::vector<Offer> more = offers("any");
+  CHECK(std::any_of(more.begin(), more.end(), [](const Offer& o) { return o.id.ends_with("Standard_D2_v5"); }));
 }
 
 // By what the provider tells, or else by Rille's tables: docs/manual/choosing.md says which.

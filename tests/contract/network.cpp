@@ -81,6 +81,21 @@ struct OfGcp : WithSettings {
   const bool here = fake_name() == "gcp";
   void narrow() { say("ssh_from", Value::Array{"203.0.113.0/24", "198.51.100.7/32"}); }
   std::vector<Machine> listed() { return wait(provider->list("rille-", {})).value(); }
+  static std::string type_of(const Offer& o) {
+    std::string out = o.id.substr(o.id.find('/') + 1);
+    if (out.ends_with(":spot")) out.resize(out.size() - 5);
+    return out;
+  }
+  // One of that type, and its end.
+  void rented(const std::string& token, bool spot, const std::string& type) {
+    CreateRequest request = order(token, spot);
+    for (const Offer& o : offers("any", spot))
+      if (type_of(o) == type) request.offer = o;
+    REQUIRE(type_of(request.offer) == type);
+    const auto made = wait(provider->create(request, {}));
+    if (!made) FAIL(made.error().message);
+    end(made->id);
+  }
 };
 
 struct OfAzure : WithSettings {
@@ -364,6 +379,30 @@ TEST_CASE_METHOD(OfAzure, "azure: ssh_from narrows who gets in") {
   if (!made) FAIL(made.error().message + " / " + made.error().hint);
   CHECK(was_sent("\"sourceAddressPrefixes\":[\"203.0.113.0/24\",\"198.51.100.7/32\"]"));
   CHECK_FALSE(was_sent("0.0.0.0/0"));
+}
+
+TEST_CASE_METHOD(OfGcp, "gcp: a machine is moved where its host is mended, unless it has GPUs or is spot") {
+  if (!here) return;
+  rented("e2", false, "e2-standard-2");
+  CHECK(was_sent("\"onHostMaintenance\":\"MIGRATE\""));
+  CHECK_FALSE(was_sent("\"onHostMaintenance\":\"TERMINATE\""));
+  rented("e2-spot", true, "e2-standard-2");
+  rented("n1", false, "n1-standard-4");
+  rented("t4", false, "n1-standard-4+nvidia-tesla-t4:1");
+  rented("l4", false, "g2-standard-4");
+  CHECK(was_sent("\"onHostMaintenance\":\"TERMINATE\""));
+}
+
+TEST_CASE_METHOD(OfGcp, "gcp: families without persistent disks have a hyperdisk; the settings' word comes first") {
+  if (!here) return;
+  rented("c4", false, "c4-standard-4");
+  CHECK(was_sent("diskTypes/hyperdisk-balanced"));
+  CHECK_FALSE(was_sent("diskTypes/pd-"));
+  rented("l4", false, "g2-standard-4");
+  CHECK(was_sent("diskTypes/pd-balanced"));
+  say("disk_kind", "hyperdisk-extreme");
+  rented("extreme", false, "c4-standard-4");
+  CHECK(was_sent("diskTypes/hyperdisk-extreme"));
 }
 
 TEST_CASE_METHOD(OfGcp, "gcp: ssh_from makes two rules for the machine's own network tag, which go after it") {

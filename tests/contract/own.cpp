@@ -378,6 +378,26 @@ TEST_CASE_METHOD(Fake, "kubernetes: a pod that is evicted lives until its grace 
   REQUIRE(wait(provider->terminate(made->id, {})));
 }
 
+TEST_CASE_METHOD(OfAws, "aws: V100 has the image with the older driver, newer GPUs that with the open one") {
+  if (!here) return;
+  provider = make({"image"});
+  const std::map<std::string, std::string> images{{"V100", "ami-0d1b2c3d4e5f60718"}, {"T4", "ami-0a1b2c3d4e5f60718"}};
+  for (const auto& [gpu, image] : images) {
+    CreateRequest request = order(gpu);
+    request.offer = offers(gpu).front();
+    const auto made = wait(provider->create(request, {}));
+    if (!made) FAIL(made.error().message);
+    const Value state = control("state");
+    const Value::Array& calls = *state["calls"].as_array();
+    const auto run = std::find_if(calls.rbegin(), calls.rend(),
+                                  [](const Value& c) { return c.text("operation") == "RunInstances"; });
+    REQUIRE(run != calls.rend());
+    CHECK((*run)["parameters"].text("ImageId") == image);
+    REQUIRE(wait(provider->terminate(made->id, {})));
+    until(made->id, MachineState::gone);
+  }
+}
+
 TEST_CASE_METHOD(Fake, "azure, gcp: a machine with NVIDIA's GPUs starts from an image that has their driver") {
   const std::map<std::string, std::pair<std::string, std::string>> images{
       {"azure", {"ubuntu-hpc", "ubuntu-24_04-lts"}},

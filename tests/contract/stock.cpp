@@ -28,6 +28,49 @@ struct Stocked : Fake {
 
 }  // namespace
 
+TEST_CASE_METHOD(Stocked, "huawei: a zone that a flavor does not name is as the flavor's status") {
+  if (fake_name() != "huawei") return;
+  const auto left_in = [this](const std::string& zone, int count) {
+    left("c7.large.2@" + zone, count);
+    provider = make();
+  };
+  for (const bool spot : {false, true}) {
+    INFO(spot);
+    CHECK(has("c7.large.2", spot));        // names no zone, and for use no status either
+    CHECK_FALSE(has("s2.large.2", spot));  // abandoned everywhere
+    left_in("cn-north-4b", 0);
+    CHECK(has("c7.large.2", spot));        // another zone is named
+    left_in("cn-north-4a", 0);
+    CHECK_FALSE(has("c7.large.2", spot));
+    left_in("cn-north-4a", 9);
+    left_in("cn-north-4b", 9);
+  }
+  CHECK(has("p5.32xlarge.16"));
+  CHECK_FALSE(has("p5.32xlarge.16", true));  // says nothing of spot
+}
+
+TEST_CASE_METHOD(Stocked, "huawei: prices are asked of the other site where the account is that one's, once") {
+  if (fake_name() != "huawei") return;
+  control("set", Value().set("international", true));
+  const std::vector<Offer> all = offers("any");
+  REQUIRE_FALSE(all.empty());
+  for (const Offer& o : all) CHECK(o.price_micros_per_hour != price_unknown);
+  const std::size_t before = asked("ratePrices"), spot = offers("any", true).size();
+  CHECK(spot > 0);
+  CHECK(asked("ratePrices") == before + spot);  // the first host is not asked again
+  Value settings = told["settings"], endpoints = settings["endpoints"];
+  endpoints.as_object()->erase("bss_intl");
+  settings.set("endpoints", endpoints);
+  told.set("settings", settings);
+  provider = make();
+  OfferQuery query;
+  query.left_out = std::make_shared<LeftOut>();
+  const auto none = wait(provider->offers(query, {}));
+  const Error why = none ? query.left_out->unasked.at(0).problem.value() : none.error();
+  CHECK(why.code == "CBC.0156");
+  CHECK(why.hint.find("bss") != std::string::npos);
+}
+
 TEST_CASE_METHOD(Stocked, "what is sold out is not offered") {
   const std::map<std::string, std::string> all{{"alibaba", "ecs.gn7e-c16g1.4xlarge"}, {"tencent", "GT4.4XLARGE96"},
                                                {"huawei", "p3.2xlarge.8"}};

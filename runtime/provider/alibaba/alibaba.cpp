@@ -179,9 +179,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   SpotMarket market() const override { return {.told = true, .by_zone = true, .knows_before = true}; }
   Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string zone, std::int64_t since_us,
                                              CancelToken token) override {
-    constexpr std::int64_t back_us_max = 30LL * 86'400'000'000;  // of the API
-    const std::int64_t from_us = std::max(since_us, loop_.clock().wall_us() - back_us_max);
-    RILLE_CO_TRY(std::vector<PricePoint> out, co_await ecs_.spot_history(offer.id, from_us, std::move(token)));
+    RILLE_CO_TRY(std::vector<PricePoint> out, co_await ecs_.spot_history(offer.id, since_us, std::move(token)));
     std::erase_if(out, [&zone](const PricePoint& point) { return point.zone != zone; });
     co_return out;
   }

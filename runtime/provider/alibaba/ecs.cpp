@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -199,7 +200,8 @@ Async<std::vector<Offer>> Ecs::types(CancelToken token) {
   RILLE_CO_TRY(const Value::Array rows, co_await rows_of("DescribeInstanceTypes", std::move(none), "InstanceTypes",
                                                          "InstanceType", std::move(token)));
   std::vector<Offer> out;
-  for (const Value& v : rows) out.push_back(read_type(v));
+  for (const Value& v : rows)
+    if (net::lower_case(v.text("CpuArchitecture")) != "arm") out.push_back(read_type(v));
   co_return out;
 }
 
@@ -315,6 +317,8 @@ Async<> Ecs::start(std::string id, CancelToken token) {
 }
 
 Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t since_us, CancelToken token) {
+  constexpr std::int64_t back_us_max = 30LL * 86'400'000'000;  // older ones are refused
+  since_us = std::max(since_us, api_.now_us() - back_us_max + 60'000'000);
   std::vector<PricePoint> out;
   std::int64_t offset = 0;
   for (int page = 0; page < pages_max; ++page) {
@@ -322,7 +326,8 @@ Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t 
                      {"StartTime", format_utc(since_us)},
                      {"EndTime", format_utc(api_.now_us())}, {"Offset", std::to_string(offset)}};
     RILLE_CO_TRY(const Value answer, co_await call("DescribeSpotPriceHistory", std::move(asked), Effect::none, token));
-    for (const Value& v : list_of(answer["SpotPrices"]["SpotPriceType"])) {
+    const Value::Array rows = list_of(answer["SpotPrices"]["SpotPriceType"]);
+    for (const Value& v : rows) {
       PricePoint point;
       point.type = v.text("InstanceType");
       point.zone = v.text("ZoneId");
@@ -331,8 +336,10 @@ Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t 
       point.micros_per_hour = micros_of(v["SpotPrice"]);
       if (point.from_wall_us > 0 && point.micros_per_hour != price_unknown) out.push_back(std::move(point));
     }
-    offset = answer.integer("NextOffset");
-    if (offset == 0) co_return out;
+    // The last page, too, may say where the next would begin.
+    const std::int64_t next = answer.integer("NextOffset");
+    if (rows.empty() || next <= offset) co_return out;
+    offset = next;
   }
   co_return make_error(ErrorKind::integrity, fmt::format("DescribeSpotPriceHistory has more than {} pages", pages_max));
 }

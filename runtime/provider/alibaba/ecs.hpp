@@ -48,6 +48,7 @@ class Ecs {
   Async<> stop(std::string id, CancelToken token);
   Async<> change_type(std::string id, std::string type, CancelToken token);
   Async<> start(std::string id, CancelToken token);
+  // Of the last 30 days at most.
   Async<std::vector<PricePoint>> spot_history(std::string type, std::int64_t since_us, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
 

@@ -34,7 +34,9 @@ constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, billing_minimum
 
 // With NVIDIA's driver, Docker and its toolkit; Amazon's own, renewed by Amazon.
 constexpr const char* image_owner = "amazon";
+// Which of the two a type takes: https://docs.aws.amazon.com/dlami/latest/devguide/important-changes.html
 constexpr const char* image_pattern = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)*";
+constexpr const char* older_image_pattern = "Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 2*)*";
 
 // For "did you mean" only: a newer region works as well.
 const char* const known_regions[] = {
@@ -241,6 +243,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
+  // NVIDIA's open driver begins with Turing; V100 and M60 are older.
+  static bool wants_older_driver(const std::string& type) {
+    for (const char* family : {"p2.", "p3.", "p3dn.", "g3.", "g3s."})
+      if (type.starts_with(family)) return true;
+    return false;
+  }
+
   static Offer offer_of(const InstanceType& type) {
     Offer offer;
     offer.id = type.name;
@@ -297,15 +306,17 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   Async<Parameters> order_of(CreateRequest request, std::string type, CancelToken token) {
-    if (image_.id.empty() && settings_.image.empty()) {
-      RILLE_CO_TRY(image_, co_await ec2_.image(image_owner, image_pattern, token));
-    } else if (image_.id.empty()) {
-      RILLE_CO_TRY(image_, co_await ec2_.image(settings_.image, token));
+    Ec2::Image& image = images_[settings_.image.empty() && wants_older_driver(type)];
+    if (image.id.empty() && settings_.image.empty()) {
+      const char* pattern = wants_older_driver(type) ? older_image_pattern : image_pattern;
+      RILLE_CO_TRY(image, co_await ec2_.image(image_owner, pattern, token));
+    } else if (image.id.empty()) {
+      RILLE_CO_TRY(image, co_await ec2_.image(settings_.image, token));
     }
     RILLE_CO_TRY(const std::string user_data,
               account_->access.user_data(request, true, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
-    Parameters out{{"ImageId", image_.id},
+    Parameters out{{"ImageId", image.id},
                    {"InstanceType", type},
                    {"MinCount", "1"},
                    {"MaxCount", "1"},
@@ -313,7 +324,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
                    {"UserData", user_data},
                    {"InstanceInitiatedShutdownBehavior", "terminate"},
                    {"MetadataOptions.HttpTokens", "required"},
-                   {"BlockDeviceMapping.1.DeviceName", image_.root},
+                   {"BlockDeviceMapping.1.DeviceName", image.root},
                    {"BlockDeviceMapping.1.Ebs.VolumeSize", std::to_string((disk_bytes + gb - 1) / gb)},
                    {"BlockDeviceMapping.1.Ebs.VolumeType", "gp3"},
                    {"BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"},
@@ -394,7 +405,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   // When asked, and what was said.
   std::map<std::string, std::pair<std::int64_t, cloud::Price>> prices_;
   std::map<std::string, std::pair<std::int64_t, Micros>> spot_prices_;
-  Ec2::Image image_;
+  std::map<bool, Ec2::Image> images_;   // of types that want the older driver, and of others
 };
 
 Result<Settings> read_settings(const Value& of_region) {

@@ -177,8 +177,7 @@ InstanceType read_type(const Value& v) {
   out.own_disk = v.text("instanceStorageSupported") == "true";
   const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
   if (gpus.empty()) return out;
-  const std::string maker = gpus[0].text("manufacturer");
-  out.gpu = gpu_model((maker == "NVIDIA" ? "" : maker + " ") + gpus[0].text("name"));
+  out.gpu = gpu_model(gpus[0].text("name"));
   out.gpu_count = static_cast<int>(number_of(gpus[0], "count"));
   out.gpu_memory_bytes = number_of(gpus[0]["memoryInfo"], "sizeInMiB") << 20;
   return out;
@@ -261,7 +260,11 @@ Async<std::vector<InstanceType>> Ec2::types(CancelToken token) {
   RILLE_CO_TRY(const Value all,
                co_await page_through("DescribeInstanceTypes", std::move(asked), "instanceTypeSet", token));
   std::vector<InstanceType> out;
-  for (const Value& v : *all.as_array()) out.push_back(read_type(v));
+  for (const Value& v : *all.as_array()) {
+    const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
+    const bool others = !gpus.empty() && gpus[0].text("manufacturer") != "NVIDIA";  // AMD's and Habana's
+    if (!others) out.push_back(read_type(v));
+  }
   co_return out;
 }
 

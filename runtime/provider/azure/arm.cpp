@@ -202,7 +202,7 @@ Async<Value::Array> Arm::pages(std::string url, CancelToken token) {
   co_return make_error(ErrorKind::integrity, fmt::format("a list of Azure has more than {} pages", pages_max));
 }
 
-Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, CancelToken token) {
+Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, Needs need, CancelToken token) {
   std::string url = base_url_ + subscription_path_ +
                     "/providers/Microsoft.Compute/skus?api-version=2021-07-01&$filter=" +
                     net::percent_encode("location eq '" + region_ + "'");
@@ -213,19 +213,22 @@ Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, CancelToken to
     Offer offer;
     offer.id = v.text("name");
     int gpus = 0;
-    bool interruptible = false, confidential = offer.id.starts_with("Standard_NCC");
+    bool interruptible = false, confidential = offer.id.starts_with("Standard_NCC"), fits = true;
     for (const Value& c : list_of(v["capabilities"])) {
       const std::string name = c.text("name"), value = c.text("value");
       if (name == "vCPUs") offer.vcpus = std::atoi(value.c_str());
       else if (name == "MemoryGB") offer.memory_bytes = std::llround(number_at(value) * (1 << 30));
       else if (name == "GPUs") gpus = std::atoi(value.c_str());
       else if (name == "LowPriorityCapable") interruptible = value == "True";
+      else if (name == "CpuArchitectureType" && value != "x64") fits = false;
+      else if (name == "PremiumIO" && value != "True" && need.premium_disk) fits = false;
+      else if (name == "HyperVGenerations" && need.generation_2 && value.find("V2") == value.npos) fits = false;
       else if (name == "ConfidentialComputingType") confidential = true;  // wants a security profile in the order
       else if (name == "RdmaEnabled" && value == "True") offer.rdma = "infiniband";
       else if (name == "NvmeDiskSizeInMiB" && number_at(value) > 0) offer.disk_kind = "nvme";
       else if (name == "MaxResourceVolumeMB" && value == "0" && offer.disk_kind.empty()) offer.disk_kind = "network";
     }
-    if (!confidential && read_gpus(offer, gpus) && (interruptible || !spot)) out.push_back(std::move(offer));
+    if (fits && !confidential && read_gpus(offer, gpus) && (interruptible || !spot)) out.push_back(std::move(offer));
   }
   co_return out;
 }

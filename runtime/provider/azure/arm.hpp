@@ -32,6 +32,11 @@ struct VirtualMachine {
   std::int64_t created_wall_us = 0;
 };
 
+// What a size has to have to start from our order.
+struct Needs {
+  bool premium_disk = false, generation_2 = false;  // of the virtual machine, for an image of that generation
+};
+
 class Arm {
  public:
   Arm(Loop& loop, cloud::CredentialChain& keys, std::string region, const std::string& subscription,
@@ -42,7 +47,7 @@ class Arm {
   // The path of a resource in our group, as other resources name it.
   std::string id_of(std::string_view kind, const std::string& name) const;
   // Without prices; id: the size's name.
-  Async<std::vector<Offer>> sizes(std::string zone, bool spot, CancelToken token);
+  Async<std::vector<Offer>> sizes(std::string zone, bool spot, Needs need, CancelToken token);
   Async<Prices> prices(std::string size, CancelToken token);
   // Makes it, or finds that it is there, and waits until it is: an operation that fails later gives its error.
   Async<> put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token);

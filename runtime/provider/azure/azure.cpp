@@ -115,7 +115,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     const std::int64_t now_us = loop_.clock().wall_us();
     auto& [asked_us, sizes] = sizes_[query.spot];
     if (sizes.empty() || now_us - asked_us > sizes_last_us) {
-      RILLE_CO_TRY(sizes, co_await arm_.sizes(settings_.zone, query.spot, token));
+      RILLE_CO_TRY(sizes, co_await arm_.sizes(settings_.zone, query.spot, needs(), token));
       asked_us = now_us;
       if (sizes.empty())
         co_return make_error(ErrorKind::config, fmt::format("azure: location '{}' sells no machines", region()),
@@ -270,6 +270,9 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
  private:
+  // Of an image that the settings name, its generation is its owner's affair.
+  Needs needs() const { return {settings_.disk_kind.starts_with("Premium"), settings_.image.as_object()->empty()}; }
+
   Value image_of(const Offer& offer) const {
     return settings_.image.as_object()->empty() ? usual_image(offer) : settings_.image;
   }

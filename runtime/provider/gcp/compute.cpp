@@ -83,6 +83,12 @@ std::int64_t gpu_bytes(const std::string& model) {
   return gib << 30;
 }
 
+// Google's answer need not say so.
+bool is_arm(const std::string& machine) {
+  constexpr std::string_view begins[] = {"t2a-", "c4a-", "n4a-", "a4x-"};
+  return std::any_of(std::begin(begins), std::end(begins), [&](std::string_view b) { return machine.starts_with(b); });
+}
+
 // GPUs that an N1 machine can have attached, and how many vCPUs go with one, two, four, eight of them:
 // https://cloud.google.com/compute/docs/gpus
 struct Attachable {
@@ -170,6 +176,21 @@ TypeName read_type(const std::string& id) {
   return {id.substr(0, plus), id.substr(plus + 1, colon - plus - 1), std::atoi(id.c_str() + colon + 1)};
 }
 
+bool cannot_move(const std::string& machine) {
+  constexpr std::string_view begins[] = {"a2-", "a3-", "a4-", "a4x-", "g2-", "g4-", "h3-", "h4d-", "x4-"};
+  return machine.ends_with("-metal") || std::any_of(std::begin(begins), std::end(begins), [&](std::string_view begin) {
+           return machine.starts_with(begin);
+         });
+}
+
+const char* usual_disk_kind(const std::string& machine) {
+  constexpr std::string_view newer[] = {"c4-", "c4a-", "c4d-", "n4-", "n4a-", "n4d-", "h4d-", "m4-", "x4-",
+                                        "a3-ultragpu-", "a4-", "a4x-", "g4-"};
+  for (const std::string_view begin : newer)
+    if (machine.starts_with(begin)) return "hyperdisk-balanced";
+  return machine.starts_with("c3-") && machine.ends_with("-metal") ? "hyperdisk-balanced" : "pd-balanced";
+}
+
 Micros price_of(const Offer& offer, const PartPrices& prices) {
   std::string family = offer.id.substr(0, offer.id.find('-'));
   for (char& c : family) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
@@ -243,6 +264,7 @@ Async<std::vector<Offer>> Compute::types(std::string zone, CancelToken token) {
   for (const Value& v : machines) {
     Offer offer;
     offer.id = v.text("name");
+    if (v.text("architecture") == "ARM64" || is_arm(offer.id)) continue;
     offer.vcpus = static_cast<int>(v.integer("guestCpus"));
     offer.memory_bytes = v.integer("memoryMb") << 20;
     if (v["bundledLocalSsds"].integer("partitionCount") > 0) offer.disk_kind = "nvme";

@@ -92,5 +92,10 @@ struct TypeName {
   int count = 0;
 };
 TypeName read_type(const std::string& id);
+// Machines of that type are not moved to another host while they run, also where no GPU is attached to them:
+// https://cloud.google.com/compute/docs/instances/live-migration-process
+bool cannot_move(const std::string& machine);
+// Of a boot disk; newer families know no persistent disks: https://cloud.google.com/compute/docs/disks/hyperdisks
+const char* usual_disk_kind(const std::string& machine);
 
 }  // namespace rille::provider::gcp

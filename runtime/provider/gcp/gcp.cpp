@@ -294,11 +294,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     RILLE_TRY(const std::string script, startup_script(user_data));
     const std::string here = "zones/" + settings_.zone + "/";
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
+    const std::string disk_kind = settings_.disk_kind.empty() ? usual_disk_kind(read_type(type).machine)
+                                                              : settings_.disk_kind;
     Value labels;
     labels.set(tag_key, label_of(request.tag));
     Value disk;
     disk.set("sourceImage", image_of(request.offer)).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
-    disk.set("diskType", here + "diskTypes/" + settings_.disk_kind).set("labels", labels);
+    disk.set("diskType", here + "diskTypes/" + disk_kind).set("labels", labels);
     Value nic;
     if (settings_.public_address)
       nic.set("accessConfigs", Value::Array{Value().set("type", "ONE_TO_ONE_NAT").set("name", "External NAT")});
@@ -330,13 +332,15 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     Value items(Value::Array{Value().set("key", "startup-script").set("value", script),
                              Value().set("key", tag_item).set("value", request.tag)});
     out.set("metadata", Value().set("items", std::move(items)));
-    out.set("scheduling", scheduling_of(request));
+    out.set("scheduling", scheduling_of(request, name.machine));
     return out;
   }
 
-  Value scheduling_of(const CreateRequest& request) const {
+  // What cannot be moved while it runs ends where Google has to mend its host; of E2 it takes nothing but a move.
+  Value scheduling_of(const CreateRequest& request, const std::string& machine) const {
+    const bool stays = request.offer.spot || request.offer.gpu_count > 0 || cannot_move(machine);
     Value out;
-    out.set("onHostMaintenance", "TERMINATE").set("automaticRestart", false);
+    out.set("onHostMaintenance", stays ? "TERMINATE" : "MIGRATE").set("automaticRestart", false);
     if (request.offer.spot) out.set("provisioningModel", "SPOT");
     if (request.offer.spot || request.expires_wall_us > 0) out.set("instanceTerminationAction", "DELETE");
     if (request.expires_wall_us == 0) return out;
@@ -414,7 +418,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
       return make_error(ErrorKind::config, "gcp: ssh_from makes rules of a network, and only its subnet is named",
                         "name the network of the subnet, too: \"vpc\": \"global/networks/NAME\"");
   }
-  s.disk_kind = read.text("disk_kind", "pd-balanced");
+  s.disk_kind = read.text("disk_kind");
   s.disk_bytes = read.bytes("disk", s.disk_bytes);
   s.endpoints = read.object("endpoints");
   RILLE_CHECK(read.done({"regions", "traits"}));

@@ -22,6 +22,8 @@ using cloud::Trouble;
 constexpr int page_rows = 100, pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
 
+constexpr const char* other_site_code = "CBC.0156";  // the account is not of the site whose prices were asked for
+
 constexpr cloud::Meaning meanings[] = {
     {"Ecs.0219", Trouble::capacity},
     {"Ecs.0042", Trouble::capacity},
@@ -32,6 +34,8 @@ constexpr cloud::Meaning meanings[] = {
     {"APIGW.0308", Trouble::throttle},
     {"Ecs.0114", Trouble::not_found},
     {"EVS.2024", Trouble::not_found},
+    {other_site_code, Trouble::auth,
+     "the account is another site's: name its price service: \"endpoints\": {\"bss\": ..}"},
     // A wrong clock and a wrong key have this one code.
     {"APIGW.0301", Trouble::clock, "the access key, its secret, or this machine's clock is wrong"},
     {"APIGW.0302", Trouble::auth, "the key may not use this project: `project` is that of the region"},
@@ -72,21 +76,26 @@ std::int64_t number_of(const Value& v) {
   return v.as_string() ? std::atoll(v.as_string()->c_str()) : 0;
 }
 
-// "az1(normal), az2(sellout)": whether the zone, or any, is not sold out.
-bool is_sold(const std::string& told, const std::string& zone) {
-  for (std::size_t at = 0; at < told.size();) {
-    const std::size_t end = std::min(told.find(',', at), told.size());
-    const std::string one = told.substr(at, end - at);
-    const std::size_t bracket = one.find('(');
-    const std::size_t first = one.find_first_not_of(' ');
-    if (bracket != std::string::npos && first < bracket) {
-      const std::string state = one.substr(bracket + 1, one.find(')') - bracket - 1);
-      const bool here = zone.empty() || one.substr(first, bracket - first) == zone;
-      if (here && (state == "normal" || state == "promotion" || state == "obt")) return true;
+bool is_on_sale(std::string_view state) { return state == "normal" || state == "promotion" || state == "obt"; }
+
+// `zones` is as "az1(normal), az2(sellout)", and of a zone that it does not name `status` holds; without either a
+// flavor is sold for use, and not as spot. zone "": any that is named.
+bool is_sold(const Value& specs, const std::string& zone, bool spot) {
+  const std::string zones = specs.text(spot ? "cond:spot:operation:az" : "cond:operation:az");
+  const std::string status = specs.text(spot ? "cond:spot:operation:status" : "cond:operation:status");
+  bool named = false;
+  for (std::size_t at = 0; at < zones.size();) {
+    const std::size_t end = std::min(zones.find(',', at), zones.size());
+    const std::string one = zones.substr(at, end - at);
+    const std::size_t bracket = one.find('('), first = one.find_first_not_of(' ');
+    const bool is_zone = bracket != std::string::npos && first < bracket;
+    if (is_zone && (zone.empty() || one.substr(first, bracket - first) == zone)) {
+      named = true;
+      if (is_on_sale(std::string_view(one).substr(bracket + 1, one.find(')') - bracket - 1))) return true;
     }
     at = end + 1;
   }
-  return false;
+  return !named && (status.empty() ? !spot : is_on_sale(status));
 }
 
 // [{"name": "NVIDIA T4", "count": 1, "memory_mb": 16384}] as a text; older flavors: "t4:direct:1".
@@ -126,22 +135,29 @@ Server read_server(const Value& v) {
 
 }  // namespace
 
+std::string domain_of(const std::string& region) {
+  return region.starts_with("eu-west-1") ? "myhuaweicloud.eu" : "myhuaweicloud.com";
+}
+
 Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints)
     : loop_(loop), region_(std::move(region)), project_(std::move(project)),
-      ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + ".myhuaweicloud.com")),
-      evs_url_(endpoints.text("evs", "https://evs." + region_ + ".myhuaweicloud.com")),
-      iam_url_(endpoints.text("iam", "https://iam." + region_ + ".myhuaweicloud.com")),
-      bss_url_(endpoints.text("bss", "https://bss.myhuaweicloud.com")), api_(loop, options(), keys) {}
+      ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + "." + domain_of(region_))),
+      evs_url_(endpoints.text("evs", "https://evs." + region_ + "." + domain_of(region_))),
+      iam_url_(endpoints.text("iam", "https://iam." + region_ + "." + domain_of(region_))),
+      bss_url_(endpoints.text("bss", "https://bss." + domain_of(region_))),
+      other_bss_url_(endpoints.text("bss_intl", endpoints.text("bss").empty() ? "https://bss-intl." + domain_of(region_)
+                                                                              : "")),
+      api_(loop, options(), keys) {}
 
 // Paths begin with the service: "ecs/v1/{project}/jobs".
 Async<Value> Ecs::call(std::string method, std::string path, net::Query query, Value body, Effect effect,
                        CancelToken token, std::string client_token) {
   const std::size_t slash = path.find('/');
   const std::string service = path.substr(0, slash);
-  const std::string& url = service == "iam"   ? iam_url_
-                           : service == "bss" ? bss_url_
-                           : service == "evs" ? evs_url_
-                                              : ecs_url_;
+  const std::string url = service == "iam"   ? iam_url_
+                          : service == "bss" ? bss_url_
+                          : service == "evs" ? evs_url_
+                                             : ecs_url_;
   path = path.substr(slash);
   net::Parts parts;
   parts.headers = {{"Content-Type", "application/json"}};
@@ -157,8 +173,16 @@ Async<Value> Ecs::call(std::string method, std::string path, net::Query query, V
   parts.path = net::encode_path(path);
   parts.query = std::move(query);
   if (body.as_object()) parts.body = body.to_json();
-  std::string operation = method + " " + path;
-  co_return co_await api_.call(std::move(operation), std::move(parts), effect, std::move(token));
+  const std::string operation = method + " " + path;
+  if (service != "bss" || other_bss_url_.empty())
+    co_return co_await api_.call(operation, std::move(parts), effect, std::move(token));
+  Result<Value> answer = co_await api_.call(operation, parts, effect, token);
+  if (answer || answer.error().code != other_site_code) co_return answer;
+  // Several may ask at once: who comes first finds the other site, for all.
+  if (bss_url_ == url) std::swap(bss_url_, other_bss_url_);
+  parts.scheme = bss_url_.substr(0, bss_url_.find("://"));
+  parts.host = bss_url_.substr(bss_url_.find("://") + 3);
+  co_return co_await api_.call(operation, std::move(parts), effect, std::move(token));
 }
 
 Async<std::string> Ecs::project(CancelToken token) {
@@ -184,7 +208,8 @@ Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken 
   if (!answer["flavors"].as_array()) co_return cloud::not_theirs("huawei", "the list of flavors");
   for (const Value& v : *answer["flavors"].as_array()) {
     const Value& specs = v["os_extra_specs"];
-    if (!is_sold(specs.text(spot ? "cond:spot:operation:az" : "cond:operation:az"), zone)) continue;
+    if (specs.text("ecs:instance_architecture").starts_with("arm")) continue;
+    if (!is_sold(specs, zone, spot)) continue;
     Offer offer;
     offer.id = v.text("id");
     offer.vcpus = static_cast<int>(number_of(v["vcpus"]));

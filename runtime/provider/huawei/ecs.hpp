@@ -18,6 +18,9 @@ struct Server {
   std::int64_t created_wall_us = 0;
 };
 
+// Of the services of that region.
+std::string domain_of(const std::string& region);
+
 class Ecs {
  public:
   // `project`: "" asks IAM for the one that bears the region's name.
@@ -55,7 +58,7 @@ class Ecs {
   Error refused(Error error) const;
 
   Loop& loop_;
-  std::string region_, project_, ecs_url_, evs_url_, iam_url_, bss_url_;
+  std::string region_, project_, ecs_url_, evs_url_, iam_url_, bss_url_, other_bss_url_;
   cloud::Api api_;
 };
 

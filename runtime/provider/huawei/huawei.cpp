@@ -32,7 +32,7 @@ constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 const char* const known_regions[] = {
     "cn-north-1", "cn-north-4", "cn-north-9", "cn-east-2", "cn-east-3", "cn-south-1", "cn-south-2",
     "cn-southwest-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "af-south-1",
-    "la-north-2", "la-south-2", "na-mexico-1", "sa-brazil-1", "tr-west-1"};
+    "la-north-2", "la-south-2", "na-mexico-1", "sa-brazil-1", "tr-west-1", "eu-west-101"};
 
 struct Settings {
   std::string project, image, vpc, subnet, security_group, zone, disk_kind, address_kind, kms_key;

@@ -2,6 +2,7 @@
 
 #include "runtime/provider/cloud/lent_keys.hpp"
 #include "runtime/provider/cloud/plain_key.hpp"
+#include "runtime/provider/huawei/ecs.hpp"
 
 namespace rille::provider::huawei {
 
@@ -69,7 +70,7 @@ Async<Maybe> from_identity_provider(Loop& loop, std::string iam, CancelToken tok
 cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::string& region) {
   std::string file = environment("HUAWEICLOUD_SDK_CREDENTIALS_FILE");
   if (file.empty()) file = environment("HOME") + "/.huaweicloud/credentials";
-  const std::string iam = endpoints.text("iam", "https://iam." + region + ".myhuaweicloud.com");
+  const std::string iam = endpoints.text("iam", "https://iam." + region + "." + domain_of(region));
   cloud::MachineKeys machine{.base = endpoints.text("metadata", "http://169.254.169.254"),
                              .session = "/meta-data/latest/api/token",
                              .lifetime_header = "X-Metadata-Token-Ttl-Seconds",

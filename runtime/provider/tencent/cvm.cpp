@@ -211,6 +211,7 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
     co_return cloud::not_theirs("tencent", "DescribeZoneInstanceConfigInfos");
   for (const Value& v : *answer["InstanceTypeQuotaSet"].as_array()) {
     if (v.text("Status") != "SELL") continue;
+    if (v.text("InstanceFamily").starts_with("SR")) continue;  // ARM
     if (v.text("InstanceChargeType") == prepaid) {
       reserved[v.text("InstanceType")].learn(v["Price"]);
       continue;

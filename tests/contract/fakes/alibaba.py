@@ -65,7 +65,8 @@ class Alibaba(More, Roles, Fake):
         Type("ecs.gn7e-c16g1.32xlarge", "NVIDIA A100 80G", 8, 80, 128, 1000, 277_936_000, 83_380_000),
         Type("ecs.ebmgn8v.48xlarge", "NVIDIA H100", 8, 80, 192, 1024, 494_000_000, 148_000_000,
              zones=["cn-hangzhou-i"]),
-        Type("ecs.c7.large", "", 0, 0, 2, 4, 393_000, 78_000)
+        Type("ecs.c7.large", "", 0, 0, 2, 4, 393_000, 78_000),
+        Type("ecs.c8y.large", "", 0, 0, 2, 4, 300_000, 60_000, architecture="ARM")
     ]
     REFUSALS = {
         "malformed": Refusal(400, "InvalidParameter"),

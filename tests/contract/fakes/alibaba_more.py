@@ -103,9 +103,10 @@ class More:
         return dict(
             NextToken=cursor, InstanceTypes=dict(InstanceType=[
                 dict(InstanceTypeId=t.name, InstanceTypeFamily=t.name.rpartition(".")[0], CpuCoreCount=t.vcpus,
-                     MemorySize=float(t.memory_gib), GPUAmount=t.count, GPUSpec=t.gpu, GPUMemorySize=float(
-                         t.gpu_gib), InstanceBandwidthRx=10240000, InstanceBandwidthTx=10240000, LocalStorageAmount=0,
-                     EriQuantity=2 if t.count and t.gpu_gib == 80 else 0, CpuArchitecture="X86") for t in rows
+                     CpuArchitecture=t.facts.get("architecture", "X86"), MemorySize=float(t.memory_gib),
+                     GPUAmount=t.count, GPUSpec=t.gpu, GPUMemorySize=float(t.gpu_gib), InstanceBandwidthRx=10240000,
+                     InstanceBandwidthTx=10240000, LocalStorageAmount=0,
+                     EriQuantity=2 if t.count and t.gpu_gib == 80 else 0) for t in rows
             ]))
 
     def DescribeAvailableResource(self, p):
@@ -176,6 +177,8 @@ class More:
         end, start = unstamp(p.get("EndTime", stamp(now))), unstamp(p.get("StartTime", stamp(now - 3600)))
         if end is None or start is None:
             raise Refusal(400, "InvalidStartTime.Malformed", "The specified StartTime or EndTime is not valid.")
+        if start < self.world.wall() - 30 * 86400:
+            raise Refusal(400, "InvalidStartTime.Malformed", "The specified StartTime is more than 30 days ago.")
         hours = [end] + [end - 3600 * n for n in range(1, int(min(720, (end - start) // 3600)) + 1)]
         rows = [
             dict(
@@ -187,8 +190,8 @@ class More:
             if p.get("ZoneId", z) == z and self.sold(type, z)
         ]
         first, size = int(p.get("Offset", "0")), self.world.page_size or 1000
-        return dict(Currency=self.currency, NextOffset=first + size if first + size < len(rows) else 0,
-                    SpotPrices=dict(SpotPriceType=rows[first:first + size]))
+        rows = rows[first:first + size]  # behind the last row there is an empty page
+        return dict(Currency=self.currency, NextOffset=first + len(rows), SpotPrices=dict(SpotPriceType=rows))
 
     def DescribeSpotAdvice(self, p):
         rows = [

@@ -27,17 +27,18 @@ class Ec2Other:
         rows = self.kept(
             p, rows, lambda t: {
                 "instance-type": [t.name], "current-generation": ["true"],
-                "processor-info.supported-architecture": ["x86_64"]
+                "processor-info.supported-architecture": [t.facts.get("architecture", "x86_64")]
             })
         rows, more = self.paged(p, rows, 100)
         return dict(instanceTypeSet=[self.type_row(t) for t in rows], nextToken=more or None)
 
     def type_row(self, t):
-        gpu = dict(name=t.gpu, manufacturer="NVIDIA", count=t.count, memoryInfo=dict(sizeInMiB=t.gpu_gib * 1024))
+        gpu = dict(name=t.gpu, manufacturer=t.facts.get("maker", "NVIDIA"), count=t.count,
+                   memoryInfo=dict(sizeInMiB=t.gpu_gib * 1024))
         return dict(
             instanceType=t.name, currentGeneration=True, supportedUsageClasses=["on-demand", "spot"],
             vCpuInfo=dict(defaultVCpus=t.vcpus), memoryInfo=dict(sizeInMiB=t.memory_gib * 1024),
-            processorInfo=dict(supportedArchitectures=["x86_64"]), networkInfo=dict(
+            processorInfo=dict(supportedArchitectures=[t.facts.get("architecture", "x86_64")]), networkInfo=dict(
                 networkPerformance="3200 Gigabit" if t.gpu == "H100" and t.count == 8 else "Up to 25 Gigabit",
                 efaSupported=t.count == 8),
             gpuInfo=dict(gpus=[gpu], totalGpuMemoryInMiB=t.gpu_gib * 1024 * t.count) if t.gpu else None)

@@ -10,6 +10,7 @@ ZONES = {
 }
 IMAGES = {"ami-0a1b2c3d4e5f60718": "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) 20260901"}
 IMAGES["ami-0b1b2c3d4e5f60718"] = "al2023-ami-2023.9.20261101.0-kernel-6.1-x86_64"
+IMAGES["ami-0d1b2c3d4e5f60718"] = "Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04) 20260901"
 ROOTS = {"ami-0b1b2c3d4e5f60718": "/dev/xvda"}  # others: /dev/sda1
 SUBNETS = {
     "subnet-0aaaaaaaaaaaaaaa1": "us-east-1a", "subnet-0aaaaaaaaaaaaaaa2": "us-east-1b",

@@ -145,6 +145,20 @@ class Compute:
             m.facts["body"]["properties"]["hardwareProfile"]["vmSize"] = type
             m.costs(self.price(type, m.spot, m.region))
 
+    def check_size(self, q, told):
+        storage, size = q["storageProfile"], q["hardwareProfile"]["vmSize"]
+        kind = ((storage.get("osDisk") or {}).get("managedDisk") or {}).get("storageAccountType", "Standard_LRS")
+        if kind.startswith("Premium") and told["PremiumIO"] != "True":
+            raise Refusal(400, "InvalidParameter", "Requested operation cannot be performed because the VM size "
+                          f"{size} does not support the storage account type {kind} of disk.")
+        if storage["imageReference"].get("offer") in ("ubuntu-hpc", "ubuntu-24_04-lts"):
+            if told["CpuArchitectureType"] != "x64":
+                raise Refusal(400, "BadRequest", f"Cannot create a VM of size '{size}' because this VM size only "
+                              "supports a CPU Architecture of 'Arm64', but an image with architecture 'x64' was given.")
+            if "V2" not in told["HyperVGenerations"]:
+                raise Refusal(400, "BadRequest", f"The selected VM size '{size}' cannot boot Hypervisor Generation "
+                              "'2'.")
+
     def checked(self, p):
         q = p.get("properties") or {}
         size = (q.get("hardwareProfile") or {}).get("vmSize")
@@ -160,6 +174,8 @@ class Compute:
                 f"available in location '{p['location']}'.")
         if not (q.get("storageProfile") or {}).get("imageReference"):
             raise invalid("imageReference", "Required parameter 'imageReference' is missing (null).")
+        self.check_size(q, dict(dict(CpuArchitectureType="x64", PremiumIO="True", HyperVGenerations="V1,V2"),
+                                **self.types[size].facts.get("told", {})))
         os = q.get("osProfile") or {}
         if not os.get("computerName") or not os.get("adminUsername"):
             raise invalid("osProfile", "Required parameter 'osProfile' is missing (null).")

@@ -226,9 +226,11 @@ class More:
             for t in self.types.values():
                 if f.get("location", region) == region and region in t.facts.get("zones", [region]):
                     capabilities = dict(vCPUs=t.vcpus, MemoryGB=t.memory_gib, GPUs=t.count, LowPriorityCapable="True",
-                                        HyperVGenerations="V1,V2", RdmaEnabled=str("r_" in t.name),
+                                        HyperVGenerations="V1,V2", CpuArchitectureType="x64", PremiumIO="True",
+                                        RdmaEnabled=str("r_" in t.name),
                                         MaxResourceVolumeMB="0" if not t.count else "65536",
                                         NvmeDiskSizeInMiB=915527 if t.gpu_gib > 40 else 0)
+                    capabilities.update(t.facts.get("told", {}))
                     rows.append(
                         dict(resourceType="virtualMachines", name=t.name, tier="Standard", family=t.facts["family"],
                              size=t.name[9:], locations=[region],

@@ -143,6 +143,19 @@ class Gcp(Client):
         t.code("invalid", lambda: self.call("POST", zone + "/instances?requestId=x", {}))
         t.code("invalid", lambda: self.create(labels={"Upper": "x"}))
         t.code("invalid", lambda: self.create(scheduling={}))
+        old = [dict(boot=True, initializeParams=dict(sourceImage="x", diskType=f"{zone}/diskTypes/pd-balanced"))]
+        t.code("invalid", lambda: self.create(type="c4-standard-4", disks=old, scheduling={}))
+        params = dict(sourceImage="x", diskType=f"{zone}/diskTypes/hyperdisk-balanced")
+        new = [dict(boot=True, autoDelete=True, initializeParams=params)]
+        t.code("invalid", lambda: self.create(disks=new))
+        self.terminate(self.create(type="c4-standard-4", disks=new, scheduling={}))
+        stays = dict(onHostMaintenance="TERMINATE", automaticRestart=False)
+        moves = dict(stays, onHostMaintenance="MIGRATE")
+        t.code("invalid", lambda: self.create(scheduling=moves))
+        t.code("invalid", lambda: self.create(type="e2-standard-2", scheduling=stays))
+        t.code("invalid", lambda: self.create(type="e2-standard-2", scheduling=dict(moves, provisioningModel="SPOT")))
+        for how in (moves, dict(stays, provisioningModel="SPOT")):
+            self.terminate(self.create(type="e2-standard-2", scheduling=how))
         t.code("notFound", lambda: self.call("GET", "/zones/us-central1-a/instances/none"))
         t.turn(5)
         self.call("POST", f"{zone}/instances/{name}/stop")

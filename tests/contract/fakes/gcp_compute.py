@@ -2,6 +2,7 @@
 import re, uuid
 
 from base import Refusal, Reply
+from gcp_more import PERSISTENT
 from rules import Rules, flatten
 from world import Machine, stamp, unstamp
 
@@ -226,6 +227,12 @@ class Compute:
         disks = p.get("disks") or []
         if not disks or not disks[0].get("boot") or not (disks[0].get("initializeParams") or {}).get("sourceImage"):
             raise self.invalid("Invalid value for field 'resource.disks': ''. At least one boot disk with an image.")
+        for disk in disks:
+            takes = self.types[type].facts.get("disks", PERSISTENT)
+            kind = (disk.get("initializeParams") or {}).get("diskType", "pd-standard").rpartition("/")[2]
+            if kind not in takes:
+                raise self.invalid(f"[{kind}] features are not compatible for creating instance: {type} takes "
+                                   f"{', '.join(takes)}.")
         if not p.get("networkInterfaces"):
             raise self.invalid(
                 "Invalid value for field 'resource.networkInterfaces': ''. At least one network interface is "
@@ -241,6 +248,11 @@ class Compute:
         s = p.get("scheduling") or {}
         if self.types[type].count and s.get("onHostMaintenance") != "TERMINATE":
             raise self.invalid("Instances with guest accelerators do not support live migration.")
+        if self.types[type].name.startswith("e2-") and not self.spot_of(p) and \
+                s.get("onHostMaintenance", "MIGRATE") != "MIGRATE":
+            raise self.invalid("Scheduling option onHostMaintenance: E2 that is not preemptible is migrated.")
+        if self.spot_of(p) and s.get("onHostMaintenance", "TERMINATE") != "TERMINATE":
+            raise self.invalid("Scheduling must have onHostMaintenance TERMINATE for preemptible instances.")
         if self.spot_of(p) and s.get("automaticRestart", True):
             raise self.invalid("Scheduling must have automaticRestart false for preemptible instances.")
         if s.get("instanceTerminationAction", "STOP") not in ("STOP", "DELETE"):

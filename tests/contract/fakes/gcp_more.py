@@ -9,7 +9,9 @@ ZONES = {
     "asia-east1": ["asia-east1-a"]
 }
 FAMILIES = {
-    "N1": (31_611, 4_237), "G2": (24_988, 2_927), "A2": (31_611, 4_237), "A3": (29_310, 2_555), "E2": (21_811, 2_923)
+    "N1": (31_611, 4_237), "G2": (24_988, 2_927), "A2": (31_611, 4_237), "A3": (29_310, 2_555), "E2": (21_811, 2_923),
+    "C4": (34_780, 3_950),
+    "T2A": (10_000, 1_000)
 }
 GPUS = {
     "nvidia-tesla-t4": ("Nvidia Tesla T4 GPU", 350_000, 16, 4), "nvidia-l4": ("Nvidia L4 GPU", 560_040, 24, 8),
@@ -17,10 +19,11 @@ GPUS = {
     "nvidia-h100-80gb": ("Nvidia H100 80GB GPU", 9_796_550, 80, 8)
 }
 SPOT = 0.4
+PERSISTENT = ("pd-standard", "pd-balanced", "pd-ssd")  # what a type takes, unless its row says otherwise
 
 
 def sum_of(name, gpu, count, vcpus, memory, share=1):
-    core, ram = FAMILIES[name[:2].upper()]
+    core, ram = FAMILIES[name.partition("-")[0].upper()]
     return vcpus * int(core * share) + memory * int(ram * share) + (int(GPUS[gpu][1] * share) * count if gpu else 0)
 
 
@@ -39,7 +42,9 @@ TYPES = [
     machine("a2-highgpu-8g", "nvidia-tesla-a100", 8, 96, 680),
     machine("a3-highgpu-1g", "nvidia-h100-80gb", 1, 26, 234),
     machine("a3-highgpu-8g", "nvidia-h100-80gb", 8, 208, 1872, zones=["us-central1-a"]),
-    machine("e2-standard-2", "", 0, 2, 8)
+    machine("e2-standard-2", "", 0, 2, 8),
+    machine("c4-standard-4", "", 0, 4, 15, disks=("hyperdisk-balanced", "hyperdisk-extreme")),
+    machine("t2a-standard-2", "", 0, 2, 8, architecture="ARM64")
 ]
 
 
@@ -92,6 +97,7 @@ class More:
         if t.name.startswith(("a3-", "a2-ultra")):
             builtin["bundledLocalSsds"] = dict(defaultInterface="NVME", partitionCount=t.count)
         return dict(kind="compute#machineType", name=t.name, guestCpus=t.vcpus, memoryMb=t.memory_gib * 1024, zone=zone,
+                    architecture=t.facts.get("architecture", "X86_64"),
                     selfLink=self.link(f"zones/{zone}/machineTypes/{t.name}"), **builtin)
 
     def getMachineType(self, request):

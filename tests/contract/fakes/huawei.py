@@ -59,7 +59,9 @@ class Huawei(More, Roles, Fake):
         Type("p3.2xlarge.8", "A100", 1, 40, 8, 64, 30_120_000, 9_036_000),
         Type("p3.16xlarge.8", "A100", 8, 40, 64, 512, 240_960_000, 72_288_000),
         Type("p5.32xlarge.16", "H100", 8, 80, 128, 2048, 480_000_000, None, zones=["cn-north-4a"]),
-        Type("c7.large.2", "", 0, 0, 2, 4, 390_000, 78_000)
+        Type("c7.large.2", "", 0, 0, 2, 4, 390_000, 78_000, terse=True),
+        Type("s2.large.2", "", 0, 0, 2, 4, 310_000, 62_000, status="abandon"),
+        Type("kc1.large.2", "", 0, 0, 2, 4, 300_000, 60_000, architecture="arm64")
     ]
     REFUSALS = {
         "malformed": Refusal(400, "Ecs.0005"),
@@ -97,7 +99,8 @@ class Huawei(More, Roles, Fake):
     def settings(self):
         return dict(
             endpoints={s: self.url
-                       for s in ("ecs", "iam", "bss", "evs", "eip")} | dict(metadata=self.url + "/_metadata"),
+                       for s in ("ecs", "iam", "bss", "evs", "eip")} | dict(
+                           metadata=self.url + "/_metadata", bss_intl=self.url.replace("127.0.0.1", "localhost")),
             regions=sorted(ZONES), zone="cn-north-4a", image=IMAGE, vpc=VPC, subnet=SUBNET, security_group=GROUP,
             project=self.projects["cn-north-4"])
 
@@ -210,6 +213,8 @@ class Huawei(More, Roles, Fake):
         type, zone = s["flavorRef"], s.get("availability_zone") or ZONES[self.region][0]
         if type not in self.types:
             raise self.bad(f"Flavor {type} could not be found.", "Ecs.0102")
+        if self.types[type].facts.get("status", "normal") != "normal":
+            raise self.bad(f"Flavor {type} is not sold any more.", "Ecs.0026")
         if zone not in ZONES[self.region] or zone not in self.types[type].facts.get("zones", [zone]):
             raise self.bad(f"The availability zone {zone} does not sell {type}.", "Ecs.0026")
         if s["imageRef"] != IMAGE or s["vpcid"] != VPC or any(n.get("subnet_id") != SUBNET for n in s["nics"]):

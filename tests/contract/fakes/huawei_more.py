@@ -47,15 +47,25 @@ class More:
             if not zones:
                 continue
             state = lambda z: "sellout" if self.world.left(t.name, z) == 0 else "normal"
-            told = {
-                "ecs:performancetype": "gpu" if t.count else "normal", "cond:operation:status": "normal",
-                "cond:operation:az": ",".join(f"{z}({state(z)})" for z in zones)
-            }
-            if t.spot is not None:
+            told = {"ecs:performancetype": "gpu" if t.count else "normal"}
+            if "status" in t.facts:  # of all zones, none is named
+                told["cond:operation:status"] = t.facts["status"]
+            elif t.facts.get("terse"):  # a zone that is not named is as the status, and that is normal
+                told.update({"cond:operation:az": a for a in [", ".join(
+                    f"{z}({state(z)})" for z in ZONES[self.region] if state(z) != "normal")] if a})
+            else:
+                told.update({"cond:operation:status": "normal", "cond:operation:az":
+                             ",".join(f"{z}({state(z)})" for z in zones)})
+            if t.spot is not None and t.facts.get("terse"):
+                told["cond:spot:operation:status"] = "normal"
+                told.update({"cond:spot:operation:az": a for a in [told.get("cond:operation:az")] if a})
+            elif t.spot is not None and "status" not in t.facts:
                 told.update({
                     "cond:spot:operation:status": "normal",
                     "cond:spot:operation:az": ",".join(f"{z}({state(z)})" for z in zones)
                 })
+            if "architecture" in t.facts:
+                told["ecs:instance_architecture"] = t.facts["architecture"]
             if t.count:
                 told.update({
                     "info:gpu:name": f"{t.count} * NVIDIA {t.gpu} / {t.count} * {t.gpu_gib}G",
@@ -81,7 +91,19 @@ class More:
                         rows.append(dict(row, id=len(rows), **(options if mode == "spot" else {})))
         return 200, dict(sell_policies=rows, count=len(rows))
 
+    international = False
+
+    def set(self, values):
+        self.international = values.pop("international", self.international)
+        super().set(values)
+
+    def check_site(self, request):
+        """The account is the international site's, whose host is another name of this one."""
+        if self.international and not request.header("Host").startswith("localhost"):
+            raise Refusal(403, "CBC.0156", "The current site does not support the account.")
+
     def ratePrices(self, p, request):
+        self.check_site(request)
         total, rows = 0, []
         if p.get("project_id") not in self.projects.values():
             raise Refusal(400, "CBC.0100", "project_id is not valid")

@@ -33,7 +33,8 @@ class Tencent(More, Roles, Fake):
         Type("GT4.4XLARGE96", "NVIDIA A100", 1, 40, 16, 96, 28_640_000, 8_592_000),
         Type("GT4.41XLARGE948", "NVIDIA A100", 8, 40, 164, 948, 240_580_000, 72_174_000),
         Type("HCCPNV6.96XLARGE2304", "NVIDIA H100", 8, 80, 384, 2304, 512_000_000, None, zones=["ap-guangzhou-6"]),
-        Type("S6.MEDIUM4", "", 0, 0, 2, 4, 290_000, 58_000)
+        Type("S6.MEDIUM4", "", 0, 0, 2, 4, 290_000, 58_000),
+        Type("SR1.MEDIUM4", "", 0, 0, 2, 4, 200_000, 40_000)
     ]
     REFUSALS = {
         "malformed": Refusal(200, "InvalidParameter"),

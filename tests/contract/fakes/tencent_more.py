@@ -96,7 +96,8 @@ class More:
                              StatusCategory="EnoughStock" if left else "WithoutStock",
                              SoldOutReason="" if left else "sold out", Price=self.years_price(t.name)
                              if charge == "PREPAID" else self.unit_price(t.name, spot), Externals={}, Remark=t.gpu,
-                             NetworkCard=25, InstanceBandwidth=25.0, CpuType="Intel", Fpga=0))
+                             NetworkCard=25, InstanceBandwidth=25.0,
+                             CpuType="Ampere Altra" if family == "SR1" else "Intel", Fpga=0))
         return dict(InstanceTypeQuotaSet=rows)
 
     def DescribeInstanceTypeConfigs(self, p):
