@@ -66,8 +66,15 @@ std::string nvrtc_include_folder(const void* function) {
     folders.push_back((folder.parent_path() / "cuda_runtime" / "include").string());    // another wheel of NVIDIA's
   }
   folders.emplace_back("/usr/local/cuda/include");
-  for (const auto& folder : folders) if (fs::exists(folder + "/cuda_fp16.h", failed)) return folder;
-  return "";
+  // Wheels have their headers in parts, and not all are there: the first that is whole, else the first.
+  const auto has = [&failed](const std::string& file) { return fs::exists(file, failed); };
+  std::string first;
+  for (const auto& folder : folders) {
+    if (!has(folder + "/cuda_fp16.h")) continue;
+    if (first.empty()) first = folder;
+    if (has(folder + "/crt/mma.h") && (has(folder + "/nv/target") || has(folder + "/cccl/nv/target"))) return folder;
+  }
+  return first;
 }
 
 }  // namespace rille::device

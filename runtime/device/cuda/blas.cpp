@@ -82,6 +82,8 @@ struct Described {
   void prefer(const BlasShape& s) {
     good = good && !l.prefer_create(&preference);
     set(l.prefer_set, preference, prefer_scratch, scratch_most);
+    // Else parts of a product may be added in its output's type, which is no sum in f32.
+    set(l.prefer_set, preference, prefer_reduction, reduce_in_compute_type);
     set(l.prefer_set, preference, prefer_align_a, s.align_a);
     set(l.prefer_set, preference, prefer_align_b, s.align_b);
     set(l.prefer_set, preference, prefer_align_c, s.align_d);

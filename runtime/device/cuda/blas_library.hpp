@@ -23,7 +23,9 @@ inline constexpr int epilogue_none = 1, epilogue_relu = 2, epilogue_bias = 4, ep
 inline constexpr int desc_transpose_a = 3, desc_transpose_b = 4, desc_epilogue = 7, desc_bias = 8, desc_before = 11,
               desc_ld_before = 12;
 inline constexpr int layout_batches = 5, layout_stride = 6;
-inline constexpr int prefer_scratch = 1, prefer_align_a = 5, prefer_align_b = 6, prefer_align_c = 7, prefer_align_d = 8;
+inline constexpr int prefer_scratch = 1, prefer_reduction = 3, prefer_align_a = 5, prefer_align_b = 6,
+                     prefer_align_c = 7, prefer_align_d = 8;
+inline constexpr std::uint32_t reduce_in_compute_type = 2;
 
 #define RILLE_BLAS(X)                                                                                              \
   X(create, cublasLtCreate, (void**))                                                                              \

@@ -84,6 +84,9 @@ constexpr Advice advice[] = {
      "all blocks of a cooperative launch run at once: fewer blocks, fewer threads in each, or less shared memory"},
     {cu::ecc_uncorrectable, "the GPU's memory is faulty (nvidia-smi -q -d ECC): take another machine, and resume from "
                             "the last checkpoint"},
+    {cu::contained, "the GPU's hardware has a fault (nvidia-smi -q; dmesg: NVRM: Xid): take another machine, and "
+                    "resume from the last checkpoint"},
+    {cu::tensor_memory_leak, culprit},
     {cu::nvlink_uncorrectable,
      "an NVLink connection is faulty: take another machine, and resume from the last checkpoint"},
     {cu::driver_mismatch,

@@ -27,10 +27,12 @@ namespace cu {
 constexpr CUresult success = 0, invalid_value = 1, out_of_memory = 2, stub_library = 34, insufficient_driver = 35,
                    newer_driver = 36, device_unavailable = 46, no_device = 100, invalid_device = 101,
                    invalid_image = 200, no_binary_for_gpu = 209, ecc_uncorrectable = 214, nvlink_uncorrectable = 220,
+                   contained = 226,
                    unsupported_ptx = 222, not_found = 500, not_ready = 600, illegal_address = 700,
                    out_of_resources = 701, launch_timeout = 702, context_destroyed = 709, assert = 710,
                    hardware_stack = 714, illegal_instruction = 715, misaligned_address = 716,
                    invalid_address_space = 717, invalid_pc = 718, launch_failed = 719, cooperative_too_large = 720,
+                   tensor_memory_leak = 721,
                    system_not_ready = 802, driver_mismatch = 803, compat_not_supported = 804,
                    capture_unsupported = 900, capture_invalidated = 901, unknown = 999;
 constexpr unsigned stream_non_blocking = 1, event_blocking = 1, event_no_timing = 2, host_portable = 1;
@@ -121,7 +123,7 @@ inline bool is_loss(CUresult r) {
     case cu::ecc_uncorrectable: case cu::nvlink_uncorrectable: case cu::illegal_address: case cu::launch_timeout:
     case cu::context_destroyed: case cu::assert: case cu::hardware_stack: case cu::illegal_instruction:
     case cu::misaligned_address: case cu::invalid_address_space: case cu::invalid_pc: case cu::launch_failed:
-    case cu::unknown:
+    case cu::contained: case cu::tensor_memory_leak: case cu::unknown:
       return true;
     default: return false;
   }

@@ -132,6 +132,8 @@ static_assert(lt::desc_transpose_a == CUBLASLT_MATMUL_DESC_TRANSA &&
               lt::layout_batches == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
               lt::layout_stride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET &&
               lt::prefer_scratch == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES &&
+              lt::prefer_reduction == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK &&
+              lt::reduce_in_compute_type == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE &&
               lt::prefer_align_a == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
               lt::prefer_align_b == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES &&
               lt::prefer_align_c == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES &&

@@ -51,6 +51,10 @@ static_assert(ours::cu::illegal_address == CUDA_ERROR_ILLEGAL_ADDRESS && ours::c
               ours::cu::driver_mismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH &&
               ours::cu::compat_not_supported == CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE &&
               ours::cu::unknown == CUDA_ERROR_UNKNOWN);
+#if CUDA_VERSION >= 13000
+static_assert(ours::cu::contained == CUDA_ERROR_CONTAINED &&
+              ours::cu::tensor_memory_leak == CUDA_ERROR_TENSOR_MEMORY_LEAK);
+#endif
 static_assert(ours::cu::stream_non_blocking == CU_STREAM_NON_BLOCKING &&
               ours::cu::event_blocking == CU_EVENT_BLOCKING_SYNC &&
               ours::cu::event_no_timing == CU_EVENT_DISABLE_TIMING &&
