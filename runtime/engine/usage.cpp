@@ -52,7 +52,7 @@ Result<Value> Calls::standing(const std::string& lease_id) const {
   if (!goes_on) {
     const std::int64_t lived_us = run_.loop().clock().wall_us() - std::max(l->created_us, l->live_us);
     out.set("over", "it is " + l->state);
-    if (l->state == "lost") out.set("lived_s", static_cast<double>(lived_us) / 1e6);
+    if (l->request.idle_after_ms == 0) out.set("lived_s", static_cast<double>(lived_us) / 1e6);
   } else if (left_us <= 0) {
     out.set("over", "its ttl has passed");
   }

@@ -70,7 +70,7 @@ end
 -- What the count should be, and why, in words. `value`: what was read now; nil when nothing could be read, and then
 -- only the bounds count. Bounds heed no cool-down: they are the user's word, not a guess from readings. But what could
 -- not be had is not asked for again at every look.
--- Nor is what was lost soon after it came (`short_lived`): it would be paid for again and again.
+-- Nor is what ended soon after it came (`short_lived`): it would be paid for again and again.
 function policy.decide(p, state, count, now, value, short_lived)
   local low, high = policy.bounds(p, now)
   if count < low then
@@ -93,7 +93,7 @@ function policy.decide(p, state, count, now, value, short_lived)
   return { wanted = bounded, mean = mean, why = limit }
 end
 
--- Of what `members.over` gave: has one been lost before a cool-down had passed?
+-- Of what `members.over` gave: has one ended before a cool-down had passed?
 function policy.short_lived(p, gone)
   for _, one in ipairs(gone or {}) do if one.lived_s and one.lived_s < p.cooldown_out then return true end end
   return false

@@ -61,7 +61,8 @@ end
 -- Leases that are over ------------------------------------------------------------------------------------------------
 -- A lease ends without its cluster: by its ttl, by idle_after, by another command, while the run was suspended.
 
--- In a step: who that is, { { number =, why =, lived_s = since it was live, where it was lost }, .. }, or nil.
+-- In a step: who that is, { { number =, why =, lived_s = }, .. }, or nil. lived_s: since it was live, where it has
+-- ended, and has no idle_after that may have done it.
 function members.over(self)
   local out
   for _, member in ipairs(members.staying(self)) do

@@ -18,6 +18,17 @@ tap.test("who has ended because it was idle is no member any more; bounds replac
   tap.equal(names(gang), { "gang-3", "gang-4" })
 end)
 
+tap.test("what ends as soon as it is there is not rented again before the cool-down", function()
+  local gang = rille.cluster("gang", { count = 2, gpu = "cpu" })
+  rille.autoscale(gang, { metric = function() return nil end, min = 2, max = 2, interval = "5ms",
+    cooldown_out = "500ms" })
+  gang:boxes()[1]:release()
+  while gang.count > 1 do rille.sleep("1ms") end
+  local begin = rille.now()
+  while gang.count < 2 do rille.sleep("1ms") end
+  tap.ok(rille.now() - begin > 0.4, rille.now() - begin)
+end)
+
 -- Programs that run on these instances until the file `name` is there: their handles, once all have begun.
 local function long_calls(name, boxes)
   local handles = {}

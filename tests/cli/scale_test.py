@@ -202,7 +202,7 @@ if gang.count ~= 1 then error("not shrunk: " .. gang.count) end
     for file in (here + "/cluster_calls.lua", here + "/../lua/tap.lua"):
         shutil.copy(file, root)
     code, out, err = run("run", root + "/cluster_calls.lua", RILLE_HOME=root + "/calls")
-    check("who calls is not taken, and who was idle is replaced", code == 0 and "\n1..4\n" in out
+    check("who calls is not taken, and who was idle is replaced", code == 0 and "\n1..5\n" in out
           and "not ok" not in out, out + err)
 
     load = root + "/load"
