@@ -87,8 +87,10 @@ Async<> RunImpl::begin_attempt(std::uint64_t entry) {
     Result<> written = co_await journal_->commit(start_write(step.slot), fence());
     if (const Error* why = cancelled(step.fiber); written && why) written = *why;
     if (!written) {
+      std::shared_ptr<FiberRecord> f = step.slot.fiber;
       (void)end_attempt(step);
       steps_.erase(entry);
+      if (of_journal(written.error())) co_return co_await not_recorded(f, written.error());
       co_return written;
     }
   } else if (step.options.effect == Effect::idempotent) {
@@ -188,7 +190,9 @@ Async<StepOutcome> RunImpl::give_up(std::uint64_t entry, Error failure, bool pau
   slot.progress.set("paused", true);
   slot.next_us = now_us();
   Result<> held = co_await journal_->commit(start_write(slot), fence());
-  if (held) {
+  if (!held && of_journal(held.error())) {
+    held = co_await not_recorded(slot.fiber, held.error());
+  } else if (held) {
     pause(std::move(why));
     held = co_await hold(*slot.fiber);
     if (held) co_return co_await complete_step(entry, std::move(failure));  // cleanup of a cancelled run goes on
@@ -232,7 +236,8 @@ void RunImpl::suspend_now() {
       },
       fence_, [this, alive = alive_](Result<> written) {
         if (!*alive) return;
-        if (!written) paused_ = written.error();
+        // Not even this, so the run is found interrupted.
+        if (!written) paused_ = of_journal(written.error()) ? unrecorded(written.error()) : written.error();
         if (ended_) ended_->set(true);
       });
 }

@@ -212,9 +212,36 @@ void RunImpl::record_start(Slot& slot) {
   if (config_.mode == Mode::durable) journal_->enqueue(start_write(slot), fence_);
 }
 
+Error RunImpl::unrecorded(const Error& why) const {
+  std::string remedy = why.hint.empty() ? "mend the cause" : why.hint;
+  if (remedy.starts_with("free some space")) remedy = remedy.substr(0, remedy.find(','));
+  Error e = make_error(why.kind, fmt::format("run {} stops here: its record cannot be written: {}", config_.id,
+                                             why.message),
+                       fmt::format("{}; then: rille resume {}. What was recorded is not lost", remedy, config_.id));
+  e.code = "run_paused";
+  e.resource = config_.id;
+  e.cause = std::make_shared<const Error>(why);
+  return e;
+}
+
+// What the journal has not taken does not reach the script, which would go on past a place that a resume does not find:
+// the run is suspended instead. Comes back, with an error, only to what a cancel unwinds.
+Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
+  if (const Error* cancel = cancelled(f->id)) co_return *cancel;
+  if (config_.mode == Mode::durable) {
+    pause(unrecorded(why));
+    RILLE_CO_CHECK(co_await hold(*f));
+  }
+  co_return why;
+}
+
 // Records the outcome and resumes when it is durable, in the order of completion over all fibers.
 Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
   if (config_.mode != Mode::durable) co_return outcome;
+  if (!outcome && of_journal(outcome.error()) && !cancel_reason_) {  // a resume would find it again
+    Result<> lost = co_await not_recorded(slot.fiber, outcome.error());
+    co_return lost.error();
+  }
   QueuedEntry& row = row_of(slot);
   if (outcome) row.value = outcome->to_json();
   if (row.value.size() > store::blob_bytes_max)
@@ -240,13 +267,16 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
     if (!*alive) return;
     auto shared = std::make_shared<Result<>>(std::move(r));
     scheduler_.deliver([this, durable, seq, shared] {
-      delivered_ = seq;
+      if (*shared) delivered_ = seq;
       durable.fire(std::move(*shared));
     });
   });
   // A fiber cancelled meanwhile unwinds at once, here as on replay (wait_turn), whatever is recorded.
   auto registration = token(*slot.fiber).on_cancel([durable](const Error& why) { durable.set(why); });
   Result<> written = co_await durable;
+  // `state`: another runner has the run, or the transaction itself says no.
+  if (!written && written.error().kind != ErrorKind::state)
+    written = co_await not_recorded(slot.fiber, written.error());
   if (!written) co_return written.error();
   co_return outcome;
 }
@@ -301,13 +331,14 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
   if (slot.next_us) due.emplace(loop_.clock(), std::min(slot.next_us, now_us() + timeout_ms * 1000));
   while (true) {
     std::string message_id, payload;
-    RILLE_CO_CHECK(journal_->reader().query(
+    Result<> looked = journal_->reader().query(
         "SELECT message_id,payload FROM inbox WHERE run=? AND name=? AND taken_by IS NULL ORDER BY at_us,message_id",
         {config_.id, name}, [&](const store::Row& row) {
           if (!message_id.empty() || taking_.contains(row.text(0))) return;
           message_id = row.text(0);
           payload = row.text(1);
-        }));
+        });
+    if (!looked) RILLE_CO_CHECK(co_await not_recorded(slot.fiber, looked.error()));
     if (!message_id.empty()) {
       // Until the reader sees that it is taken, no other fiber of this run may choose it.
       taking_.insert(message_id);

@@ -376,6 +376,12 @@ Async<> Engine::signal(std::string id, std::string name, Value payload) {
 }
 
 Async<> Engine::fail(std::string id, Error why) {
+  if (of_journal(why)) {               // which says nothing of the script
+    store::Journal::Write write = [id, at = loop_.clock().wall_us()](store::Db& db) {
+      return db.run("UPDATE runs SET state='suspended', updated_us=?, pid=0 WHERE id=?", {at, id});
+    };
+    co_return co_await journal_->commit(std::move(write));
+  }
   std::string text = error_to_value(why).to_json();
   store::Journal::Write write = [id, text, at = loop_.clock().wall_us()](store::Db& db) {
     return db.run("UPDATE runs SET state='failed', error=?, ended_us=?, updated_us=?, pid=0 WHERE id=?",

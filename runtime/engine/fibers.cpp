@@ -236,10 +236,22 @@ void RunImpl::fiber_done(FiberId id, Result<Value> result) {
 // Most fibers leave nothing behind; what waits needs a coroutine of its own.
 void RunImpl::finish_fiber(FiberId id) {
   FiberRecord& f = fiber(id);
+  const bool lost = !f.result && of_journal(f.result.error()) && config_.mode == Mode::durable;
+  if (lost && !divergence_ && !cancel_reason_) return loop_.spawn(finish_unrecorded(id));
   const ScopeRecord& root = *f.root;
   bool clean = f.result && f.scope == f.root && root.children.empty() && root.leases.empty() && !root.failure;
   if (clean) end_fiber(id);
   else loop_.spawn(finish_scopes(id));
+}
+
+// Nor does a fiber end by what the journal says: the run would fail, and release what a resume needs.
+Task<void> RunImpl::finish_unrecorded(FiberId id) {
+  auto alive = alive_;
+  std::shared_ptr<FiberRecord> f = fibers_.at(id);
+  Result<> lost = co_await not_recorded(f, f->result.error());
+  if (!*alive) co_return;
+  f->result = lost.error();
+  co_await finish_scopes(id);
 }
 
 // What the guest left undone in the fiber's own scope, and in those inside of it.

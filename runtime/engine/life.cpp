@@ -122,6 +122,7 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
                       : divergence_                                 ? "diverged"
                       : result.error().kind == ErrorKind::cancelled ? "cancelled"
                       : result.error().code == "run_deadline"       ? "cancelled"
+                      : cancel_reason_ && of_journal(result.error()) ? "cancelled"
                                                                     : "failed";
   Result<> released;
   // A diverged run keeps what it holds until a person decides, which a cancel is.

@@ -126,16 +126,27 @@ void RunImpl::plain_deliver() {
     plain_next_ = 0;
   }
   auto* row = static_cast<PlainRow*>(queued.get());
-  delivered_ = row->entry.seq;
   FiberId id = row->fiber;
   std::int64_t seq = row->entry.seq;
   Result<> result = std::move(row->result);
+  if (result) delivered_ = seq;
   if (plain_spare_.size() < spare_rows_max) plain_spare_.push_back(std::move(queued));
   // A fiber that was cancelled meanwhile has gone on without it, here as on replay.
   auto it = fibers_.find(id);
   if (it == fibers_.end() || it->second->plain.seq != seq || !guest_) return;
+  if (!result && result.error().kind != ErrorKind::state)
+    return loop_.spawn(plain_unrecorded(it->second, seq, result.error()));
   it->second->plain.seq = 0;
   guest_->plain_done(id, result ? nullptr : &result.error());
+}
+
+// A cancel of the fiber wakes it by itself.
+Task<void> RunImpl::plain_unrecorded(std::shared_ptr<FiberRecord> f, std::int64_t seq, Error why) {
+  auto alive = alive_;
+  Result<> lost = co_await not_recorded(f, why);
+  if (!*alive || cancelled(f->id) || f->plain.seq != seq || !guest_) co_return;
+  f->plain.seq = 0;
+  guest_->plain_done(f->id, &lost.error());
 }
 
 }  // namespace rille::engine

@@ -121,7 +121,9 @@ Async<std::string> RunImpl::pool_enter(FiberId id, PoolSpec pool, std::string so
     f->owed.push_back({std::move(pool), key});
     co_return key;
   }
-  RILLE_CO_CHECK(co_await config_.engine->pools().acquire(pool, key, fence(), token(*f)));
+  Result<> taken = co_await config_.engine->pools().acquire(pool, key, fence(), token(*f));
+  if (!taken && of_journal(taken.error())) taken = co_await not_recorded(f, taken.error());
+  if (!taken) co_return taken.error();
   Result<Value> recorded = co_await complete(std::move(slot), Value());
   if (!recorded) {
     config_.engine->pools().release(pool.name, key, fence());
@@ -141,7 +143,9 @@ void RunImpl::pool_leave(FiberId id, const std::string& pool, const std::string&
 Async<> RunImpl::take_owed(std::shared_ptr<FiberRecord> f) {
   while (!f->owed.empty()) {
     OwedPermit next = f->owed.front();
-    RILLE_CO_CHECK(co_await config_.engine->pools().acquire(next.pool, next.key, fence(), token(*f)));
+    Result<> taken = co_await config_.engine->pools().acquire(next.pool, next.key, fence(), token(*f));
+    if (!taken && of_journal(taken.error())) taken = co_await not_recorded(f, taken.error());
+    if (!taken) co_return taken.error();
     if (!f->owed.empty() && f->owed.front().key == next.key) f->owed.erase(f->owed.begin());
   }
   co_return success();

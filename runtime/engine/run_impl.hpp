@@ -119,6 +119,9 @@ struct StepState {
   std::unique_ptr<Timer> heartbeat;
 };
 
+// That the journal cannot be written or read; not that another runner has taken the run.
+inline bool of_journal(const Error& e) { return e.operation == "journal" && e.kind != ErrorKind::state; }
+
 inline RetryPolicy call_restarts() {
   RetryPolicy p;
   p.attempts_max = 10;
@@ -235,6 +238,7 @@ class RunImpl final : public Run, public Machines {
   void child_failed(ScopeRecord& scope, const Error& error);
   void finish_fiber(FiberId id);
   Task<void> finish_scopes(FiberId id);
+  Task<void> finish_unrecorded(FiberId id);
   void end_fiber(FiberId id);
   CancelToken token(const FiberRecord& f) const;
   Async<Value> list_offers(Value query, CancelToken token);
@@ -258,6 +262,8 @@ class RunImpl final : public Run, public Machines {
   Async<Slot> admit(FiberId id, Operation operation);
   std::string next_key(FiberRecord& f, const std::string& name) const;  // that the next operation of the name will have
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
+  Async<> not_recorded(std::shared_ptr<FiberRecord> f, Error why);
+  Error unrecorded(const Error& why) const;
   QueuedEntry& row_of(Slot& slot) const;
   store::Journal::Write start_write(Slot& slot) const;
   void record_start(Slot& slot);
@@ -295,6 +301,7 @@ class RunImpl final : public Run, public Machines {
   // plain_steps.cpp
   struct PlainRow;
   void plain_deliver();
+  Task<void> plain_unrecorded(std::shared_ptr<FiberRecord> f, std::int64_t seq, Error why);
   // pools.cpp
   Async<> take_owed(std::shared_ptr<FiberRecord> f);
 

@@ -215,6 +215,34 @@ print(r.saved, r.kind, r.message)
         code, out = run("run", root + "/full.lua", RILLE_HOME=disk)
         check("a full disk while checkpointing: one io error, and the checkpoint before it is whole",
               code == 0 and re.search(r"false\s+io\s+.*No space left", out), (code, out[-900:]))
+
+        # A disk that is full where the record is written: the run stops there, and goes on once there is room.
+        for size, what in ((100000, "a large result"), (40000, "many small ones")):
+            open(root + "/record.lua", "w").write(f"""local rille = require "rille"
+rille.step("first", function() io.open("{root}/effects", "a"):write("first\\n") end)
+rille.step("fill", function()
+  local f = io.open("{disk}/fill", "w")
+  for _ = 1, 3000 do f:write(("x"):rep(4096)) f:flush() end
+  f:close()
+end)
+for i = 1, 100 do
+  local ok = pcall(rille.step, "train", function() return (tostring(i % 10)):rep({size}) end)
+  assert(ok, "the script has seen it")
+end
+return "end"
+""")
+            code, out = run("run", root + "/record.lua", RILLE_HOME=disk)
+            check(f"a full disk under the record, {what}: the run stops",
+                  code == 1 and "stops here: its record cannot be written" in out and disk in out and
+                  "free some space" in out and "rille resume" in out, (code, out[-900:]))
+            states = run("ps", "-n", "1", RILLE_HOME=disk)[1]
+            check("it is no failed one", re.search("suspended|interrupted", states), states)
+            os.remove(disk + "/fill")
+            code, out = run("resume", "last", RILLE_HOME=disk)
+            check("with room it goes on to its end", code == 0 and open(root + "/effects").read() == "first\n",
+                  (code, out[-900:]))
+            os.remove(root + "/effects")
+            run("rm", "last", RILLE_HOME=disk)
         subprocess.run(["umount", disk])
     else:
         print("# skipped: a full disk needs the right to mount a small one")
