@@ -194,7 +194,7 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
     # A disk that is full while a checkpoint is written: the earlier one stays whole, and nothing is lost.
     disk = root + "/disk"
     os.mkdir(disk)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "none", disk], capture_output=True).returncode == 0:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", disk], capture_output=True).returncode == 0:
         full = """
 local box = rille.rent("b", { gpu = "any" })
 local r = box:call("train", function()
@@ -222,10 +222,10 @@ print(r.saved, r.kind, r.message)
 rille.step("first", function() io.open("{root}/effects", "a"):write("first\\n") end)
 rille.step("fill", function()
   local f = io.open("{disk}/fill", "w")
-  for _ = 1, 3000 do f:write(("x"):rep(4096)) f:flush() end
+  for _ = 1, 5000 do f:write(("x"):rep(4096)) f:flush() end
   f:close()
 end)
-for i = 1, 100 do
+for i = 1, 40 do
   local ok = pcall(rille.step, "train", function() return (tostring(i % 10)):rep({size}) end)
   assert(ok, "the script has seen it")
 end

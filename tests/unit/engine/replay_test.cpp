@@ -350,7 +350,7 @@ TEST_CASE("a refusal after a lost answer does not forget the machine that the lo
 TEST_CASE("a rent that fails and cannot be settled says both, and its scope tries again") {
   World world;
   world.lose_answer = 1;
-  world.refuse_from = 2;
+  world.fail_lists = 4;  // as often as the rent looks for what the lost answer made
   world.fail_terminates = 5;
   auto script = [](Run& run, CppGuest&, World& w) -> CppGuest::Body {
     return [&](FiberId f) -> Async<Value> {

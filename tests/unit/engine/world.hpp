@@ -20,7 +20,7 @@ struct World {
   int places = 0, crash_at = -1, cancel_at = -1;
   Run* run = nullptr;                           // of the process that is alive
   int create_calls = 0, lose_answer = -1, refuse_from = -1;  // by number of the create call, from 1
-  int fail_terminates = 0;                      // so many terminate calls fail
+  int fail_lists = 0, fail_terminates = 0;      // so many of these calls fail
   bool crashed = false;
 
   // A place where the process may die. Never returns when it does.
@@ -64,6 +64,7 @@ class MemoryProvider final : public provider::Provider {
   }
   Async<provider::Machine> describe(std::string id, CancelToken) override { co_return machine(id); }
   Async<std::vector<provider::Machine>> list(std::string tag, CancelToken) override {
+    if (world_.fail_lists > 0 && world_.fail_lists--) co_return make_error(ErrorKind::network, "no list");
     std::vector<provider::Machine> out;
     for (const auto& [id, t] : world_.machines)
       if (t.starts_with(tag)) out.push_back(machine(id));
