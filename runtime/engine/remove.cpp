@@ -8,6 +8,7 @@
 #include "runtime/base/run_state.hpp"
 #include "runtime/engine/entries.hpp"
 #include "runtime/engine/remove.hpp"
+#include "runtime/store/blobs.hpp"
 
 namespace rille::engine {
 
@@ -52,6 +53,18 @@ Result<> forget(store::Db& db, const std::string& run) {
   return db.run("UPDATE runs SET state='removed', args='{}', result=NULL, error=NULL WHERE id=?", {run});
 }
 
+// Large values and sources that no record names any more: a fork and its origin have theirs in common. Inside a
+// transaction, beside which no row and so no value is written; one of its own, for files do not come back.
+Result<> sweep(store::Db& db, const std::string& home) {
+  RILLE_CHECK(db.run("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM sources)"));
+  return store::Blobs(home + "/blobs").sweep([&](const std::string& name) -> Result<bool> {
+    bool named = false;
+    RILLE_CHECK(db.query("SELECT 1 FROM entries WHERE blob=? LIMIT 1", {name},
+                         [&](const store::Row&) { named = true; }));
+    return named;
+  });
+}
+
 }  // namespace
 
 Async<> remove_run(Engine& engine, std::string id) {
@@ -77,7 +90,8 @@ Async<> remove_run(Engine& engine, std::string id) {
     std::filesystem::remove_all(folder, failed);
     if (failed) co_return errno_error("remove", folder, failed.value());
   }
-  co_return success();
+  store::Journal::Write rest = [home = engine.home()](store::Db& db) { return sweep(db, home); };
+  co_return co_await engine.journal().commit(std::move(rest));
 }
 
 }  // namespace rille::engine

@@ -36,4 +36,21 @@ Result<std::string> Blobs::get(const std::string& sha256) const {
   return bytes;
 }
 
+Result<> Blobs::sweep(const std::function<Result<bool>(const std::string&)>& wanted) const {
+  namespace fs = std::filesystem;
+  const auto failed = [](const fs::path& path, std::error_code ec) {
+    return errno_error("cannot remove", path.string(), ec.value());
+  };
+  std::error_code ec;
+  for (fs::recursive_directory_iterator it(root_, ec), end; !ec && it != end; it.increment(ec)) {
+    if (it->is_directory(ec)) continue;
+    const std::string name = it->path().filename().string();
+    RILLE_TRY(const bool kept, wanted(name));
+    if (kept) continue;
+    if (std::error_code why; !fs::remove(it->path(), why) && why) return failed(it->path(), why);
+  }
+  if (ec && ec != std::errc::no_such_file_or_directory) return failed(root_, ec);
+  return {};
+}
+
 }  // namespace rille::store

@@ -3,6 +3,7 @@
 // name. Any thread; the calls block.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,8 @@ class Blobs {
   // integrity: the file is missing or not what its name says; the message names it.
   Result<std::string> get(const std::string& sha256) const;
   std::string path(const std::string& sha256) const;
+  // Removes what is not wanted, and what a killed put has left. For a caller whom nothing can put beside.
+  Result<> sweep(const std::function<Result<bool>(const std::string& sha256)>& wanted) const;
 
  private:
   std::string root_;

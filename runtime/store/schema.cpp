@@ -47,6 +47,7 @@ CREATE TABLE entries (
   started_us INTEGER NOT NULL, ended_us INTEGER NOT NULL,
   value TEXT, error TEXT, blob TEXT  -- one of them. blob: the name of a large value (store/blobs.hpp)
 ) STRICT;
+CREATE INDEX entries_blobs ON entries(blob) WHERE blob IS NOT NULL;
 
 -- What has begun and not completed. run is the run's number.
 CREATE TABLE begun (

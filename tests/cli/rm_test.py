@@ -64,10 +64,18 @@ try:
     code, out = run("rm", child)
     check("and one that a script has started", code == 1 and f"rille rm {parent}" in out, out)
 
+    def values():
+        return [n for _, _, names in os.walk(home + "/blobs") for n in names]
+
+    held = values()
+    check("two runs have one large value in common", len(held) == 1, held)
+    left = f"{home}/blobs/{held[0][:2]}/{held[0]}.tmp-0123456789ab"  # by one that was killed while it wrote
+    open(left, "w").write("x")
     cost = run("cost", done)
     code, out = run("rm", done)
     check("an ended run is removed", code == 0 and f"removed {done}" in out and done not in ids(), out)
     check("with its files", not os.path.exists(f"{home}/runs/{done}"))
+    check("and not the value that another has, too", values() == held, values())
     check("what it cost is kept", run("cost", done) == cost and "box" in cost[1], run("cost", done))
     code, out = run("audit")
     check("and so is the trail", code == 0, out)
@@ -77,6 +85,7 @@ try:
     code, out = run("rm", parent, failed)
     check("several at once, with what they have started", code == 0 and ids() == [alive] and
           not os.path.exists(f"{home}/runs/{child}"), out)
+    check("nor have they left anything", values() == [], values())
     code, out = run("rm", "nothing")
     check("a run that is not there", code == 1 and "there is no run 'nothing'" in out, out)
 
