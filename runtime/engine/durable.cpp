@@ -83,7 +83,8 @@ Async<bool> RunImpl::release_gate(FiberRecord& f) {
 }
 
 void RunImpl::open_gates(const Result<>& how) {
-  if (gate_.empty() && release_gates_.empty() && patches_.empty()) return;
+  if (gate_.empty() && release_gates_.empty() && patches_.empty() && turns_.empty()) return;
+  for (auto& [seq, wake] : std::exchange(turns_, {})) wake.set(how);  // what no cancel reaches, in a scope that ends
   for (auto& wake : std::exchange(gate_, {})) wake.set(how);
   for (auto& wake : std::exchange(release_gates_, {})) wake.set(true);
   for (auto& [id, wake] : std::exchange(patches_, {})) wake.set(how ? Result<bool>(true) : Result<bool>(how.error()));
@@ -94,9 +95,11 @@ void RunImpl::open_gates(const Result<>& how) {
 void RunImpl::on_quiet() {
   // What a fiber would have done, had it not been cancelled or failed, may have been recorded by then: a loser of a
   // race goes on until it is told, and that moment is not in the record.
-  while (!replay_.over() &&
-         (passed_.contains(replay_.next()) || unwound_.contains(replay_.next_entry().fiber)))
-    replay_.advance();
+  const auto nobody_comes = [this] {
+    if (passed_.contains(replay_.next())) return true;
+    return unwound_.contains(replay_.next_entry().fiber) && !turns_.contains(replay_.next());
+  };
+  while (!replay_.over() && nobody_comes()) replay_.advance();
   if (planned_cancel_ && (replay_.over() || (planned_cancel_->recorded && replay_.next() > planned_cancel_->after)))
     return begin_cancel();
   if (!replay_.over()) {
@@ -127,6 +130,10 @@ void RunImpl::on_quiet() {
     return;
   }
   const Entry& missed = replay_.next_entry();
+  if (missed.kind == "released") {  // of a scope that the script has no more
+    replay_.advance();
+    return scheduler_.poke();
+  }
   if (cancel_reason_ || !main_runs) {
     // Unwinding goes other ways than the record: from here on, cleanup is live.
     while (!replay_.over()) replay_.advance();

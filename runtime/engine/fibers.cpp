@@ -307,6 +307,7 @@ void RunImpl::end_fiber(FiberId id) {
 ScopeId RunImpl::scope_enter(FiberId id, std::string name) {
   FiberRecord& f = fiber(id);
   f.scope = &new_scope(std::move(name), f.scope, id);
+  f.scope->number = ++f.scopes;
   return f.scope->id;
 }
 
@@ -354,7 +355,13 @@ Async<> RunImpl::scope_release(FiberId id, ScopeId scope_id, std::vector<std::st
     else leaving.push_back(lease);
   }
   std::reverse(leaving.begin(), leaving.end());
-  co_return co_await release_all(fiber(id), std::move(leaving));
+  FiberRecord& f = fiber(id);
+  if (std::exchange(s->releases, true)) {  // the guest has asked for it already
+    if (leaving.empty()) co_return success();
+    s->number = ++f.scopes;
+  }
+  Slot slot = ending(f, -1 - 2 * s->number, s == f.root ? "its end" : "end of scope " + s->name, "");
+  co_return co_await release_all(f, std::move(leaving), std::move(slot));
 }
 
 void RunImpl::scope_leave(FiberId id, ScopeId scope_id) {

@@ -117,6 +117,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     co_return admitted.error();
   }
   Slot slot = std::move(*admitted);
+  Slot end = ending(f, -2 - 2 * slot.pos, "end of rent " + name, slot.operation.source);
   if (slot.recorded && slot.recorded->ok()) {
     RILLE_CO_TRY(lease_id, of_fork(lease_id, (*slot.recorded)->text("lease")));
   }
@@ -150,7 +151,8 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     // cannot be settled now stays with the scope, which tries again when it ends.
     Error e = outcome.error();
     std::vector<std::string> one(1, lease_id);
-    if (Result<> settled = co_await release_all(f, std::move(one)); settled) std::erase(owner(f).leases, lease_id);
+    Result<> settled = co_await release_all(f, std::move(one), std::move(end));
+    if (settled) std::erase(owner(f).leases, lease_id);
     else e = unsettled(std::move(e), settled.error()), calls_->end_by(lease_id, 0);
     if (const Error* why = cancelled(id)) co_return *why;  // settling takes its time
     co_return e;
@@ -161,10 +163,39 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   co_return rented;
 }
 
-// Releases in the given order; goes on after a failure, and gives the first. What a scope releases is not in the record
-// but in the lease's row: a row that is not settled although the record goes on past this place failed here then.
-Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids) {
+// What ends with a scope, or with a rent that failed, has an entry, too, though the script asks for nothing: other fibers
+// go on meanwhile, and see when it is over. Its place is no place of the fiber's own order, in which it may be missing:
+// where there was nothing to end, and in old records.
+Slot RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const {
+  Slot slot;
+  slot.fiber = f.shared_from_this();
+  slot.pos = pos;
+  slot.occurrence = (1 - pos) / 2;
+  slot.started_us = now_us();
+  slot.args_sha256 = std::string(no_args_sha256);
+  slot.operation = {"released", std::move(name), Value(), std::move(source)};
+  if (const Entry* e = replay_.empty() ? nullptr : replay_.find(f.path, pos)) {
+    slot.begun = true;
+    slot.started_us = e->started_us;
+    if (e->completed()) slot.recorded.emplace(e->error ? Result<Value>(*e->error) : Result<Value>(Value()));
+    else row_of(slot).written = true;
+  }
+  return slot;
+}
+
+// Releases in the given order; goes on after a failure, and gives the first. A row that is not settled although the
+// record goes on past this place failed here then.
+Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids, Slot slot) {
   if (!leases_) co_return success();
+  if (slot.recorded) {
+    const std::int64_t seq = replay_.find(f.path, slot.pos)->seq;
+    if (!replay_.over() && seq >= replay_.next()) RILLE_CO_CHECK(co_await wait_turn(f, seq));
+    if (!*slot.recorded) co_return slot.recorded->error();
+  } else if (slot.begun) {
+    RILLE_CO_TRY(const bool live, co_await release_gate(f));
+    if (divergence_) co_return *divergence_;
+    if (!live) slot.begun = false;
+  }
   std::optional<Error> first;
   for (const std::string& id : ids) {
     Result<std::optional<lease::Lease>> row = leases_->find(id);
@@ -176,7 +207,15 @@ Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids) {
       if (!first) first = lease::Manager::release_failed(**row);
       continue;
     }
+    if (!slot.begun) record_start(slot);
+    slot.begun = true;
     if (Result<> r = co_await calls_->release(id); !r && !first) first = r.error();
+  }
+  if (slot.begun && !slot.recorded) {
+    Result<Value> outcome = Value();
+    if (first) outcome = *first;
+    outcome = co_await complete(std::move(slot), std::move(outcome));
+    if (!outcome) co_return outcome.error();
   }
   if (first) co_return *first;
   co_return success();

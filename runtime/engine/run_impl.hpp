@@ -33,10 +33,12 @@ constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a"; 
 struct ScopeRecord {
   ScopeId id = 0;
   std::string name;
+  std::int64_t number = 0;             // in its fiber; 0: the fiber's own
   ScopeRecord* parent = nullptr;
   FiberId owner = 0;
   std::unique_ptr<CancelSource> source;
   bool transparent = false;            // an entry at the prompt: owns nothing
+  bool releases = false;               // what it holds is being released, or was
   bool shielded = false;               // unwinding: cancellation has been delivered, cleanup is not disturbed by it
   std::set<FiberId> children;          // fibers spawned in it that have not ended
   std::vector<std::string> leases;     // in the order of renting
@@ -66,7 +68,7 @@ struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   std::string path;
   ScopeRecord* root = nullptr;
   ScopeRecord* scope = nullptr;        // innermost
-  std::int64_t next_pos = 0;
+  std::int64_t next_pos = 0, scopes = 0;
   mutable std::optional<std::uint64_t> seed;  // derived once
   // How often each name was used. By a hash of the name, so that a million names take little room; two names that share
   // a hash share a counter, which numbers both in one row, the same way each time.
@@ -247,7 +249,8 @@ class RunImpl final : public Run, public Machines {
   void begin_cancel();
   std::int64_t look_at_cancel();  // when to look again, in ms; -1: never
   void unwind(Error reason);
-  Async<> release_all(FiberRecord& f, std::vector<std::string> leases);
+  Async<> release_all(FiberRecord& f, std::vector<std::string> leases, Slot slot);
+  Slot ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const;
   // budget.cpp
   void alert_budgets();
   Async<Value> complete_setup(Slot slot, Result<Value> outcome, store::Journal::Write setup);

@@ -194,14 +194,14 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
     # A disk that is full while a checkpoint is written: the earlier one stays whole, and nothing is lost.
     disk = root + "/disk"
     os.mkdir(disk)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", disk], capture_output=True).returncode == 0:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", disk], capture_output=True).returncode == 0:
         full = """
 local box = rille.rent("b", { gpu = "any" })
 local r = box:call("train", function()
   local model = rille.nn.gpt { layers = 1, heads = 2, width = 32, context = 16 }
   rille.checkpoint.save({ model }, { step = 1 })
   local filler = io.open("filler", "w")
-  for _ = 1, 64 do filler:write(("x"):rep(262144)) end
+  for _ = 1, 128 do filler:write(("x"):rep(262144)) end
   filler:flush()
   local ok, err = pcall(rille.checkpoint.save, { model }, { step = 2 })
   filler:close()
@@ -217,32 +217,36 @@ print(r.saved, r.kind, r.message)
               code == 0 and re.search(r"false\s+io\s+.*No space left", out), (code, out[-900:]))
 
         # A disk that is full where the record is written: the run stops there, and goes on once there is room.
-        for size, what in ((100000, "a large result"), (40000, "many small ones")):
+        for size, count, what in ((100000, 40, "a large result"), (40000, 150, "many small ones")):
             open(root + "/record.lua", "w").write(f"""local rille = require "rille"
 rille.step("first", function() io.open("{root}/effects", "a"):write("first\\n") end)
 rille.step("fill", function()
+  if io.open("{root}/filled") then return end  -- that it was is perhaps not in the record
+  io.open("{root}/filled", "w"):close()
   local f = io.open("{disk}/fill", "w")
-  for _ = 1, 5000 do f:write(("x"):rep(4096)) f:flush() end
+  for _ = 1, 8000 do f:write(("x"):rep(4096)) f:flush() end
   f:close()
 end)
-for i = 1, 40 do
+for i = 1, {count} do
   local ok = pcall(rille.step, "train", function() return (tostring(i % 10)):rep({size}) end)
   assert(ok, "the script has seen it")
 end
 return "end"
 """)
-            code, out = run("run", root + "/record.lua", RILLE_HOME=disk)
+            home = f"{disk}/{size}"
+            code, out = run("run", root + "/record.lua", RILLE_HOME=home)
             check(f"a full disk under the record, {what}: the run stops",
                   code == 1 and "stops here: its record cannot be written" in out and disk in out and
                   "free some space" in out and "rille resume" in out, (code, out[-900:]))
-            states = run("ps", "-n", "1", RILLE_HOME=disk)[1]
+            states = run("ps", "-n", "1", RILLE_HOME=home)[1]
             check("it is no failed one", re.search("suspended|interrupted", states), states)
             os.remove(disk + "/fill")
-            code, out = run("resume", "last", RILLE_HOME=disk)
+            code, out = run("resume", "last", RILLE_HOME=home)
             check("with room it goes on to its end", code == 0 and open(root + "/effects").read() == "first\n",
                   (code, out[-900:]))
             os.remove(root + "/effects")
-            run("rm", "last", RILLE_HOME=disk)
+            os.remove(root + "/filled")
+            shutil.rmtree(home)
         subprocess.run(["umount", disk])
     else:
         print("# skipped: a full disk needs the right to mount a small one")

@@ -40,8 +40,8 @@ if process.poll() is not None:
     sys.exit(f"the run ended too soon: {said.read()}")
 by_key = {r["key"]: r for r in rows}
 check("every entry and every machine is a row", list(by_key)[0] == "main/trainer#1" and set(by_key) == {
-    "main/trainer#1", "trainer", "main/parts[1]#1/part#1", "main/parts[2]#1/part#1", "main/work#1", "main/fails#1",
-    "main/broken#1", "main/go#1"}, rows)
+    "main/trainer#1", "trainer", "main/parts[1]#1/part#1", "main/parts[2]#1/part#1", "main/work#1",
+    "main/end of scope work#2", "main/fails#1", "main/broken#1", "main/go#1"}, rows)
 check("in the order of their beginning", [r["start_seconds"] for r in rows] == sorted(r["start_seconds"] for r in rows))
 check("with their attempts", [by_key[f"main/parts[{i}]#1/part#1"]["attempt"] for i in (1, 2)] == [1, 2], rows)
 lease, exec_, waits = by_key["trainer"], by_key["main/work#1"], by_key["main/go#1"]

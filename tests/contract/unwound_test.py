@@ -4,7 +4,7 @@ machines whose row names none yet, end and are in the bill; what is rented anew 
 
 usage: unwound_test.py RILLE
 """
-import json, subprocess, sys, time
+import json, re, subprocess, sys, time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -105,6 +105,39 @@ try:
           len(bill) == 1 and len(bill[0].get("machines", [])) == 1 and bill[0]["spent"] > 0, bill)
 finally:
     user.close()
+
+# A machine's end takes time, in which other fibers go on: a resumed run sees it end at the same place.
+SEEN = {"by a handle": """
+local work = rille.spawn("work", function()
+  rille.scope("inner", function() BOX end)
+end)
+while not work:done() do rille.sleep("poll", "50ms") end
+""", "in a variable": """
+local over = false
+rille.all {
+  work = function() rille.scope("inner", function() BOX end) over = true end,
+  polls = function() while not over do rille.sleep("poll", "50ms") end rille.step("seen", function() end) end,
+}
+""", "by the order of failures": """
+local ok, why = pcall(rille.all, {
+  a = function() BOX rille.step("a", function() error("a went wrong", 0) end) end,
+  b = function() rille.sleep("50ms") rille.step("b", function() error("b went wrong", 0) end) end,
+})
+rille.step("note " .. tostring(why):match("(%a) went wrong"), function() end)
+"""}
+for how, text in SEEN.items():
+    for moment in ("while it ends", "later"):
+        user = user_of("runpod")
+        try:
+            box = 'local box = rille.rent("b", { provider = "runpod", ttl = "2h", unguarded = true })'
+            process = begin(user, "run", script(user, "seen.lua", text.replace("BOX", box) + 'rille.sleep("long", "3s")'))
+            sign = "end" if moment == "while it ends" else "long"
+            until(lambda: re.search(rf"^main.*{sign}.* started ", user.rille("show", "last")[1], re.M))
+            kill(process)
+            status, out, err = user.rille("resume", "last")
+            check(f"{how}, killed {moment}: goes on", status == 0 and user.ask("state")["alive"] == 0, (out, err))
+        finally:
+            user.close()
 
 # A failure of yesterday, tried again today.
 user = user_of("runpod")
