@@ -163,9 +163,9 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   co_return rented;
 }
 
-// What ends with a scope, or with a rent that failed, has an entry, too, though the script asks for nothing: other fibers
-// go on meanwhile, and see when it is over. Its place is no place of the fiber's own order, in which it may be missing:
-// where there was nothing to end, and in old records.
+// What ends with a scope, or with a rent that failed, has an entry, too, though the script asks for nothing: other
+// fibers go on meanwhile, and see when it is over. Its place is no place of the fiber's own order, in which it may be
+// missing: where there was nothing to end, and in old records.
 Slot RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const {
   Slot slot;
   slot.fiber = f.shared_from_this();

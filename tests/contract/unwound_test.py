@@ -130,7 +130,8 @@ for how, text in SEEN.items():
         user = user_of("runpod")
         try:
             box = 'local box = rille.rent("b", { provider = "runpod", ttl = "2h", unguarded = true })'
-            process = begin(user, "run", script(user, "seen.lua", text.replace("BOX", box) + 'rille.sleep("long", "3s")'))
+            text = text.replace("BOX", box) + 'rille.sleep("long", "3s")'
+            process = begin(user, "run", script(user, "seen.lua", text))
             sign = "end" if moment == "while it ends" else "long"
             until(lambda: re.search(rf"^main.*{sign}.* started ", user.rille("show", "last")[1], re.M))
             kill(process)
