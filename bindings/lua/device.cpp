@@ -60,6 +60,7 @@ int memory(lua_State* L) {
   auto m = self(L, "memory").device()->memory();
   lua_newtable(L);
   set_field(L, "live", m.live_bytes);
+  set_field(L, "working", m.working_bytes);
   set_field(L, "peak", m.peak_bytes);
   set_field(L, "cached", m.cached_bytes);
   set_field(L, "limit", m.limit_bytes);

@@ -254,10 +254,26 @@ DEVICE void sum_segments(const T* src, const unsigned* keys, const unsigned* pla
       C sum[V], x[V];
 #pragma unroll
       for (int v = 0; v < V; ++v) sum[v] = C(0);
-      for (Long k = first; k < m && keys[k] == key; ++k) {
-        load_wide<T, V>(from + Long(places[k]) * inner + j, x);
+      // Eight at a time: a frequent number's rows are long in coming, and would wait for one another.
+      constexpr int ahead = 8;
+      C rows[ahead][V];
+      for (Long k = first, count = ahead; count == ahead; k += count) {
+        unsigned place[ahead];
+        count = 0;
 #pragma unroll
-        for (int v = 0; v < V; ++v) sum[v] = C(sum[v] + x[v]);
+        for (int i = 0; i < ahead; ++i) {
+          const bool mine = k + i < m && keys[k + i] == key;
+          place[i] = mine ? places[k + i] : 0;
+          count += mine;
+        }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i)
+          if (i < count) load_wide<T, V>(from + Long(place[i]) * inner + j, rows[i]);
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+#pragma unroll
+          for (int v = 0; v < V; ++v) sum[v] = i < count ? C(sum[v] + rows[i][v]) : sum[v];
+        }
       }
       if (onto) {
         load_wide<T, V>(to + j, x);

@@ -53,6 +53,7 @@ class CudaDevice final : public Device, private Executor {
   std::uint64_t stamp() const override;
   Result<> usable() const override;
   std::string memory_beside() const override;
+  std::int64_t working_bytes() const override { return table_->working_bytes(handle_); }
 
   bool knows(const char* kernel) const override;
   Result<> run(const char* kernel, const kernels::Call& call) override;

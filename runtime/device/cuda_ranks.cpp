@@ -1,9 +1,17 @@
 #include "runtime/device/cuda_ranks.hpp"
 
+#include "runtime/device/nvml.hpp"
+
 namespace rille::device {
+
+namespace {
+// NCCL asks the loader for NVML by name alone, which finds what was loaded before, wherever the driver has put it.
+void load_for_nccl() { (void)nvml::load(); }
+}  // namespace
 
 Result<std::string> CudaRanks::new_id() {
   RILLE_TRY(const auto* table, cuda_plugin());
+  load_for_nccl();
   std::string id(128, '\0');
   cuda::Failure why;
   if (!table->unique_id(id.data(), &why)) return cuda_error(why);
@@ -14,6 +22,7 @@ Result<std::unique_ptr<CudaRanks>> CudaRanks::join(std::shared_ptr<CudaDevice> d
                                                    int world) {
   cuda::Failure why;
   if (id.size() != 128) return make_error(ErrorKind::integrity, "rank 0 gave no name of NCCL's");
+  load_for_nccl();
   auto* const ranks = device->table_->join(device->handle_, id.data(), rank, world, &why);
   if (!ranks) return cuda_error(why);
   return std::unique_ptr<CudaRanks>(new CudaRanks(std::move(device), ranks));

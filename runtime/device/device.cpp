@@ -79,6 +79,10 @@ std::string summary_of(const std::map<std::size_t, std::int64_t>& live) {
   return text.empty() ? "nothing is live" : text;
 }
 
+std::string working_text(std::int64_t bytes) {
+  return bytes ? fmt::format(" and {} of working memory", format_size_bytes(bytes)) : "";
+}
+
 }  // namespace
 
 std::string Device::Pool::owners_summary() const {
@@ -117,7 +121,7 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
   } else {
     const auto over = [&] {
       return stats.limit_bytes &&
-             stats.live_bytes + stats.cached_bytes + std::int64_t(size) > stats.limit_bytes;
+             stats.live_bytes + stats.cached_bytes + working_bytes() + std::int64_t(size) > stats.limit_bytes;
     };
     if (over()) { lock.unlock(); release_cache(); lock.lock(); }
     if (!over()) data = system_allocate(size);
@@ -126,15 +130,15 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
   if (!data) {
     RILLE_CHECK(usable());
     return make_error(ErrorKind::memory,
-                      fmt::format("{}: no memory for {}: {} live{}{}", name(), format_size_bytes(std::int64_t(bytes)),
-                                  format_size_bytes(stats.live_bytes),
+                      fmt::format("{}: no memory for {}: {} live{}{}{}", name(), format_size_bytes(std::int64_t(bytes)),
+                                  format_size_bytes(stats.live_bytes), working_text(working_bytes()),
                                   stats.limit_bytes ? " of at most " + format_size_bytes(stats.limit_bytes) : "",
                                   memory_beside()),
                       "live by size: " + summary_of(pool_->live) + pool_->owners_summary() +
                           ". Use a smaller batch, or free tensors");
   }
   stats.live_bytes += std::int64_t(size);
-  stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
+  stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + working_bytes());
   ++stats.live_buffers;
   ++stats.allocations;
   ++pool_->live[size];
@@ -167,7 +171,10 @@ Result<> Device::send(Device& other, const Buffer&, const void*, std::size_t) {
 
 MemoryStats Device::memory() const {
   const std::lock_guard lock(pool_->mutex);
-  return pool_->stats;
+  MemoryStats& stats = pool_->stats;
+  stats.working_bytes = working_bytes();             // it may have grown since the last buffer was made
+  stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + stats.working_bytes);
+  return stats;
 }
 
 std::string Device::memory_summary() const {
@@ -182,7 +189,7 @@ void Device::set_memory_limit(std::int64_t bytes) {
 
 void Device::reset_peak() {
   const std::lock_guard lock(pool_->mutex);
-  pool_->stats.peak_bytes = pool_->stats.live_bytes;
+  pool_->stats.peak_bytes = pool_->stats.live_bytes + working_bytes();
 }
 
 void Device::release_cache() {

@@ -25,9 +25,10 @@ enum class Kind : std::uint8_t { cpu, cuda };
 
 struct MemoryStats {
   std::int64_t live_bytes = 0;       // in buffers that somebody holds
-  std::int64_t peak_bytes = 0;       // the most live_bytes has been since reset_peak()
+  std::int64_t working_bytes = 0;    // of the device's own: what its libraries' products and convolutions work in
+  std::int64_t peak_bytes = 0;       // the most that live_bytes and working_bytes have been since reset_peak()
   std::int64_t cached_bytes = 0;     // freed, kept for the next buffer of that size
-  std::int64_t limit_bytes = 0;      // live + cached never exceed it; 0: no limit but the machine's
+  std::int64_t limit_bytes = 0;      // of live, cached and working, for new buffers; 0: none but the machine's
   std::int64_t live_buffers = 0;
   std::int64_t allocations = 0;      // calls of allocate() so far
 };
@@ -96,6 +97,7 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void system_free(void* data, std::size_t bytes) = 0;
   virtual Result<> usable() const { return success(); }   // why it is not: said in place of "no memory"
   virtual std::string memory_beside() const { return ""; }  // for that message: ", of 139 GB 1 GB are free"
+  virtual std::int64_t working_bytes() const { return 0; }
   virtual void before_frees() {}                // of system_free(): waits until nothing works on freed memory
   // What has been given so far, as a number that grows: kept with freed memory. 0: memory is free when it is freed.
   virtual std::uint64_t stamp() const { return 0; }

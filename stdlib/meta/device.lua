@@ -121,8 +121,9 @@ function Device:random_state() end
 ---@mark ephemeral
 function Device:set_random_state(state) end
 
---- What is allocated, in bytes: live, peak, cached, limit, buffers. summary: what is live by size and by owner (the
---- model, its gradients, the optimizer, ..). Of a CUDA device also card_free and card_total, of all processes together.
+--- What is allocated, in bytes: live, cached, working (what products and convolutions of a CUDA device work in), peak
+--- (of live and working), limit, buffers. summary: what is live by size and by owner (the model, its gradients, the
+--- optimizer, ..). Of a CUDA device also card_free and card_total, of all processes together.
 ---@return table memory
 ---@mark ephemeral
 function Device:memory() end
@@ -155,7 +156,7 @@ function Device:limit_memory(size) end
 --- print(dev:memory().cached)      --> 0
 function Device:release_cache() end
 
---- Makes `peak` of memory() what is live now.
+--- Makes `peak` of memory() what is in use now.
 ---@mark ephemeral
 function Device:reset_peak() end
 

@@ -210,6 +210,8 @@ case("nonzero", { { 64, 64, chance = 0.5, large = big } }, "nonzero", { types = 
 local words = sizes(50, 50257, 50257)
 case("embedding", { { 4, 33, ids = 50, large = { sizes(2, 8, 64), narrow, ids = words } },
   { 50, 48, large = { words, sizes(32, 768, 768) } } }, "embedding", with(result, peer "F.embedding(x, y)"))
+case("embedding, few words", { { 4, 33, ids = 3, large = { sizes(2, 8, 64), narrow, ids = 3 } },
+  { 50, 48, large = { words, sizes(32, 768, 768) } } }, "embedding", with(result, peer "F.embedding(x, y)"))
 
 -- Products.
 local function product(torch) return { torch = torch, terms = function(a) return 2 * a[#a] end } end

@@ -22,6 +22,7 @@ Block::~Block() {
   Failure ignored;
   card.settle(ignored);                              // work that uses it may be on its way
   card.driver.cuMemFree(address(data));
+  card.block_bytes -= std::int64_t(bytes);
 }
 
 bool Card::ok(CUresult result, const char* doing, Failure& f) {
@@ -224,6 +225,7 @@ std::shared_ptr<Block> Card::allocate_block(std::size_t bytes, Failure& f) {
   if (!ok(driver.cuMemAlloc(&at, bytes), "working memory on the device", f)) return nullptr;
   block->data = reinterpret_cast<void*>(at);
   block->bytes = bytes;
+  block_bytes += std::int64_t(bytes);
   return block;
 }
 

@@ -129,6 +129,7 @@ struct Card {
 
   std::vector<CUmodule> modules;                     // of kernels::cuda::images, as far as they were needed
   std::unordered_map<const void*, KernelHandle> kernels_by_name;       // texts live as long as the plug-in
+  std::atomic<std::int64_t> block_bytes{0};          // of all blocks that live
   std::shared_ptr<Block> scratch;
   std::size_t scratch_wanted = 0;                    // of one operation, the most so far
   std::unique_ptr<Blas> blas = std::make_unique<Blas>();

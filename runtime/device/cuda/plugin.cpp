@@ -139,6 +139,7 @@ bool memory(Card* card, std::int64_t* free_bytes, std::int64_t* total_bytes) {
   return true;
 }
 
+std::int64_t working_bytes(Card* card) { return card->block_bytes; }
 std::uint64_t stamp(Card* card) { return card->stamp(); }
 
 bool upload(Card* card, void* to, const void* from, std::size_t bytes, std::uint64_t after, Failure* f) {
@@ -403,6 +404,7 @@ const Table table = [] {
   t.release = release;
   t.settle = settle;
   t.memory = memory;
+  t.working_bytes = working_bytes;
   t.stamp = stamp;
   t.upload = upload;
   t.download = download;

@@ -86,6 +86,7 @@ struct Table {
   void (*release)(Card*, void* data) = nullptr;                              // any; after settle()
   void (*settle)(Card*) = nullptr;                                           // any; waits for all that was asked for
   bool (*memory)(Card*, std::int64_t* free, std::int64_t* total) = nullptr;  // any
+  std::int64_t (*working_bytes)(Card*) = nullptr;   // any; what the plug-in has taken beside `allocate`
 
   std::uint64_t (*stamp)(Card*) = nullptr;                                   // any
   // Any thread. After the work that `stamp` covers, before what is asked for from now on.

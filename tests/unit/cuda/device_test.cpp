@@ -231,6 +231,25 @@ TEST_CASE("a device that runs out of memory says what is live", "[cuda]") {
   CHECK(read.error().hint.find("live by size: 1 x 4.2 MB") == 0);
 }
 
+TEST_CASE("working memory is counted: in the peak, against the limit, and where memory is out", "[cuda]") {
+  const Standin standin;
+  const auto g = standin.graph();
+  const auto x = counted(*g, 65'536, 0);
+  CHECK(numbers(get(sum(x, {}, false))).size() == 1);
+  auto dev = g->device();
+  const auto m = dev->memory();
+  CHECK(m.working_bytes > 0);
+  CHECK(m.peak_bytes >= m.live_bytes + m.working_bytes);
+  dev->reset_peak();
+  CHECK(dev->memory().peak_bytes == dev->memory().live_bytes + m.working_bytes);
+  dev->release_cache();
+  dev->set_memory_limit(dev->memory().live_bytes + m.working_bytes + 1024);
+  const auto more = dev->allocate(65'536);
+  REQUIRE_FALSE(more);
+  CHECK_THAT(more.error().message, Catch::Contains("of working memory"));
+  CHECK(dev->allocate(1024));
+}
+
 TEST_CASE("working memory makes the kept memory give way", "[cuda]") {
   Options o;
   o.memory_bytes = (7 << 19) + (4 << 10);       // the kept block, and hardly more
