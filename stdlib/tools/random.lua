@@ -8,14 +8,24 @@ local random = {}
 function random.state()
   local default = rille.device()
   local out = default:random_state()
-  out.device = default.name
+  out.device, out.made_on = default.name, default.description
   for _, name in ipairs(native.used_devices()) do
     if name ~= default.name then
       out.devices = out.devices or {}
-      out.devices[name] = rille.device(name):random_state()
+      local other = rille.device(name)
+      out.devices[name] = other:random_state()
+      out.devices[name].made_on = other.description
     end
   end
   return out
+end
+
+-- Bit-equal means the same model of device, instruction set and number of threads, too.
+local function compare(device, state)
+  if state.made_on and state.made_on ~= device.description then
+    print(("%s is '%s', and was '%s': from here on results are equal up to rounding, not bit for bit"):format(
+      device.name, device.description, state.made_on))
+  end
 end
 
 -- The default device goes on where the default one was, whatever it is called here; of the others those that are here.
@@ -23,8 +33,12 @@ function random.restore(state)
   local default = rille.device()
   for name, at in pairs(state.devices or {}) do
     local there, device = pcall(rille.device, name)
-    if there and device ~= default then device:set_random_state(at) end
+    if there and device ~= default then
+      compare(device, at)
+      device:set_random_state(at)
+    end
   end
+  compare(default, state)
   default:set_random_state(state)
 end
 

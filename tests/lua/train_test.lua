@@ -130,6 +130,20 @@ tap.test("20 steps, and 10 + restart from the checkpoint + 10, have the same los
   tap.equal(train(20, "resumed").loss, whole.loss)
 end)
 
+tap.test("what goes on with another device or number of threads is told that bits may differ", function()
+  local random = require "rille.tools.random"
+  local state, said, print_ = random.state(), {}, print
+  local function restored()
+    print = function(line) said[#said + 1] = line end
+    random.restore(state)
+    print = print_
+    return table.concat(said)
+  end
+  tap.equal(restored(), "")
+  state.made_on = "a card, 3 threads"
+  tap.ok(restored():find("and was 'a card, 3 threads': from here on results are equal up to rounding", 1, true))
+end)
+
 tap.test("steps of several batches: checkpoints lie between updates", function()
   local whole, _, data = train(10, nil, nil, 2)
   local _, _, single = train(20)
