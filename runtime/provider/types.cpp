@@ -141,7 +141,8 @@ Value Offer::view() const {
     out.as_object()->erase(r.inner);
     if (this->*r.field >= 0) out.set(r.shown, static_cast<double>(this->*r.field) / 1e6);
   }
-  if (disk_bytes_max) out.set("disk_price_per_gb_hour", static_cast<double>(disk_micros_per_gb_hour) / 1e6);
+  if (disk_micros_per_gb_hour > 0)
+    out.set("disk_price_per_gb_hour", static_cast<double>(disk_micros_per_gb_hour) / 1e6);
   return out;
 }
 

@@ -22,6 +22,16 @@ Error stands_still(Error last, Error why) {
   return std::move(last).with_cause(std::move(why));
 }
 
+// One that comes up or goes down: a stop would be refused, or cut its first boot short.
+Async<Standing> at_rest(Loop& loop, Resizing how, CancelToken token) {
+  Patience patience(loop, stop_patience_ms);
+  while (true) {
+    RILLE_CO_CHECK(co_await patience.next("waiting until the machine is up or stopped", token));
+    Result<Standing> now = co_await how.look(token);
+    if (now ? now->power != Power::between : !now.error().retryable) co_return now;
+  }
+}
+
 Async<> until_stopped(Loop& loop, Resizing how, CancelToken token) {
   Patience patience(loop, stop_patience_ms);
   while (true) {
@@ -85,7 +95,12 @@ Async<> start_again(Loop& loop, Resizing how, std::string before, Error why, boo
 }  // namespace
 
 Async<> resize_stopped(Loop& loop, Resizing how, CancelToken token) {
-  RILLE_CO_TRY(const Standing now, co_await how.look(token));
+  RILLE_CO_TRY(Standing now, co_await how.look(token));
+  if (now.power == Power::between) {
+    Result<Standing> rest = co_await at_rest(loop, how, token);
+    if (!rest) co_return co_await start_again(loop, how, now.type, rest.error(), true);  // it may be going down
+    now = std::move(*rest);
+  }
   if (now.power == Power::gone) co_return no_machine();
   if (now.power == Power::running && now.type == how.type) co_return success();
   const std::string before = now.type;

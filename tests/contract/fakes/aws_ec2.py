@@ -19,7 +19,7 @@ class Ec2:
                           f"Value ({token}) for parameter clientToken is invalid: at most "
                           "64 ASCII characters.")
         subnet = p.get("SubnetId") or seq(p.get("NetworkInterface"))[:1] and seq(
-            p["NetworkInterface"])[0].get("SubnetId")
+            p["NetworkInterface"])[0].get("SubnetId") or None
         if subnet and subnet not in SUBNETS:
             raise Refusal(400, "InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
         asked = p.get("Placement", {}).get("AvailabilityZone") or SUBNETS.get(subnet)

@@ -92,6 +92,38 @@ TEST_CASE("a machine stops, is changed and starts again; one that has the type i
   CHECK(s.stops == 1);
 }
 
+TEST_CASE("a machine that still boots is not stopped: one that has the type never, another once it is up") {
+  for (const char* type : {"large", "small"}) {
+    Scripted s;
+    s.type = type;
+    s.power = Power::between;
+    s.time.add(30'000, [&s] {
+      CHECK(s.stops == 0);
+      s.power = Power::running;
+    });
+    REQUIRE(s.resize());
+    CHECK(s.power == Power::running);
+    CHECK(s.type == "large");
+    CHECK(s.stops == (s.type == type ? 0 : 1));
+  }
+}
+
+TEST_CASE("a machine that is found going down is started again, whatever fails on the way") {
+  for (const bool lost : {true, false})
+    for (int n = 1; n <= 30; ++n) {
+      Scripted s;
+      s.power = Power::between;
+      s.time.add(20'000, [&s] { s.power = Power::stopped; });
+      s.fail_at = n;
+      s.takes_effect = !lost;
+      const Result<> done = s.resize();
+      if (n == 1) continue;              // it was not even seen: the row keeps what it shall become
+      INFO("call " << n);
+      CHECK(s.power == Power::running);
+      CHECK(done.ok() == (s.type == "large"));
+    }
+}
+
 TEST_CASE("whichever call fails, the machine runs in the end, and success means the new type") {
   Scripted calm;
   REQUIRE(calm.resize());
