@@ -302,7 +302,8 @@ end
 
 ---Writes tensors as a safetensors file, whole or not at all. Python's `safetensors` reads it.
 ---@param path string the file
----@param tensors table<string, Tensor>|Module by name; of a module: its parameters
+---@param tensors table<string, Tensor>|Module by name, or as a list of { name =, tensor = } as state() gives them; of
+---a module: its parameters
 ---@param options? { metadata: table<string, string> } texts that the file carries
 ---@mark ephemeral
 ---@async
@@ -316,12 +317,16 @@ function data.save_tensors(path, tensors, options)
   if tensors.parameters and getmetatable(tensors) then
     list = tensors:state()
   else
-    for name, tensor in pairs(tensors) do list[#list + 1] = { name = name, tensor = tensor } end
+    for name, tensor in pairs(tensors) do
+      local pair = type(name) == "number" and type(tensor) == "table" and tensor.tensor
+      list[#list + 1] = pair and { name = tensor.name, tensor = pair } or { name = name, tensor = tensor }
+    end
   end
   for _, entry in ipairs(list) do
     if not native.kind(entry.tensor) then
       rille.error { kind = "invalid", message = ("rille.data.save_tensors: '%s' is no tensor but %s"):format(
-        tostring(entry.name), tostring(entry.tensor)) }
+        tostring(entry.name), tostring(entry.tensor)),
+        hint = "tensors by name, or what state() of a model or an optimizer gives" }
     end
   end
   native.tensors_save(native.snapshot(list), path, options and options.metadata or {})

@@ -114,4 +114,22 @@ tap.test("arrays of a file, in the order of their names", function()
   tap.raises("state", "no tensor 'pictures'", rille.data.arrays, path, { names = { "pictures" } })
 end)
 
+tap.test("what a state() gives is saved by its names", function()
+  local model = rille.nn.linear(3, 2, { seed = 1 })
+  local opt = rille.optim.adamw(model)
+  model(rille.device():ones { 1, 3 }):sum():backward()
+  opt:step()
+  local path = os.tmpname()
+  for _, state in ipairs { model:state(), opt:state() } do
+    rille.data.save_tensors(path, state)
+    local back, count = rille.data.load_tensors(path), 0
+    for _ in pairs(back) do count = count + 1 end
+    tap.equal(count, #state)
+    for _, entry in ipairs(state) do tap.equal(back[entry.name]:totable(), entry.tensor:totable()) end
+  end
+  local err = tap.raises("invalid", "is no tensor but", rille.data.save_tensors, path, { { "x" } })
+  tap.ok(err.hint:find("state() of a model", 1, true))
+  os.remove(path)
+end)
+
 tap.done()
