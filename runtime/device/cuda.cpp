@@ -220,7 +220,7 @@ Result<std::shared_ptr<void>> CudaDevice::load(const Kernel& kernel) {
   auto loaded = std::make_shared<LoadedKernel>(std::static_pointer_cast<CudaDevice>(shared_from_this()), function);
   for (const auto& c : kernel.constants()) {
     auto set = checked([&](auto* f) {
-      return table_->set_constant(handle_, function, c.name.c_str(), c.bytes.data(), c.bytes.size(), f);
+      return table_->set_constant(handle_, function, c.symbol.c_str(), c.bytes.data(), c.bytes.size(), f);
     });
     if (set) continue;
     Error e = std::move(set).error();

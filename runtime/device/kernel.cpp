@@ -191,7 +191,8 @@ unsigned size_of_element(unsigned element) {
 
 }  // namespace
 
-Result<std::vector<std::byte>> Kernel::constant_bytes(const KernelConstant& given, unsigned element) const {
+Result<std::vector<std::byte>> Kernel::constant_bytes(const KernelConstant& given, unsigned element,
+                                                      std::size_t room) const {
   const unsigned size = size_of_element(element);
   const auto fail = [&](std::string what) {
     return make_error(ErrorKind::invalid, fmt::format("{}: kernel {}: constant {}: {}", place(), name_, given.name,
@@ -205,6 +206,8 @@ Result<std::vector<std::byte>> Kernel::constant_bytes(const KernelConstant& give
                               describe(rille_abi::Parameter{0, element, 1, 0, size})));
     }
   }
+  if (room != 0 && bytes.size() != room)
+    return fail(fmt::format("{} numbers for {}", given.values.size(), room / size));
   return bytes;
 }
 
@@ -212,12 +215,7 @@ Result<> Kernel::set_constants() {
   for (std::size_t i = 0; i < options_.constants.size(); ++i) {
     const auto& given = options_.constants[i];
     const auto& symbol = kernel_->symbol[i];
-    RILLE_TRY(const auto bytes, constant_bytes(given, symbol.element));
-    if (bytes.size() != symbol.bytes) {
-      return make_error(ErrorKind::invalid,
-                        fmt::format("{}: kernel {}: constant {}: {} numbers for {}", place(), name_, given.name,
-                                    given.values.size(), symbol.bytes / size_of_element(symbol.element)));
-    }
+    RILLE_TRY(const auto bytes, constant_bytes(given, symbol.element, symbol.bytes));
     std::memcpy(symbol.at, bytes.data(), bytes.size());
   }
   return success();
@@ -231,9 +229,11 @@ Result<> Kernel::build_for_gpu(const KernelSource& source) {
   RILLE_TRY(built_, build_for_cuda(source_, source, name_, options_, options_.arch));
   parameters_ = built_.parameters;
   cached_ = built_.cached;
-  for (const auto& given : options_.constants) {
-    RILLE_TRY(auto bytes, constant_bytes(given, constant_element(source_, given.name)));
-    constants_.push_back({given.name, std::move(bytes)});
+  for (std::size_t i = 0; i < options_.constants.size(); ++i) {
+    const auto& given = options_.constants[i];
+    const auto& there = built_.constants[i];
+    RILLE_TRY(auto bytes, constant_bytes(given, there.element, there.bytes));
+    constants_.push_back({given.name, there.symbol, std::move(bytes)});
   }
   return success();
 }

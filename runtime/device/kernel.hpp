@@ -54,7 +54,7 @@ class Kernel {
   // Of a GPU's kernel.
   const Cubin& built() const { return built_; }
   struct Constant {
-    std::string name;
+    std::string name, symbol;
     std::vector<std::byte> bytes;
   };
   const std::vector<Constant>& constants() const { return constants_; }
@@ -77,7 +77,8 @@ class Kernel {
   Result<> load(const std::string& path, bool keep);
   Result<> set_constants();
   Result<> build_for_gpu(const KernelSource& source);
-  Result<std::vector<std::byte>> constant_bytes(const KernelConstant& given, unsigned element) const;
+  // room: bytes of the variable; 0: not known.
+  Result<std::vector<std::byte>> constant_bytes(const KernelConstant& given, unsigned element, std::size_t room) const;
   Result<> run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const;
   Error error_of(const Violation& v, const LaunchShape& shape, const std::vector<LaunchArgument>& arguments) const;
   std::string line_of(const void* site) const;       // " (train.lua:14)", or ""

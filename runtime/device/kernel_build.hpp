@@ -48,6 +48,12 @@ struct Cubin {
   std::string image;
   std::string lowered_name;                  // as cuModuleGetFunction wants it
   std::vector<rille_abi::Parameter> parameters;
+  struct Constant {
+    std::string symbol;                      // as cuModuleGetGlobal wants it
+    unsigned element = rille_abi::other;
+    std::size_t bytes = 0;                   // 0: not known
+  };
+  std::vector<Constant> constants;           // as in the options
   bool cached = false;
 };
 

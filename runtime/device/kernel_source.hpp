@@ -56,7 +56,9 @@ rille_abi::Parameter parameter_of(std::string_view type);
 // "void scale<float, 4>(float*, int)" -> {"float*", "int"}
 std::vector<std::string> parameter_types_of(std::string_view demangled);
 
-// What is declared as `__constant__ float name[..]`: f32. `other` when there is no such declaration that it
+// "float const [4]" -> f32, `other` for all but plain numbers and arrays of them.
+unsigned element_of_variable(std::string type);
+// The same by the text alone: of `__constant__ float name[..]`. `other` when there is no such declaration that it
 // understands.
 unsigned constant_element(std::string_view text, const std::string& name);
 

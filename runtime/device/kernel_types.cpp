@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/kernel_source.hpp"
-
-#include <cctype>
+#include "runtime/device/kernel_token.hpp"
 
 namespace rille::device {
 
@@ -47,7 +46,15 @@ struct Parts {
 
 Parts parts_of(std::string_view type) {
   Parts p;
+  int depth = 0;                                   // in V<const float*>
   for (std::size_t i = 0; i < type.size();) {
+    if (type[i] == '<') ++depth;
+    if (type[i] == '>') --depth;
+    if (depth > 0 || type[i] == '>') {
+      p.plain = false;
+      ++i;
+      continue;
+    }
     if (is_word_char(type[i])) {
       const auto from = i;
       while (i < type.size() && is_word_char(type[i])) ++i;
@@ -138,16 +145,35 @@ std::string describe(const rille_abi::Parameter& p) {
   return (p.constant ? "const " : "") + name + "*";
 }
 
+unsigned element_of_variable(std::string type) {
+  type.resize(std::min(type.size(), type.find('[')));
+  const auto p = parameter_of(type);
+  return p.pointer ? unsigned(rille_abi::other) : p.element;
+}
+
+// const float __constant__ a[2], name[4] = {..};
 unsigned constant_element(std::string_view text, const std::string& name) {
-  constexpr std::string_view word = "__constant__";
-  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
-    const auto end = text.find_first_of("[;={", at);
-    std::string declared(text.substr(at + word.size(), end == text.npos ? end : end - at - word.size()));
-    while (!declared.empty() && std::isspace(static_cast<unsigned char>(declared.back()))) declared.pop_back();
-    if (!declared.ends_with(name) || declared.size() == name.size()) continue;
-    declared.resize(declared.size() - name.size());
-    if (!std::isspace(static_cast<unsigned char>(declared.back()))) continue;
-    return parameter_of(declared).element;
+  const auto tokens = tokens_of(text);
+  if (!tokens) return rille_abi::other;
+  const auto& t = *tokens;
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    if (!(t[i] == "__constant__")) continue;
+    std::size_t from = i;
+    while (from > 0 && t[from - 1].is_word()) --from;
+    std::string type, declared;                      // the last word is the first name
+    std::size_t n = from;
+    for (; n < t.size() && (t[n].is_word() || t[n] == "::" || t[n] == "*"); ++n) {
+      if (t[n] == "__constant__" || t[n] == "static" || t[n] == "extern" || t[n] == "__device__") continue;
+      if (!declared.empty()) type += (type.empty() ? "" : " ") + declared;
+      declared = t[n].text;
+    }
+    for (int depth = 0; n <= t.size(); ++n) {
+      if (declared == name && depth == 0) return element_of_variable(type);
+      if (n == t.size() || t[n] == ";") break;
+      if (t[n] == "[" || t[n] == "{" || t[n] == "(") ++depth;
+      else if (t[n] == "]" || t[n] == "}" || t[n] == ")") --depth;
+      else if (depth == 0 && t[n] == "," && n + 1 < t.size()) declared = t[n + 1].text;
+    }
   }
   return rille_abi::other;
 }

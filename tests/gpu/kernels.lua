@@ -1,6 +1,6 @@
 -- User kernels that meet at barriers, in shared memory, by atomics and by warp shuffles: block reduction, tiled matrix
--- product, histogram, scan, stencil; each beside the same by tensors or plain Lua. Where NVRTC is found, each is also
--- compiled for all GPUs that Rille knows, which needs none of them.
+-- product, histogram, scan, stencil, types of its own; each beside the same by tensors or plain Lua. Where NVRTC is
+-- found, each is also compiled for all GPUs that Rille knows, which needs none of them.
 -- usage: rille run kernels.lua [--device cuda:0]
 local rille = require "rille"
 
@@ -58,6 +58,30 @@ local stencil = [==[
 __global__ void stencil(int n, float rate, const float* from, float* to) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i > 0 && i < n - 1) to[i] = from[i] + rate * (from[i - 1] - 2.0f * from[i] + from[i + 1]);
+}
+]==]
+-- Types by other names, a structure and an enumeration by value, and constants beside words that look like them.
+local named = [==[
+typedef float real;
+struct Line { real slope; int n; double at; };
+enum Sign : int { plus, minus };
+// once: __constant__ int shift[2];
+__constant__ real unused, shift[2];
+extern "C" __global__ void named(const Line by, const Sign sign, SCALE scale, real* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < by.n) y[i] = ((by.slope * i + by.at) * scale + shift[0] + shift[1]) * (sign == minus ? -1 : 1);
+}
+]==]
+local line = "\0\0\0\64\232\3\0\0\0\0\0\0\0\0\240\63"     -- 2, 1000, 1
+-- Its header is the toolkit's alone.
+local grouped = [==[
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void grouped(const int* x, int* sums) {
+  auto tile = cg::tiled_partition<32>(cg::this_thread_block());
+  int i = blockIdx.x * blockDim.x + threadIdx.x, sum = x[i];
+  for (int step = 16; step > 0; step /= 2) sum += tile.shfl_down(sum, step);
+  if (tile.thread_rank() == 0) sums[i / 32] = sum;
 }
 ]==]
 
@@ -129,12 +153,40 @@ return rille.step("kernels", { args = args }, function()
   local wide = from:to "f64"
   local middle = wide:narrow(1, 2, 4094)
   local wanted = middle + (wide:narrow(1, 1, 4094) - middle * 2 + wide:narrow(1, 3, 4094)) * 0.25
+
+  local names = dev:kernel(named, { defines = { SCALE = "real" }, constants = { shift = { 0.25, 0.5 } } })
+  local lines = dev:zeros { 1024 }
+  names:launch({ grid = 4, block = 256 }, line, "\1\0\0\0", 0.5, lines)
+  local numbers = here(lines):totable()
+  for i = 1, 1024 do
+    local expected = i <= 1000 and -(i - 1 + 0.5 + 0.75) or 0
+    if numbers[i] ~= expected then error(("the line is %g at %d, not %g"):format(numbers[i], i, expected)) end
+  end
+  local fits, misfit = pcall(names.launch, names, { grid = 4, block = 256 }, line, "\1\0\0\0", 0.5,
+    dev:zeros { 1024, dtype = "f16" })
+  if fits or not misfit.message:find("expected an f32 tensor", 1, true) then
+    error("a float by another name takes f16: " .. tostring(not fits and misfit.message))
+  end
+
+  local there_is, groups = pcall(dev.kernel, dev, grouped)
+  if there_is then
+    local sum = dev:zeros { 32, dtype = "i32" }
+    groups:launch({ grid = 4, block = 256 }, there(values), sum)
+    if (here(sum):to "i64" - values:to("i64"):reshape(32, 32):sum(2)):abs():max():item() ~= 0 then
+      error "the sums by cooperative groups are off"
+    end
+  elseif groups.code == "kernel_compile" and groups.message:find("open source file", 1, true) then
+    print("no cooperative groups: " .. groups.message)
+  else
+    error(groups)
+  end
+
   worst = math.max(worst, near("the stencil", here(to):narrow(1, 2, 4094), wanted, 1e-6))
   local figures = {
-    { name = "kernels", value = 5, unit = "" },
+    { name = "kernels", value = 6, unit = "" },
     { name = "largest relative error", value = worst, unit = "" },
   }
-  local made, why = cubins { reduce, tiles, counting, scanning, heat }
+  local made, why = cubins { reduce, tiles, counting, scanning, heat, names }
   if made then figures[3] = { name = "cubins for sm_75 to sm_120", value = made, unit = "" }
   else print("not compiled for GPUs: " .. why) end
   return { figures = figures }

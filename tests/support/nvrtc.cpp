@@ -1,14 +1,18 @@
 // libnvrtc.so.13 for tests: compiles a kernel for the CPU, through the shim, and gives as its cubin a text that names
 // the kernel and the library. The stand-in driver loads that. The functions are those that
 // runtime/device/kernel_nvrtc.cpp calls.
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/device/kernel_build.hpp"
 #include "runtime/device/kernel_token.hpp"
+#include "runtime/device/kernel_typeof.hpp"
 
 namespace {
 
@@ -16,7 +20,9 @@ using namespace rille;
 using namespace rille::device;
 
 struct Program {
-  std::string text, name, lowered, log, image;
+  std::string text, lowered, log, image;
+  std::vector<std::string> names;                    // the kernel's, then the questions of kernel_typeof.hpp
+  std::vector<std::string> lowered_names;
 };
 Program& of(void* p) { return *static_cast<Program*>(p); }
 constexpr int compilation = 6;
@@ -72,13 +78,53 @@ std::string lowered_name(const std::string& name, const std::string& library) {
   return out;
 }
 
+std::string type_code(const rille_abi::Parameter& p) {
+  static constexpr const char* codes[] = {"3Own", "b", "c", "h", "s", "t", "i", "j", "x", "y", "6__half",
+                                          "13__nv_bfloat16", "f", "d", "v"};
+  const std::string vector = describe({0, p.element, p.lanes, 0, p.size});
+  const std::string one = p.lanes > 1 ? std::to_string(vector.size()) + vector : codes[p.element];
+  return std::string(p.pointer ? "P" : "") + (p.pointer && p.constant ? "K" : "") + one;
+}
+
+// The answers to kernel_typeof.hpp's questions, from what the shim knows. A constant is an array of its numbers.
+std::vector<std::string> answers(const std::vector<std::string>& questions, const std::string& library) {
+  std::vector<std::string> out;
+  void* const loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const auto* k = loaded ? static_cast<const rille_abi::Kernel*>(::dlsym(loaded, "rille_kernel")) : nullptr;
+  const std::string front = "_Z" + std::to_string(typeof_name.size()) + std::string(typeof_name) + "I";
+  const auto size = [](std::size_t n) { return "Ly" + std::to_string(n) + "E"; };
+  for (const auto& q : questions) {
+    std::string answer, sizes;
+    if (k && q == typeof_kernel(questions[0])) {
+      answer = front + "PFv";
+      for (unsigned i = 0; i < k->parameters; ++i) {
+        answer += type_code(k->parameter[i]);
+        sizes += size(k->parameter[i].pointer ? 8 : k->parameter[i].size);
+      }
+      answer += std::string(k->parameters ? "" : "v") + "E11rille_sizesIJ" + sizes + "EEEvv";
+    }
+    for (unsigned i = 0; k && i < k->symbols; ++i) {
+      const auto& s = k->symbol[i];
+      if (q == std::string("&") + s.name) answer = s.name;
+      if (q != typeof_variable(s.name)) continue;
+      answer = front + "A" + std::to_string(s.bytes) + "_" + type_code({0, s.element, 1, 0, 0}) + "11rille_sizesIJ" +
+               size(s.bytes) + "EEEvv";
+    }
+    out.push_back(answer);
+  }
+  if (loaded) ::dlclose(loaded);
+  return out;
+}
+
 }  // namespace
 
 extern "C" {
 #define API __attribute__((visibility("default")))
 
 API int nvrtcCreateProgram(void** p, const char* text, const char*, int, const char* const*, const char* const*) {
-  *p = new Program{text, "", "", "", ""};
+  std::string_view source = text;
+  if (source.starts_with(typeof_text())) source.remove_prefix(typeof_text().size());
+  *p = new Program{std::string(source), "", "", "", {}, {}};
   return 0;
 }
 API int nvrtcDestroyProgram(void** p) {
@@ -87,7 +133,7 @@ API int nvrtcDestroyProgram(void** p) {
   return 0;
 }
 API int nvrtcAddNameExpression(void* p, const char* name) {
-  of(p).name = name;
+  of(p).names.emplace_back(name);
   return 0;
 }
 API int nvrtcCompileProgram(void* handle, int n, const char* const* option) {
@@ -106,16 +152,18 @@ API int nvrtcCompileProgram(void* handle, int n, const char* const* option) {
   }
   options.constants = constants_of(p.text);
   const auto source = read_kernel_source(p.text);
-  auto built = source ? build_for_cpu(*source, p.name, options) : Result<BuiltLibrary>(source.error());
+  auto built = source ? build_for_cpu(*source, p.names[0], options) : Result<BuiltLibrary>(source.error());
   if (!built) {
     p.log = built.error().message + "\n" + built.error().hint;
     return compilation;
   }
-  p.lowered = lowered_name(p.name, built->path);
+  p.lowered = lowered_name(p.names[0], built->path);
   if (p.lowered.empty()) {
-    p.log = "nm finds no " + p.name + " in " + built->path;
+    p.log = "nm finds no " + p.names[0] + " in " + built->path;
     return compilation;
   }
+  p.lowered_names = answers(p.names, built->path);
+  p.lowered_names[0] = p.lowered;
   p.image = "\x7f" "ELFstandin:" + p.lowered + "\n" + built->path;
   p.image.push_back('\0');
   return 0;
@@ -136,9 +184,13 @@ API int nvrtcGetCUBIN(void* p, char* image) {
   std::memcpy(image, of(p).image.data(), of(p).image.size());
   return 0;
 }
-API int nvrtcGetLoweredName(void* p, const char*, const char** name) {
-  *name = of(p).lowered.c_str();
-  return 0;
+API int nvrtcGetLoweredName(void* p, const char* asked, const char** name) {
+  for (std::size_t i = 0; i < of(p).names.size(); ++i) {
+    if (of(p).names[i] != asked || of(p).lowered_names[i].empty()) continue;
+    *name = of(p).lowered_names[i].c_str();
+    return 0;
+  }
+  return compilation;
 }
 API const char* nvrtcGetErrorString(int) { return "as the stand-in says"; }
 API int nvrtcVersion(int* major, int* minor) {

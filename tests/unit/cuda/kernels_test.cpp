@@ -1,4 +1,6 @@
 // Users' kernels on the stand-in card: their constants, instances of templates, and cooperative launches.
+#include <cstring>
+
 #include "streams.hpp"
 
 namespace rille::tensor {
@@ -79,18 +81,37 @@ TEST_CASE("a launch that comes before its kernel's constants is seen", "[cuda]")
 }
 
 TEST_CASE("constants of another size are refused, and the kernel is named", "[cuda]") {
+  for (const auto& weights : {std::vector<double>{1}, std::vector<double>{1, 2, 3}}) {
+    auto options = for_the_card();
+    options.constants = {{"weight", weights}};
+    const auto refused = device::Kernel::compile(weighted, options);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("kernel weighted: constant weight: " + std::to_string(weights.size()) +
+                                       " numbers for 2") != std::string::npos);
+  }
+}
+
+TEST_CASE("a structure goes by value to an extern C kernel of types by other names", "[cuda]") {
   const Standin standin;
   const auto g = standin.graph();
-  for (const auto& weights : {std::vector<double>{1}, std::vector<double>{1, 2, 3}}) {
-    const Tensor x = whole(*g, 2), y = whole(*g, 0);
-    give(*g, weighted_by(weights), nullptr, of_blocks(3, 32), {whole_number(n), pointer(x), pointer(y)});
-    const auto read = g->read_blocking(y);
-    REQUIRE_FALSE(read);
-    CHECK(read.error().message.find("kernel weighted: constant weight holds 8 bytes, not " +
-                                    std::to_string(4 * weights.size())) == 0);
-  }
-  CHECK(numbers(whole(*g, 4)) == std::vector<double>(n, 4));
-  CHECK(std::string(standin.report().wrong).empty());
+  const auto kernel = get(device::Kernel::compile(R"cu(
+typedef float real;
+struct Line { real slope; int n; double at; };
+extern "C" __global__ void line(const Line by, real* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < by.n) y[i] = by.slope * i + by.at;
+}
+)cu", for_the_card()));
+  CHECK(kernel->signature() == "line(a type of its own by, float* y)");
+  REQUIRE(kernel->parameters()[0].size == 16);
+  const struct { float slope; int n; double at; } by{2, n, 1};
+  LaunchValue bytes;
+  std::memcpy(bytes.value, &by, sizeof by);
+  const Tensor y = whole(*g, 0);
+  give(*g, kernel, nullptr, of_blocks(3, 32), {bytes, pointer(y)});
+  std::vector<double> wanted(n);
+  for (int i = 0; i < n; ++i) wanted[std::size_t(i)] = 2 * i + 1;
+  CHECK(numbers(y) == wanted);
 }
 
 TEST_CASE("instances of a template are launched by their name expressions", "[cuda]") {

@@ -120,4 +120,107 @@ TEST_CASE("what NVRTC says is told with the script's line", "[unit][kernel]") {
   CHECK(unknown.message.find("compiles nothing for sm_9000") != std::string::npos);
 }
 
+TEST_CASE("NVRTC tells what the types of extern C kernels are", "[unit][kernel]") {
+  if (missing()) return;
+  const auto are = [](const char* text, const char* wanted, KernelOptions options = {}) {
+    const auto c = compile(text, options.name, "sm_80", options);
+    if (!c) FAIL(c.error().summary());
+    CHECK(types(*c) == wanted);
+  };
+  are("typedef float real; extern \"C\" __global__ void f(real* x, const real* y, real a) {}",
+      "float*, const float*, float");
+  are("#define REAL double\nextern \"C\" {\n__global__ void f(REAL x[], const REAL a) {}\n}", "double*, double");
+  are("using v = float4; extern \"C\" __global__ void f(v* x, v a, void* b, size_t n) {}",
+      "float4*, float4, void*, unsigned long long");
+  are("extern \"C\" __global__ void f() {} // without an end of line", "");
+  are("namespace q { struct P { int a; }; extern \"C\" __global__ void f(const P* x) {} }", "const a type of its own*");
+  are("#define MAKE(n) extern \"C\" __global__ void n(float* x) { x[0] = 1; }\nMAKE(f)", "float*", [] {
+    KernelOptions o;
+    o.name = "f";
+    return o;
+  }());
+  are("template <class T> struct Wide { typedef double type; };\n"
+      "template <class T> __global__ void f(typename Wide<T>::type* x, decltype(T() + 1) a) {}", "double*, float", [] {
+    KernelOptions o;
+    o.name = "f<float>";
+    return o;
+  }());
+  are("static __global__ void f(short* x) {} namespace q { __global__ void g(const short* y) {} }", "const short*", [] {
+    KernelOptions o;
+    o.name = "q::g";
+    return o;
+  }());
+  KernelOptions options;                                 // no name of ours is a macro of theirs
+  options.defines = {{"REAL", "float"}, {"N", "4"}, {"sizes", "3"}, {"P", "8"}};
+  are("extern \"C\" __global__ void f(REAL* x) { x[N] = sizes; }", "float*", options);
+  options.defines.clear();
+  options.flags = {"--std=c++03"};                       // and where we cannot ask, the text has the word
+  const char* const old = "typedef float real; struct P { int a; }; extern \"C\" __global__ void f(float* x, %P* y) {}";
+  const auto with = [&](const std::string& type) {
+    std::string text = old;
+    return compile(text.replace(text.find("%P"), 2, type), "", "sm_80", options);
+  };
+  CHECK(types(*with("P")) == "float*, a type of its own*");
+  CHECK(types(*with("void")) == "float*, void*");
+  CHECK(with("real").error().message == "kernel:1: kernel f: nothing tells what real* is in real* y");
+}
+
+TEST_CASE("structures by value have the compiler's size", "[unit][kernel]") {
+  if (missing()) return;
+  const auto sizes = [](const std::string& text, const std::string& name) {
+    const auto c = compile(text, name, "sm_80");
+    if (!c) FAIL(c.error().summary());
+    std::string out;
+    for (const auto& p : c->parameters) out += (p.pointer ? "*" : std::to_string(p.size)) + " ";
+    return out;
+  };
+  const std::string types = "struct P { float a; double c; }; enum E : short { A }; "
+                            "template <class T> struct V { T a, b, c; };\n";
+  CHECK(sizes(types + "extern \"C\" __global__ void f(P* x, P n, const E e, V<const float*> v) {}", "") ==
+        "* 16 2 24 ");
+  CHECK(sizes(types + "__global__ void f(P* x, P n, const E e, V<float> v, float2 w) {}", "") == "* 16 2 12 8 ");
+  CHECK(sizes(types + "template <class T> __global__ void f(V<T> v, V<T>* w, T* y) {}", "f<double>") == "24 * * ");
+  const auto c = compile(types + "__global__ void f(V<const float*>* x) {}", "", "sm_80");
+  REQUIRE(c.ok());
+  CHECK(c->parameters[0].constant == 0);                 // what it points to is written
+}
+
+TEST_CASE("NVRTC tells what constants are, and comments do not", "[unit][kernel]") {
+  if (missing()) return;
+  const auto cache = WorkDirectory::create(std::filesystem::temp_directory_path().string());
+  REQUIRE(cache.ok());
+  KernelOptions options;
+  options.cache = cache->path();
+  options.file = "train.lua";
+  options.line = 20;
+  options.constants = {{"c", {1, 2, 3, 4}}};
+  const auto is = [&](const std::string& text, unsigned element, std::size_t bytes, const std::string& symbol = "c") {
+    for (const bool cached : {false, true}) {
+      const auto c = compile(text + "\nextern \"C\" __global__ void f(float* x) {}", "", "sm_80", options);
+      if (!c) FAIL(c.error().summary());
+      CHECK(c->cached == cached);
+      CHECK(types(*c) == "float*");
+      REQUIRE(c->constants.size() == 1);
+      CHECK(c->constants[0].element == element);
+      CHECK(c->constants[0].bytes == bytes);
+      CHECK(c->constants[0].symbol == symbol);
+    }
+  };
+  is("// once: __constant__ int c[4];\n__constant__ float c[4];", rille_abi::f32, 16);
+  is("#ifdef DBL\n__constant__ double c[4];\n#else\n__constant__ float c[4];\n#endif", rille_abi::f32, 16);
+  is("typedef double real; __constant__ float a[2]; static __constant__ real b, c[2][2];", rille_abi::f64, 32);
+  is("#define REAL int\nconst REAL __constant__ c[4] = {1, 2, 3, 4};", rille_abi::i32, 16);
+  is("namespace q { __constant__ short c[4]; }\nusing q::c;", rille_abi::i16, 8, "_ZN1q1cE");
+  is("struct P { int a; }; __constant__ P c;", rille_abi::other, 4);
+  is("__constant__ float* c;", rille_abi::other, 8);
+  const auto none = compile("namespace q { __constant__ float c[4]; }\n__global__ void f() {}", "", "sm_80", options);
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().message == "train.lua:20: kernel f: the source has no __constant__ c");
+  CHECK(none.error().hint == "one in a namespace is seen after: using its_namespace::c;");
+  CHECK(none.error().code == "kernel_compile");
+  const auto wrong = compile("__global__ void f(floot* x) {}\n__constant__ float c[4];", "", "sm_80", options).error();
+  CHECK(wrong.message.find("train.lua:20: kernel f: ") == 0);
+  CHECK(wrong.hint.find("rille") == std::string::npos);
+}
+
 }  // namespace rille::device

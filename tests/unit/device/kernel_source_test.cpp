@@ -145,12 +145,33 @@ TEST_CASE("types are known by all their names", "[unit][kernel]") {
   is("Particle*", "a type of its own*");
   is("float**", "a type of its own*");
   is("", "a type of its own");
+  is("V<float const*>", "a type of its own");
+  is("V<float const*>*", "a type of its own*");
+  is("const V<float>*", "const a type of its own*");
   CHECK(parameter_types_of("void scale<float, (int)4>(float*, float const*, int)") ==
         std::vector<std::string>{"float*", "float const*", "int"});
   CHECK(parameter_types_of("k(std::pair<int, float>)") == std::vector<std::string>{"std::pair<int, float>"});
   CHECK(parameter_types_of("k()").empty());
   CHECK(parameter_types_of("k").empty());
   CHECK(parameter_types_of(")").empty());
+}
+
+TEST_CASE("the text tells what constants are, where it can", "[unit][kernel]") {
+  const auto is = [](const char* text, unsigned element) { CHECK(constant_element(text, "c") == element); };
+  is("__constant__ float c[4];", rille_abi::f32);
+  is("/* __constant__ int c; */ __constant__ float c[4]; // __constant__ int c[4];", rille_abi::f32);
+  is("static __constant__ unsigned int a[2] = {1, 2}, c[f(1, 2)];", rille_abi::u32);
+  is("double const __constant__ c = 3;", rille_abi::f64);
+  is("__constant__ float d; __constant__ float* c;", rille_abi::other);
+  is("__constant__ REAL c[4];", rille_abi::other);
+  is("float c[4]; __constant__ float a[c];", rille_abi::other);
+  is("__constant__", rille_abi::other);
+  is("__constant__ c", rille_abi::other);
+  is("__constant__ float a,", rille_abi::other);
+  is("\"", rille_abi::other);
+  CHECK(element_of_variable("float const [4]") == rille_abi::f32);
+  CHECK(element_of_variable("double [2][4]") == rille_abi::f64);
+  CHECK(element_of_variable("float*") == rille_abi::other);
 }
 
 }  // namespace rille::device
