@@ -274,10 +274,13 @@ void say_what_to_change(App& app, const OfferQuery& query, const provider::Offer
     return app.terminal.note(fmt::format("only this machine is set up: {}/providers.json names others, "
                                          "see docs/manual/providers", config_folder()));
   const std::optional<OfferQuery> loose = provider::loosened(query);
-  if (!loose) return;
-  Result<Listed> others = collect(app, *loose, settings, limits, 0);
-  if (!others) return;
-  const std::string hint = provider::nearest_hint(query, others->offers, Asker::command);
+  std::vector<Offer> others;
+  if (loose) {
+    Result<Listed> found = collect(app, *loose, settings, limits, 0);
+    if (!found) return;
+    others = std::move(found->offers);
+  }
+  const std::string hint = provider::nearest_hint(query, others, Asker::command);
   if (!hint.empty()) app.terminal.note(hint);
 }
 

@@ -23,12 +23,30 @@ std::vector<std::string> words_of(std::string_view text) {
     }
   }
   if (out.back().empty()) out.pop_back();
+  // "RTX4090" is "RTX 4090", "H100SXM5" "H100 SXM5".
+  const auto cut = [&out](std::size_t i, std::size_t at) {
+    out.insert(out.begin() + static_cast<std::ptrdiff_t>(i) + 1, out[i].substr(at));
+    out[i].resize(at);
+  };
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::string& word = out[i];
+    if (word.size() > 4 && (word.starts_with("RTX") || word.starts_with("GTX"))) {
+      cut(i, 3);
+      continue;
+    }
+    for (const std::string_view end : {"SXM", "PCIE", "NVL"}) {
+      const std::size_t at = word.rfind(end);
+      if (at == std::string::npos || at == 0 || word[at - 1] < '0' || word[at - 1] > '9') continue;
+      cut(i, at);
+      break;
+    }
+  }
   // "6000Ada" is "6000 Ada".
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t digits = out[i].find_first_not_of("0123456789");
-    if (digits == 0 || digits == std::string::npos || out[i].substr(digits) != "ADA") continue;
-    out[i].resize(digits);
-    out.insert(out.begin() + static_cast<std::ptrdiff_t>(i) + 1, "ADA");
+    if (digits == 0 || digits == std::string::npos) continue;
+    const std::string rest = out[i].substr(digits);
+    if (rest == "ADA" || rest == "TI" || rest == "SUPER") cut(i, digits);
   }
   // "4080S", as Vast writes it, is "4080 SUPER".
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -88,17 +106,44 @@ std::string gpu_without_memory(std::string_view asked) {
   return any && !out.empty() ? out : std::string(asked);
 }
 
-std::string nearest_gpu(std::string_view asked) {
-  const std::string model = gpu_model(asked);
-  if (model.empty()) return "";
-  std::vector<std::string> models;
+namespace {
+
+// "A100 80GB" is an A100.
+std::vector<std::string> known_models() {
+  std::vector<std::string> out;
   for (const GpuFacts& row : gpu_facts()) {
     std::string known(row.model);
     const std::size_t last = known.rfind(' ');
-    if (last != known.npos && is_memory(known.substr(last + 1))) known.resize(last);  // "A100 80GB" is an A100
-    if (gpu_matches(known, 0, model) || gpu_matches(model, 0, known)) return "";
-    models.push_back(std::move(known));
+    if (last != known.npos && is_memory(known.substr(last + 1))) known.resize(last);
+    out.push_back(std::move(known));
   }
+  return out;
+}
+
+bool is_among(const std::vector<std::string>& models, const std::string& model) {
+  return std::any_of(models.begin(), models.end(), [&](const std::string& known) {
+    return gpu_matches(known, 0, model) || gpu_matches(model, 0, known);
+  });
+}
+
+}  // namespace
+
+bool is_known_gpu(std::string_view asked) {
+  const std::string model = gpu_model(asked);
+  return model.empty() || is_memory(model) || is_among(known_models(), model);
+}
+
+std::string nearest_gpu(std::string_view asked) {
+  const std::string model = gpu_model(asked);
+  if (model.empty()) return "";
+  const std::vector<std::string> models = known_models();
+  if (is_among(models, model)) return "";
+  // "A100x8" is eight of them.
+  const std::size_t x = model.rfind('X');
+  if (x != model.npos && x > 0 && x + 1 < model.size() && model.size() - x < 4 &&
+      model.find_first_not_of("0123456789", x + 1) == model.npos)
+    if (const std::string one = gpu_model(model.substr(0, x)); is_among(models, one))
+      return one + ":" + model.substr(x + 1);
   return did_you_mean(model, models);
 }
 

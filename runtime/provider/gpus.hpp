@@ -22,7 +22,11 @@ bool makes_another_gpu(std::string_view word);
 // another GPU must be asked for: "A100" means no slice of one, "RTX 4070" no "RTX 4070 Ti".
 bool gpu_matches(std::string_view model, std::int64_t memory_bytes, std::string_view asked);
 
-// A model of gpu_facts.hpp whose name is near, for "did you mean". "" when `asked` is one of them, or near none.
+// Whether it is a model of gpu_facts.hpp, or names none (a memory alone).
+bool is_known_gpu(std::string_view asked);
+
+// A model of gpu_facts.hpp whose name is near, for "did you mean"; "A100:8" of "A100x8". "" when `asked` is one of
+// them, or near none.
 std::string nearest_gpu(std::string_view asked);
 
 }  // namespace rille::provider

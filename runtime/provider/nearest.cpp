@@ -23,7 +23,8 @@ std::string option(std::string name, Asker asker) {
 }
 
 std::string option(const std::string& name, const std::string& value, Asker asker) {
-  return asker == Asker::command ? fmt::format("{} {}", option(name, asker), value)
+  const char* quote = value.find(' ') == value.npos ? "" : "'";
+  return asker == Asker::command ? fmt::format("{} {}{}{}", option(name, asker), quote, value, quote)
                                  : fmt::format("{} = \"{}\"", name, value);
 }
 
@@ -144,8 +145,13 @@ std::optional<OfferQuery> loosened(OfferQuery query) {
 
 std::string gpu_hint(const OfferQuery& query, Asker asker) {
   if (query.gpu == "any" || query.gpu == "cpu") return "";
+  if (query.gpu.find(',') != query.gpu.npos)
+    return fmt::format("one model at a time: {}", option("gpu", query.gpu.substr(0, query.gpu.find(',')), asker));
   const std::string near = nearest_gpu(query.gpu);
-  return near.empty() ? "" : fmt::format("did you mean {}?", option("gpu", near, asker));
+  if (!near.empty()) return fmt::format("did you mean {}?", option("gpu", near, asker));
+  if (is_known_gpu(query.gpu)) return "";
+  return fmt::format("nobody here has a GPU called '{}': `rille offers` lists those that there are. A name is a model, "
+                     "with its memory or without: A100, A100-80GB, H100, L4, RTX 4090", query.gpu);
 }
 
 std::string nearest_hint(const OfferQuery& query, const std::vector<Offer>& others, Asker asker) {
@@ -161,6 +167,9 @@ std::string nearest_hint(const OfferQuery& query, const std::vector<Offer>& othe
       if (o.matches(rest)) without.push_back(&o);
     if (!without.empty()) return wish.advice(query, without, asker);
   }
+  if (others.empty() && asker != Asker::rent && query.gpu != "any" && query.gpu != "cpu")
+    return fmt::format("none of those who were asked has {}: `rille offers` lists what there is",
+                       option("gpu", query.gpu, asker));
   if (others.empty() || asked.size() < 2) return "";
   return fmt::format("{} are not to be had together; without them there is {}", fmt::join(asked, ", "),
                      others.front().id);

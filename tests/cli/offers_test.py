@@ -115,6 +115,11 @@ try:
 
     for words, wanted in ((("--gpu", "H1O0"), "did you mean --gpu H100?"),
                           (("--gpu", "h1o0:8"), "did you mean --gpu H100?"),
+                          (("--gpu", "A100x8"), "did you mean --gpu A100:8?"),
+                          (("--gpu", "RTXA4001"), "did you mean --gpu 'RTX A4000'?"),
+                          (("--gpu", "H100,A100"), "one model at a time: --gpu H100"),
+                          (("--gpu", "foo"), "nobody here has a GPU called 'foo': `rille offers` lists"),
+                          (("--gpu", "B200"), "none of those who were asked has --gpu B200: `rille offers` lists"),
                           (("--region", "hre"), "did you mean --region here?"),
                           (("--region", "far,away"), "there is some in: here. A cloud is asked only in the `regions`"),
                           (("--gpu", "A100", "--count", "8", "--max-price", "3"),

@@ -16,6 +16,12 @@ TEST_CASE("names of GPU models, as drivers and clouds write them") {
   CHECK(gpu_model("NVIDIA GeForce RTX 4090") == "RTX 4090");
   CHECK(gpu_model("NVIDIA GeForce RTX 4070 Ti SUPER") == "RTX 4070 Ti Super");
   CHECK(gpu_model("NVIDIA H200") == "H200");
+  CHECK(gpu_model("RTX4090") == "RTX 4090");       // SkyPilot's and dstack's
+  CHECK(gpu_model("RTX6000Ada") == "RTX 6000 ADA");
+  CHECK(gpu_model("RTXA4000") == "RTX A4000");
+  CHECK(gpu_model("H100SXM") == "H100");
+  CHECK(gpu_model("A100PCIe") == "A100");
+  CHECK(gpu_model("GTX1080Ti") == "GTX 1080 Ti");
   CHECK(gpu_model("RTX 6000Ada") == "RTX 6000 ADA");  // Vast's spelling
 }
 
@@ -45,6 +51,9 @@ TEST_CASE("a slice of a GPU is not that GPU") {
 
 TEST_CASE("a name that is nobody's has one that is near") {
   CHECK(nearest_gpu("A1000") == "A100");
+  CHECK(nearest_gpu("A100x8") == "A100:8");
+  CHECK(nearest_gpu("RTX4091") == "RTX 4090");
+  CHECK(nearest_gpu("RTXA4000").empty());
   CHECK(nearest_gpu("h1000") == "H100");
   CHECK(nearest_gpu("A100-80GB") == "");
   CHECK(nearest_gpu("RTX 4070").empty() == false);
@@ -58,4 +67,15 @@ TEST_CASE("the memory of one GPU is a word of its model") {
   CHECK(gpu_matches("H200", 143771 * mib, "H200-141GB"));
   CHECK_FALSE(gpu_matches("H100", 0, "H100-80GB"));
   CHECK_FALSE(gpu_matches("T4", 15360 * mib, "T4-x"));
+}
+
+TEST_CASE("a GPU's name is known, or it is not") {
+  for (const char* name : {"H200", "rtx4090", "A100-80GB", "24GB", "NVIDIA GPU"}) {
+    INFO(name);
+    CHECK(is_known_gpu(name));
+  }
+  for (const char* name : {"foo", "A100x8", "8"}) {
+    INFO(name);
+    CHECK_FALSE(is_known_gpu(name));
+  }
 }
