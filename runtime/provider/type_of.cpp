@@ -11,7 +11,7 @@ std::string type_of(const Offer& offer) {
   if (offer.spot && out.ends_with(spot)) out.resize(out.size() - spot.size());
   if (offer.region.empty()) return out;
   const std::string before = offer.region + "/", behind = "@" + offer.region;
-  if (out.starts_with(before)) out.erase(0, before.size());
+  if (out.starts_with(before)) out = out.substr(before.size(), out.find('@') - before.size());  // @ZONE
   else if (out.ends_with(behind)) out.resize(out.size() - behind.size());
   return out;
 }

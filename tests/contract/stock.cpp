@@ -1,6 +1,7 @@
 // What is sold out is not offered; and what a type's GPUs are, where the cloud says it.
 #include <algorithm>
 
+#include "runtime/provider/type_of.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -120,4 +121,35 @@ TEST_CASE_METHOD(Stocked, "tencent: GPUs are what CVM says they are, and what th
   for (const Offer& o : offers("A100")) CHECK(o.gpu_memory_bytes == 40LL << 30);
   offers("any", true);
   CHECK(asked("DescribeInstanceTypeConfigs") == 1);
+}
+
+TEST_CASE_METHOD(Stocked, "gcp: one region has several zones, of which the next is asked where one has nothing left") {
+  if (fake_name() != "gcp") return;
+  Value settings = told["settings"];
+  Value zones(Value::Array{Value("us-central1-a"), Value("us-central1-b")});
+  settings.as_object()->erase("zone");
+  settings.set("regions", Value().set("us-central1", Value().set("zone", std::move(zones))));
+  told.set("settings", settings);
+  provider = make();
+  left("a2-highgpu-1g@us-central1-a", 0);
+  std::vector<Offer> both;
+  for (Offer& o : offers("A100"))
+    if (type_of(o) == "a2-highgpu-1g") both.push_back(std::move(o));
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].id == "us-central1/a2-highgpu-1g");
+  CHECK(both[1].id == "us-central1/a2-highgpu-1g@us-central1-b");
+  CHECK(both[0].price_micros_per_hour == both[1].price_micros_per_hour);
+  CreateRequest first = order("first"), second = order("second");
+  first.offer = both[0];
+  second.offer = both[1];
+  const auto none = wait(provider->create(first, {}));
+  REQUIRE_FALSE(none);
+  CHECK(none.error().kind == ErrorKind::capacity);
+  const auto made = wait(provider->create(second, {}));
+  REQUIRE(made);
+  const auto seen = wait(provider->describe(made->id, {}));
+  REQUIRE(seen);
+  CHECK(seen->details.text("zone") == "us-central1-b");
+  CHECK(seen->details.text("type") == type_of(both[1]));
+  REQUIRE(wait(provider->terminate(made->id, {})));
 }

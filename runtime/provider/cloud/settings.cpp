@@ -43,6 +43,21 @@ std::vector<std::string> SettingsReader::texts(const char* field, std::vector<st
   return out.empty() ? otherwise : out;
 }
 
+std::vector<std::string> SettingsReader::one_or_more(const char* field, const std::string& otherwise) {
+  const Value& v = take(field);
+  std::vector<std::string> out;
+  const Value::Array* list = v.as_array();
+  bool good = v.is_null() || v.as_string() || list;
+  for (std::size_t i = 0; list && i < list->size(); ++i)
+    if (const std::string* one = (*list)[i].as_string()) out.push_back(*one);
+    else good = false;
+  if (!good) refuse(field, "a text or a list of texts");
+  if (v.as_string()) out.push_back(*v.as_string());
+  std::erase(out, "");
+  if (out.empty() && !otherwise.empty()) out.push_back(otherwise);
+  return out;
+}
+
 std::int64_t SettingsReader::bytes(const char* field, std::int64_t otherwise) {
   const Value& v = take(field);
   if (v.is_null()) return otherwise;

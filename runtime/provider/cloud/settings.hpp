@@ -18,6 +18,8 @@ class SettingsReader {
 
   std::string text(const char* field, std::string otherwise = "");
   std::vector<std::string> texts(const char* field, std::vector<std::string> otherwise);
+  // "us-central1-a", or a list of such; "" and an empty list are none.
+  std::vector<std::string> one_or_more(const char* field, const std::string& otherwise);
   std::int64_t bytes(const char* field, std::int64_t otherwise);  // "100GB"
   bool flag(const char* field, bool otherwise);
   Value object(const char* field);

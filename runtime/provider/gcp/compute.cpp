@@ -171,9 +171,11 @@ Disk read_disk(const Value& v) {
 }  // namespace
 
 TypeName read_type(const std::string& id) {
-  const std::size_t plus = id.find('+'), colon = id.rfind(':');
-  if (plus == std::string::npos || colon == std::string::npos || colon < plus) return {id, "", 0};
-  return {id.substr(0, plus), id.substr(plus + 1, colon - plus - 1), std::atoi(id.c_str() + colon + 1)};
+  const std::size_t at = id.find('@');
+  const std::string type = id.substr(0, at), zone = at == std::string::npos ? "" : id.substr(at + 1);
+  const std::size_t plus = type.find('+'), colon = type.rfind(':');
+  if (plus == std::string::npos || colon == std::string::npos || colon < plus) return {type, "", 0, zone};
+  return {type.substr(0, plus), type.substr(plus + 1, colon - plus - 1), std::atoi(type.c_str() + colon + 1), zone};
 }
 
 bool cannot_move(const std::string& machine) {

@@ -90,7 +90,9 @@ Micros price_of(const Offer& offer, const PartPrices& prices);
 struct TypeName {
   std::string machine, gpu;
   int count = 0;
+  std::string zone;                     // "": the first of the settings
 };
+// Of an offer's id without its region: "n1-standard-8+nvidia-tesla-t4:1@us-central1-b".
 TypeName read_type(const std::string& id);
 // Machines of that type are not moved to another host while they run, also where no GPU is attached to them:
 // https://cloud.google.com/compute/docs/instances/live-migration-process

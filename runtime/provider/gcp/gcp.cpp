@@ -20,6 +20,7 @@
 #include "runtime/provider/left_over.hpp"
 #include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/type_of.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
@@ -47,7 +48,8 @@ const char* const known_regions[] = {
     "australia-southeast1", "australia-southeast2", "me-west1", "me-central1", "me-central2", "africa-south1"};
 
 struct Settings {
-  std::string project, zone, image, vpc, subnet, security_group, disk_kind, kms_key;
+  std::string project, image, vpc, subnet, security_group, disk_kind, kms_key;
+  std::vector<std::string> zones;       // as they are tried
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
   std::vector<std::string> ssh_from;    // none: the network's own rules say who gets in
@@ -102,10 +104,18 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
-    RILLE_CO_CHECK(check_zone());
+    RILLE_CO_CHECK(check_zones());
     const std::int64_t now_us = loop_.clock().wall_us();
     if (types_.empty() || now_us - types_at_us_ > types_last_us) {
-      RILLE_CO_TRY(types_, co_await compute_.types(settings_.zone, token));
+      std::vector<Offer> types;
+      for (const std::string& zone : settings_.zones) {
+        RILLE_CO_TRY(std::vector<Offer> there, co_await compute_.types(zone, token));
+        for (Offer& offer : there) {
+          if (zone != settings_.zones.front()) offer.id += "@" + zone;
+          types.push_back(std::move(offer));
+        }
+      }
+      types_ = std::move(types);
       types_at_us_ = now_us;
     }
     RILLE_CO_CHECK(co_await learn_prices(query.spot, types_last_us, token));
@@ -122,18 +132,21 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
-    RILLE_CO_TRY(Value order, order_of(request, type));
+    RILLE_CO_CHECK(check_zones());
+    TypeName name = read_type(type);
+    if (name.zone.empty()) name.zone = settings_.zones.front();
+    RILLE_CO_TRY(Value order, order_of(request, name));
     Machine made;
-    made.id = settings_.zone + "/" + order.text("name");
+    made.id = name.zone + "/" + order.text("name");
     const std::string own = order.text("name"), rule = rule_name(request.tag);
     Result<> done;
     if (!settings_.ssh_from.empty())
       done = co_await compute_.narrow_ssh(own, rule, request.tag, settings_.vpc, settings_.ssh_from, token);
     if (done)
-      done = co_await compute_.insert(settings_.zone, std::move(order), request.token, request.send_by_wall_us, token);
+      done = co_await compute_.insert(name.zone, std::move(order), request.token, request.send_by_wall_us, token);
     if (done) co_return made;
     // Refused for good: what was made for it goes, too.
-    if (is_definitive(done.error()) && !settings_.ssh_from.empty()) co_await widen_again(own, rule, token);
+    if (is_definitive(done.error()) && !settings_.ssh_from.empty()) co_await widen_again(name.zone, own, rule, token);
     co_return done.error();
   }
 
@@ -253,8 +266,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   static std::string rule_name(const std::string& tag) { return cloud::resource_name(tag, rule_length_max); }
 
   // A machine that an earlier send has made keeps its rules: only where there surely is none, they go.
-  Task<void> widen_again(std::string machine, std::string rule, CancelToken token) {
-    const Result<Instance> there = co_await compute_.describe(settings_.zone, machine, token);
+  Task<void> widen_again(std::string zone, std::string machine, std::string rule, CancelToken token) {
+    const Result<Instance> there = co_await compute_.describe(zone, machine, token);
     if (there || there.error().http_status != 404) co_return;
     (void)co_await compute_.remove_rule(rule + "-in", token);
     (void)co_await compute_.remove_rule(rule + "-no", token);
@@ -278,23 +291,25 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return co_await compute_.act(place.zone, place.name, "setMachineType", std::move(body), std::move(token));
   }
 
-  Result<> check_zone() const {
-    if (settings_.zone.starts_with(region() + "-")) return success();
-    return make_error(ErrorKind::config, fmt::format("gcp: region {} is given the zone '{}'", region(), settings_.zone),
-                      fmt::format("name one of its zones: {{\"regions\": {{\"{}\": {{\"zone\": \"{}-a\"}}}}}}",
-                                  region(), region()));
+  Result<> check_zones() const {
+    const std::string wrong = settings_.zones.empty() ? "" : *std::find_if_not(
+        settings_.zones.begin(), settings_.zones.end() - 1,
+        [this](const std::string& zone) { return zone.starts_with(region() + "-"); });
+    if (wrong.starts_with(region() + "-")) return success();
+    return make_error(ErrorKind::config, fmt::format("gcp: region {} is given the zone '{}'", region(), wrong),
+                      fmt::format("name one of its zones, or several: {{\"regions\": {{\"{0}\": {{\"zone\": "
+                                  "\"{0}-a\"}}}}}}", region()));
   }
 
-  Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
-    RILLE_CHECK(check_zone());
+  Result<Value> order_of(const CreateRequest& request, const TypeName& name) const {
     if (request.expires_wall_us / 1'000'000 - loop_.clock().wall_us() / 1'000'000 > run_s_max - release_margin_s)
       return make_error(ErrorKind::invalid, "gcp: ends a machine by itself after 120 days at the latest",
                         "rent for less: ttl = \"2000h\"");
     RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
     RILLE_TRY(const std::string script, startup_script(user_data));
-    const std::string here = "zones/" + settings_.zone + "/";
+    const std::string here = "zones/" + name.zone + "/";
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
-    const std::string disk_kind = settings_.disk_kind.empty() ? usual_disk_kind(read_type(type).machine)
+    const std::string disk_kind = settings_.disk_kind.empty() ? usual_disk_kind(name.machine)
                                                               : settings_.disk_kind;
     Value labels;
     labels.set(tag_key, label_of(request.tag));
@@ -306,7 +321,6 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       nic.set("accessConfigs", Value::Array{Value().set("type", "ONE_TO_ONE_NAT").set("name", "External NAT")});
     if (!settings_.subnet.empty()) nic.set("subnetwork", settings_.subnet);
     else nic.set("network", settings_.vpc);
-    const TypeName name = read_type(type);
     Value out;
     out.set("name", cloud::resource_name(request.tag, name_length_max));
     out.set("machineType", here + "machineTypes/" + name.machine).set("labels", labels);
@@ -319,7 +333,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     if (!settings_.ssh_from.empty()) network_tags.push_back(out["name"]);
     if (!network_tags.empty()) out.set("tags", Value().set("items", std::move(network_tags)));
     const std::string reservation =
-        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
+        request.extra.text("reservation", cloud::text_for(settings_.reservation, type_of(request.offer)));
     if (!reservation.empty() && !request.offer.spot)
       out.set("reservationAffinity", Value().set("consumeReservationType", "SPECIFIC_RESERVATION")
                                          .set("key", "compute.googleapis.com/reservation-name")
@@ -404,7 +418,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
   Settings s;
   s.project = read.text("project");
   read.text("credentials");
-  s.zone = read.text("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
+  s.zones = read.one_or_more("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
   s.image = read.text("image");
   s.vpc = read.text("vpc", read.text("network", "global/networks/default"));
   s.subnet = read.text("subnet");
