@@ -198,7 +198,7 @@ int length(lua_State* L) {
 }
 
 Result<int> backward(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, "backward");
+  Tensor& t = check_self(L, "backward", 2);
   tensor_state(L);
   Tensor seed = lua_isnoneornil(L, 2) ? Tensor() : check_tensor(L, 2, "backward's gradient");
   if (auto done = tensor::backward(t, seed); !done) return at_line(L, std::move(done).error());
@@ -210,7 +210,7 @@ Result<int> backward(lua_State* L) {
 }
 
 Result<int> require_grad(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, "requires_grad_");
+  Tensor& t = check_self(L, "requires_grad_", 2);
   const bool on = lua_isnoneornil(L, 2) || check_bool(L, 2, "requires_grad_");
   if (auto done = t.set_requires_grad(on); !done) return at_line(L, std::move(done).error());
   tensor_state(L);
@@ -220,13 +220,13 @@ Result<int> require_grad(lua_State* L) {
 }
 
 Result<int> set_grad(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, "set_grad");
+  Tensor& t = check_self(L, "set_grad", 2);
   Tensor g = lua_isnoneornil(L, 2) ? Tensor() : check_tensor(L, 2, "set_grad");
   if (auto done = t.set_grad(g); !done) return at_line(L, std::move(done).error());
   return 0;
 }
 
-int detach(lua_State* L) { return push_tensor(L, check_tensor(L, 1, "detach").detach()); }
+int detach(lua_State* L) { return push_tensor(L, check_self(L, "detach", 1).detach()); }
 
 // set_autocast("bf16", "f16", "tf32", "f32" or nil) -> what it was
 Result<int> set_autocast(lua_State* L) {

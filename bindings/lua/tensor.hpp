@@ -53,6 +53,9 @@ Error at_line(lua_State* L, Error error);                     // adds " (train.l
 int push_tensor(lua_State* L, Tensor t);                      // tells the collector of its bytes; gives 1
 Result<int> give(lua_State* L, Result<Tensor> t);             // pushes it, or fails with the line
 Tensor& check_tensor(lua_State* L, int index, const char* what);
+// The same of what a method is called on; behind the argument at `last` nothing but nils may stand.
+Tensor& check_self(lua_State* L, const char* what, int last);
+void check_end(lua_State* L, int last, const char* what);
 Tensor optional_tensor(lua_State* L, int index, const char* what);   // nil: an empty handle
 Tensor option_tensor(lua_State* L, int index, const char* key);      // of a table of options; no table: empty
 Tensor* test_tensor(lua_State* L, int index);                 // null: not a tensor
@@ -67,8 +70,9 @@ Graph& device_graph(lua_State* L, int index, const char* what);
 int check_dim(lua_State* L, int index, const char* what);
 int dim_from(lua_State* L, double n, const char* what);
 // A shape: a table's positional numbers at `index`, or the numbers from `index` on.
+std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what);   // a list of them, or one
 Dims check_shape(lua_State* L, int index, const char* what);
-Dims check_sizes(lua_State* L, int index, const char* what);   // the same where the table has no options
+Dims check_sizes(lua_State* L, int index, const char* what);   // the same where the table has no options and is last
 std::vector<int> check_dims(lua_State* L, int index, const char* what);   // nil: none; a number; a list
 // Called before the dimensions at `index` are read, where a table of options may follow: x:sum({ keepdim = true })
 // becomes x:sum(nil, { keepdim = true }). Raises where names stand among dimensions.

@@ -41,6 +41,7 @@ std::string freed_text(lua_State* L, int index) {
 
 int free_tensor(lua_State* L) {
   Tensor& t = check_object<Tensor>(L, 1, "free");
+  check_end(L, 1, "free");
   if (!t) return 0;
   push_freed(L);
   lua_pushvalue(L, 1);
@@ -105,6 +106,68 @@ Tensor& check_tensor(lua_State* L, int index, const char* what) {
   if (!t) not_a_tensor(L, index, what);
   if (!*t) raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{}: {}", what, freed_text(L, index)))));
   return *t;
+}
+
+namespace {
+
+// What does it, where somebody gives a method more than it takes.
+constexpr Word more_words[] = {
+    {"round", "(x * 100):round() / 100 keeps two decimals"},
+    {"log", "x:log() / math.log(base); log2 and log10 are methods"},
+    {"div", "x:floor_divide(y) rounds down, (x / y):trunc() towards zero"},
+    {"div_", "x:copy_(x:floor_divide(y)) rounds down, x:copy_((x / y):trunc()) towards zero"},
+    {"mul", "x:mul(y):mul(z): one after the other"},
+    {"matmul", "a:matmul(b):matmul(c): one after the other"},
+    {"cumsum", "from the end: x:flip(d):cumsum(d):flip(d); in another type: x:to(\"f64\"):cumsum(d)"},
+    {"softmax", "in another type: x:to(\"f32\"):softmax(-1)"},
+    {"log_softmax", "in another type: x:to(\"f32\"):log_softmax(-1)"},
+    {"sum", "several dimensions are a list: x:sum({ 1, 2 }, { keepdim = true })"},
+    {"mean", "several dimensions are a list: x:mean({ 1, 2 }, { keepdim = true })"},
+    {"fft", "another size: x:pad or x:narrow before it; another scale: a product after it"},
+    {"ifft", "another size: x:pad or x:narrow before it; another scale: a product after it"},
+    {"fft2", "another size: x:pad or x:narrow before it; another scale: a product after it"},
+    {"ifft2", "another size: x:pad or x:narrow before it; another scale: a product after it"},
+    {"rfft", "the scale of norm = \"ortho\": x:rfft(n) / math.sqrt(n)"},
+    {"rfft2", "another size: x:pad or x:narrow before it; the scale of norm = \"ortho\": x:rfft2() / math.sqrt(m * n)"},
+    {"irfft", "the scale of norm = \"ortho\": x:irfft(n) * math.sqrt(n)"},
+    {"irfft2", "the scale of norm = \"ortho\": x:irfft2(n) * math.sqrt(m * n)"},
+    {"to", "one after the other: x:to(\"f16\"):to(\"cuda:0\")"},
+    {"transpose", "more than two dimensions: x:permute(3, 1, 2)"},
+    {"squeeze", "one after the other: x:squeeze(3):squeeze(1)"},
+    {"cat", "the others are a list: x:cat({ y, z }, 1)"},
+    {"stack", "the others are a list: x:stack({ y, z }, 1)"}};
+
+}  // namespace
+
+void check_end(lua_State* L, int last, const char* what) {
+  for (int i = last + 1; i <= lua_gettop(L); ++i) {
+    if (lua_isnil(L, i)) continue;
+    const std::string takes = last == 1   ? "no argument"
+                              : last == 2 ? "one argument"
+                                          : fmt::format("{} arguments", last - 1);
+    const char* hint = "it would have no effect: leave it out";
+    for (const auto& word : more_words) if (word.theirs == what) hint = word.ours;
+    raise_invalid(L, fmt::format("{}: takes {} after the tensor, got {}{} ({})", what, takes, describe(L, i),
+                                 last == 1 ? "" : " as well", script_position(L)), hint);
+  }
+}
+
+Tensor& check_self(lua_State* L, const char* what, int last) {
+  Tensor& t = check_tensor(L, 1, what);
+  check_end(L, last, what);
+  return t;
+}
+
+std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what) {
+  if (!lua_istable(L, index)) return {check_tensor(L, index, what)};
+  check_known(L, index, what, {}, true);
+  std::vector<Tensor> out;
+  for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
+    lua_rawgeti(L, index, static_cast<int>(i));
+    out.push_back(check_tensor(L, -1, what));
+    lua_pop(L, 1);
+  }
+  return out;
 }
 
 int dim_from(lua_State* L, double n, const char* what) {
@@ -177,7 +240,10 @@ Dims check_shape(lua_State* L, int index, const char* what) {
 }
 
 Dims check_sizes(lua_State* L, int index, const char* what) {
-  if (lua_istable(L, index)) check_known(L, index, what, {}, true);
+  if (lua_istable(L, index)) {
+    check_known(L, index, what, {}, true);
+    check_end(L, index, what);
+  }
   return check_shape(L, index, what);
 }
 

@@ -58,7 +58,7 @@ constexpr Conv conv1d_{"conv1d", tensor::conv1d}, conv2d_{"conv2d", tensor::conv
 
 template <const Conv& C>
 Result<int> convolution(lua_State* L) {  // x:conv2d(weight, bias, {stride =, padding =, dilation =, groups =})
-  Tensor& x = check_tensor(L, 1, C.name);
+  Tensor& x = check_self(L, C.name, 4);
   tensor_state(L);
   Tensor &weight = check_tensor(L, 2, C.name), bias = optional_tensor(L, 3, C.name);
   check_options(L, 4, C.name, {"stride", "padding", "dilation", "groups"});
@@ -71,7 +71,7 @@ Result<int> convolution(lua_State* L) {  // x:conv2d(weight, bias, {stride =, pa
 // x:conv_transpose2d(weight, bias, {stride =, padding =, output_padding =, dilation =, groups =})
 Result<int> conv_transpose2d(lua_State* L) {
   const char* const name = "conv_transpose2d";
-  Tensor& x = check_tensor(L, 1, name);
+  Tensor& x = check_self(L, name, 4);
   tensor_state(L);
   Tensor &weight = check_tensor(L, 2, name), bias = optional_tensor(L, 3, name);
   check_options(L, 4, name, {"stride", "padding", "output_padding", "dilation", "groups"});
@@ -84,7 +84,7 @@ Result<int> conv_transpose2d(lua_State* L) {
 // x:interpolate({size = or scale =, mode = "nearest" or "bilinear", align_corners =})
 Result<int> interpolate(lua_State* L) {
   const char* const name = "interpolate";
-  Tensor& x = check_tensor(L, 1, name);
+  Tensor& x = check_self(L, name, 2);
   tensor_state(L);
   check_table(L, 2, name);
   check_options(L, 2, name, {"size", "scale", "mode", "align_corners"});
@@ -123,14 +123,14 @@ tensor::Pooling pooling(lua_State* L, const char* name) {
 }
 
 Result<int> max_pool2d(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, "max_pool2d");
+  Tensor& x = check_self(L, "max_pool2d", 3);
   tensor_state(L);
   check_options(L, 3, "max_pool2d", {"stride", "padding", "dilation"});
   return give(L, tensor::max_pool2d(x, pooling(L, "max_pool2d")));
 }
 
 Result<int> avg_pool2d(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, "avg_pool2d");
+  Tensor& x = check_self(L, "avg_pool2d", 3);
   tensor_state(L);
   check_options(L, 3, "avg_pool2d", {"stride", "padding", "count_include_pad"});
   bool counted = !lua_istable(L, 3) || option_bool(L, 3, "count_include_pad", true);
@@ -138,7 +138,7 @@ Result<int> avg_pool2d(lua_State* L) {
 }
 
 Result<int> adaptive_avg_pool2d(lua_State* L) {  // x:adaptive_avg_pool2d(height, width)
-  Tensor& x = check_tensor(L, 1, "adaptive_avg_pool2d");
+  Tensor& x = check_self(L, "adaptive_avg_pool2d", 3);
   tensor_state(L);
   std::int64_t height = check_integer(L, 2, "adaptive_avg_pool2d's height");
   std::int64_t width = lua_isnoneornil(L, 3) ? height : check_integer(L, 3, "adaptive_avg_pool2d's width");
@@ -146,7 +146,7 @@ Result<int> adaptive_avg_pool2d(lua_State* L) {  // x:adaptive_avg_pool2d(height
 }
 
 Result<int> batch_norm(lua_State* L) {  // x:batch_norm(weight, bias, {running_mean =, running_var =, training =, ...})
-  Tensor& x = check_tensor(L, 1, "batch_norm");
+  Tensor& x = check_self(L, "batch_norm", 4);
   tensor_state(L);
   tensor::BatchNorm how;
   how.weight = optional_tensor(L, 2, "batch_norm's weight");
@@ -161,7 +161,7 @@ Result<int> batch_norm(lua_State* L) {  // x:batch_norm(weight, bias, {running_m
 }
 
 Result<int> group_norm(lua_State* L) {  // x:group_norm(groups, weight, bias, eps)
-  Tensor& x = check_tensor(L, 1, "group_norm");
+  Tensor& x = check_self(L, "group_norm", 5);
   tensor_state(L);
   std::int64_t groups = check_integer(L, 2, "group_norm's groups");
   Tensor weight = optional_tensor(L, 3, "group_norm's weight"), bias = optional_tensor(L, 4, "group_norm's bias");
@@ -170,23 +170,27 @@ Result<int> group_norm(lua_State* L) {  // x:group_norm(groups, weight, bias, ep
 }
 
 struct Transform { const char* name; Result<Tensor> (*fn)(const Tensor&); };
-struct Back { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t); };
+struct SizedTransform { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t); };
 constexpr Transform fft_{"fft", tensor::fft}, ifft_{"ifft", tensor::ifft}, fft2_{"fft2", tensor::fft2},
-    ifft2_{"ifft2", tensor::ifft2}, rfft_{"rfft", tensor::rfft}, rfft2_{"rfft2", tensor::rfft2};
-constexpr Back irfft_{"irfft", tensor::irfft}, irfft2_{"irfft2", tensor::irfft2};
+    ifft2_{"ifft2", tensor::ifft2}, rfft2_{"rfft2", tensor::rfft2};
+constexpr SizedTransform rfft_{"rfft", tensor::rfft}, irfft_{"irfft", tensor::irfft},
+    irfft2_{"irfft2", tensor::irfft2};
 
 template <const Transform& T>
 Result<int> transform(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, T.name);
+  Tensor& x = check_self(L, T.name, 1);
   tensor_state(L);
   return give(L, T.fn(x));
 }
 
-template <const Back& T>
-Result<int> back(lua_State* L) {  // x:irfft(n)
-  Tensor& x = check_tensor(L, 1, T.name);
+template <const SizedTransform& T>
+Result<int> sized_transform(lua_State* L) {  // x:irfft(n)
+  Tensor& x = check_self(L, T.name, 2);
   tensor_state(L);
-  return give(L, T.fn(x, lua_isnoneornil(L, 2) ? 0 : check_integer(L, 2, T.name)));
+  const std::int64_t n = lua_isnoneornil(L, 2) ? 0 : check_integer(L, 2, T.name);
+  if (n < 1 && !lua_isnoneornil(L, 2))
+    raise_invalid(L, fmt::format("{}: a transform of {} numbers ({})", T.name, n, script_position(L)), "one or more");
+  return give(L, T.fn(x, n));
 }
 
 }  // namespace
@@ -205,10 +209,10 @@ std::vector<Function> image_methods() {
           {"ifft", bind<transform<ifft_>>},
           {"fft2", bind<transform<fft2_>>},
           {"ifft2", bind<transform<ifft2_>>},
-          {"rfft", bind<transform<rfft_>>},
+          {"rfft", bind<sized_transform<rfft_>>},
           {"rfft2", bind<transform<rfft2_>>},
-          {"irfft", bind<back<irfft_>>},
-          {"irfft2", bind<back<irfft2_>>}};
+          {"irfft", bind<sized_transform<irfft_>>},
+          {"irfft2", bind<sized_transform<irfft2_>>}};
 }
 
 }  // namespace rille::lua

@@ -9,14 +9,14 @@ namespace rille::lua {
 namespace {
 
 Result<int> gather(lua_State* L) {  // t:gather(dim, index)
-  Tensor& a = check_tensor(L, 1, "gather");
+  Tensor& a = check_self(L, "gather", 3);
   tensor_state(L);
   int dim = check_dim(L, 2, "gather");
   return give(L, tensor::gather(a, dim, check_tensor(L, 3, "gather's numbers")));
 }
 
 Result<int> scatter_with(lua_State* L, const char* what, bool add) {  // t:scatter(dim, index, src or a number)
-  Tensor& a = check_tensor(L, 1, what);
+  Tensor& a = check_self(L, what, 4);
   tensor_state(L);
   int dim = check_dim(L, 2, what);
   Tensor& index = check_tensor(L, 3, what);
@@ -30,14 +30,14 @@ Result<int> scatter(lua_State* L) { return scatter_with(L, "scatter", false); }
 Result<int> scatter_add(lua_State* L) { return scatter_with(L, "scatter_add", true); }
 
 Result<int> index_select(lua_State* L) {  // t:index_select(dim, index)
-  Tensor& a = check_tensor(L, 1, "index_select");
+  Tensor& a = check_self(L, "index_select", 3);
   tensor_state(L);
   int dim = check_dim(L, 2, "index_select");
   return give(L, tensor::index_select(a, dim, check_tensor(L, 3, "index_select's numbers")));
 }
 
 Result<int> one_hot(lua_State* L) {  // ids:one_hot(classes)
-  Tensor& ids = check_tensor(L, 1, "one_hot");
+  Tensor& ids = check_self(L, "one_hot", 2);
   tensor_state(L);
   return give(L, tensor::one_hot(ids, check_integer(L, 2, "one_hot's number of classes")));
 }
@@ -53,7 +53,7 @@ bool descending(lua_State* L, const char* what) {
 }
 
 Result<int> sort(lua_State* L) {  // t:sort(dim, {descending =}) -> values, places
-  Tensor& a = check_tensor(L, 1, "sort");
+  Tensor& a = check_self(L, "sort", 3);
   tensor_state(L);
   options_may_stand_first(L, 2, "sort");
   int dim = lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, "sort");
@@ -61,7 +61,7 @@ Result<int> sort(lua_State* L) {  // t:sort(dim, {descending =}) -> values, plac
 }
 
 Result<int> argsort(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "argsort");
+  Tensor& a = check_self(L, "argsort", 3);
   tensor_state(L);
   options_may_stand_first(L, 2, "argsort");
   int dim = lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, "argsort");
@@ -71,7 +71,7 @@ Result<int> argsort(lua_State* L) {
 }
 
 Result<int> topk(lua_State* L) {  // t:topk(k, dim, {largest =}) -> values, places
-  Tensor& a = check_tensor(L, 1, "topk");
+  Tensor& a = check_self(L, "topk", 4);
   tensor_state(L);
   std::int64_t k = check_integer(L, 2, "topk's number");
   options_may_stand_first(L, 3, "topk");
@@ -85,13 +85,13 @@ constexpr Triangle tril_{"tril", tensor::tril}, triu_{"triu", tensor::triu};
 
 template <const Triangle& F>
 Result<int> triangle(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, F.name);
+  Tensor& a = check_self(L, F.name, 2);
   tensor_state(L);
   return give(L, F.fn(a, lua_isnoneornil(L, 2) ? 0 : check_integer(L, 2, F.name)));
 }
 
 Result<int> flip(lua_State* L) {  // t:flip(dims)
-  Tensor& a = check_tensor(L, 1, "flip");
+  Tensor& a = check_self(L, "flip", 2);
   tensor_state(L);
   auto dims = check_dims(L, 2, "flip");
   if (lua_isnoneornil(L, 2)) for (int d = 0; d < a.rank(); ++d) dims.push_back(d);
@@ -99,7 +99,7 @@ Result<int> flip(lua_State* L) {  // t:flip(dims)
 }
 
 Result<int> roll(lua_State* L) {  // t:roll(shift, dim)
-  Tensor& a = check_tensor(L, 1, "roll");
+  Tensor& a = check_self(L, "roll", 3);
   tensor_state(L);
   std::int64_t shift = check_integer(L, 2, "roll's shift");
   return give(L, tensor::roll(a, shift, lua_isnoneornil(L, 3) ? -1 : check_dim(L, 3, "roll")));
@@ -112,7 +112,7 @@ Result<int> tile(lua_State* L) {
 }
 
 Result<int> repeat_interleave(lua_State* L) {  // t:repeat_interleave(times, dim)
-  Tensor& a = check_tensor(L, 1, "repeat_interleave");
+  Tensor& a = check_self(L, "repeat_interleave", 3);
   tensor_state(L);
   std::int64_t times = check_integer(L, 2, "repeat_interleave");
   return give(L, tensor::repeat_interleave(
@@ -120,7 +120,7 @@ Result<int> repeat_interleave(lua_State* L) {  // t:repeat_interleave(times, dim
 }
 
 Result<int> flatten(lua_State* L) {  // t:flatten(first, last)
-  Tensor& a = check_tensor(L, 1, "flatten");
+  Tensor& a = check_self(L, "flatten", 3);
   tensor_state(L);
   int first = lua_isnoneornil(L, 2) ? 0 : check_dim(L, 2, "flatten");
   return give(L, tensor::flatten(a, first, lua_isnoneornil(L, 3) ? -1 : check_dim(L, 3, "flatten")));
@@ -128,6 +128,7 @@ Result<int> flatten(lua_State* L) {  // t:flatten(first, last)
 
 std::vector<std::int64_t> check_list(lua_State* L, int index, const char* what) {
   check_table(L, index, what);
+  check_known(L, index, what, {}, true);
   std::vector<std::int64_t> list;
   for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
     lua_rawgeti(L, index, static_cast<int>(i));
@@ -138,14 +139,14 @@ std::vector<std::int64_t> check_list(lua_State* L, int index, const char* what) 
 }
 
 Result<int> pad(lua_State* L) {  // t:pad({left, right, top, bottom}, value)
-  Tensor& a = check_tensor(L, 1, "pad");
+  Tensor& a = check_self(L, "pad", 3);
   tensor_state(L);
   auto edges = check_list(L, 2, "pad's edges");
   return give(L, tensor::pad(a, edges, lua_isnoneornil(L, 3) ? 0 : check_number(L, 3, "pad's value")));
 }
 
 Result<int> split(lua_State* L) {  // t:split(size or {sizes}, dim) -> the pieces
-  Tensor& a = check_tensor(L, 1, "split");
+  Tensor& a = check_self(L, "split", 3);
   tensor_state(L);
   int dim = lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "split");
   std::vector<std::int64_t> sizes;
@@ -168,17 +169,10 @@ Result<int> split(lua_State* L) {  // t:split(size or {sizes}, dim) -> the piece
 }
 
 Result<int> stack(lua_State* L) {  // a:stack({b, c}, dim)
-  std::vector<Tensor> parts{check_tensor(L, 1, "stack")};
+  std::vector<Tensor> parts{check_self(L, "stack", 3)};
   tensor_state(L);
-  if (lua_istable(L, 2)) {
-    for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
-      lua_rawgeti(L, 2, static_cast<int>(i));
-      parts.push_back(check_tensor(L, -1, "stack"));
-      lua_pop(L, 1);
-    }
-  } else {
-    parts.push_back(check_tensor(L, 2, "stack"));
-  }
+  const auto others = check_tensors(L, 2, "stack");
+  parts.insert(parts.end(), others.begin(), others.end());
   return give(L, tensor::stack(parts, lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "stack")));
 }
 

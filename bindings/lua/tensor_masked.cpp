@@ -20,7 +20,7 @@ Tensor number_list(lua_State* L, Graph& g, const Dims& shape, const std::vector<
 
 // x:masked_select(mask)
 int masked_select(lua_State* L) {
-  const Tensor x = check_tensor(L, 1, "masked_select"), mask = check_tensor(L, 2, "masked_select's mask");
+  const Tensor x = check_self(L, "masked_select", 2), mask = check_tensor(L, 2, "masked_select's mask");
   tensor_state(L);
   const auto raised = [L](Result<Tensor> t) {
     return value_or_raise(L, t ? std::move(t) : Result<Tensor>(at_line(L, std::move(t).error())));
@@ -41,7 +41,7 @@ int masked_select(lua_State* L) {
 
 // x:nonzero() -> i64 [count, dimensions]
 int nonzero(lua_State* L) {
-  const Tensor x = check_tensor(L, 1, "nonzero");
+  const Tensor x = check_self(L, "nonzero", 1);
   tensor_state(L);
   const Tensor mask = x.dtype() == DType::boolean ? x : value_or_raise(L, tensor::ne(x.detach(), 0.0));
   return await_values(L, {mask}, [graph = x.graph().shared_from_this()](lua_State* l, std::vector<HostData> values) {

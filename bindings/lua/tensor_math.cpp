@@ -18,12 +18,17 @@ struct Binary {
   Result<Tensor> (*tensors)(T, T);
   Result<Tensor> (*number_right)(T, double);
   Result<Tensor> (*number_left)(T, double);
+  bool alpha = false;    // x:add(y, alpha): alpha times y
 };
 struct Pair { const char* name; Result<Tensor> (*fn)(T, T); };
 
-template <const Unary& U>
+template <const Unary& U>  // -x gives x twice
 Result<int> unary(lua_State* L) {
-  return give(L, U.fn(check_tensor(L, 1, U.name)));
+  return give(L, U.fn(check_self(L, U.name, lua_rawequal(L, 1, 2) ? 2 : 1)));
+}
+
+double number_or(lua_State* L, int index, const char* what, double otherwise) {
+  return lua_isnoneornil(L, index) ? otherwise : check_number(L, index, what);
 }
 
 template <const Binary& B>
@@ -32,16 +37,21 @@ Result<int> binary(lua_State* L) {
   if (!test_tensor(L, 1)) {  // 2 - t
     if (!B.number_left || lua_type(L, 1) != LUA_TNUMBER) not_a_tensor(L, 1, B.name);
     double n = check_number(L, 1, B.name);
+    check_end(L, 2, B.name);
     return give(L, B.number_left(check_tensor(L, 2, B.name), n));
   }
-  Tensor& a = check_tensor(L, 1, B.name);
-  if (lua_type(L, 2) == LUA_TNUMBER) return give(L, B.number_right(a, lua_tonumber(L, 2)));
-  return give(L, B.tensors(a, check_tensor(L, 2, B.name)));
+  Tensor& a = check_self(L, B.name, B.alpha ? 3 : 2);
+  const double alpha = lua_isnoneornil(L, 3) ? 1 : check_number(L, 3, fmt::format("{}'s alpha", B.name).c_str());
+  if (lua_type(L, 2) == LUA_TNUMBER) return give(L, B.number_right(a, lua_tonumber(L, 2) * alpha));
+  const Tensor& b = check_tensor(L, 2, B.name);
+  if (alpha == 1) return give(L, B.tensors(a, b));
+  auto scaled = tensor::mul(b, alpha);
+  return give(L, scaled ? B.tensors(a, *scaled) : std::move(scaled));
 }
 
 template <const Pair& P>
 Result<int> pair(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, P.name);
+  Tensor& a = check_self(L, P.name, 2);
   tensor_state(L);
   return give(L, P.fn(a, check_tensor(L, 2, P.name)));
 }
@@ -58,12 +68,12 @@ constexpr Unary neg_{"neg", tensor::neg}, abs_{"abs", tensor::abs}, sign_{"sign"
     relu_{"relu", tensor::relu}, silu_{"silu", tensor::silu}, hardswish_{"hardswish", tensor::hardswish},
     hardsigmoid_{"hardsigmoid", tensor::hardsigmoid}, isnan_{"isnan", tensor::isnan}, isinf_{"isinf", tensor::isinf},
     isfinite_{"isfinite", tensor::isfinite}, logical_not_{"logical_not", tensor::logical_not},
-    bitwise_not_{"bitwise_not", tensor::bitwise_not}, multinomial_{"multinomial", tensor::multinomial};
+    bitwise_not_{"bitwise_not", tensor::bitwise_not};
 constexpr Pair logical_and_{"logical_and", tensor::logical_and}, logical_or_{"logical_or", tensor::logical_or},
     logical_xor_{"logical_xor", tensor::logical_xor}, bitwise_and_{"bitwise_and", tensor::bitwise_and},
     bitwise_or_{"bitwise_or", tensor::bitwise_or}, bitwise_xor_{"bitwise_xor", tensor::bitwise_xor};
-constexpr Binary add_op{"add", tensor::add, tensor::add, tensor::add},
-    sub_op{"sub", tensor::sub, tensor::sub, tensor::rsub},
+constexpr Binary add_op{"add", tensor::add, tensor::add, tensor::add, true},
+    sub_op{"sub", tensor::sub, tensor::sub, tensor::rsub, true},
     mul_op{"mul", tensor::mul, tensor::mul, tensor::mul},
     div_op{"div", tensor::div, tensor::div, tensor::rdiv},
     pow_op{"pow", tensor::pow, tensor::pow, tensor::rpow},
@@ -76,7 +86,7 @@ constexpr Binary add_op{"add", tensor::add, tensor::add, tensor::add},
     gt_op{"gt", tensor::gt, tensor::gt, tensor::lt}, ge_op{"ge", tensor::ge, tensor::ge, tensor::le},
     eq_op{"eq", tensor::eq, tensor::eq, tensor::eq}, ne_op{"ne", tensor::ne, tensor::ne, tensor::ne};
 Result<int> gelu(lua_State* L) {  // x:gelu("none"): the exact form
-  Tensor& x = check_tensor(L, 1, "gelu");
+  Tensor& x = check_self(L, "gelu", 2);
   tensor_state(L);
   const std::string form(lua_isnoneornil(L, 2) ? "tanh" : check_text(L, 2, "gelu's form"));
   if (form != "tanh" && form != "none")
@@ -85,30 +95,26 @@ Result<int> gelu(lua_State* L) {  // x:gelu("none"): the exact form
   return give(L, tensor::gelu(x, form == "none"));
 }
 
-double number_or(lua_State* L, int index, const char* what, double otherwise) {
-  return lua_isnoneornil(L, index) ? otherwise : check_number(L, index, what);
-}
-
 Result<int> leaky_relu(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, "leaky_relu");
+  Tensor& x = check_self(L, "leaky_relu", 2);
   tensor_state(L);
   return give(L, tensor::leaky_relu(x, number_or(L, 2, "leaky_relu's slope", 0.01)));
 }
 
 Result<int> elu(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, "elu");
+  Tensor& x = check_self(L, "elu", 2);
   tensor_state(L);
   return give(L, tensor::elu(x, number_or(L, 2, "elu's alpha", 1)));
 }
 
 Result<int> softplus(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, "softplus");
+  Tensor& x = check_self(L, "softplus", 2);
   tensor_state(L);
   return give(L, tensor::softplus(x, number_or(L, 2, "softplus' beta", 1)));
 }
 
 Result<int> clamp(lua_State* L) {  // x:clamp(low, high); nil: no bound
-  Tensor& x = check_tensor(L, 1, "clamp");
+  Tensor& x = check_self(L, "clamp", 3);
   tensor_state(L);
   std::optional<double> low, high;
   if (!lua_isnoneornil(L, 2)) low = check_number(L, 2, "clamp's lower bound");
@@ -117,14 +123,29 @@ Result<int> clamp(lua_State* L) {  // x:clamp(low, high); nil: no bound
 }
 
 Result<int> dropout(lua_State* L) {  // x:dropout(p, training)
-  Tensor& x = check_tensor(L, 1, "dropout");
+  Tensor& x = check_self(L, "dropout", 3);
   tensor_state(L);
   double p = check_number(L, 2, "dropout's probability");
   return give(L, tensor::dropout(x, p, lua_isnoneornil(L, 3) || check_bool(L, 3, "dropout's training")));
 }
 
+// p:multinomial() draws one per row; p:multinomial(n, {replacement = true}) n of them.
+Result<int> multinomial(lua_State* L) {
+  Tensor& p = check_self(L, "multinomial", 3);
+  tensor_state(L);
+  options_may_stand_first(L, 2, "multinomial");
+  check_options(L, 3, "multinomial", {"replacement"});
+  if (lua_isnoneornil(L, 2)) return give(L, tensor::multinomial(p));
+  const std::int64_t draws = check_integer(L, 2, "multinomial's number of draws");
+  if (draws > 1 && !(lua_istable(L, 3) && option_bool(L, 3, "replacement", false)))
+    raise_invalid(L, fmt::format("multinomial: {} draws without replacement ({})", draws, script_position(L)),
+                  "with replacement: p:multinomial(n, { replacement = true }); without, a shuffle of equal chances: "
+                  "dev:rand { n }:argsort()");
+  return give(L, tensor::multinomial(p, draws));
+}
+
 Result<int> masked_fill(lua_State* L) {  // x:masked_fill(mask, value)
-  Tensor& x = check_tensor(L, 1, "masked_fill");
+  Tensor& x = check_self(L, "masked_fill", 3);
   tensor_state(L);
   Tensor& mask = check_tensor(L, 2, "masked_fill's mask");
   return give(L, tensor::masked_fill(x, mask, check_number(L, 3, "masked_fill's value")));
@@ -140,7 +161,7 @@ Result<Tensor> operand(lua_State* L, const Tensor& condition, int index, int oth
 }
 
 Result<int> where(lua_State* L) {  // condition:where(a, b)
-  Tensor& condition = check_tensor(L, 1, "where");
+  Tensor& condition = check_self(L, "where", 3);
   tensor_state(L);
   RILLE_TRY(const Tensor a, operand(L, condition, 2, 3));
   RILLE_TRY(const Tensor b, operand(L, condition, 3, 2));
@@ -163,48 +184,49 @@ Result<int> add_number(lua_State* L, const char* verb, Tensor& a, double n) {
 }
 
 Result<int> add_in_place(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "add_");
+  Tensor& a = check_self(L, "add_", 3);
   tensor_state(L);
-  double alpha = lua_isnoneornil(L, 3) ? 1 : check_number(L, 3, "add_'s factor");
+  const double alpha = number_or(L, 3, "add_'s alpha", 1);
   if (lua_type(L, 2) != LUA_TNUMBER) return myself(L, tensor::add_(a, check_tensor(L, 2, "add_"), alpha));
   return add_number(L, "add_", a, lua_tonumber(L, 2) * alpha);
 }
 
 Result<int> sub_in_place(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "sub_");
+  Tensor& a = check_self(L, "sub_", 3);
   tensor_state(L);
-  if (lua_type(L, 2) != LUA_TNUMBER) return myself(L, tensor::sub_(a, check_tensor(L, 2, "sub_")));
-  return add_number(L, "sub_", a, -lua_tonumber(L, 2));
+  const double alpha = number_or(L, 3, "sub_'s alpha", 1);
+  if (lua_type(L, 2) != LUA_TNUMBER) return myself(L, tensor::sub_(a, check_tensor(L, 2, "sub_"), alpha));
+  return add_number(L, "sub_", a, -lua_tonumber(L, 2) * alpha);
 }
 
 Result<int> div_in_place(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "div_");
+  Tensor& a = check_self(L, "div_", 2);
   tensor_state(L);
   if (lua_type(L, 2) == LUA_TNUMBER) return myself(L, tensor::div_(a, lua_tonumber(L, 2)));
   return myself(L, tensor::div_(a, check_tensor(L, 2, "div_")));
 }
 
 Result<int> mul_in_place(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "mul_");
+  Tensor& a = check_self(L, "mul_", 2);
   tensor_state(L);
   if (lua_type(L, 2) == LUA_TNUMBER) return myself(L, tensor::mul_(a, lua_tonumber(L, 2)));
   return myself(L, tensor::mul_(a, check_tensor(L, 2, "mul_")));
 }
 
 Result<int> copy_in_place(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "copy_");
+  Tensor& a = check_self(L, "copy_", 2);
   tensor_state(L);
   return myself(L, tensor::copy_(a, check_tensor(L, 2, "copy_")));
 }
 
 Result<int> fill_in_place(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "fill_");
+  Tensor& a = check_self(L, "fill_", 2);
   tensor_state(L);
   return myself(L, tensor::fill_(a, check_number(L, 2, "fill_")));
 }
 
 Result<int> zero_in_place(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "zero_");
+  Tensor& a = check_self(L, "zero_", 1);
   tensor_state(L);
   return myself(L, tensor::zero_(a));
 }
@@ -250,7 +272,7 @@ std::vector<Function> math_methods() {
           {"isfinite", bind<unary<isfinite_>>},
           {"logical_not", bind<unary<logical_not_>>},
           {"bitwise_not", bind<unary<bitwise_not_>>},
-          {"multinomial", bind<unary<multinomial_>>},
+          {"multinomial", bind<multinomial>},
           {"add", bind<binary<add_op>>},
           {"sub", bind<binary<sub_op>>},
           {"mul", bind<binary<mul_op>>},

@@ -6,7 +6,7 @@ namespace rille::lua {
 namespace {
 
 Result<int> matmul(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, "matmul");
+  Tensor& a = check_self(L, "matmul", 2);
   tensor_state(L);
   return give(L, tensor::matmul(a, check_tensor(L, 2, "matmul")));
 }
@@ -20,13 +20,13 @@ Result<int> einsum(lua_State* L) {  // a:einsum("ij,jk->ik", b, ...)
 }
 
 Result<int> linear(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, "linear");
+  Tensor& x = check_self(L, "linear", 3);
   tensor_state(L);
   return give(L, tensor::linear(x, check_tensor(L, 2, "linear's weight"), optional_tensor(L, 3, "linear's bias")));
 }
 
 Result<int> layer_norm(lua_State* L) {
-  Tensor& x = check_tensor(L, 1, "layer_norm");
+  Tensor& x = check_self(L, "layer_norm", 4);
   tensor_state(L);
   Tensor weight = optional_tensor(L, 2, "layer_norm's weight"), bias = optional_tensor(L, 3, "layer_norm's bias");
   return give(L, tensor::layer_norm(x, weight, bias,
@@ -34,13 +34,13 @@ Result<int> layer_norm(lua_State* L) {
 }
 
 Result<int> embedding(lua_State* L) {  // ids:embedding(weight)
-  Tensor& ids = check_tensor(L, 1, "embedding");
+  Tensor& ids = check_self(L, "embedding", 2);
   tensor_state(L);
   return give(L, tensor::embedding(check_tensor(L, 2, "embedding's weight"), ids));
 }
 
 Result<int> cross_entropy(lua_State* L) {
-  Tensor& logits = check_tensor(L, 1, "cross_entropy");
+  Tensor& logits = check_self(L, "cross_entropy", 3);
   tensor_state(L);
   Tensor& labels = check_tensor(L, 2, "cross_entropy's labels");
   check_options(L, 3, "cross_entropy", {"ignore_index", "label_smoothing"});
@@ -50,7 +50,7 @@ Result<int> cross_entropy(lua_State* L) {
 }
 
 Result<int> attention(lua_State* L) {  // q:scaled_dot_product_attention(k, v, {causal=, scale=})
-  Tensor& q = check_tensor(L, 1, "scaled_dot_product_attention");
+  Tensor& q = check_self(L, "scaled_dot_product_attention", 4);
   tensor_state(L);
   Tensor &k = check_tensor(L, 2, "attention's keys"), &v = check_tensor(L, 3, "attention's values");
   check_options(L, 4, "scaled_dot_product_attention", {"causal", "scale", "mask", "lengths"});
@@ -63,14 +63,14 @@ Result<int> attention(lua_State* L) {  // q:scaled_dot_product_attention(k, v, {
 }
 
 Result<int> rms_norm(lua_State* L) {  // x:rms_norm(weight, eps)
-  Tensor& x = check_tensor(L, 1, "rms_norm");
+  Tensor& x = check_self(L, "rms_norm", 3);
   tensor_state(L);
   Tensor weight = optional_tensor(L, 2, "rms_norm's weight");
   return give(L, tensor::rms_norm(x, weight, lua_isnoneornil(L, 3) ? 1e-6 : check_number(L, 3, "rms_norm's eps")));
 }
 
 Result<int> rope(lua_State* L) {  // x:rope(cos, sin, {interleaved =})
-  Tensor& x = check_tensor(L, 1, "rope");
+  Tensor& x = check_self(L, "rope", 4);
   tensor_state(L);
   Tensor &cos = check_tensor(L, 2, "rope's cosines"), &sin = check_tensor(L, 3, "rope's sines");
   check_options(L, 4, "rope", {"interleaved"});
@@ -78,7 +78,7 @@ Result<int> rope(lua_State* L) {  // x:rope(cos, sin, {interleaved =})
 }
 
 Result<int> nll_loss(lua_State* L) {  // log_probabilities:nll_loss(labels, {ignore_index =})
-  Tensor& x = check_tensor(L, 1, "nll_loss");
+  Tensor& x = check_self(L, "nll_loss", 3);
   tensor_state(L);
   Tensor& labels = check_tensor(L, 2, "nll_loss's labels");
   check_options(L, 3, "nll_loss", {"ignore_index"});
@@ -92,7 +92,7 @@ constexpr Loss mse_{"mse_loss", tensor::mse_loss}, l1_{"l1_loss", tensor::l1_los
 
 template <const Loss& F>
 Result<int> loss(lua_State* L) {  // x:mse_loss(target, "mean")
-  Tensor& x = check_tensor(L, 1, F.name);
+  Tensor& x = check_self(L, F.name, 3);
   tensor_state(L);
   Tensor& target = check_tensor(L, 2, F.name);
   const std::string how(lua_isnoneornil(L, 3) ? "mean" : check_text(L, 3, F.name));

@@ -140,7 +140,7 @@ std::string value_text(const HostData& data, const std::string& head) {
 }
 
 int item(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, "item");
+  Tensor& t = check_self(L, "item", 1);
   if (t.count() != 1)
     raise(L, at_line(L, make_error(ErrorKind::invalid,
                                    fmt::format("item: {} has {} elements, not one",
@@ -153,7 +153,7 @@ int item(lua_State* L) {
 }
 
 int totable(lua_State* L) {
-  return await_values(L, {check_tensor(L, 1, "totable")}, [](lua_State* l, std::vector<HostData> v) {
+  return await_values(L, {check_self(L, "totable", 1)}, [](lua_State* l, std::vector<HostData> v) {
     std::int64_t at = 0;
     push_nested(l, v[0], 0, at);
     return 1;
@@ -161,7 +161,7 @@ int totable(lua_State* L) {
 }
 
 int bytes(lua_State* L) {
-  return await_values(L, {check_tensor(L, 1, "bytes").detach()}, [](lua_State* l, std::vector<HostData> v) {
+  return await_values(L, {check_self(L, "bytes", 1).detach()}, [](lua_State* l, std::vector<HostData> v) {
     push(l, std::string_view(reinterpret_cast<const char*>(v[0].bytes.data()), v[0].bytes.size()));
     return 1;
   });
@@ -192,7 +192,7 @@ int await_reading(lua_State* L, const std::shared_ptr<Reading>& r);
 
 // t:to("bf16"), t:to(device), t:to("cuda:0"). Between two GPUs values go directly, else through this machine's memory.
 int to(lua_State* L) {
-  const Tensor t = check_tensor(L, 1, "to");
+  const Tensor t = check_self(L, "to", 2);
   std::string name;
   if (lua_type(L, 2) == LUA_TSTRING) {
     name = lua_tostring(L, 2);

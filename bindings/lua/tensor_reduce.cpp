@@ -24,7 +24,7 @@ bool keep_dims(lua_State* L, int index, const char* what) {
 
 template <const Reduction& R>
 Result<int> reduction(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, R.name);
+  Tensor& a = check_self(L, R.name, 3);
   tensor_state(L);
   options_may_stand_first(L, 2, R.name);
   auto dims = check_dims(L, 2, R.name);
@@ -34,7 +34,7 @@ Result<int> reduction(lua_State* L) {
 // With one dimension also where the extreme is: values, places.
 template <const Reduction& R, const Place& P>
 Result<int> extreme(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, R.name);
+  Tensor& a = check_self(L, R.name, 3);
   tensor_state(L);
   options_may_stand_first(L, 2, R.name);
   auto dims = check_dims(L, 2, R.name);
@@ -47,7 +47,7 @@ Result<int> extreme(lua_State* L) {
 
 template <const Place& P>
 Result<int> place(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, P.name);
+  Tensor& a = check_self(L, P.name, 3);
   tensor_state(L);
   options_may_stand_first(L, 2, P.name);
   int dim = lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, P.name);
@@ -56,14 +56,14 @@ Result<int> place(lua_State* L) {
 
 template <const Along& A>
 Result<int> along(lua_State* L) {
-  Tensor& a = check_tensor(L, 1, A.name);
+  Tensor& a = check_self(L, A.name, 2);
   tensor_state(L);
   return give(L, A.fn(a, lua_isnoneornil(L, 2) ? -1 : check_dim(L, 2, A.name)));
 }
 
 template <const Spread& S>
 Result<int> spread(lua_State* L) {  // (dims, {correction = 1, keepdim = false})
-  Tensor& a = check_tensor(L, 1, S.name);
+  Tensor& a = check_self(L, S.name, 3);
   tensor_state(L);
   options_may_stand_first(L, 2, S.name);
   auto dims = check_dims(L, 2, S.name);
@@ -73,7 +73,7 @@ Result<int> spread(lua_State* L) {  // (dims, {correction = 1, keepdim = false})
 }
 
 Result<int> norm(lua_State* L) {  // (p, dims, keepdim)
-  Tensor& a = check_tensor(L, 1, "norm");
+  Tensor& a = check_self(L, "norm", 4);
   tensor_state(L);
   options_may_stand_first(L, 2, "norm");
   options_may_stand_first(L, 3, "norm");

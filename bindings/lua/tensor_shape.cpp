@@ -6,12 +6,12 @@ namespace rille::lua {
 namespace {
 
 int shape(lua_State* L) {
-  push_shape(L, check_tensor(L, 1, "shape").shape());
+  push_shape(L, check_self(L, "shape", 1).shape());
   return 1;
 }
 
 int size(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, "size");
+  Tensor& t = check_self(L, "size", 2);
   int dim = check_dim(L, 2, "size");
   if (dim >= t.rank() || dim < -t.rank())
     raise_invalid(L, fmt::format("size: {} has no dimension {} ({})", tensor::to_string(t.shape()),
@@ -21,12 +21,12 @@ int size(lua_State* L) {
 }
 
 int rank(lua_State* L) {
-  push(L, check_tensor(L, 1, "dim").rank());
+  push(L, check_self(L, "dim", 1).rank());
   return 1;
 }
 
 int numel(lua_State* L) {
-  push(L, check_tensor(L, 1, "numel").count());
+  push(L, check_self(L, "numel", 1).count());
   return 1;
 }
 
@@ -54,7 +54,7 @@ Result<int> permute(lua_State* L) {
 
 // transpose(): the last two dimensions; transpose(a, b): those.
 Result<int> transpose(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, "transpose");
+  Tensor& t = check_self(L, "transpose", 3);
   bool last = lua_isnoneornil(L, 2);
   int a = last ? -2 : check_dim(L, 2, "transpose"), b = last ? -1 : check_dim(L, 3, "transpose");
   return give(L, tensor::transpose(t, a, b));
@@ -80,48 +80,41 @@ std::int64_t size_of(lua_State* L, const Tensor& t, int dim, const char* what) {
 }
 
 Result<int> narrow(lua_State* L) {  // (dim, start, length)
-  Tensor& t = check_tensor(L, 1, "narrow");
+  Tensor& t = check_self(L, "narrow", 4);
   int dim = check_dim(L, 2, "narrow");
   std::int64_t start = check_position(L, 3, "narrow", size_of(L, t, dim, "narrow"));
   return give(L, tensor::narrow(t, dim, start, check_integer(L, 4, "narrow's length")));
 }
 
 Result<int> select(lua_State* L) {  // (dim, position)
-  Tensor& t = check_tensor(L, 1, "select");
+  Tensor& t = check_self(L, "select", 3);
   int dim = check_dim(L, 2, "select");
   return give(L, tensor::select(t, dim, check_position(L, 3, "select", size_of(L, t, dim, "select"))));
 }
 
 Result<int> squeeze(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, "squeeze");
+  Tensor& t = check_self(L, "squeeze", 2);
   return give(L, tensor::squeeze(t, check_dim(L, 2, "squeeze")));
 }
 
 Result<int> unsqueeze(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, "unsqueeze");
+  Tensor& t = check_self(L, "unsqueeze", 2);
   return give(L, tensor::unsqueeze(t, check_dim(L, 2, "unsqueeze")));
 }
 
-Result<int> contiguous(lua_State* L) { return give(L, tensor::contiguous(check_tensor(L, 1, "contiguous"))); }
-Result<int> clone(lua_State* L) { return give(L, tensor::clone(check_tensor(L, 1, "clone"))); }
+Result<int> contiguous(lua_State* L) { return give(L, tensor::contiguous(check_self(L, "contiguous", 1))); }
+Result<int> clone(lua_State* L) { return give(L, tensor::clone(check_self(L, "clone", 1))); }
 
 // a:cat({b, c}, dim): a, b and c after each other.
 Result<int> cat(lua_State* L) {
-  std::vector<Tensor> parts{check_tensor(L, 1, "cat")};
-  if (lua_istable(L, 2)) {
-    for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
-      lua_rawgeti(L, 2, static_cast<int>(i));
-      parts.push_back(check_tensor(L, -1, "cat"));
-      lua_pop(L, 1);
-    }
-  } else {
-    parts.push_back(check_tensor(L, 2, "cat"));
-  }
+  std::vector<Tensor> parts{check_self(L, "cat", 3)};
+  const auto others = check_tensors(L, 2, "cat");
+  parts.insert(parts.end(), others.begin(), others.end());
   return give(L, tensor::cat(parts, lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "cat")));
 }
 
 Result<int> chunk(lua_State* L) {  // (pieces, dim) -> the pieces
-  Tensor& t = check_tensor(L, 1, "chunk");
+  Tensor& t = check_self(L, "chunk", 3);
   std::int64_t pieces = check_integer(L, 2, "chunk's number of pieces");
   if (pieces < 1 || pieces > 200) raise_invalid(L, fmt::format("chunk: {} pieces; give 1 to 200", pieces));
   auto parts = tensor::chunk(t, static_cast<int>(pieces), lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "chunk"));
@@ -138,13 +131,13 @@ constexpr Like zeros_like{"zeros_like", tensor::zeros}, ones_like{"ones_like", t
 
 template <const Like& M>
 Result<int> like(lua_State* L) {
-  Tensor& t = check_tensor(L, 1, M.name);
+  Tensor& t = check_self(L, M.name, 2);
   check_options(L, 2, M.name, {"dtype"});
   return give(L, M.fn(t.graph(), t.shape(), lua_istable(L, 2) ? option_dtype(L, 2, t.dtype()) : t.dtype()));
 }
 
 Result<int> full_like(lua_State* L) {  // t:full_like(value, {dtype =})
-  Tensor& t = check_tensor(L, 1, "full_like");
+  Tensor& t = check_self(L, "full_like", 3);
   double value = check_number(L, 2, "full_like's value");
   check_options(L, 3, "full_like", {"dtype"});
   DType dtype = lua_istable(L, 3) ? option_dtype(L, 3, t.dtype()) : t.dtype();

@@ -282,6 +282,7 @@ Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how 
 Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 // probabilities [.., c] (need not sum to one) -> one draw per row, i64 [..]. No gradient.
 Result<Tensor> multinomial(const Tensor& probabilities);
+Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws);   // with replacement: [.., draws]
 
 // -- Fourier transforms of the last dimension, or (2) the last two. Complex numbers are a last dimension of
 // 2: real and imaginary part. The inverses are divided by the number of elements. Of a real input half the
@@ -291,7 +292,8 @@ Result<Tensor> fft(const Tensor& a);                          // [.., n, 2]
 Result<Tensor> ifft(const Tensor& a);
 Result<Tensor> fft2(const Tensor& a);
 Result<Tensor> ifft2(const Tensor& a);
-Result<Tensor> rfft(const Tensor& a);                         // [.., n] -> [.., n/2 + 1, 2]
+// [.., n] -> [.., n/2 + 1, 2]; n > 0: of so many numbers, the rest left out or zeros added
+Result<Tensor> rfft(const Tensor& a, std::int64_t n = 0);
 Result<Tensor> irfft(const Tensor& a, std::int64_t n = 0);
 Result<Tensor> rfft2(const Tensor& a);
 Result<Tensor> irfft2(const Tensor& a, std::int64_t n = 0);
@@ -299,7 +301,7 @@ Result<Tensor> irfft2(const Tensor& a, std::int64_t n = 0);
 // -- in place: writes `a`'s memory after every earlier reader; returns nothing, `a` is the result.
 // state: `a` is a leaf that requires grad, or the result of a recorded operation, while gradients are recorded.
 Result<void> add_(Tensor& a, const Tensor& b, double alpha = 1);   // a += alpha * b
-Result<void> sub_(Tensor& a, const Tensor& b);
+Result<void> sub_(Tensor& a, const Tensor& b, double alpha = 1);
 Result<void> mul_(Tensor& a, const Tensor& b);
 Result<void> mul_(Tensor& a, double b);
 Result<void> div_(Tensor& a, const Tensor& b);                    // floating types only, as the next

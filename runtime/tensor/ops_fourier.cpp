@@ -75,7 +75,13 @@ Result<Tensor> fft(const Tensor& a) { return between_complex("fft", a, 1, false)
 Result<Tensor> ifft(const Tensor& a) { return between_complex("ifft", a, 1, true); }
 Result<Tensor> fft2(const Tensor& a) { return between_complex("fft2", a, 2, false); }
 Result<Tensor> ifft2(const Tensor& a) { return between_complex("ifft2", a, 2, true); }
-Result<Tensor> rfft(const Tensor& a) { return from_real("rfft", a, 1); }
+Result<Tensor> rfft(const Tensor& a, std::int64_t n) {
+  RILLE_CHECK(need("rfft", a));
+  if (n <= 0 || a.rank() == 0 || n == a.size(-1)) return from_real("rfft", a, 1);
+  RILLE_CHECK(need_sizes("rfft", a, 1, n));
+  RILLE_TRY(const auto sized, n < a.size(-1) ? narrow(a, -1, 0, n) : pad(a, {0, n - a.size(-1)}));
+  return from_real("rfft", sized, 1);
+}
 Result<Tensor> rfft2(const Tensor& a) { return from_real("rfft2", a, 2); }
 Result<Tensor> irfft(const Tensor& a, std::int64_t n) { return from_spectrum("irfft", a, 1, n); }
 Result<Tensor> irfft2(const Tensor& a, std::int64_t n) { return from_spectrum("irfft2", a, 2, n); }

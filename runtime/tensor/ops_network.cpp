@@ -253,4 +253,17 @@ Result<Tensor> multinomial(const Tensor& probabilities) {
   return view(picks, shape);
 }
 
+// Each row so many times.
+Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws) {
+  RILLE_CHECK(need_float("multinomial", probabilities));
+  if (draws < 1 || probabilities.rank() == 0 || probabilities.rank() == kernels::max_rank)
+    return bad(fmt::format("multinomial: {} draws from {}: want one or more from [.., c]", draws,
+                           to_string(probabilities.shape())));
+  RILLE_TRY(const auto rows, unsqueeze(probabilities.detach(), -2));
+  Dims shape = rows.shape();
+  shape[shape.n - 2] = draws;
+  RILLE_TRY(const auto repeated, expand(rows, shape));
+  return multinomial(repeated);
+}
+
 }  // namespace rille::tensor

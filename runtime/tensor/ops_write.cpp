@@ -105,7 +105,7 @@ Result<void> divide(Tensor& a, const Divisor& by) {
 }  // namespace
 
 Result<void> add_(Tensor& a, const Tensor& b, double alpha) { return add_to("add_", a, b, alpha); }
-Result<void> sub_(Tensor& a, const Tensor& b) { return add_to("sub_", a, b, -1); }
+Result<void> sub_(Tensor& a, const Tensor& b, double alpha) { return add_to("sub_", a, b, -alpha); }
 
 Result<void> mul_(Tensor& a, const Tensor& b) {
   RILLE_CHECK(may_update("mul_", a));

@@ -6,17 +6,19 @@ local Tensor = {}
 
 --- Sum, also `a + b`.
 ---@param b Tensor|number the other operand; shapes broadcast
+---@param alpha? number what b is multiplied by, 1
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
-function Tensor:add(b) end
+function Tensor:add(b, alpha) end
 
 --- Difference, also `a - b`.
 ---@param b Tensor|number the other operand; shapes broadcast
+---@param alpha? number what b is multiplied by, 1
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
-function Tensor:sub(b) end
+function Tensor:sub(b, alpha) end
 
 --- Product, also `a * b`.
 ---@param b Tensor|number the other operand; shapes broadcast

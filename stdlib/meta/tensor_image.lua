@@ -110,9 +110,10 @@ function Tensor:fft2() end
 function Tensor:ifft2() end
 
 --- Fourier transform of real numbers: half the spectrum, [.., n/2 + 1, 2].
+---@param n? number of so many: the rest of them left out, or zeros added
 ---@return Tensor result
 ---@mark ephemeral
-function Tensor:rfft() end
+function Tensor:rfft(n) end
 
 --- Real numbers from half their spectrum.
 ---@param n? number how many; 2 bins - 2

@@ -59,10 +59,13 @@ function Tensor:cross_entropy(labels, options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:scaled_dot_product_attention(k, v, options) end
 
---- Draws one position per row of probabilities, counting from 0.
+--- Draws positions of each row of probabilities, counting from 0: one, [..], or `n`, [.., n].
+---@param n? number how many
+---@param options? { replacement: boolean } true, where n is more than 1: each draw is of all of them
 ---@return Tensor result
 ---@mark ephemeral
-function Tensor:multinomial() end
+---@error invalid more than one draw without replacement
+function Tensor:multinomial(n, options) end
 
 --- Divides by the root of the mean square of the last dimension.
 ---@param weight? Tensor scale

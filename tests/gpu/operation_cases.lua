@@ -63,6 +63,8 @@ local function within(low, high) return { 64, 64, low = low, high = high, large 
 
 -- Element by element.
 for _, name in ipairs { "add", "sub", "mul", "atan2", "maximum", "minimum" } do case(name, { square, square }, name) end
+case("add, alpha", { square, square }, call("add", 0.5), peer "torch.add(x, y, alpha=0.5)")
+case("sub, alpha", { square, square }, call("sub", 0.5), peer "torch.sub(x, y, alpha=0.5)")
 case("add, broadcast", { square, row }, "add")
 case("mul, broadcast", { { 8, 1, 64, large = { sizes(2, 32, 256), 1, wide } },
   { 16, 1, large = { sizes(4, 32, 32), 1 } } }, "mul")
@@ -286,6 +288,8 @@ local planes = sizes(1, 4, 32)
 case("fft", { { 6, 32, 2, large = { lines, narrow, 2 } } }, "fft", transform("fft", true, true))
 case("ifft", { { 6, 30, 2, large = { lines, sizes(15, 1000, 1000), 2 } } }, "ifft", transform("ifft", true, true))
 case("rfft", { { 6, 48, large = { lines, sizes(16, 2048, 2048) } } }, "rfft", transform("rfft", false, true))
+case("rfft, zeros added", { { 6, 40, large = { lines, sizes(16, 1500, 1500) } } }, call("rfft", 48),
+  { types = "single", torch = "torch.view_as_real(torch.fft.rfft(x, 48))" })
 case("irfft", { { 6, 17, 2, large = { lines, sizes(9, 1025, 1025), 2 } } }, "irfft", transform("irfft", true, false))
 case("fft2", { { 3, 8, 16, 2, large = { planes, plane, plane, 2 } } }, "fft2", transform("fft2", true, true))
 case("ifft2", { { 3, 8, 16, 2, large = { planes, plane, plane, 2 } } }, "ifft2", transform("ifft2", true, true))
