@@ -26,6 +26,26 @@ inline Result<void> need_float(std::string_view op, const Tensor& t) {
              "cast it: t:to(\"f32\")");
 }
 
+// The same where only the first must be one.
+inline Result<void> need_float_beside(std::string_view op, const Tensor& t, const Tensor& other) {
+  RILLE_CHECK(need(op, t));
+  RILLE_CHECK(need(op, other));
+  if (is_floating(t.dtype())) return success();
+  return bad(fmt::format("{}: {}{} with {}{}: want a floating type, the first", op, name_of(t.dtype()),
+                         to_string(t.shape()), name_of(other.dtype()), to_string(other.shape())),
+             "cast it: t:to(\"f32\")");
+}
+
+// Of two operands; the message names both, as that of two types that differ does.
+inline Result<void> need_floats(std::string_view op, const Tensor& a, const Tensor& b) {
+  RILLE_CHECK(need(op, a));
+  RILLE_CHECK(need(op, b));
+  if (is_floating(a.dtype()) && is_floating(b.dtype())) return success();
+  return bad(fmt::format("{}: {}{} and {}{}: want floating types", op, name_of(a.dtype()), to_string(a.shape()),
+                         name_of(b.dtype()), to_string(b.shape())),
+             "cast what is not: t:to(\"f32\")");
+}
+
 inline Result<void> need_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
   if (a.dtype() == b.dtype()) return success();
   return bad(fmt::format("{}: {}{} and {}{}: types differ", op, name_of(a.dtype()), to_string(a.shape()),

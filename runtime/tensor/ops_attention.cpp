@@ -12,7 +12,7 @@ constexpr const char* op = "scaled_dot_product_attention";
 
 Result<void> need_attention_shapes(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
   for (const Tensor* t : {&q, &k, &v}) {
-    RILLE_CHECK(need_float(op, *t));
+    RILLE_CHECK(need_floats(op, q, *t));
     RILLE_CHECK(need_same_dtype(op, q, *t));
   }
   const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) &&
@@ -78,7 +78,7 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
 Result<Tensor> rope(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
   RILLE_CHECK(need_float("rope", x));
   for (const Tensor* t : {&cos, &sin}) {
-    RILLE_CHECK(need_float("rope", *t));
+    RILLE_CHECK(need_floats("rope", x, *t));
     if (t->dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype("rope", x, *t));
     if (x.rank() >= 2 && x.size(-1) % 2 == 0 && t->rank() == 2 && t->size(0) == x.size(-2) &&
         t->size(1) * 2 == x.size(-1))

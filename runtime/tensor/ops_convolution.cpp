@@ -35,9 +35,8 @@ Result<Tensor> dense(const Tensor& t) {
   return t;
 }
 
-Result<void> need_floats(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  RILLE_CHECK(need_float(op, x));
-  RILLE_CHECK(need_float(op, weight));
+Result<void> need_operands(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  RILLE_CHECK(need_floats(op, x, weight));
   RILLE_CHECK(need_same_dtype(op, x, weight));
   return bias ? need_same_dtype(op, weight, bias) : success();
 }
@@ -49,7 +48,7 @@ Result<Tensor> conv2d(const Tensor& given, const Tensor& given_weight, const Ten
   RILLE_TRY(const Tensor x, autocast(given));
   RILLE_TRY(const Tensor weight, autocast(given_weight));
   RILLE_TRY(const Tensor bias, autocast(given_bias));
-  RILLE_CHECK(need_floats("conv2d", x, weight, bias));
+  RILLE_CHECK(need_operands("conv2d", x, weight, bias));
   RILLE_CHECK(need_geometry("conv2d", how.stride, how.padding, how.dilation));
   const auto groups = how.groups;
   const bool fits = x.rank() == 4 && weight.rank() == 4 && groups >= 1 && x.size(1) == weight.size(1) * groups &&
@@ -87,7 +86,7 @@ Result<Tensor> conv2d(const Tensor& given, const Tensor& given_weight, const Ten
 }
 
 Result<Tensor> conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Convolution& how) {
-  RILLE_CHECK(need_floats("conv1d", x, weight, bias));
+  RILLE_CHECK(need_operands("conv1d", x, weight, bias));
   if (x.rank() != 3 || weight.rank() != 3) {
     return bad(fmt::format("conv1d: {} with a weight of {}: want [n, c, l] with [o, c/groups, k]", to_string(x.shape()),
                            to_string(weight.shape())));
@@ -104,7 +103,7 @@ Result<Tensor> conv_transpose2d(const Tensor& given, const Tensor& given_weight,
   RILLE_TRY(const Tensor x, autocast(given));
   RILLE_TRY(const Tensor weight, autocast(given_weight));
   RILLE_TRY(const Tensor bias, autocast(given_bias));
-  RILLE_CHECK(need_floats("conv_transpose2d", x, weight, bias));
+  RILLE_CHECK(need_operands("conv_transpose2d", x, weight, bias));
   RILLE_CHECK(need_geometry("conv_transpose2d", how.stride, how.padding, how.dilation));
   const auto groups = how.groups;
   const bool fits = x.rank() == 4 && weight.rank() == 4 && groups >= 1 && x.size(1) == weight.size(0) &&

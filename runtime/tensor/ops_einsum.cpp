@@ -118,6 +118,10 @@ Result<Term> contract(const Term& a, const Term& b, const std::string& wanted) {
 
 Result<Tensor> einsum(const std::string& text, const std::vector<Tensor>& operands) {
   for (const auto& t : operands) RILLE_CHECK(need("einsum", t));
+  for (std::size_t i = 1; i < operands.size(); ++i) {
+    RILLE_CHECK(need_floats("einsum", operands[0], operands[i]));
+    if (!operands[i].graph().modes().autocast) RILLE_CHECK(need_same_dtype("einsum", operands[0], operands[i]));
+  }
   RILLE_TRY(const auto equation, parse(text));
   if (equation.in.size() != operands.size()) {
     return bad(fmt::format("einsum: \"{}\" names {} operands, not {}", text, equation.in.size(), operands.size()));

@@ -6,8 +6,7 @@ namespace rille::tensor {
 namespace {
 
 Result<void> need_pair(const char* op, const Tensor& a, const Tensor& b) {
-  RILLE_CHECK(need_float(op, a));
-  RILLE_CHECK(need(op, b));
+  RILLE_CHECK(need_float_beside(op, a, b));
   if (a.shape() == b.shape()) return success();
   return bad(fmt::format("{}: {} with targets of {}: want the same shape", op, to_string(a.shape()),
                          to_string(b.shape())));
@@ -62,8 +61,7 @@ Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& t
 }
 
 Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, std::int64_t ignore_index) {
-  RILLE_CHECK(need_float("nll_loss", log_probabilities));
-  RILLE_CHECK(need("nll_loss", labels));
+  RILLE_CHECK(need_float_beside("nll_loss", log_probabilities, labels));
   Dims rows = log_probabilities.shape();
   rows.n = std::max(0, rows.n - 1);
   if (log_probabilities.rank() == 0 || !(rows == labels.shape()) || !is_integer(labels.dtype())) {

@@ -78,8 +78,7 @@ kernels::Attrs product_attrs(const Tensor& t) {
 Result<Tensor> matmul(const Tensor& left, const Tensor& right) {
   RILLE_TRY(const Tensor a, autocast(left));
   RILLE_TRY(const Tensor b, autocast(right));
-  RILLE_CHECK(need_float("matmul", a));
-  RILLE_CHECK(need_float("matmul", b));
+  RILLE_CHECK(need_floats("matmul", a, b));
   RILLE_CHECK(need_same_dtype("matmul", a, b));
   if (a.rank() == 0 || b.rank() == 0) return shapes_differ("matmul", a, b, "both need a dimension");
   if (a.rank() > 1 && b.rank() > 1) return matmul_matrices(a, b);
@@ -102,8 +101,7 @@ Result<Tensor> linear(const Tensor& given, const Tensor& given_weight, const Ten
   RILLE_TRY(const Tensor x, autocast(given));
   RILLE_TRY(const Tensor weight, autocast(given_weight));
   RILLE_TRY(const Tensor bias, autocast(given_bias));
-  RILLE_CHECK(need_float("linear", x));
-  RILLE_CHECK(need_float("linear", weight));
+  RILLE_CHECK(need_floats("linear", x, weight));
   RILLE_CHECK(need_same_dtype("linear", x, weight));
   if (weight.rank() != 2 || x.rank() < 1) return shapes_differ("linear", x, weight, "the weight is [out, in]");
   const auto in = weight.shape()[1], out = weight.shape()[0];
@@ -138,7 +136,7 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
                                             double scale) {
   constexpr const char* op = "scaled_dot_product_attention";
   for (const Tensor* t : {&q, &k, &v}) {
-    RILLE_CHECK(need_float(op, *t));
+    RILLE_CHECK(need_floats(op, q, *t));
     RILLE_CHECK(need_same_dtype(op, q, *t));
   }
   const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) &&
@@ -203,7 +201,7 @@ Result<void> need_ids(const char* op, const char* what, const Tensor& t) {
 }  // namespace
 
 Result<Tensor> embedding(const Tensor& weight, const Tensor& ids) {
-  RILLE_CHECK(need_float("embedding", weight));
+  RILLE_CHECK(need_float_beside("embedding", weight, ids));
   RILLE_CHECK(need_ids("embedding", "ids", ids));
   if (weight.rank() != 2 || ids.rank() + 1 > kernels::max_rank) {
     return bad(fmt::format("embedding: a table of {} with ids of {}: want [n, c]", to_string(weight.shape()),
@@ -218,7 +216,7 @@ Result<Tensor> embedding(const Tensor& weight, const Tensor& ids) {
 
 Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index,
                              double label_smoothing) {
-  RILLE_CHECK(need_float("cross_entropy", logits));
+  RILLE_CHECK(need_float_beside("cross_entropy", logits, labels));
   RILLE_CHECK(need_ids("cross_entropy", "labels", labels));
   Dims rows = logits.shape();
   rows.n = std::max(0, rows.n - 1);

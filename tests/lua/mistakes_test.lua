@@ -114,6 +114,19 @@ end)
 tap.test("types that do not go together", function()
   refused("invalid", "matmul: f32[2, 3] and f64[3, 2]: types differ", "cast",
     function() return a:matmul(dev:ones { 3, 2, dtype = "f64" }) end)
+  local whole = dev:ones { 3, 2, dtype = "i32" }
+  refused("invalid", "matmul: f32[2, 3] and i32[3, 2]: want floating types", 't:to("f32")',
+    function() return a:matmul(whole) end)
+  refused("invalid", "linear: i32[3, 2] and f32[4, 2]: want floating types", "",
+    function() return whole:linear(dev:ones { 4, 2 }) end)
+  refused("invalid", "einsum: f32[2, 3] and i32[3, 2]: want floating types", "",
+    function() return a:einsum("ij,jk->ik", whole) end)
+  refused("invalid", "einsum: f32[2, 3] and f64[3, 2]: types differ", "",
+    function() return a:einsum("ij,jk->ik", whole:to("f64")) end)
+  refused("invalid", "conv2d: f32[1, 1, 4, 4] and i32[1, 1, 3, 2]: want floating types", "",
+    function() return dev:ones { 1, 1, 4, 4 }:conv2d(whole:reshape(1, 1, 3, 2)) end)
+  refused("invalid", "cross_entropy: i32[3, 2] with i64[3]: want a floating type, the first", "",
+    function() return whole:cross_entropy(dev:zeros { 3, dtype = "i64" }) end)
   refused("invalid", "softmax: i64[2, 3]: want a floating type", 't:to("f32")',
     function() return a:to("i64"):softmax() end)
   refused("invalid", "where: a condition of f32[2, 3]", "x:gt(0)", function() return a:where(a, a) end)
@@ -261,7 +274,7 @@ tap.test("layers", function()
   refused("invalid", "expected a tensor, got nil", "with a tensor x", function() return layer() end)
   refused("invalid", "expected a tensor, got table", "dev:tensor(list)", function() return layer { 1, 2, 3 } end)
   refused("invalid", "linear: [2, 3] x [2, 4]", "", function() return rille.nn.linear(4, 2)(a) end)
-  refused("invalid", "linear: i64[2, 3]: want a floating type", "", function() return layer(a:to("i64")) end)
+  refused("invalid", "linear: i64[2, 3] and f32[", "", function() return layer(a:to("i64")) end)
   refused("invalid", "rille.nn.sequential: expected a list of modules, got Linear", "rille.nn.sequential { a, b }",
     function() return rille.nn.sequential(rille.nn.linear(3, 2), rille.nn.linear(2, 1)) end)
 end)
