@@ -300,10 +300,31 @@ function data.load_tensors(path)
   return tensors, metadata
 end
 
+-- A list of { name =, tensor = }: each name once, and nothing beside the list, which would be left out in silence.
+local function entries(list)
+  local seen, count = {}, 0
+  for _ in pairs(list) do count = count + 1 end
+  for i, entry in ipairs(list) do
+    local name = type(entry) == "table" and entry.name
+    if type(name) ~= "string" or seen[name] then
+      local why = seen[name] and ("is the second '%s'"):format(name) or "has no name"
+      rille.error { kind = "invalid", message = ("rille.data.save_tensors: entry %d of the list %s"):format(i, why),
+        hint = "a list is of { name =, tensor = }" }
+    end
+    seen[name] = true
+  end
+  if count ~= #list then
+    rille.error { kind = "invalid",
+      message = ("rille.data.save_tensors: %d values, of which %d are a list"):format(count, #list),
+      hint = "a list is of { name =, tensor = }; tensors by name are a table of their own" }
+  end
+  return list
+end
+
 ---Writes tensors as a safetensors file, whole or not at all. Python's `safetensors` reads it.
 ---@param path string the file
----@param tensors table<string, Tensor>|Module by name, or as a list of { name =, tensor = } as state() gives them; of
----a module: its parameters
+---@param tensors table<string, Tensor>|Module|{ name: string, tensor: Tensor }[] by name; a module: its
+---state; or a list, as `model:state()`, `model:parameters()` and `opt:state()` give it
 ---@param options? { metadata: table<string, string> } texts that the file carries
 ---@mark ephemeral
 ---@async
@@ -316,17 +337,15 @@ function data.save_tensors(path, tensors, options)
   local list = {}
   if tensors.parameters and getmetatable(tensors) then
     list = tensors:state()
+  elseif type(tensors[1]) == "table" then
+    list = entries(tensors)
   else
-    for name, tensor in pairs(tensors) do
-      local pair = type(name) == "number" and type(tensor) == "table" and tensor.tensor
-      list[#list + 1] = pair and { name = tensor.name, tensor = pair } or { name = name, tensor = tensor }
-    end
+    for name, tensor in pairs(tensors) do list[#list + 1] = { name = name, tensor = tensor } end
   end
   for _, entry in ipairs(list) do
     if not native.kind(entry.tensor) then
       rille.error { kind = "invalid", message = ("rille.data.save_tensors: '%s' is no tensor but %s"):format(
-        tostring(entry.name), tostring(entry.tensor)),
-        hint = "tensors by name, or what state() of a model or an optimizer gives" }
+        tostring(entry.name), tostring(entry.tensor)) }
     end
   end
   native.tensors_save(native.snapshot(list), path, options and options.metadata or {})

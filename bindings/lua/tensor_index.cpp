@@ -185,12 +185,26 @@ std::int64_t position(lua_State* L, double n, const Tensor& t, int dim) {
   return n > 0 ? std::int64_t(n) - 1 : size + std::int64_t(n);
 }
 
+// x[mask], x[ids]: which elements those are is known when they are read, so it is no view.
+void refuse_tensor(lua_State* L, int index) {
+  const Tensor* t = test_tensor(L, index);
+  if (!t || !*t) return;
+  const bool mask = t->dtype() == DType::boolean;
+  raise_invalid(L, fmt::format("a slice: {}{} is no position ({})", name_of(t->dtype()), tensor::to_string(t->shape()),
+                               script_position(L)),
+                mask ? "instead of x[mask] = 0: x:masked_fill(mask, 0) or mask:where(a, x), which make a new tensor "
+                       "(x:copy_(..) writes it back); instead of x[mask]: x:masked_select(mask)"
+                     : "instead of x[ids]: x:index_select(1, ids), x:gather(dim, ids), which count from 0; instead of "
+                       "x[ids] = y: x:scatter(dim, ids, y)");
+}
+
 // One entry of a slice, on top of the stack, applied to dimension `dim`; whether the dimension stays.
 Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   if (lua_type(L, -1) == LUA_TNUMBER) {
     RILLE_TRY(t, tensor::select(t, dim, position(L, lua_tonumber(L, -1), t, dim)));
     return false;
   }
+  refuse_tensor(L, -1);
   check_table(L, -1, "a slice's entry");
   const std::size_t n = lua_objlen(L, -1);
   if (n == 0) return true;                                        // {}: all of it
@@ -220,6 +234,7 @@ Result<Tensor> sliced(lua_State* L) {
     if (t.rank() == 0) raise_invalid(L, fmt::format("a number has no elements ({})", script_position(L)), "t:item()");
     return tensor::select(t, 0, position(L, lua_tonumber(L, 2), t, 0));
   }
+  refuse_tensor(L, 2);
   check_table(L, 2, "a slice");
   const std::size_t n = lua_objlen(L, 2);
   if (n > std::size_t(t.rank()))

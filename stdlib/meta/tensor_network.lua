@@ -51,6 +51,8 @@ function Tensor:cross_entropy(labels, options) end
 
 --- softmax(q k' * scale + mask) v for q [b, h, t, d]; groups of query heads may share keys.
 --- A mask broadcasts to [b, h, t, s]: bool, true where a key is seen, or added. `lengths` [b]: how many keys.
+--- With `causal` the last query sees all keys, as a key-value cache needs, also with fewer queries than keys; torch's
+--- `is_causal` aligns the first query with the first key.
 ---@param k Tensor [b, g, s, d], g a divisor of h
 ---@param v Tensor [b, g, s, e]
 ---@param options? table causal (false), scale (1/sqrt(d)), mask, lengths

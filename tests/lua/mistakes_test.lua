@@ -111,6 +111,15 @@ tap.test("shapes, sizes and dimensions", function()
   refused("invalid", "reshape: [2, 3] to [4, 2]: 6 elements do not fit", "", function() return a:reshape(4, 2) end)
 end)
 
+tap.test("tensors as positions", function()
+  local x, mask, ids = dev:ones { 2, 3 }, a:gt(0), dev:zeros { 2, dtype = "i64" }
+  refused("invalid", "a slice: bool[2, 3] is no position (mistakes_test.lua:", "x:masked_fill(mask, 0)",
+    function() x[mask] = 0 end)
+  refused("invalid", "a slice: bool[2, 3] is no position", "x:masked_select(mask)", function() return x[mask] end)
+  refused("invalid", "a slice: i64[2] is no position", "x:index_select(1, ids)", function() return x[ids] end)
+  refused("invalid", "a slice: i64[2] is no position", "x:scatter", function() x[{ {}, ids }] = x end)
+end)
+
 tap.test("types that do not go together", function()
   refused("invalid", "matmul: f32[2, 3] and f64[3, 2]: types differ", "cast",
     function() return a:matmul(dev:ones { 3, 2, dtype = "f64" }) end)

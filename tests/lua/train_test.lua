@@ -268,6 +268,38 @@ tap.test("mistakes of new users", function()
     update = function() return dev:tensor(-1):log() end })
 end)
 
+tap.test("lists of named tensors are written and read", function()
+  local path = os.tmpname()
+  local function mlp(seed)
+    local m = rille.nn.mlp({ 4, 8, 2 }, { seed = seed })
+    return m, rille.optim.adamw(m, { lr = 0.1 }), rille.optim.ema(m)
+  end
+  local x = dev:randn { 3, 4 }
+  local function learn(m, opt, ema)
+    m(x):square():sum():backward()
+    opt:step()
+    opt:zero_grad()
+    ema:update()
+  end
+  local one, opt, ema = mlp(1)
+  local two, other, average = mlp(2)
+  learn(one, opt, ema)
+  for _, pair in ipairs { { one, two }, { opt, other }, { ema, average } } do
+    rille.data.save_tensors(path, pair[1]:state())
+    pair[2]:load_state((rille.data.load_tensors(path)))
+  end
+  tap.equal(two(x):totable(), one(x):totable())
+  learn(one, opt, ema)
+  learn(two, other, average)
+  tap.equal(two(x):totable(), one(x):totable())
+  for i, entry in ipairs(ema:state()) do tap.equal(average:state()[i].tensor:totable(), entry.tensor:totable()) end
+  rille.data.save_tensors(path, one:parameters())
+  local three = mlp(3)
+  three:load_state(path)
+  tap.equal(three(x):totable(), one(x):totable())
+  os.remove(path)
+end)
+
 tap.test("tensors of a file by their names", function()
   local path = os.tmpname()
   local model = rille.nn.gpt { layers = 1, heads = 2, width = 8, context = 4, vocab = 16, tied = true, seed = 3 }
@@ -290,6 +322,11 @@ tap.test("tensors of a file by their names", function()
     tap.equal({ t.dtype, t:to("i32"):totable() }, { dtype, { 0, 1 } })
   end
   tap.raises("invalid", "is no tensor", rille.data.save_tensors, path, { a = 5 })
+  local twin = { name = "a", tensor = ids }
+  tap.raises("invalid", "entry 2 of the list is the second 'a'", rille.data.save_tensors, path, { twin, twin })
+  tap.raises("invalid", "entry 1 of the list has no name", rille.data.save_tensors, path, { { tensor = ids } })
+  tap.raises("invalid", "2 values, of which 1 are a list", rille.data.save_tensors, path, { twin, b = ids })
+  tap.raises("invalid", "'a' is no tensor", rille.data.save_tensors, path, { { name = "a" } })
   tap.raises("invalid", "texts only", rille.data.save_tensors, path, { a = ids }, { metadata = { n = 5 } })
   local file = io.open(path, "w")
   file:write("not safetensors")
