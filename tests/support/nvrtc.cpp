@@ -27,7 +27,8 @@ struct Program {
 Program& of(void* p) { return *static_cast<Program*>(p); }
 constexpr int compilation = 6;
 
-// The __constant__ variables outside of all brackets: the shim lists the addresses of those that are named.
+// The __constant__ variables outside of all brackets, each of `__constant__ float a, b[2];`: the shim lists the
+// addresses of those that are named.
 std::vector<KernelConstant> constants_of(const std::string& text) {
   std::vector<KernelConstant> out;
   const auto tokens = tokens_of(text);
@@ -37,9 +38,15 @@ std::vector<KernelConstant> constants_of(const std::string& text) {
     const auto& t = (*tokens)[i];
     depth += t == "{" ? 1 : t == "}" ? -1 : 0;
     if (depth || !(t == "__constant__")) continue;
-    while (++i < tokens->size() && (*tokens)[i].is_word()) {}
-    out.push_back({std::string((*tokens)[i - 1].text), {}});
-    --i;                                             // it may be a bracket
+    for (int inside = 0; ++i < tokens->size();) {
+      const auto& w = (*tokens)[i];
+      const bool last = w == ";";
+      if (inside == 0 && (last || w == "," || w == "[" || w == "=") && (*tokens)[i - 1].is_word())
+        out.push_back({std::string((*tokens)[i - 1].text), {}});
+      if (w == "[" || w == "{" || w == "(") ++inside;
+      if (w == "]" || w == "}" || w == ")") --inside;
+      if (last && inside == 0) break;
+    }
   }
   return out;
 }
