@@ -47,7 +47,7 @@ inline const Has& has() {
       {"gcp", {.tokens = true, .spot = true, .notice = true, .market = true, .quotas = true, .resize = true,
                .policy = true, .reserved = true}},
       {"azure", {.tokens = true, .spot = true, .cap = true, .notice = true, .market = true, .quotas = true,
-                 .resize = true, .policy = true, .reserved = true}},
+                 .resize = true, .history = true, .policy = true, .reserved = true}},
       {"runpod", {.spot = true, .cap = true}},
       {"lambda", {}},
       {"vast", {.spot = true, .cap = true, .policy = true}},

@@ -140,7 +140,7 @@ TEST_CASE_METHOD(Home, "spot price: what a look finds is booked from then on, an
 TEST_CASE_METHOD(Home, "spot price: where the market knows what was, the release books what nobody has looked at") {
   if (!tried) return;
   const bool knows = dynamic_cast<SpotPriced&>(*cloud).market().knows_before;
-  CHECK(knows == has().history);
+  CHECK(knows == (has().history && fake_name() != "azure"));  // whose history is of the region, and a day late
   if (!knows) return;
   const lease::Lease l = rent("unwatched");
   pass(2 * hour_s);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "runtime/base/text.hpp"
 #include "runtime/base/time.hpp"
@@ -257,6 +258,59 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
                                                               : out.on_demand;
     known = known == price_unknown ? micros : std::min(known, micros);
   }
+  co_return out;
+}
+
+// Resource Graph's table of spot prices: 90 days of changes, of each size one row.
+// https://learn.microsoft.com/azure/virtual-machines/spot-vms#azure-resource-graph
+Async<std::vector<PricePoint>> Arm::spot_history(std::vector<std::string> sizes, std::int64_t since_us,
+                                                 CancelToken token) {
+  std::string names;
+  for (const std::string& size : sizes) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", size);
+  Value options, asked;
+  options.set("resultFormat", "objectArray");
+  asked.set("subscriptions", Value::Array{Value(subscription_path_.substr(subscription_path_.rfind('/') + 1))});
+  asked.set("query", fmt::format("SpotResources | where type =~ 'microsoft.compute/skuspotpricehistory/ostype/location' "
+                                 "| where sku.name in~ ({}) | where properties.osType =~ 'linux' "
+                                 "| where location =~ '{}' "
+                                 "| project sku = tostring(sku.name), prices = properties.spotPrices",
+                                 names, region_));
+  std::vector<PricePoint> out;
+  for (int page = 0; page < pages_max; ++page) {
+    Value body = asked;
+    body.set("options", options);
+    RILLE_CO_TRY(const Value answer,
+                 co_await call("POST", base_url_ + "/providers/Microsoft.ResourceGraph/resources?api-version=2021-03-01",
+                               std::move(body), token));
+    if (!answer["data"].as_array()) co_return cloud::not_theirs("azure", "Resource Graph");
+    for (const Value& row : *answer["data"].as_array()) {
+      const auto size = std::find_if(sizes.begin(), sizes.end(), [&row](const std::string& s) {
+        return net::lower_case(s) == net::lower_case(row.text("sku"));
+      });
+      if (size == sizes.end()) continue;
+      std::optional<PricePoint> before;
+      for (const Value& one : list_of(row["prices"])) {
+        const Result<std::int64_t> from_us = parse_utc(one.text("effectiveDate"));
+        PricePoint point;
+        point.type = *size;
+        point.currency = "USD";
+        point.micros_per_hour = cloud::micros_of(one.number("priceUSD"));
+        if (!from_us || point.micros_per_hour == price_unknown) continue;
+        point.from_wall_us = *from_us;
+        if (*from_us >= since_us) out.push_back(std::move(point));
+        else if (!before || before->from_wall_us < *from_us) before = std::move(point);
+      }
+      if (!before) continue;
+      before->from_wall_us = since_us;
+      out.push_back(*before);
+    }
+    const std::string next = answer.text("$skipToken");
+    if (next.empty()) break;
+    options.set("$skipToken", next);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const PricePoint& a, const PricePoint& b) {
+    return a.from_wall_us < b.from_wall_us;
+  });
   co_return out;
 }
 

@@ -49,6 +49,8 @@ class Arm {
   // Without prices; id: the size's name.
   Async<std::vector<Offer>> sizes(std::string zone, bool spot, Needs need, CancelToken token);
   Async<Prices> prices(std::string size, CancelToken token);
+  // What they cost as spot since then, oldest first; the price that stood at that time is told as of then.
+  Async<std::vector<PricePoint>> spot_history(std::vector<std::string> sizes, std::int64_t since_us, CancelToken token);
   // Makes it, or finds that it is there, and waits until it is: an operation that fails later gives its error.
   Async<> put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token);
   Async<VirtualMachine> describe(std::string name, CancelToken token);

@@ -112,16 +112,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
 
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
-    const std::int64_t now_us = loop_.clock().wall_us();
-    auto& [asked_us, sizes] = sizes_[query.spot];
-    if (sizes.empty() || now_us - asked_us > sizes_last_us) {
-      RILLE_CO_TRY(sizes, co_await arm_.sizes(settings_.zone, query.spot, needs(), token));
-      asked_us = now_us;
-      if (sizes.empty())
-        co_return make_error(ErrorKind::config, fmt::format("azure: location '{}' sells no machines", region()),
-                             "is it one? `az account list-locations` names them");
-    }
-    std::vector<Offer> fitting = cloud::smallest_fitting(sizes, query);
+    RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_sizes(query, token));
     const Result<> learnt = co_await learn_prices(fitting, token);
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
@@ -259,6 +250,16 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
 
+  Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token) override {
+    query.spot = true;
+    RILLE_CO_TRY(const std::vector<Offer> fitting, co_await fitting_sizes(query, token));
+    std::vector<std::string> sizes;
+    for (const Offer& offer : fitting) sizes.push_back(offer.id);
+    std::vector<PricePoint> none;
+    if (sizes.empty()) co_return none;
+    co_return co_await arm_.spot_history(std::move(sizes), since_us, std::move(token));
+  }
+
   // The list says since when a price is the newest; that this is since when machines cost it, it does not.
   SpotMarket market() const override { return {.told = true}; }
   Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string, std::int64_t, CancelToken token) override {
@@ -272,6 +273,20 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
  private:
   // Of an image that the settings name, its generation is its owner's affair.
   Needs needs() const { return {settings_.disk_kind.starts_with("Premium"), settings_.image.as_object()->empty()}; }
+
+  // What fits but for its price, which is a call for each.
+  Async<std::vector<Offer>> fitting_sizes(OfferQuery query, CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    auto& [asked_us, sizes] = sizes_[query.spot];
+    if (sizes.empty() || now_us - asked_us > sizes_last_us) {
+      RILLE_CO_TRY(sizes, co_await arm_.sizes(settings_.zone, query.spot, needs(), token));
+      asked_us = now_us;
+      if (sizes.empty())
+        co_return make_error(ErrorKind::config, fmt::format("azure: location '{}' sells no machines", region()),
+                             "is it one? `az account list-locations` names them");
+    }
+    co_return cloud::smallest_fitting(sizes, query);
+  }
 
   Value image_of(const Offer& offer) const {
     return settings_.image.as_object()->empty() ? usual_image(offer) : settings_.image;

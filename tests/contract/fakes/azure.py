@@ -123,6 +123,8 @@ class Azure(Compute, More, Roles, Fake):
             return "discovery", p
         if request.path == "/api/retail/prices":
             return "retailPrices", p
+        if request.path == "/providers/Microsoft.ResourceGraph/resources" and request.method == "POST":
+            return "resourceGraph", p
         self.place = PATH.fullmatch(request.path)
         if not self.place:
             return "unknown", p
@@ -142,7 +144,7 @@ class Azure(Compute, More, Roles, Fake):
         return (self.place["name"] or "") if request.method == "PUT" and getattr(self, "place", None) else ""
 
     def verify(self, request):
-        if not request.path.startswith("/subscriptions"):
+        if not request.path.startswith(("/subscriptions", "/providers")):
             return
         given = request.header("Authorization")
         if not given.startswith("Bearer "):
@@ -168,6 +170,8 @@ class Azure(Compute, More, Roles, Fake):
             return self.discovery()
         if operation == "retailPrices":
             return self.retail_prices(request)
+        if operation == "resourceGraph":
+            return self.resource_graph(request)
         if request.path.startswith("/subscriptions") and self.place:
             version = request.arg("api-version")
             if not version:

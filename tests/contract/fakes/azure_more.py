@@ -1,9 +1,9 @@
 """What azure.py has beside virtual machines: network, disks, groups, lists by tag, catalogue, quotas, prices."""
-import re, urllib.parse
+import math, re, urllib.parse
 
 from base import Refusal, Reply
 from rules import Rules, flatten
-from world import RESERVED, YEAR_H
+from world import RESERVED, YEAR_H, stamp
 
 IMAGE = dict(publisher="microsoft-dsvm", offer="ubuntu-hpc", sku="2204", version="latest")
 RULE = Rules(
@@ -218,6 +218,36 @@ class More:
         new = name.lower() not in self.groups
         self.groups[name.lower()] = dict(location=p["location"], tags=p.get("tags") or {})
         return Reply(201 if new else 200, self.group_view(name))
+
+    def resource_graph(self, request):
+        """Of its tables that of spot prices alone; of Kusto what asks for some sizes in one location."""
+        p = request.json() or {}
+        bad = lambda why: Refusal(400, "BadRequest", why)
+        if request.arg("api-version") != "2021-03-01" or p.get("subscriptions") != [self.subscription]:
+            raise bad("Please provide valid subscriptions, and the api-version.")
+        asked = re.fullmatch(
+            r"SpotResources \| where type =~ 'microsoft[.]compute/skuspotpricehistory/ostype/location' "
+            r"\| where sku[.]name in~ \(('[\w-]+'(?:, '[\w-]+')*)\) \| where properties[.]osType =~ 'linux' "
+            r"\| where location =~ '(\w+)' \| project sku = tostring\(sku[.]name\), "
+            r"prices = properties[.]spotPrices", p.get("query", ""))
+        options = p.get("options") or {}
+        if not asked or options.get("resultFormat") != "objectArray":
+            raise bad("Query is invalid. Please refer to the documentation for the Azure Resource Graph service.")
+        names, region, now = {n.strip("' ").lower() for n in asked[1].split(",")}, asked[2], self.world.now()
+        rows = []
+        for t in self.types.values():
+            if t.name.lower() in names and region in t.facts.get("zones", [region]) and t.spot is not None:
+                hours = [now - 3600 * n for n in range(1, 72)]
+                rows.append(
+                    dict(sku=t.name.lower(), prices=[
+                        dict(priceUSD=self.spot_then(t.name, region, at, 1 + 0.1 * math.sin(n)) / 1e6,
+                             effectiveDate=stamp(at))
+                        for n, at in enumerate(self.spot_instants(t.name, hours, now - 72 * 3600, now))
+                    ]))
+        first, size = int(options.get("$skipToken", "0")), 1
+        more = {"$skipToken": str(first + size)} if first + size < len(rows) else {}
+        return Reply(200, dict(totalRecords=len(rows), count=len(rows[first:first + size]),
+                               data=rows[first:first + size], resultTruncated="false", **more))
 
     def do_listSkus(self, request):
         f = self.filter(request, ("location", ))
