@@ -92,6 +92,18 @@ Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
                                             option_dtype(L, 2, DType::i64)));
 }
 
+Result<int> randperm(lua_State* L) {  // dev:randperm(n), dev:randperm{n}
+  Graph& g = device_graph(L, 1, "randperm");
+  gather(L, "randperm");
+  if (lua_istable(L, 2)) check_known(L, 2, "randperm", {"dtype"}, true);
+  const Dims shape = check_shape(L, 2, "randperm");
+  if (shape.n != 1)
+    raise_invalid(L, fmt::format("randperm: expected one number, got {}", tensor::to_string(shape)), "dev:randperm(n)");
+  const DType dtype = option_dtype(L, 2, DType::i64);
+  auto order = tensor::randperm(g, shape[0]);
+  return made(L, "randperm", order && dtype != DType::i64 ? tensor::cast(*order, dtype) : std::move(order));
+}
+
 Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, stop, step}; the stop itself is left out
   Graph& g = device_graph(L, 1, "arange");
   gather(L, "arange");
@@ -240,6 +252,7 @@ Result<int> from_bytes(lua_State* L) {  // dev:from_bytes(t:bytes(), {2, 3}, "f3
 std::vector<Function> making_methods() {
   return {{"zeros", bind<make<zeros_>>}, {"ones", bind<make<ones_>>},  {"rand", bind<make<rand_>>},
           {"randn", bind<make<randn_>>}, {"full", bind<full>},         {"randint", bind<randint>},
+          {"randperm", bind<randperm>},
           {"arange", bind<arange>},      {"linspace", bind<linspace>}, {"eye", bind<eye>},
           {"rope_angles", bind<rope_angles>}, {"tensor", bind<from_table>}, {"from_bytes", bind<from_bytes>}};
 }

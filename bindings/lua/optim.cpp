@@ -132,18 +132,30 @@ Result<int> load(lua_State* L) {
                          std::move(places), 2);
 }
 
-// clip_grad_norm(list of tensors, max) -> norm before
-Result<int> clip_grad_norm(lua_State* L) {
+std::vector<Tensor> parameters_at_1(lua_State* L, const char* what) {
   tensor_state(L);
-  check_table(L, 1, "clip_grad_norm");
+  check_table(L, 1, what);
   std::vector<Tensor> parameters;
   for (std::size_t i = 1, n = lua_objlen(L, 1); i <= n; ++i) {
     lua_rawgeti(L, 1, static_cast<int>(i));
     if (lua_istable(L, -1)) lua_getfield(L, -1, "tensor");
-    parameters.push_back(check_tensor(L, -1, "clip_grad_norm"));
+    parameters.push_back(check_tensor(L, -1, what));
     lua_settop(L, 2);
   }
+  return parameters;
+}
+
+// clip_grad_norm(list of tensors, max) -> norm before
+Result<int> clip_grad_norm(lua_State* L) {
+  const std::vector<Tensor> parameters = parameters_at_1(L, "clip_grad_norm");
   return give(L, tensor::clip_grad_norm(parameters, check_number(L, 2, "clip_grad_norm's limit")));
+}
+
+Result<int> clip_grad_value(lua_State* L) {  // (list of tensors, limit)
+  const std::vector<Tensor> parameters = parameters_at_1(L, "clip_grad_value");
+  Result<> clipped = tensor::clip_grad_value(parameters, check_number(L, 2, "clip_grad_value's limit"));
+  if (!clipped) return at_line(L, std::move(clipped).error());
+  return 0;
 }
 
 std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what) {
@@ -187,6 +199,7 @@ void add_optimizer_natives(lua_State* L) {
                 {"scaled", bind<scaled>}, {"unscale", bind<unscale>}, {"load_state", bind<load>}},
     .metamethods = {{"__tostring", bind<to_string>}}});
   set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>},
+                    {"clip_grad_value", bind<clip_grad_value>},
                     {"average", bind<average>}});
 }
 

@@ -119,30 +119,53 @@ tensor::Pooling pooling(lua_State* L, const char* name) {
   Pair2 window = option_pair(L, wrapped, "window", {0, 0});
   if (window[0] < 1) raise_invalid(L, fmt::format("{}: the window's size is missing ({})", name, script_position(L)));
   return {window, option_pair(L, 3, "stride", window), option_pair(L, 3, "padding", {0, 0}),
-          option_pair(L, 3, "dilation", {1, 1})};
+          option_pair(L, 3, "dilation", {1, 1}), lua_istable(L, 3) && option_bool(L, 3, "ceil_mode", false)};
 }
 
-Result<int> max_pool2d(lua_State* L) {
-  Tensor& x = check_self(L, "max_pool2d", 3);
+struct MaxPool { const char* name; Result<Tensor> (*fn)(const Tensor&, const tensor::Pooling&); };
+constexpr MaxPool max_pool2d_{"max_pool2d", tensor::max_pool2d}, max_pool1d_{"max_pool1d", tensor::max_pool1d};
+
+template <const MaxPool& F>
+Result<int> max_pool(lua_State* L) {
+  Tensor& x = check_self(L, F.name, 3);
   tensor_state(L);
-  check_options(L, 3, "max_pool2d", {"stride", "padding", "dilation"});
-  return give(L, tensor::max_pool2d(x, pooling(L, "max_pool2d")));
+  check_options(L, 3, F.name, {"stride", "padding", "dilation", "ceil_mode"});
+  return give(L, F.fn(x, pooling(L, F.name)));
 }
 
-Result<int> avg_pool2d(lua_State* L) {
-  Tensor& x = check_self(L, "avg_pool2d", 3);
+struct AvgPool { const char* name; Result<Tensor> (*fn)(const Tensor&, const tensor::Pooling&, bool); };
+constexpr AvgPool avg_pool2d_{"avg_pool2d", tensor::avg_pool2d}, avg_pool1d_{"avg_pool1d", tensor::avg_pool1d};
+
+template <const AvgPool& F>
+Result<int> avg_pool(lua_State* L) {
+  Tensor& x = check_self(L, F.name, 3);
   tensor_state(L);
-  check_options(L, 3, "avg_pool2d", {"stride", "padding", "count_include_pad"});
-  bool counted = !lua_istable(L, 3) || option_bool(L, 3, "count_include_pad", true);
-  return give(L, tensor::avg_pool2d(x, pooling(L, "avg_pool2d"), counted));
+  check_options(L, 3, F.name, {"stride", "padding", "count_include_pad", "ceil_mode"});
+  const bool counted = !lua_istable(L, 3) || option_bool(L, 3, "count_include_pad", true);
+  return give(L, F.fn(x, pooling(L, F.name), counted));
 }
 
-Result<int> adaptive_avg_pool2d(lua_State* L) {  // x:adaptive_avg_pool2d(height, width)
-  Tensor& x = check_self(L, "adaptive_avg_pool2d", 3);
+struct ToPlane { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t, std::int64_t); };
+constexpr ToPlane adaptive_avg2_{"adaptive_avg_pool2d", tensor::adaptive_avg_pool2d},
+    adaptive_max2_{"adaptive_max_pool2d", tensor::adaptive_max_pool2d};
+
+template <const ToPlane& F>
+Result<int> to_plane(lua_State* L) {  // x:adaptive_avg_pool2d(height, width)
+  Tensor& x = check_self(L, F.name, 3);
   tensor_state(L);
-  std::int64_t height = check_integer(L, 2, "adaptive_avg_pool2d's height");
-  std::int64_t width = lua_isnoneornil(L, 3) ? height : check_integer(L, 3, "adaptive_avg_pool2d's width");
-  return give(L, tensor::adaptive_avg_pool2d(x, height, width));
+  const std::int64_t height = check_integer(L, 2, F.name);
+  return give(L, F.fn(x, height, lua_isnoneornil(L, 3) ? height : check_integer(L, 3, F.name)));
+}
+
+struct ToRow { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t); };
+constexpr ToRow adaptive_avg1_{"adaptive_avg_pool1d", tensor::adaptive_avg_pool1d},
+    adaptive_max1_{"adaptive_max_pool1d", tensor::adaptive_max_pool1d};
+
+template <const ToRow& F>
+Result<int> to_row(lua_State* L) {  // x:adaptive_avg_pool1d(length)
+  Tensor& x = check_self(L, F.name, 2);
+  tensor_state(L);
+  return give(L, F.fn(x, check_integer(L, 2, F.name)));
 }
 
 Result<int> batch_norm(lua_State* L) {  // x:batch_norm(weight, bias, {running_mean =, running_var =, training =, ...})
@@ -169,28 +192,39 @@ Result<int> group_norm(lua_State* L) {  // x:group_norm(groups, weight, bias, ep
                                     lua_isnoneornil(L, 5) ? 1e-5 : check_number(L, 5, "group_norm's eps")));
 }
 
-struct Transform { const char* name; Result<Tensor> (*fn)(const Tensor&); };
-struct SizedTransform { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t); };
+struct Transform { const char* name; Result<Tensor> (*fn)(const Tensor&, tensor::Norm); };
+struct SizedTransform { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t, tensor::Norm); };
 constexpr Transform fft_{"fft", tensor::fft}, ifft_{"ifft", tensor::ifft}, fft2_{"fft2", tensor::fft2},
     ifft2_{"ifft2", tensor::ifft2}, rfft2_{"rfft2", tensor::rfft2};
 constexpr SizedTransform rfft_{"rfft", tensor::rfft}, irfft_{"irfft", tensor::irfft},
     irfft2_{"irfft2", tensor::irfft2};
 
+tensor::Norm option_norm(lua_State* L, int index, const char* what) {
+  check_options(L, index, what, {"norm"});
+  const std::string norm = option_text(L, index, "norm").value_or("backward");
+  if (norm == "backward") return tensor::Norm::backward;
+  if (norm == "ortho") return tensor::Norm::ortho;
+  if (norm == "forward") return tensor::Norm::forward;
+  raise_invalid(L, fmt::format("{}: norm = '{}' ({})", what, norm, script_position(L)),
+                "\"backward\", \"ortho\" or \"forward\"");
+}
+
 template <const Transform& T>
-Result<int> transform(lua_State* L) {
-  Tensor& x = check_self(L, T.name, 1);
+Result<int> transform(lua_State* L) {  // x:fft {norm =}
+  Tensor& x = check_self(L, T.name, 2);
   tensor_state(L);
-  return give(L, T.fn(x));
+  return give(L, T.fn(x, option_norm(L, 2, T.name)));
 }
 
 template <const SizedTransform& T>
-Result<int> sized_transform(lua_State* L) {  // x:irfft(n)
-  Tensor& x = check_self(L, T.name, 2);
+Result<int> sized_transform(lua_State* L) {  // x:irfft(n, {norm =})
+  Tensor& x = check_self(L, T.name, 3);
   tensor_state(L);
+  options_may_stand_first(L, 2, T.name);
   const std::int64_t n = lua_isnoneornil(L, 2) ? 0 : check_integer(L, 2, T.name);
   if (n < 1 && !lua_isnoneornil(L, 2))
     raise_invalid(L, fmt::format("{}: a transform of {} numbers ({})", T.name, n, script_position(L)), "one or more");
-  return give(L, T.fn(x, n));
+  return give(L, T.fn(x, n, option_norm(L, 3, T.name)));
 }
 
 }  // namespace
@@ -200,9 +234,14 @@ std::vector<Function> image_methods() {
           {"conv2d", bind<convolution<conv2d_>>},
           {"conv_transpose2d", bind<conv_transpose2d>},
           {"interpolate", bind<interpolate>},
-          {"max_pool2d", bind<max_pool2d>},
-          {"avg_pool2d", bind<avg_pool2d>},
-          {"adaptive_avg_pool2d", bind<adaptive_avg_pool2d>},
+          {"max_pool2d", bind<max_pool<max_pool2d_>>},
+          {"avg_pool2d", bind<avg_pool<avg_pool2d_>>},
+          {"max_pool1d", bind<max_pool<max_pool1d_>>},
+          {"avg_pool1d", bind<avg_pool<avg_pool1d_>>},
+          {"adaptive_avg_pool2d", bind<to_plane<adaptive_avg2_>>},
+          {"adaptive_max_pool2d", bind<to_plane<adaptive_max2_>>},
+          {"adaptive_avg_pool1d", bind<to_row<adaptive_avg1_>>},
+          {"adaptive_max_pool1d", bind<to_row<adaptive_max1_>>},
           {"batch_norm", bind<batch_norm>},
           {"group_norm", bind<group_norm>},
           {"fft", bind<transform<fft_>>},

@@ -36,6 +36,16 @@ Result<int> index_select(lua_State* L) {  // t:index_select(dim, index)
   return give(L, tensor::index_select(a, dim, check_tensor(L, 3, "index_select's numbers")));
 }
 
+Result<int> index_with(lua_State* L, const char* what, bool add) {  // t:index_add(dim, index, src)
+  Tensor& a = check_self(L, what, 4);
+  tensor_state(L);
+  int dim = check_dim(L, 2, what);
+  Tensor& index = check_tensor(L, 3, what);
+  return give(L, tensor::index_put(a, dim, index, check_tensor(L, 4, what), add));
+}
+Result<int> index_add(lua_State* L) { return index_with(L, "index_add", true); }
+Result<int> index_copy(lua_State* L) { return index_with(L, "index_copy", false); }
+
 Result<int> one_hot(lua_State* L) {  // ids:one_hot(classes)
   Tensor& ids = check_self(L, "one_hot", 2);
   tensor_state(L);
@@ -274,6 +284,8 @@ std::vector<Function> index_methods() {
   return {{"gather", bind<gather>},
           {"scatter", bind<scatter>},
           {"scatter_add", bind<scatter_add>},
+          {"index_add", bind<index_add>},
+          {"index_copy", bind<index_copy>},
           {"index_select", bind<index_select>},
           {"one_hot", bind<one_hot>},
           {"sort", bind<sort>},

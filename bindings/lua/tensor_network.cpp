@@ -39,14 +39,29 @@ Result<int> embedding(lua_State* L) {  // ids:embedding(weight)
   return give(L, tensor::embedding(check_tensor(L, 2, "embedding's weight"), ids));
 }
 
-Result<int> cross_entropy(lua_State* L) {
+tensor::Reduce reduce_from(lua_State* L, const char* what, std::string_view how) {
+  if (how == "mean") return tensor::Reduce::mean;
+  if (how == "sum") return tensor::Reduce::sum;
+  if (how == "none") return tensor::Reduce::none;
+  raise_invalid(L, fmt::format("{}: '{}' ({})", what, how, script_position(L)), "\"mean\", \"sum\" or \"none\"");
+}
+
+tensor::LabelLoss label_loss(lua_State* L, const char* what) {
+  tensor::LabelLoss how;
+  how.ignore_index = static_cast<std::int64_t>(option_number(L, 3, "ignore_index").value_or(-100));
+  how.weight = option_tensor(L, 3, "weight");
+  how.reduce = reduce_from(L, what, option_text(L, 3, "reduction").value_or("mean"));
+  return how;
+}
+
+Result<int> cross_entropy(lua_State* L) {  // logits:cross_entropy(labels, {weight =, reduction =, ..})
   Tensor& logits = check_self(L, "cross_entropy", 3);
   tensor_state(L);
   Tensor& labels = check_tensor(L, 2, "cross_entropy's labels");
-  check_options(L, 3, "cross_entropy", {"ignore_index", "label_smoothing"});
-  double ignore = option_number(L, 3, "ignore_index").value_or(-100);
-  double smoothing = option_number(L, 3, "label_smoothing").value_or(0);
-  return give(L, tensor::cross_entropy(logits, labels, static_cast<std::int64_t>(ignore), smoothing));
+  check_options(L, 3, "cross_entropy", {"ignore_index", "label_smoothing", "reduction", "weight"});
+  tensor::LabelLoss how = label_loss(L, "cross_entropy's reduction");
+  how.label_smoothing = option_number(L, 3, "label_smoothing").value_or(0);
+  return give(L, tensor::cross_entropy(logits, labels, how));
 }
 
 Result<int> attention(lua_State* L) {  // q:scaled_dot_product_attention(k, v, {causal=, scale=})
@@ -77,12 +92,12 @@ Result<int> rope(lua_State* L) {  // x:rope(cos, sin, {interleaved =})
   return give(L, tensor::rope(x, cos, sin, lua_istable(L, 4) && option_bool(L, 4, "interleaved", false)));
 }
 
-Result<int> nll_loss(lua_State* L) {  // log_probabilities:nll_loss(labels, {ignore_index =})
+Result<int> nll_loss(lua_State* L) {  // log_probabilities:nll_loss(labels, {weight =, reduction =, ignore_index =})
   Tensor& x = check_self(L, "nll_loss", 3);
   tensor_state(L);
   Tensor& labels = check_tensor(L, 2, "nll_loss's labels");
-  check_options(L, 3, "nll_loss", {"ignore_index"});
-  return give(L, tensor::nll_loss(x, labels, std::int64_t(option_number(L, 3, "ignore_index").value_or(-100))));
+  check_options(L, 3, "nll_loss", {"ignore_index", "reduction", "weight"});
+  return give(L, tensor::nll_loss(x, labels, label_loss(L, "nll_loss's reduction")));
 }
 
 struct Loss { const char* name; Result<Tensor> (*fn)(const Tensor&, const Tensor&, tensor::Reduce); };
@@ -95,12 +110,7 @@ Result<int> loss(lua_State* L) {  // x:mse_loss(target, "mean")
   Tensor& x = check_self(L, F.name, 3);
   tensor_state(L);
   Tensor& target = check_tensor(L, 2, F.name);
-  const std::string how(lua_isnoneornil(L, 3) ? "mean" : check_text(L, 3, F.name));
-  if (how != "mean" && how != "sum" && how != "none")
-    raise_invalid(L, fmt::format("{}: '{}' ({})", F.name, how, script_position(L)), "\"mean\", \"sum\" or \"none\"");
-  return give(L, F.fn(x, target, how == "mean"  ? tensor::Reduce::mean
-                                 : how == "sum" ? tensor::Reduce::sum
-                                                : tensor::Reduce::none));
+  return give(L, F.fn(x, target, reduce_from(L, F.name, lua_isnoneornil(L, 3) ? "mean" : check_text(L, 3, F.name))));
 }
 
 }  // namespace

@@ -146,6 +146,44 @@ std::optional<std::string> opened_at(std::string_view log) {
   return std::string(place.substr(0, place.rfind(':')));
 }
 
+// What a compiler says of a kernel whose parameter has an unknown type, beside the name that it does not know.
+bool is_consequence(std::string_view text) {
+  return text.find("declared void") != text.npos || text.find("does not apply here") != text.npos ||
+         text.find("incomplete type \"void\"") != text.npos;
+}
+
+// "train.lua:12", where a header is included that does not compile: the first line of "In file included from
+// /usr/include/curand.h:60,\n                 from train.lua:12:" that is in that file.
+std::string included_at(std::string_view log, std::string_view file) {
+  for (std::size_t at = 0; at < log.size();) {
+    const auto end = std::min(log.find('\n', at), log.size());
+    std::string_view line = log.substr(at, end - at);
+    at = end + 1;
+    const auto from = line.find("from ");
+    if (from == line.npos || line.find(": ") != line.npos) continue;
+    line.remove_prefix(from + 5);
+    while (line.ends_with(',') || line.ends_with(':')) line.remove_suffix(1);
+    if (line.size() > file.size() && line.starts_with(file) && line[file.size()] == ':') return std::string(line);
+  }
+  return {};
+}
+
+// The header of an #include <..>: not one of the source's own.
+std::string_view header_in(std::string_view line) {
+  if (!line.starts_with('#') || line.find("include") == line.npos) return {};
+  const auto open = line.find('<'), close = line.find('>');
+  return open == line.npos || close <= open ? std::string_view{} : line.substr(open + 1, close - open - 1);
+}
+
+// Of CUDA's headers that are for programs of their own.
+std::string_view instead_of(std::string_view header) {
+  if (header.starts_with("curand"))
+    return "random numbers come in a tensor: dev:rand{n}, dev:randn{n}; or from a generator in the source";
+  if (header.starts_with("thrust/") || header.starts_with("cub/"))
+    return "tensors have sort, argsort, topk, cumsum, sum, masked_select; blocks have shared memory and warp shuffles";
+  return "";
+}
+
 }  // namespace
 
 Error compile_error(const std::string& name, const KernelOptions& options, std::string_view text, std::string log) {
@@ -157,7 +195,8 @@ Error compile_error(const std::string& name, const KernelOptions& options, std::
   for (std::size_t at = 0; at < log.size();) {
     const auto end = std::min(log.find('\n', at), log.size());
     const auto line = std::string_view(log).substr(at, end - at);
-    if (read_remark(line, one) && ++errors == 1) first = one;
+    if (read_remark(line, one) && (++errors == 1 || (is_consequence(first.text) && !is_consequence(one.text))))
+      first = one;
     if (!about_headers(line) && !line.empty()) hint += (hint.empty() ? "" : "\n") + std::string(line);
     at = end + 1;
   }
@@ -182,12 +221,30 @@ Error compile_error(const std::string& name, const KernelOptions& options, std::
     first = {place, what};
     errors = 1;
   }
+  std::string_view instead;
+  const auto said_at = [&](const std::string& place) {  // of that file
+    return line_of(text, std::atoi(place.c_str() + options.file.size() + 1) - options.line + 1);
+  };
+  const auto colon_of = [](std::string_view place) { return std::min(place.rfind(':'), place.size()); };
+  if (first.place.substr(0, colon_of(first.place)) != options.file) {
+    if (const std::string place = included_at(log, options.file); !place.empty()) {
+      const auto header = header_in(said_at(place));
+      if (!header.empty()) {
+        const auto begin = hint.find(first.place), end = std::min(hint.find('\n', begin), hint.size());
+        hint = begin == hint.npos ? "" : hint.substr(begin, end - begin);
+        first = {place, fmt::format("the header {} does not compile here, in {} places", header, errors)};
+        errors = 1;
+        instead = instead_of(header);
+      }
+    }
+  } else if (first.text.ends_with("No such file or directory") || first.text.starts_with("cannot open source file")) {
+    instead = instead_of(header_in(said_at(first.place)));
+  }
   if (hint.size() > log_bytes_max) hint = hint.substr(0, log_bytes_max) + "\n...";
   const auto colon = first.place.rfind(':');
-  if (colon != first.place.npos && first.place.substr(0, colon) == options.file) {
-    const int n = std::atoi(first.place.c_str() + colon + 1);
-    if (const auto said = line_of(text, n - options.line + 1); !said.empty()) hint = fmt::format("{}\n{}", said, hint);
-  }
+  if (colon != first.place.npos && first.place.substr(0, colon) == options.file)
+    if (const auto said = said_at(first.place); !said.empty()) hint = fmt::format("{}\n{}", said, hint);
+  if (!instead.empty()) hint = fmt::format("{}\n{}", instead, hint);
   for (const char* axis : {"x", "y", "z"}) {
     replace_all(hint, fmt::format("rille_at_{}", axis),
                 fmt::format("blockIdx.{0} * blockDim.{0} + threadIdx.{0}", axis));

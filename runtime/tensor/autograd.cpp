@@ -181,39 +181,63 @@ Result<void> backward(const Tensor& loss, const Tensor& given) {
   return deliver(walk);
 }
 
-Result<Tensor> clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
+namespace {
+
+// The gradients that there are, in the types in which the optimisers take them.
+Result<std::vector<Tensor>> gradients_of(const char* op, const std::vector<Tensor>& parameters) {
   std::vector<Tensor> grads;
-  for (const auto& p : parameters)
-    if (!p) return make_error(ErrorKind::invalid, "clip_grad_norm: an empty tensor handle");
-  if (parameters.empty()) return make_error(ErrorKind::invalid, "clip_grad_norm: no parameters");
-  if (!(max_norm > 0))
-    return make_error(ErrorKind::invalid,
-                      fmt::format("clip_grad_norm: a norm of {}: want a positive one", max_norm));
-  Graph& g = parameters[0].graph();
-  if (!g.modes().last_part()) return zeros(g, {});
-  const DType dtype = parameters[0].dtype() == DType::f64 ? DType::f64 : DType::f32;
-  NoGrad guard(g);
   for (const auto& p : parameters) {
     Tensor t = p.grad();
-    if (t && (t.dtype() == DType::f16 || t.dtype() == DType::bf16)) {   // as the optimisers take them
+    if (t && (t.dtype() == DType::f16 || t.dtype() == DType::bf16)) {
       RILLE_TRY(t, cast(t, DType::f32));
       set_leaf_grad(p.impl(), t);
     }
-    if (t) grads.push_back(std::move(t));
+    if (!t) continue;
+    if (!is_floating(t.dtype()) || (!grads.empty() && t.dtype() != grads[0].dtype()))
+      return make_error(ErrorKind::invalid, fmt::format("{}: gradients of {} and {}", op,
+                                                        name_of((grads.empty() ? t : grads[0]).dtype()),
+                                                        name_of(t.dtype())));
+    grads.push_back(std::move(t));
   }
-  if (grads.empty()) return zeros(g, {}, dtype);
-  for (const auto& t : grads) {
-    if (t.dtype() != dtype || (dtype != DType::f32 && dtype != DType::f64)) {
-      return make_error(ErrorKind::invalid, fmt::format("clip_grad_norm: gradients of {} and {}",
-                                                        name_of(dtype), name_of(t.dtype())));
-    }
-  }
-  const Tensor norm = make_tensor(g, dtype, {});
+  return grads;
+}
+
+Result<> need_limit(const char* op, const std::vector<Tensor>& parameters, const char* what, double limit) {
+  for (const auto& p : parameters)
+    if (!p) return make_error(ErrorKind::invalid, fmt::format("{}: an empty tensor handle", op));
+  if (parameters.empty()) return make_error(ErrorKind::invalid, fmt::format("{}: no parameters", op));
+  if (limit > 0) return success();
+  return make_error(ErrorKind::invalid, fmt::format("{}: a {} of {}: want a positive one", op, what, limit));
+}
+
+}  // namespace
+
+Result<Tensor> clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
+  RILLE_CHECK(need_limit("clip_grad_norm", parameters, "norm", max_norm));
+  Graph& g = parameters[0].graph();
+  if (!g.modes().last_part()) return zeros(g, {});
+  NoGrad guard(g);
+  RILLE_TRY(const std::vector<Tensor> grads, gradients_of("clip_grad_norm", parameters));
+  if (grads.empty()) return zeros(g, {}, parameters[0].dtype() == DType::f64 ? DType::f64 : DType::f32);
+  const Tensor norm = make_tensor(g, grads[0].dtype(), {});
   RILLE_CHECK(record(g, OpId::grad_norm, {}, grads, {norm}));
   kernels::Attrs attrs;
   attrs.f[0] = max_norm;
   RILLE_CHECK(record(g, OpId::grad_clip, attrs, {norm}, grads, true));
   return norm;
+}
+
+Result<> clip_grad_value(const std::vector<Tensor>& parameters, double limit) {
+  RILLE_CHECK(need_limit("clip_grad_value", parameters, "limit", limit));
+  Graph& g = parameters[0].graph();
+  if (!g.modes().last_part()) return success();
+  NoGrad guard(g);
+  RILLE_TRY(const std::vector<Tensor> grads, gradients_of("clip_grad_value", parameters));
+  for (Tensor t : grads) {
+    RILLE_TRY(const Tensor clipped, clamp(t, -limit, limit));
+    RILLE_CHECK(copy_(t, clipped));
+  }
+  return success();
 }
 
 }  // namespace rille::tensor

@@ -17,5 +17,7 @@ Result<void> backward(const Tensor& loss, const Tensor& seed = {});
 // Scales the .grad of `parameters` in place so that their joint 2-norm is at most max_norm; returns the norm
 // before, 0-d. Parameters without grad are skipped. One fused operation.
 Result<Tensor> clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm);
+// Each number of the gradients between -limit and limit.
+Result<> clip_grad_value(const std::vector<Tensor>& parameters, double limit);
 
 }  // namespace rille::tensor

@@ -36,6 +36,11 @@ inline Result<void> need_float_beside(std::string_view op, const Tensor& t, cons
              "cast it: t:to(\"f32\")");
 }
 
+inline Result<void> need_label_smoothing(double share) {
+  if (share >= 0 && share <= 1) return success();
+  return bad(fmt::format("cross_entropy: a label smoothing of {}: from 0 to 1", share));
+}
+
 // Of two operands; the message names both, as that of two types that differ does.
 inline Result<void> need_floats(std::string_view op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need(op, a));

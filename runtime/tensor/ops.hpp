@@ -26,6 +26,7 @@ Result<Tensor> full(Graph& g, const Dims& shape, double value, DType dtype = DTy
 Result<Tensor> rand(Graph& g, const Dims& shape, DType dtype = DType::f32);    // uniform in [0, 1)
 Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype = DType::f32);   // normal(0, 1)
 Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype = DType::i64);
+Result<Tensor> randperm(Graph& g, std::int64_t n);   // 0 to n - 1 in a random order, i64
 Result<Tensor> linspace(Graph& g, double start, double end, std::int64_t count, DType dtype = DType::f32);   // with end
 Result<Tensor> eye(Graph& g, std::int64_t rows, std::int64_t columns, DType dtype = DType::f32);
 Result<Tensor> arange(Graph& g, double start, double end, double step, DType dtype = DType::i64);
@@ -184,10 +185,20 @@ struct Interpolation {
   std::array<double, 2> step{0, 0};
 };
 Result<Tensor> interpolate(const Tensor& x, const Interpolation& how);
-struct Pooling { Pair2 window, stride, padding{0, 0}, dilation{1, 1}; };
+// ceil: also a last window that reaches past the end.
+struct Pooling {
+  Pair2 window, stride, padding{0, 0}, dilation{1, 1};
+  bool ceil = false;
+};
 Result<Tensor> max_pool2d(const Tensor& x, const Pooling& how);
 Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad = true);   // dilation is ignored
 Result<Tensor> adaptive_avg_pool2d(const Tensor& x, std::int64_t height, std::int64_t width);
+Result<Tensor> adaptive_max_pool2d(const Tensor& x, std::int64_t height, std::int64_t width);
+// Of [n, c, l], by the second of each pair.
+Result<Tensor> max_pool1d(const Tensor& x, const Pooling& how);
+Result<Tensor> avg_pool1d(const Tensor& x, const Pooling& how, bool count_include_pad = true);
+Result<Tensor> adaptive_avg_pool1d(const Tensor& x, std::int64_t length);
+Result<Tensor> adaptive_max_pool1d(const Tensor& x, std::int64_t length);
 
 // -- shapes: views wherever memory allows
 Result<Tensor> reshape(const Tensor& a, const Dims& shape);   // one size may be -1; copies only when it must
@@ -225,6 +236,8 @@ Result<Tensor> gather(const Tensor& a, int dim, const Tensor& index);
 // a with src (of index's shape) put where gather would read; `add`: added to what is there.
 Result<Tensor> scatter(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add = false);
 Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index);   // index is 1-d
+// The opposite of it: put there, or added. src: as index_select gives it.
+Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add);
 Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes);              // i64 [.., classes]
 // Values and their places (i64), along `dim`. Equal ones keep their order; a NaN is larger than any number.
 struct Sorted { Tensor values, places; };
@@ -272,9 +285,18 @@ Result<Tensor> embedding(const Tensor& weight, const Tensor& ids);
 // Label smoothing s takes (1 - s) of the label and s shared out over all classes for the truth.
 Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index = -100,
                              double label_smoothing = 0);
-// Of log-probabilities, as log_softmax gives them.
-Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, std::int64_t ignore_index = -100);
 enum class Reduce { mean, sum, none };
+// weight [c]: what a label of each class counts; a mean is divided by the sum of them. `none` gives [..], 0 where a
+// label is ignored.
+struct LabelLoss {
+  std::int64_t ignore_index = -100;
+  double label_smoothing = 0;
+  Reduce reduce = Reduce::mean;
+  Tensor weight;
+};
+Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, const LabelLoss& how);
+// Of log-probabilities, as log_softmax gives them.
+Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, const LabelLoss& how = {});
 Result<Tensor> mse_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 Result<Tensor> l1_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);          // |a - target|
 // Half the square up to a distance of 1, from there on the distance less a half (Girshick 2015).
@@ -288,15 +310,17 @@ Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws);   /
 // 2: real and imaginary part. The inverses are divided by the number of elements. Of a real input half the
 // spectrum is kept: n/2 + 1 bins; the way back takes the size n (0: 2 bins - 2), and the ends of the spectrum
 // as real.
-Result<Tensor> fft(const Tensor& a);                          // [.., n, 2]
-Result<Tensor> ifft(const Tensor& a);
-Result<Tensor> fft2(const Tensor& a);
-Result<Tensor> ifft2(const Tensor& a);
+// Which way divides by the number of elements: back (as above), both by its root, or there.
+enum class Norm { backward, ortho, forward };
+Result<Tensor> fft(const Tensor& a, Norm norm = Norm::backward);                          // [.., n, 2]
+Result<Tensor> ifft(const Tensor& a, Norm norm = Norm::backward);
+Result<Tensor> fft2(const Tensor& a, Norm norm = Norm::backward);
+Result<Tensor> ifft2(const Tensor& a, Norm norm = Norm::backward);
 // [.., n] -> [.., n/2 + 1, 2]; n > 0: of so many numbers, the rest left out or zeros added
-Result<Tensor> rfft(const Tensor& a, std::int64_t n = 0);
-Result<Tensor> irfft(const Tensor& a, std::int64_t n = 0);
-Result<Tensor> rfft2(const Tensor& a);
-Result<Tensor> irfft2(const Tensor& a, std::int64_t n = 0);
+Result<Tensor> rfft(const Tensor& a, std::int64_t n = 0, Norm norm = Norm::backward);
+Result<Tensor> irfft(const Tensor& a, std::int64_t n = 0, Norm norm = Norm::backward);
+Result<Tensor> rfft2(const Tensor& a, Norm norm = Norm::backward);
+Result<Tensor> irfft2(const Tensor& a, std::int64_t n = 0, Norm norm = Norm::backward);
 
 // -- in place: writes `a`'s memory after every earlier reader; returns nothing, `a` is the result.
 // state: `a` is a leaf that requires grad, or the result of a recorded operation, while gradients are recorded.

@@ -143,6 +143,16 @@ Result<Tensor> conv_transpose2d(const Tensor& given, const Tensor& given_weight,
 
 namespace {
 
+// Also the last, which reaches past the end, where it begins before that: on a place or in the padding before it.
+std::int64_t windows_begun(std::int64_t size, const Pooling& how, int axis) {
+  const std::int64_t stride = how.stride[axis], padding = how.padding[axis];
+  const std::int64_t reach = (how.window[axis] - 1) * how.dilation[axis] + 1;
+  const std::int64_t room = size + 2 * padding - reach + stride - 1;
+  if (room < 0) return 0;
+  const std::int64_t most = room / stride + 1;
+  return (most - 1) * stride >= size + padding ? most - 1 : most;
+}
+
 Result<Dims> pooled_shape(const char* op, const Tensor& x, const Pooling& how) {
   RILLE_CHECK(need_float(op, x));
   RILLE_CHECK(need_geometry(op, how.stride, how.padding, how.dilation));
@@ -151,6 +161,7 @@ Result<Dims> pooled_shape(const char* op, const Tensor& x, const Pooling& how) {
   for (int k = 0; fits && k < 2; ++k) {
     fits = how.window[k] >= 1 && how.window[k] < geometry_end && 2 * how.padding[k] <= how.window[k];
     shape[2 + k] = windows(x.size(2 + k), how.window[k], how.stride[k], how.padding[k], how.dilation[k]);
+    if (how.ceil) shape[2 + k] = windows_begun(x.size(2 + k), how, k);
     // Else a window could reach over the whole image, and hold nothing of it.
     fits = fits && shape[2 + k] >= 1 && (how.padding[k] == 0 || how.dilation[k] <= x.size(2 + k));
   }
@@ -173,13 +184,49 @@ kernels::Attrs pool_attrs(const Pooling& how) {
 
 }  // namespace
 
+namespace {
+
+Result<Tensor> max_pool(const char* op, const Tensor& x, const kernels::Attrs& attrs, const Dims& shape) {
+  if (x.size(2) * x.size(3) > std::numeric_limits<std::int32_t>::max())   // places in a plane are kept as i32
+    return bad(fmt::format("{}: {}: want planes of less than 2^31 pixels", op, to_string(x.shape())));
+  RILLE_TRY(const auto whole, contiguous(x));
+  RILLE_TRY(auto out, apply(OpId::max_pool, attrs, {whole}, {{x.dtype(), shape}, {DType::i32, shape}}));
+  return std::move(out[0]);
+}
+
+// A sequence is an image of one row.
+Result<Tensor> row_of(const char* op, const Tensor& x) {
+  RILLE_CHECK(need_float(op, x));
+  if (x.rank() == 3) return unsqueeze(x, 2);
+  return bad(fmt::format("{}: {}: want [n, c, l]", op, to_string(x.shape())),
+             x.rank() == 2 ? "one sequence: t:unsqueeze(1)" : x.rank() == 4 ? "images: the operation in 2d" : "");
+}
+
+Pooling in_a_row(Pooling how) {
+  how.window[0] = how.stride[0] = how.dilation[0] = 1;
+  how.padding[0] = 0;
+  return how;
+}
+
+Result<Tensor> adaptive_pool(const char* op, const Tensor& x, std::int64_t height, std::int64_t width, bool largest) {
+  RILLE_CHECK(need_float(op, x));
+  if (x.rank() != 4 || height < 1 || width < 1 || x.count() == 0) {
+    return bad(fmt::format("{}: {} to {{{}, {}}}: want [n, c, h, w], not empty", op, to_string(x.shape()), height,
+                           width));
+  }
+  kernels::Attrs attrs;
+  attrs.f[1] = 1;
+  const Dims shape = dims_of({x.size(0), x.size(1), height, width});
+  if (largest) return max_pool(op, x, attrs, shape);
+  RILLE_TRY(const auto whole, contiguous(x));
+  return apply_one(OpId::avg_pool, attrs, {whole}, {x.dtype(), shape});
+}
+
+}  // namespace
+
 Result<Tensor> max_pool2d(const Tensor& x, const Pooling& how) {
   RILLE_TRY(const auto shape, pooled_shape("max_pool2d", x, how));
-  if (x.size(2) * x.size(3) > std::numeric_limits<std::int32_t>::max())   // places in a plane are kept as i32
-    return bad(fmt::format("max_pool2d: {}: want planes of less than 2^31 pixels", to_string(x.shape())));
-  RILLE_TRY(const auto whole, contiguous(x));
-  RILLE_TRY(auto out, apply(OpId::max_pool, pool_attrs(how), {whole}, {{x.dtype(), shape}, {DType::i32, shape}}));
-  return std::move(out[0]);
+  return max_pool("max_pool2d", x, pool_attrs(how), shape);
 }
 
 Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad) {
@@ -192,16 +239,36 @@ Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_includ
   return apply_one(OpId::avg_pool, attrs, {whole}, {x.dtype(), shape});
 }
 
+Result<Tensor> max_pool1d(const Tensor& x, const Pooling& how) {
+  RILLE_TRY(const auto row, row_of("max_pool1d", x));
+  RILLE_TRY(const auto y, max_pool2d(row, in_a_row(how)));
+  return squeeze(y, 2);
+}
+
+Result<Tensor> avg_pool1d(const Tensor& x, const Pooling& how, bool count_include_pad) {
+  RILLE_TRY(const auto row, row_of("avg_pool1d", x));
+  RILLE_TRY(const auto y, avg_pool2d(row, in_a_row(how), count_include_pad));
+  return squeeze(y, 2);
+}
+
 Result<Tensor> adaptive_avg_pool2d(const Tensor& x, std::int64_t height, std::int64_t width) {
-  RILLE_CHECK(need_float("adaptive_avg_pool2d", x));
-  if (x.rank() != 4 || height < 1 || width < 1 || x.count() == 0) {
-    return bad(fmt::format("adaptive_avg_pool2d: {} to {{{}, {}}}: want [n, c, h, w], not empty", to_string(x.shape()),
-                           height, width));
-  }
-  RILLE_TRY(const auto whole, contiguous(x));
-  kernels::Attrs attrs;
-  attrs.f[1] = 1;
-  return apply_one(OpId::avg_pool, attrs, {whole}, {x.dtype(), dims_of({x.size(0), x.size(1), height, width})});
+  return adaptive_pool("adaptive_avg_pool2d", x, height, width, false);
+}
+
+Result<Tensor> adaptive_max_pool2d(const Tensor& x, std::int64_t height, std::int64_t width) {
+  return adaptive_pool("adaptive_max_pool2d", x, height, width, true);
+}
+
+Result<Tensor> adaptive_avg_pool1d(const Tensor& x, std::int64_t length) {
+  RILLE_TRY(const auto row, row_of("adaptive_avg_pool1d", x));
+  RILLE_TRY(const auto y, adaptive_pool("adaptive_avg_pool1d", row, 1, length, false));
+  return squeeze(y, 2);
+}
+
+Result<Tensor> adaptive_max_pool1d(const Tensor& x, std::int64_t length) {
+  RILLE_TRY(const auto row, row_of("adaptive_max_pool1d", x));
+  RILLE_TRY(const auto y, adaptive_pool("adaptive_max_pool1d", row, 1, length, true));
+  return squeeze(y, 2);
 }
 
 namespace {

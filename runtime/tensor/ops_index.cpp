@@ -68,6 +68,28 @@ Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index) {
   return apply_one(OpId::index_select, along(d), {whole, numbers}, {a.dtype(), shape});
 }
 
+// The numbers name positions of one dimension; all else is put, or added, as it stands.
+Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add) {
+  const char* op = add ? "index_add" : "index_copy";
+  RILLE_CHECK(need(op, a));
+  RILLE_CHECK(need(op, index));
+  RILLE_CHECK(need(op, src));
+  RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
+  Dims want = a.shape();
+  if (index.rank() == 1 && a.rank() > 0) want[d] = index.size(0);
+  if (index.rank() != 1 || !(src.shape() == want)) {
+    return bad(fmt::format("{}: {} in {} at numbers of {}: want {} and a list", op, to_string(src.shape()),
+                           to_string(a.shape()), to_string(index.shape()), to_string(want)));
+  }
+  RILLE_CHECK(numbers_of(op, a, index));
+  RILLE_CHECK(need_same_dtype(op, a, src));
+  Dims along_it = src.shape();
+  for (int k = 0; k < along_it.n; ++k) if (k != d) along_it[k] = 1;
+  RILLE_TRY(const auto shaped, view(index, along_it));
+  RILLE_TRY(const auto each, expand(shaped, src.shape()));
+  return scatter(a, d, each, src, add);
+}
+
 Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes) {
   RILLE_TRY(const auto numbers, numbers_of("one_hot", ids, ids));
   if (classes < 1) return bad(fmt::format("one_hot: {} with {} classes", to_string(ids.shape()), classes));

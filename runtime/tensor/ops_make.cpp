@@ -63,6 +63,14 @@ Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims
   return make(g, OpId::integers, attrs, shape, dtype);
 }
 
+// By f64, of which two are hardly ever the same.
+Result<Tensor> randperm(Graph& g, std::int64_t n) {
+  if (n < 0) return bad(fmt::format("randperm: {} numbers", n));
+  RILLE_TRY(const auto draws, rand(g, dims_of({n}), DType::f64));
+  RILLE_TRY(Sorted sorted, sort(draws, 0));
+  return std::move(sorted.places);
+}
+
 Result<Tensor> arange(Graph& g, double start, double end, double step, DType dtype) {
   if (step == 0 || !std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step)) {
     return bad(fmt::format("arange: from {} to {} by {}", start, end, step));

@@ -226,8 +226,7 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
   }
   RILLE_TRY(const auto x, contiguous(logits));
   RILLE_TRY(const auto y, contiguous(labels));
-  if (!(label_smoothing >= 0 && label_smoothing <= 1))
-    return bad(fmt::format("cross_entropy: a label smoothing of {}: from 0 to 1", label_smoothing));
+  RILLE_CHECK(need_label_smoothing(label_smoothing));
   kernels::Attrs attrs;
   attrs.i[0] = ignore_index;
   attrs.f[0] = label_smoothing;

@@ -59,6 +59,12 @@ function Device:full(spec) end
 ---@mark ephemeral
 function Device:randint(spec) end
 
+--- The numbers from 0 to n - 1 in a random order.
+---@param n number how many
+---@return Tensor made [n], i64
+---@mark ephemeral
+function Device:randperm(n) end
+
 --- {stop}, {start, stop} or {start, stop, step}; the stop is left out.
 ---@param spec table one to three numbers, `dtype`
 ---@return Tensor made

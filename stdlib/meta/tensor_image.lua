@@ -41,9 +41,9 @@ function Tensor:interpolate(options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:conv1d(weight, bias, options) end
 
---- The largest of each window of [n, c, h, w].
+--- The largest of each window of [n, c, h, w]; with `ceil_mode` also of a last one that reaches past the end.
 ---@param window number|table a size, or { height, width }
----@param options? table stride (the window's), padding 0, dilation 1: numbers or { height, width }
+---@param options? table stride (the window's), padding 0, dilation 1: numbers or { height, width }; ceil_mode false
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
@@ -51,7 +51,7 @@ function Tensor:max_pool2d(window, options) end
 
 --- The mean of each window of [n, c, h, w].
 ---@param window number|table a size, or { height, width }
----@param options? table stride (the window's), padding 0, count_include_pad true
+---@param options? table stride (the window's), padding 0, count_include_pad true, ceil_mode false
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
@@ -64,6 +64,44 @@ function Tensor:avg_pool2d(window, options) end
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:adaptive_avg_pool2d(height, width) end
+
+--- The largest of as many windows of [n, c, h, w] as are asked for.
+---@param height number rows of the result
+---@param width? number columns; the same
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:adaptive_max_pool2d(height, width) end
+
+--- The largest of each window of [n, c, l].
+---@param window number a size
+---@param options? table stride (the window's), padding 0, dilation 1, ceil_mode false
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:max_pool1d(window, options) end
+
+--- The mean of each window of [n, c, l].
+---@param window number a size
+---@param options? table stride (the window's), padding 0, count_include_pad true, ceil_mode false
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:avg_pool1d(window, options) end
+
+--- The means of as many windows of [n, c, l] as are asked for.
+---@param length number of the result
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:adaptive_avg_pool1d(length) end
+
+--- The largest of as many windows of [n, c, l] as are asked for.
+---@param length number of the result
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+function Tensor:adaptive_max_pool1d(length) end
 
 --- Normalises the channels of [n, c, ..]: by the statistics of this batch, or by running ones.
 --- Training moves the running ones in place.
@@ -86,50 +124,58 @@ function Tensor:batch_norm(weight, bias, options) end
 function Tensor:group_norm(groups, weight, bias, eps) end
 
 --- Fourier transform of complex numbers [.., n, 2].
+---@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid no last dimension of 2
-function Tensor:fft() end
+function Tensor:fft(options) end
 
 --- The inverse of fft.
+---@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid no last dimension of 2
-function Tensor:ifft() end
+function Tensor:ifft(options) end
 
 --- Fourier transform of the last two dimensions of complex numbers [.., m, n, 2].
+---@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid no last dimension of 2
-function Tensor:fft2() end
+function Tensor:fft2(options) end
 
 --- The inverse of fft2.
+---@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid no last dimension of 2
-function Tensor:ifft2() end
+function Tensor:ifft2(options) end
 
 --- Fourier transform of real numbers: half the spectrum, [.., n/2 + 1, 2].
 ---@param n? number of so many: the rest of them left out, or zeros added
+---@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
-function Tensor:rfft(n) end
+function Tensor:rfft(n, options) end
 
 --- Real numbers from half their spectrum.
 ---@param n? number how many; 2 bins - 2
+---@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid another number of bins than n has
-function Tensor:irfft(n) end
+function Tensor:irfft(n, options) end
 
 --- Fourier transform of the last two dimensions of real numbers: [.., m, n/2 + 1, 2].
+---@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
-function Tensor:rfft2() end
+function Tensor:rfft2(options) end
 
 --- Real numbers from half their spectrum, in two dimensions.
 ---@param n? number how many columns; 2 bins - 2
+---@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid another number of bins than n has
-function Tensor:irfft2(n) end
+function Tensor:irfft2(n, options) end

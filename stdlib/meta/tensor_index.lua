@@ -33,6 +33,26 @@ function Tensor:scatter(dim, index, src) end
 ---@error invalid when it is read: a number out of range
 function Tensor:scatter_add(dim, index, src) end
 
+--- Itself, with `src` put at the positions of one dimension that a list names; of several at one the last stays.
+---@param dim number from 1, -1 is the last
+---@param index Tensor whole numbers, counting from 0, 1-d
+---@param src Tensor of this shape, but along the dimension as long as the list
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+---@error invalid when it is read: a number out of range
+function Tensor:index_copy(dim, index, src) end
+
+--- Itself, with `src` added at the positions of one dimension that a list names.
+---@param dim number from 1, -1 is the last
+---@param index Tensor whole numbers, counting from 0, 1-d
+---@param src Tensor of this shape, but along the dimension as long as the list
+---@return Tensor result
+---@mark ephemeral
+---@error invalid shapes or types that do not go together; the message has both and the line
+---@error invalid when it is read: a number out of range
+function Tensor:index_add(dim, index, src) end
+
 --- The positions of one dimension that a list names.
 ---@param dim number from 1, -1 is the last
 ---@param index Tensor whole numbers, counting from 0, 1-d

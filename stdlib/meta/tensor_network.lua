@@ -42,8 +42,11 @@ function Tensor:layer_norm(weight, bias, eps) end
 function Tensor:embedding(weight) end
 
 --- The mean of -log p(label) under softmax of these logits, 0-d; f32 for f16 and bf16.
+--- `ignore_index` (-100): labels that do not count. `reduction`: "mean" (the default), "sum" or "none", which gives
+--- each label's, 0 where it does not count. `weight` [c]: what a label of each class counts; a mean is divided by the
+--- sum of them.
 ---@param labels Tensor ids from 0; the logits' shape without its last dimension
----@param options? { ignore_index: number, label_smoothing: number } labels that do not count, -100; 0
+---@param options? { ignore_index: number, label_smoothing: number, reduction: string, weight: Tensor }
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
@@ -88,7 +91,7 @@ function Tensor:rope(cos, sin, options) end
 
 --- The mean of these log-probabilities of the labels, negative; 0-d.
 ---@param labels Tensor ids from 0; this shape without its last dimension
----@param options? { ignore_index: number } labels that do not count; -100
+---@param options? { ignore_index: number, reduction: string, weight: Tensor } as cross_entropy
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line

@@ -210,17 +210,24 @@ function optim.groups(parameters, options)
   return groups
 end
 
+-- Of the parameters, or of the model that has them.
+local function list_of(parameters)
+  if type(parameters) ~= "table" or not getmetatable(parameters) or not parameters.parameters then return parameters end
+  return parameters:parameters()
+end
+
 ---Scales the gradients of the parameters so that their joint 2-norm is at most `limit`; gives the norm before.
 ---@param parameters table  model:parameters(), the model, or a list of tensors
 ---@param limit number the largest norm that is left alone
 ---@return Tensor
 ---@mark ephemeral
-function optim.clip_grad_norm(parameters, limit)
-  if type(parameters) == "table" and getmetatable(parameters) and parameters.parameters then
-    parameters = parameters:parameters()
-  end
-  return native.clip_grad_norm(parameters, limit)
-end
+function optim.clip_grad_norm(parameters, limit) return native.clip_grad_norm(list_of(parameters), limit) end
+
+---Brings each number of the parameters' gradients between -limit and limit.
+---@param parameters table  model:parameters(), the model, or a list of tensors
+---@param limit number
+---@mark ephemeral
+function optim.clip_grad_value(parameters, limit) native.clip_grad_value(list_of(parameters), limit) end
 
 for name, make_part in pairs(require "rille.optim.schedules") do optim[name] = make_part end
 optim.ema = require "rille.optim.ema"

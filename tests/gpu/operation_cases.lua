@@ -204,6 +204,8 @@ case("scatter", { square, { 64, 20, distinct = "places", large = { rows, sizes(8
 case("scatter_add", { square, { 64, 20, ids = 64, large = { rows, narrow, ids = wide } },
   { 64, 20, large = { rows, narrow } } },
   function(x, i, s) return x:scatter_add(2, i, s) end, peer "x.scatter_add(1, y, z)")
+case("index_add", { square, { 90, ids = 64, large = { rows, ids = rows } }, { 90, 64, large = { rows, big[2] } } },
+  function(x, i, s) return x:index_add(1, i, s) end, peer "x.index_add(0, y, z)")
 case("index_select", { square, { 90, ids = 64, large = { rows, ids = rows } } },
   function(x, i) return x:index_select(1, i) end, with(result, peer "x.index_select(0, y)"))
 case("masked_select", { square, { 64, 64, chance = 0.5, large = big } }, function(x, m) return x:masked_select(m) end,
@@ -250,6 +252,12 @@ case("cross_entropy", { logits, labels }, "cross_entropy", peer "F.cross_entropy
 case("cross_entropy, smoothed", { logits, labels },
   function(x, y) return x:cross_entropy(y, { label_smoothing = 0.1, ignore_index = 3 }) end,
   peer "F.cross_entropy(x, y, label_smoothing=0.1, ignore_index=3)")
+local class_weights = { 97, low = 0.5, high = 2, large = { vocabulary } }
+case("cross_entropy, weighted", { logits, labels, class_weights }, function(x, y, w)
+  return x:cross_entropy(y, { weight = w, label_smoothing = 0.1, ignore_index = 3 })
+end, peer "F.cross_entropy(x, y, weight=z.detach(), label_smoothing=0.1, ignore_index=3)")
+case("cross_entropy of each", { logits, labels }, function(x, y) return x:cross_entropy(y, { reduction = "none" }) end,
+  peer "F.cross_entropy(x, y, reduction='none')")
 case("nll_loss", { logits, labels }, function(x, y) return x:log_softmax(2):nll_loss(y) end,
   peer "F.nll_loss(x.log_softmax(1), y)")
 case("mse_loss", { square, square }, "mse_loss", peer "F.mse_loss(x, y)")
@@ -278,7 +286,20 @@ case("conv1d", { { 3, 6, 40, large = { sizes(1, 8, 64), many, sizes(16, 2048, 40
 local image = { 2, 3, 12, 12, large = { sizes(1, 16, 256), channels, sizes(7, 112, 112), sizes(8, 112, 112) } }
 case("max_pool2d", { { 2, 3, 12, 12, distinct = true, large = image.large } },
   call("max_pool2d", 3, { stride = 2 }), peer "F.max_pool2d(x, 3, stride=2)")
+local tones = { sizes(1, 8, 64), many, sizes(16, 2048, 4096) }
+case("max_pool1d", { { 3, 6, 40, distinct = true, large = tones } }, call("max_pool1d", 3, { stride = 2 }),
+  peer "F.max_pool1d(x, 3, stride=2)")
+case("avg_pool1d", { { 3, 6, 40, large = tones } }, call("avg_pool1d", 4, { stride = 2, padding = 1 }),
+  peer "F.avg_pool1d(x, 4, stride=2, padding=1)")
 case("avg_pool2d", { image }, call("avg_pool2d", 2), peer "F.avg_pool2d(x, 2)")
+case("max_pool2d, the last window too", { { 2, 3, 12, 11, distinct = true, large = image.large } },
+  call("max_pool2d", 3, { stride = 2, padding = 1, ceil_mode = true }),
+  peer "F.max_pool2d(x, 3, stride=2, padding=1, ceil_mode=True)")
+case("avg_pool2d, the last window too", { image },
+  call("avg_pool2d", 3, { stride = 2, padding = 1, ceil_mode = true, count_include_pad = false }),
+  peer "F.avg_pool2d(x, 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)")
+case("adaptive_max_pool2d", { { 2, 3, 12, 12, distinct = true, large = image.large } },
+  call("adaptive_max_pool2d", 5, 4), peer "F.adaptive_max_pool2d(x, (5, 4))")
 case("adaptive_avg_pool2d", { image }, call("adaptive_avg_pool2d", 5, 4), peer "F.adaptive_avg_pool2d(x, (5, 4))")
 -- Complex numbers are pairs in the last dimension.
 local function transform(name, of, back)
@@ -292,6 +313,9 @@ case("ifft", { { 6, 30, 2, large = { lines, sizes(15, 1000, 1000), 2 } } }, "iff
 case("rfft", { { 6, 48, large = { lines, sizes(16, 2048, 2048) } } }, "rfft", transform("rfft", false, true))
 case("rfft, zeros added", { { 6, 40, large = { lines, sizes(16, 1500, 1500) } } }, call("rfft", 48),
   { types = "single", torch = "torch.view_as_real(torch.fft.rfft(x, 48))" })
+case("rfft, by the root of its size", { { 6, 48, large = { lines, sizes(16, 2048, 2048) } } },
+  call("rfft", { norm = "ortho" }),
+  { types = "single", torch = "torch.view_as_real(torch.fft.rfft(x, norm='ortho'))" })
 case("irfft", { { 6, 17, 2, large = { lines, sizes(9, 1025, 1025), 2 } } }, "irfft", transform("irfft", true, false))
 case("fft2", { { 3, 8, 16, 2, large = { planes, plane, plane, 2 } } }, "fft2", transform("fft2", true, true))
 case("ifft2", { { 3, 8, 16, 2, large = { planes, plane, plane, 2 } } }, "ifft2", transform("ifft2", true, true))

@@ -13,9 +13,9 @@ end
 
 tap.test("arguments that a method does not take", function()
   local image = dev:ones { 8, 8 }
-  refused("rfft2: takes no argument after the tensor, got a table (", "math.sqrt",
-    function() return image:rfft2 { norm = "ortho" } end)
-  refused("rfft: expected", "", function() return image:rfft { n = 16 } end)
+  refused("rfft2: expected a table of options, got 8", "", function() return image:rfft2(8) end)
+  refused("rfft: unknown option 'n'", "norm", function() return image:rfft { n = 16 } end)
+  refused("fft: norm = 'orthogonal'", '"ortho"', function() return image:fft { norm = "orthogonal" } end)
   refused("round: takes no argument after the tensor, got 2 (", "(x * 100):round() / 100",
     function() return a:round(2) end)
   refused("div: takes one argument after the tensor, got a table as well", "floor_divide",
@@ -47,10 +47,11 @@ tap.test("arguments that a method does not take", function()
     linear = { a, a }, matmul = { a }, layer_norm = { a, a, 1e-5 }, rms_norm = { a, 1e-6 },
     cross_entropy = { ids, {} }, nll_loss = { ids, {} }, mse_loss = { a, "mean" }, sum = { 1, {} }, max = { 1, {} },
     argmax = { 1, {} }, var = { 1, {} }, norm = { 2, 1, {} }, softmax = { 1 }, zeros_like = { whole },
-    full_like = { 1, {} }, rfft = { 8 }, irfft = { 8 }, multinomial = { 1, {} }, masked_select = { signs },
+    full_like = { 1, {} }, rfft = { 8, {} }, irfft = { 8, {} },
+    fft = { {} }, rfft2 = { {} }, multinomial = { 1, {} }, masked_select = { signs },
     requires_grad_ = { false }, backward = { a }, set_grad = { a } }
   for _, name in ipairs { "neg", "exp", "relu", "round", "isnan", "logical_not", "zero_", "shape", "dim", "numel",
-    "clone", "contiguous", "detach", "item", "totable", "bytes", "nonzero", "fft", "rfft2", "free" } do
+    "clone", "contiguous", "detach", "item", "totable", "bytes", "nonzero", "free" } do
     given[name] = {}
   end
   for name, list in pairs(given) do
@@ -58,6 +59,25 @@ tap.test("arguments that a method does not take", function()
     refused(name .. ": takes ", "", function() return a[name](a, unpack(list)) end)
   end
   tap.equal({ (-a):sum():item(), a:exp(nil):shape()[1], a:softmax(1, nil):shape()[2] }, { -6, 2, 3 })   -- nils are none
+end)
+
+tap.test("which way of a Fourier transform is divided", function()
+  local function near(a, b) tap.ok((a - b):abs():max():item() < 1e-5) end
+  local z, image, line = dev:randn { 3, 6, 2 }, dev:randn { 4, 5 }, dev:randn { 2, 7 }
+  local ortho, forward = { norm = "ortho" }, { norm = "forward" }
+  near(z:fft(ortho), z:fft() / math.sqrt(6))
+  near(z:ifft(ortho), z:ifft() * math.sqrt(6))
+  near(z:fft(forward), z:fft() / 6)
+  near(z:ifft(forward), z:ifft() * 6)
+  near(z:fft2(ortho), z:fft2() / math.sqrt(18))
+  near(line:rfft(4, ortho), line:rfft(4) / 2)
+  near(line:rfft(forward), line:rfft() / 7)
+  for _, how in ipairs { ortho, forward, { norm = "backward" } } do
+    near(z:fft(how):ifft(how), z)
+    near(z:fft2(how):ifft2(how), z)
+    near(line:rfft(how):irfft(7, how), line)
+    near(image:rfft2(how):irfft2(5, how), image)
+  end
 end)
 
 tap.test("the size of a Fourier transform", function()

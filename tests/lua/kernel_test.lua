@@ -81,6 +81,23 @@ tap.test("what is no error of a line is told in the source's words", function()
   end
   refused("the source has no __constant__ wieght; did you mean 'weight'?", "__constant__ float weight[2];\n" ..
     "__global__ void k(float* x) { x[0] = weight[0]; }", { constants = { wieght = { 1 } } })
+  refused("kernel k: 'flaot' was not declared in this scope; did you mean 'float'?",
+    "__global__ void k(flaot* x) { x[0] = 1; }")
+  refused("kernel source:2: kernel k: thrust/sort.h: No such file", "\n#include <thrust/sort.h>\n" ..
+    "__global__ void k(float* x) { x[0] = 1; }")
+  local folder = os.tmpname()
+  os.remove(folder)
+  tap.equal(os.execute("mkdir " .. folder), 0)
+  local header = assert(io.open(folder .. "/curand_other.h", "w"))
+  header:write("inline int a() { return nothing; }\ninline int b() { return nowhere; }\n")
+  header:close()
+  local ok, e = pcall(dev.kernel, dev, "\n#include <curand_other.h>\n__global__ void k(float* x) { x[0] = a(); }",
+    { options = { "-I" .. folder } })
+  os.execute("rm -r " .. folder)
+  tap.ok(not ok)
+  tap.ok(e.message:find("kernel k: the header curand_other.h does not compile here, in 2 places", 1, true), e.message)
+  tap.ok(e.hint:find("dev:rand{n}", 1, true) and e.hint:find("nothing", 1, true))
+  tap.ok(not e.hint:find("nowhere", 1, true))
   refused("several functions have that name", "__global__ void k(float* x) {}\n__global__ void k(double* x) {}")
   refused("kernel source:2: kernel k: a { of it is not closed",
     "__device__ int n;\n" .. "__global__ void k(float* x) {\n" .. "  if (x[0] > 0) {\n    x[0] = 1;\n  }\n")

@@ -109,6 +109,8 @@ TEST_CASE("what NVRTC says is told with the script's line", "[unit][kernel]") {
   CHECK(e.code == "kernel_compile");
   CHECK(e.message.find("train.lua:21: kernel k: identifier \"y\" is undefined") == 0);
   CHECK(e.hint.find("x[0] = y;") == 0);
+  const auto misspelt = compile("__global__ void k(flaot* x) {\n  x[0] = 1;\n}\n", "", "sm_80", options).error();
+  CHECK(misspelt.message.find("train.lua:20: kernel k: identifier \"flaot\" is undefined") == 0);
   const std::string macro = "#define K(n) __global__ void n(float* x) { x[0] = 1; }\nK(f)\n";
   CHECK(types(*compile(macro, "f", "sm_80")) == "float*");
   CHECK(compile(macro, "g", "sm_80", options).error().message ==
