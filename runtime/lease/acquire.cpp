@@ -12,6 +12,7 @@
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
+#include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/addressed.hpp"
 #include "runtime/provider/clocked.hpp"
 #include "runtime/provider/outcome.hpp"
@@ -120,6 +121,9 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.request.idle_below = terms.idle_below;
   lease.request.hold_ms = terms.hold_ms;
   lease.request.disk_bytes = terms.disk_bytes;
+  lease.request.peers = terms.peers;
+  if (terms.peers && provider::is_between_machines(terms.query.interconnect))
+    lease.request.fabric = terms.query.interconnect;
   lease.request.extra = terms.extra;
   return drafted;
 }

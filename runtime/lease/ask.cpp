@@ -55,6 +55,7 @@ Async<std::vector<provider::Offer>> ask_one(std::shared_ptr<Question> question, 
   question->waiting.push_back(source);
   provider::OfferQuery query = question->query;
   query.left_out = std::move(left_out);
+  query.patience_ms = question->limit_ms - question->limit_ms / 10;  // a region's, before the whole is given up
   Result<std::vector<provider::Offer>> found = co_await provider->offers(std::move(query), source->token());
   std::erase(question->waiting, source);
   if (!found) co_return found;

@@ -49,7 +49,7 @@ const std::vector<std::string>& durations() {
 // That are neither durations nor the offers'.
 const std::vector<std::string>& own() {
   static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below",
-                                                 "gpu_check"};
+                                                 "gpu_check", "peers"};
   return names;
 }
 
@@ -75,6 +75,9 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
   } else if (key == "unguarded") {
     if (!value.as_bool()) return wrong("true or false", "");
     terms.unguarded = *value.as_bool();
+  } else if (key == "peers") {
+    if (!value.as_bool()) return wrong("true or false", "true: machines of its private network reach all its ports");
+    terms.peers = *value.as_bool();
   } else {
     const std::string* word = value.as_string();
     if (!word || (*word != "replace" && *word != "fail"))
@@ -223,6 +226,8 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                                    std::pair("compliance", &terms.query.compliance)})
     if (!list->empty()) wishes += fmt::format(", {} = {}", name, fmt::join(*list, ", "));
   if (terms.query.vcpus > 0) wishes += fmt::format(", vcpus = {}", terms.query.vcpus);
+  if (terms.query.gpu_memory_bytes > 0)
+    wishes += ", gpu_memory = " + format_size_bytes(terms.query.gpu_memory_bytes);
   if (terms.query.memory_bytes > 0) wishes += ", memory = " + format_size_bytes(terms.query.memory_bytes);
   if (!terms.query.interconnect.empty()) wishes += ", interconnect = " + terms.query.interconnect;
   if (terms.query.network_gbps > 0) wishes += fmt::format(", network_gbps = {}", terms.query.network_gbps);

@@ -46,13 +46,13 @@ std::string price_advice(const OfferQuery& query, const Offers& without, Asker a
     return fmt::format("the cheapest that fits is {} at {} an hour: raise {}", cheapest.id, format_dollars(dollars),
                        cap);
   const bool unknown = cheapest.price_micros_per_hour < 0;
-  if (asker == Asker::rent)
-    return fmt::format("{} would fit, but max_price is in dollars, and its price {}: leave max_price out, and say "
-                       "price = dollars per hour",
-                       cheapest.id, unknown ? "is not known" : "is in " + cheapest.currency);
+  if (unknown && asker == Asker::rent)
+    return fmt::format("{} would fit, but its price is not known: leave max_price out, and say price = dollars per "
+                       "hour", cheapest.id);
   if (unknown) return fmt::format("{} would fit, but its price is not known: leave {} out", cheapest.id, cap);
   const auto& currency = cheapest.currency;
-  return fmt::format("{} would fit, but its price is in {}: {} says what that is", cheapest.id, currency,
+  return fmt::format("{} would fit, but {} is in dollars, and its price in {}: {} says what that is", cheapest.id, cap,
+                     currency,
                      asker == Asker::command ? fmt::format("--rate {}=DOLLARS", currency)
                                              : fmt::format("rates = {{ {} = DOLLARS }}", currency));
 }
@@ -104,6 +104,14 @@ const Wish wishes[] = {
     {"count", [](const OfferQuery& q) { return q.count > 0; }, [](OfferQuery& q) { q.count = 0; }, count_advice},
     {"the GPU's memory", [](const OfferQuery& q) { return gpu_without_memory(q.gpu) != q.gpu; },
      [](OfferQuery& q) { q.gpu = gpu_without_memory(q.gpu); }, gpu_memory_advice},
+    {"gpu_memory", [](const OfferQuery& q) { return q.gpu_memory_bytes > 0; },
+     [](OfferQuery& q) { q.gpu_memory_bytes = 0; },
+     [](const OfferQuery&, const Offers& without, Asker asker) {
+       std::int64_t top = 0;
+       for (const Offer* o : without) top = std::max(top, o->gpu_memory_bytes);
+       return fmt::format("the most that a GPU has which fits the rest is {}: lower {}", format_size_bytes(top),
+                          option("gpu_memory", asker));
+     }},
     {"vcpus", [](const OfferQuery& q) { return q.vcpus > 0; }, [](OfferQuery& q) { q.vcpus = 0; },
      [](const OfferQuery&, const Offers& o, Asker asker) { return most("vcpus", o, asker, &Offer::vcpus); }},
     {"memory", [](const OfferQuery& q) { return q.memory_bytes > 0; }, [](OfferQuery& q) { q.memory_bytes = 0; },

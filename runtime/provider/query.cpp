@@ -133,6 +133,8 @@ Result<> read_field(const std::string& key, const Value& field, OfferQuery& out)
     out.region = *field.as_string();
   } else if (key == "memory") {
     RILLE_TRY(out.memory_bytes, read_size("memory", field));
+  } else if (key == "gpu_memory") {
+    RILLE_TRY(out.gpu_memory_bytes, read_size("gpu_memory", field));
   } else if (key == "vcpus") {
     RILLE_TRY(out.vcpus, whole_number(field, "vcpus", 1 << 20));
   } else if (key == "rank" || key == "rates" || key == "tokens_per_second") {
@@ -183,11 +185,19 @@ Result<AddressPrices> read_address_prices(const Value& value) {
 const std::vector<std::string>& OfferQuery::fields() {
   static const std::vector<std::string> names = {
       "gpu",       "count",        "spot",       "max_price",    "region", "vcpus", "memory",           "regions",
-      "providers", "interconnect", "compliance", "network_gbps", "rank",   "rates", "tokens_per_second"};
+      "providers", "interconnect", "compliance", "network_gbps", "rank",   "rates", "tokens_per_second",
+      "gpu_memory"};
   return names;
 }
 
-bool OfferQuery::accepts_no_gpu() const { return (lower_case(gpu) == "any" && count == 0) || lower_case(gpu) == "cpu"; }
+bool OfferQuery::accepts_no_gpu() const {
+  return (lower_case(gpu) == "any" && count == 0 && gpu_memory_bytes == 0) || lower_case(gpu) == "cpu";
+}
+
+// Some tell what of a 24 GB card can be used.
+bool OfferQuery::accepts_gpu_memory(std::int64_t bytes) const {
+  return bytes >= gpu_memory_bytes - gpu_memory_bytes / 20;
+}
 
 bool OfferQuery::accepts_region(std::string_view name) const {
   return (region.empty() || region == name) && (regions.empty() || among(regions, name));
@@ -209,6 +219,9 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
     }
     RILLE_CHECK(read_field(key, field, out));
   }
+  if (out.gpu_memory_bytes > 0 && lower_case(out.gpu) == "cpu")
+    return make_error(ErrorKind::invalid, "gpu_memory with gpu = \"cpu\": such a machine has no GPU",
+                      "memory is the machine's own: memory = \"64GB\"");
   if (const Value& count = value["count"]; !count.is_null()) {
     RILLE_TRY(out.count, whole_number(count, "count", 4096));
   }
@@ -223,6 +236,7 @@ bool Offer::matches(const OfferQuery& q) const {
   const std::string asked = lower_case(q.gpu);
   if (gpu_count == 0 ? !q.accepts_no_gpu() : asked == "cpu") return false;
   if (gpu_count > 0 && asked != "any" && !gpu_matches(gpu, gpu_memory_bytes, q.gpu)) return false;
+  if (gpu_count > 0 && asked != "cpu" && !q.accepts_gpu_memory(gpu_memory_bytes)) return false;
   if (q.runnable && !(gpu_count > 0 ? runs_plugin(gpu, gpu_memory_bytes) : is_own_cpu(provider))) return false;
   if (q.count > 0 && asked != "cpu" && gpu_count != q.count) return false;
   if (vcpus < q.vcpus || memory_bytes < q.memory_bytes) return false;

@@ -64,6 +64,7 @@ struct OfferQuery {
   std::string region;                   // "": anywhere
   int vcpus = 0;                        // at least
   std::int64_t memory_bytes = 0;        // at least
+  std::int64_t gpu_memory_bytes = 0;    // of each GPU, at least
   std::vector<std::string> regions, providers;  // one of these; none: any
   std::string interconnect;             // "": any; what each means: catalogue/known.hpp
   std::vector<std::string> compliance;  // all of these tags
@@ -72,6 +73,7 @@ struct OfferQuery {
   Rates rates;
   std::map<std::string, double> tokens_per_second;  // of one GPU of that model
   std::shared_ptr<LeftOut> left_out;    // where a driver says so; null: nobody reads it
+  std::int64_t patience_ms = 30'000;    // for each part of an answer: one that is late does not take the others with it
 
   // Fields gpu ("A100", "A100:8"), count, spot, max_price (dollars per hour), region, vcpus, memory ("32GB"), and those
   // above by their names. Null gives the defaults. invalid: an unknown field or word, with the nearest known one; a
@@ -80,6 +82,7 @@ struct OfferQuery {
   static const std::vector<std::string>& fields();  // for callers that mix the query with their own options
   // Whether gpu asks for none or does not mind having none.
   bool accepts_no_gpu() const;
+  bool accepts_gpu_memory(std::int64_t bytes) const;
   bool accepts_region(std::string_view name) const;
   bool accepts_provider(std::string_view name) const;
 };
@@ -153,6 +156,8 @@ struct CreateRequest {
   double idle_below = 0.05;
   std::int64_t hold_ms = 12 * 3'600'000;  // not sent: how long it is kept for a run that stands still
   std::int64_t disk_bytes = 0;          // 0: the provider's default
+  bool peers = false;                   // the machines of its private network are to reach all its ports
+  std::string fabric;                   // of peers: the word between machines that `interconnect` asked for; "": none
   Micros cap_micros_per_hour = 0;       // of a spot machine: what it may cost at most, as reserved; 0: not told
   std::int64_t send_by_wall_us = 0;     // not journaled here: it is each send's own (outcome.hpp: in_time); 0: any time
   Value extra;                          // what only one provider understands

@@ -84,6 +84,7 @@ function rille.rent(name, options) end
 ---@field gpu? string "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model as in "A100", or a model
 ---and a count as in "A100:8"; without it a GPU or none
 ---@field count? number GPUs per machine
+---@field gpu_memory? string of each GPU, at least, as in "40GB"
 ---@field spot? boolean true accepts machines that can be taken back
 ---@field max_price? number dollars per hour
 ---@field region? string where; anywhere by default
@@ -110,6 +111,7 @@ function rille.rent(name, options) end
 ---@field disk? string a disk to order with the machine, as in "200GB"
 ---@field price? number dollars per hour, where the provider does not say so, or of the `reservation`
 ---@field on_loss? string "replace" goes on with another machine when this one is lost, "fail" raises an error
+---@field peers? boolean machines of its private network reach all its ports; `rille.cluster` says so of its members
 ---@field gpu_check? boolean false takes a machine that does not show the GPUs it was rented with, with a warning
 ---@field unguarded? boolean true accepts machines that nobody ends when the runner is lost for ever
 ---@field hold_ttl? string how long it is kept for a run that was suspended, killed, or has diverged: "12h"
@@ -175,6 +177,7 @@ function rille.price_history(query) end
 ---@field gpu? string "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model, or a model and a count as
 ---in "A100:8"; without it all there is
 ---@field count? number GPUs per machine
+---@field gpu_memory? string of each GPU, at least, as in "40GB"
 ---@field spot? boolean true for machines that can be taken back
 ---@field max_price? number dollars per hour
 ---@field region? string where; anywhere by default

@@ -131,6 +131,7 @@ try:
                           (("--gpu", "T4:2"), "a machine has 1 of them here: --gpu T4:1"),
                           (("--gpu", "A100-40GB:8"), "A100 here has 80 GB: --gpu A100"),
                           (("--vcpus", "1000"), "the most that fits the rest is 96: lower --vcpus"),
+                          (("--gpu-memory", "9TB"), "a GPU has which fits the rest is "),
                           (("--memory", "9TB", "--gpu", "T4"), "the most that fits the rest is 1.1 TB: lower --memory"),
                           (("--gpu", "H100", "--compliance", "gdpr"), "h100x8 in here fits but for --compliance gdpr"),
                           (("--gpu", "T4:2", "--vcpus", "1000"), "count, vcpus are not to be had together; without "

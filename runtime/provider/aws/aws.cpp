@@ -48,7 +48,7 @@ const char* const known_regions[] = {
     "sa-east-1", "cn-north-1", "cn-northwest-1", "us-gov-east-1", "us-gov-west-1"};
 
 struct Settings {
-  std::string image, vpc, subnet, security_group, instance_profile, kms_key, zone;
+  std::string image, vpc, subnet, security_group, placement_group, instance_profile, kms_key, zone;
   std::vector<std::string> ssh_from;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true, capacity_block = false;
@@ -108,12 +108,22 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    const bool efa = !request.fabric.empty() && request.offer.rdma == "efa";
+    if (efa && settings_.security_group.empty())
+      co_return make_error(ErrorKind::config,
+                           fmt::format("aws: region {}: interconnect = \"{}\" between machines wants a security group "
+                                       "whose members reach each other", region(), request.fabric),
+                           "name one that lets its own members in and out at every port, and port 22 in: "
+                           "\"security_group\": \"sg-..\"; and \"placement_group\"");
     RILLE_CO_TRY(Parameters order, co_await order_of(request, type, token));
     std::string group = settings_.security_group;
     if (group.empty()) {
-      RILLE_CO_TRY(group, co_await ec2_.security_group(request.tag, settings_.vpc, settings_.ssh_from, token));
+      RILLE_CO_TRY(group, co_await ec2_.security_group(request.tag, settings_.vpc, settings_.ssh_from, request.peers,
+                                                       token));
     }
-    add_network(order, group);
+    add_network(order, group, efa);
+    if (request.peers && !settings_.placement_group.empty())
+      order.emplace_back("Placement.GroupName", settings_.placement_group);
     const Result<Instance> made = co_await ec2_.run(std::move(order), request.send_by_wall_us, token);
     if (made) co_return machine_of(*made);
     // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
@@ -356,8 +366,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
-  void add_network(Parameters& out, const std::string& group) const {
-    if (settings_.subnet.empty() && settings_.public_address) {
+  void add_network(Parameters& out, const std::string& group, bool efa) const {
+    if (settings_.subnet.empty() && settings_.public_address && !efa) {
       out.emplace_back("SecurityGroupId.1", group);
       return;
     }
@@ -366,6 +376,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
                            {"NetworkInterface.1.AssociatePublicIpAddress", settings_.public_address ? "true" : "false"},
                            {"NetworkInterface.1.DeleteOnTermination", "true"}});
     if (!settings_.subnet.empty()) out.emplace_back("NetworkInterface.1.SubnetId", settings_.subnet);
+    if (efa) out.emplace_back("NetworkInterface.1.InterfaceType", "efa");
   }
 
   void add_reservation(Parameters& out, const CreateRequest& request, const std::string& type) const {
@@ -414,6 +425,7 @@ Result<Settings> read_settings(const Value& of_region) {
   s.image = read.text("image");
   s.subnet = read.text("subnet");
   s.security_group = read.text("security_group");
+  s.placement_group = read.text("placement_group");
   s.zone = read.text("zone");
   s.instance_profile = read.text("instance_profile");
   s.kms_key = read.text("kms_key");

@@ -67,7 +67,9 @@ class Ec2 {
   Async<Image> image(std::string owner, std::string name_pattern, CancelToken token);  // the newest that fits
   Async<Image> image(std::string id, CancelToken token);
   // network.cpp. The group that lets ssh in to the machine with that tag, made if there is none; `vpc` "": the default.
-  Async<std::string> security_group(std::string tag, std::string vpc, std::vector<std::string> from, CancelToken token);
+  // peers: all of the private network's get in, at every port.
+  Async<std::string> security_group(std::string tag, std::string vpc, std::vector<std::string> from, bool peers,
+                                    CancelToken token);
   // Those that bear a tag of ours: (id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> groups(CancelToken token);
   Async<> delete_group(std::string id, CancelToken token);

@@ -11,11 +11,14 @@ namespace {
 using cloud::Effect;
 using cloud::list_of;
 
+// RFC 1918 and 6598: from elsewhere nothing with such an address arrives.
+constexpr const char* private_ranges[] = {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"};
+
 }  // namespace
 
 // An earlier send of the same create may have made it: one that lets nobody in was left by a crash.
 Async<std::string> Ec2::security_group(std::string tag, std::string vpc, std::vector<std::string> from,
-                                       CancelToken token) {
+                                       bool peers, CancelToken token) {
   RILLE_CO_TRY(Value group, co_await find_group(tag, vpc, token));
   if (group.is_null()) {
     Parameters make{{"GroupName", tag}, {"GroupDescription", "ssh to a machine that Rille rents"},
@@ -38,6 +41,11 @@ Async<std::string> Ec2::security_group(std::string tag, std::string vpc, std::ve
                   {"IpPermissions.1.ToPort", "22"}};
   for (std::size_t i = 0; i < from.size(); ++i)
     open.emplace_back(fmt::format("IpPermissions.1.IpRanges.{}.CidrIp", i + 1), from[i]);
+  if (peers) {
+    open.emplace_back("IpPermissions.2.IpProtocol", "-1");
+    for (std::size_t i = 0; i < std::size(private_ranges); ++i)
+      open.emplace_back(fmt::format("IpPermissions.2.IpRanges.{}.CidrIp", i + 1), private_ranges[i]);
+  }
   const auto opened = co_await call("AuthorizeSecurityGroupIngress", std::move(open), Effect::lasting, token);
   if (!opened && opened.error().code != "InvalidPermission.Duplicate") co_return opened.error();
   co_return id;

@@ -270,18 +270,17 @@ Async<std::vector<PricePoint>> Arm::spot_history(std::vector<std::string> sizes,
   Value options, asked;
   options.set("resultFormat", "objectArray");
   asked.set("subscriptions", Value::Array{Value(subscription_path_.substr(subscription_path_.rfind('/') + 1))});
-  asked.set("query", fmt::format("SpotResources | where type =~ 'microsoft.compute/skuspotpricehistory/ostype/location' "
-                                 "| where sku.name in~ ({}) | where properties.osType =~ 'linux' "
-                                 "| where location =~ '{}' "
-                                 "| project sku = tostring(sku.name), prices = properties.spotPrices",
-                                 names, region_));
+  asked.set("query",
+            fmt::format("SpotResources | where type =~ 'microsoft.compute/skuspotpricehistory/ostype/location' "
+                        "| where sku.name in~ ({}) | where properties.osType =~ 'linux' | where location =~ '{}' "
+                        "| project sku = tostring(sku.name), prices = properties.spotPrices",
+                        names, region_));
+  const std::string url = base_url_ + "/providers/Microsoft.ResourceGraph/resources?api-version=2021-03-01";
   std::vector<PricePoint> out;
   for (int page = 0; page < pages_max; ++page) {
     Value body = asked;
     body.set("options", options);
-    RILLE_CO_TRY(const Value answer,
-                 co_await call("POST", base_url_ + "/providers/Microsoft.ResourceGraph/resources?api-version=2021-03-01",
-                               std::move(body), token));
+    RILLE_CO_TRY(const Value answer, co_await call("POST", url, std::move(body), token));
     if (!answer["data"].as_array()) co_return cloud::not_theirs("azure", "Resource Graph");
     for (const Value& row : *answer["data"].as_array()) {
       const auto size = std::find_if(sizes.begin(), sizes.end(), [&row](const std::string& s) {

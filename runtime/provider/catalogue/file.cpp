@@ -204,6 +204,7 @@ Catalogue::Found Catalogue::find(std::span<const std::size_t> parts, const Offer
   for (const layout::Gpu& g : view.gpus) {
     const std::string_view model = view.text(g.model);
     v.gpu.push_back((asked == "any" || gpu_matches(model, g.memory_bytes, query.gpu)) &&
+                    query.accepts_gpu_memory(g.memory_bytes) &&
                     (!query.runnable || runs_plugin(model, g.memory_bytes)));
     v.worth.push_back(query.rank == Rank::price ? GpuWorth() : gpu_worth(query, model, g.memory_bytes));
   }

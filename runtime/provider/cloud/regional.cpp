@@ -49,7 +49,7 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
                          return offers_of(*d, query, t);
                        }});
     }
-    auto answers = co_await together(loop_, std::move(asked), offers_patience_ms, token);
+    auto answers = co_await together(loop_, std::move(asked), query.patience_ms, token);
     std::vector<Offer> out;
     std::vector<AskedRegion> unasked;
     for (std::size_t i = 0; i < answers.size(); ++i) {

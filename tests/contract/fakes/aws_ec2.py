@@ -1,7 +1,7 @@
 """Instances of EC2 for aws.py: each method takes the nested parameters and gives the members of its answer."""
 import fnmatch, json, re
 
-from aws_wire import CODES, IMAGES, REASONS, RESERVATION, ROOTS, SUBNETS, ZONES, seq, tags_of
+from aws_wire import CODES, IMAGES, PLACEMENT_GROUP, REASONS, RESERVATION, ROOTS, SUBNETS, ZONES, seq, tags_of
 from base import Refusal, unbase64
 from world import Machine, stamp
 
@@ -65,6 +65,14 @@ class Ec2:
         for group in seq(p.get("SecurityGroupId")) + seq(nic.get("SecurityGroupId")):
             if group not in self.here_groups():
                 raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{group}' does not exist")
+        kind = nic.get("InterfaceType", "interface")
+        if kind not in ("interface", "efa"):
+            raise bad("InterfaceType", kind, "It is interface, efa or efa-only.")
+        if kind == "efa" and self.types[type].count != 8:
+            raise Refusal(400, "InvalidParameterCombination", f"Elastic Fabric Adapter is not supported on {type}")
+        placement = p.get("Placement", {}).get("GroupName", PLACEMENT_GROUP)
+        if placement != PLACEMENT_GROUP:
+            raise Refusal(400, "InvalidPlacementGroup.Unknown", f"The Placement Group '{placement}' is unknown.")
         self.check_user_data(p)
         target = p.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
         if target and (target != dict(CapacityReservationId=RESERVATION) or type != "p4d.24xlarge"):

@@ -18,6 +18,7 @@ SUBNETS = {
 }
 GROUPS, VPC, OTHER_VPC = {"sg-0123456789abcdef0"}, "vpc-0aaaaaaaaaaaaaaa1", "vpc-0bbbbbbbbbbbbbbb2"
 RESERVATION = "cr-0123456789abcdef0"  # for p4d.24xlarge
+PLACEMENT_GROUP = "close-together"
 CODES = {
     "starting": (0, "pending"), "running": (16, "running"), "ending": (32, "shutting-down"), "gone": (48, "terminated"),
     "stopping": (64, "stopping"), "stopped": (80, "stopped")
@@ -31,7 +32,8 @@ PAGES = "MaxResults NextToken Filter.N.Name Filter.N.Value.N DryRun"
 ALLOWED = {  # what each action takes; a leading ! is required
     "RunInstances": "!ImageId !InstanceType !MinCount !MaxCount KeyName SecurityGroupId.N SubnetId UserData "
     "ClientToken "
-    "Placement.AvailabilityZone NetworkInterface.N.AssociatePublicIpAddress NetworkInterface.N.DeviceIndex "
+    "Placement.AvailabilityZone Placement.GroupName NetworkInterface.N.InterfaceType "
+    "NetworkInterface.N.AssociatePublicIpAddress NetworkInterface.N.DeviceIndex "
     "NetworkInterface.N.DeleteOnTermination NetworkInterface.N.SubnetId NetworkInterface.N.SecurityGroupId.N "
     "BlockDeviceMapping.N.DeviceName BlockDeviceMapping.N.Ebs.VolumeSize BlockDeviceMapping.N.Ebs.VolumeType "
     "BlockDeviceMapping.N.Ebs.DeleteOnTermination BlockDeviceMapping.N.Ebs.Iops BlockDeviceMapping.N.Ebs.Throughput "

@@ -154,7 +154,8 @@ TEST_CASE("a query of the catalogue finds what matches, in the order of its rank
         R"({"rates":{"CNY":0.14}})", R"({"regions":["us-east-1","eu-west-2"]})", R"({"region":"ap-1"})",
         R"({"providers":"local"})", R"({"interconnect":"nvlink"})", R"({"interconnect":"rdma"})",
         R"({"interconnect":"efa"})", R"({"interconnect":"pcie"})", R"({"compliance":"gdpr"})",
-        R"({"compliance":["hipaa","gdpr"]})", R"({"network_gbps":200})", R"({"vcpus":64,"memory":"256GB"})",
+        R"({"compliance":["hipaa","gdpr"]})", R"({"network_gbps":200})", R"({"gpu_memory":"40GB"})",
+        R"({"vcpus":64,"memory":"256GB"})",
         R"({"rank":"price_per_tflop"})", R"({"rank":"price_per_gpu_gb","gpu":"H100"})",
         R"({"rank":"tokens_per_dollar","tokens_per_second":{"H100":9500,"A100 40GB":3000,"A100":4000}})"}) {
     INFO(json);
