@@ -46,7 +46,7 @@ function Tensor:embedding(weight) end
 --- each label's, 0 where it does not count. `weight` [c]: what a label of each class counts; a mean is divided by the
 --- sum of them.
 ---@param labels Tensor ids from 0; the logits' shape without its last dimension
----@param options? { ignore_index: number, label_smoothing: number, reduction: string, weight: Tensor }
+---@param options? table ignore_index, label_smoothing (0), reduction, weight
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line

@@ -225,7 +225,7 @@ function optim.clip_grad_norm(parameters, limit) return native.clip_grad_norm(li
 
 ---Brings each number of the parameters' gradients between -limit and limit.
 ---@param parameters table  model:parameters(), the model, or a list of tensors
----@param limit number
+---@param limit number the largest number that is left alone
 ---@mark ephemeral
 function optim.clip_grad_value(parameters, limit) native.clip_grad_value(list_of(parameters), limit) end
 

@@ -206,6 +206,8 @@ case("scatter_add", { square, { 64, 20, ids = 64, large = { rows, narrow, ids = 
   function(x, i, s) return x:scatter_add(2, i, s) end, peer "x.scatter_add(1, y, z)")
 case("index_add", { square, { 90, ids = 64, large = { rows, ids = rows } }, { 90, 64, large = { rows, big[2] } } },
   function(x, i, s) return x:index_add(1, i, s) end, peer "x.index_add(0, y, z)")
+case("index_copy", { square, { 64, distinct = "places", large = { rows } }, square },
+  function(x, i, s) return x:index_copy(1, i, s) end, peer "x.index_copy(0, y, z)")
 case("index_select", { square, { 90, ids = 64, large = { rows, ids = rows } } },
   function(x, i) return x:index_select(1, i) end, with(result, peer "x.index_select(0, y)"))
 case("masked_select", { square, { 64, 64, chance = 0.5, large = big } }, function(x, m) return x:masked_select(m) end,
@@ -291,6 +293,10 @@ case("max_pool1d", { { 3, 6, 40, distinct = true, large = tones } }, call("max_p
   peer "F.max_pool1d(x, 3, stride=2)")
 case("avg_pool1d", { { 3, 6, 40, large = tones } }, call("avg_pool1d", 4, { stride = 2, padding = 1 }),
   peer "F.avg_pool1d(x, 4, stride=2, padding=1)")
+case("adaptive_max_pool1d", { { 3, 6, 40, distinct = true, large = tones } }, call("adaptive_max_pool1d", 7),
+  peer "F.adaptive_max_pool1d(x, 7)")
+case("adaptive_avg_pool1d", { { 3, 6, 40, large = tones } }, call("adaptive_avg_pool1d", 7),
+  peer "F.adaptive_avg_pool1d(x, 7)")
 case("avg_pool2d", { image }, call("avg_pool2d", 2), peer "F.avg_pool2d(x, 2)")
 case("max_pool2d, the last window too", { { 2, 3, 12, 11, distinct = true, large = image.large } },
   call("max_pool2d", 3, { stride = 2, padding = 1, ceil_mode = true }),
