@@ -13,8 +13,10 @@
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
 #include "runtime/provider/addressed.hpp"
+#include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/clocked.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
 namespace rille::lease {
@@ -121,6 +123,10 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.request.hold_ms = terms.hold_ms;
   lease.request.disk_bytes = terms.disk_bytes;
   lease.request.extra = terms.extra;
+  provider::tell_cluster(lease.request.extra,
+                         terms.cluster.empty() ? "" : cluster_of(install_, lease.run, terms.cluster));
+  if (!offer.rdma.empty() && provider::has_interconnect("", offer.rdma, terms.query.interconnect))
+    provider::tell_rdma(lease.request.extra);
   return drafted;
 }
 
