@@ -34,6 +34,8 @@ Async<> Zones::learn(CancelToken token) {
     if (why.kind == ErrorKind::auth) why.hint += "; or name the `zone` of each subnet beside it in the settings";
     co_return why;
   }
+  for (const std::string& subnet : asked)
+    if ((*found)[subnet].empty()) co_return cloud::not_theirs("aws", "DescribeSubnets");
   for (Zone& zone : known_)
     if (zone.name.empty()) zone.name = (*found)[zone.subnet];
   for (const Zone& zone : known_)

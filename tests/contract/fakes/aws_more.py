@@ -244,6 +244,9 @@ class Ec2Other:
         ])
 
     def DescribeSubnets(self, p):
+        for id in seq(p.get("SubnetId")):
+            if SUBNETS.get(id) not in ZONES[self.region]:
+                raise Refusal(400, "InvalidSubnetID.NotFound", f"The subnet ID '{id}' does not exist")
         rows = [(i, z) for i, z in SUBNETS.items()
                 if z in ZONES[self.region] and (i in seq(p.get("SubnetId")) or not p.get("SubnetId"))]
         rows = self.kept(p, rows, lambda r: {"availability-zone": [r[1]], "default-for-az": ["true"]})
