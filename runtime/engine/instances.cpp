@@ -110,7 +110,10 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   if (!leases_) co_return no_leases();
   FiberRecord& f = fiber(id);
   std::string lease_id = lease::Manager::lease_id(config_.id, next_key(f, name));
-  Result<Slot> admitted = co_await admit(id, Operation{"rent", name, options, std::move(source)});
+  Operation asked{"rent", name, options, std::move(source)};
+  // What the members of a cluster share is no part of what they are; and older records of clusters do not have it.
+  if (Value::Object* said = asked.args.as_object()) said->erase("cluster");
+  Result<Slot> admitted = co_await admit(id, std::move(asked));
   if (!admitted) {
     // A fiber that is cancelled while it waits for the record to end may have begun this in an earlier process.
     if (cancelled(id)) owner(f).leases.push_back(lease_id);

@@ -14,8 +14,10 @@
 #include "runtime/lease/tag.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/addressed.hpp"
+#include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/clocked.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
 namespace rille::lease {
@@ -125,6 +127,10 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   if (terms.peers && provider::is_between_machines(terms.query.interconnect))
     lease.request.fabric = terms.query.interconnect;
   lease.request.extra = terms.extra;
+  provider::tell_cluster(lease.request.extra,
+                         terms.cluster.empty() ? "" : cluster_of(install_, lease.run, terms.cluster));
+  if (!offer.rdma.empty() && provider::has_interconnect("", offer.rdma, terms.query.interconnect))
+    provider::tell_rdma(lease.request.extra);
   return drafted;
 }
 

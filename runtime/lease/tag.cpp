@@ -4,12 +4,18 @@
 
 #include <charconv>
 
+#include "runtime/base/id.hpp"
+
 namespace rille::lease {
 
 std::string tag_prefix(const std::string& install) { return "rille-" + install + "-"; }
 
 std::string tag_of(const std::string& install, const Lease& lease) {
   return fmt::format("{}{}-g{}-x{}", tag_prefix(install), lease.id, lease.generation, lease.expires_us / 1'000'000);
+}
+
+std::string cluster_of(const std::string& install, const std::string& run, const std::string& name) {
+  return tag_prefix(install) + "c" + derive_hex({"cluster", run, name}, 16);
 }
 
 std::optional<Tag> read_tag(const std::string& install, std::string_view tag) {

@@ -16,6 +16,8 @@ struct Tag {
 
 std::string tag_prefix(const std::string& install);
 std::string tag_of(const std::string& install, const Lease& lease);
+// What the machines of one cluster of a run have in common (provider/rent_options.hpp); it is no tag.
+std::string cluster_of(const std::string& install, const std::string& run, const std::string& name);
 // Nothing for what no Rille has written.
 std::optional<Tag> read_tag(const std::string& install, std::string_view tag);
 

@@ -49,7 +49,7 @@ const std::vector<std::string>& durations() {
 // That are neither durations nor the offers'.
 const std::vector<std::string>& own() {
   static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below",
-                                                 "gpu_check", "peers"};
+                                                 "gpu_check", "cluster"};
   return names;
 }
 
@@ -72,6 +72,10 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     terms.idle_below = *value.as_number();
   } else if (key == "gpu_check") {  // of the options, by whoever calls there
     if (!value.as_bool()) return wrong("true or false", "false takes a machine that does not show its GPUs");
+  } else if (key == "cluster") {
+    if (!value.as_string() || value.as_string()->empty())
+      return wrong("a name is wanted", "rille.cluster(\"gang\", ..) says it of its members");
+    terms.cluster = *value.as_string();
   } else if (key == "unguarded") {
     if (!value.as_bool()) return wrong("true or false", "");
     terms.unguarded = *value.as_bool();

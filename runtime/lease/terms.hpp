@@ -22,6 +22,7 @@ struct Terms {
   bool unguarded = false;             // also where nobody ends a machine whose runner is lost
   bool peers = false;                 // the machines of its private network are to reach it
   bool replace = false;               // when the machine is lost, go on with another
+  std::string cluster;                // of the run: whose members may talk to each other; "": none
   Value extra;                        // what is said to its one provider alone: provider/rent_options.hpp
 
   // In dollars: what an offer costs per hour, or price_unknown; and the most that this may become, beside its disk.

@@ -89,4 +89,11 @@ Result<Value> read_rent_options(const Value& options, const OfferQuery& query) {
   return out;
 }
 
+void tell_cluster(Value& extra, const std::string& name) {
+  if (!name.empty()) extra.set("cluster", name);
+}
+void tell_rdma(Value& extra) { extra.set("rdma", true); }
+std::string cluster_in(const CreateRequest& request) { return request.extra.text("cluster"); }
+bool wants_rdma(const CreateRequest& request) { return request.extra.boolean("rdma"); }
+
 }  // namespace rille::provider

@@ -21,4 +21,11 @@ Result<std::int64_t> read_size(const char* name, const Value& said);
 // thing (is_lack).
 Result<Value> read_rent_options(const Value& options, const OfferQuery& query);
 
+// What else stands there, for whoever understands it: the name that the members of a cluster have in common, who may
+// talk to each other at all ports ("": it is alone); and that Offer::rdma was asked for, and is to be switched on.
+void tell_cluster(Value& extra, const std::string& name);
+void tell_rdma(Value& extra);
+std::string cluster_in(const CreateRequest& request);
+bool wants_rdma(const CreateRequest& request);
+
 }  // namespace rille::provider

@@ -111,7 +111,8 @@ function rille.rent(name, options) end
 ---@field disk? string a disk to order with the machine, as in "200GB"
 ---@field price? number dollars per hour, where the provider does not say so, or of the `reservation`
 ---@field on_loss? string "replace" goes on with another machine when this one is lost, "fail" raises an error
----@field peers? boolean machines of its private network reach all its ports; `rille.cluster` says so of its members
+---@field cluster? string of the run: machines that say the same reach each other at all ports, where Rille makes their
+---network's rules; `rille.cluster` says its name of its members
 ---@field gpu_check? boolean false takes a machine that does not show the GPUs it was rented with, with a warning
 ---@field unguarded? boolean true accepts machines that nobody ends when the runner is lost for ever
 ---@field hold_ttl? string how long it is kept for a run that was suspended, killed, or has diverged: "12h"

@@ -3,7 +3,9 @@
 // file has called is held against the policy document.
 #include "runtime/provider/account.hpp"
 
+#include "runtime/provider/left_over.hpp"
 #include "runtime/provider/rearm.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;
@@ -240,6 +242,19 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
     const auto spot = wait(provider->create(order("policy-spot", true), {}));
     REQUIRE(spot);
     REQUIRE(wait(provider->terminate(spot->id, {})));
+    CreateRequest fast = order("policy-efa");
+    fast.offer = offers("A100").front();
+    tell_cluster(fast.extra, "rille-0123456789ab-cluster");
+    tell_rdma(fast.extra);
+    const auto member = wait(provider->create(fast, {}));
+    REQUIRE(member);
+    REQUIRE(wait(provider->terminate(member->id, {})));
+    until(member->id, MachineState::gone);
+    for (const Machine& left : wait(provider->list("rille-", {})).value())
+      if (is_free_left_over(left)) REQUIRE(wait(provider->terminate(left.id, {})));
+    OfferQuery query;
+    query.spot = true;
+    REQUIRE(wait(make({"zone"})->offers(query, {})));  // which asks where the subnet is
   }
   const std::string region = made->id.substr(0, made->id.find('/') + 1);
   const std::map<std::string, std::vector<std::string>> left_overs{

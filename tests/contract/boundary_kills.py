@@ -36,7 +36,7 @@ if ADDRESS:
     user.ask("set", address_price=2.0)
     user.beside["address_price"] = {o.provider: 2.0}
 DISK = o.provider not in ("lambda", "kubernetes")  # nothing to be ordered there
-# Then it makes a group for each machine, which the fake counts.
+# Then it makes a group for the cluster, which the fake counts.
 for name in dict(aws=("security_group", "subnet"), azure=("security_group", )).get(o.provider, ()):
     del user.told["settings"][name]
 log = Path(user.root, "boundaries")
@@ -44,7 +44,7 @@ machines = Path(user.root, "machines")
 base = dict(STUB_MACHINES=str(machines), PATH=f"{here}/stubs:{os.environ['PATH']}", RILLE_THREADS="1")
 SCRIPT = """
 local box = rille.rent("box", { provider = "%s", gpu = "A100", ttl = "2h", %sunguarded = true, price = %s,
-                               gpu_check = false })
+                               cluster = "gang", gpu_check = false })
 local sum = box:call("sum", { args = 20 }, function(n) return n + 22 end)
 %s
 box:release()

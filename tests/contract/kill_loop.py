@@ -16,16 +16,18 @@ o = p.parse_args()
 dice = random.Random(o.seed)
 user = User(o.rille, o.provider, "--start", "0.02")
 root, told, ask = user.root, user.told, user.ask
-# Then it makes a group for each machine, which the fake counts.
+# Then it makes a group for the cluster, which the fake counts.
 for name in dict(aws=("security_group", "subnet"), azure=("security_group", )).get(o.provider, ()):
     del told["settings"][name]
 Path(root, "providers.json").write_text(json.dumps({o.provider: user.settings()}))
+fabric = dict(aws='interconnect = "efa", ').get(o.provider, "")  # with a placement group, which is counted, too
 script = root + "/rented.lua"
 Path(script).write_text(f"""
 local rille = require "rille"
 local function work(n)
   return rille.scope("work", function()
-    local box = rille.rent("w" .. n, {{ provider = "{o.provider}", ttl = "2h", unguarded = true }})
+    local box = rille.rent("w" .. n, {{ provider = "{o.provider}", cluster = "gang", {fabric}ttl = "2h",
+                                       unguarded = true }})
     rille.step("use", function() return box:describe().name end)
     rille.sleep("15ms")
     return n * n

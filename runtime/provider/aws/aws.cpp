@@ -6,10 +6,12 @@
 #include <algorithm>
 
 #include "runtime/loop/together.hpp"
+#include "runtime/provider/aws/common.hpp"
 #include "runtime/provider/aws/ec2.hpp"
 #include "runtime/provider/aws/iam.hpp"
 #include "runtime/provider/aws/keys.hpp"
 #include "runtime/provider/aws/profiles.hpp"
+#include "runtime/provider/aws/zones.hpp"
 #include "runtime/provider/cloud/first_boot.hpp"
 #include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/prices.hpp"
@@ -20,6 +22,7 @@
 #include "runtime/provider/left_over.hpp"
 #include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
@@ -31,6 +34,7 @@ using namespace aws;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, prices_last_us = 5LL * 60'000'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, billing_minimum_s = 60;
+constexpr int attempts_max = 3;        // to order a machine while others take away what it shares
 
 // With NVIDIA's driver, Docker and its toolkit; Amazon's own, renewed by Amazon.
 constexpr const char* image_owner = "amazon";
@@ -48,8 +52,9 @@ const char* const known_regions[] = {
     "sa-east-1", "cn-north-1", "cn-northwest-1", "us-gov-east-1", "us-gov-west-1"};
 
 struct Settings {
-  std::string image, vpc, subnet, security_group, placement_group, instance_profile, kms_key, zone;
-  std::vector<std::string> ssh_from;
+  std::string image, instance_profile, kms_key;
+  std::vector<Zone> zones;              // as they are tried
+  CommonSettings common;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true, capacity_block = false;
   Value reservation, endpoints;
@@ -76,11 +81,12 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
  public:
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
-        ec2_(loop, account_->chain, name, settings_.endpoints),
+        ec2_(loop, account_->chain, name, settings_.endpoints), common_(loop, ec2_, settings_.common),
+        zones_(ec2_, settings_.zones),
         iam_(loop, account_->chain, name, settings_.endpoints) {}
   const std::string& region() const override { return ec2_.region(); }
   bool is_id(std::string_view id) const override {
-    return id.starts_with("i-") || id.starts_with("vol-") || id.starts_with("sg-");
+    return id.starts_with("i-") || id.starts_with("vol-") || Common::is_id(id);
   }
 
   std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
@@ -93,43 +99,40 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
       offer.currency = currency_;
+      std::optional<Ec2::ZonePrices> by_zone;
       if (query.spot) {
         const auto at = spot_prices_.find(offer.id);
         if (at == spot_prices_.end()) continue;  // not sold here as spot
-        offer.price_micros_per_hour = at->second.second;
+        by_zone = at->second.second;
       } else if (const auto at = prices_.find(offer.id); at != prices_.end()) {
         offer.price_micros_per_hour = at->second.second.micros_per_hour;
         offer.reserved_1y_micros_per_hour = at->second.second.reserved_1y;
         offer.reserved_3y_micros_per_hour = at->second.second.reserved_3y;
       }
-      out.push_back(std::move(offer));
+      RILLE_CO_TRY(const std::vector<Offer> there, co_await zones_.offers(offer, by_zone, token));
+      out.insert(out.end(), there.begin(), there.end());
     }
     co_return out;
   }
 
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
-    const bool efa = !request.fabric.empty() && request.offer.rdma == "efa";
-    if (efa && settings_.security_group.empty())
-      co_return make_error(ErrorKind::config,
-                           fmt::format("aws: region {}: interconnect = \"{}\" between machines wants a security group "
-                                       "whose members reach each other", region(), request.fabric),
-                           "name one that lets its own members in and out at every port, and port 22 in: "
-                           "\"security_group\": \"sg-..\"; and \"placement_group\"");
-    RILLE_CO_TRY(Parameters order, co_await order_of(request, type, token));
-    std::string group = settings_.security_group;
-    if (group.empty()) {
-      RILLE_CO_TRY(group, co_await ec2_.security_group(request.tag, settings_.vpc, settings_.ssh_from, request.peers,
-                                                       token));
+    const TypeName name = read_type_name(type);
+    RILLE_CO_TRY(const Zone zone, co_await zones_.of_offer(name.zone, token));
+    RILLE_CO_TRY(Parameters order, co_await order_of(request, name.type, token));
+    if (!zone.name.empty()) order.emplace_back("Placement.AvailabilityZone", zone.name);
+    RILLE_CO_TRY(const int efa_cards, co_await efa_cards_of(request, name.type, token));
+    const Common::Order ordered(common_, cluster_in(request));
+    for (int attempt = 1;; ++attempt) {
+      RILLE_CO_TRY(const Common::Place place, co_await common_.ready(request, efa_cards > 0, token));
+      Parameters whole = order;
+      add_network(whole, place, zone.subnet, efa_cards);
+      const Result<Instance> made = co_await ec2_.run(std::move(whole), request.send_by_wall_us, token);
+      if (made) co_return machine_of(*made);
+      if (common_.have_gone(made.error(), request) && attempt < attempts_max) continue;
+      // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
+      if (is_definitive(made.error())) (void)co_await common_.take_back(request, place, token);
+      co_return made.error();
     }
-    add_network(order, group, efa);
-    if (request.peers && !settings_.placement_group.empty())
-      order.emplace_back("Placement.GroupName", settings_.placement_group);
-    const Result<Instance> made = co_await ec2_.run(std::move(order), request.send_by_wall_us, token);
-    if (made) co_return machine_of(*made);
-    // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
-    if (is_definitive(made.error()) && settings_.security_group.empty())
-      (void)co_await ec2_.delete_group(group, token);
-    co_return made.error();
   }
 
   Async<Machine> describe(std::string id, CancelToken token) override {
@@ -140,43 +143,34 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
         if (disk.first == id) co_return left_over(disk.first, disk.second);
       co_return gone;
     }
-    if (id.starts_with("sg-")) {
-      RILLE_CO_TRY(const auto groups, co_await ec2_.groups(token));
-      for (const auto& group : groups)
-        if (group.first == id) co_return free_left_over(group.first, group.second);
-      co_return gone;
-    }
+    if (Common::is_id(id)) co_return co_await common_.describe(std::move(id), std::move(token));
     Parameters asked{{"InstanceId.1", id}};
     RILLE_CO_TRY(const std::vector<Instance> found, co_await ec2_.describe(std::move(asked), token));
     if (found.empty()) co_return gone;
     co_return machine_of(found.front());
   }
 
-  // Disks that outlived their machine are listed, too: they cost money; and groups, which cost none.
-  Async<std::vector<Machine>> list(std::string, CancelToken token) override {
-    Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"MaxResults", "1000"},
-                     {"Filter.2.Name", "instance-state-name"}};
-    int n = 0;
-    for (const char* state : {"pending", "running", "stopping", "stopped", "shutting-down"})
-      asked.emplace_back(fmt::format("Filter.2.Value.{}", ++n), state);
-    RILLE_CO_TRY(const std::vector<Instance> all, co_await ec2_.describe(std::move(asked), token));
+  // Disks that outlived their machine are listed, too: they cost money; and what machines share, which costs none. EC2
+  // still shows what has ended within the hour, by which it is known who was in a cluster.
+  Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"MaxResults", "1000"}};
+    RILLE_CO_TRY(std::vector<Instance> all, co_await ec2_.describe(std::move(asked), token));
     std::vector<Machine> out;
     for (const Instance& instance : all) {
+      if (state_of(instance.state) == MachineState::gone) continue;
       RILLE_CO_TRY(Machine m, machine_of(instance));
       out.push_back(std::move(m));
     }
     RILLE_CO_TRY(const auto disks, co_await ec2_.loose_disks(token));
     for (const auto& [disk, tag] : disks) out.push_back(left_over(disk, tag));
-    RILLE_CO_TRY(const auto groups, co_await ec2_.groups(token));
-    for (const auto& [group, tag] : groups)
-      if (std::none_of(all.begin(), all.end(), [&tag = tag](const Instance& i) { return i.tag == tag; }))
-        out.push_back(free_left_over(group, tag));
+    RILLE_CO_TRY(std::vector<Machine> left, co_await common_.left_over(std::move(all), std::move(tag_prefix), token));
+    std::move(left.begin(), left.end(), std::back_inserter(out));
     co_return out;
   }
 
   Async<> terminate(std::string id, CancelToken token) override {
     if (id.starts_with("vol-")) return ec2_.delete_disk(std::move(id), std::move(token));
-    if (id.starts_with("sg-")) return ec2_.delete_group(std::move(id), std::move(token));
+    if (Common::is_id(id)) return common_.remove(std::move(id), std::move(token));
     return ec2_.terminate(std::move(id), std::move(token));
   }
 
@@ -229,15 +223,30 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
  private:
   // What fits but for its price, which is a call for each.
   Async<std::vector<Offer>> fitting_types(OfferQuery query, CancelToken token) {
-    const std::int64_t now_us = loop_.clock().wall_us();
-    if (types_.empty() || now_us - types_at_us_ > types_last_us) {
-      RILLE_CO_TRY(types_, co_await ec2_.types(token));
-      types_at_us_ = now_us;
-    }
+    RILLE_CO_CHECK(co_await learn_types(token));
     std::vector<Offer> all;
     for (const InstanceType& type : types_)
       if (!query.spot || type.spot) all.push_back(offer_of(type));
     co_return cloud::smallest_fitting(all, std::move(query));
+  }
+
+  Async<> learn_types(CancelToken token) {
+    const std::int64_t now_us = loop_.clock().wall_us();
+    if (!types_.empty() && now_us - types_at_us_ <= types_last_us) co_return success();
+    RILLE_CO_TRY(types_, co_await ec2_.types(token));
+    types_at_us_ = now_us;
+    co_return success();
+  }
+
+  // How many of its network cards are ordered with an Elastic Fabric Adapter; 0: it is not asked for. EC2 gives a
+  // machine with several interfaces no public address.
+  Async<int> efa_cards_of(CreateRequest request, std::string type, CancelToken token) {
+    if (!wants_rdma(request) || request.offer.rdma != "efa") co_return 0;
+    if (settings_.public_address) co_return 1;
+    RILLE_CO_CHECK(co_await learn_types(token));
+    for (const InstanceType& one : types_)
+      if (one.name == type) co_return std::max(one.efa_cards, 1);
+    co_return 1;
   }
 
   Async<cloud::Standing> standing(std::string id, CancelToken token) {
@@ -273,7 +282,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     offer.billing.from_live = true;     // not while it is pending
     offer.disk_bytes_max = 16'000 * gb;
     offer.network_gbps = type.network_gbps;
-    if (type.efa) offer.rdma = "efa";
+    if (type.efa_cards > 0) offer.rdma = "efa";
     offer.disk_kind = type.own_disk ? "nvme" : "network";
     return offer;
   }
@@ -288,7 +297,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     if (unknown.empty()) co_return success();
     RILLE_CO_TRY(const auto said, co_await ec2_.spot_prices(unknown, token));
     for (const std::string& type : unknown) spot_prices_.erase(type);
-    for (const auto& [type, price] : said) spot_prices_[type] = {now_us, price};
+    for (const auto& [type, by_zone] : said) spot_prices_[type] = {now_us, by_zone};
     co_return success();
   }
 
@@ -342,7 +351,6 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     // Those that save up credit would go on without any, unless the account says otherwise, and bill what they take.
     if (type.size() > 1 && type[0] == 't' && type[1] >= '0' && type[1] <= '9')
       out.emplace_back("CreditSpecification.CpuCredits", "standard");
-    if (!settings_.zone.empty()) out.emplace_back("Placement.AvailabilityZone", settings_.zone);
     if (!settings_.kms_key.empty()) out.emplace_back("BlockDeviceMapping.1.Ebs.KmsKeyId", settings_.kms_key);
     if (!settings_.instance_profile.empty()) out.emplace_back("IamInstanceProfile.Name", settings_.instance_profile);
     if (!request.offer.spot) add_reservation(out, request, type);
@@ -355,6 +363,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
         out.emplace_back("InstanceMarketOptions.SpotOptions.MaxPrice",
                          fmt::format("{}.{:06}", most / 1'000'000, most % 1'000'000));
     }
+    const std::string cluster = cluster_in(request);
     int n = 0;
     for (const char* kind : {"instance", "volume", "network-interface", "spot-instances-request"}) {
       if (std::string_view(kind).starts_with("spot-") && !request.offer.spot) continue;
@@ -362,21 +371,30 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       out.insert(out.end(), {{at + "ResourceType", kind}, {at + "Tag.1.Key", tag_key},
                              {at + "Tag.1.Value", request.tag}, {at + "Tag.2.Key", "Name"},
                              {at + "Tag.2.Value", request.tag}});
+      if (!cluster.empty())
+        out.insert(out.end(), {{at + "Tag.3.Key", cluster_key}, {at + "Tag.3.Value", cluster}});
     }
     co_return out;
   }
 
-  void add_network(Parameters& out, const std::string& group, bool efa) const {
-    if (settings_.subnet.empty() && settings_.public_address && !efa) {
-      out.emplace_back("SecurityGroupId.1", group);
+  // With several cards each has an interface; all but the first serve EFA alone, which needs no address.
+  // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
+  void add_network(Parameters& out, const Common::Place& place, const std::string& subnet, int efa_cards) const {
+    if (!place.placement.empty()) out.emplace_back("Placement.GroupName", place.placement);
+    if (subnet.empty() && settings_.public_address && efa_cards == 0) {
+      out.emplace_back("SecurityGroupId.1", place.group);
       return;
     }
-    out.insert(out.end(), {{"NetworkInterface.1.DeviceIndex", "0"},
-                           {"NetworkInterface.1.SecurityGroupId.1", group},
-                           {"NetworkInterface.1.AssociatePublicIpAddress", settings_.public_address ? "true" : "false"},
-                           {"NetworkInterface.1.DeleteOnTermination", "true"}});
-    if (!settings_.subnet.empty()) out.emplace_back("NetworkInterface.1.SubnetId", settings_.subnet);
-    if (efa) out.emplace_back("NetworkInterface.1.InterfaceType", "efa");
+    for (int card = 0; card < std::max(efa_cards, 1); ++card) {
+      const std::string at = fmt::format("NetworkInterface.{}.", card + 1);
+      out.insert(out.end(), {{at + "DeviceIndex", card == 0 ? "0" : "1"},
+                             {at + "SecurityGroupId.1", place.group},
+                             {at + "AssociatePublicIpAddress", settings_.public_address ? "true" : "false"},
+                             {at + "DeleteOnTermination", "true"}});
+      if (efa_cards > 0) out.emplace_back(at + "InterfaceType", card == 0 ? "efa" : "efa-only");
+      if (efa_cards > 1) out.emplace_back(at + "NetworkCardIndex", std::to_string(card));
+      if (!subnet.empty()) out.emplace_back(at + "SubnetId", subnet);
+    }
   }
 
   void add_reservation(Parameters& out, const CreateRequest& request, const std::string& type) const {
@@ -409,13 +427,15 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   std::shared_ptr<Account> account_;
   Settings settings_;
   Ec2 ec2_;
+  Common common_;
+  Zones zones_;
   Iam iam_;
   const std::string currency_ = region().starts_with("cn-") ? "CNY" : "USD";
   std::vector<InstanceType> types_;
   std::int64_t types_at_us_ = 0;
   // When asked, and what was said.
   std::map<std::string, std::pair<std::int64_t, cloud::Price>> prices_;
-  std::map<std::string, std::pair<std::int64_t, Micros>> spot_prices_;
+  std::map<std::string, std::pair<std::int64_t, Ec2::ZonePrices>> spot_prices_;
   std::map<bool, Ec2::Image> images_;   // of types that want the older driver, and of others
 };
 
@@ -423,20 +443,20 @@ Result<Settings> read_settings(const Value& of_region) {
   cloud::SettingsReader read("aws", of_region);
   Settings s;
   s.image = read.text("image");
-  s.subnet = read.text("subnet");
-  s.security_group = read.text("security_group");
-  s.placement_group = read.text("placement_group");
-  s.zone = read.text("zone");
+  const std::vector<std::string> subnets = read.one_or_more("subnet", "");
+  s.common.security_group = read.text("security_group");
+  const std::vector<std::string> zones = read.one_or_more("zone", "");
   s.instance_profile = read.text("instance_profile");
   s.kms_key = read.text("kms_key");
-  s.vpc = read.text("vpc");
+  s.common.vpc = read.text("vpc");
   s.public_address = read.flag("public_address", true);
   s.reservation = read.text_by_type("reservation");
   s.capacity_block = read.flag("capacity_block", false);
-  RILLE_TRY(s.ssh_from, cloud::read_ssh_from("aws", read.any("ssh_from")));
+  RILLE_TRY(s.common.ssh_from, cloud::read_ssh_from("aws", read.any("ssh_from")));
   s.disk_bytes = read.bytes("disk", s.disk_bytes);
   s.endpoints = read.object("endpoints");
   RILLE_CHECK(read.done({"regions", "traits"}));
+  RILLE_TRY(s.zones, pair_zones(zones, subnets));
   return s;
 }
 

@@ -20,7 +20,6 @@ inline constexpr const char* aws_variables[] = {
     "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI"};
 inline constexpr FarRefusal aws_refusals[] = {
-    {"InsufficientFreeAddressesInSubnet", Reach::region},
     {"OptInRequired", Reach::region},
     {"PendingVerification", Reach::account},
     {"InstanceLimitExceeded", Reach::offer},

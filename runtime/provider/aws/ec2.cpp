@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -34,7 +35,7 @@ constexpr cloud::Meaning meanings[] = {
     {"InstanceLimitExceeded", Trouble::quota, "ask for more: Service Quotas, EC2, or take another region"},
     {"MaxSpotInstanceCountExceeded", Trouble::quota, "ask for more spot vCPUs: Service Quotas, EC2"},
     {"VolumeLimitExceeded", Trouble::quota},
-    {"SecurityGroupLimitExceeded", Trouble::quota, "each machine has a group of its own: name a `security_group`"},
+    {"SecurityGroupLimitExceeded", Trouble::quota, "each machine, or cluster, has one: name a `security_group`"},
     {"AddressLimitExceeded", Trouble::quota},
     {"NetworkInterfaceLimitExceeded", Trouble::quota},
     {"ResourceLimitExceeded", Trouble::quota},
@@ -83,6 +84,10 @@ constexpr cloud::Meaning meanings[] = {
     {"InvalidVolume.NotFound", Trouble::not_found},
     {"InvalidGroup.NotFound", Trouble::not_found},
     {"InvalidGroupId.Malformed", Trouble::not_found},
+    {"InvalidPlacementGroup.Unknown", Trouble::not_found},
+    {"InvalidPlacementGroup.InUse", Trouble::conflict},
+    {"InvalidPlacementGroup.Duplicate", Trouble::conflict},
+    {"PlacementGroupLimitExceeded", Trouble::quota, "each cluster with EFA has one: ask for more: Service Quotas, EC2"},
     {"DependencyViolation", Trouble::conflict},
     {"ReservationCapacityExceeded", Trouble::capacity, "the reservation of the settings is in use, or of another type"},
 };
@@ -143,6 +148,7 @@ Instance read_instance(const Value& v) {
   out.id = v.text("instanceId");
   out.state = v["instanceState"].text("name");
   out.tag = tag_in(v["tagSet"]);
+  out.cluster = tag_in(v["tagSet"], cluster_key);
   out.token = v.text("clientToken");
   out.zone = v["placement"].text("availabilityZone");
   out.type = v.text("instanceType");
@@ -165,6 +171,14 @@ double network_of(const std::string& words) {
   return rest == " Gigabit" ? times * each : 0;
 }
 
+// One adapter a card; the first card has one wherever a type has any.
+int efa_cards_of(const Value& network) {
+  if (network.text("efaSupported") != "true") return 0;
+  const std::int64_t most = std::min(number_of(network["efaInfo"], "maximumEfaInterfaces"),
+                                     number_of(network, "maximumNetworkCards"));
+  return static_cast<int>(std::clamp<std::int64_t>(most, 1, 64));
+}
+
 InstanceType read_type(const Value& v) {
   InstanceType out;
   out.name = v.text("instanceType");
@@ -173,7 +187,7 @@ InstanceType read_type(const Value& v) {
   for (const Value& use : list_of(v["supportedUsageClasses"]))
     out.spot = out.spot || (use.as_string() && *use.as_string() == "spot");
   out.network_gbps = network_of(v["networkInfo"].text("networkPerformance"));
-  out.efa = v["networkInfo"].text("efaSupported") == "true";
+  out.efa_cards = efa_cards_of(v["networkInfo"]);
   out.own_disk = v.text("instanceStorageSupported") == "true";
   const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
   if (gpus.empty()) return out;
@@ -185,9 +199,9 @@ InstanceType read_type(const Value& v) {
 
 }  // namespace
 
-std::string tag_in(const Value& tags) {
+std::string tag_in(const Value& tags, const char* key) {
   for (const Value& tag : list_of(tags))
-    if (tag.text("key") == tag_key) return tag.text("value");
+    if (tag.text("key") == key) return tag.text("value");
   return "";
 }
 
@@ -268,18 +282,18 @@ Async<std::vector<InstanceType>> Ec2::types(CancelToken token) {
   co_return out;
 }
 
-Async<std::map<std::string, Micros>> Ec2::spot_prices(std::vector<std::string> types, CancelToken token) {
+Async<std::map<std::string, Ec2::ZonePrices>> Ec2::spot_prices(std::vector<std::string> types, CancelToken token) {
   const std::string now = format_utc(api_.now_us());
   Parameters asked{{"ProductDescription.1", "Linux/UNIX"}, {"ProductDescription.2", "Linux/UNIX (Amazon VPC)"},
                    {"StartTime", now}, {"EndTime", now}};
   for (std::size_t i = 0; i < types.size(); ++i) asked.emplace_back(fmt::format("InstanceType.{}", i + 1), types[i]);
   RILLE_CO_TRY(const Value all,
                co_await page_through("DescribeSpotPriceHistory", std::move(asked), "spotPriceHistorySet", token));
-  std::map<std::string, Micros> out;  // of a type's zones the cheapest
+  std::map<std::string, ZonePrices> out;
   for (const Value& v : *all.as_array()) {
     const Micros price = micros_of(v.text("spotPrice"));
     if (price == price_unknown) continue;
-    const auto [at, fresh] = out.emplace(v.text("instanceType"), price);
+    const auto [at, fresh] = out[v.text("instanceType")].emplace(v.text("availabilityZone"), price);
     if (!fresh) at->second = std::min(at->second, price);
   }
   co_return out;

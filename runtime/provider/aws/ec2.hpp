@@ -22,21 +22,35 @@ struct InstanceType {
   std::int64_t gpu_memory_bytes = 0, memory_bytes = 0;
   bool spot = false;
   double network_gbps = 0;              // 0: it may burst to more than it always has
-  bool efa = false, own_disk = false;   // can have an Elastic Fabric Adapter; has disks in the machine
+  int efa_cards = 0;                    // network cards that can each have an Elastic Fabric Adapter; 0: it has none
+  bool own_disk = false;                // has disks in the machine
 };
 
 struct Instance {
-  std::string id, state, tag, token, zone, type, address, private_address, reason;
+  std::string id, state, tag, cluster, token, zone, type, address, private_address, reason;
   std::int64_t launched_wall_us = 0;
   std::int64_t ended_wall_us = 0;       // since when it ends, or has ended; 0: it does not, or nobody says
   bool spot = false;
+};
+
+// What bears a tag of ours beside instances.
+struct Owned {
+  std::string id, name, tag, cluster;   // cluster: rent_options.hpp; "": one machine's alone
+};
+
+struct GroupWish {
+  GroupWish() = default;                // not an aggregate: see loop/task.hpp
+  std::string name, tag, cluster, vpc;  // vpc "": the default
+  std::vector<std::string> ssh_from;
+  bool inner = false, efa = false;      // what is in it may talk to each other; also past IP, as EFA does
 };
 
 // How Amazon's services are called: signed, and understood. `json`: those that speak it.
 cloud::ApiOptions api_options(const std::string& region, const char* service, bool json);
 net::Parts parts_for(const std::string& url);
 std::string domain_of(const std::string& region);  // "amazonaws.com"
-std::string tag_in(const Value& tags);               // ours; "": there is none
+inline constexpr const char *tag_key = "rille", *cluster_key = "rille-cluster";
+std::string tag_in(const Value& tags, const char* key = tag_key);  // ours; "": there is none
 
 class Ec2 {
  public:
@@ -45,8 +59,11 @@ class Ec2 {
 
   const std::string& region() const { return region_; }
   Async<std::vector<InstanceType>> types(CancelToken token);
-  // Dollars per hour by the type's name; of those that are not in it the price is not known.
-  Async<std::map<std::string, Micros>> spot_prices(std::vector<std::string> types, CancelToken token);
+  // Dollars per hour by the type's name and zone; of those that are not in it the price is not known.
+  using ZonePrices = std::map<std::string, Micros>;
+  Async<std::map<std::string, ZonePrices>> spot_prices(std::vector<std::string> types, CancelToken token);
+  // The zone of each.
+  Async<std::map<std::string, std::string>> subnet_zones(std::vector<std::string> subnets, CancelToken token);
   // What they cost as spot since then, all zones.
   Async<std::vector<PricePoint>> spot_history(std::vector<std::string> types, std::int64_t since_us, CancelToken token);
   // On demand and reserved, in dollars.
@@ -66,13 +83,15 @@ class Ec2 {
   struct Image { std::string id, root; };  // and the device that is its first disk
   Async<Image> image(std::string owner, std::string name_pattern, CancelToken token);  // the newest that fits
   Async<Image> image(std::string id, CancelToken token);
-  // network.cpp. The group that lets ssh in to the machine with that tag, made if there is none; `vpc` "": the default.
-  // peers: all of the private network's get in, at every port.
-  Async<std::string> security_group(std::string tag, std::string vpc, std::vector<std::string> from, bool peers,
-                                    CancelToken token);
-  // Those that bear a tag of ours: (id, tag).
-  Async<std::vector<std::pair<std::string, std::string>>> groups(CancelToken token);
+  // network.cpp. The security group of that name, with its rules, made if there is none.
+  Async<std::string> security_group(GroupWish wish, CancelToken token);
+  Async<std::vector<Owned>> groups(CancelToken token);
   Async<> delete_group(std::string id, CancelToken token);
+  // The placement group of that name, which keeps its machines close together; made if there is none.
+  Async<> placement_group(std::string name, std::string tag, CancelToken token);
+  // None where the keys may not ask: then they have made none.
+  Async<std::vector<Owned>> placement_groups(CancelToken token);
+  Async<> delete_placement_group(std::string name, CancelToken token);
 
  private:
   Async<Value> call(std::string action, Parameters parameters, cloud::Effect effect, CancelToken token);
@@ -82,7 +101,5 @@ class Ec2 {
   std::string region_, ec2_, pricing_;
   cloud::Api api_, pricing_api_;
 };
-
-inline constexpr const char* tag_key = "rille";
 
 }  // namespace rille::provider::aws

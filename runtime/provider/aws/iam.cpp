@@ -45,17 +45,20 @@ constexpr const char* policy_text = R"json({
   "Statement": [
     { "Effect": "Allow", "Resource": "*",
       "Action": ["ec2:DescribeInstanceTypes", "ec2:DescribeSpotPriceHistory", "ec2:DescribeInstances",
-                 "ec2:DescribeVolumes", "ec2:DescribeImages", "ec2:DescribeSecurityGroups",
-                 "ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:RunInstances",
-                 "pricing:GetProducts", "servicequotas:ListServiceQuotas"] },
+                 "ec2:DescribeVolumes", "ec2:DescribeImages", "ec2:DescribeSubnets", "ec2:DescribeSecurityGroups",
+                 "ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress",
+                 "ec2:AuthorizeSecurityGroupEgress", "ec2:DescribePlacementGroups", "ec2:CreatePlacementGroup",
+                 "ec2:RunInstances", "pricing:GetProducts", "servicequotas:ListServiceQuotas"] },
     { "Effect": "Allow", "Resource": "arn:aws:iam::*:user/${aws:username}", "Action": "iam:ListAccessKeys" },
     { "Effect": "Allow", "Resource": "*", "Action": "iam:CreateServiceLinkedRole",
       "Condition": { "StringEquals": { "iam:AWSServiceName": "spot.amazonaws.com" } } },
     { "Effect": "Allow", "Resource": "*", "Action": "ec2:CreateTags",
-      "Condition": { "StringEquals": { "ec2:CreateAction": ["RunInstances", "CreateSecurityGroup"] } } },
+      "Condition": { "StringEquals": { "ec2:CreateAction": ["RunInstances", "CreateSecurityGroup",
+                                                           "CreatePlacementGroup"] } } },
     { "Effect": "Allow", "Resource": "*",
       "Action": ["ec2:TerminateInstances", "ec2:StopInstances", "ec2:StartInstances",
-                 "ec2:ModifyInstanceAttribute", "ec2:DeleteVolume", "ec2:DeleteSecurityGroup"],
+                 "ec2:ModifyInstanceAttribute", "ec2:DeleteVolume", "ec2:DeleteSecurityGroup",
+                 "ec2:DeletePlacementGroup"],
       "Condition": { "StringLike": { "ec2:ResourceTag/rille": "rille-*" } } }
   ]
 }

@@ -45,7 +45,10 @@ bool runs_plugin(std::string_view model, std::int64_t memory_bytes) {
 }
 
 void complete(Offer& o) {
-  if (const KnownType* t = find_known_type(o.provider, type_in(o.id))) {
+  const std::string_view type = type_in(o.id);
+  const KnownType* t = find_known_type(o.provider, type);
+  if (!t) t = find_known_type(o.provider, type.substr(0, type.find('@')));  // of one of several zones
+  if (t) {
     if (o.interconnect.empty() && o.gpu_count > 1) o.interconnect = t->interconnect;
     if (o.rdma.empty()) o.rdma = t->rdma;
     if (o.network_gbps <= 0) o.network_gbps = t->network_gbps;

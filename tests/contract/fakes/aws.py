@@ -9,6 +9,7 @@ import re
 import signatures
 from aws_ec2 import Ec2
 from aws_more import Ec2Other, json_service, who
+from aws_network import Ec2Network
 from aws_roles import Roles
 from aws_sso import Sso
 from aws_wire import ALLOWED, GROUPS, IMAGES, RULES, ZONES, tree, xml
@@ -16,7 +17,7 @@ from base import Fake, Refusal, Reply, main
 from world import Type, stamp, unstamp
 
 
-class Aws(Ec2, Ec2Other, Roles, Sso, Fake):
+class Aws(Ec2, Ec2Network, Ec2Other, Roles, Sso, Fake):
     name, ENDS, disk_price, address_price = "aws", "TerminateInstances", 0.08, 0.005
     billing = dict(unit_s=1, minimum_s=60, from_live=True, until="ending", tells_end=True)
     CREATES = ("RunInstances", )
@@ -57,7 +58,9 @@ class Aws(Ec2, Ec2Other, Roles, Sso, Fake):
         self.key2, self.secret2, self.session = "ASIA" + word(16, upper), word(40, mixed), word(320, mixed) + "=="
         self.keys = {self.key: (self.secret, None), self.key2: (self.secret2, self.session)}
         self.account, self.spot_requests, self.named, self.groups = str(123456789011 + self.seed), {}, {}, {}
-        self.rules, self.hidden_groups = {}, 0  # of security groups
+        self.rules, self.hidden_groups = {}, 0  # of security groups: (id, "in" or "out") -> rules
+        self.zone_prices = {}  # zone -> factor
+        self.placements = {}  # (region, name) -> its thing
         self.prepare_lending()
         self.prepare_sso()
 
@@ -99,7 +102,7 @@ class Aws(Ec2, Ec2Other, Roles, Sso, Fake):
     def needs(self, operation, parameters):
         if self.service in ("sts", "sso"):  # everybody may; of a role its own policy says who
             return []
-        tags = operation in ("RunInstances", "CreateSecurityGroup") and any(
+        tags = operation in ("RunInstances", "CreateSecurityGroup", "CreatePlacementGroup") and any(
             k.startswith("TagSpecification.") for k in parameters)
         # The first spot machine of an account makes EC2's role for them, in the name of who asks.
         spot = operation == "RunInstances" and parameters.get("InstanceMarketOptions.MarketType") == "spot"

@@ -57,22 +57,7 @@ class Ec2:
             raise Refusal(400, "InvalidAMIID.NotFound", f"The image id '[{p['ImageId']}]' does not exist")
         if "KeyName" in p and ("key", self.region, p["KeyName"]) not in self.named:
             raise Refusal(400, "InvalidKeyPair.NotFound", f"The key pair '{p['KeyName']}' does not exist")
-        nic = (seq(p.get("NetworkInterface")) or [{}])[0]
-        if nic and ("SubnetId" in p or "SecurityGroupId" in p):
-            raise Refusal(
-                400, "InvalidParameterCombination", "Network interfaces and an instance-level subnet ID or "
-                "security groups may not be specified on the same request")
-        for group in seq(p.get("SecurityGroupId")) + seq(nic.get("SecurityGroupId")):
-            if group not in self.here_groups():
-                raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{group}' does not exist")
-        kind = nic.get("InterfaceType", "interface")
-        if kind not in ("interface", "efa"):
-            raise bad("InterfaceType", kind, "It is interface, efa or efa-only.")
-        if kind == "efa" and self.types[type].count != 8:
-            raise Refusal(400, "InvalidParameterCombination", f"Elastic Fabric Adapter is not supported on {type}")
-        placement = p.get("Placement", {}).get("GroupName", PLACEMENT_GROUP)
-        if placement != PLACEMENT_GROUP:
-            raise Refusal(400, "InvalidPlacementGroup.Unknown", f"The Placement Group '{placement}' is unknown.")
+        self.check_network(p, type, zone)
         self.check_user_data(p)
         target = p.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
         if target and (target != dict(CapacityReservationId=RESERVATION) or type != "p4d.24xlarge"):
@@ -102,7 +87,7 @@ class Ec2:
                 p["MaxCount"]):
             raise Refusal(400, "InvalidParameterValue", "Value for parameter minCount or maxCount is invalid.")
 
-    def market(self, p, type):
+    def market(self, p, type, zone):
         """(spot, micros of the cap or None)"""
         options = p.get("InstanceMarketOptions", {})
         if not options or options == {"MarketType": "capacity-block"}:
@@ -115,17 +100,23 @@ class Ec2:
         cap = spot.get("MaxPrice")
         if cap is not None and not re.fullmatch(r"\d+(\.\d+)?", cap):
             raise Refusal(400, "InvalidParameterValue", f"Value ({cap}) for parameter price is invalid.")
-        if cap is not None and round(float(cap) * 1e6) < self.price(type, True, self.region):
+        if cap is not None and round(float(cap) * 1e6) < self.price_in(zone, type, True):
             raise self.refusal("spot_price", {})
         return True, None if cap is None else round(float(cap) * 1e6)
 
+    def price_in(self, zone, type, spot):
+        return int(self.price(type, spot, self.region) * (self.zone_prices.get(zone, 1) if spot else 1))
+
     def launch(self, p, zone, asked):
         type, count = p["InstanceType"], int(p["MaxCount"])
-        spot, cap = self.market(p, type)
+        placement = p.get("Placement", {}).get("GroupName")
+        if not asked and placement and self.placed(placement):  # where the others are
+            zone = self.placed(placement)[0].zone
         left = self.world.left(type, zone)
         if left is not None and left < count and not asked:  # EC2 chooses the zone if nobody else does
             zone = next((z for z in self.types[type].facts.get("zones", ZONES[self.region])
                          if z in ZONES[self.region] and (self.world.left(type, z) or 0) >= count), zone)
+        spot, cap = self.market(p, type, zone)
         self.check_room(type, zone, count)
         self.effect()
         tags = {g["ResourceType"]: tags_of(g.get("Tag")) for g in seq(p.get("TagSpecification"))}
@@ -133,12 +124,10 @@ class Ec2:
         for _ in range(count):
             m = self.made(
                 Machine(self.world, "i-" + self.world.word(17), type, self.region, zone, spot,
-                        self.price(type, spot,
-                                   self.region), tags=tags.get("instance",
-                                                               {}), cap=cap, image=p["ImageId"], key=p.get("KeyName"),
+                        self.price_in(zone, type, spot), tags=tags.get("instance", {}), cap=cap, image=p["ImageId"],
+                        key=p.get("KeyName"),
                         reservation=reservation, token=p.get("ClientToken"), user_data=p.get("UserData", ""),
-                        groups=seq(p.get("SecurityGroupId")) + seq((seq(p.get("NetworkInterface")) or [{}])[0].get(
-                            "SecurityGroupId")),
+                        groups=self.ordered_groups(p), placement=placement,
                         address=f"10.0.{len(self.world.machines) // 250}.{len(self.world.machines) % 250 + 4}"))
             if spot:
                 m.facts["request"] = "sir-" + self.world.word(8, "abcdefghjkmnpqrstuvwxyz23456789")
@@ -159,11 +148,12 @@ class Ec2:
             self.world.attach("disk", "vol-" + self.world.word(17), tags.get("volume", {}), machine.id,
                               ebs.get("DeleteOnTermination", "true") != "false", region=machine.region,
                               size=ebs.get("VolumeSize", "8"), type=ebs.get("VolumeType", "gp2"))
-        nic = (seq(p.get("NetworkInterface")) or [{}])[0]
-        machine.facts["public"] = nic.get("AssociatePublicIpAddress", "true") == "true"
+        nics = seq(p.get("NetworkInterface")) or [{}]
+        machine.facts["public"] = nics[0].get("AssociatePublicIpAddress", "true") == "true"
         machine.addresses = int(machine.facts["public"])
-        self.world.attach("interface", "eni-" + self.world.word(17), tags.get("network-interface", {}), machine.id,
-                          nic.get("DeleteOnTermination", "true") != "false", billable=False, region=machine.region)
+        for nic in nics:
+            self.world.attach("interface", "eni-" + self.world.word(17), tags.get("network-interface", {}), machine.id,
+                              nic.get("DeleteOnTermination", "true") != "false", billable=False, region=machine.region)
 
     def transition(self, m):
         """Since when it ends, or has ended, where its user has ended it."""
@@ -180,7 +170,7 @@ class Ec2:
                     dnsName=f"ec2-127-0-0-{number}.compute.amazonaws.com" if alive and m.facts["public"] else "",
                     reason=self.transition(m), keyName=m.facts["key"], amiLaunchIndex=0, instanceType=m.type,
                     launchTime=stamp(m.launched(), "%Y-%m-%dT%H:%M:%S.000Z"),
-                    placement=dict(availabilityZone=m.zone, groupName="", tenancy="default"),
+                    placement=dict(availabilityZone=m.zone, groupName=m.facts["placement"] or "", tenancy="default"),
                     privateIpAddress=m.facts["address"] if m.phase != "gone" else None,
                     ipAddress=f"127.0.0.{number}" if alive and m.facts["public"] else None,
                     stateReason=dict(code=reason, message=f"{reason}: {reason.rpartition('.')[2]}") if reason else None,

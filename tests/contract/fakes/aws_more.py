@@ -1,7 +1,8 @@
 """What aws.py has beside instances: catalogue, prices, tags, keys, disks, quotas, identity, the metadata service."""
 import json, math
 
-from aws_wire import GROUPS, IMAGES, OTHER_VPC, ROOTS, SUBNETS, VPC, ZONES, seq, tags_of, xml
+from aws_network import cards
+from aws_wire import IMAGES, ROOTS, SUBNETS, ZONES, seq, tags_of, xml
 from base import Refusal, Reply, unbase64
 from world import RESERVED, YEAR_H, stamp, unstamp
 
@@ -40,7 +41,8 @@ class Ec2Other:
             vCpuInfo=dict(defaultVCpus=t.vcpus), memoryInfo=dict(sizeInMiB=t.memory_gib * 1024),
             processorInfo=dict(supportedArchitectures=[t.facts.get("architecture", "x86_64")]), networkInfo=dict(
                 networkPerformance="3200 Gigabit" if t.gpu == "H100" and t.count == 8 else "Up to 25 Gigabit",
-                efaSupported=t.count == 8),
+                efaSupported=bool(cards(t)), maximumNetworkCards=max(cards(t), 1),
+                efaInfo=dict(maximumEfaInterfaces=cards(t)) if cards(t) else None),
             gpuInfo=dict(gpus=[gpu], totalGpuMemoryInMiB=t.gpu_gib * 1024 * t.count) if t.gpu else None)
 
     def offered(self, type):
@@ -68,7 +70,8 @@ class Ec2Other:
             times.append(parsed)
         hours = [times[1]] + [times[1] - 3600 * n for n in range(1, int(min(2160, (times[1] - times[0]) // 3600)) + 1)]
         wave = lambda n: 1 if n == 0 else 1 + 0.1 * math.sin(n)
-        rows = [(t, z, at, self.spot_then(t.name, self.region, at, wave(n))) for t in self.types.values()
+        then = lambda t, z, at, n: int(self.spot_then(t.name, self.region, at, wave(n)) * self.zone_prices.get(z, 1))
+        rows = [(t, z, at, then(t, z, at, n)) for t in self.types.values()
                 if t.spot is not None and (t.name in seq(p.get("InstanceType")) or not p.get("InstanceType"))
                 for n, at in enumerate(self.spot_instants(t.name, hours, *times))
                 for z in self.offered(t) if p.get("AvailabilityZone", z) == z and "Linux/UNIX" in products]
@@ -241,6 +244,9 @@ class Ec2Other:
         ])
 
     def DescribeSubnets(self, p):
+        for id in seq(p.get("SubnetId")):
+            if SUBNETS.get(id) not in ZONES[self.region]:
+                raise Refusal(400, "InvalidSubnetID.NotFound", f"The subnet ID '{id}' does not exist")
         rows = [(i, z) for i, z in SUBNETS.items()
                 if z in ZONES[self.region] and (i in seq(p.get("SubnetId")) or not p.get("SubnetId"))]
         rows = self.kept(p, rows, lambda r: {"availability-zone": [r[1]], "default-for-az": ["true"]})
@@ -248,78 +254,6 @@ class Ec2Other:
             dict(subnetId=i, availabilityZone=z, vpcId="vpc-0aaaaaaaaaaaaaaa1", defaultForAz=True, state="available")
             for i, z in rows
         ])
-
-    def set(self, values):
-        """hidden_groups: so many lists of groups show none, as before another process has made one."""
-        self.hidden_groups = values.pop("hidden_groups", 0)
-        super().set(values)
-
-    def here_groups(self):
-        """id -> (name, VPC, tags): the account's own, and those that were made."""
-        out = {g: ("default", VPC, {}) for g in GROUPS}
-        for id, thing in self.groups.items():
-            if thing.facts["region"] == self.region and thing.ended is None:
-                out[id] = (thing.facts["name"], thing.facts["vpc"], thing.tags)
-        return out
-
-    def DescribeSecurityGroups(self, p):
-        there = self.here_groups()
-        rows = [g for g in sorted(there) if g in seq(p.get("GroupId")) or not p.get("GroupId")]
-        rows = self.kept(
-            p, rows, lambda g: {
-                "group-id": [g], "group-name": [there[g][0]], "vpc-id": [there[g][1]], "tag": there[g][2],
-                "tag-key": list(there[g][2])
-            })
-        if self.hidden_groups > 0:
-            self.hidden_groups, rows = self.hidden_groups - 1, []
-        rows, more = self.paged(p, rows)
-        rules = lambda g: [dict(ipProtocol=r[0], fromPort=r[1], toPort=r[2], ipRanges=[dict(cidrIp=r[3])])
-                           for r in sorted(self.rules.get(g, []))] or None
-        return dict(
-            securityGroupInfo=[
-                dict(groupId=g, groupName=there[g][0], vpcId=there[g][1], ipPermissions=rules(g),
-                     tagSet=[dict(key=k, value=v) for k, v in there[g][2].items()] or None) for g in rows
-            ], nextToken=more or None)
-
-    def CreateSecurityGroup(self, p):
-        name, vpc = p["GroupName"], p.get("VpcId", VPC)
-        if vpc not in (VPC, OTHER_VPC):
-            raise Refusal(400, "InvalidVpcID.NotFound", f"The vpc ID '{vpc}' does not exist")
-        if name.startswith("sg-") or len(name) > 255:
-            raise Refusal(400, "InvalidParameterValue", f"Value ({name}) for parameter groupName is invalid.")
-        if (name, vpc) in [(n, v) for n, v, _ in self.here_groups().values()]:
-            raise Refusal(400, "InvalidGroup.Duplicate", f"The security group '{name}' already exists")
-        self.effect()
-        tags = {g["ResourceType"]: tags_of(g.get("Tag")) for g in seq(p.get("TagSpecification"))}
-        id = "sg-" + self.world.word(17)
-        # It costs nothing; that it is counted makes one that is left behind a failure of the test.
-        self.groups[id] = self.world.attach("group", id, tags.get("security-group", {}), None, False,
-                                            region=self.region, name=name, vpc=vpc)
-        return dict(groupId=id, **{"return": True})
-
-    def DeleteSecurityGroup(self, p):
-        id = p["GroupId"]
-        if id not in self.here_groups():
-            raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{id}' does not exist")
-        if any(id in m.facts["groups"] for m in self.world.alive()):
-            raise Refusal(400, "DependencyViolation", f"resource {id} has a dependent object")
-        self.effect()
-        self.groups[id].ended = self.world.now()
-        self.rules.pop(id, None)
-        return dict(groupId=id, **{"return": True})
-
-    def AuthorizeSecurityGroupIngress(self, p):
-        if p["GroupId"] not in self.here_groups():
-            raise Refusal(400, "InvalidGroup.NotFound", f"The security group '{p['GroupId']}' does not exist")
-        there = self.rules.setdefault(p["GroupId"], set())
-        for rule in seq(p.get("IpPermissions")):
-            for at in seq(rule.get("IpRanges")):
-                one = (rule.get("IpProtocol"), rule.get("FromPort"), rule.get("ToPort"), at.get("CidrIp"))
-                if one in there:
-                    raise Refusal(400, "InvalidPermission.Duplicate", f"the specified rule {one} already exists")
-                self.effect()
-                there.add(one)
-        return {"return": True}
 
     def metadata(self, request, machine, path):
         """IMDSv2: a token first. The address is URL/_metadata/INSTANCE in place of http://169.254.169.254."""

@@ -32,8 +32,9 @@ PAGES = "MaxResults NextToken Filter.N.Name Filter.N.Value.N DryRun"
 ALLOWED = {  # what each action takes; a leading ! is required
     "RunInstances": "!ImageId !InstanceType !MinCount !MaxCount KeyName SecurityGroupId.N SubnetId UserData "
     "ClientToken "
-    "Placement.AvailabilityZone Placement.GroupName NetworkInterface.N.InterfaceType "
+    "Placement.AvailabilityZone Placement.GroupName "
     "NetworkInterface.N.AssociatePublicIpAddress NetworkInterface.N.DeviceIndex "
+    "NetworkInterface.N.InterfaceType NetworkInterface.N.NetworkCardIndex "
     "NetworkInterface.N.DeleteOnTermination NetworkInterface.N.SubnetId NetworkInterface.N.SecurityGroupId.N "
     "BlockDeviceMapping.N.DeviceName BlockDeviceMapping.N.Ebs.VolumeSize BlockDeviceMapping.N.Ebs.VolumeType "
     "BlockDeviceMapping.N.Ebs.DeleteOnTermination BlockDeviceMapping.N.Ebs.Iops BlockDeviceMapping.N.Ebs.Throughput "
@@ -65,7 +66,11 @@ ALLOWED = {  # what each action takes; a leading ! is required
     "DeleteSecurityGroup": "!GroupId DryRun",
     "CreateSecurityGroup": "!GroupName !GroupDescription VpcId DryRun " + TAGS,
     "AuthorizeSecurityGroupIngress": "!GroupId IpPermissions.N.IpProtocol IpPermissions.N.FromPort "
-    "IpPermissions.N.ToPort IpPermissions.N.IpRanges.N.CidrIp DryRun " + TAGS,
+    "IpPermissions.N.ToPort IpPermissions.N.IpRanges.N.CidrIp IpPermissions.N.Groups.N.GroupId DryRun " + TAGS,
+    "AuthorizeSecurityGroupEgress": "!GroupId IpPermissions.N.IpProtocol IpPermissions.N.FromPort "
+    "IpPermissions.N.ToPort IpPermissions.N.IpRanges.N.CidrIp IpPermissions.N.Groups.N.GroupId DryRun " + TAGS,
+    "CreatePlacementGroup": "!GroupName !Strategy DryRun " + TAGS, "DeletePlacementGroup": "!GroupName DryRun",
+    "DescribePlacementGroups": "GroupName.N GroupId.N DryRun Filter.N.Name Filter.N.Value.N",
 }
 RULES = {action: Rules(names) for action, names in ALLOWED.items()}
 

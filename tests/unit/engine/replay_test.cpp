@@ -269,6 +269,35 @@ TEST_CASE("a changed script is stopped before any effect, with both places named
   CHECK(world.effects.count("main/three#1") == 0);
 }
 
+TEST_CASE("the cluster that a rent names is no part of its record: older ones do not say it") {
+  const auto script = [](bool says) -> Process::Script {
+    return [says](Run& run, CppGuest&, World& w) -> CppGuest::Body {
+      return [&run, &w, says](FiberId f) -> Async<Value> {
+        Value options{Value::Object{}};
+        if (says) options.set("cluster", "gang");
+        RILLE_CO_TRY(LeaseView box, co_await run.rent(f, "box", options, "test"));
+        (void)box;
+        co_return co_await step(run, w, f, "after", Value(7));
+      };
+    };
+  };
+  int resumed = 0;
+  for (int crash_at = 1; crash_at < 12; ++crash_at) {
+    World world;
+    world.crash_at = crash_at;
+    std::optional<Result<Value>> out = Process::run(world, script(false));
+    if (!out) {
+      ++resumed;
+      world.crash_at = -1;
+      out = Process::run(world, script(true));
+    }
+    REQUIRE(out);
+    if (!out->ok()) FAIL(out->error().summary());
+    CHECK(**out == Value(7));
+  }
+  CHECK(resumed > 1);
+}
+
 TEST_CASE("a script that ends too early, or waits elsewhere, has diverged") {
   auto two = [](Run& run, CppGuest&, World& w) -> CppGuest::Body {
     return [&](FiberId f) -> Async<Value> {

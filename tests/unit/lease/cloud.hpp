@@ -53,6 +53,7 @@ struct Cloud {
   provider::Billing billing;
   std::string currency = "USD";
   bool spot = false;
+  std::string rdma;                    // of its offers
   std::int64_t disk_bytes_max = 0;
   Micros disk_micros_per_gb_hour = 0;
   Micros address_micros_per_hour = 0;
@@ -136,6 +137,7 @@ class CloudProvider final : public provider::Provider, public provider::Addresse
       o.billing = cloud_.billing;
       o.currency = cloud_.currency;
       o.spot = cloud_.spot;
+      o.rdma = cloud_.rdma;
       o.disk_bytes_max = cloud_.disk_bytes_max;
       o.disk_micros_per_gb_hour = cloud_.disk_micros_per_gb_hour;
       out.push_back(o);

@@ -1,4 +1,5 @@
 // Options of a rent that one provider alone understands: who may say them, and where they are written down.
+#include "runtime/provider/rent_options.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;
@@ -101,6 +102,45 @@ TEST_CASE("a replacement that asks for what there is not leaves the machine as i
   CHECK(row.generation == made->generation);
   CHECK(row.machine_id == made->machine_id);
   REQUIRE(w.release(row.id)->ok());
+}
+
+TEST_CASE("the members of a run's cluster bear one name in their requests; those of another do not") {
+  Named w;
+  const auto rented = [&w](const std::string& box, const char* cluster) {
+    auto r = w.rent(wanted("r", box, Value().set("provider", "aws").set("cluster", cluster)));
+    REQUIRE(r);
+    if (!r->ok()) FAIL(r->error().summary());
+    return w.row((*r)->id);
+  };
+  const Lease one = rented("one", "gang"), two = rented("two", "gang"), other = rented("other", "crew");
+  CHECK(provider::cluster_in(one.request).starts_with("rille-"));
+  CHECK(provider::cluster_in(one.request) == provider::cluster_in(two.request));
+  CHECK(provider::cluster_in(one.request) != provider::cluster_in(other.request));
+  Replace another;
+  another.id = one.id;
+  another.generation = one.generation;
+  another.fence = store::Fence("r", 1);
+  Manager::Event quiet = [](const std::string&, Value) {};
+  REQUIRE(w.drive(w.manager->replace(std::move(another), quiet, {}))->ok());
+  CHECK(w.row(one.id).generation == 2);
+  CHECK(provider::cluster_in(w.row(one.id).request) == provider::cluster_in(one.request));
+  for (const Lease* each : {&one, &two, &other}) REQUIRE(w.release(each->id)->ok());
+}
+
+TEST_CASE("a network between machines that is asked for is ordered, and no other") {
+  Named w;
+  w.cloud.rdma = "efa";
+  const auto ordered = [&w](const std::string& box, const char* interconnect) {
+    Value options = Value().set("provider", "aws");
+    if (*interconnect) options.set("interconnect", interconnect);
+    auto r = w.rent(wanted("r", box, std::move(options)));
+    REQUIRE(r);
+    if (!r->ok()) FAIL(r->error().summary());
+    return provider::wants_rdma(w.row((*r)->id).request);
+  };
+  CHECK(ordered("any", "rdma"));
+  CHECK(ordered("that", "efa"));
+  CHECK_FALSE(ordered("none", ""));
 }
 
 TEST_CASE("a rent that says nothing of the kind sends nothing of the kind") {

@@ -225,6 +225,17 @@ TEST_CASE("what the tables know of a type and a region is in its offer") {
   type.gpu_count = 8;
   CHECK(type.matches(query(R"({"region":"eu-central-1","compliance":"gdpr","interconnect":"nvswitch"})").value()));
   CHECK_FALSE(type.matches(query(R"({"interconnect":"roce"})").value()));
+  // Of the second and later zones of a region.
+  Offer there = type;
+  for (const auto& [provider, id] : {std::pair("gcp", "us-central1/a2-highgpu-8g@us-central1-b"),
+                                     std::pair("aws", "us-east-1/p4d.24xlarge@us-east-1b:spot")}) {
+    there.provider = provider;
+    there.id = id;
+    there.interconnect.clear();
+    complete(there);
+    INFO(id);
+    CHECK(there.interconnect == "nvswitch");
+  }
 }
 
 TEST_CASE("an offer of an old journal is read, and a new one has no more than it knows") {
