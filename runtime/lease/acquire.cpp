@@ -12,7 +12,6 @@
 #include "runtime/lease/refused.hpp"
 #include "runtime/lease/rows.hpp"
 #include "runtime/lease/tag.hpp"
-#include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/addressed.hpp"
 #include "runtime/provider/catalogue/known.hpp"
 #include "runtime/provider/clocked.hpp"
@@ -123,9 +122,6 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.request.idle_below = terms.idle_below;
   lease.request.hold_ms = terms.hold_ms;
   lease.request.disk_bytes = terms.disk_bytes;
-  lease.request.peers = terms.peers;
-  if (terms.peers && provider::is_between_machines(terms.query.interconnect))
-    lease.request.fabric = terms.query.interconnect;
   lease.request.extra = terms.extra;
   provider::tell_cluster(lease.request.extra,
                          terms.cluster.empty() ? "" : cluster_of(install_, lease.run, terms.cluster));

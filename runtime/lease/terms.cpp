@@ -79,9 +79,6 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
   } else if (key == "unguarded") {
     if (!value.as_bool()) return wrong("true or false", "");
     terms.unguarded = *value.as_bool();
-  } else if (key == "peers") {
-    if (!value.as_bool()) return wrong("true or false", "true: machines of its private network reach all its ports");
-    terms.peers = *value.as_bool();
   } else {
     const std::string* word = value.as_string();
     if (!word || (*word != "replace" && *word != "fail"))

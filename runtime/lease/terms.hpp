@@ -20,7 +20,6 @@ struct Terms {
   // What it costs where the provider does not say so in dollars, or where a reservation is named.
   std::optional<Micros> price_micros_per_hour;
   bool unguarded = false;             // also where nobody ends a machine whose runner is lost
-  bool peers = false;                 // the machines of its private network are to reach it
   bool replace = false;               // when the machine is lost, go on with another
   std::string cluster;                // of the run: whose members may talk to each other; "": none
   Value extra;                        // what is said to its one provider alone: provider/rent_options.hpp

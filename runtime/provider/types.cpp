@@ -74,11 +74,9 @@ Object as(const CreateRequest& r) {
   if (r.cap_micros_per_hour) out.set("cap_micros_per_hour", r.cap_micros_per_hour);
   out.set("disk_bytes", r.disk_bytes).set("expires_wall_us", r.expires_wall_us);
   if (!r.extra.is_null()) out.set("extra", r.extra);
-  if (!r.fabric.empty()) out.set("fabric", r.fabric);
   out.set("hold_ms", r.hold_ms);
   if (r.idle_after_ms) out.set("idle_after_ms", r.idle_after_ms).set("idle_below", r.idle_below);
   out.set("offer", as<Object>(r.offer)).set("orphan_after_ms", r.orphan_after_ms);
-  if (r.peers) out.set("peers", true);
   out.set("tag", r.tag).set("token", r.token);
   return out;
 }
@@ -214,9 +212,6 @@ Result<CreateRequest> CreateRequest::from_value(const Value& v) {
   out.cap_micros_per_hour = v.integer("cap_micros_per_hour");
   out.hold_ms = v.integer("hold_ms", out.hold_ms);
   out.disk_bytes = v.integer("disk_bytes");
-  const auto peers = v["peers"].as_bool();
-  out.peers = peers && *peers;
-  out.fabric = v.text("fabric");
   out.extra = v["extra"];
   return out;
 }

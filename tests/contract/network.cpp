@@ -253,45 +253,6 @@ TEST_CASE_METHOD(OfAws, "aws: ssh_from narrows who gets in, vpc is where the gro
   CHECK_FALSE(was_sent("0.0.0.0/0"));
 }
 
-TEST_CASE_METHOD(OfAws, "aws: machines of a cluster let their private network in, others nobody") {
-  if (!here) return;
-  without_group();
-  REQUIRE(wait(provider->create(order("alone"), {})));
-  CHECK_FALSE(was_sent("IpPermissions.2"));
-  CreateRequest request = order("member");
-  request.peers = true;
-  REQUIRE(CreateRequest::from_value(request.to_value()).value().peers);
-  REQUIRE(wait(provider->create(request, {})));
-  CHECK(was_sent("\"IpPermissions.2.IpProtocol\":\"-1\""));
-  CHECK(was_sent("\"IpPermissions.2.IpRanges.2.CidrIp\":\"172.16.0.0/12\""));
-  CHECK(asked("AuthorizeSecurityGroupIngress") == 2);  // one call for all of a group's rules: never half of them
-  CHECK_FALSE(was_sent("InterfaceType"));
-}
-
-TEST_CASE_METHOD(OfAws, "aws: what is asked for between machines of a cluster is switched on, or refused") {
-  if (!here) return;
-  CreateRequest request = order_of("joined", "A100");
-  REQUIRE(request.offer.rdma == "efa");
-  request.peers = true;
-  request.fabric = "rdma";
-  say("placement_group", "close-together");
-  const auto made = wait(provider->create(request, {}));
-  if (!made) FAIL(made.error().message);
-  CHECK(was_sent("\"NetworkInterface.1.InterfaceType\":\"efa\""));
-  CHECK(was_sent("\"Placement.GroupName\":\"close-together\""));
-  without_group();
-  request.token = "joined again";
-  const auto refused = wait(provider->create(request, {}));
-  REQUIRE_FALSE(refused);
-  CHECK(to_string(refused.error().kind) == to_string(ErrorKind::config));
-  CHECK(refused.error().hint.find("\"security_group\"") != std::string::npos);
-  CHECK(asked("RunInstances") == 1);
-  CHECK(asked("CreateSecurityGroup") == 0);
-  CreateRequest alone = order_of("alone", "A100");
-  REQUIRE(wait(provider->create(alone, {})));
-  CHECK(asked("RunInstances") == 2);
-}
-
 TEST_CASE_METHOD(OfAws, "aws: a reservation is not for spot machines, and one of another type is no capacity") {
   if (!here) return;
   say("reservation", "cr-0123456789abcdef0");

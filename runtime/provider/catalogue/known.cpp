@@ -73,10 +73,6 @@ const std::vector<std::string>& interconnect_words() {
   return words;
 }
 
-bool is_between_machines(std::string_view word) {
-  return word == "rdma" || word == "efa" || word == "infiniband" || word == "roce" || word == "erdma";
-}
-
 bool has_interconnect(std::string_view interconnect, std::string_view rdma, std::string_view asked) {
   if (asked == "rdma") return !rdma.empty();
   if (asked == "nvlink") return interconnect == "nvlink" || interconnect == "nvswitch";

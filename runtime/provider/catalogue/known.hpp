@@ -18,7 +18,6 @@ void complete(Offer& offer);
 // The words of OfferQuery::interconnect: "pcie", "nvlink" (also with switches), "nvswitch", "xgmi" between the GPUs of
 // one machine; "rdma" (of any kind), "infiniband", "roce", "efa", "erdma" between machines.
 const std::vector<std::string>& interconnect_words();
-bool is_between_machines(std::string_view word);
 bool has_interconnect(std::string_view interconnect, std::string_view rdma, std::string_view asked);
 
 // The words of OfferQuery::compliance; what each says: docs/manual/choosing.md.

@@ -1,7 +1,7 @@
 """Instances of EC2 for aws.py: each method takes the nested parameters and gives the members of its answer."""
 import fnmatch, json, re
 
-from aws_wire import CODES, IMAGES, PLACEMENT_GROUP, REASONS, RESERVATION, ROOTS, SUBNETS, ZONES, seq, tags_of
+from aws_wire import CODES, IMAGES, REASONS, RESERVATION, ROOTS, SUBNETS, ZONES, seq, tags_of
 from base import Refusal, unbase64
 from world import Machine, stamp
 

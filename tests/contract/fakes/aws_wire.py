@@ -18,7 +18,6 @@ SUBNETS = {
 }
 GROUPS, VPC, OTHER_VPC = {"sg-0123456789abcdef0"}, "vpc-0aaaaaaaaaaaaaaa1", "vpc-0bbbbbbbbbbbbbbb2"
 RESERVATION = "cr-0123456789abcdef0"  # for p4d.24xlarge
-PLACEMENT_GROUP = "close-together"
 CODES = {
     "starting": (0, "pending"), "running": (16, "running"), "ending": (32, "shutting-down"), "gone": (48, "terminated"),
     "stopping": (64, "stopping"), "stopped": (80, "stopped")
