@@ -30,9 +30,7 @@ Result<Value> history_query(const OffersArguments& a) {
 }
 
 std::string price_of(const Value& row, const char* which) {
-  const std::string dollars = format_dollars(static_cast<Micros>(row.number(which) * 1e6 + 0.5));
-  const std::string currency = row.text("currency");
-  return currency == "USD" ? dollars : dollars.substr(1) + " " + currency;
+  return format_money(static_cast<Micros>(row.number(which) * 1e6 + 0.5), row.text("currency"));
 }
 
 std::string line_of(const Value& row) {

@@ -174,7 +174,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
 std::string shown(const Offer& o, Micros price, const OfferQuery& q, const char* unknown) {
   if (price < 0) return unknown;
   const Micros dollars = o.in_dollars(price, q.rates);
-  return dollars >= 0 ? format_dollars(dollars) : format_dollars(price).substr(1) + " " + o.currency;
+  return dollars >= 0 ? format_dollars(dollars) : format_money(price, o.currency);
 }
 
 // "nvswitch, efa, 3200 Gbps"

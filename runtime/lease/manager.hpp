@@ -59,7 +59,9 @@ struct Lease {
   bool has_machine() const { return state == "live" || state == "resizing"; }  // that should be there
   bool ever_lived() const { return !tenures.empty() || live_us; }
   // What its machines have cost by `now_us`, estimates until reconciled with the provider.
-  Micros spent_micros(std::int64_t now_us) const;
+  Micros spent_micros(std::int64_t now_us) const;  // dollars
+  Amounts costs(std::int64_t now_us) const;        // and what is in other currencies
+  Price price() const;                 // of an hour of its machine, without the disk
   // What it may have cost in the end: all of that, and this generation's reservation.
   Micros committed_micros(std::int64_t now_us) const;
   Value to_value(std::int64_t now_us) const;

@@ -190,7 +190,7 @@ Micros Terms::disk_of(const provider::Offer& offer, std::int64_t usual) const {
   if (auto told = disk_prices.find(offer.provider); told != disk_prices.end())
     return static_cast<Micros>(std::ceil(told->second * 1e6 * static_cast<double>(gigabytes) / hours_per_month));
   if (offer.disk_micros_per_gb_hour > 0)
-    return offer.in_dollars(offer.disk_micros_per_gb_hour * gigabytes, query.rates);
+    return offer.in_dollars(offer.disk_micros(bytes), query.rates);
   return offer.price_micros_per_hour == 0 ? 0 : provider::price_unknown;
 }
 

@@ -135,6 +135,7 @@ struct Offer {
   Micros dollars(const Rates& rates = {}) const { return in_dollars(price_micros_per_hour, rates); }
   Micros in_dollars(Micros amount, const Rates& rates) const;
   Micros from_dollars(Micros amount, const Rates& rates) const;  // into its currency
+  Micros disk_micros(std::int64_t bytes) const;  // per hour, in its currency, by the gigabyte that has begun
   Value to_value() const;              // as journaled
   Value view() const;                  // as people see it: price_per_hour in dollars, absent when unknown
   static Result<Offer> from_value(const Value& value);
@@ -184,7 +185,7 @@ struct Machine {
 struct Bill {
   std::string machine_id, tag;
   std::int64_t from_us = 0, to_us = 0;  // when it began and ended; to_us 0: it goes on
-  Micros micros = 0;
+  Micros micros = 0;                    // dollars
   bool final = false;                   // nothing will be added any more
 };
 

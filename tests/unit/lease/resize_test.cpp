@@ -90,6 +90,24 @@ TEST_CASE("where it is told since when the machine runs again, one price ends an
   check_end(w, row);
 }
 
+TEST_CASE("a machine that becomes another type is counted in the currency of each") {
+  World w;
+  w.run("r");
+  w.cloud.currency = "CNY";
+  const Lease before = rented(w);
+  REQUIRE(w.resize(before.id, large())->ok());
+  Lease row = w.row(before.id);
+  CHECK(row.price().shown() == "2.00 CNY");
+  CHECK(row.costs(w.clock.us).count("USD") == 0);
+  REQUIRE(w.resize(before.id, Value().set("type", "small").set("price", 0.5))->ok());
+  row = w.row(before.id);
+  CHECK(row.price().shown() == "$0.50");
+  w.clock.us += hour_us;
+  const Amounts costs = w.row(before.id).costs(w.clock.us);
+  CHECK(costs.at("CNY") > 0);
+  CHECK(costs.at("USD") >= 500'000);
+}
+
 TEST_CASE("a machine that fits already stays as it is, and a smaller one costs less from then on") {
   World w;
   w.run("r");
