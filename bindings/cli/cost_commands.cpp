@@ -19,7 +19,7 @@ struct Sum {
   bool estimate = false, unknown = false;
 
   void add(const lease::Tenure& t, std::int64_t now_us) {
-    add_to(money, t.costs(now_us));
+    lease::add_to(money, t.costs(now_us));
     lived_us += t.lived_us(now_us);
     starting_us += t.starting_us(now_us);
     idle_us += t.idle_us(now_us);
@@ -35,7 +35,7 @@ struct Sum {
     const auto dollars = money.find("USD");
     const Micros micros = dollars == money.end() ? 0 : dollars->second;
     v.set("cost", static_cast<double>(micros) / 1e6).set("cost_micros", micros).set("machines", machines);
-    if (!only_dollars(money)) v.set("costs", lease::to_value(money));
+    if (!lease::only_dollars(money)) v.set("costs", lease::to_value(money));
     auto seconds = [](std::int64_t us) { return static_cast<double>(us) / 1e6; };
     v.set("seconds", seconds(lived_us)).set("starting_seconds", seconds(starting_us));
     v.set("idle_seconds", seconds(idle_us)).set("reconciled", !estimate).set("unknown_price", unknown);
@@ -57,7 +57,7 @@ std::map<std::string, Sum> grouped(const std::vector<lease::Lease>& leases, cons
       if (by == "month") {
         for (const auto& [month, money] : lease::by_month(t, now)) {
           Sum& sum = out[month];
-          add_to(sum.money, money);
+          lease::add_to(sum.money, money);
           ++sum.machines;
           sum.estimate = sum.estimate || !t.reconciled();
           sum.unknown = sum.unknown || t.unknown();
@@ -79,7 +79,7 @@ std::string grouped_table(const std::map<std::string, Sum>& groups, const std::s
   rows[0].insert(rows[0].end(), {"COST", "BASIS"});
   lease::Amounts total;
   for (const auto& [key, sum] : groups) {
-    add_to(total, sum.money);
+    lease::add_to(total, sum.money);
     rows.push_back({key.empty() ? "-" : key, fmt::format("{}", sum.machines)});
     if (timed)
       rows.back().insert(rows.back().end(), {sum.time(sum.lived_us), sum.time(sum.starting_us), sum.time(sum.idle_us)});
@@ -136,7 +136,7 @@ std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now
   Sum total;
   for (const auto& l : leases) {
     Sum sum = sum_of(l, now_us);
-    add_to(total.money, sum.money);
+    lease::add_to(total.money, sum.money);
     total.unknown = total.unknown || sum.unknown;
     std::string name = sum.machines > 1 ? fmt::format("{} ({} machines)", l.name, sum.machines) : l.name;
     rows.push_back({std::move(name), l.provider, l.state,

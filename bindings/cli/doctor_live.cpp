@@ -150,7 +150,7 @@ int finish(Live& live) {
   lease::Amounts costs;
   for (const lease::Lease& l : leases ? *leases : std::vector<lease::Lease>()) {
     pending = pending || l.billable();
-    add_to(costs, l.costs(app.loop->clock().wall_us()));
+    lease::add_to(costs, l.costs(app.loop->clock().wall_us()));
   }
   if (!r) {
     live.step(live.lease.empty() ? "rent" : "call", false, r.error().message);

@@ -20,7 +20,7 @@ Result<Value> history_query(const OffersArguments& a) {
   if (a.regions.size() > 1)
     return make_error(ErrorKind::invalid, "--history takes one --region", "leave it out for all that are set up");
   Value v = Value::Object{};
-  if (!a.gpu.empty()) v.set("gpu", a.gpu);
+  if (!a.gpu.empty()) v.set("gpu", Value::Array(a.gpu.begin(), a.gpu.end()));
   if (a.count > 0) v.set("count", a.count);
   if (a.vcpus > 0) v.set("vcpus", a.vcpus);
   if (!a.memory.empty()) v.set("memory", a.memory);

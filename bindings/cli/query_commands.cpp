@@ -61,7 +61,7 @@ int ps_command(App& app, const PsArguments& wanted) {
   for (const auto& r : *runs) {
     lease::Amounts cost;
     if (auto leases = app.engine->leases().of_run(r.id))
-      for (const auto& l : *leases) add_to(cost, l.costs(app.loop->clock().wall_us()));
+      for (const auto& l : *leases) lease::add_to(cost, l.costs(app.loop->clock().wall_us()));
     std::string took = r.ended_us ? format_duration_ms((r.ended_us - r.created_us) / 1000) : "";
     rows.push_back({r.id, shown_state(app, r), age(app, r.created_us), took, lease::to_string(cost), r.script});
   }

@@ -31,7 +31,7 @@ Value machine_row(const lease::Lease& l, const lease::Tenure* t, std::int64_t be
   Micros cost = t ? t->cost(now_us) : 0;
   row.set("cost_micros", cost).set("cost", static_cast<double>(cost) / 1e6);
   const lease::Amounts all = t ? t->costs(now_us) : lease::Amounts();
-  if (!only_dollars(all)) row.set("costs", lease::to_value(all));
+  if (!lease::only_dollars(all)) row.set("costs", lease::to_value(all));
   if (t && t->unknown()) row.set("unknown_price", true);
   if (last && l.billable()) row.set("under_way", true);
   return row;

@@ -40,7 +40,7 @@ Result<> alert_given_up(store::Db& db, const std::string& run, const std::string
   Alert alert;
   alert.run = run;
   alert.body.set("event", "given_up").set("run", run).set("why", why).set("micros_per_hour", per_hour["USD"]);
-  if (!only_dollars(per_hour)) alert.body.set("per_hour", lease::to_value(per_hour));
+  if (!lease::only_dollars(per_hour)) alert.body.set("per_hour", lease::to_value(per_hour));
   const std::string rate = lease::to_string(per_hour) + (unknown ? " + ?" : "");
   alert.body.set("message", fmt::format("run {} is left alone: {}. It holds {} at {} per hour, for hold_ttl at most; "
                                         "`rille resume {}` goes on with it, `rille gc --now {}` ends them",

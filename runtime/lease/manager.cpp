@@ -224,8 +224,8 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   co_return machine;
 }
 
-Result<Terms> Manager::terms_of(const Value& options) const {
-  RILLE_TRY(Terms terms, read_terms(options));
+Result<Terms> Manager::terms_of(const Value& options, const char* asker) const {
+  RILLE_TRY(Terms terms, read_terms(options, asker));
   terms.query.rates.insert(rates_.begin(), rates_.end());  // those of the query come first
   terms.disk_prices = disk_prices_;
   return terms;

@@ -219,6 +219,10 @@ class Manager {
   // query: gpu count vcpus memory region provider(s), and `since`, "7d". Providers without a history are left out, but
   // for those that are named; a failing one is an entry with an error.
   Async<Value> price_history(Value query, CancelToken token);
+  // What the accounts may rent: a list with an object per quota, as provider::Quota says it, and `provider`. The query:
+  // provider(s), region. Providers that tell none are left out, but for those that are named; a failing one is an entry
+  // with an error.
+  Async<Value> quotas(Value query, CancelToken token);
   // What each of those providers that the query accepts says, at once; whole: see catalogue/known.hpp. invalid: names a
   // provider that is not there.
   struct Asked {
@@ -256,7 +260,7 @@ class Manager {
   using Shared = std::shared_ptr<Lease>;
   Result<Shared> known(const std::string& id) const;  // null: there is no such row
   Result<std::optional<Lease>> unseen(const std::string& provider, const provider::Bill& bill) const;
-  Result<Terms> terms_of(const Value& options) const;  // with this home's rates
+  Result<Terms> terms_of(const Value& options, const char* asker = "rent") const;  // with this home's rates
   // choose.cpp
   Result<Wish> wish_of(const Value& options);
   Async<Offers> list(const Wish& wish, CancelToken token);

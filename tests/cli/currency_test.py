@@ -20,7 +20,7 @@ class Cloud(RemoteCloud):
     machines = {}
 
     def answer(self):
-        what, asked = self.path.rpartition("/")[2], self.asked
+        what, asked = self.path.rpartition("/")[2], self.question
         if what == "create":
             one = {"id": f"m-{len(self.machines)}", "state": "live", "tag": asked["tag"],
                    "created_wall_us": int(time.time() * 1e6)}

@@ -140,6 +140,18 @@ TEST_CASE("each type is billed by its own units and minimum") {
   }
 }
 
+TEST_CASE("a type that is not there is named with the number of its GPUs") {
+  World w;
+  w.run("r");
+  const Lease before = rented(w);
+  for (const Value& asked : {Value().set("gpu", "H100:8"), Value().set("gpu", "H100").set("count", 8)}) {
+    auto r = w.resize(before.id, asked);
+    REQUIRE(r);
+    REQUIRE_FALSE(*r);
+    CHECK_THAT((*r).error().message, Catch::Contains("has nothing for gpu = \"H100:8\" in"));
+  }
+}
+
 TEST_CASE("a refused resize leaves the machine, its ledger and its reservation as they were") {
   World w;
   w.run("r", "running", 100'000'000);
